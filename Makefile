@@ -1,0 +1,51 @@
+# The front door. Every target sets up what it needs first; a second run does nothing twice.
+PAGODA := build/release/pagoda
+PYTHON := .venv/bin/python
+MODEL ?= smollm2
+PORT ?= 8000
+CMAKE_BUILD := cmake --build --preset
+
+.PHONY: help demo build serve test bench tidy format setup setup-test model
+.DEFAULT_GOAL := help
+
+help: ## these lines
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/\t/' | expand -t 12
+
+demo: build model ## set up, fetch the default model, answer eight concurrent chats, print the figures
+	$(PYTHON) tools/demo.py $(PAGODA)
+
+build: setup build/release/build.ninja ## set up and build build/release/pagoda
+	$(CMAKE_BUILD) release --target pagoda
+
+serve: build model ## serve MODEL (smollm2) on PORT (8000), with the web page at /
+	$(PAGODA) serve $(MODEL) --port $(PORT)
+
+# The unit tests under the sanitizers first, then everything in release, so that the last lines are the whole suite's.
+test: setup-test model build/dev/build.ninja build/release/build.ninja ## build and run every test
+	$(CMAKE_BUILD) dev
+	ctest --preset dev
+	$(CMAKE_BUILD) release
+	ctest --preset release
+
+bench: build model ## this machine's limits, then decoding and prefill against them
+	$(PAGODA) bench machine
+	$(PAGODA) bench latency $(MODEL) --input-len 512 --output-len 128 --batch-size 1
+	$(PAGODA) bench latency $(MODEL) --input-len 512 --output-len 128 --batch-size 8
+
+tidy: setup-test build/release/build.ninja ## clang-tidy over src/
+	$(PYTHON) tools/tidy.py build/release
+
+format: setup-test ## clang-format over every C++ file
+	$(PYTHON) tools/check_layers.py --format
+
+model: setup ## fetch the default model into the user's cache folder
+	tools/fetch_model.sh
+
+setup:
+	@tools/setup.sh build
+
+setup-test:
+	@tools/setup.sh test
+
+build/%/build.ninja: | setup
+	cmake --preset $*

@@ -1,0 +1,45 @@
+# Compiler settings for everything of ours, and the two functions that every folder uses.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+# -ffp-contract=off: a product and a sum are fused only where the code says so, so that one arithmetic is one arithmetic
+# whatever the compiler inlines.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
+
+set(PAGODA_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
+if(PAGODA_SANITIZE)
+  add_compile_options(-fsanitize=${PAGODA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${PAGODA_SANITIZE})
+endif()
+
+# pagoda_library(ops SOURCES a.cc b.cc DEPS pagoda_tensor Threads::Threads): the static library pagoda_<name>.
+function(pagoda_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(pagoda_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(pagoda_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(pagoda_${name} PUBLIC ${ARG_DEPS})
+endfunction()
+
+# pagoda_test(core SOURCES status_test.cc DEPS ... [ARGS ...] [LABELS ...] [TIMEOUT s]): one GoogleTest binary, pagoda_<name>_test,
+# each of its cases a ctest test.
+function(pagoda_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(pagoda_${name}_test ${ARG_SOURCES})
+  target_include_directories(pagoda_${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+  target_link_libraries(pagoda_${name}_test PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(pagoda_${name}_test PRIVATE PAGODA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # One ctest entry a binary: a process a case would reload models for each.
+  add_test(NAME ${name} COMMAND pagoda_${name}_test)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

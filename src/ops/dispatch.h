@@ -1,0 +1,33 @@
+// The table at the end of every op: one body a backend, picked by the Exec.
+#pragma once
+
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+template <typename Function>
+struct Bodies {
+  Function* reference;
+  Function* cpu;
+  Function* mlx;
+  Function* cuda;
+
+  Function* of(const Exec& exec) const {
+    switch (exec.backend()) {
+      case Backend::kReference: return reference;
+      case Backend::kCpu: return cpu;
+      case Backend::kMlx: return mlx;
+      case Backend::kCuda: return cuda;
+    }
+    return reference;
+  }
+};
+
+}  // namespace pagoda
+
+// Declares an op's bodies: PAGODA_DECLARE_BODIES(Tensor swiglu(Exec& exec, const Tensor& gate_up));
+#define PAGODA_DECLARE_BODIES(...)       \
+  namespace reference { __VA_ARGS__; }   \
+  namespace cpu { __VA_ARGS__; }         \
+  namespace mlx { __VA_ARGS__; }         \
+  namespace cuda { __VA_ARGS__; }

@@ -1,0 +1,24 @@
+// linear: a matrix product with a packed weight.
+#pragma once
+
+#include "backend/weight.h"
+#include "ops/dispatch.h"
+#include "tensor/tensor.h"
+
+namespace pagoda {
+
+// out[t, j] = sum over k of x[t, k] * weight[j, k]  (+ bias[j])
+//   x       [tokens, cols]; the last extent contiguous
+//   weight  rows x cols
+//   bias    [rows] float32, or undefined
+//   out     [tokens, rows]; x's dtype, or float32 where out_float32 is set (logits)
+// Each output element is accumulated over k in one fixed order, for one row and for a thousand.
+struct LinearArgs {
+  Tensor bias;
+  bool out_float32 = false;
+};
+Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args);
+
+PAGODA_DECLARE_BODIES(Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args))
+
+}  // namespace pagoda

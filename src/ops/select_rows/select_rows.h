@@ -1,0 +1,17 @@
+// select_rows: the rows of an activation that somebody wants; only those go through the last projection.
+#pragma once
+
+#include "ops/dispatch.h"
+#include "tensor/tensor.h"
+
+namespace pagoda {
+
+// out[i, :] = x[rows[i], :]
+//   x     [tokens, dim], contiguous
+//   rows  [n] int32, each in [0, tokens): the caller has checked them
+//   out   [n, dim], x's dtype
+Tensor select_rows(Exec& exec, const Tensor& x, const Tensor& rows);
+
+PAGODA_DECLARE_BODIES(Tensor select_rows(Exec& exec, const Tensor& x, const Tensor& rows))
+
+}  // namespace pagoda

@@ -1,0 +1,60 @@
+// Buffer: memory that a backend owns, counted by the Tensors that read it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace pagoda {
+
+class Buffer {
+ public:
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  // Host-readable bytes of a native backend; null for a backend whose values are computed lazily.
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }  // bytes
+
+ protected:
+  Buffer(std::byte* data, std::size_t size) : data_(data), size_(size) {}
+  virtual ~Buffer() = default;
+  // The last handle is gone: give the memory back, to the arena that lent it or to the system.
+  virtual void release() = 0;
+
+  std::byte* data_;
+  std::size_t size_;
+
+ private:
+  friend class BufferRef;
+  std::atomic<int> references_{0};
+};
+
+// A counted handle. Copying is thread-safe, as a shared_ptr's is; it allocates nothing, which a shared_ptr to a span of an
+// arena would (design: no memory allocated in a decode step).
+class BufferRef {
+ public:
+  BufferRef() = default;
+  explicit BufferRef(Buffer* buffer) : buffer_(buffer) { acquire(); }
+  BufferRef(const BufferRef& other) : buffer_(other.buffer_) { acquire(); }
+  BufferRef(BufferRef&& other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
+  BufferRef& operator=(BufferRef other) noexcept {
+    std::swap(buffer_, other.buffer_);
+    return *this;
+  }
+  ~BufferRef() {
+    if (buffer_ && buffer_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) buffer_->release();
+  }
+
+  Buffer* get() const { return buffer_; }
+  Buffer* operator->() const { return buffer_; }
+  explicit operator bool() const { return buffer_ != nullptr; }
+
+ private:
+  void acquire() {
+    if (buffer_) buffer_->references_.fetch_add(1, std::memory_order_relaxed);
+  }
+  Buffer* buffer_ = nullptr;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,44 @@
+// Checkpoint: the tensors and metadata of a model on disk, whatever its format.
+//
+// Two formats are known: a folder as Hugging Face saves it (config.json, *.safetensors with or without an index) and a GGUF
+// file, the first of a split set too. Files are memory-mapped read-only; every length and offset in them is checked before
+// use, so a HostTensor's bytes are always inside its file. Names are Hugging Face's whatever the format.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "quant/host_tensor.h"
+#include "weights/gguf.h"
+
+namespace pagoda {
+
+class Checkpoint {
+ public:
+  // `path`: a folder, or a .gguf file. Errors: kNotFound (no such path, no weights in the folder), kDataLoss (truncated or
+  // contradictory), kUnsupported (a tensor type that nothing here reads: found only when that tensor is asked for).
+  static Result<Checkpoint> open(const std::string& path);
+
+  // The tensor of that canonical name; kNotFound names it.
+  Result<HostTensor> tensor(std::string_view name) const;
+  bool has(std::string_view name) const;
+  std::vector<std::string> names() const;  // sorted
+
+  // Null for a folder.
+  const GgufFile* gguf() const { return gguf_.get(); }
+  // The folder; empty for a GGUF file.
+  const std::string& folder() const { return folder_; }
+  std::int64_t file_bytes() const { return file_bytes_; }  // of all weight files together
+
+ private:
+  struct Entry;
+  std::string folder_;
+  std::shared_ptr<const GgufFile> gguf_;
+  std::shared_ptr<const std::vector<Entry>> entries_;  // sorted by name
+  std::int64_t file_bytes_ = 0;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Brings the machine to where Pagoda builds (`setup.sh build`) or is tested (`setup.sh test`): system packages, a Rust
+# toolchain where there is none new enough, and the project's own Python environment in .venv. Installs only what is
+# missing; a second run finds its stamp in build/ and does nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+level=${1:-build}
+requirements=(tools/requirements.txt)
+case $level in
+  build) ;;
+  test) requirements+=(tools/requirements-test.txt) ;;
+  *) echo "usage: tools/setup.sh [build|test]" >&2; exit 2 ;;
+esac
+
+debian_build=(
+  build-essential cmake ninja-build ccache pkg-config ca-certificates python3 python3-venv
+  libssl-dev libcurl4-openssl-dev libboost1.81-dev libboost-url1.81-dev nlohmann-json3-dev
+  libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev libhwy-dev
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
+debian_test=(
+  clang-14 libclang-rt-14-dev clang-format-16 clang-tidy-16 chromium chromium-driver fonts-liberation)
+brew_build=(
+  cmake ninja ccache pkgconf python@3.12 openssl@3 curl boost nlohmann-json cli11 spdlog fmt
+  prometheus-cpp highway googletest rapidcheck google-benchmark)
+brew_test=(llvm@16 chromedriver)
+# rustc 1.95: what the tokenizer crates ask for.
+rust_major=1
+rust_minor=95
+
+say() { echo "setup: $*" >&2; }
+die() { say "$*"; exit 1; }
+
+fingerprint() { cat tools/setup.sh "${requirements[@]}" | cksum | tr ' ' '-'; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "needs root or sudo to run: $*"
+  fi
+}
+
+has_debian_package() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+apt_install() {
+  local missing=() package
+  for package in "$@"; do has_debian_package "$package" || missing+=("$package"); done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "installing ${missing[*]}"
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+brew_install() {
+  local missing=() package
+  for package in "$@"; do brew list "$package" >/dev/null 2>&1 || missing+=("$package"); done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "installing ${missing[*]}"
+  brew install --quiet "${missing[@]}"
+}
+
+has_rust() {
+  local version
+  command -v cargo >/dev/null && version=$(rustc --version 2>/dev/null | cut -d' ' -f2) || return 1
+  local major=${version%%.*} rest=${version#*.}
+  local minor=${rest%%.*}
+  [ "$major" -gt $rust_major ] || { [ "$major" -eq $rust_major ] && [ "$minor" -ge $rust_minor ]; }
+}
+
+install_packages() {
+  case $(uname -s) in
+    Linux)
+      command -v apt-get >/dev/null || die "expected a system with apt-get (Debian 12), found none"
+      apt_install "${debian_build[@]}"
+      [ "$level" = build ] || apt_install "${debian_test[@]}"
+      has_rust || apt_install rustc-web cargo-web
+      ;;
+    Darwin)
+      command -v brew >/dev/null || die "expected Homebrew (https://brew.sh), found none"
+      brew_install "${brew_build[@]}"
+      [ "$level" = build ] || brew_install "${brew_test[@]}"
+      has_rust || brew_install rust
+      ;;
+    *) die "expected Linux or macOS, got $(uname -s)" ;;
+  esac
+  has_rust || die "expected rustc $rust_major.$rust_minor or later, got $(rustc --version 2>&1 | head -n 1)"
+}
+
+# Debian's own interpreter rather than the first on PATH: its python3-venv is what was just installed.
+base_python() { if [ -x /usr/bin/python3 ] && [ "$(uname -s)" = Linux ]; then echo /usr/bin/python3; else echo python3.12; fi; }
+
+install_python_packages() {
+  [ -x .venv/bin/python ] || { say "making .venv"; "$(base_python)" -m venv .venv; }
+  local arguments=() file
+  for file in "${requirements[@]}"; do arguments+=(-r "$file"); done
+  # The files name everything, so nothing is resolved: what was tested is what is installed.
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "${arguments[@]}"
+}
+
+main() {
+  local stamp=build/setup-$level.stamp
+  if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ]; then return 0; fi
+  install_packages
+  install_python_packages
+  mkdir -p build
+  fingerprint >"$stamp"
+  say "done ($level)"
+}
+
+main
