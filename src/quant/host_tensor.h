@@ -15,12 +15,14 @@ namespace pagoda {
 class HostStorage {
  public:
   virtual ~HostStorage() = default;
-  // The bytes have been read for the last time: their pages may leave this process's memory. They stay readable.
+  // The bytes have been read for the last time: their pages may leave this process's memory. They
+  // stay readable.
   virtual void release_pages(std::span<const std::byte> bytes) const {}
 };
 
-// Row-major, the innermost extent last: a linear layer's weight is [out_features, in_features], as Hugging Face has it.
-// The loader has checked that `bytes` is exactly as long as format and shape say.
+// Row-major, the innermost extent last: a linear layer's weight is [out_features, in_features], as
+// Hugging Face has it. The loader has checked that `bytes` is exactly as long as format and shape
+// say.
 struct HostTensor {
   std::string name;  // canonical, as Hugging Face names it: "model.layers.3.mlp.up_proj.weight"
   WeightFormat format = WeightFormat::kF32;

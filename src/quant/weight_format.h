@@ -1,8 +1,8 @@
 // The formats in which a checkpoint stores a tensor's values: plain types, and GGUF's blocks.
 //
-// A block format packs `block_size` consecutive values of a row (the innermost extent) into `block_bytes` bytes. Each has a
-// file of its own here with its layout drawn at the head and a scalar codec, which is the definition that every faster
-// reader is tested against.
+// A block format packs `block_size` consecutive values of a row (the innermost extent) into
+// `block_bytes` bytes. Each has a file of its own here with its layout drawn at the head and a
+// scalar codec, which is the definition that every faster reader is tested against.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace pagoda {
 enum class WeightFormat : std::uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1 };
 
 struct WeightFormatTraits {
-  std::string_view name;   // as GGUF and the command line spell it: "Q4_1"
-  int block_size;          // values a block; 1 for plain types
+  std::string_view name;  // as GGUF and the command line spell it: "Q4_1"
+  int block_size;         // values a block; 1 for plain types
   int block_bytes;
   // Writes blocks.size() / block_bytes * block_size values.
   void (*dequantize)(std::span<const std::byte> blocks, float* values);

@@ -1,0 +1,15 @@
+// F32, F16 and BF16: a value after the other, little-endian. Exact: every stored value is a
+// float32.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace pagoda {
+
+// `bytes` may be unaligned: safetensors does not promise alignment.
+void dequantize_f32(std::span<const std::byte> bytes, float* values);
+void dequantize_f16(std::span<const std::byte> bytes, float* values);
+void dequantize_bf16(std::span<const std::byte> bytes, float* values);
+
+}  // namespace pagoda

@@ -1,0 +1,37 @@
+// Q4_0: 32 values of a row as four bits each under one scale; 18 bytes, 4.5 bits a value. From
+// ggml.
+//
+//   byte    0       2                                     18
+//           +-------+-------------------------------------+
+//           | scale | n[0]  n[1]  ...               n[15] |
+//           | f16   | low nibble: q[i], high: q[i + 16]   |
+//           +-------+-------------------------------------+
+//
+//   x[i] = scale * (q[i] - 8)
+//
+// The scale carries the sign of the value that is largest in magnitude, which q = 0 stands for.
+//
+// Error bound: a quantiser that takes scale = extreme / -8 is off by at most (1 + 8 * 2^-11) of the
+// stored |scale|: a value close to -extreme would want q = 16 and gets 15, all others are half a
+// step off; the rest is the scale's own rounding.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/half.h"
+
+namespace pagoda {
+
+struct BlockQ4_0 {
+  static constexpr int kValues = 32;
+  f16 scale;
+  std::uint8_t nibbles[kValues / 2];
+};
+static_assert(sizeof(BlockQ4_0) == 18);
+
+// blocks.size() is a multiple of 18; writes 32 values a block.
+void dequantize_q4_0(std::span<const std::byte> blocks, float* values);
+
+}  // namespace pagoda

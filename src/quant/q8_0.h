@@ -1,0 +1,34 @@
+// Q8_0: 32 values of a row as signed bytes under one scale; 34 bytes, 8.5 bits a value. From ggml.
+//
+//   byte    0       2                                     34
+//           +-------+-------------------------------------+
+//           | scale | q[0]  q[1]  ...               q[31] |
+//           | f16   | int8                                |
+//           +-------+-------------------------------------+
+//
+//   x[i] = scale * q[i]
+//
+// Error bound: a quantiser that takes scale = max|x| / 127 and rounds to nearest is off by at most
+// (1/2 + 127 * 2^-11) of the stored scale: half a step, and what rounding the scale itself to f16
+// does to the largest q. (While the scale is a normal f16: at least 2^-14.)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/half.h"
+
+namespace pagoda {
+
+struct BlockQ8_0 {
+  static constexpr int kValues = 32;
+  f16 scale;
+  std::int8_t q[kValues];
+};
+static_assert(sizeof(BlockQ8_0) == 34);
+
+// blocks.size() is a multiple of 34; writes 32 values a block.
+void dequantize_q8_0(std::span<const std::byte> blocks, float* values);
+
+}  // namespace pagoda

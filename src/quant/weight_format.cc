@@ -1,0 +1,25 @@
+#include "quant/weight_format.h"
+
+#include <iterator>
+
+#include "quant/plain.h"
+#include "quant/q4_0.h"
+#include "quant/q4_1.h"
+#include "quant/q8_0.h"
+
+namespace pagoda {
+
+const WeightFormatTraits& traits_of(WeightFormat format) {
+  static constexpr WeightFormatTraits kTraits[] = {
+      {"F32", 1, 4, dequantize_f32},
+      {"F16", 1, 2, dequantize_f16},
+      {"BF16", 1, 2, dequantize_bf16},
+      {"Q8_0", BlockQ8_0::kValues, sizeof(BlockQ8_0), dequantize_q8_0},
+      {"Q4_0", BlockQ4_0::kValues, sizeof(BlockQ4_0), dequantize_q4_0},
+      {"Q4_1", BlockQ4_1::kValues, sizeof(BlockQ4_1), dequantize_q4_1},
+  };
+  static_assert(static_cast<int>(WeightFormat::kQ4_1) + 1 == std::size(kTraits));
+  return kTraits[static_cast<int>(format)];
+}
+
+}  // namespace pagoda
