@@ -1,0 +1,42 @@
+// ServedModel: everything that one model needs to answer text: weights behind an engine, tokenizer, chat template, defaults.
+//
+// This folder joins text and engine, for the server and the command line alike; strings stop here.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/status.h"
+#include "engine/engine.h"
+#include "engine/engine_options.h"
+#include "model/model_config.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace pagoda {
+
+struct ServedModelOptions {
+  std::string path;  // a GGUF file or a folder
+  EngineOptions engine;
+  std::optional<std::string> chat_template_file;  // instead of the checkpoint's
+  bool use_generation_config = true;              // default sampling from the checkpoint
+};
+
+// Immutable after load; its members are thread-safe.
+struct ServedModel {
+  std::string name;  // the path's last part, without .gguf
+  ModelConfig config;
+  GenerationDefaults defaults;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const ChatTemplate> chat_template;  // null: the checkpoint has none, chat is refused
+  std::unique_ptr<Engine> engine;
+  std::string device;           // backend_name
+  std::int64_t file_bytes = 0;
+  double load_s = 0;
+};
+
+Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions& options);
+
+}  // namespace pagoda

@@ -1,0 +1,53 @@
+// TextGeneration: one request's way from token ids to text: incremental decoding, stop strings, cancellation.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "engine/engine.h"
+#include "serving/served_model.h"
+
+namespace pagoda {
+
+struct TextRequest {
+  GenerationRequest generation;
+  std::vector<std::string> stop;  // stop strings
+  bool include_stop_str_in_output = false;
+  bool skip_special_tokens = true;
+};
+
+// New text of one sample; the concatenation over a sample's pieces is its answer.
+struct TextPiece {
+  int sample_index = 0;
+  std::string text;              // whole UTF-8 characters; never a part of a stop string
+  std::vector<int> token_ids;    // that came with it (their text may be held back for a later piece)
+  std::vector<TokenLogprobs> logprobs;
+  std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
+  FinishReason finish_reason = FinishReason::kNone;
+  std::optional<int> stop_token_id;        // the id that ended it; its own text is not in `text`
+  std::optional<std::string> stop_string;  // or the string that did
+  Status error;
+  std::uint64_t logits_hash = 0;
+};
+
+// Runs detokenising and stop strings on whichever thread calls `take`, never on the engine's.
+class TextGeneration {
+ public:
+  // `on_ready` is called on the engine's thread whenever take() has something new; it only wakes the caller's own thread or
+  // executor. Submits at once; errors are Engine::submit's.
+  static Result<std::unique_ptr<TextGeneration>> start(ServedModel& model, TextRequest request,
+                                                       std::function<void()> on_ready);
+  virtual ~TextGeneration() = default;  // cancels what still runs
+
+  // The pieces that are ready; does not wait. After a stop string the sample's later tokens never show.
+  virtual std::vector<TextPiece> take() = 0;
+  // take(), after waiting for something new. For callers with a thread of their own.
+  virtual std::vector<TextPiece> wait() = 0;
+  virtual bool finished() const = 0;  // every sample's last piece has been taken
+  virtual void cancel() = 0;
+};
+
+}  // namespace pagoda
