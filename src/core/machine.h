@@ -1,0 +1,32 @@
+// What this machine gives to this process: cores and memory, as cgroups, affinity and hyper-threads
+// leave them.
+//
+// Everything is read from /proc and /sys under `root`, which only tests change. A file that is
+// missing or makes no sense limits nothing: these are defaults, and a wrong guess must not keep a
+// process from starting. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace pagoda {
+
+// Worker threads to use where nobody asked for a number: the physical cores that the affinity mask
+// allows (two hyper-threads of a core share its vector units, so a second one only adds waiting),
+// at most the cgroup's CPU quota rounded down, since threads beyond it are stopped in the middle of
+// a step. At least 1.
+int default_num_threads();
+
+// The same from its parts: `allowed_cpus` as sched_getaffinity gives them.
+int num_threads_for(std::span<const int> allowed_cpus, const std::filesystem::path& root);
+
+// Bytes that can still be taken without swapping or being killed: the least of the system's
+// MemAvailable and, for every cgroup (v1 or v2) around this process, its limit less what is in use
+// there. The cgroup's inactive file pages count as free, because the kernel drops them first.
+std::int64_t available_memory_bytes(const std::filesystem::path& root = "/");
+
+// The most memory this process has had resident so far (VmHWM).
+std::int64_t peak_resident_bytes(const std::filesystem::path& root = "/");
+
+}  // namespace pagoda

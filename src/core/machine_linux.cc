@@ -1,0 +1,170 @@
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/machine.h"
+
+namespace pagoda {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+std::optional<std::string> read_text(const fs::path& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+// The number at the start of the text, or nothing ("max", "-1" and an empty file are no limits).
+std::optional<std::int64_t> leading_number(std::string_view text) {
+  const std::size_t start = text.find_first_not_of(" \t");
+  if (start == std::string_view::npos) return std::nullopt;
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  if (std::from_chars(text.data() + start, end, number).ec != std::errc()) return std::nullopt;
+  return number < 0 ? std::nullopt : std::optional(number);
+}
+
+std::optional<std::int64_t> read_number(const fs::path& path) {
+  const auto text = read_text(path);
+  return text ? leading_number(*text) : std::nullopt;
+}
+
+// The number after `name` at the start of a line: "MemAvailable:  123 kB", "inactive_file 456".
+std::optional<std::int64_t> read_field(const fs::path& path, std::string_view name) {
+  const auto text = read_text(path);
+  if (!text) return std::nullopt;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(name)) return leading_number(std::string_view(line).substr(name.size()));
+  }
+  return std::nullopt;
+}
+
+// The folders of the cgroups around this process that rule `controller`, innermost first, and which
+// version they are. Inside a container the path in /proc/self/cgroup may be the host's and not
+// exist here; the mount's own root always does, and is the container's group.
+struct Cgroups {
+  std::vector<fs::path> folders;
+  bool v2 = false;
+};
+
+bool lists(std::string_view controllers, std::string_view controller) {
+  std::istringstream names{std::string(controllers)};
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name == controller) return true;
+  }
+  return false;
+}
+
+Cgroups cgroups_of(std::string_view controller, const fs::path& root) {
+  const fs::path mount = root / "sys/fs/cgroup";
+  const bool v2 = fs::exists(mount / "cgroup.controllers");
+  std::istringstream lines(read_text(root / "proc/self/cgroup").value_or(""));
+  for (std::string line;
+       std::getline(lines, line);) {  // "4:cpu,cpuacct:/path", in version 2 "0::/path"
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (v2 ? !controllers.empty() : !lists(controllers, controller)) continue;
+    const fs::path base = v2 ? mount : mount / controller;
+    Cgroups groups{.folders = {}, .v2 = v2};
+    for (fs::path path = fs::path(line.substr(second + 1)).relative_path(); !path.empty();
+         path = path.parent_path()) {
+      groups.folders.push_back(base / path);
+    }
+    groups.folders.push_back(base);
+    return groups;
+  }
+  return {};
+}
+
+// CPUs' worth of time a period that one cgroup grants, or nothing where it does not limit.
+std::optional<double> cpu_quota(const fs::path& folder, bool v2) {
+  std::optional<std::int64_t> quota;
+  std::optional<std::int64_t> period;
+  if (v2) {
+    const std::string text = read_text(folder / "cpu.max").value_or("");  // "150000 100000"
+    quota = leading_number(text);
+    const std::size_t space = text.find(' ');
+    if (space != std::string::npos) period = leading_number(std::string_view(text).substr(space));
+  } else {
+    quota = read_number(folder / "cpu.cfs_quota_us");
+    period = read_number(folder / "cpu.cfs_period_us");
+  }
+  if (!quota || !period || *period == 0) return std::nullopt;
+  return static_cast<double>(*quota) / static_cast<double>(*period);
+}
+
+std::int64_t memory_left(const fs::path& folder, bool v2) {
+  const auto limit = read_number(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"));
+  const auto usage = read_number(folder / (v2 ? "memory.current" : "memory.usage_in_bytes"));
+  if (!limit || !usage) return kUnlimited;
+  const std::int64_t droppable =
+      read_field(folder / "memory.stat", v2 ? "inactive_file " : "total_inactive_file ")
+          .value_or(0);
+  return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *usage - droppable));
+}
+
+int count_physical_cores(std::span<const int> allowed_cpus, const fs::path& root) {
+  std::set<std::string> cores;  // each known by the list of its hyper-threads
+  for (const int cpu : allowed_cpus) {
+    const std::string name = "cpu" + std::to_string(cpu);
+    const fs::path topology = root / "sys/devices/system/cpu" / name / "topology";
+    cores.insert(read_text(topology / "thread_siblings_list").value_or(name));
+  }
+  return static_cast<int>(cores.size());
+}
+
+}  // namespace
+
+int num_threads_for(std::span<const int> allowed_cpus, const fs::path& root) {
+  double limit = count_physical_cores(allowed_cpus, root);
+  const Cgroups groups = cgroups_of("cpu", root);
+  for (const fs::path& folder : groups.folders) {
+    if (const auto quota = cpu_quota(folder, groups.v2)) limit = std::min(limit, *quota);
+  }
+  return std::max(1, static_cast<int>(limit));
+}
+
+int default_num_threads() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  std::vector<int> allowed_cpus;
+  if (sched_getaffinity(0, sizeof(mask), &mask) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &mask)) allowed_cpus.push_back(cpu);
+    }
+  }
+  return num_threads_for(allowed_cpus, "/");
+}
+
+std::int64_t available_memory_bytes(const fs::path& root) {
+  std::int64_t available = kUnlimited;
+  if (const auto kib = read_field(root / "proc/meminfo", "MemAvailable:")) available = *kib * 1024;
+  const Cgroups groups = cgroups_of("memory", root);
+  for (const fs::path& folder : groups.folders) {
+    available = std::min(available, memory_left(folder, groups.v2));
+  }
+  return available;
+}
+
+std::int64_t peak_resident_bytes(const fs::path& root) {
+  return read_field(root / "proc/self/status", "VmHWM:").value_or(0) * 1024;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,47 @@
+#include <mach/mach.h>
+#include <sys/resource.h>
+#include <sys/sysctl.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/machine.h"
+
+namespace pagoda {
+namespace {
+
+int sysctl_int(const char* name) {
+  int value = 0;
+  std::size_t size = sizeof(value);
+  return sysctlbyname(name, &value, &size, nullptr, 0) == 0 ? value : 0;
+}
+
+}  // namespace
+
+// There are neither cgroups nor affinity masks here. Performance cores alone: a step waits for its
+// slowest thread.
+int default_num_threads() {
+  const int performance_cores = sysctl_int("hw.perflevel0.physicalcpu");
+  return std::max(1, performance_cores > 0 ? performance_cores : sysctl_int("hw.physicalcpu"));
+}
+
+int num_threads_for(std::span<const int> allowed_cpus, const std::filesystem::path& root) {
+  return std::max(1, static_cast<int>(allowed_cpus.size()));
+}
+
+std::int64_t available_memory_bytes(const std::filesystem::path& root) {
+  vm_statistics64_data_t statistics;
+  mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
+  const auto info = reinterpret_cast<host_info64_t>(&statistics);
+  if (host_statistics64(mach_host_self(), HOST_VM_INFO64, info, &count) != KERN_SUCCESS) return 0;
+  const std::int64_t pages =
+      std::int64_t{statistics.free_count} + statistics.inactive_count + statistics.purgeable_count;
+  return pages * static_cast<std::int64_t>(vm_page_size);
+}
+
+std::int64_t peak_resident_bytes(const std::filesystem::path& root) {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss : 0;  // bytes here, unlike on Linux
+}
+
+}  // namespace pagoda
