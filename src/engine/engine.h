@@ -11,23 +11,11 @@
 #include <vector>
 
 #include "core/status.h"
+#include "engine/request.h"
 #include "sampling/sampling_params.h"
+#include "sampling/token_logprobs.h"
 
 namespace pagoda {
-
-using RequestId = std::uint64_t;
-
-struct TokenLogprob {
-  int token_id = 0;
-  float logprob = 0;
-};
-
-// The log-probability of one token, and of the likeliest ones at its place (best first) where asked for.
-struct TokenLogprobs {
-  TokenLogprob chosen;
-  int rank = 0;  // 1: the likeliest
-  std::vector<TokenLogprob> top;
-};
 
 struct GenerationRequest {
   std::vector<int> prompt_token_ids;
@@ -35,8 +23,6 @@ struct GenerationRequest {
   int priority = 0;           // lower runs first; first come first served within one
   bool hash_logits = false;   // fills OutputEvent::logits_hash at the end
 };
-
-enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kCancelled, kError };
 
 // What a request's sink receives: new tokens of one of its samples, in order.
 struct OutputEvent {

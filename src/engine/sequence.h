@@ -1,0 +1,90 @@
+// Sequence: one sample of one request: its tokens, how many of them stand in the KV cache, and in
+// which blocks.
+//
+//   tokens    [ prompt ............ | output ... ]
+//             [ computed ......... | pending ... ]
+//
+// Every token but the last sampled one is computed: its keys and values are in the cache. `pending`
+// is what the next steps compute: the prompt's rest, or the one token that a decode brings. The
+// last pending token's logits give the next token. Only the scheduler changes a sequence.
+// Thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/status.h"
+#include "engine/request.h"
+#include "sampling/sampling_params.h"
+
+namespace pagoda {
+
+class SamplerState;  // sampling/sampler_state.h
+
+class Sequence {
+ public:
+  Sequence(const Request& request, int sample_index, std::uint64_t arrival);
+
+  RequestId request_id() const { return request_id_; }
+  int sample_index() const { return sample_index_; }
+  const SamplingParams& params() const { return params_; }
+  std::uint64_t seed() const { return seed_; }
+  int priority() const { return priority_; }
+  std::uint64_t arrival() const { return arrival_; }  // grows with every sequence added
+
+  int token(int i) const { return tokens_[i]; }
+  std::span<const int> tokens() const { return tokens_; }  // prompt and output
+  std::span<const int> output() const { return tokens().subspan(num_prompt_tokens_); }
+  int num_tokens() const { return static_cast<int>(tokens_.size()); }
+  int num_prompt_tokens() const { return num_prompt_tokens_; }
+  int num_output_tokens() const { return num_tokens() - num_prompt_tokens_; }
+  int num_computed() const {
+    return num_computed_;
+  }  // tokens in the cache; the next step's first position
+  int num_pending() const { return num_tokens() - num_computed_; }
+
+  // The blocks that hold positions 0, block_size, 2 * block_size, ...
+  std::span<const int> block_table() const { return block_table_; }
+
+  // Sample 0 alone scores the prompt; the others' scores would be the same.
+  bool scores_prompt() const { return params_.prompt_logprobs.has_value() && sample_index_ == 0; }
+  // Before min_tokens: end-of-sequence and stop ids must not be sampled.
+  bool bans_stop_tokens() const { return num_output_tokens() < params_.min_tokens; }
+
+  bool finished() const { return finish_reason_ != FinishReason::kNone; }
+  FinishReason finish_reason() const { return finish_reason_; }
+  std::optional<int> stop_token_id() const { return stop_token_id_; }  // of kStop: the last token
+  const Status& error() const { return error_; }                       // of kError
+
+  // The sampler's memory of this sequence; null where no penalty is asked for. The engine puts it
+  // here, so that it lives as long as the sequence; the scheduler never looks inside.
+  const std::shared_ptr<SamplerState>& sampler_state() const { return sampler_state_; }
+  void set_sampler_state(std::shared_ptr<SamplerState> state) { sampler_state_ = std::move(state); }
+
+ private:
+  friend class Scheduler;
+
+  RequestId request_id_ = 0;
+  int sample_index_ = 0;
+  SamplingParams params_;
+  std::uint64_t seed_ = 0;
+  int priority_ = 0;
+  std::uint64_t arrival_ = 0;
+
+  std::vector<int> tokens_;
+  int num_prompt_tokens_ = 0;
+  int num_computed_ = 0;
+  std::vector<int> block_table_;
+
+  bool in_flight_ = false;  // in a plan that is not committed
+  bool cancelled_ = false;  // while in flight
+  FinishReason finish_reason_ = FinishReason::kNone;
+  std::optional<int> stop_token_id_;
+  Status error_;
+  std::shared_ptr<SamplerState> sampler_state_;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,37 @@
+// KvLayout: what each layer's keys and values look like in memory.
+//
+// Element type, window and heads belong to a layer. Paged and contiguous caches are the same layout
+// with another block size: 16 tokens, or as many as the longest context, one block a sequence.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace pagoda {
+
+struct LayerKvLayout {
+  DType dtype = DType::kFloat32;  // float32, bfloat16 or float16
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int window = 0;  // positions that a query sees, its own included; 0: all
+
+  std::int64_t bytes_per_token() const {  // keys and values
+    return 2 * static_cast<std::int64_t>(dtype_size(dtype)) * num_kv_heads * head_dim;
+  }
+};
+
+struct KvLayout {
+  int block_size = 16;  // tokens
+  std::vector<LayerKvLayout> layers;
+
+  std::int64_t bytes_per_token() const {
+    std::int64_t bytes = 0;
+    for (const LayerKvLayout& layer : layers) bytes += layer.bytes_per_token();
+    return bytes;
+  }
+  std::int64_t bytes_per_block() const { return bytes_per_token() * block_size; }
+};
+
+}  // namespace pagoda

@@ -1,0 +1,47 @@
+// KvStore: the memory of all layers' keys and values; which block is whose is BlockPool's and the
+// scheduler's.
+//
+// One store for paged and contiguous caches alike: they differ by KvLayout::block_size. kv_write
+// returns a view whose arrays stand after the write; on a lazy backend that edge orders writes and
+// reads, and rebind() keeps it. Belongs to the engine thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "batch/kv_view.h"
+#include "core/status.h"
+#include "kv/kv_layout.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+class KvStore {
+ public:
+  // For each layer, keys and values [num_blocks, block_size, num_kv_heads, head_dim], zeroed.
+  // kInvalidArgument where an extent isn't positive or the bytes overflow; the Exec's
+  // kResourceExhausted where there is too little memory.
+  static Result<KvStore> create(Exec& exec, KvLayout layout, int num_blocks);
+
+  const KvView& view(int layer) const { return views_[layer]; }
+  // What kv_write returned: from now on `layer` is read through it. Its shapes and dtype stay those
+  // of the layer.
+  void rebind(int layer, KvView view);
+  // The arrays that a lazy backend has to evaluate in a step: every layer's.
+  const std::vector<KvView>& views() const { return views_; }
+
+  const KvLayout& layout() const { return layout_; }
+  int num_layers() const { return static_cast<int>(views_.size()); }
+  int num_blocks() const { return num_blocks_; }
+  int block_size() const { return layout_.block_size; }
+  std::int64_t num_bytes() const { return layout_.bytes_per_block() * num_blocks_; }
+
+ private:
+  KvStore(KvLayout layout, int num_blocks) : layout_(std::move(layout)), num_blocks_(num_blocks) {}
+
+  KvLayout layout_;
+  int num_blocks_ = 0;
+  std::vector<KvView> views_;  // [num_layers]
+};
+
+}  // namespace pagoda

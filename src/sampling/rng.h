@@ -1,0 +1,33 @@
+// Random numbers as a function of their place: no state, so that an answer never depends on the
+// company, on chunk borders or on what was computed before (preemption, replays).
+//
+// Philox 4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace pagoda {
+
+using PhiloxCounter = std::array<std::uint32_t, 4>;
+using PhiloxKey = std::array<std::uint32_t, 2>;
+
+// Ten rounds; the paper's function bit for bit.
+PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key);
+
+// What a number is drawn for: draws for different purposes at one position are independent.
+enum class RandomPurpose : std::uint32_t { kSampleToken = 0 };
+
+// The place of a draw.
+struct RandomKey {
+  std::uint64_t seed = 0;
+  int sample_index = 0;
+  int position = 0;  // in the sequence, of the token that is drawn
+  RandomPurpose purpose = RandomPurpose::kSampleToken;
+};
+
+// Uniform over the 2^52 midpoints (k + 0.5) * 2^-52: strictly inside (0, 1).
+double random_uniform(const RandomKey& key);
+
+}  // namespace pagoda

@@ -1,0 +1,78 @@
+// Sampler: one row of logits and one request's parameters in, one token out.
+//
+// In this order: banned ids, penalties, temperature, min-p, top-k, top-p, draw.
+//  - Ties at top-k are kept. Top-p keeps the shortest prefix, likeliest first and the lower id
+//  first among equals, whose share
+//    of what min-p and top-k left reaches p: the token that crosses p is kept.
+//  - The draw is the inverse transform over the kept tokens in the order of their ids, with the
+//  uniform of random_uniform()
+//    at (seed, sample index, position).
+//  - A temperature below 1e-5 is greedy: the largest logit, the lowest id among equals, and no
+//  random number.
+//  - Log-probabilities are of the raw logits: a logit minus the row's log-sum-exp, summed in
+//  float64 in blocks.
+//
+// A row's result is a function of its RowSampling alone, bit for bit: never of other rows, earlier
+// calls or threads. The arithmetic is IEEE addition and multiplication in a fixed order, whatever
+// the vector width of the machine.
+//
+// Errors: kInvalidArgument for a row with a NaN or +inf, or with no token left to choose from. It
+// concerns that row alone. Thread-compatible; scratch memory is the sampler's own and is taken at
+// its construction.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "core/status.h"
+#include "sampling/sampler_state.h"
+#include "sampling/sampling_params.h"
+#include "sampling/token_logprobs.h"
+
+namespace pagoda {
+
+// Everything that one row's draw depends on.
+struct RowSampling {
+  std::span<const float> logits;  // [vocab_size]; raw
+  const SamplingParams* params = nullptr;
+  // Before min_tokens: these and params->stop_token_ids are banned. Ids outside the vocabulary
+  // count for nothing.
+  bool bans_stop_tokens = false;
+  std::span<const int> eos_token_ids;
+  const SamplerState* state = nullptr;  // synced; null where no penalty is asked for
+  std::uint64_t seed = 0;
+  int sample_index = 0;
+  int position = 0;  // in the sequence, of the token that is drawn
+};
+
+struct SampledToken {
+  int token_id = 0;
+  std::optional<TokenLogprobs> logprobs;  // where SamplingParams::logprobs asks
+};
+
+class Sampler {
+ public:
+  explicit Sampler(int vocab_size);
+  ~Sampler();
+  Sampler(Sampler&&) noexcept;
+  Sampler& operator=(Sampler&&) noexcept;
+
+  Result<SampledToken> sample(const RowSampling& row);
+
+  // The log-probability of `token_id` at a row, its rank (one more than the number of larger
+  // logits) and the `num_top` likeliest. logits: [vocab_size].
+  Result<TokenLogprobs> score(std::span<const float> logits, int token_id, int num_top);
+
+  int vocab_size() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// True where a temperature means the largest logit.
+bool is_greedy(const SamplingParams& params);
+
+}  // namespace pagoda
