@@ -1,0 +1,137 @@
+#include "cli/model_store.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+namespace pagoda {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHubPrefix = "hf:";
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// One part of a hub name: what the hub allows, and neither "." nor "..".
+bool is_plain_name(std::string_view text) {
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+  };
+  return !text.empty() && text.size() <= 96 && text != "." && text != ".." &&
+         std::all_of(text.begin(), text.end(), allowed);
+}
+
+// A branch may have slashes in its name: "refs/pr/1".
+bool is_revision(std::string_view text) {
+  while (true) {
+    const std::size_t slash = text.find('/');
+    if (!is_plain_name(text.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    text.remove_prefix(slash + 1);
+  }
+}
+
+// What the engine opens in a pulled folder: the folder itself, or where its weights are GGUF, that
+// file (a split set's first).
+fs::path model_in(const fs::path& folder) {
+  fs::path first;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const fs::path& file = entry.path();
+    if (file.extension() == ".gguf" && (first.empty() || file < first)) first = file;
+  }
+  return first.empty() ? folder : first;
+}
+
+Result<fs::path> resolve_default_model(const fs::path& model_dir) {
+  const fs::path file = model_dir / DefaultModel::kFile;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(file, error);
+  if (error) {
+    return not_found(
+        "[model] smollm2: expected {}, which is not there; `pagoda pull smollm2` fetches it",
+        file.string());
+  }
+  if (size != static_cast<std::uintmax_t>(DefaultModel::kSize)) {
+    return data_loss("[model] {}: expected {} bytes, got {}; `pagoda pull smollm2` fetches it anew",
+                     file.string(), DefaultModel::kSize, size);
+  }
+  return file;
+}
+
+Result<fs::path> resolve_hub_model(std::string_view model, const fs::path& model_dir) {
+  PAGODA_ASSIGN_OR_RETURN(const HubName name, parse_hub_name(model));
+  const HubFolders folders = hub_folders(model_dir, name);
+  std::string commit = name.revision;
+  if (!is_commit_id(commit)) {
+    std::ifstream ref(folders.ref);
+    commit.clear();
+    std::getline(ref, commit);
+  }
+  std::error_code error;
+  if (!is_commit_id(commit) || !fs::is_directory(folders.commit(commit), error)) {
+    return not_found("[model] {} is not on this machine; `pagoda pull {}` fetches it", model,
+                     model);
+  }
+  return model_in(folders.commit(commit));
+}
+
+}  // namespace
+
+Result<fs::path> default_model_dir() {
+  if (const std::string folder = environment("PAGODA_MODEL_DIR"); !folder.empty()) {
+    return fs::path(folder);
+  }
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) {
+    return fs::path(cache) / "pagoda" / "models";
+  }
+  if (const std::string home = environment("HOME"); !home.empty()) {
+    return fs::path(home) / ".cache" / "pagoda" / "models";
+  }
+  return not_found("[model] expected one of PAGODA_MODEL_DIR, XDG_CACHE_HOME and HOME to be set");
+}
+
+Result<HubName> parse_hub_name(std::string_view text) {
+  const auto refuse = [&] {
+    return invalid_argument("[model] expected hf:ORG/NAME or hf:ORG/NAME@REVISION, got {}", text);
+  };
+  if (!text.starts_with(kHubPrefix)) return refuse();
+  std::string_view repo = text.substr(kHubPrefix.size());
+  HubName name;
+  if (const std::size_t at = repo.find('@'); at != std::string_view::npos) {
+    name.revision = repo.substr(at + 1);
+    repo = repo.substr(0, at);
+  }
+  const std::size_t slash = repo.find('/');
+  if (slash == std::string_view::npos) return refuse();
+  name.org = repo.substr(0, slash);
+  name.name = repo.substr(slash + 1);
+  if (!is_plain_name(name.org) || !is_plain_name(name.name) || !is_revision(name.revision)) {
+    return refuse();
+  }
+  return name;
+}
+
+bool is_commit_id(std::string_view text) {
+  return text.size() == 40 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+HubFolders hub_folders(const fs::path& model_dir, const HubName& name) {
+  const fs::path repo = model_dir / "hf" / name.org / name.name;
+  return {.repo = repo, .ref = repo / "refs" / name.revision};
+}
+
+Result<fs::path> resolve_model(std::string_view model, const fs::path& model_dir) {
+  std::error_code error;
+  if (fs::exists(model, error)) return fs::path(model);
+  if (model == DefaultModel::kName) return resolve_default_model(model_dir);
+  if (model.starts_with(kHubPrefix)) return resolve_hub_model(model, model_dir);
+  return not_found(
+      "[model] expected a GGUF file, a folder, smollm2 or hf:ORG/NAME[@REVISION], got {}", model);
+}
+
+}  // namespace pagoda

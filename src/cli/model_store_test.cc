@@ -1,0 +1,136 @@
+#include "cli/model_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace pagoda {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const std::string kCommit(40, 'a');
+
+class ModelStoreTest : public testing::Test {
+ protected:
+  ModelStoreTest() {
+    fs::remove_all(dir_);
+    fs::create_directories(dir_);
+  }
+  ~ModelStoreTest() override { fs::remove_all(dir_); }
+
+  void put(const fs::path& path, std::string_view text) {
+    fs::create_directories((dir_ / path).parent_path());
+    std::ofstream(dir_ / path) << text;
+  }
+  std::string message_for(std::string_view model) {
+    return resolve_model(model, dir_).status().message();
+  }
+
+  const fs::path dir_ = fs::path(testing::TempDir()) / "pagoda_model_store_test" /
+                        testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(ModelStoreTest, APathThatExistsIsItself) {
+  put("some.gguf", "x");
+  const std::string file = (dir_ / "some.gguf").string();
+  EXPECT_EQ(resolve_model(file, dir_).value(), file);
+  EXPECT_EQ(resolve_model(dir_.string(), dir_).value(), dir_);
+}
+
+TEST_F(ModelStoreTest, TheDefaultModelIsItsFileInTheStore) {
+  const fs::path file = dir_ / DefaultModel::kFile;
+  std::ofstream(file).put('x');
+  fs::resize_file(file, DefaultModel::kSize);
+  EXPECT_EQ(resolve_model("smollm2", dir_).value(), file);
+}
+
+TEST_F(ModelStoreTest, AMissingDefaultModelNamesTheCommand) {
+  EXPECT_EQ(resolve_model("smollm2", dir_).status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(message_for("smollm2"), HasSubstr("`pagoda pull smollm2`"));
+}
+
+TEST_F(ModelStoreTest, ADefaultModelOfAWrongSizeIsRefused) {
+  put(DefaultModel::kFile, "cut short");
+  EXPECT_EQ(resolve_model("smollm2", dir_).status().code(), StatusCode::kDataLoss);
+  EXPECT_THAT(message_for("smollm2"), HasSubstr("expected 98362432 bytes, got 9"));
+}
+
+TEST_F(ModelStoreTest, AHubModelIsTheFolderOfTheRevisionsCommit) {
+  put("hf/org/name/refs/main", kCommit + "\n");
+  put("hf/org/name/" + kCommit + "/config.json", "{}");
+  const fs::path folder = dir_ / "hf/org/name" / kCommit;
+  EXPECT_EQ(resolve_model("hf:org/name", dir_).value(), folder);
+  EXPECT_EQ(resolve_model("hf:org/name@main", dir_).value(), folder);
+  EXPECT_EQ(resolve_model("hf:org/name@" + kCommit, dir_).value(), folder);
+}
+
+TEST_F(ModelStoreTest, AHubModelInGgufIsItsFirstFile) {
+  put("hf/org/name/refs/main", kCommit);
+  put("hf/org/name/" + kCommit + "/config.json", "{}");
+  put("hf/org/name/" + kCommit + "/m-00002-of-00002.gguf", "");
+  put("hf/org/name/" + kCommit + "/m-00001-of-00002.gguf", "");
+  EXPECT_EQ(resolve_model("hf:org/name", dir_).value().filename(), "m-00001-of-00002.gguf");
+}
+
+TEST_F(ModelStoreTest, AHubModelThatIsNotThereNamesTheCommand) {
+  EXPECT_THAT(message_for("hf:org/name@v1"), HasSubstr("`pagoda pull hf:org/name@v1`"));
+  put("hf/org/name/refs/v1", kCommit);  // the ref alone is not the model
+  EXPECT_THAT(message_for("hf:org/name@v1"), HasSubstr("`pagoda pull hf:org/name@v1`"));
+  put("hf/org/name/refs/v1", "../../../elsewhere");
+  EXPECT_THAT(message_for("hf:org/name@v1"), HasSubstr("`pagoda pull hf:org/name@v1`"));
+}
+
+TEST_F(ModelStoreTest, AnUnfinishedPullIsNotTheModel) {
+  put("hf/org/name/refs/main", kCommit);
+  put("hf/org/name/" + kCommit + ".partial/config.json", "{}");
+  EXPECT_EQ(resolve_model("hf:org/name", dir_).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(ModelStoreTest, AnUnknownNameSaysWhatWouldDo) {
+  EXPECT_THAT(message_for("gpt-17"), HasSubstr("smollm2 or hf:ORG/NAME[@REVISION], got gpt-17"));
+}
+
+TEST(HubNameTest, IsReadInItsParts) {
+  const HubName name = parse_hub_name("hf:Qwen/Qwen3-0.6B@refs/pr/1").value();
+  EXPECT_EQ(name.org, "Qwen");
+  EXPECT_EQ(name.name, "Qwen3-0.6B");
+  EXPECT_EQ(name.revision, "refs/pr/1");
+  EXPECT_EQ(parse_hub_name("hf:a/b").value().revision, "main");
+}
+
+TEST(HubNameTest, WhatCouldLeaveTheStoreIsRefused) {
+  for (const char* text : {"a/b", "hf:", "hf:a", "hf:/b", "hf:a/", "hf:../b", "hf:a/..", "hf:a/.",
+                           "hf:a/b/c", "hf:a/b@", "hf:a/b@..", "hf:a/b@x/../y", "hf:a/b@/x",
+                           "hf:a/b@x/", "hf:a/b c", "hf:a/b?x", "hf:a/b@x@y", "hf:a\\b/c"}) {
+    EXPECT_EQ(parse_hub_name(text).status().code(), StatusCode::kInvalidArgument) << text;
+  }
+}
+
+class ModelDirTest : public testing::Test {
+ protected:
+  ModelDirTest() {
+    for (const char* name : {"PAGODA_MODEL_DIR", "XDG_CACHE_HOME"}) unsetenv(name);
+    setenv("HOME", "/home/ada", 1);
+  }
+};
+
+TEST_F(ModelDirTest, FollowsTheEnvironment) {
+  EXPECT_EQ(default_model_dir().value(), "/home/ada/.cache/pagoda/models");
+  setenv("XDG_CACHE_HOME", "/cache", 1);
+  EXPECT_EQ(default_model_dir().value(), "/cache/pagoda/models");
+  setenv("PAGODA_MODEL_DIR", "/models", 1);
+  EXPECT_EQ(default_model_dir().value(), "/models");
+}
+
+TEST_F(ModelDirTest, WithoutAHomeThereIsNone) {
+  unsetenv("HOME");
+  EXPECT_EQ(default_model_dir().status().code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,25 @@
+// A progress bar on stderr, shown on a terminal only. Not thread-safe; gone when it is destroyed.
+#pragma once
+
+#include <string>
+
+namespace pagoda {
+
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string title);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  // `share` in [0, 1]; `note` stands behind the bar: "12.3 MB/s". Redraws only where something
+  // changed.
+  void show(double share, const std::string& note = "");
+
+ private:
+  std::string title_;
+  std::string last_line_;
+  bool on_terminal_;
+};
+
+}  // namespace pagoda
