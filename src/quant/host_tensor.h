@@ -22,7 +22,7 @@ class HostStorage {
 
 // Row-major, the innermost extent last: a linear layer's weight is [out_features, in_features], as
 // Hugging Face has it. The loader has checked that `bytes` is exactly as long as format and shape
-// say.
+// say. They may be unaligned (safetensors promises nothing): read them with memcpy.
 struct HostTensor {
   std::string name;  // canonical, as Hugging Face names it: "model.layers.3.mlp.up_proj.weight"
   WeightFormat format = WeightFormat::kF32;

@@ -1,10 +1,12 @@
 // Checkpoint: the tensors and metadata of a model on disk, whatever its format.
 //
-// Two formats are known: a folder as Hugging Face saves it (config.json, *.safetensors with or without an index) and a GGUF
-// file, the first of a split set too. Files are memory-mapped read-only; every length and offset in them is checked before
-// use, so a HostTensor's bytes are always inside its file. Names are Hugging Face's whatever the format.
+// Two formats are known: a folder as Hugging Face saves it (config.json, *.safetensors with or
+// without an index) and a GGUF file, the first of a split set too. Files are memory-mapped
+// read-only; every length and offset in them is checked before use, so a HostTensor's bytes are
+// always inside its file. Names are Hugging Face's whatever the format.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,10 +18,14 @@
 
 namespace pagoda {
 
+struct StoredTensor;
+
+// Immutable, so thread-safe; a copy is cheap and shares the mappings.
 class Checkpoint {
  public:
-  // `path`: a folder, or a .gguf file. Errors: kNotFound (no such path, no weights in the folder), kDataLoss (truncated or
-  // contradictory), kUnsupported (a tensor type that nothing here reads: found only when that tensor is asked for).
+  // `path`: a folder, or a .gguf file. Errors: kNotFound (no such path, no weights in the folder),
+  // kDataLoss (truncated or contradictory), kUnsupported (a tensor type that nothing here reads:
+  // found only when that tensor is asked for).
   static Result<Checkpoint> open(const std::string& path);
 
   // The tensor of that canonical name; kNotFound names it.
@@ -34,10 +40,14 @@ class Checkpoint {
   std::int64_t file_bytes() const { return file_bytes_; }  // of all weight files together
 
  private:
-  struct Entry;
+  static Result<Checkpoint> open_gguf(const std::string& path);
+  static Result<Checkpoint> open_folder(const std::string& path);
+  Status index(std::vector<StoredTensor> tensors);
+  const StoredTensor* find(std::string_view name) const;
+
   std::string folder_;
   std::shared_ptr<const GgufFile> gguf_;
-  std::shared_ptr<const std::vector<Entry>> entries_;  // sorted by name
+  std::shared_ptr<const std::vector<StoredTensor>> tensors_;  // sorted by name
   std::int64_t file_bytes_ = 0;
 };
 

@@ -1,0 +1,184 @@
+#include "weights/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/gguf_writer.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/temporary_folder.h"
+
+namespace pagoda {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::GgufWriter;
+using ::testing::HasSubstr;
+using testing::SafetensorsWriter;
+using testing::TemporaryFolder;
+
+const std::vector<float> kValues{1, 2, 3, 4, 5, 6, 7, 8};
+
+SafetensorsWriter folder_tensors() {
+  SafetensorsWriter writer;
+  writer.add("lm_head.weight", {2, 4}, WeightFormat::kF32, kValues);
+  writer.add("model.embed_tokens.weight", {4, 2}, WeightFormat::kBF16, kValues);
+  writer.add("model.norm.weight", {8}, WeightFormat::kF16, kValues);
+  return writer;
+}
+
+std::vector<float> values_of(const HostTensor& tensor) {
+  return testing::dequantize(tensor.format, tensor.bytes);
+}
+
+TEST(CheckpointTest, OpensAFolder) {
+  const TemporaryFolder folder;
+  folder_tensors().write(folder / "model.safetensors");
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint->folder(), folder.path());
+  EXPECT_EQ(checkpoint->gguf(), nullptr);
+  EXPECT_EQ(checkpoint->file_bytes(),
+            static_cast<std::int64_t>(std::filesystem::file_size(folder / "model.safetensors")));
+  EXPECT_THAT(checkpoint->names(),
+              ElementsAre("lm_head.weight", "model.embed_tokens.weight", "model.norm.weight"));
+  const auto tensor = checkpoint->tensor("model.embed_tokens.weight");
+  ASSERT_TRUE(tensor.ok()) << tensor.status().message();
+  EXPECT_EQ(tensor->shape, (Shape{4, 2}));
+  EXPECT_EQ(values_of(*tensor), kValues);
+}
+
+TEST(CheckpointTest, OpensAShardedFolder) {
+  const TemporaryFolder folder;
+  folder_tensors().write_sharded(folder.path(), 2);
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_EQ(checkpoint->names().size(), 3u);
+  for (const std::string& name : checkpoint->names()) {
+    EXPECT_EQ(values_of(*checkpoint->tensor(name)), kValues) << name;
+  }
+}
+
+TEST(CheckpointTest, AMissingShardIsNamed) {
+  const TemporaryFolder folder;
+  folder_tensors().write_sharded(folder.path(), 2);
+  std::filesystem::remove(folder / SafetensorsWriter::shard_name(1, 2));
+  const Status status = Checkpoint::open(folder.path()).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("model-00002-of-00002.safetensors"));
+}
+
+TEST(CheckpointTest, AShardThatLacksItsTensorIsNamed) {
+  const TemporaryFolder folder;
+  folder_tensors().write_sharded(folder.path(), 2);
+  std::filesystem::copy_file(folder / SafetensorsWriter::shard_name(0, 2),
+                             folder / SafetensorsWriter::shard_name(1, 2),
+                             std::filesystem::copy_options::overwrite_existing);
+  const Status status = Checkpoint::open(folder.path()).status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("model.embed_tokens.weight in model-00002-of-00002"));
+}
+
+TEST(CheckpointTest, OpensGgufUnderCanonicalNames) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "m.gguf";
+  const std::vector<float> row(32, 0.5f);
+  GgufWriter()
+      .add_tensor("token_embd.weight", {1, 32}, WeightFormat::kQ4_0, row)
+      .add_tensor("blk.0.attn_q.weight", {2, 4}, WeightFormat::kF16, kValues)
+      .add_tensor("rope_freqs.weight", {8}, WeightFormat::kF32, kValues)
+      .write(path);
+  const auto checkpoint = Checkpoint::open(path);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_NE(checkpoint->gguf(), nullptr);
+  EXPECT_EQ(checkpoint->folder(), "");
+  EXPECT_THAT(checkpoint->names(),
+              ElementsAre("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight",
+                          "rope_freqs.weight"));
+  const auto tensor = checkpoint->tensor("model.layers.0.self_attn.q_proj.weight");
+  ASSERT_TRUE(tensor.ok()) << tensor.status().message();
+  EXPECT_EQ(tensor->shape, (Shape{2, 4}));
+  EXPECT_EQ(values_of(*tensor), kValues);
+}
+
+TEST(CheckpointTest, ATensorOutlivesItsCheckpoint) {
+  const TemporaryFolder folder;
+  folder_tensors().write(folder / "model.safetensors");
+  HostTensor tensor;
+  {
+    const auto checkpoint = Checkpoint::open(folder.path());
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+    tensor = *checkpoint->tensor("model.norm.weight");
+  }
+  EXPECT_EQ(values_of(tensor), kValues);
+  tensor.storage->release_pages(tensor.bytes);
+  EXPECT_EQ(values_of(tensor), kValues);
+}
+
+TEST(CheckpointTest, OpensTheFirstOfASplitSet) {
+  const TemporaryFolder folder;
+  const std::string first = GgufWriter()
+                                .add_tensor("output_norm.weight", {8}, WeightFormat::kF32, kValues)
+                                .add_tensor("output.weight", {1, 8}, WeightFormat::kF32, kValues)
+                                .write_split(folder / "m", 2);
+  const auto checkpoint = Checkpoint::open(first);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_THAT(checkpoint->names(), ElementsAre("lm_head.weight", "model.norm.weight"));
+  EXPECT_EQ(values_of(*checkpoint->tensor("lm_head.weight")), kValues);
+}
+
+TEST(CheckpointTest, TwoPartsWithTheSameTensorAreRefused) {
+  const TemporaryFolder folder;
+  const std::string first = GgufWriter()
+                                .add_tensor("output.weight", {1, 8}, WeightFormat::kF32, kValues)
+                                .add_tensor("output.weight", {1, 8}, WeightFormat::kF32, kValues)
+                                .write_split(folder / "m", 2);
+  const Status status = Checkpoint::open(first).status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("tensor lm_head.weight stands twice"));
+}
+
+TEST(CheckpointTest, ATypeThatNothingReadsIsAnErrorOnceAskedFor) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "m.gguf";
+  GgufWriter()
+      .add_raw_tensor("output.weight", {1, 256}, 12, std::vector<std::byte>(144))
+      .add_tensor("output_norm.weight", {8}, WeightFormat::kF32, kValues)
+      .write(path);
+  const auto checkpoint = Checkpoint::open(path);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_TRUE(checkpoint->tensor("model.norm.weight").ok());
+  EXPECT_TRUE(checkpoint->has("lm_head.weight"));
+  const Status status = checkpoint->tensor("lm_head.weight").status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_THAT(status.message(), HasSubstr("tensor lm_head.weight: Q4_K is not supported"));
+}
+
+TEST(CheckpointTest, SaysWhatIsMissing) {
+  const TemporaryFolder folder;
+  const Status nowhere = Checkpoint::open(folder / "nowhere").status();
+  EXPECT_EQ(nowhere.code(), StatusCode::kNotFound);
+  EXPECT_THAT(nowhere.message(), HasSubstr("nowhere: no such file or folder"));
+  const Status empty = Checkpoint::open(folder.path()).status();
+  EXPECT_EQ(empty.code(), StatusCode::kNotFound);
+  EXPECT_THAT(empty.message(), HasSubstr("expected model.safetensors"));
+  folder_tensors().write(folder / "model.safetensors");
+  const Status tensor = Checkpoint::open(folder.path())->tensor("model.layers.0.x").status();
+  EXPECT_EQ(tensor.code(), StatusCode::kNotFound);
+  EXPECT_THAT(tensor.message(), HasSubstr("tensor model.layers.0.x is missing"));
+  EXPECT_EQ(Checkpoint::open("").status().code(), StatusCode::kNotFound);
+}
+
+TEST(CheckpointTest, AFileThatIsNoGgufIsRefused) {
+  const TemporaryFolder folder;
+  testing::write_file(folder / "model.bin", std::vector<std::byte>(100, std::byte{'x'}));
+  const Status status = Checkpoint::open(folder / "model.bin").status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("expected the magic \"GGUF\""));
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,51 @@
+// GgufParser: one GGUF file's bytes into a GgufFile; the checks are all here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/status.h"
+#include "weights/gguf.h"
+
+namespace pagoda {
+
+class GgufParser {
+ public:
+  GgufParser(std::span<const std::byte> bytes, std::shared_ptr<const HostStorage> storage);
+
+  Status parse_into(GgufFile& file);
+
+ private:
+  Status parse_header(GgufFile& file);
+  Status parse_entries(GgufFile& file);
+  Status parse_value(GgufEntry& entry);
+  Status skip_strings(const GgufEntry& entry);
+  Status parse_tensors(GgufFile& file);
+  Status parse_tensor(GgufTensor& tensor);
+  Status parse_shape(GgufTensor& tensor);
+  Status place_tensors(GgufFile& file);
+
+  // Each moves past what it reads, or leaves the position and returns false where too few bytes are
+  // left.
+  template <typename T>
+  bool read(T& value);
+  bool read_string(std::string_view& text);
+  bool skip(std::uint64_t num_bytes);
+  std::uint64_t remaining() const { return bytes_.size() - position_; }
+  Status truncated(std::string_view expected) const;
+
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const HostStorage> storage_;
+  std::size_t position_ = 0;
+  std::uint64_t num_entries_ = 0;
+  std::uint64_t num_tensors_ = 0;
+  std::vector<std::uint64_t> offsets_;  // [num_tensors], from the start of the data
+};
+
+// The bytes of one element; 0 for strings and arrays, which have none of their own.
+std::size_t gguf_element_bytes(GgufType type);
+
+}  // namespace pagoda

@@ -1,0 +1,40 @@
+// MappedFile: a file's bytes, mapped read-only.
+//
+// A file that somebody truncates while it is mapped ends the process with SIGBUS, as with every
+// memory-mapping reader: replace a checkpoint by renaming, never by writing into it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/status.h"
+#include "quant/host_tensor.h"
+
+namespace pagoda {
+
+// Thread-safe once opened.
+class MappedFile : public HostStorage {
+ public:
+  // Errors: kNotFound (no such file, or not readable), kInvalidArgument (not a regular file),
+  // kResourceExhausted (no address space).
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() override;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+  // Gives back the whole pages inside `bytes`, which lie in this mapping; a page that is shared
+  // with a neighbour stays. A later read brings a page back from the file.
+  void release_pages(std::span<const std::byte> bytes) const override;
+
+ private:
+  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,38 @@
+#include "weights/name_map.h"
+
+#include <gtest/gtest.h>
+
+namespace pagoda {
+namespace {
+
+TEST(NameMapTest, NamesWhatTheModelsRead) {
+  const std::pair<const char*, const char*> kPairs[] = {
+      {"token_embd.weight", "model.embed_tokens.weight"},
+      {"output_norm.weight", "model.norm.weight"},
+      {"output.weight", "lm_head.weight"},
+      {"blk.0.attn_norm.weight", "model.layers.0.input_layernorm.weight"},
+      {"blk.12.attn_q.weight", "model.layers.12.self_attn.q_proj.weight"},
+      {"blk.12.attn_q.bias", "model.layers.12.self_attn.q_proj.bias"},
+      {"blk.12.attn_k.weight", "model.layers.12.self_attn.k_proj.weight"},
+      {"blk.12.attn_v.bias", "model.layers.12.self_attn.v_proj.bias"},
+      {"blk.12.attn_output.weight", "model.layers.12.self_attn.o_proj.weight"},
+      {"blk.12.attn_q_norm.weight", "model.layers.12.self_attn.q_norm.weight"},
+      {"blk.12.attn_k_norm.weight", "model.layers.12.self_attn.k_norm.weight"},
+      {"blk.12.ffn_norm.weight", "model.layers.12.post_attention_layernorm.weight"},
+      {"blk.3.ffn_gate.weight", "model.layers.3.mlp.gate_proj.weight"},
+      {"blk.3.ffn_up.bias", "model.layers.3.mlp.up_proj.bias"},
+      {"blk.3.ffn_down.weight", "model.layers.3.mlp.down_proj.weight"},
+  };
+  for (const auto& [gguf, canonical] : kPairs) EXPECT_EQ(canonical_tensor_name(gguf), canonical);
+}
+
+TEST(NameMapTest, KeepsWhatItDoesNotKnow) {
+  for (const char* name : {"rope_freqs.weight", "blk.0.ffn_gate_exps.weight", "blk.x.attn_q.weight",
+                           "blk..attn_q.weight", "blk.0", "blk.", "", ".", "output",
+                           "model.layers.0.mlp.up_proj.weight"}) {
+    EXPECT_EQ(canonical_tensor_name(name), name);
+  }
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,44 @@
+// safetensors, Hugging Face's format, a file or a set of them with an index
+// (https://github.com/huggingface/safetensors):
+//
+//   header_bytes u64 | header: JSON, { "name": {"dtype": "BF16", "shape": [...], "data_offsets":
+//   [begin, end]}, ... } | data
+//
+// Offsets count from the start of the data; the tensors fill the data without a hole or an overlap,
+// which is checked. So are the shape against the offsets, products against overflow, and names
+// against repetition. The header is read as a stream of JSON events, so memory grows with its
+// tensors alone.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "weights/stored_tensor.h"
+
+namespace pagoda {
+
+// One whole file, which `storage` (may be null) keeps alive. In the order of the data. kDataLoss
+// says what is wrong.
+Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> bytes,
+                                                    std::shared_ptr<const HostStorage> storage);
+
+// model.safetensors.index.json: the file's name for each tensor's name. A file name that leads out
+// of the folder is refused.
+Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view json);
+
+struct SafetensorsSet {
+  std::vector<StoredTensor> tensors;
+  std::int64_t file_bytes = 0;
+};
+
+// The folder's model.safetensors or, without one, the files that its index names. kNotFound:
+// neither, or a file of the index is missing (which the message names).
+Result<SafetensorsSet> open_safetensors(const std::string& folder);
+
+}  // namespace pagoda
