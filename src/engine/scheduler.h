@@ -119,15 +119,15 @@ class Scheduler {
  private:
   using SequencePtr = std::unique_ptr<Sequence>;
 
-  int worst_case_blocks(int num_prompt_tokens, const SamplingParams& params) const;
-  Admission try_admit(const Sequence& sequence) const;
-  void admit_waiting(int budget);
+  int max_num_tokens(int num_prompt_tokens, const SamplingParams& params) const;
+  int worst_case_blocks(int num_prompt_tokens, int max_num_tokens) const;
+  int worst_case_blocks(const Sequence& sequence) const;
+  Admission try_admit(SequencePtr& sequence);
   void plan_chunk(Sequence& sequence, int num_new_tokens);
-  void take_blocks(Sequence& sequence, int num_tokens);
   void append(Sequence& sequence, const SampleOutcome& outcome);
   bool is_stop_token(const Sequence& sequence, int token_id) const;
-  void cancel_if(RequestId id, std::optional<int> sample_index);
-  void release(Sequence& sequence);
+  void cancel_samples(RequestId id, std::optional<int> sample_index);
+  void finish(Sequence& sequence, FinishReason reason);
   void collect_finished();
 
   SchedulerOptions options_;

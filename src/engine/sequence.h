@@ -26,7 +26,8 @@ class SamplerState;  // sampling/sampler_state.h
 
 class Sequence {
  public:
-  Sequence(const Request& request, int sample_index, std::uint64_t arrival);
+  // max_num_tokens: of prompt and output together, at least the prompt's.
+  Sequence(const Request& request, int sample_index, std::uint64_t arrival, int max_num_tokens);
 
   RequestId request_id() const { return request_id_; }
   int sample_index() const { return sample_index_; }
@@ -41,6 +42,7 @@ class Sequence {
   int num_tokens() const { return static_cast<int>(tokens_.size()); }
   int num_prompt_tokens() const { return num_prompt_tokens_; }
   int num_output_tokens() const { return num_tokens() - num_prompt_tokens_; }
+  int max_num_tokens() const { return max_num_tokens_; }  // ends with kLength when it has as many
   int num_computed() const {
     return num_computed_;
   }  // tokens in the cache; the next step's first position
@@ -76,6 +78,7 @@ class Sequence {
 
   std::vector<int> tokens_;
   int num_prompt_tokens_ = 0;
+  int max_num_tokens_ = 0;
   int num_computed_ = 0;
   std::vector<int> block_table_;
 

@@ -1,0 +1,65 @@
+#include "kv/kv_store.h"
+
+#include <fmt/format.h>
+
+#include "core/check.h"
+
+namespace pagoda {
+namespace {
+
+// Bytes of the whole store fit an int64 with room to spare below this.
+constexpr double kMaxBytes = 0x1p62;
+
+Status check_layout(const KvLayout& layout, int num_blocks) {
+  if (num_blocks <= 0 || layout.block_size <= 0) {
+    return invalid_argument("[kv] expected blocks of at least one token, got {} of {}", num_blocks,
+                            layout.block_size);
+  }
+  double bytes_per_token = 0;
+  for (std::size_t i = 0; i < layout.layers.size(); ++i) {
+    const LayerKvLayout& layer = layout.layers[i];
+    if (layer.num_kv_heads <= 0 || layer.head_dim <= 0 || layer.window < 0) {
+      return invalid_argument(
+          "[kv] layer {}: expected positive heads and a window from 0, got {} x {}, window {}", i,
+          layer.num_kv_heads, layer.head_dim, layer.window);
+    }
+    if (layer.dtype == DType::kInt32) {
+      return invalid_argument("[kv] layer {}: expected float32, bfloat16 or float16, got {}", i,
+                              dtype_name(layer.dtype));
+    }
+    bytes_per_token += 2.0 * dtype_size(layer.dtype) * layer.num_kv_heads * layer.head_dim;
+  }
+  if (bytes_per_token * layout.block_size * num_blocks >= kMaxBytes) {
+    return invalid_argument("[kv] {} blocks of {} tokens are more than memory can address",
+                            num_blocks, layout.block_size);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
+  PAGODA_RETURN_IF_ERROR(check_layout(layout, num_blocks));
+  KvStore store(std::move(layout), num_blocks);
+  store.views_.reserve(store.layout_.layers.size());
+  for (const LayerKvLayout& layer : store.layout_.layers) {
+    const Shape shape = {num_blocks, store.layout_.block_size, layer.num_kv_heads, layer.head_dim};
+    PAGODA_ASSIGN_OR_RETURN(Tensor keys, exec.allocate_persistent(layer.dtype, shape));
+    PAGODA_ASSIGN_OR_RETURN(Tensor values, exec.allocate_persistent(layer.dtype, shape));
+    store.views_.push_back({std::move(keys), std::move(values)});
+  }
+  return store;
+}
+
+void KvStore::rebind(int layer, KvView view) {
+  KvView& old = views_[layer];
+  PAGODA_CHECK(view.keys.shape() == old.keys.shape() && view.values.shape() == old.values.shape() &&
+                   view.keys.dtype() == old.keys.dtype() &&
+                   view.values.dtype() == old.values.dtype(),
+               fmt::format("[kv] layer {}: expected {} of {}, got {} of {}", layer,
+                           to_string(old.keys.shape()), dtype_name(old.keys.dtype()),
+                           to_string(view.keys.shape()), dtype_name(view.keys.dtype())));
+  old = std::move(view);
+}
+
+}  // namespace pagoda

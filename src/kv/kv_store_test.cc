@@ -1,0 +1,120 @@
+#include "kv/kv_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace pagoda {
+namespace {
+
+using ::testing::HasSubstr;
+
+class HeapBuffer : public Buffer {
+ public:
+  static BufferRef create(std::size_t size) {
+    return BufferRef(new HeapBuffer(new std::byte[size](), size));
+  }
+
+ private:
+  HeapBuffer(std::byte* data, std::size_t size) : Buffer(data, size) {}
+  void release() override {
+    delete[] data_;
+    delete this;
+  }
+};
+
+// Heap memory up to a limit; nothing is computed.
+class MemoryExec : public Exec {
+ public:
+  explicit MemoryExec(std::int64_t limit_bytes = 1 << 20)
+      : Exec(Backend::kReference), limit_bytes_(limit_bytes) {}
+
+  Tensor allocate(DType dtype, const Shape& shape) override {
+    return Tensor(HeapBuffer::create(shape.num_elements() * dtype_size(dtype)), dtype, shape);
+  }
+  Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override {
+    limit_bytes_ -= shape.num_elements() * static_cast<std::int64_t>(dtype_size(dtype));
+    if (limit_bytes_ < 0) return resource_exhausted("[memory] full");
+    return allocate(dtype, shape);
+  }
+  Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override {
+    Tensor tensor = allocate(dtype, shape);
+    std::copy(bytes.begin(), bytes.end(), tensor.buffer()->data());
+    return tensor;
+  }
+  Status evaluate(std::span<const Tensor>) override { return ok_status(); }
+  Result<std::span<const std::byte>> read(const Tensor& tensor) override {
+    return std::span<const std::byte>(tensor.buffer()->data(), tensor.buffer()->size());
+  }
+
+ private:
+  std::int64_t limit_bytes_;
+};
+
+KvLayout two_layers() {
+  return {.block_size = 16,
+          .layers = {{.dtype = DType::kBFloat16, .num_kv_heads = 3, .head_dim = 64},
+                     {.dtype = DType::kFloat32, .num_kv_heads = 2, .head_dim = 8, .window = 32}}};
+}
+
+TEST(KvLayout, CountsKeysAndValues) {
+  const KvLayout layout = two_layers();
+  EXPECT_EQ(layout.layers[0].bytes_per_token(), 2 * 2 * 3 * 64);
+  EXPECT_EQ(layout.bytes_per_token(), 2 * 2 * 3 * 64 + 2 * 4 * 2 * 8);
+  EXPECT_EQ(layout.bytes_per_block(), 16 * layout.bytes_per_token());
+}
+
+TEST(KvStore, HoldsZeroedKeysAndValuesOfEachLayer) {
+  MemoryExec exec;
+  const Result<KvStore> store = KvStore::create(exec, two_layers(), 5);
+  ASSERT_TRUE(store.ok()) << store.status().message();
+  EXPECT_EQ(store->num_layers(), 2);
+  EXPECT_EQ(store->num_blocks(), 5);
+  EXPECT_EQ(store->num_bytes(), 5 * 16 * (768 + 128));
+  EXPECT_EQ(store->view(0).keys.shape(), (Shape{5, 16, 3, 64}));
+  EXPECT_EQ(store->view(0).keys.dtype(), DType::kBFloat16);
+  EXPECT_EQ(store->view(1).values.shape(), (Shape{5, 16, 2, 8}));
+  EXPECT_EQ(store->view(1).values.dtype(), DType::kFloat32);
+  for (float x : store->view(1).values.span<float>()) ASSERT_EQ(x, 0.0f);
+  std::vector<const std::byte*> addresses;
+  for (const KvView& view : store->views()) {
+    addresses.push_back(view.keys.buffer()->data());
+    addresses.push_back(view.values.buffer()->data());
+  }
+  std::sort(addresses.begin(), addresses.end());
+  EXPECT_EQ(std::unique(addresses.begin(), addresses.end()), addresses.end());
+}
+
+TEST(KvStore, ReadsALayerThroughTheViewLastBound) {
+  MemoryExec exec;
+  Result<KvStore> store = KvStore::create(exec, two_layers(), 2);
+  ASSERT_TRUE(store.ok());
+  const KvView written = {exec.allocate(DType::kFloat32, {2, 16, 2, 8}),
+                          exec.allocate(DType::kFloat32, {2, 16, 2, 8})};
+  store->rebind(1, written);
+  EXPECT_EQ(store->view(1).keys.buffer().get(), written.keys.buffer().get());
+  EXPECT_DEATH(store->rebind(0, written), "layer 0: expected 2 x 16 x 3 x 64 of bfloat16");
+}
+
+TEST(KvStore, SaysWhatItCannotHold) {
+  MemoryExec exec;
+  KvLayout layout = two_layers();
+  EXPECT_THAT(KvStore::create(exec, layout, 0).status().message(), HasSubstr("got 0 of 16"));
+  layout.layers[1].head_dim = 0;
+  EXPECT_THAT(KvStore::create(exec, layout, 1).status().message(), HasSubstr("layer 1"));
+  layout.layers[1] = {.dtype = DType::kInt32, .num_kv_heads = 1, .head_dim = 1};
+  EXPECT_THAT(KvStore::create(exec, layout, 1).status().message(), HasSubstr("got int32"));
+  layout.layers[1] = {.num_kv_heads = 1 << 30, .head_dim = 1 << 30};
+  EXPECT_EQ(KvStore::create(exec, layout, 1 << 20).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(KvStore, PassesOnThatMemoryIsShort) {
+  MemoryExec exec(/*limit_bytes=*/100000);
+  EXPECT_TRUE(KvStore::create(exec, two_layers(), 6).ok());
+  EXPECT_EQ(KvStore::create(exec, two_layers(), 2).status().code(), StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace pagoda
