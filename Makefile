@@ -38,8 +38,8 @@ tidy: setup-test build/release/build.ninja ## clang-tidy over src/
 format: setup-test ## clang-format over every C++ file
 	$(PYTHON) tools/check_layers.py --format
 
-model: setup ## fetch the default model into the user's cache folder
-	tools/fetch_model.sh
+model: build ## fetch the default model into the user's cache folder
+	$(PAGODA) pull smollm2
 
 setup:
 	@tools/setup.sh build

@@ -27,3 +27,6 @@ if(NOT PAGODA_MLX STREQUAL "OFF")
   endif()
 endif()
 message(STATUS "MLX backend: ${PAGODA_HAVE_MLX}")
+
+# The project's own interpreter (tools/setup.sh makes it): it runs the tests that are written in Python, and pip for `pull`.
+set(PAGODA_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python)

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""Holds the sources to the house's rules: who may include whom, how long files and functions may be, names, and format.
+
+  tools/check_layers.py                  every rule but the format
+  tools/check_layers.py --check-format   that clang-format has nothing to change
+  tools/check_layers.py --format         let it change
+
+Prints one line a finding and exits 1 if there is one. There is no list of exceptions: where a rule is wrong, change it.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from typing import NamedTuple
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import function_lengths  # noqa: E402
+
+SOURCE_FOLDERS = ("src", "tests", "bench", "tools")
+CPP = (".h", ".cc", ".cu", ".cuh", ".metal")
+MEASURED = (*CPP, ".py", ".rs")
+
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 60
+MAX_KERNEL_LINES = 150
+
+# core <- tensor <- {quant, batch} <- backend <- ops <- {weights, kv, sampling} <- model <- engine; text sits on core alone;
+# serving joins text and engine for server and cli. A folder may include itself and what stands here.
+ON_CORE = {"core"}
+ON_TENSOR = ON_CORE | {"tensor"}
+ON_BACKEND = ON_TENSOR | {"quant", "batch", "backend"}
+ON_OPS = ON_BACKEND | {"ops"}
+ON_MODEL = ON_OPS | {"weights", "kv", "sampling", "model"}
+ON_SERVING = ON_MODEL | {"engine", "text", "serving"}
+MAY_INCLUDE = {
+    "core": set(),
+    "tensor": ON_CORE,
+    "quant": ON_TENSOR,
+    "batch": ON_TENSOR,
+    "backend": ON_BACKEND - {"backend"},
+    "ops": ON_BACKEND,
+    "weights": ON_OPS,
+    "kv": ON_OPS,
+    "sampling": ON_OPS,
+    "model": ON_MODEL - {"model"},
+    "engine": ON_MODEL,
+    "text": ON_CORE,
+    "serving": ON_SERVING - {"serving"},
+    "server": ON_SERVING,
+    "cli": ON_SERVING | {"server"},
+}
+
+# Bookkeeping runs in tests with a fake runner and a fake clock, so it knows nothing of devices and tensors: these files
+# include core and one another.
+BOOKKEEPING_FILES = (
+    r"(?:engine/(?:scheduler|sequence|request)|kv/(?:block_pool|prefix_cache)|sampling/sampling_params)"
+)
+BOOKKEEPING = re.compile(rf"^src/{BOOKKEEPING_FILES}\.(?:h|cc)$")
+BOOKKEEPING_MAY_INCLUDE = re.compile(rf"^(?:core/.*|{BOOKKEEPING_FILES}\.h)$")
+
+# Other people's headers, and the sources that may know them.
+OUTSIDE = (
+    (r"boost/", r"^src/server/"),
+    (r"nlohmann/", r"^src/(?:weights|model|text|serving|server|cli)/"),
+    (r"prometheus/", r"^src/server/"),
+    (r"CLI/", r"^src/cli/"),
+    (r"curl/", r"^src/cli/pull"),
+    (r"openssl/", r"^src/(?:core|server|cli)/"),
+    (r"hwy/", r"^src/(?:ops/\w+/\w+_cpu\w*|backend/cpu/.*|quant/.*|cli/.*)\.(?:cc|h)$"),
+    (r"mlx/", r"^src/(?:ops/\w+/\w+_mlx\w*|backend/mlx/.*)\.(?:cc|h)$"),
+    (r"(?:cuda|cublas|nccl)", r"^src/(?:ops/\w+/\w+_cuda\w*|backend/cuda/.*)\.(?:cc|cu|cuh|h)$"),
+)
+
+KERNELS = re.compile(r"^src/(?:ops/.*_(?:reference|cpu|mlx|cuda)\w*|backend/(?:cpu|mlx|cuda)/.*|quant/.*)\.(?:cc|h|cu|cuh|metal)$")
+VAGUE_NAMES = {"util", "utils", "common", "misc", "helper", "helpers"}
+BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)
+UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
+SKIPPED = re.compile(r"GTEST_" r"SKIP|\bDISABLED_\w|pytest\.(?:mark\.)?" r"skip|unittest\." r"skip|#\[ig" r"nore")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+
+
+class Finding(NamedTuple):
+    path: str
+    line: int
+    message: str
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+def line_at(source, position):
+    return source.count("\n", 0, position) + 1
+
+
+def check_include_layers(path, source):
+    """Our own headers: by folder, and the narrower rule for bookkeeping."""
+    parts = path.split("/")
+    if parts[0] != "src" or len(parts) < 3:
+        return
+    folder = parts[1]
+    if folder not in MAY_INCLUDE:
+        yield Finding(path, 1, f"folder src/{folder} has no layer: expected one of {', '.join(MAY_INCLUDE)}")
+        return
+    for match in INCLUDE.finditer(source):
+        target = match.group(2)
+        other = target.split("/")[0]
+        if match.group(1) == "<" or other not in MAY_INCLUDE:
+            continue
+        if other != folder and other not in MAY_INCLUDE[folder]:
+            yield Finding(path, line_at(source, match.start()), f"{folder} may not include {target}")
+        elif BOOKKEEPING.match(path) and not BOOKKEEPING_MAY_INCLUDE.match(target):
+            yield Finding(path, line_at(source, match.start()), f"bookkeeping may not include {target}")
+
+
+def check_outside_includes(path, source):
+    if not path.startswith("src/"):
+        return
+    for match in INCLUDE.finditer(source):
+        for header, allowed in OUTSIDE:
+            is_outside = match.group(1) == "<" or not match.group(2).startswith(tuple(f"{name}/" for name in MAY_INCLUDE))
+            if is_outside and re.match(header, match.group(2)) and not re.match(allowed, path):
+                yield Finding(path, line_at(source, match.start()), f"{match.group(2)} is not for this file")
+
+
+def check_include_form(path, source):
+    """Includes of ours are written from src/ or from the project's root."""
+    for match in INCLUDE.finditer(source):
+        if match.group(1) == '"' and ("../" in match.group(2) or "/" not in match.group(2)):
+            yield Finding(path, line_at(source, match.start()), f'expected a path from src/, got "{match.group(2)}"')
+
+
+def check_file_length(path, source):
+    num_lines = len(source.splitlines())
+    if num_lines > MAX_FILE_LINES:
+        yield Finding(path, 1, f"expected at most {MAX_FILE_LINES} lines, got {num_lines}")
+
+
+def check_function_lengths(path, source):
+    limit = MAX_KERNEL_LINES if KERNELS.match(path) else MAX_FUNCTION_LINES
+    for function in function_lengths.functions_of(path, source):
+        if function.num_lines > limit:
+            message = f"{function.name}: expected at most {limit} lines, got {function.num_lines}"
+            yield Finding(path, function.line, message)
+
+
+def check_name(path, source):
+    for part in pathlib.PurePosixPath(path).with_suffix("").parts:
+        if vague := VAGUE_NAMES & set(re.split(r"[_\-.]", part.lower())):
+            yield Finding(path, 1, f"a name that says nothing: {vague.pop()}")
+
+
+def check_patterns(path, source):
+    for pattern, message in (
+        (BACKEND_SWITCH, "a backend is chosen by the linker, never by the preprocessor"),
+        (UNFINISHED, "unfinished"),
+        (SKIPPED, "a test that is skipped"),
+    ):
+        for match in pattern.finditer(source):
+            yield Finding(path, line_at(source, match.start()), message)
+
+
+CPP_RULES = (check_include_layers, check_outside_includes, check_include_form)
+RULES = (check_file_length, check_function_lengths, check_name, check_patterns)
+
+
+def findings_in(path, source):
+    rules = (*CPP_RULES, *RULES) if path.endswith(CPP) else RULES
+    return [finding for rule in rules for finding in rule(path, source)]
+
+
+def source_files(root, suffixes):
+    for folder in SOURCE_FOLDERS:
+        for parent, folders, files in os.walk(root / folder):
+            folders[:] = [name for name in folders if name not in ("target", "__pycache__") and not name.startswith(".")]
+            yield from (pathlib.Path(parent) / name for name in sorted(files) if name.endswith(suffixes))
+
+
+def check_all(root):
+    findings = []
+    for file in source_files(root, MEASURED):
+        findings += findings_in(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8"))
+    return findings
+
+
+def run_clang_format(root, arguments):
+    """The exit status of clang-format over every C++ source, a few files a process."""
+    program = shutil.which("clang-format-16") or shutil.which("clang-format")
+    if program is None:
+        print("check_layers: expected clang-format-16 (tools/setup.sh test installs it), found none", file=sys.stderr)
+        return 1
+    files = [str(file) for file in source_files(root, CPP)]
+    portions = [files[start : start + 16] for start in range(0, len(files), 16)]
+
+    def run(portion):
+        return subprocess.run([program, *arguments, *portion], check=False).returncode
+
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return max(pool.map(run, portions), default=0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check-format", action="store_true")
+    parser.add_argument("--format", action="store_true")
+    options = parser.parse_args()
+    root = pathlib.Path(__file__).resolve().parent.parent
+    if options.format:
+        return run_clang_format(root, ["-i"])
+    if options.check_format:
+        return run_clang_format(root, ["--dry-run", "-Werror"])
+    findings = check_all(root)
+    for finding in findings:
+        print(finding)
+    print(f"{len(findings)} findings" if findings else "the house is in order")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
