@@ -1,9 +1,9 @@
 // Engine: continuous batching behind two queues. Requests in, events out, one thread between.
 //
-// The loop follows nano-vllm's three lines: plan, forward and sample, commit. All public members are thread-safe.
+// The loop follows nano-vllm's three lines: plan, forward and sample, commit. All public members
+// are thread-safe.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,14 +14,15 @@
 #include "engine/request.h"
 #include "sampling/sampling_params.h"
 #include "sampling/token_logprobs.h"
+#include "tensor/exec.h"
 
 namespace pagoda {
 
 struct GenerationRequest {
   std::vector<int> prompt_token_ids;
   SamplingParams sampling;
-  int priority = 0;           // lower runs first; first come first served within one
-  bool hash_logits = false;   // fills OutputEvent::logits_hash at the end
+  int priority = 0;          // lower runs first; first come first served within one
+  bool hash_logits = false;  // fills OutputEvent::logits_hash at the end
 };
 
 // What a request's sink receives: new tokens of one of its samples, in order.
@@ -29,16 +30,18 @@ struct OutputEvent {
   int sample_index = 0;  // in [0, n)
   std::vector<int> token_ids;
   std::vector<TokenLogprobs> logprobs;  // one a token id, where SamplingParams::logprobs asks
-  // With a sample's first event, where SamplingParams::prompt_logprobs asks: one a prompt token, the first one's empty.
+  // With a sample's first event, where SamplingParams::prompt_logprobs asks: one a prompt token,
+  // the first one's empty.
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
   std::optional<int> stop_token_id;  // of kStop: the id that ended it; it is the last of token_ids
   Status error;                      // of kError
-  std::uint64_t logits_hash = 0;     // at the end, where asked for: over the bits of every sampled row, in order
+  std::uint64_t logits_hash =
+      0;  // at the end, where asked for: over the bits of every sampled row, in order
 };
 
-// Called on the engine's thread: hands the event on and returns. The last event of each sample has a finish_reason; after
-// the last sample's, the sink is destroyed.
+// Called on the engine's thread: hands the event on and returns. The last event of each sample has
+// a finish_reason; after the last sample's, the sink is destroyed.
 using EventSink = std::function<void(OutputEvent)>;
 
 struct EngineLimits {
@@ -47,6 +50,7 @@ struct EngineLimits {
   int max_num_batched_tokens = 0;
   int max_queue = 0;
   int vocab_size = 0;
+  Backend backend = Backend::kCpu;
 };
 
 // A snapshot for /metrics and bench; counters only grow.
@@ -57,13 +61,13 @@ struct EngineStats {
   int num_blocks = 0;
   int num_free_blocks = 0;
   std::uint64_t num_steps = 0;
-  std::uint64_t num_prompt_tokens = 0;      // computed
+  std::uint64_t num_prompt_tokens = 0;  // computed
   std::uint64_t num_generated_tokens = 0;
   std::uint64_t num_finished_requests = 0;
-  std::uint64_t num_evaluations = 0;         // of a lazy backend
-  std::uint64_t num_logits_rows = 0;         // that went through the last projection
-  std::uint64_t num_logits_rows_skipped = 0; // that did not have to
-  std::int64_t weight_bytes_per_step = 0;    // that a decode step reads
+  std::uint64_t num_evaluations = 0;          // of a lazy backend
+  std::uint64_t num_logits_rows = 0;          // that went through the last projection
+  std::uint64_t num_logits_rows_skipped = 0;  // that did not have to
+  std::int64_t weight_bytes_per_step = 0;     // that a decode step reads
   std::int64_t kv_bytes_per_token = 0;
 };
 
@@ -73,17 +77,20 @@ class Engine {
 
   virtual const EngineLimits& limits() const = 0;
 
-  // Checks the request and queues it. kInvalidArgument (empty or over-long prompt, ids out of range, a sampling value out of
-  // range), kResourceExhausted (the queue is full), kUnavailable (draining, or dead).
+  // Checks the request and queues it. kInvalidArgument (empty or over-long prompt, ids out of
+  // range, a sampling value out of range), kResourceExhausted (the queue is full), kUnavailable
+  // (draining, or dead).
   virtual Result<RequestId> submit(GenerationRequest request, EventSink sink) = 0;
-  // Frees the request's blocks within one step; its samples end with kCancelled. Unknown ids are ignored.
+  // Frees the request's blocks within one step; its samples end with kCancelled. Unknown ids are
+  // ignored.
   virtual void cancel(RequestId id) = 0;
   // Ends one sample, whose text has met a stop string; its last event has kCancelled.
   virtual void cancel_sample(RequestId id, int sample_index) = 0;
 
   virtual EngineStats stats() const = 0;
 
-  // Refuses new requests and returns when the running ones are done, or at the deadline, when the rest is cancelled.
+  // Refuses new requests and returns when the running ones are done, or at the deadline, when the
+  // rest is cancelled.
   virtual void drain(double deadline_s) = 0;
 };
 

@@ -1,7 +1,7 @@
 // ModelConfig: what a checkpoint says of its architecture, whatever format it came in.
 //
-// hf_config.cc fills it from config.json and gguf_config.cc from GGUF keys; both check every value (positive, bounded,
-// divisible where it must be), so that nothing after them needs to.
+// hf_config.cc fills it from config.json and gguf_config.cc from GGUF keys; both check every value
+// (positive, bounded, divisible where it must be), so that nothing after them needs to.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,18 @@ struct ModelConfig {
   bool attention_output_bias = false;  // o
   bool mlp_bias = false;
   RopeStyle rope_style = RopeStyle::kHalves;
-  // The angle of pair i at position p is p * rope_inv_freq[i]; [head_dim / 2], scaling (Llama 3, linear) already applied.
+  // The angle of pair i at position p is p * rope_inv_freq[i]; [head_dim / 2], scaling (Llama 3,
+  // linear) already applied.
   std::vector<float> rope_inv_freq;
-  std::vector<int> layer_windows;  // [num_layers]; 0: full attention, else a query sees that many positions, its own included
+  std::vector<int> layer_windows;  // [num_layers]; 0: full attention, else a query sees that many
+                                   // positions, its own included
   // End-of-turn and end-of-text ids: generation_config.json's, else config.json's or GGUF's.
   std::vector<int> eos_token_ids;
   std::optional<int> bos_token_id;
 };
 
-// A checkpoint's default sampling: generation_config.json's, or GGUF's general.sampling.* keys. Absent: vLLM's defaults.
+// A checkpoint's default sampling: generation_config.json's, or GGUF's general.sampling.* keys.
+// Absent: vLLM's defaults.
 struct GenerationDefaults {
   std::optional<float> temperature;
   std::optional<float> top_p;
@@ -48,8 +51,9 @@ struct GenerationDefaults {
   std::optional<float> repetition_penalty;
 };
 
-// Errors: kUnsupported for an architecture, rope type or activation that nothing here computes; kInvalidArgument or
-// kDataLoss for a value that is missing, of the wrong type or out of range. Each names the key.
+// Errors: kUnsupported for an architecture, rope type or activation that nothing here computes;
+// kInvalidArgument or kDataLoss for a value that is missing, of the wrong type or out of range.
+// Each names the key.
 Result<ModelConfig> read_model_config(const Checkpoint& checkpoint);
 Result<GenerationDefaults> read_generation_defaults(const Checkpoint& checkpoint);
 

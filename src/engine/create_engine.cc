@@ -1,0 +1,79 @@
+#include "engine/create_engine.h"
+
+#include <spdlog/spdlog.h>
+
+#include "backend/backend.h"
+#include "core/machine.h"
+#include "engine/kv_sizing.h"
+#include "engine/threaded_engine.h"
+
+namespace pagoda {
+
+namespace {
+
+// The best backend that is built and finds its device.
+Result<std::unique_ptr<Exec>> make_best_exec(int num_threads) {
+#ifdef __APPLE__
+  constexpr Backend kOrder[] = {Backend::kMlx, Backend::kCpu};
+#else
+  constexpr Backend kOrder[] = {Backend::kCuda, Backend::kCpu};
+#endif
+  for (const Backend backend : kOrder) {
+    if (!backend_is_built(backend)) continue;
+    Result<std::unique_ptr<Exec>> exec =
+        make_exec({.backend = backend, .num_threads = num_threads});
+    if (exec.ok() || backend == Backend::kCpu) return exec;
+  }
+  return unsupported("[device] auto: this binary was built without a backend");
+}
+
+Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& config,
+                               const EngineOptions& options, const LoadProgress& on_progress) {
+  EngineParts parts;
+  PAGODA_ASSIGN_OR_RETURN(
+      parts.exec, options.backend
+                      ? make_exec({.backend = *options.backend, .num_threads = options.num_threads})
+                      : make_best_exec(options.num_threads));
+  PAGODA_ASSIGN_OR_RETURN(Decoder decoder,
+                          Decoder::load(*parts.exec, checkpoint, config, on_progress));
+  PAGODA_ASSIGN_OR_RETURN(KvSizing sizing, size_kv_cache(options, config, parts.exec->backend(),
+                                                         available_memory_bytes()));
+  const int wanted_len =
+      options.max_model_len > 0 ? options.max_model_len : config.max_position_embeddings;
+  if (sizing.max_model_len < wanted_len) {
+    spdlog::warn(
+        "max_model_len: {} instead of {} tokens, which is what the KV cache of {} blocks holds",
+        sizing.max_model_len, wanted_len, sizing.num_blocks);
+  }
+  PAGODA_ASSIGN_OR_RETURN(KvStore kv,
+                          KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
+  parts.runner = std::make_unique<ModelRunner>(*parts.exec, std::move(decoder), std::move(kv));
+  parts.pool = std::make_unique<BlockPool>(sizing.num_blocks);
+  parts.scheduler = std::make_unique<Scheduler>(
+      SchedulerOptions{.block_size = sizing.layout.block_size,
+                       .max_num_seqs = sizing.max_num_seqs,
+                       .max_num_batched_tokens = options.max_num_batched_tokens,
+                       .max_model_len = sizing.max_model_len,
+                       .eos_token_ids = config.eos_token_ids},
+      *parts.pool);
+  parts.limits = {.max_model_len = sizing.max_model_len,
+                  .max_num_seqs = sizing.max_num_seqs,
+                  .max_num_batched_tokens = options.max_num_batched_tokens,
+                  .max_queue = options.max_queue,
+                  .vocab_size = config.vocab_size,
+                  .backend = parts.exec->backend()};
+  parts.seed = options.seed;
+  return parts;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> create_engine(const Checkpoint& checkpoint,
+                                              const ModelConfig& config,
+                                              const EngineOptions& options,
+                                              const LoadProgress& on_progress) {
+  return ThreadedEngine::start(
+      [&] { return make_parts(checkpoint, config, options, on_progress); });
+}
+
+}  // namespace pagoda

@@ -1,0 +1,67 @@
+#include "engine/kv_sizing.h"
+
+#include <algorithm>
+
+namespace pagoda {
+
+namespace {
+
+constexpr int kDefaultMaxNumSeqs = 64;
+constexpr std::int64_t kDefaultPoolBytes = std::int64_t{4} << 30;  // vLLM's default on CPUs
+constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 30;         // block ids and slots are int32
+
+KvLayout layout_of(const EngineOptions& options, const ModelConfig& config, Backend backend) {
+  const DType automatic = backend == Backend::kReference ? DType::kFloat32 : DType::kBFloat16;
+  KvLayout layout = {.block_size = options.block_size, .layers = {}};
+  for (const int window : config.layer_windows) {
+    layout.layers.push_back({.dtype = options.kv_cache_dtype.value_or(automatic),
+                             .num_kv_heads = config.num_kv_heads,
+                             .head_dim = config.head_dim,
+                             .window = window});
+  }
+  return layout;
+}
+
+std::int64_t pool_bytes(const EngineOptions& options, const KvSizing& sizing,
+                        std::int64_t available_bytes) {
+  if (options.kv_cache_memory_bytes > 0) return options.kv_cache_memory_bytes;
+  const std::int64_t context_bytes = sizing.layout.bytes_per_token() * sizing.max_model_len;
+  const std::int64_t wanted = context_bytes * sizing.max_num_seqs;
+  return std::min({wanted, available_bytes / 2, std::max(kDefaultPoolBytes, context_bytes)});
+}
+
+}  // namespace
+
+Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& config,
+                               Backend backend, std::int64_t available_bytes) {
+  KvSizing sizing = {.layout = layout_of(options, config, backend)};
+  sizing.max_model_len =
+      options.max_model_len > 0 ? options.max_model_len : config.max_position_embeddings;
+  sizing.max_num_seqs = options.max_num_seqs > 0 ? options.max_num_seqs : kDefaultMaxNumSeqs;
+  const std::int64_t bytes = pool_bytes(options, sizing, available_bytes);
+  const std::int64_t tokens = bytes / sizing.layout.bytes_per_token();
+  if (options.kv_cache_layout == KvCacheLayout::kContiguous) {
+    // One block a sequence: fewer sequences before shorter ones.
+    sizing.max_model_len = static_cast<int>(std::min<std::int64_t>(sizing.max_model_len, tokens));
+    if (sizing.max_model_len > 0) {
+      sizing.max_num_seqs = static_cast<int>(
+          std::min<std::int64_t>(sizing.max_num_seqs, tokens / sizing.max_model_len));
+    }
+    sizing.layout.block_size = sizing.max_model_len;
+    sizing.num_blocks = sizing.max_num_seqs;
+  } else {
+    const std::int64_t by_memory = tokens / sizing.layout.block_size;
+    const std::int64_t blocks = options.num_kv_blocks > 0 ? options.num_kv_blocks : by_memory;
+    sizing.num_blocks = static_cast<int>(std::min(blocks, kMaxBlocks / sizing.layout.block_size));
+    const std::int64_t room = std::int64_t{sizing.num_blocks} * sizing.layout.block_size;
+    sizing.max_model_len = static_cast<int>(std::min<std::int64_t>(sizing.max_model_len, room));
+  }
+  if (sizing.num_blocks < 1 || sizing.max_model_len < 2) {
+    return resource_exhausted(
+        "[kv cache] expected room for a block of {} tokens ({} bytes), got {} bytes",
+        options.block_size, sizing.layout.bytes_per_token() * options.block_size, bytes);
+  }
+  return sizing;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,29 @@
+// How much KV cache an engine takes, and the limits that follow from it. A pure function of
+// options, checkpoint and memory.
+#pragma once
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "engine/engine_options.h"
+#include "kv/kv_layout.h"
+#include "model/model_config.h"
+
+namespace pagoda {
+
+struct KvSizing {
+  KvLayout layout;
+  int num_blocks = 0;
+  int max_model_len = 0;  // tokens; at most num_blocks * block_size
+  int max_num_seqs = 0;
+};
+
+// `backend` chooses the element type that `auto` means. `available_bytes` is what the machine has
+// left after the weights. By default the pool holds max_num_seqs contexts of the model's length,
+// within half of what is available and 4 GiB (or one whole context, where that is more). A pool
+// that cannot hold one whole context shortens max_model_len. kResourceExhausted where not even one
+// block fits.
+Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& config,
+                               Backend backend, std::int64_t available_bytes);
+
+}  // namespace pagoda

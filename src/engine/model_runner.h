@@ -1,0 +1,81 @@
+// ModelRunner: a plan in, tokens out. Device memory stops here.
+//
+// A step is two launches: forward(plan) needs only token ids and starts the model's graph with its
+// KV writes; sample(plan) waits for the logits and draws. Belongs to the engine thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "batch/step_batch.h"
+#include "core/status.h"
+#include "engine/scheduler.h"
+#include "kv/kv_store.h"
+#include "model/decoder.h"
+#include "sampling/sampler.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+// What a step gave one planned sequence. The vectors keep their memory from step to step.
+struct SequenceOutput {
+  std::optional<TokenLogprobs> logprobs;  // of the sampled token, where asked for
+  std::vector<TokenLogprobs> scored;  // of the prompt's tokens at positions first_position + 1, ...
+  Status score_error;                 // a row that cannot be scored: NaN
+  std::span<const float> logits;      // [vocab]; the sampled row, until the next forward()
+};
+
+struct StepOutput {
+  std::vector<SampleOutcome> outcomes;      // one a sampling sequence, in the plan's order
+  std::vector<SequenceOutput> of_sequence;  // one a planned sequence
+};
+
+// Counters for /metrics; they only grow.
+struct RunnerCounters {
+  std::uint64_t num_logits_rows = 0;          // that went through the last projection
+  std::uint64_t num_logits_rows_skipped = 0;  // tokens whose logits nobody wanted
+};
+
+class ModelRunner {
+ public:
+  // Rows of prompt log-probabilities are projected this many at a time, so that memory does not
+  // grow with the prompt.
+  static constexpr int kScoreTileRows = 64;
+
+  ModelRunner(Exec& exec, Decoder decoder, KvStore kv);
+
+  // Starts the step. After a failure the step's sequences must be given up: their cache is
+  // undefined.
+  Status forward(const Plan& plan);
+  // Ends it. Row errors stand in the outcomes; a Status is the whole step's.
+  Result<const StepOutput*> sample(const Plan& plan);
+
+  const Decoder& decoder() const { return decoder_; }
+  const KvStore& kv() const { return kv_; }
+  const RunnerCounters& counters() const { return counters_; }
+
+ private:
+  void fill_host_batch(const Plan& plan);
+  Status evaluate();
+  Status score_rows(const Plan& plan);
+  Status score_tile(const Plan& plan, std::span<const std::int32_t> rows);
+  Status sample_rows(const Plan& plan);
+
+  Exec& exec_;
+  Decoder decoder_;
+  KvStore kv_;
+  Sampler sampler_;
+  HostBatch host_;
+  StepBatch batch_;
+  HiddenState hidden_;
+  Tensor logits_;  // [samples, vocab] float32
+  std::vector<Tensor> roots_;
+  std::vector<std::int32_t> score_rows_;  // tokens of the step whose logits score the next one
+  std::vector<std::pair<int, int>>
+      score_of_;  // of each: the planned sequence, and the token id that it scores
+  StepOutput output_;
+  RunnerCounters counters_;
+};
+
+}  // namespace pagoda

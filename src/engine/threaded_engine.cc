@@ -1,0 +1,307 @@
+#include "engine/threaded_engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+
+#include "sampling/rng.h"
+
+namespace pagoda {
+
+namespace {
+
+constexpr std::uint64_t kHashOffset = 0xcbf29ce484222325ull;  // FNV-1a, over 32-bit words
+constexpr std::uint64_t kHashPrime = 0x100000001b3ull;
+
+std::uint64_t hash_row(std::uint64_t hash, std::span<const float> logits) {
+  for (const float value : logits) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * kHashPrime;
+  return hash;
+}
+
+// Seeds of requests that bring none: the engine's seed and the request's number, mixed.
+std::uint64_t draw_seed(std::uint64_t engine_seed, RequestId id) {
+  const PhiloxCounter words = philox4x32(
+      {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32), 0, 0},
+      {static_cast<std::uint32_t>(engine_seed), static_cast<std::uint32_t>(engine_seed >> 32)});
+  return (std::uint64_t{words[0]} << 32) | words[1];
+}
+
+Status check_prompt(const std::vector<int>& ids, const EngineLimits& limits, int max_tokens) {
+  if (ids.empty()) return invalid_argument("[prompt] expected one token at least, got none");
+  const int room = limits.max_model_len - (max_tokens > 0 ? 1 : 0);
+  if (static_cast<std::int64_t>(ids.size()) > room) {
+    return invalid_argument(
+        "[prompt] expected at most {} tokens (the context of {} with room for an answer), got {}",
+        room, limits.max_model_len, ids.size());
+  }
+  for (const int id : ids) {
+    if (id < 0 || id >= limits.vocab_size)
+      return invalid_argument("[prompt] expected token ids in [0, {}), got {}", limits.vocab_size,
+                              id);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> ThreadedEngine::start(
+    std::function<Result<EngineParts>()> make_parts) {
+  std::unique_ptr<ThreadedEngine> engine(new ThreadedEngine());
+  std::promise<Status> made;
+  std::future<Status> ready = made.get_future();
+  engine->thread_ = std::thread([&made, self = engine.get(), make_parts = std::move(make_parts)] {
+    Result<EngineParts> parts = make_parts();
+    if (!parts.ok()) {
+      made.set_value(parts.status());
+      return;
+    }
+    self->parts_ = *std::move(parts);
+    self->publish_stats();
+    made.set_value(ok_status());
+    self->serve();
+  });
+  PAGODA_RETURN_IF_ERROR(ready.get());
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+ThreadedEngine::~ThreadedEngine() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    work_.notify_one();
+  }
+  thread_.join();
+}
+
+Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink sink) {
+  PAGODA_RETURN_IF_ERROR(validate(request.sampling, limits().vocab_size));
+  PAGODA_RETURN_IF_ERROR(
+      check_prompt(request.prompt_token_ids, limits(), request.sampling.max_tokens));
+  const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
+  if (parts_.scheduler->check(num_prompt_tokens, request.sampling) == Admission::kNeverFits) {
+    return invalid_argument(
+        "[prompt] {} tokens and the answer's {} need more blocks than the KV cache has",
+        num_prompt_tokens, request.sampling.max_tokens);
+  }
+  const std::lock_guard lock(mutex_);
+  if (draining_ || stopping_ || !stats_.healthy)
+    return unavailable("[engine] it is shutting down and takes no new requests");
+  if (static_cast<int>(submissions_.size()) + stats_.num_waiting >= limits().max_queue) {
+    return resource_exhausted("[engine] the queue of {} requests is full", limits().max_queue);
+  }
+  const RequestId id = next_id_++;
+  Submission submission = {.sink = std::move(sink), .hash_logits = request.hash_logits};
+  submission.request = {.id = id,
+                        .prompt_token_ids = std::move(request.prompt_token_ids),
+                        .seed = request.sampling.seed.value_or(draw_seed(parts_.seed, id)),
+                        .priority = request.priority};
+  submission.request.params = std::move(request.sampling);
+  submissions_.push_back(std::move(submission));
+  work_.notify_one();
+  return id;
+}
+
+void ThreadedEngine::cancel(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  cancellations_.push_back({.id = id});
+  work_.notify_one();
+}
+
+void ThreadedEngine::cancel_sample(RequestId id, int sample_index) {
+  const std::lock_guard lock(mutex_);
+  cancellations_.push_back({.id = id, .sample_index = sample_index});
+  work_.notify_one();
+}
+
+EngineStats ThreadedEngine::stats() const {
+  const std::lock_guard lock(mutex_);
+  EngineStats stats = stats_;
+  stats.num_waiting += static_cast<int>(submissions_.size());
+  return stats;
+}
+
+void ThreadedEngine::drain(double deadline_s) {
+  std::unique_lock lock(mutex_);
+  draining_ = true;
+  const auto done = [this] {
+    return submissions_.empty() && stats_.num_running + stats_.num_waiting == 0;
+  };
+  if (idle_.wait_for(lock, std::chrono::duration<double>(deadline_s), done)) return;
+  stopping_ = true;
+  work_.notify_one();
+  idle_.wait(lock, done);
+}
+
+void ThreadedEngine::serve() {
+  while (wait_for_work()) {
+    take_commands();
+    step();
+    publish_stats();
+  }
+  cancel_everything();
+  // What belongs to this thread ends on it.
+  parts_.runner.reset();
+  parts_.exec.reset();
+}
+
+bool ThreadedEngine::wait_for_work() {
+  std::unique_lock lock(mutex_);
+  work_.wait(lock, [this] {
+    return stopping_ || !submissions_.empty() || !cancellations_.empty() ||
+           !parts_.scheduler->idle();
+  });
+  taken_submissions_.swap(submissions_);
+  taken_cancellations_.swap(cancellations_);
+  // Counted here already, so that nobody who looks between this and the step sees them nowhere.
+  stats_.num_waiting += static_cast<int>(taken_submissions_.size());
+  return !stopping_;
+}
+
+void ThreadedEngine::take_commands() {
+  for (Submission& submission : taken_submissions_) admit(std::move(submission));
+  taken_submissions_.clear();
+  for (const Cancellation& cancellation : taken_cancellations_) {
+    if (cancellation.sample_index) {
+      parts_.scheduler->cancel_sample(cancellation.id, *cancellation.sample_index);
+    } else {
+      parts_.scheduler->cancel(cancellation.id);
+    }
+  }
+  taken_cancellations_.clear();
+  deliver_finished();
+}
+
+void ThreadedEngine::admit(Submission submission) {
+  const SamplingParams& params = submission.request.params;
+  ActiveRequest request = {.sink = std::move(submission.sink), .num_unfinished = params.n};
+  if (submission.hash_logits) request.logits_hashes.assign(params.n, kHashOffset);
+  if (params.prompt_logprobs) {
+    request.prompt_logprobs.reserve(submission.request.prompt_token_ids.size());
+    request.prompt_logprobs.emplace_back();  // nothing predicts the first token
+  }
+  active_.emplace(submission.request.id, std::move(request));
+  for (Sequence* sequence : parts_.scheduler->add(submission.request)) {
+    if (!SamplerState::is_needed(params)) continue;
+    sequence->set_sampler_state(
+        std::make_shared<SamplerState>(sequence->num_tokens() + params.max_tokens));
+  }
+}
+
+void ThreadedEngine::step() {
+  const Plan& plan = parts_.scheduler->plan();
+  if (plan.empty()) return;
+  Status status = parts_.runner->forward(plan);
+  if (status.ok()) {
+    const Result<const StepOutput*> output = parts_.runner->sample(plan);
+    if (output.ok()) {
+      parts_.scheduler->commit(plan, (*output)->outcomes);
+      deliver(plan, **output);
+    }
+    status = output.status();
+  }
+  if (!status.ok()) parts_.scheduler->fail(plan, status.with_context("[engine] a step failed"));
+  ++counters_.num_steps;
+  for (const PlannedSequence& planned : plan.sequences) {
+    const int prompt_left = planned.sequence->num_prompt_tokens() - planned.first_position;
+    counters_.num_prompt_tokens +=
+        static_cast<std::uint64_t>(std::clamp(prompt_left, 0, planned.num_new_tokens));
+  }
+  counters_.num_generated_tokens += static_cast<std::uint64_t>(status.ok() ? plan.num_samples : 0);
+  deliver_finished();
+}
+
+void ThreadedEngine::deliver(const Plan& plan, const StepOutput& output) {
+  deliver_scores(plan, output);
+  std::size_t next_outcome = 0;
+  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+    if (!plan.sequences[i].samples) continue;
+    deliver_token(*plan.sequences[i].sequence, output.outcomes[next_outcome++],
+                  output.of_sequence[i]);
+  }
+}
+
+void ThreadedEngine::deliver_scores(const Plan& plan, const StepOutput& output) {
+  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+    const SequenceOutput& of_sequence = output.of_sequence[i];
+    if (of_sequence.scored.empty() && of_sequence.score_error.ok()) continue;
+    const RequestId id = plan.sequences[i].sequence->request_id();
+    ActiveRequest& request = active_.at(id);
+    for (const TokenLogprobs& score : of_sequence.scored)
+      request.prompt_logprobs.emplace_back(score);
+    if (of_sequence.score_error.ok()) continue;
+    request.error = of_sequence.score_error;
+    parts_.scheduler->cancel(id);
+  }
+}
+
+// A token that its sequence has kept, with the sequence's end where the token ends it. A token that
+// it has not kept (the row had an error, the request was cancelled meanwhile) shows nowhere.
+void ThreadedEngine::deliver_token(const Sequence& sequence, const SampleOutcome& outcome,
+                                   const SequenceOutput& output) {
+  ActiveRequest& request = active_.at(sequence.request_id());
+  if (!request.logits_hashes.empty()) {
+    std::uint64_t& hash = request.logits_hashes[sequence.sample_index()];
+    hash = hash_row(hash, output.logits);
+  }
+  if (sequence.finished() && !ended_by_token(request, sequence)) return;
+  if (!outcome.status.ok() || !request.error.ok()) return;
+  OutputEvent event = {.token_ids = {outcome.token_id}};
+  if (output.logprobs) event.logprobs.push_back(*output.logprobs);
+  send(request, sequence, std::move(event));
+}
+
+bool ThreadedEngine::ended_by_token(const ActiveRequest& request, const Sequence& sequence) {
+  const FinishReason reason = sequence.finish_reason();
+  return request.error.ok() && sequence.num_output_tokens() > 0 &&
+         (reason == FinishReason::kStop || reason == FinishReason::kLength);
+}
+
+void ThreadedEngine::deliver_finished() {
+  for (const std::unique_ptr<Sequence>& sequence : parts_.scheduler->take_finished()) {
+    const auto found = active_.find(sequence->request_id());
+    ActiveRequest& request = found->second;
+    if (!ended_by_token(request, *sequence)) send(request, *sequence, {});
+    if (--request.num_unfinished > 0) continue;
+    active_.erase(found);
+    ++counters_.num_finished_requests;
+  }
+}
+
+void ThreadedEngine::send(ActiveRequest& request, const Sequence& sequence, OutputEvent event) {
+  event.sample_index = sequence.sample_index();
+  event.finish_reason = request.error.ok() ? sequence.finish_reason() : FinishReason::kError;
+  event.error = request.error.ok() ? sequence.error() : request.error;
+  event.stop_token_id = sequence.stop_token_id();
+  if (sequence.finished() && !request.logits_hashes.empty())
+    event.logits_hash = request.logits_hashes[sequence.sample_index()];
+  if (sequence.scores_prompt()) event.prompt_logprobs = std::exchange(request.prompt_logprobs, {});
+  request.sink(std::move(event));
+}
+
+void ThreadedEngine::publish_stats() {
+  EngineStats stats = counters_;
+  const RunnerCounters& runner = parts_.runner->counters();
+  stats.num_running = parts_.scheduler->num_running();
+  stats.num_waiting = parts_.scheduler->num_waiting();
+  stats.num_blocks = parts_.pool->num_blocks();
+  stats.num_free_blocks = parts_.pool->num_free();
+  stats.num_evaluations = parts_.exec->num_evaluations();
+  stats.num_logits_rows = runner.num_logits_rows;
+  stats.num_logits_rows_skipped = runner.num_logits_rows_skipped;
+  stats.weight_bytes_per_step = parts_.runner->decoder().num_weight_bytes();
+  stats.kv_bytes_per_token = parts_.runner->kv().layout().bytes_per_token();
+  const std::lock_guard lock(mutex_);
+  stats_ = stats;
+  if (stats_.num_running + stats_.num_waiting == 0 && submissions_.empty()) idle_.notify_all();
+}
+
+void ThreadedEngine::cancel_everything() {
+  take_commands();
+  std::vector<RequestId> ids;
+  for (const auto& [id, request] : active_) ids.push_back(id);
+  for (const RequestId id : ids) parts_.scheduler->cancel(id);
+  deliver_finished();
+  publish_stats();
+}
+
+}  // namespace pagoda

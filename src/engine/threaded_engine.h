@@ -1,0 +1,103 @@
+// ThreadedEngine: the engine's one thread and the queues at both its ends. create_engine makes it.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "core/status.h"
+#include "engine/engine.h"
+#include "engine/model_runner.h"
+#include "engine/scheduler.h"
+#include "kv/block_pool.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+// What the thread works with; made on it, because a lazy backend's streams belong to a thread.
+struct EngineParts {
+  std::unique_ptr<Exec> exec;
+  std::unique_ptr<ModelRunner> runner;
+  std::unique_ptr<BlockPool> pool;
+  std::unique_ptr<Scheduler> scheduler;
+  EngineLimits limits;
+  std::uint64_t seed = 0;  // of the seeds drawn for requests without one
+};
+
+class ThreadedEngine final : public Engine {
+ public:
+  // Starts the thread, which runs make_parts and then serves; returns when make_parts has.
+  static Result<std::unique_ptr<Engine>> start(std::function<Result<EngineParts>()> make_parts);
+  ~ThreadedEngine() override;  // cancels what runs
+
+  const EngineLimits& limits() const override { return parts_.limits; }
+  Result<RequestId> submit(GenerationRequest request, EventSink sink) override;
+  void cancel(RequestId id) override;
+  void cancel_sample(RequestId id, int sample_index) override;
+  EngineStats stats() const override;
+  void drain(double deadline_s) override;
+
+ private:
+  struct Submission {
+    Request request;
+    EventSink sink;
+    bool hash_logits = false;
+  };
+  struct Cancellation {
+    RequestId id = 0;
+    std::optional<int> sample_index;  // absent: all
+  };
+  // A request between its admission and its last event.
+  struct ActiveRequest {
+    EventSink sink;
+    int num_unfinished = 0;  // samples
+    std::vector<std::optional<TokenLogprobs>>
+        prompt_logprobs;                       // until sample 0's first event takes them
+    std::vector<std::uint64_t> logits_hashes;  // [n], where asked for
+    Status error;                              // why it is being given up
+  };
+
+  explicit ThreadedEngine() = default;
+  void serve();
+  bool wait_for_work();  // false: the engine ends
+  void take_commands();
+  void admit(Submission submission);
+  void step();
+  void deliver(const Plan& plan, const StepOutput& output);
+  void deliver_scores(const Plan& plan, const StepOutput& output);
+  void deliver_token(const Sequence& sequence, const SampleOutcome& outcome,
+                     const SequenceOutput& output);
+  void deliver_finished();
+  static bool ended_by_token(const ActiveRequest& request, const Sequence& sequence);
+  void send(ActiveRequest& request, const Sequence& sequence, OutputEvent event);
+  void publish_stats();
+  void cancel_everything();
+
+  // The thread's own.
+  EngineParts parts_;
+  std::unordered_map<RequestId, ActiveRequest> active_;
+  EngineStats counters_;
+  std::vector<Submission> taken_submissions_;
+  std::vector<Cancellation> taken_cancellations_;
+
+  // Between threads.
+  mutable std::mutex mutex_;
+  std::condition_variable work_;  // something for the engine's thread
+  std::condition_variable idle_;  // nothing left to drain
+  std::vector<Submission> submissions_;
+  std::vector<Cancellation> cancellations_;
+  EngineStats stats_;
+  RequestId next_id_ = 1;
+  bool draining_ = false;
+  bool stopping_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,30 @@
+#include "model/blocks/mlp_block.h"
+
+#include "ops/swiglu/swiglu.h"
+
+namespace pagoda {
+
+Tensor MlpBlock::apply(Exec& exec, const Tensor& x) const {
+  return down.apply(exec, swiglu(exec, gate_up.apply(exec, x)));
+}
+
+Result<MlpBlock> load_mlp_block(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
+                                int layer) {
+  const std::string prefix = fmt::format("model.layers.{}.mlp.", layer);
+  const std::int64_t intermediate = config.intermediate_size;
+  MlpBlock block;
+  PAGODA_ASSIGN_OR_RETURN(block.gate_up,
+                          load_projection(exec, checkpoint,
+                                          {.parts = {{prefix + "gate_proj", intermediate},
+                                                     {prefix + "up_proj", intermediate}},
+                                           .cols = config.hidden_size,
+                                           .bias = config.mlp_bias}));
+  PAGODA_ASSIGN_OR_RETURN(block.down,
+                          load_projection(exec, checkpoint,
+                                          {.parts = {{prefix + "down_proj", config.hidden_size}},
+                                           .cols = intermediate,
+                                           .bias = config.mlp_bias}));
+  return block;
+}
+
+}  // namespace pagoda

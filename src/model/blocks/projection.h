@@ -1,0 +1,49 @@
+// Projection: a weight with its bias, as the model pages call it. LoRA rows, sharding and the
+// all-reduce belong here, so no page calls ops/linear.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/weight.h"
+#include "core/status.h"
+#include "ops/linear/linear.h"
+#include "weights/checkpoint.h"
+
+namespace pagoda {
+
+// One named matrix of a checkpoint, rows x cols, and whether a bias [rows] stands beside it.
+struct ProjectionPart {
+  std::string name;  // without ".weight" and ".bias"
+  std::int64_t rows = 0;
+};
+
+struct ProjectionSpec {
+  std::vector<ProjectionPart> parts;  // joined along their rows: q, k and v as one
+  std::int64_t cols = 0;
+  bool bias = false;
+};
+
+struct Projection {
+  Weight weight;
+  Tensor bias;  // [rows] float32, or undefined
+
+  // x [tokens, cols] -> [tokens, rows]
+  Tensor apply(Exec& exec, const Tensor& x) const {
+    return linear(exec, x, weight, {.bias = bias});
+  }
+};
+
+Result<Projection> load_projection(Exec& exec, const Checkpoint& checkpoint,
+                                   const ProjectionSpec& spec);
+
+// The norm weight `name`, [dim], as float32.
+Result<Tensor> load_norm(Exec& exec, const Checkpoint& checkpoint, const std::string& name,
+                         std::int64_t dim);
+
+// The tensor `name`, checked to have exactly `shape`.
+Result<HostTensor> checked_tensor(const Checkpoint& checkpoint, const std::string& name,
+                                  const Shape& shape);
+
+}  // namespace pagoda

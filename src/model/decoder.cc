@@ -1,0 +1,100 @@
+#include "model/decoder.h"
+
+#include "model/family.h"
+#include "ops/add_rms_norm/add_rms_norm.h"
+#include "ops/gather_rows/gather_rows.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/select_rows/select_rows.h"
+
+namespace pagoda {
+
+HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) const {
+  const RmsNormArgs norm = {.eps = config_.rms_norm_eps};
+  Tensor residual = gather_rows(exec, embedding_, batch.token_ids);  // [tokens, hidden]
+  Tensor delta;                                                      // [tokens, hidden]
+  for (const Layer& layer : layers_) {
+    Tensor normed;
+    if (delta.defined()) {
+      AddRmsNormResult entered = add_rms_norm(exec, residual, delta, layer.attention_norm, norm);
+      residual = std::move(entered.sum);
+      normed = std::move(entered.normed);
+    } else {
+      normed = rms_norm(exec, residual, layer.attention_norm, norm);
+    }
+    delta = layer.attention.apply(exec, config_, rope_inv_freq_, normed, batch, kv);
+    AddRmsNormResult attended = add_rms_norm(exec, residual, delta, layer.mlp_norm, norm);
+    residual = std::move(attended.sum);
+    delta = layer.mlp.apply(exec, attended.normed);
+  }
+  return {std::move(residual), std::move(delta)};
+}
+
+Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows) const {
+  const Tensor residual = select_rows(exec, state.residual, rows);  // [n, hidden]
+  const Tensor delta = select_rows(exec, state.delta, rows);        // [n, hidden]
+  const Tensor normed =
+      add_rms_norm(exec, residual, delta, final_norm_, {.eps = config_.rms_norm_eps}).normed;
+  return linear(exec, normed, head_, {.out_float32 = true});
+}
+
+Result<Decoder::Layer> Decoder::load_layer(Exec& exec, const Checkpoint& checkpoint,
+                                           const ModelConfig& config, int layer) {
+  const Family* family = find_family(config.architecture);
+  if (family == nullptr)
+    return unsupported("[model] architecture {}: nothing here computes it", config.architecture);
+  const std::string prefix = fmt::format("model.layers.{}.", layer);
+  Layer loaded;
+  PAGODA_ASSIGN_OR_RETURN(
+      loaded.attention_norm,
+      load_norm(exec, checkpoint, prefix + "input_layernorm.weight", config.hidden_size));
+  PAGODA_ASSIGN_OR_RETURN(loaded.attention,
+                          load_attention_block(exec, checkpoint, config, *family, layer));
+  PAGODA_ASSIGN_OR_RETURN(
+      loaded.mlp_norm,
+      load_norm(exec, checkpoint, prefix + "post_attention_layernorm.weight", config.hidden_size));
+  PAGODA_ASSIGN_OR_RETURN(loaded.mlp, load_mlp_block(exec, checkpoint, config, layer));
+  return loaded;
+}
+
+Status Decoder::load_ends(Exec& exec, const Checkpoint& checkpoint) {
+  const Shape shape = {config_.vocab_size, config_.hidden_size};
+  PAGODA_ASSIGN_OR_RETURN(final_norm_,
+                          load_norm(exec, checkpoint, "model.norm.weight", config_.hidden_size));
+  PAGODA_ASSIGN_OR_RETURN(HostTensor embedding,
+                          checked_tensor(checkpoint, "model.embed_tokens.weight", shape));
+  PAGODA_ASSIGN_OR_RETURN(embedding_, prepare_weight(exec, {&embedding, 1}));
+  head_ = embedding_;
+  if (!config_.tie_word_embeddings) {
+    PAGODA_ASSIGN_OR_RETURN(HostTensor head, checked_tensor(checkpoint, "lm_head.weight", shape));
+    PAGODA_ASSIGN_OR_RETURN(head_, prepare_weight(exec, {&head, 1}));
+  }
+  return ok_status();
+}
+
+Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
+                              const Progress& progress) {
+  Decoder decoder;
+  decoder.config_ = config;
+  for (int i = 0; i < config.num_layers; ++i) {
+    PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer(exec, checkpoint, config, i));
+    for (const Projection* part :
+         {&layer.attention.qkv, &layer.attention.output, &layer.mlp.gate_up, &layer.mlp.down}) {
+      decoder.num_weight_bytes_ += part->weight.packed->num_bytes();
+    }
+    decoder.layers_.push_back(std::move(layer));
+    if (progress) progress(static_cast<double>(i + 1) / (config.num_layers + 1));
+  }
+  PAGODA_RETURN_IF_ERROR(decoder.load_ends(exec, checkpoint));
+  decoder.num_weight_bytes_ += decoder.head_.packed->num_bytes();
+  // The engine's own thread uploads nothing at load: this one vector is made where the weights are.
+  const auto bytes = std::as_bytes(std::span<const float>(config.rope_inv_freq));
+  const HostTensor inv_freq = {.name = "rope_inv_freq",
+                               .format = WeightFormat::kF32,
+                               .shape = {static_cast<std::int64_t>(config.rope_inv_freq.size())},
+                               .bytes = bytes};
+  PAGODA_ASSIGN_OR_RETURN(decoder.rope_inv_freq_, prepare_vector(exec, {&inv_freq, 1}));
+  if (progress) progress(1.0);
+  return decoder;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,68 @@
+// Decoder: a dense pre-norm decoder, from token ids to logits. Every family so far is one, with
+// other values.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "batch/step_batch.h"
+#include "core/status.h"
+#include "kv/kv_store.h"
+#include "model/blocks/attention_block.h"
+#include "model/blocks/mlp_block.h"
+#include "model/model_config.h"
+#include "weights/checkpoint.h"
+
+namespace pagoda {
+
+// The residual stream before the last norm. The sum of both is taken where the rows that somebody
+// wants are known.
+struct HiddenState {
+  Tensor residual;  // [tokens, hidden]
+  Tensor delta;     // [tokens, hidden]
+};
+
+class Decoder {
+ public:
+  // Called with the share of layers loaded, in (0, 1].
+  using Progress = std::function<void(double)>;
+
+  // Packs the checkpoint's weights for `exec`, in the order in which a step reads them. kNotFound
+  // names a missing tensor, kDataLoss one of a wrong shape, kUnsupported a family or format that
+  // nothing here computes.
+  static Result<Decoder> load(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
+                              const Progress& progress = {});
+
+  const ModelConfig& config() const { return config_; }
+  std::int64_t num_weight_bytes() const { return num_weight_bytes_; }  // that a decode step reads
+
+  // Token ids to hidden states; writes the step's keys and values into `kv`, whose layers it
+  // rebinds.
+  HiddenState forward(Exec& exec, const StepBatch& batch, KvStore& kv) const;
+
+  // rows [n] int32, indices of the state's tokens -> logits [n, vocab] float32. Only these rows are
+  // normed and projected.
+  Tensor logits(Exec& exec, const HiddenState& state, const Tensor& rows) const;
+
+ private:
+  struct Layer {
+    Tensor attention_norm;  // [hidden]
+    AttentionBlock attention;
+    Tensor mlp_norm;  // [hidden]
+    MlpBlock mlp;
+  };
+  static Result<Layer> load_layer(Exec& exec, const Checkpoint& checkpoint,
+                                  const ModelConfig& config, int layer);
+  Status load_ends(Exec& exec, const Checkpoint& checkpoint);
+
+  ModelConfig config_;
+  Tensor rope_inv_freq_;  // [head_dim / 2]
+  std::vector<Layer> layers_;
+  Tensor final_norm_;  // [hidden]
+  Weight embedding_;   // vocab x hidden
+  Weight head_;        // vocab x hidden; the embedding itself where they are tied
+  std::int64_t num_weight_bytes_ = 0;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,10 @@
+// Qwen2 and Qwen2.5 (Yang et al., 2024, arXiv:2407.10671): Llama's layer with biases on q, k and v,
+// and small models' heads tied to the embedding; both are the config's values. Windows only on the
+// layers that the config names.
+#include "model/family.h"
+
+namespace pagoda {
+
+const Family kQwen2 = {.model_type = "qwen2"};
+
+}  // namespace pagoda
