@@ -1,0 +1,276 @@
+#include "backend/mlx/mlx_exec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <mlx/ops.h>
+#include <mlx/primitives.h>
+#include <mlx/scheduler.h>
+
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+namespace pagoda::mlx {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+std::vector<float> counting(std::int64_t n) {
+  std::vector<float> values(n);
+  std::iota(values.begin(), values.end(), 0.0f);
+  return values;
+}
+
+std::vector<float> read_floats(MlxExec& exec, const Tensor& tensor) {
+  const auto bytes = exec.read(tensor);
+  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+  if (!bytes.ok()) return {};
+  std::vector<float> values(bytes->size() / sizeof(float));
+  std::memcpy(values.data(), bytes->data(), bytes->size());
+  return values;
+}
+
+// A view's elements, by the strides that define it.
+std::vector<float> elements_of(const Tensor& view, const std::vector<float>& buffer) {
+  std::vector<float> values;
+  const Shape& shape = view.shape();
+  for (std::int64_t i = 0; i < shape.num_elements(); ++i) {
+    std::int64_t place = view.offset();
+    std::int64_t rest = i;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      place += rest % shape[axis] * view.stride(axis);
+      rest /= shape[axis];
+    }
+    values.push_back(buffer[place]);
+  }
+  return values;
+}
+
+Tensor doubled(MlxExec& exec, const Tensor& x) {
+  return exec.build("doubled", x.dtype(), x.shape(),
+                    [&] { return mx::multiply(array_of(x), mx::array(2.0f)); });
+}
+
+// Fails where a test wants it to.
+class Failing final : public mx::UnaryPrimitive {
+ public:
+  enum When { kWhenHandedOver, kWhenRun };
+  explicit Failing(When when)
+      : UnaryPrimitive(mx::default_stream(mx::default_device())), when_(when) {}
+  void eval_cpu(const std::vector<mx::array>&, mx::array& out) override {
+    if (when_ == kWhenHandedOver) throw std::runtime_error("refused");
+    out.set_data(mx::allocator::malloc(out.nbytes()));
+    mx::scheduler::enqueue(stream(), [] { throw std::runtime_error("broke down"); });
+  }
+  void eval_gpu(const std::vector<mx::array>&, mx::array&) override {
+    throw std::runtime_error("refused");
+  }
+  const char* name() const override { return "Failing"; }
+
+ private:
+  When when_;
+};
+
+Tensor failing(MlxExec& exec, Failing::When when) {
+  return exec.build("failing", DType::kFloat32, {2}, [&] {
+    return mx::array({2}, mx::float32, std::make_shared<Failing>(when), {mx::array(1.0f)});
+  });
+}
+
+TEST(MlxExecTest, ReadsBackWhatWasUploaded) {
+  MlxExec exec;
+  const std::vector<float> values = counting(6);
+  const Tensor tensor = exec.upload<float>(values, {2, 3});
+  EXPECT_THAT(read_floats(exec, tensor), ElementsAreArray(values));
+  EXPECT_THAT(read_floats(exec, tensor.slice(0, 1, 2)), ElementsAre(3, 4, 5));
+  const std::vector<bf16> halves = {to_bf16(1.5f), to_bf16(-2.0f)};
+  const auto bytes = exec.read(exec.upload<bf16>(halves, {2}));
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(std::memcmp(bytes->data(), halves.data(), 4), 0);
+  EXPECT_EQ(exec.read(exec.upload<float>({}, {0, 3}))->size(), 0u);
+  EXPECT_EQ(exec.num_evaluations(), 0u) << "values that are there need no evaluation";
+}
+
+TEST(MlxExecTest, ViewsReadTheirElements) {
+  MlxExec exec;
+  const std::vector<float> values = counting(4 * 24);
+  const Tensor whole = exec.upload<float>(values, {4, 24});
+  const Tensor cube = whole.view({4, 6, 4});
+  const Tensor views[] = {
+      whole,
+      cube,
+      whole.view({96}),
+      whole.slice(0, 1, 3),                                // rows
+      whole.slice(0, 1, 3).view({12, 4}),                  // rows, in another shape
+      whole.view({96}).slice(0, 5, 12),                    // from the middle of a row
+      whole.slice(1, 8, 20),                               // columns
+      whole.slice(1, 8, 20).split_last(3, 4),              // heads of a joined product
+      whole.slice(0, 2, 3).slice(1, 3, 9),                 // a part of one row
+      whole.slice(0, 3, 4).slice(1, 12, 24).view({3, 4}),  // the same, in another shape
+      cube.slice(1, 2, 5),                                 // middle extent
+      cube.slice(2, 1, 3),                                 // last extent: no rectangle
+      cube.slice(0, 1, 4).slice(1, 1, 2).slice(2, 0, 2),
+      whole.slice(0, 2, 2),  // nothing
+  };
+  for (const Tensor& view : views) {
+    SCOPED_TRACE(to_string(view.shape()));
+    const Tensor copied = exec.build("copied", DType::kFloat32, view.shape(),
+                                     [&] { return mx::copy(array_of(view)); });
+    EXPECT_EQ(read_floats(exec, copied), elements_of(view, values));
+  }
+}
+
+TEST(MlxExecTest, ViewsOfResultsReadRowByRow) {
+  MlxExec exec;
+  const Tensor x = exec.upload<float>(counting(6), {2, 3});
+  // MLX keeps a transposed array as it lies; a tensor's elements are in the order of its shape.
+  const Tensor transposed =
+      exec.build("transposed", DType::kFloat32, {3, 2}, [&] { return mx::transpose(array_of(x)); });
+  EXPECT_THAT(read_floats(exec, doubled(exec, transposed.slice(0, 1, 3))),
+              ElementsAre(2, 8, 4, 10));
+  EXPECT_THAT(read_floats(exec, transposed), ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_THAT(read_floats(exec, transposed.slice(0, 2, 3)), ElementsAre(2, 5));
+}
+
+TEST(MlxExecTest, AStepIsEvaluatedOnce) {
+  MlxExec exec;
+  Tensor x = exec.upload<float>(counting(4), {4});
+  for (int i = 0; i < 5; ++i) x = doubled(exec, x);
+  const Tensor y = doubled(exec, x);
+  EXPECT_EQ(exec.num_evaluations(), 0u);
+  const Tensor roots[] = {x, y};
+  ASSERT_TRUE(exec.evaluate(roots).ok());
+  EXPECT_THAT(read_floats(exec, y), ElementsAre(0, 64, 128, 192));
+  EXPECT_THAT(read_floats(exec, x), ElementsAre(0, 32, 64, 96));
+  EXPECT_EQ(exec.num_evaluations(), 1u);
+  ASSERT_TRUE(exec.evaluate(roots).ok());
+  EXPECT_EQ(exec.num_evaluations(), 1u) << "everything was there";
+  read_floats(exec, doubled(exec, y));
+  EXPECT_EQ(exec.num_evaluations(), 2u) << "a read that has to evaluate counts";
+}
+
+TEST(MlxExecTest, SharedArraysLiveForAStep) {
+  MlxExec exec;
+  const Tensor a = exec.upload<float>(counting(4), {4});
+  const Tensor b = exec.upload<float>(counting(4), {4});
+  int made = 0;
+  const auto get = [&](const Tensor& source, std::int64_t variant) {
+    exec.once_a_step({source}, {variant}, [&] {
+      ++made;
+      return mx::square(array_of(source));
+    });
+    return made;
+  };
+  EXPECT_EQ(get(a, 0), 1);
+  EXPECT_EQ(get(a, 0), 1);
+  EXPECT_EQ(get(a, 1), 2);
+  EXPECT_EQ(get(b, 0), 3);
+  EXPECT_EQ(get(a.slice(0, 0, 2), 0), 4);
+  ASSERT_TRUE(exec.evaluate({}).ok());
+  EXPECT_EQ(get(a, 0), 5);
+}
+
+TEST(MlxExecTest, AnOpThatThrowsFailsTheStepAndNoOther) {
+  MlxExec exec;
+  const Tensor x = exec.upload<float>(counting(4), {4});
+  const Tensor bad =
+      exec.build("bad", DType::kFloat32, {8}, [&] { return mx::reshape(array_of(x), {3}); });
+  EXPECT_EQ(bad.shape(), Shape{8}) << "what follows must still be buildable";
+  const Tensor after = doubled(exec, bad);
+  const Tensor also_bad = exec.build("also_bad", DType::kFloat32, {8}, [&] { return array_of(x); });
+  const Status status = exec.evaluate(std::span(&after, 1));
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_THAT(status.message(), HasSubstr("[mlx] bad: ")) << "the first error is the cause";
+  EXPECT_EQ(exec.num_evaluations(), 0u);
+  const Tensor good = doubled(exec, x);
+  ASSERT_TRUE(exec.evaluate(std::span(&good, 1)).ok());
+  EXPECT_THAT(read_floats(exec, good), ElementsAre(0, 2, 4, 6));
+}
+
+TEST(MlxExecTest, AResultOfAnotherShapeOrTypeIsAnError) {
+  MlxExec exec;
+  const Tensor x = exec.upload<float>(counting(4), {4});
+  exec.build("misshapen", DType::kFloat32, {2}, [&] { return array_of(x); });
+  EXPECT_THAT(exec.evaluate({}).message(), HasSubstr("misshapen: expected 2 of float32"));
+  exec.build("mistyped", DType::kBFloat16, {4}, [&] { return array_of(x); });
+  EXPECT_THAT(exec.read(x).status().message(), HasSubstr("mistyped: expected 4 of bfloat16"));
+  EXPECT_TRUE(exec.read(x).ok());
+}
+
+TEST(MlxExecTest, FailuresOfAnEvaluationAreStatuses) {
+  MlxExec exec;
+  const Tensor refused = failing(exec, Failing::kWhenHandedOver);
+  EXPECT_THAT(exec.evaluate(std::span(&refused, 1)).message(), HasSubstr("refused"));
+  const Tensor broken = failing(exec, Failing::kWhenRun);
+  const Status handed_over = exec.evaluate(std::span(&broken, 1));
+  const auto bytes = exec.read(broken);
+  EXPECT_THAT(handed_over.message() + bytes.status().message(), HasSubstr("broke down"));
+  const Tensor good = doubled(exec, exec.upload<float>(counting(2), {2}));
+  ASSERT_TRUE(exec.evaluate(std::span(&good, 1)).ok());
+  EXPECT_THAT(read_floats(exec, good), ElementsAre(0, 2));
+}
+
+TEST(MlxExecTest, PersistentMemoryIsZeroAndStays) {
+  MlxExec exec;
+  const auto memory = exec.allocate_persistent(DType::kFloat32, {2, 3});
+  ASSERT_TRUE(memory.ok());
+  EXPECT_THAT(read_floats(exec, *memory), ElementsAre(0, 0, 0, 0, 0, 0));
+  const std::byte* address = exec.read(*memory)->data();
+  // An op on it, dead at once, must not get its memory for the result.
+  read_floats(exec, doubled(exec, *memory));
+  EXPECT_EQ(exec.read(*memory)->data(), address);
+}
+
+TEST(MlxExecTest, PersistentMemoryRunsOut) {
+  MlxExec exec;
+  const auto memory = exec.allocate_persistent(DType::kFloat32, {1 << 20, 1 << 20, 1 << 10});
+  EXPECT_EQ(memory.status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(MlxExecTest, TheEngineThreadTakesOverAnExecOfTheMainThread) {
+  MlxExec exec;
+  const Tensor x = exec.upload<float>(counting(4), {4});
+  std::vector<float> first;
+  std::vector<float> second;
+  std::thread([&] { first = read_floats(exec, doubled(exec, x)); }).join();
+  std::thread([&] { second = read_floats(exec, doubled(exec, x)); }).join();
+  EXPECT_THAT(first, ElementsAre(0, 2, 4, 6));
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(read_floats(exec, doubled(exec, x)), first);
+}
+
+TEST(MlxExecTest, AGraphOfAnotherThreadIsAnError) {
+  MlxExec exec;
+  const Tensor graph = doubled(exec, exec.upload<float>(counting(4), {4}));
+  Status status;
+  std::thread([&] { status = exec.evaluate(std::span(&graph, 1)); }).join();
+  EXPECT_EQ(status.code(), StatusCode::kInternal);
+  EXPECT_THAT(status.message(), HasSubstr("evaluating a step"));
+}
+
+TEST(MlxExecTest, EnginesOfTwoThreadsDoNotMeet) {
+  const auto work = [](std::vector<float>& result) {
+    MlxExec exec;
+    Tensor x = exec.upload<float>(std::vector<float>(64, 1.0f), {64});
+    for (int step = 0; step < 200; ++step) {
+      x = exec.build("half", DType::kFloat32, {64},
+                     [&] { return mx::divide(array_of(doubled(exec, x)), mx::array(2.0f)); });
+      ASSERT_TRUE(exec.evaluate(std::span(&x, 1)).ok());
+    }
+    result = read_floats(exec, x);
+  };
+  std::vector<float> a;
+  std::vector<float> b;
+  std::thread first(work, std::ref(a));
+  std::thread second(work, std::ref(b));
+  first.join();
+  second.join();
+  EXPECT_EQ(a, std::vector<float>(64, 1.0f));
+  EXPECT_EQ(b, a);
+}
+
+}  // namespace
+}  // namespace pagoda::mlx
