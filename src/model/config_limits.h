@@ -1,0 +1,41 @@
+// What a configuration's numbers may be, whatever file they come from: wide enough for every model
+// there is, narrow enough that a product of two of them neither overflows nor asks for absurd
+// memory before its tensors are looked at.
+#pragma once
+
+#include <cstdint>
+
+#include "core/status.h"
+#include "model/model_config.h"
+
+namespace pagoda {
+
+struct IntegerRange {
+  std::int64_t min;
+  std::int64_t max;
+};
+struct NumberRange {
+  double min;
+  double max;
+};
+
+inline constexpr IntegerRange kLayerRange{1, 1024};
+inline constexpr IntegerRange kHeadRange{1, 1024};
+inline constexpr IntegerRange kHeadDimRange{2, 1024};
+inline constexpr IntegerRange kHiddenRange{1, 1 << 20};
+inline constexpr IntegerRange kIntermediateRange{1, 1 << 22};
+inline constexpr IntegerRange kVocabRange{1, 1 << 24};
+inline constexpr IntegerRange kPositionRange{1, 1 << 28};
+inline constexpr NumberRange kEpsilonRange{1e-20, 1};
+inline constexpr NumberRange kThetaRange{1, 1e12};
+inline constexpr NumberRange kRopeFactorRange{1e-6, 1e6};
+inline constexpr NumberRange kTemperatureRange{0, 1000};
+inline constexpr NumberRange kProbabilityRange{0, 1};
+inline constexpr NumberRange kPenaltyRange{1e-6, 1000};
+inline constexpr IntegerRange kTopKRange{-1, 1 << 24};  // -1 and 0: off
+
+// What only several fields together can be wrong in: heads that kv_heads do not divide, an odd
+// head_dim, end ids beyond the vocabulary.
+Status check_consistency(const ModelConfig& config);
+
+}  // namespace pagoda

@@ -1,0 +1,15 @@
+// ModelConfig from a GGUF file's keys, and from its tensors where those say more: biases, a tied
+// embedding, the vocabulary's size, Llama 3's rope factors.
+#pragma once
+
+#include "core/status.h"
+#include "model/model_config.h"
+
+namespace pagoda {
+
+// checkpoint.gguf() is not null. Errors as in read_model_config.
+Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
+
+Result<GenerationDefaults> read_gguf_generation_defaults(const GgufFile& file);
+
+}  // namespace pagoda

@@ -1,0 +1,117 @@
+#include "model/json_fields.h"
+
+#include <utility>
+
+#include "weights/printable.h"
+
+namespace pagoda {
+namespace {
+
+bool fits(const nlohmann::json& value, IntegerRange range) {
+  if (!value.is_number_integer()) return false;
+  // Unsigned numbers beyond int64 would come out negative.
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{1} << 62)
+    return false;
+  const auto integer = value.get<std::int64_t>();
+  return integer >= range.min && integer <= range.max;
+}
+
+std::string describe(IntegerRange range) {
+  return fmt::format("an integer of {} to {}", range.min, range.max);
+}
+
+}  // namespace
+
+const nlohmann::json* JsonFields::find(const char* key) const {
+  const auto it = object_.find(key);
+  return it == object_.end() || it->is_null() ? nullptr : &*it;
+}
+
+bool JsonFields::is_null(const char* key) const {
+  const auto it = object_.find(key);
+  return it != object_.end() && it->is_null();
+}
+
+Status JsonFields::wrong(const char* key, std::string_view expected) const {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr) {
+    return invalid_argument("[config] {}: {}: expected {}, but it is missing", where_, key,
+                            expected);
+  }
+  return invalid_argument("[config] {}: {}: expected {}, got {}", where_, key, expected,
+                          printable(value->dump(), 40));
+}
+
+Result<int> JsonFields::integer(const char* key, IntegerRange range) const {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr || !fits(*value, range)) return wrong(key, describe(range));
+  return value->get<int>();
+}
+
+Result<double> JsonFields::number(const char* key, NumberRange range) const {
+  const nlohmann::json* value = find(key);
+  const double number =
+      value != nullptr && value->is_number() ? value->get<double>() : range.min - 1;
+  if (!(number >= range.min && number <= range.max)) {
+    return wrong(key, fmt::format("a number of {} to {}", range.min, range.max));
+  }
+  return number;
+}
+
+Result<std::string> JsonFields::text(const char* key) const {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr || !value->is_string()) return wrong(key, "a string");
+  return value->get<std::string>();
+}
+
+Result<std::vector<int>> JsonFields::integers(const char* key, IntegerRange range) const {
+  const nlohmann::json* value = find(key);
+  std::vector<int> integers;
+  if (value == nullptr) return integers;
+  const auto all = value->is_array() ? *value : nlohmann::json::array({*value});
+  for (const nlohmann::json& element : all) {
+    if (!fits(element, range)) return wrong(key, describe(range) + " or a list of them");
+    integers.push_back(element.get<int>());
+  }
+  return integers;
+}
+
+Result<int> JsonFields::integer_or(const char* key, IntegerRange range, int otherwise) const {
+  if (!has(key)) return otherwise;
+  return integer(key, range);
+}
+
+Result<double> JsonFields::number_or(const char* key, NumberRange range, double otherwise) const {
+  if (!has(key)) return otherwise;
+  return number(key, range);
+}
+
+Result<bool> JsonFields::boolean_or(const char* key, bool otherwise) const {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_boolean()) return wrong(key, "true or false");
+  return value->get<bool>();
+}
+
+Result<std::string> JsonFields::text_or(const char* key, std::string_view otherwise) const {
+  if (!has(key)) return std::string(otherwise);
+  return text(key);
+}
+
+Result<JsonFields> JsonFields::object(const char* key) const {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr || !value->is_object()) return wrong(key, "an object");
+  return JsonFields(*value, fmt::format("{}: {}", where_, key));
+}
+
+Result<nlohmann::json> parse_json_object(std::string_view text, std::string_view where) {
+  // Brackets nested without end must not fill the memory.
+  const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
+    return depth <= 8;
+  };
+  auto json = nlohmann::json::parse(text.begin(), text.end(), shallow, false);
+  if (!json.is_object()) return data_loss("[config] {}: expected a JSON object", where);
+  return json;
+}
+
+}  // namespace pagoda

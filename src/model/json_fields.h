@@ -1,0 +1,56 @@
+// JsonFields: typed, bounded reading of a JSON object's keys, with messages that name the file and
+// the key.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "model/config_limits.h"
+
+namespace pagoda {
+
+// A view: the JSON must outlive it. A key whose value is null counts as absent.
+class JsonFields {
+ public:
+  // `where` begins each message: "config.json", or "config.json: rope_scaling".
+  JsonFields(const nlohmann::json& object, std::string where)
+      : object_(object), where_(std::move(where)) {}
+
+  bool has(const char* key) const { return find(key) != nullptr; }
+  // There, and null.
+  bool is_null(const char* key) const;
+  // Null where absent.
+  const nlohmann::json* find(const char* key) const;
+
+  // kInvalidArgument: absent, another type, or outside the range.
+  Result<int> integer(const char* key, IntegerRange range) const;
+  Result<double> number(const char* key, NumberRange range) const;
+  Result<std::string> text(const char* key) const;
+  // An array of integers, or one integer alone; empty where absent.
+  Result<std::vector<int>> integers(const char* key, IntegerRange range) const;
+
+  Result<int> integer_or(const char* key, IntegerRange range, int otherwise) const;
+  Result<double> number_or(const char* key, NumberRange range, double otherwise) const;
+  Result<bool> boolean_or(const char* key, bool otherwise) const;
+  Result<std::string> text_or(const char* key, std::string_view otherwise) const;
+
+  // The object under that key, whose own messages name it too. kInvalidArgument: no object.
+  Result<JsonFields> object(const char* key) const;
+
+  Status wrong(const char* key, std::string_view expected) const;
+  const std::string& where() const { return where_; }
+
+ private:
+  const nlohmann::json& object_;
+  std::string where_;
+};
+
+// A whole text that must be a JSON object; values nested deeper than eight levels are dropped.
+// kDataLoss names `where`.
+Result<nlohmann::json> parse_json_object(std::string_view text, std::string_view where);
+
+}  // namespace pagoda
