@@ -1,0 +1,73 @@
+// Conversations to prompts, by the checkpoint's own chat template, as Hugging Face transformers
+// renders it (apply_chat_template): Jinja with trim_blocks and lstrip_blocks, Python's string and
+// dict methods, loop controls, raise_exception, strftime_now, and a tojson that writes as Python's
+// json.dumps.
+//
+// No template is guessed: a checkpoint without one gives kNotFound. A template is a program from
+// outside, so each rendering has a budget of instructions; one that runs out, raises an exception
+// or contradicts itself gives kInvalidArgument with the template's name, the line and the reason.
+// Memory has no such budget: a template that doubles a string forty times is stopped by the
+// machine.
+//
+// Messages are prepared as in vLLM:
+// - content as parts becomes one string, joined by newlines, unless the template walks through
+// parts itself; a string
+//   becomes one part for a template that does nothing else;
+// - `developer` becomes `system` for a template that does not know developers;
+// - the arguments of tool calls, a string of JSON in the API, become the value that the string
+// holds.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+#include "text/gguf_vocabulary.h"
+
+namespace pagoda {
+
+struct ChatInput {
+  std::string_view messages_json;  // a list of objects with at least a role, as the API has it
+  std::string_view tools_json;     // a list; empty: no tools
+  std::string_view
+      kwargs_json;             // an object of further variables (chat_template_kwargs); empty: none
+  std::string_view bos_token;  // Tokenizer::bos_token()
+  std::string_view eos_token;
+  bool add_generation_prompt = true;
+  // Ends the text inside of the last message, so that the model goes on with it; not together with
+  // the former.
+  bool continue_final_message = false;
+  std::optional<std::int64_t> unix_time;  // what strftime_now shows; absent: the clock
+};
+
+// Immutable and thread-safe.
+class ChatTemplate {
+ public:
+  // `name` is for messages.
+  static Result<ChatTemplate> from_text(std::string_view name, std::string_view text);
+  static Result<ChatTemplate> from_file(const std::filesystem::path& file);
+  // chat_template.jinja, else the chat_template of tokenizer_config.json: a string, or a list of
+  // named ones, of which tool_use serves requests with tools and default all others.
+  static Result<ChatTemplate> from_folder(const std::filesystem::path& folder);
+  static Result<ChatTemplate> from_gguf(const GgufVocabulary& vocabulary);
+
+  ~ChatTemplate();
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+
+  // The prompt's text; encode it without adding special tokens.
+  Result<std::string> render(const ChatInput& input) const;
+
+ private:
+  struct Rust;
+  explicit ChatTemplate(std::unique_ptr<Rust> rust);
+
+  std::unique_ptr<Rust> rust_;
+  std::unique_ptr<ChatTemplate> tool_use_;  // null: the one template serves all
+};
+
+}  // namespace pagoda

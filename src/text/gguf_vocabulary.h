@@ -1,0 +1,36 @@
+// A tokenizer as a GGUF file holds it, under the keys tokenizer.ggml.*. Whoever reads the file
+// fills this; nothing here knows the format. No length or id needs to be right:
+// Tokenizer::from_gguf checks them all.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pagoda {
+
+struct GgufVocabulary {
+  std::string
+      model;        // tokenizer.ggml.model: "gpt2" (byte-level BPE) or "llama" (SentencePiece BPE)
+  std::string pre;  // tokenizer.ggml.pre, for gpt2; empty where the file has none
+
+  std::vector<std::string> tokens;  // [vocab]
+  std::vector<float> scores;        // [vocab] for llama, not read for gpt2
+  std::vector<int> token_types;     // [vocab] or empty: all normal
+  std::vector<std::string> merges;  // for gpt2: "left right", best first
+
+  std::optional<int> bos_token_id;
+  std::optional<int> eos_token_id;
+  std::optional<int> unknown_token_id;
+
+  // Absent keys take the format's defaults: llama texts start with BOS and a space, gpt2 texts with
+  // neither, except that the pre-tokenizers of Llama 3 and Tekken start with BOS. No text ends with
+  // EOS.
+  std::optional<bool> add_bos_token;
+  std::optional<bool> add_eos_token;
+  std::optional<bool> add_space_prefix;  // llama only
+
+  std::optional<std::string> chat_template;  // tokenizer.chat_template
+};
+
+}  // namespace pagoda

@@ -1,0 +1,177 @@
+//! Tokenizers from the keys `tokenizer.ggml.*` of a GGUF file: byte-level BPE ("gpt2") and SentencePiece BPE ("llama").
+
+use std::collections::HashMap;
+
+use tokenizers::decoders::DecoderWrapper;
+use tokenizers::decoders::byte_fallback::ByteFallback;
+use tokenizers::decoders::fuse::Fuse;
+use tokenizers::decoders::sequence::Sequence as DecoderSequence;
+use tokenizers::decoders::strip::Strip;
+use tokenizers::models::bpe::{BPE, Vocab};
+use tokenizers::normalizers::utils::Sequence as NormalizerSequence;
+use tokenizers::normalizers::{NormalizerWrapper, Prepend, Replace};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::{AddedToken, Tokenizer};
+
+use crate::pre_tokenizer;
+
+/// The space as SentencePiece writes it.
+const SPACE: &str = "▁";
+/// Longer pieces than any vocabulary has; splitting a piece everywhere takes time quadratic in its length.
+const MAX_PIECE_BYTES: usize = 1024;
+
+// The values of tokenizer.ggml.token_type.
+const NORMAL: i32 = 1;
+const UNKNOWN: i32 = 2;
+const CONTROL: i32 = 3;
+const USER_DEFINED: i32 = 4;
+const UNUSED: i32 = 5;
+
+pub struct Vocabulary {
+    pub tokens: Vec<String>,
+    pub scores: Vec<f32>,
+    /// Empty: all are normal.
+    pub token_types: Vec<i32>,
+    pub merges: Vec<String>,
+    pub unk: Option<u32>,
+}
+
+impl Vocabulary {
+    fn token_type(&self, id: usize) -> i32 {
+        self.token_types.get(id).copied().unwrap_or(NORMAL)
+    }
+
+    fn ids(&self) -> HashMap<String, u32> {
+        // The first of equal tokens wins, as a reader that walks the list expects.
+        let mut ids = HashMap::with_capacity(self.tokens.len());
+        for (id, token) in self.tokens.iter().enumerate() {
+            ids.entry(token.clone()).or_insert(id as u32);
+        }
+        ids
+    }
+}
+
+/// `pre` is what `pre_tokenizer::find` gave for tokenizer.ggml.pre.
+pub fn byte_level(
+    vocabulary: &Vocabulary,
+    pre: &pre_tokenizer::PreTokenizer,
+) -> Result<Tokenizer, String> {
+    let ids = vocabulary.ids();
+    let mut merges = Vec::with_capacity(vocabulary.merges.len());
+    for (index, merge) in vocabulary.merges.iter().enumerate() {
+        let pair =
+            merge.split_once(' ').filter(|(left, right)| !left.is_empty() && !right.is_empty());
+        let Some((left, right)) = pair else {
+            return Err(format!(
+                "merges[{index}]: expected two tokens and a space between, got '{merge}'"
+            ));
+        };
+        for token in [left, right, &format!("{left}{right}")] {
+            if !ids.contains_key(token) {
+                return Err(format!(
+                    "merges[{index}]: '{merge}' needs the token '{token}', which is not there"
+                ));
+            }
+        }
+        merges.push((left.to_string(), right.to_string()));
+    }
+    let model = BPE::builder()
+        .vocab_and_merges(ids.into_iter().collect::<Vocab>(), merges)
+        .ignore_merges(pre.ignore_merges)
+        .build()
+        .map_err(|e| format!("merges: {e}"))?;
+    let mut tokenizer = Tokenizer::new(model);
+    tokenizer.with_normalizer(pre.normalizer()).map_err(|e| e.to_string())?;
+    tokenizer.with_pre_tokenizer(Some(pre.build()?));
+    tokenizer.with_decoder(Some(ByteLevel::default()));
+    add_special_tokens(&mut tokenizer, vocabulary)?;
+    Ok(tokenizer)
+}
+
+/// SentencePiece merges the neighbours whose joint piece scores best, leftmost first. The same merges come from a list
+/// of pairs ranked by the score of what they make.
+pub fn sentence_piece(
+    vocabulary: &Vocabulary,
+    add_space_prefix: bool,
+) -> Result<Tokenizer, String> {
+    let ids = vocabulary.ids();
+    let merges = merges_by_score(vocabulary, &ids)?;
+    let mut builder = BPE::builder()
+        .vocab_and_merges(ids.into_iter().collect::<Vocab>(), merges)
+        .byte_fallback(true)
+        .fuse_unk(true);
+    if let Some(unk) = vocabulary.unk {
+        builder = builder.unk_token(vocabulary.tokens[unk as usize].clone());
+    }
+    let mut tokenizer = Tokenizer::new(builder.build().map_err(|e| format!("pieces: {e}"))?);
+
+    let mut normalizers: Vec<NormalizerWrapper> = Vec::new();
+    if add_space_prefix {
+        normalizers.push(Prepend::new(SPACE.to_string()).into());
+    }
+    normalizers.push(Replace::new(" ", SPACE).map_err(|e| e.to_string())?.into());
+    tokenizer
+        .with_normalizer(Some(NormalizerSequence::new(normalizers)))
+        .map_err(|e| e.to_string())?;
+
+    let mut decoders: Vec<DecoderWrapper> = vec![
+        Replace::new(SPACE, " ").map_err(|e| e.to_string())?.into(),
+        ByteFallback::new().into(),
+        Fuse::new().into(),
+    ];
+    if add_space_prefix {
+        decoders.push(Strip::new(' ', 1, 0).into());
+    }
+    tokenizer.with_decoder(Some(DecoderSequence::new(decoders)));
+    add_special_tokens(&mut tokenizer, vocabulary)?;
+    Ok(tokenizer)
+}
+
+fn merges_by_score(
+    vocabulary: &Vocabulary,
+    ids: &HashMap<String, u32>,
+) -> Result<Vec<(String, String)>, String> {
+    let mergeable = |id: usize| matches!(vocabulary.token_type(id), NORMAL | UNUSED);
+    let is_piece = |text: &str| ids.get(text).is_some_and(|id| mergeable(*id as usize));
+    let mut ranked: Vec<(f32, &str, &str)> = Vec::new();
+    for (id, piece) in vocabulary.tokens.iter().enumerate() {
+        if !mergeable(id) {
+            continue;
+        }
+        if piece.len() > MAX_PIECE_BYTES {
+            return Err(format!(
+                "token {id}: expected at most {MAX_PIECE_BYTES} bytes, got {}",
+                piece.len()
+            ));
+        }
+        if !vocabulary.scores[id].is_finite() {
+            return Err(format!(
+                "token {id}: expected a finite score, got {}",
+                vocabulary.scores[id]
+            ));
+        }
+        for (middle, _) in piece.char_indices().skip(1) {
+            let (left, right) = piece.split_at(middle);
+            if is_piece(left) && is_piece(right) {
+                ranked.push((vocabulary.scores[id], left, right));
+            }
+        }
+    }
+    // A stable sort: pieces of equal score keep the vocabulary's order.
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Ok(ranked.into_iter().map(|(_, l, r)| (l.to_string(), r.to_string())).collect())
+}
+
+fn add_special_tokens(tokenizer: &mut Tokenizer, vocabulary: &Vocabulary) -> Result<(), String> {
+    let mut added = Vec::new();
+    for (id, token) in vocabulary.tokens.iter().enumerate() {
+        let special = match vocabulary.token_type(id) {
+            CONTROL | UNKNOWN => true,
+            USER_DEFINED => false,
+            _ => continue,
+        };
+        added.push(AddedToken::from(token.clone(), special).normalized(false));
+    }
+    tokenizer.add_tokens(added).map_err(|e| format!("special tokens: {e}"))?;
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! The field's own text parts behind a C++ bridge: tokenizers, and chat templates through minijinja.
+//!
+//! Every entry point returns a Result, which arrives in C++ as an exception that the faces in src/text turn into a Status,
+//! and no panic leaves this crate.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+mod gguf;
+mod messages;
+mod pieces;
+mod pre_tokenizer;
+mod python_json;
+mod template;
+mod tokenizer;
+
+#[cxx::bridge(namespace = "pagoda::rust_text")]
+mod ffi {
+    /// text/gguf_vocabulary.h after its checks. An id of -1 is none.
+    struct GgufVocabularyView<'a> {
+        is_sentence_piece: bool,
+        pre: &'a [u8],
+        tokens: &'a CxxVector<CxxString>,
+        scores: &'a [f32],
+        token_types: &'a [i32],
+        merges: &'a CxxVector<CxxString>,
+        bos_token_id: i32,
+        eos_token_id: i32,
+        unk_token_id: i32,
+        add_space_prefix: bool,
+    }
+
+    struct ChatInputView<'a> {
+        messages: &'a [u8],
+        tools: &'a [u8],
+        kwargs: &'a [u8],
+        bos_token: &'a [u8],
+        eos_token: &'a [u8],
+        add_generation_prompt: bool,
+        continue_final_message: bool,
+        unix_time: i64,
+    }
+
+    /// What a name of tokenizer.ggml.pre means.
+    struct PreTokenizerFacts {
+        is_known: bool,
+        adds_bos: bool,
+    }
+
+    extern "Rust" {
+        type Tokenizer;
+        fn pre_tokenizer_facts(name: &[u8]) -> Result<PreTokenizerFacts>;
+        fn tokenizer_from_json(json: &[u8]) -> Result<Box<Tokenizer>>;
+        fn tokenizer_from_gguf(vocabulary: &GgufVocabularyView) -> Result<Box<Tokenizer>>;
+        fn encode(&self, text: &[u8], add_special: bool, parse_special: bool) -> Result<Vec<i32>>;
+        fn decode(&self, ids: &[i32], skip_special_tokens: bool) -> Result<String>;
+        fn id_to_token(&self, id: i32) -> Result<String>;
+        fn token_bytes(&self, id: i32) -> Result<Vec<u8>>;
+        fn token_to_id(&self, token: &[u8]) -> Result<i32>;
+        fn is_special(&self, id: i32) -> Result<bool>;
+        fn vocab_size(&self) -> Result<u32>;
+        fn detokenizer(
+            &self,
+            skip_special_tokens: bool,
+            continues: bool,
+        ) -> Result<Box<Detokenizer>>;
+    }
+
+    extern "Rust" {
+        type Detokenizer;
+        fn push(&mut self, id: i32) -> Result<String>;
+        fn finish(&mut self) -> Result<String>;
+    }
+
+    extern "Rust" {
+        type Template;
+        fn template_from_text(name: &[u8], text: &[u8]) -> Result<Box<Template>>;
+        fn render(&self, input: &ChatInputView) -> Result<String>;
+    }
+}
+
+/// A panic is a mistake of ours or of a crate below; the caller gets it as one more error.
+fn guarded<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(format!("internal error: {}", text.unwrap_or("a panic without a message")))
+    })
+}
+
+pub struct Tokenizer(tokenizer::TextTokenizer);
+pub struct Detokenizer(tokenizer::TextDetokenizer);
+pub struct Template(template::TextTemplate);
+
+fn pre_tokenizer_facts(name: &[u8]) -> Result<ffi::PreTokenizerFacts, String> {
+    guarded(|| {
+        let found = std::str::from_utf8(name).ok().and_then(pre_tokenizer::find);
+        let adds_bos = found.as_ref().is_some_and(|pre| pre.adds_bos);
+        Ok(ffi::PreTokenizerFacts { is_known: found.is_some(), adds_bos })
+    })
+}
+
+fn tokenizer_from_json(json: &[u8]) -> Result<Box<Tokenizer>, String> {
+    guarded(|| Ok(Box::new(Tokenizer(tokenizer::tokenizer_from_json(json)?))))
+}
+
+fn tokenizer_from_gguf(vocabulary: &ffi::GgufVocabularyView) -> Result<Box<Tokenizer>, String> {
+    guarded(|| Ok(Box::new(Tokenizer(tokenizer::tokenizer_from_gguf(vocabulary)?))))
+}
+
+fn template_from_text(name: &[u8], text: &[u8]) -> Result<Box<Template>, String> {
+    guarded(|| Ok(Box::new(Template(template::template_from_text(name, text)?))))
+}
+
+impl Tokenizer {
+    fn encode(
+        &self,
+        text: &[u8],
+        add_special: bool,
+        parse_special: bool,
+    ) -> Result<Vec<i32>, String> {
+        guarded(|| self.0.encode(text, add_special, parse_special))
+    }
+    fn decode(&self, ids: &[i32], skip_special_tokens: bool) -> Result<String, String> {
+        guarded(|| Ok(self.0.decode(ids, skip_special_tokens)))
+    }
+    fn id_to_token(&self, id: i32) -> Result<String, String> {
+        guarded(|| Ok(self.0.id_to_token(id)))
+    }
+    fn token_bytes(&self, id: i32) -> Result<Vec<u8>, String> {
+        guarded(|| Ok(self.0.token_bytes(id)))
+    }
+    fn token_to_id(&self, token: &[u8]) -> Result<i32, String> {
+        guarded(|| Ok(self.0.token_to_id(token)))
+    }
+    fn is_special(&self, id: i32) -> Result<bool, String> {
+        guarded(|| Ok(self.0.is_special(id)))
+    }
+    fn vocab_size(&self) -> Result<u32, String> {
+        Ok(self.0.vocab_size())
+    }
+    fn detokenizer(
+        &self,
+        skip_special_tokens: bool,
+        continues: bool,
+    ) -> Result<Box<Detokenizer>, String> {
+        guarded(|| Ok(Box::new(Detokenizer(self.0.detokenizer(skip_special_tokens, continues)))))
+    }
+}
+
+impl Detokenizer {
+    fn push(&mut self, id: i32) -> Result<String, String> {
+        guarded(|| Ok(self.0.push(id)))
+    }
+    fn finish(&mut self) -> Result<String, String> {
+        guarded(|| Ok(self.0.finish()))
+    }
+}
+
+impl Template {
+    fn render(&self, input: &ffi::ChatInputView) -> Result<String, String> {
+        guarded(|| self.0.render(input))
+    }
+}

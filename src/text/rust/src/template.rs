@@ -1,0 +1,224 @@
+//! Chat templates as Hugging Face transformers renders them (`apply_chat_template`), behind text/chat_template.h.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Kwargs;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
+use serde_json::Value as Json;
+
+use crate::ffi::ChatInputView;
+use crate::messages::{self, Options};
+use crate::python_json;
+
+/// Instructions that one rendering may take. A conversation of a thousand messages takes some hundred thousand; a
+/// template that never ends takes a second until it is stopped.
+const FUEL: u64 = 20_000_000;
+/// Marks the end of a message that is to be continued. The trailing space tells whether the template trims.
+const CONTINUE_TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+pub struct TextTemplate {
+    environment: Environment<'static>,
+    name: String,
+    options: Options,
+}
+
+pub fn template_from_text(name: &[u8], text: &[u8]) -> Result<TextTemplate, String> {
+    let name = String::from_utf8_lossy(name).into_owned();
+    let text = std::str::from_utf8(text).map_err(|e| {
+        format!("{name}: expected UTF-8, got other bytes at offset {}", e.valid_up_to())
+    })?;
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.map_err(|e| e.to_string())?);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment
+        .add_filter("tojson", |value: &Value, kwargs: Kwargs| python_json::tojson(value, kwargs));
+    environment.add_function("raise_exception", raise_exception);
+    environment
+        .add_template_owned(name.clone(), without_generation_tags(text))
+        .map_err(|e| describe(&e, &name))?;
+    let options = Options {
+        content_use: messages::content_use(text),
+        knows_developer: text.contains("developer"),
+    };
+    Ok(TextTemplate { environment, name, options })
+}
+
+fn raise_exception(message: String) -> Result<Value, Error> {
+    Err(Error::new(ErrorKind::InvalidOperation, message))
+}
+
+/// transformers knows {% generation %} blocks, which mark a model's own text for training. They print what is in them.
+fn without_generation_tags(text: &str) -> String {
+    let mut parts = text.split("{%");
+    let mut out = parts.next().unwrap_or("").to_string();
+    for part in parts {
+        out.push_str("{%");
+        let Some((tag, rest)) = part.split_once("%}") else {
+            out.push_str(part);
+            continue;
+        };
+        match tag.trim_matches(['-', '+']).trim() {
+            "generation" => out.push_str(&tag.replace("generation", " if true ")),
+            "endgeneration" => out.push_str(&tag.replace("endgeneration", " endif ")),
+            _ => out.push_str(tag),
+        }
+        out.push_str("%}");
+        out.push_str(rest);
+    }
+    out
+}
+
+/// "chat_template.jinja:12: unknown function: function `foo` is unknown"
+fn describe(error: &Error, name: &str) -> String {
+    let line = error.line().map_or(String::new(), |line| format!(":{line}"));
+    let detail = error.detail().map_or(String::new(), |detail| format!(": {detail}"));
+    let mut text = format!("{}{line}: {}{detail}", error.name().unwrap_or(name), error.kind());
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        text.push_str(&format!(": {inner}"));
+        source = inner.source();
+    }
+    text.replace(['\n', '\r'], " ")
+}
+
+impl TextTemplate {
+    pub fn render(&self, input: &ChatInputView) -> Result<String, String> {
+        if input.add_generation_prompt && input.continue_final_message {
+            return Err(
+                "add_generation_prompt and continue_final_message: expected one of the two"
+                    .to_string(),
+            );
+        }
+        let mut messages = messages::prepare(parse(input.messages, "messages")?, &self.options)?;
+        let continued = match input.continue_final_message {
+            true => Some(tag_final_message(&mut messages)?),
+            false => None,
+        };
+        let context = self.context(messages, input)?;
+        let template =
+            self.environment.get_template(&self.name).map_err(|e| describe(&e, &self.name))?;
+        let text = template.render(context).map_err(|e| describe(&e, &self.name))?;
+        match continued {
+            Some(message) => cut_at_tag(text, &message),
+            None => Ok(text),
+        }
+    }
+
+    fn context(&self, messages: Vec<Json>, input: &ChatInputView) -> Result<Value, String> {
+        let reserved = ["messages", "tools", "documents", "add_generation_prompt"];
+        let now = input.unix_time;
+        let mut variables: Vec<(String, Value)> = vec![
+            ("bos_token".to_string(), token(input.bos_token)),
+            ("eos_token".to_string(), token(input.eos_token)),
+            (
+                "strftime_now".to_string(),
+                Value::from_function(move |format: &str| strftime(format, now)),
+            ),
+            ("documents".to_string(), Value::from(())),
+            ("tools".to_string(), optional(input.tools, "tools")?),
+            ("messages".to_string(), Value::from_iter(messages.into_iter().map(value_of))),
+            ("add_generation_prompt".to_string(), Value::from(input.add_generation_prompt)),
+        ];
+        if !input.kwargs.is_empty() {
+            let Json::Object(kwargs) = parse(input.kwargs, "chat_template_kwargs")? else {
+                return Err("chat_template_kwargs: expected an object".to_string());
+            };
+            for (name, value) in kwargs {
+                if reserved.contains(&name.as_str()) {
+                    return Err(format!(
+                        "chat_template_kwargs.{name}: expected it in the request, outside of the kwargs"
+                    ));
+                }
+                variables.push((name, value_of(value)));
+            }
+        }
+        Ok(Value::from_pairs(variables))
+    }
+}
+
+fn token(text: &[u8]) -> Value {
+    Value::from(String::from_utf8_lossy(text).into_owned())
+}
+
+fn parse(json: &[u8], name: &str) -> Result<Json, String> {
+    serde_json::from_slice(json).map_err(|e| format!("{name}: {e}"))
+}
+
+fn optional(json: &[u8], name: &str) -> Result<Value, String> {
+    if json.is_empty() {
+        return Ok(Value::from(()));
+    }
+    parse(json, name).map(value_of)
+}
+
+fn value_of(json: Json) -> Value {
+    match json {
+        Json::Null => Value::from(()),
+        Json::Bool(flag) => Value::from(flag),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(integer), _) => Value::from(integer),
+            (None, Some(integer)) => Value::from(integer),
+            (None, None) => Value::from(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::from(text),
+        Json::Array(items) => Value::from(items.into_iter().map(value_of).collect::<Vec<Value>>()),
+        Json::Object(entries) => {
+            Value::from_pairs(entries.into_iter().map(|(key, value)| (key, value_of(value))))
+        }
+    }
+}
+
+/// Puts the tag behind the last text of the last message; returns that text.
+fn tag_final_message(messages: &mut [Json]) -> Result<String, String> {
+    let content = messages.last_mut().and_then(|message| message.get_mut("content"));
+    let text = match content {
+        Some(Json::Array(parts)) => parts.last_mut().and_then(|part| part.get_mut("text")),
+        other => other,
+    };
+    let Some(Json::String(text)) = text else {
+        return Err("continue_final_message: expected a last message with text".to_string());
+    };
+    let original = text.clone();
+    text.push_str(CONTINUE_TAG);
+    Ok(original)
+}
+
+fn cut_at_tag(mut text: String, message: &str) -> Result<String, String> {
+    let place = text.rfind(CONTINUE_TAG.trim_end()).filter(|_| text.contains(message.trim()));
+    let Some(place) = place else {
+        return Err(
+            "continue_final_message: the template does not print the final message as it is"
+                .to_string(),
+        );
+    };
+    let is_trimmed = !text[place..].starts_with(CONTINUE_TAG);
+    text.truncate(place);
+    if is_trimmed {
+        text.truncate(text.trim_end().len());
+    }
+    Ok(text)
+}
+
+/// Local time, formatted as Python's datetime does through the C library.
+fn strftime(format: &str, unix_time: i64) -> Result<String, Error> {
+    let fail = || {
+        Error::new(ErrorKind::InvalidOperation, format!("strftime_now: cannot format '{format}'"))
+    };
+    // A leading character tells an empty result from a buffer that is too small.
+    let c_format = std::ffi::CString::new(format!("x{format}")).map_err(|_| fail())?;
+    let mut buffer = vec![0u8; 1024];
+    let length = unsafe {
+        let mut parts: libc::tm = std::mem::zeroed();
+        let time = unix_time as libc::time_t;
+        if libc::localtime_r(&time, &mut parts).is_null() {
+            return Err(fail());
+        }
+        libc::strftime(buffer.as_mut_ptr().cast(), buffer.len(), c_format.as_ptr(), &parts)
+    };
+    if length == 0 {
+        return Err(fail());
+    }
+    Ok(String::from_utf8_lossy(&buffer[1..length]).into_owned())
+}

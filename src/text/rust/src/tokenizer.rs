@@ -1,0 +1,173 @@
+//! The tokenizer and the incremental detokenizer behind text/tokenizer.h and text/detokenizer.h.
+
+use std::sync::{Arc, OnceLock};
+
+use tokenizers::Tokenizer;
+
+use crate::ffi::GgufVocabularyView;
+use crate::pieces::{PieceRule, PieceStream};
+use crate::{gguf, pre_tokenizer};
+
+struct Shared {
+    tokenizer: Tokenizer,
+    /// The same tokenizer taking special tokens in a text as plain text; made when first asked for.
+    literal: OnceLock<Tokenizer>,
+    rule: PieceRule,
+    /// What a GGUF file asks for around a text; a tokenizer.json has a post-processor instead.
+    bos: Option<u32>,
+    eos: Option<u32>,
+    vocab_size: u32,
+}
+
+#[derive(Clone)]
+pub struct TextTokenizer(Arc<Shared>);
+
+pub fn tokenizer_from_json(json: &[u8]) -> Result<TextTokenizer, String> {
+    let mut tokenizer = Tokenizer::from_bytes(json).map_err(|e| e.to_string())?;
+    tokenizer.with_truncation(None).map_err(|e| e.to_string())?;
+    tokenizer.with_padding(None);
+    TextTokenizer::new(tokenizer, None, None)
+}
+
+pub fn tokenizer_from_gguf(view: &GgufVocabularyView) -> Result<TextTokenizer, String> {
+    let mut tokens = Vec::with_capacity(view.tokens.len());
+    for (id, token) in view.tokens.iter().enumerate() {
+        let token = token.to_str().map_err(|_| format!("token {id}: expected UTF-8"))?;
+        tokens.push(token.to_string());
+    }
+    let mut merges = Vec::with_capacity(view.merges.len());
+    for (index, merge) in view.merges.iter().enumerate() {
+        let merge = merge.to_str().map_err(|_| format!("merges[{index}]: expected UTF-8"))?;
+        merges.push(merge.to_string());
+    }
+    let vocabulary = gguf::Vocabulary {
+        tokens,
+        scores: view.scores.iter().copied().collect(),
+        token_types: view.token_types.iter().copied().collect(),
+        merges,
+        unk: id_of(view.unk_token_id),
+    };
+    let tokenizer = if view.is_sentence_piece {
+        gguf::sentence_piece(&vocabulary, view.add_space_prefix)?
+    } else {
+        let pre = std::str::from_utf8(view.pre).ok().and_then(pre_tokenizer::find);
+        gguf::byte_level(&vocabulary, &pre.ok_or("unknown pre-tokenizer")?)?
+    };
+    TextTokenizer::new(tokenizer, id_of(view.bos_token_id), id_of(view.eos_token_id))
+}
+
+/// -1 is what the bridge has for "none".
+fn id_of(id: i32) -> Option<u32> {
+    u32::try_from(id).ok()
+}
+
+impl TextTokenizer {
+    fn new(tokenizer: Tokenizer, bos: Option<u32>, eos: Option<u32>) -> Result<Self, String> {
+        let rule = PieceRule::of(&tokenizer)?;
+        let last =
+            tokenizer.get_vocab(true).into_values().max().ok_or("expected tokens, got none")?;
+        if last >= i32::MAX as u32 {
+            return Err(format!("expected token ids below 2^31 - 1, got {last}"));
+        }
+        let literal = OnceLock::new();
+        Ok(Self(Arc::new(Shared { tokenizer, literal, rule, bos, eos, vocab_size: last + 1 })))
+    }
+
+    pub fn encode(
+        &self,
+        text: &[u8],
+        add_special: bool,
+        parse_special: bool,
+    ) -> Result<Vec<i32>, String> {
+        let text = std::str::from_utf8(text).map_err(|e| {
+            format!("expected UTF-8, got other bytes at offset {}", e.valid_up_to())
+        })?;
+        let shared = &*self.0;
+        let tokenizer = if parse_special {
+            &shared.tokenizer
+        } else {
+            shared.literal.get_or_init(|| {
+                let mut literal = shared.tokenizer.clone();
+                literal.set_encode_special_tokens(true);
+                literal
+            })
+        };
+        let encoding = tokenizer.encode_fast(text, add_special).map_err(|e| e.to_string())?;
+        let around = |id: Option<u32>| id.filter(|_| add_special);
+        let ids = encoding.get_ids().iter().copied();
+        Ok(around(shared.bos)
+            .into_iter()
+            .chain(ids)
+            .chain(around(shared.eos))
+            .map(|id| id as i32)
+            .collect())
+    }
+
+    pub fn decode(&self, ids: &[i32], skip_special_tokens: bool) -> String {
+        let mut stream = PieceStream::new(&self.0.rule, false);
+        let mut text = String::new();
+        for &id in ids {
+            if let Some(token) = self.visible(id, skip_special_tokens) {
+                text.push_str(&stream.push(&self.0.rule, &token));
+            }
+        }
+        text.push_str(&stream.finish(&self.0.rule));
+        text
+    }
+
+    /// The token as the vocabulary writes it; empty where an id has none.
+    pub fn id_to_token(&self, id: i32) -> String {
+        id_of(id).and_then(|id| self.0.tokenizer.id_to_token(id)).unwrap_or_default()
+    }
+
+    pub fn token_bytes(&self, id: i32) -> Vec<u8> {
+        self.visible(id, false).map(|token| self.0.rule.bytes(&token)).unwrap_or_default()
+    }
+
+    /// -1: no such token.
+    pub fn token_to_id(&self, token: &[u8]) -> i32 {
+        let id =
+            std::str::from_utf8(token).ok().and_then(|token| self.0.tokenizer.token_to_id(token));
+        id.map_or(-1, |id| id as i32)
+    }
+
+    pub fn is_special(&self, id: i32) -> bool {
+        let added = self.0.tokenizer.get_added_vocabulary().get_added_tokens_decoder();
+        id_of(id).and_then(|id| added.get(&id)).is_some_and(|token| token.special)
+    }
+
+    pub fn vocab_size(&self) -> u32 {
+        self.0.vocab_size
+    }
+
+    pub fn detokenizer(&self, skip_special_tokens: bool, continues: bool) -> TextDetokenizer {
+        let stream = PieceStream::new(&self.0.rule, continues);
+        TextDetokenizer { tokenizer: self.clone(), skip_special_tokens, stream }
+    }
+
+    /// The token of an id, unless it is to be skipped or there is none.
+    fn visible(&self, id: i32, skip_special_tokens: bool) -> Option<String> {
+        let tokenizer = &self.0.tokenizer;
+        let token = tokenizer.id_to_token(id_of(id)?)?;
+        let skipped =
+            skip_special_tokens && tokenizer.get_added_vocabulary().is_special_token(&token);
+        (!skipped).then_some(token)
+    }
+}
+
+pub struct TextDetokenizer {
+    tokenizer: TextTokenizer,
+    skip_special_tokens: bool,
+    stream: PieceStream,
+}
+
+impl TextDetokenizer {
+    pub fn push(&mut self, id: i32) -> String {
+        let token = self.tokenizer.visible(id, self.skip_special_tokens);
+        token.map(|token| self.stream.push(&self.tokenizer.0.rule, &token)).unwrap_or_default()
+    }
+
+    pub fn finish(&mut self) -> String {
+        self.stream.finish(&self.tokenizer.0.rule)
+    }
+}

@@ -1,0 +1,34 @@
+// What the faces of the Rust crate share; only their .cc files include it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/status.h"
+#include "pagoda_text_rust/src/lib.rs.h"
+#include "rust/cxx.h"
+#include "text/tokenizer.h"
+
+namespace pagoda {
+
+struct Tokenizer::Rust {
+  ::rust::Box<rust_text::Tokenizer> tokenizer;
+};
+
+inline ::rust::Slice<const std::uint8_t> rust_bytes(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+// A call into the crate, whose errors arrive as exceptions, as a Result.
+template <typename Call>
+auto call_rust(StatusCode code, std::string_view context, Call&& call) -> Result<decltype(call())> {
+  try {
+    return call();
+  } catch (const ::rust::Error& error) {
+    return Status(code, fmt::format("{}{}", context, error.what()));
+  }
+}
+
+}  // namespace pagoda

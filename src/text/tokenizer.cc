@@ -1,0 +1,180 @@
+#include "text/tokenizer.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "text/rust_bridge.h"
+#include "text/text_file.h"
+
+namespace pagoda {
+namespace {
+
+constexpr std::string_view kContext = "[tokenizer] ";
+
+// tokenizer_config.json has a special token as a string or as an object with a "content".
+std::string special_token(const nlohmann::json& config, const char* name) {
+  const auto entry = config.find(name);
+  if (entry == config.end()) return {};
+  if (entry->is_string()) return entry->get<std::string>();
+  if (entry->is_object() && entry->contains("content") && (*entry)["content"].is_string()) {
+    return (*entry)["content"].get<std::string>();
+  }
+  return {};
+}
+
+Status check_id_key(const GgufVocabulary& vocabulary, const char* key, std::optional<int> id) {
+  if (!id || (*id >= 0 && static_cast<size_t>(*id) < vocabulary.tokens.size())) return ok_status();
+  return data_loss("[tokenizer] tokenizer.ggml.{}: expected an id below {}, got {}", key,
+                   vocabulary.tokens.size(), *id);
+}
+
+Status check_vocabulary(const GgufVocabulary& vocabulary) {
+  const size_t num_tokens = vocabulary.tokens.size();
+  if (vocabulary.model != "gpt2" && vocabulary.model != "llama") {
+    return unsupported("[tokenizer] tokenizer.ggml.model: expected gpt2 or llama, got '{}'",
+                       vocabulary.model);
+  }
+  if (num_tokens == 0)
+    return data_loss("[tokenizer] tokenizer.ggml.tokens: expected tokens, got none");
+  if (!vocabulary.token_types.empty() && vocabulary.token_types.size() != num_tokens) {
+    return data_loss("[tokenizer] tokenizer.ggml.token_type: expected {} entries, got {}",
+                     num_tokens, vocabulary.token_types.size());
+  }
+  if (vocabulary.model == "llama" && vocabulary.scores.size() != num_tokens) {
+    return data_loss("[tokenizer] tokenizer.ggml.scores: expected {} entries, got {}", num_tokens,
+                     vocabulary.scores.size());
+  }
+  PAGODA_RETURN_IF_ERROR(check_id_key(vocabulary, "bos_token_id", vocabulary.bos_token_id));
+  PAGODA_RETURN_IF_ERROR(check_id_key(vocabulary, "eos_token_id", vocabulary.eos_token_id));
+  return check_id_key(vocabulary, "unknown_token_id", vocabulary.unknown_token_id);
+}
+
+// The id to put around a text, -1 for none.
+int around_text(bool is_wanted, std::optional<int> id) {
+  return is_wanted ? id.value_or(-1) : -1;
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::unique_ptr<Rust> rust)
+    : rust_(std::move(rust)), vocab_size_(static_cast<int>(rust_->tokenizer->vocab_size())) {}
+
+Tokenizer::~Tokenizer() = default;
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(
+    const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "tokenizer.json";
+  PAGODA_ASSIGN_OR_RETURN(const std::string json, read_text_file(file));
+  auto rust = call_rust(StatusCode::kDataLoss, file.string() + ": ", [&] {
+    return std::make_unique<Rust>(Rust{rust_text::tokenizer_from_json(rust_bytes(json))});
+  });
+  if (!rust.ok()) return rust.status();
+  std::shared_ptr<Tokenizer> tokenizer(new Tokenizer(*std::move(rust)));
+
+  const std::filesystem::path config_file = folder / "tokenizer_config.json";
+  if (std::error_code error; !std::filesystem::exists(config_file, error)) {
+    return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
+  }
+  PAGODA_ASSIGN_OR_RETURN(const std::string config_text, read_text_file(config_file));
+  const auto config = nlohmann::json::parse(config_text, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object()) return data_loss("{}: expected a JSON object", config_file.string());
+  tokenizer->set_bos(tokenizer->token_to_id(special_token(config, "bos_token")));
+  tokenizer->set_eos(tokenizer->token_to_id(special_token(config, "eos_token")));
+  return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
+}
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(const GgufVocabulary& vocabulary) {
+  PAGODA_RETURN_IF_ERROR(check_vocabulary(vocabulary));
+  const bool is_llama = vocabulary.model == "llama";
+  bool adds_bos = is_llama;
+  if (!is_llama) {
+    auto facts = call_rust(StatusCode::kInternal, kContext, [&] {
+      return rust_text::pre_tokenizer_facts(rust_bytes(vocabulary.pre));
+    });
+    if (!facts.ok()) return facts.status();
+    if (!facts->is_known) {
+      return unsupported(
+          "[tokenizer] tokenizer.ggml.pre: expected a pre-tokenizer that is known, got '{}'",
+          vocabulary.pre);
+    }
+    adds_bos = facts->adds_bos;
+  }
+  const rust_text::GgufVocabularyView view = {
+      .is_sentence_piece = is_llama,
+      .pre = rust_bytes(vocabulary.pre),
+      .tokens = vocabulary.tokens,
+      .scores = {vocabulary.scores.data(), vocabulary.scores.size()},
+      .token_types = {vocabulary.token_types.data(), vocabulary.token_types.size()},
+      .merges = vocabulary.merges,
+      .bos_token_id =
+          around_text(vocabulary.add_bos_token.value_or(adds_bos), vocabulary.bos_token_id),
+      .eos_token_id =
+          around_text(vocabulary.add_eos_token.value_or(false), vocabulary.eos_token_id),
+      .unk_token_id = vocabulary.unknown_token_id.value_or(-1),
+      .add_space_prefix = vocabulary.add_space_prefix.value_or(true),
+  };
+  auto rust = call_rust(StatusCode::kDataLoss, "[tokenizer] tokenizer.ggml: ", [&] {
+    return std::make_unique<Rust>(Rust{rust_text::tokenizer_from_gguf(view)});
+  });
+  if (!rust.ok()) return rust.status();
+  std::shared_ptr<Tokenizer> tokenizer(new Tokenizer(*std::move(rust)));
+  tokenizer->set_bos(vocabulary.bos_token_id);
+  tokenizer->set_eos(vocabulary.eos_token_id);
+  return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
+}
+
+void Tokenizer::set_bos(std::optional<int> id) {
+  bos_token_id_ = id;
+  if (id) bos_token_ = std::string(rust_->tokenizer->id_to_token(*id));
+}
+
+void Tokenizer::set_eos(std::optional<int> id) {
+  eos_token_id_ = id;
+  if (id) eos_token_ = std::string(rust_->tokenizer->id_to_token(*id));
+}
+
+Result<std::vector<int>> Tokenizer::encode(std::string_view utf8, EncodeOptions options) const {
+  return call_rust(StatusCode::kInvalidArgument, kContext, [&] {
+    const auto ids = rust_->tokenizer->encode(rust_bytes(utf8), options.add_special_tokens,
+                                              options.parse_special);
+    return std::vector<int>(ids.begin(), ids.end());
+  });
+}
+
+Status Tokenizer::check_id(int id) const {
+  if (id >= 0 && id < vocab_size_) return ok_status();
+  return invalid_argument("[tokenizer] token id: expected one below {}, got {}", vocab_size_, id);
+}
+
+Result<std::string> Tokenizer::decode(std::span<const int> ids, bool skip_special_tokens) const {
+  for (const int id : ids) PAGODA_RETURN_IF_ERROR(check_id(id));
+  return call_rust(StatusCode::kInternal, kContext, [&] {
+    return std::string(rust_->tokenizer->decode({ids.data(), ids.size()}, skip_special_tokens));
+  });
+}
+
+Result<std::string> Tokenizer::id_to_token(int id) const {
+  PAGODA_RETURN_IF_ERROR(check_id(id));
+  return call_rust(StatusCode::kInternal, kContext,
+                   [&] { return std::string(rust_->tokenizer->id_to_token(id)); });
+}
+
+Result<std::string> Tokenizer::token_bytes(int id) const {
+  PAGODA_RETURN_IF_ERROR(check_id(id));
+  return call_rust(StatusCode::kInternal, kContext, [&] {
+    const auto bytes = rust_->tokenizer->token_bytes(id);
+    return std::string(bytes.begin(), bytes.end());
+  });
+}
+
+std::optional<int> Tokenizer::token_to_id(std::string_view token) const {
+  const int id = rust_->tokenizer->token_to_id(rust_bytes(token));
+  if (id < 0) return std::nullopt;
+  return id;
+}
+
+bool Tokenizer::is_special(int id) const {
+  return rust_->tokenizer->is_special(id);
+}
+
+}  // namespace pagoda
