@@ -22,7 +22,7 @@ class SamplerState {
   // True where `params` ask for something that looks at the past.
   static bool is_needed(const SamplingParams& params);
 
-  // Sized for a history of at most `max_tokens` tokens, so that a step takes no memory.
+  // For a history of at most `max_tokens` tokens, whose memory is taken now: a step takes none.
   explicit SamplerState(int max_tokens);
 
   // tokens: prompt and output so far, at least as long as at the last call and with the same
@@ -34,7 +34,6 @@ class SamplerState {
 
  private:
   Entry& entry_of(int token_id);
-  void grow_table(std::size_t num_slots);
 
   std::vector<Entry> entries_;
   std::vector<std::int32_t>

@@ -1,0 +1,67 @@
+#include "sampling/cutoff.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "core/check.h"
+
+namespace pagoda {
+
+std::uint32_t ordered_bits(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x + 0.0f);  // -0 + 0 is +0
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+template <typename WeightOf>
+Cutoff CutoffFinder::find(std::span<const float> values, double target, const WeightOf& weight_of) {
+  PAGODA_CHECK(!values.empty(), "[sampler] a filter has no candidates");
+  std::uint32_t prefix = 0;
+  std::uint32_t prefix_mask = 0;
+  Cutoff cutoff;
+  for (const auto [shift, num_bits] : {std::pair{21, 11}, std::pair{10, 11}, std::pair{0, 10}}) {
+    const std::uint32_t num_buckets = 1u << num_bits;
+    std::fill_n(weights_.begin(), num_buckets, 0.0);
+    std::fill_n(counts_.begin(), num_buckets, 0);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint32_t key = ordered_bits(values[i]);
+      if ((key & prefix_mask) != prefix) continue;
+      const std::uint32_t bucket = (key >> shift) & (num_buckets - 1);
+      weights_[bucket] += weight_of(i);
+      ++counts_[bucket];
+    }
+    // The bucket that crosses, or, where rounding lets none cross, the last one that holds
+    // anything.
+    std::uint32_t crossing = 0;
+    double before = 0;
+    double reached = 0;
+    for (std::uint32_t bucket = num_buckets; bucket-- > 0;) {
+      if (counts_[bucket] == 0) continue;
+      crossing = bucket;
+      before = reached;
+      reached += weights_[bucket];
+      if (reached >= target) break;
+    }
+    target -= before;
+    prefix |= crossing << shift;
+    prefix_mask |= (num_buckets - 1) << shift;
+    cutoff = {.key = prefix, .num_ties = counts_[crossing]};
+  }
+  // One value is left, whose copies weigh the same.
+  const double weight = weights_[prefix & 1023u] / cutoff.num_ties;
+  const double wanted =
+      std::ceil(target / weight);  // NaN or infinite where nothing weighs anything
+  if (wanted < cutoff.num_ties) cutoff.num_ties = std::max(1, static_cast<int>(wanted));
+  return cutoff;
+}
+
+Cutoff CutoffFinder::by_count(std::span<const float> values, std::size_t count) {
+  return find(values, static_cast<double>(count), [](std::size_t) { return 1.0; });
+}
+
+Cutoff CutoffFinder::by_weight(std::span<const float> values, std::span<const float> weights,
+                               double target) {
+  return find(values, target, [weights](std::size_t i) { return weights[i]; });
+}
+
+}  // namespace pagoda
