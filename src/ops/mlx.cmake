@@ -1,18 +1,9 @@
-# The ops' bodies on MLX. Only a library with Metal has the headers, and the use, of the part that runs on Apple GPUs.
-set(kv_write_gpu kv_write/kv_write_mlx_no_metal.cc)
+# What the MLX bodies have beyond one file an op. Only a library with Metal has the headers, and the use, of the part that
+# runs on Apple GPUs.
 if(MLX_BUILD_METAL)
-  set(kv_write_gpu kv_write/kv_write_mlx_metal.cc)
+  target_sources(pagoda_ops_mlx PRIVATE kv_write/kv_write_mlx_metal.cc)
+else()
+  target_sources(pagoda_ops_mlx PRIVATE kv_write/kv_write_mlx_no_metal.cc)
 endif()
-pagoda_library(ops_mlx
-  SOURCES
-    add_rms_norm/add_rms_norm_mlx.cc
-    attention/attention_mlx.cc
-    gather_rows/gather_rows_mlx.cc
-    kv_write/kv_write_mlx.cc
-    ${kv_write_gpu}
-    linear/linear_mlx.cc
-    rms_norm/rms_norm_mlx.cc
-    rope/rope_mlx.cc
-    select_rows/select_rows_mlx.cc
-    swiglu/swiglu_mlx.cc
-  DEPS pagoda_backend_mlx)
+
+pagoda_test(ops_mlx SOURCES kv_write/kv_write_mlx_test.cc DEPS pagoda_ops_mlx)

@@ -1,0 +1,266 @@
+// What MLX's cache promises beyond the op's contract: it is written where it lies, in order, with
+// steps in flight.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <mlx/memory.h>
+
+#include <cmath>
+#include <limits>
+
+#include "backend/mlx/mlx_exec.h"
+#include "ops/attention/attention.h"
+#include "ops/kv_write/kv_write.h"
+
+namespace pagoda::mlx {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kNumBlocks = 4;
+constexpr int kBlockSize = 8;
+constexpr int kKvHeads = 2;
+constexpr int kHeadDim = 4;
+constexpr int kWidth = kKvHeads * kHeadDim;
+const Shape kCacheShape{kNumBlocks, kBlockSize, kKvHeads, kHeadDim};
+
+KvView make_view(MlxExec& exec, DType dtype) {
+  return {.keys = exec.allocate_persistent(dtype, kCacheShape).value(),
+          .values = exec.allocate_persistent(dtype, kCacheShape).value()};
+}
+
+// One sequence whose tokens fill the blocks 2, 0, 3, 1.
+struct Sequence {
+  HostBatch host;
+  int length = 0;
+
+  // The batch of its next `count` tokens.
+  const HostBatch& advance(int count) {
+    static constexpr int kBlocks[] = {2, 0, 3, 1};
+    host.clear();
+    for (int position = length; position < length + count; ++position) {
+      host.token_ids.push_back(position);
+      host.positions.push_back(position);
+      host.slot_mapping.push_back(kBlocks[position / kBlockSize] * kBlockSize +
+                                  position % kBlockSize);
+    }
+    length += count;
+    host.query_start = {0, count};
+    host.context_lens = {length};
+    host.block_tables.assign(std::begin(kBlocks), std::end(kBlocks));
+    host.max_blocks = kNumBlocks;
+    host.num_decodes = count == 1 ? 1 : 0;
+    return host;
+  }
+};
+
+// Entries whose elements tell position, key or value, and place.
+std::vector<float> rows_of(const HostBatch& host, float sign) {
+  std::vector<float> rows;
+  for (const std::int32_t position : host.positions) {
+    for (int i = 0; i < kWidth; ++i) rows.push_back(sign * (position + 1) + 0.0625f * i);
+  }
+  return rows;
+}
+
+KvView write_step(MlxExec& exec, const KvView& view, const HostBatch& host) {
+  const StepBatch batch = upload(exec, host);
+  const Shape shape{host.num_tokens(), kKvHeads, kHeadDim};
+  return mlx::kv_write(exec, view, exec.upload<float>(rows_of(host, 1), shape),
+                       exec.upload<float>(rows_of(host, -1), shape), batch);
+}
+
+Status evaluate(MlxExec& exec, const KvView& view) {
+  const Tensor roots[] = {view.keys, view.values};
+  return exec.evaluate(roots);
+}
+
+float element(std::span<const std::byte> bytes, DType dtype, std::size_t i) {
+  const auto at = [&]<typename T>(T value) {
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    return to_float(value);
+  };
+  if (dtype == DType::kBFloat16) return at(bf16{});
+  if (dtype == DType::kFloat16) return at(f16{});
+  return at(0.0f);
+}
+
+float rounded(float x, DType dtype) {
+  if (dtype == DType::kBFloat16) return to_float(to_bf16(x));
+  if (dtype == DType::kFloat16) return to_float(to_f16(x));
+  return x;
+}
+
+class KvWriteMlxTest : public ::testing::TestWithParam<DType> {};
+
+TEST_P(KvWriteMlxTest, AStepThatSamplesNothingStoresItsEntriesInPlace) {
+  const DType dtype = GetParam();
+  MlxExec exec;
+  const KvView empty = make_view(exec, dtype);
+  const std::byte* address = exec.read(empty.keys)->data();
+  Sequence sequence;
+  const HostBatch& host = sequence.advance(11);
+  const KvView view = write_step(exec, empty, host);
+  ASSERT_TRUE(evaluate(exec, view).ok());
+  EXPECT_EQ(exec.num_evaluations(), 1u);
+  const auto keys = exec.read(view.keys);
+  const auto values = exec.read(view.values);
+  ASSERT_TRUE(keys.ok() && values.ok());
+  EXPECT_EQ(keys->data(), address);
+  std::vector<float> expected(kCacheShape.num_elements(), 0.0f);
+  const std::vector<float> rows = rows_of(host, 1);
+  for (int t = 0; t < host.num_tokens(); ++t) {
+    for (int i = 0; i < kWidth; ++i)
+      expected[host.slot_mapping[t] * kWidth + i] = rounded(rows[t * kWidth + i], dtype);
+  }
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(element(*keys, dtype, i), expected[i]) << i;
+  EXPECT_EQ(element(*values, dtype, host.slot_mapping[10] * kWidth), -11.0f);
+  EXPECT_EQ(exec.num_evaluations(), 1u);
+}
+
+TEST_P(KvWriteMlxTest, PaddingWritesNothing) {
+  MlxExec exec;
+  Sequence sequence;
+  sequence.advance(3);
+  sequence.host.slot_mapping = {-1, 5, -1};
+  const KvView view = write_step(exec, make_view(exec, GetParam()), sequence.host);
+  const auto keys = exec.read(view.keys);
+  ASSERT_TRUE(keys.ok());
+  for (int slot = 0; slot < kNumBlocks * kBlockSize; ++slot) {
+    EXPECT_EQ(element(*keys, GetParam(), slot * kWidth), slot == 5 ? 2.0f : 0.0f) << slot;
+  }
+}
+
+TEST_P(KvWriteMlxTest, ReadsStridedPartsOfAJoinedProduct) {
+  MlxExec exec;
+  Sequence sequence;
+  const HostBatch& host = sequence.advance(2);
+  std::vector<float> joined(2 * 3 * kWidth, 99.0f);
+  for (int t = 0; t < 2; ++t) {
+    for (int i = 0; i < kWidth; ++i) joined[(t * 3 + 1) * kWidth + i] = 10.0f * t + i;
+  }
+  const Tensor product = exec.upload<float>(joined, {2, 3 * kWidth});
+  const Tensor k = product.slice(1, kWidth, 2 * kWidth).split_last(kKvHeads, kHeadDim);
+  const KvView view = mlx::kv_write(exec, make_view(exec, GetParam()), k, k, upload(exec, host));
+  const auto values = exec.read(view.values);
+  ASSERT_TRUE(values.ok());
+  for (int i = 0; i < kWidth; ++i) {
+    EXPECT_EQ(element(*values, GetParam(), (host.slot_mapping[1]) * kWidth + i), 10.0f + i);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, KvWriteMlxTest,
+                         ::testing::Values(DType::kFloat32, DType::kBFloat16, DType::kFloat16),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+TEST(MlxCacheTest, ASlotOutsideTheCacheIsAnError) {
+  MlxExec exec;
+  Sequence sequence;
+  sequence.advance(1);
+  sequence.host.slot_mapping = {kNumBlocks * kBlockSize};
+  const KvView view = write_step(exec, make_view(exec, DType::kFloat32), sequence.host);
+  const Status handed_over = evaluate(exec, view);
+  const auto keys = exec.read(view.keys);
+  const auto values = exec.read(view.values);
+  EXPECT_THAT(handed_over.message() + keys.status().message() + values.status().message(),
+              HasSubstr("expected a slot below 32, got 32"));
+}
+
+// A query of zeros weighs all keys alike: the mean of what is stored.
+float mean_of_positions(int count, int channel) {
+  return -(count + 1) / 2.0f + 0.0625f * channel;
+}
+
+TEST(MlxCacheTest, StepsInFlightReadTheirOwnEntries) {
+  MlxExec exec;
+  KvView view = make_view(exec, DType::kFloat32);
+  Sequence sequence;
+  std::vector<Tensor> outputs;
+  std::vector<HostBatch> hosts;
+  hosts.reserve(kNumBlocks * kBlockSize);
+  // Nobody waits for a step before the next is built and handed over.
+  while (sequence.length < kNumBlocks * kBlockSize) {
+    const HostBatch& host = hosts.emplace_back(sequence.advance(1));
+    view = write_step(exec, view, host);
+    const Tensor q =
+        exec.upload<float>(std::vector<float>(2 * kWidth, 0.0f), {1, 2 * kKvHeads, kHeadDim});
+    outputs.push_back(
+        mlx::attention(exec, q, view, upload(exec, host), {.scale = 1.0f, .sinks = {}}));
+    const Tensor roots[] = {outputs.back(), view.keys, view.values};
+    ASSERT_TRUE(exec.evaluate(roots).ok());
+  }
+  EXPECT_EQ(exec.num_evaluations(), outputs.size());
+  for (std::size_t step = 0; step < outputs.size(); ++step) {
+    const auto bytes = exec.read(outputs[step]);
+    ASSERT_TRUE(bytes.ok());
+    const int count = static_cast<int>(step) + 1;
+    EXPECT_NEAR(element(*bytes, DType::kFloat32, 0), mean_of_positions(count, 0), 1e-5) << count;
+    EXPECT_NEAR(element(*bytes, DType::kFloat32, 3 * kHeadDim + 1),
+                mean_of_positions(count, kHeadDim + 1), 1e-5);
+  }
+}
+
+// Blocks are taken over at once by another sequence, as after the end of one: the older read must
+// have been before.
+TEST(MlxCacheTest, AnOlderReadInFlightIsBeforeANewerWrite) {
+  MlxExec exec;
+  KvView view = make_view(exec, DType::kFloat32);
+  std::vector<Tensor> outputs;
+  std::vector<HostBatch> hosts;
+  constexpr int kSteps = 100;
+  hosts.reserve(kSteps);
+  for (int step = 0; step < kSteps; ++step) {
+    Sequence sequence;
+    sequence.advance(20);
+    HostBatch& host = hosts.emplace_back(sequence.host);
+    for (std::int32_t& position : host.positions)
+      position += step * 20;  // tells the steps apart in rows_of
+    view = write_step(exec, view, host);
+    host.positions = Sequence().advance(20).positions;
+    const Tensor q =
+        exec.upload<float>(std::vector<float>(20 * 2 * kWidth, 0.0f), {20, 2 * kKvHeads, kHeadDim});
+    outputs.push_back(
+        mlx::attention(exec, q, view, upload(exec, host), {.scale = 1.0f, .sinks = {}}));
+    const Tensor roots[] = {outputs.back(), view.keys, view.values};
+    ASSERT_TRUE(exec.evaluate(roots).ok());
+  }
+  for (int step = 0; step < kSteps; ++step) {
+    const auto bytes = exec.read(outputs[step]);
+    ASSERT_TRUE(bytes.ok());
+    const float last = element(*bytes, DType::kFloat32, 19 * 2 * kWidth);
+    EXPECT_NEAR(last, mean_of_positions(20, 0) - step * 20, 1e-3) << step;
+  }
+}
+
+TEST(MlxCacheTest, MemoryAndAddressStayOverThousandsOfSteps) {
+  // Reused memory may be larger than what was asked for: without reuse the count is exact.
+  const std::size_t cache_limit = mx::set_cache_limit(0);
+  MlxExec exec;
+  KvView view = make_view(exec, DType::kBFloat16);
+  const std::byte* address = exec.read(view.values)->data();
+  std::size_t memory = 0;
+  for (int step = 0; step < 4000; ++step) {
+    Sequence sequence;
+    sequence.length = step % (kNumBlocks * kBlockSize);
+    const HostBatch& host = sequence.advance(1);
+    view = write_step(exec, view, host);
+    const Tensor q = exec.upload<float>(std::vector<float>(kWidth, 1.0f), {1, kKvHeads, kHeadDim});
+    const Tensor out =
+        mlx::attention(exec, q, view, upload(exec, host), {.scale = 1.0f, .sinks = {}});
+    const Tensor roots[] = {out, view.keys, view.values};
+    ASSERT_TRUE(exec.evaluate(roots).ok());
+    ASSERT_TRUE(exec.read(out).ok());
+    if (step % (kNumBlocks * kBlockSize) != 0) continue;
+    // The same point of the same cycle each time, with nothing in flight.
+    ASSERT_EQ(exec.read(view.values)->data(), address);
+    ASSERT_TRUE(exec.read(view.keys).ok());
+    mx::synchronize();
+    if (step <= kNumBlocks * kBlockSize) memory = mx::get_active_memory();
+    ASSERT_EQ(mx::get_active_memory(), memory) << step;
+  }
+  EXPECT_EQ(exec.num_evaluations(), 4000u);
+  mx::set_cache_limit(cache_limit);
+}
+
+}  // namespace
+}  // namespace pagoda::mlx
