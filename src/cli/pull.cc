@@ -60,6 +60,7 @@ class ScratchFolder {
 // the command's result. Nothing where it cannot be started; else its exit status.
 std::optional<int> run_program(const std::vector<std::string>& command, bool quiet) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);

@@ -125,7 +125,7 @@ Status transfer_rest(HttpClient& client, const std::string& url, PartialFile& pa
         bar.show(partial.share(), fmt::format("{:.1f} MB", partial.size() / 1e6));
         return ok_status();
       }};
-  const Status streamed = client.stream(url, partial.size(), receiver);
+  Status streamed = client.stream(url, partial.size(), receiver);
   PAGODA_RETURN_IF_ERROR(partial.flush());
   return streamed;
 }

@@ -103,7 +103,7 @@ std::size_t HttpClient::Transfer::on_data(char* data, std::size_t size, std::siz
   return transfer.failure.ok() ? length : CURL_WRITEFUNC_ERROR;
 }
 
-HttpClient::HttpClient(std::string bearer_token) : transfer_(std::make_unique<Transfer>()) {
+HttpClient::HttpClient(const std::string& bearer_token) : transfer_(std::make_unique<Transfer>()) {
   start_libcurl();
   transfer_->easy.reset(curl_easy_init());
   CURL* easy = transfer_->easy.get();
@@ -147,7 +147,7 @@ Status HttpClient::stream(const std::string& url, std::int64_t offset, const Rec
   if (transfer.started) return ok_status();
   // No body at all: an empty file, or an error that says nothing more than its number.
   transfer.receiver = &receiver;
-  const Status started = transfer.start_body();
+  Status started = transfer.start_body();
   transfer.receiver = nullptr;
   return started;
 }

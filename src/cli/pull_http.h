@@ -26,7 +26,7 @@ class HttpClient {
   };
 
   // An empty token sends none.
-  explicit HttpClient(std::string bearer_token);
+  explicit HttpClient(const std::string& bearer_token);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;

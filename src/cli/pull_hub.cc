@@ -228,8 +228,8 @@ Status fetch_commit(HttpClient& client, const HubName& name, const HubRevision& 
 
 }  // namespace
 
-Result<HubRevision> parse_hub_revision(std::string_view text) {
-  const json answer = json::parse(text, nullptr, /*allow_exceptions=*/false);
+Result<HubRevision> parse_hub_revision(std::string_view listing) {
+  const json answer = json::parse(listing, nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object()) return data_loss("[hub] expected a JSON object about the revision");
   HubRevision revision{.commit = string_at(answer, "sha"), .files = {}};
   if (!is_commit_id(revision.commit)) {

@@ -38,7 +38,7 @@ struct HubRevision {
 // Reads the hub's answer about a revision. A file whose path would leave its folder, whose size is
 // missing or negative, or whose digest is not one fails the whole: a list with one such entry is
 // not to be trusted.
-Result<HubRevision> parse_hub_revision(std::string_view json);
+Result<HubRevision> parse_hub_revision(std::string_view listing);
 
 // The files that an engine reads: config, generation config, tokenizer and chat template, and the
 // weights: safetensors, or, where there are none, GGUF in the first of the formats Q8_0, Q4_1,

@@ -72,7 +72,7 @@ TEST(Result, CarriesWhatCanOnlyBeMoved) {
 
 TEST(ResultDeath, ReadingAFailedResultIsOurOwnMistake) {
   EXPECT_DEATH(half_of(7).value(), "expected an even number, got 7");
-  EXPECT_DEATH(Result<int>{ok_status()}, "has no value");
+  EXPECT_DEATH(static_cast<void>(Result<int>{ok_status()}), "has no value");
 }
 
 }  // namespace
