@@ -1,0 +1,304 @@
+#include "model/gguf_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "model/rope_frequencies.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/temporary_folder.h"
+
+namespace pagoda {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using testing::GgufWriter;
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+constexpr int kVocab = 8;
+constexpr int kHidden = 64;
+
+// A GGUF file in the making: keys by name, so that a test may replace one.
+class GgufModel {
+ public:
+  explicit GgufModel(std::string architecture) : architecture_(std::move(architecture)) {
+    set("general.architecture", architecture_);
+    set_own("block_count", std::uint32_t{3});
+    set_own("context_length", std::uint32_t{2048});
+    set_own("embedding_length", std::uint32_t{kHidden});
+    set_own("feed_forward_length", std::uint32_t{112});
+    set_own("attention.head_count", std::uint32_t{4});
+    set_own("attention.head_count_kv", std::uint32_t{2});
+    set_own("attention.layer_norm_rms_epsilon", 1e-5f);
+    set("tokenizer.ggml.bos_token_id", std::uint32_t{1});
+    set("tokenizer.ggml.eos_token_id", std::uint32_t{2});
+    tensor("token_embd.weight", {kVocab, kHidden});
+  }
+
+  template <typename T>
+  GgufModel& set(const std::string& key, const T& value) {
+    erase(key);
+    entries_.emplace_back(key, [key, value](GgufWriter& writer) { writer.set(key, value); });
+    return *this;
+  }
+  // "<architecture>.<key>"
+  template <typename T>
+  GgufModel& set_own(const std::string& key, const T& value) {
+    return set(architecture_ + "." + key, value);
+  }
+  GgufModel& erase(const std::string& key) {
+    std::erase_if(entries_, [&key](const auto& entry) { return entry.first == key; });
+    return *this;
+  }
+  GgufModel& tensor(const std::string& name, const Shape& shape, std::vector<float> values = {}) {
+    values.resize(shape.num_elements(), 1.0f);
+    std::erase_if(tensors_, [&name](const Tensor& other) { return other.name == name; });
+    tensors_.push_back({name, shape, std::move(values)});
+    return *this;
+  }
+
+  Checkpoint open() const {
+    GgufWriter writer;
+    for (const auto& [key, write] : entries_) write(writer);
+    for (const Tensor& tensor : tensors_) {
+      writer.add_tensor(tensor.name, tensor.shape, WeightFormat::kF32, tensor.values);
+    }
+    const std::string path = folder_ / "m.gguf";
+    writer.write(path);
+    return *Checkpoint::open(path);
+  }
+  Result<ModelConfig> read() const { return read_model_config(open()); }
+
+ private:
+  struct Tensor {
+    std::string name;
+    Shape shape;
+    std::vector<float> values;
+  };
+  std::string architecture_;
+  std::vector<std::pair<std::string, std::function<void(GgufWriter&)>>> entries_;
+  std::vector<Tensor> tensors_;
+  TemporaryFolder folder_;
+};
+
+TEST(GgufConfigTest, ReadsLlama) {
+  const auto config = GgufModel("llama").read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->architecture, "llama");
+  EXPECT_EQ(config->vocab_size, kVocab);
+  EXPECT_EQ(config->hidden_size, kHidden);
+  EXPECT_EQ(config->intermediate_size, 112);
+  EXPECT_EQ(config->num_layers, 3);
+  EXPECT_EQ(config->num_heads, 4);
+  EXPECT_EQ(config->num_kv_heads, 2);
+  EXPECT_EQ(config->head_dim, 16);
+  EXPECT_EQ(config->max_position_embeddings, 2048);
+  EXPECT_EQ(config->rms_norm_eps, 1e-5f);
+  EXPECT_TRUE(config->tie_word_embeddings);
+  EXPECT_FALSE(config->attention_bias || config->attention_output_bias || config->mlp_bias);
+  EXPECT_EQ(config->rope_style, RopeStyle::kAdjacent);
+  EXPECT_EQ(config->rope_inv_freq, rope_inverse_frequencies(16, 10000, {}));
+  EXPECT_THAT(config->layer_windows, ElementsAre(0, 0, 0));
+  EXPECT_THAT(config->eos_token_ids, ElementsAre(2));
+  EXPECT_EQ(config->bos_token_id, 1);
+}
+
+TEST(GgufConfigTest, QwenPairsHalvesAndHasItsOwnHeadDim) {
+  GgufModel model("qwen3");
+  model.set_own("attention.key_length", 32u).set_own("attention.value_length", 32u);
+  model.set_own("rope.freq_base", 1e6f);
+  const auto config = model.read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->rope_style, RopeStyle::kHalves);
+  EXPECT_EQ(config->head_dim, 32);
+  EXPECT_EQ(config->rope_inv_freq, rope_inverse_frequencies(32, 1e6, {}));
+}
+
+TEST(GgufConfigTest, TensorsSayWhatIsTiedAndBiased) {
+  GgufModel model("qwen2");
+  model.tensor("output.weight", {kVocab, kHidden});
+  model.tensor("blk.0.attn_q.bias", {kHidden}).tensor("blk.0.attn_output.bias", {kHidden});
+  model.tensor("blk.0.ffn_up.bias", {112});
+  const auto config = model.read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_FALSE(config->tie_word_embeddings);
+  EXPECT_TRUE(config->attention_bias);
+  EXPECT_TRUE(config->attention_output_bias);
+  EXPECT_TRUE(config->mlp_bias);
+}
+
+TEST(GgufConfigTest, RopeFactorsDivideEachPair) {
+  const std::vector<float> divisors{1, 1, 1, 2, 4, 8, 8, 8};
+  const auto config = GgufModel("llama").tensor("rope_freqs.weight", {8}, divisors).read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  const auto plain = rope_inverse_frequencies(16, 10000, {});
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(config->rope_inv_freq[i], plain[i] / divisors[i]);
+}
+
+TEST(GgufConfigTest, LinearScalingInAllItsSpellings) {
+  const auto wanted =
+      rope_inverse_frequencies(16, 10000, {.type = RopeScalingType::kLinear, .factor = 4});
+  GgufModel typed("llama");
+  typed.set_own("rope.scaling.type", "linear").set_own("rope.scaling.factor", 4.0f);
+  EXPECT_EQ(typed.read()->rope_inv_freq, wanted);
+  EXPECT_EQ(GgufModel("llama").set_own("rope.scaling.factor", 4.0f).read()->rope_inv_freq, wanted);
+  EXPECT_EQ(GgufModel("llama").set_own("rope.scale_linear", 4.0f).read()->rope_inv_freq, wanted);
+  typed.set_own("rope.scaling.type", "none");
+  EXPECT_EQ(typed.read()->rope_inv_freq, rope_inverse_frequencies(16, 10000, {}));
+}
+
+TEST(GgufConfigTest, AWindowMakesALlamaAMistral) {
+  const auto config = GgufModel("llama").set_own("attention.sliding_window", 16u).read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->architecture, "mistral");
+  EXPECT_EQ(config->rope_style, RopeStyle::kAdjacent);
+  EXPECT_THAT(config->layer_windows, Each(16));
+}
+
+TEST(GgufConfigTest, CountsMayBeRepeatedForEachLayer) {
+  GgufModel model("llama");
+  model.set_own("attention.head_count_kv", std::vector<std::int32_t>{2, 2, 2});
+  EXPECT_EQ(model.read()->num_kv_heads, 2);
+  model.set_own("attention.head_count_kv", std::vector<std::int32_t>{2, 1, 2});
+  EXPECT_EQ(model.read().status().code(), StatusCode::kUnsupported);
+  model.set_own("attention.head_count_kv", std::vector<std::int32_t>{});
+  EXPECT_EQ(model.read().status().code(), StatusCode::kDataLoss);
+}
+
+TEST(GgufConfigTest, EndTokensAreKeysAndKnownControlTokens) {
+  GgufModel model("llama");
+  model.set("tokenizer.ggml.tokens",
+            std::vector<std::string>{"<|endoftext|>", "<s>", "</s>", "<|im_end|>", "<|eot_id|>",
+                                     "a", "<|end|>", "b"});
+  model.set("tokenizer.ggml.token_type", std::vector<std::int32_t>{3, 3, 3, 4, 1, 1, 3, 1});
+  model.set("tokenizer.ggml.eot_token_id", std::uint32_t{5});
+  const auto config = model.read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  // The keys' first (2 is </s>, once); <|eot_id|> is here an ordinary text token.
+  EXPECT_THAT(config->eos_token_ids, ElementsAre(2, 5, 0, 3, 6));
+}
+
+TEST(GgufConfigTest, ReadsSamplingDefaults) {
+  GgufModel model("llama");
+  const auto none = read_generation_defaults(model.open());
+  ASSERT_TRUE(none.ok());
+  EXPECT_FALSE(none->temperature || none->top_p || none->top_k || none->min_p);
+  model.set("general.sampling.temp", 0.7f).set("general.sampling.top_p", 0.8f);
+  model.set("general.sampling.top_k", 20).set("general.sampling.min_p", 0.05f);
+  model.set("general.sampling.penalty_repeat", 1.1f);
+  const auto defaults = read_generation_defaults(model.open());
+  ASSERT_TRUE(defaults.ok()) << defaults.status().message();
+  EXPECT_EQ(defaults->temperature, 0.7f);
+  EXPECT_EQ(defaults->top_p, 0.8f);
+  EXPECT_EQ(defaults->top_k, 20);
+  EXPECT_EQ(defaults->min_p, 0.05f);
+  EXPECT_EQ(defaults->repetition_penalty, 1.1f);
+  model.set("general.sampling.temp", -1.0f);
+  EXPECT_THAT(read_generation_defaults(model.open()).status().message(),
+              HasSubstr("general.sampling.temp: expected 0 to 1000, got -1"));
+}
+
+struct Refused {
+  const char* name;
+  std::function<void(GgufModel&)> change;
+  StatusCode code;
+  const char* message;
+};
+
+void PrintTo(const Refused& refused, std::ostream* out) {
+  *out << refused.name;
+}
+
+std::vector<Refused> refused_keys() {
+  constexpr auto kBad = StatusCode::kDataLoss;
+  constexpr auto kUnsupported = StatusCode::kUnsupported;
+  return {
+      {"UnknownArchitecture", [](GgufModel& m) { m.set("general.architecture", "gemma3"); },
+       kUnsupported, "architecture gemma3 is not supported; these are: llama, qwen2, qwen3"},
+      {"NoArchitecture", [](GgufModel& m) { m.erase("general.architecture"); },
+       StatusCode::kNotFound, "key general.architecture is missing"},
+      {"LayersMissing", [](GgufModel& m) { m.erase("llama.block_count"); }, StatusCode::kNotFound,
+       "key llama.block_count is missing"},
+      {"LayersOfText", [](GgufModel& m) { m.set_own("block_count", "3"); }, kBad,
+       "key llama.block_count: expected an integer, got string"},
+      {"LayersAbsurd", [](GgufModel& m) { m.set_own("block_count", 4000000000u); }, kBad,
+       "key llama.block_count: expected 1 to 1024, got 4000000000"},
+      {"HiddenZero", [](GgufModel& m) { m.set_own("embedding_length", 0u); }, kBad,
+       "llama.embedding_length: expected 1 to 1048576, got 0"},
+      {"HeadsDoNotDivide", [](GgufModel& m) { m.set_own("attention.head_count", 5u); }, kBad,
+       "expected a multiple of 5 heads, got 64"},
+      {"KvHeadsDoNotDivide", [](GgufModel& m) { m.set_own("attention.head_count_kv", 3u); },
+       StatusCode::kInvalidArgument, "multiple of kv heads"},
+      {"HeadDimOdd", [](GgufModel& m) { m.set_own("attention.key_length", 15u); },
+       StatusCode::kInvalidArgument, "expected an even head_dim"},
+      {"ValueLengthDiffers", [](GgufModel& m) { m.set_own("attention.value_length", 8u); },
+       kUnsupported, "llama.attention.value_length: 8 in heads of 16"},
+      {"PartialRotary", [](GgufModel& m) { m.set_own("rope.dimension_count", 8u); }, kUnsupported,
+       "llama.rope.dimension_count: 8 in heads of 16"},
+      {"EpsNan",
+       [](GgufModel& m) {
+         m.set_own("attention.layer_norm_rms_epsilon", std::numeric_limits<float>::quiet_NaN());
+       },
+       kBad, "llama.attention.layer_norm_rms_epsilon"},
+      {"ThetaInfinite",
+       [](GgufModel& m) { m.set_own("rope.freq_base", std::numeric_limits<float>::infinity()); },
+       kBad, "llama.rope.freq_base"},
+      {"Yarn", [](GgufModel& m) { m.set_own("rope.scaling.type", "yarn"); }, kUnsupported,
+       "llama.rope.scaling.type: yarn is not supported"},
+      {"Experts", [](GgufModel& m) { m.set_own("expert_count", 8u); }, kUnsupported,
+       "llama.expert_count: 8 is not supported"},
+      {"LogitScale", [](GgufModel& m) { m.set_own("logit_scale", 0.5f); }, kUnsupported,
+       "llama.logit_scale: 0.5 is not supported"},
+      {"WindowPattern", [](GgufModel& m) { m.set_own("attention.sliding_window_pattern", 2u); },
+       kUnsupported, "sliding_window_pattern is not supported"},
+      {"EmbeddingOfWrongWidth",
+       [](GgufModel& m) {
+         m.tensor("token_embd.weight", {8, 32});
+       },
+       kBad, "tensor token_embd.weight: expected vocabulary x 64, got 8 x 32"},
+      {"EmbeddingOfOneDimension", [](GgufModel& m) { m.tensor("token_embd.weight", {64}); }, kBad,
+       "expected vocabulary x 64, got 64"},
+      {"RopeFactorsTooFew", [](GgufModel& m) { m.tensor("rope_freqs.weight", {7}); }, kBad,
+       "tensor rope_freqs.weight: expected 8 values of F32, got 7 of F32"},
+      {"RopeFactorZero", [](GgufModel& m) { m.tensor("rope_freqs.weight", {8}, {0}); }, kBad,
+       "expected divisors"},
+      {"EosBeyondVocabulary", [](GgufModel& m) { m.set("tokenizer.ggml.eos_token_id", 8u); }, kBad,
+       "tokenizer.ggml.eos_token_id: expected a token id of 0 to 7, got 8"},
+      {"BosNegative", [](GgufModel& m) { m.set("tokenizer.ggml.bos_token_id", -1); }, kBad,
+       "tokenizer.ggml.bos_token_id"},
+      {"TokensBeyondVocabulary",
+       [](GgufModel& m) {
+         m.set("tokenizer.ggml.tokens", std::vector<std::string>(9, "x"));
+         m.set("tokenizer.ggml.token_type", std::vector<std::int32_t>(9, 1));
+       },
+       kBad, "tokenizer.ggml.tokens: expected at most 8 tokens, got 9"},
+      {"TypesTooFew",
+       [](GgufModel& m) {
+         m.set("tokenizer.ggml.tokens", std::vector<std::string>(8, "x"));
+         m.set("tokenizer.ggml.token_type", std::vector<std::int32_t>(7, 1));
+       },
+       kBad, "tokenizer.ggml.token_type: expected 8 types, got 7"},
+  };
+}
+
+class RefusedKeyTest : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedKeyTest, IsRefusedByName) {
+  GgufModel model("llama");
+  GetParam().change(model);
+  const Status status = model.read().status();
+  EXPECT_EQ(status.code(), GetParam().code) << status.message();
+  EXPECT_THAT(status.message(), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(Keys, RefusedKeyTest, ::testing::ValuesIn(refused_keys()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace pagoda
