@@ -5,7 +5,8 @@ MODEL ?= smollm2
 PORT ?= 8000
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve test bench tidy format setup setup-test model
+.PHONY: help demo build serve test bench tidy fuzz format setup setup-test model
+.NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 help: ## these lines
@@ -32,8 +33,11 @@ bench: build model ## this machine's limits, then decoding and prefill against t
 	$(PAGODA) bench latency $(MODEL) --input-len 512 --output-len 128 --batch-size 1
 	$(PAGODA) bench latency $(MODEL) --input-len 512 --output-len 128 --batch-size 8
 
-tidy: setup-test build/release/build.ninja ## clang-tidy over src/
+tidy: setup-test build ## clang-tidy over every source
 	$(PYTHON) tools/tidy.py build/release
+
+fuzz: setup-test ## every fuzz target for a minute
+	tools/fuzz.sh 60
 
 format: setup-test ## clang-format over every C++ file
 	$(PYTHON) tools/check_layers.py --format
