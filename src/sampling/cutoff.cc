@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "core/check.h"
 
@@ -13,21 +14,24 @@ std::uint32_t ordered_bits(float x) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
+CutoffFinder::CutoffFinder(std::size_t max_values) : keys_(max_values), indices_(max_values) {}
+
 template <typename WeightOf>
 Cutoff CutoffFinder::find(std::span<const float> values, double target, const WeightOf& weight_of) {
-  PAGODA_CHECK(!values.empty(), "[sampler] a filter has no candidates");
-  std::uint32_t prefix = 0;
-  std::uint32_t prefix_mask = 0;
-  Cutoff cutoff;
+  PAGODA_CHECK(0 < values.size() && values.size() <= keys_.size(),
+               "[sampler] a filter has no candidates, or too many");
+  std::size_t num_left = values.size();
+  for (std::size_t i = 0; i < num_left; ++i) {
+    keys_[i] = ordered_bits(values[i]);
+    indices_[i] = static_cast<std::uint32_t>(i);
+  }
   for (const auto [shift, num_bits] : {std::pair{21, 11}, std::pair{10, 11}, std::pair{0, 10}}) {
     const std::uint32_t num_buckets = 1u << num_bits;
     std::fill_n(weights_.begin(), num_buckets, 0.0);
     std::fill_n(counts_.begin(), num_buckets, 0);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::uint32_t key = ordered_bits(values[i]);
-      if ((key & prefix_mask) != prefix) continue;
-      const std::uint32_t bucket = (key >> shift) & (num_buckets - 1);
-      weights_[bucket] += weight_of(i);
+    for (std::size_t i = 0; i < num_left; ++i) {
+      const std::uint32_t bucket = (keys_[i] >> shift) & (num_buckets - 1);
+      weights_[bucket] += weight_of(indices_[i]);
       ++counts_[bucket];
     }
     // The bucket that crosses, or, where rounding lets none cross, the last one that holds
@@ -43,14 +47,18 @@ Cutoff CutoffFinder::find(std::span<const float> values, double target, const We
       if (reached >= target) break;
     }
     target -= before;
-    prefix |= crossing << shift;
-    prefix_mask |= (num_buckets - 1) << shift;
-    cutoff = {.key = prefix, .num_ties = counts_[crossing]};
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < num_left; ++i) {
+      keys_[kept] = keys_[i];
+      indices_[kept] = indices_[i];
+      kept += ((keys_[i] >> shift) & (num_buckets - 1)) == crossing;
+    }
+    num_left = kept;
   }
   // One value is left, whose copies weigh the same.
-  const double weight = weights_[prefix & 1023u] / cutoff.num_ties;
+  Cutoff cutoff = {.key = keys_[0], .num_ties = static_cast<int>(num_left)};
   const double wanted =
-      std::ceil(target / weight);  // NaN or infinite where nothing weighs anything
+      std::ceil(target / weight_of(indices_[0]));  // NaN or infinite where it weighs nothing
   if (wanted < cutoff.num_ties) cutoff.num_ties = std::max(1, static_cast<int>(wanted));
   return cutoff;
 }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace pagoda {
 
@@ -23,6 +24,8 @@ struct Cutoff {
 
 class CutoffFinder {
  public:
+  explicit CutoffFinder(std::size_t max_values);
+
   // The end of the shortest prefix, largest value first, that has `count` values; all where there
   // are fewer.
   Cutoff by_count(std::span<const float> values, std::size_t count);
@@ -36,6 +39,8 @@ class CutoffFinder {
   template <typename WeightOf>
   Cutoff find(std::span<const float> values, double target, const WeightOf& weight_of);
 
+  std::vector<std::uint32_t> keys_;     // [max_values]; of those that may still be the cutoff
+  std::vector<std::uint32_t> indices_;  // [max_values]; and where they are
   std::array<double, kNumBuckets> weights_;
   std::array<int, kNumBuckets> counts_;
 };

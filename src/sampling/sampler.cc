@@ -78,7 +78,7 @@ class Sampler::Impl {
   std::vector<double> block_sums_;  // [blocks]
 };
 
-Sampler::Impl::Impl(int vocab_size) : vocab_size_(vocab_size) {
+Sampler::Impl::Impl(int vocab_size) : vocab_size_(vocab_size), cutoff_finder_(vocab_size) {
   PAGODA_CHECK(vocab_size > 0, fmt::format("[sampler] expected a vocabulary, got {}", vocab_size));
   const std::size_t num_blocks = num_row_blocks(vocab_size);
   logits_.resize(vocab_size);
@@ -273,11 +273,11 @@ std::size_t Sampler::Impl::keep(std::size_t size, const Cutoff& cutoff) {
   int num_ties = 0;
   for (std::size_t i = 0; i < size; ++i) {
     const std::uint32_t key = ordered_bits(values_[i]);
-    if (key < cutoff.key || (key == cutoff.key && num_ties++ >= cutoff.num_ties)) continue;
     ids_[kept] = ids_[i];
     values_[kept] = values_[i];
     weights_[kept] = weights_[i];
-    ++kept;
+    num_ties += key == cutoff.key;
+    kept += key > cutoff.key || (key == cutoff.key && num_ties <= cutoff.num_ties);
   }
   return kept;
 }

@@ -1,0 +1,96 @@
+#include "sampling/sampling_params.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+
+namespace pagoda {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kVocabSize = 100;
+
+std::string error_of(const std::function<void(SamplingParams&)>& change) {
+  SamplingParams params;
+  change(params);
+  const Status status = validate(params, kVocabSize);
+  EXPECT_TRUE(status.ok() || status.code() == StatusCode::kInvalidArgument);
+  return status.message();
+}
+
+TEST(SamplingParams, DefaultsAreValid) {
+  EXPECT_EQ(error_of([](SamplingParams&) {}), "");
+}
+
+TEST(SamplingParams, EndsOfRangesAreValid) {
+  EXPECT_EQ(error_of([](SamplingParams& p) {
+              p.temperature = 0;
+              p.top_k = -1;
+              p.top_p = 1e-30f;
+              p.min_p = 1;
+              p.repetition_penalty = 1e-6f;
+              p.presence_penalty = -2;
+              p.frequency_penalty = 2;
+              p.n = kMaxSamples;
+              p.min_tokens = p.max_tokens;
+              p.logprobs = kMaxLogprobs;
+              p.prompt_logprobs = 0;
+              p.stop_token_ids = {0, kVocabSize - 1};
+            }),
+            "");
+}
+
+TEST(SamplingParams, ErrorsNameFieldRangeAndValue) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto expect_error = [](std::function<void(SamplingParams&)> change, const char* message) {
+    EXPECT_THAT(error_of(change), HasSubstr(message));
+  };
+  expect_error([](auto& p) { p.temperature = -0.5f; },
+               "[sampling] temperature: expected a finite number from 0, got -0.5");
+  expect_error([](auto& p) { p.temperature = kNan; }, "temperature: expected");
+  expect_error([](auto& p) { p.temperature = kInfinity; }, "temperature: expected");
+  expect_error([](auto& p) { p.top_p = 0; }, "top_p: expected a number of (0, 1], got 0");
+  expect_error([](auto& p) { p.top_p = 1.01f; }, "top_p: expected");
+  expect_error([](auto& p) { p.top_p = kNan; }, "top_p: expected");
+  expect_error([](auto& p) { p.top_k = -2; }, "top_k: expected");
+  expect_error([](auto& p) { p.min_p = -0.1f; }, "min_p: expected a number of [0, 1], got -0.1");
+  expect_error([](auto& p) { p.min_p = kNan; }, "min_p: expected");
+  expect_error([](auto& p) { p.repetition_penalty = 0; }, "repetition_penalty: expected");
+  expect_error([](auto& p) { p.repetition_penalty = kInfinity; }, "repetition_penalty: expected");
+  expect_error([](auto& p) { p.presence_penalty = 2.5f; },
+               "presence_penalty: expected a number of [-2, 2], got 2.5");
+  expect_error([](auto& p) { p.frequency_penalty = kNan; }, "frequency_penalty: expected");
+  expect_error([](auto& p) { p.n = 0; }, "n: expected an integer of [1, 128], got 0");
+  expect_error([](auto& p) { p.n = kMaxSamples + 1; }, "n: expected");
+  expect_error([](auto& p) { p.max_tokens = 0; },
+               "max_tokens: expected an integer from 1 (0 with prompt_logprobs), got 0");
+  expect_error([](auto& p) { p.max_tokens = -1, p.prompt_logprobs = 0; }, "max_tokens: expected");
+  expect_error([](auto& p) { p.min_tokens = 17; },
+               "min_tokens: expected an integer of [0, 16], got 17");
+  expect_error(
+      [](auto& p) {
+        p.stop_token_ids = {5, kVocabSize};
+      },
+      "stop_token_ids: expected an integer of [0, 99], got 100");
+  expect_error([](auto& p) { p.stop_token_ids = {-1}; }, "stop_token_ids: expected");
+  expect_error([](auto& p) { p.logprobs = 21; },
+               "logprobs: expected an integer of [0, 20], got 21");
+  expect_error([](auto& p) { p.prompt_logprobs = -1; }, "prompt_logprobs: expected");
+}
+
+TEST(SamplingParams, AScoredPromptNeedsNoOutput) {
+  EXPECT_EQ(error_of([](SamplingParams& p) {
+              p.max_tokens = 0;
+              p.prompt_logprobs = 0;
+            }),
+            "");
+}
+
+}  // namespace
+}  // namespace pagoda
