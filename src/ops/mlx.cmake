@@ -2,6 +2,7 @@
 # runs on Apple GPUs.
 if(MLX_BUILD_METAL)
   target_sources(pagoda_ops_mlx PRIVATE kv_write/kv_write_mlx_metal.cc)
+  target_include_directories(pagoda_ops_mlx SYSTEM PRIVATE ${MLX_INCLUDE_DIRS})  # Metal's own, which `mlx` lacks
 else()
   target_sources(pagoda_ops_mlx PRIVATE kv_write/kv_write_mlx_no_metal.cc)
 endif()

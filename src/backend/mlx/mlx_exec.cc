@@ -162,7 +162,10 @@ Result<std::span<const std::byte>> MlxExec::read(const Tensor& tensor) {
   if (!build_error_.ok()) return std::exchange(build_error_, Status());
   mx::array& array = buffer_of(tensor).array;
   try {
-    if (array.status() == mx::array::Status::unscheduled) ++num_evaluations_;
+    if (array.status() == mx::array::Status::unscheduled) {
+      shared_.clear();
+      ++num_evaluations_;
+    }
     array.eval();
     if (!array.flags().row_contiguous) {
       array = mx::contiguous(array);
