@@ -1,0 +1,158 @@
+#include "tensor/arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace pagoda {
+namespace {
+
+constexpr std::size_t kMinReserveBytes = std::size_t{64} << 20;
+// So that a doubling of the list happens while the first steps run, never later.
+constexpr std::size_t kExpectedSpans = 1024;
+
+std::byte* reserve(std::size_t bytes) {
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return base == MAP_FAILED ? nullptr : static_cast<std::byte*>(base);
+}
+
+void advise_huge_pages(std::byte* base, std::size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  // Advice: a system without huge pages works as well, more slowly.
+  (void)madvise(base, bytes, MADV_HUGEPAGE);
+#endif
+}
+
+constexpr std::size_t round_up(std::size_t bytes) {
+  const std::size_t size = (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
+  return std::max(size, Arena::kAlignment);
+}
+
+class MappedBuffer final : public Buffer {
+ public:
+  MappedBuffer(std::byte* data, std::size_t size) : Buffer(data, size) {}
+
+ private:
+  ~MappedBuffer() override { munmap(data_, std::max<std::size_t>(size_, 1)); }
+  void release() override { delete this; }
+};
+
+}  // namespace
+
+class Arena::Span final : public Buffer {
+ public:
+  Span() : Buffer(nullptr, 0) {}
+  ~Span() override = default;
+
+  void lend(std::shared_ptr<Arena> arena, std::byte* data, std::size_t size) {
+    arena_ = std::move(arena);
+    data_ = data;
+    size_ = size;
+  }
+
+ private:
+  friend class Arena;
+  void release() override {
+    // The arena may have no other owner: keep it until its own function has returned.
+    const std::shared_ptr<Arena> arena = std::move(arena_);
+    arena->release(this);
+  }
+
+  std::shared_ptr<Arena> arena_;
+};
+
+Result<std::shared_ptr<Arena>> Arena::create(const Options& options) {
+  for (std::size_t bytes = options.reserve_bytes; bytes >= kMinReserveBytes; bytes /= 2) {
+    if (std::byte* base = reserve(bytes)) {
+      if (options.huge_pages) advise_huge_pages(base, bytes);
+      return std::shared_ptr<Arena>(new Arena(base, bytes));
+    }
+  }
+  return resource_exhausted("[arena] expected {} bytes of address space, got none",
+                            options.reserve_bytes);
+}
+
+Arena::Arena(std::byte* base, std::size_t reserved_bytes)
+    : base_(base), reserved_bytes_(reserved_bytes) {
+  holes_.reserve(kExpectedSpans);
+  nodes_.reserve(kExpectedSpans);
+  free_nodes_.reserve(kExpectedSpans);
+  holes_.push_back({0, reserved_bytes});
+}
+
+Arena::~Arena() {
+  munmap(base_, reserved_bytes_);
+}
+
+BufferRef Arena::allocate(std::size_t bytes) {
+  std::shared_ptr<Arena> self = shared_from_this();
+  const std::lock_guard lock(mutex_);
+  const std::size_t size = round_up(bytes);
+  Span* span = take_node();
+  span->lend(std::move(self), base_ + take(size), bytes);
+  used_bytes_ += size;
+  return BufferRef(span);
+}
+
+std::size_t Arena::used_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return used_bytes_;
+}
+
+std::size_t Arena::take(std::size_t size) {
+  const auto hole =
+      std::find_if(holes_.begin(), holes_.end(), [size](const Hole& h) { return h.size >= size; });
+  PAGODA_CHECK(hole != holes_.end(), fmt::format("[arena] expected {} bytes free of {}, {} in use",
+                                                 size, reserved_bytes_, used_bytes_));
+  const std::size_t begin = hole->begin;
+  hole->begin += size;
+  hole->size -= size;
+  if (hole->size == 0) holes_.erase(hole);
+  return begin;
+}
+
+void Arena::put_back(std::size_t begin, std::size_t size) {
+  const auto next = std::upper_bound(holes_.begin(), holes_.end(), begin,
+                                     [](std::size_t at, const Hole& h) { return at < h.begin; });
+  const bool joins_next = next != holes_.end() && begin + size == next->begin;
+  if (next != holes_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->begin + previous->size == begin) {
+      previous->size += size + (joins_next ? next->size : 0);
+      if (joins_next) holes_.erase(next);
+      return;
+    }
+  }
+  if (joins_next) {
+    next->begin = begin;
+    next->size += size;
+  } else {
+    holes_.insert(next, {begin, size});
+  }
+}
+
+Arena::Span* Arena::take_node() {
+  if (free_nodes_.empty()) return nodes_.emplace_back(std::make_unique<Span>()).get();
+  Span* span = free_nodes_.back();
+  free_nodes_.pop_back();
+  return span;
+}
+
+void Arena::release(Span* span) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t size = round_up(span->size());
+  put_back(static_cast<std::size_t>(span->data() - base_), size);
+  used_bytes_ -= size;
+  free_nodes_.push_back(span);
+}
+
+Result<BufferRef> map_zeroed_bytes(std::size_t bytes) {
+  // Private anonymous pages are zero, and cost memory only once they are touched.
+  void* data = mmap(nullptr, std::max<std::size_t>(bytes, 1), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return resource_exhausted("[memory] expected {} bytes, got none", bytes);
+  return BufferRef(new MappedBuffer(static_cast<std::byte*>(data), bytes));
+}
+
+}  // namespace pagoda

@@ -1,0 +1,73 @@
+// Arena: the memory of a step's results.
+//
+// One range of addresses is reserved once; pages are taken from the system at their first touch and
+// kept. A span is cut from the lowest hole that holds it (first fit) and joined with its neighbours
+// when the last handle lets go, so the same sequence of allocations and releases takes the same
+// addresses, and a steady step touches no page for the first time and allocates nothing.
+//
+//   reserved  |span|hole|span|span|hole ........................................|
+//
+// Thread-safe: a handle's last release may come from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/status.h"
+#include "tensor/buffer.h"
+
+namespace pagoda {
+
+class Arena : public std::enable_shared_from_this<Arena> {
+ public:
+  struct Options {
+    // Addresses, not memory. Where the system refuses so many, fewer are taken.
+    std::size_t reserve_bytes = std::size_t{64} << 30;
+    bool huge_pages = false;  // ask the system for 2 MiB pages
+  };
+  static constexpr std::size_t kAlignment = 64;  // bytes; a cache line, and the widest vector
+
+  // kResourceExhausted: not even 64 MiB of addresses.
+  static Result<std::shared_ptr<Arena>> create(const Options& options);
+
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+
+  // `bytes` of undefined values at a multiple of kAlignment. Running out of addresses is our own
+  // mistake: limits keep a step's results far below. A buffer keeps its arena alive.
+  BufferRef allocate(std::size_t bytes);
+
+  std::size_t reserved_bytes() const { return reserved_bytes_; }
+  std::size_t used_bytes() const;  // of live buffers, rounded up to kAlignment
+
+ private:
+  class Span;
+  struct Hole {
+    std::size_t begin;
+    std::size_t size;
+  };
+
+  Arena(std::byte* base, std::size_t reserved_bytes);
+  std::size_t take(std::size_t size);  // an offset
+  void put_back(std::size_t begin, std::size_t size);
+  Span* take_node();
+  void release(Span* span);
+
+  std::byte* base_;
+  std::size_t reserved_bytes_;
+  mutable std::mutex mutex_;
+  std::vector<Hole> holes_;                   // by address; no two touch
+  std::vector<std::unique_ptr<Span>> nodes_;  // every Span ever made; free_nodes_ has the free ones
+  std::vector<Span*> free_nodes_;
+  std::size_t used_bytes_ = 0;
+};
+
+// Zeroed memory of its own, given back to the system on the last release. kResourceExhausted where
+// the system refuses.
+Result<BufferRef> map_zeroed_bytes(std::size_t bytes);
+
+}  // namespace pagoda

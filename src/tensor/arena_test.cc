@@ -1,0 +1,147 @@
+#include "tensor/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+std::atomic<std::size_t> num_news{0};
+}  // namespace
+
+// Counts what this binary takes from the heap.
+void* operator new(std::size_t size) {
+  ++num_news;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace pagoda {
+namespace {
+
+std::shared_ptr<Arena> make_arena() {
+  return Arena::create({.reserve_bytes = std::size_t{1} << 30}).value();
+}
+
+// A step as a model runs it: results of seeded sizes, each let go some allocations later.
+std::vector<std::byte*> run_step(Arena& arena, std::vector<BufferRef>& live) {
+  std::mt19937 random(7);
+  std::vector<std::byte*> addresses;
+  addresses.reserve(200);
+  for (int i = 0; i < 200; ++i) {
+    BufferRef buffer = arena.allocate(random() % 100'000);
+    addresses.push_back(buffer->data());
+    live[random() % live.size()] = std::move(buffer);
+  }
+  for (BufferRef& buffer : live) buffer = BufferRef();
+  return addresses;
+}
+
+TEST(Arena, SameSequenceTakesSameAddresses) {
+  const auto arena = make_arena();
+  std::vector<BufferRef> live(13);
+  const auto first = run_step(*arena, live);
+  for (int step = 0; step < 5; ++step) EXPECT_EQ(run_step(*arena, live), first);
+  EXPECT_EQ(arena->used_bytes(), 0u);
+}
+
+TEST(Arena, SteadyStateAllocatesNothing) {
+  const auto arena = make_arena();
+  std::vector<BufferRef> live(13);
+  run_step(*arena, live);
+  const std::size_t before = num_news;
+  for (int i = 0; i < 10'000; ++i) live[i % live.size()] = arena->allocate(i % 5000);
+  for (BufferRef& buffer : live) buffer = BufferRef();
+  EXPECT_EQ(num_news, before);
+}
+
+TEST(Arena, SpansAreAlignedAndApart) {
+  const auto arena = make_arena();
+  std::mt19937 random(3);
+  struct Owned {
+    BufferRef buffer;
+    int value = 0;
+  };
+  std::vector<Owned> live(32);
+  for (int i = 0; i < 3000; ++i) {
+    Owned& owned = live[random() % live.size()];
+    if (owned.buffer) {
+      for (std::size_t b = 0; b < owned.buffer->size(); ++b) {
+        ASSERT_EQ(static_cast<int>(owned.buffer->data()[b]), owned.value) << "step " << i;
+      }
+    }
+    owned = {arena->allocate(random() % 500), i % 251};
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(owned.buffer->data()) % Arena::kAlignment, 0u);
+    std::memset(owned.buffer->data(), owned.value, owned.buffer->size());
+  }
+}
+
+TEST(Arena, HolesJoinWithBothNeighbours) {
+  const auto arena = make_arena();
+  std::vector<BufferRef> parts;
+  for (int i = 0; i < 4; ++i) parts.push_back(arena->allocate(1000));
+  std::byte* const begin = parts[0]->data();
+  for (const int i : {1, 3, 0, 2}) parts[i] = BufferRef();
+  const BufferRef whole = arena->allocate(arena->reserved_bytes());
+  EXPECT_EQ(whole->data(), begin);
+}
+
+TEST(Arena, FirstFitTakesTheLowestHole) {
+  const auto arena = make_arena();
+  std::vector<BufferRef> parts;
+  for (int i = 0; i < 5; ++i) parts.push_back(arena->allocate(640));
+  std::byte* const low = parts[1]->data();
+  parts[3] = BufferRef();
+  parts[1] = BufferRef();
+  EXPECT_EQ(arena->allocate(64)->data(), low);
+}
+
+TEST(Arena, BuffersOutliveTheirOwner) {
+  auto arena = make_arena();
+  BufferRef buffer = arena->allocate(100);
+  arena.reset();
+  std::memset(buffer->data(), 1, buffer->size());
+  const BufferRef copy = buffer;
+  buffer = BufferRef();
+  EXPECT_EQ(static_cast<int>(copy->data()[99]), 1);
+}
+
+TEST(Arena, ReservesFewerAddressesWhereSoManyAreRefused) {
+  const auto arena = Arena::create({.reserve_bytes = std::size_t{1} << 52}).value();
+  EXPECT_LT(arena->reserved_bytes(), std::size_t{1} << 52);
+  EXPECT_GE(arena->reserved_bytes(), std::size_t{64} << 20);
+}
+
+TEST(Arena, OtherThreadsMayLetGoLast) {
+  const auto arena = make_arena();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&arena] {
+      for (int i = 0; i < 2000; ++i) arena->allocate(64 + i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(arena->used_bytes(), 0u);
+}
+
+TEST(MapZeroedBytes, IsZeroAndItsOwn) {
+  const BufferRef buffer = map_zeroed_bytes(100'000).value();
+  for (std::size_t i = 0; i < buffer->size(); ++i) {
+    ASSERT_EQ(static_cast<int>(buffer->data()[i]), 0);
+  }
+  EXPECT_EQ(map_zeroed_bytes(std::size_t{1} << 60).status().code(), StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace pagoda
