@@ -1,0 +1,17 @@
+// A backend that this binary was built without.
+#include "backend/backend.h"
+#include "backend/weight.h"
+
+namespace pagoda::cuda {
+
+const bool kBuilt = false;
+
+Result<std::unique_ptr<Exec>> make_exec(const ExecOptions&) {
+  return unsupported("[device] cuda: not built into this binary");
+}
+
+Result<Weight> prepare_weight(Exec&, std::span<const HostTensor>) {
+  return unsupported("[device] cuda: not built into this binary");
+}
+
+}  // namespace pagoda::cuda

@@ -1,0 +1,32 @@
+#include "backend/backend.h"
+
+namespace pagoda {
+
+Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
+  switch (options.backend) {
+    case Backend::kReference:
+      return reference::make_exec(options);
+    case Backend::kCpu:
+      return cpu::make_exec(options);
+    case Backend::kMlx:
+      return mlx::make_exec(options);
+    case Backend::kCuda:
+      return cuda::make_exec(options);
+  }
+  return internal_error("[device] unknown backend {}", static_cast<int>(options.backend));
+}
+
+bool backend_is_built(Backend backend) {
+  switch (backend) {
+    case Backend::kReference:
+    case Backend::kCpu:
+      return true;
+    case Backend::kMlx:
+      return mlx::kBuilt;
+    case Backend::kCuda:
+      return cuda::kBuilt;
+  }
+  return false;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,29 @@
+#include "backend/cpu/cpu_exec.h"
+
+#include "core/machine.h"
+#include "hwy/targets.h"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr int kMaxThreads = 256;
+
+}  // namespace
+
+Result<std::unique_ptr<Exec>> CpuExec::create(const ExecOptions& options) {
+  if (options.num_threads < 0 || options.num_threads > kMaxThreads) {
+    return invalid_argument("[device] cpu: expected 1 to {} threads, got {}", kMaxThreads,
+                            options.num_threads);
+  }
+  // Highway's table points to a chooser until somebody has chosen.
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  const int num_threads = options.num_threads > 0 ? options.num_threads : default_num_threads();
+  PAGODA_ASSIGN_OR_RETURN(Arenas arenas, make_arenas(/*huge_pages=*/true));
+  return std::unique_ptr<Exec>(new CpuExec(std::move(arenas), num_threads));
+}
+
+Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
+  return CpuExec::create(options);
+}
+
+}  // namespace pagoda::cpu

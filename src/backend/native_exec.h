@@ -1,0 +1,40 @@
+// NativeExec: what the backends share whose ops run at once on the host, reference and cpu.
+//
+// Results live in an arena (tensor/arena.h), so a steady step allocates nothing and takes the same
+// addresses every time. Nothing is lazy: evaluate() has nothing to do and read() hands out the
+// memory itself.
+#pragma once
+
+#include <memory>
+
+#include "tensor/arena.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+class NativeExec : public Exec {
+ public:
+  Tensor allocate(DType dtype, const Shape& shape) override;
+  Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
+  Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
+  Status evaluate(std::span<const Tensor> roots) override;
+  Result<std::span<const std::byte>> read(const Tensor& tensor) override;
+
+  // Memory for packed weights, in ascending order of the calls. kResourceExhausted where the
+  // machine has less.
+  Result<BufferRef> allocate_weight_bytes(std::size_t bytes);
+
+ protected:
+  struct Arenas {
+    std::shared_ptr<Arena> step;
+    std::shared_ptr<Arena> weights;
+  };
+  static Result<Arenas> make_arenas(bool huge_pages);
+
+  NativeExec(Backend backend, Arenas arenas) : Exec(backend), arenas_(std::move(arenas)) {}
+
+ private:
+  Arenas arenas_;
+};
+
+}  // namespace pagoda

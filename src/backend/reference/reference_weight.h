@@ -1,0 +1,35 @@
+// ReferenceWeight: a checkpoint's blocks as they were, decoded row by row by the scalar codecs.
+#pragma once
+
+#include <vector>
+
+#include "backend/weight.h"
+#include "tensor/buffer.h"
+
+namespace pagoda::reference {
+
+class ReferenceWeight final : public PackedWeight {
+ public:
+  struct Part {
+    WeightFormat format;
+    std::int64_t rows;
+    BufferRef bytes;  // rows one after the other
+  };
+
+  ReferenceWeight(std::int64_t cols, std::vector<Part> parts)
+      : cols_(cols), parts_(std::move(parts)) {}
+
+  std::int64_t num_bytes() const override;
+  // Writes row `row` of the joined matrix: `cols` values.
+  void read_row(std::int64_t row, float* values) const;
+
+ private:
+  std::int64_t cols_;
+  std::vector<Part> parts_;
+};
+
+inline const ReferenceWeight& packed(const Weight& weight) {
+  return static_cast<const ReferenceWeight&>(*weight.packed);
+}
+
+}  // namespace pagoda::reference

@@ -1,0 +1,72 @@
+#include "backend/weight.h"
+
+#include <vector>
+
+namespace pagoda {
+namespace {
+
+Status check_part(const HostTensor& part, std::int64_t cols) {
+  const WeightFormatTraits& traits = traits_of(part.format);
+  if (part.shape.rank() != 2 || part.shape[0] <= 0 || part.shape[1] <= 0) {
+    return invalid_argument("[weight] tensor {}: expected a matrix, got {}", part.name,
+                            to_string(part.shape));
+  }
+  if (part.shape[1] != cols) {
+    return invalid_argument("[weight] tensor {}: expected {} columns, got {}", part.name, cols,
+                            part.shape[1]);
+  }
+  if (cols % traits.block_size != 0) {
+    return invalid_argument("[weight] tensor {}: expected a multiple of {} columns in {}, got {}",
+                            part.name, traits.block_size, traits.name, cols);
+  }
+  const std::int64_t expected = packed_bytes(part.format, part.shape.num_elements());
+  if (static_cast<std::int64_t>(part.bytes.size()) != expected) {
+    return invalid_argument("[weight] tensor {}: expected {} bytes, got {}", part.name, expected,
+                            part.bytes.size());
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
+  if (parts.empty()) return invalid_argument("[weight] expected at least one part, got none");
+  const std::int64_t cols = parts[0].shape.rank() == 2 ? parts[0].shape[1] : 0;
+  for (const HostTensor& part : parts) PAGODA_RETURN_IF_ERROR(check_part(part, cols));
+  switch (exec.backend()) {
+    case Backend::kReference:
+      return reference::prepare_weight(exec, parts);
+    case Backend::kCpu:
+      return cpu::prepare_weight(exec, parts);
+    case Backend::kMlx:
+      return mlx::prepare_weight(exec, parts);
+    case Backend::kCuda:
+      return cuda::prepare_weight(exec, parts);
+  }
+  return internal_error("[weight] unknown backend {}", static_cast<int>(exec.backend()));
+}
+
+Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts) {
+  std::vector<float> values;
+  for (const HostTensor& part : parts) {
+    const std::int64_t extent = part.shape.rank() == 1 ? part.shape[0] : 0;
+    const WeightFormatTraits& traits = traits_of(part.format);
+    if (extent <= 0 || extent % traits.block_size != 0) {
+      return invalid_argument("[weight] tensor {}: expected a vector of whole {} blocks, got {}",
+                              part.name, traits.name, to_string(part.shape));
+    }
+    const std::int64_t expected = packed_bytes(part.format, extent);
+    if (static_cast<std::int64_t>(part.bytes.size()) != expected) {
+      return invalid_argument("[weight] tensor {}: expected {} bytes, got {}", part.name, expected,
+                              part.bytes.size());
+    }
+    values.resize(values.size() + extent);
+    traits.dequantize(part.bytes, values.data() + values.size() - extent);
+    if (part.storage) part.storage->release_pages(part.bytes);
+  }
+  const auto total = static_cast<std::int64_t>(values.size());
+  if (total == 0) return invalid_argument("[weight] expected at least one vector, got none");
+  return exec.upload<float>(values, {total});
+}
+
+}  // namespace pagoda

@@ -1,0 +1,47 @@
+// The ops of a backend that this binary was built without: make_exec() refuses to make its Exec, so
+// none of them can be reached.
+#include "ops/add_rms_norm/add_rms_norm.h"
+#include "ops/attention/attention.h"
+#include "ops/gather_rows/gather_rows.h"
+#include "ops/kv_write/kv_write.h"
+#include "ops/linear/linear.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/rope/rope.h"
+#include "ops/select_rows/select_rows.h"
+#include "ops/swiglu/swiglu.h"
+
+namespace pagoda::mlx {
+namespace {
+
+[[noreturn]] void absent(std::string_view op) {
+  check_failed(__FILE__, __LINE__, "mlx::kBuilt", op);
+}
+
+}  // namespace
+
+AddRmsNormResult add_rms_norm(Exec&, const Tensor&, const Tensor&, const Tensor&,
+                              const RmsNormArgs&) {
+  absent("add_rms_norm");
+}
+
+Tensor attention(Exec&, const Tensor&, const KvView&, const StepBatch&, const AttentionArgs&) {
+  absent("attention");
+}
+
+Tensor gather_rows(Exec&, const Weight&, const Tensor&) { absent("gather_rows"); }
+
+KvView kv_write(Exec&, const KvView&, const Tensor&, const Tensor&, const StepBatch&) {
+  absent("kv_write");
+}
+
+Tensor linear(Exec&, const Tensor&, const Weight&, const LinearArgs&) { absent("linear"); }
+
+Tensor rms_norm(Exec&, const Tensor&, const Tensor&, const RmsNormArgs&) { absent("rms_norm"); }
+
+Tensor rope(Exec&, const Tensor&, const Tensor&, const Tensor&, const RopeArgs&) { absent("rope"); }
+
+Tensor select_rows(Exec&, const Tensor&, const Tensor&) { absent("select_rows"); }
+
+Tensor swiglu(Exec&, const Tensor&) { absent("swiglu"); }
+
+}  // namespace pagoda::mlx

@@ -1,0 +1,24 @@
+#include "ops/add_rms_norm/add_rms_norm.h"
+
+#include <fmt/format.h>
+
+namespace pagoda {
+
+AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
+                              const Tensor& weight, const RmsNormArgs& args) {
+  PAGODA_CHECK(x.shape().rank() == 2 && x.is_contiguous(),
+               fmt::format("[add_rms_norm] x: expected contiguous [tokens, dim], got {}",
+                           to_string(x.shape())));
+  PAGODA_CHECK(delta.shape() == x.shape() && delta.dtype() == x.dtype() && delta.is_contiguous(),
+               fmt::format("[add_rms_norm] delta: expected contiguous {} {}, got {} {}",
+                           to_string(x.shape()), dtype_name(x.dtype()), to_string(delta.shape()),
+                           dtype_name(delta.dtype())));
+  PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(1)},
+               fmt::format("[add_rms_norm] weight: expected {} float32, got {} {}", x.extent(1),
+                           to_string(weight.shape()), dtype_name(weight.dtype())));
+  static constexpr Bodies<decltype(reference::add_rms_norm)> kBodies{
+      reference::add_rms_norm, cpu::add_rms_norm, mlx::add_rms_norm, cuda::add_rms_norm};
+  return kBodies.of(exec)(exec, x, delta, weight, args);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,60 @@
+#include "ops/add_rms_norm/add_rms_norm.h"
+
+#include "backend/cpu/cpu_exec.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/add_rms_norm/add_rms_norm_cpu.cc"
+#include "hwy/foreach_target.h"  // compiles this file once a target
+
+#include "hwy/highway.h"
+#include "ops/rms_norm/rms_norm_row-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pagoda::cpu::HWY_NAMESPACE {
+
+void AddRow(const float* x, const float* delta, std::int64_t dim, float* sum) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= dim; i += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, delta + i)), d, sum + i);
+  }
+  for (; i < dim; ++i) sum[i] = x[i] + delta[i];
+}
+
+void NormSumRow(const float* sum, const float* gain, std::int64_t dim, float eps, float* out) {
+  rms_norm_row(sum, gain, dim, eps, out);
+}
+
+}  // namespace pagoda::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pagoda::cpu {
+
+HWY_EXPORT(AddRow);
+HWY_EXPORT(NormSumRow);
+
+AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
+                              const Tensor& weight, const RmsNormArgs& args) {
+  const std::int64_t dim = x.extent(1);
+  Tensor sum = exec.allocate(DType::kFloat32, x.shape());
+  Tensor normed = exec.allocate(DType::kFloat32, x.shape());
+  const float* a = x.data<float>();
+  const float* b = delta.data<float>();
+  const float* gain = weight.data<float>();
+  const auto add_row = HWY_DYNAMIC_DISPATCH(AddRow);
+  const auto norm_row = HWY_DYNAMIC_DISPATCH(NormSumRow);
+  // 16 rows of a small model take a few microseconds, what a fork costs.
+  pool_of(exec).parallel_for(x.extent(0), 16, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      float* row = sum.data<float>() + t * dim;
+      add_row(a + t * dim, b + t * dim, dim, row);
+      norm_row(row, gain, dim, args.eps, normed.data<float>() + t * dim);
+    }
+  });
+  return {std::move(sum), std::move(normed)};
+}
+
+}  // namespace pagoda::cpu
+#endif  // HWY_ONCE

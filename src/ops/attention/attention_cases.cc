@@ -1,0 +1,245 @@
+#include "ops/attention/attention_cases.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "ops/attention/attention.h"
+#include "ops/op_cases.h"
+
+namespace pagoda {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Where a sequence's positions lie: shuffled blocks, with some between them that nobody owns.
+struct CacheLayout {
+  int num_blocks = 0;
+  int max_blocks = 0;                             // of a sequence
+  std::vector<std::vector<std::int32_t>> tables;  // by sequence
+};
+
+CacheLayout make_layout(const AttentionShape& shape) {
+  CacheLayout layout;
+  std::vector<int> blocks_of;
+  for (const AttentionSeq& seq : shape.seqs) {
+    blocks_of.push_back((seq.context_len + shape.block_size - 1) / shape.block_size);
+    layout.max_blocks = std::max(layout.max_blocks, blocks_of.back());
+    layout.num_blocks += blocks_of.back();
+  }
+  layout.num_blocks += 2;
+  std::vector<std::int32_t> ids(layout.num_blocks);
+  std::iota(ids.begin(), ids.end(), 0);
+  std::shuffle(ids.begin(), ids.end(), std::mt19937(shape.layout_seed));
+  auto next = ids.begin();
+  for (const int count : blocks_of) {
+    layout.tables.emplace_back(next, next + count);
+    next += count;
+  }
+  return layout;
+}
+
+// [blocks, block_size, kv_heads, head_dim] with every sequence's entries at their slots.
+std::vector<float> scatter(const AttentionShape& shape, const CacheLayout& layout,
+                           std::span<const float> entries) {
+  const std::int64_t width = std::int64_t{shape.kv_heads} * shape.head_dim;
+  std::vector<float> cache(layout.num_blocks * shape.block_size * width, kNan);
+  auto from = entries.begin();
+  for (std::size_t s = 0; s < shape.seqs.size(); ++s) {
+    for (int p = 0; p < shape.seqs[s].context_len; ++p, from += width) {
+      const std::int64_t slot =
+          std::int64_t{layout.tables[s][p / shape.block_size]} * shape.block_size +
+          p % shape.block_size;
+      std::copy_n(from, width, cache.begin() + slot * width);
+    }
+  }
+  return cache;
+}
+
+struct Place {
+  int seq;
+  int position;
+};
+
+std::vector<Place> token_places(const AttentionShape& shape) {
+  std::vector<Place> places;
+  for (int s = 0; s < static_cast<int>(shape.seqs.size()); ++s) {
+    const AttentionSeq& seq = shape.seqs[s];
+    for (int p = seq.context_len - seq.query_len; p < seq.context_len; ++p) {
+      places.push_back({s, p});
+    }
+  }
+  return places;
+}
+
+// Listed tokens that follow one another in a sequence make one part; any other token starts the
+// next.
+std::shared_ptr<HostBatch> make_batch(const AttentionShape& shape, const CacheLayout& layout,
+                                      std::span<const int> tokens) {
+  const std::vector<Place> places = token_places(shape);
+  auto host = std::make_shared<HostBatch>();
+  host->max_blocks = layout.max_blocks;
+  Place last{-1, -1};
+  for (const int token : tokens) {
+    const Place place = places[token];
+    const std::vector<std::int32_t>& table = layout.tables[place.seq];
+    if (place.seq != last.seq || place.position != last.position + 1) {
+      host->query_start.push_back(host->num_tokens());
+      host->context_lens.push_back(0);
+      host->block_tables.insert(host->block_tables.end(), table.begin(), table.end());
+      host->block_tables.resize(host->context_lens.size() * layout.max_blocks);
+    }
+    host->context_lens.back() = place.position + 1;
+    host->token_ids.push_back(0);
+    host->positions.push_back(place.position);
+    host->slot_mapping.push_back(table[place.position / shape.block_size] * shape.block_size +
+                                 place.position % shape.block_size);
+    last = place;
+  }
+  host->query_start.push_back(host->num_tokens());
+  while (host->num_decodes < host->num_seqs() &&
+         host->query_start[host->num_decodes + 1] == host->num_decodes + 1) {
+    ++host->num_decodes;
+  }
+  return host;
+}
+
+Result<CaseRun> prepare(const AttentionShape& shape, Exec& exec, std::span<const int> tokens) {
+  const CacheLayout layout = make_layout(shape);
+  const AttentionInputs inputs = attention_inputs(shape);
+  const Shape cache = {layout.num_blocks, shape.block_size, shape.kv_heads, shape.head_dim};
+  const KvView view{
+      .keys = upload_as(exec, shape.dtype, scatter(shape, layout, inputs.keys), cache),
+      .values = upload_as(exec, shape.dtype, scatter(shape, layout, inputs.values), cache)};
+  const std::int64_t width = std::int64_t{shape.heads} * shape.head_dim;
+  const Tensor q = upload_activations(exec, take_rows(inputs.queries, width, tokens),
+                                      {static_cast<std::int64_t>(tokens.size()), width})
+                       .split_last(shape.heads, shape.head_dim);
+  AttentionArgs args{
+      .scale = attention_scale(shape), .window = shape.window, .soft_cap = shape.soft_cap};
+  if (shape.has_sinks) args.sinks = exec.upload<float>(inputs.sinks, {shape.heads});
+  auto host = make_batch(shape, layout, tokens);
+  return CaseRun([&exec, q, view, host, batch = upload(exec, *host), args] {
+    return std::vector<Tensor>{attention(exec, q, view, batch, args)};
+  });
+}
+
+std::string describe(const AttentionShape& shape) {
+  std::string seqs;
+  for (const AttentionSeq& seq : shape.seqs) {
+    seqs += fmt::format("{}{}/{}", seqs.empty() ? "" : " ", seq.query_len, seq.context_len);
+  }
+  std::string text =
+      fmt::format("{}, {} heads on {}, dim {}, blocks of {} {}", seqs, shape.heads, shape.kv_heads,
+                  shape.head_dim, shape.block_size, dtype_name(shape.dtype));
+  if (shape.window > 0) text += fmt::format(", window {}", shape.window);
+  if (shape.soft_cap > 0) text += fmt::format(", soft cap {}", shape.soft_cap);
+  if (shape.has_sinks) text += ", sinks";
+  if (shape.magnitude != 1) text += fmt::format(", magnitude {}", shape.magnitude);
+  if (shape.equal_keys) text += ", equal keys";
+  return text;
+}
+
+std::vector<AttentionShape> small_shapes() {
+  std::vector<AttentionShape> shapes;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    shapes.push_back({.seqs = {{1, 1}}, .dtype = dtype});  // one key
+    shapes.push_back({.seqs = {{45, 1}, {3, 1}, {70, 9}},
+                      .heads = 6,
+                      .kv_heads = 2,
+                      .head_dim = 24,
+                      .dtype = dtype});
+  }
+  const std::vector<AttentionSeq> ragged = {{33, 1}, {100, 1}, {1, 1}, {40, 40}, {75, 11}};
+  for (const int block_size : {1, 8, 16, 128}) {
+    shapes.push_back(
+        {.seqs = ragged, .heads = 3, .kv_heads = 1, .head_dim = 64, .block_size = block_size});
+  }
+  shapes.push_back({.seqs = ragged, .heads = 4, .kv_heads = 4, .head_dim = 128});
+  shapes.push_back({.seqs = ragged, .heads = 2, .kv_heads = 1, .head_dim = 18});
+  shapes.push_back({.seqs = {{700, 1}, {530, 20}}, .heads = 2, .head_dim = 16});
+  // A window smaller than a chunk, than a tile, and of a single position.
+  for (const int window : {1, 5, 32, 50}) {
+    shapes.push_back({.seqs = ragged, .heads = 2, .block_size = 8, .window = window});
+  }
+  shapes.push_back({.seqs = {{700, 1}, {600, 12}}, .heads = 2, .window = 300});
+  shapes.push_back({.seqs = ragged, .heads = 2, .soft_cap = 30, .magnitude = 8});
+  shapes.push_back({.seqs = ragged, .heads = 2, .has_sinks = true});
+  shapes.push_back({.seqs = ragged,
+                    .heads = 6,
+                    .kv_heads = 2,
+                    .head_dim = 32,
+                    .window = 20,
+                    .soft_cap = 5,
+                    .has_sinks = true,
+                    .magnitude = 4});
+  shapes.push_back({.seqs = ragged, .heads = 2, .equal_keys = true});
+  shapes.push_back({.seqs = ragged, .heads = 2, .magnitude = 100});  // one key takes everything
+  return shapes;
+}
+
+}  // namespace
+
+AttentionInputs attention_inputs(const AttentionShape& shape) {
+  std::int64_t tokens = 0, entries = 0;
+  for (const AttentionSeq& seq : shape.seqs) {
+    tokens += seq.query_len;
+    entries += seq.context_len;
+  }
+  const std::int64_t width = std::int64_t{shape.kv_heads} * shape.head_dim;
+  AttentionInputs inputs{
+      .queries = random_values(1, tokens * shape.heads * shape.head_dim, 2 * shape.magnitude),
+      .keys = random_values(2, entries * width, 2 * shape.magnitude),
+      .values = random_values(3, entries * width),
+      .sinks = {}};
+  if (shape.equal_keys) std::fill(inputs.keys.begin(), inputs.keys.end(), 0.5f);
+  if (shape.has_sinks) inputs.sinks = random_values(4, shape.heads, 3);
+  return inputs;
+}
+
+float attention_scale(const AttentionShape& shape) {
+  return 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+}
+
+OpCase make_attention_case(const AttentionShape& shape) {
+  OpCase result{.op = "attention", .description = describe(shape), .num_tokens = 0};
+  double pairs = 0, entries = 0;  // of a query and a key it sees; of keys read
+  for (const AttentionSeq& seq : shape.seqs) {
+    result.num_tokens += seq.query_len;
+    for (int p = seq.context_len - seq.query_len; p < seq.context_len; ++p) {
+      pairs += shape.window > 0 ? std::min(p + 1, shape.window) : p + 1;
+    }
+    entries += seq.context_len;
+  }
+  result.prepare = [shape](Exec& exec, std::span<const int> tokens) {
+    return prepare(shape, exec, tokens);
+  };
+  result.flops = 4 * pairs * shape.heads * shape.head_dim;
+  result.bytes =
+      2 * entries * shape.kv_heads * shape.head_dim * static_cast<double>(dtype_size(shape.dtype)) +
+      8.0 * result.num_tokens * shape.heads * shape.head_dim;
+  // A difference of scores is an error of the weights: scores of 1e4 leave float32 a thousandth.
+  if (shape.magnitude > 1) result.tolerance = {.cpu = 1e-3f, .mlx = 0.06f, .cuda = 0.06f};
+  result.is_large = shape.is_large;
+  return result;
+}
+
+std::vector<OpCase> attention_cases() {
+  std::vector<AttentionShape> shapes = small_shapes();
+  for (const AttentionSeq& seq : {AttentionSeq{1024, 1}, AttentionSeq{8192, 1},
+                                  AttentionSeq{512, 512}, AttentionSeq{2048, 256}}) {
+    shapes.push_back({.seqs = {seq}, .heads = 9, .kv_heads = 3, .head_dim = 64, .is_large = true});
+  }
+  shapes.push_back({.seqs = std::vector<AttentionSeq>(16, {512, 1}),
+                    .heads = 9,
+                    .kv_heads = 3,
+                    .head_dim = 64,
+                    .is_large = true});
+  std::vector<OpCase> cases;
+  for (const AttentionShape& shape : shapes) cases.push_back(make_attention_case(shape));
+  return cases;
+}
+
+}  // namespace pagoda

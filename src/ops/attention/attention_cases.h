@@ -1,0 +1,43 @@
+// Shapes of attention, for its case list and for its own test.
+#pragma once
+
+#include <vector>
+
+#include "ops/op_case.h"
+
+namespace pagoda {
+
+// A sequence whose last `query_len` tokens are computed in this step.
+struct AttentionSeq {
+  int context_len;
+  int query_len;
+};
+
+struct AttentionShape {
+  std::vector<AttentionSeq> seqs;
+  int heads = 1;
+  int kv_heads = 1;
+  int head_dim = 16;
+  int block_size = 16;
+  DType dtype = DType::kBFloat16;
+  int window = 0;
+  float soft_cap = 0;
+  bool has_sinks = false;
+  float magnitude = 1;            // of queries and keys
+  bool equal_keys = false;        // every score of a query is the same
+  std::uint32_t layout_seed = 1;  // of the block ids; changes no result
+  bool is_large = false;
+};
+
+struct AttentionInputs {
+  std::vector<float> queries;  // [tokens, heads, head_dim]
+  std::vector<float> keys;     // [context positions of all sequences, kv_heads, head_dim]
+  std::vector<float> values;   // the same
+  std::vector<float> sinks;    // [heads], or empty
+};
+AttentionInputs attention_inputs(const AttentionShape& shape);
+float attention_scale(const AttentionShape& shape);
+// Slots that no sequence owns hold NaN.
+OpCase make_attention_case(const AttentionShape& shape);
+
+}  // namespace pagoda

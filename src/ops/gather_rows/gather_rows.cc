@@ -1,0 +1,17 @@
+#include "ops/gather_rows/gather_rows.h"
+
+#include <fmt/format.h>
+
+namespace pagoda {
+
+Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids) {
+  PAGODA_CHECK(weight.defined(), "[gather_rows] weight: expected a packed matrix, got none");
+  PAGODA_CHECK(ids.dtype() == DType::kInt32 && ids.shape().rank() == 1 && ids.is_contiguous(),
+               fmt::format("[gather_rows] ids: expected [n] int32, got {} {}",
+                           to_string(ids.shape()), dtype_name(ids.dtype())));
+  static constexpr Bodies<decltype(reference::gather_rows)> kBodies{
+      reference::gather_rows, cpu::gather_rows, mlx::gather_rows, cuda::gather_rows};
+  return kBodies.of(exec)(exec, weight, ids);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,41 @@
+#include "ops/gather_rows/gather_rows.h"
+#include "ops/op_cases.h"
+
+namespace pagoda {
+namespace {
+
+OpCase make_case(WeightFormat format, int rows, int cols, int num_ids) {
+  OpCase result{
+      .op = "gather_rows",
+      .description = fmt::format("{} of {} x {} {}", num_ids, rows, cols, traits_of(format).name),
+      .num_tokens = num_ids,
+      .tolerance = {.cpu = 1e-6f, .mlx = 0.01f, .cuda = 0.01f}};
+  result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
+    const auto n = static_cast<std::int64_t>(wanted.size());
+    std::vector<std::int32_t> ids;
+    for (const int i : wanted) ids.push_back((7 * i + rows - 1) % rows);
+    const HostTensor parts[] = {random_matrix(1, format, rows, cols)};
+    PAGODA_ASSIGN_OR_RETURN(const Weight weight, prepare_weight(exec, parts));
+    return CaseRun([&exec, weight, at = exec.upload<std::int32_t>(ids, {n})] {
+      return std::vector<Tensor>{gather_rows(exec, weight, at)};
+    });
+  };
+  result.bytes = 4.0 * num_ids * cols + static_cast<double>(packed_bytes(format, num_ids * cols));
+  return result;
+}
+
+}  // namespace
+
+std::vector<OpCase> gather_rows_cases() {
+  std::vector<OpCase> cases;
+  for (const WeightFormat format :
+       {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16, WeightFormat::kQ8_0,
+        WeightFormat::kQ4_0, WeightFormat::kQ4_1}) {
+    cases.push_back(make_case(format, 40, 64, 5));
+    cases.push_back(make_case(format, 33, 160, 9));
+  }
+  cases.push_back(make_case(WeightFormat::kBF16, 5, 7, 3));
+  return cases;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <random>
+
+#include "ops/kv_write/kv_write.h"
+#include "ops/op_cases.h"
+
+namespace pagoda {
+namespace {
+
+struct KvWriteShape {
+  int tokens;
+  int kv_heads;
+  int head_dim;
+  int num_blocks;
+  int block_size;
+  DType dtype;
+  bool has_padding = false;
+  bool is_large = false;
+};
+
+// A slot a token, in no order; every third token is padding where the shape says so.
+std::vector<std::int32_t> slots_of(const KvWriteShape& shape) {
+  std::vector<std::int32_t> slots(shape.num_blocks * shape.block_size);
+  for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = static_cast<std::int32_t>(i);
+  std::shuffle(slots.begin(), slots.end(), std::mt19937(5));
+  slots.resize(shape.tokens);
+  for (int t = 0; shape.has_padding && t < shape.tokens; t += 3) slots[t] = -1;
+  return slots;
+}
+
+Result<CaseRun> prepare(const KvWriteShape& shape, Exec& exec, std::span<const int> tokens) {
+  const auto n = static_cast<std::int64_t>(tokens.size());
+  const std::int64_t part = std::int64_t{shape.kv_heads} * shape.head_dim;
+  // Keys and values are parts of a joined product [tokens, q | k | v].
+  const std::int64_t width = 3 * part;
+  const auto values = take_rows(random_values(1, shape.tokens * width), width, tokens);
+  const Tensor qkv = upload_activations(exec, values, {n, width});
+  const auto part_of = [&](int i) {
+    return qkv.slice(1, i * part, (i + 1) * part).split_last(shape.kv_heads, shape.head_dim);
+  };
+  const std::vector<std::int32_t> slots = slots_of(shape);
+  auto host = std::make_shared<HostBatch>();
+  for (const int token : tokens) {
+    host->token_ids.push_back(0);
+    host->positions.push_back(token);
+    host->slot_mapping.push_back(slots[token]);
+  }
+  host->query_start = {0, static_cast<std::int32_t>(n)};
+  host->context_lens = {static_cast<std::int32_t>(n)};
+  host->max_blocks = 1;
+  host->block_tables = {0};
+  KvView view;
+  const Shape cache = {shape.num_blocks, shape.block_size, shape.kv_heads, shape.head_dim};
+  PAGODA_ASSIGN_OR_RETURN(view.keys, exec.allocate_persistent(shape.dtype, cache));
+  PAGODA_ASSIGN_OR_RETURN(view.values, exec.allocate_persistent(shape.dtype, cache));
+  return CaseRun(
+      [&exec, view, k = part_of(1), v = part_of(2), host, batch = upload(exec, *host)]() mutable {
+        view = kv_write(exec, view, k, v, batch);
+        return std::vector<Tensor>{view.keys, view.values};
+      });
+}
+
+OpCase make_case(const KvWriteShape& shape) {
+  OpCase result{
+      .op = "kv_write",
+      .description = fmt::format("{} x {} x {} into {} x {} {}{}", shape.tokens, shape.kv_heads,
+                                 shape.head_dim, shape.num_blocks, shape.block_size,
+                                 dtype_name(shape.dtype), shape.has_padding ? ", padding" : ""),
+      .num_tokens = shape.tokens,
+      .rows_are_tokens = false,
+      .tolerance = {.cpu = 0, .mlx = 0, .cuda = 0}};
+  result.prepare = [shape](Exec& exec, std::span<const int> tokens) {
+    return prepare(shape, exec, tokens);
+  };
+  result.bytes = 2.0 * shape.tokens * shape.kv_heads * shape.head_dim *
+                 (4.0 + static_cast<double>(dtype_size(shape.dtype)));
+  result.is_large = shape.is_large;
+  return result;
+}
+
+}  // namespace
+
+std::vector<OpCase> kv_write_cases() {
+  std::vector<OpCase> cases;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const KvWriteShape& shape : {
+             KvWriteShape{1, 1, 16, 4, 1, dtype},
+             KvWriteShape{9, 3, 64, 5, 16, dtype},
+             KvWriteShape{10, 2, 24, 7, 8, dtype, true},
+             KvWriteShape{6, 1, 128, 2, 300, dtype},
+             KvWriteShape{512, 3, 64, 64, 16, dtype, false, true},
+         }) {
+      cases.push_back(make_case(shape));
+    }
+  }
+  return cases;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,106 @@
+#include "ops/linear/linear_cases.h"
+
+#include "ops/linear/linear.h"
+#include "ops/op_cases.h"
+
+namespace pagoda {
+namespace {
+
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32,  WeightFormat::kF16,  WeightFormat::kBF16,
+                                     WeightFormat::kQ8_0, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
+
+int num_rows(const LinearShape& shape) {
+  int rows = 0;
+  for (const LinearPart& part : shape.parts) rows += part.rows;
+  return rows;
+}
+
+std::string describe(const LinearShape& shape) {
+  std::string parts;
+  for (const LinearPart& part : shape.parts) {
+    parts +=
+        fmt::format("{}{} {}", parts.empty() ? "" : " + ", part.rows, traits_of(part.format).name);
+  }
+  return fmt::format("{} x {} -> {}{}", shape.tokens, shape.cols, parts,
+                     shape.has_bias ? ", bias" : "");
+}
+
+}  // namespace
+
+std::vector<HostTensor> linear_parts(const LinearShape& shape) {
+  std::vector<HostTensor> parts;
+  for (const LinearPart& part : shape.parts) {
+    const auto seed = static_cast<std::uint32_t>(100 + parts.size());
+    parts.push_back(random_matrix(seed, part.format, part.rows, shape.cols));
+  }
+  return parts;
+}
+
+std::vector<float> linear_inputs(const LinearShape& shape) {
+  return random_values(1, std::int64_t{shape.tokens} * (shape.cols + shape.x_padding),
+                       shape.magnitude);
+}
+
+std::vector<float> linear_bias(const LinearShape& shape) {
+  return random_values(2, num_rows(shape));
+}
+
+OpCase make_linear_case(const LinearShape& shape) {
+  OpCase result{.op = "linear", .description = describe(shape), .num_tokens = shape.tokens};
+  result.prepare = [shape](Exec& exec, std::span<const int> tokens) -> Result<CaseRun> {
+    const auto n = static_cast<std::int64_t>(tokens.size());
+    const std::int64_t width = shape.cols + shape.x_padding;
+    PAGODA_ASSIGN_OR_RETURN(const Weight weight, prepare_weight(exec, linear_parts(shape)));
+    LinearArgs args;
+    if (shape.has_bias) args.bias = exec.upload<float>(linear_bias(shape), {weight.rows});
+    const auto values = take_rows(linear_inputs(shape), width, tokens);
+    return CaseRun([&exec, weight, args,
+                    x = upload_activations(exec, values, {n, width}).slice(1, 0, shape.cols)] {
+      return std::vector<Tensor>{linear(exec, x, weight, args)};
+    });
+  };
+  const double rows = num_rows(shape);
+  result.flops = 2.0 * shape.tokens * shape.cols * rows;
+  result.bytes = 4.0 * shape.tokens * (shape.cols + rows);
+  for (const LinearPart& part : shape.parts) {
+    result.bytes +=
+        static_cast<double>(packed_bytes(part.format, std::int64_t{part.rows} * shape.cols));
+  }
+  result.is_large = shape.is_large;
+  return result;
+}
+
+std::vector<OpCase> linear_cases() {
+  std::vector<LinearShape> shapes;
+  for (const WeightFormat format : kFormats) {
+    // Rows that fill panels and row blocks, and rows that do not.
+    for (const int tokens : {1, 2, 5, 13, 32}) {
+      shapes.push_back({.tokens = tokens, .cols = 96, .parts = {{format, 48}}});
+      shapes.push_back({.tokens = tokens, .cols = 64, .parts = {{format, 37}}, .has_bias = true});
+    }
+    shapes.push_back({.tokens = 3, .cols = 32, .parts = {{format, 1}}});
+    shapes.push_back({.tokens = 3, .cols = 96, .parts = {{format, 80}}, .magnitude = 1000});
+    for (const int tokens : {1, 512}) {
+      shapes.push_back(
+          {.tokens = tokens, .cols = 576, .parts = {{format, 3072}}, .is_large = true});
+      shapes.push_back(
+          {.tokens = tokens, .cols = 1536, .parts = {{format, 576}}, .is_large = true});
+    }
+    shapes.push_back({.tokens = 1, .cols = 576, .parts = {{format, 49152}}, .is_large = true});
+  }
+  shapes.push_back(
+      {.tokens = 5,
+       .cols = 64,
+       .parts = {{WeightFormat::kQ4_1, 48}, {WeightFormat::kQ8_0, 20}, {WeightFormat::kBF16, 7}},
+       .has_bias = true});
+  shapes.push_back(
+      {.tokens = 14, .cols = 64, .parts = {{WeightFormat::kQ4_1, 33}}, .x_padding = 5});
+  shapes.push_back({.tokens = 2, .cols = 7, .parts = {{WeightFormat::kBF16, 19}}});
+  shapes.push_back({.tokens = 1, .cols = 1, .parts = {{WeightFormat::kF32, 3}}});
+  shapes.push_back({.tokens = 9, .cols = 131, .parts = {{WeightFormat::kF16, 17}}});
+  std::vector<OpCase> cases;
+  for (const LinearShape& shape : shapes) cases.push_back(make_linear_case(shape));
+  return cases;
+}
+
+}  // namespace pagoda

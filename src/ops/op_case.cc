@@ -1,0 +1,178 @@
+#include "ops/op_case.h"
+
+#include <cstring>
+#include <numeric>
+#include <random>
+
+namespace pagoda {
+namespace {
+
+template <typename T>
+std::vector<T> rounded(std::span<const float> values) {
+  std::vector<T> result;
+  result.reserve(values.size());
+  for (const float value : values) result.push_back(from_float<T>(value));
+  return result;
+}
+
+template <typename T>
+std::vector<float> widened(std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    T stored;
+    std::memcpy(&stored, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = to_float(stored);
+  }
+  return values;
+}
+
+std::vector<float> widened(DType dtype, std::span<const std::byte> bytes) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return widened<float>(bytes);
+    case DType::kBFloat16:
+      return widened<bf16>(bytes);
+    case DType::kFloat16:
+      return widened<f16>(bytes);
+    case DType::kInt32:
+      break;
+  }
+  PAGODA_CHECK(false, "[op_case] an output of int32");
+  return {};
+}
+
+class OwnedBytes final : public HostStorage {
+ public:
+  explicit OwnedBytes(std::size_t size) : bytes(size) {}
+  std::vector<std::byte> bytes;
+};
+
+void put_f16(std::byte* at, float value) {
+  const f16 stored = to_f16(value);
+  std::memcpy(at, &stored, sizeof(stored));
+}
+
+// Random bytes are random numbers in every block format once scale and minimum are sensible ones.
+void fill_block(std::mt19937& random, WeightFormat format, std::byte* block, int block_bytes) {
+  for (int i = 0; i < block_bytes; ++i) block[i] = static_cast<std::byte>(random() & 0xff);
+  const float unit = 0.5f + static_cast<float>(random() % 1024) / 1024.0f;
+  const float sign = random() % 2 ? 1.0f : -1.0f;
+  const float value = static_cast<float>(static_cast<int>(random() % 2048) - 1024) / 1024.0f;
+  switch (format) {
+    case WeightFormat::kF32:
+      std::memcpy(block, &value, sizeof(value));
+      return;
+    case WeightFormat::kF16:
+      return put_f16(block, value);
+    case WeightFormat::kBF16: {
+      const bf16 stored = to_bf16(value);
+      std::memcpy(block, &stored, sizeof(stored));
+      return;
+    }
+    case WeightFormat::kQ8_0:
+      return put_f16(block, unit / 128);
+    case WeightFormat::kQ4_0:
+      return put_f16(block, sign * unit / 8);
+    case WeightFormat::kQ4_1:
+      put_f16(block, unit / 8);
+      return put_f16(block + 2, -unit + value / 16);
+  }
+}
+
+}  // namespace
+
+float CaseTolerance::of(Backend backend) const {
+  switch (backend) {
+    case Backend::kReference:
+      return 0;
+    case Backend::kCpu:
+      return cpu;
+    case Backend::kMlx:
+      return mlx;
+    case Backend::kCuda:
+      return cuda;
+  }
+  return 0;
+}
+
+Result<std::vector<std::vector<float>>> run_case(Exec& exec, const OpCase& op_case,
+                                                 std::span<const int> tokens) {
+  PAGODA_ASSIGN_OR_RETURN(const CaseRun run, op_case.prepare(exec, tokens));
+  const std::vector<Tensor> outputs = run();
+  PAGODA_RETURN_IF_ERROR(exec.evaluate(outputs));
+  std::vector<std::vector<float>> values;
+  for (const Tensor& output : outputs) {
+    PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec.read(output));
+    values.push_back(widened(output.dtype(), bytes));
+  }
+  return values;
+}
+
+std::vector<int> all_tokens(const OpCase& op_case) {
+  std::vector<int> tokens(op_case.num_tokens);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  return tokens;
+}
+
+std::vector<float> random_values(std::uint32_t seed, std::int64_t count, float magnitude) {
+  std::mt19937 random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    const float unit = static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f;  // [-1, 1)
+    value = to_float(to_bf16(unit * magnitude));
+  }
+  return values;
+}
+
+HostTensor random_matrix(std::uint32_t seed, WeightFormat format, std::int64_t rows,
+                         std::int64_t cols) {
+  const int block_bytes = traits_of(format).block_bytes;
+  const auto size = static_cast<std::size_t>(packed_bytes(format, rows * cols));
+  auto storage = std::make_shared<OwnedBytes>(size);
+  std::mt19937 random(seed);
+  for (std::size_t i = 0; i < size; i += block_bytes) {
+    fill_block(random, format, storage->bytes.data() + i, block_bytes);
+  }
+  HostTensor matrix{
+      .name = "random", .format = format, .shape = {rows, cols}, .bytes = {}, .storage = {}};
+  matrix.bytes = storage->bytes;
+  matrix.storage = std::move(storage);
+  return matrix;
+}
+
+std::vector<float> take_rows(std::span<const float> values, std::int64_t width,
+                             std::span<const int> rows) {
+  std::vector<float> taken;
+  taken.reserve(rows.size() * width);
+  for (const int row : rows) {
+    const auto begin = values.begin() + row * width;
+    taken.insert(taken.end(), begin, begin + width);
+  }
+  return taken;
+}
+
+DType activation_dtype(const Exec& exec) {
+  const bool is_native = exec.backend() == Backend::kReference || exec.backend() == Backend::kCpu;
+  return is_native ? DType::kFloat32 : DType::kBFloat16;
+}
+
+Tensor upload_activations(Exec& exec, std::span<const float> values, const Shape& shape) {
+  return upload_as(exec, activation_dtype(exec), values, shape);
+}
+
+Tensor upload_as(Exec& exec, DType dtype, std::span<const float> values, const Shape& shape) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return exec.upload<float>(values, shape);
+    case DType::kBFloat16:
+      return exec.upload<bf16>(rounded<bf16>(values), shape);
+    case DType::kFloat16:
+      return exec.upload<f16>(rounded<f16>(values), shape);
+    case DType::kInt32:
+      break;
+  }
+  PAGODA_CHECK(false, "[op_case] expected a floating type");
+  return {};
+}
+
+}  // namespace pagoda

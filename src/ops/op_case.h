@@ -1,0 +1,71 @@
+// OpCase: one shape of one op with seeded inputs. One list an op serves its test, its benchmark and
+// the support matrix.
+//
+// Inputs are rounded to bfloat16, so that every backend starts from the same values and only
+// arithmetic differs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "quant/host_tensor.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+// Runs the op once on inputs that are in place; may be called again.
+using CaseRun = std::function<std::vector<Tensor>()>;
+
+// The largest difference from the reference allowed, as a share of the output's largest magnitude.
+struct CaseTolerance {
+  float cpu = 1e-5f;
+  float mlx = 0.02f;  // activations are bfloat16: 2^-8 a rounding
+  float cuda = 0.02f;
+
+  float of(Backend backend) const;
+};
+
+struct OpCase {
+  std::string op;
+  std::string description;
+  int num_tokens = 0;
+  // Puts the inputs of the listed tokens, in that order, on `exec`. A token's inputs do not depend
+  // on the list, so neither may its outputs.
+  std::function<Result<CaseRun>(Exec& exec, std::span<const int> tokens)> prepare;
+  // Row i of every output belongs to tokens[i]. Otherwise outputs depend on the set of tokens,
+  // never on their order.
+  bool rows_are_tokens = true;
+  CaseTolerance tolerance = {};
+  double bytes = 0;  // read and written, once each
+  double flops = 0;
+  bool is_large = false;  // for benchmarks; tests leave it out
+};
+
+// The outputs of one run, each widened to float32. `tokens` as for prepare.
+Result<std::vector<std::vector<float>>> run_case(Exec& exec, const OpCase& op_case,
+                                                 std::span<const int> tokens);
+std::vector<int> all_tokens(const OpCase& op_case);  // 0, 1, ...
+
+// What the case lists build their inputs from.
+
+// Uniform in [-magnitude, magnitude), rounded to bfloat16.
+std::vector<float> random_values(std::uint32_t seed, std::int64_t count, float magnitude = 1.0f);
+// Random blocks of the format, values about 1 in magnitude, as a file would hold them.
+HostTensor random_matrix(std::uint32_t seed, WeightFormat format, std::int64_t rows,
+                         std::int64_t cols);
+// Rows `rows` of `values`, each `width` long.
+std::vector<float> take_rows(std::span<const float> values, std::int64_t width,
+                             std::span<const int> rows);
+
+// float32 on reference and cpu, bfloat16 elsewhere.
+DType activation_dtype(const Exec& exec);
+Tensor upload_activations(Exec& exec, std::span<const float> values, const Shape& shape);
+// Rounds to `dtype` (nearest even).
+Tensor upload_as(Exec& exec, DType dtype, std::span<const float> values, const Shape& shape);
+
+}  // namespace pagoda

@@ -1,0 +1,31 @@
+#include "ops/op_cases.h"
+
+#include "backend/backend.h"
+
+namespace pagoda {
+
+std::vector<OpCase> all_op_cases() {
+  std::vector<OpCase> all;
+  for (const auto cases :
+       {add_rms_norm_cases, attention_cases, gather_rows_cases, kv_write_cases, linear_cases,
+        rms_norm_cases, rope_cases, select_rows_cases, swiglu_cases}) {
+    for (OpCase& op_case : cases()) all.push_back(std::move(op_case));
+  }
+  return all;
+}
+
+std::vector<OpSupport> op_support() {
+  std::vector<OpSupport> support;
+  for (const OpCase& op_case : all_op_cases()) {
+    if (support.empty() || support.back().op != op_case.op) {
+      support.push_back({.op = op_case.op});
+      for (const Backend backend : kBackends) {
+        support.back().is_built[static_cast<std::size_t>(backend)] = backend_is_built(backend);
+      }
+    }
+    ++support.back().num_cases;
+  }
+  return support;
+}
+
+}  // namespace pagoda

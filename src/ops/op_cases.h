@@ -1,0 +1,33 @@
+// All op cases of the project, and which backend has which op.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "ops/op_case.h"
+
+namespace pagoda {
+
+std::vector<OpCase> add_rms_norm_cases();
+std::vector<OpCase> attention_cases();
+std::vector<OpCase> gather_rows_cases();
+std::vector<OpCase> kv_write_cases();
+std::vector<OpCase> linear_cases();
+std::vector<OpCase> rms_norm_cases();
+std::vector<OpCase> rope_cases();
+std::vector<OpCase> select_rows_cases();
+std::vector<OpCase> swiglu_cases();
+
+std::vector<OpCase> all_op_cases();
+
+struct OpSupport {
+  std::string op;
+  int num_cases = 0;
+  std::array<bool, kNumBackends> is_built = {};  // by Backend
+};
+// One entry an op, by name. Every built backend has every op: a body that were missing would not
+// link.
+std::vector<OpSupport> op_support();
+
+}  // namespace pagoda

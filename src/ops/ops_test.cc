@@ -1,0 +1,177 @@
+// Every op case on every backend that this binary has: near the reference, and on reference and cpu
+// bitwise apart from the company of a token, its place and the number of threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <set>
+
+#include "backend/backend.h"
+#include "ops/op_cases.h"
+
+namespace pagoda {
+namespace {
+
+using Outputs = std::vector<std::vector<float>>;
+
+// Null where the machine lacks the backend's device.
+std::unique_ptr<Exec> make_test_exec(Backend backend, int num_threads = 2) {
+  Result<std::unique_ptr<Exec>> exec = make_exec({.backend = backend, .num_threads = num_threads});
+  if (!exec.ok()) {
+    EXPECT_TRUE(exec.status().code() == StatusCode::kUnsupported ||
+                exec.status().code() == StatusCode::kUnavailable)
+        << exec.status().message();
+    return nullptr;
+  }
+  return *std::move(exec);
+}
+
+std::vector<OpCase> small_cases() {
+  std::vector<OpCase> cases = all_op_cases();
+  std::erase_if(cases, [](const OpCase& op_case) { return op_case.is_large; });
+  return cases;
+}
+
+std::string name_of(const OpCase& op_case) {
+  return op_case.op + " " + op_case.description;
+}
+
+// Bitwise, so that a NaN equals itself and -0 does not equal 0.
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+float relative_error(std::span<const float> actual, std::span<const float> expected) {
+  float largest = 0, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const float difference = std::fabs(actual[i] - expected[i]);
+    if (!(difference <= std::numeric_limits<float>::max())) return difference;  // NaN, infinity
+    error = std::max(error, difference);
+    largest = std::max(largest, std::fabs(expected[i]));
+  }
+  return error == 0 ? 0 : error / largest;
+}
+
+// Row i of the result belongs to tokens[i]: rows of `all`, which has every token of the case.
+Outputs select(const OpCase& op_case, const Outputs& all, std::span<const int> tokens) {
+  if (!op_case.rows_are_tokens) return all;
+  Outputs selected;
+  for (const std::vector<float>& output : all) {
+    selected.push_back(take_rows(output, output.size() / op_case.num_tokens, tokens));
+  }
+  return selected;
+}
+
+// Lists of tokens under which no bit of a token's output may change.
+std::vector<std::vector<int>> token_lists(const OpCase& op_case) {
+  std::vector<int> shuffled = all_tokens(op_case);
+  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937(11));
+  std::vector<std::vector<int>> lists = {shuffled};
+  if (!op_case.rows_are_tokens) return lists;
+  for (int t = 0; t < op_case.num_tokens; t += 1 + op_case.num_tokens / 8) lists.push_back({t});
+  const std::vector<int> all = all_tokens(op_case);
+  for (const int count : {2, 7, 12, 16}) {
+    if (count >= op_case.num_tokens) continue;
+    lists.emplace_back(all.begin(), all.begin() + count);
+    lists.emplace_back(all.end() - count, all.end());
+  }
+  return lists;
+}
+
+TEST(Ops, EveryBackendIsNearTheReference) {
+  const auto reference = make_test_exec(Backend::kReference);
+  for (const Backend backend : {Backend::kCpu, Backend::kMlx, Backend::kCuda}) {
+    const auto exec = make_test_exec(backend);
+    if (!exec) continue;
+    for (const OpCase& op_case : small_cases()) {
+      SCOPED_TRACE(fmt::format("{} on {}", name_of(op_case), backend_name(backend)));
+      const std::vector<int> tokens = all_tokens(op_case);
+      const Outputs expected = run_case(*reference, op_case, tokens).value();
+      const Outputs actual = run_case(*exec, op_case, tokens).value();
+      ASSERT_EQ(actual.size(), expected.size());
+      for (std::size_t i = 0; i < actual.size(); ++i) {
+        ASSERT_EQ(actual[i].size(), expected[i].size());
+        EXPECT_LE(relative_error(actual[i], expected[i]), op_case.tolerance.of(backend));
+      }
+    }
+  }
+}
+
+TEST(Ops, OutputsAreFinite) {
+  const auto exec = make_test_exec(Backend::kReference);
+  for (const OpCase& op_case : small_cases()) {
+    SCOPED_TRACE(name_of(op_case));
+    const Outputs outputs = run_case(*exec, op_case, all_tokens(op_case)).value();
+    for (const std::vector<float>& output : outputs) {
+      for (const float value : output) ASSERT_TRUE(std::isfinite(value));
+    }
+  }
+}
+
+TEST(Ops, NoTokenDependsOnItsCompanyOrPlace) {
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    const auto exec = make_test_exec(backend);
+    for (const OpCase& op_case : small_cases()) {
+      SCOPED_TRACE(fmt::format("{} on {}", name_of(op_case), backend_name(backend)));
+      const Outputs all = run_case(*exec, op_case, all_tokens(op_case)).value();
+      for (const std::vector<int>& tokens : token_lists(op_case)) {
+        const Outputs actual = run_case(*exec, op_case, tokens).value();
+        const Outputs expected = select(op_case, all, tokens);
+        for (std::size_t i = 0; i < actual.size(); ++i) {
+          ASSERT_TRUE(same_bits(actual[i], expected[i])) << tokens.size() << " tokens";
+        }
+      }
+    }
+  }
+}
+
+TEST(Ops, NoBitDependsOnTheThreadCount) {
+  const auto one = make_test_exec(Backend::kCpu, 1);
+  for (const int num_threads : {2, 3}) {
+    const auto more = make_test_exec(Backend::kCpu, num_threads);
+    for (const OpCase& op_case : small_cases()) {
+      SCOPED_TRACE(fmt::format("{} on {} threads", name_of(op_case), num_threads));
+      const std::vector<int> tokens = all_tokens(op_case);
+      const Outputs expected = run_case(*one, op_case, tokens).value();
+      const Outputs actual = run_case(*more, op_case, tokens).value();
+      for (std::size_t i = 0; i < actual.size(); ++i) {
+        ASSERT_TRUE(same_bits(actual[i], expected[i]));
+      }
+    }
+  }
+}
+
+TEST(Ops, NativeResultsReturnTheirMemory) {
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    const auto exec = make_test_exec(backend);
+    for (const OpCase& op_case : small_cases()) {
+      SCOPED_TRACE(name_of(op_case));
+      const CaseRun run = op_case.prepare(*exec, all_tokens(op_case)).value();
+      const auto addresses = [&] {
+        std::vector<const std::byte*> result;
+        for (const Tensor& output : run()) result.push_back(output.buffer()->data());
+        return result;
+      };
+      EXPECT_EQ(addresses(), addresses());
+    }
+  }
+}
+
+TEST(OpSupport, ListsEveryOpOnceAndSaysWhatIsBuilt) {
+  std::set<std::string> names;
+  for (const OpSupport& support : op_support()) {
+    EXPECT_TRUE(names.insert(support.op).second) << support.op << " is listed twice";
+    EXPECT_GT(support.num_cases, 0);
+    for (const Backend backend : kBackends) {
+      EXPECT_EQ(support.is_built[static_cast<std::size_t>(backend)], backend_is_built(backend));
+    }
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"add_rms_norm", "attention", "gather_rows", "kv_write",
+                                          "linear", "rms_norm", "rope", "select_rows", "swiglu"}));
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,20 @@
+#include "ops/rms_norm/rms_norm.h"
+
+#include <fmt/format.h>
+
+namespace pagoda {
+
+Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNormArgs& args) {
+  const int rank = x.shape().rank();
+  PAGODA_CHECK((rank == 2 || rank == 3) && x.stride(-1) == 1,
+               fmt::format("[rms_norm] x: expected [rows, dim] or [tokens, heads, dim], got {}",
+                           to_string(x.shape())));
+  PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(-1)},
+               fmt::format("[rms_norm] weight: expected {} float32, got {} {}", x.extent(-1),
+                           to_string(weight.shape()), dtype_name(weight.dtype())));
+  static constexpr Bodies<decltype(reference::rms_norm)> kBodies{reference::rms_norm, cpu::rms_norm,
+                                                                 mlx::rms_norm, cuda::rms_norm};
+  return kBodies.of(exec)(exec, x, weight, args);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,75 @@
+#include <cmath>
+
+#include "ops/op_cases.h"
+#include "ops/rope/rope.h"
+
+namespace pagoda {
+namespace {
+
+struct RopeShape {
+  int tokens;
+  int heads;
+  int head_dim;
+  RopeStyle style;
+  int first_position;
+  bool is_large = false;
+};
+
+std::vector<float> inverse_frequencies(int head_dim) {
+  std::vector<float> values(head_dim / 2);
+  for (int i = 0; i < head_dim / 2; ++i) {
+    values[i] = static_cast<float>(std::pow(10000.0, -2.0 * i / head_dim));
+  }
+  return values;
+}
+
+OpCase make_case(const RopeShape& shape) {
+  OpCase result{
+      .op = "rope",
+      .description = fmt::format("{} x {} x {} from position {}, {}", shape.tokens, shape.heads,
+                                 shape.head_dim, shape.first_position,
+                                 shape.style == RopeStyle::kHalves ? "halves" : "adjacent"),
+      .num_tokens = shape.tokens};
+  result.prepare = [shape](Exec& exec, std::span<const int> tokens) -> Result<CaseRun> {
+    const auto n = static_cast<std::int64_t>(tokens.size());
+    const std::int64_t part = std::int64_t{shape.heads} * shape.head_dim;
+    const std::int64_t width = part + 8;  // a part of a joined product
+    const auto values = random_values(1, shape.tokens * width);
+    std::vector<std::int32_t> positions;
+    for (const int token : tokens) positions.push_back(shape.first_position + token);
+    return CaseRun(
+        [&exec, style = shape.style,
+         x = upload_activations(exec, take_rows(values, width, tokens), {n, width})
+                 .slice(1, 0, part)
+                 .split_last(shape.heads, shape.head_dim),
+         at = exec.upload<std::int32_t>(positions, {n}),
+         inv_freq = exec.upload<float>(inverse_frequencies(shape.head_dim), {shape.head_dim / 2})] {
+          return std::vector<Tensor>{rope(exec, x, at, inv_freq, {.style = style})};
+        });
+  };
+  const double elements = double{1} * shape.tokens * shape.heads * shape.head_dim;
+  result.bytes = 8 * elements;
+  result.flops = 3 * elements;
+  result.is_large = shape.is_large;
+  return result;
+}
+
+}  // namespace
+
+std::vector<OpCase> rope_cases() {
+  std::vector<OpCase> cases;
+  for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
+    for (const RopeShape& shape : {
+             RopeShape{1, 1, 2, style, 0},
+             RopeShape{5, 3, 24, style, 100},
+             RopeShape{3, 2, 64, style, 0},
+             RopeShape{9, 4, 128, style, 131'000},  // long contexts need exact angles
+             RopeShape{512, 9, 64, style, 0, true},
+         }) {
+      cases.push_back(make_case(shape));
+    }
+  }
+  return cases;
+}
+
+}  // namespace pagoda
