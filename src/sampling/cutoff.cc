@@ -25,7 +25,7 @@ Cutoff CutoffFinder::find(std::span<const float> values, double target, const We
     keys_[i] = ordered_bits(values[i]);
     indices_[i] = static_cast<std::uint32_t>(i);
   }
-  for (const auto [shift, num_bits] : {std::pair{21, 11}, std::pair{10, 11}, std::pair{0, 10}}) {
+  for (const auto& [shift, num_bits] : {std::pair{21, 11}, std::pair{10, 11}, std::pair{0, 10}}) {
     const std::uint32_t num_buckets = 1u << num_bits;
     std::fill_n(weights_.begin(), num_buckets, 0.0);
     std::fill_n(counts_.begin(), num_buckets, 0);

@@ -14,16 +14,21 @@ namespace {
 std::atomic<int> num_allocations = 0;
 }
 
-// The linker takes these for the whole test binary.
-void* operator new(std::size_t size) {
+// The linker takes these for the whole test binary. Out of line, or the compiler sees free() meet
+// the new of its callers.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   ++num_allocations;
   if (void* memory = std::malloc(size)) return memory;
   std::abort();
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  ++num_allocations;
+  return std::malloc(size);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
