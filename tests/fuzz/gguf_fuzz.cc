@@ -1,0 +1,51 @@
+// Any bytes as a GGUF file: parsed, then everything read that a caller could ask for.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weights/gguf.h"
+#include "weights/name_map.h"
+
+namespace pagoda {
+namespace {
+
+void read_entry(const GgufFile& file, const GgufEntry& entry) {
+  (void)to_string(entry);
+  (void)file.string(entry.key);
+  (void)file.integer(entry.key);
+  (void)file.number(entry.key);
+  (void)file.boolean(entry.key);
+  (void)file.integers(entry.key);
+  (void)file.numbers(entry.key);
+  (void)file.booleans(entry.key);
+  const auto strings = file.strings(entry.key);
+  if (!strings.ok()) return;
+  volatile std::size_t sum = 0;  // so that the reads stay
+  for (const std::string_view text : *strings) {
+    for (const char c : text) sum = sum + static_cast<unsigned char>(c);
+  }
+}
+
+void read_tensor(const GgufTensor& tensor) {
+  (void)canonical_tensor_name(tensor.name);
+  (void)gguf_tensor_type_name(tensor.type_id);
+  if (!tensor.format) return;
+  const auto num_values = static_cast<std::size_t>(tensor.shape.num_elements());
+  PAGODA_CHECK(packed_bytes(*tensor.format, tensor.shape.num_elements()) ==
+                   static_cast<std::int64_t>(tensor.bytes.size()),
+               "the bytes are those of the shape");
+  std::vector<float> values(num_values);
+  traits_of(*tensor.format).dequantize(tensor.bytes, values.data());
+}
+
+}  // namespace
+}  // namespace pagoda
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto file = pagoda::GgufFile::parse(std::as_bytes(std::span(data, size)), nullptr);
+  if (!file.ok()) return 0;
+  for (const auto& entry : (*file)->entries()) pagoda::read_entry(**file, entry);
+  for (const auto& tensor : (*file)->tensors()) pagoda::read_tensor(tensor);
+  return 0;
+}

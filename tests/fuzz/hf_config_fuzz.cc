@@ -1,0 +1,20 @@
+// Any text as config.json and as generation_config.json.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "model/hf_config.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace pagoda;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto config = parse_hf_config(text, "");
+  if (config.ok()) {
+    PAGODA_CHECK(config->rope_inv_freq.size() == static_cast<std::size_t>(config->head_dim / 2) &&
+                     config->layer_windows.size() == static_cast<std::size_t>(config->num_layers),
+                 "a config that was accepted is whole");
+    (void)parse_hf_config(text, text);
+  }
+  (void)parse_hf_generation_defaults(text);
+  return 0;
+}
