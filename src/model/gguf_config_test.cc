@@ -257,6 +257,12 @@ std::vector<Refused> refused_keys() {
        "llama.logit_scale: 0.5 is not supported"},
       {"WindowPattern", [](GgufModel& m) { m.set_own("attention.sliding_window_pattern", 2u); },
        kUnsupported, "sliding_window_pattern is not supported"},
+  };
+}
+
+std::vector<Refused> refused_tensors_and_tokens() {
+  constexpr auto kBad = StatusCode::kDataLoss;
+  return {
       {"EmbeddingOfWrongWidth",
        [](GgufModel& m) {
          m.tensor("token_embd.weight", {8, 32});
@@ -297,8 +303,10 @@ TEST_P(RefusedKeyTest, IsRefusedByName) {
   EXPECT_THAT(status.message(), HasSubstr(GetParam().message));
 }
 
-INSTANTIATE_TEST_SUITE_P(Keys, RefusedKeyTest, ::testing::ValuesIn(refused_keys()),
-                         [](const auto& info) { return std::string(info.param.name); });
+constexpr auto kCaseName = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(Keys, RefusedKeyTest, ::testing::ValuesIn(refused_keys()), kCaseName);
+INSTANTIATE_TEST_SUITE_P(TensorsAndTokens, RefusedKeyTest,
+                         ::testing::ValuesIn(refused_tensors_and_tokens()), kCaseName);
 
 }  // namespace
 }  // namespace pagoda

@@ -107,7 +107,14 @@ Status read_flags(const JsonFields& fields, const Family& family, ModelConfig& c
 // The block under which the scaling stands: transformers 5 calls it rope_parameters and keeps
 // rope_theta in it.
 Result<JsonFields> rope_block(const JsonFields& fields) {
-  if (fields.has("rope_parameters")) return fields.object("rope_parameters");
+  if (const nlohmann::json* parameters = fields.find("rope_parameters")) {
+    for (const nlohmann::json& value : *parameters) {
+      if (!value.is_object()) continue;
+      return unsupported("[config] {}: rope_parameters that differ by layer type are not supported",
+                         fields.where());
+    }
+    return fields.object("rope_parameters");
+  }
   if (fields.has("rope_scaling")) return fields.object("rope_scaling");
   static const nlohmann::json kNone = nlohmann::json::object();
   return JsonFields(kNone, fields.where());

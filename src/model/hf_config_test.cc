@@ -202,9 +202,8 @@ void PrintTo(const Refused& refused, std::ostream* out) {
   *out << refused.name;
 }
 
-std::vector<Refused> refused_values() {
+std::vector<Refused> refused_sizes() {
   constexpr auto kInvalid = StatusCode::kInvalidArgument;
-  const json sliding(std::vector<std::string>(4, "sliding_attention"));
   return {
       {"HiddenOfText",
        "llama",
@@ -246,6 +245,12 @@ std::vector<Refused> refused_values() {
        {{"hidden_size", 1 << 20}},
        kInvalid,
        "expected an even head_dim of 2 to 1024, got 262144"},
+  };
+}
+
+std::vector<Refused> refused_values() {
+  constexpr auto kInvalid = StatusCode::kInvalidArgument;
+  return {
       {"EpsZero", "llama", {{"rms_norm_eps", 0.0}}, kInvalid, "rms_norm_eps"},
       {"EpsNegative", "llama", {{"rms_norm_eps", -1e-6}}, kInvalid, "rms_norm_eps"},
       {"ThetaNegative", "llama", {{"rope_theta", -10000.0}}, kInvalid, "rope_theta"},
@@ -275,6 +280,14 @@ std::vector<Refused> refused_values() {
        {{"partial_rotary_factor", 0.5}},
        StatusCode::kUnsupported,
        "partial_rotary_factor 0.5"},
+      {"UnknownArchitecture", "gpt_oss", json::object(), StatusCode::kUnsupported,
+       "architecture gpt_oss is not supported; these are: llama, mistral, qwen2, qwen3"},
+  };
+}
+
+std::vector<Refused> refused_ropes() {
+  constexpr auto kInvalid = StatusCode::kInvalidArgument;
+  return {
       {"Yarn",
        "qwen2",
        {{"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}},
@@ -282,9 +295,14 @@ std::vector<Refused> refused_values() {
        "rope_scaling: rope type yarn is not supported"},
       {"RopeParametersByLayerType",
        "qwen3",
-       {{"rope_parameters", {{"rope_type", "longrope"}}}},
+       {{"rope_parameters", {{"full_attention", {{"rope_type", "default"}}}}}},
        StatusCode::kUnsupported,
-       "longrope"},
+       "rope_parameters that differ by layer type are not supported"},
+      {"LongRope",
+       "llama",
+       {{"rope_scaling", {{"rope_type", "longrope"}}}},
+       StatusCode::kUnsupported,
+       "rope type longrope is not supported"},
       {"RopeScalingOfText",
        "llama",
        {{"rope_scaling", "linear"}},
@@ -305,6 +323,13 @@ std::vector<Refused> refused_values() {
           {"original_max_position_embeddings", 64}}}},
        kInvalid,
        "high_freq_factor: expected more than low_freq_factor (4), got 4"},
+  };
+}
+
+std::vector<Refused> refused_windows() {
+  constexpr auto kInvalid = StatusCode::kInvalidArgument;
+  const json sliding(std::vector<std::string>(4, "sliding_attention"));
+  return {
       {"WindowZero", "mistral", {{"sliding_window", 0}}, kInvalid, "sliding_window"},
       {"LayerTypesTooFew",
        "qwen2",
@@ -321,8 +346,6 @@ std::vector<Refused> refused_values() {
        {{"layer_types", sliding}},
        kInvalid,
        "sliding_window is off"},
-      {"UnknownArchitecture", "gpt_oss", json::object(), StatusCode::kUnsupported,
-       "architecture gpt_oss is not supported; these are: llama, mistral, qwen2, qwen3"},
   };
 }
 
@@ -336,8 +359,13 @@ TEST_P(RefusedConfigTest, IsRefusedByKey) {
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
+constexpr auto kCaseName = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(Sizes, RefusedConfigTest, ::testing::ValuesIn(refused_sizes()), kCaseName);
 INSTANTIATE_TEST_SUITE_P(Values, RefusedConfigTest, ::testing::ValuesIn(refused_values()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         kCaseName);
+INSTANTIATE_TEST_SUITE_P(Ropes, RefusedConfigTest, ::testing::ValuesIn(refused_ropes()), kCaseName);
+INSTANTIATE_TEST_SUITE_P(Windows, RefusedConfigTest, ::testing::ValuesIn(refused_windows()),
+                         kCaseName);
 
 TEST(HfConfigTest, WhatIsNoJsonObjectIsRefused) {
   const std::string brackets(1'000'000, '[');
