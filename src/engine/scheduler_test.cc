@@ -1,0 +1,305 @@
+#include "engine/scheduler.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace pagoda {
+namespace {
+
+constexpr int kEos = 0;
+constexpr int kToken = 5;  // ends nothing
+
+// A scheduler with a pool, and a runner that samples one token for every row.
+class SchedulerTest : public ::testing::Test {
+ protected:
+  void start(SchedulerOptions options, int num_blocks) {
+    if (options.max_model_len == 0) options.max_model_len = 100;
+    options.eos_token_ids = {kEos, 1};
+    pool_.emplace(num_blocks);
+    scheduler_.emplace(options, *pool_);
+  }
+
+  RequestId add(int num_prompt_tokens, SamplingParams params = {}, int priority = 0) {
+    EXPECT_EQ(scheduler_->check(num_prompt_tokens, params), Admission::kAdmitted);
+    const Request request = {.id = next_id_++,
+                             .prompt_token_ids = std::vector<int>(num_prompt_tokens, 9),
+                             .params = params,
+                             .priority = priority};
+    EXPECT_EQ(scheduler_->add(request).size(), static_cast<std::size_t>(params.n));
+    return request.id;
+  }
+
+  // One step; what was planned, as (request, tokens).
+  std::vector<std::pair<RequestId, int>> step(int token_id = kToken) {
+    const Plan& plan = scheduler_->plan();
+    std::vector<std::pair<RequestId, int>> planned;
+    for (const PlannedSequence& p : plan.sequences) {
+      planned.emplace_back(p.sequence->request_id(), p.num_new_tokens);
+    }
+    scheduler_->commit(plan, std::vector<SampleOutcome>(plan.num_samples, {.token_id = token_id}));
+    return planned;
+  }
+
+  std::unique_ptr<Sequence> take_one() {
+    auto finished = scheduler_->take_finished();
+    EXPECT_EQ(finished.size(), 1u);
+    return finished.empty() ? nullptr : std::move(finished[0]);
+  }
+
+  using Planned = std::vector<std::pair<RequestId, int>>;
+  std::optional<BlockPool> pool_;
+  std::optional<Scheduler> scheduler_;
+  RequestId next_id_ = 0;
+};
+
+TEST_F(SchedulerTest, TakesDecodesFirstAndFillsTheBudgetWithChunks) {
+  start({.max_num_batched_tokens = 10}, 100);
+  const RequestId a = add(4), b = add(13), c = add(3);
+  EXPECT_EQ(step(), (Planned{{a, 4}, {b, 6}}));
+  EXPECT_EQ(step(), (Planned{{a, 1}, {b, 7}, {c, 2}}));
+  // A prompt's last token is a decode as any other.
+  EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}, {c, 1}}));
+  EXPECT_EQ(scheduler_->num_running(), 3);
+}
+
+TEST_F(SchedulerTest, PlansRowsToSampleOnlyAtTheEndOfWhatIsKnown) {
+  start({.max_num_batched_tokens = 4}, 100);
+  add(6);
+  const Plan& plan = scheduler_->plan();
+  EXPECT_FALSE(plan.sequences[0].samples);
+  EXPECT_EQ(plan.num_samples, 0);
+  scheduler_->commit(plan, {});
+  scheduler_->plan();
+  EXPECT_EQ(plan.sequences[0].first_position, 4);
+  EXPECT_EQ(plan.sequences[0].context_len(), 6);
+  EXPECT_TRUE(plan.sequences[0].samples);
+  EXPECT_EQ(plan.num_samples, 1);
+}
+
+TEST_F(SchedulerTest, ScoresEveryPromptTokenButTheFirstOnSampleZero) {
+  start({.max_num_batched_tokens = 4}, 100);
+  add(6, {.n = 2, .prompt_logprobs = 0});
+  // Rows 0 to 3 score tokens 1 to 4; row 4 scores token 5, and row 5 samples.
+  const Plan& plan = scheduler_->plan();
+  EXPECT_EQ(plan.sequences[0].num_scored_rows, 4);
+  scheduler_->commit(plan, {});
+  scheduler_->plan();
+  EXPECT_EQ(plan.sequences[0].num_scored_rows, 1);
+  EXPECT_TRUE(plan.sequences[0].samples);
+  EXPECT_EQ(plan.sequences[1].num_scored_rows, 0);
+}
+
+TEST_F(SchedulerTest, APromptThatIsOnlyScoredEndsWithoutAToken) {
+  start({.max_num_batched_tokens = 4}, 100);
+  add(6, {.max_tokens = 0, .prompt_logprobs = 0});
+  step();
+  const Plan& plan = scheduler_->plan();
+  EXPECT_EQ(plan.num_samples, 0);
+  EXPECT_EQ(plan.sequences[0].num_scored_rows, 1);
+  scheduler_->commit(plan, {});
+  const auto sequence = take_one();
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);
+  EXPECT_EQ(sequence->num_output_tokens(), 0);
+  EXPECT_TRUE(scheduler_->idle());
+}
+
+TEST_F(SchedulerTest, TakesBlocksAsTokensCome) {
+  start({.block_size = 4}, 100);
+  add(4, {.max_tokens = 30});
+  EXPECT_EQ(pool_->num_free(), 100);
+  step();
+  EXPECT_EQ(pool_->num_free(), 99);
+  step();  // the token at position 4
+  EXPECT_EQ(pool_->num_free(), 98);
+  step();
+  EXPECT_EQ(pool_->num_free(), 98);
+}
+
+TEST_F(SchedulerTest, AdmitsOnlyWhatFitsAtItsLongest) {
+  start({.block_size = 4}, 5);
+  const RequestId a = add(4, {.max_tokens = 5});  // stores 8 tokens: 2 blocks
+  const RequestId b = add(4, {.max_tokens = 6});  // 9: 3 blocks
+  const RequestId c = add(1, {.max_tokens = 1});  // 1
+  EXPECT_EQ(step(), (Planned{{a, 4}, {b, 4}}));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}}));
+  EXPECT_EQ(take_one()->request_id(), a);
+  EXPECT_EQ(step(), (Planned{{b, 1}, {c, 1}}));
+}
+
+TEST_F(SchedulerTest, KnowsWhatNeverFits) {
+  start({.block_size = 4, .max_model_len = 30}, 5);
+  EXPECT_EQ(scheduler_->check(4, {.max_tokens = 17}), Admission::kAdmitted);  // 20 tokens stored
+  EXPECT_EQ(scheduler_->check(4, {.max_tokens = 18}), Admission::kNeverFits);
+  EXPECT_EQ(scheduler_->check(21, {.max_tokens = 1}), Admission::kNeverFits);
+  start({.block_size = 4, .max_model_len = 21}, 5);
+  EXPECT_EQ(scheduler_->check(4, {.max_tokens = 1 << 30}), Admission::kAdmitted);
+  EXPECT_EQ(scheduler_->check(4, {.max_tokens = 2147483647}), Admission::kAdmitted);
+}
+
+TEST_F(SchedulerTest, NothingOvertakesTheHeadOfTheQueue) {
+  start({.block_size = 4}, 4);
+  const RequestId a = add(8, {.max_tokens = 5});  // 3 blocks
+  const RequestId b = add(4, {.max_tokens = 5});  // 2: has to wait
+  const RequestId c = add(1, {.max_tokens = 1});  // 1: would fit
+  EXPECT_EQ(step(), (Planned{{a, 8}}));
+  EXPECT_EQ(scheduler_->num_waiting(), 2);
+  scheduler_->cancel(b);
+  EXPECT_EQ(step(), (Planned{{a, 1}, {c, 1}}));
+}
+
+TEST_F(SchedulerTest, LowerPriorityValuesRunFirst) {
+  start({.max_num_seqs = 1}, 100);
+  const RequestId late = add(2, {.max_tokens = 1}, 1);
+  const RequestId first = add(2, {.max_tokens = 1}, -1);
+  const RequestId second = add(2, {.max_tokens = 1}, -1);
+  for (const RequestId id : {first, second, late}) EXPECT_EQ(step(), (Planned{{id, 2}}));
+}
+
+TEST_F(SchedulerTest, NeverRunsMoreSequencesThanTheBudgetHasTokens) {
+  start({.max_num_seqs = 8, .max_num_batched_tokens = 2}, 100);
+  for (int i = 0; i < 4; ++i) add(1, {.max_tokens = 3});
+  step();
+  EXPECT_EQ(scheduler_->num_running(), 2);
+  EXPECT_EQ(step(), (Planned{{0, 1}, {1, 1}}));
+}
+
+TEST_F(SchedulerTest, EndsAtEosAndStopIdsUnlessIgnored) {
+  start({}, 100);
+  add(2);
+  step(1);
+  auto sequence = take_one();
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kStop);
+  EXPECT_EQ(sequence->stop_token_id(), 1);
+  EXPECT_EQ(sequence->output().back(), 1);
+  EXPECT_TRUE(sequence->block_table().empty());
+
+  add(2, {.stop_token_ids = {kToken}});
+  step(kToken);
+  EXPECT_EQ(take_one()->stop_token_id(), kToken);
+
+  add(2, {.max_tokens = 2, .ignore_eos = true});
+  step(kEos);
+  step(kEos);
+  sequence = take_one();
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);
+  EXPECT_EQ(sequence->num_output_tokens(), 2);
+
+  // A stop id that a request names is its own wish.
+  add(2, {.ignore_eos = true, .stop_token_ids = {kEos}});
+  step(kEos);
+  EXPECT_EQ(take_one()->finish_reason(), FinishReason::kStop);
+}
+
+TEST_F(SchedulerTest, AStopAtTheLastTokenIsAStop) {
+  start({}, 100);
+  add(2, {.max_tokens = 1});
+  step(kEos);
+  EXPECT_EQ(take_one()->finish_reason(), FinishReason::kStop);
+}
+
+TEST_F(SchedulerTest, EndsAtTheModelsLength) {
+  start({.max_model_len = 5}, 100);
+  add(3, {.max_tokens = 50});
+  step();
+  step();
+  const auto sequence = take_one();
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);
+  EXPECT_EQ(sequence->num_tokens(), 5);
+}
+
+TEST_F(SchedulerTest, ACancelFreesBlocksAtOnceOutsideAStep) {
+  start({}, 100);
+  const RequestId a = add(2, {.n = 2}), b = add(2);
+  step();
+  EXPECT_EQ(pool_->num_free(), 97);
+  scheduler_->cancel_sample(a, 1);
+  EXPECT_EQ(pool_->num_free(), 98);
+  EXPECT_EQ(take_one()->sample_index(), 1);
+  scheduler_->cancel(12345);
+  scheduler_->cancel_sample(b, 1);
+  EXPECT_TRUE(scheduler_->take_finished().empty());
+  scheduler_->cancel(a);
+  const auto sequence = take_one();
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kCancelled);
+  EXPECT_EQ(sequence->num_output_tokens(), 1);
+  EXPECT_EQ(step(), (Planned{{b, 1}}));
+}
+
+TEST_F(SchedulerTest, ACancelDuringAStepWaitsForItsCommit) {
+  start({}, 100);
+  const RequestId a = add(2);
+  const Plan& plan = scheduler_->plan();
+  scheduler_->cancel(a);
+  EXPECT_EQ(pool_->num_free(), 99);  // the step still writes there
+  EXPECT_TRUE(scheduler_->take_finished().empty());
+  const SampleOutcome outcome = {.token_id = kEos};
+  scheduler_->commit(plan, std::span(&outcome, 1));
+  EXPECT_EQ(pool_->num_free(), 100);
+  const auto sequence = take_one();
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kCancelled);
+  EXPECT_EQ(sequence->num_output_tokens(), 0);
+}
+
+TEST_F(SchedulerTest, ARowsErrorEndsItsSequenceAlone) {
+  start({}, 100);
+  add(2);
+  const RequestId b = add(2);
+  const Plan& plan = scheduler_->plan();
+  const std::vector<SampleOutcome> outcomes = {{.status = internal_error("NaN")}, {.token_id = 5}};
+  scheduler_->commit(plan, outcomes);
+  const auto sequence = take_one();
+  EXPECT_EQ(sequence->finish_reason(), FinishReason::kError);
+  EXPECT_EQ(sequence->error().message(), "NaN");
+  EXPECT_EQ(step(), (Planned{{b, 1}}));
+}
+
+TEST_F(SchedulerTest, AFailedStepEndsItsSequencesAndFreesTheirBlocks) {
+  start({.max_num_batched_tokens = 4}, 100);
+  add(2);
+  add(9);
+  const RequestId waiting = add(2);
+  scheduler_->fail(scheduler_->plan(), internal_error("the device is gone"));
+  EXPECT_EQ(pool_->num_free(), 100);
+  const auto finished = scheduler_->take_finished();
+  ASSERT_EQ(finished.size(), 2u);
+  for (const auto& sequence : finished) {
+    EXPECT_EQ(sequence->finish_reason(), FinishReason::kError);
+    EXPECT_EQ(sequence->error().message(), "the device is gone");
+  }
+  EXPECT_EQ(step(), (Planned{{waiting, 2}}));
+}
+
+// The contiguous layout: one block a sequence, as long as the model's context.
+TEST_F(SchedulerTest, OneBlockASequenceIsTheContiguousLayout) {
+  start({.block_size = 100, .max_num_seqs = 2}, 2);
+  for (int i = 0; i < 3; ++i) add(50, {.max_tokens = 40});
+  step();
+  EXPECT_EQ(scheduler_->num_running(), 2);
+  EXPECT_EQ(pool_->num_free(), 0);
+  for (int i = 0; i < 39; ++i) step();
+  EXPECT_EQ(scheduler_->take_finished().size(), 2u);
+  EXPECT_EQ(step().size(), 1u);
+}
+
+TEST_F(SchedulerTest, AnIdleSchedulerPlansNothing) {
+  start({}, 1);
+  EXPECT_TRUE(scheduler_->idle());
+  EXPECT_TRUE(scheduler_->plan().empty());
+  EXPECT_EQ(scheduler_->plan().num_tokens, 0);
+}
+
+TEST_F(SchedulerTest, EndsTheProcessAtOurOwnMistakes) {
+  start({}, 2);
+  EXPECT_DEATH(scheduler_->add({.id = 7, .prompt_token_ids = std::vector<int>(40, 9)}),
+               "request 7 can never run");
+  add(2);
+  const Plan& plan = scheduler_->plan();
+  EXPECT_DEATH(scheduler_->commit(plan, {}), "expected 1 outcomes, got 0");
+  EXPECT_DEATH(scheduler_->plan(), "before the last one is committed");
+}
+
+}  // namespace
+}  // namespace pagoda
