@@ -71,12 +71,14 @@ OUTSIDE = (
     (r"CLI/", r"^src/cli/"),
     (r"curl/", r"^src/cli/pull"),
     (r"openssl/", r"^src/(?:core|server|cli)/"),
-    (r"hwy/", r"^src/(?:ops/\w+/\w+_cpu\w*|backend/cpu/.*|quant/.*|cli/.*)\.(?:cc|h)$"),
+    (r"hwy/", r"^src/(?:ops/\w+/\w+(?:_cpu\w*|-inl)|(?:backend/cpu|quant|sampling|cli)/.*)\.(?:cc|h)$"),
     (r"mlx/", r"^src/(?:ops/\w+/\w+_mlx\w*|backend/mlx/.*)\.(?:cc|h)$"),
     (r"(?:cuda|cublas|nccl)", r"^src/(?:ops/\w+/\w+_cuda\w*|backend/cuda/.*)\.(?:cc|cu|cuh|h)$"),
 )
 
-KERNELS = re.compile(r"^src/(?:ops/.*_(?:reference|cpu|mlx|cuda)\w*|backend/(?:cpu|mlx|cuda)/.*|quant/.*)\.(?:cc|h|cu|cuh|metal)$")
+KERNELS = re.compile(
+    r"^src/(?:ops/.*(?:_(?:reference|cpu|mlx|cuda)\w*|-inl)|backend/(?:cpu|mlx|cuda)/.*|quant/.*)\.(?:cc|h|cu|cuh|metal)$"
+)
 VAGUE_NAMES = {"util", "utils", "common", "misc", "helper", "helpers"}
 BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -187,20 +189,23 @@ def check_all(root):
     return findings
 
 
-def run_clang_format(root, arguments):
-    """The exit status of clang-format over every C++ source, a few files a process."""
+def format_all(root, only_check):
+    """Lets clang-format change the C++ sources, or names those that it would change. True if all are as it wants them."""
     program = shutil.which("clang-format-16") or shutil.which("clang-format")
     if program is None:
         print("check_layers: expected clang-format-16 (tools/setup.sh test installs it), found none", file=sys.stderr)
-        return 1
-    files = [str(file) for file in source_files(root, CPP)]
-    portions = [files[start : start + 16] for start in range(0, len(files), 16)]
+        return False
 
-    def run(portion):
-        return subprocess.run([program, *arguments, *portion], check=False).returncode
+    def is_formatted(file):
+        done = subprocess.run([program, *([] if only_check else ["-i"]), file], capture_output=True, check=True)
+        return not only_check or done.stdout == file.read_bytes()
 
+    files = list(source_files(root, CPP))
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        return max(pool.map(run, portions), default=0)
+        unformatted = [file for file, fine in zip(files, pool.map(is_formatted, files)) if not fine]
+    for file in unformatted:
+        print(f"{file.relative_to(root)}: clang-format would change it: `make format` does")
+    return not unformatted
 
 
 def main():
@@ -209,10 +214,8 @@ def main():
     parser.add_argument("--format", action="store_true")
     options = parser.parse_args()
     root = pathlib.Path(__file__).resolve().parent.parent
-    if options.format:
-        return run_clang_format(root, ["-i"])
-    if options.check_format:
-        return run_clang_format(root, ["--dry-run", "-Werror"])
+    if options.format or options.check_format:
+        return 0 if format_all(root, only_check=options.check_format) else 1
     findings = check_all(root)
     for finding in findings:
         print(finding)
