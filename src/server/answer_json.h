@@ -1,0 +1,36 @@
+// The parts that completions and chat write alike: ids, usage, stop reasons, events.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "server/api_error.h"
+#include "server/generation_group.h"
+
+namespace pagoda {
+
+// The head of an answer: all of a stream's chunks share it.
+struct AnswerIdentity {
+  std::string id;            // "cmpl-..." or "chatcmpl-..."
+  std::string model;         // as asked for
+  std::int64_t created = 0;  // seconds since 1970
+
+  static AnswerIdentity make(std::string_view prefix, std::string model);
+  nlohmann::json head(std::string_view object) const;
+};
+
+nlohmann::json usage_json(const Usage& usage);
+
+// null while it runs.
+nlohmann::json finish_reason_json(FinishReason reason);
+// The stop string or the id from stop_token_ids that ended it; null for anything else, as in vLLM.
+nlohmann::json stop_reason_json(const TextPiece& piece, const std::vector<int>& eos_token_ids);
+
+// One server-sent event.
+std::string sse_event(const nlohmann::json& data);
+std::string sse_error_event(const ApiError& error);
+inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
+
+}  // namespace pagoda

@@ -1,0 +1,61 @@
+#include "server/api_error.h"
+
+#include <nlohmann/json.hpp>
+
+namespace pagoda {
+namespace {
+
+nlohmann::json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
+}  // namespace
+
+std::string_view ApiError::type() const {
+  if (status == 429) return "rate_limit_error";
+  if (status == 503) return "service_unavailable_error";
+  if (status >= 500) return "server_error";
+  return "invalid_request_error";
+}
+
+ApiError bad_request(std::string param, std::string message, std::string code) {
+  return {400, std::move(message), std::move(param), std::move(code)};
+}
+
+ApiError api_error(const Status& status, std::string param) {
+  switch (status.code()) {
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kUnsupported:
+      return {400, status.message(), std::move(param), ""};
+    case StatusCode::kNotFound:
+      return {404, status.message(), std::move(param), ""};
+    case StatusCode::kResourceExhausted:
+      return {429, status.message(), "", "rate_limit_exceeded"};
+    case StatusCode::kUnavailable:
+    case StatusCode::kCancelled:
+      return {503, status.message(), "", "service_unavailable"};
+    default:
+      return {500, status.message(), "", "internal_error"};
+  }
+}
+
+std::string error_body(const ApiError& error) {
+  nlohmann::json body;
+  body["error"] = {{"message", error.message},
+                   {"type", error.type()},
+                   {"param", text_or_null(error.param)},
+                   {"code", text_or_null(error.code)}};
+  // A message may quote what the client sent, which need not be UTF-8.
+  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+HttpResponse error_response(const ApiError& error) {
+  HttpResponse response{.status = error.status, .body = error_body(error)};
+  if (error.status == 429 || error.status == 503) {
+    response.headers.emplace_back("Retry-After", "1");
+  }
+  if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,42 @@
+#include "server/api_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace pagoda {
+namespace {
+
+constexpr std::size_t kMaxReportedNames = 256;
+constexpr std::size_t kMaxNameBytes = 64;
+
+// A name from outside, fit for one line of a log.
+std::string printable(std::string name) {
+  name.resize(std::min(name.size(), kMaxNameBytes));
+  for (char& c : name) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return name;
+}
+
+}  // namespace
+
+void UnknownFieldLog::report(const std::vector<std::string>& names) {
+  std::lock_guard lock(mutex_);
+  for (const std::string& name : names) {
+    if (seen_.size() >= kMaxReportedNames) return;
+    const std::string shown = printable(name);
+    if (seen_.insert(shown).second)
+      spdlog::warn("[server] field '{}' is not known and is ignored", shown);
+  }
+}
+
+std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name) {
+  const auto& names = service.model_names;
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return {};
+  return ApiError{404,
+                  fmt::format("the model '{}' is not served here; '{}' is", name, names.front()),
+                  "model", "model_not_found"};
+}
+
+}  // namespace pagoda

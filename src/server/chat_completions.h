@@ -1,0 +1,12 @@
+// POST /v1/chat/completions.
+#pragma once
+
+#include "server/api_service.h"
+#include "server/http_message.h"
+
+namespace pagoda {
+
+HttpReply handle_chat_completions(ApiService& service, const HttpRequest& request,
+                                  const Wake& wake);
+
+}  // namespace pagoda

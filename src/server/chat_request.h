@@ -1,0 +1,41 @@
+// POST /v1/chat/completions: its fields.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/generation_fields.h"
+
+namespace pagoda {
+
+inline constexpr int kMaxMessages = 4096;
+
+// A conversation as its template takes it.
+struct ChatPrompt {
+  std::string messages_json;  // checked: a list of messages with a known role and text content
+  std::string template_kwargs_json = "{}";
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;
+  bool add_special_tokens = false;  // templates write them
+  std::string last_message_text;    // for echo, where the last message is the assistant's
+};
+
+// Pointers into `prompt`, which must outlive the result. /tokenize has these fields too.
+std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt);
+std::optional<ApiError> check_together(const ChatPrompt& prompt);
+
+struct ChatRequest {
+  GenerationFields generation;
+  ChatPrompt prompt;
+  bool logprobs = false;
+  int top_logprobs = 0;
+  std::optional<int> max_completion_tokens;  // goes before max_tokens
+};
+
+std::vector<Field> chat_field_table(ChatRequest& request);
+
+ApiResult<ChatRequest> read_chat_request(const std::string& body,
+                                         std::vector<std::string>& unknown_names);
+
+}  // namespace pagoda

@@ -1,0 +1,32 @@
+// POST /v1/completions: its fields.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "server/generation_fields.h"
+
+namespace pagoda {
+
+// Text, or token ids that are taken as they are.
+using PromptInput = std::variant<std::string, std::vector<int>>;
+
+inline constexpr int kMaxPrompts = 1024;
+inline constexpr int kDefaultCompletionTokens = 16;
+
+struct CompletionRequest {
+  GenerationFields generation;
+  std::vector<PromptInput> prompts;
+  std::optional<int> logprobs;
+  bool add_special_tokens = true;
+};
+
+// Pointers into `request`, which must outlive the result.
+std::vector<Field> completion_field_table(CompletionRequest& request);
+
+ApiResult<CompletionRequest> read_completion_request(const std::string& body,
+                                                     std::vector<std::string>& unknown_names);
+
+}  // namespace pagoda

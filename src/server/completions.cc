@@ -1,0 +1,276 @@
+#include "server/completions.h"
+
+#include <nlohmann/json.hpp>
+
+#include "server/answer_json.h"
+#include "server/completion_request.h"
+#include "server/generation_group.h"
+#include "server/json_body.h"
+#include "server/prompt_encoding.h"
+#include "server/token_logprobs.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+// A request that has passed every check, with its prompts encoded.
+struct CompletionJob {
+  CompletionRequest request;
+  AnswerIdentity identity;
+  std::vector<EncodedPrompt> prompts;
+  bool echo_only =
+      false;  // max_tokens 0: one token is computed, so that the prompt is, and not shown
+
+  const EncodedPrompt& prompt_of(int choice_index) const {
+    return prompts[choice_index / request.generation.n];
+  }
+};
+
+// One choice's answer in the making: what has come since the last look at it.
+class CompletionChoice {
+ public:
+  CompletionChoice(const CompletionJob& job, const ServedModel& model)
+      : job_(job),
+        model_(model),
+        naming_{*model.tokenizer, job.request.generation.return_tokens_as_token_ids},
+        logprobs_(naming_) {}
+
+  void append(const ChoicePiece& choice_piece) {
+    const TextPiece& piece = choice_piece.piece;
+    if (!started_) start(choice_piece);
+    if (piece.finish_reason != FinishReason::kNone) {
+      finish_reason_ = piece.finish_reason;
+      stop_reason_ = stop_reason_json(piece, model_.config.eos_token_ids);
+    }
+    if (job_.echo_only) {
+      finish_reason_ =
+          piece.finish_reason == FinishReason::kNone ? piece.finish_reason : FinishReason::kLength;
+      stop_reason_ = nullptr;
+      return;
+    }
+    text_ += piece.text;
+    token_ids_.insert(token_ids_.end(), piece.token_ids.begin(), piece.token_ids.end());
+    for (std::size_t i = 0; i < piece.logprobs.size(); ++i)
+      logprobs_.append(piece.token_ids[i], piece.logprobs[i]);
+  }
+
+  // The choice's JSON with what was appended since the last call, which a whole answer makes once.
+  json take(int index) {
+    const GenerationFields& fields = job_.request.generation;
+    json choice = {{"index", index},
+                   {"text", std::move(text_)},
+                   {"logprobs", job_.request.logprobs ? logprobs_.take() : json(nullptr)},
+                   {"finish_reason", finish_reason_json(finish_reason_)},
+                   {"stop_reason", stop_reason_}};
+    if (fields.return_token_ids) {
+      choice["token_ids"] = std::move(token_ids_);
+      if (!taken_) choice["prompt_token_ids"] = job_.prompt_of(index).token_ids;
+    }
+    if (fields.prompt_logprobs) choice["prompt_logprobs"] = std::move(prompt_logprobs_);
+    text_.clear();
+    token_ids_.clear();
+    taken_ = true;
+    return choice;
+  }
+
+  // Whether a chunk is worth sending.
+  bool has_news() const {
+    const bool shows_tokens = job_.request.logprobs || job_.request.generation.return_token_ids;
+    return !text_.empty() || finish_reason_ != FinishReason::kNone ||
+           (shows_tokens && !token_ids_.empty());
+  }
+
+ private:
+  void start(const ChoicePiece& choice_piece) {
+    started_ = true;
+    const TextPiece& piece = choice_piece.piece;
+    if (job_.request.generation.prompt_logprobs)
+      prompt_logprobs_ = prompt_logprobs_json(naming_, piece.prompt_logprobs);
+    if (!job_.request.generation.echo) return;
+    const EncodedPrompt& prompt = job_.prompts[choice_piece.prompt_index];
+    text_ = prompt.text;
+    if (!job_.request.logprobs) return;
+    for (std::size_t i = 0; i < piece.prompt_logprobs.size(); ++i) {
+      logprobs_.append(prompt.token_ids[i], piece.prompt_logprobs[i]);
+    }
+  }
+
+  const CompletionJob& job_;
+  const ServedModel& model_;
+  TokenNaming naming_;
+  std::string text_;
+  std::vector<int> token_ids_;
+  CompletionLogprobs logprobs_;
+  json prompt_logprobs_;
+  FinishReason finish_reason_ = FinishReason::kNone;
+  json stop_reason_;
+  bool started_ = false;
+  bool taken_ = false;
+};
+
+Usage shown_usage(const CompletionJob& job, const GenerationGroup& group) {
+  Usage usage = group.usage();
+  if (job.echo_only) usage.num_completion_tokens = 0;
+  return usage;
+}
+
+std::vector<CompletionChoice> make_choices(const CompletionJob& job, const ServedModel& model,
+                                           int num_choices) {
+  std::vector<CompletionChoice> choices;
+  choices.reserve(num_choices);
+  for (int i = 0; i < num_choices; ++i) choices.emplace_back(job, model);
+  return choices;
+}
+
+class PendingCompletion : public PendingResponse {
+ public:
+  PendingCompletion(std::unique_ptr<CompletionJob> job, const ServedModel& model,
+                    std::unique_ptr<GenerationGroup> group)
+      : job_(std::move(job)),
+        group_(std::move(group)),
+        choices_(make_choices(*job_, model, group_->num_choices())) {}
+
+  std::optional<HttpResponse> poll() override {
+    for (const ChoicePiece& piece : group_->take()) {
+      if (auto error = failure_of(piece.piece)) return error_response(*error);
+      choices_[piece.choice_index].append(piece);
+    }
+    if (!group_->finished()) return {};
+    json body = job_->identity.head("text_completion");
+    body["choices"] = json::array();
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+      body["choices"].push_back(choices_[i].take(static_cast<int>(i)));
+    body["usage"] = usage_json(shown_usage(*job_, *group_));
+    return HttpResponse{.body = to_json_text(body)};
+  }
+
+ private:
+  std::unique_ptr<CompletionJob> job_;
+  std::unique_ptr<GenerationGroup> group_;
+  std::vector<CompletionChoice> choices_;
+};
+
+class CompletionStream : public EventStream {
+ public:
+  CompletionStream(std::unique_ptr<CompletionJob> job, const ServedModel& model,
+                   std::unique_ptr<GenerationGroup> group)
+      : job_(std::move(job)),
+        group_(std::move(group)),
+        choices_(make_choices(*job_, model, group_->num_choices())) {}
+
+  std::string poll() override {
+    std::string events;
+    for (const ChoicePiece& piece : group_->take()) {
+      if (auto error = failure_of(piece.piece)) {
+        finished_ = true;
+        return events + sse_error_event(*error) + std::string(kSseDone);
+      }
+      CompletionChoice& choice = choices_[piece.choice_index];
+      choice.append(piece);
+      if (choice.has_news()) events += sse_event(chunk({choice.take(piece.choice_index)}));
+    }
+    if (!finished_ && group_->finished()) {
+      finished_ = true;
+      if (options().include_usage) events += sse_event(usage_chunk());
+      events += kSseDone;
+    }
+    return events;
+  }
+
+  bool finished() const override { return finished_; }
+
+ private:
+  StreamOptions options() const {
+    return job_->request.generation.stream_options.value_or(StreamOptions{});
+  }
+
+  json chunk(std::initializer_list<json> choices) const {
+    json body = job_->identity.head("text_completion");
+    body["choices"] = json::array();
+    for (const json& choice : choices) body["choices"].push_back(choice);
+    if (options().continuous_usage_stats) {
+      body["usage"] = usage_json(shown_usage(*job_, *group_));
+    } else if (options().include_usage) {
+      body["usage"] = nullptr;
+    }
+    return body;
+  }
+
+  json usage_chunk() const {
+    json body = chunk({});
+    body["usage"] = usage_json(shown_usage(*job_, *group_));
+    return body;
+  }
+
+  std::unique_ptr<CompletionJob> job_;
+  std::unique_ptr<GenerationGroup> group_;
+  std::vector<CompletionChoice> choices_;
+  bool finished_ = false;
+};
+
+ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedModel& model,
+                                         const EncodedPrompt& prompt) {
+  const GenerationFields& fields = job.request.generation;
+  std::optional<int> asked = fields.max_tokens;
+  if (job.echo_only) asked = 1;
+  auto max_tokens = settle_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked,
+                                      kDefaultCompletionTokens);
+  if (auto* error = std::get_if<ApiError>(&max_tokens)) return std::move(*error);
+  TextRequest request;
+  request.generation.prompt_token_ids = prompt.token_ids;
+  request.generation.sampling =
+      to_sampling_params(fields, model.defaults, job.request.logprobs, std::get<int>(max_tokens));
+  if (fields.echo && job.request.logprobs && !fields.prompt_logprobs) {
+    request.generation.sampling.prompt_logprobs = job.request.logprobs;
+  }
+  request.generation.priority = fields.priority;
+  request.stop = fields.stop;
+  request.include_stop_str_in_output = fields.include_stop_str_in_output;
+  request.skip_special_tokens = fields.skip_special_tokens;
+  return request;
+}
+
+ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const HttpRequest& request) {
+  std::vector<std::string> unknown_names;
+  auto read = read_completion_request(request.body, unknown_names);
+  service.unknown_fields.report(unknown_names);
+  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+  auto job = std::make_unique<CompletionJob>();
+  job->request = std::move(std::get<CompletionRequest>(read));
+  const GenerationFields& fields = job->request.generation;
+  if (auto error = check_model_name(service, fields.model)) return std::move(*error);
+  job->echo_only = fields.max_tokens == 0;
+  job->identity = AnswerIdentity::make(
+      "cmpl-", fields.model.empty() ? service.model_names.front() : fields.model);
+  for (const PromptInput& prompt : job->request.prompts) {
+    auto encoded = encode_prompt(service.model, prompt, job->request.add_special_tokens);
+    if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
+    job->prompts.push_back(std::move(std::get<EncodedPrompt>(encoded)));
+  }
+  return job;
+}
+
+}  // namespace
+
+HttpReply handle_completions(ApiService& service, const HttpRequest& request, const Wake& wake) {
+  auto prepared = prepare(service, request);
+  if (auto* error = std::get_if<ApiError>(&prepared)) return {error_response(*error), {}};
+  auto job = std::move(std::get<std::unique_ptr<CompletionJob>>(prepared));
+  std::vector<TextRequest> text_requests;
+  for (const EncodedPrompt& prompt : job->prompts) {
+    auto made = make_text_request(*job, service.model, prompt);
+    if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
+    text_requests.push_back(std::move(std::get<TextRequest>(made)));
+  }
+  auto started = GenerationGroup::start(service, std::move(text_requests), wake);
+  if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};
+  auto group = std::move(std::get<std::unique_ptr<GenerationGroup>>(started));
+  if (job->request.generation.stream) {
+    return {std::make_unique<CompletionStream>(std::move(job), service.model, std::move(group)),
+            {}};
+  }
+  return {std::make_unique<PendingCompletion>(std::move(job), service.model, std::move(group)), {}};
+}
+
+}  // namespace pagoda

@@ -1,0 +1,76 @@
+#include "server/generation_group.h"
+
+namespace pagoda {
+
+ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(
+    ApiService& service, std::vector<TextRequest> requests, const Wake& wake) {
+  std::unique_ptr<GenerationGroup> group(new GenerationGroup(service));
+  group->arrival_ = Clock::system().now();
+  for (TextRequest& request : requests) {
+    const int num_prompt_tokens = static_cast<int>(request.generation.prompt_token_ids.size());
+    group->num_samples_ = request.generation.sampling.n;
+    for (int i = 0; i < group->num_samples_; ++i)
+      group->choices_.push_back({.num_prompt_tokens = num_prompt_tokens});
+    group->usage_.num_prompt_tokens += num_prompt_tokens;
+    auto generation = TextGeneration::start(service.model, std::move(request), wake);
+    if (!generation.ok()) return api_error(generation.status());
+    group->generations_.push_back(*std::move(generation));
+  }
+  return group;
+}
+
+std::vector<ChoicePiece> GenerationGroup::take() {
+  std::vector<ChoicePiece> pieces;
+  for (std::size_t i = 0; i < generations_.size(); ++i) {
+    for (TextPiece& piece : generations_[i]->take()) {
+      const int prompt_index = static_cast<int>(i);
+      const int choice_index = prompt_index * num_samples_ + piece.sample_index;
+      pieces.push_back({choice_index, prompt_index, std::move(piece)});
+      account(pieces.back());
+    }
+  }
+  return pieces;
+}
+
+void GenerationGroup::account(const ChoicePiece& choice_piece) {
+  const TextPiece& piece = choice_piece.piece;
+  Choice& choice = choices_[choice_piece.choice_index];
+  const Clock::TimePoint now = Clock::system().now();
+  if (!piece.token_ids.empty()) {
+    if (choice.num_tokens == 0) {
+      choice.first_token = now;
+      service_.metrics.observe_first_token(seconds_between(arrival_, now));
+    } else {
+      service_.metrics.observe_inter_token(seconds_between(choice.last_token, now));
+    }
+    choice.last_token = now;
+    choice.num_tokens += static_cast<int>(piece.token_ids.size());
+    usage_.num_completion_tokens += static_cast<int>(piece.token_ids.size());
+  }
+  if (piece.finish_reason == FinishReason::kNone) return;
+  service_.metrics.observe_finished(
+      {.reason = piece.finish_reason,
+       .latency_s = seconds_between(arrival_, now),
+       .decode_s = seconds_between(choice.first_token, choice.last_token),
+       .num_prompt_tokens = choice.num_prompt_tokens,
+       .num_output_tokens = choice.num_tokens});
+}
+
+bool GenerationGroup::finished() const {
+  for (const auto& generation : generations_) {
+    if (!generation->finished()) return false;
+  }
+  return true;
+}
+
+std::optional<ApiError> failure_of(const TextPiece& piece) {
+  if (piece.finish_reason == FinishReason::kError) {
+    return api_error(piece.error.ok() ? internal_error("the engine failed") : piece.error);
+  }
+  if (piece.finish_reason == FinishReason::kCancelled) {
+    return ApiError{503, "the server is shutting down", "", "service_unavailable"};
+  }
+  return {};
+}
+
+}  // namespace pagoda

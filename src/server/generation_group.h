@@ -1,0 +1,62 @@
+// GenerationGroup: the generations of one HTTP request, one a prompt, as one queue of pieces with
+// their choice's index.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/clock.h"
+#include "server/api_error.h"
+#include "server/api_service.h"
+#include "server/http_message.h"
+#include "serving/text_generation.h"
+
+namespace pagoda {
+
+struct ChoicePiece {
+  int choice_index = 0;  // prompt_index * n + sample_index
+  int prompt_index = 0;
+  TextPiece piece;
+};
+
+// Tokens so far.
+struct Usage {
+  int num_prompt_tokens = 0;
+  int num_completion_tokens = 0;
+};
+
+// Thread-compatible. Its end cancels what still runs.
+class GenerationGroup {
+ public:
+  // All requests have the same `n`. An error of any prompt's submission cancels those before it.
+  static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
+                                                           std::vector<TextRequest> requests,
+                                                           const Wake& wake);
+
+  std::vector<ChoicePiece> take();
+  bool finished() const;
+  int num_choices() const { return static_cast<int>(choices_.size()); }
+  const Usage& usage() const { return usage_; }
+
+ private:
+  struct Choice {
+    int num_prompt_tokens = 0;
+    int num_tokens = 0;
+    Clock::TimePoint first_token, last_token;
+  };
+
+  explicit GenerationGroup(ApiService& service) : service_(service) {}
+  void account(const ChoicePiece& piece);
+
+  ApiService& service_;
+  Clock::TimePoint arrival_;
+  int num_samples_ = 1;  // a prompt
+  std::vector<Choice> choices_;
+  std::vector<std::unique_ptr<TextGeneration>> generations_;
+  Usage usage_;
+};
+
+// Why an answer ended that the client can not use, if it did: the engine failed, or was stopped.
+std::optional<ApiError> failure_of(const TextPiece& piece);
+
+}  // namespace pagoda

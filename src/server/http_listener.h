@@ -1,0 +1,47 @@
+// HttpListener: accepts HTTP/1.1 connections and runs their requests through one handler, on a few
+// threads.
+//
+// Keep-alive, pipelining, chunked bodies and "Expect: 100-continue" are understood. What is not
+// HTTP is answered 400 and closed; a header or body over its limit 431 or 413, without being read;
+// a client that dawdles 408. All members are thread-safe, stop() may be called once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/status.h"
+#include "server/http_limits.h"
+#include "server/http_message.h"
+
+namespace pagoda {
+
+struct ListenerOptions {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;  // 0: any free one
+  int num_threads = 2;
+  HttpLimits limits;
+};
+
+class HttpListener {
+ public:
+  // kUnavailable names the address that could not be bound, kInvalidArgument a host that does not
+  // resolve.
+  static Result<std::unique_ptr<HttpListener>> start(const ListenerOptions& options,
+                                                     HttpHandler handler);
+  ~HttpListener();  // stop(0)
+
+  std::uint16_t port() const;
+  int num_connections() const;
+
+  // Accepts nothing more, closes idle connections, lets running requests finish until the deadline,
+  // then closes the rest and joins the threads.
+  void stop(double deadline_s);
+
+ private:
+  struct Impl;
+  explicit HttpListener(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pagoda

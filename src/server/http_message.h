@@ -1,0 +1,73 @@
+// What a handler sees of HTTP: a whole request in, and one of three kinds of reply out. No socket
+// and no library here.
+//
+// A reply that is still being computed is polled: the connection calls poll() once at first and
+// again after each call of the request's Wake. So a client that reads slowly only delays its own
+// polls, and one that goes away destroys the reply, which cancels its work.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace pagoda {
+
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method;   // "GET"
+  std::string path;     // without the query
+  std::string query;    // after '?', undecoded
+  HttpHeaders headers;  // names in lower case
+  std::string body;
+
+  // The first header of that (lower-case) name, or "".
+  std::string_view header(std::string_view name) const;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  HttpHeaders headers;
+  std::string body;
+};
+
+// Calls of one reply come one at a time, from any of the server's threads.
+class PendingResponse {
+ public:
+  virtual ~PendingResponse() = default;
+  // The response, once it is complete.
+  virtual std::optional<HttpResponse> poll() = 0;
+};
+
+// A text/event-stream, sent as it comes.
+class EventStream {
+ public:
+  virtual ~EventStream() = default;
+  // The events that are ready, formatted; empty if there are none.
+  virtual std::string poll() = 0;
+  // Nothing comes after what poll() has returned.
+  virtual bool finished() const = 0;
+};
+
+struct HttpReply {
+  std::variant<HttpResponse, std::unique_ptr<PendingResponse>, std::unique_ptr<EventStream>>
+      content;
+  HttpHeaders headers;  // besides the content's own
+};
+
+// Thread-safe; cheap; asks the connection to poll again.
+using Wake = std::function<void()>;
+
+// Called on the server's threads, many at a time.
+using HttpHandler = std::function<HttpReply(const HttpRequest&, Wake)>;
+
+// "Not Found" for 404; "" for a status that nothing here sends.
+std::string_view reason_phrase(int status);
+
+}  // namespace pagoda

@@ -1,0 +1,410 @@
+#include "server/http_session.h"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <chrono>
+#include <exception>
+
+#include "server/api_error.h"
+
+namespace pagoda {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+using TimePoint = asio::steady_timer::time_point;
+
+constexpr std::size_t kReadBytes = 4096;
+// Of requests that a client pipelines behind a running one; past it, its going away shows only when
+// it is written to.
+constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
+
+asio::steady_timer::duration to_duration(double seconds) {
+  return std::chrono::duration_cast<asio::steady_timer::duration>(
+      std::chrono::duration<double>(seconds));
+}
+
+std::string response_head(unsigned version, int status, bool close) {
+  std::string head =
+      fmt::format("HTTP/1.{} {} {}\r\n", version >= 11 ? 1 : 0, status, reason_phrase(status));
+  if (close) {
+    head += "Connection: close\r\n";
+  } else if (version < 11) {
+    head += "Connection: keep-alive\r\n";
+  }
+  return head;
+}
+
+void append_headers(std::string& head, const HttpHeaders& headers) {
+  for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
+}
+
+HttpResponse refusal(int status, std::string message, std::string code) {
+  return error_response({status, std::move(message), "", std::move(code)});
+}
+
+HttpResponse refusal_for(const error_code& error, const HttpLimits& limits) {
+  if (error == http::error::body_limit) {
+    return refusal(413,
+                   fmt::format("the body is over the limit of {} bytes", limits.max_body_bytes),
+                   "body_too_large");
+  }
+  if (error == http::error::header_limit) {
+    return refusal(431,
+                   fmt::format("the header is over the limit of {} bytes", limits.max_header_bytes),
+                   "header_too_large");
+  }
+  return refusal(400, fmt::format("this is not an HTTP/1.1 request: {}", error.message()),
+                 "bad_http");
+}
+
+HttpRequest take_request(http::request<http::string_body>& message) {
+  HttpRequest request;
+  request.method = std::string(message.method_string());
+  const std::string_view target(message.target().data(), message.target().size());
+  const std::size_t query = target.find('?');
+  request.path = std::string(target.substr(0, query));
+  if (query != std::string_view::npos) request.query = std::string(target.substr(query + 1));
+  for (const auto& field : message) {
+    std::string name(field.name_string());
+    for (char& c : name) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    request.headers.emplace_back(std::move(name), std::string(field.value()));
+  }
+  request.body = std::move(message.body());
+  return request;
+}
+
+}  // namespace
+
+// Outlives the session while a reply's Wake is held elsewhere; touched on the strand only, but for
+// `posted`.
+struct HttpSession::WakeState {
+  explicit WakeState(asio::any_io_executor executor) : strand(executor), timer(executor) {}
+
+  asio::any_io_executor strand;
+  asio::steady_timer timer;
+  bool signalled = false;
+  std::atomic<bool> posted = false;
+
+  void signal() {
+    signalled = true;
+    timer.cancel();
+  }
+};
+
+HttpSession::HttpSession(asio::ip::tcp::socket socket, const HttpLimits& limits,
+                         const HttpHandler& handler)
+    : socket_(std::move(socket)),
+      limits_(limits),
+      handler_(handler),
+      wake_(std::make_shared<WakeState>(socket_.get_executor())),
+      watchdog_(socket_.get_executor()),
+      deadline_(TimePoint::max()) {}
+
+asio::awaitable<void> HttpSession::run() {
+  error_code ignored;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+  start_watchdog();
+  try {
+    co_await serve();
+  } catch (const std::exception& error) {
+    spdlog::error("[server] connection: {}", error.what());
+  }
+  closed_ = true;
+  watchdog_.cancel();
+  socket_.shutdown(asio::socket_base::shutdown_both, ignored);
+  socket_.close(ignored);
+}
+
+asio::awaitable<void> HttpSession::serve() {
+  while (!closed_) {
+    idle_ = true;
+    const bool has_byte = co_await wait_for_first_byte();
+    idle_ = false;
+    if (!has_byte) co_return;
+    Incoming incoming;
+    const ReadOutcome outcome = co_await read_request(incoming);
+    if (outcome == ReadOutcome::kClosed) co_return;
+    if (outcome == ReadOutcome::kRefused) {
+      const bool sent = co_await send_response(incoming, std::move(incoming.refusal), {}, true);
+      if (sent) co_await linger();
+      co_return;
+    }
+    const bool goes_on = co_await answer(incoming);
+    if (!goes_on) co_return;
+  }
+}
+
+asio::awaitable<bool> HttpSession::wait_for_first_byte() {
+  if (buffer_.size() > 0) co_return true;
+  if (draining_) co_return false;
+  set_deadline(limits_.idle_timeout_s);
+  error_code error;
+  const std::size_t n = co_await socket_.async_read_some(
+      buffer_.prepare(kReadBytes), asio::redirect_error(asio::use_awaitable, error));
+  buffer_.commit(n);
+  co_return !error;
+}
+
+asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_request(Incoming& incoming) {
+  http::request_parser<http::string_body> parser;
+  parser.header_limit(static_cast<std::uint32_t>(limits_.max_header_bytes));
+  parser.body_limit(limits_.max_body_bytes);
+  set_deadline(limits_.header_timeout_s);
+  error_code error;
+  co_await http::async_read_header(socket_, buffer_, parser,
+                                   asio::redirect_error(asio::use_awaitable, error));
+  if (!error) {
+    incoming.version = parser.get().version();
+    const auto expect = parser.get()[http::field::expect];
+    if (boost::beast::iequals(expect, "100-continue") && !parser.is_done()) {
+      const bool sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+      if (!sent) co_return ReadOutcome::kClosed;
+    }
+    set_deadline(limits_.body_timeout_s);
+    co_await http::async_read(socket_, buffer_, parser,
+                              asio::redirect_error(asio::use_awaitable, error));
+  }
+  clear_deadline();
+  if (!error) {
+    incoming.keep_alive = parser.keep_alive();
+    incoming.request = take_request(parser.get());
+    co_return ReadOutcome::kRequest;
+  }
+  if (timed_out_) {
+    incoming.refusal = refusal(408, "the request did not come in time", "request_timeout");
+    co_return ReadOutcome::kRefused;
+  }
+  const bool is_http_error =
+      error.category() == http::make_error_code(http::error::bad_method).category();
+  if (!is_http_error || error == http::error::end_of_stream ||
+      error == http::error::partial_message) {
+    co_return ReadOutcome::kClosed;
+  }
+  incoming.refusal = refusal_for(error, limits_);
+  co_return ReadOutcome::kRefused;
+}
+
+HttpReply HttpSession::handle(const HttpRequest& request) const {
+  Wake wake = [state = wake_] {
+    if (state->posted.exchange(true)) return;
+    asio::post(state->strand, [state] {
+      state->posted = false;
+      state->signal();
+    });
+  };
+  try {
+    return handler_(request, std::move(wake));
+  } catch (const std::exception& error) {
+    spdlog::error("[server] {} {}: {}", request.method, request.path, error.what());
+    return {error_response({500, "the server failed to answer this request", "", "internal_error"}),
+            {}};
+  }
+}
+
+asio::awaitable<bool> HttpSession::answer(const Incoming& incoming) {
+  const TimePoint start = std::chrono::steady_clock::now();
+  HttpReply reply = handle(incoming.request);
+  bool goes_on = false;
+  if (auto* response = std::get_if<HttpResponse>(&reply.content)) {
+    goes_on = co_await send_response(incoming, std::move(*response), reply.headers,
+                                     closes_after(incoming));
+  } else if (auto* pending = std::get_if<std::unique_ptr<PendingResponse>>(&reply.content)) {
+    goes_on = co_await await_response(incoming, **pending, reply.headers);
+  } else {
+    goes_on = co_await send_stream(incoming, *std::get<std::unique_ptr<EventStream>>(reply.content),
+                                   reply.headers);
+  }
+  co_await stop_watching_peer();
+  spdlog::debug(
+      "[server] {} {} {:.1f} ms", incoming.request.method, incoming.request.path,
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  co_return goes_on && !peer_gone_;
+}
+
+asio::awaitable<bool> HttpSession::send_response(const Incoming& incoming, HttpResponse response,
+                                                 const HttpHeaders& headers, bool close) {
+  std::string bytes = response_head(incoming.version, response.status, close);
+  if (response.status != 204) {
+    bytes += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type,
+                         response.body.size());
+  }
+  append_headers(bytes, response.headers);
+  append_headers(bytes, headers);
+  bytes += "\r\n";
+  if (incoming.request.method != "HEAD") bytes += response.body;
+  const bool sent = co_await write(bytes);
+  co_return sent && !close;
+}
+
+asio::awaitable<bool> HttpSession::await_response(const Incoming& incoming,
+                                                  PendingResponse& pending,
+                                                  const HttpHeaders& headers) {
+  start_watching_peer();
+  while (!peer_gone_ && !closed_) {
+    wake_->signalled = false;
+    std::optional<HttpResponse> response = pending.poll();
+    if (response) {
+      co_return co_await send_response(incoming, std::move(*response), headers,
+                                       closes_after(incoming));
+    }
+    co_await wait_for_wake(0);
+  }
+  co_return false;
+}
+
+asio::awaitable<bool> HttpSession::send_stream(const Incoming& incoming, EventStream& stream,
+                                               const HttpHeaders& headers) {
+  const bool chunked = incoming.version >= 11;
+  const bool close = !chunked || closes_after(incoming);
+  std::string bytes = response_head(incoming.version, 200, close);
+  bytes +=
+      "Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: "
+      "no-cache\r\nX-Accel-Buffering: no\r\n";
+  if (chunked) bytes += "Transfer-Encoding: chunked\r\n";
+  append_headers(bytes, headers);
+  bytes += "\r\n";
+  start_watching_peer();
+  bool sent = co_await write(bytes);
+  while (sent && !peer_gone_ && !closed_) {
+    wake_->signalled = false;
+    std::string events = stream.poll();
+    const bool finished = stream.finished();
+    if (events.empty() && !finished) {
+      co_await wait_for_wake(limits_.comment_interval_s);
+      if (wake_->signalled || peer_gone_ || closed_) continue;
+      events = ": keep-alive\n\n";
+    }
+    if (chunked && !events.empty()) events = fmt::format("{:x}\r\n{}\r\n", events.size(), events);
+    if (chunked && finished) events += "0\r\n\r\n";
+    sent = co_await write(events);
+    if (finished) co_return sent && !close;
+  }
+  co_return false;
+}
+
+// One piece after another, so that the deadline is for progress and not for the whole answer.
+asio::awaitable<bool> HttpSession::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    set_deadline(limits_.write_timeout_s);
+    error_code error;
+    const std::size_t n = co_await socket_.async_write_some(
+        asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
+    if (error || timed_out_) co_return false;
+    bytes.remove_prefix(n);
+  }
+  clear_deadline();
+  co_return true;
+}
+
+// Until wake_ is signalled (by a reply, or because the peer went), or `timeout_s` have passed; 0:
+// no limit.
+asio::awaitable<void> HttpSession::wait_for_wake(double timeout_s) {
+  if (wake_->signalled) co_return;
+  if (timeout_s > 0) {
+    wake_->timer.expires_after(to_duration(timeout_s));
+  } else {
+    wake_->timer.expires_at(TimePoint::max());
+  }
+  error_code ignored;
+  co_await wake_->timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+// Closing while the client still sends would reset the connection and lose the refusal on its way:
+// read and forget.
+asio::awaitable<void> HttpSession::linger() {
+  error_code error;
+  socket_.shutdown(asio::socket_base::shutdown_send, error);
+  buffer_.clear();
+  timed_out_ = false;
+  set_deadline(limits_.linger_s);
+  std::string sink(64 << 10, '\0');
+  while (!error && !timed_out_ && !closed_) {
+    co_await socket_.async_read_some(asio::buffer(sink),
+                                     asio::redirect_error(asio::use_awaitable, error));
+  }
+}
+
+void HttpSession::start_watching_peer() {
+  if (watching_ || peer_gone_ || buffer_.size() >= kMaxPipelinedBytes) return;
+  watching_ = true;
+  auto on_read = [self = shared_from_this()](error_code error, std::size_t n) {
+    self->watching_ = false;
+    self->buffer_.commit(n);
+    if (!error) {
+      self->start_watching_peer();
+      return;
+    }
+    self->peer_gone_ = error != asio::error::operation_aborted;
+    self->wake_->signal();
+  };
+  socket_.async_read_some(buffer_.prepare(kReadBytes),
+                          asio::bind_cancellation_slot(stop_watching_.slot(), std::move(on_read)));
+}
+
+asio::awaitable<void> HttpSession::stop_watching_peer() {
+  // A byte that came in the meantime starts another read, so asking once is not enough.
+  while (watching_) {
+    wake_->signalled = false;
+    stop_watching_.emit(asio::cancellation_type::terminal);
+    co_await wait_for_wake(1);
+  }
+}
+
+void HttpSession::set_deadline(double seconds) {
+  timed_out_ = false;
+  deadline_ = std::chrono::steady_clock::now() + to_duration(seconds);
+  // A deadline that moved away is met by the watchdog when it wakes at the old one.
+  if (deadline_ < watchdog_.expiry()) start_watchdog();
+}
+
+void HttpSession::clear_deadline() {
+  deadline_ = TimePoint::max();
+}
+
+void HttpSession::start_watchdog() {
+  if (closed_) return;
+  watchdog_.expires_at(deadline_);
+  watchdog_.async_wait([weak = weak_from_this()](error_code error) {
+    const auto self = weak.lock();
+    if (!self || self->closed_ || error) return;
+    if (std::chrono::steady_clock::now() >= self->deadline_) {
+      self->timed_out_ = true;
+      self->deadline_ = TimePoint::max();
+      error_code ignored;
+      self->socket_.cancel(ignored);
+    }
+    self->start_watchdog();
+  });
+}
+
+void HttpSession::drain() {
+  asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
+    self->draining_ = true;
+    error_code ignored;
+    if (self->idle_) self->socket_.cancel(ignored);
+  });
+}
+
+void HttpSession::close() {
+  asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
+    self->closed_ = true;
+    error_code ignored;
+    self->socket_.close(ignored);
+    self->wake_->signal();
+  });
+}
+
+}  // namespace pagoda

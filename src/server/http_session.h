@@ -1,0 +1,89 @@
+// HttpSession: one connection, from its accept to its close. Only the listener includes this.
+//
+// Everything in it runs on the connection's strand. A watchdog timer cancels the operation under
+// way when its deadline passes; while an answer is being computed or streamed, a read stands so
+// that the client's going away is seen at once.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <memory>
+#include <string>
+
+#include "server/http_limits.h"
+#include "server/http_message.h"
+
+namespace pagoda {
+
+class HttpSession : public std::enable_shared_from_this<HttpSession> {
+ public:
+  // `socket` is bound to a strand of its own.
+  HttpSession(boost::asio::ip::tcp::socket socket, const HttpLimits& limits,
+              const HttpHandler& handler);
+
+  // Serves requests until either side closes. Never throws.
+  boost::asio::awaitable<void> run();
+
+  // Ends after the request under way, or now if there is none. Thread-safe.
+  void drain();
+  // Ends now. Thread-safe.
+  void close();
+
+ private:
+  enum class ReadOutcome { kRequest, kRefused, kClosed };
+  struct Incoming {
+    HttpRequest request;
+    unsigned version = 11;
+    bool keep_alive = true;
+    HttpResponse refusal;  // of kRefused
+  };
+  struct WakeState;
+
+  boost::asio::awaitable<void> serve();
+  boost::asio::awaitable<bool> wait_for_first_byte();
+  boost::asio::awaitable<ReadOutcome> read_request(Incoming& incoming);
+  boost::asio::awaitable<bool> answer(const Incoming& incoming);
+  boost::asio::awaitable<bool> send_response(const Incoming& incoming, HttpResponse response,
+                                             const HttpHeaders& headers, bool close);
+  boost::asio::awaitable<bool> await_response(const Incoming& incoming, PendingResponse& pending,
+                                              const HttpHeaders& headers);
+  boost::asio::awaitable<bool> send_stream(const Incoming& incoming, EventStream& stream,
+                                           const HttpHeaders& headers);
+  boost::asio::awaitable<bool> write(std::string_view bytes);
+  boost::asio::awaitable<void> wait_for_wake(double timeout_s);
+  boost::asio::awaitable<void> linger();
+
+  HttpReply handle(const HttpRequest& request) const;
+  bool closes_after(const Incoming& incoming) const { return !incoming.keep_alive || draining_; }
+
+  void start_watching_peer();
+  boost::asio::awaitable<void> stop_watching_peer();
+
+  void set_deadline(double seconds);
+  void clear_deadline();
+  void start_watchdog();
+
+  boost::asio::ip::tcp::socket socket_;
+  const HttpLimits& limits_;
+  const HttpHandler& handler_;
+  boost::beast::flat_buffer buffer_;  // received, not yet parsed
+  std::shared_ptr<WakeState> wake_;
+
+  boost::asio::steady_timer watchdog_;
+  boost::asio::steady_timer::time_point deadline_;
+  bool timed_out_ = false;
+
+  boost::asio::cancellation_signal stop_watching_;
+  bool watching_ = false;
+  bool peer_gone_ = false;
+
+  bool idle_ = true;  // between two requests
+  bool draining_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace pagoda

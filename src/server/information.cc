@@ -1,0 +1,115 @@
+#include "server/information.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "server/json_body.h"
+#include "server/prompt_encoding.h"
+#include "server/tokenize_request.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+// /tokenize answers texts far beyond the context, but not without end: encoding takes time that
+// others wait for.
+constexpr std::size_t kMaxTokenizedBytes = 4 << 20;
+
+json model_json(const ApiService& service, const std::string& name) {
+  return {{"id", name},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", "pagoda"},
+          {"root", service.model.name},
+          {"parent", nullptr},
+          {"max_model_len", service.model.engine->limits().max_model_len}};
+}
+
+HttpResponse json_response(const json& body) {
+  return {.body = to_json_text(body)};
+}
+
+ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRequest& request) {
+  std::string text;
+  std::string_view param = "prompt";
+  if (request.prompt) {
+    text = *request.prompt;
+  } else {
+    param = "messages";
+    auto rendered = render_chat(model, request.chat);
+    if (auto* error = std::get_if<ApiError>(&rendered)) return std::move(*error);
+    text = std::move(std::get<std::string>(rendered));
+  }
+  if (text.size() > kMaxTokenizedBytes) {
+    return bad_request(std::string(param), fmt::format("expected at most {} bytes of text, got {}",
+                                                       kMaxTokenizedBytes, text.size()));
+  }
+  return tokenize_text(model, text, request.add_special_tokens.value_or(request.prompt.has_value()),
+                       param);
+}
+
+}  // namespace
+
+HttpResponse models_response(const ApiService& service) {
+  json list = json::array();
+  for (const std::string& name : service.model_names) list.push_back(model_json(service, name));
+  return json_response({{"object", "list"}, {"data", std::move(list)}});
+}
+
+HttpResponse model_response(const ApiService& service, std::string_view name) {
+  if (auto error = check_model_name(service, std::string(name))) return error_response(*error);
+  return json_response(model_json(service, std::string(name)));
+}
+
+HttpResponse health_response(const ApiService& service) {
+  if (service.model.engine->stats().healthy) return json_response({{"status", "ok"}});
+  return error_response({503, "the engine is down", "", "service_unavailable"});
+}
+
+HttpResponse version_response() {
+  return json_response({{"version", PAGODA_VERSION}});
+}
+
+HttpResponse metrics_response(const ApiService& service) {
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+          .body = service.metrics.text(service.model.engine->stats())};
+}
+
+HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_request) {
+  std::vector<std::string> unknown_names;
+  auto read = read_tokenize_request(http_request.body, unknown_names);
+  service.unknown_fields.report(unknown_names);
+  if (auto* error = std::get_if<ApiError>(&read)) return error_response(*error);
+  const auto& request = std::get<TokenizeRequest>(read);
+  if (auto error = check_model_name(service, request.model)) return error_response(*error);
+  auto tokenized = tokens_of(service.model, request);
+  if (auto* error = std::get_if<ApiError>(&tokenized)) return error_response(*error);
+  const auto& ids = std::get<std::vector<int>>(tokenized);
+  json body = {{"count", ids.size()},
+               {"max_model_len", service.model.engine->limits().max_model_len},
+               {"tokens", ids},
+               {"token_strs", nullptr}};
+  if (request.return_token_strs) {
+    body["token_strs"] = json::array();
+    for (const int id : ids) {
+      auto token = service.model.tokenizer->id_to_token(id);
+      body["token_strs"].push_back(token.ok() ? *token : std::string());
+    }
+  }
+  return json_response(body);
+}
+
+HttpResponse detokenize_response(ApiService& service, const HttpRequest& http_request) {
+  std::vector<std::string> unknown_names;
+  auto read = read_detokenize_request(http_request.body, unknown_names);
+  service.unknown_fields.report(unknown_names);
+  if (auto* error = std::get_if<ApiError>(&read)) return error_response(*error);
+  const auto& request = std::get<DetokenizeRequest>(read);
+  if (auto error = check_model_name(service, request.model)) return error_response(*error);
+  auto text = service.model.tokenizer->decode(request.tokens, /*skip_special_tokens=*/false);
+  if (!text.ok()) return error_response(api_error(text.status(), "tokens"));
+  return json_response({{"prompt", *text}});
+}
+
+}  // namespace pagoda

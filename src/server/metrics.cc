@@ -1,0 +1,163 @@
+#include "server/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <array>
+#include <vector>
+
+namespace pagoda {
+namespace {
+
+using Buckets = prometheus::Histogram::BucketBoundaries;
+using prometheus::Histogram;
+using prometheus::MetricType;
+
+// vLLM's bounds, so that its dashboards read ours.
+const Buckets kFirstTokenBuckets = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,
+                                    0.25,  0.5,   0.75, 1,    2.5,  5,    7.5,  10,
+                                    20,    40,    80,   160,  640,  2560};
+const Buckets kTokenBuckets = {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5,
+                               0.75, 1,     2.5,  5,     7.5, 10,   20,  40,  80};
+const Buckets kLatencyBuckets = {0.3, 0.5, 0.8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
+                                 30,  40,  50,  60, 120, 240, 480, 960, 1920, 7680};
+const Buckets kCountBuckets = {1,   2,    5,    10,   20,    50,    100,   200,
+                               500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
+
+constexpr std::array kFinishReasons = {FinishReason::kStop, FinishReason::kLength,
+                                       FinishReason::kCancelled, FinishReason::kError};
+
+prometheus::MetricFamily single(const char* name, const char* help, MetricType type, double value,
+                                const prometheus::Labels& labels) {
+  prometheus::MetricFamily family{
+      .name = std::string("pagoda:") + name, .help = help, .type = type, .metric = {}};
+  prometheus::ClientMetric metric;
+  for (const auto& [label, text] : labels) metric.label.push_back({label, text});
+  if (type == MetricType::Gauge) {
+    metric.gauge.value = value;
+  } else {
+    metric.counter.value = value;
+  }
+  family.metric.push_back(std::move(metric));
+  return family;
+}
+
+}  // namespace
+
+std::string_view finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone:
+      return "";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "abort";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "";
+}
+
+struct ServerMetrics::Impl {
+  explicit Impl(const std::string& model_name) : labels{{"model_name", model_name}} {
+    auto& success = prometheus::BuildCounter()
+                        .Name("pagoda:request_success_total")
+                        .Help("Answers finished, by reason.")
+                        .Labels(labels)
+                        .Register(registry);
+    for (const FinishReason reason : kFinishReasons) {
+      finished[static_cast<int>(reason)] =
+          &success.Add({{"finished_reason", std::string(finish_reason_name(reason))}});
+    }
+  }
+
+  Histogram& histogram(const char* name, const char* help, const Buckets& buckets) {
+    auto& family = prometheus::BuildHistogram()
+                       .Name(std::string("pagoda:") + name)
+                       .Help(help)
+                       .Labels(labels)
+                       .Register(registry);
+    return family.Add({}, buckets);
+  }
+
+  prometheus::Labels labels;
+  prometheus::Registry registry;
+  std::array<prometheus::Counter*, 5> finished{};
+  Histogram& first_token =
+      histogram("time_to_first_token_seconds", "Arrival to first token.", kFirstTokenBuckets);
+  Histogram& inter_token =
+      histogram("inter_token_latency_seconds", "Between two deliveries of tokens.", kTokenBuckets);
+  Histogram& per_output_token =
+      histogram("request_time_per_output_token_seconds",
+                "Mean of an answer's tokens after its first.", kTokenBuckets);
+  Histogram& latency =
+      histogram("e2e_request_latency_seconds", "Arrival to last token.", kLatencyBuckets);
+  Histogram& prompt_tokens =
+      histogram("request_prompt_tokens", "Tokens of a prompt.", kCountBuckets);
+  Histogram& output_tokens =
+      histogram("request_generation_tokens", "Tokens of an answer.", kCountBuckets);
+};
+
+ServerMetrics::ServerMetrics(const std::string& model_name)
+    : impl_(std::make_unique<Impl>(model_name)) {}
+ServerMetrics::~ServerMetrics() = default;
+
+void ServerMetrics::observe_first_token(double seconds) {
+  impl_->first_token.Observe(seconds);
+}
+
+void ServerMetrics::observe_inter_token(double seconds) {
+  impl_->inter_token.Observe(seconds);
+}
+
+void ServerMetrics::observe_finished(const FinishedSample& sample) {
+  prometheus::Counter* counter = impl_->finished[static_cast<int>(sample.reason)];
+  if (counter != nullptr) counter->Increment();
+  impl_->latency.Observe(sample.latency_s);
+  impl_->prompt_tokens.Observe(sample.num_prompt_tokens);
+  impl_->output_tokens.Observe(sample.num_output_tokens);
+  if (sample.num_output_tokens > 1) {
+    impl_->per_output_token.Observe(sample.decode_s / (sample.num_output_tokens - 1));
+  }
+}
+
+std::string ServerMetrics::text(const EngineStats& stats) const {
+  std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
+  const auto add = [&](const char* name, const char* help, MetricType type, double value) {
+    families.push_back(single(name, help, type, value, impl_->labels));
+  };
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    add(name, help, MetricType::Gauge, value);
+  };
+  const auto counter = [&](const char* name, const char* help, std::uint64_t value) {
+    add(name, help, MetricType::Counter, static_cast<double>(value));
+  };
+  const double used =
+      stats.num_blocks == 0 ? 0 : 1 - static_cast<double>(stats.num_free_blocks) / stats.num_blocks;
+  gauge("num_requests_running", "Sequences in the engine's steps.", stats.num_running);
+  gauge("num_requests_waiting", "Requests in the queue.", stats.num_waiting);
+  gauge("kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", used);
+  gauge("engine_healthy", "1 while the engine works.", stats.healthy ? 1 : 0);
+  gauge("num_kv_blocks", "KV blocks.", stats.num_blocks);
+  gauge("weight_bytes_per_step", "Bytes of weights that a decode step reads.",
+        static_cast<double>(stats.weight_bytes_per_step));
+  gauge("kv_bytes_per_token", "Bytes of KV cache that a token takes.",
+        static_cast<double>(stats.kv_bytes_per_token));
+  counter("prompt_tokens_total", "Prompt tokens computed.", stats.num_prompt_tokens);
+  counter("generation_tokens_total", "Tokens generated.", stats.num_generated_tokens);
+  counter("finished_requests_total", "Requests that the engine has finished.",
+          stats.num_finished_requests);
+  counter("engine_steps_total", "Steps of the engine.", stats.num_steps);
+  counter("evaluations_total", "Evaluations of a lazy backend.", stats.num_evaluations);
+  counter("logits_rows_total", "Rows through the last projection.", stats.num_logits_rows);
+  counter("logits_rows_skipped_total", "Rows that the last projection left out.",
+          stats.num_logits_rows_skipped);
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,42 @@
+// ServerMetrics: what /metrics shows, under vLLM's names with the prefix "pagoda:". Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "engine/engine.h"
+
+namespace pagoda {
+
+// "stop", "length", "abort" or "error"; kNone has no name.
+std::string_view finish_reason_name(FinishReason reason);
+
+class ServerMetrics {
+ public:
+  explicit ServerMetrics(const std::string& model_name);
+  ~ServerMetrics();
+
+  // Seconds from a request's arrival to its first token.
+  void observe_first_token(double seconds);
+  // Seconds between two deliveries of tokens to one sample.
+  void observe_inter_token(double seconds);
+
+  struct FinishedSample {
+    FinishReason reason = FinishReason::kNone;
+    double latency_s = 0;  // from the request's arrival
+    double decode_s = 0;   // from the first token to the last
+    int num_prompt_tokens = 0;
+    int num_output_tokens = 0;
+  };
+  void observe_finished(const FinishedSample& sample);
+
+  // Prometheus' text format: these, and the engine's own figures.
+  std::string text(const EngineStats& stats) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pagoda

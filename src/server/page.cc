@@ -1,0 +1,50 @@
+#include "server/page.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include "core/sha256.h"
+
+namespace pagoda {
+namespace {
+
+std::string base64(std::string_view bytes) {
+  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
+  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                     reinterpret_cast<const unsigned char*>(bytes.data()),
+                                     static_cast<int>(bytes.size()));
+  text.resize(length);
+  return text;
+}
+
+// 'sha256-...' of the text between an inline element's tags, as Content Security Policy level 3 has
+// it.
+std::string inline_hash(std::string_view html, std::string_view open, std::string_view close) {
+  const std::size_t start = html.find(open) + open.size();
+  const Sha256Digest digest = sha256(html.substr(start, html.find(close, start) - start));
+  return fmt::format("'sha256-{}'",
+                     base64({reinterpret_cast<const char*>(digest.data()), digest.size()}));
+}
+
+std::string content_security_policy() {
+  return fmt::format(
+      "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; "
+      "base-uri 'none'; "
+      "form-action 'none'; frame-ancestors 'none'",
+      inline_hash(kPageHtml, "<script>", "</script>"),
+      inline_hash(kPageHtml, "<style>", "</style>"));
+}
+
+}  // namespace
+
+HttpResponse page_response() {
+  HttpResponse response{.content_type = "text/html; charset=utf-8"};
+  response.headers = {{"Content-Security-Policy", content_security_policy()},
+                      {"X-Content-Type-Options", "nosniff"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"Cache-Control", "no-cache"}};
+  response.body = kPageHtml;
+  return response;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,16 @@
+// The page at "/": server/page/index.html, embedded in the binary by server/page/embed.cmake.
+#pragma once
+
+#include <string_view>
+
+#include "server/http_message.h"
+
+namespace pagoda {
+
+extern const std::string_view kPageHtml;
+
+// With a Content-Security-Policy under which nothing runs or loads but the page's own script and
+// style.
+HttpResponse page_response();
+
+}  // namespace pagoda

@@ -1,0 +1,39 @@
+// From a request's prompt to token ids that the engine takes, with every check that can be made
+// before it sees them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api_error.h"
+#include "server/chat_request.h"
+#include "server/completion_request.h"
+#include "serving/served_model.h"
+
+namespace pagoda {
+
+struct EncodedPrompt {
+  std::vector<int> token_ids;
+  std::string text;  // given, or the ids' own
+};
+
+// Errors: a prompt that is empty, longer than the context (code context_length_exceeded), or with
+// ids out of range.
+ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
+                                       bool add_special_tokens);
+// Errors besides: a checkpoint without a chat template, a template that refuses the messages.
+ApiResult<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt);
+
+// The same without the engine's limits: an empty or over-long text has its tokens too.
+ApiResult<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,
+                                          bool add_special_tokens, std::string_view param);
+ApiResult<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt);
+
+// `asked` for, or `fallback` (absent: the rest of the context), clamped; an explicit wish beyond
+// the context is an error.
+ApiResult<int> settle_max_tokens(const ServedModel& model, int num_prompt_tokens,
+                                 std::optional<int> asked, std::optional<int> fallback);
+
+}  // namespace pagoda

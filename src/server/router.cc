@@ -1,0 +1,105 @@
+#include "server/router.h"
+
+#include <algorithm>
+#include <array>
+
+#include "server/chat_completions.h"
+#include "server/completions.h"
+#include "server/information.h"
+#include "server/openapi_document.h"
+#include "server/page.h"
+
+namespace pagoda {
+namespace {
+
+constexpr std::string_view kModelPrefix = "/v1/models/";
+
+constexpr std::array<std::string_view, 6> kGetPaths = {"/",        "/health",    "/version",
+                                                       "/metrics", "/v1/models", "/openapi.json"};
+constexpr std::array<std::string_view, 4> kPostPaths = {"/v1/completions", "/v1/chat/completions",
+                                                        "/tokenize", "/detokenize"};
+
+template <typename Paths>
+bool contains(const Paths& paths, std::string_view path) {
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// %41 to A; what is no escape stays as it is.
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
+                           hex_value(text[i + 2]) >= 0;
+    decoded += is_escape ? static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]))
+                         : text[i];
+    if (is_escape) i += 2;
+  }
+  return decoded;
+}
+
+HttpResponse wrong_method(const HttpRequest& request, std::string_view allowed) {
+  HttpResponse response = error_response(
+      {405, fmt::format("{}: expected {}, got {}", request.path, allowed, request.method), "",
+       "method_not_allowed"});
+  response.headers.emplace_back("Allow", std::string(allowed));
+  return response;
+}
+
+HttpResponse unauthorized() {
+  return error_response(
+      {401, "expected a valid API key in 'Authorization: Bearer KEY'", "", "invalid_api_key"});
+}
+
+}  // namespace
+
+Router::Router(ApiService& service, const std::vector<std::string>& api_keys,
+               std::vector<std::string> allowed_origins)
+    : service_(service),
+      api_keys_(api_keys),
+      cors_(std::move(allowed_origins)),
+      openapi_document_(openapi_document()) {}
+
+HttpReply Router::handle(const HttpRequest& request, const Wake& wake) const {
+  HttpReply reply = route(request, wake);
+  for (auto& header : cors_.headers(request)) reply.headers.push_back(std::move(header));
+  return reply;
+}
+
+HttpReply Router::route(const HttpRequest& request, const Wake& wake) const {
+  // A browser sends no key with its preflight.
+  if (cors_.is_preflight(request)) return {cors_.preflight(request), {}};
+  const std::string& path = request.path;
+  if (needs_api_key(path) && !api_keys_.accept(request)) return {unauthorized(), {}};
+  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  const bool is_post_path = contains(kPostPaths, path);
+  if (!is_post_path && !contains(kGetPaths, path) && !path.starts_with(kModelPrefix)) {
+    return {error_response({404, fmt::format("there is nothing at {} {}", request.method, path), "",
+                            "not_found"}),
+            {}};
+  }
+  if (is_post_path && request.method != "POST") return {wrong_method(request, "POST"), {}};
+  if (!is_post_path && !is_get) return {wrong_method(request, "GET, HEAD"), {}};
+
+  if (path == "/v1/chat/completions") return handle_chat_completions(service_, request, wake);
+  if (path == "/v1/completions") return handle_completions(service_, request, wake);
+  if (path == "/tokenize") return {tokenize_response(service_, request), {}};
+  if (path == "/detokenize") return {detokenize_response(service_, request), {}};
+  if (path == "/health") return {health_response(service_), {}};
+  if (path == "/version") return {version_response(), {}};
+  if (path == "/metrics") return {metrics_response(service_), {}};
+  if (path == "/openapi.json") return {HttpResponse{.body = openapi_document_}, {}};
+  if (path == "/v1/models") return {models_response(service_), {}};
+  if (path == "/") return {page_response(), {}};
+  return {
+      model_response(service_, percent_decoded(std::string_view(path).substr(kModelPrefix.size()))),
+      {}};
+}
+
+}  // namespace pagoda

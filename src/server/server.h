@@ -1,0 +1,48 @@
+// Server: the OpenAI API and the page for one model, over HTTP.
+//
+// Text work (templates, tokenising, detokenising) runs on the server's threads, never on the
+// engine's. No prompt and no answer goes to a log. Thread-safe; stop() may be called once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "server/http_limits.h"
+#include "serving/served_model.h"
+
+namespace pagoda {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8000;                    // 0: any free one
+  std::vector<std::string> api_keys;            // none: everybody may ask
+  std::vector<std::string> served_model_names;  // none: the model's own; answers carry the first
+  std::vector<std::string> allowed_origins = {"*"};  // whose pages a browser lets ask; "*": all
+  int num_threads = 2;
+  HttpLimits limits;
+};
+
+class Server {
+ public:
+  // Listens when it returns. kUnavailable names an address that can't be bound, kInvalidArgument a
+  // host that does not resolve. `model` outlives the server.
+  static Result<std::unique_ptr<Server>> start(ServedModel& model, const ServerOptions& options);
+  ~Server();  // stop(0)
+
+  std::uint16_t port() const;
+  int num_connections() const;
+
+  // Accepts nothing more, lets running answers finish until the deadline, cancels the rest, joins
+  // the threads.
+  void stop(double deadline_s);
+
+ private:
+  struct Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pagoda

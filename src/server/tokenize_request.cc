@@ -1,0 +1,85 @@
+#include "server/tokenize_request.h"
+
+#include <nlohmann/json.hpp>
+
+#include "server/json_body.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+std::optional<ApiError> read_text(const json& value, std::optional<std::string>& prompt) {
+  if (!value.is_string()) return wrong_type("prompt", "a string", value);
+  prompt = value.get<std::string>();
+  return {};
+}
+
+std::optional<ApiError> read_flag(const json& value, std::optional<bool>& flag) {
+  if (!value.is_boolean()) return wrong_type("add_special_tokens", "true or false", value);
+  flag = value.get<bool>();
+  return {};
+}
+
+}  // namespace
+
+std::vector<Field> tokenize_field_table(TokenizeRequest& request) {
+  std::vector<Field> table;
+  for (Field& field : chat_prompt_field_table(request.chat)) {
+    field.required = false;
+    if (field.name != "add_special_tokens") table.push_back(std::move(field));
+  }
+  table.push_back({.name = "model", .target = &request.model});
+  table.push_back({.name = "prompt",
+                   .target = CustomField{[&request](const json& value) {
+                                           return read_text(value, request.prompt);
+                                         },
+                                         R"({"type": "string"})"},
+                   .description = "A text; or messages, which the chat template turns into one."});
+  table.push_back(
+      {.name = "add_special_tokens",
+       .target = CustomField{[&request](const json& value) {
+                               return read_flag(value, request.add_special_tokens);
+                             },
+                             R"({"type": "boolean"})"},
+       .description = "True for a prompt and false for messages where it is left out."});
+  table.push_back({.name = "return_token_strs", .target = &request.return_token_strs});
+  return table;
+}
+
+std::vector<Field> detokenize_field_table(DetokenizeRequest& request) {
+  return {{.name = "model", .target = &request.model},
+          {.name = "tokens", .target = &request.tokens, .range = {.minimum = 0}, .required = true}};
+}
+
+ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
+                                                 std::vector<std::string>& unknown_names) {
+  auto parsed = parse_json_body(body);
+  if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  TokenizeRequest request;
+  if (auto error =
+          read_fields(std::get<json>(parsed), tokenize_field_table(request), unknown_names)) {
+    return std::move(*error);
+  }
+  const bool has_messages = !request.chat.messages_json.empty();
+  if (request.prompt.has_value() == has_messages) {
+    return bad_request("prompt", "expected either 'prompt' or 'messages'",
+                       "missing_required_parameter");
+  }
+  if (auto error = check_together(request.chat)) return std::move(*error);
+  return request;
+}
+
+ApiResult<DetokenizeRequest> read_detokenize_request(const std::string& body,
+                                                     std::vector<std::string>& unknown_names) {
+  auto parsed = parse_json_body(body);
+  if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  DetokenizeRequest request;
+  if (auto error =
+          read_fields(std::get<json>(parsed), detokenize_field_table(request), unknown_names)) {
+    return std::move(*error);
+  }
+  return request;
+}
+
+}  // namespace pagoda

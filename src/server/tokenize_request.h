@@ -1,0 +1,33 @@
+// POST /tokenize and /detokenize: their fields, as in vLLM.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/chat_request.h"
+
+namespace pagoda {
+
+struct TokenizeRequest {
+  std::string model;
+  std::optional<std::string> prompt;  // this, or `chat` with messages
+  ChatPrompt chat;
+  std::optional<bool> add_special_tokens;  // absent: true for a prompt, false for a chat
+  bool return_token_strs = false;
+};
+
+struct DetokenizeRequest {
+  std::string model;
+  std::vector<int> tokens;
+};
+
+std::vector<Field> tokenize_field_table(TokenizeRequest& request);
+std::vector<Field> detokenize_field_table(DetokenizeRequest& request);
+
+ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
+                                                 std::vector<std::string>& unknown_names);
+ApiResult<DetokenizeRequest> read_detokenize_request(const std::string& body,
+                                                     std::vector<std::string>& unknown_names);
+
+}  // namespace pagoda

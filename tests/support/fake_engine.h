@@ -1,0 +1,92 @@
+// FakeEngine: an Engine without a model. It answers each request with tokens that a function
+// chooses, at a chosen pace, with log-probabilities that follow from the ids, and counts what was
+// asked of it. For tests of everything above the engine.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <thread>
+
+#include "core/clock.h"
+#include "engine/engine.h"
+
+namespace pagoda {
+
+// What one sample answers: these tokens, then the end-of-sequence token or an error.
+struct FakeReply {
+  std::vector<int> token_ids;
+  Status error;          // not ok: the sample ends with it after its tokens
+  double prefill_s = 0;  // before the first token
+};
+
+struct FakeEngineOptions {
+  EngineLimits limits = {.max_model_len = 2048,
+                         .max_num_seqs = 64,
+                         .max_num_batched_tokens = 2048,
+                         .max_queue = 64,
+                         .vocab_size = 300};
+  int eos_token_id = 0;
+  double token_s = 0;  // between two tokens of a sample
+  std::function<FakeReply(const GenerationRequest& request, int sample_index)> reply;
+};
+
+class FakeEngine : public Engine {
+ public:
+  explicit FakeEngine(FakeEngineOptions options);
+  ~FakeEngine() override;
+
+  const EngineLimits& limits() const override { return options_.limits; }
+  Result<RequestId> submit(GenerationRequest request, EventSink sink) override;
+  void cancel(RequestId id) override;
+  void cancel_sample(RequestId id, int sample_index) override;
+  EngineStats stats() const override;
+  void drain(double deadline_s) override;
+
+  void set_healthy(bool healthy);
+
+  // Of samples that were cancelled, by either call, before they ended by themselves.
+  int num_cancelled_samples() const;
+  // What the last accepted request asked for.
+  GenerationRequest last_request() const;
+
+  // The made-up log-probability of a token.
+  static float logprob_of(int token_id);
+
+ private:
+  struct Sample {
+    FakeReply reply;
+    int num_tokens = 0;
+    bool cancelled = false;
+    bool finished = false;
+    Clock::TimePoint due;
+  };
+  struct Running {
+    RequestId id = 0;
+    GenerationRequest request;
+    EventSink sink;
+    std::vector<Sample> samples;
+  };
+
+  void loop();
+  Clock::TimePoint step(Clock::TimePoint now);
+  void step_sample(Running& running, int sample_index, Clock::TimePoint now);
+  int next_token(const Running& running, const Sample& sample) const;
+  void finish(const Running& running, const Sample& sample, int token_id, OutputEvent& event) const;
+
+  const FakeEngineOptions options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<Running> running_;
+  EngineStats stats_;
+  GenerationRequest last_request_;
+  RequestId next_id_ = 1;
+  int num_cancelled_samples_ = 0;
+  bool draining_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pagoda

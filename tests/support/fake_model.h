@@ -1,0 +1,32 @@
+// A ServedModel without weights: a byte-level tokenizer, a ChatML template, and a FakeEngine that
+// does what the prompt says.
+//
+// The last line of the prompt that says something (in a chat: the user's last message) is an order:
+//   say TEXT      answers TEXT
+//   count N       answers "1 2 3 ... N"
+//   think S       waits S seconds before it answers "Done."
+//   fail TEXT     answers "So far" and then fails with TEXT
+// Anything else is answered by a fixed text with some Markdown in it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "serving/served_model.h"
+#include "tests/support/fake_engine.h"
+
+namespace pagoda {
+
+struct FakeModelOptions {
+  double token_s = 0;
+  int max_model_len = 2048;
+  int max_queue = 64;
+  bool has_chat_template = true;
+};
+
+// `name` is "fake-model". Its end-of-sequence token is <|im_end|>.
+std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options = {});
+
+FakeEngine& fake_engine(ServedModel& model);
+
+}  // namespace pagoda

@@ -1,0 +1,52 @@
+// pagoda_fake_server: the server over a fake model, for tests that speak HTTP from outside. Prints
+// "port N" once it listens and runs until its standard input ends.
+//
+//   pagoda_fake_server [--api-key K] [--token-s S] [--max-model-len N] [--max-queue N] [--port N]
+//   [--quick-limits]
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+
+#include "server/server.h"
+#include "tests/support/fake_model.h"
+
+int main(int argc, char** argv) {
+  pagoda::FakeModelOptions model_options;
+  pagoda::ServerOptions options;
+  options.port = 0;
+  bool quick_limits = false;
+  CLI::App app("The server over a fake model");
+  app.add_option("--api-key", options.api_keys);
+  app.add_option("--port", options.port);
+  app.add_option("--token-s", model_options.token_s);
+  app.add_option("--max-model-len", model_options.max_model_len);
+  app.add_option("--max-queue", model_options.max_queue);
+  app.add_flag("--quick-limits", quick_limits, "time-outs of one second, 8 connections");
+  CLI11_PARSE(app, argc, argv);
+  if (quick_limits) {
+    options.limits.max_connections = 8;
+    options.limits.header_timeout_s = 1;
+    options.limits.body_timeout_s = 1;
+    options.limits.idle_timeout_s = 1.5;
+    options.limits.write_timeout_s = 1;
+    options.limits.comment_interval_s = 0.2;
+    options.limits.linger_s = 2;
+  }
+  const auto model = pagoda::make_fake_model(model_options);
+  auto server = pagoda::Server::start(*model, options);
+  if (!server.ok()) {
+    std::fprintf(stderr, "%s\n", server.status().message().c_str());
+    return 1;
+  }
+  std::printf("port %d\n", (*server)->port());
+  std::fflush(stdout);
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    // "cancelled" on a line of its own asks for that counter.
+    if (line == "cancelled")
+      std::printf("%d\n", pagoda::fake_engine(*model).num_cancelled_samples());
+    std::fflush(stdout);
+  }
+  (*server)->stop(1);
+  return 0;
+}
