@@ -14,27 +14,17 @@ pub enum ContentUse {
 }
 
 /// Finds loops over a message's content. Reading the tags is enough: templates name it `message.content`,
-/// `message['content']`, or a variable set to one of these.
+/// `message['content']`, or take it into a variable or a macro's argument called `content`.
 pub fn content_use(template: &str) -> ContentUse {
-    let mut names = vec!["content".to_string()];
     let (mut walks, mut asks) = (false, false);
     for tag in tags(template) {
-        match tag.split_whitespace().next() {
-            Some("for") => {
-                let iterable = tag.split_once(" in ").map_or("", |(_, iterable)| iterable);
-                walks |= is_content(iterable.split(" if ").next().unwrap_or(""), &names);
-            }
-            Some("set") => {
-                let assignment = tag["set".len()..].split_once('=');
-                if let Some((name, _)) = assignment.filter(|(_, value)| is_content(value, &names)) {
-                    names.push(name.trim().to_string());
-                }
-            }
-            _ => {}
+        if tag.split_whitespace().next() == Some("for") {
+            let iterable = tag.split_once(" in ").map_or("", |(_, iterable)| iterable);
+            walks |= is_content(iterable.split(" if ").next().unwrap_or(""));
         }
         asks |= [" is string", " is not string"].iter().any(|test| {
             let before = tag.split_once(test).map_or("", |(before, _)| before);
-            before.split_whitespace().last().is_some_and(|subject| is_content(subject, &names))
+            before.split_whitespace().last().is_some_and(is_content)
         });
     }
     match (walks, asks) {
@@ -44,11 +34,11 @@ pub fn content_use(template: &str) -> ContentUse {
     }
 }
 
-/// Whether an expression, its filters aside, is a message's content or a variable that holds it.
-fn is_content(expression: &str, names: &[String]) -> bool {
+/// Whether an expression, its filters aside, is a message's content.
+fn is_content(expression: &str) -> bool {
     let path = expression.split('|').next().unwrap_or("").trim().trim_matches(['(', ')']);
     let ends = [".content", "['content']", "[\"content\"]"];
-    names.iter().any(|name| name == path) || ends.iter().any(|end| path.ends_with(end))
+    path == "content" || ends.iter().any(|end| path.ends_with(end))
 }
 
 /// The insides of {% %} tags, without whitespace control.

@@ -1,0 +1,49 @@
+// For tests: the golden files of src/text/testdata, which testdata/make_goldens.py makes.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/gguf_vocabulary.h"
+
+namespace pagoda {
+
+inline std::filesystem::path test_data() {
+  return std::filesystem::path(PAGODA_SOURCE_DIR) / "src" / "text" / "testdata";
+}
+
+// Objects keep their order: templates print them as they come.
+inline nlohmann::ordered_json read_golden(std::string_view name) {
+  std::ifstream file(test_data() / name);
+  return nlohmann::ordered_json::parse(file);
+}
+
+// "tokens" has [id, token, type] for the tokens that the golden texts need; the other ids get names
+// of no use.
+inline GgufVocabulary golden_vocabulary(const nlohmann::ordered_json& golden) {
+  GgufVocabulary vocabulary = {.model = golden.at("model"), .pre = golden.value("pre", "")};
+  const size_t num_tokens = golden.at("num_tokens");
+  for (size_t id = 0; id < num_tokens; ++id) {
+    vocabulary.tokens.push_back(fmt::format("<left out {}>", id));
+  }
+  vocabulary.token_types.assign(num_tokens, 1);
+  for (const auto& entry : golden.at("tokens")) {
+    vocabulary.tokens.at(entry.at(0)) = entry.at(1);
+    vocabulary.token_types.at(entry.at(0)) = entry.at(2);
+  }
+  if (golden.contains("merges"))
+    vocabulary.merges = golden["merges"].get<std::vector<std::string>>();
+  if (golden.contains("scores")) vocabulary.scores = golden["scores"].get<std::vector<float>>();
+  if (golden.contains("bos")) vocabulary.bos_token_id = golden["bos"].get<int>();
+  if (golden.contains("eos")) vocabulary.eos_token_id = golden["eos"].get<int>();
+  if (golden.contains("unk")) vocabulary.unknown_token_id = golden["unk"].get<int>();
+  return vocabulary;
+}
+
+}  // namespace pagoda
