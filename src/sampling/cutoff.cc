@@ -18,7 +18,7 @@ CutoffFinder::CutoffFinder(std::size_t max_values) : keys_(max_values), indices_
 
 template <typename WeightOf>
 Cutoff CutoffFinder::find(std::span<const float> values, double target, const WeightOf& weight_of) {
-  PAGODA_CHECK(0 < values.size() && values.size() <= keys_.size(),
+  PAGODA_CHECK(!values.empty() && values.size() <= keys_.size(),
                "[sampler] a filter has no candidates, or too many");
   std::size_t num_left = values.size();
   for (std::size_t i = 0; i < num_left; ++i) {
