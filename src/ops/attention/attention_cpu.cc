@@ -330,6 +330,9 @@ HWY_EXPORT(Attend);
 
 namespace {
 
+// Slices of a step's items, each with every num_slices-th of them: about the same work in each.
+constexpr std::int64_t kSlicesPerThread = 4;
+
 std::int64_t scratch_floats(std::int64_t rows, std::int64_t head_dim) {
   const std::int64_t padded_dim = (head_dim + 15) / 16 * 16;
   return kTilePositions * (head_dim + padded_dim) +
@@ -433,14 +436,14 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
   Tensor out = exec.allocate(DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)});
   const Items items(q, view, batch, args, out);
   ThreadPool& pool = pool_of(exec);
-  const std::int64_t num_workers = std::min<std::int64_t>(pool.num_threads(), items.count());
   const std::int64_t floats = scratch_floats(kQueriesPerItem * items.group(), view.head_dim());
-  const Tensor scratch = exec.allocate(DType::kFloat32, {num_workers, floats});
+  const Tensor scratch = exec.allocate(DType::kFloat32, {pool.num_threads(), floats});
+  const std::int64_t num_slices = std::min(items.count(), kSlicesPerThread * pool.num_threads());
   const auto attend = HWY_DYNAMIC_DISPATCH(Attend);
-  pool.parallel_for(num_workers, 1, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t worker = begin; worker < end; ++worker) {
-      float* own = scratch.data<float>() + worker * floats;
-      items.for_each(worker, num_workers, [&](const AttentionItem& item) { attend(item, own); });
+  pool.parallel_for(num_slices, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
+    float* own = scratch.data<float>() + thread * floats;
+    for (std::int64_t slice = begin; slice < end; ++slice) {
+      items.for_each(slice, num_slices, [&](const AttentionItem& item) { attend(item, own); });
     }
   });
   return out;

@@ -1,0 +1,116 @@
+// pagoda_op_bench: the large op cases on one backend. A case is verified against the reference
+// before it is timed.
+//
+//   pagoda_op_bench [--backend cpu] [--threads 2] [--op linear] [--only TEXT]
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+#include "backend/backend.h"
+#include "ops/op_cases.h"
+
+namespace pagoda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string backend = "cpu";
+  int threads = 0;
+  std::string op;
+  std::string only;
+};
+
+float relative_error(const std::vector<float>& actual, const std::vector<float>& expected) {
+  float largest = 0, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const float difference = std::fabs(actual[i] - expected[i]);
+    error = difference <= error ? error : difference;  // a NaN stays
+    largest = std::max(largest, std::fabs(expected[i]));
+  }
+  return error == 0 ? 0 : error / largest;
+}
+
+Status verify(Exec& reference, Exec& exec, const OpCase& op_case) {
+  const std::vector<int> tokens = all_tokens(op_case);
+  PAGODA_ASSIGN_OR_RETURN(const auto expected, run_case(reference, op_case, tokens));
+  PAGODA_ASSIGN_OR_RETURN(const auto actual, run_case(exec, op_case, tokens));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const float error = relative_error(actual[i], expected[i]);
+    if (!(error <= op_case.tolerance.of(exec.backend()))) {
+      return internal_error("[op_bench] {} {}: expected an error of {} at most, got {}", op_case.op,
+                            op_case.description, op_case.tolerance.of(exec.backend()), error);
+    }
+  }
+  return ok_status();
+}
+
+// Seconds a run: the fastest of half a second of runs, which whatever else the machine does
+// disturbs least.
+Result<double> time_case(Exec& exec, const OpCase& op_case) {
+  PAGODA_ASSIGN_OR_RETURN(const CaseRun run, op_case.prepare(exec, all_tokens(op_case)));
+  const auto once = [&]() -> Status {
+    const std::vector<Tensor> outputs = run();
+    PAGODA_RETURN_IF_ERROR(exec.evaluate(outputs));
+    for (const Tensor& output : outputs) PAGODA_RETURN_IF_ERROR(exec.read(output).status());
+    return ok_status();
+  };
+  PAGODA_RETURN_IF_ERROR(once());
+  std::vector<double> seconds;
+  double total = 0;
+  while (total < 0.5 || seconds.size() < 5) {
+    const auto begin = Clock::now();
+    PAGODA_RETURN_IF_ERROR(once());
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    total += seconds.back();
+  }
+  return *std::min_element(seconds.begin(), seconds.end());
+}
+
+Result<Backend> parse_backend(const std::string& name) {
+  for (const Backend backend : kBackends) {
+    if (backend_name(backend) == name) return backend;
+  }
+  return invalid_argument("[op_bench] --backend: expected reference, cpu, mlx or cuda, got {}",
+                          name);
+}
+
+Status run_all(const Options& options) {
+  PAGODA_ASSIGN_OR_RETURN(const Backend backend, parse_backend(options.backend));
+  PAGODA_ASSIGN_OR_RETURN(const auto reference, make_exec({.backend = Backend::kReference}));
+  PAGODA_ASSIGN_OR_RETURN(const auto exec,
+                          make_exec({.backend = backend, .num_threads = options.threads}));
+  fmt::print("{} on {} threads\n{:<74} {:>10} {:>8} {:>9}\n", options.backend, exec->num_threads(),
+             "case", "us", "GB/s", "GFLOP/s");
+  for (const OpCase& op_case : all_op_cases()) {
+    const std::string name = op_case.op + " " + op_case.description;
+    if (!op_case.is_large || (!options.op.empty() && op_case.op != options.op)) continue;
+    if (name.find(options.only) == std::string::npos) continue;
+    PAGODA_RETURN_IF_ERROR(verify(*reference, *exec, op_case));
+    PAGODA_ASSIGN_OR_RETURN(const double seconds, time_case(*exec, op_case));
+    fmt::print("{:<74} {:>10.1f} {:>8.2f} {:>9.2f}\n", name, seconds * 1e6,
+               op_case.bytes / seconds * 1e-9, op_case.flops / seconds * 1e-9);
+  }
+  return ok_status();
+}
+
+}  // namespace
+}  // namespace pagoda
+
+int main(int argc, char** argv) {
+  pagoda::Options options;
+  CLI::App app("The large op cases on one backend, verified and timed");
+  app.add_option("--backend", options.backend, "reference, cpu, mlx or cuda");
+  app.add_option("--threads", options.threads, "Worker threads; 0: what the machine has");
+  app.add_option("--op", options.op, "Only this op");
+  app.add_option("--only", options.only, "Only cases whose name contains this");
+  CLI11_PARSE(app, argc, argv);
+  const pagoda::Status status = pagoda::run_all(options);
+  if (!status.ok()) {
+    fmt::print(stderr, "{}\n", status.message());
+    return 1;
+  }
+  return 0;
+}
