@@ -130,6 +130,9 @@ Status ModelRunner::sample_rows(const Plan& plan) {
     Sequence& sequence = *plan.sequences[index].sequence;
     SequenceOutput& output = output_.of_sequence[index];
     output.logits = {values + output_.outcomes.size() * vocab, vocab};
+    if (SamplerState::is_needed(sequence.params()) && !sequence.sampler_state()) {
+      sequence.set_sampler_state(std::make_shared<SamplerState>(sequence.max_num_tokens()));
+    }
     SamplerState* state = sequence.sampler_state().get();
     if (state != nullptr) state->sync(sequence.tokens(), sequence.num_prompt_tokens());
     Result<SampledToken> token = sampler_.sample({.logits = output.logits,

@@ -180,11 +180,7 @@ void ThreadedEngine::admit(Submission submission) {
     request.prompt_logprobs.emplace_back();  // nothing predicts the first token
   }
   active_.emplace(submission.request.id, std::move(request));
-  for (Sequence* sequence : parts_.scheduler->add(submission.request)) {
-    if (!SamplerState::is_needed(params)) continue;
-    sequence->set_sampler_state(
-        std::make_shared<SamplerState>(sequence->num_tokens() + params.max_tokens));
-  }
+  parts_.scheduler->add(submission.request);
 }
 
 void ThreadedEngine::step() {
