@@ -1,12 +1,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "ops/attention/attention.h"
 
 namespace pagoda::reference {
 namespace {
+
+// Of one query at a time, taken from the step's arena: a step allocates nothing.
+struct Scratch {
+  double* scores;  // [max_context_len]
+  double* sums;    // [head_dim]
+};
 
 // One query of one head: the softmax in two passes, in double.
 struct Query {
@@ -36,26 +41,30 @@ double score(const KvView& view, const Query& query, std::int64_t position,
 }
 
 template <typename T>
-void attend(const KvView& view, const Query& query, const AttentionArgs& args, float* out) {
+void attend(const KvView& view, const Query& query, const AttentionArgs& args,
+            const Scratch& scratch, float* out) {
   const std::int64_t end = query.position + 1;
   const std::int64_t begin = args.window > 0 ? std::max<std::int64_t>(end - args.window, 0) : 0;
   double largest = -std::numeric_limits<double>::infinity();
   if (args.sinks.defined()) largest = args.sinks.data<float>()[query.head];
-  std::vector<double> scores;
   for (std::int64_t p = begin; p < end; ++p) {
-    scores.push_back(score<T>(view, query, p, args));
-    largest = std::max(largest, scores.back());
+    scratch.scores[p - begin] = score<T>(view, query, p, args);
+    largest = std::max(largest, scratch.scores[p - begin]);
   }
   double total = 0;
   if (args.sinks.defined()) total = std::exp(args.sinks.data<float>()[query.head] - largest);
-  std::vector<double> sums(view.head_dim());
+  std::fill_n(scratch.sums, view.head_dim(), 0.0);
   for (std::int64_t p = begin; p < end; ++p) {
-    const double weight = std::exp(scores[p - begin] - largest);
+    const double weight = std::exp(scratch.scores[p - begin] - largest);
     const T* value = entry<T>(view.values, query, p);
     total += weight;
-    for (std::size_t d = 0; d < sums.size(); ++d) sums[d] += weight * to_float(value[d]);
+    for (std::int64_t d = 0; d < view.head_dim(); ++d) {
+      scratch.sums[d] += weight * to_float(value[d]);
+    }
   }
-  for (std::size_t d = 0; d < sums.size(); ++d) out[d] = static_cast<float>(sums[d] / total);
+  for (std::int64_t d = 0; d < view.head_dim(); ++d) {
+    out[d] = static_cast<float>(scratch.sums[d] / total);
+  }
 }
 
 template <typename T>
@@ -64,6 +73,10 @@ Tensor attend_all(Exec& exec, const Tensor& q, const KvView& view, const StepBat
   const std::int64_t heads = q.extent(1), head_dim = q.extent(2);
   const std::int64_t max_blocks = batch.block_tables.extent(1);
   Tensor out = exec.allocate(DType::kFloat32, {q.extent(0), heads * head_dim});
+  // A double takes the place of two floats.
+  const Tensor memory = exec.allocate(DType::kFloat32, {batch.max_context_len + head_dim, 2});
+  auto* const doubles = reinterpret_cast<double*>(memory.data<float>());
+  const Scratch scratch{.scores = doubles, .sums = doubles + batch.max_context_len};
   const std::int32_t* starts = batch.query_start.data<std::int32_t>();
   for (int s = 0; s < batch.num_seqs; ++s) {
     const std::int64_t first_position =
@@ -77,7 +90,7 @@ Tensor attend_all(Exec& exec, const Tensor& q, const KvView& view, const StepBat
                    .position = first_position + t - starts[s],
                    .head = h,
                    .kv_head = h / (heads / view.num_kv_heads())},
-                  args, out.data<float>() + (t * heads + h) * head_dim);
+                  args, scratch, out.data<float>() + (t * heads + h) * head_dim);
       }
     }
   }

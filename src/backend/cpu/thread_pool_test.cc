@@ -1,0 +1,108 @@
+#include "backend/cpu/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <chrono>
+#include <set>
+#include <vector>
+
+namespace pagoda::cpu {
+namespace {
+
+struct Span {
+  std::int64_t count;
+  std::int64_t grain;
+};
+
+double process_cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+TEST(ThreadPool, CoversEveryIndexOnce) {
+  for (const int num_threads : {1, 2, 3, 8}) {
+    ThreadPool pool(num_threads);
+    for (const Span span : {Span{0, 1}, Span{1, 1}, Span{2, 1}, Span{7, 3}, Span{64, 16},
+                            Span{1000, 1}, Span{1001, 12}}) {
+      std::vector<std::atomic<int>> visits(span.count);
+      pool.parallel_for(span.count, span.grain, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t i = begin; i < end; ++i) ++visits[i];
+      });
+      for (const std::atomic<int>& count : visits) {
+        EXPECT_EQ(count.load(), 1) << num_threads << " threads, " << span.count;
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, RangesAreWholeGrains) {
+  ThreadPool pool(3);
+  std::atomic<int> num_broken{0};
+  pool.parallel_for(1003, 12, [&](std::int64_t begin, std::int64_t end, int) {
+    if (begin % 12 != 0 || (end % 12 != 0 && end != 1003)) ++num_broken;
+  });
+  EXPECT_EQ(num_broken.load(), 0);
+}
+
+TEST(ThreadPool, OneGrainStaysOnTheCaller) {
+  ThreadPool pool(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int i = 0; i < 100; ++i) {
+    pool.parallel_for(16, 16, [&](std::int64_t begin, std::int64_t end, int thread) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      EXPECT_EQ(thread, 0);
+      EXPECT_EQ(begin, 0);
+      EXPECT_EQ(end, 16);
+    });
+  }
+}
+
+TEST(ThreadPool, AThreadIndexIsUsedByOneThreadAtATime) {
+  ThreadPool pool(4);
+  std::vector<std::atomic<int>> inside(4);
+  std::atomic<int> num_shared{0};
+  for (int round = 0; round < 200; ++round) {
+    pool.parallel_for(64, 1, [&](std::int64_t, std::int64_t, int thread) {
+      if (inside[thread].fetch_add(1) != 0) ++num_shared;
+      inside[thread].fetch_sub(1);
+    });
+  }
+  EXPECT_EQ(num_shared.load(), 0);
+}
+
+TEST(ThreadPool, WritesBeforeAndInsideAreSeenAfter) {
+  ThreadPool pool(3);
+  std::vector<std::int64_t> values(500, 0);  // plain memory: the pool alone orders the accesses
+  for (std::int64_t round = 1; round <= 2000; ++round) {
+    pool.parallel_for(500, 1, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t i = begin; i < end; ++i) values[i] += round;
+    });
+    ASSERT_EQ(values[round % 500], round * (round + 1) / 2);
+  }
+}
+
+TEST(ThreadPool, IdleWorkersUseNoCpu) {
+  ThreadPool pool(4);
+  pool.parallel_for(100, 1, [](std::int64_t, std::int64_t, int) {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // spinning is over by now
+  const double before = process_cpu_seconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LT(process_cpu_seconds() - before, 0.03);
+}
+
+TEST(ThreadPool, WorkAfterSleepIsDone) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // workers are asleep
+    std::atomic<std::int64_t> sum{0};
+    pool.parallel_for(100, 1, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t i = begin; i < end; ++i) sum += i;
+    });
+    EXPECT_EQ(sum.load(), 4950);
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::cpu

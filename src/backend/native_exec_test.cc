@@ -1,0 +1,82 @@
+#include "backend/native_exec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace pagoda {
+namespace {
+
+class NativeExecTest : public ::testing::TestWithParam<Backend> {
+ protected:
+  std::unique_ptr<Exec> exec = make_exec({.backend = GetParam(), .num_threads = 2}).value();
+};
+
+TEST_P(NativeExecTest, ReadGivesWhatUploadTook) {
+  std::vector<std::int32_t> values(12);
+  std::iota(values.begin(), values.end(), 5);
+  const Tensor tensor = exec->upload<std::int32_t>(values, {3, 4});
+  values[0] = -1;  // the bytes were copied
+  const std::span<const std::byte> bytes = exec->read(tensor.slice(0, 1, 3)).value();
+  ASSERT_EQ(bytes.size(), 32u);
+  EXPECT_EQ(reinterpret_cast<const std::int32_t*>(bytes.data())[0], 9);
+}
+
+TEST_P(NativeExecTest, PersistentMemoryIsZero) {
+  const Tensor tensor = exec->allocate_persistent(DType::kBFloat16, {10, 1000}).value();
+  for (const bf16 value : tensor.span<bf16>()) ASSERT_EQ(value.bits, 0);
+}
+
+TEST_P(NativeExecTest, MoreMemoryThanThereIsIsRefused) {
+  const Result<Tensor> tensor =
+      exec->allocate_persistent(DType::kFloat32, {std::int64_t{1} << 20, std::int64_t{1} << 24});
+  EXPECT_EQ(tensor.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(tensor.status().message(),
+              ::testing::HasSubstr("expected 70368744177664 bytes free"));
+}
+
+TEST_P(NativeExecTest, EvaluatesNothingLater) {
+  const Tensor tensor = exec->upload<float>(std::vector<float>{1}, {1});
+  EXPECT_TRUE(exec->evaluate({&tensor, 1}).ok());
+  EXPECT_EQ(exec->num_evaluations(), 0u);
+}
+
+TEST_P(NativeExecTest, TensorsOutliveTheirExec) {
+  const Tensor tensor = exec->upload<float>(std::vector<float>{1, 2, 3}, {3});
+  exec.reset();
+  EXPECT_EQ(tensor.span<float>()[2], 3.0f);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, NativeExecTest,
+                         ::testing::Values(Backend::kReference, Backend::kCpu),
+                         [](const auto& info) { return std::string(backend_name(info.param)); });
+
+TEST(MakeExec, RefusesAnAbsurdNumberOfThreads) {
+  for (const int num_threads : {-1, 100'000}) {
+    const auto exec = make_exec({.backend = Backend::kCpu, .num_threads = num_threads});
+    EXPECT_EQ(exec.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(exec.status().message(), ::testing::HasSubstr("expected 1 to 256 threads"));
+  }
+}
+
+TEST(MakeExec, ABackendThatIsNotBuiltSaysSo) {
+  for (const Backend backend : kBackends) {
+    if (backend_is_built(backend)) continue;
+    const auto exec = make_exec({.backend = backend});
+    EXPECT_EQ(exec.status().code(), StatusCode::kUnsupported);
+    EXPECT_EQ(exec.status().message(),
+              fmt::format("[device] {}: not built into this binary", backend_name(backend)));
+  }
+}
+
+TEST(MakeExec, KeepsToTheThreadsAskedFor) {
+  EXPECT_EQ(make_exec({.backend = Backend::kCpu, .num_threads = 3}).value()->num_threads(), 3);
+  EXPECT_GE(make_exec({.backend = Backend::kCpu}).value()->num_threads(), 1);
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,179 @@
+#include "backend/weight.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_weight.h"
+#include "backend/cpu/panel_layout.h"
+#include "backend/reference/reference_weight.h"
+#include "tests/support/reference_quantizers.h"
+
+namespace pagoda {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32,  WeightFormat::kF16,  WeightFormat::kBF16,
+                                     WeightFormat::kQ8_0, WeightFormat::kQ4_0, WeightFormat::kQ4_1};
+
+// Remembers which bytes were let go.
+class FakeStorage final : public HostStorage {
+ public:
+  void release_pages(std::span<const std::byte> bytes) const override { released += bytes.size(); }
+  std::vector<std::byte> bytes;
+  mutable std::size_t released = 0;
+};
+
+struct Matrix {
+  HostTensor tensor;
+  std::vector<float> values;  // [rows, cols], as the codec decodes them
+  std::shared_ptr<FakeStorage> storage;
+};
+
+Matrix make_matrix(WeightFormat format, std::int64_t rows, std::int64_t cols, int seed = 1) {
+  std::mt19937 random(seed);
+  std::vector<float> values(rows * cols);
+  for (float& value : values) value = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+  Matrix matrix;
+  matrix.storage = std::make_shared<FakeStorage>();
+  // One byte off: a file promises no alignment.
+  const std::vector<std::byte> packed = testing::quantize(format, values);
+  matrix.storage->bytes.push_back(std::byte{0});
+  matrix.storage->bytes.insert(matrix.storage->bytes.end(), packed.begin(), packed.end());
+  matrix.values = testing::dequantize(format, packed);
+  matrix.tensor = {.name = "layer.weight",
+                   .format = format,
+                   .shape = {rows, cols},
+                   .bytes = std::span<const std::byte>(matrix.storage->bytes).subspan(1),
+                   .storage = matrix.storage};
+  return matrix;
+}
+
+std::unique_ptr<Exec> exec_of(Backend backend) {
+  return make_exec({.backend = backend, .num_threads = 2}).value();
+}
+
+std::vector<float> read_row(const Exec& exec, const Weight& weight, std::int64_t row) {
+  std::vector<float> values(weight.cols);
+  if (exec.backend() == Backend::kCpu) {
+    cpu::packed(weight).read_row(row, values.data());
+  } else {
+    reference::packed(weight).read_row(row, values.data());
+  }
+  return values;
+}
+
+TEST(PrepareWeight, JoinsPartsOfAnyFormatAndKeepsEveryValue) {
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    const auto exec = exec_of(backend);
+    for (const WeightFormat format : kFormats) {
+      const Matrix first = make_matrix(format, 37, 64, 1);
+      const Matrix second = make_matrix(WeightFormat::kQ4_1, 5, 64, 2);
+      const HostTensor parts[] = {first.tensor, second.tensor};
+      const Weight weight = prepare_weight(*exec, parts).value();
+      ASSERT_EQ(weight.rows, 42);
+      ASSERT_EQ(weight.cols, 64);
+      for (std::int64_t row = 0; row < weight.rows; ++row) {
+        const auto& source = row < 37 ? first.values : second.values;
+        const auto begin = source.begin() + (row < 37 ? row : row - 37) * 64;
+        ASSERT_EQ(read_row(*exec, weight, row), std::vector<float>(begin, begin + 64))
+            << traits_of(format).name << " row " << row;
+      }
+    }
+  }
+}
+
+TEST(PrepareWeight, QuantisedWeightsStayQuantised) {
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    const auto exec = exec_of(backend);
+    for (const WeightFormat format : kFormats) {
+      const HostTensor parts[] = {make_matrix(format, 64, 96).tensor};
+      const Weight weight = prepare_weight(*exec, parts).value();
+      EXPECT_EQ(weight.packed->num_bytes(), static_cast<std::int64_t>(parts[0].bytes.size()));
+    }
+  }
+}
+
+TEST(PrepareWeight, ReleasesEverySourcePageOnce) {
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    const auto exec = exec_of(backend);
+    const Matrix matrix =
+        make_matrix(WeightFormat::kF32, 1111, 1024);  // more than one batch of panels
+    const HostTensor parts[] = {matrix.tensor};
+    ASSERT_TRUE(prepare_weight(*exec, parts).ok());
+    EXPECT_EQ(matrix.storage->released, matrix.tensor.bytes.size());
+  }
+}
+
+TEST(PrepareWeight, SaysWhatIsWrongWithAPart) {
+  const auto exec = exec_of(Backend::kCpu);
+  const auto error = [&](std::span<const HostTensor> parts) {
+    const Result<Weight> weight = prepare_weight(*exec, parts);
+    EXPECT_EQ(weight.status().code(), StatusCode::kInvalidArgument);
+    return weight.status().message();
+  };
+  EXPECT_THAT(error({}), HasSubstr("at least one part"));
+  const HostTensor narrow[] = {make_matrix(WeightFormat::kF32, 4, 64).tensor,
+                               make_matrix(WeightFormat::kF32, 4, 32).tensor};
+  EXPECT_EQ(error(narrow), "[weight] tensor layer.weight: expected 64 columns, got 32");
+  HostTensor vector = make_matrix(WeightFormat::kF32, 4, 64).tensor;
+  vector.shape = {256};
+  EXPECT_THAT(error({&vector, 1}), HasSubstr("expected a matrix, got 256"));
+  HostTensor ragged = make_matrix(WeightFormat::kQ8_0, 4, 64).tensor;
+  ragged.shape = {5, 48};
+  EXPECT_EQ(error({&ragged, 1}),
+            "[weight] tensor layer.weight: expected a multiple of 32 columns in Q8_0, got 48");
+  HostTensor cut = make_matrix(WeightFormat::kF32, 4, 64).tensor;
+  cut.bytes = cut.bytes.first(1000);
+  EXPECT_EQ(error({&cut, 1}), "[weight] tensor layer.weight: expected 1024 bytes, got 1000");
+}
+
+TEST(PrepareVector, JoinsAndWidens) {
+  for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
+    const auto exec = exec_of(backend);
+    Matrix first = make_matrix(WeightFormat::kBF16, 1, 7);
+    Matrix second = make_matrix(WeightFormat::kF32, 1, 5);
+    first.tensor.shape = {7};
+    second.tensor.shape = {5};
+    const HostTensor parts[] = {first.tensor, second.tensor};
+    const Tensor vector = prepare_vector(*exec, parts).value();
+    ASSERT_EQ(vector.shape(), (Shape{12}));
+    std::vector<float> expected = first.values;
+    expected.insert(expected.end(), second.values.begin(), second.values.end());
+    const std::span<float> actual = vector.span<float>();
+    EXPECT_EQ(std::vector<float>(actual.begin(), actual.end()), expected);
+  }
+}
+
+TEST(PrepareVector, SaysWhatIsWrongWithAPart) {
+  const auto exec = exec_of(Backend::kCpu);
+  const HostTensor matrix[] = {make_matrix(WeightFormat::kF32, 4, 64).tensor};
+  EXPECT_EQ(prepare_vector(*exec, matrix).status().message(),
+            "[weight] tensor layer.weight: expected a vector of whole F32 blocks, got 4 x 64");
+  HostTensor cut = make_matrix(WeightFormat::kF32, 1, 8).tensor;
+  cut.shape = {9};
+  EXPECT_EQ(prepare_vector(*exec, {&cut, 1}).status().message(),
+            "[weight] tensor layer.weight: expected 36 bytes, got 32");
+}
+
+TEST(PanelLayout, MissingRowsAreZero) {
+  for (const WeightFormat format : kFormats) {
+    const Matrix matrix = make_matrix(format, 3, 32);
+    std::vector<std::byte> panel(packed_bytes(format, 32) * cpu::kPanelColumns, std::byte{0xff});
+    cpu::pack_panel(
+        {.format = format, .cols = 32, .num_rows = 3, .rows = matrix.tensor.bytes.data()},
+        panel.data());
+    std::vector<float> values(32);
+    for (int column = 3; column < cpu::kPanelColumns; ++column) {
+      cpu::unpack_column(format, 32, panel.data(), column, values.data());
+      for (const float value : values) EXPECT_EQ(value, 0.0f) << traits_of(format).name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,95 @@
+// What attention promises beyond ops_test: nothing depends on where entries lie or where chunks
+// end.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/backend.h"
+#include "ops/attention/attention_cases.h"
+
+namespace pagoda {
+namespace {
+
+std::vector<float> run(Exec& exec, const AttentionShape& shape, std::span<const int> tokens) {
+  return run_case(exec, make_attention_case(shape), tokens).value()[0];
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+std::vector<AttentionShape> shapes() {
+  const std::vector<AttentionSeq> seqs = {{70, 1}, {5, 1}, {97, 60}, {301, 40}};
+  const AttentionShape plain{.seqs = seqs, .heads = 6, .kv_heads = 2, .head_dim = 24};
+  AttentionShape windowed = plain;
+  windowed.window = 45;
+  AttentionShape everything = windowed;
+  everything.soft_cap = 5;
+  everything.has_sinks = true;
+  everything.dtype = DType::kFloat32;
+  return {plain, windowed, everything};
+}
+
+class AttentionTest : public ::testing::TestWithParam<Backend> {
+ protected:
+  std::unique_ptr<Exec> exec = make_exec({.backend = GetParam(), .num_threads = 2}).value();
+};
+
+TEST_P(AttentionTest, BlockSizesAndBlockIdsChangeNoBit) {
+  for (AttentionShape shape : shapes()) {
+    const std::vector<int> tokens = all_tokens(make_attention_case(shape));
+    const std::vector<float> expected = run(*exec, shape, tokens);
+    for (const int block_size : {1, 8, 16, 32, 400}) {
+      for (const std::uint32_t seed : {2u, 3u}) {
+        shape.block_size = block_size;
+        shape.layout_seed = seed;
+        ASSERT_TRUE(same_bits(run(*exec, shape, tokens), expected)) << block_size << " " << seed;
+      }
+    }
+  }
+}
+
+TEST_P(AttentionTest, ChunkBordersChangeNoBit) {
+  for (const AttentionShape& shape : shapes()) {
+    const std::vector<int> tokens = all_tokens(make_attention_case(shape));
+    const std::vector<float> expected = run(*exec, shape, tokens);
+    for (const std::size_t chunk :
+         {std::size_t{1}, std::size_t{7}, std::size_t{16}, std::size_t{33}}) {
+      std::vector<float> actual;
+      for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
+        const auto part = std::span(tokens).subspan(begin, std::min(chunk, tokens.size() - begin));
+        const std::vector<float> rows = run(*exec, shape, part);
+        actual.insert(actual.end(), rows.begin(), rows.end());
+      }
+      ASSERT_TRUE(same_bits(actual, expected)) << "chunks of " << chunk;
+    }
+  }
+}
+
+TEST_P(AttentionTest, OneKeyIsItsValue) {
+  const AttentionShape shape{.seqs = {{1, 1}}, .head_dim = 32, .magnitude = 50};
+  const std::vector<int> tokens = {0};
+  EXPECT_TRUE(same_bits(run(*exec, shape, tokens), attention_inputs(shape).values));
+}
+
+TEST_P(AttentionTest, AWindowOfOneSeesItsOwnEntryOnly) {
+  const AttentionShape shape{.seqs = {{90, 90}}, .head_dim = 16, .window = 1};
+  const std::vector<int> tokens = all_tokens(make_attention_case(shape));
+  EXPECT_TRUE(same_bits(run(*exec, shape, tokens), attention_inputs(shape).values));
+}
+
+TEST_P(AttentionTest, AWindowAsLongAsTheContextChangesNoBit) {
+  AttentionShape shape{.seqs = {{90, 90}}, .heads = 2, .head_dim = 16};
+  const std::vector<int> tokens = all_tokens(make_attention_case(shape));
+  const std::vector<float> expected = run(*exec, shape, tokens);
+  shape.window = 90;
+  EXPECT_TRUE(same_bits(run(*exec, shape, tokens), expected));
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionTest,
+                         ::testing::Values(Backend::kReference, Backend::kCpu),
+                         [](const auto& info) { return std::string(backend_name(info.param)); });
+
+}  // namespace
+}  // namespace pagoda
