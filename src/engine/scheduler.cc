@@ -56,18 +56,15 @@ Admission Scheduler::check(int num_prompt_tokens, const SamplingParams& params) 
              : Admission::kNeverFits;
 }
 
-std::span<Sequence* const> Scheduler::add(const Request& request) {
+void Scheduler::add(const Request& request) {
   const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
   PAGODA_CHECK(check(num_prompt_tokens, request.params) == Admission::kAdmitted,
                fmt::format("[scheduler] request {} can never run", request.id));
-  added_.clear();
+  const int max_tokens = max_num_tokens(num_prompt_tokens, request.params);
   for (int sample = 0; sample < request.params.n; ++sample) {
-    auto sequence = std::make_unique<Sequence>(request, sample, next_arrival_++,
-                                               max_num_tokens(num_prompt_tokens, request.params));
-    added_.push_back(sequence.get());
-    insert_in_order(waiting_, std::move(sequence));
+    insert_in_order(waiting_,
+                    std::make_unique<Sequence>(request, sample, next_arrival_++, max_tokens));
   }
-  return added_;
 }
 
 void Scheduler::cancel(RequestId id) {

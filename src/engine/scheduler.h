@@ -93,9 +93,8 @@ class Scheduler {
   // kNeverFits, or kAdmitted: it will run some day. Thread-safe.
   Admission check(int num_prompt_tokens, const SamplingParams& params) const;
 
-  // Queues params.n sequences; the engine has asked check(). The sequences, by sample index, live
-  // until take_finished().
-  std::span<Sequence* const> add(const Request& request);
+  // Queues params.n sequences; the engine has asked check().
+  void add(const Request& request);
   // Ends all samples of a request, or one, with kCancelled. Blocks are free at once, or, for a
   // sequence that is in a step not committed yet, with that commit. Unknown ids are ignored.
   void cancel(RequestId id);
@@ -137,7 +136,6 @@ class Scheduler {
   std::deque<SequencePtr> waiting_;   // by (priority, arrival)
   std::vector<SequencePtr> running_;  // by (priority, arrival)
   std::vector<SequencePtr> finished_;
-  std::vector<Sequence*> added_;  // of the last add()
   Plan plan_;
 };
 

@@ -73,9 +73,10 @@ class Simulation {
       RC_ASSERT(worst_case(request) > pool_.num_blocks());
       return;
     }
-    const auto added = scheduler_.add(request);
-    RC_ASSERT(static_cast<int>(added.size()) == request.params.n);
-    for (Sequence* sequence : added) waiting_.insert(sequence);
+    scheduler_.add(request);
+    for (int sample = 0; sample < request.params.n; ++sample) {
+      waiting_.insert({request.priority, request.id, sample});
+    }
     requests_.push_back(request);
   }
 
@@ -126,6 +127,8 @@ class Simulation {
 
  private:
   using Sample = std::pair<RequestId, int>;
+  using Rank =
+      std::tuple<int, RequestId, int>;  // priority, request, sample: the order of admission
 
   static Sample sample_of(const Sequence& sequence) {
     return {sequence.request_id(), sequence.sample_index()};
@@ -139,8 +142,8 @@ class Simulation {
     return (num_stored + options_.block_size - 1) / options_.block_size;
   }
 
-  static auto rank(const Sequence* sequence) {
-    return std::tuple(sequence->priority(), sequence->request_id(), sequence->sample_index());
+  static Rank rank(const Sequence& sequence) {
+    return {sequence.priority(), sequence.request_id(), sequence.sample_index()};
   }
 
   void disturb(const Sequence& sequence) { disturbed_.insert(sample_of(sequence)); }
@@ -154,8 +157,8 @@ class Simulation {
       const PlannedSequence& planned = plan.sequences[i];
       Sequence* sequence = planned.sequence;
       RC_ASSERT(planned_sequences.insert(sequence).second);
-      if (waiting_.erase(sequence) > 0) {  // admitted now: nothing that came before it waits
-        for (const Sequence* other : waiting_) RC_ASSERT(rank(sequence) < rank(other));
+      if (waiting_.erase(rank(*sequence)) > 0) {  // admitted now: nothing that came before it waits
+        RC_ASSERT(waiting_.empty() || rank(*sequence) < *waiting_.begin());
         running_.insert(sequence);
       }
       RC_ASSERT(running_.count(sequence) == 1u);
@@ -192,10 +195,7 @@ class Simulation {
 
   void check_nobody_waits_in_vain(int num_tokens) {
     if (waiting_.empty() || num_tokens == options_.max_num_batched_tokens) return;
-    const Sequence* head =
-        *std::min_element(waiting_.begin(), waiting_.end(),
-                          [](const Sequence* a, const Sequence* b) { return rank(a) < rank(b); });
-    int num_reserved = worst_case(requests_[head->request_id()]);
+    int num_reserved = worst_case(requests_[std::get<RequestId>(*waiting_.begin())]);
     for (const Sequence* sequence : running_)
       num_reserved += worst_case(requests_[sequence->request_id()]);
     const int max_num_seqs = std::min(options_.max_num_seqs, options_.max_num_batched_tokens);
@@ -247,7 +247,7 @@ class Simulation {
     for (const auto& sequence : scheduler_.take_finished()) {
       const Sample sample = sample_of(*sequence);
       RC_ASSERT(ended_.insert(sample).second);
-      RC_ASSERT(waiting_.erase(sequence.get()) + running_.erase(sequence.get()) == 1u);
+      RC_ASSERT(waiting_.erase(rank(*sequence)) + running_.erase(sequence.get()) == 1u);
       RC_ASSERT(sequence->block_table().empty());
       const Ending alone =
           run_alone(requests_[sample.first], sample.second, options_.max_model_len);
@@ -266,7 +266,7 @@ class Simulation {
   Scheduler scheduler_;
   std::vector<int> slots_;  // the cache: a token id a slot
   std::vector<Request> requests_;
-  std::set<Sequence*> waiting_;
+  std::set<Rank> waiting_;
   std::set<Sequence*> running_;
   std::map<Sample, int> num_run_;
   std::set<Sample> disturbed_;  // cancelled or failed: may end early

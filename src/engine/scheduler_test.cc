@@ -28,7 +28,7 @@ class SchedulerTest : public ::testing::Test {
                              .prompt_token_ids = std::vector<int>(num_prompt_tokens, 9),
                              .params = params,
                              .priority = priority};
-    EXPECT_EQ(scheduler_->add(request).size(), static_cast<std::size_t>(params.n));
+    scheduler_->add(request);
     return request.id;
   }
 

@@ -61,8 +61,9 @@ class Sequence {
   std::optional<int> stop_token_id() const { return stop_token_id_; }  // of kStop: the last token
   const Status& error() const { return error_; }                       // of kError
 
-  // The sampler's memory of this sequence; null where no penalty is asked for. The engine puts it
-  // here, so that it lives as long as the sequence; the scheduler never looks inside.
+  // The sampler's memory of this sequence; null where no penalty is asked for. The model runner
+  // makes it at the first draw, and it lives as long as the sequence; the scheduler never looks
+  // inside.
   const std::shared_ptr<SamplerState>& sampler_state() const { return sampler_state_; }
   void set_sampler_state(std::shared_ptr<SamplerState> state) { sampler_state_ = std::move(state); }
 
