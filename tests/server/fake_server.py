@@ -1,0 +1,39 @@
+"""pagoda_fake_server as a child process: the real HTTP server over a fake model (see tests/support/fake_model.h)."""
+
+import os
+import subprocess
+
+
+class FakeServer:
+    """Runs from construction to close(). `api_key` and so on are its flags, with underscores."""
+
+    def __init__(self, **flags):
+        command = [os.environ["PAGODA_FAKE_SERVER"]]
+        for name, value in flags.items():
+            flag = "--" + name.replace("_", "-")
+            command += [flag] if value is True else [flag, str(value)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        line = self._process.stdout.readline()
+        assert line.startswith("port "), f"expected 'port N', got {line!r}"
+        self.port = int(line.split()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def num_cancelled(self):
+        """Samples that were cancelled before they ended."""
+        self._process.stdin.write("cancelled\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def peak_resident_bytes(self):
+        with open(f"/proc/{self._process.pid}/status") as status:
+            line = next(line for line in status if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+
+    def is_running(self):
+        return self._process.poll() is None
+
+    def close(self):
+        """Ends it cleanly; a server that does not end by itself fails the test."""
+        self._process.stdin.close()
+        assert self._process.wait(timeout=20) == 0
