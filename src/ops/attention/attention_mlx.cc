@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "backend/mlx/mlx_exec.h"
 
@@ -105,6 +106,7 @@ mx::array mask_of(const Task& task) {
   const HostBatch& host = *task.batch.host;
   const Group& group = task.group;
   std::vector<std::int32_t> first_keys;
+  first_keys.reserve(group.num_seqs);
   for (int i = 0; i < group.num_seqs; ++i)
     first_keys.push_back(first_key(host, group.first_seq + i, task.args.window));
   const std::span<const std::int32_t> positions(host.positions);
@@ -113,7 +115,7 @@ mx::array mask_of(const Task& task) {
   const mx::array query = upload_ints(own, {group.num_seqs, 1, group.num_queries, 1});
   const mx::array key =
       mx::add(upload_ints(first_keys, {group.num_seqs, 1, 1, 1}), mx::arange(group.num_keys));
-  const mx::array past = mx::less_equal(key, query);
+  mx::array past = mx::less_equal(key, query);
   if (task.args.window == 0) return past;
   return mx::logical_and(past, mx::greater(key, mx::subtract(query, mx::array(task.args.window))));
 }
@@ -138,13 +140,11 @@ mx::array attend_capped(const Task& task, const mx::array& q, const mx::array& k
         mx::reshape(array_of(task.args.sinks), {1, kv_heads, heads_per_kv, 1, 1});
     scores = mx::concatenate({scores, mx::broadcast_to(sinks, column)}, -1);
   }
+  // The sink's column has done its part in the denominator.
   mx::array weights = mx::softmax(scores, -1, /*precise=*/true);
-  if (task.args.sinks.defined())
-    weights = mx::slice(weights, {0, 0, 0, 0, 0}, [&] {
-      mx::Shape end = weights.shape();
-      end.back() -= 1;
-      return end;
-    }());
+  mx::Shape keys = weights.shape();
+  keys.back() = task.group.num_keys;
+  weights = mx::slice(weights, mx::Shape(keys.size(), 0), keys);
   return mx::flatten(mx::matmul(weights, mx::expand_dims(v, 2)), 1, 2);
 }
 
