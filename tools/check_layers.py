@@ -189,9 +189,15 @@ def check_all(root):
     return findings
 
 
+def clang_tool(name):
+    """Debian's, or the one from PyPI beside this interpreter; None where there is neither."""
+    beside = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", "")))
+    return shutil.which(f"{name}-16") or shutil.which(name, path=beside)
+
+
 def format_all(root, only_check):
     """Lets clang-format change the C++ sources, or names those that it would change. True if all are as it wants them."""
-    program = shutil.which("clang-format-16") or shutil.which("clang-format")
+    program = clang_tool("clang-format")
     if program is None:
         print("check_layers: expected clang-format-16 (tools/setup.sh test installs it), found none", file=sys.stderr)
         return False

@@ -21,5 +21,6 @@ for target in "${targets[@]}"; do
   mkdir -p "$build/corpus/$target" "$build/crashes"
   echo "--- $target, $seconds s"
   "$(find $build -type f -name "$target" -perm -u+x)" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-    -print_final_stats=1 -verbosity=0 -artifact_prefix="$build/crashes/$target-" "$build/corpus/$target" "$kept"
+    -print_final_stats=1 -verbosity=0 -artifact_prefix="$build/crashes/$target-" "$build/corpus/$target" "$kept" \
+    2>&1 | sed '/recommended dictionary/d; /" # Uses: /d'
 done

@@ -21,9 +21,9 @@ debian_build=(
 debian_test=(
   clang-14 libclang-rt-14-dev clang-format-16 clang-tidy-16 chromium chromium-driver fonts-liberation)
 brew_build=(
-  cmake ninja ccache pkgconf python@3.12 openssl@3 curl boost nlohmann-json cli11 spdlog fmt
+  cmake ninja ccache pkgconf python@3.12 openssl@3 boost nlohmann-json cli11 spdlog fmt
   prometheus-cpp highway googletest rapidcheck google-benchmark)
-brew_test=(llvm@16 chromedriver)
+brew_test=(chromedriver)
 # rustc 1.95: what the tokenizer crates ask for.
 rust_major=1
 rust_minor=95

@@ -11,10 +11,12 @@ import concurrent.futures
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import check_layers  # noqa: E402
 
 
 def sources_of(build, wanted):
@@ -35,7 +37,7 @@ def tidy(program, build, path):
 
 
 def main():
-    program = shutil.which("clang-tidy-16") or shutil.which("clang-tidy")
+    program = check_layers.clang_tool("clang-tidy")
     if program is None or len(sys.argv) < 2:
         print("tidy: expected clang-tidy-16 (tools/setup.sh test installs it) and a build folder", file=sys.stderr)
         return 2
