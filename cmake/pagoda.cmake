@@ -43,3 +43,14 @@ function(pagoda_test name)
   add_test(NAME ${name} COMMAND pagoda_${name}_test)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
 endfunction()
+
+# pagoda_pytest(run tests/cli/test_run.py TIMEOUT 300): a pytest file that drives the binary from outside, by PAGODA_BINARY.
+function(pagoda_pytest name file)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "ENVIRONMENT" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND ${PAGODA_PYTHON} -m pytest -q -p no:cacheprovider ${PROJECT_SOURCE_DIR}/${file})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "PAGODA_BINARY=$<TARGET_FILE:pagoda>;PAGODA_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
+endfunction()

@@ -1,4 +1,5 @@
-// EngineOptions: a process's settings, fixed at its start. Each is declared as a flag once, in src/cli/engine_flags.cc.
+// EngineOptions: a process's settings, fixed at its start. Each is declared as a flag once, in
+// src/cli/engine_flags.cc.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,14 @@ namespace pagoda {
 enum class KvCacheLayout : std::uint8_t { kAuto, kPaged, kContiguous };
 
 struct EngineOptions {
-  std::optional<Backend> backend;  // absent: the best one built that finds its device (mlx on Apple, else cpu)
-  int num_threads = 0;             // 0: the cgroup's quota or the physical cores, whichever is less
-  std::uint64_t seed = 0;          // of the seeds drawn for requests without one
-  int max_model_len = 0;           // tokens; 0: the checkpoint's, shortened to what the KV memory holds
-  int max_num_seqs = 0;            // 0: 64, fewer where the KV memory is short
+  std::optional<Backend>
+      backend;          // absent: the best one built that finds its device (mlx on Apple, else cpu)
+  int num_threads = 0;  // 0: the cgroup's quota or the physical cores, whichever is less
+  std::uint64_t seed = 0;  // of the seeds drawn for requests without one
+  int max_model_len = 0;   // tokens; 0: the checkpoint's, shortened to what the KV memory holds
+  int max_num_seqs = 0;    // 0: 64, fewer where the KV memory is short
   int max_num_batched_tokens = 2048;
-  int block_size = 16;             // tokens
+  int block_size = 16;                     // tokens
   std::int64_t kv_cache_memory_bytes = 0;  // 0: what is free
   int num_kv_blocks = 0;                   // 0: from the bytes
   KvCacheLayout kv_cache_layout = KvCacheLayout::kAuto;

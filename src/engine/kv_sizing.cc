@@ -25,7 +25,9 @@ KvLayout layout_of(const EngineOptions& options, const ModelConfig& config, Back
 std::int64_t pool_bytes(const EngineOptions& options, const KvSizing& sizing,
                         std::int64_t available_bytes) {
   if (options.kv_cache_memory_bytes > 0) return options.kv_cache_memory_bytes;
-  const std::int64_t context_bytes = sizing.layout.bytes_per_token() * sizing.max_model_len;
+  const std::int64_t block_size = options.block_size;  // a context's last block counts whole
+  const std::int64_t context_bytes =
+      (sizing.max_model_len + block_size - 1) / block_size * sizing.layout.bytes_per_block();
   const std::int64_t wanted = context_bytes * sizing.max_num_seqs;
   return std::min({wanted, available_bytes / 2, std::max(kDefaultPoolBytes, context_bytes)});
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "sampling/sampling_params.h"
@@ -11,6 +12,23 @@ namespace pagoda {
 using RequestId = std::uint64_t;
 
 enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kCancelled, kError };
+
+// vLLM's words: "stop", "length", "abort", "error"; empty for kNone.
+constexpr std::string_view finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone:
+      return "";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "abort";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "";
+}
 
 // Checked before it comes here: the prompt is not empty and below the model's length, parameters
 // are in range.

@@ -47,22 +47,6 @@ prometheus::MetricFamily single(const char* name, const char* help, MetricType t
 
 }  // namespace
 
-std::string_view finish_reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kNone:
-      return "";
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "abort";
-    case FinishReason::kError:
-      return "error";
-  }
-  return "";
-}
-
 struct ServerMetrics::Impl {
   explicit Impl(const std::string& model_name) : labels{{"model_name", model_name}} {
     auto& success = prometheus::BuildCounter()

@@ -9,8 +9,6 @@
 
 namespace pagoda {
 
-// "stop", "length", "abort" or "error"; kNone has no name.
-std::string_view finish_reason_name(FinishReason reason);
 
 class ServerMetrics {
  public:

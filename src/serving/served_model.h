@@ -1,12 +1,15 @@
-// ServedModel: everything that one model needs to answer text: weights behind an engine, tokenizer, chat template, defaults.
+// ServedModel: everything that one model needs to answer text: weights behind an engine, tokenizer,
+// chat template, defaults.
 //
 // This folder joins text and engine, for the server and the command line alike; strings stop here.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/status.h"
 #include "engine/engine.h"
@@ -22,6 +25,8 @@ struct ServedModelOptions {
   EngineOptions engine;
   std::optional<std::string> chat_template_file;  // instead of the checkpoint's
   bool use_generation_config = true;              // default sampling from the checkpoint
+  std::function<void(double)>
+      on_progress;  // the share of the weights loaded; called on the engine's thread
 };
 
 // Immutable after load; its members are thread-safe.
@@ -30,13 +35,18 @@ struct ServedModel {
   ModelConfig config;
   GenerationDefaults defaults;
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::shared_ptr<const ChatTemplate> chat_template;  // null: the checkpoint has none, chat is refused
+  std::shared_ptr<const ChatTemplate>
+      chat_template;  // null: the checkpoint has none, chat is refused
   std::unique_ptr<Engine> engine;
-  std::string device;           // backend_name
+  std::string device;  // backend_name
   std::int64_t file_bytes = 0;
   double load_s = 0;
 };
 
 Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions& options);
+
+// A conversation, an array of OpenAI's messages as JSON, through the model's template to token ids
+// that end where the answer begins. kUnsupported where the checkpoint has no template.
+Result<std::vector<int>> encode_chat(const ServedModel& model, const std::string& messages_json);
 
 }  // namespace pagoda

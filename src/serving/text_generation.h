@@ -1,4 +1,5 @@
-// TextGeneration: one request's way from token ids to text: incremental decoding, stop strings, cancellation.
+// TextGeneration: one request's way from token ids to text: incremental decoding, stop strings,
+// cancellation.
 #pragma once
 
 #include <functional>
@@ -22,8 +23,8 @@ struct TextRequest {
 // New text of one sample; the concatenation over a sample's pieces is its answer.
 struct TextPiece {
   int sample_index = 0;
-  std::string text;              // whole UTF-8 characters; never a part of a stop string
-  std::vector<int> token_ids;    // that came with it (their text may be held back for a later piece)
+  std::string text;            // whole UTF-8 characters; never a part of a stop string
+  std::vector<int> token_ids;  // that came with it (their text may be held back for a later piece)
   std::vector<TokenLogprobs> logprobs;
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
@@ -36,13 +37,14 @@ struct TextPiece {
 // Runs detokenising and stop strings on whichever thread calls `take`, never on the engine's.
 class TextGeneration {
  public:
-  // `on_ready` is called on the engine's thread whenever take() has something new; it only wakes the caller's own thread or
-  // executor. Submits at once; errors are Engine::submit's.
+  // `on_ready` is called on the engine's thread whenever take() has something new; it only wakes
+  // the caller's own thread or executor. Submits at once; errors are Engine::submit's.
   static Result<std::unique_ptr<TextGeneration>> start(ServedModel& model, TextRequest request,
                                                        std::function<void()> on_ready);
   virtual ~TextGeneration() = default;  // cancels what still runs
 
-  // The pieces that are ready; does not wait. After a stop string the sample's later tokens never show.
+  // The pieces that are ready; does not wait. After a stop string the sample's later tokens never
+  // show.
   virtual std::vector<TextPiece> take() = 0;
   // take(), after waiting for something new. For callers with a thread of their own.
   virtual std::vector<TextPiece> wait() = 0;

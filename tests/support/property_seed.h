@@ -6,6 +6,7 @@
 
 namespace pagoda::testing {
 
-inline const int kPropertySeed = setenv("RC_PARAMS", "seed=20260101 max_success=300", /*overwrite=*/0);
+inline const int kPropertySeed =
+    setenv("RC_PARAMS", "seed=20260101 max_success=300", /*overwrite=*/0);
 
 }  // namespace pagoda::testing

@@ -1,0 +1,29 @@
+// The subcommands of `pagoda`. Each file declares its own flags and runs with them.
+//
+// Exit codes: 0 success, 1 failure, 2 bad usage; a failure is one line on stderr.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace pagoda {
+
+// What the chosen subcommand does once its flags are parsed; returns the exit code.
+using CommandBody = std::function<int()>;
+
+void add_serve_command(CLI::App& app, CommandBody& body);
+void add_run_command(CLI::App& app, CommandBody& body);
+void add_chat_command(CLI::App& app, CommandBody& body);
+void add_bench_command(CLI::App& app, CommandBody& body);
+void add_perplexity_command(CLI::App& app, CommandBody& body);
+void add_info_command(CLI::App& app, CommandBody& body);
+void add_pull_command(CLI::App& app, CommandBody& body);
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+
+}  // namespace pagoda

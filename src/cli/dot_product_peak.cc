@@ -1,0 +1,66 @@
+#include "cli/dot_product_peak.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+namespace pagoda {
+namespace {
+constexpr int kChains = 12;
+}
+
+bool has_bf16_dot_products() {
+  return __builtin_cpu_supports("avx512bf16");
+}
+bool has_int8_dot_products() {
+  return __builtin_cpu_supports("avx512vnni");
+}
+
+__attribute__((target("avx512f,avx512bf16"))) double bf16_dot_products(std::size_t rounds) {
+  __m512 sums[kChains];  // different starts, or the compiler makes one chain of the twelve
+  for (int chain = 0; chain < kChains; ++chain)
+    sums[chain] = _mm512_set1_ps(static_cast<float>(chain));
+  auto x = (__m512bh)_mm512_set1_epi32(0x3c003c00);
+  auto y = (__m512bh)_mm512_set1_epi32(0x3c013c01);
+  for (std::size_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (int chain = 0; chain < kChains; ++chain) sums[chain] = _mm512_dpbf16_ps(sums[chain], x, y);
+  }
+  for (int chain = 0; chain < kChains; ++chain) asm volatile("" ::"v"(sums[chain]));
+  return static_cast<double>(rounds) * kChains * 32;
+}
+
+__attribute__((target("avx512f,avx512vnni"))) double int8_dot_products(std::size_t rounds) {
+  __m512i sums[kChains];
+  for (int chain = 0; chain < kChains; ++chain) sums[chain] = _mm512_set1_epi32(chain);
+  const __m512i x = _mm512_set1_epi8(3);
+  const __m512i y = _mm512_set1_epi8(5);
+  for (std::size_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (int chain = 0; chain < kChains; ++chain)
+      sums[chain] = _mm512_dpbusd_epi32(sums[chain], x, y);
+  }
+  for (int chain = 0; chain < kChains; ++chain) asm volatile("" ::"v"(sums[chain]));
+  return static_cast<double>(rounds) * kChains * 64;
+}
+
+}  // namespace pagoda
+
+#else
+
+namespace pagoda {
+
+bool has_bf16_dot_products() {
+  return false;
+}
+bool has_int8_dot_products() {
+  return false;
+}
+double bf16_dot_products(std::size_t) {
+  return 0;
+}
+double int8_dot_products(std::size_t) {
+  return 0;
+}
+
+}  // namespace pagoda
+#endif

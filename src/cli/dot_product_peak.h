@@ -1,0 +1,16 @@
+// The machine's own dot-product instructions, run flat out: x86's AVX-512 BF16 and VNNI. Elsewhere
+// there are none to measure yet, and the functions say so.
+#pragma once
+
+#include <cstddef>
+
+namespace pagoda {
+
+bool has_bf16_dot_products();
+bool has_int8_dot_products();
+
+// Runs twelve chains of `rounds` instructions; returns the products made.
+double bf16_dot_products(std::size_t rounds);
+double int8_dot_products(std::size_t rounds);
+
+}  // namespace pagoda

@@ -1,0 +1,101 @@
+#include "cli/engine_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/model_store.h"
+#include "cli/progress_bar.h"
+
+namespace pagoda {
+
+void add_model_flags(CLI::App& command, EngineFlags& flags) {
+  command
+      .add_option("MODEL", flags.model,
+                  "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows")
+      ->required();
+  command.add_option("--device", flags.device, "Where the model runs")
+      ->check(CLI::IsMember({"auto", "reference", "cpu", "mlx", "cuda"}))
+      ->capture_default_str();
+  command
+      .add_option("--threads", flags.engine.num_threads,
+                  "Worker threads; 0: the physical cores that the cgroup grants")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command
+      .add_option("--seed", flags.engine.seed, "Of the seeds drawn for requests that bring none")
+      ->capture_default_str();
+}
+
+void add_batching_flags(CLI::App& command, EngineFlags& flags) {
+  EngineOptions& engine = flags.engine;
+  command
+      .add_option("--max-model-len", engine.max_model_len,
+                  "Tokens of prompt and answer together; 0: the checkpoint's")
+      ->check(CLI::Range(0, 1 << 24));
+  command
+      .add_option("--max-num-seqs", engine.max_num_seqs,
+                  "Sequences computed at once; 0: 64, fewer where memory is short")
+      ->check(CLI::Range(0, 65536));
+  command
+      .add_option("--max-num-batched-tokens", engine.max_num_batched_tokens, "Tokens of one step")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--block-size", engine.block_size, "Tokens of a KV cache block")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  command
+      .add_option("--kv-cache-memory-bytes", engine.kv_cache_memory_bytes,
+                  "Memory of the KV cache; 0: what is free")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--num-kv-blocks,--num-gpu-blocks-override", engine.num_kv_blocks,
+                  "Blocks of the KV cache; 0: by memory")
+      ->check(CLI::Range(0, 1 << 30));
+  command
+      .add_option("--kv-cache-layout", flags.kv_cache_layout, "Blocks of a page, or one a sequence")
+      ->check(CLI::IsMember({"auto", "paged", "contiguous"}))
+      ->capture_default_str();
+  command.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "Element type of the KV cache")
+      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
+      ->capture_default_str();
+}
+
+Result<std::optional<Backend>> parse_device(const std::string& name) {
+  if (name == "auto") return std::optional<Backend>();
+  for (const Backend backend : kBackends) {
+    if (backend_name(backend) == name) return std::optional<Backend>(backend);
+  }
+  return invalid_argument("[device] {}: expected auto, reference, cpu, mlx or cuda", name);
+}
+
+namespace {
+
+std::optional<DType> parse_kv_dtype(const std::string& name) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    if (dtype_name(dtype) == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+KvCacheLayout parse_layout(const std::string& name) {
+  if (name == "paged") return KvCacheLayout::kPaged;
+  if (name == "contiguous") return KvCacheLayout::kContiguous;
+  return KvCacheLayout::kAuto;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags) {
+  ServedModelOptions options = {.engine = flags.engine,
+                                .use_generation_config = flags.generation_config != "none"};
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path models, default_model_dir());
+  PAGODA_ASSIGN_OR_RETURN(options.path, resolve_model(flags.model, models));
+  PAGODA_ASSIGN_OR_RETURN(options.engine.backend, parse_device(flags.device));
+  options.engine.kv_cache_layout = parse_layout(flags.kv_cache_layout);
+  options.engine.kv_cache_dtype = parse_kv_dtype(flags.kv_cache_dtype);
+  if (!flags.chat_template.empty()) options.chat_template_file = flags.chat_template;
+  ProgressBar bar("loading");
+  options.on_progress = [&bar](double share) { bar.show(share); };
+  return load_served_model(options);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,37 @@
+// The flags of EngineOptions, each declared once for every subcommand that loads a model.
+#pragma once
+
+#include <string>
+
+#include "core/status.h"
+#include "serving/served_model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace pagoda {
+
+struct EngineFlags {
+  std::string model;
+  std::string device = "auto";
+  std::string kv_cache_layout = "auto";
+  std::string kv_cache_dtype = "auto";
+  EngineOptions engine;
+  std::string chat_template;
+  std::string generation_config = "auto";
+};
+
+// MODEL, --device, --threads, --seed: what every subcommand that loads a model takes.
+void add_model_flags(CLI::App& command, EngineFlags& flags);
+// --max-model-len, --block-size, the KV cache's flags and the batch's: what serve and run take
+// besides.
+void add_batching_flags(CLI::App& command, EngineFlags& flags);
+
+// Resolves the model's name and the flags' words; loads, with a progress bar on a terminal.
+Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags);
+
+// "auto" is absent.
+Result<std::optional<Backend>> parse_device(const std::string& name);
+
+}  // namespace pagoda

@@ -1,0 +1,113 @@
+// pagoda info: what a checkpoint is, and what this binary can do.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "cli/command.h"
+#include "cli/model_store.h"
+#include "cli/report_error.h"
+#include "core/machine.h"
+#include "core/version.h"
+#include "model/model_config.h"
+#include "ops/op_cases.h"
+#include "weights/checkpoint.h"
+
+namespace pagoda {
+
+namespace {
+
+struct InfoFlags {
+  std::string model;
+  bool ops = false;
+};
+
+void print_build() {
+  std::printf("pagoda %s, %d threads by default, %.1f GB of memory free\n",
+              std::string(kVersion).c_str(), default_num_threads(),
+              static_cast<double>(available_memory_bytes()) / 1e9);
+  std::printf("devices:");
+  for (const Backend backend : kBackends) {
+    if (backend_is_built(backend)) std::printf(" %s", std::string(backend_name(backend)).c_str());
+  }
+  std::printf("\n");
+}
+
+void print_ops() {
+  std::printf("%-16s", "op");
+  for (const Backend backend : kBackends)
+    std::printf("%-11s", std::string(backend_name(backend)).c_str());
+  std::printf("\n");
+  for (const OpSupport& op : op_support()) {
+    std::printf("%-16s", op.op.c_str());
+    for (const bool supported : op.is_built) std::printf("%-11s", supported ? "yes" : "absent");
+    std::printf("\n");
+  }
+}
+
+void print_config(const ModelConfig& config) {
+  std::printf("architecture     %s, %d layers\n", config.architecture.c_str(), config.num_layers);
+  std::printf("hidden           %d, intermediate %d\n", config.hidden_size,
+              config.intermediate_size);
+  std::printf("attention        %d heads of %d, %d kv heads\n", config.num_heads, config.head_dim,
+              config.num_kv_heads);
+  std::printf("vocabulary       %d%s\n", config.vocab_size,
+              config.tie_word_embeddings ? ", tied" : "");
+  std::printf("context          %d tokens\n", config.max_position_embeddings);
+  std::map<int, int> windows;
+  for (const int window : config.layer_windows) ++windows[window];
+  for (const auto& [window, layers] : windows) {
+    if (window > 0) std::printf("window           %d tokens on %d layers\n", window, layers);
+  }
+}
+
+Status print_checkpoint(const std::string& name) {
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path models, default_model_dir());
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path, resolve_model(name, models));
+  PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path.string()));
+  std::printf("%s\n", path.c_str());
+  std::int64_t num_parameters = 0;
+  std::map<std::string_view, int> formats;
+  for (const std::string& tensor_name : checkpoint.names()) {
+    const Result<HostTensor> tensor = checkpoint.tensor(tensor_name);
+    ++formats[tensor.ok() ? traits_of(tensor->format).name : "not readable"];
+    if (tensor.ok()) num_parameters += tensor->shape.num_elements();
+  }
+  std::printf("parameters       %.1f million in %.1f MB\n",
+              static_cast<double>(num_parameters) / 1e6,
+              static_cast<double>(checkpoint.file_bytes()) / 1e6);
+  std::printf("tensors         ");
+  for (const auto& [format, count] : formats)
+    std::printf(" %d %s", count, std::string(format).c_str());
+  std::printf("\n");
+  PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
+  print_config(config);
+  return ok_status();
+}
+
+Status info(const InfoFlags& flags) {
+  if (!flags.model.empty()) return print_checkpoint(flags.model);
+  print_build();
+  if (flags.ops) print_ops();
+  return ok_status();
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& app, CommandBody& body) {
+  auto flags = std::make_shared<InfoFlags>();
+  CLI::App& command = *app.add_subcommand("info", "What a model is, or what this binary can do");
+  command.add_option("MODEL", flags->model,
+                     "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows");
+  command.add_flag("--ops", flags->ops, "Print which op runs on which backend");
+  command.callback([flags, &body] {
+    body = [flags] {
+      const Status status = info(*flags);
+      return status.ok() ? kExitOk : report_error(status);
+    };
+  });
+}
+
+}  // namespace pagoda

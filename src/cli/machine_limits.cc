@@ -1,0 +1,164 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cli/machine_limits.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// After foreach_target.h:
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pagoda {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// ORs the bytes together: as cheap as a read can be. `num_bytes` is a multiple of 4096.
+std::uint64_t read_all(const std::uint64_t* HWY_RESTRICT words, std::size_t num_bytes) {
+  const hn::ScalableTag<std::uint64_t> d;
+  const std::size_t lanes = hn::Lanes(d);
+  auto a = hn::Zero(d), b = a, c = a, e = a, f = a, g = a, h = a, k = a;
+  for (std::size_t i = 0; i < num_bytes / 8; i += 8 * lanes) {
+    a = hn::Or(a, hn::Load(d, words + i));
+    b = hn::Or(b, hn::Load(d, words + i + lanes));
+    c = hn::Or(c, hn::Load(d, words + i + 2 * lanes));
+    e = hn::Or(e, hn::Load(d, words + i + 3 * lanes));
+    f = hn::Or(f, hn::Load(d, words + i + 4 * lanes));
+    g = hn::Or(g, hn::Load(d, words + i + 5 * lanes));
+    h = hn::Or(h, hn::Load(d, words + i + 6 * lanes));
+    k = hn::Or(k, hn::Load(d, words + i + 7 * lanes));
+  }
+  const auto all = hn::Or(hn::Or(hn::Or(a, b), hn::Or(c, e)), hn::Or(hn::Or(f, g), hn::Or(h, k)));
+  return hn::GetLane(hn::SumOfLanes(d, all));
+}
+
+// Twelve independent chains hide the latency of four cycles at two a cycle, with room. Returns the
+// products made.
+double float32_products(std::size_t rounds, float* sink) {
+  const hn::ScalableTag<float> d;
+  const auto x = hn::Set(d, sink[0]);
+  const auto y = hn::Set(d, sink[1]);
+  // Different starts, or the compiler makes one chain of the twelve.
+  const auto start = [&](int chain) { return hn::Set(d, sink[0] * static_cast<float>(chain)); };
+  auto a = start(0), b = start(1), c = start(2), e = start(3), f = start(4), g = start(5);
+  auto h = start(6), k = start(7), l = start(8), m = start(9), n = start(10), o = start(11);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    a = hn::MulAdd(x, y, a);
+    b = hn::MulAdd(x, y, b);
+    c = hn::MulAdd(x, y, c);
+    e = hn::MulAdd(x, y, e);
+    f = hn::MulAdd(x, y, f);
+    g = hn::MulAdd(x, y, g);
+    h = hn::MulAdd(x, y, h);
+    k = hn::MulAdd(x, y, k);
+    l = hn::MulAdd(x, y, l);
+    m = hn::MulAdd(x, y, m);
+    n = hn::MulAdd(x, y, n);
+    o = hn::MulAdd(x, y, o);
+  }
+  const auto half = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, e)), hn::Add(f, g));
+  const auto rest = hn::Add(hn::Add(hn::Add(h, k), hn::Add(l, m)), hn::Add(n, o));
+  sink[2] = hn::GetLane(hn::SumOfLanes(d, hn::Add(half, rest)));
+  return static_cast<double>(rounds) * 12 * static_cast<double>(hn::Lanes(d));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace pagoda
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "cli/dot_product_peak.h"
+#include "cli/machine_limits.h"
+
+namespace pagoda {
+HWY_EXPORT(read_all);
+HWY_EXPORT(float32_products);
+
+namespace {
+
+constexpr std::size_t kReadBytesPerThread = std::size_t{64} << 20;
+constexpr int kReadRounds = 5;
+constexpr int kPeakRounds = 3;
+constexpr std::size_t kPeakChainLength = 4'000'000;
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Runs work(thread) on all threads at once, `rounds` times; the shortest round's seconds.
+double shortest_round(int num_threads, int rounds, const std::function<void(int)>& work) {
+  std::barrier<> gate(num_threads);
+  double shortest = 1e30;
+  const auto body = [&](int thread) {
+    for (int round = 0; round < rounds; ++round) {
+      gate.arrive_and_wait();
+      const double start = now_s();
+      work(thread);
+      gate.arrive_and_wait();
+      if (thread == 0) shortest = std::min(shortest, now_s() - start);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int thread = 1; thread < num_threads; ++thread) threads.emplace_back(body, thread);
+  body(0);
+  for (std::thread& thread : threads) thread.join();
+  return shortest;
+}
+
+struct Unmap {
+  void operator()(void* memory) const { munmap(memory, kReadBytesPerThread); }
+};
+
+// Products a second of all threads, in 10^9.
+double peak_gmac(int num_threads, const std::function<double(std::size_t)>& products) {
+  std::vector<double> made(num_threads);
+  const double seconds = shortest_round(
+      num_threads, kPeakRounds, [&](int thread) { made[thread] = products(kPeakChainLength); });
+  double sum = 0;
+  for (const double each : made) sum += each;
+  return sum / seconds / 1e9;
+}
+
+}  // namespace
+
+double measure_read_gb_per_s(int num_threads) {
+  std::vector<std::unique_ptr<void, Unmap>> buffers;
+  for (int thread = 0; thread < num_threads; ++thread) {
+    void* memory = mmap(nullptr, kReadBytesPerThread, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return 0;
+#ifdef MADV_HUGEPAGE
+    madvise(memory, kReadBytesPerThread, MADV_HUGEPAGE);
+#endif
+    std::memset(memory, thread + 1, kReadBytesPerThread);
+    buffers.emplace_back(memory);
+  }
+  std::vector<std::uint64_t> sinks(static_cast<std::size_t>(num_threads) * 8);  // a cache line each
+  const double seconds = shortest_round(num_threads, kReadRounds, [&](int thread) {
+    const auto* words = static_cast<const std::uint64_t*>(buffers[thread].get());
+    sinks[static_cast<std::size_t>(thread) * 8] =
+        HWY_DYNAMIC_DISPATCH(read_all)(words, kReadBytesPerThread);
+  });
+  return static_cast<double>(num_threads) * kReadBytesPerThread / seconds / 1e9;
+}
+
+MachineLimits measure_machine_limits(int num_threads) {
+  MachineLimits limits = {.num_threads = num_threads,
+                          .read_gb_per_s = measure_read_gb_per_s(num_threads)};
+  limits.float32_gmac_per_s = peak_gmac(num_threads, [](std::size_t rounds) {
+    float sink[3] = {1e-3f, 1e-3f, 0};
+    return HWY_DYNAMIC_DISPATCH(float32_products)(rounds, sink);
+  });
+  if (has_bf16_dot_products()) limits.bf16_gmac_per_s = peak_gmac(num_threads, bf16_dot_products);
+  if (has_int8_dot_products()) limits.int8_gmac_per_s = peak_gmac(num_threads, int8_dot_products);
+  return limits;
+}
+
+}  // namespace pagoda
+#endif  // HWY_ONCE

@@ -1,0 +1,178 @@
+#include "cli/prompt_spec.h"
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace pagoda {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int kDefaultMaxTokens = 128;  // of `run`; the server's are OpenAI's
+
+// Visits every field once: the flags and the JSON names are the same list.
+template <typename Visitor>
+void for_each_field(PromptSpec& spec, Visitor&& visit) {
+  visit("prompt", spec.prompt, "Text to go on with");
+  visit("prompt_file", spec.prompt_file, "A file with that text");
+  visit("chat", spec.chat, "A user's message; goes through the chat template");
+  visit("system", spec.system, "A system message before --chat");
+  visit("max_tokens", spec.max_tokens, "Tokens of the answer at most");
+  visit("temperature", spec.temperature, "0: greedy");
+  visit("top_k", spec.top_k, "Keep the k likeliest; 0: all");
+  visit("top_p", spec.top_p, "Keep the likeliest up to this probability together");
+  visit("min_p", spec.min_p, "Keep what has this share of the likeliest's probability");
+  visit("repetition_penalty", spec.repetition_penalty, "Divides seen tokens' logits");
+  visit("presence_penalty", spec.presence_penalty, "Taken once from answered tokens' logits");
+  visit("frequency_penalty", spec.frequency_penalty,
+        "Taken from answered tokens' logits for each time");
+  visit("seed", spec.seed, "Of this prompt's draws");
+  visit("stop", spec.stop, "A text that ends the answer; may be given more than once");
+  visit("ignore_eos", spec.ignore_eos, "Go on past the end-of-text token");
+  visit("logprobs", spec.logprobs, "Print log-probabilities, and those of the N likeliest");
+  visit("prompt_logprobs", spec.prompt_logprobs, "Print the prompt's log-probabilities");
+}
+
+struct FlagAdder {
+  CLI::App& command;
+
+  std::string flag(const char* name) const {
+    std::string flag = std::string("--") + name;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    return flag;
+  }
+  void operator()(const char* name, bool& value, const char* help) {
+    command.add_flag(flag(name), value, help);
+  }
+  // The process's --seed serves a single prompt as its own.
+  void operator()(const char*, std::optional<std::uint64_t>&, const char*) {}
+  template <typename T>
+  void operator()(const char* name, T& value, const char* help) {
+    command.add_option(flag(name), value, help);
+  }
+};
+
+struct JsonReader {
+  const json& object;
+  Status status;
+
+  template <typename T>
+  void operator()(const char* name, T& value, const char*) {
+    const auto found = object.find(name);
+    if (found == object.end() || found->is_null() || !status.ok()) return;
+    try {
+      assign(*found, value);
+    } catch (const json::exception& error) {
+      status = invalid_argument("[prompts-file] {}: {}", name, error.what());
+    }
+  }
+  template <typename T>
+  static void assign(const json& from, std::optional<T>& to) {
+    to = from.get<T>();
+  }
+  static void assign(const json& from, bool& to) { to = from.get<bool>(); }
+  static void assign(const json& from, std::vector<std::string>& to) {
+    to = from.is_string() ? std::vector{from.get<std::string>()}
+                          : from.get<std::vector<std::string>>();
+  }
+};
+
+struct NameChecker {
+  const std::string& name;
+  bool known = false;
+  template <typename T>
+  void operator()(const char* field, T&, const char*) {
+    known = known || name == field;
+  }
+};
+
+}  // namespace
+
+void add_prompt_flags(CLI::App& command, PromptSpec& spec) {
+  for_each_field(spec, FlagAdder{command});
+  command.add_option("--prompt-ids", spec.prompt_ids, "Token ids, as 1,2,3")->delimiter(',');
+}
+
+Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& defaults) {
+  const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object())
+    return invalid_argument("[prompts-file] expected a JSON object a line, got {}",
+                            line.substr(0, 60));
+  PromptSpec spec = defaults;
+  for (const auto& [name, value] : object.items()) {
+    NameChecker checker{name};
+    for_each_field(spec, checker);
+    if (!checker.known && name != "prompt_ids")
+      return invalid_argument("[prompts-file] {}: not a field of a prompt", name);
+  }
+  JsonReader reader{object};
+  for_each_field(spec, reader);
+  reader("prompt_ids", spec.prompt_ids, "");
+  PAGODA_RETURN_IF_ERROR(reader.status);
+  return spec;
+}
+
+namespace {
+
+Result<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return not_found("[prompt-file] {}: cannot be read", path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Result<std::vector<int>> prompt_token_ids(const ServedModel& model, const PromptSpec& spec) {
+  const int sources = spec.prompt.has_value() + spec.prompt_file.has_value() +
+                      spec.prompt_ids.has_value() + spec.chat.has_value();
+  if (sources != 1) {
+    return invalid_argument(
+        "[run] expected one of --prompt, --prompt-file, --prompt-ids, --chat and --prompts-file, "
+        "got {}",
+        sources);
+  }
+  if (spec.prompt_ids) return *spec.prompt_ids;
+  if (spec.prompt) return model.tokenizer->encode(*spec.prompt);
+  if (spec.prompt_file) {
+    PAGODA_ASSIGN_OR_RETURN(const std::string text, read_text(*spec.prompt_file));
+    return model.tokenizer->encode(text);
+  }
+  json messages = json::array();
+  if (spec.system) messages.push_back({{"role", "system"}, {"content", *spec.system}});
+  messages.push_back({{"role", "user"}, {"content", *spec.chat}});
+  return encode_chat(model, messages.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+template <typename T>
+T pick(const std::optional<T>& asked, const std::optional<T>& checkpoint, T otherwise) {
+  return asked ? *asked : checkpoint.value_or(otherwise);
+}
+
+}  // namespace
+
+Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec& spec) {
+  TextRequest request;
+  PAGODA_ASSIGN_OR_RETURN(request.generation.prompt_token_ids, prompt_token_ids(model, spec));
+  request.stop = spec.stop;
+  SamplingParams& sampling = request.generation.sampling;
+  const GenerationDefaults& defaults = model.defaults;
+  sampling.temperature = pick(spec.temperature, defaults.temperature, sampling.temperature);
+  sampling.top_k = pick(spec.top_k, defaults.top_k, sampling.top_k);
+  sampling.top_p = pick(spec.top_p, defaults.top_p, sampling.top_p);
+  sampling.min_p = pick(spec.min_p, defaults.min_p, sampling.min_p);
+  sampling.repetition_penalty =
+      pick(spec.repetition_penalty, defaults.repetition_penalty, sampling.repetition_penalty);
+  sampling.presence_penalty = spec.presence_penalty.value_or(0.0f);
+  sampling.frequency_penalty = spec.frequency_penalty.value_or(0.0f);
+  sampling.seed = spec.seed;
+  sampling.max_tokens = spec.max_tokens.value_or(kDefaultMaxTokens);
+  sampling.ignore_eos = spec.ignore_eos;
+  sampling.logprobs = spec.logprobs;
+  if (spec.prompt_logprobs) sampling.prompt_logprobs = 0;
+  return request;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,50 @@
+// PromptSpec: one prompt of `pagoda run` and what is asked of its sampling, from flags or from a
+// line of --prompts-file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "serving/served_model.h"
+#include "serving/text_generation.h"
+
+namespace CLI {
+class App;
+}
+
+namespace pagoda {
+
+// Absent: the checkpoint's default, or vLLM's.
+struct PromptSpec {
+  std::optional<std::string> prompt;
+  std::optional<std::string> prompt_file;
+  std::optional<std::vector<int>> prompt_ids;
+  std::optional<std::string> chat;
+  std::optional<std::string> system;
+  std::optional<int> max_tokens;
+  std::optional<float> temperature;
+  std::optional<int> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<float> repetition_penalty;
+  std::optional<float> presence_penalty;
+  std::optional<float> frequency_penalty;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+  std::optional<int> logprobs;
+  bool prompt_logprobs = false;
+};
+
+void add_prompt_flags(CLI::App& command, PromptSpec& spec);
+
+// A line of --prompts-file: a JSON object with any of the fields by name; those it lacks are
+// `defaults`'. A wrong type or an unknown name is kInvalidArgument.
+Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& defaults);
+
+// Tokens by the model's tokenizer and template; exactly one of the prompt's sources must be there.
+Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec& spec);
+
+}  // namespace pagoda

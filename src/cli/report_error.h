@@ -1,0 +1,11 @@
+// How a subcommand ends badly: one line on stderr.
+#pragma once
+
+#include "core/status.h"
+
+namespace pagoda {
+
+// Prints "pagoda: MESSAGE" and returns the exit code: 2 for what the user typed, 1 for the rest.
+int report_error(const Status& status);
+
+}  // namespace pagoda

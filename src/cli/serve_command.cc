@@ -1,0 +1,93 @@
+// pagoda serve: the OpenAI API over HTTP.
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "cli/report_error.h"
+#include "server/server.h"
+
+namespace pagoda {
+
+namespace {
+
+constexpr double kDrainDeadlineS = 30;  // for running answers after the first Ctrl-C
+
+struct ServeFlags {
+  EngineFlags engine;
+  ServerOptions server;
+};
+
+// Blocked in every thread from here on, so that wait_for_signal() alone sees them.
+void block_signals(sigset_t& signals) {
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+Status serve(const ServeFlags& flags) {
+  sigset_t signals;
+  block_signals(signals);
+  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
+  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
+                          Server::start(*model, flags.server));
+  const EngineLimits& limits = model->engine->limits();
+  spdlog::info("{} on {}: {} sequences of {} tokens at most, loaded in {:.2f} s", model->name,
+               model->device, limits.max_num_seqs, limits.max_model_len, model->load_s);
+  spdlog::info("listening on http://{}:{}", flags.server.host, server->port());
+  int signal = 0;
+  sigwait(&signals, &signal);
+  spdlog::info("finishing what runs; a second Ctrl-C ends it at once");
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  server->stop(kDrainDeadlineS);
+  return ok_status();
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, CommandBody& body) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App& command =
+      *app.add_subcommand("serve", "Answer the OpenAI API over HTTP, with a page at /");
+  add_model_flags(command, flags->engine);
+  add_batching_flags(command, flags->engine);
+  ServerOptions& server = flags->server;
+  server.port = 8000;
+  command.add_option("--host", server.host, "The address to listen on")->capture_default_str();
+  command.add_option("--port", server.port, "0: any free one")->capture_default_str();
+  command.add_option("--api-key", server.api_keys,
+                     "A key that requests must bring; may be given more than once");
+  command.add_option("--served-model-name", server.served_model_names,
+                     "The model's name in the API; by default its file's");
+  command.add_option("--allowed-origins", server.allowed_origins,
+                     "Origins whose pages may call the API; * by default");
+  command
+      .add_option("--max-queue", flags->engine.engine.max_queue,
+                  "Requests waiting; one more is answered 429")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option("--generation-config", flags->engine.generation_config,
+                  "Default sampling: the checkpoint's, or none of it")
+      ->check(CLI::IsMember({"auto", "none"}))
+      ->capture_default_str();
+  command.add_option("--chat-template", flags->engine.chat_template,
+                     "A Jinja file instead of the checkpoint's template");
+  command.add_flag_callback(
+      "--no-enable-prefix-caching", [] {}, "Accepted; there is no prefix cache to turn off yet");
+  command.callback([flags, &body] {
+    body = [flags] {
+      const Status status = serve(*flags);
+      return status.ok() ? kExitOk : report_error(status);
+    };
+  });
+}
+
+}  // namespace pagoda

@@ -1,0 +1,36 @@
+// TimedGeneration: one prompt through the engine to its whole answer, with the times that `run` and
+// `bench` print.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/status.h"
+#include "serving/text_generation.h"
+
+namespace pagoda {
+
+struct TimedAnswer {
+  std::vector<int> token_ids;
+  std::string text;
+  std::vector<TokenLogprobs> logprobs;
+  std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
+  FinishReason finish_reason = FinishReason::kNone;
+  std::uint64_t logits_hash = 0;
+  double prefill_s = 0;  // from the submission to the first token
+  double decode_s = 0;   // from there to the last
+};
+
+// Takes pieces until the generation is finished; `on_text` sees the text as it comes. `start` is
+// when it was submitted.
+Result<TimedAnswer> collect(TextGeneration& generation, Clock::TimePoint start,
+                            const std::function<void(const std::string&)>& on_text = {});
+
+// Submits all prompts, then collects them in order, each with its own times.
+Result<std::vector<TimedAnswer>> generate_together(ServedModel& model,
+                                                   const std::vector<TextRequest>& requests);
+
+}  // namespace pagoda

@@ -1,0 +1,13 @@
+// A GGUF file's tokenizer keys as text/ wants them.
+#pragma once
+
+#include "core/status.h"
+#include "text/gguf_vocabulary.h"
+#include "weights/gguf.h"
+
+namespace pagoda {
+
+// kDataLoss or kNotFound names the key; what the keys mean is checked by the tokenizer.
+Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file);
+
+}  // namespace pagoda

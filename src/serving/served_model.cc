@@ -1,0 +1,77 @@
+#include "serving/served_model.h"
+
+#include <filesystem>
+
+#include "core/clock.h"
+#include "engine/create_engine.h"
+#include "serving/gguf_text.h"
+#include "weights/checkpoint.h"
+
+namespace pagoda {
+
+namespace {
+
+std::string model_name(const std::string& path) {
+  std::filesystem::path name = std::filesystem::absolute(path).lexically_normal();
+  if (!name.has_filename()) name = name.parent_path();
+  return name.extension() == ".gguf" ? name.stem().string() : name.filename().string();
+}
+
+// A template that is not there is no error until a chat asks for it.
+Status take_template(Result<ChatTemplate> read, std::shared_ptr<const ChatTemplate>& to) {
+  if (read.ok()) {
+    to = std::make_shared<const ChatTemplate>(*std::move(read));
+    return ok_status();
+  }
+  return read.status().code() == StatusCode::kNotFound ? ok_status() : read.status();
+}
+
+Status load_text(const Checkpoint& checkpoint, const ServedModelOptions& options,
+                 ServedModel& model) {
+  if (checkpoint.gguf() != nullptr) {
+    PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
+                            read_gguf_vocabulary(*checkpoint.gguf()));
+    PAGODA_ASSIGN_OR_RETURN(model.tokenizer, Tokenizer::from_gguf(vocabulary));
+    if (!options.chat_template_file)
+      return take_template(ChatTemplate::from_gguf(vocabulary), model.chat_template);
+  } else {
+    PAGODA_ASSIGN_OR_RETURN(model.tokenizer, Tokenizer::from_folder(checkpoint.folder()));
+    if (!options.chat_template_file)
+      return take_template(ChatTemplate::from_folder(checkpoint.folder()), model.chat_template);
+  }
+  PAGODA_ASSIGN_OR_RETURN(ChatTemplate given, ChatTemplate::from_file(*options.chat_template_file));
+  model.chat_template = std::make_shared<const ChatTemplate>(std::move(given));
+  return ok_status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions& options) {
+  const Clock::TimePoint start = Clock::system().now();
+  auto model = std::make_unique<ServedModel>();
+  PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(options.path));
+  PAGODA_ASSIGN_OR_RETURN(model->config, read_model_config(checkpoint));
+  if (options.use_generation_config) {
+    PAGODA_ASSIGN_OR_RETURN(model->defaults, read_generation_defaults(checkpoint));
+  }
+  model->name = model_name(options.path);
+  model->file_bytes = checkpoint.file_bytes();
+  PAGODA_RETURN_IF_ERROR(load_text(checkpoint, options, *model));
+  PAGODA_ASSIGN_OR_RETURN(
+      model->engine, create_engine(checkpoint, model->config, options.engine, options.on_progress));
+  model->device = backend_name(model->engine->limits().backend);
+  model->load_s = seconds_between(start, Clock::system().now());
+  return model;
+}
+
+Result<std::vector<int>> encode_chat(const ServedModel& model, const std::string& messages_json) {
+  if (!model.chat_template)
+    return unsupported("[chat] {}: the checkpoint has no chat template", model.name);
+  PAGODA_ASSIGN_OR_RETURN(const std::string prompt,
+                          model.chat_template->render({.messages_json = messages_json,
+                                                       .bos_token = model.tokenizer->bos_token(),
+                                                       .eos_token = model.tokenizer->eos_token()}));
+  return model.tokenizer->encode(prompt, {.add_special_tokens = false});
+}
+
+}  // namespace pagoda

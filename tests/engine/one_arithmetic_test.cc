@@ -1,0 +1,121 @@
+// Invariant 7: an answer never depends on the company it is computed in, bit for bit.
+//
+// logits_hash is over the bits of every logits row that a request samples, so equal hashes are
+// equal logits all along.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/support/default_model.h"
+#include "tests/support/open_engine.h"
+#include "tests/support/run_to_end.h"
+
+namespace pagoda {
+namespace {
+
+constexpr std::uint64_t kSeed = 20261120;
+
+std::vector<int> random_prompt(std::mt19937_64& random, int length, int vocab_size) {
+  std::uniform_int_distribution<int> token(4, vocab_size - 1);
+  std::vector<int> ids(length);
+  for (int& id : ids) id = token(random);
+  return ids;
+}
+
+// Sixteen requests of mixed lengths, greedy and sampled, with and without log-probabilities.
+std::vector<GenerationRequest> mixed_requests(int vocab_size, int longest) {
+  std::mt19937_64 random(kSeed);
+  std::vector<GenerationRequest> requests;
+  for (int i = 0; i < 16; ++i) {
+    const int length =
+        i == 0 ? longest : 1 + static_cast<int>(random() % static_cast<std::uint64_t>(longest));
+    GenerationRequest request = {.prompt_token_ids = random_prompt(random, length, vocab_size),
+                                 .hash_logits = true};
+    request.sampling = {.temperature = i % 2 == 0 ? 0.0f : 0.9f,
+                        .top_p = 0.95f,
+                        .seed = 7 + i,
+                        .max_tokens = 6,
+                        .ignore_eos = true};
+    if (i % 3 == 0) request.sampling.logprobs = 2;
+    if (i % 5 == 0) request.sampling.prompt_logprobs = 0;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+void expect_same(const WholeAnswer& answer, const WholeAnswer& alone, const std::string& what) {
+  ASSERT_TRUE(answer.error.ok()) << what << ": " << answer.error.message();
+  EXPECT_EQ(answer.token_ids, alone.token_ids) << what;
+  EXPECT_EQ(answer.logits_hash, alone.logits_hash) << what;
+  ASSERT_EQ(answer.prompt_logprobs.size(), alone.prompt_logprobs.size()) << what;
+  for (std::size_t i = 1; i < answer.prompt_logprobs.size(); ++i) {
+    EXPECT_EQ(answer.prompt_logprobs[i]->chosen.logprob, alone.prompt_logprobs[i]->chosen.logprob)
+        << what << " at " << i;
+  }
+}
+
+// Every request alone with one thread and whole prompts is what all other ways must equal.
+void check_one_arithmetic(const std::string& path, EngineOptions options, int longest) {
+  std::cout << "seed " << kSeed << "\n";
+  options.max_num_seqs = 16;
+  options.max_model_len = longest + 8;
+  options.num_threads = 1;
+  std::vector<GenerationRequest> requests;
+  std::vector<WholeAnswer> alone;
+  {
+    const std::unique_ptr<Engine> engine = open_engine(path, options);
+    ASSERT_NE(engine, nullptr);
+    requests = mixed_requests(engine->limits().vocab_size, longest);
+    for (const GenerationRequest& request : requests) alone.push_back(run_to_end(*engine, request));
+  }
+  struct Way {
+    int num_threads, max_num_batched_tokens, block_size;
+    KvCacheLayout layout;
+  };
+  for (const Way& way :
+       {Way{1, 2048, 16, KvCacheLayout::kPaged}, Way{2, 2048, 8, KvCacheLayout::kPaged},
+        Way{2, 64, 32, KvCacheLayout::kPaged}, Way{2, 23, 16, KvCacheLayout::kContiguous},
+        Way{1, 16, 16, KvCacheLayout::kPaged}}) {
+    options.num_threads = way.num_threads;
+    options.max_num_batched_tokens = way.max_num_batched_tokens;
+    options.block_size = way.block_size;
+    options.kv_cache_layout = way.layout;
+    const std::unique_ptr<Engine> engine = open_engine(path, options);
+    ASSERT_NE(engine, nullptr);
+    const std::vector<WholeAnswer> together = run_to_end(*engine, requests);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      expect_same(together[i], alone[i],
+                  fmt::format("request {} among all, {} threads, {} tokens a step, blocks of {}", i,
+                              way.num_threads, way.max_num_batched_tokens, way.block_size));
+    }
+  }
+  for (const int chunk : {1, 7, 64}) {  // the first, longest one in chunks of so many tokens
+    options.max_num_batched_tokens = chunk;
+    options.max_num_seqs = 1;
+    options.kv_cache_layout = KvCacheLayout::kPaged;
+    const std::unique_ptr<Engine> engine = open_engine(path, options);
+    ASSERT_NE(engine, nullptr);
+    expect_same(run_to_end(*engine, requests[0]), alone[0], fmt::format("chunks of {}", chunk));
+  }
+}
+
+class OneArithmetic : public testing::TestWithParam<std::tuple<Backend, std::string>> {};
+
+TEST_P(OneArithmetic, CompanyChunksBlocksAndThreadsChangeNoBit) {
+  const auto& [backend, model] = GetParam();
+  check_one_arithmetic(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model,
+                       {.backend = backend}, 130);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, OneArithmetic,
+                         testing::Combine(testing::Values(Backend::kReference, Backend::kCpu),
+                                          testing::Values("tiny-llama", "tiny-mistral",
+                                                          "tiny-qwen3")));
+
+TEST(OneArithmetic, RealCheckpointOnCpu) {
+  check_one_arithmetic(default_model_path(), {.backend = Backend::kCpu}, 150);
+}
+
+}  // namespace
+}  // namespace pagoda

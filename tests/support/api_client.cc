@@ -1,0 +1,103 @@
+#include "tests/support/api_client.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+// A reply's Wake, and a thread that waits for it.
+class Bell {
+ public:
+  void ring() {
+    std::lock_guard lock(mutex_);
+    rung_ = true;
+    changed_.notify_one();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return rung_; });
+    rung_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool rung_ = false;
+};
+
+}  // namespace
+
+ApiClient::ApiClient(const FakeModelOptions& options, const std::vector<std::string>& api_keys,
+                     std::vector<std::string> allowed_origins)
+    : model_(make_fake_model(options)),
+      service_(
+          new ApiService{*model_, {"fake-model", "other-name"}, ServerMetrics("fake-model"), {}}),
+      router_(std::make_unique<Router>(*service_, api_keys, std::move(allowed_origins))) {}
+
+ApiClient::~ApiClient() = default;
+
+HttpResponse ApiClient::send(const HttpRequest& request) {
+  Bell bell;
+  HttpReply reply = router_->handle(request, [&bell] { bell.ring(); });
+  HttpResponse response;
+  if (auto* whole = std::get_if<HttpResponse>(&reply.content)) {
+    response = std::move(*whole);
+  } else if (auto* pending = std::get_if<std::unique_ptr<PendingResponse>>(&reply.content)) {
+    std::optional<HttpResponse> polled = (*pending)->poll();
+    for (; !polled; polled = (*pending)->poll()) bell.wait();
+    response = std::move(*polled);
+  } else {
+    auto& stream = *std::get<std::unique_ptr<EventStream>>(reply.content);
+    response.content_type = "text/event-stream";
+    for (response.body = stream.poll(); !stream.finished(); response.body += stream.poll())
+      bell.wait();
+  }
+  response.headers.insert(response.headers.end(), reply.headers.begin(), reply.headers.end());
+  return response;
+}
+
+json ApiClient::answer(const std::string& path, const std::string& body) {
+  const HttpResponse response = post(path, body);
+  EXPECT_EQ(response.status, 200) << response.body;
+  return json::parse(response.body);
+}
+
+json ApiClient::refusal(const std::string& path, const std::string& body, int status) {
+  const HttpResponse response = post(path, body);
+  EXPECT_EQ(response.status, status) << response.body;
+  const json parsed = json::parse(response.body);
+  const json error = parsed.value("error", json::object());
+  for (const char* name : {"message", "type", "param", "code"})
+    EXPECT_TRUE(error.contains(name)) << response.body;
+  return error;
+}
+
+std::vector<json> ApiClient::events(const std::string& path, const std::string& body) {
+  const HttpResponse response = post(path, body);
+  EXPECT_EQ(response.content_type, "text/event-stream") << response.body;
+  std::vector<json> events;
+  std::string_view rest = response.body;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find("\n\n");
+    if (end == std::string_view::npos || !rest.starts_with("data: ")) {
+      ADD_FAILURE() << "not an event: " << rest;
+      return events;
+    }
+    const std::string_view data = rest.substr(6, end - 6);
+    rest.remove_prefix(end + 2);
+    if (data == "[DONE]") {
+      EXPECT_EQ(rest, "");
+      return events;
+    }
+    events.push_back(json::parse(data));
+  }
+  ADD_FAILURE() << "the stream has no [DONE]";
+  return events;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,46 @@
+// ApiClient: requests to the API in memory: a Router over a fake model, without sockets.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "server/router.h"
+#include "tests/support/fake_model.h"
+
+namespace pagoda {
+
+class ApiClient {
+ public:
+  explicit ApiClient(const FakeModelOptions& options = {},
+                     const std::vector<std::string>& api_keys = {},
+                     std::vector<std::string> allowed_origins = {"*"});
+  ~ApiClient();
+
+  // The whole reply; a stream's events are its body. Waits until it is complete.
+  HttpResponse send(const HttpRequest& request);
+  HttpResponse get(const std::string& path) { return send({.method = "GET", .path = path}); }
+  HttpResponse post(const std::string& path, const std::string& body) {
+    return send({.method = "POST", .path = path, .body = body});
+  }
+
+  // The parsed body; fails the test unless the status is as expected.
+  nlohmann::json answer(const std::string& path, const std::string& body);
+  // {message, type, param, code} of a refusal with that status.
+  nlohmann::json refusal(const std::string& path, const std::string& body, int status = 400);
+  // The data of each event of a stream, which must end with [DONE].
+  std::vector<nlohmann::json> events(const std::string& path, const std::string& body);
+
+  FakeEngine& engine() { return fake_engine(*model_); }
+  ServedModel& model() { return *model_; }
+  ApiService& service() { return *service_; }
+  Router& router() { return *router_; }
+
+ private:
+  std::unique_ptr<ServedModel> model_;
+  std::unique_ptr<ApiService> service_;
+  std::unique_ptr<Router> router_;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,18 @@
+// An engine over a checkpoint on disk, for tests.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/create_engine.h"
+
+namespace pagoda {
+
+// Fails the running test and returns null where it cannot be made.
+std::unique_ptr<Engine> open_engine(const std::string& path, const EngineOptions& options);
+
+// The backends of this binary, for parametrised tests.
+std::vector<Backend> built_backends();
+
+}  // namespace pagoda

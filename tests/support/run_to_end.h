@@ -1,0 +1,25 @@
+// Runs requests through an engine to their ends and keeps all that came.
+#pragma once
+
+#include <vector>
+
+#include "core/status.h"
+#include "engine/engine.h"
+
+namespace pagoda {
+
+struct WholeAnswer {
+  std::vector<int> token_ids;
+  std::vector<TokenLogprobs> logprobs;
+  std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
+  FinishReason finish_reason = FinishReason::kNone;
+  Status error;
+  std::uint64_t logits_hash = 0;
+};
+
+// All at once; one answer a sample, in the requests' order. A refused request's answer has kError
+// and the refusal.
+std::vector<WholeAnswer> run_to_end(Engine& engine, const std::vector<GenerationRequest>& requests);
+WholeAnswer run_to_end(Engine& engine, const GenerationRequest& request);
+
+}  // namespace pagoda
