@@ -10,6 +10,7 @@
 #include <set>
 
 #include "backend/backend.h"
+#include "hwy/targets.h"
 #include "ops/op_cases.h"
 
 namespace pagoda {
@@ -98,6 +99,31 @@ TEST(Ops, EveryBackendIsNearTheReference) {
       }
     }
   }
+}
+
+// The bodies of the older instruction sets that this machine has too, which would else run only on
+// older machines.
+TEST(Ops, EveryVectorTargetIsNearTheReferenceAndApartFromCompany) {
+  const auto reference = make_test_exec(Backend::kReference);
+  const std::int64_t supported = hwy::SupportedTargets();
+  for (std::int64_t rest = supported; rest != 0; rest &= rest - 1) {
+    hwy::SetSupportedTargetsForTest(rest & -rest);
+    const auto exec = make_test_exec(Backend::kCpu);
+    for (const OpCase& op_case : small_cases()) {
+      SCOPED_TRACE(fmt::format("{} on {}", name_of(op_case), hwy::TargetName(rest & -rest)));
+      const std::vector<int> tokens = all_tokens(op_case);
+      const Outputs expected = run_case(*reference, op_case, tokens).value();
+      const Outputs actual = run_case(*exec, op_case, tokens).value();
+      const std::vector<int> last = {tokens.back()};
+      const Outputs alone = run_case(*exec, op_case, last).value();
+      for (std::size_t i = 0; i < actual.size(); ++i) {
+        EXPECT_LE(relative_error(actual[i], expected[i]), op_case.tolerance.cpu);
+        if (!op_case.rows_are_tokens) continue;
+        EXPECT_TRUE(same_bits(alone[i], select(op_case, actual, last)[i]));
+      }
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
 }
 
 TEST(Ops, OutputsAreFinite) {

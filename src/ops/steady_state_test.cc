@@ -2,10 +2,6 @@
 // while the heap is watched.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "backend/backend.h"
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/attention/attention.h"
@@ -16,22 +12,7 @@
 #include "ops/rope/rope.h"
 #include "ops/select_rows/select_rows.h"
 #include "ops/swiglu/swiglu.h"
-
-namespace {
-std::atomic<std::size_t> num_news{0};
-}  // namespace
-
-void* operator new(std::size_t size) {
-  ++num_news;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "tests/support/count_news.h"
 
 namespace pagoda {
 namespace {
@@ -106,9 +87,9 @@ TEST(SteadyState, AStepAllocatesNothingAndTakesTheSameAddresses) {
     HostBatch host = make_batch();
     Layer layer(*exec, host);
     const float* const address = layer.step();
-    const std::size_t before = num_news;
+    const std::size_t before = testing::num_news();
     for (int step = 0; step < 100; ++step) ASSERT_EQ(layer.step(), address);
-    EXPECT_EQ(num_news, before) << backend_name(backend);
+    EXPECT_EQ(testing::num_news(), before) << backend_name(backend);
   }
 }
 

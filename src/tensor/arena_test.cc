@@ -2,30 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <random>
 #include <thread>
 #include <vector>
 
-namespace {
-std::atomic<std::size_t> num_news{0};
-}  // namespace
-
-// Counts what this binary takes from the heap.
-void* operator new(std::size_t size) {
-  ++num_news;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "tests/support/count_news.h"
 
 namespace pagoda {
 namespace {
@@ -60,10 +42,10 @@ TEST(Arena, SteadyStateAllocatesNothing) {
   const auto arena = make_arena();
   std::vector<BufferRef> live(13);
   run_step(*arena, live);
-  const std::size_t before = num_news;
+  const std::size_t before = testing::num_news();
   for (int i = 0; i < 10'000; ++i) live[i % live.size()] = arena->allocate(i % 5000);
   for (BufferRef& buffer : live) buffer = BufferRef();
-  EXPECT_EQ(num_news, before);
+  EXPECT_EQ(testing::num_news(), before);
 }
 
 TEST(Arena, SpansAreAlignedAndApart) {
