@@ -4,10 +4,10 @@
 // json.dumps.
 //
 // No template is guessed: a checkpoint without one gives kNotFound. A template is a program from
-// outside, so each rendering has a budget of instructions; one that runs out, raises an exception
-// or contradicts itself gives kInvalidArgument with the template's name, the line and the reason.
-// Memory has no such budget: a template that doubles a string forty times is stopped by the
-// machine.
+// outside, so it runs on a thread of its own with a budget of instructions (5 million), memory (64
+// MiB and 32 times the input) and time (10 s). One that passes a limit, raises an exception or
+// contradicts itself gives kInvalidArgument with the template's name, the line and the reason. A
+// template that passed the limits of memory or time four times is not run again.
 //
 // Messages are prepared as in vLLM:
 // - content as parts becomes one string, joined by newlines, unless the template walks through
@@ -30,6 +30,7 @@
 
 namespace pagoda {
 
+// Objects are printed with their keys in the order that they have here, so keep the client's (nlohmann::ordered_json).
 struct ChatInput {
   std::string_view messages_json;  // a list of objects with at least a role, as the API has it
   std::string_view tools_json;     // a list; empty: no tools

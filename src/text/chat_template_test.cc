@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "text/golden_files.h"
 #include "text/tokenizer.h"
@@ -205,6 +207,51 @@ TEST(ChatTemplateTest, ATemplateThatNeverEndsIsStopped) {
               HasSubstr("recursion limit"));
   EXPECT_THAT(text_of(render("{{ " + std::string(100000, '(') + "1 }}")),
               HasSubstr("recursion limit"));
+}
+
+TEST(ChatTemplateTest, NestingEndsNeitherTheStackNorTheProcess) {
+  const std::string nested =
+      "{% set ns = namespace(x=[], y=[]) %}{% for i in range(100000) %}{% set ns.x = [ns.x] %}{% "
+      "set ns.y = [ns.y] %}"
+      "{% endfor %}";
+  EXPECT_EQ(text_of(render(nested + "{{ ns.x == ns.y }}")), "True");
+  EXPECT_EQ(text_of(render(nested + "{{ (ns.x | string) | length }}")), "200002");
+  EXPECT_THAT(text_of(render(nested + "{{ ns.x | tojson }}")), HasSubstr("nested too deep"));
+  EXPECT_EQ(text_of(render("{{ " + std::string(100000, '-') + "1 }}")), "1");
+  EXPECT_THAT(text_of(render(std::string(2 << 20, 'x'))),
+              HasSubstr("expected at most 1048576 bytes"));
+}
+
+TEST(ChatTemplateTest, ATemplateThatTakesTooMuchMemoryIsStoppedAndThenGivenUp) {
+  const auto chat_template = ChatTemplate::from_text(
+      "t",
+      "{% set ns = namespace(x='aaaaaaaa') %}{% if messages[0].content == 'bad' %}{% for i in "
+      "range(60) %}"
+      "{% set ns.x = ns.x ~ ns.x %}{% endfor %}{% endif %}{{ ns.x | length }}");
+  const ChatInput good = {.messages_json = kHello};
+  const ChatInput bad = {.messages_json = R"([{"role": "user", "content": "bad"}])"};
+  EXPECT_EQ(text_of(chat_template->render(good)), "8");
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(text_of(chat_template->render(good)), "8");
+    EXPECT_THAT(text_of(chat_template->render(bad)),
+                HasSubstr("t: stopped: it takes more than 64 MiB of memory"));
+  }
+  EXPECT_THAT(text_of(chat_template->render(good)), HasSubstr("it is not run again"));
+}
+
+TEST(ChatTemplateTest, ThreadsShareATemplate) {
+  const auto chat_template =
+      ChatTemplate::from_text("t", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  std::atomic<int> num_equal = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 25; ++i)
+        num_equal += text_of(chat_template->render({.messages_json = kHello})) == "Hi";
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(num_equal, 100);
 }
 
 class TemplateFolderTest : public ::testing::Test {

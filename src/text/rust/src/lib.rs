@@ -10,6 +10,7 @@ mod messages;
 mod pieces;
 mod pre_tokenizer;
 mod python_json;
+mod sandbox;
 mod template;
 mod tokenizer;
 
@@ -108,7 +109,7 @@ fn tokenizer_from_gguf(vocabulary: &ffi::GgufVocabularyView) -> Result<Box<Token
 }
 
 fn template_from_text(name: &[u8], text: &[u8]) -> Result<Box<Template>, String> {
-    guarded(|| Ok(Box::new(Template(template::template_from_text(name, text)?))))
+    guarded(|| Ok(Box::new(Template(template::TextTemplate::from_text(name, text)?))))
 }
 
 impl Tokenizer {

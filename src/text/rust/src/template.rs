@@ -1,5 +1,9 @@
 //! Chat templates as Hugging Face transformers renders them (`apply_chat_template`), behind text/chat_template.h.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Kwargs;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
@@ -8,41 +12,108 @@ use serde_json::Value as Json;
 use crate::ffi::ChatInputView;
 use crate::messages::{self, Options};
 use crate::python_json;
+use crate::sandbox::{self, Failure, Limits};
 
-/// Instructions that one rendering may take. A conversation of a thousand messages takes some hundred thousand; a
-/// template that never ends takes a second until it is stopped.
-const FUEL: u64 = 20_000_000;
+/// Instructions that one rendering may take. A conversation of a thousand messages takes some hundred thousand.
+const FUEL: u64 = 5_000_000;
+/// Templates of checkpoints take up to 50 kB; nesting in one costs stack.
+const MAX_TEMPLATE_BYTES: usize = 1 << 20;
+/// A rendering holds its input a few times over.
+const MEMORY_BYTES: usize = 64 << 20;
+const MEMORY_PER_INPUT_BYTE: usize = 32;
+const TIME: Duration = Duration::from_secs(10);
+/// Renderings stopped for memory or time before the template is given up: each leaves its memory taken.
+const MAX_STOPPED: usize = 4;
 /// Marks the end of a message that is to be continued. The trailing space tells whether the template trims.
 const CONTINUE_TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
+/// A template that checks its input against its limits and runs apart (see sandbox.rs).
 pub struct TextTemplate {
+    renderer: Arc<Renderer>,
+    num_stopped: AtomicUsize,
+}
+
+/// The parts of text/chat_template.h's ChatInput.
+pub struct Input {
+    messages: Vec<u8>,
+    tools: Vec<u8>,
+    kwargs: Vec<u8>,
+    bos_token: Vec<u8>,
+    eos_token: Vec<u8>,
+    add_generation_prompt: bool,
+    continue_final_message: bool,
+    unix_time: i64,
+}
+
+impl Input {
+    fn copy_of(view: &ChatInputView) -> Input {
+        Input {
+            messages: view.messages.to_vec(),
+            tools: view.tools.to_vec(),
+            kwargs: view.kwargs.to_vec(),
+            bos_token: view.bos_token.to_vec(),
+            eos_token: view.eos_token.to_vec(),
+            add_generation_prompt: view.add_generation_prompt,
+            continue_final_message: view.continue_final_message,
+            unix_time: view.unix_time,
+        }
+    }
+
+    fn num_bytes(&self) -> usize {
+        self.messages.len() + self.tools.len() + self.kwargs.len()
+    }
+}
+
+impl TextTemplate {
+    pub fn from_text(name: &[u8], text: &[u8]) -> Result<TextTemplate, String> {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let text = std::str::from_utf8(text).map_err(|e| {
+            format!("{name}: expected UTF-8, got other bytes at offset {}", e.valid_up_to())
+        })?;
+        if text.len() > MAX_TEMPLATE_BYTES {
+            return Err(format!(
+                "{name}: expected at most {MAX_TEMPLATE_BYTES} bytes, got {}",
+                text.len()
+            ));
+        }
+        let (inner_name, text) = (name.clone(), text.to_string());
+        let limits =
+            Limits { num_bytes: MEMORY_BYTES + MEMORY_PER_INPUT_BYTE * text.len(), time: TIME };
+        let renderer = sandbox::run(limits, move || Renderer::compile(inner_name, &text)).map_err(
+            |failure| match failure {
+                Failure::Failed(message) => message,
+                Failure::Stopped(message) => format!("{name}: {message}"),
+            },
+        )?;
+        Ok(TextTemplate { renderer: Arc::new(renderer), num_stopped: AtomicUsize::new(0) })
+    }
+
+    pub fn render(&self, view: &ChatInputView) -> Result<String, String> {
+        let name = &self.renderer.name;
+        if self.num_stopped.load(Ordering::Relaxed) >= MAX_STOPPED {
+            return Err(format!(
+                "{name}: was stopped {MAX_STOPPED} times for its memory or time; it is not run again"
+            ));
+        }
+        let input = Input::copy_of(view);
+        let num_bytes = MEMORY_BYTES + MEMORY_PER_INPUT_BYTE * input.num_bytes();
+        let renderer = self.renderer.clone();
+        sandbox::run(Limits { num_bytes, time: TIME }, move || renderer.render(&input)).map_err(
+            |failure| match failure {
+                Failure::Failed(message) => message,
+                Failure::Stopped(message) => {
+                    self.num_stopped.fetch_add(1, Ordering::Relaxed);
+                    format!("{name}: {message}")
+                }
+            },
+        )
+    }
+}
+
+struct Renderer {
     environment: Environment<'static>,
     name: String,
     options: Options,
-}
-
-pub fn template_from_text(name: &[u8], text: &[u8]) -> Result<TextTemplate, String> {
-    let name = String::from_utf8_lossy(name).into_owned();
-    let text = std::str::from_utf8(text).map_err(|e| {
-        format!("{name}: expected UTF-8, got other bytes at offset {}", e.valid_up_to())
-    })?;
-    let mut environment = Environment::new();
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-    environment.set_syntax(syntax.map_err(|e| e.to_string())?);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_fuel(Some(FUEL));
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-    environment
-        .add_filter("tojson", |value: &Value, kwargs: Kwargs| python_json::tojson(value, kwargs));
-    environment.add_function("raise_exception", raise_exception);
-    environment
-        .add_template_owned(name.clone(), without_generation_tags(text))
-        .map_err(|e| describe(&e, &name))?;
-    let options = Options {
-        content_use: messages::content_use(text),
-        knows_developer: text.contains("developer"),
-    };
-    Ok(TextTemplate { environment, name, options })
 }
 
 fn raise_exception(message: String) -> Result<Value, Error> {
@@ -83,15 +154,37 @@ fn describe(error: &Error, name: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-impl TextTemplate {
-    pub fn render(&self, input: &ChatInputView) -> Result<String, String> {
+impl Renderer {
+    fn compile(name: String, text: &str) -> Result<Renderer, String> {
+        let mut environment = Environment::new();
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        environment.set_syntax(syntax.map_err(|e| e.to_string())?);
+        environment.set_auto_escape_callback(|_| AutoEscape::None);
+        environment.set_fuel(Some(FUEL));
+        environment
+            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.add_filter("tojson", |value: &Value, kwargs: Kwargs| {
+            python_json::tojson(value, kwargs)
+        });
+        environment.add_function("raise_exception", raise_exception);
+        environment
+            .add_template_owned(name.clone(), without_generation_tags(text))
+            .map_err(|e| describe(&e, &name))?;
+        let options = Options {
+            content_use: messages::content_use(text),
+            knows_developer: text.contains("developer"),
+        };
+        Ok(Renderer { environment, name, options })
+    }
+
+    fn render(&self, input: &Input) -> Result<String, String> {
         if input.add_generation_prompt && input.continue_final_message {
             return Err(
                 "add_generation_prompt and continue_final_message: expected one of the two"
                     .to_string(),
             );
         }
-        let mut messages = messages::prepare(parse(input.messages, "messages")?, &self.options)?;
+        let mut messages = messages::prepare(parse(&input.messages, "messages")?, &self.options)?;
         let continued = match input.continue_final_message {
             true => Some(tag_final_message(&mut messages)?),
             false => None,
@@ -106,23 +199,23 @@ impl TextTemplate {
         }
     }
 
-    fn context(&self, messages: Vec<Json>, input: &ChatInputView) -> Result<Value, String> {
+    fn context(&self, messages: Vec<Json>, input: &Input) -> Result<Value, String> {
         let reserved = ["messages", "tools", "documents", "add_generation_prompt"];
         let now = input.unix_time;
         let mut variables: Vec<(String, Value)> = vec![
-            ("bos_token".to_string(), token(input.bos_token)),
-            ("eos_token".to_string(), token(input.eos_token)),
+            ("bos_token".to_string(), token(&input.bos_token)),
+            ("eos_token".to_string(), token(&input.eos_token)),
             (
                 "strftime_now".to_string(),
                 Value::from_function(move |format: &str| strftime(format, now)),
             ),
             ("documents".to_string(), Value::from(())),
-            ("tools".to_string(), optional(input.tools, "tools")?),
+            ("tools".to_string(), optional(&input.tools, "tools")?),
             ("messages".to_string(), Value::from_iter(messages.into_iter().map(value_of))),
             ("add_generation_prompt".to_string(), Value::from(input.add_generation_prompt)),
         ];
         if !input.kwargs.is_empty() {
-            let Json::Object(kwargs) = parse(input.kwargs, "chat_template_kwargs")? else {
+            let Json::Object(kwargs) = parse(&input.kwargs, "chat_template_kwargs")? else {
                 return Err("chat_template_kwargs: expected an object".to_string());
             };
             for (name, value) in kwargs {
