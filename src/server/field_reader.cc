@@ -44,24 +44,20 @@ MaybeError read_integer(std::string_view name, const json& value, const FieldRan
                        "invalid_type");
   }
   if (auto error = check_range(name, number, range)) return error;
-  // The doubles nearest to the ends of T; the upper one is 2^63 or a double that T holds.
-  const auto least = static_cast<double>(std::numeric_limits<T>::min());
-  const auto end = std::ldexp(1.0, std::numeric_limits<T>::digits);
-  if (number < least || number >= end) {
+  // Compared exactly where JSON has it exactly; 2^63 and the like are doubles, so the rest can be
+  // compared as those.
+  constexpr T kMax = std::numeric_limits<T>::max();
+  const bool is_unsigned = value.is_number_unsigned();
+  const bool fits = is_unsigned ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMax)
+                                : number >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                                      number < std::ldexp(1.0, std::numeric_limits<T>::digits);
+  if (!fits) {
     return bad_request(std::string(name),
                        fmt::format("'{}': expected an integer of {} bits, got {}", name,
                                    std::numeric_limits<T>::digits + 1, number),
                        "out_of_range");
   }
-  if (value.is_number_float()) {
-    out = static_cast<T>(number);
-  } else if (value.is_number_unsigned() &&
-             value.get<std::uint64_t>() >
-                 static_cast<std::uint64_t>(std::numeric_limits<T>::max())) {
-    out = std::numeric_limits<T>::max();  // within a double's rounding of the end
-  } else {
-    out = value.get<T>();
-  }
+  out = value.is_number_float() ? static_cast<T>(number) : value.get<T>();
   return {};
 }
 

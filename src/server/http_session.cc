@@ -138,8 +138,8 @@ asio::awaitable<void> HttpSession::serve() {
     const ReadOutcome outcome = co_await read_request(incoming);
     if (outcome == ReadOutcome::kClosed) co_return;
     if (outcome == ReadOutcome::kRefused) {
-      const bool sent = co_await send_response(incoming, std::move(incoming.refusal), {}, true);
-      if (sent) co_await linger();
+      co_await send_response(incoming, std::move(incoming.refusal), {}, /*close=*/true);
+      co_await linger();
       co_return;
     }
     const bool goes_on = co_await answer(incoming);

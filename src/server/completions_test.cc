@@ -1,0 +1,275 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/api_client.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr const char* kPath = "/v1/completions";
+
+class CompletionsTest : public ::testing::Test {
+ protected:
+  json first_choice(const std::string& body) {
+    return client_.answer(kPath, body).at("choices").at(0);
+  }
+  json refusal(const std::string& body) { return client_.refusal(kPath, body); }
+  SamplingParams sampling_of(const std::string& body) {
+    client_.answer(kPath, body);
+    return client_.engine().last_request().sampling;
+  }
+
+  ApiClient client_;
+};
+
+TEST_F(CompletionsTest, AnswersInOpenAisShape) {
+  const json body =
+      client_.answer(kPath, R"({"prompt": "say hello", "model": "other-name", "user": "me"})");
+  EXPECT_TRUE(body.at("id").get<std::string>().starts_with("cmpl-"));
+  EXPECT_EQ(body.at("object"), "text_completion");
+  EXPECT_EQ(body.at("model"), "other-name");
+  EXPECT_EQ(body.at("choices"), json::parse(R"([{"index": 0, "text": "hello", "logprobs": null,
+                                                 "finish_reason": "stop", "stop_reason": null}])"));
+  const json usage = body.at("usage");
+  EXPECT_EQ(usage.at("completion_tokens"), 5);  // h-e-l-l-o, of which h and e are one, and the end
+  EXPECT_EQ(usage.at("total_tokens"), usage.at("prompt_tokens").get<int>() + 5);
+  EXPECT_EQ(usage.at("prompt_tokens_details").at("cached_tokens"), 0);
+}
+
+TEST_F(CompletionsTest, PromptsComeInFourShapes) {
+  EXPECT_EQ(first_choice(R"({"prompt": "say a"})").at("text"), "a");
+  EXPECT_EQ(first_choice(R"({"prompt": [115, 97, 121, 32, 98]})").at("text"), "b");
+  const json texts =
+      client_.answer(kPath, R"({"prompt": ["say a", "say b"], "n": 2})").at("choices");
+  const json ids =
+      client_
+          .answer(kPath, R"({"prompt": [[115, 97, 121, 32, 97], [115, 97, 121, 32, 98]], "n": 2})")
+          .at("choices");
+  for (const json& choices : {texts, ids}) {
+    ASSERT_EQ(choices.size(), 4u);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ(choices[i].at("index"), i);
+      EXPECT_EQ(choices[i].at("text"), i < 2 ? "a" : "b");
+    }
+  }
+}
+
+TEST_F(CompletionsTest, SixteenTokensWhereNothingIsSaid) {
+  const json body = client_.answer(kPath, R"({"prompt": "count 100"})");
+  EXPECT_EQ(body.at("usage").at("completion_tokens"), 16);
+  EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "length");
+}
+
+TEST_F(CompletionsTest, DefaultsAreTheCheckpointsAndThenVllms) {
+  const SamplingParams silent = sampling_of(R"({"prompt": "say a"})");
+  EXPECT_EQ(silent.temperature, 0.5f);
+  EXPECT_EQ(silent.top_p, 1.0f);
+  EXPECT_EQ(silent.top_k, 0);
+  EXPECT_FALSE(silent.seed);
+  const SamplingParams said =
+      sampling_of(R"({"prompt": "say a", "temperature": 0, "top_p": 0.5, "top_k": -1, "min_p": 0.1,
+      "seed": -7, "presence_penalty": 1, "frequency_penalty": -1, "repetition_penalty": 1.5, "min_tokens": 2,
+      "max_tokens": 9, "stop_token_ids": [3], "logprobs": 2, "prompt_logprobs": 1})");
+  EXPECT_EQ(said.temperature, 0.0f);
+  EXPECT_EQ(said.top_p, 0.5f);
+  EXPECT_EQ(said.top_k, 0);
+  EXPECT_EQ(said.min_p, 0.1f);
+  EXPECT_EQ(said.seed, static_cast<std::uint64_t>(-7));
+  EXPECT_EQ(said.presence_penalty, 1.0f);
+  EXPECT_EQ(said.frequency_penalty, -1.0f);
+  EXPECT_EQ(said.repetition_penalty, 1.5f);
+  EXPECT_EQ(said.min_tokens, 2);
+  EXPECT_EQ(said.max_tokens, 9);
+  EXPECT_EQ(said.stop_token_ids, std::vector<int>{3});
+  EXPECT_EQ(said.logprobs, 2);
+  EXPECT_EQ(said.prompt_logprobs, 1);
+}
+
+TEST_F(CompletionsTest, LogprobsHaveTextOffsetsInCharacters) {
+  const json logprobs = first_choice(R"({"prompt": "say é in", "logprobs": 1})").at("logprobs");
+  EXPECT_EQ(logprobs.at("tokens"),
+            json::parse(R"(["bytes:\\xc3", "bytes:\\xa9", " ", "in", "<|im_end|>"])"));
+  EXPECT_EQ(logprobs.at("text_offset"), json::parse("[0, 1, 1, 2, 4]"));
+  EXPECT_EQ(logprobs.at("token_logprobs").at(2), FakeEngine::logprob_of(32));
+  EXPECT_EQ(logprobs.at("top_logprobs").at(3).at("in"), logprobs.at("token_logprobs").at(3));
+}
+
+TEST_F(CompletionsTest, EchoPutsThePromptBefore) {
+  const json choice =
+      first_choice(R"({"prompt": "say a", "echo": true, "logprobs": 0, "return_token_ids": true})");
+  EXPECT_EQ(choice.at("text"), "say aa");
+  EXPECT_EQ(choice.at("prompt_token_ids"), json::parse("[115, 97, 121, 32, 97]"));
+  EXPECT_EQ(choice.at("token_ids").size(), 2u);
+  const json logprobs = choice.at("logprobs");
+  EXPECT_EQ(logprobs.at("tokens"), json::parse(R"(["s", "a", "y", " ", "a", "a", "<|im_end|>"])"));
+  EXPECT_TRUE(logprobs.at("token_logprobs").at(0).is_null());
+  EXPECT_TRUE(logprobs.at("top_logprobs").at(0).is_null());
+  EXPECT_EQ(logprobs.at("token_logprobs").at(1), FakeEngine::logprob_of(97));
+
+  const json body =
+      client_.answer(kPath, R"({"prompt": "say a", "echo": true, "logprobs": 0, "max_tokens": 0})");
+  EXPECT_EQ(body.at("choices").at(0).at("text"), "say a");
+  EXPECT_EQ(body.at("choices").at(0).at("logprobs").at("tokens").size(), 5u);
+  EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "length");
+  EXPECT_EQ(body.at("usage").at("completion_tokens"), 0);
+}
+
+TEST_F(CompletionsTest, PromptLogprobsAreVllmsList) {
+  const json list =
+      first_choice(R"({"prompt": "say a", "prompt_logprobs": 2})").at("prompt_logprobs");
+  ASSERT_EQ(list.size(), 5u);
+  EXPECT_TRUE(list[0].is_null());
+  EXPECT_EQ(list[1].size(), 2u);
+  EXPECT_EQ(list[1].at("97"),
+            (json{{"logprob", FakeEngine::logprob_of(97)}, {"rank", 1}, {"decoded_token", "a"}}));
+  EXPECT_EQ(list[1].at("98").at("rank"), 2);
+}
+
+TEST_F(CompletionsTest, StopStringsAndIdsAreNamed) {
+  const json by_string = first_choice(R"({"prompt": "count 9", "stop": " 3"})");
+  EXPECT_EQ(by_string.at("text"), "1 2");
+  EXPECT_EQ(by_string.at("stop_reason"), " 3");
+  const json by_id =
+      first_choice(R"({"prompt": "count 9", "stop": ["x"], "stop_token_ids": [51]})");
+  EXPECT_EQ(by_id.at("text"), "1 2 ");
+  EXPECT_EQ(by_id.at("finish_reason"), "stop");
+  EXPECT_EQ(by_id.at("stop_reason"), 51);
+}
+
+TEST_F(CompletionsTest, TokensAreNamedByIdOnRequest) {
+  const json choice =
+      first_choice(R"({"prompt": "say a", "logprobs": 0, "return_tokens_as_token_ids": true})");
+  EXPECT_EQ(choice.at("logprobs").at("tokens").at(0), "token_id:97");
+}
+
+TEST_F(CompletionsTest, StreamsTheSameAnswer) {
+  const auto events =
+      client_.events(kPath, R"({"prompt": "say the 猫", "stream": true, "echo": true, "logprobs": 1,
+      "return_token_ids": true, "stream_options": {"include_usage": true}})");
+  const json whole = client_.answer(
+      kPath, R"({"prompt": "say the 猫", "echo": true, "logprobs": 1, "return_token_ids": true})");
+  std::string text;
+  json tokens = json::array(), offsets = json::array(), ids = json::array();
+  for (std::size_t i = 0; i + 1 < events.size(); ++i) {
+    EXPECT_TRUE(events[i].at("usage").is_null());
+    EXPECT_EQ(events[i].at("id"), events[0].at("id"));
+    const json& choice = events[i].at("choices").at(0);
+    text += choice.at("text").get<std::string>();
+    for (const json& token : choice.at("logprobs").at("tokens")) tokens.push_back(token);
+    for (const json& offset : choice.at("logprobs").at("text_offset")) offsets.push_back(offset);
+    for (const json& id : choice.at("token_ids")) ids.push_back(id);
+    EXPECT_EQ(choice.contains("prompt_token_ids"), i == 0);
+    EXPECT_EQ(choice.at("finish_reason").is_null(), i + 2 < events.size());
+  }
+  const json& choice = whole.at("choices").at(0);
+  EXPECT_EQ(text, choice.at("text"));
+  EXPECT_EQ(tokens, choice.at("logprobs").at("tokens"));
+  EXPECT_EQ(offsets, choice.at("logprobs").at("text_offset"));
+  EXPECT_EQ(ids, choice.at("token_ids"));
+  EXPECT_TRUE(events.back().at("choices").empty());
+  EXPECT_EQ(events.back().at("usage"), whole.at("usage"));
+}
+
+TEST_F(CompletionsTest, AStreamThatFailsSaysSo) {
+  const auto events = client_.events(kPath, R"({"prompt": "fail it broke", "stream": true})");
+  EXPECT_EQ(events.back().at("error").at("message"), "it broke");
+  EXPECT_EQ(client_.refusal(kPath, R"({"prompt": "fail it broke"})", 500).at("message"),
+            "it broke");
+}
+
+TEST_F(CompletionsTest, BadInputIsRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"({})", "prompt"},
+      {R"({"prompt": ""})", "prompt"},
+      {R"({"prompt": []})", "prompt"},
+      {R"({"prompt": [[]]})", "prompt"},
+      {R"({"prompt": [1, "a"]})", "prompt"},
+      {R"({"prompt": ["a", [1]] , "n": 0})", "n"},
+      {R"({"prompt": {"a": 1}})", "prompt"},
+      {R"({"prompt": [100000]})", "prompt"},
+      {R"({"prompt": [-1]})", "prompt"},
+      {R"({"prompt": [1.5]})", "prompt"},
+      {R"({"prompt": "a", "max_tokens": 0})", "max_tokens"},
+      {R"({"prompt": "a", "max_tokens": "10"})", "max_tokens"},
+      {R"({"prompt": "a", "max_tokens": 2048})", "max_tokens"},
+      {R"({"prompt": "a", "max_tokens": 5, "min_tokens": 6})", "min_tokens"},
+      {R"({"prompt": "a", "temperature": -1})", "temperature"},
+      {R"({"prompt": "a", "top_p": 0})", "top_p"},
+      {R"({"prompt": "a", "logprobs": 21})", "logprobs"},
+      {R"({"prompt": "a", "logprobs": true})", "logprobs"},
+      {R"({"prompt": "a", "stop": [1]})", "stop"},
+      {R"({"prompt": "a", "stop": ""})", "stop"},
+      {R"({"prompt": "a", "stream": "yes"})", "stream"},
+      {R"({"prompt": "a", "stream_options": {}})", "stream_options"},
+      {R"({"prompt": "a", "stream": true, "stream_options": {"include_usage": 1}})",
+       "include_usage"},
+      {R"({"prompt": "a", "stream": true, "prompt_logprobs": 1})", "prompt_logprobs"},
+      {R"({"prompt": "a", "cache_salt": 1})", "cache_salt"},
+      {R"({"prompt": "a", "priority": "high"})", "priority"},
+      {R"({"prompt": "a", "logit_bias": {"5": 1}})", "logit_bias"},
+      {R"({"prompt": "a", "bad_words": ["x"]})", "bad_words"},
+      {R"({"prompt": "a", "allowed_token_ids": [1]})", "allowed_token_ids"},
+      {R"({"prompt": "a", "response_format": {"type": "json_object"}})", "response_format"},
+      {R"({"prompt": "a", "best_of": 2})", "best_of"},
+      {R"({"prompt": "a", "suffix": "z"})", "suffix"},
+      {R"({"prompt": "a", "use_beam_search": true})", "use_beam_search"},
+  };
+  for (const auto& [body, param] : cases) {
+    const json error = refusal(body);
+    EXPECT_EQ(error.at("param"), param) << body;
+    EXPECT_EQ(error.at("type"), "invalid_request_error");
+  }
+  EXPECT_EQ(client_.engine().stats().num_finished_requests, 0u);
+}
+
+TEST_F(CompletionsTest, NeutralValuesAreAccepted) {
+  client_.answer(
+      kPath,
+      R"({"prompt": "a", "logit_bias": {}, "bad_words": [], "response_format": {"type": "text"},
+                            "best_of": 1, "suffix": null, "use_beam_search": false, "nobody_knows": 1, "metadata": {"a": 1}})");
+}
+
+TEST_F(CompletionsTest, TooLongIsSaidBeforeTheEngineSeesIt) {
+  const json error = refusal(R"({"prompt": ")" + std::string(2048, 'a') + R"("})");
+  EXPECT_EQ(error.at("code"), "context_length_exceeded");
+  EXPECT_THAT(
+      error.at("message").get<std::string>(),
+      HasSubstr(
+          "maximum context length is 2048 tokens. However, your request has 2048 input tokens"));
+  const json huge = refusal(R"({"prompt": ")" + std::string(4'000'000, 'a') + R"("})");
+  EXPECT_THAT(huge.at("message").get<std::string>(), HasSubstr("has at least 2048 input tokens"));
+  const json explicit_wish = refusal(R"({"prompt": "a", "max_tokens": 2048})");
+  EXPECT_THAT(explicit_wish.at("message").get<std::string>(), HasSubstr("(2048 > 2048 - 1)"));
+  // The default is shortened instead.
+  const json body = client_.answer(
+      kPath, R"({"prompt": ")" + std::string(2040, 'a') + R"(", "ignore_eos": true})");
+  EXPECT_EQ(body.at("usage").at("total_tokens"), 2048);
+}
+
+TEST_F(CompletionsTest, AModelThatIsNotServedIs404) {
+  const json error = client_.refusal(kPath, R"({"prompt": "a", "model": "gpt-9"})", 404);
+  EXPECT_EQ(error.at("code"), "model_not_found");
+  EXPECT_EQ(error.at("param"), "model");
+}
+
+TEST_F(CompletionsTest, ADeadEngineIs503) {
+  client_.engine().set_healthy(false);
+  const HttpResponse response = client_.post(kPath, R"({"prompt": "a"})");
+  EXPECT_EQ(response.status, 503);
+}
+
+TEST(CompletionsQueue, AFullQueueIs429AndCancelsTheRestOfTheRequest) {
+  ApiClient client({.max_queue = 2});
+  const HttpResponse response =
+      client.post(kPath, R"({"prompt": ["think 9", "think 9", "think 9"]})");
+  EXPECT_EQ(response.status, 429);
+  EXPECT_THAT(response.headers, ::testing::Contains(::testing::Pair("Retry-After", "1")));
+  client.engine().drain(5);  // returns because the two before it were cancelled
+  EXPECT_EQ(client.engine().num_cancelled_samples(), 2);
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,147 @@
+#include "server/field_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+
+struct Example {
+  bool flag = false;
+  int count = 3;
+  std::optional<int> top;
+  std::optional<std::int64_t> seed;
+  float share = 0.5f;
+  std::optional<float> scale;
+  std::string name;
+  std::vector<int> ids;
+  std::vector<std::string> words;
+};
+
+std::vector<Field> table(Example& example) {
+  return {{.name = "flag", .target = &example.flag},
+          {.name = "count", .target = &example.count, .range = {.minimum = 1, .maximum = 9}},
+          {.name = "top", .target = &example.top},
+          {.name = "seed", .target = &example.seed},
+          {.name = "share",
+           .target = &example.share,
+           .range = {.minimum = 0, .exclusive_minimum = true, .maximum = 1}},
+          {.name = "scale", .target = &example.scale},
+          {.name = "name", .target = &example.name, .description = "A name."},
+          {.name = "ids", .target = &example.ids, .range = {.minimum = 0}},
+          {.name = "words", .target = &example.words},
+          {.name = "tools", .target = RefusedField{R"("none")"}},
+          {.name = "user", .target = IgnoredField{}}};
+}
+
+// The error's message, or "" if it was read.
+std::string read(const std::string& text, Example* out = nullptr) {
+  Example example;
+  std::vector<std::string> unknown;
+  const auto error = read_fields(json::parse(text), table(example), unknown);
+  if (out != nullptr) *out = example;
+  if (!error) return "";
+  EXPECT_EQ(error->status, 400);
+  EXPECT_FALSE(error->param.empty());
+  return error->message;
+}
+
+TEST(FieldReader, ReadsEveryType) {
+  Example example;
+  EXPECT_EQ(
+      read(
+          R"({"flag": true, "count": 7, "top": -2, "seed": 9223372036854775807, "share": 1, "scale": 1e-3,
+                     "name": "x", "ids": [0, 4.0], "words": ["a", ""], "user": {"any": 1}, "tools": []})",
+          &example),
+      "");
+  EXPECT_TRUE(example.flag);
+  EXPECT_EQ(example.count, 7);
+  EXPECT_EQ(example.top, -2);
+  EXPECT_EQ(example.seed, std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(example.share, 1.0f);
+  EXPECT_EQ(example.scale, 1e-3f);
+  EXPECT_EQ(example.name, "x");
+  EXPECT_THAT(example.ids, ElementsAre(0, 4));
+  EXPECT_THAT(example.words, ElementsAre("a", ""));
+}
+
+TEST(FieldReader, NullLeavesTheDefault) {
+  Example example;
+  EXPECT_EQ(
+      read(
+          R"({"flag": null, "count": null, "top": null, "ids": null, "tools": null, "user": null})",
+          &example),
+      "");
+  EXPECT_EQ(example.count, 3);
+  EXPECT_FALSE(example.top);
+}
+
+TEST(FieldReader, RefusesEveryOtherTypeInEveryField) {
+  const std::vector<std::pair<std::string, std::string>> fields = {
+      {"flag", "boolean"}, {"count", "number"}, {"top", "number"},
+      {"seed", "number"},  {"share", "number"}, {"scale", "number"},
+      {"name", "string"},  {"ids", "array"},    {"words", "array"}};
+  const std::vector<std::pair<std::string, std::string>> values = {{"boolean", "true"},
+                                                                   {"number", "1"},
+                                                                   {"string", R"("1")"},
+                                                                   {"array", "[[]]"},
+                                                                   {"object", "{}"}};
+  for (const auto& [name, accepts] : fields) {
+    for (const auto& [type, value] : values) {
+      if (type == accepts && type != "array") continue;
+      const std::string message = read(R"({")" + name + R"(": )" + value + "}");
+      EXPECT_TRUE(message.starts_with("'" + name + "': expected "))
+          << name << " " << value << ": " << message;
+    }
+  }
+}
+
+TEST(FieldReader, MessagesSayWhatWasExpectedAndWhatCame) {
+  EXPECT_EQ(read(R"({"count": "5"})"), "'count': expected an integer, got a string");
+  EXPECT_EQ(read(R"({"count": 5.5})"), "'count': expected an integer, got 5.5");
+  EXPECT_EQ(read(R"({"count": 10})"),
+            "'count': expected a number at least 1 and at most 9, got 10");
+  EXPECT_EQ(read(R"({"share": 0})"), "'share': expected a number above 0 and at most 1, got 0");
+  EXPECT_EQ(read(R"({"top": 3000000000})"),
+            "'top': expected an integer of 32 bits, got 3000000000");
+  EXPECT_EQ(read(R"({"seed": 1e19})"), "'seed': expected an integer of 64 bits, got 1e+19");
+  EXPECT_EQ(read(R"({"seed": 18446744073709551615})"),
+            "'seed': expected an integer of 64 bits, got 1.8446744073709552e+19");
+  EXPECT_EQ(read(R"({"scale": 1e300})"), "'scale': 1e+300 is too large");
+  EXPECT_EQ(read(R"({"ids": [1, -1]})"), "'ids': expected a number at least 0, got -1");
+  EXPECT_EQ(read(R"({"words": ["a", 1]})"), "'words': expected a list of strings, got a number");
+  EXPECT_EQ(read(R"({"tools": [1]})"), "'tools' is not supported");
+  EXPECT_EQ(read(R"({"tools": "none"})"), "");
+}
+
+TEST(FieldReader, CollectsUnknownNamesAndAsksForRequiredOnes) {
+  Example example;
+  std::vector<std::string> unknown;
+  auto fields = table(example);
+  EXPECT_FALSE(read_fields(json::parse(R"({"zig": 1, "count": 2, "zag": 2})"), fields, unknown));
+  EXPECT_THAT(unknown, ElementsAre("zag", "zig"));
+  fields[6].required = true;
+  EXPECT_EQ(read_fields(json::parse("{}"), fields, unknown)->message, "'name' is required");
+  EXPECT_EQ(read_fields(json::parse(R"({"name": null})"), fields, unknown)->param, "name");
+}
+
+TEST(FieldReader, DescribesTheSameTable) {
+  Example example;
+  const json schema = fields_schema(table(example));
+  const json& properties = schema.at("properties");
+  EXPECT_EQ(properties.at("count"),
+            json::parse(R"({"type": "integer", "minimum": 1.0, "maximum": 9.0, "default": 3})"));
+  EXPECT_EQ(properties.at("top"), json::parse(R"({"type": ["integer", "null"]})"));
+  EXPECT_EQ(properties.at("share").at("exclusiveMinimum"), 0);
+  EXPECT_EQ(properties.at("name").at("description"), "A name.");
+  EXPECT_FALSE(properties.contains("tools"));
+  EXPECT_FALSE(schema.contains("required"));
+}
+
+}  // namespace
+}  // namespace pagoda

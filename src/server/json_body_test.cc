@@ -1,0 +1,58 @@
+#include "server/json_body.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace pagoda {
+namespace {
+
+std::string refusal(std::string_view body) {
+  const auto parsed = parse_json_body(body);
+  const auto* error = std::get_if<ApiError>(&parsed);
+  if (error == nullptr) return "accepted";
+  EXPECT_EQ(error->status, 400);
+  return error->message;
+}
+
+TEST(JsonBody, ReadsAnObject) {
+  const auto parsed = parse_json_body(R"({"a": [1, "\u00e9"], "b": {"c": null}})");
+  EXPECT_EQ(std::get<nlohmann::json>(parsed).at("a").at(1), "é");
+}
+
+TEST(JsonBody, NamesWhatIsWrongAndWhere) {
+  EXPECT_EQ(refusal(R"({"a": 1,})"), "the body is not valid JSON at byte 9");
+  EXPECT_EQ(refusal(""), "the body is not valid JSON at byte 1");
+  EXPECT_EQ(refusal(R"({"a": NaN})"), "the body is not valid JSON at byte 7");
+  EXPECT_EQ(refusal(R"({"a": 1} x)"), "the body is not valid JSON at byte 10");
+  EXPECT_EQ(refusal(R"({"a": "\ud800"})"), "the body is not valid JSON at byte 14");
+  EXPECT_EQ(refusal(R"({"a": 1e999})"), "the body is not valid JSON: a number is out of range");
+  EXPECT_EQ(refusal("[1]"), "the body: expected a JSON object, got array");
+  EXPECT_EQ(refusal("{\"a\": \"\xff\"}"), "the body is not valid UTF-8 at byte 7");
+}
+
+TEST(JsonBody, BoundsItsDepthAndNotItsBreadth) {
+  const auto nested = [](int depth) {
+    return R"({"a": )" + std::string(depth - 1, '[') + std::string(depth - 1, ']') + "}";
+  };
+  EXPECT_EQ(refusal(nested(kMaxJsonDepth)), "accepted");
+  EXPECT_EQ(refusal(nested(kMaxJsonDepth + 1)), "the body nests deeper than 64 levels at byte 69");
+  EXPECT_NE(refusal(std::string(10'000'000, '[')), "accepted");
+  EXPECT_EQ(refusal(R"({"a": ")" + std::string(1000, '[') + R"(\"["})"), "accepted");
+  std::string broad = R"({"a": [[])";
+  for (int i = 0; i < 1000; ++i) broad += ",[]";
+  EXPECT_EQ(refusal(broad + "]}"), "accepted");
+}
+
+TEST(Utf8, EveryWellFormedLeadAndNothingElse) {
+  EXPECT_EQ(find_invalid_utf8("plain é € 👋"), std::string_view::npos);
+  EXPECT_EQ(find_invalid_utf8("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf"), std::string_view::npos);
+  for (const std::string_view bad :
+       {"ab\x80", "ab\xc0\x80", "ab\xc1\xbf", "ab\xe0\x9f\xbf", "ab\xed\xa0\x80",
+        "ab\xf0\x8f\xbf\xbf", "ab\xf4\x90\x80\x80", "ab\xf5\x80\x80\x80", "ab\xe2\x82", "ab\xc3"}) {
+    EXPECT_EQ(find_invalid_utf8(bad), 2u) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace pagoda

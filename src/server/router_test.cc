@@ -1,0 +1,151 @@
+#include "server/router.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/api_client.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+json parsed(const HttpResponse& response) {
+  return json::parse(response.body);
+}
+
+TEST(Router, TellsOfTheServer) {
+  ApiClient client;
+  EXPECT_EQ(client.get("/health").status, 200);
+  EXPECT_TRUE(parsed(client.get("/version")).at("version").is_string());
+  const json models = parsed(client.get("/v1/models"));
+  EXPECT_EQ(models.at("data").size(), 2u);
+  EXPECT_EQ(models.at("data").at(0).at("id"), "fake-model");
+  EXPECT_EQ(models.at("data").at(0).at("max_model_len"), 2048);
+  EXPECT_EQ(parsed(client.get("/v1/models/other%2Dname")).at("id"), "other-name");
+  EXPECT_EQ(client.get("/v1/models/none").status, 404);
+  client.engine().set_healthy(false);
+  EXPECT_EQ(client.get("/health").status, 503);
+}
+
+TEST(Router, RefusesOtherPathsAndMethods) {
+  ApiClient client;
+  EXPECT_EQ(parsed(client.get("/v1/nothing")).at("error").at("code"), "not_found");
+  EXPECT_EQ(client.get("/v1/nothing").status, 404);
+  const HttpResponse get_only = client.post("/health", "");
+  EXPECT_EQ(get_only.status, 405);
+  EXPECT_THAT(get_only.headers, Contains(Pair("Allow", "GET, HEAD")));
+  const HttpResponse post_only = client.get("/v1/completions");
+  EXPECT_EQ(post_only.status, 405);
+  EXPECT_THAT(post_only.headers, Contains(Pair("Allow", "POST")));
+  EXPECT_EQ(client.send({.method = "HEAD", .path = "/health"}).status, 200);
+}
+
+TEST(Router, AsksForKeysAndLetsPreflightsPass) {
+  ApiClient client({}, {"key"}, {"https://a.example"});
+  const HttpResponse refused = client.get("/v1/models");
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(parsed(refused).at("error").at("code"), "invalid_api_key");
+  EXPECT_EQ(client.post("/tokenize", R"({"prompt": "a"})").status, 401);
+  EXPECT_EQ(client.get("/health").status, 200);
+  EXPECT_EQ(client.get("/").status, 200);
+  EXPECT_EQ(
+      client
+          .send(
+              {.method = "GET", .path = "/v1/models", .headers = {{"authorization", "Bearer key"}}})
+          .status,
+      200);
+  const HttpResponse preflight = client.send(
+      {.method = "OPTIONS",
+       .path = "/v1/chat/completions",
+       .headers = {{"origin", "https://a.example"}, {"access-control-request-method", "POST"}}});
+  EXPECT_EQ(preflight.status, 204);
+  EXPECT_THAT(preflight.headers,
+              Contains(Pair("Access-Control-Allow-Origin", "https://a.example")));
+}
+
+TEST(Router, TokenizesAndBack) {
+  ApiClient client;
+  const json tokens =
+      client.answer("/tokenize", R"({"prompt": "the cat", "return_token_strs": true})");
+  EXPECT_EQ(tokens.at("count"), 6);
+  EXPECT_EQ(tokens.at("max_model_len"), 2048);
+  EXPECT_EQ(tokens.at("token_strs").at(1), "he");
+  EXPECT_EQ(client.answer("/detokenize", json{{"tokens", tokens.at("tokens")}}.dump()).at("prompt"),
+            "the cat");
+  const json chat =
+      client.answer("/tokenize", R"({"messages": [{"role": "user", "content": "hi"}]})");
+  EXPECT_EQ(client.answer("/detokenize", json{{"tokens", chat.at("tokens")}}.dump()).at("prompt"),
+            "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_TRUE(chat.at("token_strs").is_null());
+  EXPECT_EQ(client.answer("/tokenize", R"({"prompt": ""})").at("count"), 0);
+
+  EXPECT_EQ(client.refusal("/tokenize", R"({})").at("param"), "prompt");
+  EXPECT_EQ(client
+                .refusal("/tokenize",
+                         R"({"prompt": "a", "messages": [{"role": "user", "content": "a"}]})")
+                .at("param"),
+            "prompt");
+  EXPECT_EQ(client.refusal("/tokenize", R"({"prompt": 5})").at("param"), "prompt");
+  EXPECT_EQ(client.refusal("/tokenize", R"({"prompt": "a", "model": "none"})", 404).at("param"),
+            "model");
+  EXPECT_EQ(client.refusal("/detokenize", R"({})").at("param"), "tokens");
+  EXPECT_EQ(client.refusal("/detokenize", R"({"tokens": ["a"]})").at("param"), "tokens");
+  EXPECT_EQ(client.refusal("/detokenize", R"({"tokens": [99999]})").at("param"), "tokens");
+}
+
+TEST(Router, MetricsCountWhatHappened) {
+  ApiClient client;
+  client.answer("/v1/completions", R"({"prompt": "count 9", "max_tokens": 4, "n": 2})");
+  client.answer("/v1/completions", R"({"prompt": "say a"})");
+  const HttpResponse response = client.get("/metrics");
+  EXPECT_TRUE(response.content_type.starts_with("text/plain; version=0.0.4"));
+  for (const char* line : {
+           "pagoda:request_success_total{model_name=\"fake-model\",finished_reason=\"length\"} 2\n",
+           "pagoda:request_success_total{model_name=\"fake-model\",finished_reason=\"stop\"} 1\n",
+           "pagoda:generation_tokens_total{model_name=\"fake-model\"} 10\n",
+           "pagoda:prompt_tokens_total{model_name=\"fake-model\"} 12\n",
+           "pagoda:num_requests_running{model_name=\"fake-model\"} 0\n",
+           "pagoda:time_to_first_token_seconds_count{model_name=\"fake-model\"} 3\n",
+           "pagoda:inter_token_latency_seconds_count{model_name=\"fake-model\"} 7\n",
+           "pagoda:e2e_request_latency_seconds_count{model_name=\"fake-model\"} 3\n",
+           "pagoda:kv_cache_usage_perc{model_name=\"fake-model\"} 0\n",
+           "# TYPE pagoda:time_to_first_token_seconds histogram\n",
+       }) {
+    EXPECT_THAT(response.body, HasSubstr(line));
+  }
+}
+
+TEST(Router, ThePageRunsNothingButItsOwn) {
+  ApiClient client;
+  const HttpResponse page = client.get("/");
+  EXPECT_THAT(page.body, HasSubstr("<title>Pagoda</title>"));
+  const auto policy =
+      std::find_if(page.headers.begin(), page.headers.end(),
+                   [](const auto& header) { return header.first == "Content-Security-Policy"; });
+  ASSERT_NE(policy, page.headers.end());
+  EXPECT_THAT(policy->second, HasSubstr("default-src 'none'; script-src 'sha256-"));
+  EXPECT_THAT(policy->second, ::testing::Not(HasSubstr("unsafe")));
+}
+
+TEST(OpenApi, DescribesTheFieldsThatAreRead) {
+  ApiClient client;
+  const json document = parsed(client.get("/openapi.json"));
+  EXPECT_EQ(document.at("openapi"), "3.1.0");
+  const json& schemas = document.at("components").at("schemas");
+  const json& completion = schemas.at("CompletionRequest");
+  EXPECT_EQ(completion.at("required"), json::parse(R"(["prompt"])"));
+  EXPECT_EQ(completion.at("properties").at("top_p").at("maximum"), 1);
+  EXPECT_FALSE(completion.at("properties").contains("logit_bias"));
+  EXPECT_TRUE(schemas.at("ChatCompletionRequest").at("properties").contains("messages"));
+  for (const char* path : {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize",
+                           "/health", "/metrics"}) {
+    EXPECT_TRUE(document.at("paths").contains(path)) << path;
+  }
+}
+
+}  // namespace
+}  // namespace pagoda
