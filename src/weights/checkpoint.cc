@@ -44,10 +44,8 @@ Result<Checkpoint> Checkpoint::open(const std::string& path) {
 }
 
 Result<Checkpoint> Checkpoint::open_gguf(const std::string& path) {
-  auto file = GgufFile::open(path);
-  PAGODA_RETURN_IF_ERROR(file.status().with_context(path));
   Checkpoint checkpoint;
-  checkpoint.gguf_ = *std::move(file);
+  PAGODA_ASSIGN_OR_RETURN(checkpoint.gguf_, GgufFile::open(path));
   checkpoint.file_bytes_ = checkpoint.gguf_->file_bytes();
   PAGODA_RETURN_IF_ERROR(checkpoint.index(stored_tensors(*checkpoint.gguf_)).with_context(path));
   return checkpoint;

@@ -148,9 +148,8 @@ Result<std::shared_ptr<const GgufFile>> GgufFile::parse(
 }
 
 Result<std::shared_ptr<const GgufFile>> GgufFile::open(const std::string& path) {
-  PAGODA_ASSIGN_OR_RETURN(const auto mapping, MappedFile::open(path));
   auto file = std::make_shared<GgufFile>();
-  PAGODA_RETURN_IF_ERROR(GgufParser(mapping->bytes(), mapping).parse_into(*file));
+  PAGODA_RETURN_IF_ERROR(file->parse_file(path));
   PAGODA_ASSIGN_OR_RETURN(const std::int64_t num_parts, file->integer_or("split.count", 1));
   if (num_parts <= 1) return std::shared_ptr<const GgufFile>(std::move(file));
   if (num_parts > 99999) {
@@ -169,8 +168,7 @@ Result<std::shared_ptr<const GgufFile>> GgufFile::open(const std::string& path) 
   }
   const std::string stem = path.substr(0, path.size() - suffix.size());
   for (int i = 1; i < count; ++i) {
-    const std::string name = stem + split_suffix(i, count);
-    PAGODA_RETURN_IF_ERROR(file->append_part(name, i, count).with_context(name));
+    PAGODA_RETURN_IF_ERROR(file->append_part(stem + split_suffix(i, count), i, count));
   }
   const auto found = static_cast<std::int64_t>(file->tensors_.size());
   PAGODA_ASSIGN_OR_RETURN(const std::int64_t wanted,
@@ -182,18 +180,22 @@ Result<std::shared_ptr<const GgufFile>> GgufFile::open(const std::string& path) 
   return std::shared_ptr<const GgufFile>(std::move(file));
 }
 
-Status GgufFile::append_part(const std::string& path, int part, int num_parts) {
+Status GgufFile::parse_file(const std::string& path) {
   PAGODA_ASSIGN_OR_RETURN(const auto mapping, MappedFile::open(path));
+  return GgufParser(mapping->bytes(), mapping).parse_into(*this).with_context(path);
+}
+
+Status GgufFile::append_part(const std::string& path, int part, int num_parts) {
   GgufFile other;
-  PAGODA_RETURN_IF_ERROR(GgufParser(mapping->bytes(), mapping).parse_into(other));
-  PAGODA_ASSIGN_OR_RETURN(const std::int64_t number, other.integer("split.no"));
-  PAGODA_ASSIGN_OR_RETURN(const std::int64_t count, other.integer("split.count"));
+  PAGODA_RETURN_IF_ERROR(other.parse_file(path));
+  PAGODA_ASSIGN_OR_RETURN(const std::int64_t number, other.integer_or("split.no", 0));
+  PAGODA_ASSIGN_OR_RETURN(const std::int64_t count, other.integer_or("split.count", 1));
   if (number != part || count != num_parts) {
-    return data_loss("[gguf] expected part {} of {}, got part {} of {}", part + 1, num_parts,
-                     number + 1, count);
+    return data_loss("[gguf] {}: expected part {} of {}, got part {} of {}", path, part + 1,
+                     num_parts, number + 1, count);
   }
   tensors_.insert(tensors_.end(), other.tensors_.begin(), other.tensors_.end());
-  storages_.push_back(mapping);
+  storages_.insert(storages_.end(), other.storages_.begin(), other.storages_.end());
   file_bytes_ += other.file_bytes_;
   return ok_status();
 }

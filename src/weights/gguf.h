@@ -116,6 +116,7 @@ class GgufFile {
   const GgufEntry* find(std::string_view key) const;
   Result<const GgufEntry*> scalar(std::string_view key, std::string_view expected) const;
   Result<const GgufEntry*> array(std::string_view key, std::string_view expected) const;
+  Status parse_file(const std::string& path);
   Status append_part(const std::string& path, int part, int num_parts);
 
   std::uint32_t version_ = 0;
