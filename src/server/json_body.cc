@@ -80,7 +80,9 @@ ApiResult<nlohmann::json> parse_json_body(std::string_view body) {
     }
     return value;
   } catch (const nlohmann::json::parse_error& error) {
-    return bad_request("", fmt::format("the body is not valid JSON at byte {}", error.byte),
+    // Its byte counts what was read, the one at fault included.
+    const std::size_t at = error.byte == 0 ? 0 : error.byte - 1;
+    return bad_request("", fmt::format("the body is not valid JSON at byte {}", at),
                        "invalid_json");
   } catch (const nlohmann::json::exception& error) {
     return bad_request("", "the body is not valid JSON: a number is out of range", "invalid_json");

@@ -21,11 +21,11 @@ TEST(JsonBody, ReadsAnObject) {
 }
 
 TEST(JsonBody, NamesWhatIsWrongAndWhere) {
-  EXPECT_EQ(refusal(R"({"a": 1,})"), "the body is not valid JSON at byte 9");
-  EXPECT_EQ(refusal(""), "the body is not valid JSON at byte 1");
-  EXPECT_EQ(refusal(R"({"a": NaN})"), "the body is not valid JSON at byte 7");
-  EXPECT_EQ(refusal(R"({"a": 1} x)"), "the body is not valid JSON at byte 10");
-  EXPECT_EQ(refusal(R"({"a": "\ud800"})"), "the body is not valid JSON at byte 14");
+  EXPECT_EQ(refusal(R"({"a": 1,})"), "the body is not valid JSON at byte 8");
+  EXPECT_EQ(refusal(""), "the body is not valid JSON at byte 0");
+  EXPECT_EQ(refusal(R"({"a": NaN})"), "the body is not valid JSON at byte 6");
+  EXPECT_EQ(refusal(R"({"a": 1} x)"), "the body is not valid JSON at byte 9");
+  EXPECT_EQ(refusal(R"({"a": "\ud800"})"), "the body is not valid JSON at byte 13");
   EXPECT_EQ(refusal(R"({"a": 1e999})"), "the body is not valid JSON: a number is out of range");
   EXPECT_EQ(refusal("[1]"), "the body: expected a JSON object, got array");
   EXPECT_EQ(refusal("{\"a\": \"\xff\"}"), "the body is not valid UTF-8 at byte 7");

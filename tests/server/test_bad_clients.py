@@ -1,0 +1,265 @@
+"""Clients that send what they should not, or do not do what they should: each is answered, and so is the next one."""
+
+import json
+import socket
+import threading
+import time
+
+import pytest
+from fake_server import FakeServer
+
+
+class Connection:
+    """A socket that speaks just enough HTTP to be rude in it."""
+
+    def __init__(self, port):
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self._file = self._socket.makefile("rb")
+
+    def send(self, data):
+        self._socket.sendall(data)
+
+    def post(self, path, body, headers=()):
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers]
+        self.send("\r\n".join(head).encode() + b"\r\n\r\n" + body)
+
+    def read_head(self):
+        lines = []
+        while True:
+            line = self._file.readline().decode().rstrip("\r\n")
+            if not line:
+                break
+            lines.append(line)
+        assert lines, "the server closed without an answer"
+        headers = dict(line.lower().split(": ", 1) for line in lines[1:])
+        return int(lines[0].split()[1]), headers
+
+    def read(self):
+        status, headers = self.read_head()
+        return status, json.loads(self._file.read(int(headers["content-length"])))
+
+    def read_line(self):
+        return self._file.readline()
+
+    def closed_by_server(self):
+        return self._file.read(1) == b""
+
+    def close(self):
+        self._file.close()
+        self._socket.close()
+
+
+@pytest.fixture
+def connect(server):
+    connections = []
+
+    def open_connection():
+        connections.append(Connection(server.port))
+        return connections[-1]
+
+    yield open_connection
+    for connection in connections:
+        connection.close()
+    next_one = Connection(server.port)
+    next_one.post("/v1/completions", {"prompt": "say well"})
+    status, body = next_one.read()
+    next_one.close()
+    assert status == 200 and body["choices"][0]["text"] == "well"
+
+
+@pytest.mark.parametrize("body, part", [
+    (b"", "not valid JSON at byte 0"),
+    (b"{", "not valid JSON at byte 1"),
+    (b'{"prompt": "a"} trailing', "not valid JSON at byte 18"),
+    (b'{"prompt": "a", "temperature": NaN}', "not valid JSON"),
+    (b'{"prompt": "a", "temperature": 1e999}', "out of range"),
+    (b'{"prompt": "\xff\xfe"}', "not valid UTF-8 at byte 12"),
+    (b'{"prompt": "\xed\xa0\x80"}', "not valid UTF-8 at byte 12"),
+    (b'{"prompt": "\\ud800"}', "not valid JSON"),
+    (b'{"prompt": ' + b"[" * 100000, "deeper than 64 levels"),
+    (b'["prompt"]', "expected a JSON object"),
+    (b"null", "expected a JSON object"),
+    (b"\x00\x01\x02", "not valid JSON"),
+])
+def test_bodies_that_are_no_requests(connect, body, part):
+    connection = connect()
+    connection.post("/v1/completions", body)
+    status, answer = connection.read()
+    assert status == 400 and part in answer["error"]["message"]
+    # The connection is as good as before.
+    connection.post("/v1/completions", {"prompt": "say again"})
+    assert connection.read()[0] == 200
+
+
+def test_every_field_of_a_wrong_type(connect):
+    connection = connect()
+    connection.send(b"GET /openapi.json HTTP/1.1\r\n\r\n")
+    schemas = connection.read()[1]["components"]["schemas"]
+    endpoints = {"/v1/completions": ("CompletionRequest", {"prompt": "a"}),
+                 "/v1/chat/completions": ("ChatCompletionRequest", {"messages": [{"role": "user", "content": "a"}]}),
+                 "/tokenize": ("TokenizeRequest", {"prompt": "a"}), "/detokenize": ("DetokenizeRequest", {"tokens": [97]})}
+    num_refused = 0
+    for path, (schema, good) in endpoints.items():
+        for name, field in schemas[schema]["properties"].items():
+            if field.get("description") == "Accepted; changes nothing.":
+                continue
+            accepted = json.dumps(field)
+            # An object of objects is no field's type; a string and a boolean are where the schema does not say so.
+            wrong = [{"a": {"b": 1}}] if '"object"' not in accepted else [7]
+            wrong += ["x"] if '"string"' not in accepted else []
+            wrong += [True] if '"boolean"' not in accepted else []
+            for value in wrong:
+                connection.post(path, {**good, name: value})
+                status, answer = connection.read()
+                assert status == 400, (path, name, value, answer)
+                assert answer["error"]["param"] == name or name in answer["error"]["message"], answer
+                num_refused += 1
+    assert num_refused > 150
+
+
+def test_a_body_of_100_mb_is_refused_without_being_kept(server, connect):
+    before = server.peak_resident_bytes()
+    connection = connect()
+    size = 100 << 20
+    connection.send(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size)
+    piece = b"x" * (1 << 20)
+    try:
+        for _ in range(size // len(piece)):
+            connection.send(piece)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it need not listen to the end
+    status, answer = connection.read()
+    assert status == 413 and "16777216 bytes" in answer["error"]["message"]
+    assert server.peak_resident_bytes() - before < 40 << 20
+
+
+def test_a_long_list_of_tokens_is_answered(connect):
+    connection = connect()
+    connection.post("/v1/completions", b'{"prompt": [' + b"1," * 2_000_000 + b"1]}")
+    status, answer = connection.read()
+    assert status == 400 and answer["error"]["code"] == "context_length_exceeded"
+
+
+def test_pipelined_requests_are_answered_in_order(connect):
+    connection = connect()
+    for word in ["one", "two", "three"]:
+        connection.post("/v1/completions", {"prompt": f"say {word}"})
+    for word in ["one", "two", "three"]:
+        assert connection.read()[1]["choices"][0]["text"] == word
+
+
+def test_a_chunked_body(connect):
+    connection = connect()
+    body = json.dumps({"prompt": "say chunks"}).encode()
+    chunks = b"".join(b"%x\r\n%s\r\n" % (1, body[i:i + 1]) for i in range(len(body)))
+    connection.send(b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+    assert connection.read()[1]["choices"][0]["text"] == "chunks"
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("prompt", ["think 60", "count 9999"])
+def test_a_client_that_goes_away_is_forgotten(stream, prompt):
+    fake = FakeServer(token_s=0.005, max_model_len=100000)
+    try:
+        connection = Connection(fake.port)
+        connection.post("/v1/completions", {"prompt": prompt, "stream": stream, "max_tokens": 50000})
+        time.sleep(0.2)
+        assert fake.num_cancelled() == 0
+        connection.close()
+        wait_for(lambda: fake.num_cancelled() == 1)
+    finally:
+        fake.close()
+
+
+def test_a_slow_reader_delays_nobody(server, connect):
+    slow = connect()
+    slow.post("/v1/completions", {"prompt": "count 400", "max_tokens": 1500, "stream": True, "logprobs": 5, "n": 8})
+    other = connect()
+    start = time.monotonic()
+    other.post("/v1/completions", {"prompt": "say quick"})
+    assert other.read()[1]["choices"][0]["text"] == "quick"
+    assert time.monotonic() - start < 5
+    assert slow.read_head()[0] == 200
+
+
+@pytest.fixture(scope="module")
+def strict_server():
+    fake = FakeServer(quick_limits=True)
+    yield fake
+    fake.close()
+
+
+@pytest.mark.parametrize("start", [
+    b"GET /health HTTP/1.1\r\nHost", b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{",
+])
+def test_half_a_request_is_dropped(strict_server, start):
+    connection = Connection(strict_server.port)
+    connection.send(start)
+    status, answer = connection.read()
+    assert status == 408 and answer["error"]["code"] == "request_timeout"
+    connection.close()
+
+
+def test_a_byte_at_a_time_is_dropped(strict_server):
+    connection = Connection(strict_server.port)
+    started = time.monotonic()
+    with pytest.raises((BrokenPipeError, ConnectionResetError, AssertionError)):
+        for byte in b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 1000:
+            connection.send(bytes([byte]))
+            time.sleep(0.02)
+        raise AssertionError("the server reads on")
+    assert time.monotonic() - started < 15
+    connection.close()
+
+
+def test_idle_connections_are_closed_and_too_many_are_refused(strict_server):
+    connections = [Connection(strict_server.port) for _ in range(9)]
+    status, answer = connections[8].read()
+    assert status == 503 and answer["error"]["code"] == "too_many_connections"
+    assert all(connection.closed_by_server() for connection in connections)
+    for connection in connections:
+        connection.close()
+    connection = Connection(strict_server.port)
+    connection.send(b"GET /health HTTP/1.1\r\n\r\n")
+    assert connection.read()[0] == 200
+    connection.close()
+
+
+def test_comments_come_while_the_prompt_is_read(strict_server):
+    connection = Connection(strict_server.port)
+    connection.post("/v1/completions", {"prompt": "think 0.7", "stream": True})
+    status, headers = connection.read_head()
+    assert status == 200 and headers["content-type"].startswith("text/event-stream")
+    lines = []
+    while not lines or not lines[-1].startswith(b"data: [DONE]"):
+        lines.append(connection.read_line())
+        assert lines[-1], "the stream ended early"
+    assert lines.count(b": keep-alive\n") >= 2
+    assert lines.index(b": keep-alive\n") < next(i for i, line in enumerate(lines) if line.startswith(b"data:"))
+    connection.close()
+
+
+def test_many_clients_at_once(server):
+    texts = [None] * 48
+
+    def ask(i):
+        connection = Connection(server.port)
+        connection.post("/v1/chat/completions", {"messages": [{"role": "user", "content": f"say {i}"}]})
+        texts[i] = connection.read()[1]["choices"][0]["message"]["content"]
+        connection.close()
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(texts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == [str(i) for i in range(len(texts))]
