@@ -10,7 +10,7 @@
 #include <set>
 
 #include "backend/backend.h"
-#include "hwy/targets.h"
+#include "backend/cpu/vector_targets.h"
 #include "ops/op_cases.h"
 
 namespace pagoda {
@@ -105,12 +105,11 @@ TEST(Ops, EveryBackendIsNearTheReference) {
 // older machines.
 TEST(Ops, EveryVectorTargetIsNearTheReferenceAndApartFromCompany) {
   const auto reference = make_test_exec(Backend::kReference);
-  const std::int64_t supported = hwy::SupportedTargets();
-  for (std::int64_t rest = supported; rest != 0; rest &= rest - 1) {
-    hwy::SetSupportedTargetsForTest(rest & -rest);
+  for (const cpu::VectorTarget& target : cpu::vector_targets()) {
+    const cpu::OnlyVectorTarget only(target);
     const auto exec = make_test_exec(Backend::kCpu);
     for (const OpCase& op_case : small_cases()) {
-      SCOPED_TRACE(fmt::format("{} on {}", name_of(op_case), hwy::TargetName(rest & -rest)));
+      SCOPED_TRACE(fmt::format("{} on {}", name_of(op_case), target.name));
       const std::vector<int> tokens = all_tokens(op_case);
       const Outputs expected = run_case(*reference, op_case, tokens).value();
       const Outputs actual = run_case(*exec, op_case, tokens).value();
@@ -123,7 +122,6 @@ TEST(Ops, EveryVectorTargetIsNearTheReferenceAndApartFromCompany) {
       }
     }
   }
-  hwy::SetSupportedTargetsForTest(0);
 }
 
 TEST(Ops, OutputsAreFinite) {

@@ -1,7 +1,7 @@
 #include "backend/cpu/cpu_exec.h"
 
+#include "backend/cpu/vector_targets.h"
 #include "core/machine.h"
-#include "hwy/targets.h"
 
 namespace pagoda::cpu {
 namespace {
@@ -15,8 +15,7 @@ Result<std::unique_ptr<Exec>> CpuExec::create(const ExecOptions& options) {
     return invalid_argument("[device] cpu: expected 1 to {} threads, got {}", kMaxThreads,
                             options.num_threads);
   }
-  // Highway's table points to a chooser until somebody has chosen.
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  choose_vector_target();
   const int num_threads = options.num_threads > 0 ? options.num_threads : default_num_threads();
   PAGODA_ASSIGN_OR_RETURN(Arenas arenas, make_arenas(/*huge_pages=*/true));
   return std::unique_ptr<Exec>(new CpuExec(std::move(arenas), num_threads));
