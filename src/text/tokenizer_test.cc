@@ -343,6 +343,32 @@ TEST_F(FolderTest, BrokenFoldersAreRefusedByName) {
   EXPECT_EQ((*tokenizer)->eos_token_id(), 3);
 }
 
+TEST_F(FolderTest, ThePostProcessorDecidesWhatIsAdded) {
+  auto json = read_golden("tiny/tokenizer.json");
+  json["post_processor"] =
+      nlohmann::ordered_json::parse(R"({"type": "TemplateProcessing", "pair": [],
+      "single": [{"SpecialToken": {"id": "<|bos|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+      "special_tokens": {"<|bos|>": {"id": "<|bos|>", "ids": [0], "tokens": ["<|bos|>"]}}})");
+  json["truncation"] = nlohmann::ordered_json::parse(
+      R"({"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0})");
+  write("tokenizer.json", json.dump());
+  const auto tokenizer = *Tokenizer::from_folder(folder_);
+  EXPECT_THAT(encode(*tokenizer, "<|eos|><|eos|>"), ElementsAre(0, 1, 1))
+      << "and nothing is cut off";
+  EXPECT_THAT(encode(*tokenizer, "<|eos|>", {.add_special_tokens = false}), ElementsAre(1));
+}
+
+TEST_F(FolderTest, MetaspaceDecodersDropTheSpaceTheyPutFirst) {
+  auto json =
+      nlohmann::ordered_json::parse(R"({"model": {"type": "BPE", "vocab": {"▁a": 0, "b": 1, "▁": 2},
+      "merges": []}, "decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": false}})");
+  write("tokenizer.json", json.dump());
+  EXPECT_EQ(*(*Tokenizer::from_folder(folder_))->decode(std::vector{0, 0, 1, 2}, false), "a ab ");
+  json["decoder"]["prepend_scheme"] = "never";
+  write("tokenizer.json", json.dump());
+  EXPECT_EQ(*(*Tokenizer::from_folder(folder_))->decode(std::vector{0, 0, 1, 2}, false), " a ab ");
+}
+
 TEST(TokenizerTest, ThreadsShareATokenizer) {
   const auto tokenizer = tiny_tokenizer();
   std::mt19937 random(5);

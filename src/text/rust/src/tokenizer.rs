@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use serde::de::IgnoredAny;
 use tokenizers::Tokenizer;
 
 use crate::ffi::GgufVocabularyView;
@@ -23,6 +24,8 @@ struct Shared {
 pub struct TextTokenizer(Arc<Shared>);
 
 pub fn tokenizer_from_json(json: &[u8]) -> Result<TextTokenizer, String> {
+    // The crate's own reader panics on some broken JSON.
+    serde_json::from_slice::<IgnoredAny>(json).map_err(|e| e.to_string())?;
     let mut tokenizer = Tokenizer::from_bytes(json).map_err(|e| e.to_string())?;
     tokenizer.with_truncation(None).map_err(|e| e.to_string())?;
     tokenizer.with_padding(None);
