@@ -116,8 +116,8 @@ Result<JsonFields> rope_block(const JsonFields& fields) {
     return fields.object("rope_parameters");
   }
   if (fields.has("rope_scaling")) return fields.object("rope_scaling");
-  static const nlohmann::json kNone = nlohmann::json::object();
-  return JsonFields(kNone, fields.where());
+  static const nlohmann::json no_keys = nlohmann::json::object();
+  return JsonFields(no_keys, fields.where());
 }
 
 Result<RopeScaling> read_rope_scaling(const JsonFields& block) {

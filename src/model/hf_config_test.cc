@@ -92,12 +92,12 @@ TEST(HfConfigTest, BiasesAreTheFamilys) {
     json changes;
     bool qkv, output, mlp;
   };
-  const Case kCases[] = {
+  const Case cases[] = {
       {"llama", json::object(), false, false, false}, {"llama", biased, true, true, true},
       {"mistral", biased, false, false, false},       {"qwen2", json::object(), true, false, false},
       {"qwen3", json::object(), false, false, false}, {"qwen3", biased, true, true, false},
   };
-  for (const Case& c : kCases) {
+  for (const Case& c : cases) {
     const auto config = parse(with(base_config(c.family), c.changes));
     ASSERT_TRUE(config.ok()) << config.status().message();
     EXPECT_EQ(config->attention_bias, c.qkv) << c.family;

@@ -91,6 +91,7 @@ TEST(WeightFormatTest, DecodesBlocksBitForBit) {
 TEST(WeightFormatTest, ReferenceQuantizersEncodeBitForBit) {
   for (const Vector& vector : kVectors) {
     std::vector<float> values;
+    values.reserve(vector.values.size());
     for (const std::uint32_t bits : vector.values) values.push_back(std::bit_cast<float>(bits));
     EXPECT_EQ(quantize(vector.format, values), from_hex(vector.block))
         << traits_of(vector.format).name;

@@ -38,7 +38,7 @@ std::string_view look_up(std::span<const NamePair> names, std::string_view gguf)
 }  // namespace
 
 std::string canonical_tensor_name(std::string_view gguf_name) {
-  const std::string unchanged(gguf_name);
+  std::string unchanged(gguf_name);
   const std::size_t last_dot = gguf_name.rfind('.');
   if (last_dot == std::string_view::npos) return unchanged;
   const std::string_view kind = gguf_name.substr(last_dot + 1);  // "weight" or "bias"

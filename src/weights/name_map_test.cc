@@ -6,7 +6,7 @@ namespace pagoda {
 namespace {
 
 TEST(NameMapTest, NamesWhatTheModelsRead) {
-  const std::pair<const char*, const char*> kPairs[] = {
+  const std::pair<const char*, const char*> pairs[] = {
       {"token_embd.weight", "model.embed_tokens.weight"},
       {"output_norm.weight", "model.norm.weight"},
       {"output.weight", "lm_head.weight"},
@@ -23,7 +23,7 @@ TEST(NameMapTest, NamesWhatTheModelsRead) {
       {"blk.3.ffn_up.bias", "model.layers.3.mlp.up_proj.bias"},
       {"blk.3.ffn_down.weight", "model.layers.3.mlp.down_proj.weight"},
   };
-  for (const auto& [gguf, canonical] : kPairs) EXPECT_EQ(canonical_tensor_name(gguf), canonical);
+  for (const auto& [gguf, canonical] : pairs) EXPECT_EQ(canonical_tensor_name(gguf), canonical);
 }
 
 TEST(NameMapTest, KeepsWhatItDoesNotKnow) {

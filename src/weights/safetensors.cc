@@ -161,8 +161,8 @@ Status append_shard(SafetensorsSet shard, const std::string& file,
 
 }  // namespace
 
-Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> bytes,
-                                                    std::shared_ptr<const HostStorage> storage) {
+Result<std::vector<StoredTensor>> parse_safetensors(
+    std::span<const std::byte> bytes, const std::shared_ptr<const HostStorage>& storage) {
   std::uint64_t header_bytes = 0;
   if (bytes.size() < sizeof(header_bytes)) {
     return data_loss("[safetensors] expected at least 8 bytes, got {}", bytes.size());

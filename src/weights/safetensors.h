@@ -25,8 +25,8 @@ namespace pagoda {
 
 // One whole file, which `storage` (may be null) keeps alive. In the order of the data. kDataLoss
 // says what is wrong.
-Result<std::vector<StoredTensor>> parse_safetensors(std::span<const std::byte> bytes,
-                                                    std::shared_ptr<const HostStorage> storage);
+Result<std::vector<StoredTensor>> parse_safetensors(
+    std::span<const std::byte> bytes, const std::shared_ptr<const HostStorage>& storage);
 
 // model.safetensors.index.json: the file's name for each tensor's name. A file name that leads out
 // of the folder is refused.
