@@ -1,4 +1,7 @@
 // pagoda: serve, run and measure language models on machines you own.
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 
@@ -8,6 +11,7 @@
 int main(int argc, char** argv) {
   std::signal(SIGPIPE,
               SIG_IGN);  // a peer or a pager that goes away is an error to read, not the end
+  spdlog::set_default_logger(spdlog::stderr_color_mt("pagoda"));  // stdout is for answers
   CLI::App app(
       "Pagoda serves language models: continuous batching over a paged KV cache, one answer "
       "whatever the company.");

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "backend/backend.h"
 #include "core/machine.h"
 #include "engine/kv_sizing.h"
@@ -27,6 +29,21 @@ Result<std::unique_ptr<Exec>> make_best_exec(int num_threads) {
   return unsupported("[device] auto: this binary was built without a backend");
 }
 
+void log_shortened_context(const EngineOptions& options, const ModelConfig& config,
+                           const KvSizing& sizing) {
+  const int trained = config.max_position_embeddings;
+  if (options.max_model_len > trained) {
+    spdlog::warn("max_model_len: {} asked for, the checkpoint was trained for {}",
+                 options.max_model_len, trained);
+  }
+  const int wanted = options.max_model_len > 0 ? std::min(options.max_model_len, trained) : trained;
+  if (sizing.max_model_len < wanted) {
+    spdlog::warn(
+        "max_model_len: {} instead of {} tokens, which is what the KV cache of {} blocks holds",
+        sizing.max_model_len, wanted, sizing.num_blocks);
+  }
+}
+
 Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& config,
                                const EngineOptions& options, const LoadProgress& on_progress) {
   EngineParts parts;
@@ -38,13 +55,7 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
                           Decoder::load(*parts.exec, checkpoint, config, on_progress));
   PAGODA_ASSIGN_OR_RETURN(KvSizing sizing, size_kv_cache(options, config, parts.exec->backend(),
                                                          available_memory_bytes()));
-  const int wanted_len =
-      options.max_model_len > 0 ? options.max_model_len : config.max_position_embeddings;
-  if (sizing.max_model_len < wanted_len) {
-    spdlog::warn(
-        "max_model_len: {} instead of {} tokens, which is what the KV cache of {} blocks holds",
-        sizing.max_model_len, wanted_len, sizing.num_blocks);
-  }
+  log_shortened_context(options, config, sizing);
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
   parts.runner = std::make_unique<ModelRunner>(*parts.exec, std::move(decoder), std::move(kv));

@@ -37,8 +37,9 @@ std::int64_t pool_bytes(const EngineOptions& options, const KvSizing& sizing,
 Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& config,
                                Backend backend, std::int64_t available_bytes) {
   KvSizing sizing = {.layout = layout_of(options, config, backend)};
-  sizing.max_model_len =
-      options.max_model_len > 0 ? options.max_model_len : config.max_position_embeddings;
+  sizing.max_model_len = config.max_position_embeddings;
+  if (options.max_model_len > 0)
+    sizing.max_model_len = std::min(sizing.max_model_len, options.max_model_len);
   sizing.max_num_seqs = options.max_num_seqs > 0 ? options.max_num_seqs : kDefaultMaxNumSeqs;
   const std::int64_t bytes = pool_bytes(options, sizing, available_bytes);
   const std::int64_t tokens = bytes / sizing.layout.bytes_per_token();

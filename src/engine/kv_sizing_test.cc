@@ -38,6 +38,15 @@ TEST(KvSizing, ReferenceKeepsFloat32UnlessToldOtherwise) {
       DType::kFloat16);
 }
 
+TEST(KvSizing, TheContextIsAtMostTheCheckpoints) {
+  EXPECT_EQ(
+      size_kv_cache({.max_model_len = 1 << 20}, small_config(), Backend::kCpu, kGiB)->max_model_len,
+      1000);
+  EXPECT_EQ(
+      size_kv_cache({.max_model_len = 300}, small_config(), Backend::kCpu, kGiB)->max_model_len,
+      300);
+}
+
 TEST(KvSizing, ShortMemoryShortensTheContext) {
   const std::int64_t bytes_of_160_tokens = 160 * 2 * 64;
   const Result<KvSizing> sizing =

@@ -86,7 +86,7 @@ Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink si
   const std::lock_guard lock(mutex_);
   if (draining_ || stopping_ || !stats_.healthy)
     return unavailable("[engine] it is shutting down and takes no new requests");
-  if (static_cast<int>(submissions_.size()) + stats_.num_waiting >= limits().max_queue) {
+  if (num_submitted_ + stats_.num_waiting >= limits().max_queue) {
     return resource_exhausted("[engine] the queue of {} requests is full", limits().max_queue);
   }
   const RequestId id = next_id_++;
@@ -96,6 +96,7 @@ Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink si
                         .seed = request.sampling.seed.value_or(draw_seed(parts_.seed, id)),
                         .priority = request.priority};
   submission.request.params = std::move(request.sampling);
+  num_submitted_ += submission.request.params.n;
   submissions_.push_back(std::move(submission));
   work_.notify_one();
   return id;
@@ -116,7 +117,7 @@ void ThreadedEngine::cancel_sample(RequestId id, int sample_index) {
 EngineStats ThreadedEngine::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
-  stats.num_waiting += static_cast<int>(submissions_.size());
+  stats.num_waiting += num_submitted_;
   return stats;
 }
 
@@ -153,7 +154,7 @@ bool ThreadedEngine::wait_for_work() {
   taken_submissions_.swap(submissions_);
   taken_cancellations_.swap(cancellations_);
   // Counted here already, so that nobody who looks between this and the step sees them nowhere.
-  stats_.num_waiting += static_cast<int>(taken_submissions_.size());
+  stats_.num_waiting += std::exchange(num_submitted_, 0);
   return !stopping_;
 }
 

@@ -91,6 +91,7 @@ class ThreadedEngine final : public Engine {
   std::condition_variable work_;  // something for the engine's thread
   std::condition_variable idle_;  // nothing left to drain
   std::vector<Submission> submissions_;
+  int num_submitted_ = 0;  // samples of submissions_: each will wait as a sequence
   std::vector<Cancellation> cancellations_;
   EngineStats stats_;
   RequestId next_id_ = 1;

@@ -1,0 +1,227 @@
+// The engine as its users see it: ends, refusals, cancellation, draining. One tiny checkpoint, no
+// text.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <limits>
+#include <thread>
+
+#include "tests/support/open_engine.h"
+#include "tests/support/run_to_end.h"
+
+namespace pagoda {
+namespace {
+
+const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
+
+std::unique_ptr<Engine> open_tiny(EngineOptions options = {}) {
+  if (!options.backend) options.backend = Backend::kCpu;
+  if (options.max_model_len == 0) options.max_model_len = 256;
+  return open_engine(kTinyLlama, options);
+}
+
+GenerationRequest greedy(int max_tokens) {
+  return {.prompt_token_ids = {5, 6, 7},
+          .sampling = {.temperature = 0, .max_tokens = max_tokens, .ignore_eos = true}};
+}
+
+// True once `condition` holds; gives up after ten seconds.
+template <typename Condition>
+bool eventually(Condition&& condition) {
+  for (int i = 0; i < 10000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+TEST(Engine, EndsAtTheContextWhateverMaxTokensSays) {
+  const auto engine = open_tiny();
+  GenerationRequest request = greedy(std::numeric_limits<int>::max());
+  request.sampling.repetition_penalty =
+      1.3f;  // state sized by what can come, not by what was asked
+  const WholeAnswer answer = run_to_end(*engine, request);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
+  EXPECT_EQ(answer.token_ids.size(), 256u - 3);
+}
+
+TEST(Engine, StopTokensEndAndStandLast) {
+  const auto engine = open_tiny();
+  const WholeAnswer free_run = run_to_end(*engine, greedy(8));
+  GenerationRequest request = greedy(8);
+  request.sampling.stop_token_ids = {free_run.token_ids[3]};
+  const WholeAnswer stopped = run_to_end(*engine, request);
+  EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
+  EXPECT_EQ(stopped.token_ids,
+            std::vector<int>(free_run.token_ids.begin(), free_run.token_ids.begin() + 4));
+  request.sampling.min_tokens = 6;  // bans it until then
+  EXPECT_GE(run_to_end(*engine, request).token_ids.size(), 6u);
+}
+
+TEST(Engine, SeedsReproduceAndSamplesDiffer) {
+  const auto engine = open_tiny();
+  GenerationRequest request = greedy(12);
+  request.sampling.temperature = 1.5f;
+  request.sampling.n = 3;
+  request.sampling.seed = 42;
+  const std::vector<WholeAnswer> first = run_to_end(*engine, std::vector{request});
+  const std::vector<WholeAnswer> second = run_to_end(*engine, std::vector{request});
+  ASSERT_EQ(first.size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(first[i].token_ids, second[i].token_ids);
+  EXPECT_NE(first[0].token_ids, first[1].token_ids);
+  request.sampling.seed.reset();
+  request.sampling.n = 1;
+  EXPECT_NE(run_to_end(*engine, request).token_ids, run_to_end(*engine, request).token_ids);
+}
+
+TEST(Engine, PromptLogprobsCrossChunkBorders) {
+  GenerationRequest request = greedy(0);
+  for (int i = 0; i < 100; ++i) request.prompt_token_ids.push_back(4 + i * 3);
+  request.sampling.prompt_logprobs = 1;
+  const WholeAnswer whole = run_to_end(*open_tiny(), request);
+  const WholeAnswer chunked = run_to_end(*open_tiny({.max_num_batched_tokens = 9}), request);
+  EXPECT_EQ(whole.finish_reason, FinishReason::kLength);
+  ASSERT_EQ(whole.prompt_logprobs.size(), 103u);
+  ASSERT_EQ(chunked.prompt_logprobs.size(), 103u);
+  EXPECT_FALSE(whole.prompt_logprobs[0].has_value());
+  for (std::size_t i = 1; i < 103; ++i) {
+    EXPECT_EQ(whole.prompt_logprobs[i]->chosen.token_id, request.prompt_token_ids[i]);
+    EXPECT_EQ(whole.prompt_logprobs[i]->chosen.logprob, chunked.prompt_logprobs[i]->chosen.logprob)
+        << i;
+  }
+}
+
+struct Refused {
+  GenerationRequest request;
+  std::string says;
+};
+
+TEST(Engine, RefusesWhatCannotRunAndGoesOn) {
+  const auto engine = open_tiny();
+  std::vector<Refused> refusals = {{greedy(1), "expected one token at least"},
+                                   {greedy(1), "[0, 512)"},
+                                   {greedy(1), "[0, 512)"},
+                                   {greedy(1), "255"},
+                                   {greedy(1), "temperature"}};
+  refusals[0].request.prompt_token_ids.clear();
+  refusals[1].request.prompt_token_ids.push_back(512);
+  refusals[2].request.prompt_token_ids.push_back(-1);
+  refusals[3].request.prompt_token_ids.assign(256, 5);
+  refusals[4].request.sampling.temperature = -1;
+  for (const Refused& refused : refusals) {
+    const Result<RequestId> id = engine->submit(refused.request, [](OutputEvent) {});
+    ASSERT_FALSE(id.ok());
+    EXPECT_EQ(id.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(id.status().message().find(refused.says), std::string::npos) << id.status().message();
+  }
+  EXPECT_EQ(run_to_end(*engine, greedy(3)).token_ids.size(), 3u);
+}
+
+TEST(Engine, CancellingFreesEveryBlock) {
+  const auto engine = open_tiny({.max_num_seqs = 2});
+  std::promise<void> first_token;
+  std::promise<FinishReason> end;
+  bool seen = false;
+  const Result<RequestId> id = engine->submit(greedy(250), [&](OutputEvent event) {
+    if (!std::exchange(seen, true)) first_token.set_value();
+    if (event.finish_reason != FinishReason::kNone) end.set_value(event.finish_reason);
+  });
+  ASSERT_TRUE(id.ok());
+  first_token.get_future().wait();
+  engine->cancel(*id);
+  EXPECT_EQ(end.get_future().get(), FinishReason::kCancelled);
+  EXPECT_TRUE(
+      eventually([&] { return engine->stats().num_free_blocks == engine->stats().num_blocks; }));
+  engine->cancel(*id);  // unknown by now
+  EXPECT_EQ(run_to_end(*engine, greedy(3)).token_ids.size(), 3u);
+}
+
+TEST(Engine, CancellingOneSampleLeavesTheOther) {
+  const auto engine = open_tiny();
+  std::promise<void> ended;
+  std::vector<FinishReason> reasons(2, FinishReason::kNone);
+  int num_ended = 0;
+  GenerationRequest request = greedy(100);
+  request.sampling.n = 2;
+  const Result<RequestId> id = engine->submit(request, [&](OutputEvent event) {
+    if (event.finish_reason == FinishReason::kNone) return;
+    reasons[event.sample_index] = event.finish_reason;
+    if (++num_ended == 2) ended.set_value();
+  });
+  ASSERT_TRUE(id.ok());
+  engine->cancel_sample(*id, 1);
+  ended.get_future().wait();
+  EXPECT_EQ(reasons[0], FinishReason::kLength);
+  EXPECT_EQ(reasons[1], FinishReason::kCancelled);
+}
+
+TEST(Engine, AFullQueueRefuses) {
+  const auto engine = open_tiny({.max_num_seqs = 1, .max_queue = 2});
+  int num_refused = 0;
+  for (int i = 0; i < 8; ++i) {
+    const Result<RequestId> id = engine->submit(greedy(200), [](OutputEvent) {});
+    if (id.ok()) continue;
+    EXPECT_EQ(id.status().code(), StatusCode::kResourceExhausted);
+    ++num_refused;
+  }
+  EXPECT_GE(num_refused, 4);
+}
+
+TEST(Engine, DrainFinishesWhatRunsAndRefusesTheRest) {
+  const auto engine = open_tiny();
+  std::promise<FinishReason> end;
+  ASSERT_TRUE(engine
+                  ->submit(greedy(100),
+                           [&](OutputEvent event) {
+                             if (event.finish_reason != FinishReason::kNone)
+                               end.set_value(event.finish_reason);
+                           })
+                  .ok());
+  engine->drain(10);
+  EXPECT_EQ(end.get_future().get(), FinishReason::kLength);
+  const Result<RequestId> late = engine->submit(greedy(1), [](OutputEvent) {});
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.status().code(), StatusCode::kUnavailable);
+}
+
+TEST(Engine, ADrainPastItsDeadlineCancels) {
+  const auto engine = open_tiny({.backend = Backend::kReference, .max_model_len = 2048});
+  std::promise<FinishReason> end;
+  ASSERT_TRUE(engine
+                  ->submit(greedy(2000),
+                           [&](OutputEvent event) {
+                             if (event.finish_reason != FinishReason::kNone)
+                               end.set_value(event.finish_reason);
+                           })
+                  .ok());
+  engine->drain(0.01);
+  EXPECT_EQ(end.get_future().get(), FinishReason::kCancelled);
+}
+
+TEST(Engine, DestructionEndsEveryRequest) {
+  std::promise<FinishReason> end;
+  {
+    const auto engine = open_tiny({.backend = Backend::kReference, .max_model_len = 2048});
+    ASSERT_TRUE(engine
+                    ->submit(greedy(2000),
+                             [&](OutputEvent event) {
+                               if (event.finish_reason != FinishReason::kNone)
+                                 end.set_value(event.finish_reason);
+                             })
+                    .ok());
+  }
+  EXPECT_EQ(end.get_future().get(), FinishReason::kCancelled);
+}
+
+TEST(Engine, OnlyWantedRowsAreProjected) {
+  const auto engine = open_tiny();
+  GenerationRequest request = greedy(4);
+  request.prompt_token_ids.assign(50, 9);
+  run_to_end(*engine, request);
+  EXPECT_TRUE(eventually([&] { return engine->stats().num_logits_rows == 4; }));
+  EXPECT_EQ(engine->stats().num_logits_rows_skipped, 49u);
+}
+
+}  // namespace
+}  // namespace pagoda
