@@ -16,7 +16,7 @@
 
 namespace pagoda {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // templates may print keys in order
 
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -55,6 +56,7 @@ struct FlagAdder {
   }
 };
 
+// Reads with JSON's types as they are: no fraction becomes an integer, no number a flag.
 struct JsonReader {
   const json& object;
   Status status;
@@ -63,20 +65,59 @@ struct JsonReader {
   void operator()(const char* name, T& value, const char*) {
     const auto found = object.find(name);
     if (found == object.end() || found->is_null() || !status.ok()) return;
-    try {
-      assign(*found, value);
-    } catch (const json::exception& error) {
-      status = invalid_argument("[prompts-file] {}: {}", name, error.what());
+    if (!assign(*found, value)) {
+      status = invalid_argument("[prompts-file] {}: {} is not of its type, or out of range", name,
+                                found->dump());
     }
   }
+
   template <typename T>
-  static void assign(const json& from, std::optional<T>& to) {
-    to = from.get<T>();
+  static bool assign(const json& from, std::optional<T>& to) {
+    T value{};
+    if (!assign(from, value)) return false;
+    to = std::move(value);
+    return true;
   }
-  static void assign(const json& from, bool& to) { to = from.get<bool>(); }
-  static void assign(const json& from, std::vector<std::string>& to) {
-    to = from.is_string() ? std::vector{from.get<std::string>()}
-                          : from.get<std::vector<std::string>>();
+  static bool assign(const json& from, std::string& to) {
+    if (!from.is_string()) return false;
+    to = from.get<std::string>();
+    return true;
+  }
+  static bool assign(const json& from, bool& to) {
+    if (!from.is_boolean()) return false;
+    to = from.get<bool>();
+    return true;
+  }
+  static bool assign(const json& from, float& to) {
+    if (!from.is_number()) return false;
+    to = from.get<float>();
+    return true;
+  }
+  static bool assign(const json& from, int& to) {
+    if (!from.is_number_integer()) return false;
+    const auto value = from.get<std::int64_t>();
+    if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max())
+      return false;
+    to = static_cast<int>(value);
+    return true;
+  }
+  static bool assign(const json& from, std::uint64_t& to) {
+    if (!from.is_number_unsigned()) return false;
+    to = from.get<std::uint64_t>();
+    return true;
+  }
+  template <typename T>
+  static bool assign(const json& from, std::vector<T>& to) {
+    to.clear();
+    if (from.is_string()) {  // one stop string needs no list
+      to.emplace_back();
+      return assign(from, to.back());
+    }
+    if (!from.is_array()) return false;
+    for (const json& element : from) {
+      if (!assign(element, to.emplace_back())) return false;
+    }
+    return true;
   }
 };
 
@@ -140,7 +181,8 @@ Result<std::vector<int>> prompt_token_ids(const ServedModel& model, const Prompt
     PAGODA_ASSIGN_OR_RETURN(const std::string text, read_text(*spec.prompt_file));
     return model.tokenizer->encode(text);
   }
-  json messages = json::array();
+  nlohmann::ordered_json messages =
+      nlohmann::ordered_json::array();  // templates may print keys in order
   if (spec.system) messages.push_back({{"role", "system"}, {"content", *spec.system}});
   messages.push_back({{"role", "user"}, {"content", *spec.chat}});
   return encode_chat(model, messages.dump(-1, ' ', false, json::error_handler_t::replace));

@@ -68,6 +68,16 @@ def test_prompts_of_a_file_run_together_and_equal_each_alone(tmp_path):
         assert alone["logits_hash"] == answer["logits_hash"] and alone["token_ids"] == answer["token_ids"]
 
 
+@pytest.mark.parametrize("line", [
+    {"prompt": "x", "max_tokens": 1.5}, {"prompt": "x", "max_tokens": 1 << 40}, {"prompt": 7}, {"prompt": "x", "stop": [1]},
+    {"prompt": "x", "ignore_eos": 1}, {"prompt_ids": [1, "2"]}, {"prompt": "x", "seed": -1}, {"prompt": "x", "wings": 2},
+    {}, [1], "x"])
+def test_a_wrong_prompt_line_is_named(tmp_path, line):
+    file = tmp_path / "prompts.jsonl"
+    file.write_text(json.dumps({"prompt": "fine"}) + "\n" + json.dumps(line))
+    assert "prompts.jsonl:2" in pagoda("run", TINY, "--prompts-file", file, code=2).stderr
+
+
 def test_warnings_stay_out_of_the_answers():
     done = pagoda("run", TINY, "--json", "--prompt", "x", "--max-tokens", 2, "--max-model-len", 1 << 20)
     assert "max_model_len" in done.stderr
