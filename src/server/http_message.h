@@ -61,7 +61,8 @@ struct HttpReply {
   HttpHeaders headers;  // besides the content's own
 };
 
-// Thread-safe; cheap; asks the connection to poll again.
+// Thread-safe; cheap; asks the connection to poll again. It may be kept for longer than the reply,
+// but no call may be under way once the reply is destroyed.
 using Wake = std::function<void()>;
 
 // Called on the server's threads, many at a time.

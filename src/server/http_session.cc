@@ -87,8 +87,7 @@ HttpRequest take_request(http::request<http::string_body>& message) {
 
 }  // namespace
 
-// Outlives the session while a reply's Wake is held elsewhere; touched on the strand only, but for
-// `posted`.
+// Shared with replies' Wakes; touched on the strand only, but for `posted`.
 struct HttpSession::WakeState {
   explicit WakeState(asio::any_io_executor executor) : strand(executor), timer(executor) {}
 
@@ -198,8 +197,9 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_request(Incoming& in
 }
 
 HttpReply HttpSession::handle(const HttpRequest& request) const {
-  Wake wake = [state = wake_] {
-    if (state->posted.exchange(true)) return;
+  Wake wake = [weak = std::weak_ptr(wake_)] {
+    const auto state = weak.lock();
+    if (!state || state->posted.exchange(true)) return;
     asio::post(state->strand, [state] {
       state->posted = false;
       state->signal();
