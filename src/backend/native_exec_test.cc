@@ -13,41 +13,41 @@ namespace {
 
 class NativeExecTest : public ::testing::TestWithParam<Backend> {
  protected:
-  std::unique_ptr<Exec> exec = make_exec({.backend = GetParam(), .num_threads = 2}).value();
+  std::unique_ptr<Exec> exec_ = make_exec({.backend = GetParam(), .num_threads = 2}).value();
 };
 
 TEST_P(NativeExecTest, ReadGivesWhatUploadTook) {
   std::vector<std::int32_t> values(12);
   std::iota(values.begin(), values.end(), 5);
-  const Tensor tensor = exec->upload<std::int32_t>(values, {3, 4});
+  const Tensor tensor = exec_->upload<std::int32_t>(values, {3, 4});
   values[0] = -1;  // the bytes were copied
-  const std::span<const std::byte> bytes = exec->read(tensor.slice(0, 1, 3)).value();
+  const std::span<const std::byte> bytes = exec_->read(tensor.slice(0, 1, 3)).value();
   ASSERT_EQ(bytes.size(), 32u);
   EXPECT_EQ(reinterpret_cast<const std::int32_t*>(bytes.data())[0], 9);
 }
 
 TEST_P(NativeExecTest, PersistentMemoryIsZero) {
-  const Tensor tensor = exec->allocate_persistent(DType::kBFloat16, {10, 1000}).value();
+  const Tensor tensor = exec_->allocate_persistent(DType::kBFloat16, {10, 1000}).value();
   for (const bf16 value : tensor.span<bf16>()) ASSERT_EQ(value.bits, 0);
 }
 
 TEST_P(NativeExecTest, MoreMemoryThanThereIsIsRefused) {
   const Result<Tensor> tensor =
-      exec->allocate_persistent(DType::kFloat32, {std::int64_t{1} << 20, std::int64_t{1} << 24});
+      exec_->allocate_persistent(DType::kFloat32, {std::int64_t{1} << 20, std::int64_t{1} << 24});
   EXPECT_EQ(tensor.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(tensor.status().message(),
               ::testing::HasSubstr("expected 70368744177664 bytes free"));
 }
 
 TEST_P(NativeExecTest, EvaluatesNothingLater) {
-  const Tensor tensor = exec->upload<float>(std::vector<float>{1}, {1});
-  EXPECT_TRUE(exec->evaluate({&tensor, 1}).ok());
-  EXPECT_EQ(exec->num_evaluations(), 0u);
+  const Tensor tensor = exec_->upload<float>(std::vector<float>{1}, {1});
+  EXPECT_TRUE(exec_->evaluate({&tensor, 1}).ok());
+  EXPECT_EQ(exec_->num_evaluations(), 0u);
 }
 
 TEST_P(NativeExecTest, TensorsOutliveTheirExec) {
-  const Tensor tensor = exec->upload<float>(std::vector<float>{1, 2, 3}, {3});
-  exec.reset();
+  const Tensor tensor = exec_->upload<float>(std::vector<float>{1, 2, 3}, {3});
+  exec_.reset();
   EXPECT_EQ(tensor.span<float>()[2], 3.0f);
 }
 

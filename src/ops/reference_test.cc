@@ -22,30 +22,30 @@ namespace {
 class ReferenceTest : public ::testing::Test {
  protected:
   Tensor upload(std::initializer_list<float> values, const Shape& shape) {
-    return exec->upload<float>(std::vector<float>(values), shape);
+    return exec_->upload<float>(std::vector<float>(values), shape);
   }
   std::vector<float> run(const OpCase& op_case) {
-    return run_case(*exec, op_case, all_tokens(op_case)).value()[0];
+    return run_case(*exec_, op_case, all_tokens(op_case)).value()[0];
   }
 
-  std::unique_ptr<Exec> exec = make_exec({.backend = Backend::kReference}).value();
+  std::unique_ptr<Exec> exec_ = make_exec({.backend = Backend::kReference}).value();
 };
 
 TEST_F(ReferenceTest, RmsNorm) {
-  const Tensor out = rms_norm(*exec, upload({3, -4, 0, 0, 1, 1, 1, 1}, {2, 4}),
+  const Tensor out = rms_norm(*exec_, upload({3, -4, 0, 0, 1, 1, 1, 1}, {2, 4}),
                               upload({1, 2, 3, 4}, {4}), {.eps = 0});
   const float expected[] = {1.2f, -3.2f, 0, 0, 1, 2, 3, 4};  // 3 / sqrt(25 / 4) = 1.2
   for (int i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(out.data<float>()[i], expected[i]);
-  const Tensor zero = rms_norm(*exec, upload({0, 0}, {1, 2}), upload({1, 1}, {2}), {.eps = 1e-5f});
+  const Tensor zero = rms_norm(*exec_, upload({0, 0}, {1, 2}), upload({1, 1}, {2}), {.eps = 1e-5f});
   EXPECT_EQ(zero.data<float>()[0], 0.0f);
   const Tensor small =
-      rms_norm(*exec, upload({1e-3f, 1e-3f}, {1, 2}), upload({1, 1}, {2}), {.eps = 3e-6f});
+      rms_norm(*exec_, upload({1e-3f, 1e-3f}, {1, 2}), upload({1, 1}, {2}), {.eps = 3e-6f});
   EXPECT_FLOAT_EQ(small.data<float>()[0], 0.5f);  // 1e-3 / sqrt(1e-6 + 3e-6)
 }
 
 TEST_F(ReferenceTest, AddRmsNormIsTheSumThenTheNorm) {
-  const AddRmsNormResult result =
-      add_rms_norm(*exec, upload({1, -5}, {1, 2}), upload({2, 1}, {1, 2}), upload({2, 1}, {2}), {});
+  const AddRmsNormResult result = add_rms_norm(*exec_, upload({1, -5}, {1, 2}),
+                                               upload({2, 1}, {1, 2}), upload({2, 1}, {2}), {});
   EXPECT_EQ(result.sum.data<float>()[0], 3.0f);
   EXPECT_EQ(result.sum.data<float>()[1], -4.0f);
   EXPECT_NEAR(result.normed.data<float>()[0], 2 * 3 / std::sqrt(12.5), 1e-6);
@@ -53,7 +53,7 @@ TEST_F(ReferenceTest, AddRmsNormIsTheSumThenTheNorm) {
 }
 
 TEST_F(ReferenceTest, Swiglu) {
-  const Tensor out = swiglu(*exec, upload({0, 1, -1, 100, 5, 2, 3, 0.5f}, {1, 8}));
+  const Tensor out = swiglu(*exec_, upload({0, 1, -1, 100, 5, 2, 3, 0.5f}, {1, 8}));
   const long double e = std::exp(1.0L);
   EXPECT_EQ(out.data<float>()[0], 0.0f);
   EXPECT_NEAR(out.data<float>()[1], 2 * e / (1 + e), 1e-6);
@@ -68,9 +68,9 @@ TEST_F(ReferenceTest, RopeMultipliesByUnitComplexNumbers) {
   const std::vector<float> inv_freq = {1.0f, 0.1f, 0.01f};
   const std::vector<std::int32_t> positions = {7, 100'000};
   for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
-    const Tensor out = rope(*exec, exec->upload<float>(x, {2, 3, kHeadDim}),
-                            exec->upload<std::int32_t>(positions, {2}),
-                            exec->upload<float>(inv_freq, {kHalf}), {.style = style});
+    const Tensor out = rope(*exec_, exec_->upload<float>(x, {2, 3, kHeadDim}),
+                            exec_->upload<std::int32_t>(positions, {2}),
+                            exec_->upload<float>(inv_freq, {kHalf}), {.style = style});
     for (int row = 0; row < 6; ++row) {
       for (int i = 0; i < kHalf; ++i) {
         const int a = row * kHeadDim + (style == RopeStyle::kHalves ? i : 2 * i);
@@ -86,15 +86,15 @@ TEST_F(ReferenceTest, RopeMultipliesByUnitComplexNumbers) {
 }
 
 TEST_F(ReferenceTest, SelectRows) {
-  const Tensor rows = exec->upload<std::int32_t>(std::vector<std::int32_t>{2, 0, 2}, {3});
-  const Tensor out = select_rows(*exec, upload({0, 1, 10, 11, 20, 21}, {3, 2}), rows);
+  const Tensor rows = exec_->upload<std::int32_t>(std::vector<std::int32_t>{2, 0, 2}, {3});
+  const Tensor out = select_rows(*exec_, upload({0, 1, 10, 11, 20, 21}, {3, 2}), rows);
   const float expected[] = {20, 21, 0, 1, 20, 21};
   for (int i = 0; i < 6; ++i) EXPECT_EQ(out.data<float>()[i], expected[i]);
 }
 
 TEST_F(ReferenceTest, KvWritePutsEntriesAtTheirSlotsRoundedToEven) {
-  KvView view{.keys = exec->allocate_persistent(DType::kBFloat16, {2, 2, 1, 2}).value(),
-              .values = exec->allocate_persistent(DType::kBFloat16, {2, 2, 1, 2}).value()};
+  KvView view{.keys = exec_->allocate_persistent(DType::kBFloat16, {2, 2, 1, 2}).value(),
+              .values = exec_->allocate_persistent(DType::kBFloat16, {2, 2, 1, 2}).value()};
   HostBatch host;
   host.token_ids = {0, 0};
   host.positions = {0, 1};
@@ -103,10 +103,10 @@ TEST_F(ReferenceTest, KvWritePutsEntriesAtTheirSlotsRoundedToEven) {
   host.context_lens = {2};
   host.block_tables = {0};
   host.max_blocks = 1;
-  const StepBatch batch = pagoda::upload(*exec, host);
+  const StepBatch batch = pagoda::upload(*exec_, host);
   // 1 + 2^-8 lies between two bfloat16 numbers: the even one is 1. 1 + 3 * 2^-8 rounds to 1 + 2^-6.
   const Tensor k = upload({1.00390625f, 1.01171875f, 5, 5}, {2, 1, 2});
-  const KvView written = kv_write(*exec, view, k, upload({-2, -3, 5, 5}, {2, 1, 2}), batch);
+  const KvView written = kv_write(*exec_, view, k, upload({-2, -3, 5, 5}, {2, 1, 2}), batch);
   const float keys[] = {0, 0, 0, 0, 0, 0, 1, 1.015625f}, values[] = {0, 0, 0, 0, 0, 0, -2, -3};
   for (int i = 0; i < 8; ++i) {
     EXPECT_EQ(to_float(written.keys.data<bf16>()[i]), keys[i]);

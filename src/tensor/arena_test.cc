@@ -71,8 +71,8 @@ TEST(Arena, SpansAreAlignedAndApart) {
 
 TEST(Arena, HolesJoinWithBothNeighbours) {
   const auto arena = make_arena();
-  std::vector<BufferRef> parts;
-  for (int i = 0; i < 4; ++i) parts.push_back(arena->allocate(1000));
+  std::vector<BufferRef> parts(4);
+  for (BufferRef& part : parts) part = arena->allocate(1000);
   std::byte* const begin = parts[0]->data();
   for (const int i : {1, 3, 0, 2}) parts[i] = BufferRef();
   const BufferRef whole = arena->allocate(arena->reserved_bytes());
@@ -81,8 +81,8 @@ TEST(Arena, HolesJoinWithBothNeighbours) {
 
 TEST(Arena, FirstFitTakesTheLowestHole) {
   const auto arena = make_arena();
-  std::vector<BufferRef> parts;
-  for (int i = 0; i < 5; ++i) parts.push_back(arena->allocate(640));
+  std::vector<BufferRef> parts(5);
+  for (BufferRef& part : parts) part = arena->allocate(640);
   std::byte* const low = parts[1]->data();
   parts[3] = BufferRef();
   parts[1] = BufferRef();
@@ -107,9 +107,9 @@ TEST(Arena, ReservesFewerAddressesWhereSoManyAreRefused) {
 
 TEST(Arena, OtherThreadsMayLetGoLast) {
   const auto arena = make_arena();
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&arena] {
+  std::vector<std::thread> threads(4);
+  for (std::thread& thread : threads) {
+    thread = std::thread([&arena] {
       for (int i = 0; i < 2000; ++i) arena->allocate(64 + i);
     });
   }

@@ -14,15 +14,15 @@ constexpr int kColumns = kPanelColumns;
 constexpr int kBlock = 32;
 
 // A panel's 32 k of a block format, in the order in which cpu_weight.h draws them.
-struct PanelQ8_0 {
+struct BytePanel {
   f16 scales[kColumns];
   std::int8_t q[kBlock][kColumns];
 };
-struct PanelQ4_0 {
+struct PairPanel {
   f16 scales[kColumns];
   std::uint8_t pairs[kBlock / 2][kColumns];
 };
-struct PanelQ4_1 {
+struct PairMinimumPanel {
   f16 scales[kColumns];
   f16 minima[kColumns];
   std::uint8_t pairs[kBlock / 2][kColumns];
@@ -41,17 +41,17 @@ void put_pairs(const std::uint8_t* nibbles, int column, Panel& panel) {
   }
 }
 
-void put(const BlockQ8_0& block, int column, PanelQ8_0& panel) {
+void put(const BlockQ8_0& block, int column, BytePanel& panel) {
   panel.scales[column] = block.scale;
   for (int i = 0; i < kBlock; ++i) panel.q[i][column] = block.q[i];
 }
 
-void put(const BlockQ4_0& block, int column, PanelQ4_0& panel) {
+void put(const BlockQ4_0& block, int column, PairPanel& panel) {
   panel.scales[column] = block.scale;
   put_pairs(block.nibbles, column, panel);
 }
 
-void put(const BlockQ4_1& block, int column, PanelQ4_1& panel) {
+void put(const BlockQ4_1& block, int column, PairMinimumPanel& panel) {
   panel.scales[column] = block.scale;
   panel.minima[column] = block.minimum;
   put_pairs(block.nibbles, column, panel);
@@ -84,16 +84,16 @@ void pack_plain(const PanelSource& source, std::byte* out) {
 }
 
 // The scalar codecs' arithmetic: a product, then a sum.
-float value(const PanelQ8_0& panel, int k, int column) {
+float value(const BytePanel& panel, int k, int column) {
   return to_float(panel.scales[column]) * static_cast<float>(panel.q[k][column]);
 }
 
-float value(const PanelQ4_0& panel, int k, int column) {
+float value(const PairPanel& panel, int k, int column) {
   const int q = (panel.pairs[k / 2][column] >> (k % 2 * 4)) & 15;
   return to_float(panel.scales[column]) * static_cast<float>(q - 8);
 }
 
-float value(const PanelQ4_1& panel, int k, int column) {
+float value(const PairMinimumPanel& panel, int k, int column) {
   const int q = (panel.pairs[k / 2][column] >> (k % 2 * 4)) & 15;
   const float product = to_float(panel.scales[column]) * static_cast<float>(q);
   return product + to_float(panel.minima[column]);
@@ -127,11 +127,11 @@ void pack_panel(const PanelSource& source, std::byte* panel) {
     case WeightFormat::kBF16:
       return pack_plain<std::uint16_t>(source, panel);
     case WeightFormat::kQ8_0:
-      return pack_blocks<BlockQ8_0, PanelQ8_0>(source, panel);
+      return pack_blocks<BlockQ8_0, BytePanel>(source, panel);
     case WeightFormat::kQ4_0:
-      return pack_blocks<BlockQ4_0, PanelQ4_0>(source, panel);
+      return pack_blocks<BlockQ4_0, PairPanel>(source, panel);
     case WeightFormat::kQ4_1:
-      return pack_blocks<BlockQ4_1, PanelQ4_1>(source, panel);
+      return pack_blocks<BlockQ4_1, PairMinimumPanel>(source, panel);
   }
 }
 
@@ -145,11 +145,11 @@ void unpack_column(WeightFormat format, std::int64_t cols, const std::byte* pane
     case WeightFormat::kBF16:
       return unpack_plain<bf16>(cols, panel, column, values);
     case WeightFormat::kQ8_0:
-      return unpack_blocks<PanelQ8_0>(cols, panel, column, values);
+      return unpack_blocks<BytePanel>(cols, panel, column, values);
     case WeightFormat::kQ4_0:
-      return unpack_blocks<PanelQ4_0>(cols, panel, column, values);
+      return unpack_blocks<PairPanel>(cols, panel, column, values);
     case WeightFormat::kQ4_1:
-      return unpack_blocks<PanelQ4_1>(cols, panel, column, values);
+      return unpack_blocks<PairMinimumPanel>(cols, panel, column, values);
   }
 }
 

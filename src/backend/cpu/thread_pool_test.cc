@@ -1,7 +1,7 @@
 #include "backend/cpu/thread_pool.h"
 
 #include <gtest/gtest.h>
-#include <time.h>
+#include <ctime>
 
 #include <chrono>
 #include <set>

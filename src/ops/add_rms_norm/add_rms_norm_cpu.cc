@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-void AddRow(const float* x, const float* delta, std::int64_t dim, float* sum) {
+void add_row(const float* x, const float* delta, std::int64_t dim, float* sum) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
@@ -22,7 +22,7 @@ void AddRow(const float* x, const float* delta, std::int64_t dim, float* sum) {
   for (; i < dim; ++i) sum[i] = x[i] + delta[i];
 }
 
-void NormSumRow(const float* sum, const float* gain, std::int64_t dim, float eps, float* out) {
+void norm_sum_row(const float* sum, const float* gain, std::int64_t dim, float eps, float* out) {
   rms_norm_row(sum, gain, dim, eps, out);
 }
 
@@ -32,8 +32,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
-HWY_EXPORT(AddRow);
-HWY_EXPORT(NormSumRow);
+HWY_EXPORT(add_row);
+HWY_EXPORT(norm_sum_row);
 
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
                               const Tensor& weight, const RmsNormArgs& args) {
@@ -43,8 +43,8 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
   const float* a = x.data<float>();
   const float* b = delta.data<float>();
   const float* gain = weight.data<float>();
-  const auto add_row = HWY_DYNAMIC_DISPATCH(AddRow);
-  const auto norm_row = HWY_DYNAMIC_DISPATCH(NormSumRow);
+  const auto add_row = HWY_DYNAMIC_DISPATCH(add_row);
+  const auto norm_row = HWY_DYNAMIC_DISPATCH(norm_sum_row);
   // 16 rows of a small model take a few microseconds, what a fork costs.
   pool_of(exec).parallel_for(x.extent(0), 16, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {

@@ -238,6 +238,7 @@ std::vector<OpCase> attention_cases() {
                     .head_dim = 64,
                     .is_large = true});
   std::vector<OpCase> cases;
+  cases.reserve(shapes.size());
   for (const AttentionShape& shape : shapes) cases.push_back(make_attention_case(shape));
   return cases;
 }

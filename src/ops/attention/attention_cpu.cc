@@ -17,7 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-void Attend(const AttentionItem& item, float* scratch) {
+void attend_item(const AttentionItem& item, float* scratch) {
   switch (item.dtype) {
     case DType::kFloat32:
       return Walk<float>(item, scratch).run();
@@ -30,7 +30,7 @@ void Attend(const AttentionItem& item, float* scratch) {
   }
 }
 
-void MergeRanges(const AttentionItem& item, float* scratch) {
+void merge_ranges(const AttentionItem& item, float* scratch) {
   Walk<float>(item, scratch).merge_partials();
 }
 
@@ -40,8 +40,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
-HWY_EXPORT(Attend);
-HWY_EXPORT(MergeRanges);
+HWY_EXPORT(attend_item);
+HWY_EXPORT(merge_ranges);
 
 namespace {
 
@@ -68,14 +68,14 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
   const Tensor scratch = exec.allocate(DType::kFloat32, {pool.num_threads(), floats});
   const std::int64_t num_slices =
       std::min(items.num_items(), kSlicesPerThread * pool.num_threads());
-  const auto attend = HWY_DYNAMIC_DISPATCH(Attend);
+  const auto attend = HWY_DYNAMIC_DISPATCH(attend_item);
   pool.parallel_for(num_slices, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
     float* own = scratch.data<float>() + thread * floats;
     for (std::int64_t slice = begin; slice < end; ++slice) {
       items.for_each(slice, num_slices, [&](const AttentionItem& item) { attend(item, own); });
     }
   });
-  const auto merge_ranges = HWY_DYNAMIC_DISPATCH(MergeRanges);
+  const auto merge_ranges = HWY_DYNAMIC_DISPATCH(merge_ranges);
   items.for_each_cut([&](const AttentionItem& item) { merge_ranges(item, scratch.data<float>()); });
   return out;
 }

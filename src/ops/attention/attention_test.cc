@@ -33,18 +33,18 @@ std::vector<AttentionShape> shapes() {
 
 class AttentionTest : public ::testing::TestWithParam<Backend> {
  protected:
-  std::unique_ptr<Exec> exec = make_exec({.backend = GetParam(), .num_threads = 2}).value();
+  std::unique_ptr<Exec> exec_ = make_exec({.backend = GetParam(), .num_threads = 2}).value();
 };
 
 TEST_P(AttentionTest, BlockSizesAndBlockIdsChangeNoBit) {
   for (AttentionShape shape : shapes()) {
     const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-    const std::vector<float> expected = run(*exec, shape, tokens);
+    const std::vector<float> expected = run(*exec_, shape, tokens);
     for (const int block_size : {1, 8, 16, 32, 400}) {
       for (const std::uint32_t seed : {2u, 3u}) {
         shape.block_size = block_size;
         shape.layout_seed = seed;
-        ASSERT_TRUE(same_bits(run(*exec, shape, tokens), expected)) << block_size << " " << seed;
+        ASSERT_TRUE(same_bits(run(*exec_, shape, tokens), expected)) << block_size << " " << seed;
       }
     }
   }
@@ -53,13 +53,13 @@ TEST_P(AttentionTest, BlockSizesAndBlockIdsChangeNoBit) {
 TEST_P(AttentionTest, ChunkBordersChangeNoBit) {
   for (const AttentionShape& shape : shapes()) {
     const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-    const std::vector<float> expected = run(*exec, shape, tokens);
+    const std::vector<float> expected = run(*exec_, shape, tokens);
     for (const std::size_t chunk :
          {std::size_t{1}, std::size_t{7}, std::size_t{16}, std::size_t{33}}) {
       std::vector<float> actual;
       for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
         const auto part = std::span(tokens).subspan(begin, std::min(chunk, tokens.size() - begin));
-        const std::vector<float> rows = run(*exec, shape, part);
+        const std::vector<float> rows = run(*exec_, shape, part);
         actual.insert(actual.end(), rows.begin(), rows.end());
       }
       ASSERT_TRUE(same_bits(actual, expected)) << "chunks of " << chunk;
@@ -70,21 +70,21 @@ TEST_P(AttentionTest, ChunkBordersChangeNoBit) {
 TEST_P(AttentionTest, OneKeyIsItsValue) {
   const AttentionShape shape{.seqs = {{1, 1}}, .head_dim = 32, .magnitude = 50};
   const std::vector<int> tokens = {0};
-  EXPECT_TRUE(same_bits(run(*exec, shape, tokens), attention_inputs(shape).values));
+  EXPECT_TRUE(same_bits(run(*exec_, shape, tokens), attention_inputs(shape).values));
 }
 
 TEST_P(AttentionTest, AWindowOfOneSeesItsOwnEntryOnly) {
   const AttentionShape shape{.seqs = {{90, 90}}, .head_dim = 16, .window = 1};
   const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-  EXPECT_TRUE(same_bits(run(*exec, shape, tokens), attention_inputs(shape).values));
+  EXPECT_TRUE(same_bits(run(*exec_, shape, tokens), attention_inputs(shape).values));
 }
 
 TEST_P(AttentionTest, AWindowAsLongAsTheContextChangesNoBit) {
   AttentionShape shape{.seqs = {{90, 90}}, .heads = 2, .head_dim = 16};
   const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-  const std::vector<float> expected = run(*exec, shape, tokens);
+  const std::vector<float> expected = run(*exec_, shape, tokens);
   shape.window = 90;
-  EXPECT_TRUE(same_bits(run(*exec, shape, tokens), expected));
+  EXPECT_TRUE(same_bits(run(*exec_, shape, tokens), expected));
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, AttentionTest,

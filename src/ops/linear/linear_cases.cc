@@ -99,6 +99,7 @@ std::vector<OpCase> linear_cases() {
   shapes.push_back({.tokens = 1, .cols = 1, .parts = {{WeightFormat::kF32, 3}}});
   shapes.push_back({.tokens = 9, .cols = 131, .parts = {{WeightFormat::kF16, 17}}});
   std::vector<OpCase> cases;
+  cases.reserve(shapes.size());
   for (const LinearShape& shape : shapes) cases.push_back(make_linear_case(shape));
   return cases;
 }

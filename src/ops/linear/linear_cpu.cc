@@ -25,8 +25,8 @@ constexpr int kPanelsPerRow = kVectors >= 4 ? 1 : 4 / kVectors;
 constexpr int kRowsPerBlock = kVectors == 1 ? 12 : 6;
 constexpr int kFewRows = kVectors == 1 ? 4 : 2;
 
-HWY_INLINE void StoreColumns(const Vectors& sums, const SegmentProduct& product, std::int64_t row,
-                             std::int64_t panel) {
+HWY_INLINE void store_columns(const Vectors& sums, const SegmentProduct& product, std::int64_t row,
+                              std::int64_t panel) {
   const std::int64_t column = panel * kPanelColumns;
   float* out = product.out + row * product.out_stride + column;
   const float* bias = product.bias ? product.bias + column : nullptr;
@@ -44,7 +44,7 @@ HWY_INLINE void StoreColumns(const Vectors& sums, const SegmentProduct& product,
 }
 
 template <WeightFormat kFormat, int kPanels>
-HWY_INLINE void RowTimesPanels(const SegmentProduct& product, std::int64_t panel) {
+HWY_INLINE void row_times_panels(const SegmentProduct& product, std::int64_t panel) {
   using Reader = PanelReader<kFormat>;
   Reader readers[kPanels];
   Vectors sums[kPanels];
@@ -68,21 +68,21 @@ HWY_INLINE void RowTimesPanels(const SegmentProduct& product, std::int64_t panel
       }
     }
   }
-  for (int p = 0; p < kPanels; ++p) StoreColumns(sums[p], product, 0, panel + p);
+  for (int p = 0; p < kPanels; ++p) store_columns(sums[p], product, 0, panel + p);
 }
 
 template <WeightFormat kFormat>
-void RowTimes(const SegmentProduct& product, std::int64_t begin, std::int64_t end) {
+void row_times(const SegmentProduct& product, std::int64_t begin, std::int64_t end) {
   std::int64_t panel = begin;
   for (; panel + kPanelsPerRow <= end; panel += kPanelsPerRow) {
-    RowTimesPanels<kFormat, kPanelsPerRow>(product, panel);
+    row_times_panels<kFormat, kPanelsPerRow>(product, panel);
   }
-  for (; panel < end; ++panel) RowTimesPanels<kFormat, 1>(product, panel);
+  for (; panel < end; ++panel) row_times_panels<kFormat, 1>(product, panel);
 }
 
 // values  [cols, 16]
 template <WeightFormat kFormat>
-void DecodePanel(const std::byte* panel, std::int64_t cols, float* values) {
+void decode_panel(const std::byte* panel, std::int64_t cols, float* values) {
   using Reader = PanelReader<kFormat>;
   for (std::int64_t k = 0; k < cols; k += Reader::kBlock, panel += Reader::kBlockBytes) {
     Reader reader;
@@ -98,8 +98,8 @@ void DecodePanel(const std::byte* panel, std::int64_t cols, float* values) {
 
 // x  [cols, kRows], rows side by side; w  [cols, 16]. Writes the rows that exist.
 template <int kRows>
-HWY_INLINE void RowsTimesPanel(const SegmentProduct& product, const float* x, const float* w,
-                               std::int64_t row, std::int64_t panel) {
+HWY_INLINE void rows_times_panel(const SegmentProduct& product, const float* x, const float* w,
+                                 std::int64_t row, std::int64_t panel) {
   Vectors sums[kRows];
   PAGODA_UNROLL
   for (int r = 0; r < kRows; ++r) sums[r].clear();
@@ -110,17 +110,17 @@ HWY_INLINE void RowsTimesPanel(const SegmentProduct& product, const float* x, co
     for (int r = 0; r < kRows; ++r) sums[r].add(x[r], values);
   }
   for (int r = 0; r < kRows && row + r < product.num_rows; ++r) {
-    StoreColumns(sums[r], product, row + r, panel);
+    store_columns(sums[r], product, row + r, panel);
   }
 }
 
 // The rows side by side that the block beginning at `row` takes.
-HWY_INLINE int BlockRows(std::int64_t num_rows, std::int64_t row) {
+HWY_INLINE int block_rows(std::int64_t num_rows, std::int64_t row) {
   return num_rows - row > 2 * kFewRows ? kRowsPerBlock : kFewRows;
 }
 
 // One block of rows of x as [cols, rows of the block], rows that are missing zero.
-void InterleaveRows(const SegmentProduct& product, std::int64_t row, int rows, float* out) {
+void interleave_rows(const SegmentProduct& product, std::int64_t row, int rows, float* out) {
   for (int r = 0; r < rows; ++r) {
     const float* x = product.x + (row + r) * product.x_stride;
     const bool exists = row + r < product.num_rows;
@@ -128,10 +128,10 @@ void InterleaveRows(const SegmentProduct& product, std::int64_t row, int rows, f
   }
 }
 
-std::int64_t NumInterleavedRows(std::int64_t num_rows) {
+std::int64_t num_interleaved_rows(std::int64_t num_rows) {
   std::int64_t padded = 0;
   for (std::int64_t row = 0; row < num_rows;) {
-    const int rows = BlockRows(num_rows, row);
+    const int rows = block_rows(num_rows, row);
     padded += rows;
     row += rows;
   }
@@ -139,26 +139,28 @@ std::int64_t NumInterleavedRows(std::int64_t num_rows) {
 }
 
 // Rows [begin, end); begin is a multiple of kInterleaveGrain.
-void Interleave(const SegmentProduct& product, std::int64_t begin, std::int64_t end, float* out) {
+void interleave_blocks(const SegmentProduct& product, std::int64_t begin, std::int64_t end,
+                       float* out) {
   static_assert(kInterleaveGrain % kRowsPerBlock == 0);
   for (std::int64_t row = begin; row < end;) {
-    const int rows = BlockRows(product.num_rows, row);
-    InterleaveRows(product, row, rows, out + row * product.cols);
+    const int rows = block_rows(product.num_rows, row);
+    interleave_rows(product, row, rows, out + row * product.cols);
     row += rows;
   }
 }
 
 template <WeightFormat kFormat>
-void RowsTimes(const SegmentProduct& product, std::int64_t begin, std::int64_t end, float* values) {
+void rows_times(const SegmentProduct& product, std::int64_t begin, std::int64_t end,
+                float* values) {
   for (std::int64_t panel = begin; panel < end; ++panel) {
-    DecodePanel<kFormat>(product.panels + panel * product.panel_bytes, product.cols, values);
+    decode_panel<kFormat>(product.panels + panel * product.panel_bytes, product.cols, values);
     for (std::int64_t row = 0; row < product.num_rows;) {
-      const int rows = BlockRows(product.num_rows, row);
+      const int rows = block_rows(product.num_rows, row);
       const float* x = product.interleaved + row * product.cols;
       if (rows == kRowsPerBlock) {
-        RowsTimesPanel<kRowsPerBlock>(product, x, values, row, panel);
+        rows_times_panel<kRowsPerBlock>(product, x, values, row, panel);
       } else {
-        RowsTimesPanel<kFewRows>(product, x, values, row, panel);
+        rows_times_panel<kFewRows>(product, x, values, row, panel);
       }
       row += rows;
     }
@@ -166,27 +168,28 @@ void RowsTimes(const SegmentProduct& product, std::int64_t begin, std::int64_t e
 }
 
 template <WeightFormat kFormat>
-void TimesPanels(const SegmentProduct& product, std::int64_t begin, std::int64_t end,
-                 float* values) {
-  if (product.num_rows == 1) return RowTimes<kFormat>(product, begin, end);
-  RowsTimes<kFormat>(product, begin, end, values);
+void times_panels(const SegmentProduct& product, std::int64_t begin, std::int64_t end,
+                  float* values) {
+  if (product.num_rows == 1) return row_times<kFormat>(product, begin, end);
+  rows_times<kFormat>(product, begin, end, values);
 }
 
 // Panels [begin, end) of the segment. `values`: [cols, 16] of scratch, a thread's own.
-void Multiply(const SegmentProduct& product, std::int64_t begin, std::int64_t end, float* values) {
+void multiply_panels(const SegmentProduct& product, std::int64_t begin, std::int64_t end,
+                     float* values) {
   switch (product.format) {
     case WeightFormat::kF32:
-      return TimesPanels<WeightFormat::kF32>(product, begin, end, values);
+      return times_panels<WeightFormat::kF32>(product, begin, end, values);
     case WeightFormat::kF16:
-      return TimesPanels<WeightFormat::kF16>(product, begin, end, values);
+      return times_panels<WeightFormat::kF16>(product, begin, end, values);
     case WeightFormat::kBF16:
-      return TimesPanels<WeightFormat::kBF16>(product, begin, end, values);
+      return times_panels<WeightFormat::kBF16>(product, begin, end, values);
     case WeightFormat::kQ8_0:
-      return TimesPanels<WeightFormat::kQ8_0>(product, begin, end, values);
+      return times_panels<WeightFormat::kQ8_0>(product, begin, end, values);
     case WeightFormat::kQ4_0:
-      return TimesPanels<WeightFormat::kQ4_0>(product, begin, end, values);
+      return times_panels<WeightFormat::kQ4_0>(product, begin, end, values);
     case WeightFormat::kQ4_1:
-      return TimesPanels<WeightFormat::kQ4_1>(product, begin, end, values);
+      return times_panels<WeightFormat::kQ4_1>(product, begin, end, values);
   }
 }
 
@@ -196,15 +199,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
-HWY_EXPORT(Interleave);
-HWY_EXPORT(Multiply);
-HWY_EXPORT(NumInterleavedRows);
+HWY_EXPORT(interleave_blocks);
+HWY_EXPORT(multiply_panels);
+HWY_EXPORT(num_interleaved_rows);
 
 namespace {
 
 // Rows whose interleaved copy stays in a core's second-level cache while all panels pass by.
 constexpr std::int64_t kRowsPerPass = 192;  // whole blocks of rows
-// Multiply-adds worth a fork: about two microseconds of one core.
+// multiply_panels-adds worth a fork: about two microseconds of one core.
 constexpr std::int64_t kForkWork = 1 << 16;
 
 // All segments' panels as one range, so that a step forks once a product and not once a segment.
@@ -220,7 +223,7 @@ class PanelRange {
   }
 
   void multiply(std::int64_t begin, std::int64_t end, float* values) const {
-    const auto body = HWY_DYNAMIC_DISPATCH(Multiply);
+    const auto body = HWY_DYNAMIC_DISPATCH(multiply_panels);
     std::int64_t first = 0, column = 0;  // of the segment
     for (const WeightSegment& segment : weight_.segments()) {
       const std::int64_t from = std::max(begin - first, std::int64_t{0});
@@ -250,10 +253,10 @@ void multiply_pass(Exec& exec, const CpuWeight& weight, SegmentProduct rows, con
   ThreadPool& pool = pool_of(exec);
   Tensor interleaved, values;
   if (rows.num_rows > 1) {
-    const std::int64_t padded = HWY_DYNAMIC_DISPATCH(NumInterleavedRows)(rows.num_rows);
+    const std::int64_t padded = HWY_DYNAMIC_DISPATCH(num_interleaved_rows)(rows.num_rows);
     interleaved = exec.allocate(DType::kFloat32, {padded, rows.cols});
     rows.interleaved = interleaved.data<float>();
-    const auto interleave = HWY_DYNAMIC_DISPATCH(Interleave);
+    const auto interleave = HWY_DYNAMIC_DISPATCH(interleave_blocks);
     pool.parallel_for(rows.num_rows, kInterleaveGrain,
                       [&](std::int64_t begin, std::int64_t end, int) {
                         interleave(rows, begin, end, interleaved.data<float>());

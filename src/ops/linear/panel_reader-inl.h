@@ -50,15 +50,15 @@ struct Vectors {
 };
 
 template <typename T>
-HWY_INLINE const T* As(const std::byte* bytes) {
+HWY_INLINE const T* as(const std::byte* bytes) {
   return reinterpret_cast<const T*>(bytes);
 }
 
-HWY_INLINE void LoadF16(const std::byte* from, Vectors& to) {
+HWY_INLINE void load_f16(const std::byte* from, Vectors& to) {
   const hn::Rebind<hwy::float16_t, D> d16;
   PAGODA_UNROLL
   for (int i = 0; i < kVectors; ++i) {
-    to.v[i] = hn::PromoteTo(D(), hn::LoadU(d16, As<hwy::float16_t>(from) + i * kLanes));
+    to.v[i] = hn::PromoteTo(D(), hn::LoadU(d16, as<hwy::float16_t>(from) + i * kLanes));
   }
 }
 
@@ -69,7 +69,7 @@ struct PanelReader;
 template <>
 struct PanelReader<WeightFormat::kF32> {
   static constexpr int kBlock = 1, kStep = 1, kBlockBytes = 4 * kPanelColumns;
-  HWY_INLINE void load(const std::byte* block) { w.load(As<float>(block)); }
+  HWY_INLINE void load(const std::byte* block) { w.load(as<float>(block)); }
   HWY_INLINE void read(int, Vectors (&values)[kStep]) const { values[0] = w; }
   Vectors w;
 };
@@ -77,7 +77,7 @@ struct PanelReader<WeightFormat::kF32> {
 template <>
 struct PanelReader<WeightFormat::kF16> {
   static constexpr int kBlock = 1, kStep = 1, kBlockBytes = 2 * kPanelColumns;
-  HWY_INLINE void load(const std::byte* block) { LoadF16(block, w); }
+  HWY_INLINE void load(const std::byte* block) { load_f16(block, w); }
   HWY_INLINE void read(int, Vectors (&values)[kStep]) const { values[0] = w; }
   Vectors w;
 };
@@ -90,7 +90,7 @@ struct PanelReader<WeightFormat::kBF16> {
     const hn::RebindToUnsigned<D> d32;
     PAGODA_UNROLL
     for (int i = 0; i < kVectors; ++i) {
-      const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, As<std::uint16_t>(block) + i * kLanes));
+      const auto bits = hn::PromoteTo(d32, hn::LoadU(d16, as<std::uint16_t>(block) + i * kLanes));
       w.v[i] = hn::BitCast(D(), hn::ShiftLeft<16>(bits));
     }
   }
@@ -102,8 +102,8 @@ template <>
 struct PanelReader<WeightFormat::kQ8_0> {
   static constexpr int kBlock = 32, kStep = 1, kBlockBytes = (2 + 32) * kPanelColumns;
   HWY_INLINE void load(const std::byte* block) {
-    LoadF16(block, scale);
-    q = As<std::int8_t>(block) + 2 * kPanelColumns;
+    load_f16(block, scale);
+    q = as<std::int8_t>(block) + 2 * kPanelColumns;
   }
   HWY_INLINE void read(int i, Vectors (&values)[kStep]) const {
     const hn::Rebind<std::int8_t, D> d8;
@@ -142,12 +142,12 @@ template <>
 struct PanelReader<WeightFormat::kQ4_0> : PairReader {
   static constexpr int kBlockBytes = (2 + 16) * kPanelColumns;
   HWY_INLINE void load(const std::byte* block) {
-    LoadF16(block, scale);
+    load_f16(block, scale);
     PAGODA_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       offset.v[v] = hn::Mul(scale.v[v], hn::Set(D(), -8.0f));
     }
-    pairs = As<std::uint8_t>(block) + 2 * kPanelColumns;
+    pairs = as<std::uint8_t>(block) + 2 * kPanelColumns;
   }
 };
 
@@ -155,9 +155,9 @@ template <>
 struct PanelReader<WeightFormat::kQ4_1> : PairReader {
   static constexpr int kBlockBytes = (4 + 16) * kPanelColumns;
   HWY_INLINE void load(const std::byte* block) {
-    LoadF16(block, scale);
-    LoadF16(block + 2 * kPanelColumns, offset);
-    pairs = As<std::uint8_t>(block) + 4 * kPanelColumns;
+    load_f16(block, scale);
+    load_f16(block + 2 * kPanelColumns, offset);
+    pairs = as<std::uint8_t>(block) + 4 * kPanelColumns;
   }
 };
 

@@ -12,7 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-void NormRow(const float* x, const float* gain, std::int64_t dim, float eps, float* out) {
+void norm_row(const float* x, const float* gain, std::int64_t dim, float eps, float* out) {
   rms_norm_row(x, gain, dim, eps, out);
 }
 
@@ -22,7 +22,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
-HWY_EXPORT(NormRow);
+HWY_EXPORT(norm_row);
 
 Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNormArgs& args) {
   const bool has_heads = x.shape().rank() == 3;
@@ -33,7 +33,7 @@ Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNorm
   float* to = out.data<float>();
   const float* from = x.data<float>();
   const float* gain = weight.data<float>();
-  const auto norm_row = HWY_DYNAMIC_DISPATCH(NormRow);
+  const auto norm_row = HWY_DYNAMIC_DISPATCH(norm_row);
   // 16 rows of a small model take a few microseconds, what a fork costs.
   pool_of(exec).parallel_for(x.extent(0), 16, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {

@@ -16,8 +16,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // cosines, sines  [half]; x, out  [2 * half]. Products and sums are not fused, so that the rest of
 // a row is the same in scalars.
-void RotateHalves(const float* x, const float* cosines, const float* sines, std::int64_t half,
-                  float* out) {
+void rotate_halves(const float* x, const float* cosines, const float* sines, std::int64_t half,
+                   float* out) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
@@ -33,8 +33,8 @@ void RotateHalves(const float* x, const float* cosines, const float* sines, std:
   }
 }
 
-void RotateAdjacent(const float* x, const float* cosines, const float* sines, std::int64_t half,
-                    float* out) {
+void rotate_adjacent(const float* x, const float* cosines, const float* sines, std::int64_t half,
+                     float* out) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
@@ -57,8 +57,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
-HWY_EXPORT(RotateHalves);
-HWY_EXPORT(RotateAdjacent);
+HWY_EXPORT(rotate_halves);
+HWY_EXPORT(rotate_adjacent);
 
 namespace {
 
@@ -79,8 +79,8 @@ Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions, const Tensor& 
   const std::int64_t half = head_dim / 2;
   Tensor out = exec.allocate(DType::kFloat32, x.shape());
   const Tensor angles = exec.allocate(DType::kFloat32, {tokens, 2, half});  // cosines, sines
-  const auto rotate = args.style == RopeStyle::kHalves ? HWY_DYNAMIC_DISPATCH(RotateHalves)
-                                                       : HWY_DYNAMIC_DISPATCH(RotateAdjacent);
+  const auto rotate = args.style == RopeStyle::kHalves ? HWY_DYNAMIC_DISPATCH(rotate_halves)
+                                                       : HWY_DYNAMIC_DISPATCH(rotate_adjacent);
   const float* from = x.data<float>();
   float* to = out.data<float>();
   const std::int32_t* at = positions.data<std::int32_t>();
