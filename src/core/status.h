@@ -104,13 +104,14 @@ class [[nodiscard]] Result {
     PAGODA_CHECK(ok(), status_.message());
     return *value_;
   }
-  T&& value() && {
+  // By value: `for (x : *f())` and `auto& v = *f();` must not outlive what they read.
+  T value() && {
     PAGODA_CHECK(ok(), status_.message());
     return *std::move(value_);
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
