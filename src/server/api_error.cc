@@ -9,6 +9,17 @@ nlohmann::json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
 }
 
+// A message may quote what the client sent, however long that is.
+constexpr std::size_t kMaxMessageBytes = 1000;
+
+std::string clipped(std::string message) {
+  if (message.size() <= kMaxMessageBytes) return message;
+  std::size_t end = kMaxMessageBytes;
+  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;
+  message.resize(end);
+  return message + "...";
+}
+
 }  // namespace
 
 std::string_view ApiError::type() const {
@@ -41,11 +52,11 @@ ApiError api_error(const Status& status, std::string param) {
 
 std::string error_body(const ApiError& error) {
   nlohmann::json body;
-  body["error"] = {{"message", error.message},
+  body["error"] = {{"message", clipped(error.message)},
                    {"type", error.type()},
                    {"param", text_or_null(error.param)},
                    {"code", text_or_null(error.code)}};
-  // A message may quote what the client sent, which need not be UTF-8.
+  // What it quotes need not be UTF-8.
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

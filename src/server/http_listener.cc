@@ -59,7 +59,10 @@ Result<tcp::endpoint> resolve(asio::io_context& context, const std::string& host
 
 struct HttpListener::Impl {
   Impl(const ListenerOptions& options, HttpHandler handler)
-      : limits(options.limits), handler(std::move(handler)), acceptor(asio::make_strand(context)) {}
+      : limits(options.limits),
+        handler(std::move(handler)),
+        body_budget(limits.max_total_body_bytes),
+        acceptor(asio::make_strand(context)) {}
 
   Status bind(const ListenerOptions& options);
   asio::awaitable<void> accept_loop();
@@ -69,6 +72,7 @@ struct HttpListener::Impl {
 
   const HttpLimits limits;
   const HttpHandler handler;
+  BodyBudget body_budget;
   asio::io_context context;
   tcp::acceptor acceptor;
   std::uint16_t port = 0;
@@ -120,7 +124,7 @@ void HttpListener::Impl::serve(tcp::socket socket) {
     std::lock_guard lock(mutex);
     if (stopping) return;
     if (static_cast<int>(sessions.size()) < limits.max_connections) {
-      session = std::make_shared<HttpSession>(std::move(socket), limits, handler);
+      session = std::make_shared<HttpSession>(std::move(socket), limits, handler, body_budget);
       sessions.insert(session);
     }
   }

@@ -209,6 +209,27 @@ TEST_F(HttpListenerTest, ARefusalReachesAClientThatStillSends) {
   EXPECT_THAT(connection.read_until("}}"), StartsWith("HTTP/1.1 413 "));
 }
 
+TEST_F(HttpListenerTest, LargeBodiesShareABudgetAndSmallOnesDoNot) {
+  start({.max_body_bytes = 1 << 20, .max_total_body_bytes = 150'000, .linger_s = 0.1});
+  const std::string large =
+      "POST /a HTTP/1.1\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n";
+  Connection first(listener_->port());
+  first.send(large);
+  std::string second;
+  for (int i = 0; i < 500 && !second.starts_with("HTTP/1.1 503 "); ++i) {
+    // Until the first one's header has been read, this one has the budget and is not answered.
+    Connection connection(listener_->port());
+    connection.send(large + std::string(100000, 'x'));
+    second = connection.read_to_close();
+  }
+  EXPECT_THAT(second, HasSubstr("too_many_bytes"));
+  EXPECT_THAT(exchange("POST /a HTTP/1.1\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc"),
+              HasSubstr("POST /a 3"));
+  first.send(std::string(100000, 'x'));
+  EXPECT_THAT(first.read_to_close(), HasSubstr("POST /a 100000"));
+  EXPECT_THAT(exchange(large + std::string(100000, 'x')), HasSubstr("POST /a 100000"));
+}
+
 TEST_F(HttpListenerTest, DropsClientsThatDawdle) {
   start({.header_timeout_s = 0.2, .body_timeout_s = 0.2, .idle_timeout_s = 0.2, .linger_s = 0.1});
   EXPECT_EQ(exchange(""), "");

@@ -24,6 +24,7 @@ using boost::system::error_code;
 using TimePoint = asio::steady_timer::time_point;
 
 constexpr std::size_t kReadBytes = 4096;
+constexpr std::size_t kSmallBodyBytes = 64 << 10;
 // Of requests that a client pipelines behind a running one; past it, its going away shows only when
 // it is written to.
 constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
@@ -103,10 +104,11 @@ struct HttpSession::WakeState {
 };
 
 HttpSession::HttpSession(asio::ip::tcp::socket socket, const HttpLimits& limits,
-                         const HttpHandler& handler)
+                         const HttpHandler& handler, BodyBudget& body_budget)
     : socket_(std::move(socket)),
       limits_(limits),
       handler_(handler),
+      body_budget_(body_budget),
       wake_(std::make_shared<WakeState>(socket_.get_executor())),
       watchdog_(socket_.get_executor()),
       deadline_(TimePoint::max()) {}
@@ -167,6 +169,12 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_request(Incoming& in
                                    asio::redirect_error(asio::use_awaitable, error));
   if (!error) {
     incoming.version = parser.get().version();
+    const std::size_t length = parser.content_length_remaining().value_or(limits_.max_body_bytes);
+    if (length > kSmallBodyBytes && !parser.is_done() &&
+        !incoming.body_reservation.take(body_budget_, length)) {
+      incoming.refusal = refusal(503, "too many large bodies are on their way", "too_many_bytes");
+      co_return ReadOutcome::kRefused;
+    }
     const auto expect = parser.get()[http::field::expect];
     if (boost::beast::iequals(expect, "100-continue") && !parser.is_done()) {
       const bool sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -214,9 +222,12 @@ HttpReply HttpSession::handle(const HttpRequest& request) const {
   }
 }
 
-asio::awaitable<bool> HttpSession::answer(const Incoming& incoming) {
+asio::awaitable<bool> HttpSession::answer(Incoming& incoming) {
   const TimePoint start = std::chrono::steady_clock::now();
   HttpReply reply = handle(incoming.request);
+  // What the handler needs of it, it has; the answer may take minutes.
+  incoming.request.body = {};
+  incoming.body_reservation.release();
   bool goes_on = false;
   if (auto* response = std::get_if<HttpResponse>(&reply.content)) {
     goes_on = co_await send_response(incoming, std::move(*response), reply.headers,

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "server/body_budget.h"
 #include "server/http_limits.h"
 #include "server/http_message.h"
 
@@ -23,7 +24,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
  public:
   // `socket` is bound to a strand of its own.
   HttpSession(boost::asio::ip::tcp::socket socket, const HttpLimits& limits,
-              const HttpHandler& handler);
+              const HttpHandler& handler, BodyBudget& body_budget);
 
   // Serves requests until either side closes. Never throws.
   boost::asio::awaitable<void> run();
@@ -37,6 +38,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   enum class ReadOutcome { kRequest, kRefused, kClosed };
   struct Incoming {
     HttpRequest request;
+    BodyReservation body_reservation;
     unsigned version = 11;
     bool keep_alive = true;
     HttpResponse refusal;  // of kRefused
@@ -46,7 +48,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::awaitable<void> serve();
   boost::asio::awaitable<bool> wait_for_first_byte();
   boost::asio::awaitable<ReadOutcome> read_request(Incoming& incoming);
-  boost::asio::awaitable<bool> answer(const Incoming& incoming);
+  boost::asio::awaitable<bool> answer(Incoming& incoming);
   boost::asio::awaitable<bool> send_response(const Incoming& incoming, HttpResponse response,
                                              const HttpHeaders& headers, bool close);
   boost::asio::awaitable<bool> await_response(const Incoming& incoming, PendingResponse& pending,
@@ -70,6 +72,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::ip::tcp::socket socket_;
   const HttpLimits& limits_;
   const HttpHandler& handler_;
+  BodyBudget& body_budget_;
   boost::beast::flat_buffer buffer_;  // received, not yet parsed
   std::shared_ptr<WakeState> wake_;
 

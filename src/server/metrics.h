@@ -9,7 +9,6 @@
 
 namespace pagoda {
 
-
 class ServerMetrics {
  public:
   explicit ServerMetrics(const std::string& model_name);

@@ -44,6 +44,16 @@ TEST(Router, RefusesOtherPathsAndMethods) {
   EXPECT_EQ(client.send({.method = "HEAD", .path = "/health"}).status, 200);
 }
 
+TEST(Router, MessagesQuoteOnlySoMuch) {
+  ApiClient client;
+  std::string long_name;
+  for (int i = 0; i < 10000; ++i) long_name += "é";
+  const json error =
+      client.refusal("/v1/completions", R"({"prompt": "a", "model": ")" + long_name + R"("})", 404);
+  EXPECT_LE(error.at("message").get<std::string>().size(), 1003u);
+  EXPECT_THAT(error.at("message").get<std::string>(), HasSubstr("éé..."));
+}
+
 TEST(Router, AsksForKeysAndLetsPreflightsPass) {
   ApiClient client({}, {"key"}, {"https://a.example"});
   const HttpResponse refused = client.get("/v1/models");

@@ -1,0 +1,54 @@
+// BodyBudget: how many bytes of large request bodies may be in memory at a time, over all
+// connections. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace pagoda {
+
+class BodyBudget {
+ public:
+  explicit BodyBudget(std::size_t limit) : limit_(limit) {}
+
+  bool take(std::size_t num_bytes) {
+    std::size_t used = used_;
+    do {
+      if (num_bytes > limit_ - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + num_bytes));
+    return true;
+  }
+  void give_back(std::size_t num_bytes) { used_ -= num_bytes; }
+
+ private:
+  const std::size_t limit_;
+  std::atomic<std::size_t> used_ = 0;
+};
+
+// A part of the budget, given back at its end.
+class BodyReservation {
+ public:
+  BodyReservation() = default;
+  ~BodyReservation() { release(); }
+  BodyReservation(const BodyReservation&) = delete;
+  BodyReservation& operator=(const BodyReservation&) = delete;
+
+  // False if there is not that much left.
+  bool take(BodyBudget& budget, std::size_t num_bytes) {
+    release();
+    if (!budget.take(num_bytes)) return false;
+    budget_ = &budget;
+    num_bytes_ = num_bytes;
+    return true;
+  }
+  void release() {
+    if (BodyBudget* budget = std::exchange(budget_, nullptr)) budget->give_back(num_bytes_);
+  }
+
+ private:
+  BodyBudget* budget_ = nullptr;
+  std::size_t num_bytes_ = 0;
+};
+
+}  // namespace pagoda
