@@ -23,7 +23,7 @@ serve: build model ## serve MODEL (smollm2) on PORT (8000), with the web page at
 
 # The unit tests under the sanitizers first, then everything in release, so that the last lines are the whole suite's.
 test: setup-test model build/dev/build.ninja build/release/build.ninja ## build and run every test
-	$(CMAKE_BUILD) dev
+	$(CMAKE_BUILD) dev --target pagoda_tests
 	ctest --preset dev
 	$(CMAKE_BUILD) release
 	ctest --preset release

@@ -28,10 +28,16 @@ function(pagoda_library name)
   target_link_libraries(pagoda_${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
-# pagoda_test(core SOURCES status_test.cc DEPS ... [ARGS ...] [LABELS ...] [TIMEOUT s]): one GoogleTest binary, pagoda_<name>_test,
-# each of its cases a ctest test.
+# Every test's binary: what `make test` builds of a preset with sanitizers.
+add_custom_target(pagoda_tests)
+
+# pagoda_test(core SOURCES status_test.cc DEPS ... [RELEASE_ONLY] [TIMEOUT s]): one GoogleTest binary, pagoda_<name>_test.
+# RELEASE_ONLY: too slow under sanitizers for what they would find there.
 function(pagoda_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "RELEASE_ONLY" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  if(ARG_RELEASE_ONLY AND PAGODA_SANITIZE)
+    return()
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -39,13 +45,18 @@ function(pagoda_test name)
   target_include_directories(pagoda_${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   target_link_libraries(pagoda_${name}_test PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(pagoda_${name}_test PRIVATE PAGODA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_dependencies(pagoda_tests pagoda_${name}_test)
   # One ctest entry a binary: a process a case would reload models for each.
   add_test(NAME ${name} COMMAND pagoda_${name}_test)
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
 # pagoda_pytest(run tests/cli/test_run.py TIMEOUT 300): a pytest file that drives the binary from outside, by PAGODA_BINARY.
+# In release alone: time and memory are part of what these tests look at.
 function(pagoda_pytest name file)
+  if(PAGODA_SANITIZE)
+    return()
+  endif()
   cmake_parse_arguments(ARG "" "TIMEOUT" "ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
