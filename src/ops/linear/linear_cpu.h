@@ -11,14 +11,18 @@
 namespace pagoda::cpu {
 
 // Rows are shared out in multiples of this, a multiple of every target's block of rows.
-inline constexpr std::int64_t kInterleaveGrain = 12;
+inline constexpr std::int64_t kInterleaveGrain = 24;
+
+// Panels that a thread decodes into memory at a time, at most.
+inline constexpr std::int64_t kMostPanelsDecoded = 2;
+// Panels are shared out in multiples of the most that a kernel takes at a time.
+inline constexpr std::int64_t kPanelGrain = 4;
 
 // Rows of x times one segment of a weight.
 struct SegmentProduct {
   const float* x = nullptr;  // [num_rows, cols]
   std::int64_t x_stride = 0;
-  const float* interleaved =
-      nullptr;  // the same in blocks of [cols, rows of the block]; only where num_rows > 1
+  const float* interleaved = nullptr;  // the same in blocks of [cols, rows of the block]
   std::int64_t num_rows = 0;
   std::int64_t cols = 0;
   WeightFormat format = WeightFormat::kF32;
