@@ -14,6 +14,7 @@ namespace pagoda {
 using PromptInput = std::variant<std::string, std::vector<int>>;
 
 inline constexpr int kMaxPrompts = 1024;
+inline constexpr int kMaxChoices = 4096;  // prompts times n
 inline constexpr int kDefaultCompletionTokens = 16;
 
 struct CompletionRequest {

@@ -202,6 +202,10 @@ TEST_F(CompletionsTest, BadInputIsRefusedByName) {
       {R"({"prompt": "a", "logprobs": true})", "logprobs"},
       {R"({"prompt": "a", "stop": [1]})", "stop"},
       {R"({"prompt": "a", "stop": ""})", "stop"},
+      {R"({"prompt": "a", "stop": ")" + std::string(5000, 'x') + R"("})", "stop"},
+      {R"({"prompt": )" + nlohmann::json(std::vector<std::string>(1000, "a")).dump() +
+           R"(, "n": 5})",
+       "n"},
       {R"({"prompt": "a", "stream": "yes"})", "stream"},
       {R"({"prompt": "a", "stream_options": {}})", "stream_options"},
       {R"({"prompt": "a", "stream": true, "stream_options": {"include_usage": 1}})",

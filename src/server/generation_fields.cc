@@ -14,19 +14,20 @@ constexpr double kMaxInt = 2147483647.0;
 
 std::optional<ApiError> read_stop(const json& value, std::vector<std::string>& stop) {
   stop.clear();
+  std::size_t num_bytes = 0;
   const json list = value.is_array() ? value : json::array({value});
   for (const json& item : list) {
     if (!item.is_string()) return wrong_type("stop", "a string or a list of strings", item);
     stop.push_back(item.get<std::string>());
     if (stop.back().empty()) return bad_request("stop", "'stop': a stop string must not be empty");
-    if (stop.back().size() > kMaxStopStringBytes) {
-      return bad_request("stop", fmt::format("'stop': expected at most {} bytes a string, got {}",
-                                             kMaxStopStringBytes, stop.back().size()));
-    }
+    num_bytes += stop.back().size();
   }
-  if (stop.size() <= kMaxStopStrings) return {};
-  return bad_request("stop", fmt::format("'stop': expected at most {} strings, got {}",
-                                         kMaxStopStrings, stop.size()));
+  if (stop.size() <= kMaxStopStrings && num_bytes <= kMaxStopBytes) return {};
+  return bad_request(
+      "stop",
+      fmt::format("'stop': expected at most {} strings of {} bytes together, got {} of {}",
+                  kMaxStopStrings, kMaxStopBytes, stop.size(), num_bytes),
+      "out_of_range");
 }
 
 std::optional<ApiError> read_stream_options(const json& value,

@@ -15,7 +15,7 @@
 namespace pagoda {
 
 inline constexpr int kMaxStopStrings = 64;
-inline constexpr int kMaxStopStringBytes = 4096;
+inline constexpr int kMaxStopBytes = 4096;  // of all stop strings together
 
 struct StreamOptions {
   bool include_usage = false;           // a last chunk with the usage

@@ -16,6 +16,7 @@ ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(
     if (!generation.ok()) return api_error(generation.status());
     group->generations_.push_back(*std::move(generation));
   }
+  group->is_whole_ = true;
   return group;
 }
 
@@ -47,13 +48,26 @@ void GenerationGroup::account(const ChoicePiece& choice_piece) {
     choice.num_tokens += static_cast<int>(piece.token_ids.size());
     usage_.num_completion_tokens += static_cast<int>(piece.token_ids.size());
   }
-  if (piece.finish_reason == FinishReason::kNone) return;
+  if (piece.finish_reason != FinishReason::kNone) finish(choice, piece.finish_reason);
+}
+
+void GenerationGroup::finish(Choice& choice, FinishReason reason) {
+  choice.finished = true;
   service_.metrics.observe_finished(
-      {.reason = piece.finish_reason,
-       .latency_s = seconds_between(arrival_, now),
+      {.reason = reason,
+       .latency_s = seconds_between(arrival_, Clock::system().now()),
        .decode_s = seconds_between(choice.first_token, choice.last_token),
        .num_prompt_tokens = choice.num_prompt_tokens,
        .num_output_tokens = choice.num_tokens});
+}
+
+GenerationGroup::~GenerationGroup() {
+  // Of a request that was refused as a whole, some may have been on their way: they were no
+  // answers.
+  if (!is_whole_) return;
+  for (Choice& choice : choices_) {
+    if (!choice.finished) finish(choice, FinishReason::kCancelled);
+  }
 }
 
 bool GenerationGroup::finished() const {

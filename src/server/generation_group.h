@@ -25,9 +25,11 @@ struct Usage {
   int num_completion_tokens = 0;
 };
 
-// Thread-compatible. Its end cancels what still runs.
+// Thread-compatible. Its end cancels what still runs, and counts it as aborted.
 class GenerationGroup {
  public:
+  ~GenerationGroup();
+
   // All requests have the same `n`. An error of any prompt's submission cancels those before it.
   static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
                                                            std::vector<TextRequest> requests,
@@ -42,15 +44,18 @@ class GenerationGroup {
   struct Choice {
     int num_prompt_tokens = 0;
     int num_tokens = 0;
+    bool finished = false;
     Clock::TimePoint first_token, last_token;
   };
 
   explicit GenerationGroup(ApiService& service) : service_(service) {}
   void account(const ChoicePiece& piece);
+  void finish(Choice& choice, FinishReason reason);
 
   ApiService& service_;
   Clock::TimePoint arrival_;
-  int num_samples_ = 1;  // a prompt
+  int num_samples_ = 1;    // a prompt
+  bool is_whole_ = false;  // every prompt has been submitted
   std::vector<Choice> choices_;
   std::vector<std::unique_ptr<TextGeneration>> generations_;
   Usage usage_;

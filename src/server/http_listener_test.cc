@@ -165,6 +165,14 @@ TEST_F(HttpListenerTest, ClosesAfterHttp10UnlessAskedNotTo) {
   EXPECT_THAT(connection.read_until("GET /a 0"), HasSubstr("Connection: keep-alive\r\n"));
 }
 
+TEST_F(HttpListenerTest, TakesTargetsInAbsoluteForm) {
+  start();
+  EXPECT_THAT(exchange("GET http://x:1/a?q HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              HasSubstr("GET /a 0"));
+  EXPECT_THAT(exchange("GET HTTPS://x HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              HasSubstr("GET / 0"));
+}
+
 TEST_F(HttpListenerTest, TakesChunkedBodiesAndExpectations) {
   start();
   EXPECT_THAT(exchange("POST /a HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"

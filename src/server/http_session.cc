@@ -68,10 +68,20 @@ HttpResponse refusal_for(const error_code& error, const HttpLimits& limits) {
                  "bad_http");
 }
 
+// Of a target in absolute form, as proxies get it, what follows the host.
+std::string_view origin_form(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!boost::beast::iequals(target.substr(0, scheme.size()), scheme)) continue;
+    const std::size_t path = target.find('/', scheme.size());
+    return path == std::string_view::npos ? "/" : target.substr(path);
+  }
+  return target;
+}
+
 HttpRequest take_request(http::request<http::string_body>& message) {
   HttpRequest request;
   request.method = std::string(message.method_string());
-  const std::string_view target(message.target().data(), message.target().size());
+  const std::string_view target = origin_form({message.target().data(), message.target().size()});
   const std::size_t query = target.find('?');
   request.path = std::string(target.substr(0, query));
   if (query != std::string_view::npos) request.query = std::string(target.substr(query + 1));

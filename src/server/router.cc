@@ -24,6 +24,10 @@ bool contains(const Paths& paths, std::string_view path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
+bool is_model_path(std::string_view path) {
+  return path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size();
+}
+
 int hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -79,7 +83,7 @@ HttpReply Router::route(const HttpRequest& request, const Wake& wake) const {
   if (needs_api_key(path) && !api_keys_.accept(request)) return {unauthorized(), {}};
   const bool is_get = request.method == "GET" || request.method == "HEAD";
   const bool is_post_path = contains(kPostPaths, path);
-  if (!is_post_path && !contains(kGetPaths, path) && !path.starts_with(kModelPrefix)) {
+  if (!is_post_path && !contains(kGetPaths, path) && !is_model_path(path)) {
     return {error_response({404, fmt::format("there is nothing at {} {}", request.method, path), "",
                             "not_found"}),
             {}};

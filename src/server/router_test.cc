@@ -27,6 +27,7 @@ TEST(Router, TellsOfTheServer) {
   EXPECT_EQ(models.at("data").at(0).at("max_model_len"), 2048);
   EXPECT_EQ(parsed(client.get("/v1/models/other%2Dname")).at("id"), "other-name");
   EXPECT_EQ(client.get("/v1/models/none").status, 404);
+  EXPECT_EQ(client.get("/v1/models/").status, 404);
   client.engine().set_healthy(false);
   EXPECT_EQ(client.get("/health").status, 503);
 }
@@ -127,6 +128,17 @@ TEST(Router, MetricsCountWhatHappened) {
        }) {
     EXPECT_THAT(response.body, HasSubstr(line));
   }
+}
+
+TEST(Router, AnswersThatNobodyWaitsForCountAsAborted) {
+  ApiClient client;
+  client.router().handle(
+      {.method = "POST", .path = "/v1/completions", .body = R"({"prompt": "think 9", "n": 3})"},
+      [] {});
+  EXPECT_THAT(
+      client.get("/metrics").body,
+      HasSubstr(
+          "pagoda:request_success_total{model_name=\"fake-model\",finished_reason=\"abort\"} 3\n"));
 }
 
 TEST(Router, ThePageRunsNothingButItsOwn) {
