@@ -7,7 +7,7 @@
 namespace pagoda {
 
 Result<NativeExec::Arenas> NativeExec::make_arenas(bool huge_pages) {
-  Arenas arenas;
+  Arenas arenas{.step = {}, .weights = {}, .huge_pages = huge_pages};
   PAGODA_ASSIGN_OR_RETURN(arenas.step, Arena::create({.huge_pages = huge_pages}));
   PAGODA_ASSIGN_OR_RETURN(arenas.weights, Arena::create({.huge_pages = huge_pages}));
   return arenas;
@@ -25,7 +25,8 @@ Result<Tensor> NativeExec::allocate_persistent(DType dtype, const Shape& shape) 
     return resource_exhausted("[memory] expected {} bytes free for {} {}, got {}", bytes,
                               to_string(shape), dtype_name(dtype), available);
   }
-  PAGODA_ASSIGN_OR_RETURN(BufferRef buffer, map_zeroed_bytes(static_cast<std::size_t>(bytes)));
+  PAGODA_ASSIGN_OR_RETURN(BufferRef buffer,
+                          map_zeroed_bytes(static_cast<std::size_t>(bytes), arenas_.huge_pages));
   return Tensor(std::move(buffer), dtype, shape);
 }
 

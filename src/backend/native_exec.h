@@ -28,6 +28,7 @@ class NativeExec : public Exec {
   struct Arenas {
     std::shared_ptr<Arena> step;
     std::shared_ptr<Arena> weights;
+    bool huge_pages = false;  // for persistent memory too
   };
   static Result<Arenas> make_arenas(bool huge_pages);
 

@@ -147,11 +147,12 @@ void Arena::release(Span* span) {
   free_nodes_.push_back(span);
 }
 
-Result<BufferRef> map_zeroed_bytes(std::size_t bytes) {
+Result<BufferRef> map_zeroed_bytes(std::size_t bytes, bool huge_pages) {
   // Private anonymous pages are zero, and cost memory only once they are touched.
   void* data = mmap(nullptr, std::max<std::size_t>(bytes, 1), PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return resource_exhausted("[memory] expected {} bytes, got none", bytes);
+  if (huge_pages) advise_huge_pages(static_cast<std::byte*>(data), bytes);
   return BufferRef(new MappedBuffer(static_cast<std::byte*>(data), bytes));
 }
 

@@ -68,6 +68,6 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
 // Zeroed memory of its own, given back to the system on the last release. kResourceExhausted where
 // the system refuses.
-Result<BufferRef> map_zeroed_bytes(std::size_t bytes);
+Result<BufferRef> map_zeroed_bytes(std::size_t bytes, bool huge_pages);
 
 }  // namespace pagoda

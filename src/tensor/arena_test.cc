@@ -118,11 +118,12 @@ TEST(Arena, OtherThreadsMayLetGoLast) {
 }
 
 TEST(MapZeroedBytes, IsZeroAndItsOwn) {
-  const BufferRef buffer = map_zeroed_bytes(100'000).value();
+  const BufferRef buffer = map_zeroed_bytes(100'000, true).value();
   for (std::size_t i = 0; i < buffer->size(); ++i) {
     ASSERT_EQ(static_cast<int>(buffer->data()[i]), 0);
   }
-  EXPECT_EQ(map_zeroed_bytes(std::size_t{1} << 60).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(map_zeroed_bytes(std::size_t{1} << 60, false).status().code(),
+            StatusCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -98,6 +98,7 @@ class Walk {
         std::max(first_visible(item_.first_position, item_.window), range * kRangePositions);
     const std::int64_t end =
         std::min(item_.first_position + item_.num_queries, (range + 1) * kRangePositions);
+    prefetch(begin, std::min(end, (begin / kTilePositions + 1) * kTilePositions));
     for (std::int64_t tile = begin / kTilePositions; tile * kTilePositions < end; ++tile) {
       const std::int64_t at = tile * kTilePositions;
       load(at, std::max(begin, at), std::min(end, at + kTilePositions));
