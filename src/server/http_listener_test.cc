@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <mutex>
 #include <thread>
 
@@ -35,7 +36,7 @@ class Connection {
   // False if the server has closed.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), 0);
       if (n <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(n));
     }
@@ -111,6 +112,9 @@ class SlowStream : public EventStream {
 
 class HttpListenerTest : public ::testing::Test {
  protected:
+  // A send to a connection that the server has closed is an error here, not the end of the process.
+  static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }
+
   void start(HttpLimits limits = {}) {
     HttpHandler handler = [this](const HttpRequest& request, Wake wake) -> HttpReply {
       std::lock_guard lock(work_.mutex);

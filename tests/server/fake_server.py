@@ -1,6 +1,7 @@
 """pagoda_fake_server as a child process: the real HTTP server over a fake model (see tests/support/fake_model.h)."""
 
 import os
+import pathlib
 import subprocess
 
 
@@ -25,10 +26,14 @@ class FakeServer:
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 
-    def peak_resident_bytes(self):
-        with open(f"/proc/{self._process.pid}/status") as status:
-            line = next(line for line in status if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
+    def resident_bytes(self):
+        """The most so far, where the system tells; elsewhere what is resident now."""
+        status = pathlib.Path(f"/proc/{self._process.pid}/status")
+        if status.exists():
+            line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+            return int(line.split()[1]) * 1024
+        shown = subprocess.run(["ps", "-o", "rss=", "-p", str(self._process.pid)], capture_output=True, text=True)
+        return int(shown.stdout) * 1024
 
     def is_running(self):
         return self._process.poll() is None
