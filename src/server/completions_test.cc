@@ -165,7 +165,7 @@ TEST_F(CompletionsTest, StreamsTheSameAnswer) {
     EXPECT_EQ(choice.at("finish_reason").is_null(), i + 2 < events.size());
   }
   const json& choice = whole.at("choices").at(0);
-  EXPECT_EQ(text, choice.at("text"));
+  EXPECT_EQ(choice.at("text"), text);
   EXPECT_EQ(tokens, choice.at("logprobs").at("tokens"));
   EXPECT_EQ(offsets, choice.at("logprobs").at("text_offset"));
   EXPECT_EQ(ids, choice.at("token_ids"));
