@@ -1,6 +1,7 @@
 // The backends that this binary was built with.
 //
-// A backend that is not built is a stub that the linker picks (src/backend/absent, src/ops/absent): no #ifdef anywhere.
+// A backend that is not built is a stub that the linker picks (src/backend/absent, src/ops/absent):
+// no #ifdef anywhere.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,8 @@ struct ExecOptions {
   int num_threads = 0;  // 0: what core/machine.h counts; ignored by mlx and cuda
 };
 
-// kUnsupported: "[device] mlx: not built into this binary"; kUnavailable: built, but the machine lacks the device.
+// kUnsupported: "[device] mlx: not built into this binary"; kUnavailable: built, but the machine
+// lacks the device.
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 bool backend_is_built(Backend backend);
 
@@ -28,10 +30,10 @@ Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 namespace mlx {
 extern const bool kBuilt;
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
-}
+}  // namespace mlx
 namespace cuda {
 extern const bool kBuilt;
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
-}
+}  // namespace cuda
 
 }  // namespace pagoda

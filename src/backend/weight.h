@@ -1,6 +1,7 @@
 // Weight: a matrix packed by the backend that will read it; nobody else looks inside.
 //
-// Quantised weights stay quantised. One Weight serves linear and row gather, so that a tied embedding has no second copy.
+// Quantised weights stay quantised. One Weight serves linear and row gather, so that a tied
+// embedding has no second copy.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,14 @@ struct Weight {
   bool defined() const { return packed != nullptr; }
 };
 
-// Joins `parts`, each [rows_i, cols], along their rows (q, k and v as one) and packs them; parts may differ in format.
-// Source pages are released as they are packed. Call in the order in which a step reads the weights: a backend may lay them
-// out in one ascending stream. kInvalidArgument where shapes disagree, kUnsupported for a format the backend can't hold.
+// Joins `parts`, each [rows_i, cols], along their rows (q, k and v as one) and packs them; parts
+// may differ in format. Source pages are released as they are packed. Call in the order in which a
+// step reads the weights: a backend may lay them out in one ascending stream. kInvalidArgument
+// where shapes disagree, kUnsupported for a format the backend can't hold.
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts);
 
-// Norm weights and biases: `parts`, each [n_i], joined and widened to float32; a persistent tensor [sum of n_i].
+// Norm weights and biases: `parts`, each [n_i], joined and widened to float32; a persistent tensor
+// [sum of n_i].
 Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts);
 
 namespace reference {

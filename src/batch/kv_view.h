@@ -1,12 +1,13 @@
 // KvView: one layer's keys and values as kernels see them.
 //
-// One layout for all backends; an entry is written once, as its token comes, and read only as stored.
+// One layout for all backends; an entry is written once, as its token comes, and read only as
+// stored.
 //
 //   keys, values   [num_blocks, block_size, num_kv_heads, head_dim]
 //   slot           block * block_size + offset in the block
 //
-// A sequence's position p lies in block block_tables[seq, p / block_size] at offset p % block_size. The contiguous layout is
-// the same with one block a sequence, as long as the longest context.
+// A sequence's position p lies in block block_tables[seq, p / block_size] at offset p % block_size.
+// The contiguous layout is the same with one block a sequence, as long as the longest context.
 #pragma once
 
 #include "tensor/tensor.h"

@@ -5,7 +5,8 @@
 namespace pagoda {
 
 void HostBatch::clear() {
-  for (auto* array : {&token_ids, &positions, &query_start, &context_lens, &logits_rows, &slot_mapping, &block_tables}) {
+  for (auto* array : {&token_ids, &positions, &query_start, &context_lens, &logits_rows,
+                      &slot_mapping, &block_tables}) {
     array->clear();
   }
   max_blocks = 0;
@@ -28,7 +29,8 @@ StepBatch upload(Exec& exec, const HostBatch& host) {
   batch.num_decodes = host.num_decodes;
   batch.num_rows = static_cast<int>(rows);
   for (int i = 0; i < batch.num_seqs; ++i) {
-    batch.max_query_len = std::max(batch.max_query_len, host.query_start[i + 1] - host.query_start[i]);
+    batch.max_query_len =
+        std::max(batch.max_query_len, host.query_start[i + 1] - host.query_start[i]);
     batch.max_context_len = std::max(batch.max_context_len, host.context_lens[i]);
   }
   const auto put = [&exec](const std::vector<std::int32_t>& values, const Shape& shape) {

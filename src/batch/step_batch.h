@@ -1,8 +1,9 @@
 // StepBatch: one engine step as flat arrays. What a step needs is here; there is no hidden context.
 //
-// Sequences that decode come first, then prefill chunks. Kernels read the device tensors; host fields and host arrays choose
-// launches, and lazy backends, whose shapes must be known while the graph is built, read the host arrays.
-// (The ragged layout is the field's: `query_start` is FlashAttention's cu_seqlens_q, block tables are vLLM's.)
+// Sequences that decode come first, then prefill chunks. Kernels read the device tensors; host
+// fields and host arrays choose launches, and lazy backends, whose shapes must be known while the
+// graph is built, read the host arrays. (The ragged layout is the field's: `query_start` is
+// FlashAttention's cu_seqlens_q, block tables are vLLM's.)
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,14 @@ namespace pagoda {
 
 // The host's side, filled by the model runner (or a test); `upload` makes the rest.
 struct HostBatch {
-  std::vector<std::int32_t> token_ids;     // [tokens]
-  std::vector<std::int32_t> positions;     // [tokens]; positions within the sequence, from 0
-  std::vector<std::int32_t> query_start;   // [seqs + 1]; the first token of each sequence's part; the last is num_tokens
+  std::vector<std::int32_t> token_ids;  // [tokens]
+  std::vector<std::int32_t> positions;  // [tokens]; positions within the sequence, from 0
+  std::vector<std::int32_t>
+      query_start;  // [seqs + 1]; the first token of each sequence's part; the last is num_tokens
   std::vector<std::int32_t> context_lens;  // [seqs]; tokens of the sequence including this step's
   std::vector<std::int32_t> logits_rows;   // [rows]; tokens whose logits are wanted, ascending
-  std::vector<std::int32_t> slot_mapping;  // [tokens]; block * block_size + offset of the token's entry; -1 writes nothing
+  std::vector<std::int32_t> slot_mapping;  // [tokens]; block * block_size + offset of the token's
+                                           // entry; -1 writes nothing
   std::vector<std::int32_t> block_tables;  // [seqs, max_blocks]; a row's tail past the context is 0
   int max_blocks = 0;
   int num_decodes = 0;  // the first sequences, one token each

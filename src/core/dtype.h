@@ -1,4 +1,5 @@
-// Element types of tensors in memory. The packed formats of weights in files are quant/weight_format.h's.
+// Element types of tensors in memory. The packed formats of weights in files are
+// quant/weight_format.h's.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +18,14 @@ constexpr std::size_t dtype_size(DType dtype) {
 
 constexpr std::string_view dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return "float32";
-    case DType::kBFloat16: return "bfloat16";
-    case DType::kFloat16: return "float16";
-    case DType::kInt32: return "int32";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kBFloat16:
+      return "bfloat16";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kInt32:
+      return "int32";
   }
   return "unknown";
 }
@@ -28,13 +33,21 @@ constexpr std::string_view dtype_name(DType dtype) {
 template <typename T>
 struct DTypeOf;
 template <>
-struct DTypeOf<float> { static constexpr DType value = DType::kFloat32; };
+struct DTypeOf<float> {
+  static constexpr DType value = DType::kFloat32;
+};
 template <>
-struct DTypeOf<bf16> { static constexpr DType value = DType::kBFloat16; };
+struct DTypeOf<bf16> {
+  static constexpr DType value = DType::kBFloat16;
+};
 template <>
-struct DTypeOf<f16> { static constexpr DType value = DType::kFloat16; };
+struct DTypeOf<f16> {
+  static constexpr DType value = DType::kFloat16;
+};
 template <>
-struct DTypeOf<std::int32_t> { static constexpr DType value = DType::kInt32; };
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::kInt32;
+};
 
 template <typename T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;

@@ -1,4 +1,5 @@
-// bf16 and f16 as storage types: conversions to and from float32, round to nearest even. Arithmetic is always in float32.
+// bf16 and f16 as storage types: conversions to and from float32, round to nearest even. Arithmetic
+// is always in float32.
 #pragma once
 
 #include <bit>
@@ -14,9 +15,13 @@ struct f16 {
 };
 static_assert(sizeof(bf16) == 2 && sizeof(f16) == 2);
 
-inline float to_float(float x) { return x; }
+inline float to_float(float x) {
+  return x;
+}
 
-inline float to_float(bf16 x) { return std::bit_cast<float>(std::uint32_t{x.bits} << 16); }
+inline float to_float(bf16 x) {
+  return std::bit_cast<float>(std::uint32_t{x.bits} << 16);
+}
 
 inline float to_float(f16 x) {
   const std::uint32_t sign = std::uint32_t{x.bits & 0x8000u} << 16;
@@ -32,7 +37,8 @@ inline float to_float(f16 x) {
 
 inline bf16 to_bf16(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<std::uint16_t>((bits >> 16) | 0x40)};  // a quiet NaN
+  if ((bits & 0x7fffffffu) > 0x7f800000u)
+    return {static_cast<std::uint16_t>((bits >> 16) | 0x40)};  // a quiet NaN
   return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16)};
 }
 
@@ -41,11 +47,13 @@ inline f16 to_f16(float x) {
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return {static_cast<std::uint16_t>(sign | 0x7e00u)};
-  if (magnitude >= 0x477ff000u) return {static_cast<std::uint16_t>(sign | 0x7c00u)};  // rounds to infinity
-  if (magnitude < 0x38800000u) {                                                      // subnormal or zero
+  if (magnitude >= 0x477ff000u)
+    return {static_cast<std::uint16_t>(sign | 0x7c00u)};  // rounds to infinity
+  if (magnitude < 0x38800000u) {                          // subnormal or zero
     // Adding 0.5 puts the wanted bits, rounded to nearest even, into the low mantissa.
     const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
-    return {static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(rounded) - 0x3f000000u))};
+    return {
+        static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(rounded) - 0x3f000000u))};
   }
   const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1);
   return {static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13))};
@@ -54,10 +62,16 @@ inline f16 to_f16(float x) {
 template <typename T>
 T from_float(float x);
 template <>
-inline float from_float<float>(float x) { return x; }
+inline float from_float<float>(float x) {
+  return x;
+}
 template <>
-inline bf16 from_float<bf16>(float x) { return to_bf16(x); }
+inline bf16 from_float<bf16>(float x) {
+  return to_bf16(x);
+}
 template <>
-inline f16 from_float<f16>(float x) { return to_f16(x); }
+inline f16 from_float<f16>(float x) {
+  return to_f16(x);
+}
 
 }  // namespace pagoda

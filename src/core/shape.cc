@@ -5,6 +5,8 @@
 
 namespace pagoda {
 
-std::string to_string(const Shape& shape) { return fmt::format("{}", fmt::join(shape.extents(), " x ")); }
+std::string to_string(const Shape& shape) {
+  return fmt::format("{}", fmt::join(shape.extents(), " x "));
+}
 
 }  // namespace pagoda

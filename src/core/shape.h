@@ -16,7 +16,8 @@ class Shape {
   static constexpr int kMaxRank = 4;
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
+  Shape(std::initializer_list<std::int64_t> extents)
+      : Shape(std::span(extents.begin(), extents.size())) {}
   explicit Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(extents.size())) {
     PAGODA_CHECK(extents.size() <= kMaxRank, "a shape has at most four extents");
     for (int i = 0; i < rank_; ++i) extents_[i] = extents[i];
@@ -31,7 +32,9 @@ class Shape {
     for (int i = 0; i < rank_; ++i) n *= extents_[i];
     return n;
   }
-  std::span<const std::int64_t> extents() const { return {extents_.data(), static_cast<std::size_t>(rank_)}; }
+  std::span<const std::int64_t> extents() const {
+    return {extents_.data(), static_cast<std::size_t>(rank_)};
+  }
   bool operator==(const Shape&) const = default;
 
  private:

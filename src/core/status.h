@@ -1,9 +1,11 @@
-// Status and Result: how every function that can fail says so. No exception crosses an interface of ours.
+// Status and Result: how every function that can fail says so. No exception crosses an interface of
+// ours.
 //
 // A message names the thing, what was expected and what came, in one line:
 //   [gguf] tensor blk.3.ffn_up.weight: expected 576 x 1536, got 576 x 1024
 //
-// The design follows leveldb's Status and abseil's StatusOr. Both types are values: thread-compatible, freely copied.
+// The design follows leveldb's Status and abseil's StatusOr. Both types are values:
+// thread-compatible, freely copied.
 #pragma once
 
 #include <fmt/format.h>
@@ -48,7 +50,9 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-inline Status ok_status() { return {}; }
+inline Status ok_status() {
+  return {};
+}
 
 template <typename... Args>
 Status invalid_argument(fmt::format_string<Args...> format, Args&&... args) {
@@ -83,13 +87,14 @@ Status internal_error(fmt::format_string<Args...> format, Args&&... args) {
   return {StatusCode::kInternal, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-// A value or the Status that says why there is none. Reading the value of a failed Result is our own mistake and ends
-// the process.
+// A value or the Status that says why there is none. Reading the value of a failed Result is our
+// own mistake and ends the process.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                  // NOLINT: converts, so that `return value;` works
-  Result(Status status) : status_(std::move(status)) {           // NOLINT: converts, so that `return status;` works
+  Result(T value) : value_(std::move(value)) {}  // NOLINT: converts, so that `return value;` works
+  Result(Status status)
+      : status_(std::move(status)) {  // NOLINT: converts, so that `return status;` works
     PAGODA_CHECK(!status_.ok(), "a Result made from an ok Status has no value");
   }
 
@@ -123,17 +128,16 @@ class [[nodiscard]] Result {
 #define PAGODA_CONCAT_INNER(a, b) a##b
 #define PAGODA_CONCAT(a, b) PAGODA_CONCAT_INNER(a, b)
 
-#define PAGODA_RETURN_IF_ERROR(expression)                      \
-  do {                                                          \
-    if (::pagoda::Status pagoda_status = (expression); !pagoda_status.ok()) \
-      return pagoda_status;                                     \
+#define PAGODA_RETURN_IF_ERROR(expression)                                                        \
+  do {                                                                                            \
+    if (::pagoda::Status pagoda_status = (expression); !pagoda_status.ok()) return pagoda_status; \
   } while (false)
 
 // PAGODA_ASSIGN_OR_RETURN(auto file, MappedFile::open(path));
-#define PAGODA_ASSIGN_OR_RETURN(declaration, expression)                         \
-  auto PAGODA_CONCAT(pagoda_result_, __LINE__) = (expression);                   \
-  if (!PAGODA_CONCAT(pagoda_result_, __LINE__).ok())                             \
-    return PAGODA_CONCAT(pagoda_result_, __LINE__).status();                     \
+#define PAGODA_ASSIGN_OR_RETURN(declaration, expression)       \
+  auto PAGODA_CONCAT(pagoda_result_, __LINE__) = (expression); \
+  if (!PAGODA_CONCAT(pagoda_result_, __LINE__).ok())           \
+    return PAGODA_CONCAT(pagoda_result_, __LINE__).status();   \
   declaration = *std::move(PAGODA_CONCAT(pagoda_result_, __LINE__))
 
 }  // namespace pagoda

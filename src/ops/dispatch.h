@@ -14,10 +14,14 @@ struct Bodies {
 
   Function* of(const Exec& exec) const {
     switch (exec.backend()) {
-      case Backend::kReference: return reference;
-      case Backend::kCpu: return cpu;
-      case Backend::kMlx: return mlx;
-      case Backend::kCuda: return cuda;
+      case Backend::kReference:
+        return reference;
+      case Backend::kCpu:
+        return cpu;
+      case Backend::kMlx:
+        return mlx;
+      case Backend::kCuda:
+        return cuda;
     }
     return reference;
   }
@@ -26,8 +30,16 @@ struct Bodies {
 }  // namespace pagoda
 
 // Declares an op's bodies: PAGODA_DECLARE_BODIES(Tensor swiglu(Exec& exec, const Tensor& gate_up));
-#define PAGODA_DECLARE_BODIES(...)       \
-  namespace reference { __VA_ARGS__; }   \
-  namespace cpu { __VA_ARGS__; }         \
-  namespace mlx { __VA_ARGS__; }         \
-  namespace cuda { __VA_ARGS__; }
+#define PAGODA_DECLARE_BODIES(...) \
+  namespace reference {            \
+  __VA_ARGS__;                     \
+  }                                \
+  namespace cpu {                  \
+  __VA_ARGS__;                     \
+  }                                \
+  namespace mlx {                  \
+  __VA_ARGS__;                     \
+  }                                \
+  namespace cuda {                 \
+  __VA_ARGS__;                     \
+  }

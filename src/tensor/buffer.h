@@ -30,8 +30,8 @@ class Buffer {
   std::atomic<int> references_{0};
 };
 
-// A counted handle. Copying is thread-safe, as a shared_ptr's is; it allocates nothing, which a shared_ptr to a span of an
-// arena would (design: no memory allocated in a decode step).
+// A counted handle. Copying is thread-safe, as a shared_ptr's is; it allocates nothing, which a
+// shared_ptr to a span of an arena would (design: no memory allocated in a decode step).
 class BufferRef {
  public:
   BufferRef() = default;
@@ -43,7 +43,8 @@ class BufferRef {
     return *this;
   }
   ~BufferRef() {
-    if (buffer_ && buffer_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) buffer_->release();
+    if (buffer_ && buffer_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      buffer_->release();
   }
 
   Buffer* get() const { return buffer_; }

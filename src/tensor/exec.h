@@ -1,7 +1,7 @@
 // Exec: where ops run. It knows its backend, its worker threads or stream, and hands out memory.
 //
-// One engine, one Exec, one thread for each model in a process: an Exec and the tensors it makes belong to the thread that
-// uses it first (MLX's streams belong to a thread).
+// One engine, one Exec, one thread for each model in a process: an Exec and the tensors it makes
+// belong to the thread that uses it first (MLX's streams belong to a thread).
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ namespace pagoda {
 
 enum class Backend : std::uint8_t { kReference, kCpu, kMlx, kCuda };
 inline constexpr std::size_t kNumBackends = 4;
-inline constexpr std::array<Backend, kNumBackends> kBackends = {Backend::kReference, Backend::kCpu, Backend::kMlx,
-                                                                Backend::kCuda};
+inline constexpr std::array<Backend, kNumBackends> kBackends = {Backend::kReference, Backend::kCpu,
+                                                                Backend::kMlx, Backend::kCuda};
 std::string_view backend_name(Backend backend);  // "reference", "cpu", "mlx", "cuda"
 
 class Exec {
@@ -30,10 +30,12 @@ class Exec {
   Backend backend() const { return backend_; }
   virtual int num_threads() const { return 1; }
 
-  // A result's memory, its values undefined. Native backends only: it comes from an arena whose spans return on a handle's
-  // last release, so that a steady step takes the same addresses every time and allocates nothing.
+  // A result's memory, its values undefined. Native backends only: it comes from an arena whose
+  // spans return on a handle's last release, so that a steady step takes the same addresses every
+  // time and allocates nothing.
   virtual Tensor allocate(DType dtype, const Shape& shape) = 0;
-  // Zeroed memory that outlives steps: keys and values, sampler state. kResourceExhausted where there is too little.
+  // Zeroed memory that outlives steps: keys and values, sampler state. kResourceExhausted where
+  // there is too little.
   virtual Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) = 0;
 
   // Host values as a tensor of this backend; the bytes are copied before it returns.
@@ -43,14 +45,17 @@ class Exec {
     return upload(dtype_of<T>, shape, std::as_bytes(values));
   }
 
-  // Starts the computation of everything built so far that `roots` need. A lazy backend computes here and only here: once a
-  // step, with the outputs and every KV array written (by a chunk that samples nothing too) as roots. Native backends have
-  // computed already. Returns before the work is done; a failure may only show in read().
+  // Starts the computation of everything built so far that `roots` need. A lazy backend computes
+  // here and only here: once a step, with the outputs and every KV array written (by a chunk that
+  // samples nothing too) as roots. Native backends have computed already. Returns before the work
+  // is done; a failure may only show in read().
   virtual Status evaluate(std::span<const Tensor> roots) = 0;
-  // Waits for the tensor's values. The bytes, row-major, stay valid as long as the handle. `tensor` is contiguous.
+  // Waits for the tensor's values. The bytes, row-major, stay valid as long as the handle. `tensor`
+  // is contiguous.
   virtual Result<std::span<const std::byte>> read(const Tensor& tensor) = 0;
 
-  // How often evaluate() did something: one a step on a lazy backend, or the lazy graph has been cut.
+  // How often evaluate() did something: one a step on a lazy backend, or the lazy graph has been
+  // cut.
   std::uint64_t num_evaluations() const { return num_evaluations_; }
 
  protected:

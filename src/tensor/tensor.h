@@ -1,7 +1,8 @@
-// Tensor: a cheap, counted handle to an array of a backend: dtype, shape, strides, and a place in a Buffer.
+// Tensor: a cheap, counted handle to an array of a backend: dtype, shape, strides, and a place in a
+// Buffer.
 //
-// A Tensor never computes. Views share the buffer; ops (src/ops) make new ones. Copying a handle is thread-safe; the values
-// belong to the engine thread.
+// A Tensor never computes. Views share the buffer; ops (src/ops) make new ones. Copying a handle is
+// thread-safe; the values belong to the engine thread.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   std::int64_t extent(int i) const { return shape_[i]; }
   std::int64_t stride(int i) const { return strides_[i < 0 ? i + shape_.rank() : i]; }  // elements
-  std::int64_t offset() const { return offset_; }                                       // elements, into the buffer
+  std::int64_t offset() const { return offset_; }  // elements, into the buffer
   std::int64_t num_elements() const { return shape_.num_elements(); }
   bool is_contiguous() const;
   const BufferRef& buffer() const { return buffer_; }
@@ -35,7 +36,8 @@ class Tensor {
   Tensor view(const Shape& shape) const;
   // Rows [begin, end) of extent `axis`.
   Tensor slice(int axis, std::int64_t begin, std::int64_t end) const;
-  // The last extent split in two: [tokens, heads * head_dim] as [tokens, heads, head_dim], strides kept.
+  // The last extent split in two: [tokens, heads * head_dim] as [tokens, heads, head_dim], strides
+  // kept.
   Tensor split_last(std::int64_t outer, std::int64_t inner) const;
 
   // The first element's address; native backends only. T must be the dtype's type.

@@ -28,20 +28,32 @@ Tensor attention(Exec&, const Tensor&, const KvView&, const StepBatch&, const At
   absent("attention");
 }
 
-Tensor gather_rows(Exec&, const Weight&, const Tensor&) { absent("gather_rows"); }
+Tensor gather_rows(Exec&, const Weight&, const Tensor&) {
+  absent("gather_rows");
+}
 
 KvView kv_write(Exec&, const KvView&, const Tensor&, const Tensor&, const StepBatch&) {
   absent("kv_write");
 }
 
-Tensor linear(Exec&, const Tensor&, const Weight&, const LinearArgs&) { absent("linear"); }
+Tensor linear(Exec&, const Tensor&, const Weight&, const LinearArgs&) {
+  absent("linear");
+}
 
-Tensor rms_norm(Exec&, const Tensor&, const Tensor&, const RmsNormArgs&) { absent("rms_norm"); }
+Tensor rms_norm(Exec&, const Tensor&, const Tensor&, const RmsNormArgs&) {
+  absent("rms_norm");
+}
 
-Tensor rope(Exec&, const Tensor&, const Tensor&, const Tensor&, const RopeArgs&) { absent("rope"); }
+Tensor rope(Exec&, const Tensor&, const Tensor&, const Tensor&, const RopeArgs&) {
+  absent("rope");
+}
 
-Tensor select_rows(Exec&, const Tensor&, const Tensor&) { absent("select_rows"); }
+Tensor select_rows(Exec&, const Tensor&, const Tensor&) {
+  absent("select_rows");
+}
 
-Tensor swiglu(Exec&, const Tensor&) { absent("swiglu"); }
+Tensor swiglu(Exec&, const Tensor&) {
+  absent("swiglu");
+}
 
 }  // namespace pagoda::mlx

@@ -12,12 +12,14 @@ struct AddRmsNormResult {
   Tensor normed;  // [tokens, dim]
 };
 
-// sum = x + delta; normed = rms_norm(sum, weight). Saves one read of the residual stream and one launch a norm.
+// sum = x + delta; normed = rms_norm(sum, weight). Saves one read of the residual stream and one
+// launch a norm.
 //   x, delta  [tokens, dim]; weight [dim] float32
-AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta, const Tensor& weight,
-                              const RmsNormArgs& args);
+AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
+                              const Tensor& weight, const RmsNormArgs& args);
 
-PAGODA_DECLARE_BODIES(AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
-                                                    const Tensor& weight, const RmsNormArgs& args))
+PAGODA_DECLARE_BODIES(AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x,
+                                                    const Tensor& delta, const Tensor& weight,
+                                                    const RmsNormArgs& args))
 
 }  // namespace pagoda

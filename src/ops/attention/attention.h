@@ -1,7 +1,9 @@
-// attention: causal attention of ragged queries over the paged cache; prefill chunks and decodes in one call.
+// attention: causal attention of ragged queries over the paged cache; prefill chunks and decodes in
+// one call.
 //
-// Block tables as in PagedAttention (Kwon et al., 2023, arXiv:2309.06180); the running maximum and sum over tiles are those
-// of FlashAttention (Dao et al., 2022, arXiv:2205.14135); soft cap as in Gemma 2, sinks as in gpt-oss.
+// Block tables as in PagedAttention (Kwon et al., 2023, arXiv:2309.06180); the running maximum and
+// sum over tiles are those of FlashAttention (Dao et al., 2022, arXiv:2205.14135); soft cap as in
+// Gemma 2, sinks as in gpt-oss.
 #pragma once
 
 #include "batch/kv_view.h"
@@ -14,21 +16,25 @@ struct AttentionArgs {
   float scale = 1.0f;
   int window = 0;      // 0: none; else a query at position p sees positions p - window + 1 to p
   float soft_cap = 0;  // 0: none; else scores become cap * tanh(score / cap)
-  Tensor sinks;        // [heads] float32, or undefined: one more logit a head in the softmax's denominator
+  Tensor
+      sinks;  // [heads] float32, or undefined: one more logit a head in the softmax's denominator
 };
 
-// out[t, h, :] = softmax(scale * q[t, h] . K[0..pos(t)] within the window, soft-capped, plus the head's sink) . V
+// out[t, h, :] = softmax(scale * q[t, h] . K[0..pos(t)] within the window, soft-capped, plus the
+// head's sink) . V
 //   q    [tokens, heads, head_dim]; the last extent contiguous
 //   out  [tokens, heads * head_dim], q's dtype
 // heads is a multiple of num_kv_heads; head h reads kv head h / (heads / num_kv_heads).
-// Keys and values are read only as stored, those of the query's own chunk too. Masking selects: it never multiplies or adds,
-// wholly masked tiles are skipped, and no epsilon sits in the denominator, so whatever lies in slots that no sequence owns
-// (NaN too) changes no bit. A query's keys are walked in tiles at fixed absolute positions and merged in order: the result
-// is bitwise the same whatever the chunks, the company, the block ids and the thread count.
-// A token whose slot_mapping is -1 is padding: its output is undefined.
-Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch, const AttentionArgs& args);
+// Keys and values are read only as stored, those of the query's own chunk too. Masking selects: it
+// never multiplies or adds, wholly masked tiles are skipped, and no epsilon sits in the
+// denominator, so whatever lies in slots that no sequence owns (NaN too) changes no bit. A query's
+// keys are walked in tiles at fixed absolute positions and merged in order: the result is bitwise
+// the same whatever the chunks, the company, the block ids and the thread count. A token whose
+// slot_mapping is -1 is padding: its output is undefined.
+Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
+                 const AttentionArgs& args);
 
-PAGODA_DECLARE_BODIES(Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
-                                       const AttentionArgs& args))
+PAGODA_DECLARE_BODIES(Tensor attention(Exec& exec, const Tensor& q, const KvView& view,
+                                       const StepBatch& batch, const AttentionArgs& args))
 
 }  // namespace pagoda

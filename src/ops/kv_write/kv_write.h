@@ -1,4 +1,5 @@
-// kv_write: stores the step's keys and values in the paged cache (Kwon et al., PagedAttention, 2023, arXiv:2309.06180).
+// kv_write: stores the step's keys and values in the paged cache (Kwon et al., PagedAttention,
+// 2023, arXiv:2309.06180).
 #pragma once
 
 #include "batch/kv_view.h"
@@ -8,13 +9,16 @@
 namespace pagoda {
 
 // keys[slot] = k[t], values[slot] = v[t] for slot = slot_mapping[t]; -1 writes nothing.
-//   k, v  [tokens, num_kv_heads, head_dim]; the last extent contiguous, the others at any stride; rounded to the view's
+//   k, v  [tokens, num_kv_heads, head_dim]; the last extent contiguous, the others at any stride;
+//   rounded to the view's
 //         dtype (nearest even)
-// Written in place. The returned view has the same memory and is the edge that orders this write before later reads: read
-// from it, and hand it back to the store. No two tokens of a step share a slot.
-KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v, const StepBatch& batch);
+// Written in place. The returned view has the same memory and is the edge that orders this write
+// before later reads: read from it, and hand it back to the store. No two tokens of a step share a
+// slot.
+KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
+                const StepBatch& batch);
 
-PAGODA_DECLARE_BODIES(KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
-                                      const StepBatch& batch))
+PAGODA_DECLARE_BODIES(KvView kv_write(Exec& exec, const KvView& view, const Tensor& k,
+                                      const Tensor& v, const StepBatch& batch))
 
 }  // namespace pagoda

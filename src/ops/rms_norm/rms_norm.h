@@ -11,13 +11,16 @@ struct RmsNormArgs {
 };
 
 // out[..., :] = x[..., :] / sqrt(mean(x[..., :]^2) + eps) * weight
-//   x       [rows, dim] or [tokens, heads, dim]; the last extent contiguous, the others at any stride (a part of a joined
+//   x       [rows, dim] or [tokens, heads, dim]; the last extent contiguous, the others at any
+//   stride (a part of a joined
 //           product is normed where it lies)
 //   weight  [dim] float32
 //   out     x's shape and dtype, contiguous
-// The mean is taken in float32 in an order that depends on dim alone. Each row is computed apart from the others.
+// The mean is taken in float32 in an order that depends on dim alone. Each row is computed apart
+// from the others.
 Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNormArgs& args);
 
-PAGODA_DECLARE_BODIES(Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNormArgs& args))
+PAGODA_DECLARE_BODIES(Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight,
+                                      const RmsNormArgs& args))
 
 }  // namespace pagoda

@@ -6,8 +6,9 @@
 
 namespace pagoda {
 
-// Which elements of a head a rotation pairs. kHalves: i with i + head_dim / 2 (Hugging Face, GPT-NeoX). kAdjacent: 2i with
-// 2i + 1 (the original Llama; GGUF files of the llama architecture have their q and k rows permuted for it).
+// Which elements of a head a rotation pairs. kHalves: i with i + head_dim / 2 (Hugging Face,
+// GPT-NeoX). kAdjacent: 2i with 2i + 1 (the original Llama; GGUF files of the llama architecture
+// have their q and k rows permuted for it).
 enum class RopeStyle { kHalves, kAdjacent };
 
 struct RopeArgs {
@@ -21,9 +22,10 @@ struct RopeArgs {
 //   inv_freq   [head_dim / 2] float32, scaling already applied
 //   out        x's shape and dtype, contiguous
 // Angles, sines and cosines are float32 at least.
-Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions, const Tensor& inv_freq, const RopeArgs& args);
+Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions, const Tensor& inv_freq,
+            const RopeArgs& args);
 
-PAGODA_DECLARE_BODIES(Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions, const Tensor& inv_freq,
-                                  const RopeArgs& args))
+PAGODA_DECLARE_BODIES(Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions,
+                                  const Tensor& inv_freq, const RopeArgs& args))
 
 }  // namespace pagoda

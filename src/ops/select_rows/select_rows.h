@@ -1,4 +1,5 @@
-// select_rows: the rows of an activation that somebody wants; only those go through the last projection.
+// select_rows: the rows of an activation that somebody wants; only those go through the last
+// projection.
 #pragma once
 
 #include "ops/dispatch.h"

@@ -1,4 +1,5 @@
-// swiglu: the gated activation of Llama-style MLPs (Shazeer, GLU Variants Improve Transformer, 2020, arXiv:2002.05202).
+// swiglu: the gated activation of Llama-style MLPs (Shazeer, GLU Variants Improve Transformer,
+// 2020, arXiv:2002.05202).
 #pragma once
 
 #include "ops/dispatch.h"
