@@ -27,19 +27,20 @@ Result<WeightSegment> pack_segment(CpuExec& exec, const HostTensor& part) {
     const std::int64_t last = std::min(first + batch, num_panels);
     exec.pool().parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t p = first + begin; p < first + end; ++p) {
-        const std::int64_t row = p * kPanelColumns;
+        const std::int64_t row = std::min(p * kPanelColumns, segment.rows);
+        const std::int64_t num_rows = std::min<std::int64_t>(kPanelColumns, segment.rows - row);
         pack_panel({.format = part.format,
                     .cols = part.shape[1],
-                    .num_rows =
-                        static_cast<int>(std::min<std::int64_t>(kPanelColumns, segment.rows - row)),
+                    .num_rows = static_cast<int>(num_rows),
                     .rows = part.bytes.data() + row * row_bytes},
                    segment.panels->data() + p * segment.panel_bytes);
       }
     });
-    const std::int64_t end_row = std::min(last * kPanelColumns, segment.rows);
     if (part.storage) {
-      const std::int64_t begin_byte = first * kPanelColumns * row_bytes;
-      part.storage->release_pages(part.bytes.subspan(begin_byte, end_row * row_bytes - begin_byte));
+      const std::int64_t begin_row = std::min(first * kPanelColumns, segment.rows);
+      const std::int64_t end_row = std::min(last * kPanelColumns, segment.rows);
+      part.storage->release_pages(
+          part.bytes.subspan(begin_row * row_bytes, (end_row - begin_row) * row_bytes));
     }
   }
   return segment;

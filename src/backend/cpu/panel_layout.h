@@ -12,7 +12,7 @@ namespace pagoda::cpu {
 struct PanelSource {
   WeightFormat format;
   std::int64_t cols;
-  int num_rows;           // 1 to 16
+  int num_rows;           // 0 to 16
   const std::byte* rows;  // one after the other, as in the file
 };
 // Writes a whole panel; rows that are missing are zero.

@@ -19,6 +19,7 @@ struct LinearArgs {
 };
 Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args);
 
-PAGODA_DECLARE_BODIES(Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args))
+PAGODA_DECLARE_BODIES(Tensor linear(Exec& exec, const Tensor& x, const Weight& weight,
+                                    const LinearArgs& args))
 
 }  // namespace pagoda

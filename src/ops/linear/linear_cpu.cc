@@ -131,10 +131,10 @@ void multiply_pass(Exec& exec, const CpuWeight& weight, SegmentProduct rows, con
                            {pool.num_threads(), kMostPanelsDecoded, rows.cols, kPanelColumns});
   }
   const PanelRange range(weight, rows, bias);
-  const std::int64_t grain_work = rows.num_rows * rows.cols * kPanelColumns * kPanelGrain;
+  const std::int64_t grain_work = rows.num_rows * rows.cols * kPanelColumns * kPanelGroup;
   const std::int64_t grains = std::max(kForkWork / grain_work, std::int64_t{1});
   pool.parallel_for(
-      range.num_panels(), grains * kPanelGrain,
+      range.num_panels(), grains * kPanelGroup,
       [&](std::int64_t begin, std::int64_t end, int thread) {
         float* own = values.defined() ? values.data<float>() + thread * values.stride(0) : nullptr;
         range.multiply(begin, end, own);

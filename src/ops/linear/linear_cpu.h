@@ -15,8 +15,6 @@ inline constexpr std::int64_t kInterleaveGrain = 24;
 
 // Panels that a thread decodes into memory at a time, at most.
 inline constexpr std::int64_t kMostPanelsDecoded = 2;
-// Panels are shared out in multiples of the most that a kernel takes at a time.
-inline constexpr std::int64_t kPanelGrain = 4;
 
 // Rows of x times one segment of a weight.
 struct SegmentProduct {

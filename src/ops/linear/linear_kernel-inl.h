@@ -71,7 +71,7 @@ HWY_INLINE void store_columns(const Vectors& sums, const SegmentProduct& product
   HWY_ALIGN float values[kPanelColumns];
   float* to = count < kPanelColumns ? values : out;
   for (int v = 0; v < kVectors; ++v) hn::StoreU(sums.v[v], D(), to + v * kLanes);
-  const std::int64_t n = count < kPanelColumns ? count : kPanelColumns;
+  const std::int64_t n = count < kPanelColumns ? count : kPanelColumns;  // below 1: no row is there
   if (to == values) {
     for (std::int64_t i = 0; i < n; ++i) out[i] = values[i];
   }
@@ -141,15 +141,13 @@ HWY_INLINE void block_times_packed(const SegmentProduct& product, std::int64_t r
 template <WeightFormat kFormat>
 void few_rows_times(const SegmentProduct& product, std::int64_t begin, std::int64_t end) {
   // Every block of rows passes a group of panels while that is in the cache.
-  for (std::int64_t first = begin; first < end; first += kPanelGrain) {
-    const std::int64_t last = std::min(first + kPanelGrain, end);
+  for (std::int64_t group = begin; group < end; group += kPanelGroup) {
     for_each_block<kMostOfFew>(product.num_rows, [&](std::int64_t row, auto rows) {
       constexpr int kPanels = panels_together(rows);
-      std::int64_t panel = first;
-      for (; panel + kPanels <= last; panel += kPanels) {
+      static_assert(kPanelGroup % kPanels == 0);
+      for (std::int64_t panel = group; panel < group + kPanelGroup; panel += kPanels) {
         block_times_packed<kFormat, rows, kPanels>(product, row, panel);
       }
-      for (; panel < last; ++panel) block_times_packed<kFormat, rows, 1>(product, row, panel);
     });
   }
 }
@@ -173,8 +171,8 @@ void decode_panel(const std::byte* panel, std::int64_t cols, float* values) {
 
 // A block of rows times panels decoded before: values  [kPanels][cols, 16].
 template <int kRows, int kPanels>
-HWY_INLINE void block_times_values(const SegmentProduct& product, const float* values,
-                                   std::int64_t row, std::int64_t panel) {
+HWY_NOINLINE void block_times_values(const SegmentProduct& product, const float* values,
+                                     std::int64_t row, std::int64_t panel) {
   Vectors sums[kPanels][kRows];
   PAGODA_UNROLL
   for (int p = 0; p < kPanels; ++p) {
@@ -195,26 +193,19 @@ HWY_INLINE void block_times_values(const SegmentProduct& product, const float* v
   store_block<kRows, kPanels>(sums, product, row, panel);
 }
 
-template <WeightFormat kFormat, int kPanels>
-void many_rows_times_panels(const SegmentProduct& product, std::int64_t panel, float* values) {
-  for (int p = 0; p < kPanels; ++p) {
-    decode_panel<kFormat>(product.panels + (panel + p) * product.panel_bytes, product.cols,
-                          values + p * product.cols * kPanelColumns);
-  }
-  for_each_block<kMostOfMany>(product.num_rows, [&](std::int64_t row, auto rows) {
-    block_times_values<rows, kPanels>(product, values, row, panel);
-  });
-}
-
 template <WeightFormat kFormat>
 void many_rows_times(const SegmentProduct& product, std::int64_t begin, std::int64_t end,
                      float* values) {
   constexpr int kPanels = panels_together(kMostOfMany);
-  std::int64_t panel = begin;
-  for (; panel + kPanels <= end; panel += kPanels) {
-    many_rows_times_panels<kFormat, kPanels>(product, panel, values);
+  for (std::int64_t panel = begin; panel < end; panel += kPanels) {
+    for (int p = 0; p < kPanels; ++p) {
+      decode_panel<kFormat>(product.panels + (panel + p) * product.panel_bytes, product.cols,
+                            values + p * product.cols * kPanelColumns);
+    }
+    for_each_block<kMostOfMany>(product.num_rows, [&](std::int64_t row, auto rows) {
+      block_times_values<rows, kPanels>(product, values, row, panel);
+    });
   }
-  for (; panel < end; ++panel) many_rows_times_panels<kFormat, 1>(product, panel, values);
 }
 
 template <WeightFormat kFormat>
