@@ -92,9 +92,9 @@ Status internal_error(fmt::format_string<Args...> format, Args&&... args) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: converts, so that `return value;` works
-  Result(Status status)
-      : status_(std::move(status)) {  // NOLINT: converts, so that `return status;` works
+  // Both convert, so that `return value;` and `return status;` work.
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     PAGODA_CHECK(!status_.ok(), "a Result made from an ok Status has no value");
   }
 
