@@ -68,7 +68,7 @@ Status ModelRunner::evaluate() {
     roots_.push_back(view.keys);
     roots_.push_back(view.values);
   }
-  const Status status = exec_.evaluate(roots_);
+  Status status = exec_.evaluate(roots_);
   roots_.clear();
   return status;
 }

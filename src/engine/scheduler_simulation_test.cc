@@ -339,13 +339,15 @@ RC_GTEST_PROP(SchedulerSimulation, AnswersNeverDependOnTheCompany, ()) {
 
 }  // namespace
 
-// For RapidCheck's report of a failure.
+// For RapidCheck's report of a failure, under the name that it looks for.
+// NOLINTNEXTLINE(readability-identifier-naming)
 void showValue(const Request& request, std::ostream& os) {
   os << "prompt of " << request.prompt_token_ids.size() << ", max_tokens "
      << request.params.max_tokens << ", n " << request.params.n << ", priority "
      << request.priority;
 }
 
+// NOLINTNEXTLINE(readability-identifier-naming)
 void showValue(const SchedulerOptions& options, std::ostream& os) {
   os << "block_size " << options.block_size << ", max_num_seqs " << options.max_num_seqs
      << ", max_num_batched_tokens " << options.max_num_batched_tokens;

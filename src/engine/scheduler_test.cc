@@ -22,7 +22,7 @@ class SchedulerTest : public ::testing::Test {
     scheduler_.emplace(options, *pool_);
   }
 
-  RequestId add(int num_prompt_tokens, SamplingParams params = {}, int priority = 0) {
+  RequestId add(int num_prompt_tokens, const SamplingParams& params = {}, int priority = 0) {
     EXPECT_EQ(scheduler_->check(num_prompt_tokens, params), Admission::kAdmitted);
     const Request request = {.id = next_id_++,
                              .prompt_token_ids = std::vector<int>(num_prompt_tokens, 9),

@@ -15,7 +15,7 @@ namespace pagoda {
 namespace {
 
 TEST(OrderedBits, OrderAsFloatsDo) {
-  const float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<float> ascending = {-kInfinity, -3e38f, -1, -1e-40f, 0,
                                         1e-40f,     0.5f,   1,  3e38f,   kInfinity};
   for (std::size_t i = 1; i < ascending.size(); ++i) {

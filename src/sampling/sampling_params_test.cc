@@ -48,7 +48,8 @@ TEST(SamplingParams, EndsOfRangesAreValid) {
 TEST(SamplingParams, ErrorsNameFieldRangeAndValue) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const auto expect_error = [](std::function<void(SamplingParams&)> change, const char* message) {
+  const auto expect_error = [](const std::function<void(SamplingParams&)>& change,
+                               const char* message) {
     EXPECT_THAT(error_of(change), HasSubstr(message));
   };
   expect_error([](auto& p) { p.temperature = -0.5f; },

@@ -33,7 +33,7 @@ TEST_F(CompletionsTest, AnswersInOpenAisShape) {
   EXPECT_EQ(body.at("model"), "other-name");
   EXPECT_EQ(body.at("choices"), json::parse(R"([{"index": 0, "text": "hello", "logprobs": null,
                                                  "finish_reason": "stop", "stop_reason": null}])"));
-  const json usage = body.at("usage");
+  const json& usage = body.at("usage");
   EXPECT_EQ(usage.at("completion_tokens"), 5);  // h-e-l-l-o, of which h and e are one, and the end
   EXPECT_EQ(usage.at("total_tokens"), usage.at("prompt_tokens").get<int>() + 5);
   EXPECT_EQ(usage.at("prompt_tokens_details").at("cached_tokens"), 0);
@@ -103,7 +103,7 @@ TEST_F(CompletionsTest, EchoPutsThePromptBefore) {
   EXPECT_EQ(choice.at("text"), "say aa");
   EXPECT_EQ(choice.at("prompt_token_ids"), json::parse("[115, 97, 121, 32, 97]"));
   EXPECT_EQ(choice.at("token_ids").size(), 2u);
-  const json logprobs = choice.at("logprobs");
+  const json& logprobs = choice.at("logprobs");
   EXPECT_EQ(logprobs.at("tokens"), json::parse(R"(["s", "a", "y", " ", "a", "a", "<|im_end|>"])"));
   EXPECT_TRUE(logprobs.at("token_logprobs").at(0).is_null());
   EXPECT_TRUE(logprobs.at("top_logprobs").at(0).is_null());

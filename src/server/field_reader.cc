@@ -15,7 +15,7 @@ using MaybeError = std::optional<ApiError>;
 std::string range_in_words(const FieldRange& range) {
   const bool has_minimum = std::isfinite(range.minimum);
   const bool has_maximum = std::isfinite(range.maximum);
-  const std::string minimum =
+  std::string minimum =
       fmt::format("{} {}", range.exclusive_minimum ? "above" : "at least", range.minimum);
   if (has_minimum && has_maximum) return fmt::format("{} and at most {}", minimum, range.maximum);
   if (has_minimum) return minimum;

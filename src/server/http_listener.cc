@@ -128,7 +128,8 @@ void HttpListener::Impl::serve(tcp::socket socket) {
       sessions.insert(session);
     }
   }
-  if (!session) return refuse(std::move(socket));
+  // Without a session the socket has not been moved.
+  if (!session) return refuse(std::move(socket));  // NOLINT(bugprone-use-after-move)
   asio::co_spawn(executor, run_session(std::move(session)), asio::detached);
 }
 

@@ -356,8 +356,8 @@ TEST_F(HttpListenerTest, StoppingEndsWhatIsNotDoneInTime) {
 
 TEST_F(HttpListenerTest, AnAddressInUseIsOneClearLine) {
   start();
-  const auto second = HttpListener::start({.port = listener_->port()},
-                                          [](const HttpRequest&, Wake) { return HttpReply{}; });
+  const auto second = HttpListener::start(
+      {.port = listener_->port()}, [](const HttpRequest&, const Wake&) { return HttpReply{}; });
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
   EXPECT_EQ(second.status().message(),

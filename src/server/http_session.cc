@@ -100,7 +100,7 @@ HttpRequest take_request(http::request<http::string_body>& message) {
 
 // Shared with replies' Wakes; touched on the strand only, but for `posted`.
 struct HttpSession::WakeState {
-  explicit WakeState(asio::any_io_executor executor) : strand(executor), timer(executor) {}
+  explicit WakeState(const asio::any_io_executor& executor) : strand(executor), timer(executor) {}
 
   asio::any_io_executor strand;
   asio::steady_timer timer;

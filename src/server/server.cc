@@ -39,7 +39,7 @@ Result<std::unique_ptr<Server>> Server::start(ServedModel& model, const ServerOp
                                          .port = options.port,
                                          .num_threads = options.num_threads,
                                          .limits = options.limits};
-  HttpHandler handler = [router = &impl->router](const HttpRequest& request, Wake wake) {
+  HttpHandler handler = [router = &impl->router](const HttpRequest& request, const Wake& wake) {
     return router->handle(request, wake);
   };
   PAGODA_ASSIGN_OR_RETURN(impl->listener,

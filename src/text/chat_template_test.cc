@@ -37,7 +37,8 @@ TEST(ChatTemplateTest, RealCheckpointsChatsEqualTheGoldenOnes) {
   for (const auto& entry : golden["cases"]) {
     if (entry["kind"] != "chat") continue;
     const std::string messages = entry["input"].dump();
-    EXPECT_EQ(text_of(chat_template->render({.messages_json = messages})), entry["text"]);
+    EXPECT_EQ(text_of(chat_template->render({.messages_json = messages})),
+              entry["text"].get<std::string>());
     ++num_chats;
   }
   EXPECT_EQ(num_chats, 3);

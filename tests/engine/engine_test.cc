@@ -110,7 +110,7 @@ TEST(Engine, RefusesWhatCannotRunAndGoesOn) {
   refusals[3].request.prompt_token_ids.assign(256, 5);
   refusals[4].request.sampling.temperature = -1;
   for (const Refused& refused : refusals) {
-    const Result<RequestId> id = engine->submit(refused.request, [](OutputEvent) {});
+    const Result<RequestId> id = engine->submit(refused.request, [](const OutputEvent&) {});
     ASSERT_FALSE(id.ok());
     EXPECT_EQ(id.status().code(), StatusCode::kInvalidArgument);
     EXPECT_NE(id.status().message().find(refused.says), std::string::npos) << id.status().message();
@@ -123,7 +123,7 @@ TEST(Engine, CancellingFreesEveryBlock) {
   std::promise<void> first_token;
   std::promise<FinishReason> end;
   bool seen = false;
-  const Result<RequestId> id = engine->submit(greedy(250), [&](OutputEvent event) {
+  const Result<RequestId> id = engine->submit(greedy(250), [&](const OutputEvent& event) {
     if (!std::exchange(seen, true)) first_token.set_value();
     if (event.finish_reason != FinishReason::kNone) end.set_value(event.finish_reason);
   });
@@ -144,7 +144,7 @@ TEST(Engine, CancellingOneSampleLeavesTheOther) {
   int num_ended = 0;
   GenerationRequest request = greedy(100);
   request.sampling.n = 2;
-  const Result<RequestId> id = engine->submit(request, [&](OutputEvent event) {
+  const Result<RequestId> id = engine->submit(request, [&](const OutputEvent& event) {
     if (event.finish_reason == FinishReason::kNone) return;
     reasons[event.sample_index] = event.finish_reason;
     if (++num_ended == 2) ended.set_value();
@@ -160,7 +160,7 @@ TEST(Engine, AFullQueueRefuses) {
   const auto engine = open_tiny({.max_num_seqs = 1, .max_queue = 2});
   int num_refused = 0;
   for (int i = 0; i < 8; ++i) {
-    const Result<RequestId> id = engine->submit(greedy(200), [](OutputEvent) {});
+    const Result<RequestId> id = engine->submit(greedy(200), [](const OutputEvent&) {});
     if (id.ok()) continue;
     EXPECT_EQ(id.status().code(), StatusCode::kResourceExhausted);
     ++num_refused;
@@ -173,14 +173,14 @@ TEST(Engine, DrainFinishesWhatRunsAndRefusesTheRest) {
   std::promise<FinishReason> end;
   ASSERT_TRUE(engine
                   ->submit(greedy(100),
-                           [&](OutputEvent event) {
+                           [&](const OutputEvent& event) {
                              if (event.finish_reason != FinishReason::kNone)
                                end.set_value(event.finish_reason);
                            })
                   .ok());
   engine->drain(10);
   EXPECT_EQ(end.get_future().get(), FinishReason::kLength);
-  const Result<RequestId> late = engine->submit(greedy(1), [](OutputEvent) {});
+  const Result<RequestId> late = engine->submit(greedy(1), [](const OutputEvent&) {});
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.status().code(), StatusCode::kUnavailable);
 }
@@ -190,7 +190,7 @@ TEST(Engine, ADrainPastItsDeadlineCancels) {
   std::promise<FinishReason> end;
   ASSERT_TRUE(engine
                   ->submit(greedy(2000),
-                           [&](OutputEvent event) {
+                           [&](const OutputEvent& event) {
                              if (event.finish_reason != FinishReason::kNone)
                                end.set_value(event.finish_reason);
                            })
@@ -205,7 +205,7 @@ TEST(Engine, DestructionEndsEveryRequest) {
     const auto engine = open_tiny({.backend = Backend::kReference, .max_model_len = 2048});
     ASSERT_TRUE(engine
                     ->submit(greedy(2000),
-                             [&](OutputEvent event) {
+                             [&](const OutputEvent& event) {
                                if (event.finish_reason != FinishReason::kNone)
                                  end.set_value(event.finish_reason);
                              })

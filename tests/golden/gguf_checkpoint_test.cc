@@ -76,7 +76,7 @@ void add_rope_divisors(const ModelConfig& config, double rope_theta, GgufWriter&
 }
 
 std::string gguf_name(std::string name) {
-  static const std::vector<std::pair<std::string, std::string>> kParts = {
+  static const std::vector<std::pair<std::string, std::string>> parts = {
       {"model.layers.", "blk."},           {"model.embed_tokens", "token_embd"},
       {"model.norm", "output_norm"},       {"lm_head", "output"},
       {"input_layernorm", "attn_norm"},    {"post_attention_layernorm", "ffn_norm"},
@@ -85,7 +85,7 @@ std::string gguf_name(std::string name) {
       {"self_attn.v_proj", "attn_v"},      {"self_attn.o_proj", "attn_output"},
       {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"}};
-  for (const auto& [theirs, ggufs] : kParts) {
+  for (const auto& [theirs, ggufs] : parts) {
     if (const std::size_t at = name.find(theirs); at != std::string::npos)
       name.replace(at, theirs.size(), ggufs);
   }

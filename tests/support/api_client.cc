@@ -71,7 +71,7 @@ json ApiClient::refusal(const std::string& path, const std::string& body, int st
   const HttpResponse response = post(path, body);
   EXPECT_EQ(response.status, status) << response.body;
   const json parsed = json::parse(response.body);
-  const json error = parsed.value("error", json::object());
+  json error = parsed.value("error", json::object());
   for (const char* name : {"message", "type", "param", "code"})
     EXPECT_TRUE(error.contains(name)) << response.body;
   return error;
