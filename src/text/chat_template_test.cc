@@ -62,7 +62,7 @@ TEST(ChatTemplateTest, RendersAsTransformersDoes) {
                                .eos_token = "</s>",
                                .add_generation_prompt = entry["add_generation_prompt"],
                                .continue_final_message = entry["continue_final_message"]});
-    EXPECT_EQ(text_of(rendered), entry["rendered"]) << name << " " << messages;
+    EXPECT_EQ(text_of(rendered), entry["rendered"].get<std::string>()) << name << " " << messages;
   }
 }
 
