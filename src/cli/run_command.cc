@@ -43,8 +43,7 @@ json prompt_logprobs_json(const std::vector<std::optional<TokenLogprobs>>& logpr
   return list;
 }
 
-json answer_json(const ServedModel& model, const TextRequest& request, const TimedAnswer& answer,
-                 double steps_s) {
+json answer_json(const ServedModel& model, const TextRequest& request, const TimedAnswer& answer) {
   const auto prompt_tokens = static_cast<double>(request.generation.prompt_token_ids.size());
   const auto decoded =
       answer.token_ids.empty() ? 0.0 : static_cast<double>(answer.token_ids.size() - 1);
@@ -62,7 +61,7 @@ json answer_json(const ServedModel& model, const TextRequest& request, const Tim
         {"prefill_tokens_per_s", answer.prefill_s > 0 ? prompt_tokens / answer.prefill_s : 0.0},
         {"decode_s", answer.decode_s},
         {"decode_tokens_per_s", answer.decode_s > 0 ? decoded / answer.decode_s : 0.0},
-        {"read_gb_per_s", steps_s > 0 ? bytes / steps_s / 1e9 : 0.0}}},
+        {"read_gb_per_s", answer.decode_s > 0 ? bytes / answer.decode_s / 1e9 : 0.0}}},
       {"logits_hash", fmt::format("{:016x}", answer.logits_hash)}};
   if (request.generation.sampling.logprobs) line["logprobs"] = logprobs_json(answer.logprobs);
   if (request.generation.sampling.prompt_logprobs)
@@ -118,7 +117,7 @@ Status run_whole(ServedModel& model, const RunFlags& flags,
                           generate_together(model, requests));
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string line = flags.as_json
-                                 ? answer_json(model, requests[i], answers[i], answers[i].decode_s)
+                                 ? answer_json(model, requests[i], answers[i])
                                        .dump(-1, ' ', false, json::error_handler_t::replace)
                                  : answers[i].text;
     std::printf("%s\n", line.c_str());

@@ -2,35 +2,11 @@
 // construction.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "sampling/sampler.h"
-
-namespace {
-std::atomic<int> num_allocations = 0;
-}
-
-// The linker takes these for the whole test binary. Out of line, or the compiler sees free() meet
-// the new of its callers.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  ++num_allocations;
-  if (void* memory = std::malloc(size)) return memory;
-  std::abort();
-}
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  ++num_allocations;
-  return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "tests/support/count_news.h"
 
 namespace pagoda {
 namespace {
@@ -45,7 +21,7 @@ TEST(SamplerAllocation, ARowTakesNoMemory) {
   Sampler sampler(5000);
   SamplerState state(100);
   std::vector<int> tokens(100, 7);
-  const int before = num_allocations;
+  const std::size_t before = testing::num_news();
   for (int position = 1; position < 100; ++position) {
     const SamplingParams& params = kinds[position % kinds.size()];
     state.sync(std::span(tokens).first(position), 1);
@@ -53,9 +29,9 @@ TEST(SamplerAllocation, ARowTakesNoMemory) {
         sampler.sample({.logits = row, .params = &params, .state = &state, .position = position});
     tokens[position] = token->token_id;
   }
-  EXPECT_EQ(num_allocations, before);
+  EXPECT_EQ(testing::num_news(), before);
   const auto* probe = new int(1);  // the counter counts
-  EXPECT_EQ(num_allocations, before + 1);
+  EXPECT_EQ(testing::num_news(), before + 1);
   delete probe;
 }
 

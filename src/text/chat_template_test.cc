@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
 #include "text/golden_files.h"
 #include "text/tokenizer.h"
 
@@ -257,12 +258,6 @@ TEST(ChatTemplateTest, ThreadsShareATemplate) {
 
 class TemplateFolderTest : public ::testing::Test {
  protected:
-  TemplateFolderTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "pagoda_text_XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~TemplateFolderTest() override { std::filesystem::remove_all(folder_); }
-
   void write(const char* name, std::string_view text) const {
     std::ofstream(folder_ / name) << text;
   }
@@ -272,7 +267,8 @@ class TemplateFolderTest : public ::testing::Test {
     return text_of(chat_template->render({.messages_json = kHello, .tools_json = tools}));
   }
 
-  std::filesystem::path folder_;
+  testing::TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(TemplateFolderTest, FindsTheCheckpointsTemplate) {

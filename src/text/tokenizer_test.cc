@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
 #include "text/golden_files.h"
 
 namespace pagoda {
@@ -302,17 +303,12 @@ TEST(TokenizerTest, BrokenVocabulariesAreRefusedByName) {
 
 class FolderTest : public ::testing::Test {
  protected:
-  FolderTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "pagoda_text_XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~FolderTest() override { std::filesystem::remove_all(folder_); }
-
   void write(const char* name, std::string_view text) const {
     std::ofstream(folder_ / name) << text;
   }
 
-  std::filesystem::path folder_;
+  testing::TemporaryFolder temporary_;
+  std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(FolderTest, BrokenFoldersAreRefusedByName) {
