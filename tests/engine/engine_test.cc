@@ -6,6 +6,7 @@
 #include <future>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
@@ -35,6 +36,23 @@ bool eventually(Condition&& condition) {
   }
   return false;
 }
+
+// Stops the engine's thread at the first event it delivers until `open` is called, so that what a
+// test does meanwhile is done between two steps however fast the machine is.
+class Gate {
+ public:
+  void pass() {
+    if (std::exchange(reached_once_, true)) return;
+    reached_.set_value();
+    opened_.get_future().wait();
+  }
+  void wait_until_reached() { reached_.get_future().wait(); }
+  void open() { opened_.set_value(); }
+
+ private:
+  bool reached_once_ = false;  // the engine's thread alone
+  std::promise<void> reached_, opened_;
+};
 
 TEST(Engine, EndsAtTheContextWhateverMaxTokensSays) {
   const auto engine = open_tiny();
@@ -120,16 +138,16 @@ TEST(Engine, RefusesWhatCannotRunAndGoesOn) {
 
 TEST(Engine, CancellingFreesEveryBlock) {
   const auto engine = open_tiny({.max_num_seqs = 2});
-  std::promise<void> first_token;
+  Gate gate;
   std::promise<FinishReason> end;
-  bool seen = false;
   const Result<RequestId> id = engine->submit(greedy(250), [&](const OutputEvent& event) {
-    if (!std::exchange(seen, true)) first_token.set_value();
+    gate.pass();
     if (event.finish_reason != FinishReason::kNone) end.set_value(event.finish_reason);
   });
   ASSERT_TRUE(id.ok());
-  first_token.get_future().wait();
+  gate.wait_until_reached();
   engine->cancel(*id);
+  gate.open();
   EXPECT_EQ(end.get_future().get(), FinishReason::kCancelled);
   EXPECT_TRUE(
       eventually([&] { return engine->stats().num_free_blocks == engine->stats().num_blocks; }));
@@ -139,18 +157,22 @@ TEST(Engine, CancellingFreesEveryBlock) {
 
 TEST(Engine, CancellingOneSampleLeavesTheOther) {
   const auto engine = open_tiny();
+  Gate gate;
   std::promise<void> ended;
   std::vector<FinishReason> reasons(2, FinishReason::kNone);
   int num_ended = 0;
   GenerationRequest request = greedy(100);
   request.sampling.n = 2;
   const Result<RequestId> id = engine->submit(request, [&](const OutputEvent& event) {
+    gate.pass();
     if (event.finish_reason == FinishReason::kNone) return;
     reasons[event.sample_index] = event.finish_reason;
     if (++num_ended == 2) ended.set_value();
   });
   ASSERT_TRUE(id.ok());
+  gate.wait_until_reached();
   engine->cancel_sample(*id, 1);
+  gate.open();
   ended.get_future().wait();
   EXPECT_EQ(reasons[0], FinishReason::kLength);
   EXPECT_EQ(reasons[1], FinishReason::kCancelled);
@@ -158,14 +180,19 @@ TEST(Engine, CancellingOneSampleLeavesTheOther) {
 
 TEST(Engine, AFullQueueRefuses) {
   const auto engine = open_tiny({.max_num_seqs = 1, .max_queue = 2});
+  Gate gate;
+  ASSERT_TRUE(engine->submit(greedy(2), [&](const OutputEvent&) { gate.pass(); }).ok());
+  gate.wait_until_reached();
   int num_refused = 0;
-  for (int i = 0; i < 8; ++i) {
-    const Result<RequestId> id = engine->submit(greedy(200), [](const OutputEvent&) {});
+  for (int i = 0; i < 5; ++i) {
+    const Result<RequestId> id = engine->submit(greedy(2), [](const OutputEvent&) {});
     if (id.ok()) continue;
     EXPECT_EQ(id.status().code(), StatusCode::kResourceExhausted);
     ++num_refused;
   }
-  EXPECT_GE(num_refused, 4);
+  gate.open();
+  EXPECT_GE(num_refused, 3);
+  engine->drain(10);
 }
 
 TEST(Engine, DrainFinishesWhatRunsAndRefusesTheRest) {
