@@ -5,7 +5,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "backend/cpu/cpu_isa.h"
 #include "core/status.h"
 #include "tensor/exec.h"
 
@@ -14,6 +16,8 @@ namespace pagoda {
 struct ExecOptions {
   Backend backend = Backend::kCpu;
   int num_threads = 0;  // 0: what core/machine.h counts; ignored by mlx and cuda
+  // cpu's instruction set; left out: PAGODA_CPU_ISA, or the best that the machine has.
+  std::optional<CpuIsa> cpu_isa;
 };
 
 // kUnsupported: "[device] mlx: not built into this binary"; kUnavailable: built, but the machine

@@ -1,7 +1,8 @@
-// CpuExec: the cpu backend's Exec: an arena and worker threads.
+// CpuExec: the cpu backend's Exec: an arena, worker threads and an instruction set.
 #pragma once
 
 #include "backend/backend.h"
+#include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/thread_pool.h"
 #include "backend/native_exec.h"
 
@@ -13,17 +14,22 @@ class CpuExec final : public NativeExec {
 
   int num_threads() const override { return pool_.num_threads(); }
   ThreadPool& pool() { return pool_; }
+  CpuIsa isa() const { return isa_; }
 
  private:
-  CpuExec(Arenas arenas, int num_threads)
-      : NativeExec(Backend::kCpu, std::move(arenas)), pool_(num_threads) {}
+  CpuExec(Arenas arenas, int num_threads, CpuIsa isa)
+      : NativeExec(Backend::kCpu, std::move(arenas)), isa_(isa), pool_(num_threads) {}
 
+  const CpuIsa isa_;
   ThreadPool pool_;
 };
 
 // An op's body is only ever called with its own backend's Exec.
 inline ThreadPool& pool_of(Exec& exec) {
   return static_cast<CpuExec&>(exec).pool();
+}
+inline CpuIsa isa_of(const Exec& exec) {
+  return static_cast<const CpuExec&>(exec).isa();
 }
 
 }  // namespace pagoda::cpu

@@ -1,0 +1,95 @@
+#include "backend/cpu/cpu_isa.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace pagoda {
+namespace {
+
+constexpr std::array kCpuIsas = {CpuIsa::kPortable, CpuIsa::kNeon, CpuIsa::kAvx2, CpuIsa::kAvx512};
+
+#if defined(__x86_64__)
+// The compiler's own checks look at what the system saves of the registers, too.
+bool has_avx2() {
+  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+  return has_f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") &&
+         __builtin_cpu_supports("avx512bf16");
+}
+#endif
+
+std::string names_of(const std::vector<CpuIsa>& isas) {
+  std::string names;
+  for (const CpuIsa isa : isas) {
+    if (!names.empty()) names += ", ";
+    names += cpu_isa_name(isa);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string_view cpu_isa_name(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kPortable:
+      return "portable";
+    case CpuIsa::kNeon:
+      return "neon";
+    case CpuIsa::kAvx2:
+      return "avx2";
+    case CpuIsa::kAvx512:
+      return "avx512";
+  }
+  return "unknown";
+}
+
+std::vector<CpuIsa> supported_cpu_isas() {
+  std::vector<CpuIsa> isas;
+#if defined(__x86_64__)
+  if (has_avx2() && has_avx512()) isas.push_back(CpuIsa::kAvx512);
+  if (has_avx2()) isas.push_back(CpuIsa::kAvx2);
+#elif defined(__aarch64__)
+  isas.push_back(CpuIsa::kNeon);  // a part of the architecture
+#endif
+  isas.push_back(CpuIsa::kPortable);
+  return isas;
+}
+
+Status check_cpu_isa(CpuIsa isa) {
+  const std::vector<CpuIsa> isas = supported_cpu_isas();
+  if (std::ranges::find(isas, isa) != isas.end()) return ok_status();
+  return unsupported("[device] cpu: this machine has {}, not {}", names_of(isas),
+                     cpu_isa_name(isa));
+}
+
+Result<CpuIsa> choose_cpu_isa(std::string_view name) {
+  if (name.empty()) return supported_cpu_isas().front();
+  for (const CpuIsa isa : kCpuIsas) {
+    if (cpu_isa_name(isa) != name) continue;
+    PAGODA_RETURN_IF_ERROR(check_cpu_isa(isa));
+    return isa;
+  }
+  return invalid_argument(
+      "[device] cpu: expected an instruction set of {}, which this machine has, got {}",
+      names_of(supported_cpu_isas()), name);
+}
+
+Result<CpuIsa> choose_cpu_isa() {
+  const char* name = std::getenv("PAGODA_CPU_ISA");
+  Result<CpuIsa> isa = choose_cpu_isa(name == nullptr ? std::string_view() : name);
+  if (!isa.ok()) return isa.status().with_context("PAGODA_CPU_ISA");
+  return isa;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,38 @@
+// CpuIsa: the instruction set that one cpu Exec computes with.
+//
+// An op's body that is written for each instruction set asks CpuExec::isa(). Bodies that Highway
+// compiles follow it too: the ISA is the most that they use (backend/cpu/vector_targets.h).
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+
+namespace pagoda {
+
+enum class CpuIsa : std::uint8_t {
+  kPortable,  // what every machine of this architecture has
+  kNeon,      // Arm's 128-bit vectors
+  kAvx2,      // AVX2, FMA, F16C
+  kAvx512,    // AVX-512 F, BW, DQ, VL, VBMI, VNNI, BF16: Zen 4, Sapphire Rapids and later
+};
+std::string_view cpu_isa_name(CpuIsa isa);  // "portable", "neon", "avx2", "avx512"
+
+// What this machine has, best first; kPortable is always there.
+std::vector<CpuIsa> supported_cpu_isas();
+
+// What the environment variable PAGODA_CPU_ISA names, or else the best that this machine has.
+// kInvalidArgument for an unknown name, kUnsupported for one that this machine lacks.
+Result<CpuIsa> choose_cpu_isa();
+
+// The same from its part; "" asks for the best.
+Result<CpuIsa> choose_cpu_isa(std::string_view name);
+
+// kUnsupported where this machine lacks it.
+Status check_cpu_isa(CpuIsa isa);
+
+}  // namespace pagoda
