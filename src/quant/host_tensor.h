@@ -3,10 +3,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "core/shape.h"
+#include "core/status.h"
+#include "quant/affine.h"
 #include "quant/weight_format.h"
 
 namespace pagoda {
@@ -20,15 +23,42 @@ class HostStorage {
   virtual void release_pages(std::span<const std::byte> bytes) const {}
 };
 
+// What a matrix of affine groups has beside its codes; both [rows, cols / group_size]. The arrays
+// may lie in different files.
+struct AffineGroups {
+  AffineLayout layout;
+  std::span<const std::byte> scales;
+  std::span<const std::byte> biases;
+  std::shared_ptr<const HostStorage> scales_storage;
+  std::shared_ptr<const HostStorage> biases_storage;
+};
+
 // Row-major, the innermost extent last: a linear layer's weight is [out_features, in_features], as
 // Hugging Face has it. The loader has checked that `bytes` is exactly as long as format and shape
 // say. They may be unaligned (safetensors promises nothing): read them with memcpy.
 struct HostTensor {
   std::string name;  // canonical, as Hugging Face names it: "model.layers.3.mlp.up_proj.weight"
   WeightFormat format = WeightFormat::kF32;
-  Shape shape;
-  std::span<const std::byte> bytes;
+  Shape shape;                       // of the values, whatever the arrays' own
+  std::span<const std::byte> bytes;  // the codes alone of kAffine
   std::shared_ptr<const HostStorage> storage;
+  std::optional<AffineGroups> affine;  // of kAffine, and of nothing else
 };
+
+// "Q4_1", "affine 4-bit, groups of 64"
+std::string format_name(const HostTensor& tensor);
+
+// All of the tensor's bytes in its files.
+std::int64_t num_bytes(const HostTensor& tensor);
+
+// All of the tensor's pages.
+void release_pages(const HostTensor& tensor);
+
+// For a tensor of kAffine. kInvalidArgument: no matrix, widths that affine.h does not know, or an
+// array that is not as long as shape and layout say.
+Status check_affine(const HostTensor& tensor);
+
+// Row `row` of a tensor that check_affine is content with.
+AffineRow affine_row(const HostTensor& tensor, std::int64_t row);
 
 }  // namespace pagoda

@@ -12,7 +12,17 @@
 
 namespace pagoda {
 
-enum class WeightFormat : std::uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1 };
+enum class WeightFormat : std::uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  // MLX's groups: codes, scales and biases are three arrays, which HostTensor::affine describes and
+  // quant/affine.h decodes. The traits know its name and no more.
+  kAffine,
+};
 
 struct WeightFormatTraits {
   std::string_view name;  // as GGUF and the command line spell it: "Q4_1"
