@@ -1,8 +1,14 @@
 #include "ops/op_case.h"
 
+#include <cstddef>
 #include <cstring>
 #include <numeric>
 #include <random>
+
+#include "quant/q2_k.h"
+#include "quant/q3_k.h"
+#include "quant/q4_k.h"
+#include "quant/q6_k.h"
 
 namespace pagoda {
 namespace {
@@ -52,31 +58,66 @@ void put_f16(std::byte* at, float value) {
   std::memcpy(at, &stored, sizeof(stored));
 }
 
-// Random bytes are random numbers in every block format once scale and minimum are sensible ones.
+// A block's random numbers: about 1 in magnitude, with either sign, and anything within [-1, 1).
+struct BlockNumbers {
+  float unit;
+  float sign;
+  float value;
+};
+
+void put_plain(WeightFormat format, std::byte* at, float value) {
+  if (format == WeightFormat::kF32) std::memcpy(at, &value, sizeof(value));
+  if (format == WeightFormat::kF16) put_f16(at, value);
+  const bf16 stored = to_bf16(value);
+  if (format == WeightFormat::kBF16) std::memcpy(at, &stored, sizeof(stored));
+}
+
+// Random bytes are random numbers in every block format once scale and minimum are sensible ones:
+// such that the largest q under the largest group's scale is about 1, or, above a minimum, about
+// -1 to 1.
+void put_scales(WeightFormat format, std::byte* block, const BlockNumbers& numbers) {
+  const auto [unit, sign, value] = numbers;
+  switch (format) {
+    case WeightFormat::kF32:
+    case WeightFormat::kF16:
+    case WeightFormat::kBF16:
+      return put_plain(format, block, value);
+    case WeightFormat::kQ8_0:
+    case WeightFormat::kIQ4_NL:
+      return put_f16(block, (format == WeightFormat::kQ8_0 ? 1.0f : sign) * unit / 128);
+    case WeightFormat::kQ4_0:
+      return put_f16(block, sign * unit / 8);
+    case WeightFormat::kQ5_0:
+      return put_f16(block, sign * unit / 16);
+    case WeightFormat::kQ4_1:
+    case WeightFormat::kQ5_1:
+      put_f16(block, unit / (format == WeightFormat::kQ4_1 ? 8 : 16));
+      return put_f16(block + 2, -unit + value / 16);
+    case WeightFormat::kQ2_K:
+      put_f16(block + offsetof(BlockQ2_K, scale), unit * 2 / (3 * 15));
+      return put_f16(block + offsetof(BlockQ2_K, minimum_scale), unit / 15);
+    case WeightFormat::kQ3_K:
+      return put_f16(block + offsetof(BlockQ3_K, scale), sign * unit / (4 * 32));
+    case WeightFormat::kQ4_K:
+    case WeightFormat::kQ5_K:
+      put_f16(block, unit * 2 / ((format == WeightFormat::kQ4_K ? 15 : 31) * 63));
+      return put_f16(block + offsetof(BlockQ4_K, minimum_scale), unit / 63);
+    case WeightFormat::kQ6_K:
+      return put_f16(block + offsetof(BlockQ6_K, scale), sign * unit / (32 * 128));
+    case WeightFormat::kIQ4_XS:
+      return put_f16(block, sign * unit / (128 * 32));
+    case WeightFormat::kAffine:
+      break;
+  }
+  PAGODA_CHECK(false, "[op_case] affine groups are no blocks");
+}
+
 void fill_block(std::mt19937& random, WeightFormat format, std::byte* block, int block_bytes) {
   for (int i = 0; i < block_bytes; ++i) block[i] = static_cast<std::byte>(random() & 0xff);
   const float unit = 0.5f + static_cast<float>(random() % 1024) / 1024.0f;
   const float sign = random() % 2 ? 1.0f : -1.0f;
   const float value = static_cast<float>(static_cast<int>(random() % 2048) - 1024) / 1024.0f;
-  switch (format) {
-    case WeightFormat::kF32:
-      std::memcpy(block, &value, sizeof(value));
-      return;
-    case WeightFormat::kF16:
-      return put_f16(block, value);
-    case WeightFormat::kBF16: {
-      const bf16 stored = to_bf16(value);
-      std::memcpy(block, &stored, sizeof(stored));
-      return;
-    }
-    case WeightFormat::kQ8_0:
-      return put_f16(block, unit / 128);
-    case WeightFormat::kQ4_0:
-      return put_f16(block, sign * unit / 8);
-    case WeightFormat::kQ4_1:
-      put_f16(block, unit / 8);
-      return put_f16(block + 2, -unit + value / 16);
-  }
+  put_scales(format, block, {.unit = unit, .sign = sign, .value = value});
 }
 
 }  // namespace

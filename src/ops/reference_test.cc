@@ -115,17 +115,16 @@ TEST_F(ReferenceTest, KvWritePutsEntriesAtTheirSlotsRoundedToEven) {
 }
 
 TEST_F(ReferenceTest, LinearOfEveryFormat) {
-  for (const WeightFormat format :
-       {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16, WeightFormat::kQ8_0,
-        WeightFormat::kQ4_0, WeightFormat::kQ4_1}) {
+  for (const WeightFormat format : kWeightFormats) {
+    const int cols = std::max(64, traits_of(format).block_size);
     const LinearShape shape{.tokens = 3,
-                            .cols = 64,
+                            .cols = cols,
                             .parts = {{format, 5}, {WeightFormat::kF32, 2}},
                             .has_bias = true,
                             .x_padding = 3};
     const std::vector<float> x = linear_inputs(shape), bias = linear_bias(shape);
     const std::vector<float> out = run(make_linear_case(shape));
-    std::vector<float> weight;  // [7, 64]
+    std::vector<float> weight;  // [7, cols]
     for (const HostTensor& part : linear_parts(shape)) {
       weight.resize(weight.size() + part.shape.num_elements());
       traits_of(part.format)
@@ -134,8 +133,8 @@ TEST_F(ReferenceTest, LinearOfEveryFormat) {
     for (int t = 0; t < 3; ++t) {
       for (int j = 0; j < 7; ++j) {
         long double sum = 0;
-        for (int k = 63; k >= 0; --k) {
-          sum += static_cast<long double>(x[t * 67 + k]) * weight[j * 64 + k];
+        for (int k = cols - 1; k >= 0; --k) {
+          sum += static_cast<long double>(x[t * (cols + 3) + k]) * weight[j * cols + k];
         }
         EXPECT_NEAR(out[t * 7 + j], sum + bias[j], 1e-6 * (1 + std::fabs(sum)))
             << traits_of(format).name;

@@ -19,10 +19,25 @@ enum class WeightFormat : std::uint8_t {
   kQ8_0,
   kQ4_0,
   kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
   // MLX's groups: codes, scales and biases are three arrays, which HostTensor::affine describes and
   // quant/affine.h decodes. The traits know its name and no more.
   kAffine,
 };
+// Those with a codec of their own, in the order of the enumerators.
+inline constexpr WeightFormat kWeightFormats[] = {
+    WeightFormat::kF32,  WeightFormat::kF16,    WeightFormat::kBF16,  WeightFormat::kQ8_0,
+    WeightFormat::kQ4_0, WeightFormat::kQ4_1,   WeightFormat::kQ5_0,  WeightFormat::kQ5_1,
+    WeightFormat::kQ2_K, WeightFormat::kQ3_K,   WeightFormat::kQ4_K,  WeightFormat::kQ5_K,
+    WeightFormat::kQ6_K, WeightFormat::kIQ4_NL, WeightFormat::kIQ4_XS};
 
 struct WeightFormatTraits {
   std::string_view name;  // as GGUF and the command line spell it: "Q4_1"

@@ -38,8 +38,26 @@ std::optional<WeightFormat> format_of(std::uint32_t type_id) {
       return WeightFormat::kQ4_0;
     case 3:
       return WeightFormat::kQ4_1;
+    case 6:
+      return WeightFormat::kQ5_0;
+    case 7:
+      return WeightFormat::kQ5_1;
     case 8:
       return WeightFormat::kQ8_0;
+    case 10:
+      return WeightFormat::kQ2_K;
+    case 11:
+      return WeightFormat::kQ3_K;
+    case 12:
+      return WeightFormat::kQ4_K;
+    case 13:
+      return WeightFormat::kQ5_K;
+    case 14:
+      return WeightFormat::kQ6_K;
+    case 20:
+      return WeightFormat::kIQ4_NL;
+    case 23:
+      return WeightFormat::kIQ4_XS;
     case 30:
       return WeightFormat::kBF16;
     default:

@@ -296,7 +296,7 @@ std::vector<Malformed> malformed_tensors() {
        "but the data has 512"},
       {"TooLong", one_tensor({64, 64}, 0, 0).bytes(), StatusCode::kDataLoss,
        "expected 16384 bytes at offset 0"},
-      {"UnknownTypeBeyondTheEnd", one_tensor({64, 64}, 12, 1 << 20).bytes(), StatusCode::kDataLoss,
+      {"UnknownTypeBeyondTheEnd", one_tensor({64, 64}, 21, 1 << 20).bytes(), StatusCode::kDataLoss,
        "tensor w"},
       {"DuplicateTensor",
        GgufWriter()
@@ -340,11 +340,11 @@ TEST(GgufTest, OverlappingTensorsAreRefused) {
 }
 
 TEST(GgufTest, ATypeThatNothingReadsIsNoErrorYet) {
-  const auto bytes = one_tensor({256}, 12, 0).bytes();
+  const auto bytes = one_tensor({256}, 21, 0).bytes();
   const auto parsed = parse(bytes);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   EXPECT_FALSE((*parsed)->tensors()[0].format.has_value());
-  EXPECT_EQ(gguf_tensor_type_name((*parsed)->tensors()[0].type_id), "Q4_K");
+  EXPECT_EQ(gguf_tensor_type_name((*parsed)->tensors()[0].type_id), "IQ3_S");
   EXPECT_EQ(gguf_tensor_type_name(77), "type 77");
   EXPECT_EQ(gguf_tensor_type_name(4), "type 4");
 }

@@ -160,7 +160,28 @@ class GgufWriter {
         return 2;
       case WeightFormat::kQ4_1:
         return 3;
+      case WeightFormat::kQ5_0:
+        return 6;
+      case WeightFormat::kQ5_1:
+        return 7;
+      case WeightFormat::kQ2_K:
+        return 10;
+      case WeightFormat::kQ3_K:
+        return 11;
+      case WeightFormat::kQ4_K:
+        return 12;
+      case WeightFormat::kQ5_K:
+        return 13;
+      case WeightFormat::kQ6_K:
+        return 14;
+      case WeightFormat::kIQ4_NL:
+        return 20;
+      case WeightFormat::kIQ4_XS:
+        return 23;
+      case WeightFormat::kAffine:
+        break;
     }
+    PAGODA_CHECK(false, "GGUF has no such type");
     return 0;
   }
 

@@ -72,6 +72,10 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
   std::vector<WeightSegment> segments;
   Weight weight{.rows = 0, .cols = parts[0].shape[1], .packed = {}};
   for (const HostTensor& part : parts) {
+    if (part.format > WeightFormat::kQ4_1) {
+      return unsupported("[weight] tensor {}: {} is not packed by the cpu backend", part.name,
+                         traits_of(part.format).name);
+    }
     PAGODA_ASSIGN_OR_RETURN(WeightSegment segment, pack_segment(static_cast<CpuExec&>(exec), part));
     weight.rows += segment.rows;
     segments.push_back(std::move(segment));

@@ -132,6 +132,8 @@ void pack_panel(const PanelSource& source, std::byte* panel) {
       return pack_blocks<BlockQ4_0, PairPanel>(source, panel);
     case WeightFormat::kQ4_1:
       return pack_blocks<BlockQ4_1, PairMinimumPanel>(source, panel);
+    default:
+      PAGODA_CHECK(false, "[weight] a format without a panel");
   }
 }
 
@@ -150,6 +152,8 @@ void unpack_column(WeightFormat format, std::int64_t cols, const std::byte* pane
       return unpack_blocks<PairPanel>(cols, panel, column, values);
     case WeightFormat::kQ4_1:
       return unpack_blocks<PairMinimumPanel>(cols, panel, column, values);
+    default:
+      PAGODA_CHECK(false, "[weight] a format without a panel");
   }
 }
 

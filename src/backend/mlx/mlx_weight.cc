@@ -34,6 +34,8 @@ Layout layout_of(WeightFormat format) {
       return {mx::uint32, 4};
     case WeightFormat::kQ8_0:
       return {mx::uint32, 8};
+    default:
+      break;
   }
   return {mx::float32, 0};
 }
@@ -153,6 +155,12 @@ std::int64_t MlxWeight::num_bytes() const {
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
   auto packed = std::make_shared<MlxWeight>();
   Weight weight{.rows = 0, .cols = parts[0].shape[1], .packed = nullptr};
+  for (const HostTensor& part : parts) {
+    if (part.format > WeightFormat::kQ4_1) {
+      return unsupported("[weight] tensor {}: {} is not packed by the mlx backend", part.name,
+                         traits_of(part.format).name);
+    }
+  }
   try {
     for (std::size_t begin = 0; begin < parts.size();) {
       std::size_t end = begin + 1;

@@ -55,6 +55,8 @@ void multiply_panels(const SegmentProduct& product, std::int64_t begin, std::int
       return times_panels<WeightFormat::kQ4_0>(product, begin, end, values);
     case WeightFormat::kQ4_1:
       return times_panels<WeightFormat::kQ4_1>(product, begin, end, values);
+    default:
+      PAGODA_CHECK(false, "[linear] a format without a panel");
   }
 }
 

@@ -1,0 +1,43 @@
+// Q5_0: 32 values of a row as five bits each under one scale; 22 bytes, 5.5 bits a value. From
+// ggml.
+//
+//   byte    0       2                 6                                     22
+//           +-------+-----------------+-------------------------------------+
+//           | scale | bit 4 of q[i]   | n[0]  n[1]  ...               n[15] |
+//           | f16   | at bit i (u32)  | low nibble: q[i], high: q[i + 16]   |
+//           +-------+-----------------+-------------------------------------+
+//
+//   x[i] = scale * (q[i] - 16)
+//
+// The scale carries the sign of the value that is largest in magnitude, which q = 0 stands for.
+//
+// Error bound: a quantiser that takes scale = extreme / -16 is off by at most (1 + 16 * 2^-11) of
+// the stored |scale|: a value close to -extreme would want q = 32 and gets 31, all others are half
+// a step off; the rest is the scale's own rounding.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/half.h"
+
+namespace pagoda {
+
+struct BlockQ5_0 {
+  static constexpr int kValues = 32;
+  f16 scale;
+  std::uint8_t high_bits[kValues / 8];
+  std::uint8_t nibbles[kValues / 2];
+
+  int q(int i) const {  // 0 .. 31
+    const int low = i < kValues / 2 ? nibbles[i] & 15 : nibbles[i - kValues / 2] >> 4;
+    return low | (high_bits[i / 8] >> (i % 8) & 1) << 4;
+  }
+};
+static_assert(sizeof(BlockQ5_0) == 22);
+
+// blocks.size() is a multiple of 22; writes 32 values a block.
+void dequantize_q5_0(std::span<const std::byte> blocks, float* values);
+
+}  // namespace pagoda

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Writes src/quant/testdata/block_formats.txt: random blocks of GGUF's formats and what the Python package gguf decodes.
+
+  pip install gguf==0.19.0 && tools/make_quant_fixture.py
+
+A line a block: the format's name, the block's bytes, its values as float32 bits; the last two in hex, as they lie in memory.
+"""
+
+import importlib.metadata
+import pathlib
+
+import gguf
+import numpy as np
+
+SEED = 20261120
+# Where a block's f16 scales stand. Everything else in a block may be any bits.
+SCALES_AT = {
+    "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,),
+    "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,), "IQ4_XS": (0,),
+}  # fmt: skip
+# Normal, negative, subnormal as f16, and zero.
+SCALES = (0.0123, -0.37, 3e-6, 0.0)
+
+
+def random_block(rng, name, which):
+    _, num_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
+    block = rng.integers(0, 256, num_bytes, dtype=np.uint8)
+    for place in SCALES_AT[name]:
+        scale = np.float16(SCALES[which % len(SCALES)] * rng.uniform(0.5, 1.5))
+        block[place : place + 2] = np.frombuffer(scale.tobytes(), dtype=np.uint8)
+        which += 1
+    return block
+
+
+def main():
+    rng = np.random.default_rng(SEED)
+    path = pathlib.Path(__file__).parent.parent / "src/quant/testdata/block_formats.txt"
+    lines = [f"# gguf {importlib.metadata.version('gguf')}, by tools/make_quant_fixture.py, seed {SEED}"]
+    for name in SCALES_AT:
+        kind = gguf.GGMLQuantizationType[name]
+        block_size, _ = gguf.GGML_QUANT_SIZES[kind]
+        for which in range(4 if block_size == 32 else 2):
+            block = random_block(rng, name, which)
+            values = gguf.quants.dequantize(block, kind)
+            assert values.dtype == np.float32 and values.size == block_size and np.isfinite(values).all()
+            lines.append(f"{name} {block.tobytes().hex()} {values.tobytes().hex()}")
+    path.write_text("\n".join(lines) + "\n")
+    print(f"{path}: {len(lines) - 1} blocks, {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
