@@ -3,16 +3,21 @@
 #include <cstring>
 
 #include "backend/mlx/mlx_exec.h"
+#include "quant/iq4_nl.h"
+#include "quant/iq4_xs.h"
+#include "quant/q3_k.h"
 #include "quant/q4_0.h"
 #include "quant/q4_1.h"
+#include "quant/q4_k.h"
+#include "quant/q5_0.h"
+#include "quant/q5_1.h"
+#include "quant/q5_k.h"
 #include "quant/q8_0.h"
 
 namespace pagoda::mlx {
 namespace {
 
 constexpr int kGroupSize = WeightSegment::kGroupSize;
-static_assert(BlockQ4_0::kValues == kGroupSize && BlockQ4_1::kValues == kGroupSize &&
-              BlockQ8_0::kValues == kGroupSize);
 
 // What decides whether two parts can lie in one array.
 struct Layout {
@@ -31,10 +36,21 @@ Layout layout_of(WeightFormat format) {
       return {mx::bfloat16, 0};
     case WeightFormat::kQ4_0:
     case WeightFormat::kQ4_1:
+    case WeightFormat::kQ4_K:
       return {mx::uint32, 4};
+    case WeightFormat::kQ5_0:
+    case WeightFormat::kQ5_1:
+    case WeightFormat::kQ5_K:
+      return {mx::uint32, 5};
     case WeightFormat::kQ8_0:
+    case WeightFormat::kIQ4_NL:
+    case WeightFormat::kIQ4_XS:
+    case WeightFormat::kQ3_K:
       return {mx::uint32, 8};
-    default:
+    case WeightFormat::kQ2_K:
+    case WeightFormat::kQ6_K:
+      return {mx::float16, 0};
+    case WeightFormat::kAffine:
       break;
   }
   return {mx::float32, 0};
@@ -47,73 +63,175 @@ mx::array new_array(std::int64_t rows, std::int64_t cols, mx::Dtype dtype) {
       dtype);
 }
 
-// One group's place in a segment.
+// 32 values as MLX reads them.
 struct Group {
-  std::uint8_t* values;
-  float* scale;
-  float* bias;
+  std::uint8_t q[kGroupSize];
+  float scale;
+  float bias;
 };
 
-// From ggml's order (i and i + 16 share a byte) to MLX's (2 i and 2 i + 1 do).
-void repack_nibbles(const std::uint8_t* nibbles, std::uint8_t* values) {
-  constexpr int kHalf = kGroupSize / 2;
-  for (int i = 0; i < kHalf / 2; ++i) {
-    const int a = nibbles[2 * i];
-    const int b = nibbles[2 * i + 1];
-    values[i] = static_cast<std::uint8_t>((a & 15) | (b & 15) << 4);
-    values[i + kHalf / 2] = static_cast<std::uint8_t>(a >> 4 | (b >> 4) << 4);
+// Each writes a block's groups, in order.
+void to_groups(const BlockQ4_0& block, Group* group) {
+  group->scale = to_float(block.scale);
+  group->bias = -8 * group->scale;
+  for (int i = 0; i < kGroupSize; ++i) {
+    const int byte = block.nibbles[i % (kGroupSize / 2)];
+    group->q[i] = static_cast<std::uint8_t>(i < kGroupSize / 2 ? byte & 15 : byte >> 4);
   }
 }
 
-void repack(const BlockQ4_0& block, const Group& group) {
-  repack_nibbles(block.nibbles, group.values);
-  *group.scale = to_float(block.scale);
-  *group.bias = -8 * *group.scale;
+void to_groups(const BlockQ4_1& block, Group* group) {
+  group->scale = to_float(block.scale);
+  group->bias = to_float(block.minimum);
+  for (int i = 0; i < kGroupSize; ++i) {
+    const int byte = block.nibbles[i % (kGroupSize / 2)];
+    group->q[i] = static_cast<std::uint8_t>(i < kGroupSize / 2 ? byte & 15 : byte >> 4);
+  }
 }
 
-void repack(const BlockQ4_1& block, const Group& group) {
-  repack_nibbles(block.nibbles, group.values);
-  *group.scale = to_float(block.scale);
-  *group.bias = to_float(block.minimum);
+void to_groups(const BlockQ5_0& block, Group* group) {
+  group->scale = to_float(block.scale);
+  group->bias = -16 * group->scale;
+  for (int i = 0; i < kGroupSize; ++i) group->q[i] = static_cast<std::uint8_t>(block.q(i));
 }
 
-void repack(const BlockQ8_0& block, const Group& group) {
-  for (int i = 0; i < kGroupSize; ++i)
-    group.values[i] = static_cast<std::uint8_t>(block.q[i] + 128);
-  *group.scale = to_float(block.scale);
-  *group.bias = -128 * *group.scale;
+void to_groups(const BlockQ5_1& block, Group* group) {
+  group->scale = to_float(block.scale);
+  group->bias = to_float(block.minimum);
+  for (int i = 0; i < kGroupSize; ++i) group->q[i] = static_cast<std::uint8_t>(block.q(i));
 }
 
+void to_groups(const BlockQ8_0& block, Group* group) {
+  group->scale = to_float(block.scale);
+  group->bias = -128 * group->scale;
+  for (int i = 0; i < kGroupSize; ++i) group->q[i] = static_cast<std::uint8_t>(block.q[i] + 128);
+}
+
+void to_groups(const BlockIQ4_NL& block, Group* group) {
+  group->scale = to_float(block.scale);
+  group->bias = -128 * group->scale;
+  for (int i = 0; i < kGroupSize; ++i) {
+    const int byte = block.nibbles[i % (kGroupSize / 2)];
+    const int level = kIq4Levels[i < kGroupSize / 2 ? byte & 15 : byte >> 4];
+    group->q[i] = static_cast<std::uint8_t>(level + 128);
+  }
+}
+
+// Q4_K and Q5_K: q under a scale and above a minimum. IQ4_XS: levels under a scale.
 template <typename Block>
-void repack_blocks(std::span<const std::byte> bytes, const Group& first, int bytes_per_group) {
+  requires(Block::kGroupSize == kGroupSize)
+void to_groups(const Block& packed, Group* groups) {
+  constexpr bool kIsSigned = std::is_same_v<Block, BlockIQ4_XS>;
+  SuperBlock block;
+  unpack(packed, block);
+  for (int i = 0; i < Block::kValues; ++i) {
+    groups[i / kGroupSize].q[i % kGroupSize] =
+        static_cast<std::uint8_t>(block.q[i] + (kIsSigned ? 128 : 0));
+  }
+  for (int g = 0; g < Block::kValues / kGroupSize; ++g) {
+    const float scale = block.scale * static_cast<float>(block.scales[g]);
+    const float minimum = block.minimum_scale * static_cast<float>(block.minima[g]);
+    groups[g].scale = scale;
+    groups[g].bias = kIsSigned ? -128 * scale : -minimum;
+  }
+}
+
+void to_groups(const BlockQ3_K& packed, Group* groups) {
+  SuperBlock block;
+  unpack(packed, block);
+  for (int i = 0; i < BlockQ3_K::kValues; ++i) {
+    const int value = block.scales[i / BlockQ3_K::kGroupSize] * block.q[i];
+    groups[i / kGroupSize].q[i % kGroupSize] = static_cast<std::uint8_t>(value + 124);
+  }
+  for (int g = 0; g < BlockQ3_K::kValues / kGroupSize; ++g) {
+    groups[g].scale = block.scale;
+    groups[g].bias = -124 * block.scale;
+  }
+}
+
+// `bits` of each q, the first lowest.
+void put_bits(const Group& group, int bits, std::uint8_t* out) {
+  std::uint32_t pending = 0;
+  int num_pending = 0;
+  for (const std::uint8_t q : group.q) {
+    pending |= std::uint32_t{q} << num_pending;
+    for (num_pending += bits; num_pending >= 8; num_pending -= 8, pending >>= 8) {
+      *out++ = static_cast<std::uint8_t>(pending);
+    }
+  }
+}
+
+// Writes groups from group `first` of the segment on.
+template <typename Block>
+void pack_blocks(std::span<const std::byte> bytes, std::int64_t first, WeightSegment& segment) {
+  constexpr int kGroups = Block::kValues / kGroupSize;
+  const int bytes_per_group = kGroupSize * segment.bits / 8;
+  auto* values = segment.values.data<std::uint8_t>() + first * bytes_per_group;
+  float* scale = segment.scales->data<float>() + first;
+  float* bias = segment.biases->data<float>() + first;
   const std::size_t num_blocks = bytes.size() / sizeof(Block);
-  for (std::size_t i = 0; i < num_blocks; ++i) {
+  for (std::size_t b = 0; b < num_blocks; ++b) {
     Block block;
-    std::memcpy(&block, bytes.data() + i * sizeof(Block), sizeof(Block));
-    repack(block, {first.values + i * bytes_per_group, first.scale + i, first.bias + i});
+    std::memcpy(&block, bytes.data() + b * sizeof(Block), sizeof(Block));
+    Group groups[kGroups];
+    to_groups(block, groups);
+    for (const Group& group : groups) {
+      put_bits(group, segment.bits, values);
+      values += bytes_per_group;
+      *scale++ = group.scale;
+      *bias++ = group.bias;
+    }
+  }
+}
+
+void pack_groups(const HostTensor& part, std::int64_t first, WeightSegment& segment) {
+  switch (part.format) {
+    case WeightFormat::kQ8_0:
+      return pack_blocks<BlockQ8_0>(part.bytes, first, segment);
+    case WeightFormat::kQ4_0:
+      return pack_blocks<BlockQ4_0>(part.bytes, first, segment);
+    case WeightFormat::kQ4_1:
+      return pack_blocks<BlockQ4_1>(part.bytes, first, segment);
+    case WeightFormat::kQ5_0:
+      return pack_blocks<BlockQ5_0>(part.bytes, first, segment);
+    case WeightFormat::kQ5_1:
+      return pack_blocks<BlockQ5_1>(part.bytes, first, segment);
+    case WeightFormat::kQ3_K:
+      return pack_blocks<BlockQ3_K>(part.bytes, first, segment);
+    case WeightFormat::kQ4_K:
+      return pack_blocks<BlockQ4_K>(part.bytes, first, segment);
+    case WeightFormat::kQ5_K:
+      return pack_blocks<BlockQ5_K>(part.bytes, first, segment);
+    case WeightFormat::kIQ4_NL:
+      return pack_blocks<BlockIQ4_NL>(part.bytes, first, segment);
+    case WeightFormat::kIQ4_XS:
+      return pack_blocks<BlockIQ4_XS>(part.bytes, first, segment);
+    default:
+      PAGODA_CHECK(false, "[weight] a format without groups");
+  }
+}
+
+// Blocks that no group can hold, a block at a time.
+void decode_to_f16(const HostTensor& part, f16* values) {
+  const WeightFormatTraits& traits = traits_of(part.format);
+  std::vector<float> decoded(traits.block_size);
+  for (std::size_t at = 0; at < part.bytes.size(); at += traits.block_bytes) {
+    traits.dequantize(part.bytes.subspan(at, traits.block_bytes), decoded.data());
+    for (const float value : decoded) *values++ = to_f16(value);
   }
 }
 
 // Writes `part` into the segment from row `row` on.
 void pack_part(const HostTensor& part, std::int64_t row, WeightSegment& segment) {
   const std::int64_t cols = part.shape[1];
-  auto* values = segment.values.data<std::uint8_t>();
-  if (segment.bits == 0) {
-    const std::size_t row_bytes = static_cast<std::size_t>(cols) * segment.values.itemsize();
-    if (!part.bytes.empty())
-      std::memcpy(values + row * row_bytes, part.bytes.data(), part.bytes.size());
-    return;
+  if (segment.bits != 0) return pack_groups(part, row * (cols / kGroupSize), segment);
+  auto* values = segment.values.data<std::uint8_t>() +
+                 static_cast<std::size_t>(row * cols) * segment.values.itemsize();
+  if (traits_of(part.format).block_size == 1) {
+    if (!part.bytes.empty()) std::memcpy(values, part.bytes.data(), part.bytes.size());
+  } else {
+    decode_to_f16(part, reinterpret_cast<f16*>(values));
   }
-  const std::int64_t groups = row * (cols / kGroupSize);
-  const int bytes_per_group = kGroupSize * segment.bits / 8;
-  const Group first{values + groups * bytes_per_group, segment.scales->data<float>() + groups,
-                    segment.biases->data<float>() + groups};
-  if (part.format == WeightFormat::kQ4_0)
-    repack_blocks<BlockQ4_0>(part.bytes, first, bytes_per_group);
-  if (part.format == WeightFormat::kQ4_1)
-    repack_blocks<BlockQ4_1>(part.bytes, first, bytes_per_group);
-  if (part.format == WeightFormat::kQ8_0)
-    repack_blocks<BlockQ8_0>(part.bytes, first, bytes_per_group);
 }
 
 // One segment of parts that share a layout.
@@ -156,7 +274,7 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
   auto packed = std::make_shared<MlxWeight>();
   Weight weight{.rows = 0, .cols = parts[0].shape[1], .packed = nullptr};
   for (const HostTensor& part : parts) {
-    if (part.format > WeightFormat::kQ4_1) {
+    if (part.format == WeightFormat::kAffine) {
       return unsupported("[weight] tensor {}: {} is not packed by the mlx backend", part.name,
                          traits_of(part.format).name);
     }
