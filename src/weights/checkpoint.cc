@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
+#include "weights/affine_tensor.h"
+#include "weights/mapped_file.h"
 #include "weights/name_map.h"
 #include "weights/printable.h"
 #include "weights/safetensors.h"
@@ -11,6 +14,38 @@
 
 namespace pagoda {
 namespace {
+
+constexpr std::size_t kMaxConfigBytes = 16 << 20;  // real ones have a few kilobytes
+constexpr std::string_view kWeight = ".weight";
+constexpr std::string_view kScales = ".scales";
+constexpr std::string_view kBiases = ".biases";
+
+// "model.norm" of "model.norm.weight"; empty for a name that ends otherwise.
+std::string_view module_of(std::string_view name, std::string_view suffix) {
+  return name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : std::string_view();
+}
+
+std::string join(std::string_view module, std::string_view suffix) {
+  return std::string(module).append(suffix);
+}
+
+bool is_codes(const StoredTensor& stored) {
+  return stored.is_words && stored.tensor.name.ends_with(kWeight);
+}
+
+// What the folder's config.json says of affine groups; nothing where there is no config.json.
+Result<std::optional<AffineConfig>> read_affine_config(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "config.json").string();
+  std::error_code ignored;  // what cannot be looked at is not there
+  if (!std::filesystem::exists(path, ignored)) return std::optional<AffineConfig>();
+  PAGODA_ASSIGN_OR_RETURN(const auto file, MappedFile::open(path));
+  const auto bytes = file->bytes();
+  if (bytes.size() > kMaxConfigBytes) {
+    return data_loss("[config] {}: expected at most {} bytes, got {}", path, kMaxConfigBytes,
+                     bytes.size());
+  }
+  return parse_affine_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
 
 std::vector<StoredTensor> stored_tensors(const GgufFile& file) {
   std::vector<StoredTensor> tensors;
@@ -57,7 +92,15 @@ Result<Checkpoint> Checkpoint::open_folder(const std::string& path) {
   checkpoint.folder_ = path;
   checkpoint.file_bytes_ = set.file_bytes;
   PAGODA_RETURN_IF_ERROR(checkpoint.index(std::move(set.tensors)).with_context(path));
+  PAGODA_RETURN_IF_ERROR(checkpoint.read_affine().with_context(path));
   return checkpoint;
+}
+
+Status Checkpoint::read_affine() {
+  if (std::none_of(tensors_->begin(), tensors_->end(), is_codes)) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(std::optional<AffineConfig> config, read_affine_config(folder_));
+  if (config) affine_ = std::make_shared<const AffineConfig>(*std::move(config));
+  return ok_status();
 }
 
 Status Checkpoint::index(std::vector<StoredTensor> tensors) {
@@ -86,13 +129,31 @@ const StoredTensor* Checkpoint::find(std::string_view name) const {
 Result<HostTensor> Checkpoint::tensor(std::string_view name) const {
   const StoredTensor* stored = find(name);
   if (stored == nullptr) return not_found("[checkpoint] tensor {} is missing", name);
+  if (is_codes(*stored) && (affine_ != nullptr || has(join(module_of(name, kWeight), kScales)))) {
+    return affine_matrix(*stored);
+  }
   if (!stored->unsupported.empty()) {
-    return unsupported(
-        "[checkpoint] tensor {}: {} is not supported; F32, F16, BF16, Q8_0, Q4_0 and "
-        "Q4_1 are",
-        name, stored->unsupported);
+    std::string supported;
+    for (const WeightFormat format : kWeightFormats) {
+      supported += fmt::format("{}{}", supported.empty() ? "" : ", ", traits_of(format).name);
+    }
+    return unsupported("[checkpoint] tensor {}: {} is not supported; these are: {}", name,
+                       stored->unsupported, supported);
   }
   return stored->tensor;
+}
+
+Result<HostTensor> Checkpoint::affine_matrix(const StoredTensor& codes) const {
+  const std::string& name = codes.tensor.name;
+  if (affine_ == nullptr) {
+    return data_loss("[checkpoint] tensor {}: expected a quantization in config.json, got none",
+                     printable(name));
+  }
+  const std::string_view module = module_of(name, kWeight);
+  return join_affine({.codes = &codes,
+                      .scales = find(join(module, kScales)),
+                      .biases = find(join(module, kBiases))},
+                     *affine_);
 }
 
 bool Checkpoint::has(std::string_view name) const {
@@ -102,8 +163,21 @@ bool Checkpoint::has(std::string_view name) const {
 std::vector<std::string> Checkpoint::names() const {
   std::vector<std::string> names;
   if (tensors_ == nullptr) return names;
-  for (const StoredTensor& stored : *tensors_) names.push_back(stored.tensor.name);
+  for (const StoredTensor& stored : *tensors_) {
+    if (!is_part(stored.tensor.name)) names.push_back(stored.tensor.name);
+  }
   return names;
+}
+
+bool Checkpoint::is_part(std::string_view name) const {
+  if (affine_ == nullptr) return false;
+  for (const std::string_view suffix : {kScales, kBiases}) {
+    const std::string_view module = module_of(name, suffix);
+    if (module.empty()) continue;
+    const StoredTensor* weight = find(join(module, kWeight));
+    if (weight != nullptr && is_codes(*weight)) return true;
+  }
+  return false;
 }
 
 }  // namespace pagoda

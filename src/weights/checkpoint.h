@@ -1,9 +1,9 @@
 // Checkpoint: the tensors and metadata of a model on disk, whatever its format.
 //
 // Two formats are known: a folder as Hugging Face saves it (config.json, *.safetensors with or
-// without an index) and a GGUF file, the first of a split set too. Files are memory-mapped
-// read-only; every length and offset in them is checked before use, so a HostTensor's bytes are
-// always inside its file. Names are Hugging Face's whatever the format.
+// without an index), in MLX's affine groups too, and a GGUF file, the first of a split set too.
+// Files are memory-mapped read-only; every length and offset in them is checked before use, so a
+// HostTensor's bytes are always inside its file. Names are Hugging Face's whatever the format.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 
 namespace pagoda {
 
+struct AffineConfig;
 struct StoredTensor;
 
 // Immutable, so thread-safe; a copy is cheap and shares the mappings.
@@ -28,10 +29,12 @@ class Checkpoint {
   // found only when that tensor is asked for).
   static Result<Checkpoint> open(const std::string& path);
 
-  // The tensor of that canonical name; kNotFound names it.
+  // The tensor of that canonical name; kNotFound names it. A matrix of affine groups is one tensor
+  // [rows, cols] under its weight's name; what is wrong with its parts is told here.
   Result<HostTensor> tensor(std::string_view name) const;
   bool has(std::string_view name) const;
-  std::vector<std::string> names() const;  // sorted
+  // Sorted; without the scales and biases that belong to affine groups.
+  std::vector<std::string> names() const;
 
   // Null for a folder.
   const GgufFile* gguf() const { return gguf_.get(); }
@@ -43,11 +46,15 @@ class Checkpoint {
   static Result<Checkpoint> open_gguf(const std::string& path);
   static Result<Checkpoint> open_folder(const std::string& path);
   Status index(std::vector<StoredTensor> tensors);
+  Status read_affine();
+  bool is_part(std::string_view name) const;
+  Result<HostTensor> affine_matrix(const StoredTensor& codes) const;
   const StoredTensor* find(std::string_view name) const;
 
   std::string folder_;
   std::shared_ptr<const GgufFile> gguf_;
   std::shared_ptr<const std::vector<StoredTensor>> tensors_;  // sorted by name
+  std::shared_ptr<const AffineConfig> affine_;                // null: nothing is in affine groups
   std::int64_t file_bytes_ = 0;
 };
 

@@ -5,8 +5,10 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/support/affine_writer.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
@@ -155,6 +157,86 @@ TEST(CheckpointTest, ATypeThatNothingReadsIsAnErrorOnceAskedFor) {
   const Status status = checkpoint->tensor("lm_head.weight").status();
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
   EXPECT_THAT(status.message(), HasSubstr("tensor lm_head.weight: IQ3_S is not supported; "));
+}
+
+const std::string kAffineConfig =
+    R"({"quantization": {"group_size": 32, "bits": 4, "lm_head": {"group_size": 64, "bits": 8}}})";
+
+// A folder in affine groups: two matrices of different widths, and a norm and a bias that are none.
+SafetensorsWriter affine_tensors() {
+  std::vector<float> values(2 * 64);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 16);
+  SafetensorsWriter writer;
+  testing::add_affine(writer, "lm_head", {.bits = 8, .group_size = 64}, {2, 64}, values);
+  testing::add_affine(writer, "model.embed_tokens", {.bits = 4, .group_size = 32}, {2, 64}, values);
+  writer.add("model.layers.0.self_attn.q_proj.bias", {8}, WeightFormat::kBF16, kValues);
+  writer.add("model.norm.weight", {8}, WeightFormat::kF16, kValues);
+  return writer;
+}
+
+void write_config(const TemporaryFolder& folder, const std::string& text) {
+  testing::write_file(folder / "config.json", std::as_bytes(std::span(text)));
+}
+
+TEST(CheckpointTest, AffineGroupsAreOneMatrixEach) {
+  const TemporaryFolder folder;
+  write_config(folder, kAffineConfig);
+  // Parts of a matrix in different files.
+  affine_tensors().write_sharded(folder.path(), 4);
+  const auto checkpoint = Checkpoint::open(folder.path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
+  EXPECT_THAT(checkpoint->names(),
+              ElementsAre("lm_head.weight", "model.embed_tokens.weight",
+                          "model.layers.0.self_attn.q_proj.bias", "model.norm.weight"));
+  EXPECT_EQ(values_of(*checkpoint->tensor("model.norm.weight")), kValues);
+  for (const auto& [name, format] :
+       {std::pair("lm_head.weight", "affine 8-bit, groups of 64"),
+        std::pair("model.embed_tokens.weight", "affine 4-bit, groups of 32")}) {
+    const auto tensor = checkpoint->tensor(name);
+    ASSERT_TRUE(tensor.ok()) << tensor.status().message();
+    EXPECT_EQ(tensor->shape, (Shape{2, 64}));
+    EXPECT_EQ(format_name(*tensor), format);
+    std::vector<float> row(64);
+    dequantize_affine_row(affine_row(*tensor, 1), row.data());
+    for (int i = 0; i < 64; ++i) EXPECT_NEAR(row[i], i % 16, 0.06);
+    release_pages(*tensor);
+  }
+}
+
+TEST(CheckpointTest, AffineGroupsNeedTheirConfig) {
+  const TemporaryFolder folder;
+  affine_tensors().write(folder / "model.safetensors");
+  const auto error = [&folder] {
+    const auto checkpoint = Checkpoint::open(folder.path());
+    return checkpoint.ok() ? checkpoint->tensor("lm_head.weight").status() : checkpoint.status();
+  };
+  constexpr auto kNone =
+      "[checkpoint] tensor lm_head.weight: expected a quantization in config.json, got none";
+  EXPECT_EQ(error().message(), kNone);
+  write_config(folder, "{}");
+  EXPECT_EQ(error().message(), kNone);
+  EXPECT_EQ(error().code(), StatusCode::kDataLoss);
+  write_config(folder, R"({"quantization": {"group_size": 64, "bits": 4, "mode": "mxfp4"}})");
+  EXPECT_EQ(error().code(), StatusCode::kUnsupported);
+  EXPECT_THAT(error().message(), HasSubstr("mode \"mxfp4\" is not supported"));
+  write_config(folder, "");
+  EXPECT_EQ(error().code(), StatusCode::kDataLoss);
+}
+
+TEST(CheckpointTest, WordsWithoutScalesAreNoMatrix) {
+  const TemporaryFolder folder;
+  SafetensorsWriter writer;
+  writer.add_raw("lm_head.weight", {2, 8}, "U32", std::vector<std::byte>(64));
+  writer.add_raw("mask", {2, 8}, "U32", std::vector<std::byte>(64));
+  writer.write(folder / "model.safetensors");
+  EXPECT_THAT(Checkpoint::open(folder.path())->tensor("lm_head.weight").status().message(),
+              HasSubstr("tensor lm_head.weight: U32 is not supported"));
+  write_config(folder, kAffineConfig);
+  const auto checkpoint = Checkpoint::open(folder.path());
+  EXPECT_EQ(
+      checkpoint->tensor("lm_head.weight").status().message(),
+      "[checkpoint] tensor lm_head.weight: expected lm_head.scales beside its codes, got none");
+  EXPECT_THAT(checkpoint->tensor("mask").status().message(), HasSubstr("U32 is not supported"));
 }
 
 TEST(CheckpointTest, SaysWhatIsMissing) {

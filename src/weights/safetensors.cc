@@ -112,15 +112,15 @@ StoredTensor store(SafetensorsHeaderEntry entry, const DType* dtype,
                    std::span<const std::byte> data) {
   StoredTensor stored;
   stored.tensor.name = std::move(entry.name);
-  if (dtype == nullptr || !dtype->format) {
-    stored.unsupported = printable(entry.dtype);
-    return stored;
-  }
+  stored.is_words = entry.dtype == "U32";
+  if (dtype == nullptr || !dtype->format) stored.unsupported = printable(entry.dtype);
+  if (!stored.unsupported.empty() && !stored.is_words) return stored;
   if (entry.shape.size() > Shape::kMaxRank) {
     stored.unsupported = fmt::format("{} of {} dimensions", entry.dtype, entry.shape.size());
+    stored.is_words = false;
     return stored;
   }
-  stored.tensor.format = *dtype->format;
+  if (dtype->format) stored.tensor.format = *dtype->format;
   const std::vector<std::int64_t> extents(entry.shape.begin(), entry.shape.end());
   stored.tensor.shape = Shape(std::span(extents));
   stored.tensor.bytes =
