@@ -1,5 +1,6 @@
 #include "backend/weight.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace pagoda {
@@ -27,12 +28,14 @@ Status check_part(const HostTensor& part, std::int64_t cols) {
   return ok_status();
 }
 
-}  // namespace
+std::string_view format_of(std::span<const HostTensor> parts) {
+  const WeightFormat first = parts[0].format;
+  const bool is_one = std::all_of(parts.begin(), parts.end(),
+                                  [&](const HostTensor& part) { return part.format == first; });
+  return is_one ? traits_of(first).name : "mixed";
+}
 
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
-  if (parts.empty()) return invalid_argument("[weight] expected at least one part, got none");
-  const std::int64_t cols = parts[0].shape.rank() == 2 ? parts[0].shape[1] : 0;
-  for (const HostTensor& part : parts) PAGODA_RETURN_IF_ERROR(check_part(part, cols));
+Result<Weight> pack(Exec& exec, std::span<const HostTensor> parts) {
   switch (exec.backend()) {
     case Backend::kReference:
       return reference::prepare_weight(exec, parts);
@@ -44,6 +47,17 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
       return cuda::prepare_weight(exec, parts);
   }
   return internal_error("[weight] unknown backend {}", static_cast<int>(exec.backend()));
+}
+
+}  // namespace
+
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
+  if (parts.empty()) return invalid_argument("[weight] expected at least one part, got none");
+  const std::int64_t cols = parts[0].shape.rank() == 2 ? parts[0].shape[1] : 0;
+  for (const HostTensor& part : parts) PAGODA_RETURN_IF_ERROR(check_part(part, cols));
+  PAGODA_ASSIGN_OR_RETURN(Weight weight, pack(exec, parts));
+  weight.format = format_of(parts);
+  return weight;
 }
 
 Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts) {

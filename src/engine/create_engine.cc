@@ -51,6 +51,9 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
       parts.exec, options.backend
                       ? make_exec({.backend = *options.backend, .num_threads = options.num_threads})
                       : make_best_exec(options.num_threads));
+  if (options.op_profile && parts.exec->backend() == Backend::kMlx)
+    return unsupported("[profile] mlx: per-op times need a native backend, --device cpu");
+  parts.exec->set_profile(options.op_profile);
   PAGODA_ASSIGN_OR_RETURN(Decoder decoder,
                           Decoder::load(*parts.exec, checkpoint, config, on_progress));
   PAGODA_ASSIGN_OR_RETURN(KvSizing sizing, size_kv_cache(options, config, parts.exec->backend(),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tensor/op_profile.h"
+
 namespace pagoda {
 
 ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv)
@@ -44,6 +46,8 @@ void ModelRunner::fill_host_batch(const Plan& plan) {
 }
 
 Status ModelRunner::forward(const Plan& plan) {
+  if (OpProfile* profile = exec_.profile())
+    profile->begin_step(plan.is_decode() ? StepPhase::kDecode : StepPhase::kPrefill);
   fill_host_batch(plan);
   logits_ = {};
   batch_ = upload(exec_, host_);
@@ -85,6 +89,7 @@ Result<const StepOutput*> ModelRunner::sample(const Plan& plan) {
   PAGODA_RETURN_IF_ERROR(score_rows(plan));
   hidden_ = {};
   PAGODA_RETURN_IF_ERROR(sample_rows(plan));
+  if (OpProfile* profile = exec_.profile()) profile->end_step();
   return &output_;
 }
 
@@ -122,6 +127,8 @@ Status ModelRunner::score_tile(const Plan& plan, std::span<const std::int32_t> r
 
 Status ModelRunner::sample_rows(const Plan& plan) {
   if (!logits_.defined()) return ok_status();
+  const OpTimer timer(exec_,
+                      [&] { return OpCall{.op = "sample", .read_bytes = bytes_of(logits_)}; });
   PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(logits_));
   const auto* values = reinterpret_cast<const float*>(bytes.data());
   const auto vocab = static_cast<std::size_t>(sampler_.vocab_size());

@@ -77,6 +77,8 @@ struct Plan {
   int num_samples = 0;  // sequences that sample
 
   bool empty() const { return sequences.empty(); }
+  // No prompt tokens: every sequence gets one token.
+  bool is_decode() const { return num_decodes == static_cast<int>(sequences.size()); }
 };
 
 // What the sampler made of one row: a token, or the error of that sequence alone.

@@ -1,7 +1,9 @@
-// The table at the end of every op: one body a backend, picked by the Exec.
+// The table at the end of every op: one body a backend, picked by the Exec. Before it stands an
+// OpTimer, which says what the call costs.
 #pragma once
 
 #include "tensor/exec.h"
+#include "tensor/op_profile.h"  // IWYU pragma: export
 
 namespace pagoda {
 

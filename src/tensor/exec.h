@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -14,6 +15,8 @@
 #include "tensor/tensor.h"
 
 namespace pagoda {
+
+class OpProfile;
 
 enum class Backend : std::uint8_t { kReference, kCpu, kMlx, kCuda };
 inline constexpr std::size_t kNumBackends = 4;
@@ -29,6 +32,10 @@ class Exec {
 
   Backend backend() const { return backend_; }
   virtual int num_threads() const { return 1; }
+
+  // Where ops add what they cost (tensor/op_profile.h); null: nowhere, and nothing is timed.
+  OpProfile* profile() const { return profile_.get(); }
+  void set_profile(std::shared_ptr<OpProfile> profile) { profile_ = std::move(profile); }
 
   // A result's memory, its values undefined. Native backends only: it comes from an arena whose
   // spans return on a handle's last release, so that a steady step takes the same addresses every
@@ -64,6 +71,7 @@ class Exec {
 
  private:
   Backend backend_;
+  std::shared_ptr<OpProfile> profile_;
 };
 
 }  // namespace pagoda

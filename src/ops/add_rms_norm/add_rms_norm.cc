@@ -16,6 +16,9 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
   PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(1)},
                fmt::format("[add_rms_norm] weight: expected {} float32, got {} {}", x.extent(1),
                            to_string(weight.shape()), dtype_name(weight.dtype())));
+  const OpTimer timer(exec, [&] {
+    return OpCall{.op = "add_rms_norm", .read_bytes = bytes_of(x) + bytes_of(delta)};
+  });
   static constexpr Bodies<decltype(reference::add_rms_norm)> kBodies{
       reference::add_rms_norm, cpu::add_rms_norm, mlx::add_rms_norm, cuda::add_rms_norm};
   return kBodies.of(exec)(exec, x, delta, weight, args);

@@ -2,7 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pagoda {
+namespace {
+
+// Each sequence's keys and values once, from the first that its first query sees; the products of
+// scores and of weighted values.
+OpCall attention_call(const Tensor& q, const KvView& view, const StepBatch& batch, int window) {
+  double entries = 0;
+  double pairs = 0;  // of a query and an entry that it sees
+  for (int seq = 0; seq < batch.num_seqs; ++seq) {
+    const int context = batch.host->context_lens[seq];
+    const int queries = batch.host->query_start[seq + 1] - batch.host->query_start[seq];
+    const int seen = window > 0 ? std::min(context, queries + window - 1) : context;
+    entries += seen;
+    for (int position = context - queries; position < context; ++position)
+      pairs += window > 0 ? std::min(position + 1, window) : position + 1;
+  }
+  const double entry_bytes = static_cast<double>(view.num_kv_heads() * view.head_dim()) *
+                             static_cast<double>(dtype_size(view.keys.dtype()));
+  return {.op = "attention",
+          .read_bytes = bytes_of(q) + 2 * entries * entry_bytes,
+          .products = 2 * pairs * static_cast<double>(q.extent(1) * q.extent(2))};
+}
+
+}  // namespace
 
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args) {
@@ -24,6 +49,7 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
                                          args.sinks.shape() == Shape{q.extent(1)}),
                fmt::format("[attention] sinks: expected {} float32, got {} {}", q.extent(1),
                            to_string(args.sinks.shape()), dtype_name(args.sinks.dtype())));
+  const OpTimer timer(exec, [&] { return attention_call(q, view, batch, args.window); });
   static constexpr Bodies<decltype(reference::attention)> kBodies{
       reference::attention, cpu::attention, mlx::attention, cuda::attention};
   return kBodies.of(exec)(exec, q, view, batch, args);

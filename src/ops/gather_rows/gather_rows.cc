@@ -9,6 +9,15 @@ Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids) {
   PAGODA_CHECK(ids.dtype() == DType::kInt32 && ids.shape().rank() == 1 && ids.is_contiguous(),
                fmt::format("[gather_rows] ids: expected [n] int32, got {} {}",
                            to_string(ids.shape()), dtype_name(ids.dtype())));
+  const OpTimer timer(exec, [&] {
+    return OpCall{.op = "gather_rows",
+                  .format = weight.format,
+                  .rows = weight.rows,
+                  .cols = weight.cols,
+                  .read_bytes = static_cast<double>(weight.packed->num_bytes()) *
+                                static_cast<double>(ids.extent(0)) /
+                                static_cast<double>(weight.rows)};
+  });
   static constexpr Bodies<decltype(reference::gather_rows)> kBodies{
       reference::gather_rows, cpu::gather_rows, mlx::gather_rows, cuda::gather_rows};
   return kBodies.of(exec)(exec, weight, ids);

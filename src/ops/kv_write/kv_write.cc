@@ -17,6 +17,8 @@ KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v
                    view.values.dtype() == view.keys.dtype() && view.keys.is_contiguous() &&
                    view.values.is_contiguous(),
                "[kv_write] view: keys and values differ, or are not contiguous");
+  const OpTimer timer(
+      exec, [&] { return OpCall{.op = "kv_write", .read_bytes = bytes_of(k) + bytes_of(v)}; });
   static constexpr Bodies<decltype(reference::kv_write)> kBodies{reference::kv_write, cpu::kv_write,
                                                                  mlx::kv_write, cuda::kv_write};
   return kBodies.of(exec)(exec, view, k, v, batch);

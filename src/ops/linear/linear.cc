@@ -13,6 +13,15 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
                                         args.bias.shape() == Shape{weight.rows}),
                fmt::format("[linear] bias: expected {} float32, got {} {}", weight.rows,
                            to_string(args.bias.shape()), dtype_name(args.bias.dtype())));
+  const OpTimer timer(exec, [&] {
+    return OpCall{.op = "linear",
+                  .format = weight.format,
+                  .rows = weight.rows,
+                  .cols = weight.cols,
+                  .read_bytes = static_cast<double>(weight.packed->num_bytes()) + bytes_of(x),
+                  .products = static_cast<double>(x.extent(0)) * static_cast<double>(weight.rows) *
+                              static_cast<double>(weight.cols)};
+  });
   static constexpr Bodies<decltype(reference::linear)> kBodies{reference::linear, cpu::linear,
                                                                mlx::linear, cuda::linear};
   return kBodies.of(exec)(exec, x, weight, args);

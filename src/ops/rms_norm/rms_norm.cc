@@ -12,6 +12,7 @@ Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNorm
   PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(-1)},
                fmt::format("[rms_norm] weight: expected {} float32, got {} {}", x.extent(-1),
                            to_string(weight.shape()), dtype_name(weight.dtype())));
+  const OpTimer timer(exec, [&] { return OpCall{.op = "rms_norm", .read_bytes = bytes_of(x)}; });
   static constexpr Bodies<decltype(reference::rms_norm)> kBodies{reference::rms_norm, cpu::rms_norm,
                                                                  mlx::rms_norm, cuda::rms_norm};
   return kBodies.of(exec)(exec, x, weight, args);

@@ -15,6 +15,7 @@ Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions, const Tensor& 
   PAGODA_CHECK(inv_freq.dtype() == DType::kFloat32 && inv_freq.shape() == Shape{x.extent(2) / 2},
                fmt::format("[rope] inv_freq: expected {} float32, got {} {}", x.extent(2) / 2,
                            to_string(inv_freq.shape()), dtype_name(inv_freq.dtype())));
+  const OpTimer timer(exec, [&] { return OpCall{.op = "rope", .read_bytes = bytes_of(x)}; });
   static constexpr Bodies<decltype(reference::rope)> kBodies{reference::rope, cpu::rope, mlx::rope,
                                                              cuda::rope};
   return kBodies.of(exec)(exec, x, positions, inv_freq, args);

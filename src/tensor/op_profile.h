@@ -1,0 +1,93 @@
+// OpProfile: what the ops of a model's steps cost: calls, seconds, bytes and products of each.
+//
+// An Exec carries one where somebody asked for it (`--profile`), else none, which costs an op a
+// branch. Ops that run alike are one line: the same op, on weights of the same shape and format, in
+// the same phase. Only native backends run an op when it is called, so only they can be profiled.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+enum class StepPhase : std::uint8_t {
+  kPrefill,  // the step computes prompt tokens, beside decodes or not
+  kDecode,   // one token a sequence
+};
+inline constexpr std::size_t kNumStepPhases = 2;
+
+// One call, as the op itself describes it. The views point into static storage.
+struct OpCall {
+  std::string_view op;      // "linear"
+  std::string_view format;  // of its weight: "Q4_1"; empty: it has none
+  std::int64_t rows = 0;    // of its weight
+  std::int64_t cols = 0;
+  double read_bytes = 0;  // weights, keys, values and inputs, once each
+  double products = 0;    // that are summed: multiply-adds
+};
+
+struct OpTotals {
+  OpCall call;  // what the calls have in common; its bytes and products are the sums
+  StepPhase phase = StepPhase::kPrefill;
+  std::int64_t num_calls = 0;
+  double seconds = 0;
+};
+
+struct PhaseTotals {
+  std::int64_t num_steps = 0;
+  double seconds = 0;  // of whole steps, whatever they do besides ops
+};
+
+// Thread-safe: the engine's thread adds, others read.
+class OpProfile {
+ public:
+  void begin_step(StepPhase phase);
+  void end_step();  // of the step begun last; a step that failed has no end and counts nothing
+  void add(const OpCall& call, double seconds);
+  void clear();
+
+  std::vector<OpTotals> ops() const;  // by phase, then the longest first
+  PhaseTotals phase(StepPhase phase) const;
+
+ private:
+  mutable std::mutex mutex_;
+  StepPhase current_ = StepPhase::kPrefill;
+  Clock::TimePoint step_start_;
+  std::vector<OpTotals> ops_;
+  PhaseTotals phases_[kNumStepPhases];
+};
+
+// Times the rest of the block it stands in: OpTimer timer(exec, [&] { return OpCall{...}; });
+// `describe` is only called where there is a profile.
+class OpTimer {
+ public:
+  template <typename Describe>
+  OpTimer(const Exec& exec, Describe&& describe) : profile_(exec.profile()) {
+    if (profile_ == nullptr) return;
+    call_ = describe();
+    start_ = Clock::system().now();
+  }
+  ~OpTimer() {
+    if (profile_ != nullptr) profile_->add(call_, seconds_between(start_, Clock::system().now()));
+  }
+  OpTimer(const OpTimer&) = delete;
+  OpTimer& operator=(const OpTimer&) = delete;
+
+ private:
+  OpProfile* profile_;
+  OpCall call_;
+  Clock::TimePoint start_;
+};
+
+// The bytes of a tensor's elements.
+inline double bytes_of(const Tensor& tensor) {
+  return static_cast<double>(tensor.num_elements()) *
+         static_cast<double>(dtype_size(tensor.dtype()));
+}
+
+}  // namespace pagoda
