@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "core/status.h"
 #include "quant/host_tensor.h"
@@ -25,6 +26,7 @@ struct Weight {
   std::int64_t rows = 0;  // out_features
   std::int64_t cols = 0;  // in_features
   std::shared_ptr<const PackedWeight> packed;
+  std::string_view format;  // of its parts: "Q4_1"; "mixed" where they differ
 
   bool defined() const { return packed != nullptr; }
 };
