@@ -11,7 +11,7 @@ constexpr int kChains = 12;
 bool has_bf16_dot_products() {
   return __builtin_cpu_supports("avx512bf16");
 }
-bool has_int8_dot_products() {
+bool has_integer_dot_products() {
   return __builtin_cpu_supports("avx512vnni");
 }
 
@@ -24,6 +24,20 @@ __attribute__((target("avx512f,avx512bf16"))) double bf16_dot_products(std::size
   for (std::size_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 12
     for (int chain = 0; chain < kChains; ++chain) sums[chain] = _mm512_dpbf16_ps(sums[chain], x, y);
+  }
+  for (int chain = 0; chain < kChains; ++chain) asm volatile("" ::"v"(sums[chain]));
+  return static_cast<double>(rounds) * kChains * 32;
+}
+
+__attribute__((target("avx512f,avx512vnni"))) double int16_dot_products(std::size_t rounds) {
+  __m512i sums[kChains];
+  for (int chain = 0; chain < kChains; ++chain) sums[chain] = _mm512_set1_epi32(chain);
+  const __m512i x = _mm512_set1_epi16(3);
+  const __m512i y = _mm512_set1_epi16(5);
+  for (std::size_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (int chain = 0; chain < kChains; ++chain)
+      sums[chain] = _mm512_dpwssd_epi32(sums[chain], x, y);
   }
   for (int chain = 0; chain < kChains; ++chain) asm volatile("" ::"v"(sums[chain]));
   return static_cast<double>(rounds) * kChains * 32;
@@ -52,10 +66,13 @@ namespace pagoda {
 bool has_bf16_dot_products() {
   return false;
 }
-bool has_int8_dot_products() {
+bool has_integer_dot_products() {
   return false;
 }
 double bf16_dot_products(std::size_t) {
+  return 0;
+}
+double int16_dot_products(std::size_t) {
   return 0;
 }
 double int8_dot_products(std::size_t) {

@@ -7,10 +7,11 @@
 namespace pagoda {
 
 bool has_bf16_dot_products();
-bool has_int8_dot_products();
+bool has_integer_dot_products();  // of 16 and of 8 bits
 
 // Runs twelve chains of `rounds` instructions; returns the products made.
 double bf16_dot_products(std::size_t rounds);
+double int16_dot_products(std::size_t rounds);
 double int8_dot_products(std::size_t rounds);
 
 }  // namespace pagoda

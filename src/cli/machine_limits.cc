@@ -70,11 +70,11 @@ HWY_AFTER_NAMESPACE();
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <thread>
 
 #include "cli/dot_product_peak.h"
 #include "cli/machine_limits.h"
+#include "core/machine.h"
 
 namespace pagoda {
 HWY_EXPORT(read_all);
@@ -85,7 +85,7 @@ namespace {
 constexpr std::size_t kReadBytesPerThread = std::size_t{64} << 20;
 constexpr int kReadRounds = 5;
 constexpr int kPeakRounds = 3;
-constexpr std::size_t kPeakChainLength = 4'000'000;
+constexpr std::size_t kPeakChainLength = 1'000'000;
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -111,10 +111,6 @@ double shortest_round(int num_threads, int rounds, const std::function<void(int)
   return shortest;
 }
 
-struct Unmap {
-  void operator()(void* memory) const { munmap(memory, kReadBytesPerThread); }
-};
-
 // Products a second of all threads, in 10^9.
 double peak_gmac(int num_threads, const std::function<double(std::size_t)>& products) {
   std::vector<double> made(num_threads);
@@ -125,38 +121,64 @@ double peak_gmac(int num_threads, const std::function<double(std::size_t)>& prod
   return sum / seconds / 1e9;
 }
 
+std::optional<double> better(std::optional<double> a, std::optional<double> b) {
+  return std::max(a, b);  // an absent one is the least
+}
+
 }  // namespace
 
-double measure_read_gb_per_s(int num_threads) {
-  std::vector<std::unique_ptr<void, Unmap>> buffers;
-  for (int thread = 0; thread < num_threads; ++thread) {
+MachineLimits best_of(const MachineLimits& a, const MachineLimits& b) {
+  return {.num_threads = a.num_threads,
+          .read_gb_per_s = std::max(a.read_gb_per_s, b.read_gb_per_s),
+          .float32_gmac_per_s = std::max(a.float32_gmac_per_s, b.float32_gmac_per_s),
+          .bf16_gmac_per_s = better(a.bf16_gmac_per_s, b.bf16_gmac_per_s),
+          .int16_gmac_per_s = better(a.int16_gmac_per_s, b.int16_gmac_per_s),
+          .int8_gmac_per_s = better(a.int8_gmac_per_s, b.int8_gmac_per_s)};
+}
+
+void MachineProbe::Unmap::operator()(void* memory) const {
+  munmap(memory, kReadBytesPerThread);
+}
+
+MachineProbe::MachineProbe(int num_threads)
+    : num_threads_(num_threads > 0 ? num_threads : default_num_threads()) {
+  for (int thread = 0; thread < num_threads_; ++thread) {
     void* memory = mmap(nullptr, kReadBytesPerThread, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return 0;
+    if (memory == MAP_FAILED) return;  // the read limit will be 0
 #ifdef MADV_HUGEPAGE
     madvise(memory, kReadBytesPerThread, MADV_HUGEPAGE);
 #endif
     std::memset(memory, thread + 1, kReadBytesPerThread);
-    buffers.emplace_back(memory);
+    buffers_.emplace_back(memory);
   }
-  std::vector<std::uint64_t> sinks(static_cast<std::size_t>(num_threads) * 8);  // a cache line each
-  const double seconds = shortest_round(num_threads, kReadRounds, [&](int thread) {
-    const auto* words = static_cast<const std::uint64_t*>(buffers[thread].get());
+}
+
+MachineProbe::~MachineProbe() = default;
+
+double MachineProbe::measure_read_gb_per_s() const {
+  if (static_cast<int>(buffers_.size()) < num_threads_) return 0;
+  std::vector<std::uint64_t> sinks(static_cast<std::size_t>(num_threads_) *
+                                   8);  // a cache line each
+  const double seconds = shortest_round(num_threads_, kReadRounds, [&](int thread) {
+    const auto* words = static_cast<const std::uint64_t*>(buffers_[thread].get());
     sinks[static_cast<std::size_t>(thread) * 8] =
         HWY_DYNAMIC_DISPATCH(read_all)(words, kReadBytesPerThread);
   });
-  return static_cast<double>(num_threads) * kReadBytesPerThread / seconds / 1e9;
+  return static_cast<double>(num_threads_) * kReadBytesPerThread / seconds / 1e9;
 }
 
-MachineLimits measure_machine_limits(int num_threads) {
-  MachineLimits limits = {.num_threads = num_threads,
-                          .read_gb_per_s = measure_read_gb_per_s(num_threads)};
-  limits.float32_gmac_per_s = peak_gmac(num_threads, [](std::size_t rounds) {
+MachineLimits MachineProbe::measure() const {
+  MachineLimits limits = {.num_threads = num_threads_, .read_gb_per_s = measure_read_gb_per_s()};
+  limits.float32_gmac_per_s = peak_gmac(num_threads_, [](std::size_t rounds) {
     float sink[3] = {1e-3f, 1e-3f, 0};
     return HWY_DYNAMIC_DISPATCH(float32_products)(rounds, sink);
   });
-  if (has_bf16_dot_products()) limits.bf16_gmac_per_s = peak_gmac(num_threads, bf16_dot_products);
-  if (has_int8_dot_products()) limits.int8_gmac_per_s = peak_gmac(num_threads, int8_dot_products);
+  if (has_bf16_dot_products()) limits.bf16_gmac_per_s = peak_gmac(num_threads_, bf16_dot_products);
+  if (has_integer_dot_products()) {
+    limits.int16_gmac_per_s = peak_gmac(num_threads_, int16_dot_products);
+    limits.int8_gmac_per_s = peak_gmac(num_threads_, int8_dot_products);
+  }
   return limits;
 }
 

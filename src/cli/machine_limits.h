@@ -1,7 +1,8 @@
 // This machine's limits: what no kernel can pass. Every figure of speed is printed beside the limit
-// measured in its own run.
+// measured in its own run, within seconds of it: a guest's limits change as its host moves it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -12,15 +13,39 @@ struct MachineLimits {
   int num_threads = 0;
   double read_gb_per_s = 0;       // one ascending stream a thread, from memory; GB = 10^9 bytes
   double float32_gmac_per_s = 0;  // fused multiply-adds in the widest vectors
-  std::optional<double>
-      bf16_gmac_per_s;  // dot products of bf16 pairs; absent where the machine has none
-  std::optional<double> int8_gmac_per_s;  // dot products of int8 quadruples
+  // Dot products of pairs of bf16 or 16-bit integers, and of quadruples of 8-bit ones; absent where
+  // the machine has none.
+  std::optional<double> bf16_gmac_per_s;
+  std::optional<double> int16_gmac_per_s;
+  std::optional<double> int8_gmac_per_s;
+
+  // What matrix products are held to: the bf16 peak, float32's where there is none.
+  double product_gmac_per_s() const { return bf16_gmac_per_s.value_or(float32_gmac_per_s); }
 };
 
-// Takes about 0.3 s and touches 64 MiB a thread, past any cache worth counting on. Blocks; starts
-// its own threads.
-double measure_read_gb_per_s(int num_threads);
-// Takes about half a second.
-MachineLimits measure_machine_limits(int num_threads);
+// The better of two measurements, figure by figure: what disturbs one only makes it smaller.
+MachineLimits best_of(const MachineLimits& a, const MachineLimits& b);
+
+// Measures again and again: before and after whatever its limits are held against. Not thread-safe;
+// starts its own threads in each call and leaves none behind.
+class MachineProbe {
+ public:
+  // Touches 64 MiB a thread, past any cache worth counting on; 0: default_num_threads().
+  explicit MachineProbe(int num_threads);
+  ~MachineProbe();
+  MachineProbe(const MachineProbe&) = delete;
+  MachineProbe& operator=(const MachineProbe&) = delete;
+
+  int num_threads() const { return num_threads_; }
+  MachineLimits measure() const;         // about 0.1 s
+  double measure_read_gb_per_s() const;  // about 20 ms
+
+ private:
+  struct Unmap {
+    void operator()(void* memory) const;
+  };
+  int num_threads_;
+  std::vector<std::unique_ptr<void, Unmap>> buffers_;  // one a thread
+};
 
 }  // namespace pagoda

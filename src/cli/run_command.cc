@@ -7,9 +7,11 @@
 
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/op_profile_table.h"
 #include "cli/prompt_spec.h"
 #include "cli/report_error.h"
 #include "cli/timed_generation.h"
+#include "tensor/op_profile.h"
 
 namespace pagoda {
 
@@ -22,6 +24,7 @@ struct RunFlags {
   PromptSpec prompt;
   std::string prompts_file;
   bool as_json = false;
+  bool profiles = false;
 };
 
 json logprobs_json(const std::vector<TokenLogprobs>& logprobs) {
@@ -125,7 +128,15 @@ Status run_whole(ServedModel& model, const RunFlags& flags,
   return ok_status();
 }
 
-Status run(const RunFlags& flags) {
+// On stderr: stdout is for answers.
+void print_profile(const OpProfile& profile, int num_threads) {
+  const MachineLimits limits = MachineProbe(num_threads).measure();
+  std::fputs(op_profile_table(profile, limits).c_str(), stderr);
+}
+
+Status run(RunFlags flags) {
+  const auto profile = flags.profiles ? std::make_shared<OpProfile>() : nullptr;
+  flags.engine.engine.op_profile = profile;
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
   PAGODA_ASSIGN_OR_RETURN(std::vector<TextRequest> requests, read_requests(*model, flags));
   for (TextRequest& request : requests) {
@@ -133,8 +144,11 @@ Status run(const RunFlags& flags) {
     if (!request.generation.sampling.seed && flags.engine.engine.seed)
       request.generation.sampling.seed = flags.engine.engine.seed;
   }
-  if (requests.size() == 1 && !flags.as_json) return run_streamed(*model, requests[0]);
-  return run_whole(*model, flags, requests);
+  const bool streams = requests.size() == 1 && !flags.as_json;
+  PAGODA_RETURN_IF_ERROR(streams ? run_streamed(*model, requests[0])
+                                 : run_whole(*model, flags, requests));
+  if (profile) print_profile(*profile, flags.engine.engine.num_threads);
+  return ok_status();
 }
 
 }  // namespace
@@ -148,6 +162,8 @@ void add_run_command(CLI::App& app, CommandBody& body) {
   command.add_option("--prompts-file", flags->prompts_file,
                      "A JSON object a line: prompt or prompt_ids, and any of these flags");
   command.add_flag("--json", flags->as_json, "Print one JSON line a prompt");
+  command.add_flag("--profile", flags->profiles,
+                   "What each op cost, as a table on stderr: native backends only");
   command.callback([flags, &body] {
     body = [flags] {
       const Status status = run(*flags);

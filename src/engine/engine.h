@@ -64,6 +64,11 @@ struct EngineStats {
   std::uint64_t num_prompt_tokens = 0;  // computed
   std::uint64_t num_generated_tokens = 0;
   std::uint64_t num_finished_requests = 0;
+  double prefill_s = 0;                       // in steps that computed prompt tokens
+  double decode_s = 0;                        // in the others
+  std::uint64_t num_decode_steps = 0;         // those others
+  std::uint64_t num_decode_tokens = 0;        // that they generated
+  std::uint64_t num_decode_kv_tokens = 0;     // whose keys and values they read
   std::uint64_t num_evaluations = 0;          // of a lazy backend
   std::uint64_t num_logits_rows = 0;          // that went through the last projection
   std::uint64_t num_logits_rows_skipped = 0;  // that did not have to

@@ -4,6 +4,7 @@
 #include <bit>
 #include <chrono>
 
+#include "core/clock.h"
 #include "sampling/rng.h"
 
 namespace pagoda {
@@ -185,6 +186,7 @@ void ThreadedEngine::admit(Submission submission) {
 }
 
 void ThreadedEngine::step() {
+  const Clock::TimePoint start = Clock::system().now();
   const Plan& plan = parts_.scheduler->plan();
   if (plan.empty()) return;
   Status status = parts_.runner->forward(plan);
@@ -197,14 +199,24 @@ void ThreadedEngine::step() {
     status = output.status();
   }
   if (!status.ok()) parts_.scheduler->fail(plan, status.with_context("[engine] a step failed"));
+  count_step(plan, status.ok(), seconds_between(start, Clock::system().now()));
+  deliver_finished();
+}
+
+void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds) {
   ++counters_.num_steps;
   for (const PlannedSequence& planned : plan.sequences) {
     const int prompt_left = planned.sequence->num_prompt_tokens() - planned.first_position;
     counters_.num_prompt_tokens +=
         static_cast<std::uint64_t>(std::clamp(prompt_left, 0, planned.num_new_tokens));
+    if (plan.is_decode()) counters_.num_decode_kv_tokens += planned.context_len();
   }
-  counters_.num_generated_tokens += static_cast<std::uint64_t>(status.ok() ? plan.num_samples : 0);
-  deliver_finished();
+  const auto generated = static_cast<std::uint64_t>(succeeded ? plan.num_samples : 0);
+  counters_.num_generated_tokens += generated;
+  (plan.is_decode() ? counters_.decode_s : counters_.prefill_s) += seconds;
+  if (!plan.is_decode()) return;
+  ++counters_.num_decode_steps;
+  counters_.num_decode_tokens += generated;
 }
 
 void ThreadedEngine::deliver(const Plan& plan, const StepOutput& output) {

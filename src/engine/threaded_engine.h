@@ -69,6 +69,7 @@ class ThreadedEngine final : public Engine {
   void take_commands();
   void admit(Submission submission);
   void step();
+  void count_step(const Plan& plan, bool succeeded, double seconds);
   void deliver(const Plan& plan, const StepOutput& output);
   void deliver_scores(const Plan& plan, const StepOutput& output);
   void deliver_token(const Sequence& sequence, const SampleOutcome& outcome,

@@ -1,0 +1,177 @@
+#include "cli/bench_round.h"
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "cli/model_work.h"
+#include "cli/op_profile_table.h"
+#include "cli/timed_generation.h"
+
+namespace pagoda {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+std::vector<TextRequest> random_requests(const ServedModel& model, const BenchFlags& flags,
+                                         int num_prompts, int output_len) {
+  std::mt19937_64 random(flags.engine.engine.seed);
+  std::uniform_int_distribution<int> token(0, model.engine->limits().vocab_size - 1);
+  std::vector<TextRequest> requests(num_prompts);
+  for (TextRequest& request : requests) {
+    request.generation.prompt_token_ids.resize(flags.input_len);
+    for (int& id : request.generation.prompt_token_ids) id = token(random);
+    request.generation.sampling = {.temperature = 0, .max_tokens = output_len, .ignore_eos = true};
+  }
+  return requests;
+}
+
+// Last events come from within a step: its own figures are published a moment later.
+EngineStats settled_stats(const Engine& engine) {
+  EngineStats stats = engine.stats();
+  while (stats.healthy && stats.num_running + stats.num_waiting > 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    stats = engine.stats();
+  }
+  return stats;
+}
+
+// What the engine did between two snapshots.
+BenchRound between(const EngineStats& before, const EngineStats& after) {
+  const auto grown = [&](std::uint64_t EngineStats::*counter) {
+    return static_cast<double>(after.*counter - before.*counter);
+  };
+  BenchRound round;
+  round.prefill_s = after.prefill_s - before.prefill_s;
+  round.decode_s = after.decode_s - before.decode_s;
+  round.prompt_tokens = grown(&EngineStats::num_prompt_tokens);
+  round.generated_tokens = grown(&EngineStats::num_generated_tokens);
+  round.decode_steps = grown(&EngineStats::num_decode_steps);
+  round.decode_tokens = grown(&EngineStats::num_decode_tokens);
+  round.read_bytes =
+      round.decode_steps * static_cast<double>(after.weight_bytes_per_step) +
+      grown(&EngineStats::num_decode_kv_tokens) * static_cast<double>(after.kv_bytes_per_token);
+  return round;
+}
+
+// Of prompts and of the decodes that share their steps; the latter's attention is left out.
+double prefill_products(const ModelConfig& config, const BenchRound& round, int num_prompts,
+                        int input_len) {
+  const double sampled_rows = round.generated_tokens - round.decode_tokens;
+  const double decoded_rows = sampled_rows - num_prompts;
+  return (round.prompt_tokens + decoded_rows) * layer_products_per_token(config) +
+         sampled_rows * head_products_per_row(config) +
+         num_prompts * attention_products(config, input_len);
+}
+
+double share(double figure, double limit) {
+  return limit > 0 ? figure / limit : 0;
+}
+
+double per_second(double amount, double seconds) {
+  return seconds > 0 ? amount / seconds : 0;
+}
+
+}  // namespace
+
+void add_bench_flags(CLI::App& command, BenchFlags& flags) {
+  add_model_flags(command, flags.engine);
+  add_batching_flags(command, flags.engine);
+  command.add_option("--input-len", flags.input_len, "Tokens of each prompt")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--output-len", flags.output_len, "Tokens of each answer")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_flag("--json", flags.as_json, "Print one JSON line");
+  command.add_flag("--profile", flags.profiles,
+                   "What each op cost, as a table: native backends only");
+}
+
+Result<std::unique_ptr<BenchedModel>> BenchedModel::load(const BenchFlags& flags) {
+  std::unique_ptr<BenchedModel> bench(new BenchedModel(flags));
+  EngineFlags engine = flags.engine;
+  if (flags.profiles) bench->profile_ = std::make_shared<OpProfile>();
+  engine.engine.op_profile = bench->profile_;
+  engine.engine.max_queue = std::max(engine.engine.max_queue, flags.num_prompts);
+  PAGODA_ASSIGN_OR_RETURN(bench->model_, pagoda::load(engine));
+  return bench;
+}
+
+Result<BenchRound> BenchedModel::run(int num_prompts, int output_len) {
+  const std::vector<TextRequest> requests =
+      random_requests(*model_, flags_, num_prompts, output_len);
+  const MachineLimits limits_before = probe_.measure();
+  const EngineStats before = settled_stats(*model_->engine);
+  const Clock::TimePoint start = Clock::system().now();
+  PAGODA_RETURN_IF_ERROR(generate_together(*model_, requests).status());
+  const double total_s = seconds_between(start, Clock::system().now());
+  BenchRound round = between(before, settled_stats(*model_->engine));
+  round.limits = best_of(limits_before, probe_.measure());
+  round.total_s = total_s;
+  round.prefill_products = prefill_products(model_->config, round, num_prompts, flags_.input_len);
+  return round;
+}
+
+ordered_json bench_figures(const BenchedModel& bench, const BenchRound& round) {
+  const MachineLimits& limits = round.limits;
+  const double read_gb_per_s = per_second(round.read_bytes, round.decode_s) / 1e9;
+  const double gmac_per_s = per_second(round.prefill_products, round.prefill_s) / 1e9;
+  ordered_json figures = {
+      {"model", bench.model().name},
+      {"device", bench.model().device},
+      {"threads", limits.num_threads},
+      {"input_len", bench.flags().input_len},
+      {"output_len", bench.flags().output_len},
+      {"total_s", round.total_s},
+      {"prefill_s", round.prefill_s},
+      {"decode_s", round.decode_s},
+      {"prefill_tokens_per_s", per_second(round.prompt_tokens, round.prefill_s)},
+      {"decode_tokens_per_s", per_second(round.decode_tokens, round.decode_s)},
+      {"output_tokens_per_s", per_second(round.generated_tokens, round.total_s)},
+      {"total_token_throughput",
+       per_second(round.prompt_tokens + round.generated_tokens, round.total_s)},
+      {"read_gb_per_s", read_gb_per_s},
+      {"machine_read_gb_per_s", limits.read_gb_per_s},
+      {"read_share", share(read_gb_per_s, limits.read_gb_per_s)},
+      {"prefill_gmac_per_s", gmac_per_s},
+      {"machine_float32_gmac_per_s", limits.float32_gmac_per_s}};
+  if (limits.bf16_gmac_per_s) figures["machine_bf16_gmac_per_s"] = *limits.bf16_gmac_per_s;
+  if (limits.int16_gmac_per_s) figures["machine_int16_gmac_per_s"] = *limits.int16_gmac_per_s;
+  if (limits.int8_gmac_per_s) figures["machine_int8_gmac_per_s"] = *limits.int8_gmac_per_s;
+  figures["prefill_share"] = share(gmac_per_s, limits.product_gmac_per_s());
+  figures["prefill_share_of"] = limits.bf16_gmac_per_s ? "bf16" : "float32";
+  return figures;
+}
+
+void print_bench_figures(const ordered_json& figures) {
+  const auto number = [&](const std::string& key) { return figures.at(key).get<double>(); };
+  std::string peaks;
+  for (const char* type : {"float32", "bf16", "int16", "int8"}) {
+    const std::string key = std::string("machine_") + type + "_gmac_per_s";
+    if (!figures.contains(key)) continue;
+    peaks += fmt::format("{}{:.0f} {}", peaks.empty() ? "" : ", ", number(key), type);
+  }
+  std::printf("prefill %9.1f tokens/s, %.1f GMAC/s: %.0f %% of the machine's %s peak (%s)\n",
+              number("prefill_tokens_per_s"), number("prefill_gmac_per_s"),
+              100 * number("prefill_share"),
+              figures.at("prefill_share_of").get<std::string>().c_str(), peaks.c_str());
+  std::printf("decode  %9.1f tokens/s, %.1f GB/s read: %.0f %% of the machine's %.1f\n",
+              number("decode_tokens_per_s"), number("read_gb_per_s"), 100 * number("read_share"),
+              number("machine_read_gb_per_s"));
+}
+
+void add_profile(const BenchedModel& bench, const MachineLimits& limits, ordered_json& figures) {
+  if (bench.profile() == nullptr) return;
+  if (bench.flags().as_json) {
+    figures["profile"] = op_profile_json(*bench.profile(), limits);
+  } else {
+    std::printf("\n%s", op_profile_table(*bench.profile(), limits).c_str());
+  }
+}
+
+}  // namespace pagoda

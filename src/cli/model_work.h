@@ -1,0 +1,18 @@
+// The products (multiply-adds) that a model's tokens take, whatever computes them: what prefill is
+// held to.
+#pragma once
+
+#include <cstdint>
+
+#include "model/model_config.h"
+
+namespace pagoda {
+
+double layer_products_per_token(const ModelConfig& config);  // of all layers' linear ops
+double head_products_per_row(const ModelConfig& config);     // hidden state to logits
+
+// Scores and weighted values of a whole prompt of `num_tokens`: a token sees itself and what came
+// before it, within its layer's window.
+double attention_products(const ModelConfig& config, std::int64_t num_tokens);
+
+}  // namespace pagoda

@@ -1,0 +1,41 @@
+#include "cli/model_work.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace pagoda {
+namespace {
+
+ModelConfig smollm2_like() {
+  return {.vocab_size = 49152,
+          .hidden_size = 576,
+          .intermediate_size = 1536,
+          .num_layers = 30,
+          .num_heads = 9,
+          .num_kv_heads = 3,
+          .head_dim = 64,
+          .layer_windows = std::vector<int>(30, 0)};
+}
+
+TEST(ModelWork, CountsEveryWeightOfALayerOnceAToken) {
+  // 134,515,008 parameters, less the embedding and 61 norms of 576.
+  EXPECT_EQ(layer_products_per_token(smollm2_like()), 134515008.0 - 49152 * 576 - 61 * 576);
+  EXPECT_EQ(head_products_per_row(smollm2_like()), 49152.0 * 576);
+}
+
+TEST(ModelWork, AttentionIsTheSumOverWhatEachTokenSees) {
+  ModelConfig config = smollm2_like();
+  config.layer_windows = {0, 5, 1, 1000};
+  for (const int tokens : {1, 2, 4, 5, 6, 37}) {
+    double pairs = 0;
+    for (const int window : config.layer_windows) {
+      for (int position = 0; position < tokens; ++position)
+        pairs += window > 0 ? std::min(window, position + 1) : position + 1;
+    }
+    EXPECT_EQ(attention_products(config, tokens), 2 * pairs * 9 * 64) << tokens;
+  }
+}
+
+}  // namespace
+}  // namespace pagoda
