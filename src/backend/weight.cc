@@ -16,6 +16,7 @@ Status check_part(const HostTensor& part, std::int64_t cols) {
     return invalid_argument("[weight] tensor {}: expected {} columns, got {}", part.name, cols,
                             part.shape[1]);
   }
+  if (part.format == WeightFormat::kAffine) return check_affine(part);
   if (cols % traits.block_size != 0) {
     return invalid_argument("[weight] tensor {}: expected a multiple of {} columns in {}, got {}",
                             part.name, traits.block_size, traits.name, cols);
@@ -40,6 +41,11 @@ Result<Weight> pack(Exec& exec, std::span<const HostTensor> parts) {
     case Backend::kReference:
       return reference::prepare_weight(exec, parts);
     case Backend::kCpu:
+      for (const HostTensor& part : parts) {
+        if (part.format != WeightFormat::kAffine) continue;
+        return unsupported("[weight] tensor {}: cpu does not read {} yet; reference and mlx do",
+                           part.name, format_name(part));
+      }
       return cpu::prepare_weight(exec, parts);
     case Backend::kMlx:
       return mlx::prepare_weight(exec, parts);
@@ -63,6 +69,10 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
 Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts) {
   std::vector<float> values;
   for (const HostTensor& part : parts) {
+    if (part.format == WeightFormat::kAffine) {
+      return invalid_argument("[weight] tensor {}: expected a vector of a plain type, got {}",
+                              part.name, format_name(part));
+    }
     const std::int64_t extent = part.shape.rank() == 1 ? part.shape[0] : 0;
     const WeightFormatTraits& traits = traits_of(part.format);
     if (extent <= 0 || extent % traits.block_size != 0) {

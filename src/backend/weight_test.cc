@@ -10,6 +10,7 @@
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/panel_layout.h"
 #include "backend/reference/reference_weight.h"
+#include "tests/support/affine_quantizer.h"
 #include "tests/support/reference_quantizers.h"
 
 namespace pagoda {
@@ -130,6 +131,65 @@ TEST(PrepareWeight, SaysWhatIsWrongWithAPart) {
   HostTensor cut = make_matrix(WeightFormat::kF32, 4, 64).tensor;
   cut.bytes = cut.bytes.first(1000);
   EXPECT_EQ(error({&cut, 1}), "[weight] tensor layer.weight: expected 1024 bytes, got 1000");
+}
+
+std::vector<float> ramp(std::int64_t count) {
+  std::vector<float> values(count);
+  for (std::int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * 37 % 101) / 50 - 1;
+  return values;
+}
+
+TEST(PrepareWeight, ReferenceReadsAffineGroupsAsTheirCodecDoes) {
+  const auto exec = exec_of(Backend::kReference);
+  const Matrix blocks = make_matrix(WeightFormat::kQ4_1, 3, 128);
+  for (const int bits : {2, 3, 4, 5, 6, 8}) {
+    for (const int group_size : {32, 64, 128}) {
+      const HostTensor parts[] = {
+          blocks.tensor,
+          testing::make_affine("layer.weight", {bits, group_size, WeightFormat::kF16}, {5, 128},
+                               ramp(5 * 128)),
+          testing::make_affine("layer.weight", {4, 64, WeightFormat::kBF16}, {2, 128}, ramp(256))};
+      const Weight weight = prepare_weight(*exec, parts).value();
+      ASSERT_EQ(weight.rows, 10);
+      std::int64_t num_source_bytes = 0;
+      for (const HostTensor& part : parts) num_source_bytes += num_bytes(part);
+      EXPECT_EQ(weight.packed->num_bytes(), num_source_bytes);
+      for (std::int64_t row = 3; row < 10; ++row) {
+        std::vector<float> expected(128);
+        dequantize_affine_row(
+            row < 8 ? affine_row(parts[1], row - 3) : affine_row(parts[2], row - 8),
+            expected.data());
+        EXPECT_EQ(read_row(*exec, weight, row), expected) << bits << " " << group_size;
+      }
+      const auto& storage = static_cast<const testing::AffineStorage&>(*parts[1].storage);
+      EXPECT_EQ(static_cast<std::int64_t>(storage.released), num_bytes(parts[1]));
+    }
+  }
+}
+
+TEST(PrepareWeight, SaysWhatIsWrongWithAffineGroups) {
+  const auto exec = exec_of(Backend::kReference);
+  HostTensor cut =
+      testing::make_affine("layer.weight", {4, 32, WeightFormat::kF16}, {2, 64}, ramp(2 * 64));
+  const HostTensor wide[] = {make_matrix(WeightFormat::kF32, 4, 96).tensor, cut};
+  EXPECT_EQ(prepare_weight(*exec, wide).status().message(),
+            "[weight] tensor layer.weight: expected 96 columns, got 64");
+  EXPECT_EQ(prepare_vector(*exec, {&cut, 1}).status().message(),
+            "[weight] tensor layer.weight: expected a vector of a plain type, got affine 4-bit, "
+            "groups of 32");
+  cut.affine->biases = cut.affine->biases.first(7);
+  EXPECT_EQ(prepare_weight(*exec, {&cut, 1}).status().message(),
+            "[affine] tensor layer.weight: expected 8 bytes of biases, got 7");
+}
+
+TEST(PrepareWeight, CpuRefusesAffineGroups) {
+  const HostTensor tensor =
+      testing::make_affine("layer.weight", {6, 64, WeightFormat::kF16}, {2, 64}, ramp(2 * 64));
+  const Status status = prepare_weight(*exec_of(Backend::kCpu), {&tensor, 1}).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(status.message(),
+            "[weight] tensor layer.weight: cpu does not read affine 6-bit, groups of 64 yet; "
+            "reference and mlx do");
 }
 
 TEST(PrepareVector, JoinsAndWidens) {

@@ -17,43 +17,44 @@
 namespace pagoda::mlx {
 namespace {
 
-constexpr int kGroupSize = WeightSegment::kGroupSize;
+constexpr int kGroupSize = 32;  // of what blocks become
 
 // What decides whether two parts can lie in one array.
 struct Layout {
   mx::Dtype dtype;
   int bits;
+  int group_size;
   bool operator==(const Layout&) const = default;
 };
 
-Layout layout_of(WeightFormat format) {
-  switch (format) {
+Layout layout_of(const HostTensor& part) {
+  switch (part.format) {
     case WeightFormat::kF32:
-      return {mx::float32, 0};
+      return {mx::float32, 0, 0};
     case WeightFormat::kF16:
-      return {mx::float16, 0};
+      return {mx::float16, 0, 0};
     case WeightFormat::kBF16:
-      return {mx::bfloat16, 0};
+      return {mx::bfloat16, 0, 0};
     case WeightFormat::kQ4_0:
     case WeightFormat::kQ4_1:
     case WeightFormat::kQ4_K:
-      return {mx::uint32, 4};
+      return {mx::uint32, 4, kGroupSize};
     case WeightFormat::kQ5_0:
     case WeightFormat::kQ5_1:
     case WeightFormat::kQ5_K:
-      return {mx::uint32, 5};
+      return {mx::uint32, 5, kGroupSize};
     case WeightFormat::kQ8_0:
     case WeightFormat::kIQ4_NL:
     case WeightFormat::kIQ4_XS:
     case WeightFormat::kQ3_K:
-      return {mx::uint32, 8};
+      return {mx::uint32, 8, kGroupSize};
     case WeightFormat::kQ2_K:
     case WeightFormat::kQ6_K:
-      return {mx::float16, 0};
+      return {mx::float16, 0, 0};
     case WeightFormat::kAffine:
-      break;
+      return {mx::uint32, part.affine->layout.bits, part.affine->layout.group_size};
   }
-  return {mx::float32, 0};
+  return {mx::float32, 0, 0};
 }
 
 mx::array new_array(std::int64_t rows, std::int64_t cols, mx::Dtype dtype) {
@@ -221,9 +222,22 @@ void decode_to_f16(const HostTensor& part, f16* values) {
   }
 }
 
+// As the file has them, the numbers widened.
+void pack_affine(const HostTensor& part, std::int64_t row, WeightSegment& segment) {
+  const AffineGroups& groups = *part.affine;
+  const std::int64_t row_bytes = affine_code_bytes(groups.layout, part.shape[1]);
+  const std::int64_t first = row * (part.shape[1] / segment.group_size);
+  std::memcpy(segment.values.data<std::uint8_t>() + row * row_bytes, part.bytes.data(),
+              part.bytes.size());
+  const WeightFormatTraits& numbers = traits_of(groups.layout.scale_format);
+  numbers.dequantize(groups.scales, segment.scales->data<float>() + first);
+  numbers.dequantize(groups.biases, segment.biases->data<float>() + first);
+}
+
 // Writes `part` into the segment from row `row` on.
 void pack_part(const HostTensor& part, std::int64_t row, WeightSegment& segment) {
   const std::int64_t cols = part.shape[1];
+  if (part.format == WeightFormat::kAffine) return pack_affine(part, row, segment);
   if (segment.bits != 0) return pack_groups(part, row * (cols / kGroupSize), segment);
   auto* values = segment.values.data<std::uint8_t>() +
                  static_cast<std::size_t>(row * cols) * segment.values.itemsize();
@@ -236,24 +250,25 @@ void pack_part(const HostTensor& part, std::int64_t row, WeightSegment& segment)
 
 // One segment of parts that share a layout.
 WeightSegment pack_segment(std::span<const HostTensor> parts) {
-  const Layout layout = layout_of(parts[0].format);
+  const Layout layout = layout_of(parts[0]);
   const std::int64_t cols = parts[0].shape[1];
   std::int64_t rows = 0;
   for (const HostTensor& part : parts) rows += part.shape[0];
   const std::int64_t words = layout.bits == 0 ? cols : cols * layout.bits / 32;
   WeightSegment segment{.rows = rows,
                         .bits = layout.bits,
+                        .group_size = layout.group_size,
                         .values = new_array(rows, words, layout.dtype),
                         .scales = std::nullopt,
                         .biases = std::nullopt};
   if (layout.bits != 0) {
-    segment.scales = new_array(rows, cols / kGroupSize, mx::float32);
-    segment.biases = new_array(rows, cols / kGroupSize, mx::float32);
+    segment.scales = new_array(rows, cols / layout.group_size, mx::float32);
+    segment.biases = new_array(rows, cols / layout.group_size, mx::float32);
   }
   std::int64_t row = 0;
   for (const HostTensor& part : parts) {
     pack_part(part, row, segment);
-    if (part.storage) part.storage->release_pages(part.bytes);
+    release_pages(part);
     row += part.shape[0];
   }
   return segment;
@@ -273,17 +288,10 @@ std::int64_t MlxWeight::num_bytes() const {
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
   auto packed = std::make_shared<MlxWeight>();
   Weight weight{.rows = 0, .cols = parts[0].shape[1], .packed = nullptr};
-  for (const HostTensor& part : parts) {
-    if (part.format == WeightFormat::kAffine) {
-      return unsupported("[weight] tensor {}: {} is not packed by the mlx backend", part.name,
-                         traits_of(part.format).name);
-    }
-  }
   try {
     for (std::size_t begin = 0; begin < parts.size();) {
       std::size_t end = begin + 1;
-      while (end < parts.size() && layout_of(parts[end].format) == layout_of(parts[begin].format))
-        ++end;
+      while (end < parts.size() && layout_of(parts[end]) == layout_of(parts[begin])) ++end;
       packed->segments.push_back(pack_segment(parts.subspan(begin, end - begin)));
       weight.rows += packed->segments.back().rows;
       begin = end;

@@ -20,10 +20,12 @@
 // 16 values) and Q6_K (s q takes 13 bits) have no such group: they are decoded and kept as float16,
 // 16 bits a value instead of 2.625 and 6.5625, each value rounded by up to 2^-11 of itself.
 //
-//   values          [rows, cols * bits / 32] uint32; a row's q are one stream of bits, q of column
-//   c
-//                   from bit c * bits up
-//   scales, biases  [rows, cols / 32] float32
+// Affine groups of a checkpoint (quant/affine.h) stay as they are, of 32, 64 or 128; their scales
+// and biases are widened, which is exact.
+//
+//   values          [rows, cols * bits / 32] uint32; a row's q are one stream of bits, that of
+//                   column c from bit c * bits up
+//   scales, biases  [rows, cols / group_size] float32
 //
 // Scales are float32 because the product's operands have one type in MLX, and that type is also the
 // product's accumulator on a CPU: one row of 1,536 x 4,096 4-bit weights takes 4.3 ms with float32
@@ -42,10 +44,9 @@ namespace pagoda::mlx {
 
 // Consecutive rows in one layout.
 struct WeightSegment {
-  static constexpr int kGroupSize = 32;
-
   std::int64_t rows = 0;
-  int bits = 0;  // of an affine group's values; 0: a plain type
+  int bits = 0;        // of an affine group's values; 0: a plain type
+  int group_size = 0;  // columns; 0: a plain type
   ::mlx::core::array values;
   std::optional<::mlx::core::array> scales;
   std::optional<::mlx::core::array> biases;

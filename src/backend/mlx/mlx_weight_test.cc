@@ -8,6 +8,7 @@
 
 #include "backend/mlx/mlx_exec.h"
 #include "core/half.h"
+#include "tests/support/affine_quantizer.h"
 
 namespace pagoda::mlx {
 namespace {
@@ -96,7 +97,7 @@ std::vector<float> unpacked(const WeightSegment& segment, std::int64_t cols) {
       const std::int64_t at = i * segment.bits + bit;
       q |= (bytes[at / 8] >> (at % 8) & 1u) << bit;
     }
-    const std::int64_t group = i / WeightSegment::kGroupSize;
+    const std::int64_t group = i / segment.group_size;
     values.push_back(segment.scales->data<float>()[group] * static_cast<float>(q) +
                      segment.biases->data<float>()[group]);
   }
@@ -141,7 +142,7 @@ TEST_P(MlxWeightTest, MlxReadsTheSameValues) {
   const WeightSegment& segment = mlx_weight(*weight).segments[0];
   if (segment.bits == 0) return;
   mx::array read = mx::dequantize(segment.values, *segment.scales, *segment.biases,
-                                  WeightSegment::kGroupSize, segment.bits);
+                                  segment.group_size, segment.bits);
   read.eval();
   const std::vector<float> expected = dequantized(part.tensor);
   ASSERT_EQ(read.size(), expected.size());
@@ -210,6 +211,76 @@ TEST(MlxWeightJoinTest, PartsOfOneLayoutShareASegment) {
   std::vector<float> values;
   for (const WeightSegment& segment : segments) {
     for (const float value : unpacked(segment, 32)) values.push_back(value);
+  }
+  EXPECT_EQ(values, expected);
+}
+
+HostTensor make_affine(const AffineLayout& layout, std::int64_t rows, std::mt19937& random) {
+  std::normal_distribution<float> normal;
+  std::vector<float> values(rows * 128);
+  for (float& value : values) value = normal(random);
+  return testing::make_affine("weight", layout, {rows, 128}, values);
+}
+
+std::vector<float> affine_values(const HostTensor& tensor) {
+  std::vector<float> values(tensor.shape.num_elements());
+  for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
+    dequantize_affine_row(affine_row(tensor, row), values.data() + row * tensor.shape[1]);
+  }
+  return values;
+}
+
+TEST(MlxAffineWeightTest, MlxReadsTheCodecsValues) {
+  std::mt19937 random(kSeed);
+  MlxExec exec;
+  for (const int bits : {2, 3, 4, 5, 6, 8}) {
+    for (const int group_size : {32, 64, 128}) {
+      for (const WeightFormat format :
+           {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
+        const HostTensor tensor = make_affine({bits, group_size, format}, 3, random);
+        const auto weight = mlx::prepare_weight(exec, std::span(&tensor, 1));
+        ASSERT_TRUE(weight.ok()) << weight.status().message();
+        EXPECT_EQ(weight->packed->num_bytes(), 3 * (128 * bits / 8 + 128 / group_size * 8));
+        const WeightSegment& segment = mlx_weight(*weight).segments.at(0);
+        mx::array read = mx::dequantize(segment.values, *segment.scales, *segment.biases,
+                                        segment.group_size, segment.bits);
+        read.eval();
+        const std::span<const float> values(read.data<float>(), read.size());
+        EXPECT_EQ(std::vector<float>(values.begin(), values.end()), affine_values(tensor))
+            << bits << " bits, groups of " << group_size << ", seed " << kSeed;
+        const auto& storage = static_cast<const testing::AffineStorage&>(*tensor.storage);
+        EXPECT_EQ(static_cast<std::int64_t>(storage.released), num_bytes(tensor));
+      }
+    }
+  }
+}
+
+TEST(MlxAffineWeightTest, PartsOfOneWidthShareASegment) {
+  std::mt19937 random(kSeed);
+  MlxExec exec;
+  const Part blocks = make_part(WeightFormat::kQ4_0, 2, 128, random);
+  const HostTensor tensors[] = {
+      make_affine({4, 32, WeightFormat::kF16}, 3, random),
+      blocks.tensor,
+      make_affine({4, 32, WeightFormat::kBF16}, 1, random),
+      make_affine({4, 64, WeightFormat::kBF16}, 2, random),
+      make_affine({6, 64, WeightFormat::kBF16}, 2, random),
+  };
+  const auto weight = mlx::prepare_weight(exec, tensors);
+  ASSERT_TRUE(weight.ok()) << weight.status().message();
+  EXPECT_EQ(weight->rows, 10);
+  const auto& segments = mlx_weight(*weight).segments;
+  ASSERT_EQ(segments.size(), 3u);
+  EXPECT_EQ(segments[0].rows, 6);
+  std::vector<float> values, expected;
+  for (const WeightSegment& segment : segments) {
+    for (const float value : unpacked(segment, 128)) values.push_back(value);
+  }
+  for (const HostTensor& tensor : tensors) {
+    const bool is_affine = tensor.format == WeightFormat::kAffine;
+    for (const float value : is_affine ? affine_values(tensor) : dequantized(tensor)) {
+      expected.push_back(value);
+    }
   }
   EXPECT_EQ(values, expected);
 }

@@ -6,20 +6,59 @@
 
 namespace pagoda::reference {
 
+namespace {
+
+std::span<const std::byte> row_of(const BufferRef& rows, std::int64_t row, std::int64_t row_bytes) {
+  return {rows->data() + row * row_bytes, static_cast<std::size_t>(row_bytes)};
+}
+
+void read_part_row(const ReferenceWeight::Part& part, std::int64_t row, std::int64_t cols,
+                   float* values) {
+  if (part.format != WeightFormat::kAffine) {
+    const auto bytes = row_of(part.bytes, row, packed_bytes(part.format, cols));
+    return traits_of(part.format).dequantize(bytes, values);
+  }
+  const std::int64_t scale_bytes = affine_scale_bytes(part.layout, cols);
+  dequantize_affine_row({.layout = part.layout,
+                         .codes = row_of(part.bytes, row, affine_code_bytes(part.layout, cols)),
+                         .scales = row_of(part.scales, row, scale_bytes),
+                         .biases = row_of(part.biases, row, scale_bytes)},
+                        values);
+}
+
+Result<BufferRef> copy_of(NativeExec& exec, std::span<const std::byte> bytes) {
+  PAGODA_ASSIGN_OR_RETURN(BufferRef copy, exec.allocate_weight_bytes(bytes.size()));
+  std::memcpy(copy->data(), bytes.data(), bytes.size());
+  return copy;
+}
+
+Result<ReferenceWeight::Part> copy_of(NativeExec& exec, const HostTensor& tensor) {
+  ReferenceWeight::Part part{.format = tensor.format, .rows = tensor.shape[0], .bytes = {}};
+  PAGODA_ASSIGN_OR_RETURN(part.bytes, copy_of(exec, tensor.bytes));
+  if (tensor.affine) {
+    part.layout = tensor.affine->layout;
+    PAGODA_ASSIGN_OR_RETURN(part.scales, copy_of(exec, tensor.affine->scales));
+    PAGODA_ASSIGN_OR_RETURN(part.biases, copy_of(exec, tensor.affine->biases));
+  }
+  release_pages(tensor);
+  return part;
+}
+
+}  // namespace
+
 std::int64_t ReferenceWeight::num_bytes() const {
-  std::int64_t total = 0;
-  for (const Part& part : parts_) total += static_cast<std::int64_t>(part.bytes->size());
-  return total;
+  std::size_t total = 0;
+  for (const Part& part : parts_) {
+    for (const BufferRef* bytes : {&part.bytes, &part.scales, &part.biases}) {
+      if (*bytes) total += (*bytes)->size();
+    }
+  }
+  return static_cast<std::int64_t>(total);
 }
 
 void ReferenceWeight::read_row(std::int64_t row, float* values) const {
   for (const Part& part : parts_) {
-    if (row < part.rows) {
-      const auto row_bytes = static_cast<std::size_t>(packed_bytes(part.format, cols_));
-      const std::byte* begin = part.bytes->data() + static_cast<std::size_t>(row) * row_bytes;
-      traits_of(part.format).dequantize({begin, row_bytes}, values);
-      return;
-    }
+    if (row < part.rows) return read_part_row(part, row, cols_, values);
     row -= part.rows;
   }
   PAGODA_CHECK(false, fmt::format("[weight] row {} past the end", row));
@@ -30,10 +69,8 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
   std::vector<ReferenceWeight::Part> copies;
   Weight weight{.rows = 0, .cols = parts[0].shape[1]};
   for (const HostTensor& part : parts) {
-    PAGODA_ASSIGN_OR_RETURN(BufferRef bytes, native.allocate_weight_bytes(part.bytes.size()));
-    std::memcpy(bytes->data(), part.bytes.data(), part.bytes.size());
-    if (part.storage) part.storage->release_pages(part.bytes);
-    copies.push_back({part.format, part.shape[0], std::move(bytes)});
+    PAGODA_ASSIGN_OR_RETURN(ReferenceWeight::Part copy, copy_of(native, part));
+    copies.push_back(std::move(copy));
     weight.rows += part.shape[0];
   }
   weight.packed = std::make_shared<ReferenceWeight>(weight.cols, std::move(copies));

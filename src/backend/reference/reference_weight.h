@@ -1,4 +1,5 @@
-// ReferenceWeight: a checkpoint's blocks as they were, decoded row by row by the scalar codecs.
+// ReferenceWeight: a checkpoint's blocks and groups as they were, decoded row by row by the scalar
+// codecs.
 #pragma once
 
 #include <vector>
@@ -14,6 +15,10 @@ class ReferenceWeight final : public PackedWeight {
     WeightFormat format;
     std::int64_t rows;
     BufferRef bytes;  // rows one after the other
+    // Of affine groups, whose codes are `bytes`; the others likewise a row after the other.
+    AffineLayout layout = {};
+    BufferRef scales = {};
+    BufferRef biases = {};
   };
 
   ReferenceWeight(std::int64_t cols, std::vector<Part> parts)

@@ -12,7 +12,7 @@ mx::array gather(const WeightSegment& segment, const mx::array& ids) {
   const mx::array values = mx::take(segment.values, ids, 0);
   if (segment.bits == 0) return mx::astype(values, mx::float32);
   return mx::dequantize(values, mx::take(*segment.scales, ids, 0),
-                        mx::take(*segment.biases, ids, 0), WeightSegment::kGroupSize, segment.bits);
+                        mx::take(*segment.biases, ids, 0), segment.group_size, segment.bits);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ mx::array product(const mx::array& x, const WeightSegment& segment) {
   if (segment.bits != 0) {
     return mx::quantized_matmul(mx::astype(x, mx::float32), segment.values, *segment.scales,
                                 segment.biases,
-                                /*transpose=*/true, WeightSegment::kGroupSize, segment.bits);
+                                /*transpose=*/true, segment.group_size, segment.bits);
   }
   const mx::array result =
       mx::matmul(operand(x, segment.values.dtype()), mx::transpose(segment.values));
