@@ -69,18 +69,21 @@ Status print_checkpoint(const std::string& name) {
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path.string()));
   std::printf("%s\n", path.c_str());
   std::int64_t num_parameters = 0;
-  std::map<std::string_view, int> formats;
+  std::map<std::string, int> formats;
   for (const std::string& tensor_name : checkpoint.names()) {
     const Result<HostTensor> tensor = checkpoint.tensor(tensor_name);
-    ++formats[tensor.ok() ? traits_of(tensor->format).name : "not readable"];
+    ++formats[tensor.ok() ? format_name(*tensor) : "not readable"];
     if (tensor.ok()) num_parameters += tensor->shape.num_elements();
   }
   std::printf("parameters       %.1f million in %.1f MB\n",
               static_cast<double>(num_parameters) / 1e6,
               static_cast<double>(checkpoint.file_bytes()) / 1e6);
   std::printf("tensors         ");
-  for (const auto& [format, count] : formats)
-    std::printf(" %d %s", count, std::string(format).c_str());
+  const char* separator = " ";
+  for (const auto& [format, count] : formats) {
+    std::printf("%s%d %s", separator, count, format.c_str());
+    separator = "; ";
+  }
   std::printf("\n");
   PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
   print_config(config);

@@ -10,6 +10,7 @@
 #include "model/config_limits.h"
 #include "model/json_fields.h"
 #include "model/rope_frequencies.h"
+#include "weights/affine_config.h"
 #include "weights/printable.h"
 
 namespace pagoda {
@@ -52,9 +53,6 @@ Result<const Family*> find_family(const JsonFields& fields) {
 
 // Keys that change the arithmetic in a way that nothing here computes.
 Status check_supported(const JsonFields& fields) {
-  if (fields.has("quantization_config")) {
-    return unsupported("[config] {}: quantization_config is not supported", fields.where());
-  }
   PAGODA_ASSIGN_OR_RETURN(const std::string activation, fields.text_or("hidden_act", "silu"));
   if (activation != "silu") {
     return unsupported("[config] {}: hidden_act {} is not supported; silu is", fields.where(),
@@ -242,6 +240,8 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   const JsonFields fields(json, std::string(kConfigFile));
   PAGODA_ASSIGN_OR_RETURN(const Family* family, find_family(fields));
   PAGODA_RETURN_IF_ERROR(check_supported(fields));
+  // The checkpoint reads its tensors by it; here only other libraries' formats are refused.
+  PAGODA_RETURN_IF_ERROR(parse_affine_config(config_json).status());
   ModelConfig config;
   config.architecture = family->model_type;
   PAGODA_RETURN_IF_ERROR(read_sizes(fields, *family, config));

@@ -190,6 +190,14 @@ TEST(HfConfigTest, ReadsGenerationDefaults) {
               HasSubstr("generation_config.json: top_p: expected a number of 0 to 1"));
 }
 
+TEST(HfConfigTest, AffineGroupsAreTheCheckpointsAffair) {
+  const json groups{{"group_size", 64}, {"bits", 4}, {"mode", "affine"}, {"lm_head", false}};
+  for (const char* key : {"quantization", "quantization_config"}) {
+    const auto config = parse(with(base_config("llama"), {{key, groups}}));
+    EXPECT_TRUE(config.ok()) << config.status().message();
+  }
+}
+
 struct Refused {
   const char* name;
   const char* family;
@@ -274,7 +282,12 @@ std::vector<Refused> refused_values() {
        "llama",
        {{"quantization_config", {{"quant_method", "gptq"}}}},
        StatusCode::kUnsupported,
-       "quantization_config"},
+       "config.json: quantization_config: quant_method \"gptq\" is not supported"},
+      {"QuantisedInAnotherMode",
+       "llama",
+       {{"quantization", {{"group_size", 32}, {"bits", 4}, {"mode", "mxfp4"}}}},
+       StatusCode::kUnsupported,
+       "config.json: quantization: mode \"mxfp4\" is not supported"},
       {"PartialRotary",
        "llama",
        {{"partial_rotary_factor", 0.5}},
