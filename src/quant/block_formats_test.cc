@@ -1,5 +1,5 @@
-// The scalar codecs against the Python package gguf, bit for bit (tools/make_quant_fixture.py made
-// the file), and what they promise to readers.
+// The scalar codecs and quantisers against the Python package gguf, bit for bit
+// (tools/make_quant_fixture.py made the files).
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "quant/weight_format.h"
+#include "tests/support/reference_quantizers.h"
 
 namespace pagoda {
 namespace {
+
+using testing::quantize;
 
 std::vector<std::byte> from_hex(std::string_view hex) {
   std::vector<std::byte> bytes;
@@ -30,8 +33,8 @@ struct DecodedBlock {
   std::vector<std::byte> values;  // float32
 };
 
-std::vector<DecodedBlock> read_fixture() {
-  std::ifstream file(std::string(PAGODA_SOURCE_DIR) + "/src/quant/testdata/block_formats.txt");
+std::vector<DecodedBlock> read_fixture(const std::string& name) {
+  std::ifstream file(std::string(PAGODA_SOURCE_DIR) + "/src/quant/testdata/" + name);
   std::vector<DecodedBlock> blocks;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -42,24 +45,24 @@ std::vector<DecodedBlock> read_fixture() {
   return blocks;
 }
 
-const WeightFormatTraits* find_format(std::string_view name) {
+WeightFormat find_format(std::string_view name) {
   for (const WeightFormat format : kWeightFormats) {
-    if (traits_of(format).name == name) return &traits_of(format);
+    if (traits_of(format).name == name) return format;
   }
-  return nullptr;
+  ADD_FAILURE() << "no format " << name;
+  return WeightFormat::kF32;
 }
 
 TEST(BlockFormats, DecodeBitForBitAsThePackageGguf) {
   std::set<std::string> seen;
-  for (const DecodedBlock& expected : read_fixture()) {
-    const WeightFormatTraits* traits = find_format(expected.format);
-    ASSERT_NE(traits, nullptr) << expected.format;
+  for (const DecodedBlock& expected : read_fixture("block_formats.txt")) {
+    const WeightFormatTraits& traits = traits_of(find_format(expected.format));
     seen.insert(expected.format);
-    ASSERT_EQ(static_cast<int>(expected.block.size()), traits->block_bytes);
-    ASSERT_EQ(static_cast<int>(expected.values.size()), traits->block_size * 4);
-    std::vector<float> values(traits->block_size);
-    traits->dequantize(expected.block, values.data());
-    for (int i = 0; i < traits->block_size; ++i) {
+    ASSERT_EQ(static_cast<int>(expected.block.size()), traits.block_bytes);
+    ASSERT_EQ(static_cast<int>(expected.values.size()), traits.block_size * 4);
+    std::vector<float> values(traits.block_size);
+    traits.dequantize(expected.block, values.data());
+    for (int i = 0; i < traits.block_size; ++i) {
       std::uint32_t bits = 0;
       std::memcpy(&bits, expected.values.data() + i * sizeof(bits), sizeof(bits));
       EXPECT_EQ(std::bit_cast<std::uint32_t>(values[i]), bits) << expected.format << " value " << i;
@@ -69,20 +72,32 @@ TEST(BlockFormats, DecodeBitForBitAsThePackageGguf) {
 }
 
 TEST(BlockFormats, BlocksInARowAreReadOneByOneAtAnyAlignment) {
-  for (const WeightFormatTraits* traits : {find_format("Q5_0"), find_format("Q6_K")}) {
+  for (const WeightFormat format : {WeightFormat::kQ5_0, WeightFormat::kQ6_K}) {
+    const WeightFormatTraits& traits = traits_of(format);
     std::vector<std::byte> row(1);  // one byte off
     std::vector<float> expected;
-    for (const DecodedBlock& block : read_fixture()) {
-      if (block.format != traits->name) continue;
+    for (const DecodedBlock& block : read_fixture("block_formats.txt")) {
+      if (block.format != traits.name) continue;
       row.insert(row.end(), block.block.begin(), block.block.end());
-      std::vector<float> values(traits->block_size);
+      std::vector<float> values(traits.block_size);
       std::memcpy(values.data(), block.values.data(), block.values.size());
       expected.insert(expected.end(), values.begin(), values.end());
     }
     std::vector<float> values(expected.size());
-    traits->dequantize(std::span<const std::byte>(row).subspan(1), values.data());
+    traits.dequantize(std::span<const std::byte>(row).subspan(1), values.data());
     EXPECT_EQ(values, expected);
   }
+}
+
+TEST(BlockFormats, QuantiseBitForBitAsThePackageGguf) {
+  std::set<std::string> seen;
+  for (const DecodedBlock& expected : read_fixture("quantised_blocks.txt")) {
+    seen.insert(expected.format);
+    std::vector<float> values(expected.values.size() / sizeof(float));
+    std::memcpy(values.data(), expected.values.data(), expected.values.size());
+    EXPECT_EQ(quantize(find_format(expected.format), values), expected.block) << expected.format;
+  }
+  EXPECT_EQ(seen, (std::set<std::string>{"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"}));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// The loop that every block codec shares: bytes as they lie in a file, a block after the other.
+// The loops that block codecs share: bytes as they lie in a file, a block after the other.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -17,6 +18,32 @@ void for_each_block(std::span<const std::byte> bytes, float* values, Decode deco
     std::memcpy(&block, bytes.data() + b * sizeof(Block), sizeof(Block));
     decode(block, values);
   }
+}
+
+// The other way round: values.size() is a multiple of Block::kValues, and encode() takes one
+// block's values.
+template <typename Block, typename Encode>
+void encode_blocks(std::span<const float> values, std::byte* bytes, Encode encode) {
+  for (; values.size() >= Block::kValues; values = values.subspan(Block::kValues)) {
+    const Block block = encode(values.template first<Block::kValues>());
+    std::memcpy(bytes, &block, sizeof(Block));
+    bytes += sizeof(Block);
+  }
+}
+
+// The first of the values that are largest in magnitude.
+inline float extreme_of(std::span<const float> values) {
+  float extreme = 0;
+  for (const float value : values) {
+    if (std::fabs(value) > std::fabs(extreme)) extreme = value;
+  }
+  return extreme;
+}
+
+// 1 / x; 0 where that is no number to multiply with: x is zero, or too small.
+inline float reciprocal_or_zero(float x) {
+  const float reciprocal = 1.0f / x;
+  return std::isfinite(reciprocal) ? reciprocal : 0.0f;
 }
 
 }  // namespace pagoda

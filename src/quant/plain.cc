@@ -17,6 +17,15 @@ void widen(std::span<const std::byte> bytes, float* values) {
   }
 }
 
+template <typename T>
+void narrow(std::span<const float> values, std::byte* bytes) {
+  for (const float value : values) {
+    const T stored = from_float<T>(value);
+    std::memcpy(bytes, &stored, sizeof(T));
+    bytes += sizeof(T);
+  }
+}
+
 }  // namespace
 
 void dequantize_f32(std::span<const std::byte> bytes, float* values) {
@@ -29,6 +38,18 @@ void dequantize_f16(std::span<const std::byte> bytes, float* values) {
 
 void dequantize_bf16(std::span<const std::byte> bytes, float* values) {
   widen<bf16>(bytes, values);
+}
+
+void quantize_f32(std::span<const float> values, std::byte* bytes) {
+  narrow<float>(values, bytes);
+}
+
+void quantize_f16(std::span<const float> values, std::byte* bytes) {
+  narrow<f16>(values, bytes);
+}
+
+void quantize_bf16(std::span<const float> values, std::byte* bytes) {
+  narrow<bf16>(values, bytes);
 }
 
 }  // namespace pagoda

@@ -12,4 +12,9 @@ void dequantize_f32(std::span<const std::byte> bytes, float* values);
 void dequantize_f16(std::span<const std::byte> bytes, float* values);
 void dequantize_bf16(std::span<const std::byte> bytes, float* values);
 
+// Round to nearest, ties to even.
+void quantize_f32(std::span<const float> values, std::byte* bytes);
+void quantize_f16(std::span<const float> values, std::byte* bytes);
+void quantize_bf16(std::span<const float> values, std::byte* bytes);
+
 }  // namespace pagoda

@@ -11,9 +11,9 @@
 //
 // The scale carries the sign of the value that is largest in magnitude, which q = 0 stands for.
 //
-// Error bound: a quantiser that takes scale = extreme / -8 is off by at most (1 + 8 * 2^-11) of the
-// stored |scale|: a value close to -extreme would want q = 16 and gets 15, all others are half a
-// step off; the rest is the scale's own rounding.
+// Error bound: the quantiser takes scale = extreme / -8 and is off by at most (1 + 8 * 2^-11) of
+// the stored |scale|: a value close to -extreme would want q = 16 and gets 15, all others are half
+// a step off; the rest is the scale's own rounding.
 #pragma once
 
 #include <cstddef>
@@ -33,5 +33,9 @@ static_assert(sizeof(BlockQ4_0) == 18);
 
 // blocks.size() is a multiple of 18; writes 32 values a block.
 void dequantize_q4_0(std::span<const std::byte> blocks, float* values);
+
+// values.size() is a multiple of 32, each finite and at most 65504 in magnitude; writes 18 bytes
+// for 32 values, bit for bit as ggml's own quantiser does.
+void quantize_q4_0(std::span<const float> values, std::byte* blocks);
 
 }  // namespace pagoda

@@ -12,6 +12,16 @@
 //
 // Error bound: a value between a group's ends, q = 0 and 15, is at most half a step of (scale *
 // scales[g]) off.
+//
+// The quantiser weighs a value's squared error with its magnitude plus the group's root mean
+// square, for the large weights are those that carry the products. It looks for each group's scale
+// and minimum by weighted least squares, starting from 11 roundings of the values: a little more or
+// less than the 16 steps from smallest to largest (ggml's make_qkx2_quants has this idea). The six
+// bits of scale and minimum are then chosen with their neighbours by the error that is left. The
+// plain fit, smallest to largest in 15 steps, is one of the candidates for the block as a whole, so
+// the weighted error is never above the plain fit's: at most half a step, 7.5 |scale| and half of
+// |minimum_scale| for rounding the group's two numbers to six bits, and 2^-11 of 945 |scale| + 63
+// |minimum_scale| for rounding these to f16.
 #pragma once
 
 #include <cstddef>
@@ -37,5 +47,9 @@ void unpack(const BlockQ4_K& packed, SuperBlock& block);
 
 // blocks.size() is a multiple of 144; writes 256 values a block.
 void dequantize_q4_k(std::span<const std::byte> blocks, float* values);
+
+// values.size() is a multiple of 256, each finite and at most 65504 in magnitude; writes 144 bytes
+// for 256 values.
+void quantize_q4_k(std::span<const float> values, std::byte* blocks);
 
 }  // namespace pagoda

@@ -11,7 +11,7 @@
 //
 // The scale carries the sign of the value that is largest in magnitude, which q = 0 stands for.
 //
-// Error bound: a quantiser that takes scale = extreme / -16 is off by at most (1 + 16 * 2^-11) of
+// Error bound: the quantiser takes scale = extreme / -16 and is off by at most (1 + 16 * 2^-11) of
 // the stored |scale|: a value close to -extreme would want q = 32 and gets 31, all others are half
 // a step off; the rest is the scale's own rounding.
 #pragma once
@@ -39,5 +39,9 @@ static_assert(sizeof(BlockQ5_0) == 22);
 
 // blocks.size() is a multiple of 22; writes 32 values a block.
 void dequantize_q5_0(std::span<const std::byte> blocks, float* values);
+
+// values.size() is a multiple of 32, each finite and at most 65504 in magnitude; writes 22 bytes
+// for 32 values, bit for bit as ggml's own quantiser does.
+void quantize_q5_0(std::span<const float> values, std::byte* blocks);
 
 }  // namespace pagoda

@@ -8,7 +8,7 @@
 //
 //   x[i] = scale * q[i]
 //
-// Error bound: a quantiser that takes scale = max|x| / 127 and rounds to nearest is off by at most
+// Error bound: the quantiser takes scale = max|x| / 127, rounds to nearest, and is off by at most
 // (1/2 + 127 * 2^-11) of the stored scale: half a step, and what rounding the scale itself to f16
 // does to the largest q. (While the scale is a normal f16: at least 2^-14.)
 #pragma once
@@ -30,5 +30,9 @@ static_assert(sizeof(BlockQ8_0) == 34);
 
 // blocks.size() is a multiple of 34; writes 32 values a block.
 void dequantize_q8_0(std::span<const std::byte> blocks, float* values);
+
+// values.size() is a multiple of 32, each finite and at most 65504 in magnitude; writes 34 bytes
+// for 32 values, bit for bit as ggml's own quantiser does.
+void quantize_q8_0(std::span<const float> values, std::byte* blocks);
 
 }  // namespace pagoda

@@ -45,6 +45,9 @@ struct WeightFormatTraits {
   int block_bytes;
   // Writes blocks.size() / block_bytes * block_size values.
   void (*dequantize)(std::span<const std::byte> blocks, float* values);
+  // From whole blocks of values, each finite and at most 65504 in magnitude. Null: nothing here
+  // writes the format.
+  void (*quantize)(std::span<const float> values, std::byte* blocks);
 };
 
 const WeightFormatTraits& traits_of(WeightFormat format);  // thread-safe, never fails

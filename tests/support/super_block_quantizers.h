@@ -117,22 +117,14 @@ inline BlockQ3_K quantize_block_q3_k(std::span<const float> x) {
   return packed;
 }
 
-inline void put_six_bit_scales(const SuperBlock& block, std::uint8_t* packed) {
-  for (int j = 0; j < 4; ++j) {
-    packed[j] = static_cast<std::uint8_t>(block.scales[j] | block.scales[j + 4] >> 4 << 6);
-    packed[j + 4] = static_cast<std::uint8_t>(block.minima[j] | block.minima[j + 4] >> 4 << 6);
-    packed[j + 8] =
-        static_cast<std::uint8_t>((block.scales[j + 4] & 15) | (block.minima[j + 4] & 15) << 4);
-  }
-}
-
+// By the plain fit alone: what src/quant's search is measured against.
 inline BlockQ4_K quantize_block_q4_k(std::span<const float> x) {
   const SuperBlock block = to_super_block(x, {32, 0, 15, 63, 63});
   BlockQ4_K packed{.scale = to_f16(block.scale),
                    .minimum_scale = to_f16(block.minimum_scale),
                    .scales = {},
                    .nibbles = {}};
-  put_six_bit_scales(block, packed.scales);
+  pack_six_bit_scales(block, packed.scales);
   for (int i = 0; i < 256; ++i) {
     put_bits(packed.nibbles[i / 64 * 32 + i % 32], block.q[i], i / 32 % 2 * 4);
   }
@@ -146,7 +138,7 @@ inline BlockQ5_K quantize_block_q5_k(std::span<const float> x) {
                    .scales = {},
                    .high_bits = {},
                    .nibbles = {}};
-  put_six_bit_scales(block, packed.scales);
+  pack_six_bit_scales(block, packed.scales);
   for (int i = 0; i < 256; ++i) {
     put_bits(packed.nibbles[i / 64 * 32 + i % 32], block.q[i] & 15, i / 32 % 2 * 4);
     put_bits(packed.high_bits[i % 32], block.q[i] >> 4, i / 32);
