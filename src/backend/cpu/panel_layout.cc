@@ -1,159 +1,461 @@
 #include "backend/cpu/panel_layout.h"
 
 #include <cstring>
+#include <vector>
 
-#include "backend/cpu/cpu_weight.h"
+#include "core/half.h"
+#include "quant/iq4_xs.h"
+#include "quant/q2_k.h"
+#include "quant/q3_k.h"
 #include "quant/q4_0.h"
 #include "quant/q4_1.h"
+#include "quant/q4_k.h"
+#include "quant/q5_0.h"
+#include "quant/q5_1.h"
+#include "quant/q5_k.h"
+#include "quant/q6_k.h"
 #include "quant/q8_0.h"
 
 namespace pagoda::cpu {
 namespace {
 
 constexpr int kColumns = kPanelColumns;
-constexpr int kBlock = 32;
+constexpr int kHalvesBytes = 2 * kColumns;  // a row of f16
+constexpr int kMostCodes = 256;
 
-// A panel's 32 k of a block format, in the order in which cpu_weight.h draws them.
-struct BytePanel {
-  f16 scales[kColumns];
-  std::int8_t q[kBlock][kColumns];
-};
-struct PairPanel {
-  f16 scales[kColumns];
-  std::uint8_t pairs[kBlock / 2][kColumns];
-};
-struct PairMinimumPanel {
-  f16 scales[kColumns];
-  f16 minima[kColumns];
-  std::uint8_t pairs[kBlock / 2][kColumns];
-};
+using Codes = std::uint8_t[kMostCodes];
 
-// The files' blocks put q[i] and q[i + 16] into a byte; a panel puts q[2 i] and q[2 i + 1].
-int nibble(const std::uint8_t* nibbles, int i) {
-  return i < kBlock / 2 ? nibbles[i] & 15 : nibbles[i - kBlock / 2] >> 4;
+std::uint32_t load_word(const std::byte* from) {
+  std::uint32_t word;
+  std::memcpy(&word, from, sizeof(word));
+  return word;
 }
 
-template <typename Panel>
-void put_pairs(const std::uint8_t* nibbles, int column, Panel& panel) {
-  for (int i = 0; i < kBlock / 2; ++i) {
-    panel.pairs[i][column] =
-        static_cast<std::uint8_t>(nibble(nibbles, 2 * i) | nibble(nibbles, 2 * i + 1) << 4);
+void store_half(std::byte* row, int column, f16 value) {
+  std::memcpy(row + 2 * column, &value, sizeof(value));
+}
+
+float load_half(const std::byte* row, int column) {
+  f16 value;
+  std::memcpy(&value, row + 2 * column, sizeof(value));
+  return to_float(value);
+}
+
+// Bits [shift, shift + kBits) of a group's codes into a plane, and back.
+template <int kBits>
+void put_plane(const std::uint8_t* codes, int group, int shift, int column, std::byte* plane) {
+  constexpr int kCodes = 16 / kBits;  // a half-word
+  constexpr std::uint32_t kMask = (1u << kBits) - 1;
+  for (int line = 0; line < group * kBits / 32; ++line) {
+    const std::uint8_t* from = codes + line * 2 * kCodes;
+    std::uint32_t word = 0;
+    for (int j = 0; j < kCodes; ++j) {
+      word |= (from[2 * j] >> shift & kMask) << (kBits * j);
+      word |= (from[2 * j + 1] >> shift & kMask) << (16 + kBits * j);
+    }
+    std::memcpy(plane + line * kLineBytes + 4 * column, &word, sizeof(word));
   }
 }
 
-void put(const BlockQ8_0& block, int column, BytePanel& panel) {
-  panel.scales[column] = block.scale;
-  for (int i = 0; i < kBlock; ++i) panel.q[i][column] = block.q[i];
+template <int kBits>
+void add_plane(const std::byte* plane, int group, int shift, int column, std::uint8_t* codes) {
+  constexpr int kCodes = 16 / kBits;
+  constexpr std::uint32_t kMask = (1u << kBits) - 1;
+  for (int line = 0; line < group * kBits / 32; ++line) {
+    const std::uint32_t word = load_word(plane + line * kLineBytes + 4 * column);
+    std::uint8_t* to = codes + line * 2 * kCodes;
+    for (int j = 0; j < kCodes; ++j) {
+      to[2 * j] |= static_cast<std::uint8_t>((word >> (kBits * j) & kMask) << shift);
+      to[2 * j + 1] |= static_cast<std::uint8_t>((word >> (16 + kBits * j) & kMask) << shift);
+    }
+  }
 }
 
-void put(const BlockQ4_0& block, int column, PairPanel& panel) {
-  panel.scales[column] = block.scale;
-  put_pairs(block.nibbles, column, panel);
+template <PanelKind kKind>
+void put_codes(const std::uint8_t* codes, int column, std::byte* group) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  std::byte* low = group + kFormat.low_plane();
+  put_plane<kFormat.low_bits>(codes, kFormat.group, 0, column, low);
+  if constexpr (kFormat.high_bits > 0) {
+    put_plane<kFormat.high_bits>(codes, kFormat.group, kFormat.low_bits, column,
+                                 group + kFormat.high_plane());
+  }
 }
 
-void put(const BlockQ4_1& block, int column, PairMinimumPanel& panel) {
-  panel.scales[column] = block.scale;
-  panel.minima[column] = block.minimum;
-  put_pairs(block.nibbles, column, panel);
+template <PanelKind kKind>
+void get_codes(const std::byte* group, int column, std::uint8_t* codes) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  std::memset(codes, 0, kFormat.group);
+  add_plane<kFormat.low_bits>(group + kFormat.low_plane(), kFormat.group, 0, column, codes);
+  if constexpr (kFormat.high_bits > 0) {
+    add_plane<kFormat.high_bits>(group + kFormat.high_plane(), kFormat.group, kFormat.low_bits,
+                                 column, codes);
+  }
 }
 
-template <typename Block, typename Panel>
-void pack_blocks(const PanelSource& source, std::byte* out) {
-  static_assert(sizeof(Panel) == kColumns * sizeof(Block));
-  const std::int64_t num_blocks = source.cols / kBlock;
-  for (std::int64_t b = 0; b < num_blocks; ++b) {
-    Panel panel{};
-    for (int row = 0; row < source.num_rows; ++row) {
+// The unsigned codes of a file's block.
+
+int nibble(const std::uint8_t* nibbles, int i, int half) {
+  return i < half ? nibbles[i] & 15 : nibbles[i - half] >> 4;
+}
+
+template <typename Block>
+void codes_of(const Block& block, std::uint8_t* codes)
+  requires(Block::kValues == 32)
+{
+  for (int i = 0; i < 32; ++i) {
+    if constexpr (requires { block.q(i); }) {
+      codes[i] = static_cast<std::uint8_t>(block.q(i));
+    } else if constexpr (requires { block.nibbles; }) {
+      codes[i] = static_cast<std::uint8_t>(nibble(block.nibbles, i, 16));
+    } else {
+      codes[i] = static_cast<std::uint8_t>(block.q[i]);
+    }
+  }
+}
+
+// The formats of 32 values: kUnits blocks a group.
+template <PanelKind kKind, typename Block>
+void put_small_blocks(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  constexpr int kBlocks = kFormat.group / 32;
+  const std::int64_t num_blocks = cols / 32;
+  for (std::int64_t first = 0; first < num_blocks; first += kBlocks) {
+    Codes codes = {};
+    for (int b = 0; b < kBlocks && first + b < num_blocks; ++b) {
       Block block;
-      std::memcpy(&block, source.rows + (row * num_blocks + b) * sizeof(Block), sizeof(Block));
-      put(block, row, panel);
+      std::memcpy(&block, row + (first + b) * sizeof(Block), sizeof(Block));
+      codes_of(block, codes + 32 * b);
+      store_half(panel + b * kHalvesBytes, column, block.scale);
+      if constexpr (kFormat.has_minimum()) store_half(panel + kHalvesBytes, column, block.minimum);
     }
-    std::memcpy(out + b * sizeof(Panel), &panel, sizeof(Panel));
+    put_codes<kKind>(codes, column, panel);
+    panel += kFormat.group_bytes();
   }
 }
 
-template <typename Word>
-void pack_plain(const PanelSource& source, std::byte* out) {
-  for (std::int64_t k = 0; k < source.cols; ++k) {
-    Word words[kColumns] = {};
-    for (int row = 0; row < source.num_rows; ++row) {
-      std::memcpy(&words[row], source.rows + (row * source.cols + k) * sizeof(Word), sizeof(Word));
+void store_words(std::byte* words, int column, const std::uint32_t (&values)[3]) {
+  for (int i = 0; i < 3; ++i) {
+    std::memcpy(words + i * kLineBytes + 4 * column, &values[i], sizeof(std::uint32_t));
+  }
+}
+
+void put_six_bit(const SuperBlock& block, int column, std::byte* words) {
+  std::uint32_t values[3] = {};
+  for (int b = 0; b < 5; ++b) {
+    values[0] |= static_cast<std::uint32_t>(block.scales[b]) << (6 * b);
+    values[1] |= static_cast<std::uint32_t>(block.minima[b]) << (6 * b);
+  }
+  for (int b = 5; b < 7; ++b) {
+    values[2] |= static_cast<std::uint32_t>(block.scales[b]) << (6 * (b - 5));
+    values[2] |= static_cast<std::uint32_t>(block.minima[b]) << (12 + 6 * (b - 5));
+  }
+  const auto scale = static_cast<std::uint32_t>(block.scales[7]);
+  const auto minimum = static_cast<std::uint32_t>(block.minima[7]);
+  values[2] |= (scale & 15) << 24 | (minimum & 15) << 28;
+  values[0] |= (scale >> 4) << 30;
+  values[1] |= (minimum >> 4) << 30;
+  store_words(words, column, values);
+}
+
+struct BlockNumbers {
+  int scale;
+  int minimum;
+};
+
+BlockNumbers get_six_bit(const std::byte* words, int column, int b) {
+  std::uint32_t values[3];
+  for (int i = 0; i < 3; ++i) values[i] = load_word(words + i * kLineBytes + 4 * column);
+  const auto bits = [](std::uint32_t word, int at, int count) {
+    return static_cast<int>(word >> at & ((1u << count) - 1));
+  };
+  if (b < 5) return {bits(values[0], 6 * b, 6), bits(values[1], 6 * b, 6)};
+  if (b < 7) return {bits(values[2], 6 * (b - 5), 6), bits(values[2], 12 + 6 * (b - 5), 6)};
+  return {bits(values[2], 24, 4) | bits(values[0], 30, 2) << 4,
+          bits(values[2], 28, 4) | bits(values[1], 30, 2) << 4};
+}
+
+void put_minimum_scale(const auto& packed, int column, std::byte* group) {
+  if constexpr (requires { packed.minimum_scale; }) {
+    store_half(group + kHalvesBytes, column, packed.minimum_scale);
+  }
+}
+
+// The formats of 256 values: a block a group.
+template <PanelKind kKind, typename Block>
+void put_super_blocks(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  for (std::int64_t b = 0; b < cols / 256; ++b, panel += kFormat.group_bytes()) {
+    Block packed;
+    std::memcpy(&packed, row + b * sizeof(Block), sizeof(Block));
+    SuperBlock block;
+    unpack(packed, block);
+    store_half(panel, column, packed.scale);
+    put_minimum_scale(packed, column, panel);
+    std::byte* numbers = panel + 2 * kHalvesBytes;
+    for (int i = 0; i < 256 / kFormat.block; ++i) {
+      const int minimum = kFormat.header == PanelHeader::kNibbles ? block.minima[i] << 4 : 0;
+      if constexpr (kFormat.header != PanelHeader::kSixBit) {
+        numbers[i * kColumns + column] = static_cast<std::byte>(block.scales[i] | minimum);
+      }
     }
-    std::memcpy(out + k * sizeof(words), words, sizeof(words));
+    if constexpr (kFormat.header == PanelHeader::kSixBit) put_six_bit(block, column, numbers);
+    Codes codes;
+    for (int i = 0; i < 256; ++i) {
+      if constexpr (kKind == PanelKind::kIQ4_XS) {
+        codes[i] = static_cast<std::uint8_t>(nibble(packed.nibbles + i / 32 * 16, i % 32, 16));
+      } else {
+        codes[i] = static_cast<std::uint8_t>(block.q[i] - code_value(kKind, 0));
+      }
+    }
+    put_codes<kKind>(codes, column, panel);
   }
 }
 
-// The scalar codecs' arithmetic: a product, then a sum.
-float value(const BytePanel& panel, int k, int column) {
-  return to_float(panel.scales[column]) * static_cast<float>(panel.q[k][column]);
-}
-
-float value(const PairPanel& panel, int k, int column) {
-  const int q = (panel.pairs[k / 2][column] >> (k % 2 * 4)) & 15;
-  return to_float(panel.scales[column]) * static_cast<float>(q - 8);
-}
-
-float value(const PairMinimumPanel& panel, int k, int column) {
-  const int q = (panel.pairs[k / 2][column] >> (k % 2 * 4)) & 15;
-  const float product = to_float(panel.scales[column]) * static_cast<float>(q);
-  return product + to_float(panel.minima[column]);
-}
-
-template <typename Panel>
-void unpack_blocks(std::int64_t cols, const std::byte* in, int column, float* values) {
-  for (std::int64_t b = 0; b < cols / kBlock; ++b) {
-    Panel panel;
-    std::memcpy(&panel, in + b * sizeof(Panel), sizeof(Panel));
-    for (int k = 0; k < kBlock; ++k) values[b * kBlock + k] = value(panel, k, column);
+template <PanelKind kKind>
+void put_affine(const PanelLayout& layout, const HostTensor& matrix, std::int64_t row, int column,
+                std::byte* panel) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  const AffineRow source = affine_row(matrix, row);
+  for (std::int64_t g = 0; g < layout.header_area() / kLineBytes; ++g) {
+    std::memcpy(panel + g * kLineBytes + 2 * column, source.scales.data() + 2 * g, 2);
+    std::memcpy(panel + g * kLineBytes + kHalvesBytes + 2 * column, source.biases.data() + 2 * g,
+                2);
+  }
+  std::vector<std::uint8_t> codes(layout.cols);
+  affine_codes(source, codes.data());
+  std::byte* group = panel + layout.header_area();
+  for (std::int64_t k = 0; k < layout.cols; k += kUnit, group += kFormat.group_bytes()) {
+    put_codes<kKind>(codes.data() + k, column, group);
   }
 }
 
-template <typename T>
-void unpack_plain(std::int64_t cols, const std::byte* in, int column, float* values) {
+// Value k of column c of a plain panel lies at this element.
+std::int64_t plain_index(PanelKind kind, std::int64_t k, int column) {
+  if (kind == PanelKind::kBF16) return (k / 2 * kColumns + column) * 2 + k % 2;
+  return k * kColumns + column;
+}
+
+template <typename Element>
+void put_plain(PanelKind kind, const std::byte* row, std::int64_t cols, int column,
+               std::byte* panel) {
   for (std::int64_t k = 0; k < cols; ++k) {
-    T stored;
-    std::memcpy(&stored, in + (k * kColumns + column) * sizeof(T), sizeof(T));
-    values[k] = to_float(stored);
+    std::memcpy(panel + plain_index(kind, k, column) * sizeof(Element), row + k * sizeof(Element),
+                sizeof(Element));
+  }
+}
+
+template <typename Element>
+void get_plain(PanelKind kind, const std::byte* panel, std::int64_t cols, int column,
+               float* values) {
+  for (std::int64_t k = 0; k < cols; ++k) {
+    Element element;
+    std::memcpy(&element, panel + plain_index(kind, k, column) * sizeof(Element), sizeof(Element));
+    values[k] = to_float(element);
+  }
+}
+
+void put_decoded(const HostTensor& matrix, std::int64_t row, int column, std::byte* panel) {
+  std::vector<float> values(matrix.shape[1]);
+  dequantize_affine_row(affine_row(matrix, row), values.data());
+  put_plain<float>(PanelKind::kF32, reinterpret_cast<const std::byte*>(values.data()),
+                   matrix.shape[1], column, panel);
+}
+
+// A block's scale and minimum, rounded as the scalar codecs round them.
+struct Affine {
+  float scale = 0;
+  float minimum = 0;
+};
+
+template <PanelKind kKind>
+Affine block_affine(const PanelLayout& layout, const std::byte* panel, const std::byte* group,
+                    std::int64_t k, int column) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  const int b = static_cast<int>(k % kFormat.group / kFormat.block);
+  const std::byte* numbers = group + 2 * kHalvesBytes;
+  if constexpr (kFormat.header == PanelHeader::kScales) {
+    return {load_half(group + b * kHalvesBytes, column)};
+  } else if constexpr (kFormat.header == PanelHeader::kScalesMinima) {
+    return {load_half(group, column), load_half(group + kHalvesBytes, column)};
+  } else if constexpr (kFormat.header == PanelHeader::kAffine) {
+    const std::byte* header = panel + k / kUnit / layout.units_of_header * kLineBytes;
+    if (!layout.header_is_bfloat16) {
+      return {load_half(header, column), load_half(header + kHalvesBytes, column)};
+    }
+    bf16 numbers_of[2];
+    std::memcpy(&numbers_of[0], header + 2 * column, 2);
+    std::memcpy(&numbers_of[1], header + kHalvesBytes + 2 * column, 2);
+    return {to_float(numbers_of[0]), to_float(numbers_of[1])};
+  } else {
+    BlockNumbers of_block = {};
+    if constexpr (kFormat.header == PanelHeader::kSixBit) {
+      of_block = get_six_bit(numbers, column, b);
+    } else if constexpr (kFormat.header == PanelHeader::kNibbles) {
+      const int both = static_cast<int>(numbers[b * kColumns + column]);
+      of_block = {both & 15, both >> 4};
+    } else {
+      of_block = {static_cast<std::int8_t>(numbers[b * kColumns + column]), 0};
+    }
+    const float scale = load_half(group, column) * static_cast<float>(of_block.scale);
+    if constexpr (!kFormat.has_minimum()) return {scale};
+    const float minimum_scale = load_half(group + kHalvesBytes, column);
+    return {scale, -(minimum_scale * static_cast<float>(of_block.minimum))};
+  }
+}
+
+template <PanelKind kKind>
+void get_blocks(const PanelLayout& layout, const std::byte* panel, int column, float* values) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  const std::byte* group = panel + layout.header_area();
+  for (std::int64_t k = 0; k < layout.cols; group += kFormat.group_bytes()) {
+    Codes codes;
+    get_codes<kKind>(group, column, codes);
+    const std::int64_t end = k + kFormat.group < layout.cols ? k + kFormat.group : layout.cols;
+    const std::int64_t first = k;
+    while (k < end) {
+      const Affine block = block_affine<kKind>(layout, panel, group, k, column);
+      for (int i = 0; i < kFormat.block; ++i, ++k) {
+        const float product = block.scale * static_cast<float>(code_value(kKind, codes[k - first]));
+        values[k] = kFormat.has_minimum() ? product + block.minimum : product;
+      }
+    }
+  }
+}
+
+void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t row, int column,
+             std::byte* panel) {
+  const std::int64_t cols = layout.cols;
+  if (matrix.format == WeightFormat::kAffine && layout.kind == PanelKind::kF32)
+    return put_decoded(matrix, row, column, panel);
+  const std::byte* from = matrix.format == WeightFormat::kAffine
+                              ? nullptr
+                              : matrix.bytes.data() + row * packed_bytes(matrix.format, cols);
+  switch (layout.kind) {
+    case PanelKind::kF32:
+      return put_plain<float>(layout.kind, from, cols, column, panel);
+    case PanelKind::kF16:
+    case PanelKind::kBF16:
+      return put_plain<std::uint16_t>(layout.kind, from, cols, column, panel);
+    case PanelKind::kQ8_0:
+      return put_small_blocks<PanelKind::kQ8_0, BlockQ8_0>(from, cols, column, panel);
+    case PanelKind::kQ4_0:
+      return put_small_blocks<PanelKind::kQ4_0, BlockQ4_0>(from, cols, column, panel);
+    case PanelKind::kQ4_1:
+      return put_small_blocks<PanelKind::kQ4_1, BlockQ4_1>(from, cols, column, panel);
+    case PanelKind::kQ5_0:
+      return put_small_blocks<PanelKind::kQ5_0, BlockQ5_0>(from, cols, column, panel);
+    case PanelKind::kQ5_1:
+      return put_small_blocks<PanelKind::kQ5_1, BlockQ5_1>(from, cols, column, panel);
+    case PanelKind::kIQ4_NL:
+      return put_small_blocks<PanelKind::kIQ4_NL, BlockIQ4_NL>(from, cols, column, panel);
+    case PanelKind::kQ2_K:
+      return put_super_blocks<PanelKind::kQ2_K, BlockQ2_K>(from, cols, column, panel);
+    case PanelKind::kQ3_K:
+      return put_super_blocks<PanelKind::kQ3_K, BlockQ3_K>(from, cols, column, panel);
+    case PanelKind::kQ4_K:
+      return put_super_blocks<PanelKind::kQ4_K, BlockQ4_K>(from, cols, column, panel);
+    case PanelKind::kQ5_K:
+      return put_super_blocks<PanelKind::kQ5_K, BlockQ5_K>(from, cols, column, panel);
+    case PanelKind::kQ6_K:
+      return put_super_blocks<PanelKind::kQ6_K, BlockQ6_K>(from, cols, column, panel);
+    case PanelKind::kIQ4_XS:
+      return put_super_blocks<PanelKind::kIQ4_XS, BlockIQ4_XS>(from, cols, column, panel);
+    case PanelKind::kAffine2:
+      return put_affine<PanelKind::kAffine2>(layout, matrix, row, column, panel);
+    case PanelKind::kAffine3:
+      return put_affine<PanelKind::kAffine3>(layout, matrix, row, column, panel);
+    case PanelKind::kAffine4:
+      return put_affine<PanelKind::kAffine4>(layout, matrix, row, column, panel);
+    case PanelKind::kAffine5:
+      return put_affine<PanelKind::kAffine5>(layout, matrix, row, column, panel);
+    case PanelKind::kAffine6:
+      return put_affine<PanelKind::kAffine6>(layout, matrix, row, column, panel);
+    case PanelKind::kAffine8:
+      return put_affine<PanelKind::kAffine8>(layout, matrix, row, column, panel);
+  }
+}
+
+PanelKind affine_kind(int bits) {
+  switch (bits) {
+    case 2:
+      return PanelKind::kAffine2;
+    case 3:
+      return PanelKind::kAffine3;
+    case 4:
+      return PanelKind::kAffine4;
+    case 5:
+      return PanelKind::kAffine5;
+    case 6:
+      return PanelKind::kAffine6;
+    default:
+      return PanelKind::kAffine8;
   }
 }
 
 }  // namespace
 
-void pack_panel(const PanelSource& source, std::byte* panel) {
-  switch (source.format) {
-    case WeightFormat::kF32:
-      return pack_plain<std::uint32_t>(source, panel);
-    case WeightFormat::kF16:
-    case WeightFormat::kBF16:
-      return pack_plain<std::uint16_t>(source, panel);
-    case WeightFormat::kQ8_0:
-      return pack_blocks<BlockQ8_0, BytePanel>(source, panel);
-    case WeightFormat::kQ4_0:
-      return pack_blocks<BlockQ4_0, PairPanel>(source, panel);
-    case WeightFormat::kQ4_1:
-      return pack_blocks<BlockQ4_1, PairMinimumPanel>(source, panel);
-    default:
-      PAGODA_CHECK(false, "[weight] a format without a panel");
-  }
+std::int64_t PanelLayout::header_area() const {
+  if (panel_format(kind).header != PanelHeader::kAffine) return 0;
+  return cols / (kUnit * units_of_header) * kLineBytes;
 }
 
-void unpack_column(WeightFormat format, std::int64_t cols, const std::byte* panel, int column,
-                   float* values) {
-  switch (format) {
-    case WeightFormat::kF32:
-      return unpack_plain<float>(cols, panel, column, values);
-    case WeightFormat::kF16:
-      return unpack_plain<f16>(cols, panel, column, values);
-    case WeightFormat::kBF16:
-      return unpack_plain<bf16>(cols, panel, column, values);
-    case WeightFormat::kQ8_0:
-      return unpack_blocks<BytePanel>(cols, panel, column, values);
-    case WeightFormat::kQ4_0:
-      return unpack_blocks<PairPanel>(cols, panel, column, values);
-    case WeightFormat::kQ4_1:
-      return unpack_blocks<PairMinimumPanel>(cols, panel, column, values);
-    default:
-      PAGODA_CHECK(false, "[weight] a format without a panel");
+std::int64_t PanelLayout::panel_bytes() const {
+  const PanelFormat format = panel_format(kind);
+  return header_area() + format.num_groups(cols) * format.group_bytes();
+}
+
+PanelLayout panel_layout_of(const HostTensor& matrix) {
+  PanelLayout layout = {.cols = matrix.shape[1]};
+  if (matrix.format != WeightFormat::kAffine) {
+    layout.kind = static_cast<PanelKind>(matrix.format);
+    return layout;
+  }
+  const AffineLayout& affine = matrix.affine->layout;
+  if (affine.scale_format == WeightFormat::kF32) return layout;
+  layout.kind = affine_kind(affine.bits);
+  layout.units_of_header = affine.group_size / kUnit;
+  layout.header_is_bfloat16 = affine.scale_format == WeightFormat::kBF16;
+  return layout;
+}
+
+void pack_panel(const PanelLayout& layout, const HostTensor& matrix, std::int64_t first_row,
+                int num_rows, std::byte* panel) {
+  // Fresh pages are zero; what is packed again was not.
+  std::memset(panel, 0, static_cast<std::size_t>(layout.panel_bytes()));
+  for (int i = 0; i < num_rows; ++i) put_row(layout, matrix, first_row + i, i, panel);
+}
+
+void unpack_column(const PanelLayout& layout, const std::byte* panel, int column, float* values) {
+  switch (layout.kind) {
+    case PanelKind::kF32:
+      return get_plain<float>(layout.kind, panel, layout.cols, column, values);
+    case PanelKind::kF16:
+      return get_plain<f16>(layout.kind, panel, layout.cols, column, values);
+    case PanelKind::kBF16:
+      return get_plain<bf16>(layout.kind, panel, layout.cols, column, values);
+#define PAGODA_GET_BLOCKS(kind) \
+  case PanelKind::kind:         \
+    return get_blocks<PanelKind::kind>(layout, panel, column, values);
+      PAGODA_GET_BLOCKS(kQ8_0)
+      PAGODA_GET_BLOCKS(kQ4_0)
+      PAGODA_GET_BLOCKS(kQ4_1)
+      PAGODA_GET_BLOCKS(kQ5_0)
+      PAGODA_GET_BLOCKS(kQ5_1)
+      PAGODA_GET_BLOCKS(kQ2_K)
+      PAGODA_GET_BLOCKS(kQ3_K)
+      PAGODA_GET_BLOCKS(kQ4_K)
+      PAGODA_GET_BLOCKS(kQ5_K)
+      PAGODA_GET_BLOCKS(kQ6_K)
+      PAGODA_GET_BLOCKS(kIQ4_NL)
+      PAGODA_GET_BLOCKS(kIQ4_XS)
+      PAGODA_GET_BLOCKS(kAffine2)
+      PAGODA_GET_BLOCKS(kAffine3)
+      PAGODA_GET_BLOCKS(kAffine4)
+      PAGODA_GET_BLOCKS(kAffine5)
+      PAGODA_GET_BLOCKS(kAffine6)
+      PAGODA_GET_BLOCKS(kAffine8)
+#undef PAGODA_GET_BLOCKS
   }
 }
 

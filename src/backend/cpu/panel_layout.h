@@ -1,25 +1,36 @@
-// How rows of a checkpoint's matrix become a panel and back (cpu_weight.h draws the layouts).
+// How rows of a checkpoint's matrix become a panel and back (panel_format.h draws the layouts).
 // Thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "quant/weight_format.h"
+#include "backend/cpu/panel_format.h"
+#include "quant/host_tensor.h"
 
 namespace pagoda::cpu {
 
-struct PanelSource {
-  WeightFormat format;
-  std::int64_t cols;
-  int num_rows;           // 0 to 16
-  const std::byte* rows;  // one after the other, as in the file
-};
-// Writes a whole panel; rows that are missing are zero.
-void pack_panel(const PanelSource& source, std::byte* panel);
+// What all panels of one matrix share.
+struct PanelLayout {
+  PanelKind kind = PanelKind::kF32;
+  std::int64_t cols = 0;
+  // Of affine groups only. Groups of a panel share a header of 64 bytes each.
+  int units_of_header = 1;          // a power of two
+  bool header_is_bfloat16 = false;  // else float16
 
-// Row `column` of the panel's 16: `cols` values.
-void unpack_column(WeightFormat format, std::int64_t cols, const std::byte* panel, int column,
-                   float* values);
+  std::int64_t header_area() const;  // bytes before the first group
+  std::int64_t panel_bytes() const;  // a multiple of 64
+};
+
+// Affine groups under float32 numbers, which have no panel of their own, are decoded to float32.
+PanelLayout panel_layout_of(const HostTensor& matrix);
+
+// Writes the panel of rows [first_row, first_row + num_rows), 16 at most; rows that are missing are
+// zero.
+void pack_panel(const PanelLayout& layout, const HostTensor& matrix, std::int64_t first_row,
+                int num_rows, std::byte* panel);
+
+// Row `column` of the panel's 16: `cols` values, as the format's scalar codec decodes them.
+void unpack_column(const PanelLayout& layout, const std::byte* panel, int column, float* values);
 
 }  // namespace pagoda::cpu

@@ -1,0 +1,204 @@
+// How a panel of each format lies in memory, as the kernels read it.
+//
+// A panel is 16 rows of the checkpoint's matrix (output columns of the product) side by side, k in
+// order. It is cut into groups of k; a group is
+//
+//   header | low plane | high plane                          every part whole lines of 64 bytes
+//
+// A plane holds `bits` bits of each code. A line has one 32-bit word a column; word c of line i has
+// the codes of the 32 / bits consecutive k from 32 / bits * i on:
+//
+//   k = 32 / bits * i + 2 * j + p   lies at bit 16 * p + bits * j
+//
+// so that a shift by bits * j leaves the pair (k, k + 1) of all 16 columns at the bottom of 32
+// half-words, as the pairwise dot products of 16-bit numbers want it (vdpbf16ps, vpdpwssd,
+// vpmaddwd), and the same words serve 32-bit lanes. Five bits are four low ones and a high one, six
+// are four and two, three are two and one: the high plane follows the low one.
+//
+//             group   header                                                          planes
+//   F32       1                                                                       32
+//   F16       2       (two rows of 16 halves, not pairs)                              16
+//   BF16      64                                                                      16
+//   Q8_0      64      scales f16 [2][16]                                              8
+//   Q4_0      64      scales f16 [2][16]                                              4
+//   IQ4_NL    64      scales f16 [2][16]                                              4
+//   Q5_0      64      scales f16 [2][16]                                              4, 1
+//   Q4_1      32      scales f16 [16], minima f16 [16]                                4
+//   Q5_1      32      scales f16 [16], minima f16 [16]                                4, 1
+//   Q4_K      256     scale f16 [16], minimum scale f16 [16], six-bit words [3][16]   4
+//   Q5_K      256     the same                                                        4, 1
+//   Q2_K      256     scale, minimum scale f16 [16], scale | minimum << 4 u8 [16][16] 2
+//   Q3_K      256     scale f16 [16], 32 bytes free, scales int8 [16][16]             2, 1
+//   Q6_K      256     scale f16 [16], 32 bytes free, scales int8 [16][16]             4, 2
+//   IQ4_XS    256     scale f16 [16], 32 bytes free, scales int8 [8][16]              4
+//   affine    32      none here: all headers stand before the panel's planes, one a
+//                     group of the checkpoint, scales [16] and biases [16] in 16 bits 2, 2 1, 4 ...
+//
+// The six-bit words of a column: word 0 has the scales of blocks 0 to 4 at bit 6 b, word 1 their
+// minima, word 2 the scales of blocks 5 and 6 at bits 0 and 6, their minima at 12 and 18, and of
+// block 7 the low four bits of scale and minimum at 24 and 28; the high two stand at bit 30 of
+// words 0 and 1.
+//
+// A group that begins inside the matrix and ends outside is filled up with zeros, scales too.
+#pragma once
+
+#include <cstdint>
+
+#include "quant/iq4_nl.h"
+#include "quant/weight_format.h"
+
+namespace pagoda::cpu {
+
+inline constexpr int kPanelColumns = 16;
+inline constexpr int kLineBytes = 64;
+// The k that kernels take at a time, and to an even number of which rows of x are padded.
+inline constexpr int kUnit = 32;
+
+enum class PanelKind : std::uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kAffine2,
+  kAffine3,
+  kAffine4,
+  kAffine5,
+  kAffine6,
+  kAffine8,
+};
+
+// What stands in a group's header.
+enum class PanelHeader : std::uint8_t {
+  kNone,
+  kScales,        // a scale a block
+  kScalesMinima,  // a scale and a minimum
+  kSixBit,        // Q4_K and Q5_K
+  kNibbles,       // Q2_K
+  kBytes,         // Q3_K, Q6_K, IQ4_XS
+  kAffine,
+};
+
+struct PanelFormat {
+  int group = 1;  // k
+  int block = 1;  // k under one scale
+  PanelHeader header = PanelHeader::kNone;
+  int header_bytes = 0;
+  int low_bits = 0;
+  int high_bits = 0;
+
+  constexpr int code_bits() const { return low_bits + high_bits; }
+  constexpr bool has_minimum() const {
+    return header == PanelHeader::kScalesMinima || header == PanelHeader::kSixBit ||
+           header == PanelHeader::kNibbles || header == PanelHeader::kAffine;
+  }
+  constexpr int plane_bytes(int bits) const { return group * bits * kPanelColumns / 8; }
+  constexpr int low_plane() const { return header_bytes; }  // its offset in the group
+  constexpr int high_plane() const { return header_bytes + plane_bytes(low_bits); }
+  constexpr int group_bytes() const { return high_plane() + plane_bytes(high_bits); }
+  constexpr std::int64_t num_groups(std::int64_t cols) const { return (cols + group - 1) / group; }
+};
+
+constexpr PanelFormat panel_format(PanelKind kind) {
+  constexpr PanelFormat kScaled = {
+      .group = 64, .block = 32, .header = PanelHeader::kScales, .header_bytes = 64};
+  constexpr PanelFormat kShifted = {
+      .group = 32, .block = 32, .header = PanelHeader::kScalesMinima, .header_bytes = 64};
+  constexpr PanelFormat kSixBit = {
+      .group = 256, .block = 32, .header = PanelHeader::kSixBit, .header_bytes = 256};
+  constexpr PanelFormat kAffine = {.group = 32, .block = 32, .header = PanelHeader::kAffine};
+  const auto with_bits = [](PanelFormat format, int low, int high = 0) {
+    format.low_bits = low;
+    format.high_bits = high;
+    return format;
+  };
+  switch (kind) {
+    case PanelKind::kF32:
+      return {.group = 1, .low_bits = 32};
+    case PanelKind::kF16:
+      return {.group = 2, .low_bits = 16};
+    case PanelKind::kBF16:
+      return {.group = 64, .low_bits = 16};
+    case PanelKind::kQ8_0:
+      return with_bits(kScaled, 8);
+    case PanelKind::kQ4_0:
+    case PanelKind::kIQ4_NL:
+      return with_bits(kScaled, 4);
+    case PanelKind::kQ5_0:
+      return with_bits(kScaled, 4, 1);
+    case PanelKind::kQ4_1:
+      return with_bits(kShifted, 4);
+    case PanelKind::kQ5_1:
+      return with_bits(kShifted, 4, 1);
+    case PanelKind::kQ4_K:
+      return with_bits(kSixBit, 4);
+    case PanelKind::kQ5_K:
+      return with_bits(kSixBit, 4, 1);
+    case PanelKind::kQ2_K:
+      return {.group = 256,
+              .block = 16,
+              .header = PanelHeader::kNibbles,
+              .header_bytes = 320,
+              .low_bits = 2};
+    case PanelKind::kQ3_K:
+    case PanelKind::kQ6_K:
+      return {.group = 256,
+              .block = 16,
+              .header = PanelHeader::kBytes,
+              .header_bytes = 320,
+              .low_bits = kind == PanelKind::kQ3_K ? 2 : 4,
+              .high_bits = kind == PanelKind::kQ3_K ? 1 : 2};
+    case PanelKind::kIQ4_XS:
+      return {.group = 256,
+              .block = 32,
+              .header = PanelHeader::kBytes,
+              .header_bytes = 192,
+              .low_bits = 4};
+    case PanelKind::kAffine2:
+      return with_bits(kAffine, 2);
+    case PanelKind::kAffine3:
+      return with_bits(kAffine, 2, 1);
+    case PanelKind::kAffine4:
+      return with_bits(kAffine, 4);
+    case PanelKind::kAffine5:
+      return with_bits(kAffine, 4, 1);
+    case PanelKind::kAffine6:
+      return with_bits(kAffine, 4, 2);
+    case PanelKind::kAffine8:
+      return with_bits(kAffine, 8);
+  }
+  return {};
+}
+
+// What a code stands for under a scale of one.
+constexpr int code_value(PanelKind kind, int code) {
+  switch (kind) {
+    case PanelKind::kQ8_0:
+      return code < 128 ? code : code - 256;
+    case PanelKind::kQ4_0:
+      return code - 8;
+    case PanelKind::kQ5_0:
+      return code - 16;
+    case PanelKind::kQ3_K:
+      return code - 4;
+    case PanelKind::kQ6_K:
+      return code - 32;
+    case PanelKind::kIQ4_NL:
+    case PanelKind::kIQ4_XS:
+      return kIq4Levels[code & 15];
+    default:
+      return code;
+  }
+}
+
+}  // namespace pagoda::cpu

@@ -1,0 +1,87 @@
+// The cpu product's micro-kernels: a table of functions for each instruction set.
+//
+// A kernel multiplies a tile of rows of x, rounded as it likes them, with panels of 16 output
+// columns (backend/cpu/panel_format.h). Whatever the height of the tile and the place of a row in
+// it, each output element is the same operations in the same order:
+//
+//   for each block of k under one scale:  s = sum of x[k] * code[k], pairs of k in order
+//                                         acc += scale * s  (+ minimum * sum of the block's x)
+//
+// with s in float32 over bfloat16 products, or exact in 32-bit integers over integer activations;
+// plain weights have one chain over all k.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/panel_format.h"
+
+namespace pagoda::cpu {
+
+// How x enters the products.
+enum class Rounding : std::uint8_t {
+  kFloat32,  // as it is
+  kBf16,     // to the nearest bfloat16: 1.3e-3 of a value, root mean square
+  kInt16,    // block by block, to the block's largest magnitude / 32767: 2e-5
+  kInt8,     // block by block, to the block's largest magnitude / 127: 7e-3
+};
+
+struct ActivationLayout {
+  Rounding rounding = Rounding::kFloat32;
+  int block = 32;  // k under one scale, and over which x is summed for minima
+  bool operator==(const ActivationLayout&) const = default;
+};
+
+// Rows of x on their way into a tile.
+struct TileSource {
+  const float* x = nullptr;  // [num_rows, cols]
+  std::int64_t x_stride = 0;
+  int num_rows = 0;  // that exist; the others are zero
+  int tile_rows = 0;
+  std::int64_t cols = 0;
+};
+
+// All rows of x, in tiles, times one segment of a weight.
+struct PanelProduct {
+  PanelKind kind = PanelKind::kF32;
+  ActivationLayout layout;
+  const std::byte* tiles = nullptr;
+  std::int64_t tile_bytes = 0;
+  int tile_rows = 0;
+  std::int64_t num_rows = 0;
+  std::int64_t cols = 0;
+  const std::byte* panels = nullptr;
+  std::int64_t panel_bytes = 0;
+  std::int64_t header_area = 0;  // affine groups, as PanelLayout has them
+  int units_of_header = 1;
+  bool header_is_bfloat16 = false;
+  std::int64_t num_columns = 0;  // of the segment's outputs
+  float* out = nullptr;          // [num_rows, num_columns]
+  std::int64_t out_stride = 0;
+  const float* bias = nullptr;  // [num_columns], or null
+};
+
+// The heights that a tile may have; the first one is decode's.
+inline constexpr int kTileHeights[] = {1, 2, 4, 6, 8};
+
+struct LinearKernels {
+  // False where multiply does not take the kind; else the layout that it takes.
+  bool (*layout_of)(PanelKind kind, ActivationLayout& layout) = nullptr;
+  // Of a tile: one of kTileHeights.
+  int (*most_rows)(const ActivationLayout& layout) = nullptr;
+  std::int64_t (*tile_bytes)(const ActivationLayout& layout, int tile_rows,
+                             std::int64_t cols) = nullptr;
+  void (*pack_tile)(const ActivationLayout& layout, const TileSource& source,
+                    std::byte* tile) = nullptr;
+  // Panels [begin, end) of the segment; both are even.
+  void (*multiply)(const PanelProduct& product, std::int64_t begin, std::int64_t end) = nullptr;
+};
+
+// Null where this architecture has no such instruction set.
+extern const LinearKernels* const kAvx512Kernels;
+extern const LinearKernels* const kAvx2Kernels;
+extern const LinearKernels* const kNeonKernels;
+// Takes every kind, in float32, with what vectors the machine has.
+extern const LinearKernels* const kPortableKernels;
+
+}  // namespace pagoda::cpu

@@ -1,0 +1,178 @@
+// The cpu product in float32, with whatever vectors the machine has: for weights in float32 and
+// float16 everywhere, and for all others where no kernel is written for the machine.
+//
+// Each output element is one chain acc = x[k] * w[k] + acc over k = 0, 1, ...; a unit of 32 k of a
+// panel is decoded into the first-level cache and met by all rows of a tile.
+#include "backend/cpu/panel_format.h"
+#include "ops/linear/linear_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/linear/linear_portable.cc"
+#include "hwy/foreach_target.h"  // compiles this file once a target
+
+#include "hwy/highway.h"
+#include "ops/linear/unit_decoder-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pagoda::cpu::HWY_NAMESPACE {
+
+// As many rows as leave a panel's sums in registers.
+int most_portable_rows() {
+  return kVectors == 1 ? 8 : kVectors == 2 ? 4 : 2;
+}
+
+// values  [num_k, 16]; x  [num_k, kRows]
+template <int kRows>
+HWY_INLINE void add_unit(const float* values, const float* x, std::int64_t num_k,
+                         Vectors (&sums)[kRows]) {
+  for (std::int64_t k = 0; k < num_k; ++k, values += kPanelColumns, x += kRows) {
+    Vectors w;
+    w.load(values);
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) sums[r].add(x[r], w);
+  }
+}
+
+HWY_INLINE void store_row(const Vectors& sums, const PanelProduct& product, std::int64_t row,
+                          std::int64_t panel) {
+  const std::int64_t column = panel * kPanelColumns;
+  float* out = product.out + row * product.out_stride + column;
+  HWY_ALIGN float values[kPanelColumns];
+  sums.store(values);
+  const std::int64_t left = product.num_columns - column;
+  for (std::int64_t i = 0; i < kPanelColumns && i < left; ++i) {
+    out[i] = product.bias ? values[i] + product.bias[column + i] : values[i];
+  }
+}
+
+template <PanelKind kKind, int kRows>
+void multiply_tile(const PanelProduct& product, std::int64_t first_row, std::int64_t panel) {
+  const auto* x =
+      reinterpret_cast<const float*>(product.tiles + first_row / kRows * product.tile_bytes);
+  UnitDecoder<kKind> decoder(product, product.panels + panel * product.panel_bytes);
+  Vectors sums[kRows];
+  PAGODA_UNROLL
+  for (int r = 0; r < kRows; ++r) sums[r].clear();
+  HWY_ALIGN float memory[kUnit * kPanelColumns];
+  for (std::int64_t k = 0; k < product.cols; k += kUnit, x += kUnit * kRows) {
+    const std::int64_t left = product.cols - k;
+    add_unit<kRows>(decoder.next(memory), x, left < kUnit ? left : kUnit, sums);
+  }
+  PAGODA_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    if (first_row + r < product.num_rows) store_row(sums[r], product, first_row + r, panel);
+  }
+}
+
+template <PanelKind kKind, int kRows>
+void multiply_rows(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t panel = begin; panel < end; ++panel) {
+    if (panel * kPanelColumns >= product.num_columns) return;
+    for (std::int64_t row = 0; row < product.num_rows; row += kRows) {
+      multiply_tile<kKind, kRows>(product, row, panel);
+    }
+  }
+}
+
+template <PanelKind kKind>
+void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  switch (product.tile_rows) {
+    case 1:
+      return multiply_rows<kKind, 1>(product, begin, end);
+    case 2:
+      return multiply_rows<kKind, 2>(product, begin, end);
+    case 4:
+      return multiply_rows<kKind, 4>(product, begin, end);
+    case 6:
+      return multiply_rows<kKind, 6>(product, begin, end);
+    default:
+      return multiply_rows<kKind, 8>(product, begin, end);
+  }
+}
+
+void multiply_portable(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  switch (product.kind) {
+#define PAGODA_MULTIPLY(kind) \
+  case PanelKind::kind:       \
+    return multiply_kind<PanelKind::kind>(product, begin, end);
+    PAGODA_MULTIPLY(kF32)
+    PAGODA_MULTIPLY(kF16)
+    PAGODA_MULTIPLY(kBF16)
+    PAGODA_MULTIPLY(kQ8_0)
+    PAGODA_MULTIPLY(kQ4_0)
+    PAGODA_MULTIPLY(kQ4_1)
+    PAGODA_MULTIPLY(kQ5_0)
+    PAGODA_MULTIPLY(kQ5_1)
+    PAGODA_MULTIPLY(kQ2_K)
+    PAGODA_MULTIPLY(kQ3_K)
+    PAGODA_MULTIPLY(kQ4_K)
+    PAGODA_MULTIPLY(kQ5_K)
+    PAGODA_MULTIPLY(kQ6_K)
+    PAGODA_MULTIPLY(kIQ4_NL)
+    PAGODA_MULTIPLY(kIQ4_XS)
+    PAGODA_MULTIPLY(kAffine2)
+    PAGODA_MULTIPLY(kAffine3)
+    PAGODA_MULTIPLY(kAffine4)
+    PAGODA_MULTIPLY(kAffine5)
+    PAGODA_MULTIPLY(kAffine6)
+    PAGODA_MULTIPLY(kAffine8)
+#undef PAGODA_MULTIPLY
+  }
+}
+
+}  // namespace pagoda::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pagoda::cpu {
+
+HWY_EXPORT(most_portable_rows);
+HWY_EXPORT(multiply_portable);
+
+namespace {
+
+std::int64_t num_units(std::int64_t cols) {
+  return (cols + kUnit - 1) / kUnit;
+}
+
+bool layout_of(PanelKind, ActivationLayout& layout) {
+  layout = {};
+  return true;
+}
+
+int most_rows(const ActivationLayout&) {
+  return HWY_DYNAMIC_DISPATCH(most_portable_rows)();
+}
+
+std::int64_t tile_bytes(const ActivationLayout&, int tile_rows, std::int64_t cols) {
+  return num_units(cols) * kUnit * tile_rows * static_cast<std::int64_t>(sizeof(float));
+}
+
+// [k, tile_rows]
+void pack_tile(const ActivationLayout&, const TileSource& source, std::byte* tile) {
+  auto* out = reinterpret_cast<float*>(tile);
+  for (int r = 0; r < source.tile_rows; ++r) {
+    const float* x = source.x + r * source.x_stride;
+    const bool exists = r < source.num_rows;
+    for (std::int64_t k = 0; k < source.cols; ++k) {
+      out[k * source.tile_rows + r] = exists ? x[k] : 0.0f;
+    }
+  }
+}
+
+void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  HWY_DYNAMIC_DISPATCH(multiply_portable)(product, begin, end);
+}
+
+constexpr LinearKernels kKernels = {.layout_of = layout_of,
+                                    .most_rows = most_rows,
+                                    .tile_bytes = tile_bytes,
+                                    .pack_tile = pack_tile,
+                                    .multiply = multiply};
+
+}  // namespace
+
+const LinearKernels* const kPortableKernels = &kKernels;
+
+}  // namespace pagoda::cpu
+#endif  // HWY_ONCE
