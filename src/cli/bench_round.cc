@@ -2,14 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include "cli/model_work.h"
 #include "cli/op_profile_table.h"
-#include "cli/timed_generation.h"
 
 namespace pagoda {
 
@@ -17,17 +18,50 @@ using nlohmann::ordered_json;
 
 namespace {
 
-std::vector<TextRequest> random_requests(const ServedModel& model, const BenchFlags& flags,
-                                         int num_prompts, int output_len) {
+std::vector<GenerationRequest> random_requests(const Engine& engine, const BenchFlags& flags,
+                                               int num_prompts, int output_len) {
   std::mt19937_64 random(flags.engine.engine.seed);
-  std::uniform_int_distribution<int> token(0, model.engine->limits().vocab_size - 1);
-  std::vector<TextRequest> requests(num_prompts);
-  for (TextRequest& request : requests) {
-    request.generation.prompt_token_ids.resize(flags.input_len);
-    for (int& id : request.generation.prompt_token_ids) id = token(random);
-    request.generation.sampling = {.temperature = 0, .max_tokens = output_len, .ignore_eos = true};
+  std::uniform_int_distribution<int> token(0, engine.limits().vocab_size - 1);
+  std::vector<GenerationRequest> requests(num_prompts);
+  for (GenerationRequest& request : requests) {
+    request.prompt_token_ids.resize(flags.input_len);
+    for (int& id : request.prompt_token_ids) id = token(random);
+    request.sampling = {.temperature = 0, .max_tokens = output_len, .ignore_eos = true};
   }
   return requests;
+}
+
+// Sequences under way, counted down on the engine's thread.
+struct Unfinished {
+  std::mutex mutex;
+  std::condition_variable none;
+  std::size_t count = 0;
+  Status error;
+};
+
+// Past the text: token ids in, and of what comes out only the ends, so that nothing but the engine
+// takes time on the machine's cores.
+Status generate_all(Engine& engine, std::vector<GenerationRequest> requests) {
+  const auto unfinished = std::make_shared<Unfinished>();
+  unfinished->count = requests.size();
+  const auto sink = [unfinished](const OutputEvent& event) {
+    if (event.finish_reason == FinishReason::kNone) return;
+    const std::lock_guard lock(unfinished->mutex);
+    if (!event.error.ok()) unfinished->error = event.error;
+    if (--unfinished->count == 0) unfinished->none.notify_one();
+  };
+  std::vector<RequestId> submitted;
+  for (GenerationRequest& request : requests) {
+    const Result<RequestId> id = engine.submit(std::move(request), sink);
+    if (!id.ok()) {
+      for (const RequestId each : submitted) engine.cancel(each);
+      return id.status();
+    }
+    submitted.push_back(*id);
+  }
+  std::unique_lock lock(unfinished->mutex);
+  unfinished->none.wait(lock, [&] { return unfinished->count == 0; });
+  return unfinished->error;
 }
 
 // Last events come from within a step: its own figures are published a moment later.
@@ -103,14 +137,15 @@ Result<std::unique_ptr<BenchedModel>> BenchedModel::load(const BenchFlags& flags
 }
 
 Result<BenchRound> BenchedModel::run(int num_prompts, int output_len) {
-  const std::vector<TextRequest> requests =
-      random_requests(*model_, flags_, num_prompts, output_len);
+  Engine& engine = *model_->engine;
+  std::vector<GenerationRequest> requests =
+      random_requests(engine, flags_, num_prompts, output_len);
   const MachineLimits limits_before = probe_.measure();
-  const EngineStats before = settled_stats(*model_->engine);
+  const EngineStats before = settled_stats(engine);
   const Clock::TimePoint start = Clock::system().now();
-  PAGODA_RETURN_IF_ERROR(generate_together(*model_, requests).status());
+  PAGODA_RETURN_IF_ERROR(generate_all(engine, std::move(requests)));
   const double total_s = seconds_between(start, Clock::system().now());
-  BenchRound round = between(before, settled_stats(*model_->engine));
+  BenchRound round = between(before, settled_stats(engine));
   round.limits = best_of(limits_before, probe_.measure());
   round.total_s = total_s;
   round.prefill_products = prefill_products(model_->config, round, num_prompts, flags_.input_len);

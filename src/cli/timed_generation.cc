@@ -16,7 +16,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 // Adds a piece to the answer; the first token ends the prefill.
 Status add_piece(TextPiece& piece, Clock::TimePoint start, TimedAnswer& answer) {
   if (!piece.error.ok()) return piece.error;
-  const double elapsed = seconds_between(start, Clock::system().now());
+  const double elapsed = seconds_between(start, piece.time);
   if (answer.token_ids.empty()) answer.prefill_s = elapsed;
   answer.decode_s = elapsed - answer.prefill_s;
   append(answer.token_ids, piece.token_ids);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/status.h"
 #include "engine/request.h"
 #include "sampling/sampling_params.h"
@@ -36,6 +37,7 @@ struct OutputEvent {
   FinishReason finish_reason = FinishReason::kNone;
   std::optional<int> stop_token_id;  // of kStop: the id that ended it; it is the last of token_ids
   Status error;                      // of kError
+  Clock::TimePoint time;             // when the engine sent it
   std::uint64_t logits_hash =
       0;  // at the end, where asked for: over the bits of every sampled row, in order
 };

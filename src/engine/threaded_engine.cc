@@ -284,6 +284,7 @@ void ThreadedEngine::send(ActiveRequest& request, const Sequence& sequence, Outp
   if (sequence.finished() && !request.logits_hashes.empty())
     event.logits_hash = request.logits_hashes[sequence.sample_index()];
   if (sequence.scores_prompt()) event.prompt_logprobs = std::exchange(request.prompt_logprobs, {});
+  event.time = Clock::system().now();
   request.sink(std::move(event));
 }
 

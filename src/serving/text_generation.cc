@@ -122,6 +122,7 @@ class EngineTextGeneration : public TextGeneration {
     piece.sample_index = event.sample_index;
     piece.prompt_logprobs = std::move(event.prompt_logprobs);
     piece.logits_hash = event.logits_hash;
+    piece.time = event.time;
     for (std::size_t i = 0; i < event.token_ids.size(); ++i) {
       const bool is_stop_token = event.stop_token_id.has_value() && i + 1 == event.token_ids.size();
       piece.token_ids.push_back(event.token_ids[i]);

@@ -32,6 +32,7 @@ struct TextPiece {
   std::optional<std::string> stop_string;  // or the string that did
   Status error;
   std::uint64_t logits_hash = 0;
+  Clock::TimePoint time;  // when the engine sent the tokens
 };
 
 // Runs detokenising and stop strings on whichever thread calls `take`, never on the engine's.
