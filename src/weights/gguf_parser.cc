@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "weights/gguf_types.h"
 #include "weights/printable.h"
 
 namespace pagoda {
@@ -27,43 +28,6 @@ constexpr std::uint64_t kDefaultAlignment = 32;
 // Eight is the format's own; more than a megabyte is somebody's mistake.
 constexpr std::uint64_t kMinAlignment = 8;
 constexpr std::uint64_t kMaxAlignment = 1 << 20;
-
-std::optional<WeightFormat> format_of(std::uint32_t type_id) {
-  switch (type_id) {
-    case 0:
-      return WeightFormat::kF32;
-    case 1:
-      return WeightFormat::kF16;
-    case 2:
-      return WeightFormat::kQ4_0;
-    case 3:
-      return WeightFormat::kQ4_1;
-    case 6:
-      return WeightFormat::kQ5_0;
-    case 7:
-      return WeightFormat::kQ5_1;
-    case 8:
-      return WeightFormat::kQ8_0;
-    case 10:
-      return WeightFormat::kQ2_K;
-    case 11:
-      return WeightFormat::kQ3_K;
-    case 12:
-      return WeightFormat::kQ4_K;
-    case 13:
-      return WeightFormat::kQ5_K;
-    case 14:
-      return WeightFormat::kQ6_K;
-    case 20:
-      return WeightFormat::kIQ4_NL;
-    case 23:
-      return WeightFormat::kIQ4_XS;
-    case 30:
-      return WeightFormat::kBF16;
-    default:
-      return std::nullopt;
-  }
-}
 
 std::uint64_t align_up(std::uint64_t n, std::uint64_t alignment) {
   return (n + alignment - 1) / alignment * alignment;
@@ -282,7 +246,7 @@ Status GgufParser::parse_tensors(GgufFile& file) {
 Status GgufParser::parse_tensor(GgufTensor& tensor) {
   PAGODA_RETURN_IF_ERROR(parse_shape(tensor));
   if (!read(tensor.type_id)) return truncated("the type of tensor " + printable(tensor.name));
-  tensor.format = format_of(tensor.type_id);
+  tensor.format = gguf_weight_format(tensor.type_id);
   if (!tensor.format) return ok_status();
   const int block_size = traits_of(*tensor.format).block_size;
   if (tensor.shape[-1] % block_size != 0) {

@@ -28,35 +28,55 @@ constexpr NamePair kLayerNames[] = {
     {"ffn_down", "mlp.down_proj"},
 };
 
-std::string_view look_up(std::span<const NamePair> names, std::string_view gguf) {
+using Side = std::string_view NamePair::*;
+
+// What stands on the other side of `name`; empty where nothing does.
+std::string_view look_up(std::span<const NamePair> names, std::string_view name, Side from,
+                         Side to) {
   for (const NamePair& pair : names) {
-    if (pair.gguf == gguf) return pair.canonical;
+    if (pair.*from == name) return pair.*to;
   }
   return {};
+}
+
+// What stands before a layer's number.
+struct LayerPrefix {
+  std::string_view from;
+  std::string_view to;
+};
+
+// Empty for a name that the tables lack.
+std::string translate(std::string_view name, const LayerPrefix& prefix, Side from, Side to) {
+  const std::size_t last_dot = name.rfind('.');
+  if (last_dot == std::string_view::npos) return {};
+  const std::string_view kind = name.substr(last_dot + 1);  // "weight" or "bias"
+  std::string_view part = name.substr(0, last_dot);
+  if (!part.starts_with(prefix.from)) {
+    const std::string_view other = look_up(kModelNames, part, from, to);
+    return other.empty() ? "" : fmt::format("{}.{}", other, kind);
+  }
+  part.remove_prefix(prefix.from.size());
+  const std::size_t dot = part.find('.');
+  if (dot == std::string_view::npos || dot == 0) return {};
+  const std::string_view layer = part.substr(0, dot);
+  if (!std::all_of(layer.begin(), layer.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+    return {};
+  }
+  const std::string_view other = look_up(kLayerNames, part.substr(dot + 1), from, to);
+  return other.empty() ? "" : fmt::format("{}{}.{}.{}", prefix.to, layer, other, kind);
 }
 
 }  // namespace
 
 std::string canonical_tensor_name(std::string_view gguf_name) {
-  std::string unchanged(gguf_name);
-  const std::size_t last_dot = gguf_name.rfind('.');
-  if (last_dot == std::string_view::npos) return unchanged;
-  const std::string_view kind = gguf_name.substr(last_dot + 1);  // "weight" or "bias"
-  std::string_view part = gguf_name.substr(0, last_dot);
-  if (!part.starts_with("blk.")) {
-    const std::string_view canonical = look_up(kModelNames, part);
-    return canonical.empty() ? unchanged : fmt::format("{}.{}", canonical, kind);
-  }
-  part.remove_prefix(4);
-  const std::size_t dot = part.find('.');
-  if (dot == std::string_view::npos || dot == 0) return unchanged;
-  const std::string_view layer = part.substr(0, dot);
-  if (!std::all_of(layer.begin(), layer.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-    return unchanged;
-  }
-  const std::string_view canonical = look_up(kLayerNames, part.substr(dot + 1));
-  if (canonical.empty()) return unchanged;
-  return fmt::format("model.layers.{}.{}.{}", layer, canonical, kind);
+  std::string name = translate(gguf_name, {.from = "blk.", .to = "model.layers."}, &NamePair::gguf,
+                               &NamePair::canonical);
+  return name.empty() ? std::string(gguf_name) : name;
+}
+
+std::string gguf_tensor_name(std::string_view canonical_name) {
+  return translate(canonical_name, {.from = "model.layers.", .to = "blk."}, &NamePair::canonical,
+                   &NamePair::gguf);
 }
 
 }  // namespace pagoda

@@ -23,7 +23,10 @@ TEST(NameMapTest, NamesWhatTheModelsRead) {
       {"blk.3.ffn_up.bias", "model.layers.3.mlp.up_proj.bias"},
       {"blk.3.ffn_down.weight", "model.layers.3.mlp.down_proj.weight"},
   };
-  for (const auto& [gguf, canonical] : pairs) EXPECT_EQ(canonical_tensor_name(gguf), canonical);
+  for (const auto& [gguf, canonical] : pairs) {
+    EXPECT_EQ(canonical_tensor_name(gguf), canonical);
+    EXPECT_EQ(gguf_tensor_name(canonical), gguf);
+  }
 }
 
 TEST(NameMapTest, KeepsWhatItDoesNotKnow) {
@@ -31,6 +34,11 @@ TEST(NameMapTest, KeepsWhatItDoesNotKnow) {
                            "blk..attn_q.weight", "blk.0", "blk.", "", ".", "output",
                            "model.layers.0.mlp.up_proj.weight"}) {
     EXPECT_EQ(canonical_tensor_name(name), name);
+  }
+  for (const char* name :
+       {"model.layers.0.self_attn.rotary_emb.inv_freq", "model.layers.x.mlp.up_proj.weight",
+        "blk.0.ffn_up.weight", "model.layers.", "lm_head", ""}) {
+    EXPECT_EQ(gguf_tensor_name(name), "");
   }
 }
 

@@ -1,4 +1,4 @@
-// GgufWriter: GGUF files for tests, tiny models in any format among them.
+// GgufWriter: GGUF files for tests, tiny models in any format and malformed files among them.
 //
 //   GgufWriter()
 //       .set("general.architecture", "llama")
@@ -22,7 +22,8 @@
 #include "core/shape.h"
 #include "quant/weight_format.h"
 #include "tests/support/reference_quantizers.h"
-#include "weights/gguf.h"
+#include "weights/gguf_types.h"
+#include "weights/gguf_writer.h"
 
 namespace pagoda::testing {
 
@@ -70,10 +71,7 @@ class GgufWriter {
   // A bool, a number of 8 to 64 bits, text, or a std::vector of one of them.
   template <typename T>
   GgufWriter& set(std::string_view key, const T& value) {
-    ByteWriter bytes;
-    bytes.put_string(key);
-    put_value(bytes, value);
-    entries_.push_back(bytes.bytes());
+    metadata_.set(key, value);
     return *this;
   }
 
@@ -104,8 +102,7 @@ class GgufWriter {
   std::vector<std::byte> bytes() const {
     ByteWriter out;
     out.put_text("GGUF").put(version_).put<std::uint64_t>(tensors_.size());
-    out.put<std::uint64_t>(entries_.size());
-    for (const auto& entry : entries_) out.put_bytes(entry);
+    out.put(metadata_.num_entries()).put_bytes(metadata_.bytes());
     std::uint64_t offset = 0;
     for (const Tensor& tensor : tensors_) {
       out.put_string(tensor.name).put(static_cast<std::uint32_t>(tensor.shape.rank()));
@@ -129,7 +126,7 @@ class GgufWriter {
       GgufWriter writer;
       writer.version_ = version_;
       writer.alignment_ = alignment_;
-      if (part == 0) writer.entries_ = entries_;
+      if (part == 0) writer.metadata_ = metadata_;
       writer.set("split.no", static_cast<std::uint16_t>(part));
       writer.set("split.count", static_cast<std::uint16_t>(num_parts));
       writer.set("split.tensors.count", static_cast<std::int32_t>(tensors_.size()));
@@ -146,44 +143,7 @@ class GgufWriter {
     return fmt::format("{}-{:05d}-of-{:05d}.gguf", stem, part + 1, num_parts);
   }
 
-  static std::uint32_t type_id(WeightFormat format) {
-    switch (format) {
-      case WeightFormat::kF32:
-        return 0;
-      case WeightFormat::kF16:
-        return 1;
-      case WeightFormat::kBF16:
-        return 30;
-      case WeightFormat::kQ8_0:
-        return 8;
-      case WeightFormat::kQ4_0:
-        return 2;
-      case WeightFormat::kQ4_1:
-        return 3;
-      case WeightFormat::kQ5_0:
-        return 6;
-      case WeightFormat::kQ5_1:
-        return 7;
-      case WeightFormat::kQ2_K:
-        return 10;
-      case WeightFormat::kQ3_K:
-        return 11;
-      case WeightFormat::kQ4_K:
-        return 12;
-      case WeightFormat::kQ5_K:
-        return 13;
-      case WeightFormat::kQ6_K:
-        return 14;
-      case WeightFormat::kIQ4_NL:
-        return 20;
-      case WeightFormat::kIQ4_XS:
-        return 23;
-      case WeightFormat::kAffine:
-        break;
-    }
-    PAGODA_CHECK(false, "GGUF has no such type");
-    return 0;
-  }
+  static std::uint32_t type_id(WeightFormat format) { return gguf_type_id(format).value(); }
 
  private:
   struct Tensor {
@@ -193,49 +153,9 @@ class GgufWriter {
     std::vector<std::byte> bytes;
   };
 
-  template <typename T>
-  static constexpr GgufType type_of() {
-    if constexpr (std::is_convertible_v<T, std::string_view>)
-      return GgufType::kString;
-    else if constexpr (std::is_same_v<T, bool>)
-      return GgufType::kBool;
-    else if constexpr (std::is_same_v<T, float>)
-      return GgufType::kFloat32;
-    else if constexpr (std::is_same_v<T, double>)
-      return GgufType::kFloat64;
-    else if constexpr (sizeof(T) == 1)
-      return std::is_signed_v<T> ? GgufType::kInt8 : GgufType::kUint8;
-    else if constexpr (sizeof(T) == 2)
-      return std::is_signed_v<T> ? GgufType::kInt16 : GgufType::kUint16;
-    else if constexpr (sizeof(T) == 4)
-      return std::is_signed_v<T> ? GgufType::kInt32 : GgufType::kUint32;
-    else
-      return std::is_signed_v<T> ? GgufType::kInt64 : GgufType::kUint64;
-  }
-
-  template <typename T>
-  static void put_element(ByteWriter& out, const T& value) {
-    if constexpr (std::is_convertible_v<T, std::string_view>)
-      out.put_string(value);
-    else
-      out.put(value);
-  }
-
-  template <typename T>
-  static void put_value(ByteWriter& out, const T& value) {
-    out.put(static_cast<std::uint32_t>(type_of<T>()));
-    put_element(out, value);
-  }
-  template <typename T>
-  static void put_value(ByteWriter& out, const std::vector<T>& values) {
-    out.put(static_cast<std::uint32_t>(GgufType::kArray));
-    out.put(static_cast<std::uint32_t>(type_of<T>())).put<std::uint64_t>(values.size());
-    for (const T& value : values) put_element(out, value);
-  }
-
   std::uint32_t version_ = 3;
   std::uint32_t alignment_ = 32;
-  std::vector<std::vector<std::byte>> entries_;
+  GgufMetadata metadata_;
   std::vector<Tensor> tensors_;
 };
 

@@ -1,0 +1,167 @@
+#include "weights/gguf_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "weights/gguf_types.h"
+
+namespace pagoda {
+namespace {
+
+constexpr std::uint32_t kVersion = 3;
+
+std::uint64_t align_up(std::uint64_t n, std::uint64_t alignment) {
+  return (n + alignment - 1) / alignment * alignment;
+}
+
+std::uint64_t tensor_bytes(const GgufTensorPlan& tensor) {
+  return static_cast<std::uint64_t>(packed_bytes(tensor.format, tensor.shape.num_elements()));
+}
+
+class HeaderBytes {
+ public:
+  template <typename T>
+  void put(T value) {
+    const auto* start = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), start, start + sizeof(value));
+  }
+  void put(std::span<const std::byte> bytes) {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  void put(std::string_view text) {
+    put(std::uint64_t{text.size()});
+    put(std::as_bytes(std::span(text.data(), text.size())));
+  }
+  void pad_to(std::uint64_t alignment) { bytes_.resize(align_up(bytes_.size(), alignment)); }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+HeaderBytes header_of(const GgufPlan& plan) {
+  HeaderBytes header;
+  header.put(std::as_bytes(std::span("GGUF", 4)));
+  header.put(kVersion);
+  header.put(std::uint64_t{plan.tensors.size()});
+  header.put(plan.metadata.num_entries());
+  header.put(plan.metadata.bytes());
+  std::uint64_t offset = 0;
+  for (const GgufTensorPlan& tensor : plan.tensors) {
+    const auto type_id = gguf_type_id(tensor.format);
+    PAGODA_CHECK(type_id.has_value(), "[gguf] a format that GGUF does not have");
+    header.put(std::string_view(tensor.name));
+    header.put(static_cast<std::uint32_t>(tensor.shape.rank()));
+    for (int i = tensor.shape.rank() - 1; i >= 0; --i) {
+      header.put(static_cast<std::uint64_t>(tensor.shape[i]));
+    }
+    header.put(*type_id);
+    header.put(offset);
+    offset += align_up(tensor_bytes(tensor), plan.alignment);
+  }
+  header.pad_to(plan.alignment);
+  return header;
+}
+
+// The file under its passing name; what has not been finished is removed.
+class PartialFile {
+ public:
+  explicit PartialFile(std::string path)
+      : path_(std::move(path)), partial_(fmt::format("{}.partial-{}", path_, ::getpid())) {}
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+  ~PartialFile() {
+    if (file_ == nullptr) return;
+    std::fclose(file_);
+    std::remove(partial_.c_str());
+  }
+
+  Status open() {
+    file_ = std::fopen(partial_.c_str(), "wb");
+    return file_ != nullptr ? ok_status() : failure(errno);
+  }
+
+  Status append(std::span<const std::byte> bytes) {
+    const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size();
+    return written ? ok_status() : failure(errno);
+  }
+
+  Status finish() {
+    if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) return failure(errno);
+    if (std::rename(partial_.c_str(), path_.c_str()) != 0) return failure(errno);
+    std::fclose(std::exchange(file_, nullptr));
+    return ok_status();
+  }
+
+ private:
+  Status failure(int error) const {
+    const std::string reason = std::generic_category().message(error);
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+      return resource_exhausted("[gguf] writing {}: {}", path_, reason);
+    }
+    return invalid_argument("[gguf] writing {}: {}", path_, reason);
+  }
+
+  const std::string path_;
+  const std::string partial_;
+  std::FILE* file_ = nullptr;
+};
+
+Status write_tensor(const GgufPlan& plan, std::size_t index, const GgufSource& source,
+                    PartialFile& file) {
+  const std::uint64_t expected = tensor_bytes(plan.tensors[index]);
+  std::uint64_t written = 0;
+  PAGODA_RETURN_IF_ERROR(source(index, [&](std::span<const std::byte> bytes) {
+    written += bytes.size();
+    return file.append(bytes);
+  }));
+  PAGODA_CHECK(written == expected, fmt::format("[gguf] tensor {}: expected {} bytes, got {}",
+                                                plan.tensors[index].name, expected, written));
+  return file.append(std::vector<std::byte>(align_up(written, plan.alignment) - written));
+}
+
+}  // namespace
+
+void GgufMetadata::start_entry(std::string_view key) {
+  ++num_entries_;
+  put_text(key);
+}
+
+void GgufMetadata::put_bytes(const void* bytes, std::size_t size) {
+  const auto* start = static_cast<const std::byte*>(bytes);
+  bytes_.insert(bytes_.end(), start, start + size);
+}
+
+void GgufMetadata::put_text(std::string_view text) {
+  put_element(std::uint64_t{text.size()});
+  put_bytes(text.data(), text.size());
+}
+
+GgufMetadata& GgufMetadata::copy(const GgufEntry& entry) {
+  start_entry(entry.key);
+  put_element(static_cast<std::uint32_t>(entry.type));
+  if (entry.type == GgufType::kArray) {
+    put_element(static_cast<std::uint32_t>(entry.element_type));
+    put_element(entry.num_elements);
+  }
+  put_bytes(entry.bytes.data(), entry.bytes.size());
+  return *this;
+}
+
+Status write_gguf(const std::string& path, const GgufPlan& plan, const GgufSource& source) {
+  PartialFile file(path);
+  PAGODA_RETURN_IF_ERROR(file.open());
+  PAGODA_RETURN_IF_ERROR(file.append(header_of(plan).bytes()));
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    PAGODA_RETURN_IF_ERROR(write_tensor(plan, i, source, file));
+  }
+  return file.finish();
+}
+
+}  // namespace pagoda
