@@ -112,12 +112,50 @@ void put_scales(WeightFormat format, std::byte* block, const BlockNumbers& numbe
   PAGODA_CHECK(false, "[op_case] affine groups are no blocks");
 }
 
-void fill_block(std::mt19937& random, WeightFormat format, std::byte* block, int block_bytes) {
-  for (int i = 0; i < block_bytes; ++i) block[i] = static_cast<std::byte>(random() & 0xff);
+BlockNumbers draw_numbers(std::mt19937& random) {
   const float unit = 0.5f + static_cast<float>(random() % 1024) / 1024.0f;
   const float sign = random() % 2 ? 1.0f : -1.0f;
   const float value = static_cast<float>(static_cast<int>(random() % 2048) - 1024) / 1024.0f;
-  put_scales(format, block, {.unit = unit, .sign = sign, .value = value});
+  return {.unit = unit, .sign = sign, .value = value};
+}
+
+void fill_random(std::mt19937& random, std::span<std::byte> bytes) {
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0xff);
+}
+
+void fill_block(std::mt19937& random, WeightFormat format, std::byte* block, int block_bytes) {
+  fill_random(random, {block, static_cast<std::size_t>(block_bytes)});
+  put_scales(format, block, draw_numbers(random));
+}
+
+// Codes, scales and biases one after the other in one storage. Groups reach from about -1 to 1,
+// rising or falling with the code.
+HostTensor random_affine_matrix(std::uint32_t seed, const AffineLayout& layout, std::int64_t rows,
+                                std::int64_t cols) {
+  const auto code_bytes = static_cast<std::size_t>(rows * affine_code_bytes(layout, cols));
+  const auto scale_bytes = static_cast<std::size_t>(rows * affine_scale_bytes(layout, cols));
+  auto storage = std::make_shared<OwnedBytes>(code_bytes + 2 * scale_bytes);
+  const std::span<std::byte> bytes(storage->bytes);
+  std::mt19937 random(seed);
+  fill_random(random, bytes.first(code_bytes));
+  std::byte* scales = bytes.data() + code_bytes;
+  const auto number_bytes = static_cast<std::size_t>(traits_of(layout.scale_format).block_bytes);
+  for (std::size_t at = 0; at < scale_bytes; at += number_bytes) {
+    const auto [unit, sign, value] = draw_numbers(random);
+    const float steps = static_cast<float>((1 << layout.bits) - 1);
+    put_plain(layout.scale_format, scales + at, sign * unit * 2 / steps);
+    put_plain(layout.scale_format, scales + scale_bytes + at, -sign * unit + value / 16);
+  }
+  return {.name = "random",
+          .format = WeightFormat::kAffine,
+          .shape = {rows, cols},
+          .bytes = bytes.first(code_bytes),
+          .storage = storage,
+          .affine = AffineGroups{.layout = layout,
+                                 .scales = bytes.subspan(code_bytes, scale_bytes),
+                                 .biases = bytes.subspan(code_bytes + scale_bytes),
+                                 .scales_storage = storage,
+                                 .biases_storage = storage}};
 }
 
 }  // namespace
@@ -165,17 +203,32 @@ std::vector<float> random_values(std::uint32_t seed, std::int64_t count, float m
   return values;
 }
 
-HostTensor random_matrix(std::uint32_t seed, WeightFormat format, std::int64_t rows,
+std::string name_of(const CaseFormat& format) {
+  if (format.format != WeightFormat::kAffine) return std::string(traits_of(format.format).name);
+  return fmt::format("affine {}-bit, groups of {}, {}", format.affine.bits,
+                     format.affine.group_size, traits_of(format.affine.scale_format).name);
+}
+
+std::int64_t packed_bytes(const CaseFormat& format, std::int64_t num_values) {
+  if (format.format != WeightFormat::kAffine) return packed_bytes(format.format, num_values);
+  return affine_code_bytes(format.affine, num_values) +
+         2 * affine_scale_bytes(format.affine, num_values);
+}
+
+HostTensor random_matrix(std::uint32_t seed, const CaseFormat& format, std::int64_t rows,
                          std::int64_t cols) {
-  const int block_bytes = traits_of(format).block_bytes;
+  if (format.format == WeightFormat::kAffine) {
+    return random_affine_matrix(seed, format.affine, rows, cols);
+  }
+  const int block_bytes = traits_of(format.format).block_bytes;
   const auto size = static_cast<std::size_t>(packed_bytes(format, rows * cols));
   auto storage = std::make_shared<OwnedBytes>(size);
   std::mt19937 random(seed);
   for (std::size_t i = 0; i < size; i += block_bytes) {
-    fill_block(random, format, storage->bytes.data() + i, block_bytes);
+    fill_block(random, format.format, storage->bytes.data() + i, block_bytes);
   }
   HostTensor matrix{
-      .name = "random", .format = format, .shape = {rows, cols}, .bytes = {}, .storage = {}};
+      .name = "random", .format = format.format, .shape = {rows, cols}, .bytes = {}, .storage = {}};
   matrix.bytes = storage->bytes;
   matrix.storage = std::move(storage);
   return matrix;

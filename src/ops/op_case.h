@@ -55,8 +55,19 @@ std::vector<int> all_tokens(const OpCase& op_case);  // 0, 1, ...
 
 // Uniform in [-magnitude, magnitude), rounded to bfloat16.
 std::vector<float> random_values(std::uint32_t seed, std::int64_t count, float magnitude = 1.0f);
-// Random blocks of the format, values about 1 in magnitude, as a file would hold them.
-HostTensor random_matrix(std::uint32_t seed, WeightFormat format, std::int64_t rows,
+// How a case's matrix is stored: plain, in blocks, or in affine groups of a layout.
+struct CaseFormat {
+  CaseFormat(WeightFormat format) : format(format) {}
+  CaseFormat(const AffineLayout& affine) : format(WeightFormat::kAffine), affine(affine) {}
+
+  WeightFormat format;
+  AffineLayout affine = {};  // of kAffine
+};
+// "Q4_1", "affine 4-bit, groups of 64, BF16"
+std::string name_of(const CaseFormat& format);
+std::int64_t packed_bytes(const CaseFormat& format, std::int64_t num_values);
+// Random bits of the format, values about 1 in magnitude, as a file would hold them.
+HostTensor random_matrix(std::uint32_t seed, const CaseFormat& format, std::int64_t rows,
                          std::int64_t cols);
 // Rows `rows` of `values`, each `width` long.
 std::vector<float> take_rows(std::span<const float> values, std::int64_t width,

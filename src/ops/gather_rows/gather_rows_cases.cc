@@ -4,10 +4,10 @@
 namespace pagoda {
 namespace {
 
-OpCase make_case(WeightFormat format, int rows, int cols, int num_ids) {
+OpCase make_case(const CaseFormat& format, int rows, int cols, int num_ids) {
   OpCase result{
       .op = "gather_rows",
-      .description = fmt::format("{} of {} x {} {}", num_ids, rows, cols, traits_of(format).name),
+      .description = fmt::format("{} of {} x {} {}", num_ids, rows, cols, name_of(format)),
       .num_tokens = num_ids,
       .tolerance = {.cpu = 1e-6f, .mlx = 0.01f, .cuda = 0.01f}};
   result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
@@ -35,6 +35,19 @@ std::vector<OpCase> gather_rows_cases() {
     cases.push_back(make_case(format, 33, 160, 9));
   }
   cases.push_back(make_case(WeightFormat::kBF16, 5, 7, 3));
+  return cases;
+}
+
+std::vector<OpCase> affine_gather_rows_cases() {
+  std::vector<OpCase> cases;
+  for (const int bits : {2, 3, 4, 5, 6, 8}) {
+    for (const WeightFormat format :
+         {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
+      for (const int group_size : {32, 64, 128}) {
+        cases.push_back(make_case(AffineLayout{bits, group_size, format}, 33, 128, 9));
+      }
+    }
+  }
   return cases;
 }
 

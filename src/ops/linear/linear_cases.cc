@@ -18,11 +18,17 @@ int num_rows(const LinearShape& shape) {
 std::string describe(const LinearShape& shape) {
   std::string parts;
   for (const LinearPart& part : shape.parts) {
-    parts +=
-        fmt::format("{}{} {}", parts.empty() ? "" : " + ", part.rows, traits_of(part.format).name);
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : " + ", part.rows, name_of(part.format));
   }
   return fmt::format("{} x {} -> {}{}", shape.tokens, shape.cols, parts,
                      shape.has_bias ? ", bias" : "");
+}
+
+std::vector<OpCase> make_cases(std::span<const LinearShape> shapes) {
+  std::vector<OpCase> cases;
+  cases.reserve(shapes.size());
+  for (const LinearShape& shape : shapes) cases.push_back(make_linear_case(shape));
+  return cases;
 }
 
 }  // namespace
@@ -98,10 +104,38 @@ std::vector<OpCase> linear_cases() {
   shapes.push_back({.tokens = 2, .cols = 7, .parts = {{WeightFormat::kBF16, 19}}});
   shapes.push_back({.tokens = 1, .cols = 1, .parts = {{WeightFormat::kF32, 3}}});
   shapes.push_back({.tokens = 9, .cols = 131, .parts = {{WeightFormat::kF16, 17}}});
-  std::vector<OpCase> cases;
-  cases.reserve(shapes.size());
-  for (const LinearShape& shape : shapes) cases.push_back(make_linear_case(shape));
-  return cases;
+  return make_cases(shapes);
+}
+
+std::vector<OpCase> affine_linear_cases() {
+  constexpr auto kBF16 = WeightFormat::kBF16;
+  std::vector<LinearShape> shapes;
+  for (const int bits : {2, 3, 4, 5, 6, 8}) {
+    for (const int group_size : {32, 64, 128}) {
+      const AffineLayout layout{bits, group_size, kBF16};
+      for (const int tokens : {1, 5, 32}) {
+        shapes.push_back({.tokens = tokens, .cols = 256, .parts = {{layout, 48}}});
+      }
+      shapes.push_back({.tokens = 3, .cols = group_size, .parts = {{layout, 1}}});
+      shapes.push_back({.tokens = 13, .cols = 128, .parts = {{layout, 37}}, .has_bias = true});
+      for (const int tokens : {1, 512}) {
+        shapes.push_back(
+            {.tokens = tokens, .cols = 1536, .parts = {{layout, 576}}, .is_large = true});
+      }
+    }
+    shapes.push_back({.tokens = 2,
+                      .cols = 192,
+                      .parts = {{AffineLayout{bits, 64, WeightFormat::kF16}, 20},
+                                {AffineLayout{bits, 32, WeightFormat::kF32}, 33}}});
+  }
+  // As a mixed checkpoint joins q, k and v.
+  shapes.push_back({.tokens = 5,
+                    .cols = 64,
+                    .parts = {{AffineLayout{4, 64, kBF16}, 48},
+                              {AffineLayout{6, 64, kBF16}, 16},
+                              {WeightFormat::kBF16, 7}},
+                    .has_bias = true});
+  return make_cases(shapes);
 }
 
 }  // namespace pagoda

@@ -8,7 +8,7 @@
 namespace pagoda {
 
 struct LinearPart {
-  WeightFormat format;
+  CaseFormat format;
   int rows;
 };
 
