@@ -28,10 +28,12 @@ test: setup-test model build/dev/build.ninja build/release/build.ninja ## build 
 	$(CMAKE_BUILD) release
 	ctest --preset release
 
-bench: build model ## this machine's limits, then decoding and prefill against them
+bench: setup-test build model ## this machine's limits, decoding and prefill against them, and llama.cpp in turns
 	$(PAGODA) bench machine
 	$(PAGODA) bench latency $(MODEL) --input-len 512 --output-len 128 --batch-size 1
 	$(PAGODA) bench latency $(MODEL) --input-len 512 --output-len 128 --batch-size 8
+	$(PAGODA) bench throughput $(MODEL) --num-prompts 32 --input-len 128 --output-len 64
+	-$(PYTHON) bench/vs_llama_cpp.py $(PAGODA) --turns 3
 
 tidy: setup-test build ## clang-tidy over every source
 	$(PYTHON) tools/tidy.py build/release

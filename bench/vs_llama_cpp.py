@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Pagoda and llama.cpp on the same files, in turns: `bench/vs_llama_cpp.py build/release/pagoda`.
+
+Fetches and builds llama.cpp (bench/llama_cpp.py says which and where), makes the checkpoints, and prints a table of medians:
+
+  SmolLM2-135M  as `pagoda pull smollm2` has it (Q4_1), and llama-quantize's Q4_0, Q8_0 and BF16 of it
+  0.6B shape    random weights of Qwen3-0.6B's shape (bench/random_checkpoint.py): BF16, and Q8_0, Q4_0, Q4_K_M of it
+
+Each turn runs one engine and then the other on one workload, flash attention on in llama.cpp; every run stands beside the
+machine's limits measured right before or after it, because a guest's limits move. Decode figures are of contexts from the
+prompt's length to 64 (32 after a long prompt) tokens more. With --quick one turn of single short sequences.
+
+Needs cmake, a C++ compiler, numpy, 3 GB in the cache folder, and a machine with nothing else to do.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+from typing import NamedTuple
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import llama_cpp  # noqa: E402
+import random_checkpoint  # noqa: E402
+
+RUN_TIMEOUT_S = 3600
+DEFAULT_MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+class Workload(NamedTuple):
+    name: str
+    input_len: int
+    decode_steps: int  # tokens after a sequence's first
+    batch: int
+    phases: tuple[str, ...]  # that count
+    is_quick: bool
+
+
+WORKLOADS = (
+    Workload("prompt 512", 512, 0, 1, ("prefill",), True),
+    Workload("context 128", 128, 64, 1, ("decode",), True),
+    Workload("32 sequences, contexts 128 to 192", 128, 64, 32, ("decode",), False),
+    Workload("prompt 8,000", 8000, 32, 1, ("prefill", "decode"), False),
+)
+
+
+class Model(NamedTuple):
+    name: str
+    format: str
+    path: pathlib.Path
+    workloads: tuple[Workload, ...]
+
+
+class Turn(NamedTuple):
+    """One engine's run: tokens a second by phase, and the limits beside it."""
+
+    tokens_per_s: dict[str, float]
+    shares: dict[str, float]  # of the read limit in decode, of the dot-product limit in prefill; Pagoda's own only
+    read_gb_per_s: float
+    product_gmac_per_s: float
+
+
+class Pagoda:
+    def __init__(self, binary, threads):
+        self.binary = binary
+        self.threads = threads
+
+    def run(self, *words):
+        done = subprocess.run([self.binary, *map(str, words)], capture_output=True, text=True, timeout=RUN_TIMEOUT_S,
+                              check=False)
+        if done.returncode != 0:
+            raise llama_cpp.PeerError((done.stderr.strip() or f"pagoda: exit {done.returncode}").splitlines()[-1])
+        return done.stdout
+
+    def limits(self):
+        """(GB/s, GMAC/s) of all threads."""
+        limits = json.loads(self.run("bench", "machine", "--threads", self.threads, "--json"))["by_threads"][-1]
+        return limits["read_gb_per_s"], limits.get("bf16_gmac_per_s", limits["float32_gmac_per_s"])
+
+    def measure(self, model, workload):
+        figures = json.loads(
+            self.run("bench", "latency", model, "--device", "cpu", "--threads", self.threads, "--rounds", 1, "--input-len",
+                     workload.input_len, "--output-len", workload.decode_steps + 1, "--batch-size", workload.batch, "--json"))
+        gmac = figures.get("machine_bf16_gmac_per_s", figures["machine_float32_gmac_per_s"])
+        return Turn({phase: figures[f"{phase}_tokens_per_s"] for phase in workload.phases},
+                    {"prefill": figures["prefill_share"], "decode": figures["read_share"]},
+                    figures["machine_read_gb_per_s"], gmac)
+
+
+def peer_turn(pagoda, peer, model, workload):
+    before = pagoda.limits()
+    tokens_per_s = peer.measure(model, workload)
+    after = pagoda.limits()
+    return Turn(tokens_per_s, {}, max(before[0], after[0]), max(before[1], after[1]))
+
+
+class Row(NamedTuple):
+    model: Model
+    workload: Workload
+    phase: str
+    pagoda: list[Turn]  # empty: it cannot run the file
+    peer: list[Turn]
+
+    def speed(self, turns):
+        return statistics.median(turn.tokens_per_s[self.phase] for turn in turns)
+
+    def limit(self, turns):
+        if self.phase == "decode":
+            return f"{statistics.median(turn.read_gb_per_s for turn in turns):.0f} GB/s"
+        return f"{statistics.median(turn.product_gmac_per_s for turn in turns):.0f} GMAC/s"
+
+    def share(self):
+        return statistics.median(turn.shares[self.phase] for turn in self.pagoda)
+
+    def cells(self):
+        what = f"{self.phase}, {self.workload.name}"
+        peer = [f"{self.speed(self.peer):,.0f}", self.limit(self.peer)]
+        if not self.pagoda:
+            return [self.model.name, self.model.format, what, "-", "-", "-", *peer, "-"]
+        speed = self.speed(self.pagoda)
+        return [self.model.name, self.model.format, what, f"{speed:,.0f}", f"{100 * self.share():.0f} %",
+                self.limit(self.pagoda), *peer, f"{speed / self.speed(self.peer):.2f}"]
+
+
+HEAD = ["model", "format", "what", "pagoda, tokens/s", "of the limit", "the limit", "llama.cpp, tokens/s", "the limit then",
+        "ratio"]
+
+
+def table(rows):
+    """A Markdown table; the best of llama.cpp's formats of a model stands beside Pagoda's own file at the end."""
+    lines = [HEAD, ["---"] * len(HEAD), *(row.cells() for row in rows)]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return text + "\n" + "".join(best_line(rows, row) for row in rows if row.model.format == "Q4_1" and row.pagoda)
+
+
+def best_line(rows, own):
+    rivals = [row for row in rows if (row.model.name, row.workload, row.phase) == (own.model.name, own.workload, own.phase)]
+    if len(rivals) < 2:
+        return ""
+    best = max(rivals, key=lambda row: row.speed(row.peer))
+    ratio = own.speed(own.pagoda) / best.speed(best.peer)
+    return (f"\n{own.model.name} {own.model.format}, {own.phase}, {own.workload.name}: {ratio:.2f} x llama.cpp's best format, "
+            f"{best.model.format}")
+
+
+def default_model():
+    """Where `pagoda pull smollm2` puts its file (src/cli/model_store.h)."""
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    folder = os.environ.get("PAGODA_MODEL_DIR") or pathlib.Path(cache) / "pagoda" / "models"
+    return pathlib.Path(folder) / DEFAULT_MODEL_FILE
+
+
+def make_models(pagoda, peer, folder, quick):
+    """Every checkpoint, made where it is missing."""
+    pagoda.run("pull", "smollm2")
+    chosen = tuple(workload for workload in WORKLOADS if workload.is_quick or not quick)
+    # Long contexts and batches are asked of SmolLM2, in llama.cpp's formats for the comparison with its best.
+    short = tuple(workload for workload in chosen if workload.is_quick)
+    small = default_model()
+    models = [Model("SmolLM2-135M", "Q4_1", small, chosen)]
+    for name in ("Q4_0", "Q8_0", "BF16"):
+        path = folder / f"SmolLM2-135M.{name}.gguf"
+        peer.quantize(small, path, name)
+        models.append(Model("SmolLM2-135M", name, path, tuple(w for w in chosen if w.input_len <= 512)))
+    shape = folder / "qwen3-0.6b-shape.BF16.gguf"
+    if not shape.exists():
+        print("writing the 0.6B shape", file=sys.stderr, flush=True)
+        random_checkpoint.write_checkpoint(shape)
+    models.append(Model("0.6B shape", "BF16", shape, short))
+    for name in ("Q8_0", "Q4_0", "Q4_K_M"):
+        path = folder / f"qwen3-0.6b-shape.{name}.gguf"
+        peer.quantize(shape, path, name)
+        models.append(Model("0.6B shape", name, path, short))
+    return models
+
+
+def compare(pagoda, peer, model, workload, turns):
+    """The rows of one workload on one file; Pagoda's turns are left out where it refuses the file."""
+    own, others = [], []
+    for turn in range(turns):
+        print(f"{model.name} {model.format}, {workload.name}: turn {turn + 1} of {turns}", file=sys.stderr, flush=True)
+        try:
+            own.append(pagoda.measure(model.path, workload))
+        except llama_cpp.PeerError as error:
+            print(f"{model.path.name}: {error}", file=sys.stderr, flush=True)
+        others.append(peer_turn(pagoda, peer, model.path, workload))
+    return [Row(model, workload, phase, own, others) for phase in workload.phases]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pagoda", help="the binary")
+    parser.add_argument("--turns", type=int, default=5, help="of each engine on each workload; medians count")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", default="", help="workloads whose 'MODEL FORMAT, WORKLOAD' contains this")
+    parser.add_argument("--folder", type=pathlib.Path, default=llama_cpp.default_folder(), help="of llama.cpp and checkpoints")
+    parser.add_argument("--quick", action="store_true", help="one turn of single short sequences")
+    flags = parser.parse_args()
+    if flags.turns < 1 or flags.threads < 1:
+        parser.error("--turns and --threads: expected 1 or more")
+    pagoda = Pagoda(flags.pagoda, flags.threads)
+    try:
+        peer = llama_cpp.LlamaCpp(flags.folder, flags.threads)
+        rows = []
+        for model in make_models(pagoda, peer, flags.folder, flags.quick):
+            for workload in model.workloads:
+                if flags.only in f"{model.name} {model.format}, {workload.name}":
+                    rows += compare(pagoda, peer, model, workload, 1 if flags.quick else flags.turns)
+    except (llama_cpp.PeerError, OSError, subprocess.TimeoutExpired) as error:
+        sys.exit(f"vs_llama_cpp: {error}")
+    print(f"llama.cpp of {llama_cpp.PACKAGE} {llama_cpp.VERSION} (commit {peer.commit()}), {flags.threads} threads each\n")
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

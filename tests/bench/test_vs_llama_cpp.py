@@ -1,0 +1,93 @@
+"""bench/vs_llama_cpp.py without llama.cpp: the checkpoint it makes, the peer's output it reads, the table it prints."""
+
+import json
+import os
+import pathlib
+import re
+import sys
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"])
+sys.path.insert(0, str(SOURCE / "bench"))
+import llama_cpp  # noqa: E402
+import random_checkpoint  # noqa: E402
+import vs_llama_cpp  # noqa: E402
+
+TINY_SHAPE = random_checkpoint.ModelShape(hidden=64, layers=2, heads=4, kv_heads=2, head_dim=32, intermediate=96, vocab=400,
+                                          context=512)
+PROMPT = vs_llama_cpp.Workload("prompt 16", 16, 4, 1, ("prefill", "decode"), True)
+DECODE = vs_llama_cpp.Workload("context 16", 16, 4, 1, ("decode",), True)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp("checkpoint") / "tiny.gguf"
+    random_checkpoint.write_checkpoint(path, TINY_SHAPE)
+    return path
+
+
+def test_pagoda_runs_the_random_checkpoint(checkpoint):
+    turn = vs_llama_cpp.Pagoda(os.environ["PAGODA_BINARY"], 1).measure(checkpoint, PROMPT)
+    assert turn.tokens_per_s["prefill"] > 0 and turn.tokens_per_s["decode"] > 0
+    assert 0 < turn.shares["prefill"] < 2 and turn.read_gb_per_s > 0
+
+
+def test_the_checkpoint_is_a_function_of_its_seed(checkpoint, tmp_path):
+    for seed in (0, 1):
+        random_checkpoint.write_checkpoint(tmp_path / f"{seed}.gguf", TINY_SHAPE, seed)
+    assert (tmp_path / "0.gguf").read_bytes() == checkpoint.read_bytes() != (tmp_path / "1.gguf").read_bytes()
+
+
+def test_the_full_shape_has_the_parameters_of_its_name():
+    tensors = list(random_checkpoint.tensors_of(random_checkpoint.ModelShape()))
+    assert sum(tensor.num_bytes // (4 if tensor.is_norm else 2) for tensor in tensors) == 596_049_920
+
+
+@pytest.fixture
+def peer(tmp_path):
+    """Tools that note their arguments and answer as llama.cpp's do."""
+    peer = object.__new__(llama_cpp.LlamaCpp)
+    peer.threads, peer.tools = 2, tmp_path
+    for tool, answer in (("llama-bench", [{"avg_ts": 12.5}]), ("llama-batched-bench", {"speed_pp": 70.0, "speed_tg": 30.0})):
+        script = tmp_path / tool
+        script.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/{tool}.args\necho '{json.dumps(answer)}'\n")
+        script.chmod(0o755)
+    return peer
+
+
+def arguments(peer, tool):
+    return (peer.tools / f"{tool}.args").read_text()
+
+
+def test_single_phases_are_asked_of_llama_bench(peer):
+    assert peer.measure("m.gguf", DECODE) == {"decode": 12.5}
+    assert "-p 0 -n 4 -d 16 -t 2 -fa 1" in arguments(peer, "llama-bench")
+    assert peer.measure("m.gguf", PROMPT._replace(phases=("prefill",))) == {"prefill": 12.5}
+    assert "-p 16 -n 0 -t 2 -fa 1" in arguments(peer, "llama-bench")
+
+
+def test_batches_and_both_phases_are_asked_of_batched_bench(peer):
+    assert peer.measure("m.gguf", PROMPT) == {"prefill": 70, "decode": 30}
+    peer.measure("m.gguf", DECODE._replace(batch=32))
+    assert "-c 640 -npp 16 -ntg 4 -npl 32 -t 2 -fa on" in arguments(peer, "llama-batched-bench")
+
+
+def test_a_peer_that_fails_says_why(peer):
+    (peer.tools / "llama-bench").write_text("#!/bin/sh\necho first >&2\necho 'no such model' >&2\nexit 3\n")
+    with pytest.raises(llama_cpp.PeerError, match=r"llama-bench: exit 3: no such model"):
+        peer.measure("m.gguf", DECODE)
+
+
+def row(name, pagoda, peer):
+    model = vs_llama_cpp.Model("small", name, pathlib.Path(name), (DECODE,))
+    turns = [vs_llama_cpp.Turn({"decode": speed}, {"decode": speed / 1000}, 40.0, 400.0) for speed in pagoda]
+    return vs_llama_cpp.Row(model, DECODE, "decode", turns,
+                            [vs_llama_cpp.Turn({"decode": speed}, {}, 50.0, 500.0) for speed in peer])
+
+
+def test_the_table_has_medians_shares_limits_and_the_best_of_all_formats():
+    text = vs_llama_cpp.table([row("Q4_1", [300, 100, 200], [50, 10, 90]), row("Q4_0", [], [100])])
+    assert "| small | Q4_1 | decode, context 16 | 200 | 20 % | 40 GB/s | 50 | 50 GB/s | 4.00 |" in text
+    assert re.search(r"Q4_0 .* \| - \| - \| - \| 100 \| 50 GB/s \| - \|", text)
+    assert "small Q4_1, decode, context 16: 2.00 x llama.cpp's best format, Q4_0" in text
