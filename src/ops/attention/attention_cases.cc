@@ -32,7 +32,9 @@ CacheLayout make_layout(const AttentionShape& shape) {
   layout.num_blocks += 2;
   std::vector<std::int32_t> ids(layout.num_blocks);
   std::iota(ids.begin(), ids.end(), 0);
-  std::shuffle(ids.begin(), ids.end(), std::mt19937(shape.layout_seed));
+  if (shape.layout_seed != 0) {
+    std::shuffle(ids.begin(), ids.end(), std::mt19937(shape.layout_seed));
+  }
   auto next = ids.begin();
   for (const int count : blocks_of) {
     layout.tables.emplace_back(next, next + count);
@@ -110,9 +112,12 @@ Result<CaseRun> prepare(const AttentionShape& shape, Exec& exec, std::span<const
   const CacheLayout layout = make_layout(shape);
   const AttentionInputs inputs = attention_inputs(shape);
   const Shape cache = {layout.num_blocks, shape.block_size, shape.kv_heads, shape.head_dim};
-  const KvView view{
-      .keys = upload_as(exec, shape.dtype, scatter(shape, layout, inputs.keys), cache),
-      .values = upload_as(exec, shape.dtype, scatter(shape, layout, inputs.values), cache)};
+  std::vector<KvView> views;
+  for (int layer = 0; layer < shape.layers; ++layer) {
+    views.push_back(
+        {.keys = upload_as(exec, shape.dtype, scatter(shape, layout, inputs.keys), cache),
+         .values = upload_as(exec, shape.dtype, scatter(shape, layout, inputs.values), cache)});
+  }
   const std::int64_t width = std::int64_t{shape.heads} * shape.head_dim;
   const Tensor q = upload_activations(exec, take_rows(inputs.queries, width, tokens),
                                       {static_cast<std::int64_t>(tokens.size()), width})
@@ -121,8 +126,10 @@ Result<CaseRun> prepare(const AttentionShape& shape, Exec& exec, std::span<const
       .scale = attention_scale(shape), .window = shape.window, .soft_cap = shape.soft_cap};
   if (shape.has_sinks) args.sinks = exec.upload<float>(inputs.sinks, {shape.heads});
   auto host = make_batch(shape, layout, tokens);
-  return CaseRun([&exec, q, view, host, batch = upload(exec, *host), args] {
-    return std::vector<Tensor>{attention(exec, q, view, batch, args)};
+  return CaseRun([&exec, q, views, host, batch = upload(exec, *host), args] {
+    std::vector<Tensor> outputs;
+    for (const KvView& view : views) outputs.push_back(attention(exec, q, view, batch, args));
+    return outputs;
   });
 }
 
@@ -139,6 +146,8 @@ std::string describe(const AttentionShape& shape) {
   if (shape.has_sinks) text += ", sinks";
   if (shape.magnitude != 1) text += fmt::format(", magnitude {}", shape.magnitude);
   if (shape.equal_keys) text += ", equal keys";
+  if (shape.layout_seed == 0) text += ", blocks in order";
+  if (shape.layers > 1) text += fmt::format(", {} layers", shape.layers);
   return text;
 }
 
@@ -216,10 +225,12 @@ OpCase make_attention_case(const AttentionShape& shape) {
   result.prepare = [shape](Exec& exec, std::span<const int> tokens) {
     return prepare(shape, exec, tokens);
   };
-  result.flops = 4 * pairs * shape.heads * shape.head_dim;
+  result.flops = 4 * pairs * shape.heads * shape.head_dim * shape.layers;
   result.bytes =
-      2 * entries * shape.kv_heads * shape.head_dim * static_cast<double>(dtype_size(shape.dtype)) +
-      8.0 * result.num_tokens * shape.heads * shape.head_dim;
+      shape.layers *
+      (2 * entries * shape.kv_heads * shape.head_dim *
+           static_cast<double>(dtype_size(shape.dtype)) +
+       8.0 * result.num_tokens * shape.heads * shape.head_dim);
   // A difference of scores is an error of the weights: scores of 1e4 leave float32 a thousandth.
   if (shape.magnitude > 1) result.tolerance = {.cpu = 1e-3f, .mlx = 0.06f, .cuda = 0.06f};
   result.is_large = shape.is_large;

@@ -17,21 +17,32 @@
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-void attend_item(const AttentionItem& item, float* scratch) {
-  switch (item.dtype) {
+// What `use` does with a Walk over the call's type of entries.
+template <typename Use>
+void with_walk(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch,
+               Use&& use) {
+  switch (call.dtype) {
     case DType::kFloat32:
-      return Walk<float>(item, scratch).run();
+      return use(Walk<float>(call, counts, scratch));
     case DType::kBFloat16:
-      return Walk<bf16>(item, scratch).run();
+      return use(Walk<bf16>(call, counts, scratch));
     case DType::kFloat16:
-      return Walk<f16>(item, scratch).run();
+      return use(Walk<f16>(call, counts, scratch));
     case DType::kInt32:
       PAGODA_CHECK(false, "[attention] a cache of int32");
   }
 }
 
-void merge_ranges(const AttentionItem& item, float* scratch) {
-  Walk<float>(item, scratch).merge_partials();
+void attend_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
+                  AttentionQueue& queue, float* scratch) {
+  with_walk(call, counts, scratch, [&](auto&& walk) { walk.run(queue); });
+}
+
+void merge_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
+                 std::span<const AttentionItem> cuts, float* scratch) {
+  with_walk(call, counts, scratch, [&](auto&& walk) {
+    for (const AttentionItem& cut : cuts) walk.merge(cut);
+  });
 }
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE
@@ -40,19 +51,62 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
-HWY_EXPORT(attend_item);
-HWY_EXPORT(merge_ranges);
+HWY_EXPORT(attend_items);
+HWY_EXPORT(merge_items);
 
 namespace {
 
-// Slices of a step's items, each with every num_slices-th of them: about the same work in each.
-constexpr std::int64_t kSlicesPerThread = 4;
+// Merges worth a fork: below, the caller is done before the workers wake.
+constexpr std::int64_t kMergeGrain = 4;
 
-// What a Walk of that many rows takes.
-std::int64_t walk_floats(std::int64_t rows, std::int64_t head_dim) {
-  const std::int64_t padded_dim = (head_dim + 15) / 16 * 16;
-  return head_dim * (kTilePositions + 1) + kTilePositions * padded_dim +
-         rows * (head_dim + kTilePositions + 2 * (padded_dim + 2));
+const std::byte* first_byte(const Tensor& cache) {
+  return cache.buffer()->data() +
+         cache.offset() * static_cast<std::int64_t>(dtype_size(cache.dtype()));
+}
+
+AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& batch,
+                        const AttentionArgs& args, const Tensor& out) {
+  const std::int64_t entry_bytes =
+      view.head_dim() * static_cast<std::int64_t>(dtype_size(view.keys.dtype()));
+  return {.q = q.data<float>(),
+          .token_stride = q.stride(0),
+          .head_stride = q.stride(1),
+          .out = out.data<float>(),
+          .sinks = args.sinks.defined() ? args.sinks.data<float>() : nullptr,
+          .keys = first_byte(view.keys),
+          .values = first_byte(view.values),
+          .slot_bytes = view.num_kv_heads() * entry_bytes,
+          .entry_bytes = entry_bytes,
+          .dtype = view.keys.dtype(),
+          .block_tables = batch.block_tables.data<std::int32_t>(),
+          .max_blocks = batch.block_tables.extent(1),
+          .block_size = view.block_size(),
+          .kv_heads = static_cast<int>(view.num_kv_heads()),
+          .group = static_cast<int>(q.extent(1) / view.num_kv_heads()),
+          .head_dim = view.head_dim(),
+          .scale = args.scale,
+          .window = args.window,
+          .soft_cap = args.soft_cap};
+}
+
+// At least what a Walk takes, for the widest vectors and rows of any target.
+std::int64_t walk_floats(const AttentionCall& call, const AttentionPlan::Counts& counts) {
+  constexpr std::int64_t kPieces = 10, kMostLanes = 16;
+  const std::int64_t dim = call.padded_dim();
+  const std::int64_t words = call.entry_bytes / 4 + kMostLanes;
+  return words * kTilePositions + counts.states * (dim + kRangePositions) + counts.found_floats +
+         Softmax::floats(counts.states, dim) + 2 * counts.rows + dim * kRangePositions +
+         6 * kRangePositions + 16 * kPieces;
+}
+
+// Memory of a step for `count` items.
+std::span<AttentionItem> allocate_items(Exec& exec, std::int64_t count, Tensor& memory) {
+  static_assert(sizeof(AttentionItem) % sizeof(std::int32_t) == 0 &&
+                std::is_trivially_copyable_v<AttentionItem>);
+  constexpr std::int64_t kWords = sizeof(AttentionItem) / sizeof(std::int32_t);
+  memory = exec.allocate(DType::kInt32, {count * kWords});
+  auto* const items = reinterpret_cast<AttentionItem*>(memory.data<std::int32_t>());
+  return {items, static_cast<std::size_t>(count)};
 }
 
 }  // namespace
@@ -61,22 +115,31 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
                  const AttentionArgs& args) {
   Tensor out = exec.allocate(DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)});
   ThreadPool& pool = pool_of(exec);
-  AttentionItems items(q, view, batch, args, out);
-  const Tensor partials = exec.allocate(DType::kFloat32, {items.num_partial_floats()});
-  items.set_partials(partials.data<float>());
-  const std::int64_t floats = walk_floats(kQueriesPerItem * items.group(), view.head_dim());
-  const Tensor scratch = exec.allocate(DType::kFloat32, {pool.num_threads(), floats});
-  const std::int64_t num_slices =
-      std::min(items.num_items(), kSlicesPerThread * pool.num_threads());
-  const auto attend = HWY_DYNAMIC_DISPATCH(attend_item);
-  pool.parallel_for(num_slices, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
-    float* own = scratch.data<float>() + thread * floats;
-    for (std::int64_t slice = begin; slice < end; ++slice) {
-      items.for_each(slice, num_slices, [&](const AttentionItem& item) { attend(item, own); });
-    }
-  });
-  const auto merge_ranges = HWY_DYNAMIC_DISPATCH(merge_ranges);
-  items.for_each_cut([&](const AttentionItem& item) { merge_ranges(item, scratch.data<float>()); });
+  const int num_threads = pool.num_threads();
+  AttentionCall call = make_call(q, view, batch, args, out);
+  const AttentionPlan plan(call, batch, num_threads);
+  const AttentionPlan::Counts& counts = plan.counts();
+  Tensor item_memory, cut_memory;
+  const auto items = allocate_items(exec, counts.items, item_memory);
+  const auto cuts = allocate_items(exec, counts.cuts, cut_memory);
+  plan.fill(items, cuts);
+  const Tensor partials = exec.allocate(DType::kFloat32, {counts.partial_floats});
+  call.partials = partials.data<float>();
+  const std::int64_t floats = walk_floats(call, counts);
+  const Tensor scratch = exec.allocate(DType::kFloat32, {num_threads, floats});
+  const auto scratch_of = [&](int thread) { return scratch.data<float>() + thread * floats; };
+
+  AttentionQueue queue(items, num_threads);
+  const auto attend_items = HWY_DYNAMIC_DISPATCH(attend_items);
+  pool.parallel_for(std::min<std::int64_t>(num_threads, counts.items), 1,
+                    [&](std::int64_t, std::int64_t, int thread) {
+                      attend_items(call, counts, queue, scratch_of(thread));
+                    });
+  const auto merge_items = HWY_DYNAMIC_DISPATCH(merge_items);
+  pool.parallel_for(
+      counts.cuts, kMergeGrain, [&](std::int64_t begin, std::int64_t end, int thread) {
+        merge_items(call, counts, cuts.subspan(begin, end - begin), scratch_of(thread));
+      });
   return out;
 }
 

@@ -5,92 +5,139 @@
 namespace pagoda::cpu {
 namespace {
 
-const std::byte* first_byte(const Tensor& cache) {
-  return cache.buffer()->data() +
-         cache.offset() * static_cast<std::int64_t>(dtype_size(cache.dtype()));
+// Items a thread, so that none has to wait for another's last.
+constexpr std::int64_t kItemsPerThread = 8;
+// Rows that are multiplied as fast as one is.
+constexpr std::int64_t kRowsPerUnit = 12;
+// Rows below which a load of keys is shared by too few.
+constexpr std::int64_t kFewRows = 24;
+
+std::int64_t units(std::int64_t rows) {
+  return (rows + kRowsPerUnit - 1) / kRowsPerUnit;
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
 }
 
 }  // namespace
 
-AttentionItems::AttentionItems(const Tensor& q, const KvView& view, const StepBatch& batch,
-                               const AttentionArgs& args, const Tensor& out)
-    : batch_(batch),
+AttentionPlan::AttentionPlan(const AttentionCall& call, const StepBatch& batch, int num_threads)
+    : call_(call),
+      num_seqs_(batch.num_seqs),
       query_start_(batch.query_start.data<std::int32_t>()),
-      context_lens_(batch.context_lens.data<std::int32_t>()),
-      kv_heads_(view.num_kv_heads()),
-      entry_bytes_(view.head_dim() * static_cast<std::int64_t>(dtype_size(view.keys.dtype()))),
-      prototype_{.q = q.data<float>(),
-                 .token_stride = q.stride(0),
-                 .head_stride = q.stride(1),
-                 .out = out.data<float>(),
-                 .out_token_stride = q.extent(1) * q.extent(2),
-                 .group = static_cast<int>(q.extent(1) / kv_heads_),
-                 .sinks = args.sinks.defined() ? args.sinks.data<float>() : nullptr,
-                 .keys = first_byte(view.keys),
-                 .values = first_byte(view.values),
-                 .slot_stride = kv_heads_ * entry_bytes_,
-                 .dtype = view.keys.dtype(),
-                 .block_size = view.block_size(),
-                 .head_dim = view.head_dim(),
-                 .scale = args.scale,
-                 .window = args.window,
-                 .soft_cap = args.soft_cap} {
-  Cursor end;
-  for (int seq = 0; seq < batch_.num_seqs; ++seq) advance(seq, end);
-  num_items_ = end.item;
-  num_partial_floats_ = end.partial_floats;
+      context_lens_(batch.context_lens.data<std::int32_t>()) {
+  std::int64_t cost = 0;
+  for (int seq = 0; seq < num_seqs_; ++seq) cost += cost_of(seq);
+  budget_ = std::max<std::int64_t>(cost / (kItemsPerThread * num_threads), 1);
+  for (int seq = 0; seq < num_seqs_; ++seq) count(cut_of(seq));
 }
 
-std::int64_t AttentionItems::num_ranges_of(int seq) const {
-  if (num_queries_of(seq) != 1) return 1;
-  const std::int64_t position = context_lens_[seq] - 1;
-  return position / kRangePositions - first_visible(position, prototype_.window) / kRangePositions +
-         1;
+std::int64_t AttentionPlan::cost_of(int seq) const {
+  const std::int64_t last = context_lens_[seq] - 1;
+  const std::int64_t queries = num_queries_of(seq);
+  const std::int64_t ranges = last / kRangePositions -
+                              first_visible(last - queries + 1, call_.window) / kRangePositions + 1;
+  return ranges * call_.kv_heads * units(queries * call_.group);
 }
 
-std::int64_t AttentionItems::num_items_of(int seq) const {
-  const std::int64_t blocks = (num_queries_of(seq) + kQueriesPerItem - 1) / kQueriesPerItem;
-  return blocks * kv_heads_ * num_ranges_of(seq);
-}
-
-std::int64_t AttentionItems::partial_floats_of_head(int seq) const {
-  const std::int64_t ranges = num_ranges_of(seq);
-  return ranges > 1 ? ranges * prototype_.group * (prototype_.head_dim + 2) : 0;
-}
-
-void AttentionItems::advance(int seq, Cursor& at) const {
-  at.item += num_items_of(seq);
-  at.partial_floats += kv_heads_ * partial_floats_of_head(seq);
-}
-
-// Items of a sequence lie in the order queries, kv head, range.
-AttentionItem AttentionItems::item(int seq, std::int64_t index, const Cursor& at) const {
-  const std::int64_t ranges = num_ranges_of(seq);
-  const std::int64_t range = index % ranges;
-  const std::int64_t kv_head = index / ranges % kv_heads_;
-  const std::int64_t first_query = index / ranges / kv_heads_ * kQueriesPerItem;
-  const std::int64_t token = query_start_[seq] + first_query;
-  const std::int64_t head = kv_head * prototype_.group;
-  AttentionItem item = prototype_;
-  item.q += token * item.token_stride + head * item.head_stride;
-  item.out += token * item.out_token_stride + head * item.head_dim;
-  item.num_queries =
-      static_cast<int>(std::min<std::int64_t>(num_queries_of(seq) - first_query, kQueriesPerItem));
-  item.first_position = context_lens_[seq] - num_queries_of(seq) + first_query;
-  if (item.sinks) item.sinks += head;
-  item.keys += kv_head * entry_bytes_;
-  item.values += kv_head * entry_bytes_;
-  item.blocks = batch_.block_tables.data<std::int32_t>() + seq * batch_.block_tables.extent(1);
-  const std::int64_t last_position = item.first_position + item.num_queries - 1;
-  item.first_range = first_visible(item.first_position, item.window) / kRangePositions;
-  item.last_range = last_position / kRangePositions;
-  if (ranges > 1) {
-    item.partials = partials_ + at.partial_floats + kv_head * partial_floats_of_head(seq) +
-                    range * item.group * (item.head_dim + 2);
-    item.first_range += range;
-    item.last_range = item.first_range;
+AttentionPlan::Cut AttentionPlan::cut_of(int seq) const {
+  const std::int64_t last = context_lens_[seq] - 1;
+  const int queries = num_queries_of(seq);
+  Cut cut{.num_queries = queries,
+          .queries_per_item = std::clamp(kRowsPerItem / call_.group, 1, std::max(queries, 1)),
+          .heads_per_item = 1,
+          .first_range = first_visible(last - queries + 1, call_.window) / kRangePositions,
+          .last_range = last / kRangePositions,
+          .ranges_per_item = 0};
+  cut.ranges_per_item = cut.num_ranges();
+  const auto rows = [&] { return std::int64_t{cut.queries_per_item} * call_.group; };
+  while (rows() > kFewRows && cut.num_ranges() * units(rows()) > budget_) {
+    cut.queries_per_item = (cut.queries_per_item + 1) / 2;
   }
-  return item;
+  if (cut.queries_per_item < queries) return cut;
+  const std::int64_t per_range = units(rows());
+  cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(
+      kRowsPerItem / std::max<std::int64_t>(rows(), 1), 1, call_.kv_heads));
+  if (cut.num_ranges() * cut.heads_per_item * per_range <= budget_) return cut;
+  cut.ranges_per_item =
+      std::clamp<std::int64_t>(budget_ / (cut.heads_per_item * per_range), 1, cut.num_ranges());
+  const std::int64_t heads = budget_ / (cut.ranges_per_item * per_range);
+  cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(heads, 1, cut.heads_per_item));
+  return cut;
+}
+
+std::int64_t AttentionPlan::partial_floats(const Cut& cut) const {
+  return Softmax::floats(std::int64_t{cut.num_queries} * call_.group, call_.padded_dim());
+}
+
+void AttentionPlan::count(const Cut& cut) {
+  const std::int64_t blocks = ceil_div(cut.num_queries, cut.queries_per_item);
+  const std::int64_t rows = std::int64_t{cut.queries_per_item} * call_.group;
+  counts_.items += blocks * ceil_div(call_.kv_heads, cut.heads_per_item) *
+                   ceil_div(cut.num_ranges(), cut.ranges_per_item);
+  counts_.rows = std::max(counts_.rows, rows);
+  counts_.states = std::max(counts_.states, rows * cut.heads_per_item);
+  counts_.found_floats = std::max(counts_.found_floats,
+                                  cut.heads_per_item * Softmax::floats(rows, call_.padded_dim()));
+  if (!cut.is_cut()) return;
+  counts_.cuts += call_.kv_heads;
+  counts_.partial_floats += cut.num_ranges() * call_.kv_heads * partial_floats(cut);
+}
+
+AttentionItem AttentionPlan::whole(int seq, const Cut& cut) const {
+  return {.seq = seq,
+          .first_token = query_start_[seq],
+          .num_queries = cut.num_queries,
+          .first_position = context_lens_[seq] - cut.num_queries,
+          .first_head = 0,
+          .num_heads = call_.kv_heads,
+          .first_range = static_cast<std::int32_t>(cut.first_range),
+          .last_range = static_cast<std::int32_t>(cut.last_range),
+          .partial = -1};
+}
+
+// Chunks of prompts, which cost most, are the last sequences, and their last queries see most.
+void AttentionPlan::fill(std::span<AttentionItem> items, std::span<AttentionItem> cuts) const {
+  auto next = items.begin();
+  auto next_cut = cuts.begin();
+  std::int64_t partial = 0;
+  for (int seq = num_seqs_ - 1; seq >= 0; --seq) {
+    const Cut cut = cut_of(seq);
+    AttentionItem item = whole(seq, cut);
+    const int blocks = static_cast<int>(ceil_div(cut.num_queries, cut.queries_per_item));
+    for (int block = blocks - 1; block >= 0; --block) {
+      const int query = block * cut.queries_per_item;
+      item.first_token = query_start_[seq] + query;
+      item.first_position = context_lens_[seq] - cut.num_queries + query;
+      item.num_queries = std::min(cut.queries_per_item, cut.num_queries - query);
+      const std::int64_t last = (item.first_position + item.num_queries - 1) / kRangePositions;
+      for (std::int64_t range = first_visible(item.first_position, call_.window) / kRangePositions;
+           range <= last; range += cut.ranges_per_item) {
+        item.first_range = static_cast<std::int32_t>(range);
+        item.last_range =
+            static_cast<std::int32_t>(std::min(range + cut.ranges_per_item - 1, last));
+        for (int head = 0; head < call_.kv_heads; head += cut.heads_per_item) {
+          item.first_head = head;
+          item.num_heads = std::min(cut.heads_per_item, call_.kv_heads - head);
+          if (cut.is_cut()) {
+            item.partial =
+                partial + ((range - cut.first_range) * call_.kv_heads + head) * partial_floats(cut);
+          }
+          *next++ = item;
+        }
+      }
+    }
+    if (!cut.is_cut()) continue;
+    for (int head = 0; head < call_.kv_heads; ++head) {
+      *next_cut = whole(seq, cut);
+      next_cut->first_head = head;
+      next_cut->num_heads = 1;
+      next_cut++->partial = partial + head * partial_floats(cut);
+    }
+    partial += cut.num_ranges() * call_.kv_heads * partial_floats(cut);
+  }
+  PAGODA_CHECK(next == items.end() && next_cut == cuts.end(), "[attention] a miscounted plan");
 }
 
 }  // namespace pagoda::cpu

@@ -1,50 +1,69 @@
 // How the cpu attention cuts a step into pieces of work, and what a piece is.
 //
-// The arithmetic is fixed apart from the cut: a query's keys are walked in tiles of 32 at absolute
-// multiples of 32; sixteen tiles are a range, which has a softmax of its own; ranges are merged in
-// order. An item is up to 16 consecutive queries of a sequence with the heads of one kv head, over
-// all their ranges; only a single query of a long context is cut further, into its ranges, so that
-// all threads have work. (The split is that of Flash-Decoding: Dao et al., 2023.)
+// The arithmetic is fixed apart from the cut: a query's positions are cut into ranges of 256 at
+// absolute multiples of 256; each range has a softmax of its own, and ranges are merged in order.
+// An item is some consecutive queries of a sequence, some kv heads with the query heads that read
+// them, and some ranges. Few queries of a long context are cut into ranges, so that all threads
+// have work; what such an item finds is merged afterwards. (The split is that of Flash-Decoding:
+// Dao et al., 2023.)
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "ops/attention/attention.h"
 
 namespace pagoda::cpu {
 
-inline constexpr int kTilePositions = 32;
-inline constexpr int kRangePositions = 16 * kTilePositions;
-inline constexpr int kQueriesPerItem = 16;
+inline constexpr int kTilePositions = 64;  // keys that are transposed together
+inline constexpr int kRangePositions = 4 * kTilePositions;
+// Rows are queries times the heads of a group. Many share a load of keys; their scores fit L2.
+inline constexpr int kRowsPerItem = 96;
 
-struct AttentionItem {
-  const float* q = nullptr;  // the first query's first head of the group
+// What all items of a call share. An entry (slot, kv head) begins at
+// slot * slot_bytes + kv head * entry_bytes.
+struct AttentionCall {
+  const float* q = nullptr;
   std::int64_t token_stride = 0;
   std::int64_t head_stride = 0;
-  float* out = nullptr;  // likewise
-  std::int64_t out_token_stride = 0;
-  int num_queries = 0;
-  int group = 0;  // query heads
-  std::int64_t first_position = 0;
-  const float* sinks = nullptr;  // [group], or null
+  float* out = nullptr;  // [tokens, heads * head_dim]
+  const float* sinks = nullptr;
 
-  const std::byte* keys = nullptr;  // entry (slot, kv head) begins at slot * slot_stride
+  const std::byte* keys = nullptr;
   const std::byte* values = nullptr;
-  std::int64_t slot_stride = 0;  // bytes
+  std::int64_t slot_bytes = 0;
+  std::int64_t entry_bytes = 0;
   DType dtype = DType::kFloat32;
-  const std::int32_t* blocks = nullptr;
+  const std::int32_t* block_tables = nullptr;
+  std::int64_t max_blocks = 0;
   std::int64_t block_size = 0;
-  std::int64_t head_dim = 0;
 
+  int kv_heads = 0;
+  int group = 0;  // query heads of a kv head
+  std::int64_t head_dim = 0;
   float scale = 0;
   int window = 0;
   float soft_cap = 0;
 
-  std::int64_t first_range = 0;  // of those that the queries see
-  std::int64_t last_range = 0;   // inclusive
-  // Null where the item walks all ranges. Else [ranges, group, head_dim + 2]: each range's sums,
-  // maximum and total.
   float* partials = nullptr;
+  // Floats between the sums of two rows: whole pairs of the widest vectors.
+  std::int64_t padded_dim() const { return (head_dim + 31) / 32 * 32; }
+};
+
+struct AttentionItem {
+  std::int32_t seq;
+  std::int32_t first_token;  // of the batch
+  std::int32_t num_queries;
+  std::int32_t first_position;  // of the first query
+  std::int32_t first_head;      // kv heads
+  std::int32_t num_heads;
+  std::int32_t first_range;
+  std::int32_t last_range;  // inclusive
+  // Where, in the call's partials, the softmax of the first range and first head goes; those of
+  // the other heads follow, then those of the next range's kv heads. -1: the item merges its ranges
+  // and writes the output.
+  std::int64_t partial;
 };
 
 // The first position that a query at `position` sees.
@@ -52,67 +71,94 @@ inline std::int64_t first_visible(std::int64_t position, int window) {
   return window > 0 && position + 1 > window ? position + 1 - window : 0;
 }
 
-class AttentionItems {
- public:
-  AttentionItems(const Tensor& q, const KvView& view, const StepBatch& batch,
-                 const AttentionArgs& args, const Tensor& out);
+// A softmax under way of `rows` rows in one piece of memory: sums of weighted values, all under the
+// weight 2^-largest.
+struct Softmax {
+  float* sums = nullptr;     // [rows, padded_dim], the target's order of dimensions
+  float* largest = nullptr;  // [rows]
+  float* totals = nullptr;   // [rows]
 
-  int group() const { return prototype_.group; }
-  std::int64_t num_items() const { return num_items_; }
-  std::int64_t num_partial_floats() const { return num_partial_floats_; }
-  // Memory for them; before any visit.
-  void set_partials(float* partials) { partials_ = partials; }
-
-  // Visits every `step`th item from `first` on: neighbours cost about the same, and later queries
-  // more.
-  template <typename Visit>
-  void for_each(std::int64_t first, std::int64_t step, Visit&& visit) const {
-    Cursor at;
-    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
-      const std::int64_t count = num_items_of(seq);
-      for (; first < at.item + count; first += step) visit(item(seq, first - at.item, at));
-      advance(seq, at);
-    }
+  // Rows are padded to whole vectors where a row is one float.
+  static std::int64_t padded(std::int64_t rows) { return (rows + 15) / 16 * 16; }
+  static std::int64_t floats(std::int64_t rows, std::int64_t padded_dim) {
+    return rows * padded_dim + 2 * padded(rows);
   }
+  static Softmax in(float* memory, std::int64_t rows, std::int64_t padded_dim) {
+    float* const largest = memory + rows * padded_dim;
+    return {.sums = memory, .largest = largest, .totals = largest + padded(rows)};
+  }
+};
 
-  // Visits, for each kv head of each sequence that was cut into ranges, the item of all of them.
-  template <typename Visit>
-  void for_each_cut(Visit&& visit) const {
-    Cursor at;
-    for (int seq = 0; seq < batch_.num_seqs; ++seq) {
-      const std::int64_t ranges = num_ranges_of(seq);
-      for (std::int64_t head = 0; ranges > 1 && head < kv_heads_; ++head) {
-        AttentionItem whole = item(seq, head * ranges, at);
-        whole.last_range = whole.first_range + ranges - 1;
-        visit(whole);
-      }
-      advance(seq, at);
-    }
+// A step's items, made in two passes: count(), then fill() into memory of the caller's.
+class AttentionPlan {
+ public:
+  // `num_threads` decides how finely long contexts are cut, and so no result.
+  AttentionPlan(const AttentionCall& call, const StepBatch& batch, int num_threads);
+
+  struct Counts {
+    std::int64_t items = 0;
+    std::int64_t cuts = 0;  // kv heads of sequences that were cut into ranges
+    std::int64_t partial_floats = 0;
+    std::int64_t rows = 0;          // most of an item and one kv head
+    std::int64_t states = 0;        // most rows of an item over all its kv heads
+    std::int64_t found_floats = 0;  // most that their softmaxes take
+  };
+  const Counts& counts() const { return counts_; }
+  // items: counts().items, those that cost most first. cuts: each the item of one kv head and all
+  // ranges, whose partials follow one another at `stride` floats.
+  void fill(std::span<AttentionItem> items, std::span<AttentionItem> cuts) const;
+
+ private:
+  // How a sequence is cut.
+  struct Cut {
+    int num_queries;
+    int queries_per_item;
+    int heads_per_item;
+    std::int64_t first_range;  // of all queries
+    std::int64_t last_range;
+    std::int64_t ranges_per_item;
+
+    std::int64_t num_ranges() const { return last_range - first_range + 1; }
+    bool is_cut() const { return ranges_per_item < num_ranges(); }
+  };
+  int num_queries_of(int seq) const { return query_start_[seq + 1] - query_start_[seq]; }
+  std::int64_t cost_of(int seq) const;
+  Cut cut_of(int seq) const;
+  AttentionItem whole(int seq, const Cut& cut) const;
+  std::int64_t partial_floats(const Cut& cut) const;  // of a range and kv head
+  void count(const Cut& cut);
+
+  const AttentionCall& call_;
+  const int num_seqs_;
+  const std::int32_t* query_start_;
+  const std::int32_t* context_lens_;
+  std::int64_t budget_ = 1;  // of an item, in units of 12 rows, one kv head and a range
+  Counts counts_;
+};
+
+// Items as threads claim them.
+class AttentionQueue {
+ public:
+  AttentionQueue(std::span<const AttentionItem> items, int num_threads)
+      : items_(items), num_threads_(num_threads) {}
+
+  // Null: none is left.
+  const AttentionItem* claim() {
+    const std::int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
+    return index < size() ? &items_[index] : nullptr;
+  }
+  // The same for a thread that has not finished its last: the last few are for whoever is idle
+  // first.
+  const AttentionItem* claim_ahead() {
+    return next_.load(std::memory_order_relaxed) + num_threads_ < size() ? claim() : nullptr;
   }
 
  private:
-  struct Cursor {
-    std::int64_t item = 0;            // the sequence's first
-    std::int64_t partial_floats = 0;  // before the sequence's
-  };
+  std::int64_t size() const { return static_cast<std::int64_t>(items_.size()); }
 
-  std::int64_t num_queries_of(int seq) const { return query_start_[seq + 1] - query_start_[seq]; }
-  // The ranges that a sequence's queries are cut into; 1 where they are not.
-  std::int64_t num_ranges_of(int seq) const;
-  std::int64_t num_items_of(int seq) const;
-  std::int64_t partial_floats_of_head(int seq) const;
-  void advance(int seq, Cursor& at) const;
-  AttentionItem item(int seq, std::int64_t index, const Cursor& at) const;
-
-  const StepBatch& batch_;
-  const std::int32_t* query_start_;
-  const std::int32_t* context_lens_;
-  std::int64_t kv_heads_;
-  std::int64_t entry_bytes_;
-  AttentionItem prototype_;
-  std::int64_t num_items_ = 0;
-  std::int64_t num_partial_floats_ = 0;
-  float* partials_ = nullptr;
+  const std::span<const AttentionItem> items_;
+  const int num_threads_;
+  std::atomic<std::int64_t> next_{0};
 };
 
 }  // namespace pagoda::cpu

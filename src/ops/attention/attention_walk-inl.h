@@ -1,10 +1,9 @@
-// The cpu attention's walk over the tiles of one item, for each target (attention_items.h says what
-// an item is).
+// The cpu attention's walk over items, for each target (attention_items.h says what an item is).
 //
-// A tile is loaded once for all queries of the item and every head that reads it: keys transposed,
-// so that a score is one chain over head_dim in a lane of its own, and values widened, so that an
-// output is one chain over positions. Every query takes the same operations whoever shares the
-// tile, and never touches a position that it may not see.
+// A unit is one range of one kv head: its keys are transposed a tile at a time for all rows of the
+// item, then each few rows have their softmax and their weighted values, read where they lie. While
+// a unit is computed the next one's entries are fetched into L2: entries of one head lie far apart
+// in blocks in no order, which no hardware foresees.
 #if defined(PAGODA_ATTENTION_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ATTENTION_WALK_INL_H
 #undef PAGODA_ATTENTION_WALK_INL_H
@@ -13,337 +12,482 @@
 #endif
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <numbers>
+#include <type_traits>
+#include <utility>
 
-#include "hwy/cache_control.h"
-#include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
 #include "ops/attention/attention_items.h"
-#include "ops/attention/transpose-inl.h"
+#include "ops/attention/attention_kernels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int kTileVectors = kTilePositions / kLanes;
-// Rows of queries scored together: eight sums in registers.
-constexpr int kRowsAtOnce = kTileVectors >= 8 ? 1 : 8 / kTileVectors;
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
-// A softmax under way: sums of weighted values, all under the weight exp(-largest).
-struct Softmax {
-  float* sums;     // [rows, padded_dim]
-  float* largest;  // [rows]
-  float* totals;   // [rows]
-};
-
-// Scratch is the calling thread's own: walk_floats() of it.
+// Scratch is the calling thread's own: walk_floats() of it, aligned to vectors.
 template <typename T>
 class Walk {
  public:
-  Walk(const AttentionItem& item, float* scratch)
-      : item_(item),
-        rows_(item.num_queries * item.group),
-        padded_dim_((item.head_dim + kLanes - 1) / kLanes * kLanes) {
+  Walk(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch)
+      : call_(call),
+        padded_dim_(call.padded_dim()),
+        num_words_((call.entry_bytes + 3) / 4),
+        query_dim_(num_words_ * Words<T>::kElements),
+        copies_values_(call.head_dim != padded_dim_) {
     const auto take = [&scratch](std::int64_t count) {
-      return std::exchange(scratch, scratch + count);
+      return std::exchange(scratch, scratch + (count + 15) / 16 * 16);
     };
-    keys_ = take(item.head_dim * kTilePositions);
-    values_ = take(kTilePositions * padded_dim_);
-    zeros_ = reinterpret_cast<T*>(take(item.head_dim));
-    queries_ = take(rows_ * item.head_dim);
-    weights_ = take(rows_ * kTilePositions);
-    range_ = {.sums = take(rows_ * padded_dim_), .largest = take(rows_), .totals = take(rows_)};
-    merged_ = {.sums = take(rows_ * padded_dim_), .largest = take(rows_), .totals = take(rows_)};
-  }
-
-  void run() {
-    std::fill_n(zeros_, item_.head_dim, T{});
-    for (int r = 0; r < rows_; ++r) {
-      const float* q =
-          item_.q + r / item_.group * item_.token_stride + r % item_.group * item_.head_stride;
-      std::copy_n(q, item_.head_dim, queries_ + r * item_.head_dim);
+    const std::int64_t padded_words = (num_words_ + kLanes - 1) / kLanes * kLanes;
+    tile_ = reinterpret_cast<std::uint32_t*>(take(padded_words * kTilePositions));
+    queries_ = take(counts.states * query_dim_);
+    scores_ = take(counts.states * kRangePositions);
+    found_ = take(counts.found_floats);
+    merged_ =
+        Softmax::in(take(Softmax::floats(counts.states, padded_dim_)), counts.states, padded_dim_);
+    visible_ = reinterpret_cast<Visible*>(take(2 * counts.rows));
+    for (Unit* unit : {&unit_, &next_}) {
+      unit->offsets = reinterpret_cast<std::int64_t*>(take(2 * kRangePositions));
     }
-    if (!item_.partials) start_merge();
-    for (std::int64_t range = item_.first_range; range <= item_.last_range; ++range) {
-      walk_range(range);
-      if (!item_.partials) merge(range_);
-    }
-    item_.partials ? store_partials() : finish();
-  }
-
-  // Merges the ranges that other walks of this item have left in its partials.
-  void merge_partials() {
-    start_merge();
-    const float* from = item_.partials;
-    for (std::int64_t range = item_.first_range; range <= item_.last_range; ++range) {
-      for (int r = 0; r < rows_; ++r, from += item_.head_dim + 2) {
-        std::fill_n(range_.sums + r * padded_dim_, padded_dim_, 0.0f);
-        std::copy_n(from, item_.head_dim, range_.sums + r * padded_dim_);
-        range_.largest[r] = from[item_.head_dim];
-        range_.totals[r] = from[item_.head_dim + 1];
+    if (copies_values_) {
+      copies_ = reinterpret_cast<T*>(take(kRangePositions * padded_dim_));
+      copy_offsets_ = reinterpret_cast<std::int64_t*>(take(2 * kRangePositions));
+      std::fill_n(copies_, kRangePositions * padded_dim_, T{});
+      for (int p = 0; p < kRangePositions; ++p) {
+        copy_offsets_[p] = p * padded_dim_ * static_cast<std::int64_t>(sizeof(T));
       }
-      merge(range_);
     }
-    finish();
+  }
+
+  void run(AttentionQueue& queue) {
+    const AttentionItem* item = queue.claim();
+    if (item) place(next_, *item, item->first_range);
+    while (item) {
+      const AttentionItem* after = queue.claim_ahead();
+      attend(*item, after);
+      item = after;
+      if (!item && (item = queue.claim())) place(next_, *item, item->first_range);
+    }
+  }
+
+  // Merges the ranges that other walks have left as partials of this item.
+  void merge(const AttentionItem& item) {
+    const int rows = rows_of(item);
+    const std::int64_t floats = Softmax::floats(rows, padded_dim_);
+    start(item);
+    for (int range = item.first_range; range <= item.last_range; ++range) {
+      const std::int64_t at =
+          item.partial + std::int64_t{range - item.first_range} * call_.kv_heads * floats;
+      const Softmax partial = Softmax::in(call_.partials + at, rows, padded_dim_);
+      for (int row = 0; row < rows; row += kMaxRows) {
+        merge_rows(partial, row, row, std::min(kMaxRows, rows - row));
+      }
+    }
+    finish(item);
   }
 
  private:
-  void walk_range(std::int64_t range) {
-    std::fill_n(range_.sums, rows_ * padded_dim_, 0.0f);
-    std::fill_n(range_.largest, rows_, kMinusInfinity);
-    std::fill_n(range_.totals, rows_, 0.0f);
-    const std::int64_t begin =
-        std::max(first_visible(item_.first_position, item_.window), range * kRangePositions);
+  // A range as an item sees it.
+  struct Unit {
+    const AttentionItem* item = nullptr;
+    int begin = 0;  // of the positions that any query sees, within the range
+    int end = 0;
+    std::int64_t* offsets = nullptr;  // [kRangePositions] of their slots, bytes
+  };
+
+  void place(Unit& unit, const AttentionItem& item, std::int64_t range) const {
+    const std::int64_t base = range * kRangePositions;
+    const std::int64_t begin = std::max(first_visible(item.first_position, call_.window), base);
     const std::int64_t end =
-        std::min(item_.first_position + item_.num_queries, (range + 1) * kRangePositions);
-    prefetch(begin, std::min(end, (begin / kTilePositions + 1) * kTilePositions));
-    for (std::int64_t tile = begin / kTilePositions; tile * kTilePositions < end; ++tile) {
-      const std::int64_t at = tile * kTilePositions;
-      load(at, std::max(begin, at), std::min(end, at + kTilePositions));
-      prefetch(at + kTilePositions, std::min(end, at + 2 * kTilePositions));
-      attend(at);
+        std::min<std::int64_t>(item.first_position + item.num_queries, base + kRangePositions);
+    unit.item = &item;
+    unit.begin = static_cast<int>(begin - base);
+    unit.end = static_cast<int>(end - base);
+    const std::int32_t* block =
+        call_.block_tables + item.seq * call_.max_blocks + begin / call_.block_size;
+    std::int64_t in_block = begin % call_.block_size;
+    for (std::int64_t p = begin; p < end; ++block, in_block = 0) {
+      std::int64_t offset = (*block * call_.block_size + in_block) * call_.slot_bytes;
+      const std::int64_t stop = std::min(end, p + call_.block_size - in_block);
+      for (; p < stop; ++p, offset += call_.slot_bytes) unit.offsets[p - base] = offset;
+    }
+  }
+
+  // Fetches the entries of a tile, all heads of the item, in `steps` shares: a memory that is read
+  // in ascending order is read fastest.
+  class Fetch {
+   public:
+    Fetch() = default;
+    Fetch(const Unit& unit, const std::byte* entries, const AttentionCall& call, int tile)
+        : entries_(entries + unit.item->first_head * call.entry_bytes),
+          offsets_(unit.offsets),
+          row_bytes_(unit.item->num_heads * call.entry_bytes),
+          begin_(std::max(unit.begin, tile)),
+          count_(std::min(unit.end, tile + kTilePositions) - begin_) {}
+
+    HWY_INLINE void share(int step, int steps) const {
+      const int end = begin_ + count_ * (step + 1) / steps;
+      for (int p = begin_ + count_ * step / steps; p < end; ++p) {
+        const std::byte* row = entries_ + offsets_[p];
+        for (std::int64_t line = 0; line < row_bytes_; line += 64) {
+          __builtin_prefetch(row + line, 0, 2);  // into L2
+        }
+      }
+    }
+
+   private:
+    const std::byte* entries_ = nullptr;
+    const std::int64_t* offsets_ = nullptr;
+    std::int64_t row_bytes_ = 0;
+    int begin_ = 0;
+    int count_ = 0;
+  };
+
+  static int first_tile(const Unit& unit) { return unit.begin / kTilePositions * kTilePositions; }
+
+  void attend(const AttentionItem& item, const AttentionItem* after) {
+    load_queries(item);
+    if (item.partial < 0) start(item);
+    for (std::int64_t range = item.first_range; range <= item.last_range; ++range) {
+      std::swap(unit_, next_);
+      next_.item = nullptr;
+      if (range < item.last_range) {
+        place(next_, item, range + 1);
+      } else if (after) {
+        place(next_, *after, after->first_range);
+      }
+      see(item, range);
+      for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
+        const bool is_last = tile + kTilePositions >= unit_.end;
+        score_tile(tile, is_last ? Fetch(unit_, call_.values, call_, first_tile(unit_))
+                                 : Fetch(unit_, call_.keys, call_, tile + kTilePositions));
+      }
+      find_place(item, range);
+      weigh_rows(item);
+      for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
+        const bool is_last = tile + kTilePositions >= unit_.end;
+        Fetch fetch;
+        if (!is_last) {
+          fetch = Fetch(unit_, call_.values, call_, tile + kTilePositions);
+        } else if (next_.item) {
+          fetch = Fetch(next_, call_.keys, call_, first_tile(next_));
+        }
+        add_tile(tile, fetch);
+      }
+      if (item.partial < 0) merge_range(item);
+    }
+    if (item.partial < 0) finish(item);
+  }
+
+  void load_queries(const AttentionItem& item) {
+    const int rows = rows_of(item);
+    const float factor =
+        call_.soft_cap > 0 ? call_.scale : call_.scale * std::numbers::log2e_v<float>;
+    for (int head = 0; head < item.num_heads; ++head) {
+      const float* from = call_.q + item.first_token * call_.token_stride +
+                          (item.first_head + head) * call_.group * call_.head_stride;
+      for_each_block(rows, [&](auto count, int row) {
+        float* to = queries_ + (head * rows + row) * query_dim_;
+        constexpr bool kSideBySide = kIsInterleaved<count()>;
+        for (int r = 0; r < count(); ++r) {
+          const float* q = from + (row + r) / call_.group * call_.token_stride +
+                           (row + r) % call_.group * call_.head_stride;
+          copy_query(q, factor, kSideBySide ? to + r : to + r * query_dim_,
+                     kSideBySide ? count() : 1);
+        }
+      });
+    }
+  }
+
+  HWY_INLINE void copy_query(const float* q, float factor, float* to, int step) const {
+    std::int64_t d = 0;
+    if (step == 1) {
+      for (; d + kLanes <= call_.head_dim; d += kLanes) {
+        hn::StoreU(hn::Mul(hn::LoadU(D(), q + d), hn::Set(D(), factor)), D(), to + d);
+      }
+    }
+    for (; d < call_.head_dim; ++d) to[d * step] = q[d] * factor;
+    for (; d < query_dim_; ++d) to[d * step] = 0;
+  }
+
+  // What each row sees of the range. Later queries see later positions.
+  void see(const AttentionItem& item, std::int64_t range) {
+    const std::int64_t base = range * kRangePositions;
+    const auto within = [&](std::int64_t position) {
+      return static_cast<int>(std::clamp<std::int64_t>(position - base, 0, kRangePositions));
+    };
+    Visible* row = visible_;
+    for (int query = 0; query < item.num_queries; ++query) {
+      const std::int64_t position = item.first_position + query;
+      const Visible visible = {within(first_visible(position, call_.window)), within(position + 1)};
+      row = std::fill_n(row, call_.group, visible);
+    }
+  }
+
+  // Calls visit(count, row) on all rows, as many at a time as can be; `count` is a constant.
+  template <typename Visit>
+  HWY_INLINE static void for_each_block(int rows, Visit&& visit) {
+    int row = 0;
+    const auto visit_all = [&](auto count) HWY_ATTR {
+      for (; rows - row >= count(); row += count()) visit(count, row);
+    };
+    visit_all(std::integral_constant<int, kMaxRows>());
+    if constexpr (kMaxRows > 6) visit_all(std::integral_constant<int, 6>());
+    visit_all(std::integral_constant<int, 4>());
+    visit_all(std::integral_constant<int, 3>());
+    visit_all(std::integral_constant<int, 2>());
+    visit_all(std::integral_constant<int, 1>());
+  }
+
+  int rows_of(const AttentionItem& item) const { return item.num_queries * call_.group; }
+
+  // The scores of all rows with the keys of a tile.
+  void score_tile(int tile, const Fetch& fetch) {
+    const AttentionItem& item = *unit_.item;
+    const int rows = rows_of(item);
+    const int begin = std::max(unit_.begin, tile) / kLanes * kLanes;
+    const int end = std::min(unit_.end, tile + kTilePositions);
+    const int steps = item.num_heads * ((end - begin + kLanes - 1) / kLanes);
+    int step = 0;
+    for (int head = 0; head < item.num_heads; ++head) {
+      const std::byte* keys = call_.keys + (item.first_head + head) * call_.entry_bytes;
+      for (int p = begin; p < end; p += kLanes) {
+        fetch.share(step++, steps);
+        transpose_lanes(keys, p, tile_ + p - tile);
+      }
+      for_each_block(
+          rows, [&](auto count, int row) { score_block<count()>(row, head * rows + row, tile); });
+    }
+  }
+
+  HWY_INLINE void transpose_lanes(const std::byte* keys, int p, std::uint32_t* to) const {
+    if (p >= unit_.begin && p + kLanes <= unit_.end) {
+      return transpose_keys(keys, unit_.offsets + p, call_.entry_bytes, to);
+    }
+    // Lanes that no row sees repeat an entry that one does.
+    std::int64_t offsets[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      offsets[i] = unit_.offsets[std::clamp(p + i, unit_.begin, unit_.end - 1)];
+    }
+    transpose_keys(keys, offsets, call_.entry_bytes, to);
+  }
+
+  template <int kRows>
+  HWY_NOINLINE void score_block(int row, int state, int tile) {
+    constexpr int kStep = vectors_for(kRows) * kLanes;
+    const int begin = std::max(visible_[row].begin, tile);
+    const int end = std::min(visible_[row + kRows - 1].end, tile + kTilePositions);
+    for (int p = begin / kStep * kStep; p < end; p += kStep) {
+      score<T, kRows>({.queries = queries_ + state * query_dim_,
+                       .row_stride = query_dim_,
+                       .num_words = num_words_,
+                       .tile = tile_ + p - tile,
+                       .scores = scores_ + state * kRangePositions + p});
+    }
+  }
+
+  // Where the softmaxes of a range go: a piece of memory for each head, `head_floats_` apart.
+  void find_place(const AttentionItem& item, std::int64_t range) {
+    const int rows = rows_of(item);
+    head_floats_ = Softmax::floats(rows, padded_dim_);
+    float* const memory = item.partial < 0
+                              ? found_
+                              : call_.partials + item.partial +
+                                    (range - item.first_range) * call_.kv_heads * head_floats_;
+    range_ = Softmax::in(memory, rows, padded_dim_);
+  }
+
+  void weigh_rows(const AttentionItem& item) {
+    const int rows = rows_of(item);
+    for (int head = 0; head < item.num_heads; ++head) {
+      float* const largest = range_.largest + head * head_floats_;
+      float* const totals = range_.totals + head * head_floats_;
+      std::fill_n(range_.sums + head * head_floats_, rows * padded_dim_, 0.0f);
+      for (int row = 0; row < rows; ++row) {
+        const Visible visible = visible_[row];
+        float* const scores = scores_ + (head * rows + row) * kRangePositions;
+        largest[row] = kMinusInfinity;
+        totals[row] = 0;
+        if (visible.begin >= visible.end) continue;
+        if (call_.soft_cap > 0) cap(scores, visible);
+        weigh(scores, visible, largest[row], totals[row]);
+      }
+    }
+  }
+
+  // Adds the weighted values of a tile to the range's sums.
+  void add_tile(int tile, const Fetch& fetch) {
+    const AttentionItem& item = *unit_.item;
+    const int rows = rows_of(item);
+    const int begin = std::max(unit_.begin, tile);
+    const int end = std::min(unit_.end, tile + kTilePositions);
+    // Few rows take turns with what is fetched; many keep their sums in registers for longer.
+    const int piece = rows > kMaxRows ? kTilePositions : kTilePositions / 4;
+    const int steps = item.num_heads * ((end - begin + piece - 1) / piece);
+    int step = 0;
+    for (int head = 0; head < item.num_heads; ++head) {
+      const std::byte* entries = call_.values + (item.first_head + head) * call_.entry_bytes;
+      if (copies_values_) copy_values(entries, begin, end);
+      for (int p = begin; p < end; p += piece) {
+        fetch.share(step++, steps);
+        for_each_block(rows, [&](auto count, int row) {
+          const ValueArgs values{
+              .values = copies_values_ ? reinterpret_cast<const std::byte*>(copies_) : entries,
+              .offsets = copies_values_ ? copy_offsets_ : unit_.offsets,
+              .weights = scores_ + (head * rows + row) * kRangePositions,
+              .sums = range_.sums + head * head_floats_ + row * padded_dim_,
+              .padded_dim = padded_dim_};
+          add_block<count()>(row, values, {p, std::min(end, p + piece)});
+        });
+      }
+    }
+  }
+
+  // A copy of values, padded to whole vectors.
+  void copy_values(const std::byte* values, int begin, int end) {
+    for (int p = begin; p < end; ++p) {
+      std::copy_n(reinterpret_cast<const T*>(values + unit_.offsets[p]), call_.head_dim,
+                  copies_ + p * padded_dim_);
+    }
+  }
+
+  template <int kRows>
+  HWY_NOINLINE void add_block(int row, const ValueArgs& values, Visible piece) {
+    const Visible* visible = visible_ + row;
+    // What all rows see together; before and after it each row has its own.
+    const Visible all = {std::max(piece.begin, visible[kRows - 1].begin),
+                         std::min(piece.end, visible[0].end)};
+    if (all.begin >= all.end) return add_each<kRows>(visible, values, piece);
+    if (visible[0].begin < all.begin) add_each<kRows>(visible, values, {piece.begin, all.begin});
+    add_values<T, kRows>(values, all.begin, all.end);
+    if (visible[kRows - 1].end > all.end) add_each<kRows>(visible, values, {all.end, piece.end});
+  }
+
+  template <int kRows>
+  HWY_INLINE void add_each(const Visible* visible, const ValueArgs& values, Visible piece) {
+    for (int r = 0; r < kRows; ++r) {
+      ValueArgs row = values;
+      row.weights += r * kRangePositions;
+      row.sums += r * padded_dim_;
+      add_values<T, 1>(row, std::max(piece.begin, visible[r].begin),
+                       std::min(piece.end, visible[r].end));
+    }
+  }
+
+  void merge_range(const AttentionItem& item) {
+    const int rows = rows_of(item);
+    for (int head = 0; head < item.num_heads; ++head) {
+      const std::int64_t floats = head * head_floats_;
+      const Softmax range{.sums = range_.sums + floats,
+                          .largest = range_.largest + floats,
+                          .totals = range_.totals + floats};
+      for (int row = 0; row < rows; row += kMaxRows) {
+        merge_rows(range, row, head * rows + row, std::min(kMaxRows, rows - row));
+      }
+    }
+  }
+
+  void cap(float* scores, Visible visible) const {
+    const D d;
+    const V cap = hn::Set(d, call_.soft_cap);
+    const V unit = hn::Set(d, call_.soft_cap * std::numbers::log2e_v<float>);
+    for (int i = visible.begin / kLanes * kLanes; i < visible.end; i += kLanes) {
+      const V score = hn::LoadU(d, scores + i);
+      hn::StoreU(hn::Mul(unit, hn::Tanh(d, hn::Div(score, cap))), d, scores + i);
     }
   }
 
   // A sink is a key that weighs exp(sink) and has no value.
-  void start_merge() {
-    std::fill_n(merged_.sums, rows_ * padded_dim_, 0.0f);
-    for (int r = 0; r < rows_; ++r) {
-      merged_.largest[r] = item_.sinks ? item_.sinks[r % item_.group] : kMinusInfinity;
-      merged_.totals[r] = item_.sinks ? 1.0f : 0.0f;
+  void start(const AttentionItem& item) {
+    const int rows = rows_of(item);
+    std::fill_n(merged_.sums, item.num_heads * rows * padded_dim_, 0.0f);
+    for (int state = 0; state < item.num_heads * rows; ++state) {
+      const int head = (item.first_head + state / rows) * call_.group + state % rows % call_.group;
+      merged_.largest[state] =
+          call_.sinks ? call_.sinks[head] * std::numbers::log2e_v<float> : kMinusInfinity;
+      merged_.totals[state] = call_.sinks ? 1.0f : 0.0f;
     }
   }
 
-  void merge(const Softmax& range) {
+  // Merges `count` rows, at most kMaxRows, of a range's softmax into what the ranges before it
+  // left. A row that sees nothing of the range changes nothing.
+  void merge_rows(const Softmax& range, int row, int state, int count) {
     const D d;
-    for (int r = 0; r < rows_; ++r) {
-      if (range.totals[r] == 0) continue;  // the row sees nothing of the range
-      const float largest = std::max(merged_.largest[r], range.largest[r]);
-      const float kept = std::exp(merged_.largest[r] - largest);
-      const float added = std::exp(range.largest[r] - largest);
-      merged_.largest[r] = largest;
-      merged_.totals[r] = merged_.totals[r] * kept + range.totals[r] * added;
-      float* to = merged_.sums + r * padded_dim_;
-      const float* from = range.sums + r * padded_dim_;
+    HWY_ALIGN float kept[16], added[16], largest[16] = {}, totals[16] = {};
+    HWY_ALIGN float old_largest[16] = {}, old_totals[16] = {};
+    std::copy_n(range.largest + row, count, largest);
+    std::copy_n(range.totals + row, count, totals);
+    std::copy_n(merged_.largest + state, count, old_largest);
+    std::copy_n(merged_.totals + state, count, old_totals);
+    for (int i = 0; i < count; i += kLanes) {
+      const V total = hn::Load(d, totals + i), old_total = hn::Load(d, old_totals + i);
+      const V own = hn::Load(d, largest + i), old = hn::Load(d, old_largest + i);
+      const auto is_empty = hn::Eq(total, hn::Zero(d));
+      const V most = hn::Max(own, old);
+      const V keep = hn::IfThenElse(is_empty, hn::Set(d, 1.0f), exp2_of(hn::Sub(old, most)));
+      const V add = hn::IfThenZeroElse(is_empty, exp2_of(hn::Sub(own, most)));
+      hn::Store(keep, d, kept + i);
+      hn::Store(add, d, added + i);
+      hn::Store(most, d, largest + i);
+      hn::Store(hn::MulAdd(total, add, hn::Mul(old_total, keep)), d, totals + i);
+    }
+    std::copy_n(largest, count, merged_.largest + state);
+    std::copy_n(totals, count, merged_.totals + state);
+    const float* from = range.sums + row * padded_dim_;
+    float* to = merged_.sums + state * padded_dim_;
+    for (int r = 0; r < count; ++r, from += padded_dim_, to += padded_dim_) {
+      const V keep = hn::Set(d, kept[r]), add = hn::Set(d, added[r]);
       for (std::int64_t i = 0; i < padded_dim_; i += kLanes) {
-        const V old = hn::Mul(hn::LoadU(d, to + i), hn::Set(d, kept));
-        hn::StoreU(hn::MulAdd(hn::LoadU(d, from + i), hn::Set(d, added), old), d, to + i);
+        const V old = hn::Mul(hn::LoadU(d, to + i), keep);
+        hn::StoreU(hn::MulAdd(hn::LoadU(d, from + i), add, old), d, to + i);
       }
     }
   }
 
-  void finish() {
-    for (int r = 0; r < rows_; ++r) {
-      float* out =
-          item_.out + r / item_.group * item_.out_token_stride + r % item_.group * item_.head_dim;
-      const float* sums = merged_.sums + r * padded_dim_;
-      for (std::int64_t d = 0; d < item_.head_dim; ++d) out[d] = sums[d] / merged_.totals[r];
+  void finish(const AttentionItem& item) {
+    const int rows = rows_of(item);
+    for (int state = 0; state < item.num_heads * rows; ++state) {
+      const int row = state % rows;
+      const std::int64_t token = item.first_token + row / call_.group;
+      const std::int64_t head = (item.first_head + state / rows) * call_.group + row % call_.group;
+      write_row(state, call_.out + (token * call_.kv_heads * call_.group + head) * call_.head_dim);
     }
   }
 
-  void store_partials() {
-    float* to = item_.partials;
-    for (int r = 0; r < rows_; ++r, to += item_.head_dim + 2) {
-      std::copy_n(range_.sums + r * padded_dim_, item_.head_dim, to);
-      to[item_.head_dim] = range_.largest[r];
-      to[item_.head_dim + 1] = range_.totals[r];
-    }
-  }
-
-  // Calls visit(p, key, value) with the entries of positions [begin, end).
-  template <typename Visit>
-  HWY_INLINE void for_each_entry(std::int64_t begin, std::int64_t end, Visit&& visit) const {
-    std::int64_t block = begin / item_.block_size;
-    std::int64_t offset = begin % item_.block_size;
-    for (std::int64_t p = begin; p < end; ++block, offset = 0) {
-      const std::int64_t slot = item_.blocks[block] * item_.block_size + offset;
-      const std::byte* key = item_.keys + slot * item_.slot_stride;
-      const std::byte* value = item_.values + slot * item_.slot_stride;
-      const std::int64_t stop = std::min(end, p + item_.block_size - offset);
-      for (; p < stop; ++p, key += item_.slot_stride, value += item_.slot_stride) {
-        visit(p, reinterpret_cast<const T*>(key), reinterpret_cast<const T*>(value));
-      }
-    }
-  }
-
-  // Positions [begin, end) of the tile at `at`; the others' keys are zero, and their values are
-  // never read.
-  void load(std::int64_t at, std::int64_t begin, std::int64_t end) {
-    const T* keys[kTilePositions];
-    std::fill_n(keys, kTilePositions, zeros_);
-    for_each_entry(begin, end, [&](std::int64_t p, const T* key, const T* value) {
-      keys[p - at] = key;
-      widen(value, values_ + (p - at) * padded_dim_);
-    });
-    transpose_tile(keys, item_.head_dim, keys_);
-  }
-
-  // Entries of one head lie far apart in blocks in no order, which no hardware foresees: ask for
-  // [begin, end) a tile ahead.
-  void prefetch(std::int64_t begin, std::int64_t end) const {
-    constexpr std::int64_t kLineElements = 64 / sizeof(T);
-    for_each_entry(begin, end, [&](std::int64_t, const T* key, const T* value) {
-      for (std::int64_t d = 0; d < item_.head_dim; d += kLineElements) {
-        hwy::Prefetch(key + d);
-        hwy::Prefetch(value + d);
-      }
-    });
-  }
-
-  HWY_INLINE void widen(const T* from, float* to) const {
-    std::int64_t d = 0;
-    for (; d + kLanes <= item_.head_dim; d += kLanes)
-      hn::StoreU(load_wide(D(), from + d), D(), to + d);
-    for (; d < item_.head_dim; ++d) to[d] = to_float(from[d]);
-    for (; d < padded_dim_; ++d) to[d] = 0;
-  }
-
-  // The tile's positions that row r sees, from the tile's begin.
-  struct Visible {
-    int begin;
-    int end;
-  };
-  Visible visible(int r, std::int64_t at) const {
-    const std::int64_t position = item_.first_position + r / item_.group;
-    return {static_cast<int>(std::max<std::int64_t>(first_visible(position, item_.window) - at, 0)),
-            static_cast<int>(std::min<std::int64_t>(position + 1 - at, kTilePositions))};
-  }
-
-  void attend(std::int64_t at) {
-    const auto is_masked = [&](int r) {
-      const Visible range = visible(r, at);
-      return range.begin >= range.end;
+  // Adding 0 makes the zero of a sum that underflowed, whose sign may depend on company, positive.
+  void write_row(int state, float* out) {
+    const D d;
+    const V total = hn::Set(d, merged_.totals[state]);
+    const float* sums = merged_.sums + state * padded_dim_;
+    const auto value = [&](std::int64_t i) HWY_ATTR {
+      return hn::Add(hn::Div(hn::LoadU(d, sums + i), total), hn::Zero(d));
     };
-    // Rows that see anything of a tile follow one another: positions ascend.
-    int first = 0, last = rows_;
-    while (first < last && is_masked(first)) ++first;
-    while (first < last && is_masked(last - 1)) --last;
-    int r = first;
-    for (; r + kRowsAtOnce <= last; r += kRowsAtOnce) score<kRowsAtOnce>(r);
-    if (kRowsAtOnce > 3 && last - r == 3) {  // the group of many models: a decode's only rows
-      score<3>(r);
-      r += 3;
+    std::int64_t i = 0;
+    for (; i + 2 * kLanes <= call_.head_dim; i += 2 * kLanes) {
+      ValuePair<T>::store(value(i), value(i + kLanes), out + i);
     }
-    for (; r < last; ++r) score<1>(r);
-    for (r = first; r < last; ++r) {
-      const Visible range = visible(r, at);
-      weigh(r, range);
-      add_values(r, range);
-    }
+    if (i >= call_.head_dim) return;
+    HWY_ALIGN float rest[2 * kLanes];
+    ValuePair<T>::store(value(i), value(i + kLanes), rest);
+    std::copy_n(rest, call_.head_dim - i, out + i);
   }
 
-  // weights_ of kRows rows: the products of query and keys.
-  template <int kRows>
-  HWY_INLINE void score(int row) {
-    V sums[kRows][kTileVectors];
-    PAGODA_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      PAGODA_UNROLL
-      for (int v = 0; v < kTileVectors; ++v) sums[r][v] = hn::Zero(D());
-    }
-    const float* q = queries_ + row * item_.head_dim;
-    for (std::int64_t d = 0; d < item_.head_dim; ++d) {
-      const float* keys = keys_ + d * kTilePositions;
-      V key[kTileVectors];
-      PAGODA_UNROLL
-      for (int v = 0; v < kTileVectors; ++v) key[v] = hn::LoadU(D(), keys + v * kLanes);
-      PAGODA_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        const V x = hn::Set(D(), q[r * item_.head_dim + d]);
-        PAGODA_UNROLL
-        for (int v = 0; v < kTileVectors; ++v) sums[r][v] = hn::MulAdd(x, key[v], sums[r][v]);
-      }
-    }
-    PAGODA_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      PAGODA_UNROLL
-      for (int v = 0; v < kTileVectors; ++v) {
-        hn::StoreU(sums[r][v], D(), weights_ + (row + r) * kTilePositions + v * kLanes);
-      }
-    }
-  }
-
-  // Scores to softmax weights under the row's new maximum; what was summed under the old one is
-  // scaled down.
-  void weigh(int r, Visible range) {
-    const D d;
-    float* weights = weights_ + r * kTilePositions;
-    V scores[kTileVectors];
-    hn::Mask<D> seen[kTileVectors];
-    V top = hn::Set(d, kMinusInfinity);
-    PAGODA_UNROLL
-    for (int v = 0; v < kTileVectors; ++v) {
-      const V at = hn::Iota(d, static_cast<float>(v * kLanes));
-      seen[v] = hn::And(hn::Ge(at, hn::Set(d, static_cast<float>(range.begin))),
-                        hn::Lt(at, hn::Set(d, static_cast<float>(range.end))));
-      const V score = capped(hn::Mul(hn::LoadU(d, weights + v * kLanes), hn::Set(d, item_.scale)));
-      scores[v] = hn::IfThenElse(seen[v], score, hn::Set(d, kMinusInfinity));
-      top = hn::Max(top, scores[v]);
-    }
-    const float old = range_.largest[r];
-    const float largest = std::max(old, hn::GetLane(hn::MaxOfLanes(d, top)));
-    V total = hn::Zero(d);
-    PAGODA_UNROLL
-    for (int v = 0; v < kTileVectors; ++v) {
-      const V weight = hn::Exp(d, hn::Sub(scores[v], hn::Set(d, largest)));
-      const V seen_weight = hn::IfThenElseZero(seen[v], weight);
-      hn::StoreU(seen_weight, d, weights + v * kLanes);
-      total = hn::Add(total, seen_weight);
-    }
-    const float kept = old == largest ? 1.0f : std::exp(old - largest);
-    range_.totals[r] = range_.totals[r] * kept + hn::GetLane(hn::SumOfLanes(d, total));
-    range_.largest[r] = largest;
-    if (kept == 1.0f) return;
-    float* sums = range_.sums + r * padded_dim_;
-    for (std::int64_t i = 0; i < padded_dim_; i += kLanes) {
-      hn::StoreU(hn::Mul(hn::LoadU(d, sums + i), hn::Set(d, kept)), d, sums + i);
-    }
-  }
-
-  HWY_INLINE V capped(V score) const {
-    if (item_.soft_cap == 0) return score;
-    const V cap = hn::Set(D(), item_.soft_cap);
-    return hn::Mul(cap, hn::Tanh(D(), hn::Div(score, cap)));
-  }
-
-  void add_values(int r, Visible range) {
-    std::int64_t d = 0;
-    for (; d + 4 * kLanes <= padded_dim_; d += 4 * kLanes) add_values<4>(r, range, d);
-    for (; d < padded_dim_; d += kLanes) add_values<1>(r, range, d);
-  }
-
-  template <int kCount>
-  HWY_INLINE void add_values(int r, Visible range, std::int64_t at) {
-    const D d;
-    float* to = range_.sums + r * padded_dim_ + at;
-    const float* weights = weights_ + r * kTilePositions;
-    V sums[kCount];
-    PAGODA_UNROLL
-    for (int v = 0; v < kCount; ++v) sums[v] = hn::LoadU(d, to + v * kLanes);
-    for (int j = range.begin; j < range.end; ++j) {
-      const float* values = values_ + j * padded_dim_ + at;
-      const V weight = hn::Set(d, weights[j]);
-      PAGODA_UNROLL
-      for (int v = 0; v < kCount; ++v) {
-        sums[v] = hn::MulAdd(weight, hn::LoadU(d, values + v * kLanes), sums[v]);
-      }
-    }
-    PAGODA_UNROLL
-    for (int v = 0; v < kCount; ++v) hn::StoreU(sums[v], d, to + v * kLanes);
-  }
-
-  const AttentionItem& item_;
-  const int rows_;  // queries times heads, the heads of a query side by side
+  const AttentionCall& call_;
   const std::int64_t padded_dim_;
-  float* keys_;     // [head_dim, 32]
-  float* values_;   // [32, padded_dim]
-  T* zeros_;        // [head_dim]: the key of a position that is not loaded
-  float* queries_;  // [rows, head_dim]
-  float* weights_;  // [rows, 32]
-  Softmax range_;   // of the range under way
-  Softmax merged_;  // of the ranges before it
+  const std::int64_t num_words_;  // of a key
+  const std::int64_t query_dim_;  // head_dim, and a zero where a word has one element too many
+  const bool copies_values_;      // because their vectors are not whole
+  std::uint32_t* tile_;           // [num_words, kTilePositions]
+  float* queries_;                // [states, query_dim], times the scale
+  float* scores_;                 // [states, kRangePositions]; then weights
+  float* found_;                  // what a range's softmaxes take
+  Softmax range_;                 // of the range under way, the first head's rows
+  std::int64_t head_floats_ = 0;  // from there to the next head's
+  Softmax merged_;                // [states] of the ranges before
+  Visible* visible_;              // [rows]
+  Unit unit_;                     // under way
+  Unit next_;                     // placed, so that its entries can be fetched
+  T* copies_ = nullptr;           // [kRangePositions, padded_dim]
+  std::int64_t* copy_offsets_ = nullptr;
 };
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

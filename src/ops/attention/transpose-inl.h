@@ -1,4 +1,6 @@
-// A tile of 32 keys as [head_dim, 32] float32, for each target.
+// Keys of a tile transposed, for each target: words of 32 bits, which are one float32 or two
+// 16-bit elements, a word of all positions side by side. Sixteen-bit elements stay as they are:
+// half the shuffles and half the memory, and a shift or a mask makes them float32.
 #if defined(PAGODA_TRANSPOSE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_TRANSPOSE_INL_H
 #undef PAGODA_TRANSPOSE_INL_H
@@ -6,7 +8,9 @@
 #define PAGODA_TRANSPOSE_INL_H
 #endif
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "core/half.h"
 #include "hwy/highway.h"
@@ -21,125 +25,138 @@ namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::CappedTag<float, 16>;
+using DWords = hn::RebindToUnsigned<D>;
 using V = hn::Vec<D>;
+using VWords = hn::Vec<DWords>;
 constexpr int kLanes = hn::MaxLanes(D());
+constexpr int kTileVectors = kTilePositions / kLanes;
 
-// bfloat16 or float16 bits as float32.
-template <typename T, class V16>
-HWY_INLINE V widen_bits(V16 bits) {
-  if constexpr (std::is_same_v<T, bf16>) {
-    return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<D>(), bits)));
-  } else {
-    return hn::PromoteTo(D(), hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits));
-  }
-}
-
-HWY_INLINE V load_wide(D d, const float* from) {
-  return hn::LoadU(d, from);
-}
-
-template <typename T>
-HWY_INLINE V load_wide(D, const T* from) {
-  const hn::Rebind<std::uint16_t, D> d16;
-  return widen_bits<T>(hn::LoadU(d16, reinterpret_cast<const std::uint16_t*>(from)));
-}
-
-// Elements d to d + 3 of four keys, as columns.
-HWY_INLINE void transpose_keys(const float* const* keys, std::int64_t d, float* transposed) {
-  const hn::CappedTag<float, 4> d4;
-  const hn::Repartition<double, decltype(d4)> d2;
-  const auto a = hn::LoadU(d4, keys[0] + d), b = hn::LoadU(d4, keys[1] + d);
-  const auto c = hn::LoadU(d4, keys[2] + d), e = hn::LoadU(d4, keys[3] + d);
-  const auto ab_low = hn::BitCast(d2, hn::InterleaveLower(d4, a, b));
-  const auto ab_high = hn::BitCast(d2, hn::InterleaveUpper(d4, a, b));
-  const auto ce_low = hn::BitCast(d2, hn::InterleaveLower(d4, c, e));
-  const auto ce_high = hn::BitCast(d2, hn::InterleaveUpper(d4, c, e));
-  const auto store = [&](auto v, int i) {
-    hn::StoreU(hn::BitCast(d4, v), d4, transposed + (d + i) * kTilePositions);
-  };
-  store(hn::InterleaveLower(d2, ab_low, ce_low), 0);
-  store(hn::InterleaveUpper(d2, ab_low, ce_low), 1);
-  store(hn::InterleaveLower(d2, ab_high, ce_high), 2);
-  store(hn::InterleaveUpper(d2, ab_high, ce_high), 3);
-}
-
-// Sixteen-bit keys are transposed as they are and widened afterwards: half the shuffles. A vector
-// has eight keys in each of its 128-bit blocks.
-using D16 = hn::CappedTag<std::uint16_t, kLanes >= 8 ? 16 : 8>;
-constexpr int kKeysAtOnce = hn::MaxLanes(D16());
-
-template <typename T, class DKeys>
-HWY_INLINE hn::Vec<DKeys> load_keys(DKeys keys16, const T* const* keys, std::int64_t d) {
-  const hn::CappedTag<std::uint16_t, 8> d8;
-  const auto low = hn::LoadU(d8, reinterpret_cast<const std::uint16_t*>(keys[0] + d));
-  if constexpr (hn::MaxLanes(keys16) == 16) {
-    const auto high = hn::LoadU(d8, reinterpret_cast<const std::uint16_t*>(keys[8] + d));
-    return hn::Combine(keys16, high, low);
-  } else {
-    return low;
-  }
-}
-
-template <typename T, class DKeys>
-HWY_INLINE void store_wide(DKeys, hn::Vec<DKeys> keys, float* to) {
-  if constexpr (hn::MaxLanes(DKeys()) == kLanes) {
-    hn::StoreU(widen_bits<T>(keys), D(), to);
-  } else {
-    const hn::Half<DKeys> half;
-    hn::StoreU(widen_bits<T>(hn::LowerHalf(half, keys)), D(), to);
-    hn::StoreU(widen_bits<T>(hn::UpperHalf(half, keys)), D(), to + kLanes);
-  }
-}
-
-// Elements d to d + 7 of kKeysAtOnce keys, as columns.
-template <typename T>
-HWY_INLINE void transpose_keys(const T* const* keys, std::int64_t d, float* transposed) {
-  const D16 d16;
-  const hn::Repartition<std::uint32_t, D16> d32;
-  const hn::Repartition<std::uint64_t, D16> d64;
-  // pairs[i]: keys 2 i and 2 i + 1 side by side; low: elements 0 to 3, high: 4 to 7.
-  hn::Vec<decltype(d32)> low[4], high[4];
-  PAGODA_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    const auto a = load_keys(d16, keys + 2 * i, d), b = load_keys(d16, keys + 2 * i + 1, d);
-    low[i] = hn::BitCast(d32, hn::InterleaveLower(d16, a, b));
-    high[i] = hn::BitCast(d32, hn::InterleaveUpper(d16, a, b));
-  }
-  // Two elements of four keys, then one element of eight.
-  const auto store_four = [&](const auto* pairs, std::int64_t at) {
-    const auto first = hn::BitCast(d64, hn::InterleaveLower(d32, pairs[0], pairs[1]));
-    const auto second = hn::BitCast(d64, hn::InterleaveUpper(d32, pairs[0], pairs[1]));
-    const auto third = hn::BitCast(d64, hn::InterleaveLower(d32, pairs[2], pairs[3]));
-    const auto fourth = hn::BitCast(d64, hn::InterleaveUpper(d32, pairs[2], pairs[3]));
-    float* to = transposed + at * kTilePositions;
-    const auto store = [&](auto v, int i) {
-      store_wide<T>(d16, hn::BitCast(d16, v), to + i * kTilePositions);
-    };
-    store(hn::InterleaveLower(d64, first, third), 0);
-    store(hn::InterleaveUpper(d64, first, third), 1);
-    store(hn::InterleaveLower(d64, second, fourth), 2);
-    store(hn::InterleaveUpper(d64, second, fourth), 3);
-  };
-  store_four(low, d);
-  store_four(high, d + 4);
-}
-
-// keys: 32 of head_dim elements each
-template <typename T>
-HWY_INLINE void transpose_tile(const T* const* keys, std::int64_t head_dim, float* transposed) {
-  constexpr bool kIsWide = std::is_same_v<T, float>;
-  constexpr int kKeys = kIsWide ? 4 : kKeysAtOnce;
-  constexpr int kElements = kIsWide ? 4 : 8;
-  const std::int64_t whole = head_dim / kElements * kElements;
-  for (int j = 0; j < kTilePositions; j += kKeys) {
-    for (std::int64_t d = 0; d < whole; d += kElements) transpose_keys(keys + j, d, transposed + j);
-  }
-  for (std::int64_t d = whole; d < head_dim; ++d) {
-    for (int j = 0; j < kTilePositions; ++j) {
-      transposed[d * kTilePositions + j] = to_float(keys[j][d]);
+// Rows and columns of blocks of 128 bits swapped: vectors 4 k to 4 k + 3 are rows 4 k to 4 k + 3 of
+// what the 128-bit stages below have left, in the order that load_row() gives keys.
+template <class DW>
+HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
+  if constexpr (hn::MaxLanes(d) == 8) {
+    PAGODA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const auto low = rows[i], high = rows[4 + i];
+      rows[i] = hn::ConcatLowerLower(d, high, low);
+      rows[4 + i] = hn::ConcatUpperUpper(d, high, low);
+    }
+  } else if constexpr (hn::MaxLanes(d) == 16) {
+    PAGODA_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      // Keys 0 to 3, 8 to 11, 4 to 7, 12 to 15.
+      const auto a = rows[i], b = rows[8 + i], c = rows[4 + i], e = rows[12 + i];
+      const auto ab = hn::ConcatLowerLower(d, b, a), ce = hn::ConcatLowerLower(d, e, c);
+      const auto ab_high = hn::ConcatUpperUpper(d, b, a), ce_high = hn::ConcatUpperUpper(d, e, c);
+      rows[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(ce), ab);
+      rows[4 + i] = hn::OddEvenBlocks(ce, hn::SwapAdjacentBlocks(ab));
+      rows[8 + i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(ce_high), ab_high);
+      rows[12 + i] = hn::OddEvenBlocks(ce_high, hn::SwapAdjacentBlocks(ab_high));
     }
   }
 }
+
+// kLanes words of kLanes keys; `key(i)` is where those of key i are.
+template <typename Key>
+HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile) {
+  const DWords d;
+  const hn::Repartition<std::uint64_t, DWords> d64;
+  VWords rows[kLanes];
+  PAGODA_UNROLL
+  for (int i = 0; i < kLanes; i += 4) {
+    const auto load = [&](int j) {
+      return hn::LoadU(d, reinterpret_cast<const std::uint32_t*>(key(i + j)));
+    };
+    const VWords a = load(0), b = load(1), c = load(2), e = load(3);
+    const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
+    const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
+    const auto ce_low = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
+    const auto ce_high = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
+    rows[i] = hn::BitCast(d, hn::InterleaveLower(d64, ab_low, ce_low));
+    rows[i + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_low, ce_low));
+    rows[i + 2] = hn::BitCast(d, hn::InterleaveLower(d64, ab_high, ce_high));
+    rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, ce_high));
+  }
+  transpose_blocks(d, rows);
+  PAGODA_UNROLL
+  for (int i = 0; i < kLanes; ++i) hn::StoreU(rows[i], d, tile + i * kTilePositions);
+}
+
+// keys + offsets[i]: entry i of kLanes; tile: where the first one's first word goes. Whole vectors
+// of words are written: padded_words() of them.
+HWY_INLINE void transpose_keys(const std::byte* keys, const std::int64_t* offsets,
+                               std::int64_t num_bytes, std::uint32_t* tile) {
+  constexpr std::int64_t kBytes = kLanes * sizeof(std::uint32_t);
+  std::int64_t at = 0;
+  for (; at + kBytes <= num_bytes; at += kBytes, tile += kLanes * kTilePositions) {
+    transpose_words([&](int i) { return keys + offsets[i] + at; }, tile);
+  }
+  if (at == num_bytes) return;
+  HWY_ALIGN std::byte rest[kLanes * kBytes] = {};
+  for (int i = 0; i < kLanes; ++i) {
+    std::memcpy(rest + i * kBytes, keys + offsets[i] + at, num_bytes - at);
+  }
+  transpose_words([&](int i) { return rest + i * kBytes; }, tile);
+}
+
+// The elements of a word as float32, in memory's order: `first`, and `second` where there are two.
+template <typename T>
+struct Words;
+
+template <>
+struct Words<float> {
+  static constexpr int kElements = 1;
+  static HWY_INLINE V first(VWords words) { return hn::BitCast(D(), words); }
+  static HWY_INLINE V second(VWords words) { return first(words); }
+};
+
+template <>
+struct Words<bf16> {
+  static constexpr int kElements = 2;
+  static HWY_INLINE V first(VWords words) { return hn::BitCast(D(), hn::ShiftLeft<16>(words)); }
+  static HWY_INLINE V second(VWords words) {
+    return hn::BitCast(D(), hn::And(words, hn::Set(DWords(), 0xffff0000u)));
+  }
+};
+
+template <>
+struct Words<f16> {
+  static constexpr int kElements = 2;
+  static HWY_INLINE V first(VWords words) {
+    const hn::Rebind<std::uint16_t, D> d16;
+    const hn::Rebind<hwy::float16_t, D> half;
+    const VWords low = hn::And(words, hn::Set(DWords(), 0xffffu));
+    return hn::PromoteTo(D(), hn::BitCast(half, hn::TruncateTo(d16, low)));
+  }
+  static HWY_INLINE V second(VWords words) { return first(hn::ShiftRight<16>(words)); }
+};
+
+// The next two vectors of values, and how to store two like them: the order of dimensions within
+// the two is the type's own.
+template <typename T>
+struct ValuePair {
+  static HWY_INLINE void load(const T* from, V& first, V& second) {
+    const VWords words = hn::LoadU(DWords(), reinterpret_cast<const std::uint32_t*>(from));
+    first = Words<T>::first(words);
+    second = Words<T>::second(words);
+  }
+  static HWY_INLINE void store(V first, V second, float* to) {
+    hn::StoreInterleaved2(first, second, D(), to);
+  }
+};
+
+template <>
+struct ValuePair<float> {
+  static HWY_INLINE void load(const float* from, V& first, V& second) {
+    first = hn::LoadU(D(), from);
+    second = hn::LoadU(D(), from + kLanes);
+  }
+  static HWY_INLINE void store(V first, V second, float* to) {
+    hn::StoreU(first, D(), to);
+    hn::StoreU(second, D(), to + kLanes);
+  }
+};
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
