@@ -1,6 +1,7 @@
 #include "backend/cpu/thread_pool.h"
 
 #include <algorithm>
+#include <chrono>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -9,11 +10,20 @@
 namespace pagoda::cpu {
 namespace {
 
-// About 50 microseconds: longer than the gaps between a step's ops, shorter than anybody notices.
-constexpr int kSpins = 1500;
-// Several ranges a thread, so that one that started late or was interrupted leaves its share to the
-// others.
-constexpr std::int64_t kRangesPerThread = 4;
+using Clock = std::chrono::steady_clock;
+
+// Work that takes less than this is claimed a part at a time. Every claim drains the loads under
+// way: with six claims for a part of 5 microseconds a decode step lost a quarter of its speed.
+constexpr std::chrono::microseconds kUnitTime(10);
+// Else a part is cut into as many units as that time asks for, up to this. A thread claims half of
+// what it has left of its part at a time; a thief takes one.
+constexpr std::int64_t kMostUnits = 16;
+// Of the calls of one kind, each this many-th is timed.
+constexpr std::uint32_t kTimedEvery = 16;
+// About 20 microseconds: longer than the gaps between a step's ops.
+constexpr int kSpins = 1000;
+// Longer than the gap between two steps.
+constexpr std::chrono::microseconds kYieldTime(200);
 
 void relax() {
 #if defined(__x86_64__)
@@ -23,20 +33,45 @@ void relax() {
 #endif
 }
 
-// Waits until `value` is no longer `old`: spinning first, then asleep.
-std::uint32_t wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    const std::uint32_t now = value.load(std::memory_order_acquire);
-    if (now != old) return now;
-    relax();
+// The part of one thread: grains [begin, end), in units of `unit` grains.
+struct Part {
+  std::int64_t begin;
+  std::int64_t end;
+  std::int64_t unit;
+
+  std::uint32_t num_units() const {
+    return static_cast<std::uint32_t>((end - begin + unit - 1) / unit);
   }
-  value.wait(old, std::memory_order_acquire);
-  return value.load(std::memory_order_acquire);
-}
+};
+
+struct Partition {
+  std::int64_t num_grains;
+  std::int64_t most_units;  // a part
+  int num_threads;
+
+  Part part_of(int thread) const {
+    const std::int64_t begin = num_grains * thread / num_threads;
+    const std::int64_t end = num_grains * (thread + 1) / num_threads;
+    return {begin, end, std::max<std::int64_t>((end - begin + most_units - 1) / most_units, 1)};
+  }
+};
 
 }  // namespace
 
-ThreadPool::ThreadPool(int num_threads) : num_threads_(std::max(num_threads, 1)) {
+std::uint64_t ThreadPool::pack(const Rest& rest) {
+  return std::uint64_t{rest.job} << 32 | rest.begin << 16 | rest.end;
+}
+
+ThreadPool::Rest ThreadPool::unpack(std::uint64_t word) {
+  return {.job = static_cast<std::uint32_t>(word >> 32),
+          .begin = static_cast<std::uint32_t>(word >> 16 & 0xffffu),
+          .end = static_cast<std::uint32_t>(word & 0xffffu)};
+}
+
+ThreadPool::ThreadPool(int num_threads)
+    : num_threads_(std::max(num_threads, 1)),
+      lanes_(std::make_unique<Lane[]>(num_threads_)),
+      tallies_(std::make_unique<Tally[]>(num_threads_)) {
   threads_.reserve(num_threads_ - 1);
   for (int thread = 1; thread < num_threads_; ++thread) {
     threads_.emplace_back([this, thread] { work_loop(thread); });
@@ -44,63 +79,180 @@ ThreadPool::ThreadPool(int num_threads) : num_threads_(std::max(num_threads, 1))
 }
 
 ThreadPool::~ThreadPool() {
-  stop_.store(true, std::memory_order_relaxed);
-  job_.fetch_add(1, std::memory_order_release);
-  job_.notify_all();
+  stop_.store(true, std::memory_order_release);
+  num_wakes_.fetch_add(1, std::memory_order_acq_rel);
+  num_wakes_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::run(std::int64_t count, std::int64_t grain, void* body, Call call) {
-  if (count <= 0) return;
-  if (num_threads_ == 1 || count <= grain) {
-    call(body, 0, count, 0);
-    return;
-  }
-  const std::int64_t grains = (count + grain - 1) / grain;
-  const std::int64_t most = num_threads_ * kRangesPerThread;
-  const std::int64_t range = (grains + most - 1) / most * grain;
-  const auto num_ranges = static_cast<std::uint32_t>((count + range - 1) / range);
-  work_.count.store(count, std::memory_order_relaxed);
-  work_.range.store(range, std::memory_order_relaxed);
-  work_.body.store(body, std::memory_order_relaxed);
-  work_.call.store(call, std::memory_order_relaxed);
-  unfinished_.store(num_ranges, std::memory_order_relaxed);
-  const std::uint32_t job = job_.load(std::memory_order_relaxed) + 1;
-  ticket_.store(std::uint64_t{job} << 32 | num_ranges, std::memory_order_release);
-  job_.store(job, std::memory_order_release);
-  job_.notify_all();
-  run_ranges(job, 0);
-  std::uint32_t left = unfinished_.load(std::memory_order_acquire);
-  while (left != 0) left = wait_while(unfinished_, left);
+ThreadPool::Kind& ThreadPool::kind_of(const Job& job) {
+  const auto key = reinterpret_cast<std::uintptr_t>(job.call) ^
+                   static_cast<std::uintptr_t>(job.count * 0x9e3779b97f4a7c15);
+  Kind& kind = kinds_[key * 0x9e3779b97f4a7c15 >> 58];
+  if (kind.key != key) kind = {.key = key};
+  return kind;
 }
 
-void ThreadPool::run_ranges(std::uint32_t job, int thread) {
-  std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
-  while (ticket >> 32 == job && (ticket & 0xffffffffu) != 0) {
-    const std::int64_t count = work_.count.load(std::memory_order_relaxed);
-    const std::int64_t range = work_.range.load(std::memory_order_relaxed);
-    void* const body = work_.body.load(std::memory_order_relaxed);
-    const Call call = work_.call.load(std::memory_order_relaxed);
-    // The claim holds only while this job has a range left, and until that is done nobody writes
-    // work_.
-    if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel,
-                                       std::memory_order_acquire)) {
+void ThreadPool::run(Job job) {
+  if (job.count <= 0) return;
+  if (num_threads_ == 1 || job.count <= job.grain) {
+    job.call(job.body, 0, job.count, 0);
+    return;
+  }
+  Kind& kind = kind_of(job);
+  job.most_units = std::clamp<std::int64_t>(kind.time / kUnitTime, 1, kMostUnits);
+  const std::uint32_t number = ++number_;
+  const std::uint32_t num_units = publish(job, number);
+  const bool timed = kind.num_calls++ % kTimedEvery == 0;
+  const auto start = timed ? Clock::now() : Clock::time_point();
+  finish(number, num_units - work(number, 0));
+  if (timed) kind.time = Clock::now() - start;
+}
+
+std::uint32_t ThreadPool::publish(const Job& job, std::uint32_t number) {
+  const Partition partition = {(job.count + job.grain - 1) / job.grain, job.most_units,
+                               num_threads_};
+  std::uint32_t total = 0;
+  for (int thread = num_threads_ - 1; thread >= 0; --thread) {
+    Lane& lane = lanes_[thread];
+    lane.count.store(job.count, std::memory_order_relaxed);
+    lane.grain.store(job.grain, std::memory_order_relaxed);
+    lane.most_units.store(job.most_units, std::memory_order_relaxed);
+    lane.body.store(job.body, std::memory_order_relaxed);
+    lane.call.store(job.call, std::memory_order_relaxed);
+    const std::uint32_t num_units = partition.part_of(thread).num_units();
+    lane.rest.store(pack({.job = number, .begin = 0, .end = num_units}), std::memory_order_release);
+    total += num_units;
+  }
+  // Both sides exchange num_asleep_ and then look at what the other wrote before it: either this
+  // one sees the sleeper, or the sleeper the job.
+  if (num_asleep_.fetch_add(0, std::memory_order_acq_rel) != 0) {
+    num_wakes_.fetch_add(1, std::memory_order_release);
+    num_wakes_.notify_all();
+  }
+  return total;
+}
+
+// Waits until the workers have done `num_units`.
+void ThreadPool::finish(std::uint32_t number, std::uint32_t num_units) {
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (num_finished(number) == num_units) return;
+    relax();
+  }
+  // A worker that is this late has lost its core to somebody else: it may have the caller's.
+  while (true) {
+    const std::uint32_t wakes = caller_wakes_.load(std::memory_order_acquire);
+    caller_sleeps_.store(true, std::memory_order_relaxed);
+    // Both sides exchange the tally: either this one sees what the worker has finished, or the
+    // worker sees that the caller sleeps.
+    for (int thread = 1; thread < num_threads_; ++thread) {
+      tallies_[thread].finished.fetch_add(0, std::memory_order_acq_rel);
+    }
+    const bool finished = num_finished(number) == num_units;
+    if (!finished) caller_wakes_.wait(wakes, std::memory_order_acquire);
+    caller_sleeps_.store(false, std::memory_order_relaxed);
+    if (finished) return;
+  }
+}
+
+// Units done: of the own part, then of others'.
+std::uint32_t ThreadPool::work(std::uint32_t number, int thread) {
+  std::uint32_t done = 0;
+  for (int i = 0; i < num_threads_; ++i) {
+    done += work_on(number, (thread + i) % num_threads_, thread);
+  }
+  return done;
+}
+
+std::uint32_t ThreadPool::work_on(std::uint32_t number, int owner, int thread) {
+  Lane& lane = lanes_[owner];
+  std::uint32_t done = 0;
+  std::uint64_t word = lane.rest.load(std::memory_order_acquire);
+  while (true) {
+    const Rest rest = unpack(word);
+    if (rest.job != number || rest.begin == rest.end) return done;
+    const std::int64_t count = lane.count.load(std::memory_order_relaxed);
+    const std::int64_t grain = lane.grain.load(std::memory_order_relaxed);
+    const std::int64_t most_units = lane.most_units.load(std::memory_order_relaxed);
+    void* const body = lane.body.load(std::memory_order_relaxed);
+    const auto call = lane.call.load(std::memory_order_relaxed);
+    const std::uint32_t taken = owner == thread ? (rest.end - rest.begin + 1) / 2 : 1;
+    Rest left = rest;
+    if (owner == thread) {
+      left.begin += taken;
+    } else {
+      left.end -= taken;
+    }
+    if (!lane.rest.compare_exchange_weak(word, pack(left), std::memory_order_acq_rel,
+                                         std::memory_order_acquire)) {
       continue;
     }
-    const std::int64_t num_ranges = (count + range - 1) / range;
-    const std::int64_t index = num_ranges - static_cast<std::int64_t>(ticket & 0xffffffffu);
-    call(body, index * range, std::min((index + 1) * range, count), thread);
-    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
-    ticket = ticket_.load(std::memory_order_acquire);
+    word = pack(left);
+    const Part part =
+        Partition{(count + grain - 1) / grain, most_units, num_threads_}.part_of(owner);
+    const std::int64_t first = owner == thread ? rest.begin : left.end;
+    const std::int64_t begin = part.begin + first * part.unit;
+    const std::int64_t end = std::min(begin + taken * part.unit, part.end);
+    call(body, begin * grain, std::min(end * grain, count), thread);
+    done += taken;
   }
+}
+
+// Units of the job that the workers have done.
+std::uint32_t ThreadPool::num_finished(std::uint32_t number) const {
+  std::uint32_t units = 0;
+  for (int thread = 1; thread < num_threads_; ++thread) {
+    const std::uint64_t word = tallies_[thread].finished.load(std::memory_order_acquire);
+    if (word >> 32 == number) units += static_cast<std::uint32_t>(word);
+  }
+  return units;
+}
+
+void ThreadPool::tell_finished(int thread, std::uint32_t number, std::uint32_t done) {
+  tallies_[thread].finished.exchange(std::uint64_t{number} << 32 | done, std::memory_order_acq_rel);
+  if (!caller_sleeps_.load(std::memory_order_relaxed)) return;
+  caller_wakes_.fetch_add(1, std::memory_order_release);
+  caller_wakes_.notify_one();
+}
+
+std::uint32_t ThreadPool::wait_for_job(int thread, std::uint32_t last) const {
+  const std::atomic<std::uint64_t>& rest = lanes_[thread].rest;
+  const auto number = [&rest] { return unpack(rest.load(std::memory_order_acquire)).job; };
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (const std::uint32_t now = number(); now != last) return now;
+    relax();
+  }
+  const auto end = Clock::now() + kYieldTime;
+  while (Clock::now() < end) {
+    if (const std::uint32_t now = number(); now != last) return now;
+    std::this_thread::yield();
+  }
+  return last;
+}
+
+std::uint32_t ThreadPool::sleep_until_job(int thread, std::uint32_t last) {
+  num_asleep_.fetch_add(1, std::memory_order_acq_rel);
+  std::uint32_t number = last;
+  while (number == last && !stop_.load(std::memory_order_acquire)) {
+    const std::uint32_t wakes = num_wakes_.load(std::memory_order_acquire);
+    number = unpack(lanes_[thread].rest.load(std::memory_order_acquire)).job;
+    if (number == last && !stop_.load(std::memory_order_acquire)) {
+      num_wakes_.wait(wakes, std::memory_order_acquire);
+    }
+  }
+  num_asleep_.fetch_sub(1, std::memory_order_acq_rel);
+  return number;
 }
 
 void ThreadPool::work_loop(int thread) {
-  std::uint32_t seen = 0;
+  std::uint32_t last = 0;
   while (true) {
-    seen = wait_while(job_, seen);
-    if (stop_.load(std::memory_order_relaxed)) return;
-    run_ranges(seen, thread);
+    std::uint32_t number = wait_for_job(thread, last);
+    if (number == last) number = sleep_until_job(thread, last);
+    if (number == last) return;  // stopped
+    last = number;
+    const std::uint32_t done = work(number, thread);
+    tell_finished(thread, number, done);
   }
 }
 

@@ -1,15 +1,23 @@
 // ThreadPool: the cpu backend's workers, over which one step's ops are forked and joined many
 // times.
 //
-// A worker that has nothing to do spins for a short while, because the next op comes within
-// microseconds, and then sleeps, so that an idle process uses no CPU. Work is cut into fixed ranges
-// that threads claim one after another: a worker that the system keeps from running takes none, and
-// nobody waits for it. No result may depend on who computes which range (design: one arithmetic). A
-// call allocates nothing.
+// Each thread has its own contiguous part of the work, always the same, and goes through it in
+// ascending order, so that it reads one stream of weights. Who is done with its own part takes
+// one that nobody has begun, and where work is long the end of another's part, so that a thread
+// which the system keeps from running holds up no more than what it was at. (Chase and Lev's
+// work-stealing deques, 2005, with a range for a deque.) No result may depend on who computes which
+// range (design: one arithmetic).
+//
+// A worker that has nothing to do spins, because the next op comes within microseconds, then yields
+// to whoever else wants its core, and sleeps once a request must have ended, so that an idle
+// process uses no CPU. A call allocates nothing.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -27,41 +35,85 @@ class ThreadPool {
   int num_threads() const { return num_threads_; }
 
   // Calls body(begin, end, thread) on ranges that cover [0, count) once each, in parallel, and
-  // returns when all are done. A range is a multiple of `grain` long but for the last; work of one
-  // grain stays on the caller. `thread` is 0 to num_threads() - 1, and no two calls of one `thread`
-  // run at a time. One parallel_for at a time, from one thread; `body` must not call back.
+  // returns when all are done. Thread t of n begins with the t-th of n equal parts and is called
+  // for ranges of it in ascending order. A range is a multiple of `grain` long but for the last;
+  // work of one grain stays on the caller. `thread` is 0 to num_threads() - 1, and no two calls of
+  // one `thread` run at a time. One parallel_for at a time, from one thread; `body` must not call
+  // back.
   template <typename Body>
   void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
     using Target = std::remove_reference_t<Body>;
-    run(count, grain, const_cast<void*>(static_cast<const void*>(&body)),
-        [](void* target, std::int64_t begin, std::int64_t end, int thread) {
-          (*static_cast<Target*>(target))(begin, end, thread);
-        });
+    run({.count = count,
+         .grain = grain,
+         .body = const_cast<void*>(static_cast<const void*>(&body)),
+         .call = [](void* target, std::int64_t begin, std::int64_t end, int thread) {
+           (*static_cast<Target*>(target))(begin, end, thread);
+         }});
   }
 
  private:
-  using Call = void (*)(void* body, std::int64_t begin, std::int64_t end, int thread);
-
-  // The work under way. A worker that comes late may read it while the next is written: its claim
-  // fails then, and what it has read is dropped.
-  struct Work {
-    std::atomic<std::int64_t> count{0};
-    std::atomic<std::int64_t> range{1};  // the length of each
-    std::atomic<void*> body{nullptr};
-    std::atomic<Call> call{nullptr};
+  struct Job {
+    std::int64_t count;
+    std::int64_t grain;
+    void* body;
+    void (*call)(void* body, std::int64_t begin, std::int64_t end, int thread);
+    std::int64_t most_units = 1;  // that a thread's part is cut into
   };
 
-  void run(std::int64_t count, std::int64_t grain, void* body, Call call);
-  void run_ranges(std::uint32_t job, int thread);
+  // Calls of the same body and count, which take about the same time.
+  struct Kind {
+    std::uintptr_t key = 0;
+    std::uint32_t num_calls = 0;
+    std::chrono::nanoseconds time{0};  // the last time that one was timed
+  };
+
+  // What a thread still has to do, in units of its part.
+  struct Rest {
+    std::uint32_t job = 0;    // which one; jobs are counted from 1
+    std::uint32_t begin = 0;  // below 2^16
+    std::uint32_t end = 0;
+  };
+  static std::uint64_t pack(const Rest& rest);
+  static Rest unpack(std::uint64_t word);
+
+  // All that a thread needs to begin, on a cache line that the caller writes once a job. A thread
+  // that comes late may read it while the next job is written: its claim, an exchange of `rest`,
+  // fails then, and what it has read is dropped. Two lines apart, because processors fetch pairs.
+  struct alignas(128) Lane {
+    std::atomic<std::uint64_t> rest{0};
+    std::atomic<std::int64_t> count{0};
+    std::atomic<std::int64_t> grain{1};
+    std::atomic<std::int64_t> most_units{1};
+    std::atomic<void*> body{nullptr};
+    std::atomic<decltype(Job::call)> call{nullptr};
+  };
+  // What a thread has finished, written once a job: job << 32 | units of work.
+  struct alignas(128) Tally {
+    std::atomic<std::uint64_t> finished{0};
+  };
+
+  void run(Job job);
+  Kind& kind_of(const Job& job);
+  std::uint32_t publish(const Job& job, std::uint32_t number);
+  void finish(std::uint32_t number, std::uint32_t num_units);
+  std::uint32_t num_finished(std::uint32_t number) const;
+  std::uint32_t work(std::uint32_t number, int thread);
+  std::uint32_t work_on(std::uint32_t number, int owner, int thread);
+  void tell_finished(int thread, std::uint32_t number, std::uint32_t done);
+  std::uint32_t wait_for_job(int thread, std::uint32_t last) const;
+  std::uint32_t sleep_until_job(int thread, std::uint32_t last);
   void work_loop(int thread);
 
   const int num_threads_;
-  Work work_;
-  // Each on a cache line of its own, because all threads write them.
-  alignas(64) std::atomic<std::uint32_t> job_{0};         // counts the calls; workers sleep on it
-  alignas(64) std::atomic<std::uint64_t> ticket_{0};      // job << 32 | ranges not yet claimed
-  alignas(64) std::atomic<std::uint32_t> unfinished_{0};  // ranges
+  std::uint32_t number_ = 0;  // of the last job
+  std::array<Kind, 64> kinds_;
+  std::unique_ptr<Lane[]> lanes_;
+  std::unique_ptr<Tally[]> tallies_;
+  alignas(128) std::atomic<std::uint32_t> num_asleep_{0};
+  std::atomic<std::uint32_t> num_wakes_{0};  // sleepers wait for the next
   std::atomic<bool> stop_{false};
+  alignas(128) std::atomic<bool> caller_sleeps_{false};
+  std::atomic<std::uint32_t> caller_wakes_{0};
   std::vector<std::thread> threads_;
 };
 

@@ -1,10 +1,10 @@
 #include "backend/cpu/thread_pool.h"
 
 #include <gtest/gtest.h>
-#include <ctime>
 
 #include <chrono>
-#include <set>
+#include <ctime>
+#include <thread>
 #include <vector>
 
 namespace pagoda::cpu {
@@ -37,12 +37,81 @@ TEST(ThreadPool, CoversEveryIndexOnce) {
   }
 }
 
+// Long work is cut finer, once its length is known.
+TEST(ThreadPool, CoversEveryIndexOfLongWorkOnce) {
+  for (const int num_threads : {2, 3, 5}) {
+    ThreadPool pool(num_threads);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<std::atomic<int>> visits(97);
+      pool.parallel_for(97, 3, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t i = begin; i < end; ++i) ++visits[i];
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      });
+      for (const std::atomic<int>& count : visits) {
+        ASSERT_EQ(count.load(), 1) << num_threads << " threads, round " << round;
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, AThreadGoesThroughItsPartInAscendingOrder) {
+  constexpr std::int64_t kCount = 300;
+  ThreadPool pool(3);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<std::int64_t> last(3, -1);
+    std::atomic<int> num_broken{0};
+    pool.parallel_for(kCount, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      const bool is_own = begin >= kCount / 3 * thread && end <= kCount / 3 * (thread + 1);
+      if (is_own && begin <= last[thread]) ++num_broken;
+      if (is_own) last[thread] = begin;
+    });
+    ASSERT_EQ(num_broken.load(), 0);
+  }
+}
+
+// A thread that is held up holds up what it has claimed, at most half of its part, and no more.
+TEST(ThreadPool, OthersTakeWhatALateThreadHasNotClaimed) {
+  constexpr std::int64_t kCount = 64;
+  ThreadPool pool(2);
+  std::atomic<std::int64_t> num_done{0};
+  bool is_held_up = false;
+  bool were_others_done = true;
+  const auto body = [&](std::int64_t begin, std::int64_t end, int) {
+    if (is_held_up && begin == kCount / 2) {
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (num_done.load() < kCount - kCount / 4) {
+        if (std::chrono::steady_clock::now() > give_up) {
+          were_others_done = false;
+          break;
+        }
+        std::this_thread::yield();
+      }
+    }
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      ++num_done;
+    }
+  };
+  pool.parallel_for(kCount, 1, body);  // learns how long it takes
+  for (int round = 0; round < 5; ++round) {
+    num_done = 0;
+    is_held_up = true;
+    pool.parallel_for(kCount, 1, body);
+    EXPECT_TRUE(were_others_done);
+    EXPECT_EQ(num_done.load(), kCount);
+  }
+}
+
 TEST(ThreadPool, RangesAreWholeGrains) {
   ThreadPool pool(3);
   std::atomic<int> num_broken{0};
-  pool.parallel_for(1003, 12, [&](std::int64_t begin, std::int64_t end, int) {
-    if (begin % 12 != 0 || (end % 12 != 0 && end != 1003)) ++num_broken;
-  });
+  for (int round = 0; round < 20; ++round) {
+    pool.parallel_for(1003, 12, [&](std::int64_t begin, std::int64_t end, int) {
+      if (begin % 12 != 0 || (end % 12 != 0 && end != 1003)) ++num_broken;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    });
+  }
   EXPECT_EQ(num_broken.load(), 0);
 }
 
