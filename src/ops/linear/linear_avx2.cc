@@ -1,0 +1,583 @@
+// The cpu product on AVX2 with FMA and F16C.
+//
+// Quantised weights become 16-bit integers in registers and meet x as 16-bit integers by block:
+// vpmaddwd and vpaddd do twice the products of a float32 FMA, and a block's sum is exact. An offset
+// that all codes of a kind share is never subtracted from them: the block's sum starts at -offset *
+// (sum of x), which is exact too. bfloat16 weights are widened by a shift and meet x as it is, in
+// one float32 chain over all k.
+//
+// This file is compiled for its instruction set, so it keeps to its own functions: an inline
+// function of a shared header would be linked into code that runs everywhere.
+#include <immintrin.h>
+
+#include "ops/linear/linear_kernels.h"
+#include "ops/linear/unrolled-inl.h"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr int kPairs = kUnit / 2;
+constexpr int kHalves = 2;  // of a line or of 16 columns, a register each
+constexpr int kHalfBytes = kLineBytes / kHalves;
+constexpr int kHalvesBytes = 2 * kPanelColumns;  // 16 numbers in 16 bits
+// Twelve sums, two registers of weights, one of x and one product are all sixteen registers.
+constexpr int kMostRows = 6;
+
+// 16 columns.
+struct Integers {
+  __m256i half[kHalves];
+};
+struct Floats {
+  __m256 half[kHalves];
+};
+
+PAGODA_INLINE __m256i load_integers(const std::byte* from) {
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
+}
+PAGODA_INLINE __m128i load_short(const std::byte* from) {
+  return _mm_load_si128(reinterpret_cast<const __m128i*>(from));
+}
+PAGODA_INLINE Integers load_line(const std::byte* line) {
+  return {{load_integers(line), load_integers(line + kHalfBytes)}};
+}
+PAGODA_INLINE Floats load_halves(const std::byte* halves) {
+  return {{_mm256_cvtph_ps(load_short(halves)), _mm256_cvtph_ps(load_short(halves + 16))}};
+}
+PAGODA_INLINE __m256 widen_bfloat16(__m128i words) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16));
+}
+PAGODA_INLINE Floats load_bfloat16(const std::byte* words) {
+  return {{widen_bfloat16(load_short(words)), widen_bfloat16(load_short(words + 16))}};
+}
+PAGODA_INLINE Floats to_floats(const Integers& integers) {
+  return {{_mm256_cvtepi32_ps(integers.half[0]), _mm256_cvtepi32_ps(integers.half[1])}};
+}
+PAGODA_INLINE Floats times(const Floats& a, const Floats& b) {
+  return {{_mm256_mul_ps(a.half[0], b.half[0]), _mm256_mul_ps(a.half[1], b.half[1])}};
+}
+// The compiler would else add all products of a block in an order that spills them: three times as
+// slow.
+PAGODA_INLINE void keep_order(__m256i& sum) {
+  __asm__("" : "+x"(sum));
+}
+PAGODA_INLINE void add_product(const Floats& a, __m256 b, Floats& sum) {
+  for_all<kHalves>(
+      [&](auto h) PAGODA_FLATTEN { sum.half[h] = _mm256_fmadd_ps(a.half[h], b, sum.half[h]); });
+}
+
+// What a code of zero stands for, where a kind's values are its codes, or a table's, less that.
+template <PanelKind kKind>
+constexpr int kOffset = kKind == PanelKind::kQ8_0 ? 0 : -code_value(kKind, 0);
+
+template <PanelKind kKind>
+constexpr bool kHasLevels = kKind == PanelKind::kIQ4_NL || kKind == PanelKind::kIQ4_XS;
+
+// Levels less the lowest one: a byte each, zero for code 0, so that the zero byte above a code
+// finds a zero.
+struct LevelTable {
+  alignas(kHalfBytes) std::uint8_t levels[kHalfBytes];
+};
+constexpr LevelTable make_levels() {
+  LevelTable table = {};
+  for (int i = 0; i < kHalfBytes; ++i) {
+    table.levels[i] = static_cast<std::uint8_t>(code_value(PanelKind::kIQ4_NL, i % 16) -
+                                                code_value(PanelKind::kIQ4_NL, 0));
+  }
+  return table;
+}
+constexpr LevelTable kLevels = make_levels();
+
+// Codes of kBits each of pair kPair of a unit, at bit kTo of their half-words, other bits zero.
+template <int kBits, int kPair, int kTo = 0>
+PAGODA_INLINE __m256i codes_of(const std::byte* plane) {
+  constexpr int kCodes = 16 / kBits;  // a half-word
+  constexpr int kFrom = kBits * (kPair % kCodes);
+  __m256i codes = load_integers(plane + kLineBytes * (kPair / kCodes));
+  if constexpr (kFrom > kTo) codes = _mm256_srli_epi16(codes, kFrom - kTo);
+  if constexpr (kFrom < kTo) codes = _mm256_slli_epi16(codes, kTo - kFrom);
+  if constexpr (kTo == 0 && kFrom + kBits == 16) return codes;
+  return _mm256_and_si256(codes, _mm256_set1_epi16(((1 << kBits) - 1) << kTo));
+}
+
+// Pair kPair of a unit of 8 columns as 8 x 2 integers of 16 bits, kOffset too high.
+template <PanelKind kKind, int kPair>
+PAGODA_INLINE __m256i pair_of(const std::byte* low, const std::byte* high) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  if constexpr (kKind == PanelKind::kQ8_0) {
+    const __m256i line = load_integers(low + kLineBytes * (kPair / 2));
+    if constexpr (kPair % 2 == 1) return _mm256_srai_epi16(line, 8);
+    return _mm256_srai_epi16(_mm256_slli_epi16(line, 8), 8);
+  } else {
+    __m256i codes = codes_of<kFormat.low_bits, kPair>(low);
+    if constexpr (kFormat.high_bits > 0) {
+      codes = _mm256_or_si256(codes, codes_of<kFormat.high_bits, kPair, kFormat.low_bits>(high));
+    }
+    if constexpr (kHasLevels<kKind>) {
+      const auto* levels = reinterpret_cast<const __m256i*>(kLevels.levels);
+      codes = _mm256_shuffle_epi8(_mm256_load_si256(levels), codes);
+    }
+    return codes;
+  }
+}
+
+// The scale and the minimum of a block.
+struct BlockNumbers {
+  Floats scale;
+  Floats minimum;
+};
+
+// Bits [at, at + 6) of each word; of block 7, low four and high two bits.
+PAGODA_INLINE __m256i six_bits(__m256i words, int at) {
+  return _mm256_and_si256(_mm256_srl_epi32(words, _mm_cvtsi32_si128(at)), _mm256_set1_epi32(63));
+}
+PAGODA_INLINE __m256i last_six_bits(__m256i low, int at, __m256i high) {
+  const __m256i four =
+      _mm256_and_si256(_mm256_srl_epi32(low, _mm_cvtsi32_si128(at)), _mm256_set1_epi32(15));
+  return _mm256_or_si256(four, _mm256_slli_epi32(_mm256_srli_epi32(high, 30), 4));
+}
+
+// Of 8 columns.
+PAGODA_INLINE void six_bit_numbers(const std::byte* words, int block, __m256i& scale,
+                                   __m256i& minimum) {
+  const __m256i low = load_integers(words + 2 * kLineBytes);
+  if (block < 5) {
+    scale = six_bits(load_integers(words), 6 * block);
+    minimum = six_bits(load_integers(words + kLineBytes), 6 * block);
+  } else if (block < 7) {
+    scale = six_bits(low, 6 * (block - 5));
+    minimum = six_bits(low, 12 + 6 * (block - 5));
+  } else {
+    scale = last_six_bits(low, 24, load_integers(words));
+    minimum = last_six_bits(low, 28, load_integers(words + kLineBytes));
+  }
+}
+
+PAGODA_INLINE __m128i load_bytes(const std::byte* from) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+}
+
+// Block `block` of a group.
+template <PanelKind kKind>
+PAGODA_INLINE BlockNumbers block_numbers(const std::byte* group, int block) {
+  constexpr PanelHeader kHeader = panel_format(kKind).header;
+  constexpr int kHalfColumns = kPanelColumns / kHalves;
+  if constexpr (kHeader == PanelHeader::kScales) {
+    return {load_halves(group + block * kHalvesBytes), {}};
+  } else if constexpr (kHeader == PanelHeader::kScalesMinima) {
+    return {load_halves(group), load_halves(group + kHalvesBytes)};
+  } else {
+    Integers scale, minimum;
+    for_all<kHalves>([&](auto h) PAGODA_FLATTEN {
+      const std::byte* bytes = group + kLineBytes + block * kPanelColumns + h * kHalfColumns;
+      if constexpr (kHeader == PanelHeader::kSixBit) {
+        six_bit_numbers(group + kLineBytes + h * kHalfBytes, block, scale.half[h], minimum.half[h]);
+      } else if constexpr (kHeader == PanelHeader::kBytes) {
+        scale.half[h] = _mm256_cvtepi8_epi32(load_bytes(bytes));
+      } else {
+        const __m256i both = _mm256_cvtepu8_epi32(load_bytes(bytes));
+        scale.half[h] = _mm256_and_si256(both, _mm256_set1_epi32(15));
+        minimum.half[h] = _mm256_srli_epi32(both, 4);
+      }
+    });
+    BlockNumbers numbers = {times(load_halves(group), to_floats(scale)), {}};
+    if constexpr (kHeader != PanelHeader::kBytes) {
+      numbers.minimum = times(load_halves(group + kHalvesBytes), to_floats(minimum));
+      for_all<kHalves>([&](auto h) PAGODA_FLATTEN {
+        numbers.minimum.half[h] = _mm256_sub_ps(_mm256_setzero_ps(), numbers.minimum.half[h]);
+      });
+    }
+    return numbers;
+  }
+}
+
+// A tile's memory. In integers: for each unit of 32 k the pairs [rows][16], then for each block
+// [blocks][rows] the scale of its integers, and [blocks][rows] their sum. In float32: for each unit
+// [rows][32].
+struct TileView {
+  const std::byte* units;
+  const float* scales;
+  const std::int32_t* sums;
+};
+
+// Groups of 64 are whole in a panel, so x is padded to one.
+PAGODA_INLINE std::int64_t padded_units(std::int64_t cols) {
+  return (cols + 2 * kUnit - 1) / (2 * kUnit) * 2;
+}
+PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64_t cols) {
+  return padded_units(cols) * (kUnit / layout.block);
+}
+PAGODA_INLINE std::int64_t unit_bytes(const ActivationLayout& layout) {
+  return layout.rounding == Rounding::kFloat32 ? 2 * kLineBytes : kLineBytes;
+}
+
+std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
+  std::int64_t bytes = padded_units(cols) * tile_rows * unit_bytes(layout);
+  if (layout.rounding != Rounding::kFloat32) bytes += 2 * num_blocks(layout, cols) * tile_rows * 4;
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& layout, int rows,
+                               std::int64_t cols) {
+  const std::byte* end = tile + padded_units(cols) * rows * unit_bytes(layout);
+  const std::int64_t numbers = num_blocks(layout, cols) * rows;
+  return {tile, reinterpret_cast<const float*>(end),
+          reinterpret_cast<const std::int32_t*>(end) + numbers};
+}
+
+PAGODA_INLINE void store_columns(const Floats& sum, float* out, const float* bias,
+                                 std::int64_t count) {
+  if (count >= kPanelColumns) {
+    for_all<kHalves>([&](auto h) PAGODA_FLATTEN {
+      __m256 value = sum.half[h];
+      if (bias) value = _mm256_add_ps(value, _mm256_loadu_ps(bias + 8 * h));
+      _mm256_storeu_ps(out + 8 * h, value);
+    });
+    return;
+  }
+  alignas(kHalfBytes) float values[kPanelColumns];
+  for_all<kHalves>([&](auto h) PAGODA_FLATTEN { _mm256_store_ps(values + 8 * h, sum.half[h]); });
+  for (std::int64_t i = 0; i < count; ++i) out[i] = bias ? values[i] + bias[i] : values[i];
+}
+
+template <int kRows>
+PAGODA_INLINE void store_sums(const Floats (&sums)[kRows], const PanelProduct& product,
+                              std::int64_t first_row, std::int64_t panel) {
+  const std::int64_t column = panel * kPanelColumns;
+  const std::int64_t left = product.num_columns - column;
+  if (left <= 0) return;
+  for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+    const std::int64_t row = first_row + r;
+    if (row >= product.num_rows) return;
+    store_columns(sums[r], product.out + row * product.out_stride + column,
+                  product.bias ? product.bias + column : nullptr, left);
+  });
+}
+
+template <int kRows>
+PAGODA_INLINE void clear(Floats (&sums)[kRows]) {
+  for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+    for_all<kHalves>([&](auto h) PAGODA_FLATTEN { sums[r].half[h] = _mm256_setzero_ps(); });
+  });
+}
+
+// A tile of rows times a panel of a quantised kind.
+template <PanelKind kKind, int kRows>
+class IntegerTile {
+ public:
+  static constexpr PanelFormat kFormat = panel_format(kKind);
+  static constexpr int kBlocksOfUnit = kUnit / kFormat.block;
+  static constexpr int kPairsOfBlock = kPairs / kBlocksOfUnit;
+
+  // Not inlined: it takes all registers.
+  __attribute__((noinline)) static void multiply(const PanelProduct& product,
+                                                 std::int64_t first_row, std::int64_t panel) {
+    TileView tile = view_of(product.tiles + first_row / kRows * product.tile_bytes, product.layout,
+                            kRows, product.cols);
+    const std::byte* from = product.panels + panel * product.panel_bytes;
+    const std::byte* group = from + product.header_area;
+    Floats sums[kRows];
+    clear(sums);
+    const std::int64_t num_groups = kFormat.num_groups(product.cols);
+    for (std::int64_t g = 0; g < num_groups; ++g, group += kFormat.group_bytes()) {
+      for (int unit = 0; unit < kFormat.group / kUnit; ++unit, tile.units += kRows * kLineBytes) {
+        for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
+          Integers s[kRows];
+          add_products<decltype(block)::kValue>(group, unit, tile, s);
+          const BlockNumbers numbers =
+              numbers_of(product, from, group, g, unit * kBlocksOfUnit + block);
+          for_all<kRows>([&](auto r)
+                             PAGODA_FLATTEN { add_block(numbers, s[r], tile, r, sums[r]); });
+          tile.scales += kRows;
+          tile.sums += kRows;
+        });
+      }
+    }
+    store_sums<kRows>(sums, product, first_row, panel);
+  }
+
+ private:
+  // The exact sums over one block.
+  template <int kBlock>
+  PAGODA_INLINE static void add_products(const std::byte* group, int unit, const TileView& tile,
+                                         Integers (&s)[kRows]) {
+    const std::byte* low = group + kFormat.low_plane() + unit * kFormat.low_bits * kLineBytes;
+    const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      s[r].half[0] = _mm256_set1_epi32(kOffset<kKind> ? -kOffset<kKind> * tile.sums[r] : 0);
+      s[r].half[1] = s[r].half[0];
+    });
+    for_all<kPairsOfBlock>([&](auto i) PAGODA_FLATTEN {
+      constexpr int kPair = kBlock * kPairsOfBlock + decltype(i)::kValue;
+      const __m256i w[kHalves] = {pair_of<kKind, kPair>(low, high),
+                                  pair_of<kKind, kPair>(low + kHalfBytes, high + kHalfBytes)};
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+        const auto* pair =
+            reinterpret_cast<const std::int32_t*>(tile.units + r * kLineBytes + 4 * kPair);
+        const __m256i x = _mm256_set1_epi32(*pair);
+        for_all<kHalves>([&](auto h) PAGODA_FLATTEN {
+          s[r].half[h] = _mm256_add_epi32(s[r].half[h], _mm256_madd_epi16(w[h], x));
+          keep_order(s[r].half[h]);
+        });
+      });
+    });
+  }
+
+  PAGODA_INLINE static void add_block(const BlockNumbers& numbers, const Integers& s,
+                                      const TileView& tile, int row, Floats& sum) {
+    const float scale = tile.scales[row];
+    const Floats scaled = to_floats(s);
+    for_all<kHalves>([&](auto h) PAGODA_FLATTEN {
+      sum.half[h] = _mm256_fmadd_ps(
+          numbers.scale.half[h], _mm256_mul_ps(scaled.half[h], _mm256_set1_ps(scale)), sum.half[h]);
+    });
+    if constexpr (kFormat.has_minimum()) {
+      const float x = scale * static_cast<float>(tile.sums[row]);
+      add_product(numbers.minimum, _mm256_set1_ps(x), sum);
+    }
+  }
+
+  PAGODA_INLINE static BlockNumbers numbers_of(const PanelProduct& product, const std::byte* panel,
+                                               const std::byte* group, std::int64_t g, int block) {
+    if constexpr (kFormat.header == PanelHeader::kAffine) {
+      const std::byte* header = panel + g / product.units_of_header * kLineBytes;
+      if (product.header_is_bfloat16) {
+        return {load_bfloat16(header), load_bfloat16(header + kHalvesBytes)};
+      }
+      return {load_halves(header), load_halves(header + kHalvesBytes)};
+    } else {
+      return block_numbers<kKind>(group, block);
+    }
+  }
+};
+
+// A tile of rows times a panel of bfloat16: a chain over all k.
+template <int kRows>
+struct Bf16Tile {
+  __attribute__((noinline)) static void multiply(const PanelProduct& product,
+                                                 std::int64_t first_row, std::int64_t panel) {
+    const std::byte* line = product.panels + panel * product.panel_bytes;
+    const std::byte* tile = product.tiles + first_row / kRows * product.tile_bytes;
+    Floats sums[kRows];
+    clear(sums);
+    const std::int64_t units = padded_units(product.cols);
+    for (std::int64_t unit = 0; unit < units; ++unit, tile += kRows * 2 * kLineBytes) {
+      const auto* x = reinterpret_cast<const float*>(tile);
+      for_all<kPairs>([&](auto i) PAGODA_FLATTEN {
+        const Integers words = load_line(line + kLineBytes * i);
+        add_row_of_k(even(words), x + 2 * i, sums);
+        add_row_of_k(odd(words), x + 2 * i + 1, sums);
+      });
+      line += kPairs * kLineBytes;
+    }
+    store_sums<kRows>(sums, product, first_row, panel);
+  }
+
+ private:
+  PAGODA_INLINE static Floats even(const Integers& words) {
+    return {{_mm256_castsi256_ps(_mm256_slli_epi32(words.half[0], 16)),
+             _mm256_castsi256_ps(_mm256_slli_epi32(words.half[1], 16))}};
+  }
+  PAGODA_INLINE static Floats odd(const Integers& words) {
+    const __m256i mask = _mm256_set1_epi32(-65536);
+    return {{_mm256_castsi256_ps(_mm256_and_si256(words.half[0], mask)),
+             _mm256_castsi256_ps(_mm256_and_si256(words.half[1], mask))}};
+  }
+  PAGODA_INLINE static void add_row_of_k(const Floats& w, const float* x, Floats (&sums)[kRows]) {
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      add_product(w, _mm256_broadcast_ss(x + r * kUnit), sums[r]);
+    });
+  }
+};
+
+// A panel at a time is one ascending stream.
+template <class Tile, int kRows>
+void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t panel = begin; panel < end; ++panel) {
+    for (std::int64_t row = 0; row < product.num_rows; row += kRows) {
+      Tile::multiply(product, row, panel);
+    }
+  }
+}
+
+template <PanelKind kKind>
+void multiply_integers(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  switch (product.tile_rows) {
+    case 1:
+      return multiply_tiles<IntegerTile<kKind, 1>, 1>(product, begin, end);
+    case 2:
+      return multiply_tiles<IntegerTile<kKind, 2>, 2>(product, begin, end);
+    case 4:
+      return multiply_tiles<IntegerTile<kKind, 4>, 4>(product, begin, end);
+    default:
+      return multiply_tiles<IntegerTile<kKind, 6>, 6>(product, begin, end);
+  }
+}
+
+void multiply_bf16(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  switch (product.tile_rows) {
+    case 1:
+      return multiply_tiles<Bf16Tile<1>, 1>(product, begin, end);
+    case 2:
+      return multiply_tiles<Bf16Tile<2>, 2>(product, begin, end);
+    case 4:
+      return multiply_tiles<Bf16Tile<4>, 4>(product, begin, end);
+    default:
+      return multiply_tiles<Bf16Tile<6>, 6>(product, begin, end);
+  }
+}
+
+bool layout_of(PanelKind kind, ActivationLayout& layout) {
+  if (kind == PanelKind::kF32 || kind == PanelKind::kF16) return false;
+  if (kind == PanelKind::kBF16) {
+    layout = {.rounding = Rounding::kFloat32};
+  } else {
+    layout = {.rounding = Rounding::kInt16, .block = panel_format(kind).block};
+  }
+  return true;
+}
+
+int most_rows(const ActivationLayout&) {
+  return kMostRows;
+}
+
+// One row of a tile: each unit at unit * tile_rows * unit_bytes().
+struct TileRow {
+  const float* x;  // null: zeros
+  std::int64_t cols;
+  int tile_rows;
+  std::byte* units;
+  float* scales;
+  std::int32_t* sums;
+};
+
+// Values [k, k + 8) of a row.
+PAGODA_INLINE __m256 load_some(const TileRow& row, std::int64_t k) {
+  const std::int64_t left = row.x ? row.cols - k : 0;
+  if (left >= 8) return _mm256_loadu_ps(row.x + k);
+  if (left <= 0) return _mm256_setzero_ps();
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i exist = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(left)), lanes);
+  return _mm256_maskload_ps(row.x + k, exist);
+}
+
+void pack_float32_row(const TileRow& row) {
+  const std::int64_t units = padded_units(row.cols);
+  for (std::int64_t unit = 0; unit < units; ++unit) {
+    auto* to = reinterpret_cast<float*>(row.units + unit * row.tile_rows * 2 * kLineBytes);
+    for (int i = 0; i < kUnit; i += 8) _mm256_store_ps(to + i, load_some(row, unit * kUnit + i));
+  }
+}
+
+// Sixteen values.
+struct Sixteen {
+  __m256 x[2];
+};
+
+PAGODA_INLINE float largest_of(const Sixteen& values) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  const __m256 both =
+      _mm256_max_ps(_mm256_andnot_ps(sign, values.x[0]), _mm256_andnot_ps(sign, values.x[1]));
+  __m128 m = _mm_max_ps(_mm256_castps256_ps128(both), _mm256_extractf128_ps(both, 1));
+  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
+}
+
+// As integers; returns their sum.
+PAGODA_INLINE std::int32_t pack_int16(const Sixteen& values, float largest, std::byte* to) {
+  const __m256 inverse = _mm256_set1_ps(largest > 0 ? 32767.0f / largest : 0.0f);
+  const __m256i first = _mm256_cvtps_epi32(_mm256_mul_ps(values.x[0], inverse));
+  const __m256i second = _mm256_cvtps_epi32(_mm256_mul_ps(values.x[1], inverse));
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(to), packed);
+  const __m256i sums = _mm256_add_epi32(first, second);
+  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+void pack_int16_row(const TileRow& row, int block) {
+  const std::int64_t units = padded_units(row.cols);
+  const int rows = row.tile_rows;
+  for (std::int64_t unit = 0; unit < units; ++unit) {
+    const std::int64_t k = unit * kUnit;
+    const Sixteen low = {{load_some(row, k), load_some(row, k + 8)}};
+    const Sixteen high = {{load_some(row, k + 16), load_some(row, k + 24)}};
+    std::byte* to = row.units + unit * rows * kLineBytes;
+    float largest[2] = {largest_of(low), largest_of(high)};
+    if (block == kUnit) {
+      largest[0] = largest[1] = largest[0] > largest[1] ? largest[0] : largest[1];
+    }
+    const std::int32_t sums[2] = {pack_int16(low, largest[0], to),
+                                  pack_int16(high, largest[1], to + kHalfBytes)};
+    if (block == kUnit) {
+      row.scales[unit * rows] = largest[0] / 32767.0f;
+      row.sums[unit * rows] = sums[0] + sums[1];
+      continue;
+    }
+    for (int half = 0; half < 2; ++half) {
+      row.scales[(2 * unit + half) * rows] = largest[half] / 32767.0f;
+      row.sums[(2 * unit + half) * rows] = sums[half];
+    }
+  }
+}
+
+void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
+  const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
+  for (int r = 0; r < source.tile_rows; ++r) {
+    const TileRow row = {.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr,
+                         .cols = source.cols,
+                         .tile_rows = source.tile_rows,
+                         .units = tile + r * unit_bytes(layout),
+                         .scales = const_cast<float*>(view.scales) + r,
+                         .sums = const_cast<std::int32_t*>(view.sums) + r};
+    if (layout.rounding == Rounding::kFloat32) {
+      pack_float32_row(row);
+    } else {
+      pack_int16_row(row, layout.block);
+    }
+  }
+}
+
+void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  switch (product.kind) {
+    case PanelKind::kF32:
+    case PanelKind::kF16:
+      return;  // layout_of says so
+    case PanelKind::kBF16:
+      return multiply_bf16(product, begin, end);
+#define PAGODA_MULTIPLY(kind) \
+  case PanelKind::kind:       \
+    return multiply_integers<PanelKind::kind>(product, begin, end);
+      PAGODA_MULTIPLY(kQ8_0)
+      PAGODA_MULTIPLY(kQ4_0)
+      PAGODA_MULTIPLY(kQ4_1)
+      PAGODA_MULTIPLY(kQ5_0)
+      PAGODA_MULTIPLY(kQ5_1)
+      PAGODA_MULTIPLY(kQ2_K)
+      PAGODA_MULTIPLY(kQ3_K)
+      PAGODA_MULTIPLY(kQ4_K)
+      PAGODA_MULTIPLY(kQ5_K)
+      PAGODA_MULTIPLY(kQ6_K)
+      PAGODA_MULTIPLY(kIQ4_NL)
+      PAGODA_MULTIPLY(kIQ4_XS)
+      PAGODA_MULTIPLY(kAffine2)
+      PAGODA_MULTIPLY(kAffine3)
+      PAGODA_MULTIPLY(kAffine4)
+      PAGODA_MULTIPLY(kAffine5)
+      PAGODA_MULTIPLY(kAffine6)
+      PAGODA_MULTIPLY(kAffine8)
+#undef PAGODA_MULTIPLY
+  }
+}
+
+constexpr LinearKernels kKernels = {.layout_of = layout_of,
+                                    .most_rows = most_rows,
+                                    .tile_bytes = tile_bytes,
+                                    .pack_tile = pack_tile,
+                                    .multiply = multiply};
+
+}  // namespace
+
+const LinearKernels* const kAvx2Kernels = &kKernels;
+
+}  // namespace pagoda::cpu
