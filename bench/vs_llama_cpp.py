@@ -6,6 +6,8 @@ Fetches and builds llama.cpp (bench/llama_cpp.py says which and where), makes th
   SmolLM2-135M  as `pagoda pull smollm2` has it (Q4_1), and llama-quantize's Q4_0, Q8_0 and BF16 of it
   0.6B shape    random weights of Qwen3-0.6B's shape (bench/random_checkpoint.py): BF16, and Q8_0, Q4_0, Q4_K_M of it
 
+Then what loading takes from a warm page cache, and the most memory that it needs, of Pagoda alone.
+
 Each turn runs one engine and then the other on one workload, flash attention on in llama.cpp; every run stands beside the
 machine's limits measured right before or after it, because a guest's limits move. Decode figures are of contexts from the
 prompt's length to 64 (32 after a long prompt) tokens more. With --quick one turn of single short sequences.
@@ -20,6 +22,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import time
 from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -27,6 +30,8 @@ import llama_cpp  # noqa: E402
 import random_checkpoint  # noqa: E402
 
 RUN_TIMEOUT_S = 3600
+KV_BYTES = 64 << 20  # where memory is looked at
+NUM_LOADS = 3  # after a first one that warms the page cache
 DEFAULT_MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -90,6 +95,43 @@ class Pagoda:
                     figures["machine_read_gb_per_s"], gmac)
 
 
+    def load(self, model):
+        """(seconds to load, bytes resident at most) of a run of one token."""
+        words = ["run", model, "--device", "cpu", "--threads", self.threads, "--prompt-ids", 5, "--max-tokens", 1, "--json",
+                 "--kv-cache-memory-bytes", KV_BYTES]
+        with subprocess.Popen([self.binary, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            out = process.stdout.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise llama_cpp.PeerError(f"pagoda run {model}: exit {process.returncode}")
+        return json.loads(out)["timing"]["load_s"], usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+class OtherWork:
+    """What share of the machine's cores other processes take, from its making on; on Linux."""
+
+    def __init__(self):
+        self.start = self.busy_and_own_s()
+
+    @staticmethod
+    def busy_and_own_s():
+        try:
+            ticks = [int(word) for word in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+        except OSError:
+            return None
+        user, nice, system, _, _, irq, softirq, steal = ticks[:8]
+        own = os.times()
+        return (time.monotonic(), (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK"),
+                own.user + own.system + own.children_user + own.children_system)
+
+    def line(self):
+        if self.start is None:
+            return ""
+        wall, busy, own = (end - start for end, start in zip(self.busy_and_own_s(), self.start))
+        return f"Other processes took {100 * max(0.0, busy - own) / wall / os.cpu_count():.0f} % of the cores meanwhile.\n"
+
+
 def peer_turn(pagoda, peer, model, workload):
     before = pagoda.limits()
     tokens_per_s = peer.measure(model, workload)
@@ -129,11 +171,14 @@ HEAD = ["model", "format", "what", "pagoda, tokens/s", "of the limit", "the limi
         "ratio"]
 
 
+def markdown(lines):
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
 def table(rows):
     """A Markdown table; the best of llama.cpp's formats of a model stands beside Pagoda's own file at the end."""
-    lines = [HEAD, ["---"] * len(HEAD), *(row.cells() for row in rows)]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return text + "\n" + "".join(best_line(rows, row) for row in rows if row.model.format == "Q4_1" and row.pagoda)
+    text = markdown([HEAD, ["---"] * len(HEAD), *(row.cells() for row in rows)])
+    return text + "".join(best_line(rows, row) for row in rows if row.model.format == "Q4_1" and row.pagoda)
 
 
 def best_line(rows, own):
@@ -143,7 +188,23 @@ def best_line(rows, own):
     best = max(rivals, key=lambda row: row.speed(row.peer))
     ratio = own.speed(own.pagoda) / best.speed(best.peer)
     return (f"\n{own.model.name} {own.model.format}, {own.phase}, {own.workload.name}: {ratio:.2f} x llama.cpp's best format, "
-            f"{best.model.format}")
+            f"{best.model.format}\n")
+
+
+def load_table(pagoda, models):
+    """Seconds and peak memory of loading, beside what may be: the file x 1.1, the KV pool and 100 MB."""
+    lines = [["model", "format", "file, MB", "load, s", "peak, MB", "allowed, MB"]]
+    lines.append(["---"] * len(lines[0]))
+    for model in models:
+        try:
+            loads = [pagoda.load(model.path) for _ in range(1 + NUM_LOADS)][1:]
+        except llama_cpp.PeerError as error:
+            print(error, file=sys.stderr, flush=True)
+            continue
+        size = model.path.stat().st_size
+        lines.append([model.name, model.format, f"{size / 1e6:.0f}", f"{statistics.median(load[0] for load in loads):.2f}",
+                      f"{max(load[1] for load in loads) / 1e6:.0f}", f"{(1.1 * size + KV_BYTES) / 1e6 + 100:.0f}"])
+    return markdown(lines)
 
 
 def default_model():
@@ -204,15 +265,20 @@ def main():
     pagoda = Pagoda(flags.pagoda, flags.threads)
     try:
         peer = llama_cpp.LlamaCpp(flags.folder, flags.threads)
+        models = make_models(pagoda, peer, flags.folder, flags.quick)
+        others = OtherWork()
         rows = []
-        for model in make_models(pagoda, peer, flags.folder, flags.quick):
+        for model in models:
             for workload in model.workloads:
                 if flags.only in f"{model.name} {model.format}, {workload.name}":
                     rows += compare(pagoda, peer, model, workload, 1 if flags.quick else flags.turns)
+        loads = load_table(pagoda, models)
     except (llama_cpp.PeerError, OSError, subprocess.TimeoutExpired) as error:
         sys.exit(f"vs_llama_cpp: {error}")
     print(f"llama.cpp of {llama_cpp.PACKAGE} {llama_cpp.VERSION} (commit {peer.commit()}), {flags.threads} threads each\n")
     print(table(rows))
+    print(others.line())
+    print(loads)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,47 @@ TEST(OpProfile, CountsOnlyStepsThatEnd) {
   EXPECT_EQ(profile.phase(StepPhase::kPrefill).num_steps, 0);
 }
 
+// Has a profile or none, and computes nothing.
+class IdleExec final : public Exec {
+ public:
+  IdleExec() : Exec(Backend::kReference) {}
+  Tensor allocate(DType, const Shape&) override { return {}; }
+  Result<Tensor> allocate_persistent(DType, const Shape&) override { return Tensor(); }
+  Tensor upload(DType, const Shape&, std::span<const std::byte>) override { return {}; }
+  Status evaluate(std::span<const Tensor>) override { return ok_status(); }
+  Result<std::span<const std::byte>> read(const Tensor&) override {
+    return std::span<const std::byte>();
+  }
+};
+
+TEST(OpTimer, AsksNothingWithoutAProfile) {
+  const IdleExec exec;
+  bool asked = false;
+  {
+    const OpTimer timer(exec, [&] {
+      asked = true;
+      return kGateUp;
+    });
+  }
+  EXPECT_FALSE(asked);
+}
+
+TEST(OpTimer, AddsTheTimeOfItsBlock) {
+  IdleExec exec;
+  const auto profile = std::make_shared<OpProfile>();
+  exec.set_profile(profile);
+  {
+    const OpTimer timer(exec, [] { return with_cost(kGateUp, 5, 6); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_TRUE(profile->ops().empty());
+  }
+  const auto ops = profile->ops();
+  ASSERT_EQ(ops.size(), 1u);
+  EXPECT_GE(ops[0].seconds, 0.002);
+  EXPECT_EQ(ops[0].call.read_bytes, 5);
+  EXPECT_EQ(ops[0].call.products, 6);
+}
+
 TEST(OpProfile, ForgetsAtClear) {
   OpProfile profile;
   profile.begin_step(StepPhase::kDecode);

@@ -33,6 +33,13 @@ def test_pagoda_runs_the_random_checkpoint(checkpoint):
     assert 0 < turn.shares["prefill"] < 2 and turn.read_gb_per_s > 0
 
 
+def test_loading_is_a_row_a_model_that_loads(checkpoint):
+    pagoda = vs_llama_cpp.Pagoda(os.environ["PAGODA_BINARY"], 1)
+    models = [vs_llama_cpp.Model("tiny", "BF16", checkpoint, ()), vs_llama_cpp.Model("no", "F32", checkpoint / "no", ())]
+    (head, _, line) = vs_llama_cpp.load_table(pagoda, models).splitlines()
+    assert "peak, MB" in head and re.fullmatch(r"\| tiny \| BF16 \| 0 \| [0-9.]+ \| [0-9]+ \| 167 \|", line)
+
+
 def test_the_checkpoint_is_a_function_of_its_seed(checkpoint, tmp_path):
     for seed in (0, 1):
         random_checkpoint.write_checkpoint(tmp_path / f"{seed}.gguf", TINY_SHAPE, seed)
