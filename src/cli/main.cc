@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   pagoda::add_bench_command(app, body);
   pagoda::add_perplexity_command(app, body);
   pagoda::add_pull_command(app, body);
+  pagoda::add_quantize_command(app, body);
   pagoda::add_info_command(app, body);
   try {
     app.parse(argc, argv);

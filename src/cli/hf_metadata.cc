@@ -1,0 +1,99 @@
+#include "cli/hf_metadata.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "model/config_limits.h"
+#include "model/json_fields.h"
+#include "model/rope_frequencies.h"
+#include "text/text_file.h"
+
+namespace pagoda {
+namespace {
+
+constexpr float kSameDivisor = 1e-6f;  // relative: float32's rounding of two quotients
+
+Result<double> read_theta(const JsonFields& config) {
+  const auto theta_in = [](const JsonFields& fields) {
+    return fields.number_or("rope_theta", kThetaRange, 10000);
+  };
+  if (!config.has("rope_parameters")) return theta_in(config);
+  PAGODA_ASSIGN_OR_RETURN(const JsonFields parameters, config.object("rope_parameters"));
+  return theta_in(parameters.has("rope_theta") ? parameters : config);
+}
+
+bool are_same(float a, float b) {
+  return std::fabs(a - b) <= kSameDivisor * std::fabs(b);
+}
+
+}  // namespace
+
+std::string gguf_architecture(const ModelConfig& config) {
+  return config.architecture == "mistral" ? "llama" : config.architecture;
+}
+
+Result<HfRope> read_hf_rope(const std::string& folder, const ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const std::string text,
+                          read_text_file(std::filesystem::path(folder) / "config.json"));
+  PAGODA_ASSIGN_OR_RETURN(const nlohmann::json json, parse_json_object(text, "config.json"));
+  HfRope rope;
+  PAGODA_ASSIGN_OR_RETURN(rope.theta, read_theta(JsonFields(json, "config.json")));
+  const std::vector<float> unscaled = rope_inverse_frequencies(config.head_dim, rope.theta, {});
+  std::vector<float> divisors(unscaled.size());
+  std::transform(unscaled.begin(), unscaled.end(), config.rope_inv_freq.begin(), divisors.begin(),
+                 std::divides<>());
+  const bool is_linear = std::all_of(divisors.begin(), divisors.end(), [&](float divisor) {
+    return are_same(divisor, divisors.front());
+  });
+  if (!is_linear) {
+    rope.divisors = std::move(divisors);
+  } else if (!are_same(divisors.front(), 1)) {
+    rope.linear_factor = divisors.front();
+  }
+  return rope;
+}
+
+Status set_architecture_keys(const ModelConfig& config, const HfRope& rope,
+                             GgufMetadata& metadata) {
+  const int window = config.layer_windows.front();
+  if (std::any_of(config.layer_windows.begin(), config.layer_windows.end(),
+                  [window](int other) { return other != window; })) {
+    return unsupported("[quantize] windows that differ by layer: GGUF has no key for them");
+  }
+  const std::string arch = gguf_architecture(config);
+  const auto u32 = [](int value) { return static_cast<std::uint32_t>(value); };
+  metadata.set("general.architecture", arch)
+      .set("general.type", "model")
+      .set(arch + ".block_count", u32(config.num_layers))
+      .set(arch + ".context_length", u32(config.max_position_embeddings))
+      .set(arch + ".embedding_length", u32(config.hidden_size))
+      .set(arch + ".feed_forward_length", u32(config.intermediate_size))
+      .set(arch + ".attention.head_count", u32(config.num_heads))
+      .set(arch + ".attention.head_count_kv", u32(config.num_kv_heads))
+      .set(arch + ".attention.key_length", u32(config.head_dim))
+      .set(arch + ".attention.value_length", u32(config.head_dim))
+      .set(arch + ".attention.layer_norm_rms_epsilon", config.rms_norm_eps)
+      .set(arch + ".rope.dimension_count", u32(config.head_dim))
+      .set(arch + ".rope.freq_base", static_cast<float>(rope.theta))
+      .set(arch + ".vocab_size", u32(config.vocab_size));
+  if (window > 0) metadata.set(arch + ".attention.sliding_window", u32(window));
+  if (rope.linear_factor != 1) {
+    metadata.set(arch + ".rope.scaling.type", "linear")
+        .set(arch + ".rope.scaling.factor", static_cast<float>(rope.linear_factor));
+  }
+  return ok_status();
+}
+
+void set_sampling_keys(const GenerationDefaults& defaults, GgufMetadata& metadata) {
+  const auto set = [&metadata](const char* key, const auto& value) {
+    if (value) metadata.set(std::string("general.sampling.") + key, *value);
+  };
+  set("temp", defaults.temperature);
+  set("top_p", defaults.top_p);
+  set("min_p", defaults.min_p);
+  set("top_k", defaults.top_k);
+  set("penalty_repeat", defaults.repetition_penalty);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,32 @@
+// The keys that a GGUF file has of a Hugging Face model's architecture: what gguf_config.cc reads,
+// under the names that ggml's docs/gguf.md gives them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "model/model_config.h"
+#include "weights/gguf_writer.h"
+
+namespace pagoda {
+
+// GGUF calls Mistral's models llama.
+std::string gguf_architecture(const ModelConfig& config);
+
+// How GGUF says what the rotary embedding's frequencies are.
+struct HfRope {
+  double theta = 10000;
+  double linear_factor = 1;     // all frequencies divided by it
+  std::vector<float> divisors;  // [head_dim / 2], for rope_freqs.weight; empty: none
+};
+
+// From config.json, which read_model_config has accepted, and the frequencies that it came to.
+Result<HfRope> read_hf_rope(const std::string& folder, const ModelConfig& config);
+
+// kUnsupported: windows that differ by layer.
+Status set_architecture_keys(const ModelConfig& config, const HfRope& rope, GgufMetadata& metadata);
+
+void set_sampling_keys(const GenerationDefaults& defaults, GgufMetadata& metadata);
+
+}  // namespace pagoda

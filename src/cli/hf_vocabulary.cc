@@ -1,0 +1,232 @@
+#include "cli/hf_vocabulary.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <utility>
+
+#include "model/json_fields.h"
+#include "text/text_file.h"
+#include "text/tokenizer.h"
+
+namespace pagoda {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// tokenizer.ggml.token_type
+constexpr int kNormal = 1;
+constexpr int kControl = 3;
+constexpr int kUserDefined = 4;
+constexpr int kUnused = 5;
+
+// llama.cpp's names, one for each way of cutting. Those whose tokenizers take a piece that is a
+// token as a whole without merging it come apart from the others: few texts tell them apart.
+constexpr const char* kMergingNames[] = {
+    "gpt-2",  "smollm",       "qwen2",  "dbrx",           "stablelm2",   "qwen35",
+    "gpt-4o", "deepseek-llm", "falcon", "deepseek-coder", "deepseek-v3", "default"};
+constexpr const char* kIgnoringMergesNames[] = {"llama-bpe", "tekken"};
+
+// What the expressions differ in: case, digits in a row, marks, contractions, punctuation before
+// letters and line ends, spaces of all kinds, scripts.
+constexpr const char* kSnippets[] = {
+    "a",  "The", "ing",  "word", "Z",    "HTML", "0",     "1",  "12",     "345",    "2026",
+    " ",  "  ",  "   ",  "\n",   "\n\n", "\r\n", "\t",    "'s", "'LL",    "'t",     "'",
+    "\"", ".",   ",",    "!?",   "...",  "$",    "+",     "<",  "|",      "`",      "~",
+    "-",  "_",   "/",    "//",   "(",    ")",    "{",     "}",  "#",      "é",      "e\u0301",
+    "ß",  "Ж",   "中文", "日本", "あ",   "한",   "ا",     "ก็",  "\u00a0", "\u3000", "—",
+    "…",  "🙂",  "½",    "²",    "٣",    "ǅ",    "\u200d"};
+constexpr int kNumProbes = 400;
+constexpr int kSnippetsAProbe = 14;
+constexpr int kMaxSpecialProbes = 32;
+
+std::vector<std::string> probe_texts(const GgufVocabulary& vocabulary) {
+  std::vector<std::string> texts = {""};
+  std::mt19937 random(1);
+  for (int i = 0; i < kNumProbes; ++i) {
+    std::string& text = texts.emplace_back();
+    for (int j = 0; j < kSnippetsAProbe; ++j) text += kSnippets[random() % std::size(kSnippets)];
+  }
+  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    const int type = vocabulary.token_types[id];
+    if (type != kControl && type != kUserDefined) continue;
+    texts.push_back("a " + vocabulary.tokens[id] + " b" + vocabulary.tokens[id]);
+    if (texts.size() > kNumProbes + kMaxSpecialProbes) break;
+  }
+  return texts;
+}
+
+using Encodings = std::vector<std::vector<int>>;
+
+Result<Encodings> encode_all(const Tokenizer& tokenizer, const std::vector<std::string>& texts) {
+  Encodings encodings;
+  for (const std::string& text : texts) {
+    PAGODA_ASSIGN_OR_RETURN(std::vector<int> ids, tokenizer.encode(text));
+    encodings.push_back(std::move(ids));
+  }
+  return encodings;
+}
+
+Status place_token(const std::string& token, const json& id, int type, GgufVocabulary& vocabulary) {
+  const auto size = static_cast<std::int64_t>(vocabulary.tokens.size());
+  if (!id.is_number_integer() || id.get<std::int64_t>() < 0 || id.get<std::int64_t>() >= size) {
+    return data_loss("[quantize] tokenizer.json: expected token ids of 0 to {}, got {}", size - 1,
+                     id.dump());
+  }
+  vocabulary.tokens[id.get<std::size_t>()] = token;
+  vocabulary.token_types[id.get<std::size_t>()] = type;
+  return ok_status();
+}
+
+Status read_tokens(const json& tokenizer, const json& model, int vocab_size,
+                   GgufVocabulary& vocabulary) {
+  vocabulary.token_types.assign(vocab_size, kUnused);
+  for (int id = 0; id < vocab_size; ++id) vocabulary.tokens.push_back(fmt::format("[PAD{}]", id));
+  const auto vocab = model.find("vocab");
+  if (vocab == model.end() || !vocab->is_object()) {
+    return data_loss("[quantize] tokenizer.json: expected a vocab, got none");
+  }
+  for (const auto& [token, id] : vocab->items()) {
+    PAGODA_RETURN_IF_ERROR(place_token(token, id, kNormal, vocabulary));
+  }
+  for (const json& added : tokenizer.value("added_tokens", json::array())) {
+    if (!added.is_object() || !added.contains("content") || !added["content"].is_string()) {
+      return data_loss("[quantize] tokenizer.json: expected added tokens with a content");
+    }
+    const bool is_special = added.value("special", json(false)) == true;
+    PAGODA_RETURN_IF_ERROR(place_token(added["content"], added.value("id", json()),
+                                       is_special ? kControl : kUserDefined, vocabulary));
+  }
+  return ok_status();
+}
+
+// "left right", or ["left", "right"] since transformers 4.45.
+Status read_merges(const json& model, GgufVocabulary& vocabulary) {
+  for (const json& merge : model.value("merges", json::array())) {
+    const bool is_pair =
+        merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();
+    std::string text;
+    if (is_pair) text = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
+    if (merge.is_string()) text = merge.get<std::string>();
+    if (std::count(text.begin(), text.end(), ' ') != 1) {
+      return data_loss("[quantize] tokenizer.json: expected merges of two tokens, got {}",
+                       merge.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
+    }
+    vocabulary.merges.push_back(std::move(text));
+  }
+  return ok_status();
+}
+
+// chat_template.jinja, else tokenizer_config.json's, of several the one called default.
+Result<std::optional<std::string>> read_chat_template(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / "chat_template.jinja", error)) {
+    PAGODA_ASSIGN_OR_RETURN(std::string text, read_text_file(folder / "chat_template.jinja"));
+    return std::optional(std::move(text));
+  }
+  if (!fs::exists(folder / "tokenizer_config.json", error)) return std::optional<std::string>();
+  PAGODA_ASSIGN_OR_RETURN(const std::string text, read_text_file(folder / "tokenizer_config.json"));
+  PAGODA_ASSIGN_OR_RETURN(const json config, parse_json_object(text, "tokenizer_config.json"));
+  const json& entry = config.contains("chat_template") ? config["chat_template"] : json();
+  if (entry.is_string()) return std::optional(entry.get<std::string>());
+  if (!entry.is_array()) return std::optional<std::string>();
+  for (const json& named : entry) {
+    if (!named.is_object() || named.value("name", json()) != "default") continue;
+    if (named.contains("template") && named["template"].is_string())
+      return std::optional(named["template"].get<std::string>());
+  }
+  return std::optional<std::string>();
+}
+
+// What tokenizer.json puts around a text, told by what it does to one.
+Status read_ends(const Tokenizer& tokenizer, GgufVocabulary& vocabulary) {
+  vocabulary.bos_token_id = tokenizer.bos_token_id();
+  vocabulary.eos_token_id = tokenizer.eos_token_id();
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> bare,
+                          tokenizer.encode("a", {.add_special_tokens = false}));
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> whole, tokenizer.encode("a"));
+  const bool is_longer = whole.size() > bare.size();
+  vocabulary.add_bos_token = is_longer && whole.front() == vocabulary.bos_token_id;
+  vocabulary.add_eos_token = is_longer && whole.back() == vocabulary.eos_token_id;
+  return ok_status();
+}
+
+Status find_pre_tokenizer(const fs::path& file, const Tokenizer& tokenizer, bool ignores_merges,
+                          GgufVocabulary& vocabulary) {
+  const std::vector<std::string> texts = probe_texts(vocabulary);
+  PAGODA_ASSIGN_OR_RETURN(const Encodings wanted, encode_all(tokenizer, texts));
+  std::vector<const char*> names(std::begin(kMergingNames), std::end(kMergingNames));
+  if (ignores_merges)
+    names.assign(std::begin(kIgnoringMergesNames), std::end(kIgnoringMergesNames));
+  for (const char* name : names) {
+    vocabulary.pre = name;
+    PAGODA_ASSIGN_OR_RETURN(const std::shared_ptr<const Tokenizer> rebuilt,
+                            Tokenizer::from_gguf(vocabulary));
+    const Result<Encodings> encodings = encode_all(*rebuilt, texts);
+    if (encodings.ok() && *encodings == wanted) return ok_status();
+  }
+  return unsupported(
+      "[quantize] {}: no GGUF vocabulary cuts text as this tokenizer does; those of GPT-2, SmolLM, "
+      "Llama 3, Qwen, Mistral and DeepSeek are known",
+      file.string());
+}
+
+}  // namespace
+
+Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_size) {
+  const fs::path file = fs::path(folder) / "tokenizer.json";
+  PAGODA_ASSIGN_OR_RETURN(const std::string text, read_text_file(file));
+  PAGODA_ASSIGN_OR_RETURN(const json tokenizer_json, parse_json_object(text, file.string()));
+  const json model = tokenizer_json.value("model", json::object());
+  const bool is_bpe = model.is_object() && model.contains("merges") && model["merges"].is_array();
+  if (!is_bpe || model.value("byte_fallback", json(false)) == true) {
+    return unsupported("[quantize] {}: only byte-level BPE becomes a GGUF vocabulary",
+                       file.string());
+  }
+  GgufVocabulary vocabulary{.model = "gpt2"};
+  PAGODA_RETURN_IF_ERROR(read_tokens(tokenizer_json, model, vocab_size, vocabulary));
+  PAGODA_RETURN_IF_ERROR(read_merges(model, vocabulary));
+  PAGODA_ASSIGN_OR_RETURN(vocabulary.chat_template, read_chat_template(folder));
+  PAGODA_ASSIGN_OR_RETURN(const std::shared_ptr<const Tokenizer> tokenizer,
+                          Tokenizer::from_folder(folder));
+  PAGODA_RETURN_IF_ERROR(read_ends(*tokenizer, vocabulary));
+  const bool ignores_merges = model.value("ignore_merges", json(false)) == true;
+  PAGODA_RETURN_IF_ERROR(find_pre_tokenizer(file, *tokenizer, ignores_merges, vocabulary));
+  return vocabulary;
+}
+
+Status set_vocabulary_keys(const GgufVocabulary& vocabulary, const ModelConfig& config,
+                           GgufMetadata& metadata) {
+  // The tokenizer's own comes first: a chat template prints it.
+  std::vector<int> ends = config.eos_token_ids;
+  if (const auto own = std::find(ends.begin(), ends.end(), vocabulary.eos_token_id.value_or(-1));
+      own != ends.end()) {
+    std::rotate(ends.begin(), own, own + 1);
+  }
+  if (ends.empty() && vocabulary.eos_token_id) ends = {*vocabulary.eos_token_id};
+  constexpr const char* kEndKeys[] = {"eos_token_id", "eot_token_id", "eom_token_id"};
+  if (ends.size() > std::size(kEndKeys)) {
+    return unsupported("[quantize] eos_token_id: GGUF has keys for {} ends of a text, got {}",
+                       std::size(kEndKeys), ends.size());
+  }
+  const std::string prefix = "tokenizer.ggml.";
+  metadata.set(prefix + "model", vocabulary.model)
+      .set(prefix + "pre", vocabulary.pre)
+      .set(prefix + "tokens", vocabulary.tokens)
+      .set(prefix + "token_type", vocabulary.token_types)
+      .set(prefix + "merges", vocabulary.merges);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    metadata.set(prefix + kEndKeys[i], static_cast<std::uint32_t>(ends[i]));
+  }
+  const std::optional<int> bos =
+      vocabulary.bos_token_id ? vocabulary.bos_token_id : config.bos_token_id;
+  if (bos) metadata.set(prefix + "bos_token_id", static_cast<std::uint32_t>(*bos));
+  metadata.set(prefix + "add_bos_token", vocabulary.add_bos_token.value_or(false));
+  metadata.set(prefix + "add_eos_token", vocabulary.add_eos_token.value_or(false));
+  if (vocabulary.chat_template) metadata.set("tokenizer.chat_template", *vocabulary.chat_template);
+  return ok_status();
+}
+
+}  // namespace pagoda

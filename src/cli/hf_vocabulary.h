@@ -1,0 +1,28 @@
+// tokenizer.json's byte-level BPE as a GGUF file's keys.
+//
+// GGUF names the expression that cuts text before merging instead of holding it. Which name is
+// meant is found by trying: the vocabulary is built under each name, and the first is taken under
+// which it cuts some hundred texts exactly as tokenizer.json does, special tokens, BOS and EOS
+// among them. So whatever a GGUF vocabulary cannot say is refused, never lost.
+#pragma once
+
+#include <string>
+
+#include "core/status.h"
+#include "model/model_config.h"
+#include "text/gguf_vocabulary.h"
+#include "weights/gguf_writer.h"
+
+namespace pagoda {
+
+// With [PAD...] tokens up to the model's `vocab_size`, as converters write them. kNotFound: no
+// tokenizer.json. kUnsupported: a tokenizer that is no byte-level BPE, or of which no name is
+// known. kDataLoss: contradictory.
+Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_size);
+
+// The keys tokenizer.*, the ids at which the config ends a text among them. kUnsupported: more of
+// these than GGUF has keys for.
+Status set_vocabulary_keys(const GgufVocabulary& vocabulary, const ModelConfig& config,
+                           GgufMetadata& metadata);
+
+}  // namespace pagoda

@@ -1,0 +1,99 @@
+// pagoda quantize: a checkpoint as a GGUF file of fewer bits.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/interrupt_guard.h"
+#include "cli/model_store.h"
+#include "cli/progress_bar.h"
+#include "cli/quantize_model.h"
+#include "cli/report_error.h"
+#include "core/machine.h"
+
+namespace pagoda {
+
+namespace {
+
+struct QuantizeFlags {
+  std::string input;
+  std::string output;
+  std::string format;
+  int num_threads = 0;
+};
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const WeightFormat format : kQuantizeFormats) names.emplace_back(traits_of(format).name);
+  return names;
+}
+
+Result<WeightFormat> parse_format(const std::string& name) {
+  for (const WeightFormat format : kQuantizeFormats) {
+    if (traits_of(format).name == name) return format;
+  }
+  return invalid_argument("[quantize] --format: expected {}, got {}",
+                          fmt::join(format_names(), ", "), name);
+}
+
+void print_summary(const std::string& output, const QuantizeSummary& summary) {
+  std::string formats;
+  for (const auto& [format, count] : summary.num_tensors) {
+    formats += fmt::format("{}{} {}", formats.empty() ? "" : ", ", count, format);
+  }
+  const auto megabytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  std::printf("%s: %.1f million parameters, %.1f MB of %.1f; tensors: %s\n", output.c_str(),
+              megabytes(summary.num_values), megabytes(summary.output_bytes),
+              megabytes(summary.input_bytes), formats.c_str());
+}
+
+Status quantize(const QuantizeFlags& flags) {
+  PAGODA_ASSIGN_OR_RETURN(const WeightFormat format, parse_format(flags.format));
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path models, default_model_dir());
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path input, resolve_model(flags.input, models));
+  QuantizeOptions options{
+      .input = input.string(),
+      .output = flags.output,
+      .format = format,
+      .num_threads = flags.num_threads != 0 ? flags.num_threads : default_num_threads()};
+  const InterruptGuard interrupts;
+  ProgressBar bar("quantizing");
+  options.on_progress = [&](double share) {
+    bar.show(share);
+    return interrupts.is_pending() ? cancelled("[quantize] interrupted") : ok_status();
+  };
+  PAGODA_ASSIGN_OR_RETURN(const QuantizeSummary summary, quantize_model(options));
+  print_summary(flags.output, summary);
+  return ok_status();
+}
+
+}  // namespace
+
+void add_quantize_command(CLI::App& app, CommandBody& body) {
+  auto flags = std::make_shared<QuantizeFlags>();
+  CLI::App& command =
+      *app.add_subcommand("quantize", "Rewrite a model as a GGUF file of fewer bits");
+  command
+      .add_option("IN", flags->input,
+                  "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows")
+      ->required();
+  command.add_option("OUT", flags->output, "The GGUF file to write")->required();
+  command.add_option("--format", flags->format, "What matrices become")
+      ->required()
+      ->check(CLI::IsMember(format_names()));
+  command
+      .add_option("--threads", flags->num_threads,
+                  "Worker threads; 0: the physical cores that the cgroup grants")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command.callback([flags, &body] {
+    body = [flags] {
+      const Status status = quantize(*flags);
+      return status.ok() ? kExitOk : report_error(status);
+    };
+  });
+}
+
+}  // namespace pagoda

@@ -1,0 +1,53 @@
+// A checkpoint rewritten as a GGUF file of fewer bits.
+//
+// Matrices are quantised, a row at a time, each row in whole blocks; a matrix that has the wanted
+// format already is copied, any other quantised one is decoded first. Norms, biases and whatever
+// else has one dimension become F32. Where a row is no multiple of the format's block:
+//
+//   Q8_0, Q4_0   F16                 rows that are no multiple of 32
+//   Q4_K         Q5_0, else F16      as llama.cpp does; embeddings and the output matrix, which
+//                                    every token passes: Q8_0, else F16
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/shape.h"
+#include "core/status.h"
+#include "quant/weight_format.h"
+
+namespace pagoda {
+
+struct QuantizeOptions {
+  std::string input;   // a GGUF file, the first of a split set too, or a Hugging Face folder
+  std::string output;  // name.gguf; what stands there is replaced once the new file is whole
+  WeightFormat format = WeightFormat::kQ8_0;
+  int num_threads = 1;
+  // Called with the share that is done, in [0, 1]; what it returns other than OK ends the work, and
+  // nothing is left behind.
+  std::function<Status(double share)> on_progress;
+};
+
+struct QuantizeSummary {
+  std::int64_t num_values = 0;
+  std::int64_t input_bytes = 0;                 // of the weights
+  std::int64_t output_bytes = 0;                // likewise
+  std::map<std::string_view, int> num_tensors;  // by format
+};
+
+// The formats that `--format` takes.
+inline constexpr WeightFormat kQuantizeFormats[] = {WeightFormat::kQ8_0, WeightFormat::kQ4_0,
+                                                    WeightFormat::kQ4_K};
+
+// What a tensor of this GGUF name and shape becomes.
+WeightFormat quantized_format(std::string_view name, const Shape& shape, WeightFormat wanted);
+
+// kInvalidArgument: an output that is not called .gguf, that is the input, or that cannot be
+// written. kDataLoss: a value that no quantised format holds (not finite, or beyond 65504). Others
+// as in read_gguf_model and write_gguf.
+Result<QuantizeSummary> quantize_model(const QuantizeOptions& options);
+
+}  // namespace pagoda
