@@ -4,6 +4,7 @@
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/rope/rope.h"
 #include "ops/select_rows/select_rows.h"
 
 namespace pagoda {
@@ -11,7 +12,8 @@ namespace pagoda {
 HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) const {
   const RmsNormArgs norm = {.eps = config_.rms_norm_eps};
   Tensor residual = gather_rows(exec, embedding_, batch.token_ids);  // [tokens, hidden]
-  Tensor delta;                                                      // [tokens, hidden]
+  const Tensor angles = rope_angles(exec, batch.positions, rope_inv_freq_);
+  Tensor delta;  // [tokens, hidden]
   for (const Layer& layer : layers_) {
     Tensor normed;
     if (delta.defined()) {
@@ -21,7 +23,7 @@ HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) co
     } else {
       normed = rms_norm(exec, residual, layer.attention_norm, norm);
     }
-    delta = layer.attention.apply(exec, config_, rope_inv_freq_, normed, batch, kv);
+    delta = layer.attention.apply(exec, config_, angles, normed, batch, kv);
     AddRmsNormResult attended = add_rms_norm(exec, residual, delta, layer.mlp_norm, norm);
     residual = std::move(attended.sum);
     delta = layer.mlp.apply(exec, attended.normed);
@@ -38,17 +40,15 @@ Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows)
 }
 
 Result<Decoder::Layer> Decoder::load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                           const ModelConfig& config, int layer) {
-  const Family* family = find_family(config.architecture);
-  if (family == nullptr)
-    return unsupported("[model] architecture {}: nothing here computes it", config.architecture);
+                                           const ModelConfig& config, const Family& family,
+                                           int layer) {
   const std::string prefix = fmt::format("model.layers.{}.", layer);
   Layer loaded;
   PAGODA_ASSIGN_OR_RETURN(
       loaded.attention_norm,
       load_norm(exec, checkpoint, prefix + "input_layernorm.weight", config.hidden_size));
   PAGODA_ASSIGN_OR_RETURN(loaded.attention,
-                          load_attention_block(exec, checkpoint, config, *family, layer));
+                          load_attention_block(exec, checkpoint, config, family, layer));
   PAGODA_ASSIGN_OR_RETURN(
       loaded.mlp_norm,
       load_norm(exec, checkpoint, prefix + "post_attention_layernorm.weight", config.hidden_size));
@@ -73,10 +73,13 @@ Status Decoder::load_ends(Exec& exec, const Checkpoint& checkpoint) {
 
 Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
                               const Progress& progress) {
+  const Family* family = find_family(config.architecture);
+  if (family == nullptr)
+    return unsupported("[model] architecture {}: nothing here computes it", config.architecture);
   Decoder decoder;
   decoder.config_ = config;
   for (int i = 0; i < config.num_layers; ++i) {
-    PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer(exec, checkpoint, config, i));
+    PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer(exec, checkpoint, config, *family, i));
     for (const Projection* part :
          {&layer.attention.qkv, &layer.attention.output, &layer.mlp.gate_up, &layer.mlp.down}) {
       decoder.num_weight_bytes_ += part->weight.packed->num_bytes();

@@ -53,7 +53,7 @@ class Decoder {
     MlpBlock mlp;
   };
   static Result<Layer> load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                  const ModelConfig& config, int layer);
+                                  const ModelConfig& config, const Family& family, int layer);
   Status load_ends(Exec& exec, const Checkpoint& checkpoint);
 
   ModelConfig config_;

@@ -68,9 +68,10 @@ TEST_F(ReferenceTest, RopeMultipliesByUnitComplexNumbers) {
   const std::vector<float> inv_freq = {1.0f, 0.1f, 0.01f};
   const std::vector<std::int32_t> positions = {7, 100'000};
   for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
-    const Tensor out = rope(*exec_, exec_->upload<float>(x, {2, 3, kHeadDim}),
-                            exec_->upload<std::int32_t>(positions, {2}),
-                            exec_->upload<float>(inv_freq, {kHalf}), {.style = style});
+    const Tensor angles = rope_angles(*exec_, exec_->upload<std::int32_t>(positions, {2}),
+                                      exec_->upload<float>(inv_freq, {kHalf}));
+    const Tensor out =
+        rope(*exec_, exec_->upload<float>(x, {2, 3, kHeadDim}), angles, {.style = style});
     for (int row = 0; row < 6; ++row) {
       for (int i = 0; i < kHalf; ++i) {
         const int a = row * kHeadDim + (style == RopeStyle::kHalves ? i : 2 * i);

@@ -40,11 +40,11 @@ class Layer {
     const StepBatch batch = upload(exec_, host_);
     Tensor x = gather_rows(exec_, embedding_, batch.token_ids);
     const Tensor qkv = linear(exec_, x, qkv_, {});  // [tokens, 64 q + 32 k + 32 v]
-    const Tensor q =
-        rope(exec_, qkv.slice(1, 0, 64).split_last(4, 16), batch.positions, inv_freq_, {});
-    const Tensor k =
-        rope(exec_, qkv.slice(1, 64, 96).split_last(2, 16), batch.positions, inv_freq_, {});
-    view_ = kv_write(exec_, view_, k, qkv.slice(1, 96, 128).split_last(2, 16), batch);
+    const Tensor angles = rope_angles(exec_, batch.positions, inv_freq_);
+    const Tensor qk = rope(exec_, qkv.slice(1, 0, 96).split_last(6, 16), angles, {});
+    const Tensor q = qk.slice(1, 0, 4);
+    view_ =
+        kv_write(exec_, view_, qk.slice(1, 4, 6), qkv.slice(1, 96, 128).split_last(2, 16), batch);
     const Tensor mixed = attention(exec_, q, view_, batch, {.scale = 0.25f});
     AddRmsNormResult sum = add_rms_norm(exec_, x, mixed, norm_, {});
     const Tensor inner = swiglu(exec_, linear(exec_, sum.normed, gate_up_, {}));

@@ -9,22 +9,31 @@
 
 namespace pagoda {
 
-Tensor AttentionBlock::apply(Exec& exec, const ModelConfig& config, const Tensor& rope_inv_freq,
-                             const Tensor& x, const StepBatch& batch, KvStore& kv) const {
+AttentionBlock::QueriesAndKeys AttentionBlock::turn(Exec& exec, const ModelConfig& config,
+                                                    const Tensor& joined,
+                                                    const Tensor& angles) const {
   const std::int64_t q_dim = std::int64_t{config.num_heads} * config.head_dim;
   const std::int64_t kv_dim = std::int64_t{config.num_kv_heads} * config.head_dim;
-  const Tensor joined = qkv.apply(exec, x);  // [tokens, q_dim + 2 * kv_dim]
-  Tensor q = joined.slice(1, 0, q_dim).split_last(config.num_heads, config.head_dim);
-  Tensor k =
-      joined.slice(1, q_dim, q_dim + kv_dim).split_last(config.num_kv_heads, config.head_dim);
-  const Tensor v = joined.slice(1, q_dim + kv_dim, q_dim + 2 * kv_dim)
-                       .split_last(config.num_kv_heads, config.head_dim);
-  if (q_norm.defined()) {
-    q = rms_norm(exec, q, q_norm, {.eps = config.rms_norm_eps});
-    k = rms_norm(exec, k, k_norm, {.eps = config.rms_norm_eps});
+  const std::int64_t num_heads = config.num_heads + config.num_kv_heads;
+  const RopeArgs style = {.style = config.rope_style};
+  const Tensor heads = joined.slice(1, 0, q_dim + kv_dim).split_last(num_heads, config.head_dim);
+  if (!q_norm.defined()) {
+    const Tensor turned = rope(exec, heads, angles, style);
+    return {turned.slice(1, 0, config.num_heads), turned.slice(1, config.num_heads, num_heads)};
   }
-  q = rope(exec, q, batch.positions, rope_inv_freq, {.style = config.rope_style});
-  k = rope(exec, k, batch.positions, rope_inv_freq, {.style = config.rope_style});
+  const RmsNormArgs norm = {.eps = config.rms_norm_eps};
+  const Tensor q = rms_norm(exec, heads.slice(1, 0, config.num_heads), q_norm, norm);
+  const Tensor k = rms_norm(exec, heads.slice(1, config.num_heads, num_heads), k_norm, norm);
+  return {rope(exec, q, angles, style), rope(exec, k, angles, style)};
+}
+
+Tensor AttentionBlock::apply(Exec& exec, const ModelConfig& config, const Tensor& angles,
+                             const Tensor& x, const StepBatch& batch, KvStore& kv) const {
+  const std::int64_t width = std::int64_t{config.num_kv_heads} * config.head_dim;
+  const Tensor joined = qkv.apply(exec, x);  // [tokens, q_dim + 2 * width]
+  const auto [q, k] = turn(exec, config, joined, angles);
+  const Tensor v = joined.slice(1, joined.extent(1) - width, joined.extent(1))
+                       .split_last(config.num_kv_heads, config.head_dim);
   const KvView view = kv_write(exec, kv.view(layer), k, v, batch);
   kv.rebind(layer, view);
   const float scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));

@@ -18,8 +18,19 @@ struct AttentionBlock {
   int window = 0;     // positions; 0: full attention
 
   // x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into `kv`.
-  Tensor apply(Exec& exec, const ModelConfig& config, const Tensor& rope_inv_freq, const Tensor& x,
+  //   angles  [tokens, 2, head_dim / 2], of rope_angles
+  Tensor apply(Exec& exec, const ModelConfig& config, const Tensor& angles, const Tensor& x,
                const StepBatch& batch, KvStore& kv) const;
+
+ private:
+  struct QueriesAndKeys {
+    Tensor q;  // [tokens, num_heads, head_dim]
+    Tensor k;  // [tokens, num_kv_heads, head_dim]
+  };
+  // Normed where the family does so, and turned: both at once where they lie side by side.
+  //   joined  [tokens, (num_heads + 2 * num_kv_heads) * head_dim]
+  QueriesAndKeys turn(Exec& exec, const ModelConfig& config, const Tensor& joined,
+                      const Tensor& angles) const;
 };
 
 Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkpoint,

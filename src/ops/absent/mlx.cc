@@ -44,8 +44,12 @@ Tensor rms_norm(Exec&, const Tensor&, const Tensor&, const RmsNormArgs&) {
   absent("rms_norm");
 }
 
-Tensor rope(Exec&, const Tensor&, const Tensor&, const Tensor&, const RopeArgs&) {
+Tensor rope(Exec&, const Tensor&, const Tensor&, const RopeArgs&) {
   absent("rope");
+}
+
+Tensor rope_angles(Exec&, const Tensor&, const Tensor&) {
+  absent("rope_angles");
 }
 
 Tensor select_rows(Exec&, const Tensor&, const Tensor&) {

@@ -4,21 +4,36 @@
 
 namespace pagoda {
 
-Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions, const Tensor& inv_freq,
-            const RopeArgs& args) {
+Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) {
+  PAGODA_CHECK(positions.dtype() == DType::kInt32 && positions.shape().rank() == 1 &&
+                   positions.is_contiguous(),
+               fmt::format("[rope_angles] positions: expected [tokens] int32, got {} {}",
+                           to_string(positions.shape()), dtype_name(positions.dtype())));
+  PAGODA_CHECK(inv_freq.dtype() == DType::kFloat32 && inv_freq.shape().rank() == 1 &&
+                   inv_freq.is_contiguous(),
+               fmt::format("[rope_angles] inv_freq: expected [head_dim / 2] float32, got {} {}",
+                           to_string(inv_freq.shape()), dtype_name(inv_freq.dtype())));
+  const OpTimer timer(
+      exec, [&] { return OpCall{.op = "rope_angles", .read_bytes = bytes_of(positions)}; });
+  static constexpr Bodies<decltype(reference::rope_angles)> kBodies{
+      reference::rope_angles, cpu::rope_angles, mlx::rope_angles, cuda::rope_angles};
+  return kBodies.of(exec)(exec, positions, inv_freq);
+}
+
+Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& args) {
   PAGODA_CHECK(x.shape().rank() == 3 && x.extent(2) % 2 == 0 && x.stride(2) == 1,
                fmt::format("[rope] x: expected [tokens, heads, an even head_dim], got {}",
                            to_string(x.shape())));
-  PAGODA_CHECK(positions.dtype() == DType::kInt32 && positions.shape() == Shape{x.extent(0)},
-               fmt::format("[rope] positions: expected {} int32, got {} {}", x.extent(0),
-                           to_string(positions.shape()), dtype_name(positions.dtype())));
-  PAGODA_CHECK(inv_freq.dtype() == DType::kFloat32 && inv_freq.shape() == Shape{x.extent(2) / 2},
-               fmt::format("[rope] inv_freq: expected {} float32, got {} {}", x.extent(2) / 2,
-                           to_string(inv_freq.shape()), dtype_name(inv_freq.dtype())));
-  const OpTimer timer(exec, [&] { return OpCall{.op = "rope", .read_bytes = bytes_of(x)}; });
+  const Shape expected = {x.extent(0), 2, x.extent(2) / 2};
+  PAGODA_CHECK(
+      angles.dtype() == DType::kFloat32 && angles.is_contiguous() && angles.shape() == expected,
+      fmt::format("[rope] angles: expected {} float32, got {} {}", to_string(expected),
+                  to_string(angles.shape()), dtype_name(angles.dtype())));
+  const OpTimer timer(
+      exec, [&] { return OpCall{.op = "rope", .read_bytes = bytes_of(x) + bytes_of(angles)}; });
   static constexpr Bodies<decltype(reference::rope)> kBodies{reference::rope, cpu::rope, mlx::rope,
                                                              cuda::rope};
-  return kBodies.of(exec)(exec, x, positions, inv_freq, args);
+  return kBodies.of(exec)(exec, x, angles, args);
 }
 
 }  // namespace pagoda

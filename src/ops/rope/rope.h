@@ -15,17 +15,24 @@ struct RopeArgs {
   RopeStyle style = RopeStyle::kHalves;
 };
 
-// Pair i of the token at position p turns by the angle p * inv_freq[i]:
-//   out[a] = x[a] cos - x[b] sin;  out[b] = x[b] cos + x[a] sin      for the pair (a, b)
-//   x          [tokens, heads, head_dim]; the last extent contiguous, the others at any stride
+// The cosines and sines of every token's angles, which all layers of a step share.
 //   positions  [tokens] int32
 //   inv_freq   [head_dim / 2] float32, scaling already applied
-//   out        x's shape and dtype, contiguous
-// Angles, sines and cosines are float32 at least.
-Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions, const Tensor& inv_freq,
-            const RopeArgs& args);
+//   out        [tokens, 2, head_dim / 2] float32: cos(p * inv_freq[i]), then the sines
+// Angles are float32 at least; reference and cpu compute in double, because a float32 angle of a
+// hundred thousand is off by a hundredth.
+Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq);
 
-PAGODA_DECLARE_BODIES(Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions,
-                                  const Tensor& inv_freq, const RopeArgs& args))
+// Turns each pair by its token's angle:
+//   out[a] = x[a] cos - x[b] sin;  out[b] = x[b] cos + x[a] sin      for the pair (a, b)
+//   x       [tokens, heads, head_dim]; the last extent contiguous, the others at any stride
+//   angles  [tokens, 2, head_dim / 2] float32, of rope_angles
+//   out     x's shape and dtype, contiguous
+Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& args);
+
+PAGODA_DECLARE_BODIES(Tensor rope_angles(Exec& exec, const Tensor& positions,
+                                         const Tensor& inv_freq))
+PAGODA_DECLARE_BODIES(Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles,
+                                  const RopeArgs& args))
 
 }  // namespace pagoda

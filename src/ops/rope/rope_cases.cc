@@ -15,12 +15,31 @@ struct RopeShape {
   bool is_large = false;
 };
 
-std::vector<float> inverse_frequencies(int head_dim) {
+Tensor upload_inverse_frequencies(Exec& exec, int head_dim) {
   std::vector<float> values(head_dim / 2);
   for (int i = 0; i < head_dim / 2; ++i) {
     values[i] = static_cast<float>(std::pow(10000.0, -2.0 * i / head_dim));
   }
-  return values;
+  return exec.upload<float>(values, {head_dim / 2});
+}
+
+OpCase make_angles_case(int tokens, int head_dim, int first_position) {
+  OpCase result{
+      .op = "rope_angles",
+      .description = fmt::format("{} x {} from position {}", tokens, head_dim, first_position),
+      .num_tokens = tokens,
+      .tolerance = {.cpu = 1e-7f}};
+  result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
+    std::vector<std::int32_t> positions;
+    for (const int token : wanted) positions.push_back(first_position + token);
+    const auto n = static_cast<std::int64_t>(wanted.size());
+    return CaseRun([&exec, at = exec.upload<std::int32_t>(positions, {n}),
+                    inv_freq = upload_inverse_frequencies(exec, head_dim)] {
+      return std::vector<Tensor>{rope_angles(exec, at, inv_freq)};
+    });
+  };
+  result.bytes = 4.0 * tokens * head_dim;
+  return result;
 }
 
 OpCase make_case(const RopeShape& shape) {
@@ -37,15 +56,14 @@ OpCase make_case(const RopeShape& shape) {
     const auto values = random_values(1, shape.tokens * width);
     std::vector<std::int32_t> positions;
     for (const int token : tokens) positions.push_back(shape.first_position + token);
-    return CaseRun(
-        [&exec, style = shape.style,
-         x = upload_activations(exec, take_rows(values, width, tokens), {n, width})
-                 .slice(1, 0, part)
-                 .split_last(shape.heads, shape.head_dim),
-         at = exec.upload<std::int32_t>(positions, {n}),
-         inv_freq = exec.upload<float>(inverse_frequencies(shape.head_dim), {shape.head_dim / 2})] {
-          return std::vector<Tensor>{rope(exec, x, at, inv_freq, {.style = style})};
-        });
+    return CaseRun([&exec, style = shape.style,
+                    x = upload_activations(exec, take_rows(values, width, tokens), {n, width})
+                            .slice(1, 0, part)
+                            .split_last(shape.heads, shape.head_dim),
+                    angles = rope_angles(exec, exec.upload<std::int32_t>(positions, {n}),
+                                         upload_inverse_frequencies(exec, shape.head_dim))] {
+      return std::vector<Tensor>{rope(exec, x, angles, {.style = style})};
+    });
   };
   const double elements = double{1} * shape.tokens * shape.heads * shape.head_dim;
   result.bytes = 8 * elements;
@@ -63,11 +81,16 @@ std::vector<OpCase> rope_cases() {
              RopeShape{1, 1, 2, style, 0},
              RopeShape{5, 3, 24, style, 100},
              RopeShape{3, 2, 64, style, 0},
-             RopeShape{9, 4, 128, style, 131'000},  // long contexts need exact angles
+             RopeShape{9, 4, 128, style, 131'000},
              RopeShape{512, 9, 64, style, 0, true},
          }) {
       cases.push_back(make_case(shape));
     }
+  }
+  // Long contexts need exact angles.
+  for (const int first_position : {0, 131'000}) {
+    cases.push_back(make_angles_case(1, 64, first_position));
+    cases.push_back(make_angles_case(9, 128, first_position));
   }
   return cases;
 }

@@ -1,5 +1,6 @@
 #include "ops/rope/rope.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "backend/cpu/cpu_exec.h"
@@ -62,35 +63,48 @@ HWY_EXPORT(rotate_adjacent);
 
 namespace {
 
-// In double, because a float32 angle of a hundred thousand is off by a hundredth.
-void fill_angles(int position, std::span<const float> inv_freq, float* cosines, float* sines) {
-  for (std::size_t i = 0; i < inv_freq.size(); ++i) {
-    const double angle = double{inv_freq[i]} * position;
-    cosines[i] = static_cast<float>(std::cos(angle));
-    sines[i] = static_cast<float>(std::sin(angle));
-  }
-}
+// A token's cosines and sines take about a microsecond: worth a fork from the fourth.
+constexpr std::int64_t kAnglesGrain = 4;
+// Elements worth a fork, about two microseconds of one core.
+constexpr std::int64_t kForkElements = 16384;
 
 }  // namespace
 
-Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions, const Tensor& inv_freq,
-            const RopeArgs& args) {
+Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) {
+  const std::int64_t tokens = positions.extent(0), half = inv_freq.extent(0);
+  Tensor out = exec.allocate(DType::kFloat32, {tokens, 2, half});
+  const std::int32_t* at = positions.data<std::int32_t>();
+  const float* frequencies = inv_freq.data<float>();
+  float* to = out.data<float>();
+  pool_of(exec).parallel_for(tokens, kAnglesGrain, [=](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      float* cosines = to + t * 2 * half;
+      for (std::int64_t i = 0; i < half; ++i) {
+        const double angle = double{frequencies[i]} * at[t];
+        cosines[i] = static_cast<float>(std::cos(angle));
+        cosines[half + i] = static_cast<float>(std::sin(angle));
+      }
+    }
+  });
+  return out;
+}
+
+Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& args) {
   const std::int64_t tokens = x.extent(0), heads = x.extent(1), head_dim = x.extent(2);
   const std::int64_t half = head_dim / 2;
   Tensor out = exec.allocate(DType::kFloat32, x.shape());
-  const Tensor angles = exec.allocate(DType::kFloat32, {tokens, 2, half});  // cosines, sines
   const auto rotate = args.style == RopeStyle::kHalves ? HWY_DYNAMIC_DISPATCH(rotate_halves)
                                                        : HWY_DYNAMIC_DISPATCH(rotate_adjacent);
   const float* from = x.data<float>();
+  const std::int64_t token_stride = x.stride(0), head_stride = x.stride(1);
   float* to = out.data<float>();
-  const std::int32_t* at = positions.data<std::int32_t>();
-  const std::span<const float> frequencies = inv_freq.span<float>();
-  pool_of(exec).parallel_for(tokens, 4, [&](std::int64_t begin, std::int64_t end, int) {
+  const float* turns = angles.data<float>();
+  const std::int64_t grain = std::max<std::int64_t>(kForkElements / (heads * head_dim), 1);
+  pool_of(exec).parallel_for(tokens, grain, [=](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {
-      float* cosines = angles.data<float>() + t * 2 * half;
-      fill_angles(at[t], frequencies, cosines, cosines + half);
+      const float* cosines = turns + t * head_dim;
       for (std::int64_t h = 0; h < heads; ++h) {
-        rotate(from + t * x.stride(0) + h * x.stride(1), cosines, cosines + half, half,
+        rotate(from + t * token_stride + h * head_stride, cosines, cosines + half, half,
                to + (t * heads + h) * head_dim);
       }
     }

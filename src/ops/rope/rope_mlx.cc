@@ -4,31 +4,20 @@
 #include "ops/rope/rope.h"
 
 namespace pagoda::mlx {
-namespace {
 
-// The angle of every token and pair: [tokens, 1, head_dim / 2]; its sine or cosine serves all
-// layers, for q and k.
-mx::array angles(const Tensor& positions, const Tensor& inv_freq) {
-  const mx::array position = mx::astype(array_of(positions), mx::float32);
-  return mx::multiply(mx::expand_dims(position, {1, 2}), array_of(inv_freq));
-}
-
-enum Part { kCos, kSin };
-
-mx::array trigonometric(MlxExec& exec, Part part, const Tensor& positions, const Tensor& inv_freq) {
-  return exec.once_a_step({positions, inv_freq}, {part}, [&] {
-    return part == kCos ? mx::cos(angles(positions, inv_freq))
-                        : mx::sin(angles(positions, inv_freq));
+Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) {
+  const Shape shape = {positions.extent(0), 2, inv_freq.extent(0)};
+  return mlx_exec(exec).build("rope_angles", DType::kFloat32, shape, [&] {
+    const mx::array position = mx::astype(array_of(positions), mx::float32);
+    const mx::array angle = mx::multiply(mx::expand_dims(position, 1), array_of(inv_freq));
+    return mx::stack({mx::cos(angle), mx::sin(angle)}, 1);
   });
 }
 
-}  // namespace
-
-Tensor rope(Exec& exec, const Tensor& x, const Tensor& positions, const Tensor& inv_freq,
-            const RopeArgs& args) {
+Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& args) {
   return mlx_exec(exec).build("rope", x.dtype(), x.shape(), [&] {
-    const mx::array cos = trigonometric(mlx_exec(exec), kCos, positions, inv_freq);
-    const mx::array sin = trigonometric(mlx_exec(exec), kSin, positions, inv_freq);
+    const mx::array cos = array_of(angles.slice(1, 0, 1));  // [tokens, 1, pairs]
+    const mx::array sin = array_of(angles.slice(1, 1, 2));
     const auto pairs = static_cast<int>(x.extent(2) / 2);
     const bool halves = args.style == RopeStyle::kHalves;
     // [tokens, heads, 2, pairs] or [tokens, heads, pairs, 2]; a pair's elements are apart along
