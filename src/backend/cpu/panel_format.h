@@ -17,8 +17,7 @@
 //
 //             group   header                                                          planes
 //   F32       1                                                                       32
-//   F16       2       (two rows of 16 halves, not pairs)                              16
-//   BF16      64                                                                      16
+//   F16, BF16 64      scale float32 [16]                                              16, signed
 //   Q8_0      64      scales f16 [2][16]                                              8
 //   Q4_0      64      scales f16 [2][16]                                              4
 //   IQ4_NL    64      scales f16 [2][16]                                              4
@@ -33,6 +32,11 @@
 //   IQ4_XS    256     scale f16 [16], 32 bytes free, scales int8 [8][16]              4
 //   affine    32      none here: all headers stand before the panel's planes, one a
 //                     group of the checkpoint, scales [16] and biases [16] in 16 bits 2, 2 1, 4 ...
+//
+// F16 and BF16 become integers of 14 bits under a power of two for each 64 k, the largest value's
+// exponent less 12. Integers multiply as fast as bfloat16 and leave x four bits more. Exact is a
+// value of BF16 down to 1/32 of the largest of its 64, one of F16 down to a quarter; the others are
+// off by 2^-14 of the largest at most.
 //
 // The six-bit words of a column: word 0 has the scales of blocks 0 to 4 at bit 6 b, word 1 their
 // minima, word 2 the scales of blocks 5 and 6 at bits 0 and 6, their minima at 12 and 18, and of
@@ -56,8 +60,7 @@ inline constexpr int kUnit = 32;
 
 enum class PanelKind : std::uint8_t {
   kF32,
-  kF16,
-  kBF16,
+  kInt14,  // F16 and BF16
   kQ8_0,
   kQ4_0,
   kQ4_1,
@@ -81,6 +84,7 @@ enum class PanelKind : std::uint8_t {
 // What stands in a group's header.
 enum class PanelHeader : std::uint8_t {
   kNone,
+  kPowers,        // a float32 power of two
   kScales,        // a scale a block
   kScalesMinima,  // a scale and a minimum
   kSixBit,        // Q4_K and Q5_K
@@ -125,10 +129,12 @@ constexpr PanelFormat panel_format(PanelKind kind) {
   switch (kind) {
     case PanelKind::kF32:
       return {.group = 1, .low_bits = 32};
-    case PanelKind::kF16:
-      return {.group = 2, .low_bits = 16};
-    case PanelKind::kBF16:
-      return {.group = 64, .low_bits = 16};
+    case PanelKind::kInt14:
+      return {.group = 64,
+              .block = 64,
+              .header = PanelHeader::kPowers,
+              .header_bytes = 64,
+              .low_bits = 16};
     case PanelKind::kQ8_0:
       return with_bits(kScaled, 8);
     case PanelKind::kQ4_0:

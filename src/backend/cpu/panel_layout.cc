@@ -1,6 +1,9 @@
 #include "backend/cpu/panel_layout.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "core/half.h"
@@ -230,36 +233,66 @@ void put_affine(const PanelLayout& layout, const HostTensor& matrix, std::int64_
   }
 }
 
-// Value k of column c of a plain panel lies at this element.
-std::int64_t plain_index(PanelKind kind, std::int64_t k, int column) {
-  if (kind == PanelKind::kBF16) return (k / 2 * kColumns + column) * 2 + k % 2;
-  return k * kColumns + column;
-}
-
-template <typename Element>
-void put_plain(PanelKind kind, const std::byte* row, std::int64_t cols, int column,
-               std::byte* panel) {
+void put_float32(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
   for (std::int64_t k = 0; k < cols; ++k) {
-    std::memcpy(panel + plain_index(kind, k, column) * sizeof(Element), row + k * sizeof(Element),
-                sizeof(Element));
+    std::memcpy(panel + (k * kColumns + column) * 4, row + k * 4, 4);
   }
 }
 
-template <typename Element>
-void get_plain(PanelKind kind, const std::byte* panel, std::int64_t cols, int column,
-               float* values) {
+void get_float32(const std::byte* panel, std::int64_t cols, int column, float* values) {
   for (std::int64_t k = 0; k < cols; ++k) {
-    Element element;
-    std::memcpy(&element, panel + plain_index(kind, k, column) * sizeof(Element), sizeof(Element));
-    values[k] = to_float(element);
+    std::memcpy(values + k, panel + (k * kColumns + column) * 4, 4);
+  }
+}
+
+// The power of two under which integers of 14 bits hold all 64 values. NaN where one of them is no
+// number: so is then every product.
+float power_for(const float (&values)[64]) {
+  float largest = 0;
+  for (const float value : values)
+    largest = std::fabs(value) <= largest ? largest : std::fabs(value);
+  if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
+  return largest > 0 ? std::ldexp(1.0f, std::max(std::ilogb(largest) - 12, -126)) : 0.0f;
+}
+
+template <typename Element>
+void put_int14(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
+  constexpr PanelFormat kFormat = panel_format(PanelKind::kInt14);
+  for (std::int64_t k = 0; k < cols; k += 64, panel += kFormat.group_bytes()) {
+    const auto count = static_cast<int>(std::min<std::int64_t>(cols - k, 64));
+    Element elements[64];
+    std::memcpy(elements, row + k * sizeof(Element), count * sizeof(Element));
+    float values[64] = {};
+    for (int i = 0; i < count; ++i) values[i] = to_float(elements[i]);
+    const float power = power_for(values);
+    std::memcpy(panel + 4 * column, &power, sizeof(power));
+    const float inverse = power > 0 ? 1.0f / power : 0.0f;  // exact
+    for (int i = 0; i < 64; i += 2) {
+      const auto low = static_cast<std::uint16_t>(std::lrintf(values[i] * inverse));
+      const auto high = static_cast<std::uint16_t>(std::lrintf(values[i + 1] * inverse));
+      const std::uint32_t pair = low | std::uint32_t{high} << 16;
+      std::memcpy(panel + kFormat.low_plane() + i / 2 * kLineBytes + 4 * column, &pair, 4);
+    }
+  }
+}
+
+void get_int14(const std::byte* panel, std::int64_t cols, int column, float* values) {
+  constexpr PanelFormat kFormat = panel_format(PanelKind::kInt14);
+  for (std::int64_t k = 0; k < cols; ++k) {
+    const std::byte* group = panel + k / 64 * kFormat.group_bytes();
+    float power;
+    std::memcpy(&power, group + 4 * column, sizeof(power));
+    const std::byte* line = group + kFormat.low_plane() + k % 64 / 2 * kLineBytes;
+    const std::uint32_t pair = load_word(line + 4 * column);
+    const auto code = static_cast<std::int16_t>(pair >> (16 * (k % 2)));
+    values[k] = power * static_cast<float>(code);
   }
 }
 
 void put_decoded(const HostTensor& matrix, std::int64_t row, int column, std::byte* panel) {
   std::vector<float> values(matrix.shape[1]);
   dequantize_affine_row(affine_row(matrix, row), values.data());
-  put_plain<float>(PanelKind::kF32, reinterpret_cast<const std::byte*>(values.data()),
-                   matrix.shape[1], column, panel);
+  put_float32(reinterpret_cast<const std::byte*>(values.data()), matrix.shape[1], column, panel);
 }
 
 // A block's scale and minimum, rounded as the scalar codecs round them.
@@ -333,10 +366,10 @@ void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t r
                               : matrix.bytes.data() + row * packed_bytes(matrix.format, cols);
   switch (layout.kind) {
     case PanelKind::kF32:
-      return put_plain<float>(layout.kind, from, cols, column, panel);
-    case PanelKind::kF16:
-    case PanelKind::kBF16:
-      return put_plain<std::uint16_t>(layout.kind, from, cols, column, panel);
+      return put_float32(from, cols, column, panel);
+    case PanelKind::kInt14:
+      return matrix.format == WeightFormat::kF16 ? put_int14<f16>(from, cols, column, panel)
+                                                 : put_int14<bf16>(from, cols, column, panel);
     case PanelKind::kQ8_0:
       return put_small_blocks<PanelKind::kQ8_0, BlockQ8_0>(from, cols, column, panel);
     case PanelKind::kQ4_0:
@@ -376,6 +409,42 @@ void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t r
   }
 }
 
+PanelKind kind_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kF32:
+    case WeightFormat::kAffine:
+      return PanelKind::kF32;
+    case WeightFormat::kF16:
+    case WeightFormat::kBF16:
+      return PanelKind::kInt14;
+    case WeightFormat::kQ8_0:
+      return PanelKind::kQ8_0;
+    case WeightFormat::kQ4_0:
+      return PanelKind::kQ4_0;
+    case WeightFormat::kQ4_1:
+      return PanelKind::kQ4_1;
+    case WeightFormat::kQ5_0:
+      return PanelKind::kQ5_0;
+    case WeightFormat::kQ5_1:
+      return PanelKind::kQ5_1;
+    case WeightFormat::kQ2_K:
+      return PanelKind::kQ2_K;
+    case WeightFormat::kQ3_K:
+      return PanelKind::kQ3_K;
+    case WeightFormat::kQ4_K:
+      return PanelKind::kQ4_K;
+    case WeightFormat::kQ5_K:
+      return PanelKind::kQ5_K;
+    case WeightFormat::kQ6_K:
+      return PanelKind::kQ6_K;
+    case WeightFormat::kIQ4_NL:
+      return PanelKind::kIQ4_NL;
+    case WeightFormat::kIQ4_XS:
+      return PanelKind::kIQ4_XS;
+  }
+  return PanelKind::kF32;
+}
+
 PanelKind affine_kind(int bits) {
   switch (bits) {
     case 2:
@@ -408,7 +477,7 @@ std::int64_t PanelLayout::panel_bytes() const {
 PanelLayout panel_layout_of(const HostTensor& matrix) {
   PanelLayout layout = {.cols = matrix.shape[1]};
   if (matrix.format != WeightFormat::kAffine) {
-    layout.kind = static_cast<PanelKind>(matrix.format);
+    layout.kind = kind_of(matrix.format);
     return layout;
   }
   const AffineLayout& affine = matrix.affine->layout;
@@ -429,11 +498,9 @@ void pack_panel(const PanelLayout& layout, const HostTensor& matrix, std::int64_
 void unpack_column(const PanelLayout& layout, const std::byte* panel, int column, float* values) {
   switch (layout.kind) {
     case PanelKind::kF32:
-      return get_plain<float>(layout.kind, panel, layout.cols, column, values);
-    case PanelKind::kF16:
-      return get_plain<f16>(layout.kind, panel, layout.cols, column, values);
-    case PanelKind::kBF16:
-      return get_plain<bf16>(layout.kind, panel, layout.cols, column, values);
+      return get_float32(panel, layout.cols, column, values);
+    case PanelKind::kInt14:
+      return get_int14(panel, layout.cols, column, values);
 #define PAGODA_GET_BLOCKS(kind) \
   case PanelKind::kind:         \
     return get_blocks<PanelKind::kind>(layout, panel, column, values);

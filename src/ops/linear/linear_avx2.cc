@@ -3,8 +3,7 @@
 // Quantised weights become 16-bit integers in registers and meet x as 16-bit integers by block:
 // vpmaddwd and vpaddd do twice the products of a float32 FMA, and a block's sum is exact. An offset
 // that all codes of a kind share is never subtracted from them: the block's sum starts at -offset *
-// (sum of x), which is exact too. bfloat16 weights are widened by a shift and meet x as it is, in
-// one float32 chain over all k.
+// (sum of x), which is exact too.
 //
 // This file is compiled for its instruction set, so it keeps to its own functions: an inline
 // function of a shared header would be linked into code that runs everywhere.
@@ -37,8 +36,9 @@ PAGODA_INLINE __m256i load_integers(const std::byte* from) {
 PAGODA_INLINE __m128i load_short(const std::byte* from) {
   return _mm_load_si128(reinterpret_cast<const __m128i*>(from));
 }
-PAGODA_INLINE Integers load_line(const std::byte* line) {
-  return {{load_integers(line), load_integers(line + kHalfBytes)}};
+PAGODA_INLINE Floats load_floats(const std::byte* from) {
+  const auto* values = reinterpret_cast<const float*>(from);
+  return {{_mm256_load_ps(values), _mm256_load_ps(values + 8)}};
 }
 PAGODA_INLINE Floats load_halves(const std::byte* halves) {
   return {{_mm256_cvtph_ps(load_short(halves)), _mm256_cvtph_ps(load_short(halves + 16))}};
@@ -67,7 +67,8 @@ PAGODA_INLINE void add_product(const Floats& a, __m256 b, Floats& sum) {
 
 // What a code of zero stands for, where a kind's values are its codes, or a table's, less that.
 template <PanelKind kKind>
-constexpr int kOffset = kKind == PanelKind::kQ8_0 ? 0 : -code_value(kKind, 0);
+constexpr int kOffset =
+    kKind == PanelKind::kQ8_0 || kKind == PanelKind::kInt14 ? 0 : -code_value(kKind, 0);
 
 template <PanelKind kKind>
 constexpr bool kHasLevels = kKind == PanelKind::kIQ4_NL || kKind == PanelKind::kIQ4_XS;
@@ -103,7 +104,9 @@ PAGODA_INLINE __m256i codes_of(const std::byte* plane) {
 template <PanelKind kKind, int kPair>
 PAGODA_INLINE __m256i pair_of(const std::byte* low, const std::byte* high) {
   constexpr PanelFormat kFormat = panel_format(kKind);
-  if constexpr (kKind == PanelKind::kQ8_0) {
+  if constexpr (kKind == PanelKind::kInt14) {
+    return load_integers(low + kLineBytes * kPair);
+  } else if constexpr (kKind == PanelKind::kQ8_0) {
     const __m256i line = load_integers(low + kLineBytes * (kPair / 2));
     if constexpr (kPair % 2 == 1) return _mm256_srai_epi16(line, 8);
     return _mm256_srai_epi16(_mm256_slli_epi16(line, 8), 8);
@@ -161,7 +164,9 @@ template <PanelKind kKind>
 PAGODA_INLINE BlockNumbers block_numbers(const std::byte* group, int block) {
   constexpr PanelHeader kHeader = panel_format(kKind).header;
   constexpr int kHalfColumns = kPanelColumns / kHalves;
-  if constexpr (kHeader == PanelHeader::kScales) {
+  if constexpr (kHeader == PanelHeader::kPowers) {
+    return {load_floats(group), {}};
+  } else if constexpr (kHeader == PanelHeader::kScales) {
     return {load_halves(group + block * kHalvesBytes), {}};
   } else if constexpr (kHeader == PanelHeader::kScalesMinima) {
     return {load_halves(group), load_halves(group + kHalvesBytes)};
@@ -190,9 +195,8 @@ PAGODA_INLINE BlockNumbers block_numbers(const std::byte* group, int block) {
   }
 }
 
-// A tile's memory. In integers: for each unit of 32 k the pairs [rows][16], then for each block
-// [blocks][rows] the scale of its integers, and [blocks][rows] their sum. In float32: for each unit
-// [rows][32].
+// A tile's memory. For each unit of 32 k the pairs [rows][16], then for each block
+// [blocks][rows] the scale of its integers, and [blocks][rows] their sum.
 struct TileView {
   const std::byte* units;
   const float* scales;
@@ -204,21 +208,17 @@ PAGODA_INLINE std::int64_t padded_units(std::int64_t cols) {
   return (cols + 2 * kUnit - 1) / (2 * kUnit) * 2;
 }
 PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64_t cols) {
-  return padded_units(cols) * (kUnit / layout.block);
+  return padded_units(cols) * kUnit / layout.block;
 }
-PAGODA_INLINE std::int64_t unit_bytes(const ActivationLayout& layout) {
-  return layout.rounding == Rounding::kFloat32 ? 2 * kLineBytes : kLineBytes;
-}
-
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
-  std::int64_t bytes = padded_units(cols) * tile_rows * unit_bytes(layout);
-  if (layout.rounding != Rounding::kFloat32) bytes += 2 * num_blocks(layout, cols) * tile_rows * 4;
+  const std::int64_t numbers = 2 * num_blocks(layout, cols) * tile_rows * 4;
+  const std::int64_t bytes = padded_units(cols) * tile_rows * kLineBytes + numbers;
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
 PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& layout, int rows,
                                std::int64_t cols) {
-  const std::byte* end = tile + padded_units(cols) * rows * unit_bytes(layout);
+  const std::byte* end = tile + padded_units(cols) * rows * kLineBytes;
   const std::int64_t numbers = num_blocks(layout, cols) * rows;
   return {tile, reinterpret_cast<const float*>(end),
           reinterpret_cast<const std::int32_t*>(end) + numbers};
@@ -265,8 +265,9 @@ template <PanelKind kKind, int kRows>
 class IntegerTile {
  public:
   static constexpr PanelFormat kFormat = panel_format(kKind);
-  static constexpr int kBlocksOfUnit = kUnit / kFormat.block;
-  static constexpr int kPairsOfBlock = kPairs / kBlocksOfUnit;
+  static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
+  static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
+  static constexpr int kPairsOfBlock = kPairs / kBlocksOfUnit;  // in one unit
 
   // Not inlined: it takes all registers.
   __attribute__((noinline)) static void multiply(const PanelProduct& product,
@@ -279,40 +280,48 @@ class IntegerTile {
     clear(sums);
     const std::int64_t num_groups = kFormat.num_groups(product.cols);
     for (std::int64_t g = 0; g < num_groups; ++g, group += kFormat.group_bytes()) {
-      for (int unit = 0; unit < kFormat.group / kUnit; ++unit, tile.units += kRows * kLineBytes) {
+      for (int unit = 0; unit < kFormat.group / kUnit; unit += kUnitsOfBlock) {
         for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
           Integers s[kRows];
-          add_products<decltype(block)::kValue>(group, unit, tile, s);
+          start(tile, s);
+          for_all<kUnitsOfBlock>([&](auto u) PAGODA_FLATTEN {
+            add_products<decltype(block)::kValue>(group, unit + u,
+                                                  tile.units + u * kRows * kLineBytes, s);
+          });
           const BlockNumbers numbers =
-              numbers_of(product, from, group, g, unit * kBlocksOfUnit + block);
+              numbers_of(product, from, group, g, unit / kUnitsOfBlock * kBlocksOfUnit + block);
           for_all<kRows>([&](auto r)
                              PAGODA_FLATTEN { add_block(numbers, s[r], tile, r, sums[r]); });
           tile.scales += kRows;
           tile.sums += kRows;
         });
+        tile.units += kUnitsOfBlock * kRows * kLineBytes;
       }
     }
     store_sums<kRows>(sums, product, first_row, panel);
   }
 
  private:
-  // The exact sums over one block.
-  template <int kBlock>
-  PAGODA_INLINE static void add_products(const std::byte* group, int unit, const TileView& tile,
-                                         Integers (&s)[kRows]) {
-    const std::byte* low = group + kFormat.low_plane() + unit * kFormat.low_bits * kLineBytes;
-    const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
+  PAGODA_INLINE static void start(const TileView& tile, Integers (&s)[kRows]) {
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
       s[r].half[0] = _mm256_set1_epi32(kOffset<kKind> ? -kOffset<kKind> * tile.sums[r] : 0);
       s[r].half[1] = s[r].half[0];
     });
+  }
+
+  // Adds the exact sums over what block kBlock has of one unit.
+  template <int kBlock>
+  PAGODA_INLINE static void add_products(const std::byte* group, int unit, const std::byte* pairs,
+                                         Integers (&s)[kRows]) {
+    const std::byte* low = group + kFormat.low_plane() + unit * kFormat.low_bits * kLineBytes;
+    const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
     for_all<kPairsOfBlock>([&](auto i) PAGODA_FLATTEN {
       constexpr int kPair = kBlock * kPairsOfBlock + decltype(i)::kValue;
       const __m256i w[kHalves] = {pair_of<kKind, kPair>(low, high),
                                   pair_of<kKind, kPair>(low + kHalfBytes, high + kHalfBytes)};
       for_all<kRows>([&](auto r) PAGODA_FLATTEN {
         const auto* pair =
-            reinterpret_cast<const std::int32_t*>(tile.units + r * kLineBytes + 4 * kPair);
+            reinterpret_cast<const std::int32_t*>(pairs + r * kLineBytes + 4 * kPair);
         const __m256i x = _mm256_set1_epi32(*pair);
         for_all<kHalves>([&](auto h) PAGODA_FLATTEN {
           s[r].half[h] = _mm256_add_epi32(s[r].half[h], _mm256_madd_epi16(w[h], x));
@@ -350,45 +359,6 @@ class IntegerTile {
   }
 };
 
-// A tile of rows times a panel of bfloat16: a chain over all k.
-template <int kRows>
-struct Bf16Tile {
-  __attribute__((noinline)) static void multiply(const PanelProduct& product,
-                                                 std::int64_t first_row, std::int64_t panel) {
-    const std::byte* line = product.panels + panel * product.panel_bytes;
-    const std::byte* tile = product.tiles + first_row / kRows * product.tile_bytes;
-    Floats sums[kRows];
-    clear(sums);
-    const std::int64_t units = padded_units(product.cols);
-    for (std::int64_t unit = 0; unit < units; ++unit, tile += kRows * 2 * kLineBytes) {
-      const auto* x = reinterpret_cast<const float*>(tile);
-      for_all<kPairs>([&](auto i) PAGODA_FLATTEN {
-        const Integers words = load_line(line + kLineBytes * i);
-        add_row_of_k(even(words), x + 2 * i, sums);
-        add_row_of_k(odd(words), x + 2 * i + 1, sums);
-      });
-      line += kPairs * kLineBytes;
-    }
-    store_sums<kRows>(sums, product, first_row, panel);
-  }
-
- private:
-  PAGODA_INLINE static Floats even(const Integers& words) {
-    return {{_mm256_castsi256_ps(_mm256_slli_epi32(words.half[0], 16)),
-             _mm256_castsi256_ps(_mm256_slli_epi32(words.half[1], 16))}};
-  }
-  PAGODA_INLINE static Floats odd(const Integers& words) {
-    const __m256i mask = _mm256_set1_epi32(-65536);
-    return {{_mm256_castsi256_ps(_mm256_and_si256(words.half[0], mask)),
-             _mm256_castsi256_ps(_mm256_and_si256(words.half[1], mask))}};
-  }
-  PAGODA_INLINE static void add_row_of_k(const Floats& w, const float* x, Floats (&sums)[kRows]) {
-    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-      add_product(w, _mm256_broadcast_ss(x + r * kUnit), sums[r]);
-    });
-  }
-};
-
 // A panel at a time is one ascending stream.
 template <class Tile, int kRows>
 void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
@@ -400,7 +370,7 @@ void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_
 }
 
 template <PanelKind kKind>
-void multiply_integers(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   switch (product.tile_rows) {
     case 1:
       return multiply_tiles<IntegerTile<kKind, 1>, 1>(product, begin, end);
@@ -413,26 +383,12 @@ void multiply_integers(const PanelProduct& product, std::int64_t begin, std::int
   }
 }
 
-void multiply_bf16(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  switch (product.tile_rows) {
-    case 1:
-      return multiply_tiles<Bf16Tile<1>, 1>(product, begin, end);
-    case 2:
-      return multiply_tiles<Bf16Tile<2>, 2>(product, begin, end);
-    case 4:
-      return multiply_tiles<Bf16Tile<4>, 4>(product, begin, end);
-    default:
-      return multiply_tiles<Bf16Tile<6>, 6>(product, begin, end);
-  }
-}
-
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
-  if (kind == PanelKind::kF32 || kind == PanelKind::kF16) return false;
-  if (kind == PanelKind::kBF16) {
-    layout = {.rounding = Rounding::kFloat32};
-  } else {
-    layout = {.rounding = Rounding::kInt16, .block = panel_format(kind).block};
-  }
+  if (kind == PanelKind::kF32) return false;
+  // 64 products of 14 bits leave 13 for x.
+  layout = {.rounding = Rounding::kInt16,
+            .block = panel_format(kind).block,
+            .largest_integer = kind == PanelKind::kInt14 ? 4095 : 32767};
   return true;
 }
 
@@ -460,14 +416,6 @@ PAGODA_INLINE __m256 load_some(const TileRow& row, std::int64_t k) {
   return _mm256_maskload_ps(row.x + k, exist);
 }
 
-void pack_float32_row(const TileRow& row) {
-  const std::int64_t units = padded_units(row.cols);
-  for (std::int64_t unit = 0; unit < units; ++unit) {
-    auto* to = reinterpret_cast<float*>(row.units + unit * row.tile_rows * 2 * kLineBytes);
-    for (int i = 0; i < kUnit; i += 8) _mm256_store_ps(to + i, load_some(row, unit * kUnit + i));
-  }
-}
-
 // Sixteen values.
 struct Sixteen {
   __m256 x[2];
@@ -483,8 +431,9 @@ PAGODA_INLINE float largest_of(const Sixteen& values) {
 }
 
 // As integers; returns their sum.
-PAGODA_INLINE std::int32_t pack_int16(const Sixteen& values, float largest, std::byte* to) {
-  const __m256 inverse = _mm256_set1_ps(largest > 0 ? 32767.0f / largest : 0.0f);
+PAGODA_INLINE std::int32_t pack_int16(const Sixteen& values, float limit, float largest,
+                                      std::byte* to) {
+  const __m256 inverse = _mm256_set1_ps(largest > 0 ? limit / largest : 0.0f);
   const __m256i first = _mm256_cvtps_epi32(_mm256_mul_ps(values.x[0], inverse));
   const __m256i second = _mm256_cvtps_epi32(_mm256_mul_ps(values.x[1], inverse));
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
@@ -495,29 +444,26 @@ PAGODA_INLINE std::int32_t pack_int16(const Sixteen& values, float largest, std:
   return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-void pack_int16_row(const TileRow& row, int block) {
-  const std::int64_t units = padded_units(row.cols);
-  const int rows = row.tile_rows;
-  for (std::int64_t unit = 0; unit < units; ++unit) {
-    const std::int64_t k = unit * kUnit;
-    const Sixteen low = {{load_some(row, k), load_some(row, k + 8)}};
-    const Sixteen high = {{load_some(row, k + 16), load_some(row, k + 24)}};
-    std::byte* to = row.units + unit * rows * kLineBytes;
-    float largest[2] = {largest_of(low), largest_of(high)};
-    if (block == kUnit) {
-      largest[0] = largest[1] = largest[0] > largest[1] ? largest[0] : largest[1];
+void pack_row(const TileRow& row, const ActivationLayout& layout) {
+  const int quarters = layout.block / 16;  // of 64 k, under one scale
+  const auto limit = static_cast<float>(layout.largest_integer);
+  for (std::int64_t first = 0; first < 2 * padded_units(row.cols); first += quarters) {
+    Sixteen values[4];
+    float largest = 0;
+    for (int i = 0; i < quarters; ++i) {
+      const std::int64_t k = (first + i) * 16;
+      values[i] = {{load_some(row, k), load_some(row, k + 8)}};
+      const float of_these = largest_of(values[i]);
+      if (of_these > largest) largest = of_these;
     }
-    const std::int32_t sums[2] = {pack_int16(low, largest[0], to),
-                                  pack_int16(high, largest[1], to + kHalfBytes)};
-    if (block == kUnit) {
-      row.scales[unit * rows] = largest[0] / 32767.0f;
-      row.sums[unit * rows] = sums[0] + sums[1];
-      continue;
+    std::int32_t sum = 0;
+    for (int i = 0; i < quarters; ++i) {
+      const std::int64_t unit = (first + i) / 2;
+      std::byte* to = row.units + unit * row.tile_rows * kLineBytes + (first + i) % 2 * kHalfBytes;
+      sum += pack_int16(values[i], limit, largest, to);
     }
-    for (int half = 0; half < 2; ++half) {
-      row.scales[(2 * unit + half) * rows] = largest[half] / 32767.0f;
-      row.sums[(2 * unit + half) * rows] = sums[half];
-    }
+    row.scales[first / quarters * row.tile_rows] = largest / limit;
+    row.sums[first / quarters * row.tile_rows] = sum;
   }
 }
 
@@ -527,27 +473,21 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, std::by
     const TileRow row = {.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr,
                          .cols = source.cols,
                          .tile_rows = source.tile_rows,
-                         .units = tile + r * unit_bytes(layout),
+                         .units = tile + r * kLineBytes,
                          .scales = const_cast<float*>(view.scales) + r,
                          .sums = const_cast<std::int32_t*>(view.sums) + r};
-    if (layout.rounding == Rounding::kFloat32) {
-      pack_float32_row(row);
-    } else {
-      pack_int16_row(row, layout.block);
-    }
+    pack_row(row, layout);
   }
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   switch (product.kind) {
     case PanelKind::kF32:
-    case PanelKind::kF16:
       return;  // layout_of says so
-    case PanelKind::kBF16:
-      return multiply_bf16(product, begin, end);
 #define PAGODA_MULTIPLY(kind) \
   case PanelKind::kind:       \
-    return multiply_integers<PanelKind::kind>(product, begin, end);
+    return multiply_kind<PanelKind::kind>(product, begin, end);
+      PAGODA_MULTIPLY(kInt14)
       PAGODA_MULTIPLY(kQ8_0)
       PAGODA_MULTIPLY(kQ4_0)
       PAGODA_MULTIPLY(kQ4_1)

@@ -1,10 +1,10 @@
-// The cpu product on AVX-512 with BF16, VNNI and VBMI.
+// The cpu product on AVX-512 with VNNI and VBMI.
 //
-// Quantised weights become 16-bit integers in registers, up to six bits by a table (vpermw,
-// vpermi2w), and meet x as 16-bit integers by block: a block's sum is exact, whatever shares it,
-// and the rounding of x costs 2e-5 where bfloat16 would cost 1.3e-3, at the same speed. bfloat16
-// weights meet x in bfloat16. A line of a plane is loaded once and shifted, codes are never written
-// to memory: measured, unpacking into a buffer never beat it, even for 512 rows.
+// Weights become 16-bit integers in registers, up to six bits by a table (vpermw, vpermi2w), and
+// meet x as 16-bit integers by block: a block's sum is exact, whatever shares it, and the rounding
+// of x costs 2e-5 where bfloat16 would cost 1.3e-3, at the same speed. A line of a plane is loaded
+// once and shifted, codes are never written to memory: measured, unpacking into a buffer never beat
+// it, even for 512 rows.
 //
 // This file is compiled for its instruction set, so it keeps to its own functions: an inline
 // function of a shared header would be linked into code that runs everywhere.
@@ -21,10 +21,8 @@ namespace {
 constexpr int kPairs = kUnit / 2;
 constexpr int kHalvesBytes = 2 * kPanelColumns;
 // Measured on a Zen 5 with 2 panels: six rows leave sums and blocks' sums in registers (85 % of the
-// dot products' peak; twelve rows with the sums in memory: 65 to 75 %), bfloat16 needs eight to
-// hide its latency (99 %; six rows: 88 %).
-constexpr int kMostIntegerRows = 6;
-constexpr int kMostBf16Rows = 8;
+// dot products' peak; twelve rows with the sums in memory: 65 to 75 %).
+constexpr int kMostRows = 6;
 
 // Calls visit(0), visit(1), ... with compile-time numbers: an array of sums that a loop indexes at
 // run time lives in memory.
@@ -82,7 +80,7 @@ struct CodeTable {
 template <PanelKind kKind>
 constexpr CodeTable make_table() {
   CodeTable table = {};
-  const int num_codes = 1 << panel_format(kKind).code_bits();
+  const int num_codes = 1 << (panel_format(kKind).code_bits() % 16);
   for (int i = 0; i < 64; ++i) {
     table.values[i] = static_cast<std::int16_t>(code_value(kKind, i % num_codes));
   }
@@ -100,7 +98,9 @@ class PairReader {
 
   template <int kPair>
   PAGODA_INLINE __m512i pair(const std::byte* low, const std::byte* high) const {
-    if constexpr (kFormat.low_bits == 8) {
+    if constexpr (kFormat.low_bits == 16) {
+      return load_line(low + kLineBytes * kPair);
+    } else if constexpr (kFormat.low_bits == 8) {
       return byte_pair<kPair>(low);
     } else {
       __m512i codes = shifted_codes<kFormat.low_bits, kPair>(low);
@@ -183,7 +183,9 @@ PAGODA_INLINE void read_numbers(const std::byte* group, GroupNumbers<kKind>& num
   using Numbers = GroupNumbers<kKind>;
   constexpr PanelHeader kHeader = Numbers::kFormat.header;
   const std::byte* integers = group + kLineBytes;
-  if constexpr (kHeader == PanelHeader::kScales) {
+  if constexpr (kHeader == PanelHeader::kPowers) {
+    numbers.scales[0] = _mm512_load_ps(group);
+  } else if constexpr (kHeader == PanelHeader::kScales) {
     for_all<Numbers::kBlocks>(
         [&](auto b) PAGODA_FLATTEN { numbers.scales[b] = load_halves(group + b * kHalvesBytes); });
   } else if constexpr (kHeader == PanelHeader::kScalesMinima) {
@@ -229,7 +231,7 @@ PAGODA_INLINE std::int64_t padded_units(std::int64_t cols) {
   return (cols + 2 * kUnit - 1) / (2 * kUnit) * 2;
 }
 PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64_t cols) {
-  return layout.rounding == Rounding::kBf16 ? 0 : padded_units(cols) * (kUnit / layout.block);
+  return padded_units(cols) * kUnit / layout.block;
 }
 
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
@@ -276,8 +278,9 @@ template <PanelKind kKind, int kRows, int kPanels>
 class IntegerTile {
  public:
   static constexpr PanelFormat kFormat = panel_format(kKind);
-  static constexpr int kBlocksOfUnit = kUnit / kFormat.block;
-  static constexpr int kPairsOfBlock = kPairs / kBlocksOfUnit;
+  static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
+  static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
+  static constexpr int kPairsOfBlock = kPairs / kBlocksOfUnit;  // in one unit
   static constexpr int kUnitsOfGroup = kFormat.group / kUnit;
   static constexpr int kUnitBytes = kFormat.group_bytes() / kUnitsOfGroup;
 
@@ -306,17 +309,24 @@ class IntegerTile {
           read_numbers(group + p * product.panel_bytes, numbers[p]);
         }
       });
-      for (int unit = 0; unit < kUnitsOfGroup; ++unit, pairs += kRows * kLineBytes) {
+      for (int unit = 0; unit < kUnitsOfGroup; unit += kUnitsOfBlock) {
         if (first_row == 0) {
           for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-            prefetch_ahead<kUnitBytes>(group + p * product.panel_bytes + unit * kUnitBytes);
+            prefetch_ahead<kUnitBytes * kUnitsOfBlock>(group + p * product.panel_bytes +
+                                                       unit * kUnitBytes);
           });
         }
         for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
           __m512i s[kRows][kPanels];
-          add_products<decltype(block)::kValue>(reader, group, product.panel_bytes, unit, pairs, s);
+          for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+            for_all<kPanels>([&](auto p) PAGODA_FLATTEN { s[r][p] = _mm512_setzero_si512(); });
+          });
+          for_all<kUnitsOfBlock>([&](auto u) PAGODA_FLATTEN {
+            add_products<decltype(block)::kValue>(reader, group, product.panel_bytes, unit + u,
+                                                  pairs + u * kRows * kLineBytes, s);
+          });
           for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-            const int at = unit * kBlocksOfUnit + block;
+            const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
             const __m512 scale = numbers[p].scales[at];
             const __m512 minimum = numbers[p].minima[GroupNumbers<kKind>::kMinima > 1 ? at : 0];
             for_all<kRows>([&](auto r) PAGODA_FLATTEN {
@@ -331,22 +341,20 @@ class IntegerTile {
           scales += kRows;
           row_sums += kRows;
         });
+        pairs += kUnitsOfBlock * kRows * kLineBytes;
       }
     }
     store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
   }
 
  private:
-  // The exact sums over one block.
+  // Adds the exact sums over what block kBlock has of one unit.
   template <int kBlock>
   PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const std::byte* group,
                                          std::int64_t panel_bytes, int unit, const std::byte* pairs,
                                          __m512i (&s)[kRows][kPanels]) {
     const std::byte* low = group + kFormat.low_plane() + unit * kFormat.low_bits * kLineBytes;
     const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
-    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-      for_all<kPanels>([&](auto p) PAGODA_FLATTEN { s[r][p] = _mm512_setzero_si512(); });
-    });
     for_all<kPairsOfBlock>([&](auto i) PAGODA_FLATTEN {
       constexpr int kPair = kBlock * kPairsOfBlock + decltype(i)::kValue;
       __m512i w[kPanels];
@@ -374,41 +382,6 @@ class IntegerTile {
   }
 };
 
-// A tile of rows times kPanels panels of bfloat16: a chain over all k.
-template <int kRows, int kPanels>
-struct Bf16Tile {
-  __attribute__((noinline)) static void multiply(const PanelProduct& product,
-                                                 std::int64_t first_row, std::int64_t first_panel) {
-    const std::byte* panel = product.panels + first_panel * product.panel_bytes;
-    const std::byte* pairs = product.tiles + first_row / kRows * product.tile_bytes;
-    __m512 sums[kRows][kPanels];
-    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-      for_all<kPanels>([&](auto p) PAGODA_FLATTEN { sums[r][p] = _mm512_setzero_ps(); });
-    });
-    const std::int64_t units = padded_units(product.cols);
-    for (std::int64_t unit = 0; unit < units; ++unit, pairs += kRows * kLineBytes) {
-      if (first_row == 0) {
-        for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-          prefetch_ahead<kPairs * kLineBytes>(panel + p * product.panel_bytes);
-        });
-      }
-      for_all<kPairs>([&](auto i) PAGODA_FLATTEN {
-        __m512bh w[kPanels];
-        for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-          w[p] = (__m512bh)load_line(panel + p * product.panel_bytes + kLineBytes * i);
-        });
-        for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-          const auto x = (__m512bh)broadcast_pair(pairs + r * kLineBytes + 4 * i);
-          for_all<kPanels>(
-              [&](auto p) PAGODA_FLATTEN { sums[r][p] = _mm512_dpbf16_ps(sums[r][p], w[p], x); });
-        });
-      });
-      panel += kPairs * kLineBytes;
-    }
-    store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
-  }
-};
-
 template <class Tile, int kRows, int kPanels>
 void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   for (std::int64_t panel = begin; panel < end; panel += kPanels) {
@@ -420,7 +393,7 @@ void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_
 
 // Few rows wait for memory: one panel at a time is one ascending stream.
 template <PanelKind kKind>
-void multiply_integers(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   switch (product.tile_rows) {
     case 1:
       return multiply_tiles<IntegerTile<kKind, 1, 1>, 1, 1>(product, begin, end);
@@ -433,33 +406,18 @@ void multiply_integers(const PanelProduct& product, std::int64_t begin, std::int
   }
 }
 
-void multiply_bf16(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  switch (product.tile_rows) {
-    case 1:
-      return multiply_tiles<Bf16Tile<1, 1>, 1, 1>(product, begin, end);
-    case 2:
-      return multiply_tiles<Bf16Tile<2, 1>, 2, 1>(product, begin, end);
-    case 4:
-      return multiply_tiles<Bf16Tile<4, 2>, 4, 2>(product, begin, end);
-    case 6:
-      return multiply_tiles<Bf16Tile<6, 2>, 6, 2>(product, begin, end);
-    default:
-      return multiply_tiles<Bf16Tile<8, 2>, 8, 2>(product, begin, end);
-  }
-}
-
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
-  if (kind == PanelKind::kF32 || kind == PanelKind::kF16) return false;
-  if (kind == PanelKind::kBF16) {
-    layout = {.rounding = Rounding::kBf16};
-  } else {
-    layout = {.rounding = Rounding::kInt16, .block = panel_format(kind).block};
-  }
+  if (kind == PanelKind::kF32) return false;
+  const int block = panel_format(kind).block;
+  // 64 products of 14 bits leave 13 for x.
+  layout = {.rounding = Rounding::kInt16,
+            .block = block,
+            .largest_integer = kind == PanelKind::kInt14 ? 4095 : 32767};
   return true;
 }
 
-int most_rows(const ActivationLayout& layout) {
-  return layout.rounding == Rounding::kBf16 ? kMostBf16Rows : kMostIntegerRows;
+int most_rows(const ActivationLayout&) {
+  return kMostRows;
 }
 
 // One row of a tile: the pairs of each unit, 64 bytes at unit * tile_rows * 64.
@@ -480,15 +438,6 @@ PAGODA_INLINE __m512 load_some(const TileRow& row, std::int64_t k) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << left) - 1), row.x + k);
 }
 
-void pack_bf16_row(const TileRow& row) {
-  const std::int64_t units = padded_units(row.cols);
-  for (std::int64_t unit = 0; unit < units; ++unit) {
-    const __m512 low = load_some(row, unit * kUnit), high = load_some(row, unit * kUnit + 16);
-    _mm512_store_si512(row.pairs + unit * row.tile_rows * kLineBytes,
-                       (__m512i)_mm512_cvtne2ps_pbh(high, low));
-  }
-}
-
 // Four vectors' largest lanes, or their sums: element i is of vector i.
 PAGODA_INLINE __m128 largest_of_four(const __m512 (&v)[4]) {
   const __m512 a = _mm512_max_ps(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
@@ -507,18 +456,21 @@ PAGODA_INLINE __m128i sums_of_four(const __m512i (&v)[4]) {
   return _mm_add_epi32(_mm256_castsi256_si128(d), _mm256_extracti128_si256(d, 1));
 }
 
-// Two units of a row: four halves of 16 values, each under a scale of its own or the unit's.
-PAGODA_INLINE void pack_int16_units(const TileRow& row, std::int64_t unit, bool halves_differ) {
+// Two units of a row: four quarters of 16 values, each under a scale of its own, of its unit's or
+// of all.
+PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
+                              const ActivationLayout& layout) {
   __m512 x[4], magnitudes[4];
   for_all<4>([&](auto i) PAGODA_FLATTEN {
     x[i] = load_some(row, unit * kUnit + 16 * i);
     magnitudes[i] = _mm512_abs_ps(x[i]);
   });
   __m128 largest = largest_of_four(magnitudes);
-  if (!halves_differ) largest = _mm_max_ps(largest, _mm_permute_ps(largest, 0xb1));
-  const __m128 zero = _mm_setzero_ps();
-  const __m128 inverse =
-      _mm_maskz_div_ps(_mm_cmp_ps_mask(largest, zero, _CMP_GT_OQ), _mm_set1_ps(32767.0f), largest);
+  if (layout.block >= 32) largest = _mm_max_ps(largest, _mm_permute_ps(largest, 0xb1));
+  if (layout.block == 64) largest = _mm_max_ps(largest, _mm_permute_ps(largest, 0x4e));
+  const __m128 limit = _mm_set1_ps(static_cast<float>(layout.largest_integer));
+  const __mmask8 is_positive = _mm_cmp_ps_mask(largest, _mm_setzero_ps(), _CMP_GT_OQ);
+  const __m128 inverse = _mm_maskz_div_ps(is_positive, limit, largest);
   __m512i integers[4];
   for_all<4>([&](auto i) PAGODA_FLATTEN {
     const __m512 factor = _mm512_broadcastss_ps(_mm_permute_ps(inverse, 0x55 * i));
@@ -527,12 +479,13 @@ PAGODA_INLINE void pack_int16_units(const TileRow& row, std::int64_t unit, bool 
     _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(integers[i]));
   });
   __m128i sums = sums_of_four(integers);
-  if (!halves_differ) sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0xb1));
+  if (layout.block >= 32) sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0xb1));
+  if (layout.block == 64) sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0x4e));
   alignas(16) float scales[4], scaled_sums[4];
-  const __m128 scale = _mm_div_ps(largest, _mm_set1_ps(32767.0f));
+  const __m128 scale = _mm_div_ps(largest, limit);
   _mm_store_ps(scales, scale);
   _mm_store_ps(scaled_sums, _mm_mul_ps(scale, _mm_cvtepi32_ps(sums)));
-  const int step = halves_differ ? 1 : 2;
+  const int step = layout.block / 16;
   const std::int64_t first = unit * 2 / step;
   for (int i = 0; i < 4; i += step) {
     row.scales[(first + i / step) * row.tile_rows] = scales[i];
@@ -540,9 +493,9 @@ PAGODA_INLINE void pack_int16_units(const TileRow& row, std::int64_t unit, bool 
   }
 }
 
-void pack_int16_row(const TileRow& row, int block) {
+void pack_row(const TileRow& row, const ActivationLayout& layout) {
   for (std::int64_t unit = 0; unit < padded_units(row.cols); unit += 2) {
-    pack_int16_units(row, unit, block < kUnit);
+    pack_units(row, unit, layout);
   }
 }
 
@@ -555,24 +508,18 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, std::by
                          .pairs = tile + r * kLineBytes,
                          .scales = const_cast<float*>(view.scales) + r,
                          .sums = const_cast<float*>(view.sums) + r};
-    if (layout.rounding == Rounding::kBf16) {
-      pack_bf16_row(row);
-    } else {
-      pack_int16_row(row, layout.block);
-    }
+    pack_row(row, layout);
   }
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   switch (product.kind) {
     case PanelKind::kF32:
-    case PanelKind::kF16:
       return;  // layout_of says so
-    case PanelKind::kBF16:
-      return multiply_bf16(product, begin, end);
 #define PAGODA_MULTIPLY(kind) \
   case PanelKind::kind:       \
-    return multiply_integers<PanelKind::kind>(product, begin, end);
+    return multiply_kind<PanelKind::kind>(product, begin, end);
+      PAGODA_MULTIPLY(kInt14)
       PAGODA_MULTIPLY(kQ8_0)
       PAGODA_MULTIPLY(kQ4_0)
       PAGODA_MULTIPLY(kQ4_1)

@@ -48,6 +48,18 @@ std::vector<float> linear_bias(const LinearShape& shape) {
   return random_values(2, num_rows(shape));
 }
 
+// Weights meet x as integers by block, which are off by half of its largest magnitude / 32767, or,
+// of 16-bit weights, / 4095.
+float cpu_tolerance(const LinearShape& shape) {
+  float tolerance = 4e-5f;
+  for (const LinearPart& part : shape.parts) {
+    const WeightFormat format = part.format.format;
+    const bool is_wide = format == WeightFormat::kF16 || format == WeightFormat::kBF16;
+    if (is_wide) tolerance = 4e-4f;
+  }
+  return tolerance;
+}
+
 OpCase make_linear_case(const LinearShape& shape) {
   OpCase result{.op = "linear", .description = describe(shape), .num_tokens = shape.tokens};
   result.prepare = [shape](Exec& exec, std::span<const int> tokens) -> Result<CaseRun> {
@@ -69,9 +81,7 @@ OpCase make_linear_case(const LinearShape& shape) {
     result.bytes +=
         static_cast<double>(packed_bytes(part.format, std::int64_t{part.rows} * shape.cols));
   }
-  // Quantised weights may meet x as integers by block, which are off by half of its largest
-  // magnitude / 32767.
-  result.tolerance.cpu = 4e-5f;
+  result.tolerance.cpu = cpu_tolerance(shape);
   result.is_large = shape.is_large;
   return result;
 }

@@ -7,8 +7,7 @@
 //   for each block of k under one scale:  s = sum of x[k] * code[k], pairs of k in order
 //                                         acc += scale * s  (+ minimum * sum of the block's x)
 //
-// with s in float32 over bfloat16 products, or exact in 32-bit integers over integer activations;
-// plain weights have one chain over all k.
+// with s exact, in 32-bit integers; float32 weights have one chain over all k.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +20,15 @@ namespace pagoda::cpu {
 // How x enters the products.
 enum class Rounding : std::uint8_t {
   kFloat32,  // as it is
-  kBf16,     // to the nearest bfloat16: 1.3e-3 of a value, root mean square
-  kInt16,    // block by block, to the block's largest magnitude / 32767: 2e-5
+  kInt16,    // block by block, to the block's largest magnitude / largest_integer: 2e-5
   kInt8,     // block by block, to the block's largest magnitude / 127: 7e-3
 };
 
 struct ActivationLayout {
   Rounding rounding = Rounding::kFloat32;
   int block = 32;  // k under one scale, and over which x is summed for minima
+  // What a block's largest magnitude becomes: a block's products have to fit 32 bits.
+  int largest_integer = 32767;
   bool operator==(const ActivationLayout&) const = default;
 };
 

@@ -1,5 +1,5 @@
-// The cpu product in float32, with whatever vectors the machine has: for weights in float32 and
-// float16 everywhere, and for all others where no kernel is written for the machine.
+// The cpu product in float32, with whatever vectors the machine has: for weights in float32
+// everywhere, and for all others where no kernel is written for the machine.
 //
 // Each output element is one chain acc = x[k] * w[k] + acc over k = 0, 1, ...; a unit of 32 k of a
 // panel is decoded into the first-level cache and met by all rows of a tile.
@@ -96,8 +96,7 @@ void multiply_portable(const PanelProduct& product, std::int64_t begin, std::int
   case PanelKind::kind:       \
     return multiply_kind<PanelKind::kind>(product, begin, end);
     PAGODA_MULTIPLY(kF32)
-    PAGODA_MULTIPLY(kF16)
-    PAGODA_MULTIPLY(kBF16)
+    PAGODA_MULTIPLY(kInt14)
     PAGODA_MULTIPLY(kQ8_0)
     PAGODA_MULTIPLY(kQ4_0)
     PAGODA_MULTIPLY(kQ4_1)

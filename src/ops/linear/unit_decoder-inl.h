@@ -113,10 +113,6 @@ class UnitDecoder {
       const std::byte* unit = group_;
       group_ += kUnit * kLineBytes;
       return reinterpret_cast<const float*>(unit);
-    } else if constexpr (kKind == PanelKind::kF16) {
-      return next_halves(memory);
-    } else if constexpr (kKind == PanelKind::kBF16) {
-      return next_pairs(memory);
     } else {
       decode_codes(memory);
       scale_blocks(memory);
@@ -126,33 +122,6 @@ class UnitDecoder {
   }
 
  private:
-  HWY_INLINE const float* next_halves(float* memory) {
-    // Of a matrix whose columns end inside the unit, the panel ends there too.
-    const std::int64_t left = product_.cols - kUnit * unit_++;
-    const std::int64_t count = left < kUnit ? left : kUnit;
-    for (std::int64_t k = 0; k < count; ++k) {
-      Vectors values;
-      values.load_halves(group_ + k * 2 * kPanelColumns);
-      values.store(memory + k * kPanelColumns);
-    }
-    group_ += kUnit * 2 * kPanelColumns;
-    return memory;
-  }
-
-  HWY_INLINE const float* next_pairs(float* memory) {
-    const DI di;
-    for (int k = 0; k < kUnit; k += 2, group_ += kLineBytes) {
-      PAGODA_UNROLL
-      for (int i = 0; i < kVectors; ++i) {
-        const auto both = hn::LoadU(di, reinterpret_cast<const std::int32_t*>(group_) + i * kLanes);
-        float* to = memory + k * kPanelColumns + i * kLanes;
-        hn::StoreU(hn::BitCast(D(), hn::ShiftLeft<16>(both)), D(), to);
-        hn::StoreU(hn::BitCast(D(), hn::And(both, hn::Set(di, -65536))), D(), to + kPanelColumns);
-      }
-    }
-    return memory;
-  }
-
   // The code values, unscaled. Planes are walked pair by pair; loops over pairs stay loops.
   HWY_INLINE void decode_codes(float* memory) const {
     const DI di;
@@ -191,6 +160,8 @@ class UnitDecoder {
       hn::Store(code, di, codes);
       for (int i = 0; i < kLanes; ++i) values[i] = kIq4Levels[codes[i]];
       return hn::Load(D(), values);
+    } else if constexpr (kKind == PanelKind::kInt14) {
+      return hn::ConvertTo(D(), hn::ShiftRight<16>(hn::ShiftLeft<16>(code)));
     } else if constexpr (kKind == PanelKind::kQ8_0) {
       return hn::ConvertTo(D(), hn::ShiftRight<24>(hn::ShiftLeft<24>(code)));
     } else {
@@ -199,14 +170,15 @@ class UnitDecoder {
   }
 
   HWY_INLINE void scale_blocks(float* memory) const {
-    for (int block = 0; block < kUnit / kFormat.block; ++block) {
+    constexpr int kBlock = kFormat.block < kUnit ? kFormat.block : kUnit;
+    for (int block = 0; block < kUnit / kBlock; ++block) {
       HWY_ALIGN BlockScale numbers;
-      read_numbers(in_group_ * (kUnit / kFormat.block) + block, numbers);
+      read_numbers((in_group_ * kUnit + block * kBlock) / kFormat.block, numbers);
       Vectors scale, minimum;
       scale.load(numbers.scale);
       if constexpr (kFormat.has_minimum()) minimum.load(numbers.minimum);
-      for (int k = 0; k < kFormat.block; ++k) {
-        float* at = memory + (block * kFormat.block + k) * kPanelColumns;
+      for (int k = 0; k < kBlock; ++k) {
+        float* at = memory + (block * kBlock + k) * kPanelColumns;
         PAGODA_UNROLL
         for (int i = 0; i < kVectors; ++i) {
           auto value = hn::Mul(scale.v[i], hn::LoadU(D(), at + i * kLanes));
@@ -234,14 +206,20 @@ class UnitDecoder {
       second.store(numbers.minimum);
       return;
     }
+    if constexpr (kFormat.header == PanelHeader::kPowers) {
+      first.load(reinterpret_cast<const float*>(group_));
+      first.store(numbers.scale);
+      return;
+    }
     first.load_halves(group_ + (kFormat.header == PanelHeader::kScales ? b * kHalves : 0));
     first.store(numbers.scale);
     if constexpr (kFormat.has_minimum()) {
       second.load_halves(group_ + kHalves);
       second.store(numbers.minimum);
     }
-    if constexpr (kFormat.header != PanelHeader::kScales &&
-                  kFormat.header != PanelHeader::kScalesMinima) {
+    if constexpr (kFormat.header == PanelHeader::kSixBit ||
+                  kFormat.header == PanelHeader::kNibbles ||
+                  kFormat.header == PanelHeader::kBytes) {
       for (int c = 0; c < kPanelColumns; ++c) {
         int scale = 0, minimum = 0;
         read_integers(b, c, scale, minimum);
