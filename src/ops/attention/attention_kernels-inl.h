@@ -141,6 +141,34 @@ HWY_INLINE void weigh(float* scores, Visible visible, float& largest, float& tot
   total = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
+// What is fetched into L2 while something else is computed: stretches of memory, in order, a little
+// at a time, because requests for memory hold up the loads behind them.
+struct Stretch {
+  const std::byte* begin;
+  const std::byte* end;
+};
+
+// Loops keep it in registers.
+struct Fetch {
+  const std::byte* at = nullptr;
+  const std::byte* end = nullptr;
+  const Stretch* next = nullptr;
+  const Stretch* last = nullptr;
+
+  // The next two cache lines, or none.
+  HWY_INLINE void advance() {
+    if (HWY_UNLIKELY(at >= end)) {
+      if (next == last) return;
+      at = next->begin;
+      end = next->end;
+      ++next;
+    }
+    __builtin_prefetch(at, 0, 2);
+    __builtin_prefetch(at + 64, 0, 2);
+    at += 128;
+  }
+};
+
 struct ValueArgs {
   const std::byte* values;      // dimension `at` of the entry at offset 0
   const std::int64_t* offsets;  // [kRangePositions], bytes
@@ -151,8 +179,9 @@ struct ValueArgs {
 
 // sums += the weighted values of positions [begin, end), kVectors vectors of dimensions.
 template <typename T, int kRows, int kVectors>
-HWY_INLINE void add_values(const ValueArgs& args, int begin, int end) {
+HWY_INLINE void add_values(const ValueArgs& args, int begin, int end, Fetch& fetch_state) {
   const D d;
+  Fetch fetch = fetch_state;
   V sums[kRows][kVectors];
   PAGODA_UNROLL
   for (int r = 0; r < kRows; ++r) {
@@ -162,6 +191,7 @@ HWY_INLINE void add_values(const ValueArgs& args, int begin, int end) {
     }
   }
   for (int p = begin; p < end; ++p) {
+    fetch.advance();
     const T* from = reinterpret_cast<const T*>(args.values + args.offsets[p]);
     V value[kVectors];
     PAGODA_UNROLL
@@ -175,6 +205,7 @@ HWY_INLINE void add_values(const ValueArgs& args, int begin, int end) {
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(weight, value[v], sums[r][v]);
     }
   }
+  fetch_state = fetch;
   PAGODA_UNROLL
   for (int r = 0; r < kRows; ++r) {
     PAGODA_UNROLL
@@ -185,7 +216,7 @@ HWY_INLINE void add_values(const ValueArgs& args, int begin, int end) {
 }
 
 template <typename T, int kRows>
-HWY_INLINE void add_values(ValueArgs args, int begin, int end) {
+HWY_INLINE void add_values(ValueArgs args, int begin, int end, Fetch& fetch) {
   if (begin >= end) return;
   const auto advance = [&](int vectors) {
     args.values += static_cast<std::int64_t>(vectors * kLanes * sizeof(T));
@@ -193,9 +224,9 @@ HWY_INLINE void add_values(ValueArgs args, int begin, int end) {
   };
   std::int64_t left = args.padded_dim / kLanes;
   for (; vectors_for(kRows) == 4 && left >= 4; left -= 4, advance(4)) {
-    add_values<T, kRows, 4>(args, begin, end);
+    add_values<T, kRows, 4>(args, begin, end, fetch);
   }
-  for (; left > 0; left -= 2, advance(2)) add_values<T, kRows, 2>(args, begin, end);
+  for (; left > 0; left -= 2, advance(2)) add_values<T, kRows, 2>(args, begin, end, fetch);
 }
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

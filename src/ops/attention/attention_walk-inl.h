@@ -112,35 +112,25 @@ class Walk {
     }
   }
 
-  // Fetches the entries of a tile, all heads of the item, in `steps` shares: a memory that is read
-  // in ascending order is read fastest.
-  class Fetch {
-   public:
-    Fetch() = default;
-    Fetch(const Unit& unit, const std::byte* entries, const AttentionCall& call, int tile)
-        : entries_(entries + unit.item->first_head * call.entry_bytes),
-          offsets_(unit.offsets),
-          row_bytes_(unit.item->num_heads * call.entry_bytes),
-          begin_(std::max(unit.begin, tile)),
-          count_(std::min(unit.end, tile + kTilePositions) - begin_) {}
-
-    HWY_INLINE void share(int step, int steps) const {
-      const int end = begin_ + count_ * (step + 1) / steps;
-      for (int p = begin_ + count_ * step / steps; p < end; ++p) {
-        const std::byte* row = entries_ + offsets_[p];
-        for (std::int64_t line = 0; line < row_bytes_; line += 64) {
-          __builtin_prefetch(row + line, 0, 2);  // into L2
-        }
+  // Has the entries of a tile, all heads of the unit's item, fetched while what follows is
+  // computed: neighbours in memory together, because a memory that is read in ascending order is
+  // read fastest.
+  void fetch_tile(const Unit& unit, const std::byte* entries, int tile) {
+    while (fetch_.at < fetch_.end || fetch_.next != fetch_.last) fetch_.advance();
+    entries += unit.item->first_head * call_.entry_bytes;
+    const std::int64_t row_bytes = unit.item->num_heads * call_.entry_bytes;
+    const int end = std::min(unit.end, tile + kTilePositions);
+    Stretch* stretch = stretches_;
+    for (int p = std::max(unit.begin, tile); p < end; ++p) {
+      const std::byte* row = entries + unit.offsets[p];
+      if (stretch != stretches_ && stretch[-1].end == row) {
+        stretch[-1].end = row + row_bytes;
+      } else {
+        *stretch++ = {row, row + row_bytes};
       }
     }
-
-   private:
-    const std::byte* entries_ = nullptr;
-    const std::int64_t* offsets_ = nullptr;
-    std::int64_t row_bytes_ = 0;
-    int begin_ = 0;
-    int count_ = 0;
-  };
+    fetch_ = {.next = stretches_, .last = stretch};
+  }
 
   static int first_tile(const Unit& unit) { return unit.begin / kTilePositions * kTilePositions; }
 
@@ -157,21 +147,22 @@ class Walk {
       }
       see(item, range);
       for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
-        const bool is_last = tile + kTilePositions >= unit_.end;
-        score_tile(tile, is_last ? Fetch(unit_, call_.values, call_, first_tile(unit_))
-                                 : Fetch(unit_, call_.keys, call_, tile + kTilePositions));
+        if (tile + kTilePositions < unit_.end) {
+          fetch_tile(unit_, call_.keys, tile + kTilePositions);
+        } else {
+          fetch_tile(unit_, call_.values, first_tile(unit_));
+        }
+        score_tile(tile);
       }
       find_place(item, range);
       weigh_rows(item);
       for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
-        const bool is_last = tile + kTilePositions >= unit_.end;
-        Fetch fetch;
-        if (!is_last) {
-          fetch = Fetch(unit_, call_.values, call_, tile + kTilePositions);
+        if (tile + kTilePositions < unit_.end) {
+          fetch_tile(unit_, call_.values, tile + kTilePositions);
         } else if (next_.item) {
-          fetch = Fetch(next_, call_.keys, call_, first_tile(next_));
+          fetch_tile(next_, call_.keys, first_tile(next_));
         }
-        add_tile(tile, fetch);
+        add_tile(tile);
       }
       if (item.partial < 0) merge_range(item);
     }
@@ -241,17 +232,14 @@ class Walk {
   int rows_of(const AttentionItem& item) const { return item.num_queries * call_.group; }
 
   // The scores of all rows with the keys of a tile.
-  void score_tile(int tile, const Fetch& fetch) {
+  void score_tile(int tile) {
     const AttentionItem& item = *unit_.item;
     const int rows = rows_of(item);
     const int begin = std::max(unit_.begin, tile) / kLanes * kLanes;
     const int end = std::min(unit_.end, tile + kTilePositions);
-    const int steps = item.num_heads * ((end - begin + kLanes - 1) / kLanes);
-    int step = 0;
     for (int head = 0; head < item.num_heads; ++head) {
       const std::byte* keys = call_.keys + (item.first_head + head) * call_.entry_bytes;
       for (int p = begin; p < end; p += kLanes) {
-        fetch.share(step++, steps);
         transpose_lanes(keys, p, tile_ + p - tile);
       }
       for_each_block(
@@ -259,16 +247,19 @@ class Walk {
     }
   }
 
-  HWY_INLINE void transpose_lanes(const std::byte* keys, int p, std::uint32_t* to) const {
-    if (p >= unit_.begin && p + kLanes <= unit_.end) {
-      return transpose_keys(keys, unit_.offsets + p, call_.entry_bytes, to);
+  HWY_INLINE void transpose_lanes(const std::byte* keys, int p, std::uint32_t* to) {
+    const std::int64_t* offsets = unit_.offsets + p;
+    std::int64_t repeated[kLanes];
+    if (p < unit_.begin || p + kLanes > unit_.end) {
+      // Lanes that no row sees repeat an entry that one does.
+      for (int i = 0; i < kLanes; ++i) {
+        repeated[i] = unit_.offsets[std::clamp(p + i, unit_.begin, unit_.end - 1)];
+      }
+      offsets = repeated;
     }
-    // Lanes that no row sees repeat an entry that one does.
-    std::int64_t offsets[kLanes];
-    for (int i = 0; i < kLanes; ++i) {
-      offsets[i] = unit_.offsets[std::clamp(p + i, unit_.begin, unit_.end - 1)];
-    }
-    transpose_keys(keys, offsets, call_.entry_bytes, to);
+    Fetch fetch = fetch_;
+    transpose_keys(keys, offsets, call_.entry_bytes, to, [&fetch] { fetch.advance(); });
+    fetch_ = fetch;
   }
 
   template <int kRows>
@@ -315,30 +306,23 @@ class Walk {
   }
 
   // Adds the weighted values of a tile to the range's sums.
-  void add_tile(int tile, const Fetch& fetch) {
+  void add_tile(int tile) {
     const AttentionItem& item = *unit_.item;
     const int rows = rows_of(item);
     const int begin = std::max(unit_.begin, tile);
     const int end = std::min(unit_.end, tile + kTilePositions);
-    // Few rows take turns with what is fetched; many keep their sums in registers for longer.
-    const int piece = rows > kMaxRows ? kTilePositions : kTilePositions / 4;
-    const int steps = item.num_heads * ((end - begin + piece - 1) / piece);
-    int step = 0;
     for (int head = 0; head < item.num_heads; ++head) {
       const std::byte* entries = call_.values + (item.first_head + head) * call_.entry_bytes;
       if (copies_values_) copy_values(entries, begin, end);
-      for (int p = begin; p < end; p += piece) {
-        fetch.share(step++, steps);
-        for_each_block(rows, [&](auto count, int row) {
-          const ValueArgs values{
-              .values = copies_values_ ? reinterpret_cast<const std::byte*>(copies_) : entries,
-              .offsets = copies_values_ ? copy_offsets_ : unit_.offsets,
-              .weights = scores_ + (head * rows + row) * kRangePositions,
-              .sums = range_.sums + head * head_floats_ + row * padded_dim_,
-              .padded_dim = padded_dim_};
-          add_block<count()>(row, values, {p, std::min(end, p + piece)});
-        });
-      }
+      for_each_block(rows, [&](auto count, int row) {
+        const ValueArgs values{
+            .values = copies_values_ ? reinterpret_cast<const std::byte*>(copies_) : entries,
+            .offsets = copies_values_ ? copy_offsets_ : unit_.offsets,
+            .weights = scores_ + (head * rows + row) * kRangePositions,
+            .sums = range_.sums + head * head_floats_ + row * padded_dim_,
+            .padded_dim = padded_dim_};
+        add_block<count()>(row, values, {begin, end});
+      });
     }
   }
 
@@ -358,7 +342,7 @@ class Walk {
                          std::min(piece.end, visible[0].end)};
     if (all.begin >= all.end) return add_each<kRows>(visible, values, piece);
     if (visible[0].begin < all.begin) add_each<kRows>(visible, values, {piece.begin, all.begin});
-    add_values<T, kRows>(values, all.begin, all.end);
+    add_values<T, kRows>(values, all.begin, all.end, fetch_);
     if (visible[kRows - 1].end > all.end) add_each<kRows>(visible, values, {all.end, piece.end});
   }
 
@@ -369,7 +353,7 @@ class Walk {
       row.weights += r * kRangePositions;
       row.sums += r * padded_dim_;
       add_values<T, 1>(row, std::max(piece.begin, visible[r].begin),
-                       std::min(piece.end, visible[r].end));
+                       std::min(piece.end, visible[r].end), fetch_);
     }
   }
 
@@ -484,9 +468,11 @@ class Walk {
   std::int64_t head_floats_ = 0;  // from there to the next head's
   Softmax merged_;                // [states] of the ranges before
   Visible* visible_;              // [rows]
-  Unit unit_;                     // under way
-  Unit next_;                     // placed, so that its entries can be fetched
-  T* copies_ = nullptr;           // [kRangePositions, padded_dim]
+  Fetch fetch_;                   // of stretches_
+  Stretch stretches_[kTilePositions];
+  Unit unit_;            // under way
+  Unit next_;            // placed, so that its entries can be fetched
+  T* copies_ = nullptr;  // [kRangePositions, padded_dim]
   std::int64_t* copy_offsets_ = nullptr;
 };
 

@@ -57,9 +57,10 @@ HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
   }
 }
 
-// kLanes words of kLanes keys; `key(i)` is where those of key i are.
-template <typename Key>
-HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile) {
+// kLanes words of kLanes keys; `key(i)` is where those of key i are; calls meanwhile() for every
+// 128 bytes.
+template <typename Key, typename Meanwhile>
+HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& meanwhile) {
   const DWords d;
   const hn::Repartition<std::uint64_t, DWords> d64;
   VWords rows[kLanes];
@@ -77,6 +78,7 @@ HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile) {
     rows[i + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_low, ce_low));
     rows[i + 2] = hn::BitCast(d, hn::InterleaveLower(d64, ab_high, ce_high));
     rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, ce_high));
+    for (int byte = 0; byte < 16 * kLanes; byte += 128) meanwhile();
   }
   transpose_blocks(d, rows);
   PAGODA_UNROLL
@@ -84,20 +86,21 @@ HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile) {
 }
 
 // keys + offsets[i]: entry i of kLanes; tile: where the first one's first word goes. Whole vectors
-// of words are written: padded_words() of them.
+// of words are written.
+template <typename Meanwhile>
 HWY_INLINE void transpose_keys(const std::byte* keys, const std::int64_t* offsets,
-                               std::int64_t num_bytes, std::uint32_t* tile) {
+                               std::int64_t num_bytes, std::uint32_t* tile, Meanwhile&& meanwhile) {
   constexpr std::int64_t kBytes = kLanes * sizeof(std::uint32_t);
   std::int64_t at = 0;
   for (; at + kBytes <= num_bytes; at += kBytes, tile += kLanes * kTilePositions) {
-    transpose_words([&](int i) { return keys + offsets[i] + at; }, tile);
+    transpose_words([&](int i) { return keys + offsets[i] + at; }, tile, meanwhile);
   }
   if (at == num_bytes) return;
   HWY_ALIGN std::byte rest[kLanes * kBytes] = {};
   for (int i = 0; i < kLanes; ++i) {
     std::memcpy(rest + i * kBytes, keys + offsets[i] + at, num_bytes - at);
   }
-  transpose_words([&](int i) { return rest + i * kBytes; }, tile);
+  transpose_words([&](int i) { return rest + i * kBytes; }, tile, meanwhile);
 }
 
 // The elements of a word as float32, in memory's order: `first`, and `second` where there are two.
