@@ -57,8 +57,9 @@ std::vector<int> all_tokens(const OpCase& op_case);  // 0, 1, ...
 std::vector<float> random_values(std::uint32_t seed, std::int64_t count, float magnitude = 1.0f);
 // How a case's matrix is stored: plain, in blocks, or in affine groups of a layout.
 struct CaseFormat {
-  CaseFormat(WeightFormat format) : format(format) {}
-  CaseFormat(const AffineLayout& affine) : format(WeightFormat::kAffine), affine(affine) {}
+  CaseFormat(WeightFormat format) : format(format) {}  // NOLINT(google-explicit-constructor)
+  CaseFormat(const AffineLayout& affine)               // NOLINT(google-explicit-constructor)
+      : format(WeightFormat::kAffine), affine(affine) {}
 
   WeightFormat format;
   AffineLayout affine = {};  // of kAffine
