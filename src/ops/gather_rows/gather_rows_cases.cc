@@ -28,11 +28,10 @@ OpCase make_case(const CaseFormat& format, int rows, int cols, int num_ids) {
 
 std::vector<OpCase> gather_rows_cases() {
   std::vector<OpCase> cases;
-  for (const WeightFormat format :
-       {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16, WeightFormat::kQ8_0,
-        WeightFormat::kQ4_0, WeightFormat::kQ4_1}) {
-    cases.push_back(make_case(format, 40, 64, 5));
-    cases.push_back(make_case(format, 33, 160, 9));
+  for (const WeightFormat format : kWeightFormats) {
+    const bool is_wide = traits_of(format).block_size > 32;
+    cases.push_back(make_case(format, 40, is_wide ? 256 : 64, 5));
+    cases.push_back(make_case(format, 33, is_wide ? 768 : 160, 9));
   }
   cases.push_back(make_case(WeightFormat::kBF16, 5, 7, 3));
   return cases;
