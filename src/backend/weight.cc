@@ -41,11 +41,6 @@ Result<Weight> pack(Exec& exec, std::span<const HostTensor> parts) {
     case Backend::kReference:
       return reference::prepare_weight(exec, parts);
     case Backend::kCpu:
-      for (const HostTensor& part : parts) {
-        if (part.format != WeightFormat::kAffine) continue;
-        return unsupported("[weight] tensor {}: cpu does not read {} yet; reference and mlx do",
-                           part.name, format_name(part));
-      }
       return cpu::prepare_weight(exec, parts);
     case Backend::kMlx:
       return mlx::prepare_weight(exec, parts);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -68,6 +70,15 @@ std::vector<float> read_row(const Exec& exec, const Weight& weight, std::int64_t
   return values;
 }
 
+// What a row may be off: the cpu backend makes integers of 14 bits of 16-bit values.
+float bound_of(Backend backend, WeightFormat format, std::span<const float> row) {
+  const bool is_wide = format == WeightFormat::kF16 || format == WeightFormat::kBF16;
+  if (backend != Backend::kCpu || !is_wide) return 0;
+  float largest = 0;
+  for (const float value : row) largest = std::max(largest, std::fabs(value));
+  return std::ldexp(largest, -13);
+}
+
 TEST(PrepareWeight, JoinsPartsOfAnyFormatAndKeepsEveryValue) {
   for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
     const auto exec = exec_of(backend);
@@ -81,22 +92,46 @@ TEST(PrepareWeight, JoinsPartsOfAnyFormatAndKeepsEveryValue) {
       for (std::int64_t row = 0; row < weight.rows; ++row) {
         const auto& source = row < 37 ? first.values : second.values;
         const auto begin = source.begin() + (row < 37 ? row : row - 37) * 64;
-        ASSERT_EQ(read_row(*exec, weight, row), std::vector<float>(begin, begin + 64))
-            << traits_of(format).name << " row " << row;
+        const std::vector<float> expected(begin, begin + 64);
+        const std::vector<float> actual = read_row(*exec, weight, row);
+        const float bound = bound_of(backend, row < 37 ? format : WeightFormat::kQ4_1, expected);
+        for (int i = 0; i < 64; ++i) {
+          ASSERT_LE(std::fabs(actual[i] - expected[i]), bound)
+              << traits_of(format).name << " row " << row;
+        }
       }
     }
   }
 }
 
-TEST(PrepareWeight, QuantisedWeightsStayQuantised) {
+// 16-bit weights carry a power of two for each 64 values on cpu.
+TEST(PrepareWeight, WeightsTakeTheBytesOfTheirFile) {
   for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
     const auto exec = exec_of(backend);
     for (const WeightFormat format : kFormats) {
-      const HostTensor parts[] = {make_matrix(format, 64, 96).tensor};
+      const HostTensor parts[] = {make_matrix(format, 64, 128).tensor};
       const Weight weight = prepare_weight(*exec, parts).value();
-      EXPECT_EQ(weight.packed->num_bytes(), static_cast<std::int64_t>(parts[0].bytes.size()));
+      const auto bytes = static_cast<std::int64_t>(parts[0].bytes.size());
+      const bool is_wide = format == WeightFormat::kF16 || format == WeightFormat::kBF16;
+      const std::int64_t powers = is_wide && backend == Backend::kCpu ? 64 * 128 / 64 * 4 : 0;
+      EXPECT_EQ(weight.packed->num_bytes(), bytes + powers) << traits_of(format).name;
     }
   }
+}
+
+TEST(PrepareWeight, WideWeightsAreExactWithinAFactorAndNoNumberStaysNone) {
+  const auto exec = exec_of(Backend::kCpu);
+  Matrix matrix = make_matrix(WeightFormat::kBF16, 2, 64);
+  std::vector<bf16> values(128, to_bf16(0.0f));
+  // The first row: 1 down to 1/32 in bfloat16's full eight bits. The second: infinity.
+  for (int i = 0; i < 64; ++i) values[i] = to_bf16(std::ldexp(1.0f - i / 128.0f, -(i % 5)));
+  values[0] = to_bf16(1.0f);
+  values[70] = to_bf16(std::numeric_limits<float>::infinity());
+  matrix.tensor.bytes = std::as_bytes(std::span<const bf16>(values));
+  const Weight weight = prepare_weight(*exec, {&matrix.tensor, 1}).value();
+  const std::vector<float> first = read_row(*exec, weight, 0);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(first[i], to_float(values[i])) << i;
+  EXPECT_TRUE(std::isnan(read_row(*exec, weight, 1)[3]));
 }
 
 TEST(PrepareWeight, ReleasesEverySourcePageOnce) {
@@ -182,16 +217,6 @@ TEST(PrepareWeight, SaysWhatIsWrongWithAffineGroups) {
             "[affine] tensor layer.weight: expected 8 bytes of biases, got 7");
 }
 
-TEST(PrepareWeight, CpuRefusesAffineGroups) {
-  const HostTensor tensor =
-      testing::make_affine("layer.weight", {6, 64, WeightFormat::kF16}, {2, 64}, ramp(2 * 64));
-  const Status status = prepare_weight(*exec_of(Backend::kCpu), {&tensor, 1}).status();
-  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_EQ(status.message(),
-            "[weight] tensor layer.weight: cpu does not read affine 6-bit, groups of 64 yet; "
-            "reference and mlx do");
-}
-
 TEST(PrepareVector, JoinsAndWidens) {
   for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
     const auto exec = exec_of(backend);
@@ -223,13 +248,12 @@ TEST(PrepareVector, SaysWhatIsWrongWithAPart) {
 TEST(PanelLayout, MissingRowsAreZero) {
   for (const WeightFormat format : kFormats) {
     const Matrix matrix = make_matrix(format, 3, 32);
-    std::vector<std::byte> panel(packed_bytes(format, 32) * cpu::kPanelColumns, std::byte{0xff});
-    cpu::pack_panel(
-        {.format = format, .cols = 32, .num_rows = 3, .rows = matrix.tensor.bytes.data()},
-        panel.data());
+    const cpu::PanelLayout layout = cpu::panel_layout_of(matrix.tensor);
+    std::vector<std::byte> panel(layout.panel_bytes(), std::byte{0xff});
+    cpu::pack_panel(layout, matrix.tensor, 0, 3, panel.data());
     std::vector<float> values(32);
     for (int column = 3; column < cpu::kPanelColumns; ++column) {
-      cpu::unpack_column(format, 32, panel.data(), column, values.data());
+      cpu::unpack_column(layout, panel.data(), column, values.data());
       for (const float value : values) EXPECT_EQ(value, 0.0f) << traits_of(format).name;
     }
   }

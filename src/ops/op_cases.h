@@ -21,10 +21,6 @@ std::vector<OpCase> swiglu_cases();
 
 std::vector<OpCase> all_op_cases();
 
-// Of weights in affine groups, which reference and mlx read and cpu does not; not among all cases.
-std::vector<OpCase> affine_linear_cases();
-std::vector<OpCase> affine_gather_rows_cases();
-
 struct OpSupport {
   std::string op;
   int num_cases = 0;

@@ -101,23 +101,6 @@ TEST(Ops, EveryBackendIsNearTheReference) {
   }
 }
 
-TEST(Ops, AffineGroupsAreReadByReferenceAndMlxAlike) {
-  const auto reference = make_test_exec(Backend::kReference);
-  const auto mlx = make_test_exec(Backend::kMlx);
-  for (const auto cases : {affine_linear_cases, affine_gather_rows_cases}) {
-    for (const OpCase& op_case : cases()) {
-      if (op_case.is_large) continue;
-      SCOPED_TRACE(name_of(op_case));
-      const std::vector<int> tokens = all_tokens(op_case);
-      const Outputs expected = run_case(*reference, op_case, tokens).value();
-      for (const float value : expected[0]) ASSERT_TRUE(std::isfinite(value));
-      if (!mlx) continue;
-      const Outputs actual = run_case(*mlx, op_case, tokens).value();
-      EXPECT_LE(relative_error(actual[0], expected[0]), op_case.tolerance.of(Backend::kMlx));
-    }
-  }
-}
-
 // The bodies of the older instruction sets that this machine has too, which would else run only on
 // older machines.
 TEST(Ops, EveryVectorTargetIsNearTheReferenceAndApartFromCompany) {

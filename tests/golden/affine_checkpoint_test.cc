@@ -23,11 +23,16 @@ using testing::TemporaryFolder;
 
 const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
 
-// Those that read affine groups.
-std::vector<Backend> affine_backends() {
-  std::vector<Backend> backends = built_backends();
-  std::erase(backends, Backend::kCpu);
-  return backends;
+// How far log-probabilities may be off, and a margin under which tokens may differ.
+struct AffineBounds {
+  float margin;
+  double mean;
+  double largest;
+};
+AffineBounds bounds_of(Backend backend) {
+  if (backend == Backend::kReference) return {0.01f, 0.001, 0.005};
+  if (backend == Backend::kCpu) return {0.2f, 0.04, 0.5};
+  return {0.3f, 0.08, 1.0};
 }
 
 std::unique_ptr<Engine> open_folder(const std::string& path, Backend backend) {
@@ -37,21 +42,20 @@ std::unique_ptr<Engine> open_folder(const std::string& path, Backend backend) {
 TEST(AffineCheckpoint, AnswersAsMlxDoesInFloat32) {
   const std::string folder = kData + "tiny-llama-affine";
   const std::vector<GoldenCase> cases = *read_golden_cases(folder + "/golden.json");
-  for (const Backend backend : affine_backends()) {
+  for (const Backend backend : built_backends()) {
     const std::unique_ptr<Engine> engine = open_folder(folder, backend);
     ASSERT_NE(engine, nullptr);
-    const bool is_reference = backend == Backend::kReference;
+    const AffineBounds bounds = bounds_of(backend);
     Closeness closeness;
     for (const GoldenCase& golden : cases) {
-      EXPECT_EQ(compare(*engine, golden, is_reference ? 0.01f : 0.3f, closeness), "")
-          << backend_name(backend);
+      EXPECT_EQ(compare(*engine, golden, bounds.margin, closeness), "") << backend_name(backend);
     }
     fmt::print(
         "tiny-llama-affine on {}: log-probabilities differ by {:.5f} in the mean, {:.4f} at most\n",
         backend_name(backend), closeness.mean(), closeness.largest);
     EXPECT_GT(closeness.count, 0);
-    EXPECT_LE(closeness.mean(), is_reference ? 0.001 : 0.08) << backend_name(backend);
-    EXPECT_LE(closeness.largest, is_reference ? 0.005 : 1.0) << backend_name(backend);
+    EXPECT_LE(closeness.mean(), bounds.mean) << backend_name(backend);
+    EXPECT_LE(closeness.largest, bounds.largest) << backend_name(backend);
   }
 }
 
@@ -114,7 +118,7 @@ TEST(AffineCheckpoint, AnswersAsItsValuesInFloat32Do) {
       const TemporaryFolder affine, widened;
       write_twins(layout, affine, widened);
       const auto expected = logprobs_of(*open_folder(widened.path(), Backend::kReference));
-      for (const Backend backend : affine_backends()) {
+      for (const Backend backend : built_backends()) {
         const auto logprobs = logprobs_of(*open_folder(affine.path(), backend));
         ASSERT_EQ(logprobs.size(), expected.size());
         if (backend == Backend::kReference) {
@@ -125,19 +129,10 @@ TEST(AffineCheckpoint, AnswersAsItsValuesInFloat32Do) {
         for (std::size_t i = 0; i < expected.size(); ++i) {
           closeness.add(std::abs(static_cast<double>(logprobs[i]) - expected[i]));
         }
-        EXPECT_LE(closeness.mean(), 0.08) << backend_name(backend);
+        EXPECT_LE(closeness.mean(), bounds_of(backend).mean) << backend_name(backend);
       }
     }
   }
-}
-
-TEST(AffineCheckpoint, CpuSaysThatItDoesNotReadThem) {
-  const Checkpoint checkpoint = *Checkpoint::open(kData + "tiny-llama-affine");
-  const ModelConfig config = *read_model_config(checkpoint);
-  const Status status = create_engine(checkpoint, config, {.backend = Backend::kCpu}).status();
-  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_NE(status.message().find("cpu does not read affine"), std::string::npos)
-      << status.message();
 }
 
 }  // namespace

@@ -34,11 +34,6 @@ std::vector<OpCase> gather_rows_cases() {
     cases.push_back(make_case(format, 33, is_wide ? 768 : 160, 9));
   }
   cases.push_back(make_case(WeightFormat::kBF16, 5, 7, 3));
-  return cases;
-}
-
-std::vector<OpCase> affine_gather_rows_cases() {
-  std::vector<OpCase> cases;
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
     for (const WeightFormat format :
          {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
