@@ -46,9 +46,9 @@ Status bench_latency(const LatencyFlags& flags) {
   std::vector<BenchRound> rounds;
   MachineLimits limits;
   for (int i = 0; i < flags.num_rounds; ++i) {
-    PAGODA_ASSIGN_OR_RETURN(BenchRound round, bench->run(batch_size, flags.bench.output_len));
+    PAGODA_ASSIGN_OR_RETURN(const BenchRound round, bench->run(batch_size, flags.bench.output_len));
     limits = i == 0 ? round.limits : best_of(limits, round.limits);
-    rounds.push_back(std::move(round));
+    rounds.push_back(round);
   }
   ordered_json figures = bench_figures(*bench, median_of(std::move(rounds)));
   figures["batch_size"] = batch_size;
