@@ -11,6 +11,7 @@ namespace pagoda {
 
 std::vector<OpCase> add_rms_norm_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> gated_linear_cases();
 std::vector<OpCase> gather_rows_cases();
 std::vector<OpCase> kv_write_cases();
 std::vector<OpCase> linear_cases();

@@ -1,11 +1,11 @@
 #include "model/blocks/mlp_block.h"
 
-#include "ops/swiglu/swiglu.h"
+#include "ops/gated_linear/gated_linear.h"
 
 namespace pagoda {
 
 Tensor MlpBlock::apply(Exec& exec, const Tensor& x) const {
-  return down.apply(exec, swiglu(exec, gate_up.apply(exec, x)));
+  return down.apply(exec, gate_up.apply_gated(exec, x));
 }
 
 Result<MlpBlock> load_mlp_block(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,

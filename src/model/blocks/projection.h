@@ -8,6 +8,7 @@
 
 #include "backend/weight.h"
 #include "core/status.h"
+#include "ops/gated_linear/gated_linear.h"
 #include "ops/linear/linear.h"
 #include "weights/checkpoint.h"
 
@@ -32,6 +33,10 @@ struct Projection {
   // x [tokens, cols] -> [tokens, rows]
   Tensor apply(Exec& exec, const Tensor& x) const {
     return linear(exec, x, weight, {.bias = bias});
+  }
+  // Of a joined gate and up: x [tokens, cols] -> [tokens, rows / 2]
+  Tensor apply_gated(Exec& exec, const Tensor& x) const {
+    return gated_linear(exec, x, weight, bias);
   }
 };
 

@@ -2,6 +2,7 @@
 // none of them can be reached.
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/attention/attention.h"
+#include "ops/gated_linear/gated_linear.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
@@ -26,6 +27,10 @@ AddRmsNormResult add_rms_norm(Exec&, const Tensor&, const Tensor&, const Tensor&
 
 Tensor attention(Exec&, const Tensor&, const KvView&, const StepBatch&, const AttentionArgs&) {
   absent("attention");
+}
+
+Tensor gated_linear(Exec&, const Tensor&, const Weight&, const Tensor&) {
+  absent("gated_linear");
 }
 
 Tensor gather_rows(Exec&, const Weight&, const Tensor&) {
