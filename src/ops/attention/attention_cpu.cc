@@ -91,12 +91,12 @@ AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& ba
 
 // At least what a Walk takes, for the widest vectors and rows of any target.
 std::int64_t walk_floats(const AttentionCall& call, const AttentionPlan::Counts& counts) {
-  constexpr std::int64_t kPieces = 10, kMostLanes = 16;
+  constexpr std::int64_t kPieces = 12, kMostLanes = 16;
   const std::int64_t dim = call.padded_dim();
   const std::int64_t words = call.entry_bytes / 4 + kMostLanes;
   return words * kTilePositions + counts.states * (dim + kRangePositions) + counts.found_floats +
          Softmax::floats(counts.states, dim) + 2 * counts.rows + dim * kRangePositions +
-         6 * kRangePositions + 16 * kPieces;
+         14 * kRangePositions + 16 * kPieces;
 }
 
 // Memory of a step for `count` items.

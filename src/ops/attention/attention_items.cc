@@ -9,6 +9,8 @@ namespace {
 constexpr std::int64_t kItemsPerThread = 8;
 // Rows that are multiplied as fast as one is.
 constexpr std::int64_t kRowsPerUnit = 12;
+// Of a range's keys, and of its values: what L2 takes while the next range's are fetched.
+constexpr std::int64_t kRangeBytes = 128 * 1024;
 // Rows below which a load of keys is shared by too few.
 constexpr std::int64_t kFewRows = 24;
 
@@ -57,8 +59,9 @@ AttentionPlan::Cut AttentionPlan::cut_of(int seq) const {
   }
   if (cut.queries_per_item < queries) return cut;
   const std::int64_t per_range = units(rows());
-  cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(
-      kRowsPerItem / std::max<std::int64_t>(rows(), 1), 1, call_.kv_heads));
+  const std::int64_t most_heads = std::min(kRowsPerItem / std::max<std::int64_t>(rows(), 1),
+                                           kRangeBytes / (kRangePositions * call_.entry_bytes));
+  cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(most_heads, 1, call_.kv_heads));
   if (cut.num_ranges() * cut.heads_per_item * per_range <= budget_) return cut;
   cut.ranges_per_item =
       std::clamp<std::int64_t>(budget_ / (cut.heads_per_item * per_range), 1, cut.num_ranges());

@@ -141,31 +141,43 @@ HWY_INLINE void weigh(float* scores, Visible visible, float& largest, float& tot
   total = hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// What is fetched into L2 while something else is computed: stretches of memory, in order, a little
-// at a time, because requests for memory hold up the loads behind them.
-struct Stretch {
-  const std::byte* begin;
-  const std::byte* end;
+// Bytes that lie together, as offsets from what a Stream reads.
+struct Run {
+  std::int64_t begin;
+  std::int64_t end;
 };
 
-// Loops keep it in registers.
-struct Fetch {
+// What is fetched into L2 while something else is computed: a line at a time, because requests for
+// memory hold up the loads behind them.
+struct Stream {
+  const std::byte* base = nullptr;
+  const Run* next = nullptr;
+  const Run* last = nullptr;
   const std::byte* at = nullptr;
   const std::byte* end = nullptr;
-  const Stretch* next = nullptr;
-  const Stretch* last = nullptr;
 
-  // The next two cache lines, or none.
+  bool is_done() const { return at >= end && next == last; }
+  // The next cache line, or none.
   HWY_INLINE void advance() {
     if (HWY_UNLIKELY(at >= end)) {
       if (next == last) return;
-      at = next->begin;
-      end = next->end;
+      at = base + next->begin;
+      end = base + next->end;
       ++next;
     }
     __builtin_prefetch(at, 0, 2);
-    __builtin_prefetch(at + 64, 0, 2);
-    at += 128;
+    at += 64;
+  }
+};
+
+// Keys and values in turns: two streams are read faster than one. Loops keep it in registers.
+struct Fetch {
+  Stream keys;
+  Stream values;
+
+  HWY_INLINE void advance() {
+    keys.advance();
+    values.advance();
   }
 };
 

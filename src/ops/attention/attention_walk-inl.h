@@ -47,6 +47,7 @@ class Walk {
     visible_ = reinterpret_cast<Visible*>(take(2 * counts.rows));
     for (Unit* unit : {&unit_, &next_}) {
       unit->offsets = reinterpret_cast<std::int64_t*>(take(2 * kRangePositions));
+      unit->runs = reinterpret_cast<Run*>(take(4 * kRangePositions));
     }
     if (copies_values_) {
       copies_ = reinterpret_cast<T*>(take(kRangePositions * padded_dim_));
@@ -60,12 +61,12 @@ class Walk {
 
   void run(AttentionQueue& queue) {
     const AttentionItem* item = queue.claim();
-    if (item) place(next_, *item, item->first_range);
+    if (item) begin(*item);
     while (item) {
       const AttentionItem* after = queue.claim_ahead();
       attend(*item, after);
       item = after;
-      if (!item && (item = queue.claim())) place(next_, *item, item->first_range);
+      if (!item && (item = queue.claim())) begin(*item);
     }
   }
 
@@ -92,6 +93,8 @@ class Walk {
     int begin = 0;  // of the positions that any query sees, within the range
     int end = 0;
     std::int64_t* offsets = nullptr;  // [kRangePositions] of their slots, bytes
+    Run* runs = nullptr;              // [kRangePositions] of their entries of all heads of the item
+    int num_runs = 0;
   };
 
   void place(Unit& unit, const AttentionItem& item, std::int64_t range) const {
@@ -105,31 +108,39 @@ class Walk {
     const std::int32_t* block =
         call_.block_tables + item.seq * call_.max_blocks + begin / call_.block_size;
     std::int64_t in_block = begin % call_.block_size;
+    unit.num_runs = 0;
     for (std::int64_t p = begin; p < end; ++block, in_block = 0) {
       std::int64_t offset = (*block * call_.block_size + in_block) * call_.slot_bytes;
       const std::int64_t stop = std::min(end, p + call_.block_size - in_block);
+      add_runs(unit, offset, stop - p);
       for (; p < stop; ++p, offset += call_.slot_bytes) unit.offsets[p - base] = offset;
     }
   }
 
-  // Has the entries of a tile, all heads of the unit's item, fetched while what follows is
-  // computed: neighbours in memory together, because a memory that is read in ascending order is
-  // read fastest.
-  void fetch_tile(const Unit& unit, const std::byte* entries, int tile) {
-    while (fetch_.at < fetch_.end || fetch_.next != fetch_.last) fetch_.advance();
-    entries += unit.item->first_head * call_.entry_bytes;
-    const std::int64_t row_bytes = unit.item->num_heads * call_.entry_bytes;
-    const int end = std::min(unit.end, tile + kTilePositions);
-    Stretch* stretch = stretches_;
-    for (int p = std::max(unit.begin, tile); p < end; ++p) {
-      const std::byte* row = entries + unit.offsets[p];
-      if (stretch != stretches_ && stretch[-1].end == row) {
-        stretch[-1].end = row + row_bytes;
-      } else {
-        *stretch++ = {row, row + row_bytes};
-      }
+  // `count` slots that follow one another.
+  void add_runs(Unit& unit, std::int64_t offset, std::int64_t count) const {
+    const std::int64_t bytes = unit.item->num_heads * call_.entry_bytes;
+    if (bytes == call_.slot_bytes) {
+      unit.runs[unit.num_runs++] = {offset, offset + count * bytes};
+      return;
     }
-    fetch_ = {.next = stretches_, .last = stretch};
+    offset += unit.item->first_head * call_.entry_bytes;
+    for (std::int64_t i = 0; i < count; ++i, offset += call_.slot_bytes) {
+      unit.runs[unit.num_runs++] = {offset, offset + bytes};
+    }
+  }
+
+  // Has a unit's entries fetched while what follows is computed.
+  void fetch(const Unit& unit, const std::byte* entries, Stream& stream) const {
+    while (!stream.is_done()) stream.advance();
+    stream = {.base = entries, .next = unit.runs, .last = unit.runs + unit.num_runs};
+  }
+
+  // What no unit before it has had fetched.
+  void begin(const AttentionItem& item) {
+    place(next_, item, item.first_range);
+    fetch(next_, call_.keys, fetch_.keys);
+    fetch(next_, call_.values, fetch_.values);
   }
 
   static int first_tile(const Unit& unit) { return unit.begin / kTilePositions * kTilePositions; }
@@ -140,28 +151,19 @@ class Walk {
     for (std::int64_t range = item.first_range; range <= item.last_range; ++range) {
       std::swap(unit_, next_);
       next_.item = nullptr;
+      next_.num_runs = 0;
       if (range < item.last_range) {
         place(next_, item, range + 1);
       } else if (after) {
         place(next_, *after, after->first_range);
       }
       see(item, range);
-      for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
-        if (tile + kTilePositions < unit_.end) {
-          fetch_tile(unit_, call_.keys, tile + kTilePositions);
-        } else {
-          fetch_tile(unit_, call_.values, first_tile(unit_));
-        }
-        score_tile(tile);
-      }
+      fetch(next_, call_.keys, fetch_.keys);
+      for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) score_tile(tile);
       find_place(item, range);
       weigh_rows(item);
       for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
-        if (tile + kTilePositions < unit_.end) {
-          fetch_tile(unit_, call_.values, tile + kTilePositions);
-        } else if (next_.item) {
-          fetch_tile(next_, call_.keys, first_tile(next_));
-        }
+        if (tile + kTilePositions >= unit_.end) fetch(next_, call_.values, fetch_.values);
         add_tile(tile);
       }
       if (item.partial < 0) merge_range(item);
@@ -468,8 +470,7 @@ class Walk {
   std::int64_t head_floats_ = 0;  // from there to the next head's
   Softmax merged_;                // [states] of the ranges before
   Visible* visible_;              // [rows]
-  Fetch fetch_;                   // of stretches_
-  Stretch stretches_[kTilePositions];
+  Fetch fetch_;
   Unit unit_;            // under way
   Unit next_;            // placed, so that its entries can be fetched
   T* copies_ = nullptr;  // [kRangePositions, padded_dim]
