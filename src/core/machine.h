@@ -21,6 +21,21 @@ int default_num_threads();
 // The same from its parts: `allowed_cpus` as sched_getaffinity gives them.
 int num_threads_for(std::span<const int> allowed_cpus, const std::filesystem::path& root);
 
+// The CPU that the calling thread is on, or -1 where the system does not say.
+int current_cpu();
+
+// Keeps one thread, which makes and calls it, from a CPU that another thread of ours is on: left
+// alone, Linux puts two busy threads on one core as gladly as a thread and a stranger's process.
+class CpuAvoidance {
+ public:
+  // Moves the calling thread elsewhere and lifts what was avoided before; nothing where its
+  // affinity mask allows no other CPU, or the system has no such masks.
+  void avoid(int cpu);
+
+ private:
+  int avoided_ = -1;
+};
+
 // Bytes that can still be taken without swapping or being killed: the least of the system's
 // MemAvailable and, for every cgroup (v1 or v2) around this process, its limit less what is in use
 // there. The cgroup's inactive file pages count as free, because the kernel drops them first.

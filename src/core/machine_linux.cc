@@ -153,6 +153,20 @@ int default_num_threads() {
   return num_threads_for(allowed_cpus, "/");
 }
 
+int current_cpu() {
+  return sched_getcpu();
+}
+
+void CpuAvoidance::avoid(int cpu) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(mask), &mask) != 0) return;
+  if (avoided_ >= 0) CPU_SET(avoided_, &mask);
+  CPU_CLR(cpu, &mask);
+  if (CPU_COUNT(&mask) == 0 || sched_setaffinity(0, sizeof(mask), &mask) != 0) return;
+  avoided_ = cpu;
+}
+
 std::int64_t available_memory_bytes(const fs::path& root) {
   std::int64_t available = kUnlimited;
   if (const auto kib = read_field(root / "proc/meminfo", "MemAvailable:")) available = *kib * 1024;

@@ -29,6 +29,12 @@ int num_threads_for(std::span<const int> allowed_cpus, const std::filesystem::pa
   return std::max(1, static_cast<int>(allowed_cpus.size()));
 }
 
+int current_cpu() {
+  return -1;
+}
+
+void CpuAvoidance::avoid(int cpu) {}
+
 std::int64_t available_memory_bytes(const std::filesystem::path& root) {
   vm_statistics64_data_t statistics;
   mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;

@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace pagoda {
@@ -140,6 +142,28 @@ TEST_F(MachineTest, AFullCgroupLeavesNothing) {
 TEST_F(MachineTest, PeakResidentIsVmHwm) {
   put("proc/self/status", "Name:\tpagoda\nVmPeak:\t  999 kB\nVmHWM:\t  2048 kB\n");
   EXPECT_EQ(peak_resident_bytes(root_), 2 * kMiB);
+}
+
+TEST(Machine, AThreadLeavesTheCpuThatItAvoidsAndOnlyThat) {
+  std::thread([] {
+    cpu_set_t before;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+    CpuAvoidance avoidance;
+    for (int round = 0; round < 4; ++round) {
+      const int avoided = current_cpu();
+      ASSERT_GE(avoided, 0);
+      avoidance.avoid(avoided);
+      cpu_set_t after;
+      ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+      if (CPU_COUNT(&before) == 1) {
+        EXPECT_TRUE(CPU_EQUAL(&before, &after));
+        continue;
+      }
+      EXPECT_NE(current_cpu(), avoided);
+      CPU_SET(avoided, &after);
+      EXPECT_TRUE(CPU_EQUAL(&before, &after));
+    }
+  }).join();
 }
 
 TEST(Machine, ThisOneHasThreadsAndMemory) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/machine.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -20,10 +22,15 @@ constexpr std::chrono::microseconds kUnitTime(10);
 constexpr std::int64_t kMostUnits = 16;
 // Of the calls of one kind, each this many-th is timed.
 constexpr std::uint32_t kTimedEvery = 16;
-// About 20 microseconds: longer than the gaps between a step's ops.
-constexpr int kSpins = 1000;
-// Longer than the gap between two steps.
-constexpr std::chrono::microseconds kYieldTime(200);
+// Who waits spins: the gaps between a step's ops take microseconds, those between steps a few
+// hundred, and a sleeper is awake 6 to 40 microseconds after it is called.
+constexpr std::chrono::microseconds kSpinTime(400);
+// Where others want our cores, that long. A worker that spins on is stopped later, in the middle of
+// its work, for a slice of the scheduler's time, and everybody waits for it.
+constexpr std::chrono::microseconds kCrowdedSpinTime(20);
+// Others want our cores if a worker is this late, and are taken to want them for the time below.
+constexpr std::chrono::milliseconds kLate(1);
+constexpr std::chrono::milliseconds kCrowdedTime(500);
 
 void relax() {
 #if defined(__x86_64__)
@@ -31,6 +38,20 @@ void relax() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+// Whether `condition` came true within `time`.
+template <typename Condition>
+bool spin_until(Condition&& condition, Clock::duration time) {
+  Clock::time_point end;
+  for (int spin = 0;; ++spin) {
+    if (condition()) return true;
+    relax();
+    if (spin % 32 != 31) continue;
+    const auto now = Clock::now();
+    if (spin == 31) end = now + time;
+    if (now >= end) return false;
+  }
 }
 
 // The part of one thread: grains [begin, end), in units of `unit` grains.
@@ -99,6 +120,9 @@ void ThreadPool::run(Job job) {
     job.call(job.body, 0, job.count, 0);
     return;
   }
+  if (is_crowded_.load(std::memory_order_relaxed) && Clock::now() > crowded_until_) {
+    is_crowded_.store(false, std::memory_order_relaxed);
+  }
   Kind& kind = kind_of(job);
   job.most_units = std::clamp<std::int64_t>(kind.time / kUnitTime, 1, kMostUnits);
   const std::uint32_t number = ++number_;
@@ -127,19 +151,23 @@ std::uint32_t ThreadPool::publish(const Job& job, std::uint32_t number) {
   // Both sides exchange num_asleep_ and then look at what the other wrote before it: either this
   // one sees the sleeper, or the sleeper the job.
   if (num_asleep_.fetch_add(0, std::memory_order_acq_rel) != 0) {
+    caller_cpu_.store(current_cpu(), std::memory_order_relaxed);
     num_wakes_.fetch_add(1, std::memory_order_release);
     num_wakes_.notify_all();
   }
   return total;
 }
 
+Clock::duration ThreadPool::spin_time() const {
+  return is_crowded_.load(std::memory_order_relaxed) ? kCrowdedSpinTime : kSpinTime;
+}
+
 // Waits until the workers have done `num_units`.
 void ThreadPool::finish(std::uint32_t number, std::uint32_t num_units) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    if (num_finished(number) == num_units) return;
-    relax();
-  }
+  const auto finished = [&] { return num_finished(number) == num_units; };
+  if (spin_until(finished, spin_time())) return;
   // A worker that is this late has lost its core to somebody else: it may have the caller's.
+  const auto start = Clock::now();
   while (true) {
     const std::uint32_t wakes = caller_wakes_.load(std::memory_order_acquire);
     caller_sleeps_.store(true, std::memory_order_relaxed);
@@ -148,11 +176,15 @@ void ThreadPool::finish(std::uint32_t number, std::uint32_t num_units) {
     for (int thread = 1; thread < num_threads_; ++thread) {
       tallies_[thread].finished.fetch_add(0, std::memory_order_acq_rel);
     }
-    const bool finished = num_finished(number) == num_units;
-    if (!finished) caller_wakes_.wait(wakes, std::memory_order_acquire);
+    const bool is_finished = finished();
+    if (!is_finished) caller_wakes_.wait(wakes, std::memory_order_acquire);
     caller_sleeps_.store(false, std::memory_order_relaxed);
-    if (finished) return;
+    if (is_finished) break;
   }
+  const auto now = Clock::now();
+  if (now - start < kLate) return;
+  crowded_until_ = now + kCrowdedTime;
+  is_crowded_.store(true, std::memory_order_relaxed);
 }
 
 // Units done: of the own part, then of others'.
@@ -215,21 +247,6 @@ void ThreadPool::tell_finished(int thread, std::uint32_t number, std::uint32_t d
   caller_wakes_.notify_one();
 }
 
-std::uint32_t ThreadPool::wait_for_job(int thread, std::uint32_t last) const {
-  const std::atomic<std::uint64_t>& rest = lanes_[thread].rest;
-  const auto number = [&rest] { return unpack(rest.load(std::memory_order_acquire)).job; };
-  for (int spin = 0; spin < kSpins; ++spin) {
-    if (const std::uint32_t now = number(); now != last) return now;
-    relax();
-  }
-  const auto end = Clock::now() + kYieldTime;
-  while (Clock::now() < end) {
-    if (const std::uint32_t now = number(); now != last) return now;
-    std::this_thread::yield();
-  }
-  return last;
-}
-
 std::uint32_t ThreadPool::sleep_until_job(int thread, std::uint32_t last) {
   num_asleep_.fetch_add(1, std::memory_order_acq_rel);
   std::uint32_t number = last;
@@ -245,11 +262,21 @@ std::uint32_t ThreadPool::sleep_until_job(int thread, std::uint32_t last) {
 }
 
 void ThreadPool::work_loop(int thread) {
+  const std::atomic<std::uint64_t>& rest = lanes_[thread].rest;
+  CpuAvoidance avoidance;
   std::uint32_t last = 0;
   while (true) {
-    std::uint32_t number = wait_for_job(thread, last);
-    if (number == last) number = sleep_until_job(thread, last);
-    if (number == last) return;  // stopped
+    std::uint32_t number = last;
+    const auto has_job = [&] {
+      number = unpack(rest.load(std::memory_order_acquire)).job;
+      return number != last;
+    };
+    if (!spin_until(has_job, spin_time())) {
+      number = sleep_until_job(thread, last);
+      if (number == last) return;  // stopped
+      const int cpu = current_cpu();
+      if (cpu == caller_cpu_.load(std::memory_order_relaxed)) avoidance.avoid(cpu);
+    }
     last = number;
     const std::uint32_t done = work(number, thread);
     tell_finished(thread, number, done);

@@ -8,9 +8,10 @@
 // work-stealing deques, 2005, with a range for a deque.) No result may depend on who computes which
 // range (design: one arithmetic).
 //
-// A worker that has nothing to do spins, because the next op comes within microseconds, then yields
-// to whoever else wants its core, and sleeps once a request must have ended, so that an idle
-// process uses no CPU. A call allocates nothing.
+// A worker that has nothing to do spins, because the next op comes within microseconds, and sleeps
+// once a request must have ended, so that an idle process uses no CPU. Where other processes want
+// our cores, workers sleep between steps: it is there that the scheduler should stop them. Nobody
+// yields, which Linux 6.18 takes for giving up a whole slice.
 #pragma once
 
 #include <array>
@@ -94,24 +95,27 @@ class ThreadPool {
 
   void run(Job job);
   Kind& kind_of(const Job& job);
+  std::chrono::steady_clock::duration spin_time() const;
   std::uint32_t publish(const Job& job, std::uint32_t number);
   void finish(std::uint32_t number, std::uint32_t num_units);
   std::uint32_t num_finished(std::uint32_t number) const;
   std::uint32_t work(std::uint32_t number, int thread);
   std::uint32_t work_on(std::uint32_t number, int owner, int thread);
   void tell_finished(int thread, std::uint32_t number, std::uint32_t done);
-  std::uint32_t wait_for_job(int thread, std::uint32_t last) const;
   std::uint32_t sleep_until_job(int thread, std::uint32_t last);
   void work_loop(int thread);
 
   const int num_threads_;
   std::uint32_t number_ = 0;  // of the last job
   std::array<Kind, 64> kinds_;
+  std::chrono::steady_clock::time_point crowded_until_;
   std::unique_ptr<Lane[]> lanes_;
   std::unique_ptr<Tally[]> tallies_;
   alignas(128) std::atomic<std::uint32_t> num_asleep_{0};
   std::atomic<std::uint32_t> num_wakes_{0};  // sleepers wait for the next
   std::atomic<bool> stop_{false};
+  std::atomic<bool> is_crowded_{false};  // others want our cores, until crowded_until_
+  std::atomic<int> caller_cpu_{-1};      // when it last called a sleeper
   alignas(128) std::atomic<bool> caller_sleeps_{false};
   std::atomic<std::uint32_t> caller_wakes_{0};
   std::vector<std::thread> threads_;
