@@ -2,14 +2,19 @@
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
-find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(GTest REQUIRED)
+find_package(hwy REQUIRED)
+if(CMAKE_CROSSCOMPILING)
+  set(PAGODA_HAVE_MLX OFF)
+  return()  # the ops and what they stand on ask for no more
+endif()
+
+find_package(nlohmann_json REQUIRED)
 find_package(CURL REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS url)
 find_package(prometheus-cpp REQUIRED)
-find_package(GTest REQUIRED)
-find_package(hwy REQUIRED)
 find_package(rapidcheck QUIET)
 
 # MLX comes as a wheel, which tools/setup.sh puts into .venv: PAGODA_HAVE_MLX says whether the target `mlx` is there. The

@@ -1,0 +1,255 @@
+// The cpu product on AArch64: what every one has, and the choice of what more this machine has.
+//
+// up to 8 bits   sdot on the two bytes of 16-bit integers (linear_neon_dot.cc), else smlal
+// F16, BF16      smlal on their integers of 14 bits
+// F32            float32 (linear_portable.cc)
+//
+// Sums over a block are exact, so that sdot and smlal give the same bits. Left out: i8mm (smmla,
+// usmmla), twice as dense as sdot, because its sums are two rows by two columns: sums and weights
+// would need a second layout, which pays for many rows only and could not be timed on a machine
+// that has it. bf16 (bfdot, bfmmla), because x would keep 8 bits where 14-bit weights leave 13.
+#include <array>
+
+#include "backend/cpu/arm_features.h"
+#include "ops/linear/linear_neon.h"
+#include "ops/linear/neon_tile-inl.h"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr int kMostRows = 4;
+
+// Level - lowest level: zero for code 0, so that the zero byte above a code finds a zero.
+constexpr auto kLevels = [] {
+  std::array<std::uint8_t, kRegisterBytes> levels = {};
+  for (int i = 0; i < kRegisterBytes; ++i) {
+    levels[i] = static_cast<std::uint8_t>(code_value(PanelKind::kIQ4_NL, i) -
+                                          code_value(PanelKind::kIQ4_NL, 0));
+  }
+  return levels;
+}();
+
+template <PanelKind kKind>
+constexpr int kOffset =
+    kKind == PanelKind::kQ8_0 || kKind == PanelKind::kInt14 ? 0 : code_value(kKind, 0);
+
+// One k of pair kPair, eight columns; words are that k's half-words of the lines.
+template <PanelKind kKind, int kPair>
+PAGODA_INLINE int16x8_t integers_of(uint16x8_t low, uint16x8_t high) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  if constexpr (kKind == PanelKind::kInt14) {
+    return vreinterpretq_s16_u16(low);
+  } else if constexpr (kKind == PanelKind::kQ8_0) {
+    const int16x8_t bytes = vreinterpretq_s16_u16(low);
+    if constexpr (kPair % 2 == 1) return vshrq_n_s16(bytes, 8);
+    return vshrq_n_s16(vshlq_n_s16(bytes, 8), 8);
+  } else {
+    uint16x8_t codes = codes_of<kFormat.low_bits, kPair, 0>(low);
+    if constexpr (kFormat.high_bits > 0) {
+      codes = vorrq_u16(codes, codes_of<kFormat.high_bits, kPair, kFormat.low_bits>(high));
+    }
+    if constexpr (kHasLevels<kKind>) {
+      const uint8x16_t levels = vqtbl1q_u8(vld1q_u8(kLevels.data()), vreinterpretq_u8_u16(codes));
+      codes = vreinterpretq_u16_u8(levels);
+    }
+    return vreinterpretq_s16_u16(codes);
+  }
+}
+
+// Eight columns' words of a line: their first half-words, their second.
+struct WordHalves {
+  uint16x8_t half[2];
+};
+PAGODA_INLINE WordHalves load_word_halves(const std::byte* line) {
+  const uint16x8_t first = load_words(line), second = load_words(line + kRegisterBytes);
+  return {{vuzp1q_u16(first, second), vuzp2q_u16(first, second)}};
+}
+
+template <PanelKind kKind>
+struct WideBlockSum {
+  static constexpr PanelFormat kFormat = panel_format(kKind);
+  static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
+  static constexpr int kPairsOfBlock = kFormat.block / kUnitsOfBlock / 2;  // in one unit
+
+  template <int kBlock, int kRows, int kFours>
+  PAGODA_INLINE static void add(const UnitPlanes<kKind>& planes, const TileView& tile,
+                                int32x4_t (&s)[kRows][kFours]) {
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      const int32x4_t start = vdupq_n_s32(kOffset<kKind> ? kOffset<kKind> * tile.sums[r] : 0);
+      for_all<kFours>([&](auto c) PAGODA_FLATTEN { s[r][c] = start; });
+    });
+    for_all<kUnitsOfBlock>([&](auto unit) PAGODA_FLATTEN {
+      const std::byte* x = tile.units + unit * kRows * kLineBytes;
+      for_all<kPairsOfBlock>([&](auto i) PAGODA_FLATTEN {
+        constexpr int kPair = kBlock * kPairsOfBlock + decltype(i)::kValue;
+        for_all<kFours / 2>([&](auto eight) PAGODA_FLATTEN {
+          add_eight<kPair, decltype(eight)::kValue>(planes.after(unit, 0), x, s);
+        });
+      });
+    });
+  }
+
+ private:
+  // Columns [8 * kEight, 8 * kEight + 8).
+  template <int kPair, int kEight, int kRows, int kFours>
+  PAGODA_INLINE static void add_eight(const UnitPlanes<kKind>& planes, const std::byte* x,
+                                      int32x4_t (&s)[kRows][kFours]) {
+    constexpr int kByte = 2 * kRegisterBytes * kEight;
+    const WordHalves low = load_word_halves(planes.low + kLineOf<kFormat.low_bits, kPair> + kByte);
+    WordHalves high = low;
+    if constexpr (kFormat.high_bits > 0) {
+      high = load_word_halves(planes.high + kLineOf<kFormat.high_bits, kPair> + kByte);
+    }
+    for_all<2>([&](auto p) PAGODA_FLATTEN {
+      constexpr int kK = 2 * kPair + decltype(p)::kValue;
+      const int16x8_t w = integers_of<kKind, kPair>(low.half[p], high.half[p]);
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+        const auto* row = reinterpret_cast<const std::int16_t*>(x + r * kLineBytes);
+        const int16x8_t eight = vld1q_s16(row + kK / 8 * 8);
+        int32x4_t& first = s[r][2 * kEight];
+        int32x4_t& second = s[r][2 * kEight + 1];
+        first = vmlal_laneq_s16(first, vget_low_s16(w), eight, kK % 8);
+        second = vmlal_high_laneq_s16(second, w, eight, kK % 8);
+      });
+    });
+  }
+};
+
+// Bytes of x rather than half-words: where the machine multiplies them and the weights are bytes.
+PAGODA_INLINE bool is_split(const ActivationLayout& layout) {
+  static const ArmFeatures features = arm_features();
+  return features.has_dot_product && layout.largest_integer == kLargestInteger;
+}
+
+bool layout_of(PanelKind kind, ActivationLayout& layout) {
+  if (kind == PanelKind::kF32) return false;
+  // 64 products of 14 bits leave 13 for x.
+  layout = {.rounding = Rounding::kInt16,
+            .block = panel_format(kind).block,
+            .largest_integer = kind == PanelKind::kInt14 ? 4095 : kLargestInteger};
+  return true;
+}
+
+int most_rows(const ActivationLayout&) {
+  return kMostRows;
+}
+
+std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
+  const std::int64_t numbers = 2 * num_blocks(layout, cols) * tile_rows * 4;
+  const std::int64_t bytes = padded_units(cols) * tile_rows * kLineBytes + numbers;
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+// One row of a tile: each unit at unit * tile_rows * 64.
+struct TileRow {
+  const float* x;  // null: zeros
+  std::int64_t cols;
+  int tile_rows;
+  std::byte* units;
+  float* scales;
+  std::int32_t* sums;
+};
+
+constexpr int kMostBlock = 64;
+
+// Values [first, first + count) of a row, zero beyond its end.
+PAGODA_INLINE void load_block(const TileRow& row, std::int64_t first, int count, float* values) {
+  for (int i = 0; i < count; ++i) {
+    values[i] = row.x && first + i < row.cols ? row.x[first + i] : 0.0f;
+  }
+}
+
+PAGODA_INLINE float largest_of(const float* values, int count) {
+  float32x4_t largest = vdupq_n_f32(0);
+  for (int i = 0; i < count; i += kLanes) {
+    largest = vmaxq_f32(largest, vabsq_f32(vld1q_f32(values + i)));
+  }
+  return vmaxvq_f32(largest);
+}
+
+// Returns the integers' sum.
+PAGODA_INLINE std::int32_t round_values(const float* values, int count, float factor,
+                                        std::int16_t* to) {
+  int32x4_t sum = vdupq_n_s32(0);
+  for (int i = 0; i < count; i += kLanes) {
+    const int32x4_t rounded = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(values + i), factor));
+    sum = vaddq_s32(sum, rounded);
+    vst1_s16(to + i, vqmovn_s32(rounded));
+  }
+  return vaddvq_s32(sum);
+}
+
+// Quads of high bytes, then of low bytes.
+PAGODA_INLINE void store_split(const std::int16_t* integers, std::byte* to) {
+  for (int i = 0; i < kUnit; ++i) {
+    const int pair = first_pair_of(i / 4) + i % 2 * kPairDistance;
+    const int x = integers[2 * pair + i % 4 / 2];
+    const int high = (x + 128) >> 8;
+    to[i] = static_cast<std::byte>(high);
+    to[kUnit + i] = static_cast<std::byte>(x - 256 * high);
+  }
+}
+PAGODA_INLINE void store_halves(const std::int16_t* integers, std::byte* to) {
+  for (int i = 0; i < kUnit; i += 8) {
+    vst1q_s16(reinterpret_cast<std::int16_t*>(to) + i, vld1q_s16(integers + i));
+  }
+}
+
+// Two units, the most that share a scale.
+PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
+                              const ActivationLayout& layout) {
+  std::int16_t integers[kMostBlock];
+  for (int k = 0; k < kMostBlock; k += layout.block) {
+    float values[kMostBlock];
+    load_block(row, unit * kUnit + k, layout.block, values);
+    const float largest = largest_of(values, layout.block);
+    const auto limit = static_cast<float>(layout.largest_integer);
+    const float factor = largest > 0 ? limit / largest : 0.0f;
+    const std::int64_t at = (unit * kUnit + k) / layout.block * row.tile_rows;
+    row.sums[at] = round_values(values, layout.block, factor, integers + k);
+    row.scales[at] = largest / limit;
+  }
+  for (int half = 0; half < 2; ++half) {
+    std::byte* to = row.units + (unit + half) * row.tile_rows * kLineBytes;
+    if (is_split(layout)) {
+      store_split(integers + half * kUnit, to);
+    } else {
+      store_halves(integers + half * kUnit, to);
+    }
+  }
+}
+
+void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
+  const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
+  for (int r = 0; r < source.tile_rows; ++r) {
+    const TileRow row = {.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr,
+                         .cols = source.cols,
+                         .tile_rows = source.tile_rows,
+                         .units = tile + r * kLineBytes,
+                         .scales = const_cast<float*>(view.scales) + r,
+                         .sums = const_cast<std::int32_t*>(view.sums) + r};
+    for (std::int64_t unit = 0; unit < padded_units(row.cols); unit += 2) {
+      pack_units(row, unit, layout);
+    }
+  }
+}
+
+void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  if (product.kind == PanelKind::kInt14) {
+    return multiply_integer_kind<PanelKind::kInt14, WideBlockSum>(product, begin, end);
+  }
+  if (is_split(product.layout)) return multiply_neon_dot(product, begin, end);
+  return multiply_integers<WideBlockSum>(product, begin, end);
+}
+
+constexpr LinearKernels kKernels = {.layout_of = layout_of,
+                                    .most_rows = most_rows,
+                                    .tile_bytes = tile_bytes,
+                                    .pack_tile = pack_tile,
+                                    .multiply = multiply};
+
+}  // namespace
+
+const LinearKernels* const kNeonKernels = &kKernels;
+
+}  // namespace pagoda::cpu
