@@ -21,9 +21,8 @@ constexpr float kLargestValue = 65504;  // of f16, in which scales are kept
 
 // general.file_type, by which llama.cpp tells people what a file is.
 std::uint32_t file_type(WeightFormat format) {
-  constexpr std::uint32_t kMostlyQ4_0 = 2, kMostlyQ8_0 = 7, kMostlyQ4_K = 14;
-  if (format == WeightFormat::kQ4_0) return kMostlyQ4_0;
-  return format == WeightFormat::kQ8_0 ? kMostlyQ8_0 : kMostlyQ4_K;
+  if (format == WeightFormat::kQ4_0) return 2;
+  return format == WeightFormat::kQ8_0 ? 7 : 14;  // 14: Q4_K for all alike, without Q6_K
 }
 
 // Calls work(begin, end) for ranges of [0, count) on several threads; the first error in order.

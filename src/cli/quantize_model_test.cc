@@ -200,7 +200,7 @@ TEST(QuantizeModel, RowsThatNoBlockFillsTakeTheNextFormat) {
 
 TEST(QuantizeModel, FailuresNameTheThingAndLeaveNothing) {
   const TemporaryFolder folder;
-  const auto error = [](QuantizeOptions options) {
+  const auto error = [](const QuantizeOptions& options) {
     const auto summary = quantize_model(options);
     EXPECT_FALSE(summary.ok());
     return summary.ok() ? "" : summary.status().message();

@@ -63,7 +63,7 @@ float weighted_error(const Group& group, const Fit& fit, float* q) {
   const float inverse = reciprocal_or_zero(fit.scale);
   for (int i = 0; i < kGroupSize; ++i) {
     const float steps = (group.x[i] + fit.minimum) * inverse;
-    q[i] = static_cast<float>(static_cast<int>(std::clamp(steps, 0.0f, 15.0f) + 0.5f));
+    q[i] = static_cast<float>(static_cast<int>(std::clamp(steps + 0.5f, 0.0f, 15.0f)));
   }
   float errors[kLanes] = {};
   for (int first = 0; first < kGroupSize; first += kLanes) {
@@ -122,7 +122,7 @@ Fit searched_fit(const Group& group) {
 }
 
 int six_bits(float x) {
-  return std::clamp(static_cast<int>(x + 0.5f), 0, kLargestScale);
+  return static_cast<int>(std::clamp(x + 0.5f, 0.0f, static_cast<float>(kLargestScale)));
 }
 
 struct EncodedBlock {

@@ -168,8 +168,9 @@ inline BlockIQ4_XS quantize_block_iq4_xs(std::span<const float> x) {
     packed.scales_high = static_cast<std::uint16_t>(packed.scales_high | scale >> 4 << (2 * g));
   }
   for (int i = 0; i < 256; ++i) {
-    const float scale = block.scale * static_cast<float>(block.scales[i / 32]);
-    put_bits(packed.nibbles[i / 32 * 16 + i % 16], nearest_level(divided(x[i], scale)),
+    const int group = i / 32;
+    const float scale = block.scale * static_cast<float>(block.scales[group]);
+    put_bits(packed.nibbles[group * 16 + i % 16], nearest_level(divided(x[i], scale)),
              i / 16 % 2 * 4);
   }
   return packed;
