@@ -8,8 +8,11 @@
 #include <random>
 
 #include "tests/support/default_model.h"
+#include "tests/support/hf_to_gguf.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/wide_checkpoint.h"
 
 namespace pagoda {
 namespace {
@@ -100,7 +103,7 @@ void check_one_arithmetic(const std::string& path, EngineOptions options, int lo
   }
 }
 
-class OneArithmetic : public testing::TestWithParam<std::tuple<Backend, std::string>> {};
+class OneArithmetic : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {};
 
 TEST_P(OneArithmetic, CompanyChunksBlocksAndThreadsChangeNoBit) {
   const auto& [backend, model] = GetParam();
@@ -109,9 +112,23 @@ TEST_P(OneArithmetic, CompanyChunksBlocksAndThreadsChangeNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, OneArithmetic,
-                         testing::Combine(testing::Values(Backend::kReference, Backend::kCpu),
-                                          testing::Values("tiny-llama", "tiny-mistral",
-                                                          "tiny-qwen3")));
+                         ::testing::Combine(::testing::Values(Backend::kReference, Backend::kCpu),
+                                            ::testing::Values("tiny-llama", "tiny-mistral",
+                                                              "tiny-qwen3")));
+
+class OneArithmeticOfFormats : public ::testing::TestWithParam<WeightFormat> {};
+
+TEST_P(OneArithmeticOfFormats, CompanyChunksBlocksAndThreadsChangeNoBitOnCpu) {
+  const testing::TemporaryFolder wide;
+  testing::make_wide_checkpoint(wide);
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "model.gguf";
+  testing::to_gguf(testing::open_hf_source(wide.path()), 2e4, GetParam()).write(path);
+  check_one_arithmetic(path, {.backend = Backend::kCpu}, 70);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wide, OneArithmeticOfFormats, ::testing::ValuesIn(kWeightFormats),
+                         [](const auto& info) { return std::string(traits_of(info.param).name); });
 
 TEST(OneArithmetic, RealCheckpointOnCpu) {
   check_one_arithmetic(default_model_path(), {.backend = Backend::kCpu}, 150);
