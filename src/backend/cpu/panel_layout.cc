@@ -1,6 +1,7 @@
 #include "backend/cpu/panel_layout.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -245,34 +246,47 @@ void get_float32(const std::byte* panel, std::int64_t cols, int column, float* v
   }
 }
 
-// The power of two under which integers of 14 bits hold all 64 values. NaN where one of them is no
-// number: so is then every product.
-float power_for(const float (&values)[64]) {
-  float largest = 0;
-  for (const float value : values)
-    largest = std::fabs(value) <= largest ? largest : std::fabs(value);
+// The power of two under which integers of 14 bits hold values up to `largest`. NaN where that is
+// no number: so is then every product.
+float power_for(float largest) {
   if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
   return largest > 0 ? std::ldexp(1.0f, std::max(std::ilogb(largest) - 12, -126)) : 0.0f;
 }
 
+// To the nearest, ties to even, of magnitudes below 2^22: the sum's last bit counts ones.
+std::int32_t round_to_integer(float value) {
+  constexpr float kOnes = 12582912.0f;  // 1.5 * 2^23
+  return static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value + kOnes) -
+                                   std::bit_cast<std::uint32_t>(kOnes));
+}
+
+// A quarter of a large checkpoint's load is here: plain loops that the compiler makes vectors of.
 template <typename Element>
 void put_int14(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
   constexpr PanelFormat kFormat = panel_format(PanelKind::kInt14);
   for (std::int64_t k = 0; k < cols; k += 64, panel += kFormat.group_bytes()) {
-    const auto count = static_cast<int>(std::min<std::int64_t>(cols - k, 64));
-    Element elements[64];
+    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(cols - k, 64));
+    Element elements[64] = {};
     std::memcpy(elements, row + k * sizeof(Element), count * sizeof(Element));
-    float values[64] = {};
-    for (int i = 0; i < count; ++i) values[i] = to_float(elements[i]);
-    const float power = power_for(values);
+    float values[64];
+    // As integers, which order magnitudes as they are, NaN above all.
+    std::uint32_t largest = 0;
+    for (int i = 0; i < 64; ++i) {
+      values[i] = to_float(elements[i]);
+      largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu);
+    }
+    const float power = power_for(std::bit_cast<float>(largest));
     std::memcpy(panel + 4 * column, &power, sizeof(power));
     const float inverse = power > 0 ? 1.0f / power : 0.0f;  // exact
-    for (int i = 0; i < 64; i += 2) {
-      const auto low = static_cast<std::uint16_t>(std::lrintf(values[i] * inverse));
-      const auto high = static_cast<std::uint16_t>(std::lrintf(values[i + 1] * inverse));
-      const std::uint32_t pair = low | std::uint32_t{high} << 16;
-      std::memcpy(panel + kFormat.low_plane() + i / 2 * kLineBytes + 4 * column, &pair, 4);
+    std::uint32_t pairs[32];
+    for (int i = 0; i < 32; ++i) {
+      const std::int32_t low = round_to_integer(values[2 * i] * inverse);
+      const std::int32_t high = round_to_integer(values[2 * i + 1] * inverse);
+      pairs[i] = (static_cast<std::uint32_t>(low) & 0xffffu) | static_cast<std::uint32_t>(high)
+                                                                   << 16;
     }
+    std::byte* lines = panel + kFormat.low_plane() + 4 * column;
+    for (int i = 0; i < 32; ++i) std::memcpy(lines + i * kLineBytes, &pairs[i], 4);
   }
 }
 
