@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <mutex>
+#include <thread>
 
 namespace pagoda {
 namespace {
@@ -45,28 +47,32 @@ class Arena::Span final : public Buffer {
   Span() : Buffer(nullptr, 0) {}
   ~Span() override = default;
 
-  void lend(std::shared_ptr<Arena> arena, std::byte* data, std::size_t size) {
-    arena_ = std::move(arena);
+  void lend(Arena* arena, std::byte* data, std::size_t size) {
+    arena_ = arena;
     data_ = data;
     size_ = size;
   }
 
  private:
   friend class Arena;
-  void release() override {
-    // The arena may have no other owner: keep it until its own function has returned.
-    const std::shared_ptr<Arena> arena = std::move(arena_);
-    arena->release(this);
-  }
+  void release() override { arena_->release(this); }
 
-  std::shared_ptr<Arena> arena_;
+  Arena* arena_ = nullptr;
 };
+
+void Arena::SpinLock::lock() {
+  constexpr int kSpins = 100;
+  for (int spin = 0; is_held_.exchange(true, std::memory_order_acquire); ++spin) {
+    if (spin >= kSpins) std::this_thread::yield();  // whoever holds it has lost its core
+  }
+}
 
 Result<std::shared_ptr<Arena>> Arena::create(const Options& options) {
   for (std::size_t bytes = options.reserve_bytes; bytes >= kMinReserveBytes; bytes /= 2) {
     if (std::byte* base = reserve(bytes)) {
       if (options.huge_pages) advise_huge_pages(base, bytes);
-      return std::shared_ptr<Arena>(new Arena(base, bytes));
+      return std::shared_ptr<Arena>(new Arena(base, bytes),
+                                    [](Arena* arena) { arena->lose_owner(); });
     }
   }
   return resource_exhausted("[arena] expected {} bytes of address space, got none",
@@ -86,17 +92,17 @@ Arena::~Arena() {
 }
 
 BufferRef Arena::allocate(std::size_t bytes) {
-  std::shared_ptr<Arena> self = shared_from_this();
-  const std::lock_guard lock(mutex_);
   const std::size_t size = round_up(bytes);
+  const std::lock_guard lock(lock_);
   Span* span = take_node();
-  span->lend(std::move(self), base_ + take(size), bytes);
+  span->lend(this, base_ + take(size), bytes);
   used_bytes_ += size;
+  ++num_lent_;
   return BufferRef(span);
 }
 
 std::size_t Arena::used_bytes() const {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(lock_);
   return used_bytes_;
 }
 
@@ -140,11 +146,26 @@ Arena::Span* Arena::take_node() {
 }
 
 void Arena::release(Span* span) {
-  const std::lock_guard lock(mutex_);
-  const std::size_t size = round_up(span->size());
-  put_back(static_cast<std::size_t>(span->data() - base_), size);
-  used_bytes_ -= size;
-  free_nodes_.push_back(span);
+  bool is_last = false;
+  {
+    const std::lock_guard lock(lock_);
+    const std::size_t size = round_up(span->size());
+    put_back(static_cast<std::size_t>(span->data() - base_), size);
+    used_bytes_ -= size;
+    free_nodes_.push_back(span);
+    is_last = --num_lent_ == 0 && !has_owner_;
+  }
+  if (is_last) delete this;
+}
+
+void Arena::lose_owner() {
+  bool is_last = false;
+  {
+    const std::lock_guard lock(lock_);
+    has_owner_ = false;
+    is_last = num_lent_ == 0;
+  }
+  if (is_last) delete this;
 }
 
 Result<BufferRef> map_zeroed_bytes(std::size_t bytes, bool huge_pages) {
