@@ -1,10 +1,17 @@
 #include "backend/native_exec.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/machine.h"
 
 namespace pagoda {
+namespace {
+
+// Asking takes a tenth of a millisecond, and a model has hundreds of weights.
+constexpr std::int64_t kMostBytesUnasked = std::int64_t{256} << 20;
+
+}  // namespace
 
 Result<NativeExec::Arenas> NativeExec::make_arenas(bool huge_pages) {
   Arenas arenas{.step = {}, .weights = {}, .huge_pages = huge_pages};
@@ -20,11 +27,8 @@ Tensor NativeExec::allocate(DType dtype, const Shape& shape) {
 
 Result<Tensor> NativeExec::allocate_persistent(DType dtype, const Shape& shape) {
   const std::int64_t bytes = shape.num_elements() * static_cast<std::int64_t>(dtype_size(dtype));
-  const std::int64_t available = available_memory_bytes();
-  if (bytes > available) {
-    return resource_exhausted("[memory] expected {} bytes free for {} {}, got {}", bytes,
-                              to_string(shape), dtype_name(dtype), available);
-  }
+  PAGODA_RETURN_IF_ERROR(
+      expect_free(bytes, fmt::format("{} {}", to_string(shape), dtype_name(dtype))));
   PAGODA_ASSIGN_OR_RETURN(BufferRef buffer,
                           map_zeroed_bytes(static_cast<std::size_t>(bytes), arenas_.huge_pages));
   return Tensor(std::move(buffer), dtype, shape);
@@ -51,12 +55,21 @@ Result<std::span<const std::byte>> NativeExec::read(const Tensor& tensor) {
       static_cast<std::size_t>(tensor.num_elements()) * element);
 }
 
-Result<BufferRef> NativeExec::allocate_weight_bytes(std::size_t bytes) {
-  const std::int64_t available = available_memory_bytes();
-  if (static_cast<std::int64_t>(bytes) > available) {
-    return resource_exhausted("[memory] expected {} bytes free for a weight, got {}", bytes,
-                              available);
+Status NativeExec::expect_free(std::int64_t bytes, std::string_view what) {
+  if (bytes > known_free_bytes_) {
+    const std::int64_t available = available_memory_bytes();
+    if (bytes > available) {
+      return resource_exhausted("[memory] expected {} bytes free for {}, got {}", bytes, what,
+                                available);
+    }
+    known_free_bytes_ = std::min(available, bytes + kMostBytesUnasked);
   }
+  known_free_bytes_ -= bytes;
+  return ok_status();
+}
+
+Result<BufferRef> NativeExec::allocate_weight_bytes(std::size_t bytes) {
+  PAGODA_RETURN_IF_ERROR(expect_free(static_cast<std::int64_t>(bytes), "a weight"));
   return arenas_.weights->allocate(bytes);
 }
 

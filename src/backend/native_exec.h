@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "tensor/arena.h"
 #include "tensor/exec.h"
@@ -35,7 +36,11 @@ class NativeExec : public Exec {
   NativeExec(Backend backend, Arenas arenas) : Exec(backend), arenas_(std::move(arenas)) {}
 
  private:
+  // kResourceExhausted where the machine has not so many bytes left for `what`.
+  Status expect_free(std::int64_t bytes, std::string_view what);
+
   Arenas arenas_;
+  std::int64_t known_free_bytes_ = 0;  // what may still be taken before the machine is asked again
 };
 
 }  // namespace pagoda

@@ -1,6 +1,7 @@
 #include "serving/served_model.h"
 
 #include <filesystem>
+#include <future>
 
 #include "core/clock.h"
 #include "engine/create_engine.h"
@@ -56,9 +57,13 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   }
   model->name = model_name(options.path);
   model->file_bytes = checkpoint.file_bytes();
-  PAGODA_RETURN_IF_ERROR(load_text(checkpoint, options, *model));
-  PAGODA_ASSIGN_OR_RETURN(
-      model->engine, create_engine(checkpoint, model->config, options.engine, options.on_progress));
+  // Reading a vocabulary takes about as long as packing a small model's weights.
+  std::future<Status> text =
+      std::async(std::launch::async, [&] { return load_text(checkpoint, options, *model); });
+  Result<std::unique_ptr<Engine>> engine =
+      create_engine(checkpoint, model->config, options.engine, options.on_progress);
+  PAGODA_RETURN_IF_ERROR(text.get());
+  PAGODA_ASSIGN_OR_RETURN(model->engine, std::move(engine));
   model->device = backend_name(model->engine->limits().backend);
   model->load_s = seconds_between(start, Clock::system().now());
   return model;
