@@ -91,7 +91,7 @@ AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& ba
 
 // At least what a Walk takes, for the widest vectors and rows of any target.
 std::int64_t walk_floats(const AttentionCall& call, const AttentionPlan::Counts& counts) {
-  constexpr std::int64_t kPieces = 12, kMostLanes = 16;
+  constexpr std::int64_t kPieces = 16, kMostLanes = 16;
   const std::int64_t dim = call.padded_dim();
   const std::int64_t words = call.entry_bytes / 4 + kMostLanes;
   return words * kTilePositions + counts.states * (dim + kRangePositions) + counts.found_floats +

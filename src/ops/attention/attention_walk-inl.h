@@ -24,6 +24,8 @@ HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+constexpr int kOffsetLanes = 8;
+
 // Scratch is the calling thread's own: walk_floats() of it, aligned to vectors.
 template <typename T>
 class Walk {
@@ -46,7 +48,7 @@ class Walk {
         Softmax::in(take(Softmax::floats(counts.states, padded_dim_)), counts.states, padded_dim_);
     visible_ = reinterpret_cast<Visible*>(take(2 * counts.rows));
     for (Unit* unit : {&unit_, &next_}) {
-      unit->offsets = reinterpret_cast<std::int64_t*>(take(2 * kRangePositions));
+      unit->offsets = reinterpret_cast<std::int64_t*>(take(2 * (kRangePositions + kOffsetLanes)));
       unit->runs = reinterpret_cast<Run*>(take(4 * kRangePositions));
     }
     if (copies_values_) {
@@ -113,7 +115,21 @@ class Walk {
       std::int64_t offset = (*block * call_.block_size + in_block) * call_.slot_bytes;
       const std::int64_t stop = std::min(end, p + call_.block_size - in_block);
       add_runs(unit, offset, stop - p);
-      for (; p < stop; ++p, offset += call_.slot_bytes) unit.offsets[p - base] = offset;
+      fill_offsets(offset, static_cast<int>(stop - p), unit.offsets + (p - base));
+      p = stop;
+    }
+  }
+
+  // The offsets of `count` slots that follow one another; up to a vector more is written.
+  HWY_INLINE void fill_offsets(std::int64_t offset, int count, std::int64_t* to) const {
+    const hn::CappedTag<std::int64_t, kOffsetLanes> d;
+    constexpr int kStep = hn::MaxLanes(d);
+    HWY_ALIGN std::int64_t first[kStep];
+    for (int i = 0; i < kStep; ++i) first[i] = offset + i * call_.slot_bytes;
+    auto offsets = hn::Load(d, first);
+    const auto step = hn::Set(d, kStep * call_.slot_bytes);
+    for (int i = 0; i < count; i += kStep, offsets = hn::Add(offsets, step)) {
+      hn::StoreU(offsets, d, to + i);
     }
   }
 
