@@ -3,6 +3,10 @@
 namespace pagoda {
 
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
+  if (options.int8_activations && options.backend != Backend::kCpu) {
+    return unsupported("[device] int8 activations: expected --device cpu, got {}",
+                       backend_name(options.backend));
+  }
   switch (options.backend) {
     case Backend::kReference:
       return reference::make_exec(options);

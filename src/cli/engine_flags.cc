@@ -20,6 +20,8 @@ void add_model_flags(CLI::App& command, EngineFlags& flags) {
                   "Worker threads; 0: the physical cores that the cgroup grants")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  command.add_flag("--int8-activations", flags.engine.int8_activations,
+                   "Round the inputs of 4- and 8-bit products to bytes: faster, less exact; cpu");
   command
       .add_option("--seed", flags.engine.seed, "Of the seeds drawn for requests that bring none")
       ->capture_default_str();

@@ -14,7 +14,7 @@ namespace pagoda {
 namespace {
 
 // The best backend that is built and finds its device.
-Result<std::unique_ptr<Exec>> make_best_exec(int num_threads) {
+Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options) {
 #ifdef __APPLE__
   constexpr Backend kOrder[] = {Backend::kMlx, Backend::kCpu};
 #else
@@ -22,8 +22,8 @@ Result<std::unique_ptr<Exec>> make_best_exec(int num_threads) {
 #endif
   for (const Backend backend : kOrder) {
     if (!backend_is_built(backend)) continue;
-    Result<std::unique_ptr<Exec>> exec =
-        make_exec({.backend = backend, .num_threads = num_threads});
+    options.backend = backend;
+    Result<std::unique_ptr<Exec>> exec = make_exec(options);
     if (exec.ok() || backend == Backend::kCpu) return exec;
   }
   return unsupported("[device] auto: this binary was built without a backend");
@@ -47,10 +47,11 @@ void log_shortened_context(const EngineOptions& options, const ModelConfig& conf
 Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& config,
                                const EngineOptions& options, const LoadProgress& on_progress) {
   EngineParts parts;
-  PAGODA_ASSIGN_OR_RETURN(
-      parts.exec, options.backend
-                      ? make_exec({.backend = *options.backend, .num_threads = options.num_threads})
-                      : make_best_exec(options.num_threads));
+  const ExecOptions exec_options = {.backend = options.backend.value_or(Backend::kCpu),
+                                    .num_threads = options.num_threads,
+                                    .int8_activations = options.int8_activations};
+  PAGODA_ASSIGN_OR_RETURN(parts.exec,
+                          options.backend ? make_exec(exec_options) : make_best_exec(exec_options));
   if (options.op_profile && parts.exec->backend() == Backend::kMlx)
     return unsupported("[profile] mlx: per-op times need a native backend, --device cpu");
   parts.exec->set_profile(options.op_profile);

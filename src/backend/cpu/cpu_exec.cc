@@ -15,17 +15,20 @@ Result<std::unique_ptr<Exec>> CpuExec::create(const ExecOptions& options) {
     return invalid_argument("[device] cpu: expected 1 to {} threads, got {}", kMaxThreads,
                             options.num_threads);
   }
-  CpuIsa isa = CpuIsa::kPortable;
+  ExecOptions chosen = options;
   if (options.cpu_isa) {
     PAGODA_RETURN_IF_ERROR(check_cpu_isa(*options.cpu_isa));
-    isa = *options.cpu_isa;
   } else {
-    PAGODA_ASSIGN_OR_RETURN(isa, choose_cpu_isa());
+    PAGODA_ASSIGN_OR_RETURN(chosen.cpu_isa, choose_cpu_isa());
   }
-  choose_vector_target(isa);
-  const int num_threads = options.num_threads > 0 ? options.num_threads : default_num_threads();
+  if (options.int8_activations && chosen.cpu_isa != CpuIsa::kAvx512) {
+    return unsupported("[device] int8 activations: expected avx512, cpu computes with {}",
+                       cpu_isa_name(*chosen.cpu_isa));
+  }
+  choose_vector_target(*chosen.cpu_isa);
+  if (options.num_threads == 0) chosen.num_threads = default_num_threads();
   PAGODA_ASSIGN_OR_RETURN(Arenas arenas, make_arenas(/*huge_pages=*/true));
-  return std::unique_ptr<Exec>(new CpuExec(std::move(arenas), num_threads, isa));
+  return std::unique_ptr<Exec>(new CpuExec(std::move(arenas), chosen));
 }
 
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {

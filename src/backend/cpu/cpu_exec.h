@@ -15,12 +15,17 @@ class CpuExec final : public NativeExec {
   int num_threads() const override { return pool_.num_threads(); }
   ThreadPool& pool() { return pool_; }
   CpuIsa isa() const { return isa_; }
+  bool int8_activations() const { return int8_activations_; }
 
  private:
-  CpuExec(Arenas arenas, int num_threads, CpuIsa isa)
-      : NativeExec(Backend::kCpu, std::move(arenas)), isa_(isa), pool_(num_threads) {}
+  CpuExec(Arenas arenas, const ExecOptions& options)
+      : NativeExec(Backend::kCpu, std::move(arenas)),
+        isa_(*options.cpu_isa),
+        int8_activations_(options.int8_activations),
+        pool_(options.num_threads) {}
 
   const CpuIsa isa_;
+  const bool int8_activations_;
   ThreadPool pool_;
 };
 
@@ -30,6 +35,9 @@ inline ThreadPool& pool_of(Exec& exec) {
 }
 inline CpuIsa isa_of(const Exec& exec) {
   return static_cast<const CpuExec&>(exec).isa();
+}
+inline bool rounds_to_int8(const Exec& exec) {
+  return static_cast<const CpuExec&>(exec).int8_activations();
 }
 
 }  // namespace pagoda::cpu

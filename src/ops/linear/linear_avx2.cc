@@ -421,13 +421,16 @@ struct Sixteen {
   __m256 x[2];
 };
 
-PAGODA_INLINE float largest_of(const Sixteen& values) {
-  const __m256 sign = _mm256_set1_ps(-0.0f);
-  const __m256 both =
-      _mm256_max_ps(_mm256_andnot_ps(sign, values.x[0]), _mm256_andnot_ps(sign, values.x[1]));
-  __m128 m = _mm_max_ps(_mm256_castps256_ps128(both), _mm256_extractf128_ps(both, 1));
-  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
-  return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
+// The bits of the largest magnitude: as integers magnitudes compare as they are, NaN above all, so
+// that it reaches the scale and every product.
+PAGODA_INLINE std::uint32_t largest_of(const Sixteen& values) {
+  const __m256i mask = _mm256_set1_epi32(0x7fffffff);
+  const __m256i both = _mm256_max_epu32(_mm256_and_si256(mask, _mm256_castps_si256(values.x[0])),
+                                        _mm256_and_si256(mask, _mm256_castps_si256(values.x[1])));
+  __m128i m = _mm_max_epu32(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+  m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4e));
+  return static_cast<std::uint32_t>(
+      _mm_cvtsi128_si32(_mm_max_epu32(m, _mm_shuffle_epi32(m, 0xb1))));
 }
 
 // As integers; returns their sum.
@@ -449,13 +452,14 @@ void pack_row(const TileRow& row, const ActivationLayout& layout) {
   const auto limit = static_cast<float>(layout.largest_integer);
   for (std::int64_t first = 0; first < 2 * padded_units(row.cols); first += quarters) {
     Sixteen values[4];
-    float largest = 0;
+    std::uint32_t bits = 0;
     for (int i = 0; i < quarters; ++i) {
       const std::int64_t k = (first + i) * 16;
       values[i] = {{load_some(row, k), load_some(row, k + 8)}};
-      const float of_these = largest_of(values[i]);
-      if (of_these > largest) largest = of_these;
+      const std::uint32_t of_these = largest_of(values[i]);
+      if (of_these > bits) bits = of_these;
     }
+    const auto largest = __builtin_bit_cast(float, bits);
     std::int32_t sum = 0;
     for (int i = 0; i < quarters; ++i) {
       const std::int64_t unit = (first + i) / 2;

@@ -18,7 +18,6 @@
 namespace pagoda::cpu {
 namespace {
 
-constexpr int kPairs = kUnit / 2;
 constexpr int kHalvesBytes = 2 * kPanelColumns;
 // Measured on a Zen 5 with 2 panels: six rows leave sums and blocks' sums in registers (85 % of the
 // dot products' peak; twelve rows with the sums in memory: 65 to 75 %).
@@ -218,13 +217,21 @@ PAGODA_INLINE void read_numbers(const std::byte* group, GroupNumbers<kKind>& num
   }
 }
 
-// A tile's memory: for each unit of 32 k the pairs [rows][16], then for each block [blocks][rows]:
-// the scale of its integers, and their sum times the scale.
+// A tile's memory: for each unit of 32 k the integers [rows][32], then for each block
+// [blocks][rows]: the scale of its integers, and their sum times the scale; of bytes their sum too.
+//
+// Bytes lie as they meet the codes of a line, four k of a column in a word. Of eight bits that is
+// k, k + 2, k + 1, k + 3; of four bits the words of a line are k + {0, 4, 1, 5} and k + {2, 6, 3,
+// 7}.
 struct TileView {
-  const std::byte* pairs;
+  const std::byte* integers;
   const float* scales;
   const float* sums;
+  const std::int32_t* integer_sums;
 };
+PAGODA_INLINE std::int64_t unit_bytes(const ActivationLayout& layout) {
+  return layout.rounding == Rounding::kInt8 ? kUnit : 2 * kUnit;
+}
 
 // Groups of 64 are whole in a panel, so x is padded to one.
 PAGODA_INLINE std::int64_t padded_units(std::int64_t cols) {
@@ -235,20 +242,23 @@ PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64
 }
 
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
-  const std::int64_t numbers = 2 * num_blocks(layout, cols) * tile_rows * 4;
-  const std::int64_t bytes = padded_units(cols) * tile_rows * kLineBytes + numbers;
+  const int arrays = layout.rounding == Rounding::kInt8 ? 3 : 2;
+  const std::int64_t numbers = arrays * num_blocks(layout, cols) * tile_rows * 4;
+  const std::int64_t bytes = padded_units(cols) * tile_rows * unit_bytes(layout) + numbers;
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
 PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& layout, int rows,
                                std::int64_t cols) {
+  const std::int64_t numbers = num_blocks(layout, cols) * rows;
   const auto* scales =
-      reinterpret_cast<const float*>(tile + padded_units(cols) * rows * kLineBytes);
-  return {tile, scales, scales + num_blocks(layout, cols) * rows};
+      reinterpret_cast<const float*>(tile + padded_units(cols) * rows * unit_bytes(layout));
+  const float* sums = scales + numbers;
+  return {tile, scales, sums, reinterpret_cast<const std::int32_t*>(sums + numbers)};
 }
 
-PAGODA_INLINE __m512i broadcast_pair(const std::byte* pairs) {
-  return _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(pairs));
+PAGODA_INLINE __m512i broadcast_word(const std::byte* word) {
+  return _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(word));
 }
 
 template <int kRows, int kPanels>
@@ -273,14 +283,36 @@ PAGODA_INLINE void store_sums(const __m512 (&sums)[kRows][kPanels], const PanelP
   });
 }
 
-// A tile of rows times kPanels panels of a quantised kind.
-template <PanelKind kKind, int kRows, int kPanels>
+// Word kWord (four k) of a unit's codes as bytes without a sign.
+template <PanelKind kKind, int kWord>
+PAGODA_INLINE __m512i code_bytes(const std::byte* low) {
+  if constexpr (panel_format(kKind).low_bits == 8) {
+    const __m512i line = load_line(low + kLineBytes * kWord);
+    if constexpr (kKind == PanelKind::kQ8_0) {
+      return _mm512_xor_si512(line, _mm512_set1_epi8(-128));
+    }
+    return line;
+  } else {
+    __m512i line = load_line(low + kLineBytes * (kWord / 2));
+    if constexpr (kWord % 2 == 1) line = _mm512_srli_epi16(line, 4);
+    return _mm512_and_si512(line, _mm512_set1_epi8(15));
+  }
+}
+
+// What those bytes are too high.
+template <PanelKind kKind>
+constexpr int kByteOffset = kKind == PanelKind::kQ8_0 ? 128 : -code_value(kKind, 0);
+
+// A tile of rows times kPanels panels.
+template <PanelKind kKind, Rounding kRounding, int kRows, int kPanels>
 class IntegerTile {
  public:
   static constexpr PanelFormat kFormat = panel_format(kKind);
+  static constexpr bool kIsBytes = kRounding == Rounding::kInt8;
+  static constexpr int kRowBytes = kIsBytes ? kUnit : 2 * kUnit;  // of x, of a unit
   static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
   static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
-  static constexpr int kPairsOfBlock = kPairs / kBlocksOfUnit;  // in one unit
+  static constexpr int kStepsOfBlock = (kIsBytes ? kUnit / 4 : kUnit / 2) / kBlocksOfUnit;
   static constexpr int kUnitsOfGroup = kFormat.group / kUnit;
   static constexpr int kUnitBytes = kFormat.group_bytes() / kUnitsOfGroup;
 
@@ -292,7 +324,8 @@ class IntegerTile {
                                   product.layout, kRows, product.cols);
     const std::byte* panel = product.panels + first_panel * product.panel_bytes;
     const std::byte* group = panel + product.header_area;
-    const std::byte* pairs = tile.pairs;
+    const std::byte* x = tile.integers;
+    const std::int32_t* integer_sums = tile.integer_sums;
     const float* scales = tile.scales;
     const float* row_sums = tile.sums;
     __m512 sums[kRows][kPanels];
@@ -319,11 +352,15 @@ class IntegerTile {
         for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
           __m512i s[kRows][kPanels];
           for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-            for_all<kPanels>([&](auto p) PAGODA_FLATTEN { s[r][p] = _mm512_setzero_si512(); });
+            __m512i start = _mm512_setzero_si512();
+            if constexpr (kIsBytes && kByteOffset<kKind> != 0) {
+              start = _mm512_set1_epi32(-kByteOffset<kKind> * integer_sums[r]);
+            }
+            for_all<kPanels>([&](auto p) PAGODA_FLATTEN { s[r][p] = start; });
           });
           for_all<kUnitsOfBlock>([&](auto u) PAGODA_FLATTEN {
             add_products<decltype(block)::kValue>(reader, group, product.panel_bytes, unit + u,
-                                                  pairs + u * kRows * kLineBytes, s);
+                                                  x + u * kRows * kRowBytes, s);
           });
           for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
             const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
@@ -340,8 +377,9 @@ class IntegerTile {
           });
           scales += kRows;
           row_sums += kRows;
+          integer_sums += kRows;
         });
-        pairs += kUnitsOfBlock * kRows * kLineBytes;
+        x += kUnitsOfBlock * kRows * kRowBytes;
       }
     }
     store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
@@ -351,20 +389,27 @@ class IntegerTile {
   // Adds the exact sums over what block kBlock has of one unit.
   template <int kBlock>
   PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const std::byte* group,
-                                         std::int64_t panel_bytes, int unit, const std::byte* pairs,
+                                         std::int64_t panel_bytes, int unit, const std::byte* x,
                                          __m512i (&s)[kRows][kPanels]) {
     const std::byte* low = group + kFormat.low_plane() + unit * kFormat.low_bits * kLineBytes;
     const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
-    for_all<kPairsOfBlock>([&](auto i) PAGODA_FLATTEN {
-      constexpr int kPair = kBlock * kPairsOfBlock + decltype(i)::kValue;
+    for_all<kStepsOfBlock>([&](auto i) PAGODA_FLATTEN {
+      constexpr int kStep = kBlock * kStepsOfBlock + decltype(i)::kValue;
       __m512i w[kPanels];
       for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-        w[p] = reader.template pair<kPair>(low + p * panel_bytes, high + p * panel_bytes);
+        const std::int64_t at = p * panel_bytes;
+        if constexpr (kIsBytes) {
+          w[p] = code_bytes<kKind, kStep>(low + at);
+        } else {
+          w[p] = reader.template pair<kStep>(low + at, high + at);
+        }
       });
       for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        const __m512i x = broadcast_pair(pairs + r * kLineBytes + 4 * kPair);
-        for_all<kPanels>([&](auto p)
-                             PAGODA_FLATTEN { s[r][p] = _mm512_dpwssd_epi32(s[r][p], w[p], x); });
+        const __m512i word = broadcast_word(x + r * kRowBytes + 4 * kStep);
+        for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+          s[r][p] = kIsBytes ? _mm512_dpbusd_epi32(s[r][p], w[p], word)
+                             : _mm512_dpwssd_epi32(s[r][p], w[p], word);
+        });
       });
     });
   }
@@ -392,18 +437,35 @@ void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_
 }
 
 // Few rows wait for memory: one panel at a time is one ascending stream.
-template <PanelKind kKind>
-void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+template <PanelKind kKind, Rounding kRounding>
+void multiply_rounded(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   switch (product.tile_rows) {
     case 1:
-      return multiply_tiles<IntegerTile<kKind, 1, 1>, 1, 1>(product, begin, end);
+      return multiply_tiles<IntegerTile<kKind, kRounding, 1, 1>, 1, 1>(product, begin, end);
     case 2:
-      return multiply_tiles<IntegerTile<kKind, 2, 1>, 2, 1>(product, begin, end);
+      return multiply_tiles<IntegerTile<kKind, kRounding, 2, 1>, 2, 1>(product, begin, end);
     case 4:
-      return multiply_tiles<IntegerTile<kKind, 4, 2>, 4, 2>(product, begin, end);
+      return multiply_tiles<IntegerTile<kKind, kRounding, 4, 2>, 4, 2>(product, begin, end);
     default:
-      return multiply_tiles<IntegerTile<kKind, 6, 2>, 6, 2>(product, begin, end);
+      return multiply_tiles<IntegerTile<kKind, kRounding, 6, 2>, 6, 2>(product, begin, end);
   }
+}
+
+// Kinds whose codes are bytes after a shift and a mask.
+constexpr bool takes_bytes(PanelKind kind) {
+  const PanelFormat format = panel_format(kind);
+  return (format.low_bits == 4 || format.low_bits == 8) && format.high_bits == 0 &&
+         format.block == kUnit && kind != PanelKind::kIQ4_NL && kind != PanelKind::kIQ4_XS;
+}
+
+template <PanelKind kKind>
+void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  if constexpr (takes_bytes(kKind)) {
+    if (product.layout.rounding == Rounding::kInt8) {
+      return multiply_rounded<kKind, Rounding::kInt8>(product, begin, end);
+    }
+  }
+  return multiply_rounded<kKind, Rounding::kInt16>(product, begin, end);
 }
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
@@ -416,18 +478,28 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
   return true;
 }
 
+bool int8_layout_of(PanelKind kind, ActivationLayout& layout) {
+  if (!takes_bytes(kind)) return false;
+  layout = {.rounding = Rounding::kInt8,
+            .block = kUnit,
+            .largest_integer = 127,
+            .is_nibbles = panel_format(kind).low_bits == 4};
+  return true;
+}
+
 int most_rows(const ActivationLayout&) {
   return kMostRows;
 }
 
-// One row of a tile: the pairs of each unit, 64 bytes at unit * tile_rows * 64.
+// One row of a tile: each unit's integers at unit * tile_rows * the bytes of one.
 struct TileRow {
   const float* x;  // null: zeros
   std::int64_t cols;
   int tile_rows;
-  std::byte* pairs;
+  std::byte* integers;
   float* scales;
   float* sums;
+  std::int32_t* integer_sums;
 };
 
 // Values [k, k + 16) of a row.
@@ -438,13 +510,19 @@ PAGODA_INLINE __m512 load_some(const TileRow& row, std::int64_t k) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << left) - 1), row.x + k);
 }
 
-// Four vectors' largest lanes, or their sums: element i is of vector i.
-PAGODA_INLINE __m128 largest_of_four(const __m512 (&v)[4]) {
-  const __m512 a = _mm512_max_ps(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
-  const __m512 b = _mm512_max_ps(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
-  const __m512 c = _mm512_max_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
-  const __m256 d = _mm256_max_ps(_mm512_castps512_ps256(c), _mm512_extractf32x8_ps(c, 1));
-  return _mm_max_ps(_mm256_castps256_ps128(d), _mm256_extractf128_ps(d, 1));
+// Four vectors' largest lanes, or their sums: element i is of vector i. Magnitudes compare as the
+// integers that their bits are, NaN above all, so that it reaches the scale and every product.
+PAGODA_INLINE __m128 largest_of_four(const __m512i (&v)[4]) {
+  const __m512i a =
+      _mm512_max_epu32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
+  const __m512i b =
+      _mm512_max_epu32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
+  const __m512i c = _mm512_max_epu32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  const __m256i d = _mm256_max_epu32(_mm512_castsi512_si256(c), _mm512_extracti64x4_epi64(c, 1));
+  return _mm_castsi128_ps(_mm_max_epu32(_mm256_castsi256_si128(d), _mm256_extracti128_si256(d, 1)));
+}
+PAGODA_INLINE __m128 larger(__m128 a, __m128 b) {
+  return _mm_castsi128_ps(_mm_max_epu32(_mm_castps_si128(a), _mm_castps_si128(b)));
 }
 PAGODA_INLINE __m128i sums_of_four(const __m512i (&v)[4]) {
   const __m512i a =
@@ -456,18 +534,25 @@ PAGODA_INLINE __m128i sums_of_four(const __m512i (&v)[4]) {
   return _mm_add_epi32(_mm256_castsi256_si128(d), _mm256_extracti128_si256(d, 1));
 }
 
+// Where bytes of x lie (TileView).
+alignas(16) constexpr std::uint8_t kByteOrder[16] = {0, 2,  1, 3,  4,  6,  5,  7,
+                                                     8, 10, 9, 11, 12, 14, 13, 15};
+alignas(16) constexpr std::uint8_t kNibbleOrder[16] = {0, 4,  1, 5,  2,  6,  3,  7,
+                                                       8, 12, 9, 13, 10, 14, 11, 15};
+
 // Two units of a row: four quarters of 16 values, each under a scale of its own, of its unit's or
 // of all.
 PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
                               const ActivationLayout& layout) {
-  __m512 x[4], magnitudes[4];
+  __m512 x[4];
+  __m512i magnitudes[4];
   for_all<4>([&](auto i) PAGODA_FLATTEN {
     x[i] = load_some(row, unit * kUnit + 16 * i);
-    magnitudes[i] = _mm512_abs_ps(x[i]);
+    magnitudes[i] = _mm512_castps_si512(_mm512_abs_ps(x[i]));
   });
   __m128 largest = largest_of_four(magnitudes);
-  if (layout.block >= 32) largest = _mm_max_ps(largest, _mm_permute_ps(largest, 0xb1));
-  if (layout.block == 64) largest = _mm_max_ps(largest, _mm_permute_ps(largest, 0x4e));
+  if (layout.block >= 32) largest = larger(largest, _mm_permute_ps(largest, 0xb1));
+  if (layout.block == 64) largest = larger(largest, _mm_permute_ps(largest, 0x4e));
   const __m128 limit = _mm_set1_ps(static_cast<float>(layout.largest_integer));
   const __mmask8 is_positive = _mm_cmp_ps_mask(largest, _mm_setzero_ps(), _CMP_GT_OQ);
   const __m128 inverse = _mm_maskz_div_ps(is_positive, limit, largest);
@@ -475,13 +560,24 @@ PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
   for_all<4>([&](auto i) PAGODA_FLATTEN {
     const __m512 factor = _mm512_broadcastss_ps(_mm_permute_ps(inverse, 0x55 * i));
     integers[i] = _mm512_cvtps_epi32(_mm512_mul_ps(x[i], factor));
-    std::byte* to = row.pairs + (unit + i / 2) * row.tile_rows * kLineBytes + i % 2 * 32;
-    _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(integers[i]));
+    std::byte* of_unit = row.integers + (unit + i / 2) * row.tile_rows * unit_bytes(layout);
+    if (layout.rounding == Rounding::kInt8) {
+      const auto* order = layout.is_nibbles ? kNibbleOrder : kByteOrder;
+      const __m128i bytes =
+          _mm_shuffle_epi8(_mm512_cvtepi32_epi8(integers[i]),
+                           _mm_load_si128(reinterpret_cast<const __m128i*>(order)));
+      _mm_store_si128(reinterpret_cast<__m128i*>(of_unit + i % 2 * 16), bytes);
+    } else {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(of_unit + i % 2 * 32),
+                         _mm512_cvtepi32_epi16(integers[i]));
+    }
   });
   __m128i sums = sums_of_four(integers);
   if (layout.block >= 32) sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0xb1));
   if (layout.block == 64) sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0x4e));
   alignas(16) float scales[4], scaled_sums[4];
+  alignas(16) std::int32_t integer_sums[4];
+  _mm_store_si128(reinterpret_cast<__m128i*>(integer_sums), sums);
   const __m128 scale = _mm_div_ps(largest, limit);
   _mm_store_ps(scales, scale);
   _mm_store_ps(scaled_sums, _mm_mul_ps(scale, _mm_cvtepi32_ps(sums)));
@@ -490,6 +586,9 @@ PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
   for (int i = 0; i < 4; i += step) {
     row.scales[(first + i / step) * row.tile_rows] = scales[i];
     row.sums[(first + i / step) * row.tile_rows] = scaled_sums[i];
+    if (layout.rounding == Rounding::kInt8) {
+      row.integer_sums[(first + i / step) * row.tile_rows] = integer_sums[i];
+    }
   }
 }
 
@@ -505,9 +604,10 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, std::by
     const TileRow row = {.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr,
                          .cols = source.cols,
                          .tile_rows = source.tile_rows,
-                         .pairs = tile + r * kLineBytes,
+                         .integers = tile + r * unit_bytes(layout),
                          .scales = const_cast<float*>(view.scales) + r,
-                         .sums = const_cast<float*>(view.sums) + r};
+                         .sums = const_cast<float*>(view.sums) + r,
+                         .integer_sums = const_cast<std::int32_t*>(view.integer_sums) + r};
     pack_row(row, layout);
   }
 }
@@ -543,6 +643,7 @@ void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end)
 }
 
 constexpr LinearKernels kKernels = {.layout_of = layout_of,
+                                    .int8_layout_of = int8_layout_of,
                                     .most_rows = most_rows,
                                     .tile_bytes = tile_bytes,
                                     .pack_tile = pack_tile,

@@ -21,7 +21,7 @@ namespace pagoda::cpu {
 enum class Rounding : std::uint8_t {
   kFloat32,  // as it is
   kInt16,    // block by block, to the block's largest magnitude / largest_integer: 2e-5
-  kInt8,     // block by block, to the block's largest magnitude / 127: 7e-3
+  kInt8,     // the same of 127: 7e-3; only where the user asks for it
 };
 
 struct ActivationLayout {
@@ -29,6 +29,7 @@ struct ActivationLayout {
   int block = 32;  // k under one scale, and over which x is summed for minima
   // What a block's largest magnitude becomes: a block's products have to fit 32 bits.
   int largest_integer = 32767;
+  bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
   bool operator==(const ActivationLayout&) const = default;
 };
 
@@ -67,6 +68,8 @@ inline constexpr int kTileHeights[] = {1, 2, 4, 6, 8};
 struct LinearKernels {
   // False where multiply does not take the kind; else the layout that it takes.
   bool (*layout_of)(PanelKind kind, ActivationLayout& layout) = nullptr;
+  // The same for x in bytes, where kernels have such a path.
+  bool (*int8_layout_of)(PanelKind kind, ActivationLayout& layout) = nullptr;
   // Of a tile: one of kTileHeights.
   int (*most_rows)(const ActivationLayout& layout) = nullptr;
   std::int64_t (*tile_bytes)(const ActivationLayout& layout, int tile_rows,

@@ -18,12 +18,15 @@ struct KernelChoice {
   ActivationLayout layout;
 };
 
-KernelChoice kernels_of(CpuIsa isa, PanelKind kind) {
+KernelChoice kernels_of(const Exec& exec, PanelKind kind) {
+  const CpuIsa isa = isa_of(exec);
   const LinearKernels* best = nullptr;
   if (isa == CpuIsa::kAvx512) best = kAvx512Kernels;
   if (isa == CpuIsa::kAvx2) best = kAvx2Kernels;
   if (isa == CpuIsa::kNeon) best = kNeonKernels;
   KernelChoice choice = {best, {}};
+  const bool has_int8 = best != nullptr && best->int8_layout_of != nullptr;
+  if (has_int8 && rounds_to_int8(exec) && best->int8_layout_of(kind, choice.layout)) return choice;
   if (best != nullptr && best->layout_of(kind, choice.layout)) return choice;
   choice.kernels = kPortableKernels;
   kPortableKernels->layout_of(kind, choice.layout);
@@ -56,7 +59,7 @@ std::int64_t LinearProduct::grain_pairs() const {
 }
 
 const LinearProduct::Tiles* LinearProduct::find_tiles(PanelKind kind) const {
-  const KernelChoice choice = kernels_of(isa_of(exec_), kind);
+  const KernelChoice choice = kernels_of(exec_, kind);
   for (int i = 0; i < num_layouts_; ++i) {
     if (tiles_[i].kernels == choice.kernels && tiles_[i].layout == choice.layout) return &tiles_[i];
   }
@@ -70,7 +73,7 @@ void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
   for (const WeightSegment& segment : weight_.segments()) {
     if (find_tiles(segment.layout.kind) != nullptr) continue;
     PAGODA_CHECK(num_layouts_ < kMostLayouts, "[linear] more layouts than there are");
-    const KernelChoice choice = kernels_of(isa_of(exec_), segment.layout.kind);
+    const KernelChoice choice = kernels_of(exec_, segment.layout.kind);
     Tiles& tiles = tiles_[num_layouts_++];
     tiles.kernels = choice.kernels;
     tiles.layout = choice.layout;

@@ -1,0 +1,77 @@
+// What linear's cases do not say: x in bytes, and x that is no number.
+#include "ops/linear/linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_isa.h"
+#include "ops/linear/linear_cases.h"
+
+namespace pagoda {
+namespace {
+
+std::vector<float> run(Exec& exec, const LinearShape& shape, std::span<const float> x) {
+  const std::int64_t tokens = static_cast<std::int64_t>(x.size()) / shape.cols;
+  const Weight weight = prepare_weight(exec, linear_parts(shape)).value();
+  const Tensor out = linear(exec, exec.upload<float>(x, {tokens, shape.cols}), weight, {});
+  const std::span<float> values = out.span<float>();
+  return {values.begin(), values.end()};
+}
+
+TEST(Linear, BytesOfXAreNearFloat32AndApartFromCompany) {
+  const auto reference = make_exec({.backend = Backend::kReference}).value();
+  Result<std::unique_ptr<Exec>> exec =
+      make_exec({.backend = Backend::kCpu, .num_threads = 2, .int8_activations = true});
+  if (supported_cpu_isas().front() != CpuIsa::kAvx512) {
+    EXPECT_EQ(exec.status().code(), StatusCode::kUnsupported);
+    return;
+  }
+  for (const WeightFormat format : kWeightFormats) {
+    const LinearShape shape = {.tokens = 13, .cols = 512, .parts = {{format, 75}}};
+    const std::vector<float> x = linear_inputs(shape);
+    const std::vector<float> expected = run(*reference, shape, x);
+    const std::vector<float> actual = run(**exec, shape, x);
+    double squares = 0, errors = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      squares += double{expected[i]} * expected[i];
+      errors += std::pow(double{actual[i]} - expected[i], 2);
+    }
+    EXPECT_LE(std::sqrt(errors / squares), 0.01) << traits_of(format).name;
+    const std::vector<float> alone = run(**exec, shape, std::span(x).subspan(5 * 512, 512));
+    EXPECT_EQ(std::memcmp(alone.data(), actual.data() + 5 * 75, 75 * sizeof(float)), 0)
+        << traits_of(format).name;
+  }
+}
+
+TEST(Linear, OnlyCpuTakesXInBytes) {
+  const Status status =
+      make_exec({.backend = Backend::kReference, .int8_activations = true}).status();
+  EXPECT_EQ(status.message(), "[device] int8 activations: expected --device cpu, got reference");
+}
+
+// A checkpoint that overflows must be seen to: its rows' errors are the engine's to tell.
+TEST(Linear, NoNumberStaysNoneInItsRowAlone) {
+  for (const CpuIsa isa : supported_cpu_isas()) {
+    const auto exec =
+        make_exec({.backend = Backend::kCpu, .num_threads = 2, .cpu_isa = isa}).value();
+    for (const WeightFormat format : kWeightFormats) {
+      const LinearShape shape = {.tokens = 9, .cols = 256, .parts = {{format, 33}}};
+      std::vector<float> x = linear_inputs(shape);
+      x[2 * 256 + 77] = std::numeric_limits<float>::quiet_NaN();
+      x[6 * 256 + 200] = std::numeric_limits<float>::infinity();
+      const std::vector<float> out = run(*exec, shape, x);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const bool is_hit = i / 33 == 2 || i / 33 == 6;
+        EXPECT_EQ(std::isfinite(out[i]), !is_hit)
+            << traits_of(format).name << " on " << cpu_isa_name(isa) << " row " << i / 33;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pagoda
