@@ -135,7 +135,12 @@ Result<CaseRun> prepare(const AttentionShape& shape, Exec& exec, std::span<const
 
 std::string describe(const AttentionShape& shape) {
   std::string seqs;
-  for (const AttentionSeq& seq : shape.seqs) {
+  if (shape.seqs.size() > 8) {
+    seqs = fmt::format("{} seqs to {}/{}", shape.seqs.size(), shape.seqs.back().query_len,
+                       shape.seqs.back().context_len);
+  }
+  for (std::size_t s = 0; s < shape.seqs.size() && shape.seqs.size() <= 8; ++s) {
+    const AttentionSeq& seq = shape.seqs[s];
     seqs += fmt::format("{}{}/{}", seqs.empty() ? "" : " ", seq.query_len, seq.context_len);
   }
   std::string text =
@@ -189,6 +194,31 @@ std::vector<AttentionShape> small_shapes() {
   return shapes;
 }
 
+// SmolLM2-135M's heads, then Qwen3-0.6B's: decodes of long contexts, whose blocks lie in order or
+// not, and of short ones; prompts and a late chunk of a long one.
+std::vector<AttentionShape> large_shapes() {
+  const AttentionShape smol{.heads = 9, .kv_heads = 3, .head_dim = 64, .is_large = true};
+  const AttentionShape qwen{.heads = 16, .kv_heads = 8, .head_dim = 128, .is_large = true};
+  std::vector<AttentionShape> shapes;
+  for (AttentionShape shape : {smol, qwen}) {
+    for (const std::uint32_t layout_seed : {0u, 1u}) {
+      shape.layout_seed = layout_seed;
+      shape.seqs = {{8000, 1}};
+      shapes.push_back(shape);
+    }
+    for (const AttentionSeq& seq :
+         {AttentionSeq{128, 1}, AttentionSeq{512, 512}, AttentionSeq{8000, 512}}) {
+      shape.seqs = {seq};
+      shapes.push_back(shape);
+    }
+  }
+  AttentionShape many = smol;
+  for (int i = 0; i < 32; ++i) many.seqs.push_back({128 + 2 * i, 1});
+  many.layers = 30;
+  shapes.push_back(many);
+  return shapes;
+}
+
 }  // namespace
 
 AttentionInputs attention_inputs(const AttentionShape& shape) {
@@ -226,11 +256,9 @@ OpCase make_attention_case(const AttentionShape& shape) {
     return prepare(shape, exec, tokens);
   };
   result.flops = 4 * pairs * shape.heads * shape.head_dim * shape.layers;
-  result.bytes =
-      shape.layers *
-      (2 * entries * shape.kv_heads * shape.head_dim *
-           static_cast<double>(dtype_size(shape.dtype)) +
-       8.0 * result.num_tokens * shape.heads * shape.head_dim);
+  result.bytes = shape.layers * (2 * entries * shape.kv_heads * shape.head_dim *
+                                     static_cast<double>(dtype_size(shape.dtype)) +
+                                 8.0 * result.num_tokens * shape.heads * shape.head_dim);
   // A difference of scores is an error of the weights: scores of 1e4 leave float32 a thousandth.
   if (shape.magnitude > 1) result.tolerance = {.cpu = 1e-3f, .mlx = 0.06f, .cuda = 0.06f};
   result.is_large = shape.is_large;
@@ -239,15 +267,7 @@ OpCase make_attention_case(const AttentionShape& shape) {
 
 std::vector<OpCase> attention_cases() {
   std::vector<AttentionShape> shapes = small_shapes();
-  for (const AttentionSeq& seq : {AttentionSeq{1024, 1}, AttentionSeq{8192, 1},
-                                  AttentionSeq{512, 512}, AttentionSeq{2048, 256}}) {
-    shapes.push_back({.seqs = {seq}, .heads = 9, .kv_heads = 3, .head_dim = 64, .is_large = true});
-  }
-  shapes.push_back({.seqs = std::vector<AttentionSeq>(16, {512, 1}),
-                    .heads = 9,
-                    .kv_heads = 3,
-                    .head_dim = 64,
-                    .is_large = true});
+  for (const AttentionShape& shape : large_shapes()) shapes.push_back(shape);
   std::vector<OpCase> cases;
   cases.reserve(shapes.size());
   for (const AttentionShape& shape : shapes) cases.push_back(make_attention_case(shape));

@@ -195,27 +195,59 @@ class Walk {
       const float* from = call_.q + item.first_token * call_.token_stride +
                           (item.first_head + head) * call_.group * call_.head_stride;
       for_each_block(rows, [&](auto count, int row) {
-        float* to = queries_ + (head * rows + row) * query_dim_;
-        constexpr bool kSideBySide = kIsInterleaved<count()>;
+        const float* q[count()];
         for (int r = 0; r < count(); ++r) {
-          const float* q = from + (row + r) / call_.group * call_.token_stride +
-                           (row + r) % call_.group * call_.head_stride;
-          copy_query(q, factor, kSideBySide ? to + r : to + r * query_dim_,
-                     kSideBySide ? count() : 1);
+          q[r] = from + (row + r) / call_.group * call_.token_stride +
+                 (row + r) % call_.group * call_.head_stride;
+        }
+        float* const to = queries_ + (head * rows + row) * query_dim_;
+        if constexpr (kIsInterleaved<count()>) {
+          interleave_queries<count()>(q, factor, to);
+        } else {
+          for (int r = 0; r < count(); ++r) copy_query(q[r], factor, to + r * query_dim_);
         }
       });
     }
   }
 
-  HWY_INLINE void copy_query(const float* q, float factor, float* to, int step) const {
+  HWY_INLINE void copy_query(const float* q, float factor, float* to) const {
     std::int64_t d = 0;
-    if (step == 1) {
-      for (; d + kLanes <= call_.head_dim; d += kLanes) {
-        hn::StoreU(hn::Mul(hn::LoadU(D(), q + d), hn::Set(D(), factor)), D(), to + d);
+    for (; d + kLanes <= call_.head_dim; d += kLanes) {
+      hn::StoreU(hn::Mul(hn::LoadU(D(), q + d), hn::Set(D(), factor)), D(), to + d);
+    }
+    for (; d < query_dim_; ++d) to[d] = d < call_.head_dim ? q[d] * factor : 0;
+  }
+
+  // to[d, r] = q[r][d]; four rows and dimensions at a time.
+  template <int kRows>
+  HWY_INLINE void interleave_queries(const float* const* q, float factor, float* to) const {
+    const hn::CappedTag<float, 4> d4;
+    const hn::Repartition<double, decltype(d4)> d2;
+    const auto scale = hn::Set(d4, factor);
+    const std::int64_t whole = call_.head_dim / 4 * 4;
+    constexpr int kWholeRows = kRows / 4 * 4;
+    for (std::int64_t d = 0; d < whole; d += 4) {
+      for (int r = 0; r < kWholeRows; r += 4) {
+        const auto load = [&](int i) { return hn::Mul(hn::LoadU(d4, q[r + i] + d), scale); };
+        const auto store = [&](auto v, int i) {
+          hn::StoreU(hn::BitCast(d4, v), d4, to + (d + i) * kRows + r);
+        };
+        const auto a = load(0), b = load(1), c = load(2), e = load(3);
+        const auto ab_low = hn::BitCast(d2, hn::InterleaveLower(d4, a, b));
+        const auto ab_high = hn::BitCast(d2, hn::InterleaveUpper(d4, a, b));
+        const auto ce_low = hn::BitCast(d2, hn::InterleaveLower(d4, c, e));
+        const auto ce_high = hn::BitCast(d2, hn::InterleaveUpper(d4, c, e));
+        store(hn::InterleaveLower(d2, ab_low, ce_low), 0);
+        store(hn::InterleaveUpper(d2, ab_low, ce_low), 1);
+        store(hn::InterleaveLower(d2, ab_high, ce_high), 2);
+        store(hn::InterleaveUpper(d2, ab_high, ce_high), 3);
       }
     }
-    for (; d < call_.head_dim; ++d) to[d * step] = q[d] * factor;
-    for (; d < query_dim_; ++d) to[d * step] = 0;
+    for (int r = 0; r < kRows; ++r) {
+      for (std::int64_t d = r < kWholeRows ? whole : 0; d < query_dim_; ++d) {
+        to[d * kRows + r] = d < call_.head_dim ? q[r][d] * factor : 0;
+      }
+    }
   }
 
   // What each row sees of the range. Later queries see later positions.
