@@ -10,10 +10,9 @@
 // function of a shared header would be linked into code that runs everywhere.
 #include <immintrin.h>
 
+#include "ops/linear/avx512_tile-inl.h"
 #include "ops/linear/linear_kernels.h"
-
-#define PAGODA_FLATTEN __attribute__((always_inline))
-#define PAGODA_INLINE inline PAGODA_FLATTEN
+#include "ops/linear/unrolled-inl.h"
 
 namespace pagoda::cpu {
 namespace {
@@ -22,21 +21,6 @@ constexpr int kHalvesBytes = 2 * kPanelColumns;
 // Measured on a Zen 5 with 2 panels: six rows leave sums and blocks' sums in registers (85 % of the
 // dot products' peak; twelve rows with the sums in memory: 65 to 75 %).
 constexpr int kMostRows = 6;
-
-// Calls visit(0), visit(1), ... with compile-time numbers: an array of sums that a loop indexes at
-// run time lives in memory.
-template <int kNumber>
-struct Index {
-  static constexpr int kValue = kNumber;
-  constexpr operator int() const { return kNumber; }
-};
-template <int kCount, int kFrom = 0, class Visit>
-PAGODA_INLINE void for_all(const Visit& visit) {
-  if constexpr (kFrom < kCount) {
-    visit(Index<kFrom>());
-    for_all<kCount, kFrom + 1>(visit);
-  }
-}
 
 // A panel is a stream that the hardware foresees too late, most of all where a group begins with a
 // header. Measured from memory, one row, two threads, share of the read limit without and with it:
@@ -217,46 +201,6 @@ PAGODA_INLINE void read_numbers(const std::byte* group, GroupNumbers<kKind>& num
   }
 }
 
-// A tile's memory: for each unit of 32 k the integers [rows][32], then for each block
-// [blocks][rows]: the scale of its integers, and their sum times the scale; of bytes their sum too.
-//
-// Bytes lie as they meet the codes of a line, four k of a column in a word. Of eight bits that is
-// k, k + 2, k + 1, k + 3; of four bits the words of a line are k + {0, 4, 1, 5} and k + {2, 6, 3,
-// 7}.
-struct TileView {
-  const std::byte* integers;
-  const float* scales;
-  const float* sums;
-  const std::int32_t* integer_sums;
-};
-PAGODA_INLINE std::int64_t unit_bytes(const ActivationLayout& layout) {
-  return layout.rounding == Rounding::kInt8 ? kUnit : 2 * kUnit;
-}
-
-// Groups of 64 are whole in a panel, so x is padded to one.
-PAGODA_INLINE std::int64_t padded_units(std::int64_t cols) {
-  return (cols + 2 * kUnit - 1) / (2 * kUnit) * 2;
-}
-PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64_t cols) {
-  return padded_units(cols) * kUnit / layout.block;
-}
-
-std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
-  const int arrays = layout.rounding == Rounding::kInt8 ? 3 : 2;
-  const std::int64_t numbers = arrays * num_blocks(layout, cols) * tile_rows * 4;
-  const std::int64_t bytes = padded_units(cols) * tile_rows * unit_bytes(layout) + numbers;
-  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
-}
-
-PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& layout, int rows,
-                               std::int64_t cols) {
-  const std::int64_t numbers = num_blocks(layout, cols) * rows;
-  const auto* scales =
-      reinterpret_cast<const float*>(tile + padded_units(cols) * rows * unit_bytes(layout));
-  const float* sums = scales + numbers;
-  return {tile, scales, sums, reinterpret_cast<const std::int32_t*>(sums + numbers)};
-}
-
 PAGODA_INLINE __m512i broadcast_word(const std::byte* word) {
   return _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(word));
 }
@@ -362,19 +306,9 @@ class IntegerTile {
             add_products<decltype(block)::kValue>(reader, group, product.panel_bytes, unit + u,
                                                   x + u * kRows * kRowBytes, s);
           });
-          for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-            const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
-            const __m512 scale = numbers[p].scales[at];
-            const __m512 minimum = numbers[p].minima[GroupNumbers<kKind>::kMinima > 1 ? at : 0];
-            for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-              const __m512 sum =
-                  _mm512_mul_ps(_mm512_cvtepi32_ps(s[r][p]), _mm512_set1_ps(scales[r]));
-              sums[r][p] = _mm512_fmadd_ps(scale, sum, sums[r][p]);
-              if constexpr (kFormat.has_minimum()) {
-                sums[r][p] = _mm512_fmadd_ps(minimum, _mm512_set1_ps(row_sums[r]), sums[r][p]);
-              }
-            });
-          });
+          const RowNumbers row_numbers = {scales, row_sums};
+          const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
+          add_block(numbers, at, s, row_numbers, sums);
           scales += kRows;
           row_sums += kRows;
           integer_sums += kRows;
@@ -386,6 +320,30 @@ class IntegerTile {
   }
 
  private:
+  // A block's numbers of a tile's rows.
+  struct RowNumbers {
+    const float* scales;
+    const float* sums;
+  };
+
+  // Adds block `at` of a group, whose exact sums are s, to the products.
+  PAGODA_INLINE static void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int at,
+                                      const __m512i (&s)[kRows][kPanels], const RowNumbers& rows,
+                                      __m512 (&sums)[kRows][kPanels]) {
+    for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+      const __m512 scale = numbers[p].scales[at];
+      const __m512 minimum = numbers[p].minima[GroupNumbers<kKind>::kMinima > 1 ? at : 0];
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+        const __m512 sum =
+            _mm512_mul_ps(_mm512_cvtepi32_ps(s[r][p]), _mm512_set1_ps(rows.scales[r]));
+        sums[r][p] = _mm512_fmadd_ps(scale, sum, sums[r][p]);
+        if constexpr (kFormat.has_minimum()) {
+          sums[r][p] = _mm512_fmadd_ps(minimum, _mm512_set1_ps(rows.sums[r]), sums[r][p]);
+        }
+      });
+    });
+  }
+
   // Adds the exact sums over what block kBlock has of one unit.
   template <int kBlock>
   PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const std::byte* group,
@@ -491,127 +449,6 @@ int most_rows(const ActivationLayout&) {
   return kMostRows;
 }
 
-// One row of a tile: each unit's integers at unit * tile_rows * the bytes of one.
-struct TileRow {
-  const float* x;  // null: zeros
-  std::int64_t cols;
-  int tile_rows;
-  std::byte* integers;
-  float* scales;
-  float* sums;
-  std::int32_t* integer_sums;
-};
-
-// Values [k, k + 16) of a row.
-PAGODA_INLINE __m512 load_some(const TileRow& row, std::int64_t k) {
-  const std::int64_t left = row.x ? row.cols - k : 0;
-  if (left >= 16) return _mm512_loadu_ps(row.x + k);
-  if (left <= 0) return _mm512_setzero_ps();
-  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << left) - 1), row.x + k);
-}
-
-// Four vectors' largest lanes, or their sums: element i is of vector i. Magnitudes compare as the
-// integers that their bits are, NaN above all, so that it reaches the scale and every product.
-PAGODA_INLINE __m128 largest_of_four(const __m512i (&v)[4]) {
-  const __m512i a =
-      _mm512_max_epu32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
-  const __m512i b =
-      _mm512_max_epu32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
-  const __m512i c = _mm512_max_epu32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-  const __m256i d = _mm256_max_epu32(_mm512_castsi512_si256(c), _mm512_extracti64x4_epi64(c, 1));
-  return _mm_castsi128_ps(_mm_max_epu32(_mm256_castsi256_si128(d), _mm256_extracti128_si256(d, 1)));
-}
-PAGODA_INLINE __m128 larger(__m128 a, __m128 b) {
-  return _mm_castsi128_ps(_mm_max_epu32(_mm_castps_si128(a), _mm_castps_si128(b)));
-}
-PAGODA_INLINE __m128i sums_of_four(const __m512i (&v)[4]) {
-  const __m512i a =
-      _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
-  const __m512i b =
-      _mm512_add_epi32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
-  const __m512i c = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-  const __m256i d = _mm256_add_epi32(_mm512_castsi512_si256(c), _mm512_extracti64x4_epi64(c, 1));
-  return _mm_add_epi32(_mm256_castsi256_si128(d), _mm256_extracti128_si256(d, 1));
-}
-
-// Where bytes of x lie (TileView).
-alignas(16) constexpr std::uint8_t kByteOrder[16] = {0, 2,  1, 3,  4,  6,  5,  7,
-                                                     8, 10, 9, 11, 12, 14, 13, 15};
-alignas(16) constexpr std::uint8_t kNibbleOrder[16] = {0, 4,  1, 5,  2,  6,  3,  7,
-                                                       8, 12, 9, 13, 10, 14, 11, 15};
-
-// Two units of a row: four quarters of 16 values, each under a scale of its own, of its unit's or
-// of all.
-PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
-                              const ActivationLayout& layout) {
-  __m512 x[4];
-  __m512i magnitudes[4];
-  for_all<4>([&](auto i) PAGODA_FLATTEN {
-    x[i] = load_some(row, unit * kUnit + 16 * i);
-    magnitudes[i] = _mm512_castps_si512(_mm512_abs_ps(x[i]));
-  });
-  __m128 largest = largest_of_four(magnitudes);
-  if (layout.block >= 32) largest = larger(largest, _mm_permute_ps(largest, 0xb1));
-  if (layout.block == 64) largest = larger(largest, _mm_permute_ps(largest, 0x4e));
-  const __m128 limit = _mm_set1_ps(static_cast<float>(layout.largest_integer));
-  const __mmask8 is_positive = _mm_cmp_ps_mask(largest, _mm_setzero_ps(), _CMP_GT_OQ);
-  const __m128 inverse = _mm_maskz_div_ps(is_positive, limit, largest);
-  __m512i integers[4];
-  for_all<4>([&](auto i) PAGODA_FLATTEN {
-    const __m512 factor = _mm512_broadcastss_ps(_mm_permute_ps(inverse, 0x55 * i));
-    integers[i] = _mm512_cvtps_epi32(_mm512_mul_ps(x[i], factor));
-    std::byte* of_unit = row.integers + (unit + i / 2) * row.tile_rows * unit_bytes(layout);
-    if (layout.rounding == Rounding::kInt8) {
-      const auto* order = layout.is_nibbles ? kNibbleOrder : kByteOrder;
-      const __m128i bytes =
-          _mm_shuffle_epi8(_mm512_cvtepi32_epi8(integers[i]),
-                           _mm_load_si128(reinterpret_cast<const __m128i*>(order)));
-      _mm_store_si128(reinterpret_cast<__m128i*>(of_unit + i % 2 * 16), bytes);
-    } else {
-      _mm256_store_si256(reinterpret_cast<__m256i*>(of_unit + i % 2 * 32),
-                         _mm512_cvtepi32_epi16(integers[i]));
-    }
-  });
-  __m128i sums = sums_of_four(integers);
-  if (layout.block >= 32) sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0xb1));
-  if (layout.block == 64) sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0x4e));
-  alignas(16) float scales[4], scaled_sums[4];
-  alignas(16) std::int32_t integer_sums[4];
-  _mm_store_si128(reinterpret_cast<__m128i*>(integer_sums), sums);
-  const __m128 scale = _mm_div_ps(largest, limit);
-  _mm_store_ps(scales, scale);
-  _mm_store_ps(scaled_sums, _mm_mul_ps(scale, _mm_cvtepi32_ps(sums)));
-  const int step = layout.block / 16;
-  const std::int64_t first = unit * 2 / step;
-  for (int i = 0; i < 4; i += step) {
-    row.scales[(first + i / step) * row.tile_rows] = scales[i];
-    row.sums[(first + i / step) * row.tile_rows] = scaled_sums[i];
-    if (layout.rounding == Rounding::kInt8) {
-      row.integer_sums[(first + i / step) * row.tile_rows] = integer_sums[i];
-    }
-  }
-}
-
-void pack_row(const TileRow& row, const ActivationLayout& layout) {
-  for (std::int64_t unit = 0; unit < padded_units(row.cols); unit += 2) {
-    pack_units(row, unit, layout);
-  }
-}
-
-void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
-  const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
-  for (int r = 0; r < source.tile_rows; ++r) {
-    const TileRow row = {.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr,
-                         .cols = source.cols,
-                         .tile_rows = source.tile_rows,
-                         .integers = tile + r * unit_bytes(layout),
-                         .scales = const_cast<float*>(view.scales) + r,
-                         .sums = const_cast<float*>(view.sums) + r,
-                         .integer_sums = const_cast<std::int32_t*>(view.integer_sums) + r};
-    pack_row(row, layout);
-  }
-}
-
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   switch (product.kind) {
     case PanelKind::kF32:
@@ -645,8 +482,8 @@ void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end)
 constexpr LinearKernels kKernels = {.layout_of = layout_of,
                                     .int8_layout_of = int8_layout_of,
                                     .most_rows = most_rows,
-                                    .tile_bytes = tile_bytes,
-                                    .pack_tile = pack_tile,
+                                    .tile_bytes = avx512::tile_bytes,
+                                    .pack_tile = avx512::pack_tile,
                                     .multiply = multiply};
 
 }  // namespace
