@@ -38,9 +38,9 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
                   "Sequences computed at once; 0: 64, fewer where memory is short")
       ->check(CLI::Range(0, 65536));
   command
-      .add_option("--max-num-batched-tokens", engine.max_num_batched_tokens, "Tokens of one step")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+      .add_option("--max-num-batched-tokens", engine.max_num_batched_tokens,
+                  "Tokens of one step; 0: 512 on cpu, 2048 on mlx")
+      ->check(CLI::Range(0, 1 << 20));
   command.add_option("--block-size", engine.block_size, "Tokens of a KV cache block")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();

@@ -18,10 +18,10 @@ struct EngineOptions {
       backend;          // absent: the best one built that finds its device (mlx on Apple, else cpu)
   int num_threads = 0;  // 0: the cgroup's quota or the physical cores, whichever is less
   bool int8_activations = false;  // of the cpu backend: faster and less exact (backend/backend.h)
-  std::uint64_t seed = 0;  // of the seeds drawn for requests without one
-  int max_model_len = 0;   // tokens; 0: the checkpoint's, shortened to what the KV memory holds
-  int max_num_seqs = 0;    // 0: 64, fewer where the KV memory is short
-  int max_num_batched_tokens = 2048;
+  std::uint64_t seed = 0;         // of the seeds drawn for requests without one
+  int max_model_len = 0;  // tokens; 0: the checkpoint's, shortened to what the KV memory holds
+  int max_num_seqs = 0;   // 0: 64, fewer where the KV memory is short
+  int max_num_batched_tokens = 0;          // of a step; 0: 512 on native backends, 2048 on others
   int block_size = 16;                     // tokens
   std::int64_t kv_cache_memory_bytes = 0;  // 0: what is free
   int num_kv_blocks = 0;                   // 0: from the bytes
