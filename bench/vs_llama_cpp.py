@@ -42,10 +42,12 @@ class Workload(NamedTuple):
     batch: int
     phases: tuple[str, ...]  # that count
     is_quick: bool
+    pagoda_flags: tuple[str, ...] = ()
 
 
 WORKLOADS = (
     Workload("prompt 512", 512, 0, 1, ("prefill",), True),
+    Workload("prompt 512, int8 activations", 512, 0, 1, ("prefill",), False, ("--int8-activations",)),
     Workload("context 128", 128, 64, 1, ("decode",), True),
     Workload("32 sequences, contexts 128 to 192", 128, 64, 32, ("decode",), False),
     Workload("prompt 8,000", 8000, 32, 1, ("prefill", "decode"), False),
@@ -88,7 +90,8 @@ class Pagoda:
     def measure(self, model, workload):
         figures = json.loads(
             self.run("bench", "latency", model, "--device", "cpu", "--threads", self.threads, "--rounds", 1, "--input-len",
-                     workload.input_len, "--output-len", workload.decode_steps + 1, "--batch-size", workload.batch, "--json"))
+                     workload.input_len, "--output-len", workload.decode_steps + 1, "--batch-size", workload.batch, "--json",
+                     *workload.pagoda_flags))
         gmac = figures.get("machine_bf16_gmac_per_s", figures["machine_float32_gmac_per_s"])
         return Turn({phase: figures[f"{phase}_tokens_per_s"] for phase in workload.phases},
                     {"prefill": figures["prefill_share"], "decode": figures["read_share"]},
@@ -218,14 +221,15 @@ def make_models(pagoda, peer, folder, quick):
     """Every checkpoint, made where it is missing."""
     pagoda.run("pull", "smollm2")
     chosen = tuple(workload for workload in WORKLOADS if workload.is_quick or not quick)
-    # Long contexts and batches are asked of SmolLM2, in llama.cpp's formats for the comparison with its best.
+    # Batches are asked of SmolLM2, in other formats too for the comparison with llama.cpp's best; all else of one file.
     short = tuple(workload for workload in chosen if workload.is_quick)
+    batches = tuple(workload for workload in chosen if workload.is_quick or workload.batch > 1)
     small = default_model()
     models = [Model("SmolLM2-135M", "Q4_1", small, chosen)]
     for name in ("Q4_0", "Q8_0", "BF16"):
         path = folder / f"SmolLM2-135M.{name}.gguf"
         peer.quantize(small, path, name)
-        models.append(Model("SmolLM2-135M", name, path, tuple(w for w in chosen if w.input_len <= 512)))
+        models.append(Model("SmolLM2-135M", name, path, batches))
     shape = folder / "qwen3-0.6b-shape.BF16.gguf"
     if not shape.exists():
         print("writing the 0.6B shape", file=sys.stderr, flush=True)
