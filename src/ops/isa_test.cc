@@ -1,0 +1,178 @@
+// Every op case on every instruction set of this machine, and that the one asked for is the one
+// that multiplies.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_exec.h"
+#include "backend/cpu/cpu_weight.h"
+#include "ops/linear/linear.h"
+#include "ops/linear/linear_kernels.h"
+#include "ops/op_cases.h"
+
+namespace pagoda {
+namespace {
+
+using Outputs = std::vector<std::vector<float>>;
+
+std::unique_ptr<Exec> make_isa_exec(CpuIsa isa, int num_threads) {
+  return make_exec({.backend = Backend::kCpu, .num_threads = num_threads, .cpu_isa = isa}).value();
+}
+
+const cpu::LinearKernels* own_kernels(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kAvx512:
+      return cpu::kAvx512Kernels;
+    case CpuIsa::kAvx2:
+      return cpu::kAvx2Kernels;
+    case CpuIsa::kNeon:
+      return cpu::kNeonKernels;
+    case CpuIsa::kPortable:
+      break;
+  }
+  return cpu::kPortableKernels;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+float relative_error(std::span<const float> actual, std::span<const float> expected) {
+  float largest = 0, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const float difference = std::fabs(actual[i] - expected[i]);
+    if (!(difference <= std::numeric_limits<float>::max())) return difference;  // NaN, infinity
+    error = std::max(error, difference);
+    largest = std::max(largest, std::fabs(expected[i]));
+  }
+  return error == 0 ? 0 : error / largest;
+}
+
+std::vector<int> last_tokens(const OpCase& op_case, int count) {
+  std::vector<int> tokens = all_tokens(op_case);
+  if (count < op_case.num_tokens) tokens.erase(tokens.begin(), tokens.end() - count);
+  return tokens;
+}
+
+// The last `count` rows of each output.
+void expect_last_rows(const Outputs& actual, const Outputs& all, const OpCase& op_case, int count) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t size = all[i].size() / op_case.num_tokens * count;
+    ASSERT_EQ(actual[i].size(), size);
+    EXPECT_TRUE(same_bits(actual[i], std::span(all[i]).last(size))) << count << " tokens";
+  }
+}
+
+class Isa : public testing::TestWithParam<CpuIsa> {};
+
+TEST_P(Isa, IsNearTheReferenceAndBitwiseApartFromCompanyAndThreads) {
+  const auto reference = make_exec({.backend = Backend::kReference}).value();
+  const auto two = make_isa_exec(GetParam(), 2);
+  const auto three = make_isa_exec(GetParam(), 3);
+  ASSERT_EQ(cpu::isa_of(*two), GetParam());
+  for (const OpCase& op_case : all_op_cases()) {
+    if (op_case.is_large) continue;
+    SCOPED_TRACE(op_case.op + " " + op_case.description);
+    const std::vector<int> tokens = all_tokens(op_case);
+    const Outputs expected = run_case(*reference, op_case, tokens).value();
+    const Outputs all = run_case(*two, op_case, tokens).value();
+    ASSERT_EQ(all.size(), expected.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      EXPECT_LE(relative_error(all[i], expected[i]), op_case.tolerance.cpu);
+    }
+    const Outputs on_three = run_case(*three, op_case, tokens).value();
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(same_bits(on_three[i], all[i]));
+    if (!op_case.rows_are_tokens) continue;
+    for (const int count : {1, 3}) {
+      if (count > op_case.num_tokens) continue;
+      expect_last_rows(run_case(*two, op_case, last_tokens(op_case, count)).value(), all, op_case,
+                       count);
+    }
+  }
+}
+
+constexpr int kTokens = 3, kCols = 512, kRows = 48;
+
+Weight small_weight(Exec& exec, WeightFormat format) {
+  const std::vector<HostTensor> parts = {random_matrix(7, format, kRows, kCols)};
+  return prepare_weight(exec, parts).value();
+}
+std::vector<float> small_inputs() {
+  return random_values(8, std::int64_t{kTokens} * kCols);
+}
+
+// What linear() computes on `isa`.
+std::vector<float> product_on(CpuIsa isa, WeightFormat format) {
+  const auto exec = make_isa_exec(isa, 1);
+  const Weight weight = small_weight(*exec, format);
+  const Tensor x = exec->upload<float>(small_inputs(), {kTokens, kCols});
+  const Tensor out = linear(*exec, x, weight, {});
+  return {out.data<float>(), out.data<float>() + kTokens * kRows};
+}
+
+// What `kernels` compute of the same, called directly, in tiles of one row; empty where they do not
+// take the format.
+std::vector<float> product_by(const cpu::LinearKernels& kernels, CpuIsa isa, WeightFormat format) {
+  const auto exec = make_isa_exec(isa, 1);
+  const Weight weight = small_weight(*exec, format);
+  const cpu::WeightSegment& segment = cpu::packed(weight).segments()[0];
+  cpu::ActivationLayout layout;
+  if (!kernels.layout_of(segment.layout.kind, layout)) return {};
+  const std::vector<float> x = small_inputs();
+  const std::int64_t tile_bytes = kernels.tile_bytes(layout, 1, kCols);
+  const Tensor tiles = exec->allocate(DType::kFloat32, {kTokens, tile_bytes / 4});
+  auto* memory = reinterpret_cast<std::byte*>(tiles.data<float>());
+  for (int row = 0; row < kTokens; ++row) {
+    kernels.pack_tile(layout,
+                      {.x = x.data() + row * kCols,
+                       .x_stride = kCols,
+                       .num_rows = 1,
+                       .tile_rows = 1,
+                       .cols = kCols},
+                      memory + row * tile_bytes);
+  }
+  std::vector<float> out(kTokens * kRows);
+  kernels.multiply({.kind = segment.layout.kind,
+                    .layout = layout,
+                    .tiles = memory,
+                    .tile_bytes = tile_bytes,
+                    .tile_rows = 1,
+                    .num_rows = kTokens,
+                    .cols = kCols,
+                    .panels = segment.panels->data(),
+                    .panel_bytes = segment.panel_bytes,
+                    .header_area = segment.layout.header_area(),
+                    .units_of_header = segment.layout.units_of_header,
+                    .header_is_bfloat16 = segment.layout.header_is_bfloat16,
+                    .num_columns = kRows,
+                    .out = out.data(),
+                    .out_stride = kRows},
+                   0, segment.num_panels());
+  return out;
+}
+
+TEST_P(Isa, IsTheOneWhoseKernelsMultiply) {
+  const cpu::LinearKernels* own = own_kernels(GetParam());
+  ASSERT_NE(own, nullptr);
+  for (const WeightFormat format : kWeightFormats) {
+    SCOPED_TRACE(traits_of(format).name);
+    const std::vector<float> expected = product_by(*own, GetParam(), format);
+    const std::vector<float> portable = product_by(*cpu::kPortableKernels, GetParam(), format);
+    const std::vector<float> actual = product_on(GetParam(), format);
+    EXPECT_TRUE(same_bits(actual, expected.empty() ? portable : expected));
+    // Integers of x and float32 leave other bits.
+    if (own == cpu::kPortableKernels) continue;
+    EXPECT_EQ(expected.empty(), format == WeightFormat::kF32);
+    EXPECT_EQ(same_bits(actual, portable), format == WeightFormat::kF32);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Isa, testing::ValuesIn(supported_cpu_isas()),
+                         [](const auto& info) { return std::string(cpu_isa_name(info.param)); });
+
+}  // namespace
+}  // namespace pagoda
