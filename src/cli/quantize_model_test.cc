@@ -89,6 +89,17 @@ TEST(QuantizeModel, EightBitsAnswerAsTheOriginal) {
   }
 }
 
+TEST(QuantizeModel, AffineGroupsAreDecodedFirst) {
+  const TemporaryFolder affine;
+  for (const auto& entry : fs::directory_iterator(kData + "tiny-llama-affine")) {
+    fs::copy_file(entry.path(), affine / entry.path().filename().string());
+  }
+  fs::copy_file(kData + "tiny-llama/tokenizer.json", affine / "tokenizer.json");
+  const TemporaryFolder folder;
+  quantize(affine.path(), folder / "m.gguf", WeightFormat::kQ8_0);
+  EXPECT_LE(distance(prompt_logprobs(folder / "m.gguf"), prompt_logprobs(affine.path())), 0.12);
+}
+
 TEST(QuantizeModel, TheConfigStaysTheSame) {
   const TemporaryFolder folder;
   for (const std::string model : kTinyModels) {
