@@ -24,17 +24,10 @@ int num_threads_for(std::span<const int> allowed_cpus, const std::filesystem::pa
 // The CPU that the calling thread is on, or -1 where the system does not say.
 int current_cpu();
 
-// Keeps one thread, which makes and calls it, from a CPU that another thread of ours is on: left
-// alone, Linux puts two busy threads on one core as gladly as a thread and a stranger's process.
-class CpuAvoidance {
- public:
-  // Moves the calling thread elsewhere and lifts what was avoided before; nothing where its
-  // affinity mask allows no other CPU, or the system has no such masks.
-  void avoid(int cpu);
-
- private:
-  int avoided_ = -1;
-};
+// Moves the calling thread off `cpu`, where another thread of ours is: left alone, Linux puts two
+// busy threads on one core as gladly as a thread and a stranger's process. Its affinity mask is the
+// same afterwards; nothing happens where that allows no other CPU, or the system has no masks.
+void leave_cpu(int cpu);
 
 // Bytes that can still be taken without swapping or being killed: the least of the system's
 // MemAvailable and, for every cgroup (v1 or v2) around this process, its limit less what is in use

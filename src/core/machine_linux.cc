@@ -157,14 +157,14 @@ int current_cpu() {
   return sched_getcpu();
 }
 
-void CpuAvoidance::avoid(int cpu) {
+void leave_cpu(int cpu) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(mask), &mask) != 0) return;
-  if (avoided_ >= 0) CPU_SET(avoided_, &mask);
-  CPU_CLR(cpu, &mask);
-  if (CPU_COUNT(&mask) == 0 || sched_setaffinity(0, sizeof(mask), &mask) != 0) return;
-  avoided_ = cpu;
+  cpu_set_t others = mask;
+  CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0) return;
+  (void)sched_setaffinity(0, sizeof(mask), &mask);  // what was allowed a moment ago
 }
 
 std::int64_t available_memory_bytes(const fs::path& root) {

@@ -33,7 +33,7 @@ int current_cpu() {
   return -1;
 }
 
-void CpuAvoidance::avoid(int cpu) {}
+void leave_cpu(int cpu) {}
 
 std::int64_t available_memory_bytes(const std::filesystem::path& root) {
   vm_statistics64_data_t statistics;

@@ -31,6 +31,9 @@ constexpr std::chrono::microseconds kCrowdedSpinTime(20);
 // Others want our cores if a worker is this late, and are taken to want them for the time below.
 constexpr std::chrono::milliseconds kLate(1);
 constexpr std::chrono::milliseconds kCrowdedTime(500);
+// A worker leaves the caller's core so often at most: where every core has strangers, it may be the
+// one where it gets on soonest.
+constexpr std::chrono::milliseconds kLeaveInterval(20);
 
 void relax() {
 #if defined(__x86_64__)
@@ -129,8 +132,9 @@ void ThreadPool::run(Job job) {
   const std::uint32_t num_units = publish(job, number);
   const bool timed = kind.num_calls++ % kTimedEvery == 0;
   const auto start = timed ? Clock::now() : Clock::time_point();
-  finish(number, num_units - work(number, 0));
+  const std::uint32_t own = work(number, 0);
   if (timed) kind.time = Clock::now() - start;
+  finish(number, num_units - own);
 }
 
 std::uint32_t ThreadPool::publish(const Job& job, std::uint32_t number) {
@@ -263,7 +267,7 @@ std::uint32_t ThreadPool::sleep_until_job(int thread, std::uint32_t last) {
 
 void ThreadPool::work_loop(int thread) {
   const std::atomic<std::uint64_t>& rest = lanes_[thread].rest;
-  CpuAvoidance avoidance;
+  Clock::time_point next_leave;
   std::uint32_t last = 0;
   while (true) {
     std::uint32_t number = last;
@@ -275,7 +279,10 @@ void ThreadPool::work_loop(int thread) {
       number = sleep_until_job(thread, last);
       if (number == last) return;  // stopped
       const int cpu = current_cpu();
-      if (cpu == caller_cpu_.load(std::memory_order_relaxed)) avoidance.avoid(cpu);
+      if (cpu == caller_cpu_.load(std::memory_order_relaxed) && Clock::now() > next_leave) {
+        leave_cpu(cpu);
+        next_leave = Clock::now() + kLeaveInterval;
+      }
     }
     last = number;
     const std::uint32_t done = work(number, thread);
