@@ -1,55 +1,131 @@
-#include "backend/cpu/cpu_exec.h"
 #include "ops/kv_write/kv_write.h"
 
-namespace pagoda::cpu {
-namespace {
+#include <algorithm>
+#include <type_traits>
 
-// Tokens worth a fork: below, a write takes less time than waking the workers.
-constexpr std::int64_t kGrain = 16;
+#include "backend/cpu/cpu_exec.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/kv_write/kv_write_cpu.cc"
+#include "hwy/foreach_target.h"  // compiles this file once a target
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pagoda::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::CappedTag<float, 16>;
+using DWords = hn::RebindToUnsigned<D>;
+using VWords = hn::Vec<DWords>;
+
+HWY_INLINE VWords word(std::uint32_t value) {
+  return hn::Set(DWords(), value);
+}
+
+// to_bf16() and to_f16() of core/half.h, lane by lane: the same bits, NaNs too.
+HWY_INLINE VWords narrowed(bf16 /*type*/, VWords bits) {
+  const VWords odd = hn::And(hn::ShiftRight<16>(bits), word(1));
+  const VWords rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, word(0x7fff))));
+  const VWords quiet = hn::Or(hn::ShiftRight<16>(bits), word(0x40));
+  const auto is_nan = hn::Gt(hn::And(bits, word(0x7fffffff)), word(0x7f800000));
+  return hn::IfThenElse(is_nan, quiet, rounded);
+}
+
+HWY_INLINE VWords narrowed(f16 /*type*/, VWords bits) {
+  const D d;
+  const DWords words;
+  const VWords magnitude = hn::And(bits, word(0x7fffffff));
+  const VWords odd = hn::And(hn::ShiftRight<13>(magnitude), word(1));
+  const VWords normal =
+      hn::ShiftRight<13>(hn::Sub(hn::Add(magnitude, hn::Add(odd, word(0xfff))), word(0x38000000)));
+  const auto half = hn::Add(hn::BitCast(d, magnitude), hn::Set(d, 0.5f));
+  const VWords subnormal = hn::Sub(hn::BitCast(words, half), word(0x3f000000));
+  const VWords finite = hn::IfThenElse(hn::Lt(magnitude, word(0x38800000)), subnormal, normal);
+  const VWords special =
+      hn::IfThenElse(hn::Gt(magnitude, word(0x7f800000)), word(0x7e00), word(0x7c00));
+  const VWords sign = hn::And(hn::ShiftRight<16>(bits), word(0x8000));
+  return hn::Or(sign, hn::IfThenElse(hn::Lt(magnitude, word(0x477ff000)), finite, special));
+}
 
 template <typename T>
-void write_token(const Tensor& entries, std::int64_t token, T* slot) {
+HWY_INLINE void narrow(const float* from, std::int64_t count, T* to) {
+  const hn::Rebind<std::uint16_t, D> d16;
+  constexpr std::int64_t kLanes = hn::MaxLanes(D());
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const VWords bits = hn::BitCast(DWords(), hn::LoadU(D(), from + i));
+    hn::StoreU(hn::TruncateTo(d16, narrowed(T(), bits)), d16,
+               reinterpret_cast<std::uint16_t*>(to + i));
+  }
+  for (; i < count; ++i) to[i] = from_float<T>(from[i]);
+}
+
+HWY_INLINE void narrow(const float* from, std::int64_t count, float* to) {
+  std::copy_n(from, count, to);
+}
+
+template <typename T>
+void write_tokens(const Tensor& entries, const std::int32_t* slots, std::int64_t begin,
+                  std::int64_t end, T* cache) {
   const std::int64_t heads = entries.extent(1), head_dim = entries.extent(2);
-  for (std::int64_t h = 0; h < heads; ++h, slot += head_dim) {
-    const float* from = entries.data<float>() + token * entries.stride(0) + h * entries.stride(1);
-    for (std::int64_t d = 0; d < head_dim; ++d) slot[d] = from_float<T>(from[d]);
+  const float* const values = entries.data<float>();
+  for (std::int64_t t = begin; t < end; ++t) {
+    if (slots[t] < 0) continue;
+    const float* from = values + t * entries.stride(0);
+    T* to = cache + slots[t] * heads * head_dim;
+    if (entries.stride(1) == head_dim) {
+      narrow(from, heads * head_dim, to);
+      continue;
+    }
+    for (std::int64_t h = 0; h < heads; ++h, from += entries.stride(1), to += head_dim) {
+      narrow(from, head_dim, to);
+    }
   }
 }
 
-template <typename T>
-void write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
-           const std::int32_t* slots) {
-  const std::int64_t width = view.num_kv_heads() * view.head_dim();
-  T* keys = view.keys.data<T>();
-  T* values = view.values.data<T>();
-  pool_of(exec).parallel_for(k.extent(0), kGrain, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t t = begin; t < end; ++t) {
-      if (slots[t] < 0) continue;
-      write_token(k, t, keys + slots[t] * width);
-      write_token(v, t, values + slots[t] * width);
-    }
-  });
+// Tokens [begin, end) of entries [tokens, kv_heads, head_dim] into their slots of `cache`.
+void write_entries(const Tensor& entries, const std::int32_t* slots, std::int64_t begin,
+                   std::int64_t end, const Tensor& cache) {
+  switch (cache.dtype()) {
+    case DType::kFloat32:
+      return write_tokens(entries, slots, begin, end, cache.data<float>());
+    case DType::kBFloat16:
+      return write_tokens(entries, slots, begin, end, cache.data<bf16>());
+    case DType::kFloat16:
+      return write_tokens(entries, slots, begin, end, cache.data<f16>());
+    case DType::kInt32:
+      PAGODA_CHECK(false, "[kv_write] a cache of int32");
+  }
 }
+
+}  // namespace pagoda::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pagoda::cpu {
+
+HWY_EXPORT(write_entries);
+
+namespace {
+
+// Elements of keys worth a fork: below, a write takes less time than waking the workers.
+constexpr std::int64_t kGrainElements = 16384;
 
 }  // namespace
 
 KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
                 const StepBatch& batch) {
   const std::int32_t* slots = batch.slot_mapping.data<std::int32_t>();
-  switch (view.keys.dtype()) {
-    case DType::kFloat32:
-      write<float>(exec, view, k, v, slots);
-      break;
-    case DType::kBFloat16:
-      write<bf16>(exec, view, k, v, slots);
-      break;
-    case DType::kFloat16:
-      write<f16>(exec, view, k, v, slots);
-      break;
-    case DType::kInt32:
-      PAGODA_CHECK(false, "[kv_write] a cache of int32");
-  }
+  const auto write_entries = HWY_DYNAMIC_DISPATCH(write_entries);
+  const std::int64_t width = view.num_kv_heads() * view.head_dim();
+  const std::int64_t grain = std::max<std::int64_t>(kGrainElements / width, 1);
+  pool_of(exec).parallel_for(k.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int) {
+    write_entries(k, slots, begin, end, view.keys);
+    write_entries(v, slots, begin, end, view.values);
+  });
   return view;
 }
 
 }  // namespace pagoda::cpu
+#endif  // HWY_ONCE
