@@ -51,16 +51,18 @@ OpCase make_case(const GatedShape& shape) {
 }  // namespace
 
 std::vector<OpCase> gated_linear_cases() {
-  constexpr auto kQ4_1 = WeightFormat::kQ4_1;
   std::vector<OpCase> cases;
   for (const int tokens : {1, 2, 5, 13, 32}) {
-    cases.push_back(
-        make_case({.tokens = tokens, .cols = 96, .dim = 80, .gate = kQ4_1, .up = kQ4_1}));
+    cases.push_back(make_case({.tokens = tokens,
+                               .cols = 96,
+                               .dim = 80,
+                               .gate = WeightFormat::kQ4_1,
+                               .up = WeightFormat::kQ4_1}));
     cases.push_back(make_case({.tokens = tokens,
                                .cols = 64,
                                .dim = 37,
                                .gate = WeightFormat::kQ8_0,
-                               .up = kQ4_1,
+                               .up = WeightFormat::kQ4_1,
                                .has_bias = true}));
   }
   cases.push_back(make_case(
@@ -69,8 +71,8 @@ std::vector<OpCase> gated_linear_cases() {
     cases.push_back(make_case({.tokens = tokens,
                                .cols = 576,
                                .dim = 1536,
-                               .gate = kQ4_1,
-                               .up = kQ4_1,
+                               .gate = WeightFormat::kQ4_1,
+                               .up = WeightFormat::kQ4_1,
                                .is_large = true}));
   }
   return cases;

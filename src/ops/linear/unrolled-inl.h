@@ -14,7 +14,8 @@ namespace {
 template <int kNumber>
 struct Index {
   static constexpr int kValue = kNumber;
-  constexpr operator int() const { return kNumber; }
+  // An index is written as one.
+  constexpr operator int() const { return kNumber; }  // NOLINT(google-explicit-constructor)
 };
 
 // Calls visit(0), visit(1), ... visit(kCount - 1) with such numbers.
