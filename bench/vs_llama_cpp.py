@@ -178,10 +178,9 @@ def markdown(lines):
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def table(rows):
-    """A Markdown table; the best of llama.cpp's formats of a model stands beside Pagoda's own file at the end."""
-    text = markdown([HEAD, ["---"] * len(HEAD), *(row.cells() for row in rows)])
-    return text + "".join(best_line(rows, row) for row in rows if row.model.format == "Q4_1" and row.pagoda)
+def best_lines(rows):
+    """The best of llama.cpp's formats of a model, beside Pagoda's own file."""
+    return "".join(best_line(rows, row) for row in rows if row.model.format == "Q4_1" and row.pagoda)
 
 
 def best_line(rows, own):
@@ -255,6 +254,20 @@ def compare(pagoda, peer, model, workload, turns):
     return [Row(model, workload, phase, own, others) for phase in workload.phases]
 
 
+def print_comparisons(pagoda, peer, models, flags):
+    """The table, a row as soon as it is measured."""
+    print(markdown([HEAD, ["---"] * len(HEAD)]), end="", flush=True)
+    rows = []
+    for model in models:
+        for workload in model.workloads:
+            if flags.only not in f"{model.name} {model.format}, {workload.name}":
+                continue
+            new = compare(pagoda, peer, model, workload, 1 if flags.quick else flags.turns)
+            print(markdown([row.cells() for row in new]), end="", flush=True)
+            rows += new
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pagoda", help="the binary")
@@ -271,18 +284,13 @@ def main():
         peer = llama_cpp.LlamaCpp(flags.folder, flags.threads)
         models = make_models(pagoda, peer, flags.folder, flags.quick)
         others = OtherWork()
-        rows = []
-        for model in models:
-            for workload in model.workloads:
-                if flags.only in f"{model.name} {model.format}, {workload.name}":
-                    rows += compare(pagoda, peer, model, workload, 1 if flags.quick else flags.turns)
-        loads = load_table(pagoda, models)
+        print(f"llama.cpp of {llama_cpp.PACKAGE} {llama_cpp.VERSION} (commit {peer.commit()}), {flags.threads} threads each\n")
+        rows = print_comparisons(pagoda, peer, models, flags)
+        print(best_lines(rows))
+        print(others.line())
+        print(load_table(pagoda, models))
     except (llama_cpp.PeerError, OSError, subprocess.TimeoutExpired) as error:
         sys.exit(f"vs_llama_cpp: {error}")
-    print(f"llama.cpp of {llama_cpp.PACKAGE} {llama_cpp.VERSION} (commit {peer.commit()}), {flags.threads} threads each\n")
-    print(table(rows))
-    print(others.line())
-    print(loads)
 
 
 if __name__ == "__main__":

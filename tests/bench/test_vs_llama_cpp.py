@@ -1,5 +1,6 @@
 """bench/vs_llama_cpp.py without llama.cpp: the checkpoint it makes, the peer's output it reads, the table it prints."""
 
+import argparse
 import json
 import os
 import pathlib
@@ -93,8 +94,20 @@ def row(name, pagoda, peer):
                             [vs_llama_cpp.Turn({"decode": speed}, {}, 50.0, 500.0) for speed in peer])
 
 
-def test_the_table_has_medians_shares_limits_and_the_best_of_all_formats():
-    text = vs_llama_cpp.table([row("Q4_1", [300, 100, 200], [50, 10, 90]), row("Q4_0", [], [100])])
-    assert "| small | Q4_1 | decode, context 16 | 200 | 20 % | 40 GB/s | 50 | 50 GB/s | 4.00 |" in text
-    assert re.search(r"Q4_0 .* \| - \| - \| - \| 100 \| 50 GB/s \| - \|", text)
-    assert "small Q4_1, decode, context 16: 2.00 x llama.cpp's best format, Q4_0" in text
+def test_rows_have_medians_shares_and_limits():
+    assert row("Q4_1", [300, 100, 200], [50, 10, 90]).cells() == [
+        "small", "Q4_1", "decode, context 16", "200", "20 %", "40 GB/s", "50", "50 GB/s", "4.00"]
+    assert row("Q4_0", [], [100]).cells()[3:] == ["-", "-", "-", "100", "50 GB/s", "-"]
+
+
+def test_the_best_of_all_formats_stands_beside_the_default_one():
+    lines = vs_llama_cpp.best_lines([row("Q4_1", [200], [50]), row("Q4_0", [], [100]), row("BF16", [80], [70])])
+    assert lines.split("\n") == ["", "small Q4_1, decode, context 16: 2.00 x llama.cpp's best format, Q4_0", ""]
+
+
+def test_comparisons_print_what_was_asked_for_row_by_row(capsys, checkpoint, peer):
+    model = vs_llama_cpp.Model("tiny", "BF16", checkpoint, (PROMPT, DECODE))
+    flags = argparse.Namespace(only="context", quick=False, turns=2)
+    (only,) = vs_llama_cpp.print_comparisons(vs_llama_cpp.Pagoda(os.environ["PAGODA_BINARY"], 1), peer, [model], flags)
+    assert len(only.pagoda) == len(only.peer) == 2 and only.phase == "decode"
+    assert len(capsys.readouterr().out.splitlines()) == 3
