@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/cpu/cpu_isa.h"
 #include "cli/command.h"
 #include "cli/model_store.h"
 #include "cli/report_error.h"
@@ -24,7 +25,8 @@ struct InfoFlags {
   bool ops = false;
 };
 
-void print_build() {
+Status print_build() {
+  PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
   std::printf("pagoda %s, %d threads by default, %.1f GB of memory free\n",
               std::string(kVersion).c_str(), default_num_threads(),
               static_cast<double>(available_memory_bytes()) / 1e9);
@@ -32,7 +34,12 @@ void print_build() {
   for (const Backend backend : kBackends) {
     if (backend_is_built(backend)) std::printf(" %s", std::string(backend_name(backend)).c_str());
   }
+  std::printf("\ncpu instruction set: %s; this machine has",
+              std::string(cpu_isa_name(isa)).c_str());
+  for (const CpuIsa each : supported_cpu_isas())
+    std::printf(" %s", std::string(cpu_isa_name(each)).c_str());
   std::printf("\n");
+  return ok_status();
 }
 
 void print_ops() {
@@ -92,7 +99,7 @@ Status print_checkpoint(const std::string& name) {
 
 Status info(const InfoFlags& flags) {
   if (!flags.model.empty()) return print_checkpoint(flags.model);
-  print_build();
+  PAGODA_RETURN_IF_ERROR(print_build());
   if (flags.ops) print_ops();
   return ok_status();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/cpu_isa.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/report_error.h"
@@ -41,6 +42,10 @@ Status serve(const ServeFlags& flags) {
   const EngineLimits& limits = model->engine->limits();
   spdlog::info("{} on {}: {} sequences of {} tokens at most, loaded in {:.2f} s", model->name,
                model->device, limits.max_num_seqs, limits.max_model_len, model->load_s);
+  if (limits.backend == Backend::kCpu) {
+    PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
+    spdlog::info("cpu instruction set: {}", cpu_isa_name(isa));
+  }
   spdlog::info("listening on http://{}:{}", flags.server.host, server->port());
   int signal = 0;
   sigwait(&signals, &signal);
