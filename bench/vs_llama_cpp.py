@@ -288,7 +288,7 @@ def main():
         rows = print_comparisons(pagoda, peer, models, flags)
         print(best_lines(rows))
         print(others.line())
-        print(load_table(pagoda, models))
+        print(load_table(pagoda, [model for model in models if any(row.model == model for row in rows)]))
     except (llama_cpp.PeerError, OSError, subprocess.TimeoutExpired) as error:
         sys.exit(f"vs_llama_cpp: {error}")
 
