@@ -89,8 +89,7 @@ KvCacheLayout parse_layout(const std::string& name) {
 Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags) {
   ServedModelOptions options = {.engine = flags.engine,
                                 .use_generation_config = flags.generation_config != "none"};
-  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path models, default_model_dir());
-  PAGODA_ASSIGN_OR_RETURN(options.path, resolve_model(flags.model, models));
+  PAGODA_ASSIGN_OR_RETURN(options.path, resolve_model(flags.model));
   PAGODA_ASSIGN_OR_RETURN(options.engine.backend, parse_device(flags.device));
   options.engine.kv_cache_layout = parse_layout(flags.kv_cache_layout);
   options.engine.kv_cache_dtype = parse_kv_dtype(flags.kv_cache_dtype);

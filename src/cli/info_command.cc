@@ -71,8 +71,7 @@ void print_config(const ModelConfig& config) {
 }
 
 Status print_checkpoint(const std::string& name) {
-  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path models, default_model_dir());
-  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path, resolve_model(name, models));
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path, resolve_model(name));
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path.string()));
   std::printf("%s\n", path.c_str());
   std::int64_t num_parameters = 0;

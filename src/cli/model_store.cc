@@ -134,4 +134,11 @@ Result<fs::path> resolve_model(std::string_view model, const fs::path& model_dir
       "[model] expected a GGUF file, a folder, smollm2 or hf:ORG/NAME[@REVISION], got {}", model);
 }
 
+Result<fs::path> resolve_model(std::string_view model) {
+  std::error_code error;
+  if (fs::exists(model, error)) return fs::path(model);
+  PAGODA_ASSIGN_OR_RETURN(const fs::path model_dir, default_model_dir());
+  return resolve_model(model, model_dir);
+}
+
 }  // namespace pagoda

@@ -65,5 +65,7 @@ HubFolders hub_folders(const std::filesystem::path& model_dir, const HubName& na
 // message says which command fetches it.
 Result<std::filesystem::path> resolve_model(std::string_view model,
                                             const std::filesystem::path& model_dir);
+// The same in default_model_dir(), which a path needs not.
+Result<std::filesystem::path> resolve_model(std::string_view model);
 
 }  // namespace pagoda

@@ -51,8 +51,7 @@ void print_summary(const std::string& output, const QuantizeSummary& summary) {
 
 Status quantize(const QuantizeFlags& flags) {
   PAGODA_ASSIGN_OR_RETURN(const WeightFormat format, parse_format(flags.format));
-  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path models, default_model_dir());
-  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path input, resolve_model(flags.input, models));
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path input, resolve_model(flags.input));
   QuantizeOptions options{
       .input = input.string(),
       .output = flags.output,
