@@ -105,26 +105,24 @@ std::vector<float> small_inputs() {
   return random_values(8, std::int64_t{kTokens} * kCols);
 }
 
-// What linear() computes on `isa`.
-std::vector<float> product_on(CpuIsa isa, WeightFormat format) {
-  const auto exec = make_isa_exec(isa, 1);
-  const Weight weight = small_weight(*exec, format);
-  const Tensor x = exec->upload<float>(small_inputs(), {kTokens, kCols});
-  const Tensor out = linear(*exec, x, weight, {});
+// What linear() computes.
+std::vector<float> product_on(Exec& exec, WeightFormat format) {
+  const Weight weight = small_weight(exec, format);
+  const Tensor x = exec.upload<float>(small_inputs(), {kTokens, kCols});
+  const Tensor out = linear(exec, x, weight, {});
   return {out.data<float>(), out.data<float>() + kTokens * kRows};
 }
 
 // What `kernels` compute of the same, called directly, in tiles of one row; empty where they do not
 // take the format.
-std::vector<float> product_by(const cpu::LinearKernels& kernels, CpuIsa isa, WeightFormat format) {
-  const auto exec = make_isa_exec(isa, 1);
-  const Weight weight = small_weight(*exec, format);
+std::vector<float> product_by(const cpu::LinearKernels& kernels, Exec& exec, WeightFormat format) {
+  const Weight weight = small_weight(exec, format);
   const cpu::WeightSegment& segment = cpu::packed(weight).segments()[0];
   cpu::ActivationLayout layout;
   if (!kernels.layout_of(segment.layout.kind, layout)) return {};
   const std::vector<float> x = small_inputs();
   const std::int64_t tile_bytes = kernels.tile_bytes(layout, 1, kCols);
-  const Tensor tiles = exec->allocate(DType::kFloat32, {kTokens, tile_bytes / 4});
+  const Tensor tiles = exec.allocate(DType::kFloat32, {kTokens, tile_bytes / 4});
   auto* memory = reinterpret_cast<std::byte*>(tiles.data<float>());
   for (int row = 0; row < kTokens; ++row) {
     kernels.pack_tile(layout,
@@ -158,11 +156,12 @@ std::vector<float> product_by(const cpu::LinearKernels& kernels, CpuIsa isa, Wei
 TEST_P(Isa, IsTheOneWhoseKernelsMultiply) {
   const cpu::LinearKernels* own = own_kernels(GetParam());
   ASSERT_NE(own, nullptr);
+  const auto exec = make_isa_exec(GetParam(), 1);
   for (const WeightFormat format : kWeightFormats) {
     SCOPED_TRACE(traits_of(format).name);
-    const std::vector<float> expected = product_by(*own, GetParam(), format);
-    const std::vector<float> portable = product_by(*cpu::kPortableKernels, GetParam(), format);
-    const std::vector<float> actual = product_on(GetParam(), format);
+    const std::vector<float> expected = product_by(*own, *exec, format);
+    const std::vector<float> portable = product_by(*cpu::kPortableKernels, *exec, format);
+    const std::vector<float> actual = product_on(*exec, format);
     EXPECT_TRUE(same_bits(actual, expected.empty() ? portable : expected));
     // Integers of x and float32 leave other bits.
     if (own == cpu::kPortableKernels) continue;
