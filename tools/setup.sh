@@ -20,6 +20,10 @@ debian_build=(
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
 debian_test=(
   clang-14 libclang-rt-14-dev clang-format-16 clang-tidy-16 chromium chromium-driver fonts-liberation)
+# For the ops' tests on an emulated AArch64.
+debian_cross=(
+  g++-aarch64-linux-gnu qemu-user libfmt-dev:arm64 libspdlog-dev:arm64 libhwy-dev:arm64 libssl-dev:arm64
+  libgtest-dev:arm64 libgmock-dev:arm64)
 brew_build=(
   cmake ninja ccache pkgconf python@3.12 openssl@3 boost nlohmann-json cli11 spdlog fmt
   prometheus-cpp highway googletest rapidcheck google-benchmark)
@@ -55,6 +59,13 @@ apt_install() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# Tests that need these say so where they are missing, so a mirror without arm64 stops nothing.
+install_cross() {
+  [ "$(dpkg --print-architecture)" = amd64 ] || return 0
+  dpkg --print-foreign-architectures | grep -qx arm64 || as_root dpkg --add-architecture arm64
+  (apt_install "${debian_cross[@]}") || say "no packages for arm64: tests of AArch64 will be skipped"
+}
+
 brew_install() {
   local missing=() package
   for package in "$@"; do brew list "$package" >/dev/null 2>&1 || missing+=("$package"); done
@@ -76,7 +87,7 @@ install_packages() {
     Linux)
       command -v apt-get >/dev/null || die "expected a system with apt-get (Debian 12), found none"
       apt_install "${debian_build[@]}"
-      [ "$level" = build ] || apt_install "${debian_test[@]}"
+      [ "$level" = build ] || { apt_install "${debian_test[@]}"; install_cross; }
       has_rust || apt_install rustc-web cargo-web
       ;;
     Darwin)
