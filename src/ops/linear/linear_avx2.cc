@@ -55,8 +55,7 @@ PAGODA_INLINE Floats to_floats(const Integers& integers) {
 PAGODA_INLINE Floats times(const Floats& a, const Floats& b) {
   return {{_mm256_mul_ps(a.half[0], b.half[0]), _mm256_mul_ps(a.half[1], b.half[1])}};
 }
-// The compiler would else add all products of a block in an order that spills them: three times as
-// slow.
+// The compiler would else add all products of a block in an order that spills them.
 PAGODA_INLINE void keep_order(__m256i& sum) {
   __asm__("" : "+x"(sum));
 }
