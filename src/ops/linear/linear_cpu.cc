@@ -41,22 +41,58 @@ class PanelRange {
   PanelTarget target_;
 };
 
+// A product's rows and columns, as the two ways to share it out see them.
+struct Work {
+  Exec& exec;
+  const Weight& weight;
+  const Tensor& x;
+  float* out;
+  const float* bias;
+
+  PanelTarget target(std::int64_t row) const {
+    return {.out = out + row * weight.rows, .stride = weight.rows, .bias = bias};
+  }
+};
+
+void share_out_panels(const Work& work) {
+  LinearProduct product(work.exec, work.weight, work.x);
+  const std::int64_t tokens = work.x.extent(0), pass = product.rows_per_pass();
+  for (std::int64_t row = 0; row < tokens; row += pass) {
+    product.take_rows(row, std::min(pass, tokens - row));
+    const PanelRange range(product, packed(work.weight), work.target(row));
+    pool_of(work.exec).parallel_for(
+        range.num_panels(), 2 * product.grain_pairs(),
+        [&](std::int64_t begin, std::int64_t end, int) { range.multiply(begin, end); });
+  }
+}
+
+void share_out_rows(const Work& work) {
+  const LinearProduct shape(work.exec, work.weight, work.x);
+  const std::int64_t pass = shape.rows_per_pass();
+  const Tensor memory =
+      work.exec.allocate(DType::kFloat32, {work.exec.num_threads(), shape.tile_floats(pass)});
+  const auto multiply = [&](std::int64_t begin, std::int64_t end, int thread) {
+    LinearProduct product(work.exec, work.weight, work.x);
+    for (std::int64_t row = begin; row < end; row += pass) {
+      product.take_rows_alone(row, std::min(pass, end - row),
+                              memory.data<float>() + thread * memory.stride(0));
+      const PanelRange range(product, packed(work.weight), work.target(row));
+      range.multiply(0, range.num_panels());
+    }
+  };
+  pool_of(work.exec).parallel_for(work.x.extent(0), LinearProduct::kRowGrain, multiply);
+}
+
 }  // namespace
 
 Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args) {
-  const std::int64_t tokens = x.extent(0);
-  Tensor out = exec.allocate(DType::kFloat32, {tokens, weight.rows});
+  Tensor out = exec.allocate(DType::kFloat32, {x.extent(0), weight.rows});
   const float* bias = args.bias.defined() ? args.bias.data<float>() : nullptr;
-  LinearProduct product(exec, weight, x);
-  const std::int64_t pass = product.rows_per_pass();
-  for (std::int64_t row = 0; row < tokens; row += pass) {
-    product.take_rows(row, std::min(pass, tokens - row));
-    const PanelRange range(
-        product, packed(weight),
-        {.out = out.data<float>() + row * weight.rows, .stride = weight.rows, .bias = bias});
-    pool_of(exec).parallel_for(
-        range.num_panels(), 2 * product.grain_pairs(),
-        [&](std::int64_t begin, std::int64_t end, int) { range.multiply(begin, end); });
+  const Work work = {exec, weight, x, out.data<float>(), bias};
+  if (LinearProduct(exec, weight, x).splits_rows(x.extent(0))) {
+    share_out_rows(work);
+  } else {
+    share_out_panels(work);
   }
   return out;
 }

@@ -6,12 +6,12 @@ namespace pagoda::cpu {
 namespace {
 
 constexpr std::int64_t kTileBytesPerPass = std::int64_t{640} << 10;
-// Rows of a pass are whole tiles of every kernel.
-constexpr std::int64_t kWholeTiles = 24;
 // Multiply-adds worth a fork: about a microsecond of one core.
 constexpr std::int64_t kForkWork = 1 << 17;
 // Values of x that a core rounds in a microsecond.
 constexpr std::int64_t kForkRounding = 1 << 12;
+// Each thread reads all weights where it has rows of its own: enough rows to hide that.
+constexpr std::int64_t kRowsOfItsOwn = 96;
 
 struct KernelChoice {
   const LinearKernels* kernels;
@@ -46,11 +46,15 @@ int tile_rows_for(std::int64_t num_rows, int most_rows) {
 }  // namespace
 
 LinearProduct::LinearProduct(Exec& exec, const Weight& weight, const Tensor& x)
-    : exec_(exec), weight_(packed(weight)), x_(x), cols_(weight.cols) {}
+    : LinearProduct(exec, packed(weight), x, weight.cols) {}
+
+LinearProduct::LinearProduct(Exec& exec, const CpuWeight& weight, const Tensor& x,
+                             std::int64_t cols)
+    : exec_(exec), weight_(weight), x_(x), cols_(cols) {}
 
 std::int64_t LinearProduct::rows_per_pass() const {
   const std::int64_t row_bytes = 2 * cols_;
-  return std::max(kTileBytesPerPass / row_bytes / kWholeTiles, std::int64_t{1}) * kWholeTiles;
+  return std::max(kTileBytesPerPass / row_bytes / kRowGrain, std::int64_t{1}) * kRowGrain;
 }
 
 std::int64_t LinearProduct::grain_pairs() const {
@@ -66,7 +70,12 @@ const LinearProduct::Tiles* LinearProduct::find_tiles(PanelKind kind) const {
   return nullptr;
 }
 
-void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
+bool LinearProduct::splits_rows(std::int64_t tokens) const {
+  const int num_threads = exec_.num_threads();
+  return num_threads > 1 && tokens >= num_threads * kRowsOfItsOwn;
+}
+
+void LinearProduct::plan_rows(std::int64_t first, std::int64_t count) {
   first_row_ = first;
   num_rows_ = count;
   num_layouts_ = 0;
@@ -80,28 +89,59 @@ void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
     tiles.tile_rows = tile_rows_for(count, choice.kernels->most_rows(choice.layout));
     tiles.tile_bytes = choice.kernels->tile_bytes(choice.layout, tiles.tile_rows, cols_);
     tiles.num_tiles = (count + tiles.tile_rows - 1) / tiles.tile_rows;
-    tiles.memory = exec_.allocate(DType::kFloat32, {tiles.num_tiles, tiles.tile_bytes / 4});
-    round_rows(tiles);
   }
 }
 
-void LinearProduct::round_rows(const Tiles& tiles) {
-  const std::int64_t tile_values = tiles.tile_rows * cols_;
-  const std::int64_t grain = std::max(kForkRounding / tile_values, std::int64_t{1});
-  const auto round = [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t tile = begin; tile < end; ++tile) {
-      const std::int64_t row = tile * tiles.tile_rows;
-      tiles.kernels->pack_tile(
-          tiles.layout,
-          {.x = x_.data<float>() + (first_row_ + row) * x_.stride(0),
-           .x_stride = x_.stride(0),
-           .num_rows = static_cast<int>(std::min<std::int64_t>(num_rows_ - row, tiles.tile_rows)),
-           .tile_rows = tiles.tile_rows,
-           .cols = cols_},
-          tiles.data() + tile * tiles.tile_bytes);
-    }
-  };
-  pool_of(exec_).parallel_for(tiles.num_tiles, grain, round);
+void LinearProduct::place_tiles(float* memory) {
+  auto* next = reinterpret_cast<std::byte*>(memory);
+  for (int i = 0; i < num_layouts_; ++i) {
+    tiles_[i].data = next;
+    next += tiles_[i].num_tiles * tiles_[i].tile_bytes;
+  }
+}
+
+std::int64_t LinearProduct::tile_floats(std::int64_t count) const {
+  LinearProduct plan(exec_, weight_, x_, cols_);
+  plan.plan_rows(0, count);
+  std::int64_t bytes = 0;
+  for (int i = 0; i < plan.num_layouts_; ++i) {
+    bytes += plan.tiles_[i].num_tiles * plan.tiles_[i].tile_bytes;
+  }
+  return (bytes + kLineBytes - 1) / kLineBytes * (kLineBytes / 4);
+}
+
+void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
+  memory_ = exec_.allocate(DType::kFloat32, {tile_floats(count)});
+  plan_rows(first, count);
+  place_tiles(memory_.data<float>());
+  for (int i = 0; i < num_layouts_; ++i) {
+    const Tiles& tiles = tiles_[i];
+    const std::int64_t tile_values = tiles.tile_rows * cols_;
+    pool_of(exec_).parallel_for(
+        tiles.num_tiles, std::max(kForkRounding / tile_values, std::int64_t{1}),
+        [&](std::int64_t begin, std::int64_t end, int) { round_tiles(tiles, begin, end); });
+  }
+}
+
+void LinearProduct::take_rows_alone(std::int64_t first, std::int64_t count, float* memory) {
+  plan_rows(first, count);
+  place_tiles(memory);
+  for (int i = 0; i < num_layouts_; ++i) round_tiles(tiles_[i], 0, tiles_[i].num_tiles);
+}
+
+void LinearProduct::round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end) const {
+  for (std::int64_t tile = begin; tile < end; ++tile) {
+    const std::int64_t row = tile * tiles.tile_rows;
+    const std::int64_t left = num_rows_ - row;
+    tiles.kernels->pack_tile(
+        tiles.layout,
+        {.x = x_.data<float>() + (first_row_ + row) * x_.stride(0),
+         .x_stride = x_.stride(0),
+         .num_rows = static_cast<int>(std::min<std::int64_t>(left, tiles.tile_rows)),
+         .tile_rows = tiles.tile_rows,
+         .cols = cols_},
+        tiles.data + tile * tiles.tile_bytes);
+  }
 }
 
 void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
@@ -109,7 +149,7 @@ void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, s
   const Tiles& tiles = *find_tiles(segment.layout.kind);
   tiles.kernels->multiply({.kind = segment.layout.kind,
                            .layout = tiles.layout,
-                           .tiles = tiles.data(),
+                           .tiles = tiles.data,
                            .tile_bytes = tiles.tile_bytes,
                            .tile_rows = tiles.tile_rows,
                            .num_rows = num_rows_,

@@ -2,7 +2,9 @@
 // multiply.
 //
 // Rows are taken a pass at a time and rounded into tiles, as each segment's kernel wants them; then
-// threads multiply panels, each sum whole on one thread.
+// panels are multiplied, each sum whole on one thread. Few rows are rounded by all threads, which
+// then share out panels; of many each thread takes its own, so that tiles and products stay in its
+// own cache and the next op finds its rows there.
 #pragma once
 
 #include <array>
@@ -30,6 +32,13 @@ class LinearProduct {
   std::int64_t rows_per_pass() const;
   // Rounds rows [first, first + count) of x, by all threads.
   void take_rows(std::int64_t first, std::int64_t count);
+  // The same on the calling thread, into memory of tile_floats(count), in lines of 64 bytes.
+  void take_rows_alone(std::int64_t first, std::int64_t count, float* memory);
+  std::int64_t tile_floats(std::int64_t count) const;
+  // Whether so many rows are enough for each thread to have its own.
+  bool splits_rows(std::int64_t tokens) const;
+  // A multiple of every kernel's tile, in which threads share out rows.
+  static constexpr std::int64_t kRowGrain = 24;
   // Pairs of panels worth a fork, for so many panels of output columns a pair.
   std::int64_t grain_pairs() const;
 
@@ -38,6 +47,8 @@ class LinearProduct {
                 const PanelTarget& target) const;
 
  private:
+  LinearProduct(Exec& exec, const CpuWeight& weight, const Tensor& x, std::int64_t cols);
+
   // Rows of x as one kernel wants them.
   struct Tiles {
     const LinearKernels* kernels = nullptr;
@@ -45,14 +56,15 @@ class LinearProduct {
     int tile_rows = 0;
     std::int64_t tile_bytes = 0;
     std::int64_t num_tiles = 0;
-    Tensor memory;
-
-    std::byte* data() const { return reinterpret_cast<std::byte*>(memory.data<float>()); }
+    std::byte* data = nullptr;
   };
   static constexpr int kMostLayouts = 4;
 
   const Tiles* find_tiles(PanelKind kind) const;
-  void round_rows(const Tiles& tiles);
+  // Which tiles rows [first, first + count) need; their memory comes after.
+  void plan_rows(std::int64_t first, std::int64_t count);
+  void place_tiles(float* memory);
+  void round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end) const;
 
   Exec& exec_;
   const CpuWeight& weight_;
@@ -60,6 +72,7 @@ class LinearProduct {
   std::int64_t cols_;
   std::int64_t first_row_ = 0;
   std::int64_t num_rows_ = 0;
+  Tensor memory_;
   std::array<Tiles, kMostLayouts> tiles_;
   int num_layouts_ = 0;
 };
