@@ -5,7 +5,7 @@ MODEL ?= smollm2
 PORT ?= 8000
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve test bench tidy fuzz format setup setup-test model
+.PHONY: help demo build serve test emulated bench tidy fuzz format setup setup-test model
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -26,7 +26,10 @@ test: setup-test model build/dev/build.ninja build/release/build.ninja ## build 
 	$(CMAKE_BUILD) dev --target pagoda_tests
 	ctest --preset dev
 	$(CMAKE_BUILD) release
-	ctest --preset release
+	ctest --preset release --label-exclude emulated
+
+emulated: setup-test build/release/build.ninja ## cross-build the ops for AArch64 and run them under qemu
+	ctest --preset release --label-regex emulated
 
 bench: setup-test build model ## this machine's limits, decoding and prefill against them, and llama.cpp in turns
 	$(PAGODA) bench machine

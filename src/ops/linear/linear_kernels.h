@@ -63,7 +63,7 @@ struct PanelProduct {
 };
 
 // The heights that a tile may have; the first one is decode's.
-inline constexpr int kTileHeights[] = {1, 2, 4, 6, 8};
+inline constexpr int kTileHeights[] = {1, 2, 4, 6};
 
 struct LinearKernels {
   // False where multiply does not take the kind; else the layout that it takes.

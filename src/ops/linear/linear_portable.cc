@@ -18,7 +18,7 @@ namespace pagoda::cpu::HWY_NAMESPACE {
 
 // As many rows as leave a panel's sums in registers.
 int most_portable_rows() {
-  return kVectors == 1 ? 8 : kVectors == 2 ? 4 : 2;
+  return kVectors <= 2 ? 4 : 2;
 }
 
 // values  [num_k, 16]; x  [num_k, kRows]
@@ -81,12 +81,8 @@ void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t
       return multiply_rows<kKind, 1>(product, begin, end);
     case 2:
       return multiply_rows<kKind, 2>(product, begin, end);
-    case 4:
-      return multiply_rows<kKind, 4>(product, begin, end);
-    case 6:
-      return multiply_rows<kKind, 6>(product, begin, end);
     default:
-      return multiply_rows<kKind, 8>(product, begin, end);
+      return multiply_rows<kKind, 4>(product, begin, end);
   }
 }
 
