@@ -47,7 +47,12 @@ as_root() {
   fi
 }
 
-has_debian_package() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+# A name without an architecture is the machine's own: others of the same name may be there beside it.
+has_debian_package() {
+  local architecture
+  case "$1" in *:*) architecture="${1#*:}" ;; *) architecture="$(dpkg --print-architecture)" ;; esac
+  dpkg-query -W -f='${Architecture} ${db:Status-Status}\n' "$1" 2>/dev/null | grep -qxE "(all|$architecture) installed"
+}
 
 apt_install() {
   local missing=() package

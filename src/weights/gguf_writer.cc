@@ -88,6 +88,7 @@ class PartialFile {
   }
 
   Status append(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return ok_status();  // may have no address, which fwrite must have
     const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size();
     return written ? ok_status() : failure(errno);
   }

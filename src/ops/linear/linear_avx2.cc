@@ -21,6 +21,7 @@ constexpr int kHalfBytes = kLineBytes / kHalves;
 constexpr int kHalvesBytes = 2 * kPanelColumns;  // 16 numbers in 16 bits
 // Twelve sums, two registers of weights, one of x and one product are all sixteen registers.
 constexpr int kMostRows = 6;
+constexpr float kLargestFloat = 3.40282347e38f;
 
 // 16 columns.
 struct Integers {
@@ -459,6 +460,10 @@ void pack_row(const TileRow& row, const ActivationLayout& layout) {
       if (of_these > bits) bits = of_these;
     }
     const auto largest = __builtin_bit_cast(float, bits);
+    // Of no numbers no integers are made: their scale alone says so.
+    if (!(largest <= kLargestFloat)) {
+      for (int i = 0; i < quarters; ++i) values[i] = {};
+    }
     std::int32_t sum = 0;
     for (int i = 0; i < quarters; ++i) {
       const std::int64_t unit = (first + i) / 2;

@@ -50,6 +50,8 @@ PAGODA_INLINE __m128i sums_of_four(const __m512i (&v)[4]) {
   return _mm_add_epi32(_mm256_castsi256_si128(d), _mm256_extracti128_si256(d, 1));
 }
 
+constexpr float kLargestFloat = 3.40282347e38f;
+
 // Where bytes of x lie (TileView).
 alignas(16) constexpr std::uint8_t kByteOrder[16] = {0, 2,  1, 3,  4,  6,  5,  7,
                                                      8, 10, 9, 11, 12, 14, 13, 15};
@@ -72,10 +74,13 @@ PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
   const __m128 limit = _mm_set1_ps(static_cast<float>(layout.largest_integer));
   const __mmask8 is_positive = _mm_cmp_ps_mask(largest, _mm_setzero_ps(), _CMP_GT_OQ);
   const __m128 inverse = _mm_maskz_div_ps(is_positive, limit, largest);
+  // Of no numbers no integers are made: their scale alone says so.
+  const __mmask8 is_finite = _mm_cmp_ps_mask(largest, _mm_set1_ps(kLargestFloat), _CMP_LE_OQ);
   __m512i integers[4];
   for_all<4>([&](auto i) PAGODA_FLATTEN {
     const __m512 factor = _mm512_broadcastss_ps(_mm_permute_ps(inverse, 0x55 * i));
-    integers[i] = _mm512_cvtps_epi32(_mm512_mul_ps(x[i], factor));
+    const __mmask16 mask = is_finite >> i & 1 ? 0xffff : 0;
+    integers[i] = _mm512_maskz_cvtps_epi32(mask, _mm512_mul_ps(x[i], factor));
     std::byte* of_unit = row.integers + (unit + i / 2) * row.tile_rows * unit_bytes(layout);
     if (layout.rounding == Rounding::kInt8) {
       const auto* order = layout.is_nibbles ? kNibbleOrder : kByteOrder;
