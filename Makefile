@@ -5,7 +5,7 @@ MODEL ?= smollm2
 PORT ?= 8000
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve test emulated bench tidy fuzz format setup setup-test model
+.PHONY: help demo build serve test emulated bench tidy fuzz format setup setup-test setup-emulated model
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -28,7 +28,7 @@ test: setup-test model build/dev/build.ninja build/release/build.ninja ## build 
 	$(CMAKE_BUILD) release
 	ctest --preset release --label-exclude emulated
 
-emulated: setup-test build/release/build.ninja ## cross-build the ops for AArch64 and run them under qemu
+emulated: setup-emulated build/release/build.ninja ## cross-build the ops for AArch64 and run them under qemu
 	ctest --preset release --label-regex emulated
 
 bench: setup-test build model ## this machine's limits, decoding and prefill against them, and llama.cpp in turns
@@ -55,6 +55,9 @@ setup:
 
 setup-test:
 	@tools/setup.sh test
+
+setup-emulated:
+	@tools/setup.sh emulated
 
 build/%/build.ninja: | setup
 	cmake --preset $*

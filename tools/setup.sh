@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Brings the machine to where Pagoda builds (`setup.sh build`) or is tested (`setup.sh test`): system packages, a Rust
-# toolchain where there is none new enough, and the project's own Python environment in .venv. Installs only what is
+# Brings the machine to where Pagoda builds (`setup.sh build`), is tested (`setup.sh test`), or runs its ops on an emulated
+# AArch64 (`setup.sh emulated`): system packages, a Rust toolchain where there is none new enough, and the project's own
+# Python environment in .venv. Installs only what is
 # missing; a second run finds its stamp in build/ and does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,9 +9,9 @@ cd "$(dirname "$0")/.."
 level=${1:-build}
 requirements=(tools/requirements.txt)
 case $level in
-  build) ;;
+  build | emulated) ;;
   test) requirements+=(tools/requirements-test.txt) ;;
-  *) echo "usage: tools/setup.sh [build|test]" >&2; exit 2 ;;
+  *) echo "usage: tools/setup.sh [build|test|emulated]" >&2; exit 2 ;;
 esac
 
 debian_build=(
@@ -92,13 +93,14 @@ install_packages() {
     Linux)
       command -v apt-get >/dev/null || die "expected a system with apt-get (Debian 12), found none"
       apt_install "${debian_build[@]}"
-      [ "$level" = build ] || { apt_install "${debian_test[@]}"; install_cross; }
+      [ "$level" != test ] || apt_install "${debian_test[@]}"
+      [ "$level" != emulated ] || install_cross
       has_rust || apt_install rustc-web cargo-web
       ;;
     Darwin)
       command -v brew >/dev/null || die "expected Homebrew (https://brew.sh), found none"
       brew_install "${brew_build[@]}"
-      [ "$level" = build ] || brew_install "${brew_test[@]}"
+      [ "$level" != test ] || brew_install "${brew_test[@]}"
       has_rust || brew_install rust
       ;;
     *) die "expected Linux or macOS, got $(uname -s)" ;;

@@ -58,7 +58,8 @@ HWY_INLINE void score(const ScoreArgs& args) {
   }
   const float* q = args.queries;
   const std::int64_t row_stride = kIsInterleaved<kRows> ? 1 : args.row_stride;
-  constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // from one dimension to the next
+  // From one dimension to the next; for one row the same either way.
+  constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // NOLINT(bugprone-branch-clone)
   const std::uint32_t* tile = args.tile;
   for (std::int64_t word = 0; word < args.num_words; ++word, tile += kTilePositions) {
     PAGODA_UNROLL
