@@ -47,6 +47,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "quant/iq4_nl.h"
 #include "quant/weight_format.h"
@@ -80,6 +81,25 @@ enum class PanelKind : std::uint8_t {
   kAffine6,
   kAffine8,
 };
+
+inline constexpr int kNumPanelKinds = static_cast<int>(PanelKind::kAffine8) + 1;
+
+// A kind that is known when compiling, and from one that is not: calls visit(KindConstant<kind>()).
+template <PanelKind kKind>
+struct KindConstant {
+  static constexpr PanelKind kValue = kKind;
+};
+template <class Visit, int... kKinds>
+__attribute__((always_inline)) inline void with_kind_of(PanelKind kind, const Visit& visit,
+                                                        std::integer_sequence<int, kKinds...>) {
+  (void)((kind == static_cast<PanelKind>(kKinds) &&
+          (visit(KindConstant<static_cast<PanelKind>(kKinds)>()), true)) ||
+         ...);
+}
+template <class Visit>
+__attribute__((always_inline)) inline void with_kind(PanelKind kind, const Visit& visit) {
+  with_kind_of(kind, visit, std::make_integer_sequence<int, kNumPanelKinds>());
+}
 
 // What stands in a group's header.
 enum class PanelHeader : std::uint8_t {

@@ -370,14 +370,24 @@ void get_blocks(const PanelLayout& layout, const std::byte* panel, int column, f
   }
 }
 
+void put_affine_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t row,
+                    int column, std::byte* panel) {
+  with_kind(layout.kind, [&](auto kind) {
+    constexpr PanelKind kKind = decltype(kind)::kValue;
+    if constexpr (kKind == PanelKind::kF32) put_decoded(matrix, row, column, panel);
+    if constexpr (panel_format(kKind).header == PanelHeader::kAffine) {
+      put_affine<kKind>(layout, matrix, row, column, panel);
+    }
+  });
+}
+
 void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t row, int column,
              std::byte* panel) {
   const std::int64_t cols = layout.cols;
-  if (matrix.format == WeightFormat::kAffine && layout.kind == PanelKind::kF32)
-    return put_decoded(matrix, row, column, panel);
-  const std::byte* from = matrix.format == WeightFormat::kAffine
-                              ? nullptr
-                              : matrix.bytes.data() + row * packed_bytes(matrix.format, cols);
+  if (matrix.format == WeightFormat::kAffine) {
+    return put_affine_row(layout, matrix, row, column, panel);
+  }
+  const std::byte* from = matrix.bytes.data() + row * packed_bytes(matrix.format, cols);
   switch (layout.kind) {
     case PanelKind::kF32:
       return put_float32(from, cols, column, panel);
@@ -408,18 +418,8 @@ void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t r
       return put_super_blocks<PanelKind::kQ6_K, BlockQ6_K>(from, cols, column, panel);
     case PanelKind::kIQ4_XS:
       return put_super_blocks<PanelKind::kIQ4_XS, BlockIQ4_XS>(from, cols, column, panel);
-    case PanelKind::kAffine2:
-      return put_affine<PanelKind::kAffine2>(layout, matrix, row, column, panel);
-    case PanelKind::kAffine3:
-      return put_affine<PanelKind::kAffine3>(layout, matrix, row, column, panel);
-    case PanelKind::kAffine4:
-      return put_affine<PanelKind::kAffine4>(layout, matrix, row, column, panel);
-    case PanelKind::kAffine5:
-      return put_affine<PanelKind::kAffine5>(layout, matrix, row, column, panel);
-    case PanelKind::kAffine6:
-      return put_affine<PanelKind::kAffine6>(layout, matrix, row, column, panel);
-    case PanelKind::kAffine8:
-      return put_affine<PanelKind::kAffine8>(layout, matrix, row, column, panel);
+    default:
+      return;  // affine groups, above
   }
 }
 
@@ -510,34 +510,16 @@ void pack_panel(const PanelLayout& layout, const HostTensor& matrix, std::int64_
 }
 
 void unpack_column(const PanelLayout& layout, const std::byte* panel, int column, float* values) {
-  switch (layout.kind) {
-    case PanelKind::kF32:
-      return get_float32(panel, layout.cols, column, values);
-    case PanelKind::kInt14:
-      return get_int14(panel, layout.cols, column, values);
-#define PAGODA_GET_BLOCKS(kind) \
-  case PanelKind::kind:         \
-    return get_blocks<PanelKind::kind>(layout, panel, column, values);
-      PAGODA_GET_BLOCKS(kQ8_0)
-      PAGODA_GET_BLOCKS(kQ4_0)
-      PAGODA_GET_BLOCKS(kQ4_1)
-      PAGODA_GET_BLOCKS(kQ5_0)
-      PAGODA_GET_BLOCKS(kQ5_1)
-      PAGODA_GET_BLOCKS(kQ2_K)
-      PAGODA_GET_BLOCKS(kQ3_K)
-      PAGODA_GET_BLOCKS(kQ4_K)
-      PAGODA_GET_BLOCKS(kQ5_K)
-      PAGODA_GET_BLOCKS(kQ6_K)
-      PAGODA_GET_BLOCKS(kIQ4_NL)
-      PAGODA_GET_BLOCKS(kIQ4_XS)
-      PAGODA_GET_BLOCKS(kAffine2)
-      PAGODA_GET_BLOCKS(kAffine3)
-      PAGODA_GET_BLOCKS(kAffine4)
-      PAGODA_GET_BLOCKS(kAffine5)
-      PAGODA_GET_BLOCKS(kAffine6)
-      PAGODA_GET_BLOCKS(kAffine8)
-#undef PAGODA_GET_BLOCKS
-  }
+  with_kind(layout.kind, [&](auto kind) {
+    constexpr PanelKind kKind = decltype(kind)::kValue;
+    if constexpr (kKind == PanelKind::kF32) {
+      get_float32(panel, layout.cols, column, values);
+    } else if constexpr (kKind == PanelKind::kInt14) {
+      get_int14(panel, layout.cols, column, values);
+    } else {
+      get_blocks<kKind>(layout, panel, column, values);
+    }
+  });
 }
 
 }  // namespace pagoda::cpu

@@ -1,6 +1,7 @@
 // Tiles of x as the AVX-512 product reads them, and who makes them.
 #pragma once
 
+#include "ops/linear/integer_tile-inl.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/unrolled-inl.h"
 
@@ -27,14 +28,6 @@ struct TileView {
 };
 PAGODA_INLINE std::int64_t unit_bytes(const ActivationLayout& layout) {
   return layout.rounding == Rounding::kInt8 ? kUnit : 2 * kUnit;
-}
-
-// Groups of 64 are whole in a panel, so x is padded to one.
-PAGODA_INLINE std::int64_t padded_units(std::int64_t cols) {
-  return (cols + 2 * kUnit - 1) / (2 * kUnit) * 2;
-}
-PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64_t cols) {
-  return padded_units(cols) * kUnit / layout.block;
 }
 
 PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& layout, int rows,

@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #include "ops/linear/linear_kernels.h"
+#include "ops/linear/sum_tile-inl.h"
 #include "ops/linear/unrolled-inl.h"
 
 namespace pagoda::cpu {
@@ -195,35 +196,6 @@ PAGODA_INLINE BlockNumbers block_numbers(const std::byte* group, int block) {
   }
 }
 
-// A tile's memory. For each unit of 32 k the pairs [rows][16], then for each block
-// [blocks][rows] the scale of its integers, and [blocks][rows] their sum.
-struct TileView {
-  const std::byte* units;
-  const float* scales;
-  const std::int32_t* sums;
-};
-
-// Groups of 64 are whole in a panel, so x is padded to one.
-PAGODA_INLINE std::int64_t padded_units(std::int64_t cols) {
-  return (cols + 2 * kUnit - 1) / (2 * kUnit) * 2;
-}
-PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64_t cols) {
-  return padded_units(cols) * kUnit / layout.block;
-}
-std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
-  const std::int64_t numbers = 2 * num_blocks(layout, cols) * tile_rows * 4;
-  const std::int64_t bytes = padded_units(cols) * tile_rows * kLineBytes + numbers;
-  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
-}
-
-PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& layout, int rows,
-                               std::int64_t cols) {
-  const std::byte* end = tile + padded_units(cols) * rows * kLineBytes;
-  const std::int64_t numbers = num_blocks(layout, cols) * rows;
-  return {tile, reinterpret_cast<const float*>(end),
-          reinterpret_cast<const std::int32_t*>(end) + numbers};
-}
-
 PAGODA_INLINE void store_columns(const Floats& sum, float* out, const float* bias,
                                  std::int64_t count) {
   if (count >= kPanelColumns) {
@@ -384,27 +356,12 @@ void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t
 }
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
-  if (kind == PanelKind::kF32) return false;
-  // 64 products of 14 bits leave 13 for x.
-  layout = {.rounding = Rounding::kInt16,
-            .block = panel_format(kind).block,
-            .largest_integer = kind == PanelKind::kInt14 ? 4095 : 32767};
-  return true;
+  return integer_layout_of(kind, 32767, layout);
 }
 
 int most_rows(const ActivationLayout&) {
   return kMostRows;
 }
-
-// One row of a tile: each unit at unit * tile_rows * unit_bytes().
-struct TileRow {
-  const float* x;  // null: zeros
-  std::int64_t cols;
-  int tile_rows;
-  std::byte* units;
-  float* scales;
-  std::int32_t* sums;
-};
 
 // Values [k, k + 8) of a row.
 PAGODA_INLINE __m256 load_some(const TileRow& row, std::int64_t k) {
@@ -476,46 +433,15 @@ void pack_row(const TileRow& row, const ActivationLayout& layout) {
 }
 
 void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
-  const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
-  for (int r = 0; r < source.tile_rows; ++r) {
-    const TileRow row = {.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr,
-                         .cols = source.cols,
-                         .tile_rows = source.tile_rows,
-                         .units = tile + r * kLineBytes,
-                         .scales = const_cast<float*>(view.scales) + r,
-                         .sums = const_cast<std::int32_t*>(view.sums) + r};
-    pack_row(row, layout);
-  }
+  for (int r = 0; r < source.tile_rows; ++r) pack_row(row_of(layout, source, tile, r), layout);
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  switch (product.kind) {
-    case PanelKind::kF32:
-      return;  // layout_of says so
-#define PAGODA_MULTIPLY(kind) \
-  case PanelKind::kind:       \
-    return multiply_kind<PanelKind::kind>(product, begin, end);
-      PAGODA_MULTIPLY(kInt14)
-      PAGODA_MULTIPLY(kQ8_0)
-      PAGODA_MULTIPLY(kQ4_0)
-      PAGODA_MULTIPLY(kQ4_1)
-      PAGODA_MULTIPLY(kQ5_0)
-      PAGODA_MULTIPLY(kQ5_1)
-      PAGODA_MULTIPLY(kQ2_K)
-      PAGODA_MULTIPLY(kQ3_K)
-      PAGODA_MULTIPLY(kQ4_K)
-      PAGODA_MULTIPLY(kQ5_K)
-      PAGODA_MULTIPLY(kQ6_K)
-      PAGODA_MULTIPLY(kIQ4_NL)
-      PAGODA_MULTIPLY(kIQ4_XS)
-      PAGODA_MULTIPLY(kAffine2)
-      PAGODA_MULTIPLY(kAffine3)
-      PAGODA_MULTIPLY(kAffine4)
-      PAGODA_MULTIPLY(kAffine5)
-      PAGODA_MULTIPLY(kAffine6)
-      PAGODA_MULTIPLY(kAffine8)
-#undef PAGODA_MULTIPLY
-  }
+  // Float32 is portable code's: layout_of says so.
+  with_kind(product.kind, [&](auto kind) {
+    constexpr PanelKind kKind = decltype(kind)::kValue;
+    if constexpr (kKind != PanelKind::kF32) multiply_kind<kKind>(product, begin, end);
+  });
 }
 
 constexpr LinearKernels kKernels = {.layout_of = layout_of,

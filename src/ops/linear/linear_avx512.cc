@@ -427,13 +427,7 @@ void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t
 }
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
-  if (kind == PanelKind::kF32) return false;
-  const int block = panel_format(kind).block;
-  // 64 products of 14 bits leave 13 for x.
-  layout = {.rounding = Rounding::kInt16,
-            .block = block,
-            .largest_integer = kind == PanelKind::kInt14 ? 4095 : 32767};
-  return true;
+  return integer_layout_of(kind, 32767, layout);
 }
 
 bool int8_layout_of(PanelKind kind, ActivationLayout& layout) {
@@ -450,33 +444,11 @@ int most_rows(const ActivationLayout&) {
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  switch (product.kind) {
-    case PanelKind::kF32:
-      return;  // layout_of says so
-#define PAGODA_MULTIPLY(kind) \
-  case PanelKind::kind:       \
-    return multiply_kind<PanelKind::kind>(product, begin, end);
-      PAGODA_MULTIPLY(kInt14)
-      PAGODA_MULTIPLY(kQ8_0)
-      PAGODA_MULTIPLY(kQ4_0)
-      PAGODA_MULTIPLY(kQ4_1)
-      PAGODA_MULTIPLY(kQ5_0)
-      PAGODA_MULTIPLY(kQ5_1)
-      PAGODA_MULTIPLY(kQ2_K)
-      PAGODA_MULTIPLY(kQ3_K)
-      PAGODA_MULTIPLY(kQ4_K)
-      PAGODA_MULTIPLY(kQ5_K)
-      PAGODA_MULTIPLY(kQ6_K)
-      PAGODA_MULTIPLY(kIQ4_NL)
-      PAGODA_MULTIPLY(kIQ4_XS)
-      PAGODA_MULTIPLY(kAffine2)
-      PAGODA_MULTIPLY(kAffine3)
-      PAGODA_MULTIPLY(kAffine4)
-      PAGODA_MULTIPLY(kAffine5)
-      PAGODA_MULTIPLY(kAffine6)
-      PAGODA_MULTIPLY(kAffine8)
-#undef PAGODA_MULTIPLY
-  }
+  // Float32 is portable code's: layout_of says so.
+  with_kind(product.kind, [&](auto kind) {
+    constexpr PanelKind kKind = decltype(kind)::kValue;
+    if constexpr (kKind != PanelKind::kF32) multiply_kind<kKind>(product, begin, end);
+  });
 }
 
 constexpr LinearKernels kKernels = {.layout_of = layout_of,

@@ -125,9 +125,7 @@ namespace avx512 {
 
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
   const int arrays = layout.rounding == Rounding::kInt8 ? 3 : 2;
-  const std::int64_t numbers = arrays * num_blocks(layout, cols) * tile_rows * 4;
-  const std::int64_t bytes = padded_units(cols) * tile_rows * unit_bytes(layout) + numbers;
-  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  return integer_tile_bytes(layout, tile_rows, cols, unit_bytes(layout), arrays);
 }
 
 void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {

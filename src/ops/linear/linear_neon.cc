@@ -122,33 +122,12 @@ PAGODA_INLINE bool is_split(const ActivationLayout& layout) {
 }
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
-  if (kind == PanelKind::kF32) return false;
-  // 64 products of 14 bits leave 13 for x.
-  layout = {.rounding = Rounding::kInt16,
-            .block = panel_format(kind).block,
-            .largest_integer = kind == PanelKind::kInt14 ? 4095 : kLargestInteger};
-  return true;
+  return integer_layout_of(kind, kLargestInteger, layout);
 }
 
 int most_rows(const ActivationLayout&) {
   return kMostRows;
 }
-
-std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
-  const std::int64_t numbers = 2 * num_blocks(layout, cols) * tile_rows * 4;
-  const std::int64_t bytes = padded_units(cols) * tile_rows * kLineBytes + numbers;
-  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
-}
-
-// One row of a tile: each unit at unit * tile_rows * 64.
-struct TileRow {
-  const float* x;  // null: zeros
-  std::int64_t cols;
-  int tile_rows;
-  std::byte* units;
-  float* scales;
-  std::int32_t* sums;
-};
 
 constexpr int kMostBlock = 64;
 
@@ -220,14 +199,8 @@ PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
 }
 
 void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
-  const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
   for (int r = 0; r < source.tile_rows; ++r) {
-    const TileRow row = {.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr,
-                         .cols = source.cols,
-                         .tile_rows = source.tile_rows,
-                         .units = tile + r * kLineBytes,
-                         .scales = const_cast<float*>(view.scales) + r,
-                         .sums = const_cast<std::int32_t*>(view.sums) + r};
+    const TileRow row = row_of(layout, source, tile, r);
     for (std::int64_t unit = 0; unit < padded_units(row.cols); unit += 2) {
       pack_units(row, unit, layout);
     }

@@ -87,32 +87,8 @@ void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t
 }
 
 void multiply_portable(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  switch (product.kind) {
-#define PAGODA_MULTIPLY(kind) \
-  case PanelKind::kind:       \
-    return multiply_kind<PanelKind::kind>(product, begin, end);
-    PAGODA_MULTIPLY(kF32)
-    PAGODA_MULTIPLY(kInt14)
-    PAGODA_MULTIPLY(kQ8_0)
-    PAGODA_MULTIPLY(kQ4_0)
-    PAGODA_MULTIPLY(kQ4_1)
-    PAGODA_MULTIPLY(kQ5_0)
-    PAGODA_MULTIPLY(kQ5_1)
-    PAGODA_MULTIPLY(kQ2_K)
-    PAGODA_MULTIPLY(kQ3_K)
-    PAGODA_MULTIPLY(kQ4_K)
-    PAGODA_MULTIPLY(kQ5_K)
-    PAGODA_MULTIPLY(kQ6_K)
-    PAGODA_MULTIPLY(kIQ4_NL)
-    PAGODA_MULTIPLY(kIQ4_XS)
-    PAGODA_MULTIPLY(kAffine2)
-    PAGODA_MULTIPLY(kAffine3)
-    PAGODA_MULTIPLY(kAffine4)
-    PAGODA_MULTIPLY(kAffine5)
-    PAGODA_MULTIPLY(kAffine6)
-    PAGODA_MULTIPLY(kAffine8)
-#undef PAGODA_MULTIPLY
-  }
+  with_kind(product.kind,
+            [&](auto kind) { multiply_kind<decltype(kind)::kValue>(product, begin, end); });
 }
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

@@ -100,19 +100,21 @@ void LinearProduct::place_tiles(float* memory) {
   }
 }
 
-std::int64_t LinearProduct::tile_floats(std::int64_t count) const {
-  LinearProduct plan(exec_, weight_, x_, cols_);
-  plan.plan_rows(0, count);
+std::int64_t LinearProduct::planned_floats() const {
   std::int64_t bytes = 0;
-  for (int i = 0; i < plan.num_layouts_; ++i) {
-    bytes += plan.tiles_[i].num_tiles * plan.tiles_[i].tile_bytes;
-  }
+  for (int i = 0; i < num_layouts_; ++i) bytes += tiles_[i].num_tiles * tiles_[i].tile_bytes;
   return (bytes + kLineBytes - 1) / kLineBytes * (kLineBytes / 4);
 }
 
+std::int64_t LinearProduct::tile_floats(std::int64_t count) const {
+  LinearProduct plan(exec_, weight_, x_, cols_);
+  plan.plan_rows(0, count);
+  return plan.planned_floats();
+}
+
 void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
-  memory_ = exec_.allocate(DType::kFloat32, {tile_floats(count)});
   plan_rows(first, count);
+  memory_ = exec_.allocate(DType::kFloat32, {planned_floats()});
   place_tiles(memory_.data<float>());
   for (int i = 0; i < num_layouts_; ++i) {
     const Tiles& tiles = tiles_[i];

@@ -63,6 +63,7 @@ class LinearProduct {
   const Tiles* find_tiles(PanelKind kind) const;
   // Which tiles rows [first, first + count) need; their memory comes after.
   void plan_rows(std::int64_t first, std::int64_t count);
+  std::int64_t planned_floats() const;
   void place_tiles(float* memory);
   void round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end) const;
 

@@ -8,6 +8,7 @@
 #include <arm_neon.h>
 
 #include "ops/linear/linear_kernels.h"
+#include "ops/linear/sum_tile-inl.h"
 #include "ops/linear/unrolled-inl.h"
 
 namespace pagoda::cpu {
@@ -124,29 +125,6 @@ PAGODA_INLINE BlockNumbers block_numbers(const std::byte* group, int block, int 
         vmulq_f32(load_halves(halves + kHalvesBytes), vcvtq_f32_u32(minimum));
     return {vmulq_f32(load_halves(halves), vcvtq_f32_u32(scale)), vnegq_f32(product)};
   }
-}
-
-// A tile's memory: for each unit of 32 k 64 bytes a row, [rows], then for each block [blocks][rows]
-// the scale of its integers, and [blocks][rows] their sum.
-struct TileView {
-  const std::byte* units;
-  const float* scales;
-  const std::int32_t* sums;
-};
-
-// Groups of 64 are whole in a panel, so x is padded to one.
-PAGODA_INLINE std::int64_t padded_units(std::int64_t cols) {
-  return (cols + 2 * kUnit - 1) / (2 * kUnit) * 2;
-}
-PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64_t cols) {
-  return padded_units(cols) * kUnit / layout.block;
-}
-PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& layout, int rows,
-                               std::int64_t cols) {
-  const std::byte* end = tile + padded_units(cols) * rows * kLineBytes;
-  const std::int64_t numbers = num_blocks(layout, cols) * rows;
-  return {tile, reinterpret_cast<const float*>(end),
-          reinterpret_cast<const std::int32_t*>(end) + numbers};
 }
 
 PAGODA_INLINE void store_columns(float32x4_t sum, float* out, const float* bias,
@@ -303,33 +281,12 @@ void multiply_integer_kind(const PanelProduct& product, std::int64_t begin, std:
 
 template <template <PanelKind> class BlockSum>
 void multiply_integers(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  switch (product.kind) {
-    case PanelKind::kF32:
-    case PanelKind::kInt14:
-      return;  // no bytes
-#define PAGODA_MULTIPLY(kind) \
-  case PanelKind::kind:       \
-    return multiply_integer_kind<PanelKind::kind, BlockSum>(product, begin, end);
-      PAGODA_MULTIPLY(kQ8_0)
-      PAGODA_MULTIPLY(kQ4_0)
-      PAGODA_MULTIPLY(kQ4_1)
-      PAGODA_MULTIPLY(kQ5_0)
-      PAGODA_MULTIPLY(kQ5_1)
-      PAGODA_MULTIPLY(kQ2_K)
-      PAGODA_MULTIPLY(kQ3_K)
-      PAGODA_MULTIPLY(kQ4_K)
-      PAGODA_MULTIPLY(kQ5_K)
-      PAGODA_MULTIPLY(kQ6_K)
-      PAGODA_MULTIPLY(kIQ4_NL)
-      PAGODA_MULTIPLY(kIQ4_XS)
-      PAGODA_MULTIPLY(kAffine2)
-      PAGODA_MULTIPLY(kAffine3)
-      PAGODA_MULTIPLY(kAffine4)
-      PAGODA_MULTIPLY(kAffine5)
-      PAGODA_MULTIPLY(kAffine6)
-      PAGODA_MULTIPLY(kAffine8)
-#undef PAGODA_MULTIPLY
-  }
+  // Of bytes: float32 is portable code's, 14 bits are half-words.
+  with_kind(product.kind, [&](auto kind) {
+    constexpr PanelKind kKind = decltype(kind)::kValue;
+    if constexpr (kKind != PanelKind::kF32 && kKind != PanelKind::kInt14)
+      multiply_integer_kind<kKind, BlockSum>(product, begin, end);
+  });
 }
 
 }  // namespace
