@@ -66,6 +66,7 @@ struct EngineStats {
   std::uint64_t num_prompt_tokens = 0;  // computed
   std::uint64_t num_generated_tokens = 0;
   std::uint64_t num_finished_requests = 0;
+  std::uint64_t num_preemptions = 0;
   double prefill_s = 0;                       // in steps that computed prompt tokens
   double decode_s = 0;                        // in the others
   std::uint64_t num_decode_steps = 0;         // those others

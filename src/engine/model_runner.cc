@@ -33,7 +33,8 @@ void ModelRunner::fill_host_batch(const Plan& plan) {
       host_.slot_mapping.push_back(blocks[position / kv_.block_size()] * kv_.block_size() +
                                    position % kv_.block_size());
     }
-    for (int row = 0; row < planned.num_scored_rows; ++row) {
+    for (int i = 0; i < planned.num_scored_rows; ++i) {
+      const int row = planned.first_scored_row + i;
       score_rows_.push_back(first_token + row);
       score_of_.emplace_back(index, sequence.token(planned.first_position + row + 1));
     }

@@ -21,9 +21,9 @@ namespace pagoda {
 // What a step gave one planned sequence. The vectors keep their memory from step to step.
 struct SequenceOutput {
   std::optional<TokenLogprobs> logprobs;  // of the sampled token, where asked for
-  std::vector<TokenLogprobs> scored;  // of the prompt's tokens at positions first_position + 1, ...
-  Status score_error;                 // a row that cannot be scored: NaN
-  std::span<const float> logits;      // [vocab]; the sampled row, until the next forward()
+  std::vector<TokenLogprobs> scored;      // of the prompt's tokens behind the plan's scored rows
+  Status score_error;                     // a row that cannot be scored: NaN
+  std::span<const float> logits;          // [vocab]; the sampled row, until the next forward()
 };
 
 struct StepOutput {
@@ -44,12 +44,13 @@ class ModelRunner {
   static constexpr int kScoreTileRows = 64;
 
   ModelRunner(Exec& exec, Decoder decoder, KvStore kv);
+  virtual ~ModelRunner() = default;
 
   // Starts the step. After a failure the step's sequences must be given up: their cache is
-  // undefined.
-  Status forward(const Plan& plan);
-  // Ends it. Row errors stand in the outcomes; a Status is the whole step's.
-  Result<const StepOutput*> sample(const Plan& plan);
+  // undefined. kUnavailable: the device is gone, and no later step can work.
+  virtual Status forward(const Plan& plan);
+  // Ends it. Row errors stand in the outcomes; a Status is the whole step's, as above.
+  virtual Result<const StepOutput*> sample(const Plan& plan);
 
   const Decoder& decoder() const { return decoder_; }
   const KvStore& kv() const { return kv_; }

@@ -28,10 +28,11 @@ Scheduler::Scheduler(SchedulerOptions options, BlockPool& pool)
   PAGODA_CHECK(options_.block_size > 0 && options_.max_num_seqs > 0 &&
                    options_.max_num_batched_tokens > 0 && options_.max_model_len > 0,
                "[scheduler] expected positive limits");
-  // A decode is one token: with more sequences than tokens some would wait while they hold blocks.
+  // A decode is one token: with more sequences than tokens some would never be in a step.
   options_.max_num_seqs = std::min(options_.max_num_seqs, options_.max_num_batched_tokens);
   running_.reserve(options_.max_num_seqs);
   plan_.sequences.reserve(options_.max_num_seqs);
+  prefills_.reserve(options_.max_num_seqs);
 }
 
 int Scheduler::max_num_tokens(int num_prompt_tokens, const SamplingParams& params) const {
@@ -39,14 +40,13 @@ int Scheduler::max_num_tokens(int num_prompt_tokens, const SamplingParams& param
   return static_cast<int>(std::min<std::int64_t>(wanted, options_.max_model_len));
 }
 
-int Scheduler::worst_case_blocks(int num_prompt_tokens, int max_num_tokens) const {
-  // The last token is sampled, but never computed.
-  const int num_stored = std::max(num_prompt_tokens, max_num_tokens - 1);
-  return (num_stored + options_.block_size - 1) / options_.block_size;
+int Scheduler::num_blocks_of(int num_tokens) const {
+  return (num_tokens + options_.block_size - 1) / options_.block_size;
 }
 
-int Scheduler::worst_case_blocks(const Sequence& sequence) const {
-  return worst_case_blocks(sequence.num_prompt_tokens(), sequence.max_num_tokens());
+int Scheduler::worst_case_blocks(int num_prompt_tokens, int max_num_tokens) const {
+  // The last token is sampled, but never computed.
+  return num_blocks_of(std::max(num_prompt_tokens, max_num_tokens - 1));
 }
 
 Admission Scheduler::check(int num_prompt_tokens, const SamplingParams& params) const {
@@ -99,44 +99,135 @@ void Scheduler::cancel_samples(RequestId id, std::optional<int> sample_index) {
 }
 
 const Plan& Scheduler::plan() {
-  plan_.sequences.clear();
-  plan_.num_tokens = 0;
-  plan_.num_samples = 0;
-  for (const SequencePtr& sequence : running_) {
-    if (sequence->num_pending() == 1) plan_chunk(*sequence, 1);
-  }
-  plan_.num_decodes = static_cast<int>(plan_.sequences.size());
-
-  const auto plan_prefill = [this](Sequence& sequence) {
-    const int budget = options_.max_num_batched_tokens - plan_.num_tokens;
-    if (budget > 0) plan_chunk(sequence, std::min(sequence.num_pending(), budget));
-  };
-  for (const SequencePtr& sequence : running_) {
-    if (sequence->num_pending() > 1) plan_prefill(*sequence);
-  }
-  while (!waiting_.empty() && plan_.num_tokens < options_.max_num_batched_tokens) {
-    Sequence& head = *waiting_.front();
-    if (try_admit(waiting_.front()) != Admission::kAdmitted) break;
-    waiting_.pop_front();
-    plan_prefill(head);
+  const int num_decodes = static_cast<int>(
+      std::count_if(running_.begin(), running_.end(),
+                    [](const SequencePtr& sequence) { return sequence->num_pending() == 1; }));
+  plan_step(share_step(num_decodes));
+  if (plan_.empty() && !idle()) {
+    // Those whose step it was found no blocks.
+    plan_step(
+        {.decodes = true, .num_prefill_tokens = options_.max_num_batched_tokens - num_decodes});
   }
   return plan_;
 }
 
-// Moves the sequence to those that run, or says why it has to wait.
-Admission Scheduler::try_admit(SequencePtr& sequence) {
+Scheduler::Shares Scheduler::share_step(int num_decodes) const {
+  const int budget = options_.max_num_batched_tokens;
+  if (num_decodes == 0) return {.decodes = true, .num_prefill_tokens = budget};
+  std::int64_t num_prefill_tokens = 0;
+  for (const SequencePtr& sequence : running_) num_prefill_tokens += sequence->num_pending();
+  num_prefill_tokens -= num_decodes;
+  const bool prompts_wait = num_prefill_tokens > 0 || !waiting_.empty();
+  if (prompts_wait && cost_.wants_decodes_alone(num_decodes)) return {};
+  const int affordable = cost_.max_prefill_tokens();
+  const int left = budget - num_decodes;
+  if (!decodes_waited_ && left < budget / 4 &&
+      left < std::min<std::int64_t>(affordable, num_prefill_tokens)) {
+    return {.decodes = false, .num_prefill_tokens = std::min(budget, affordable)};
+  }
+  return {.decodes = true, .num_prefill_tokens = std::min(left, affordable)};
+}
+
+void Scheduler::plan_step(Shares shares) {
+  plan_.sequences.clear();
+  plan_.num_tokens = 0;
+  plan_.num_samples = 0;
+  prefills_.clear();
+  decodes_waited_ = !shares.decodes;
+  if (plan_running(shares)) admit_waiting(shares);
+  plan_.num_decodes = static_cast<int>(plan_.sequences.size());
+  plan_.sequences.insert(plan_.sequences.end(), prefills_.begin(), prefills_.end());
+}
+
+// In their order, so that whoever is preempted is not in the plan yet. False: blocks were short.
+bool Scheduler::plan_running(Shares& shares) {
+  const std::size_t num_running_before = running_.size();
+  bool all_grew = true;
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    Sequence& sequence = *running_[i];
+    const bool is_decode = sequence.num_pending() == 1;
+    if (is_decode && !shares.decodes) continue;
+    const int wanted = is_decode ? 1 : std::min(sequence.num_pending(), shares.num_prefill_tokens);
+    if (wanted == 0) continue;
+    const int num_tokens = take_blocks(i, wanted);
+    all_grew &= num_tokens == wanted;
+    if (num_tokens == 0) continue;  // keeps what it has: who comes before it will end
+    if (!is_decode) shares.num_prefill_tokens -= num_tokens;
+    plan_chunk(sequence, num_tokens, is_decode);
+  }
+  return all_grew && running_.size() == num_running_before;
+}
+
+// Room for as many of the sequence's next tokens as there are blocks; for one at least, as long as
+// somebody behind it can be preempted.
+int Scheduler::take_blocks(std::size_t index, int num_tokens) {
+  Sequence& sequence = *running_[index];
+  while (true) {
+    const int room = grow(sequence, num_tokens);
+    if (room > 0 || index + 1 == running_.size()) return room;
+    preempt_last();
+  }
+}
+
+// Extends the sequence's table; returns for how many of the next tokens there is room.
+int Scheduler::grow(Sequence& sequence, int num_tokens) {
+  const int end = sequence.num_computed() + num_tokens;
+  while (static_cast<int>(sequence.block_table_.size()) < num_blocks_of(end)) {
+    const std::optional<int> block_id = pool_.allocate();
+    if (!block_id) break;
+    sequence.block_table_.push_back(*block_id);
+  }
+  const std::int64_t room =
+      std::int64_t{options_.block_size} * static_cast<int>(sequence.block_table_.size());
+  return static_cast<int>(std::min<std::int64_t>(end, room)) - sequence.num_computed();
+}
+
+void Scheduler::preempt_last() {
+  SequencePtr sequence = std::move(running_.back());
+  running_.pop_back();
+  release_blocks(*sequence);
+  sequence->num_computed_ = 0;
+  ++counters_.num_preemptions;
+  insert_in_order(waiting_, std::move(sequence));
+}
+
+void Scheduler::admit_waiting(Shares& shares) {
+  while (!waiting_.empty() && shares.num_prefill_tokens > 0) {
+    Sequence& head = *waiting_.front();
+    if (try_admit() != Admission::kAdmitted) return;
+    const int num_tokens = grow(head, std::min(head.num_pending(), shares.num_prefill_tokens));
+    PAGODA_CHECK(num_tokens > 0, "[scheduler] a sequence was admitted without a block");
+    shares.num_prefill_tokens -= num_tokens;
+    plan_chunk(head, num_tokens, /*is_decode=*/false);
+  }
+}
+
+// Moves the queue's head to those that run, or says why it has to wait.
+Admission Scheduler::try_admit() {
   if (num_running() == options_.max_num_seqs) return Admission::kNoSequencePlace;
-  const int num_blocks = worst_case_blocks(*sequence);
-  if (num_blocks > pool_.num_blocks() - num_reserved_blocks_) return Admission::kNoBlocks;
-  num_reserved_blocks_ += num_blocks;
+  SequencePtr& head = waiting_.front();
+  if (!has_blocks_for(*head)) return Admission::kNoBlocks;
   // All the memory that its steps will need, now.
-  sequence->tokens_.reserve(sequence->max_num_tokens());
-  sequence->block_table_.reserve(num_blocks);
-  insert_in_order(running_, std::move(sequence));
+  head->tokens_.reserve(head->max_num_tokens());
+  head->block_table_.reserve(worst_case_blocks(head->num_prompt_tokens(), head->max_num_tokens()));
+  insert_in_order(running_, std::move(head));
+  waiting_.pop_front();
   return Admission::kAdmitted;
 }
 
-void Scheduler::plan_chunk(Sequence& sequence, int num_new_tokens) {
+// Besides what those that run know of, and a block for each of them to grow into where it may: or
+// what is admitted now were preempted soon.
+bool Scheduler::has_blocks_for(const Sequence& sequence) const {
+  std::int64_t num_wanted = num_blocks_of(sequence.num_tokens());
+  for (const SequencePtr& other : running_) {
+    const int worst_case = worst_case_blocks(other->num_prompt_tokens(), other->max_num_tokens());
+    num_wanted += std::min(num_blocks_of(other->num_tokens()) + 1, worst_case) -
+                  static_cast<int>(other->block_table_.size());
+  }
+  return running_.empty() || num_wanted <= num_free_blocks();
+}
+
+void Scheduler::plan_chunk(Sequence& sequence, int num_new_tokens, bool is_decode) {
   PAGODA_CHECK(!sequence.in_flight_, "[scheduler] a plan is made before the last one is committed");
   PlannedSequence planned = {.sequence = &sequence,
                              .first_position = sequence.num_computed(),
@@ -145,30 +236,29 @@ void Scheduler::plan_chunk(Sequence& sequence, int num_new_tokens) {
   planned.samples =
       end == sequence.num_tokens() && sequence.num_tokens() < sequence.max_num_tokens();
   if (sequence.scores_prompt()) {
-    const int scored_end = std::min(end, sequence.num_prompt_tokens() - 1);
-    planned.num_scored_rows = std::max(0, scored_end - planned.first_position);
-  }
-  while (static_cast<std::int64_t>(sequence.block_table_.size()) * options_.block_size < end) {
-    const std::optional<int> block_id = pool_.allocate();
-    PAGODA_CHECK(block_id.has_value(), "[scheduler] a block that was reserved is not there");
-    sequence.block_table_.push_back(*block_id);
+    const int first = std::max(planned.first_position, sequence.num_scored_);
+    planned.first_scored_row = first - planned.first_position;
+    planned.num_scored_rows = std::max(0, std::min(end, sequence.num_prompt_tokens() - 1) - first);
   }
   sequence.in_flight_ = true;
   plan_.num_tokens += num_new_tokens;
   plan_.num_samples += planned.samples;
-  plan_.sequences.push_back(planned);
+  (is_decode ? plan_.sequences : prefills_).push_back(planned);
 }
 
-void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes) {
+void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes, double seconds) {
   PAGODA_CHECK(
       static_cast<int>(outcomes.size()) == plan.num_samples,
       fmt::format("[scheduler] expected {} outcomes, got {}", plan.num_samples, outcomes.size()));
+  cost_.observe(plan.num_decodes, plan.num_tokens - plan.num_decodes, seconds);
   std::size_t next_outcome = 0;
   for (const PlannedSequence& planned : plan.sequences) {
     Sequence& sequence = *planned.sequence;
     const SampleOutcome* outcome = planned.samples ? &outcomes[next_outcome++] : nullptr;
     sequence.in_flight_ = false;
     sequence.num_computed_ = planned.context_len();
+    sequence.num_scored_ = std::max(
+        sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
     if (sequence.cancelled_) {
       finish(sequence, FinishReason::kCancelled);
     } else if (outcome) {
@@ -219,7 +309,15 @@ bool Scheduler::is_stop_token(const Sequence& sequence, int token_id) const {
 
 void Scheduler::finish(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
-  for (const int block_id : sequence.block_table_) pool_.release(block_id);
+  release_blocks(sequence);
+}
+
+// The last one first, so that the pool hands them out again in their order.
+void Scheduler::release_blocks(Sequence& sequence) {
+  for (auto block = sequence.block_table_.rbegin(); block != sequence.block_table_.rend();
+       ++block) {
+    pool_.release(*block);
+  }
   sequence.block_table_.clear();
 }
 
@@ -227,7 +325,6 @@ void Scheduler::collect_finished() {
   auto kept = running_.begin();
   for (auto it = running_.begin(); it != running_.end(); ++it) {
     if ((*it)->finished()) {
-      num_reserved_blocks_ -= worst_case_blocks(**it);
       finished_.push_back(std::move(*it));
     } else if (kept++ != it) {
       *std::prev(kept) = std::move(*it);

@@ -1,28 +1,34 @@
 // Scheduler: which tokens the next step computes. A pure state machine: requests and step results
 // in, plans out.
 //
-//   add() --> waiting --plan() admits--> running --commit()--> finished --take_finished()--> the
-//   engine
-//                 \_________ cancel() ______/_____________________^
+//   add() --> waiting --plan() admits--> running --commit()--> finished --take_finished()--> engine
+//              |  ^____plan() preempts____/  |                    ^
+//              \_____________________________\______cancel()______/
 //
 // One step of the engine:
 //
 //   const Plan& plan = scheduler.plan();
 //   ... compute plan's chunks, sample its rows ...
-//   scheduler.commit(plan, sampled);               // or fail(plan, status)
+//   scheduler.commit(plan, sampled, seconds);      // or fail(plan, status)
 //   for (auto& sequence : scheduler.take_finished()) ...
 //
 // Continuous batching (Yu et al., "Orca", OSDI 2022) with chunked prefill (Agrawal et al.,
-// "Sarathi-Serve", OSDI 2024): a step takes one token of every sequence that decodes, then fills
-// the token budget with chunks of prompts.
+// "Sarathi-Serve", OSDI 2024): a step takes one token of every sequence that decodes, and chunks of
+// prompts.
 //
 // Order: lower priority value first, then arrival. Nothing overtakes the head of the queue, so
-// nothing starves within a priority. Running sequences never exceed the token budget, so every
-// decode is in every step.
+// nothing starves within a priority.
 //
-// Admission: a sequence runs only when the pool holds its worst case (prompt and max_tokens, or the
-// model's length) besides the worst cases of all that run. Blocks are taken as tokens come; by that
-// rule there always is one.
+// Shares of a step: decodes never wait for more than what a step of 2.5 decode steps takes
+// (StepCost says how long a chunk that leaves). Where decodes leave prompts less than a quarter of
+// the token budget, every other step is the prompts' alone, under the same bound.
+//
+// Blocks are taken as tokens come. A sequence is admitted when the pool holds all it knows besides
+// what those that run know and a block for each of them to grow into. Where none is left, the last
+// one in the order is preempted: it gives its blocks back, waits in its place in the queue, and is
+// computed again from its tokens, to the same bits; nothing of its output is lost or said twice.
+// The first one in the order is never preempted, and the pool holds the worst case of any one
+// (kNeverFits otherwise), so there always is progress.
 //
 // Belongs to the engine thread, except check(), which is thread-safe.
 #pragma once
@@ -37,6 +43,7 @@
 #include "core/status.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
+#include "engine/step_cost.h"
 #include "kv/block_pool.h"
 
 namespace pagoda {
@@ -52,18 +59,19 @@ struct SchedulerOptions {
 enum class Admission : std::uint8_t {
   kAdmitted,
   kNoSequencePlace,  // as many run as may
-  kNoBlocks,         // the worst cases of what runs leave too few blocks
+  kNoBlocks,         // what runs leaves too few blocks
   kNeverFits,        // more blocks than the pool has
 };
 
 // One sequence's part of a step: tokens [first_position, first_position + num_new_tokens), and
-// which of their rows of logits are wanted. The row at position p scores or samples the token at p
-// + 1.
+// which of their rows of logits are wanted. The row at position p scores or samples the token at
+// p + 1.
 struct PlannedSequence {
   Sequence* sequence = nullptr;
   int first_position = 0;
   int num_new_tokens = 0;
-  int num_scored_rows = 0;  // the chunk's first rows, each scored against sequence->token(p + 1)
+  int first_scored_row = 0;  // of the chunk
+  int num_scored_rows = 0;   // from there, each scored against sequence->token(p + 1)
   bool samples =
       false;  // the chunk's last row gives a new token; it is never among the scored ones
 
@@ -79,6 +87,11 @@ struct Plan {
   bool empty() const { return sequences.empty(); }
   // No prompt tokens: every sequence gets one token.
   bool is_decode() const { return num_decodes == static_cast<int>(sequences.size()); }
+};
+
+// Counters for /metrics; they only grow.
+struct SchedulerCounters {
+  std::uint64_t num_preemptions = 0;
 };
 
 // What the sampler made of one row: a token, or the error of that sequence alone.
@@ -104,8 +117,9 @@ class Scheduler {
 
   // The next step; empty where nothing is to be done. Valid until the next plan().
   const Plan& plan();
-  // outcomes: one for each sequence of the plan that samples, in the plan's order.
-  void commit(const Plan& plan, std::span<const SampleOutcome> outcomes);
+  // outcomes: one for each sequence of the plan that samples, in the plan's order. `seconds`: what
+  // the step took; 0 where nobody measures, and then only the token budget limits chunks.
+  void commit(const Plan& plan, std::span<const SampleOutcome> outcomes, double seconds = 0);
   // The step failed: all its sequences end with kError.
   void fail(const Plan& plan, const Status& status);
 
@@ -115,30 +129,50 @@ class Scheduler {
   int num_waiting() const { return static_cast<int>(waiting_.size()); }
   int num_running() const { return static_cast<int>(running_.size()); }
   bool idle() const { return waiting_.empty() && running_.empty(); }
+  int num_free_blocks() const { return pool_.num_free(); }
   const SchedulerOptions& options() const { return options_; }
+  const StepCost& cost() const { return cost_; }
+  const SchedulerCounters& counters() const { return counters_; }
 
  private:
   using SequencePtr = std::unique_ptr<Sequence>;
+  // Who gets how much of a step.
+  struct Shares {
+    bool decodes = true;
+    int num_prefill_tokens = 0;
+  };
 
   int max_num_tokens(int num_prompt_tokens, const SamplingParams& params) const;
+  int num_blocks_of(int num_tokens) const;
   int worst_case_blocks(int num_prompt_tokens, int max_num_tokens) const;
-  int worst_case_blocks(const Sequence& sequence) const;
-  Admission try_admit(SequencePtr& sequence);
-  void plan_chunk(Sequence& sequence, int num_new_tokens);
+  Shares share_step(int num_decodes) const;
+  void plan_step(Shares shares);
+  bool plan_running(Shares& shares);
+  int take_blocks(std::size_t index, int num_tokens);
+  int grow(Sequence& sequence, int num_tokens);
+  void preempt_last();
+  void admit_waiting(Shares& shares);
+  Admission try_admit();
+  bool has_blocks_for(const Sequence& sequence) const;
+  void plan_chunk(Sequence& sequence, int num_new_tokens, bool is_decode);
   void append(Sequence& sequence, const SampleOutcome& outcome);
   bool is_stop_token(const Sequence& sequence, int token_id) const;
   void cancel_samples(RequestId id, std::optional<int> sample_index);
   void finish(Sequence& sequence, FinishReason reason);
+  void release_blocks(Sequence& sequence);
   void collect_finished();
 
   SchedulerOptions options_;
   BlockPool& pool_;
-  int num_reserved_blocks_ = 0;  // worst cases of what runs
+  StepCost cost_;
+  bool decodes_waited_ = false;  // in the last step
   std::uint64_t next_arrival_ = 0;
   std::deque<SequencePtr> waiting_;   // by (priority, arrival)
   std::vector<SequencePtr> running_;  // by (priority, arrival)
   std::vector<SequencePtr> finished_;
   Plan plan_;
+  std::vector<PlannedSequence> prefills_;  // of plan_, until the decodes are all there
+  SchedulerCounters counters_;
 };
 
 }  // namespace pagoda

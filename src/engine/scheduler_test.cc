@@ -118,15 +118,91 @@ TEST_F(SchedulerTest, TakesBlocksAsTokensCome) {
   EXPECT_EQ(pool_->num_free(), 98);
 }
 
-TEST_F(SchedulerTest, AdmitsOnlyWhatFitsAtItsLongest) {
+TEST_F(SchedulerTest, AdmitsWhatFitsBesideABlockForEachThatRuns) {
   start({.block_size = 4}, 5);
-  const RequestId a = add(4, {.max_tokens = 5});  // stores 8 tokens: 2 blocks
-  const RequestId b = add(4, {.max_tokens = 6});  // 9: 3 blocks
+  const RequestId a = add(4, {.max_tokens = 9});  // 1 block now, 1 to grow into, 3 at its longest
+  const RequestId b = add(8, {.max_tokens = 2});  // 2 now, 1 to grow into
   const RequestId c = add(1, {.max_tokens = 1});  // 1
-  EXPECT_EQ(step(), (Planned{{a, 4}, {b, 4}}));
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}}));
+  EXPECT_EQ(step(), (Planned{{a, 4}, {b, 8}}));
+  EXPECT_EQ(scheduler_->num_waiting(), 1);
+  EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}}));
+  EXPECT_EQ(take_one()->request_id(), b);
+  EXPECT_EQ(step(), (Planned{{a, 1}, {c, 1}}));
+}
+
+TEST_F(SchedulerTest, PreemptsTheLastArrivalOfTheLowestPriority) {
+  start({.block_size = 4}, 6);
+  const RequestId low = add(4, {.max_tokens = 15}, 1);  // admitted last: 1 block
+  const RequestId a = add(4, {.max_tokens = 9});
+  const RequestId b = add(4, {.max_tokens = 9});
+  EXPECT_EQ(step(), (Planned{{a, 4}, {b, 4}, {low, 4}}));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}, {low, 1}}));
+  EXPECT_EQ(pool_->num_free(), 0);
+  // Positions 8 of a and b take the blocks of `low`, which has 4 + 5 tokens by now.
+  EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}}));
+  EXPECT_EQ(scheduler_->num_waiting(), 1);
+  EXPECT_EQ(scheduler_->counters().num_preemptions, 1u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}}));
+  EXPECT_EQ(scheduler_->take_finished().size(), 2u);
+  EXPECT_EQ(step(), (Planned{{low, 9}}));
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(step(), (Planned{{low, 1}}));
+  const auto sequence = take_one();
+  EXPECT_EQ(sequence->num_output_tokens(), 15);
+  EXPECT_EQ(pool_->num_free(), 6);
+}
+
+TEST_F(SchedulerTest, ABlockOfItsOwnNeverHasToBeTakenFromTheFirst) {
+  start({.block_size = 1, .max_model_len = 8}, 8);
+  const RequestId a = add(1, {.max_tokens = 7});
+  const RequestId b = add(1, {.max_tokens = 7});
+  int num_of_a = 0;
+  for (int i = 0; i < 8; ++i) {
+    for (const auto& [id, num_tokens] : step()) num_of_a += id == a;
+    if (num_of_a == 7) break;
+  }
+  EXPECT_EQ(num_of_a, 7);  // in every step
   EXPECT_EQ(take_one()->request_id(), a);
-  EXPECT_EQ(step(), (Planned{{b, 1}, {c, 1}}));
+  while (!scheduler_->idle()) step();
+  const auto sequence = take_one();
+  EXPECT_EQ(sequence->request_id(), b);
+  EXPECT_EQ(sequence->num_output_tokens(), 7);
+  EXPECT_GE(scheduler_->counters().num_preemptions, 1u);
+}
+
+// A step costs 4 ms where it has decodes, and 1 ms a prompt token.
+TEST_F(SchedulerTest, ChunksBesideDecodesAreAsLongAsTheMeasuredCostAllows) {
+  start({.max_num_batched_tokens = 64}, 100);
+  const auto timed = [&] {
+    const Plan& plan = scheduler_->plan();
+    const int num_prefill_tokens = plan.num_tokens - plan.num_decodes;
+    const double seconds = 0.001 * num_prefill_tokens + (plan.num_decodes > 0 ? 0.004 : 0);
+    scheduler_->commit(plan, std::vector<SampleOutcome>(plan.num_samples, {.token_id = kToken}),
+                       seconds);
+    return std::pair(plan.num_decodes, num_prefill_tokens);
+  };
+  using Step = std::pair<int, int>;
+  add(8);
+  EXPECT_EQ(timed(), (Step{0, 8}));
+  add(20);
+  EXPECT_EQ(timed(), (Step{1, 0}));  // measured first
+  EXPECT_EQ(timed(), (Step{1, 6}));
+  EXPECT_EQ(timed(), (Step{1, 6}));
+  EXPECT_EQ(timed(), (Step{1, 6}));
+  EXPECT_EQ(timed(), (Step{1, 2}));
+  EXPECT_EQ(timed(), (Step{2, 0}));
+}
+
+TEST_F(SchedulerTest, PromptsGetEveryOtherStepWhereDecodesFillTheBudget) {
+  start({.max_num_seqs = 8, .max_num_batched_tokens = 8}, 100);
+  for (int i = 0; i < 7; ++i) add(1, {.max_tokens = 90});
+  EXPECT_EQ(step().size(), 7u);
+  const RequestId late = add(20, {.max_tokens = 90});
+  EXPECT_EQ(step().size(), 8u);  // one token of the prompt
+  EXPECT_EQ(step(), (Planned{{late, 8}}));
+  EXPECT_EQ(step().size(), 8u);
+  EXPECT_EQ(step(), (Planned{{late, 8}}));
+  EXPECT_EQ(step().back(), (std::pair{late, 1}));
+  EXPECT_EQ(step().back(), (std::pair{late, 1}));  // its last prompt token is a decode
 }
 
 TEST_F(SchedulerTest, KnowsWhatNeverFits) {
@@ -141,8 +217,8 @@ TEST_F(SchedulerTest, KnowsWhatNeverFits) {
 
 TEST_F(SchedulerTest, NothingOvertakesTheHeadOfTheQueue) {
   start({.block_size = 4}, 4);
-  const RequestId a = add(8, {.max_tokens = 5});  // 3 blocks
-  const RequestId b = add(4, {.max_tokens = 5});  // 2: has to wait
+  const RequestId a = add(8, {.max_tokens = 5});  // 2 blocks, and 1 to grow into
+  const RequestId b = add(8, {.max_tokens = 5});  // 2: has to wait
   const RequestId c = add(1, {.max_tokens = 1});  // 1: would fit
   EXPECT_EQ(step(), (Planned{{a, 8}}));
   EXPECT_EQ(scheduler_->num_waiting(), 2);

@@ -6,7 +6,8 @@
 //
 // Every token but the last sampled one is computed: its keys and values are in the cache. `pending`
 // is what the next steps compute: the prompt's rest, or the one token that a decode brings. The
-// last pending token's logits give the next token. Only the scheduler changes a sequence.
+// last pending token's logits give the next token. A sequence that is preempted has nothing
+// computed any more: prompt and output are pending. Only the scheduler changes a sequence.
 // Thread-compatible.
 #pragma once
 
@@ -43,9 +44,8 @@ class Sequence {
   int num_prompt_tokens() const { return num_prompt_tokens_; }
   int num_output_tokens() const { return num_tokens() - num_prompt_tokens_; }
   int max_num_tokens() const { return max_num_tokens_; }  // ends with kLength when it has as many
-  int num_computed() const {
-    return num_computed_;
-  }  // tokens in the cache; the next step's first position
+  // Tokens in the cache; the next step's first position.
+  int num_computed() const { return num_computed_; }
   int num_pending() const { return num_tokens() - num_computed_; }
 
   // The blocks that hold positions 0, block_size, 2 * block_size, ...
@@ -81,6 +81,8 @@ class Sequence {
   int num_prompt_tokens_ = 0;
   int max_num_tokens_ = 0;
   int num_computed_ = 0;
+  int num_scored_ =
+      0;  // rows of the prompt that have been scored once, whatever was preempted since
   std::vector<int> block_table_;
 
   bool in_flight_ = false;  // in a plan that is not committed

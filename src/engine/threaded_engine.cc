@@ -193,7 +193,8 @@ void ThreadedEngine::step() {
   if (status.ok()) {
     const Result<const StepOutput*> output = parts_.runner->sample(plan);
     if (output.ok()) {
-      parts_.scheduler->commit(plan, (*output)->outcomes);
+      parts_.scheduler->commit(plan, (*output)->outcomes,
+                               seconds_between(start, Clock::system().now()));
       deliver(plan, **output);
     }
     status = output.status();
@@ -294,7 +295,8 @@ void ThreadedEngine::publish_stats() {
   stats.num_running = parts_.scheduler->num_running();
   stats.num_waiting = parts_.scheduler->num_waiting();
   stats.num_blocks = parts_.pool->num_blocks();
-  stats.num_free_blocks = parts_.pool->num_free();
+  stats.num_free_blocks = parts_.scheduler->num_free_blocks();
+  stats.num_preemptions = parts_.scheduler->counters().num_preemptions;
   stats.num_evaluations = parts_.exec->num_evaluations();
   stats.num_logits_rows = runner.num_logits_rows;
   stats.num_logits_rows_skipped = runner.num_logits_rows_skipped;

@@ -1,0 +1,44 @@
+// StepCost: what decodes and prompt tokens cost, from the steps measured, and so how long a chunk
+// of a prompt may be beside decodes.
+//
+// A step with decodes and t prompt tokens takes d + p * t seconds. Steps of decodes alone give d,
+// the others p. Each measurement moves its estimate half of the way, and counts as no more than
+// twice and no less than half of it: a single stall of the machine changes little, a new load is
+// known after a few steps. (Chunks beside decodes: Agrawal et al., "Sarathi-Serve", OSDI 2024,
+// where their length is a constant found offline.)
+//
+// A function of the durations it is given: it reads no clock. Thread-compatible.
+#pragma once
+
+#include <limits>
+
+namespace pagoda {
+
+class StepCost {
+ public:
+  // A step with decodes takes as long as so many without prompt tokens, at most.
+  static constexpr double kMaxMixedStep = 2.5;
+  // So many steps after the last one of decodes alone, the next one is: loads change.
+  static constexpr int kRemeasureSteps = 32;
+  static constexpr int kUnlimited = std::numeric_limits<int>::max();
+
+  // A step that is over; 0 seconds: nobody measures, and nothing is limited.
+  void observe(int num_decodes, int num_prefill_tokens, double seconds);
+
+  // Prompt tokens beside decodes, from 1.
+  int max_prefill_tokens() const;
+  // The estimate is missing, old, or of far fewer decodes than these: the next step should be of
+  // decodes alone.
+  bool wants_decodes_alone(int num_decodes) const;
+
+  double decode_step_s() const { return decode_step_s_; }      // 0: unknown
+  double prefill_token_s() const { return prefill_token_s_; }  // 0: unknown
+
+ private:
+  double decode_step_s_ = 0;
+  double prefill_token_s_ = 0;
+  int num_decodes_measured_ = 0;  // of the last step of decodes alone
+  int num_steps_since_ = 0;
+};
+
+}  // namespace pagoda

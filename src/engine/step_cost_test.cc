@@ -1,0 +1,89 @@
+#include "engine/step_cost.h"
+
+#include <gtest/gtest.h>
+
+namespace pagoda {
+namespace {
+
+// A machine whose steps cost what the model says: `decode` plus `token` for each prompt token.
+struct Machine {
+  double decode = 0.004;
+  double token = 0.0005;
+
+  double step(StepCost& cost, bool decodes, int num_tokens, double stall = 0) const {
+    const double seconds = (decodes ? decode : 0) + token * num_tokens;
+    cost.observe(decodes ? 4 : 0, num_tokens, seconds + stall);
+    return seconds;
+  }
+};
+
+TEST(StepCost, LimitsNothingThatNobodyMeasures) {
+  StepCost cost;
+  cost.observe(4, 0, 0);
+  cost.observe(4, 100, 0);
+  EXPECT_EQ(cost.max_prefill_tokens(), StepCost::kUnlimited);
+  EXPECT_FALSE(cost.wants_decodes_alone(4));
+}
+
+TEST(StepCost, AsksForAStepOfDecodesBeforeItsFirstMixedOne) {
+  StepCost cost;
+  const Machine machine;
+  machine.step(cost, false, 512);
+  EXPECT_TRUE(cost.wants_decodes_alone(1));
+  EXPECT_FALSE(cost.wants_decodes_alone(0));
+  machine.step(cost, true, 0);
+  EXPECT_FALSE(cost.wants_decodes_alone(4));
+  EXPECT_EQ(cost.max_prefill_tokens(), 12);  // 1.5 * 4 ms / 0.5 ms
+}
+
+TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
+  for (const double token : {0.00001, 0.0005, 0.003}) {
+    StepCost cost;
+    const Machine machine = {.token = token};
+    machine.step(cost, false, 64);
+    machine.step(cost, true, 0);
+    for (int i = 0; i < 100; ++i) {
+      const double seconds = machine.step(cost, true, cost.max_prefill_tokens());
+      EXPECT_LE(seconds, StepCost::kMaxMixedStep * machine.decode * 1.0001);
+    }
+  }
+}
+
+TEST(StepCost, OneTokenIsTheLeast) {
+  StepCost cost;
+  const Machine machine = {.token = 1};
+  machine.step(cost, false, 1);
+  machine.step(cost, true, 0);
+  EXPECT_EQ(cost.max_prefill_tokens(), 1);
+}
+
+TEST(StepCost, FollowsALoadAndShrugsOffAStall) {
+  StepCost cost;
+  Machine machine;
+  machine.step(cost, false, 512);
+  machine.step(cost, true, 0);
+  machine.step(cost, true, 0, /*stall=*/0.05);
+  EXPECT_LE(cost.decode_step_s(), 1.5 * machine.decode);
+  machine.decode = 0.016;
+  for (int i = 0; i < 8; ++i) machine.step(cost, true, 0);
+  EXPECT_NEAR(cost.decode_step_s(), 0.016, 0.001);
+}
+
+TEST(StepCost, MeasuresDecodesAgainAfterAWhileAndUnderManyMore) {
+  StepCost cost;
+  const Machine machine;
+  machine.step(cost, false, 512);
+  machine.step(cost, true, 0);
+  EXPECT_TRUE(cost.wants_decodes_alone(11));
+  EXPECT_FALSE(cost.wants_decodes_alone(10));
+  for (int i = 0; i < StepCost::kRemeasureSteps; ++i) {
+    EXPECT_FALSE(cost.wants_decodes_alone(4)) << i;
+    machine.step(cost, true, 5);
+  }
+  EXPECT_TRUE(cost.wants_decodes_alone(4));
+  machine.step(cost, true, 0);
+  EXPECT_FALSE(cost.wants_decodes_alone(4));
+}
+
+}  // namespace
+}  // namespace pagoda

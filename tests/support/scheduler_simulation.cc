@@ -1,0 +1,359 @@
+#include "tests/support/scheduler_simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <source_location>
+#include <stdexcept>
+
+namespace pagoda::testing {
+namespace {
+
+constexpr std::uint64_t kUnowned = 0;  // what stands in slots that nobody owns
+
+void require(bool holds, const std::source_location& place = std::source_location::current()) {
+  if (holds) return;
+  throw std::logic_error(
+      fmt::format("a promise of {} is broken: line {}", place.function_name(), place.line()));
+}
+
+std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ (value + 1)) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t start_hash() {
+  return 0xcbf29ce484222325u;
+}
+
+// The next token of a sequence: a function of its tokens and its sample alone, as with a real model
+// and a seed.
+int next_token(std::uint64_t context, int sample_index) {
+  return static_cast<int>((hash_with(context, 77 + sample_index) >> 8) %
+                          SchedulerSimulation::kVocabSize);
+}
+
+struct Ending {
+  std::vector<int> tokens;
+  FinishReason reason = FinishReason::kNone;
+};
+
+// The sequence run alone, without scheduler or cache.
+Ending run_alone(const Request& request, int sample_index, int max_model_len) {
+  const SamplingParams& params = request.params;
+  Ending ending = {.tokens = request.prompt_token_ids, .reason = FinishReason::kLength};
+  std::uint64_t hash = start_hash();
+  for (const int token : ending.tokens) hash = hash_with(hash, token);
+  const int room = max_model_len - static_cast<int>(request.prompt_token_ids.size());
+  for (int i = 0; i < std::min(params.max_tokens, room); ++i) {
+    const int token = next_token(hash, sample_index);
+    hash = hash_with(hash, token);
+    ending.tokens.push_back(token);
+    const auto& stops = params.stop_token_ids;
+    if ((token == SchedulerSimulation::kEos && !params.ignore_eos) ||
+        std::find(stops.begin(), stops.end(), token) != stops.end()) {
+      ending.reason = FinishReason::kStop;
+      break;
+    }
+  }
+  return ending;
+}
+
+}  // namespace
+
+SchedulerSimulation::SchedulerSimulation(const SimulationOptions& options)
+    : options_(options),
+      pool_(options.num_blocks),
+      scheduler_(options.scheduler, pool_),
+      slots_(static_cast<std::size_t>(options.num_blocks) * options.scheduler.block_size,
+             kUnowned) {}
+
+SchedulerSimulation::Sample SchedulerSimulation::sample_of(const Sequence& sequence) {
+  return {sequence.request_id(), sequence.sample_index()};
+}
+
+SchedulerSimulation::Rank SchedulerSimulation::rank(const Sequence& sequence) {
+  return {sequence.priority(), sequence.request_id(), sequence.sample_index()};
+}
+
+int SchedulerSimulation::num_blocks_of(int num_tokens) const {
+  return (num_tokens + options_.scheduler.block_size - 1) / options_.scheduler.block_size;
+}
+
+int SchedulerSimulation::worst_case(const Request& request) const {
+  const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
+  const int longest =
+      std::min(num_prompt_tokens + request.params.max_tokens, options_.scheduler.max_model_len);
+  return num_blocks_of(std::max(num_prompt_tokens, longest - 1));
+}
+
+void SchedulerSimulation::add(Request request) {
+  request.id = static_cast<RequestId>(requests_.size());
+  const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
+  if (scheduler_.check(num_prompt_tokens, request.params) != Admission::kAdmitted) {
+    require(worst_case(request) > pool_.num_blocks());
+    return;
+  }
+  scheduler_.add(request);
+  for (int sample = 0; sample < request.params.n; ++sample) {
+    waiting_.insert({request.priority, request.id, sample});
+    lives_[{request.id, sample}] = {};
+  }
+  num_samples_ += request.params.n;
+  requests_.push_back(std::move(request));
+}
+
+void SchedulerSimulation::cancel(unsigned choice) {
+  if (lives_.empty()) return;
+  auto life = lives_.lower_bound({choice % (requests_.size() + 1), 0});
+  if (life == lives_.end()) --life;
+  const auto [id, sample] = life->first;
+  if (choice % 3 == 0) {
+    scheduler_.cancel(id);
+    for (int i = 0; i < requests_[id].params.n; ++i) disturbed_.insert({id, i});
+  } else {
+    scheduler_.cancel_sample(id, sample);
+    disturbed_.insert({id, sample});
+  }
+  collect();
+}
+
+void SchedulerSimulation::step(StepEvent event, unsigned choice) {
+  ++num_steps_;
+  const Plan& plan = scheduler_.plan();
+  check_plan(plan);
+  if (event == StepEvent::kCancelDuringStep) cancel(choice);
+  if (event == StepEvent::kFailStep) {
+    for (const PlannedSequence& planned : plan.sequences) disturb(*planned.sequence);
+    scheduler_.fail(plan, internal_error("step"));
+  } else {
+    scheduler_.commit(plan, run(plan, event == StepEvent::kFailRow), seconds_of(plan));
+  }
+  collect();
+  check_blocks();
+}
+
+void SchedulerSimulation::finish() {
+  // Every step computes a token of the first sequence at least, and what is preempted starts over,
+  // but not the first one: so many steps are enough.
+  std::uint64_t limit = 8;
+  for (const auto& [sample, life] : lives_) {
+    const Request& request = requests_[sample.first];
+    limit += 3 * (request.prompt_token_ids.size() + request.params.max_tokens);
+  }
+  for (; !scheduler_.idle(); --limit) {
+    require(limit > 0u);
+    step(StepEvent::kNone, 0);
+  }
+  require(scheduler_.plan().empty());
+  require(scheduler_.num_free_blocks() == pool_.num_blocks());
+  require(num_ended_ == num_samples_);
+}
+
+void SchedulerSimulation::check_plan(const Plan& plan) {
+  std::set<const Sequence*> planned_sequences;
+  for (const PlannedSequence& planned : plan.sequences) {
+    require(planned_sequences.insert(planned.sequence).second);
+  }
+  check_preempted(planned_sequences);
+  check_decodes(plan, planned_sequences);
+  int num_tokens = 0, num_samples = 0;
+  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+    const PlannedSequence& planned = plan.sequences[i];
+    Sequence* sequence = planned.sequence;
+    if (waiting_.erase(rank(*sequence)) > 0) {  // admitted now: nothing that came before it waits
+      require(waiting_.empty() || rank(*sequence) < *waiting_.begin());
+      require(!blocks_were_short_);
+      running_[rank(*sequence)] = sequence;
+    }
+    require(running_.count(rank(*sequence)) == 1u);
+    check_chunk(planned, static_cast<int>(i) < plan.num_decodes);
+    num_tokens += planned.num_new_tokens;
+    num_samples += planned.samples;
+  }
+  require(plan.num_tokens == num_tokens);
+  require(plan.num_samples == num_samples);
+  require(num_tokens <= options_.scheduler.max_num_batched_tokens);
+  require(static_cast<int>(running_.size()) <= options_.scheduler.max_num_seqs);
+  require(static_cast<int>(running_.size()) == scheduler_.num_running());
+  require(static_cast<int>(waiting_.size()) == scheduler_.num_waiting());
+  require(!plan.empty() || scheduler_.idle());
+  num_tokens_ += num_tokens;
+  check_cost(plan);
+  check_nobody_waits_in_vain(plan);
+}
+
+// Those that ran and hold nothing now are behind all that still run.
+void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& planned) {
+  blocks_were_short_ = false;
+  for (auto it = running_.begin(); it != running_.end();) {
+    const Sequence& sequence = *it->second;
+    if (sequence.num_computed() > 0) {
+      require(!blocks_were_short_);
+      ++it;
+      continue;
+    }
+    require(planned.count(&sequence) == 0u);
+    require(sequence.block_table().empty());
+    require(it != running_.begin());
+    blocks_were_short_ = true;
+    Life& life = lives_.at(sample_of(sequence));
+    life.num_run = life.num_waits = 0;
+    waiting_.insert(it->first);
+    it = running_.erase(it);
+  }
+}
+
+// A decode is left out of a step that prompts have for themselves, never twice in a row, or where
+// it is the last of all and finds no block.
+void SchedulerSimulation::check_decodes(const Plan& plan,
+                                        const std::set<const Sequence*>& planned) {
+  const bool decodes_have_part = plan.num_decodes > 0;
+  for (const auto& [rank, sequence] : running_) {
+    Life& life = lives_.at(sample_of(*sequence));
+    if (sequence->num_pending() > 1 || planned.count(sequence) > 0) {
+      life.num_waits = 0;
+      continue;
+    }
+    if (rank == running_.rbegin()->first && pool_.num_free() == 0) {
+      blocks_were_short_ = true;
+      continue;
+    }
+    require(!decodes_have_part);
+    require(++life.num_waits == 1);
+  }
+}
+
+void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_decode) {
+  const Sequence& sequence = *planned.sequence;
+  Life& life = lives_.at(sample_of(sequence));
+  require(planned.num_new_tokens > 0);
+  require(!is_decode || sequence.num_pending() == 1);
+  require(planned.first_position == life.num_run);
+  require(planned.context_len() <= sequence.num_tokens());
+  require(static_cast<int>(sequence.block_table().size()) == num_blocks_of(planned.context_len()));
+  const SamplingParams& params = requests_[sequence.request_id()].params;
+  require(planned.samples ==
+          (planned.context_len() == sequence.num_tokens() && params.max_tokens > 0));
+  int num_scored = 0;
+  for (int p = planned.first_position; p < planned.context_len(); ++p) {
+    if (!sequence.scores_prompt() || p + 1 >= sequence.num_prompt_tokens()) break;
+    if (p < life.num_scored) continue;
+    require(num_scored > 0 || planned.first_scored_row == p - planned.first_position);
+    ++num_scored;
+  }
+  require(planned.num_scored_rows == num_scored);
+  life.num_scored += num_scored;
+}
+
+double SchedulerSimulation::seconds_of(const Plan& plan) const {
+  return (plan.num_decodes > 0 ? options_.cost.decode_step_s : 0) +
+         options_.cost.prefill_token_s * (plan.num_tokens - plan.num_decodes);
+}
+
+void SchedulerSimulation::check_cost(const Plan& plan) const {
+  if (plan.num_decodes == 0 || plan.is_decode()) return;
+  const SimulatedCost& cost = options_.cost;
+  const double least = cost.decode_step_s + cost.prefill_token_s;  // a token of a prompt
+  require(seconds_of(plan) <=
+          std::max(least, StepCost::kMaxMixedStep * cost.decode_step_s) * 1.001);
+}
+
+void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
+  const bool is_limited = options_.cost.decode_step_s > 0;
+  const int num_places =
+      std::min(options_.scheduler.max_num_seqs, options_.scheduler.max_num_batched_tokens);
+  if (waiting_.empty() || is_limited || blocks_were_short_ ||
+      plan.num_tokens == options_.scheduler.max_num_batched_tokens ||
+      static_cast<int>(running_.size()) == num_places) {
+    return;
+  }
+  int num_prompts = 0, num_wanted = 0;
+  for (const auto& [rank, sequence] : running_) {
+    num_prompts += sequence->num_pending() > 1;
+    num_wanted += std::min(num_blocks_of(sequence->num_tokens()) + 1,
+                           worst_case(requests_[sequence->request_id()])) -
+                  static_cast<int>(sequence->block_table().size());
+  }
+  if (num_prompts > static_cast<int>(plan.sequences.size()) - plan.num_decodes) return;
+  // What the head knows is at least its prompt.
+  const Request& head = requests_[std::get<RequestId>(*waiting_.begin())];
+  const int num_most = worst_case(head);
+  require(num_wanted + num_most > scheduler_.num_free_blocks());
+}
+
+std::uint64_t& SchedulerSimulation::slot(const Sequence& sequence, int position) {
+  const int block_size = options_.scheduler.block_size;
+  const int block = sequence.block_table()[position / block_size];
+  return slots_[static_cast<std::size_t>(block) * block_size + position % block_size];
+}
+
+// Writes the chunks into the cache, reads every context back through its table, and samples.
+std::vector<SampleOutcome> SchedulerSimulation::run(const Plan& plan, bool fail_first_row) {
+  for (const PlannedSequence& planned : plan.sequences) {
+    const Sequence& sequence = *planned.sequence;
+    std::uint64_t hash = start_hash();
+    for (int p = 0; p < planned.context_len(); ++p) {
+      hash = hash_with(hash, sequence.token(p));
+      if (p >= planned.first_position) slot(sequence, p) = hash;
+    }
+  }
+  std::vector<SampleOutcome> outcomes;
+  for (const PlannedSequence& planned : plan.sequences) {
+    const Sequence& sequence = *planned.sequence;
+    lives_.at(sample_of(sequence)).num_run = planned.context_len();
+    std::uint64_t hash = start_hash();
+    for (int p = 0; p < planned.context_len(); ++p) {
+      hash = hash_with(hash, sequence.token(p));
+      require(slot(sequence, p) == hash);
+    }
+    if (!planned.samples) continue;
+    outcomes.push_back({.token_id = next_token(hash, sequence.sample_index())});
+    if (fail_first_row && outcomes.size() == 1) {
+      outcomes[0].status = internal_error("row");
+      disturb(sequence);
+    }
+  }
+  return outcomes;
+}
+
+void SchedulerSimulation::check_blocks() {
+  std::map<int, int> num_owners;
+  for (const auto& [rank, sequence] : running_) {
+    for (const int block : sequence->block_table()) ++num_owners[block];
+  }
+  int num_free = 0;
+  for (int block = 0; block < pool_.num_blocks(); ++block) {
+    const auto owners = num_owners.find(block);
+    require(pool_.num_holders(block) == (owners == num_owners.end() ? 0 : 1));
+    if (pool_.num_holders(block) > 0) continue;
+    ++num_free;
+    const int block_size = options_.scheduler.block_size;
+    std::fill_n(slots_.begin() + static_cast<std::ptrdiff_t>(block) * block_size, block_size,
+                kUnowned);
+  }
+  require(pool_.num_free() == num_free);
+}
+
+void SchedulerSimulation::collect() {
+  for (const auto& sequence : scheduler_.take_finished()) {
+    const Sample sample = sample_of(*sequence);
+    require(waiting_.erase(rank(*sequence)) + running_.erase(rank(*sequence)) == 1u);
+    require(sequence->block_table().empty());
+    const Request& request = requests_[sample.first];
+    const Ending alone = run_alone(request, sample.second, options_.scheduler.max_model_len);
+    const auto tokens = sequence->tokens();
+    if (disturbed_.erase(sample) == 0) {
+      require(sequence->finish_reason() == alone.reason);
+      require(tokens.size() == alone.tokens.size());
+      const int last_row = static_cast<int>(request.prompt_token_ids.size()) - 1;
+      require(lives_.at(sample).num_scored == (sequence->scores_prompt() ? last_row : 0));
+    }
+    require(tokens.size() <= alone.tokens.size());
+    require(std::equal(tokens.begin(), tokens.end(), alone.tokens.begin()));
+    require(lives_.erase(sample) == 1u);
+    ++num_ended_;
+  }
+}
+
+}  // namespace pagoda::testing

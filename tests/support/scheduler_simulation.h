@@ -1,0 +1,103 @@
+// SchedulerSimulation: a scheduler under traffic, over a runner that keeps a KV cache of hashes,
+// and a plain model of what the scheduler may do.
+//
+// An entry of the cache is the hash of all tokens up to its own, as a real one is a function of
+// them. After every plan and step it is checked that
+//  - the plan keeps to its budget, decodes first; no decode waits for two steps, and no chunk
+//  beside
+//    decodes costs more than it may;
+//  - whoever is preempted comes after everybody who runs; nobody overtakes the queue's head, and
+//    nobody waits in vain;
+//  - every context reads back as its own through its table, no block has two owners, a block that
+//    nobody owns is overwritten at once;
+//  - each row of a prompt is scored once;
+// and at the end that every sequence has ended once, with the tokens that it would have had alone,
+// and all blocks are free. A broken promise throws std::logic_error, which names its line.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "engine/scheduler.h"
+
+namespace pagoda::testing {
+
+// What the simulated machine takes for a step: seconds for decodes, whatever their number, and for
+// each prompt token. Zeros: nobody measures.
+struct SimulatedCost {
+  double decode_step_s = 0;
+  double prefill_token_s = 0;
+};
+
+struct SimulationOptions {
+  SchedulerOptions scheduler;
+  int num_blocks = 1;
+  SimulatedCost cost;
+};
+
+enum class StepEvent : std::uint8_t { kNone, kCancelDuringStep, kFailRow, kFailStep };
+
+class SchedulerSimulation {
+ public:
+  static constexpr int kVocabSize = 30;
+  static constexpr int kEos = 0;
+
+  explicit SchedulerSimulation(const SimulationOptions& options);
+
+  void add(Request request);  // gives it the next id; dropped where it never fits
+  void cancel(unsigned choice);
+  void step(StepEvent event, unsigned choice);
+  void finish();  // steps until everything has ended
+
+  int num_steps() const { return num_steps_; }
+  std::uint64_t num_tokens() const { return num_tokens_; }  // computed
+  const Scheduler& scheduler() const { return scheduler_; }
+
+ private:
+  using Sample = std::pair<RequestId, int>;
+  // The order: priority, request, sample.
+  using Rank = std::tuple<int, RequestId, int>;
+  struct Life {
+    int num_run = 0;     // tokens in the cache
+    int num_scored = 0;  // rows of the prompt
+    int num_waits = 0;   // steps in a row that left a decode out
+  };
+
+  static Sample sample_of(const Sequence& sequence);
+  static Rank rank(const Sequence& sequence);
+  int num_blocks_of(int num_tokens) const;
+  int worst_case(const Request& request) const;
+  void disturb(const Sequence& sequence) { disturbed_.insert(sample_of(sequence)); }
+
+  void check_plan(const Plan& plan);
+  void check_preempted(const std::set<const Sequence*>& planned);
+  void check_chunk(const PlannedSequence& planned, bool is_decode);
+  void check_decodes(const Plan& plan, const std::set<const Sequence*>& planned);
+  void check_cost(const Plan& plan) const;
+  void check_nobody_waits_in_vain(const Plan& plan) const;
+  double seconds_of(const Plan& plan) const;
+  std::uint64_t& slot(const Sequence& sequence, int position);
+  std::vector<SampleOutcome> run(const Plan& plan, bool fail_first_row);
+  void check_blocks();
+  void collect();
+
+  SimulationOptions options_;
+  BlockPool pool_;
+  Scheduler scheduler_;
+  std::vector<std::uint64_t> slots_;   // the cache: a hash a slot
+  std::vector<Request> requests_;      // by id, while any of their samples lives
+  std::map<Rank, Sequence*> running_;  // before the plan, then with those it admits
+  std::set<Rank> waiting_;
+  std::map<Sample, Life> lives_;
+  std::set<Sample> disturbed_;  // cancelled or failed: may end early
+  std::uint64_t num_samples_ = 0;
+  std::uint64_t num_ended_ = 0;
+  bool blocks_were_short_ = false;  // in the last plan
+  int num_steps_ = 0;
+  std::uint64_t num_tokens_ = 0;
+};
+
+}  // namespace pagoda::testing
