@@ -23,14 +23,18 @@ constexpr int kHalvesBytes = 2 * kPanelColumns;
 constexpr int kMostRows = 6;
 
 // A panel is a stream that the hardware foresees too late, most of all where a group begins with a
-// header. Measured from memory, one row, two threads, share of the read limit without and with it:
-// Q4_1 79 and 97 %, Q4_K 32 and 94 %, Q6_K 27 and 90 %; 1, 2 and 4 KB ahead are less (Q6_K 55, 70
-// and 85 %), and so is the first-level cache.
-constexpr int kPrefetchBytes = 8192;
-template <int kBytes>
+// header (docs/performance.md has the figures). Few rows meet it once: it is fetched past the
+// second and third level, which it would only fill, a tenth faster where the cores are on two
+// chiplets; integers of 14 bits want it nearer. More rows come again, and find it in the second.
+template <PanelKind kKind, bool kIsOnce>
+struct Prefetch {
+  static constexpr int kAhead = kIsOnce && kKind == PanelKind::kInt14 ? 3072 : 8192;  // bytes
+  static constexpr int kLocality = kIsOnce ? 0 : 2;
+};
+template <class Kind, int kBytes>
 PAGODA_INLINE void prefetch_ahead(const std::byte* unit) {
   for_all<(kBytes + kLineBytes - 1) / kLineBytes>([&](auto line) PAGODA_FLATTEN {
-    __builtin_prefetch(unit + kPrefetchBytes + kLineBytes * line, 0, 2);
+    __builtin_prefetch(unit + Kind::kAhead + kLineBytes * line, 0, Kind::kLocality);
   });
 }
 
@@ -289,8 +293,8 @@ class IntegerTile {
       for (int unit = 0; unit < kUnitsOfGroup; unit += kUnitsOfBlock) {
         if (first_row == 0) {
           for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-            prefetch_ahead<kUnitBytes * kUnitsOfBlock>(group + p * product.panel_bytes +
-                                                       unit * kUnitBytes);
+            prefetch_ahead<Prefetch<kKind, kPanels == 1>, kUnitBytes * kUnitsOfBlock>(
+                group + p * product.panel_bytes + unit * kUnitBytes);
           });
         }
         for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
