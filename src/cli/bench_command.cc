@@ -78,6 +78,7 @@ void add_bench_command(CLI::App& app, CommandBody& body) {
   add_machine(bench, body);
   add_bench_latency(bench, body);
   add_bench_throughput(bench, body);
+  add_bench_serve(bench, body);
 }
 
 }  // namespace pagoda

@@ -7,5 +7,6 @@ namespace pagoda {
 
 void add_bench_latency(CLI::App& bench, CommandBody& body);
 void add_bench_throughput(CLI::App& bench, CommandBody& body);
+void add_bench_serve(CLI::App& bench, CommandBody& body);
 
 }  // namespace pagoda

@@ -1,0 +1,53 @@
+// The load generator's HTTP: single questions to a server, and a run of streamed completions.
+//
+// One thread does it all, with a coroutine a request; connections are kept open and reused.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/bench_serve/request_record.h"
+#include "cli/bench_serve/serve_figures.h"
+#include "cli/bench_serve/server_url.h"
+#include "core/status.h"
+
+namespace pagoda {
+
+struct ServerAccess {
+  ServerUrl url;
+  std::string api_key;  // "": none
+};
+
+struct HttpAnswer {
+  int status = 0;
+  std::string body;
+};
+
+// GET where `body` is empty, else a POST of JSON. `path` comes after the URL's prefix. kUnavailable
+// names the URL: nobody listens there, or no HTTP, or not within 30 s.
+Result<HttpAnswer> ask_server(const ServerAccess& server, const std::string& path,
+                              const std::string& body = {});
+
+struct LoadRequest {
+  std::string body;          // of POST /v1/completions, streamed
+  int num_input_tokens = 0;  // where the server does not tell
+};
+
+struct LoadOptions {
+  ServerAccess server;
+  LoadShape shape;         // arrivals are Poisson's at its rate, the first at once
+  unsigned long seed = 0;  // of the arrivals
+  std::function<void(int num_done)> on_progress;  // on the calling thread
+};
+
+struct LoadRun {
+  std::vector<RequestRecord> records;  // those done, in the order of their ends
+  double duration_s = 0;
+  bool interrupted = false;  // by SIGINT or SIGTERM: what was in flight then has no record
+};
+
+// Sends the requests and returns when the last has ended. A request that fails is a record.
+LoadRun run_load(const LoadOptions& options, const std::vector<LoadRequest>& requests);
+
+}  // namespace pagoda

@@ -1,0 +1,26 @@
+// ServerUrl: where an OpenAI-compatible server is.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+
+namespace pagoda {
+
+struct ServerUrl {
+  std::string host;  // a name, or an address without brackets
+  std::string port = "80";
+  std::string prefix;  // of every path: "" or "/some/where"
+
+  // "http://host:port" + prefix, as errors show it.
+  std::string text() const;
+  // The Host header.
+  std::string authority() const;
+};
+
+// "http://HOST[:PORT][/PREFIX]", with or without a trailing "/" or "/v1". kInvalidArgument
+// otherwise, for https too.
+Result<ServerUrl> parse_server_url(std::string_view text);
+
+}  // namespace pagoda
