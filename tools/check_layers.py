@@ -65,7 +65,7 @@ BOOKKEEPING_MAY_INCLUDE = re.compile(rf"^(?:core/.*|{BOOKKEEPING_FILES}\.h)$")
 
 # Other people's headers, and the sources that may know them.
 OUTSIDE = (
-    (r"boost/", r"^src/server/"),
+    (r"boost/", r"^src/(?:server|cli/bench_serve)/"),
     (r"nlohmann/", r"^src/(?:weights|model|text|serving|server|cli)/"),
     (r"prometheus/", r"^src/server/"),
     (r"CLI/", r"^src/cli/"),
