@@ -9,6 +9,7 @@ void HostBatch::clear() {
                       &slot_mapping, &block_tables}) {
     array->clear();
   }
+  block_copies.clear();
   max_blocks = 0;
   num_decodes = 0;
 }
@@ -43,6 +44,12 @@ StepBatch upload(Exec& exec, const HostBatch& host) {
   if (rows > 0) batch.logits_rows = put(host.logits_rows, {rows});
   batch.slot_mapping = put(host.slot_mapping, {tokens});
   batch.block_tables = put(host.block_tables, {seqs, host.max_blocks});
+  if (!host.block_copies.empty()) {
+    static_assert(sizeof(BlockCopy) == 3 * sizeof(std::int32_t));
+    batch.block_copies =
+        exec.upload(DType::kInt32, {static_cast<std::int64_t>(host.block_copies.size()), 3},
+                    std::as_bytes(std::span(host.block_copies)));
+  }
   return batch;
 }
 

@@ -14,6 +14,13 @@
 
 namespace pagoda {
 
+// The first entries of a block, to be copied into another one before the step's layers.
+struct BlockCopy {
+  std::int32_t source = 0;       // block id
+  std::int32_t destination = 0;  // block id
+  std::int32_t num_tokens = 0;
+};
+
 // The host's side, filled by the model runner (or a test); `upload` makes the rest.
 struct HostBatch {
   std::vector<std::int32_t> token_ids;  // [tokens]
@@ -25,6 +32,7 @@ struct HostBatch {
   std::vector<std::int32_t> slot_mapping;  // [tokens]; block * block_size + offset of the token's
                                            // entry; -1 writes nothing
   std::vector<std::int32_t> block_tables;  // [seqs, max_blocks]; a row's tail past the context is 0
+  std::vector<BlockCopy> block_copies;     // [copies]
   int max_blocks = 0;
   int num_decodes = 0;  // the first sequences, one token each
 
@@ -49,6 +57,7 @@ struct StepBatch {
   Tensor logits_rows;   // [rows] int32; undefined where there are none
   Tensor slot_mapping;  // [tokens] int32
   Tensor block_tables;  // [seqs, max_blocks] int32
+  Tensor block_copies;  // [copies, 3] int32: source, destination, tokens; undefined without copies
 };
 
 StepBatch upload(Exec& exec, const HostBatch& host);

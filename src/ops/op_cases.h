@@ -13,6 +13,7 @@ std::vector<OpCase> add_rms_norm_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> gated_linear_cases();
 std::vector<OpCase> gather_rows_cases();
+std::vector<OpCase> kv_copy_blocks_cases();
 std::vector<OpCase> kv_write_cases();
 std::vector<OpCase> linear_cases();
 std::vector<OpCase> rms_norm_cases();

@@ -4,6 +4,7 @@
 #include "ops/attention/attention.h"
 #include "ops/gated_linear/gated_linear.h"
 #include "ops/gather_rows/gather_rows.h"
+#include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
 #include "ops/rms_norm/rms_norm.h"
@@ -35,6 +36,10 @@ Tensor gated_linear(Exec&, const Tensor&, const Weight&, const Tensor&) {
 
 Tensor gather_rows(Exec&, const Weight&, const Tensor&) {
   absent("gather_rows");
+}
+
+KvView kv_copy_blocks(Exec&, const KvView&, const StepBatch&) {
+  absent("kv_copy_blocks");
 }
 
 KvView kv_write(Exec&, const KvView&, const Tensor&, const Tensor&, const StepBatch&) {

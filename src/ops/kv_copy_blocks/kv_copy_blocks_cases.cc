@@ -1,0 +1,70 @@
+#include "ops/kv_copy_blocks/kv_copy_blocks.h"
+#include "ops/op_cases.h"
+
+namespace pagoda {
+namespace {
+
+struct CopyShape {
+  int copies;
+  int kv_heads;
+  int head_dim;
+  int block_size;
+  DType dtype;
+  bool is_large = false;
+};
+
+// A "token" of these cases is a copy: from block 2 i + 1 to block 2 i, whole blocks and beginnings.
+BlockCopy copy_of(const CopyShape& shape, int i) {
+  return {.source = 2 * i + 1,
+          .destination = 2 * i,
+          .num_tokens = shape.block_size - i * 3 % (shape.block_size + 1)};
+}
+
+Result<CaseRun> prepare(const CopyShape& shape, Exec& exec, std::span<const int> copies) {
+  auto host = std::make_shared<HostBatch>();
+  host->query_start = {0};
+  for (const int i : copies) host->block_copies.push_back(copy_of(shape, i));
+  const Shape cache = {2 * shape.copies, shape.block_size, shape.kv_heads, shape.head_dim};
+  KvView view;
+  view.keys = upload_as(exec, shape.dtype, random_values(1, cache.num_elements()), cache);
+  view.values = upload_as(exec, shape.dtype, random_values(2, cache.num_elements()), cache);
+  return CaseRun([&exec, view, host, batch = upload(exec, *host)]() mutable {
+    view = kv_copy_blocks(exec, view, batch);
+    return std::vector<Tensor>{view.keys, view.values};
+  });
+}
+
+OpCase make_case(const CopyShape& shape) {
+  OpCase result{
+      .op = "kv_copy_blocks",
+      .description = fmt::format("{} blocks of {} x {} x {} {}", shape.copies, shape.block_size,
+                                 shape.kv_heads, shape.head_dim, dtype_name(shape.dtype)),
+      .num_tokens = shape.copies,
+      .rows_are_tokens = false,
+      .tolerance = {.cpu = 0, .mlx = 0, .cuda = 0}};
+  result.prepare = [shape](Exec& exec, std::span<const int> copies) {
+    return prepare(shape, exec, copies);
+  };
+  for (int i = 0; i < shape.copies; ++i) {
+    result.bytes += 4.0 * copy_of(shape, i).num_tokens * shape.kv_heads * shape.head_dim *
+                    static_cast<double>(dtype_size(shape.dtype));
+  }
+  result.is_large = shape.is_large;
+  return result;
+}
+
+}  // namespace
+
+std::vector<OpCase> kv_copy_blocks_cases() {
+  std::vector<OpCase> cases;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const CopyShape& shape : {CopyShape{1, 1, 16, 1, dtype}, CopyShape{5, 3, 64, 16, dtype},
+                                   CopyShape{20, 2, 24, 8, dtype}, CopyShape{2, 1, 128, 300, dtype},
+                                   CopyShape{64, 3, 64, 16, dtype, true}}) {
+      cases.push_back(make_case(shape));
+    }
+  }
+  return cases;
+}
+
+}  // namespace pagoda
