@@ -113,6 +113,7 @@ double per_second(double amount, double seconds) {
 }  // namespace
 
 void add_bench_flags(CLI::App& command, BenchFlags& flags) {
+  flags.engine.engine.enable_prefix_caching = false;  // rounds repeat their prompts
   add_model_flags(command, flags.engine);
   add_batching_flags(command, flags.engine);
   command.add_option("--input-len", flags.input_len, "Tokens of each prompt")

@@ -56,6 +56,9 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
       .add_option("--kv-cache-layout", flags.kv_cache_layout, "Blocks of a page, or one a sequence")
       ->check(CLI::IsMember({"auto", "paged", "contiguous"}))
       ->capture_default_str();
+  command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching",
+                   engine.enable_prefix_caching,
+                   "Keep the KV blocks of prompts and answers for requests that begin alike");
   command.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "Element type of the KV cache")
       ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
       ->capture_default_str();

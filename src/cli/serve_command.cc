@@ -85,8 +85,6 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       ->capture_default_str();
   command.add_option("--chat-template", flags->engine.chat_template,
                      "A Jinja file instead of the checkpoint's template");
-  command.add_flag_callback(
-      "--no-enable-prefix-caching", [] {}, "Accepted; there is no prefix cache to turn off yet");
   command.callback([flags, &body] {
     body = [flags] {
       const Status status = serve(*flags);

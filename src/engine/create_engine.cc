@@ -72,6 +72,10 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
   parts.runner = std::make_unique<ModelRunner>(*parts.exec, std::move(decoder), std::move(kv));
   parts.pool = std::make_unique<BlockPool>(sizing.num_blocks);
+  if (options.enable_prefix_caching) {
+    parts.prefix_cache =
+        std::make_unique<PrefixCache>(*parts.pool, sizing.layout.block_size, config.architecture);
+  }
   const int max_num_batched_tokens =
       tokens_per_step(options, parts.exec->backend(), sizing.max_num_seqs);
   parts.scheduler =
@@ -80,7 +84,7 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
                                                    .max_num_batched_tokens = max_num_batched_tokens,
                                                    .max_model_len = sizing.max_model_len,
                                                    .eos_token_ids = config.eos_token_ids},
-                                  *parts.pool);
+                                  *parts.pool, parts.prefix_cache.get());
   parts.limits = {.max_model_len = sizing.max_model_len,
                   .max_num_seqs = sizing.max_num_seqs,
                   .max_num_batched_tokens = max_num_batched_tokens,

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/clock.h"
@@ -23,6 +24,7 @@ struct GenerationRequest {
   std::vector<int> prompt_token_ids;
   SamplingParams sampling;
   int priority = 0;          // lower runs first; first come first served within one
+  std::string cache_salt;    // only requests with the same one share cached blocks
   bool hash_logits = false;  // fills OutputEvent::logits_hash at the end
 };
 
@@ -36,6 +38,7 @@ struct OutputEvent {
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
   std::optional<int> stop_token_id;  // of kStop: the id that ended it; it is the last of token_ids
+  int num_cached_tokens = 0;         // prompt tokens that the prefix cache had
   Status error;                      // of kError
   Clock::TimePoint time;             // when the engine sent it
   std::uint64_t logits_hash =
@@ -67,6 +70,11 @@ struct EngineStats {
   std::uint64_t num_generated_tokens = 0;
   std::uint64_t num_finished_requests = 0;
   std::uint64_t num_preemptions = 0;
+  std::uint64_t num_prefix_queries = 0;       // prompt tokens that asked the prefix cache
+  std::uint64_t num_prefix_hits = 0;          // of those, tokens that it had
+  std::uint64_t num_prefix_evictions = 0;     // blocks
+  std::uint64_t num_hashed_blocks = 0;        // for the prefix cache
+  std::uint64_t num_block_copies = 0;         // of shared blocks, before they are written
   double prefill_s = 0;                       // in steps that computed prompt tokens
   double decode_s = 0;                        // in the others
   std::uint64_t num_decode_steps = 0;         // those others

@@ -26,7 +26,8 @@ struct EngineOptions {
   std::int64_t kv_cache_memory_bytes = 0;  // 0: what is free
   int num_kv_blocks = 0;                   // 0: from the bytes
   KvCacheLayout kv_cache_layout = KvCacheLayout::kAuto;
-  std::optional<DType> kv_cache_dtype;    // absent: float32 on reference, bfloat16 elsewhere
+  std::optional<DType> kv_cache_dtype;  // absent: float32 on reference, bfloat16 elsewhere
+  bool enable_prefix_caching = true;
   int max_queue = 1024;                   // requests waiting; one more is refused
   std::shared_ptr<OpProfile> op_profile;  // what the steps' ops cost is added here; native backends
 };

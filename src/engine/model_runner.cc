@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "tensor/op_profile.h"
 
 namespace pagoda {
@@ -16,6 +17,8 @@ void ModelRunner::fill_host_batch(const Plan& plan) {
   host_.clear();
   score_rows_.clear();
   score_of_.clear();
+  for (const PlannedCopy& copy : plan.block_copies)
+    host_.block_copies.push_back({copy.source, copy.destination, copy.num_tokens});
   host_.num_decodes = plan.num_decodes;
   host_.query_start.push_back(0);
   for (const PlannedSequence& planned : plan.sequences) {
@@ -52,12 +55,18 @@ Status ModelRunner::forward(const Plan& plan) {
   fill_host_batch(plan);
   logits_ = {};
   batch_ = upload(exec_, host_);
+  if (!host_.block_copies.empty()) copy_blocks();
   hidden_ = decoder_.forward(exec_, batch_, kv_);
   if (batch_.num_rows > 0) logits_ = decoder_.logits(exec_, hidden_, batch_.logits_rows);
   const std::uint64_t projected = host_.logits_rows.size() + score_rows_.size();
   counters_.num_logits_rows += projected;
   counters_.num_logits_rows_skipped += static_cast<std::uint64_t>(host_.num_tokens()) - projected;
   return evaluate();
+}
+
+void ModelRunner::copy_blocks() {
+  for (int layer = 0; layer < kv_.num_layers(); ++layer)
+    kv_.rebind(layer, kv_copy_blocks(exec_, kv_.view(layer), batch_));
 }
 
 // One evaluation: the logits and every KV array written, by chunks that sample nothing too; where

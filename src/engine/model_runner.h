@@ -58,6 +58,7 @@ class ModelRunner {
 
  private:
   void fill_host_batch(const Plan& plan);
+  void copy_blocks();
   Status evaluate();
   Status score_rows(const Plan& plan);
   Status score_tile(const Plan& plan, std::span<const std::int32_t> rows);

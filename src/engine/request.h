@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Request {
   SamplingParams params;   // params.n samples, each a sequence of its own
   std::uint64_t seed = 0;  // params.seed, or the one drawn at admission
   int priority = 0;        // lower runs first; first come first served within one
+  std::string cache_salt;  // only requests with the same one share cached blocks
 };
 
 }  // namespace pagoda

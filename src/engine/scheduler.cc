@@ -23,8 +23,8 @@ void insert_in_order(Container& sequences, std::unique_ptr<Sequence> sequence) {
 
 }  // namespace
 
-Scheduler::Scheduler(SchedulerOptions options, BlockPool& pool)
-    : options_(std::move(options)), pool_(pool) {
+Scheduler::Scheduler(SchedulerOptions options, BlockPool& pool, PrefixCache* cache)
+    : options_(std::move(options)), pool_(pool), cache_(cache) {
   PAGODA_CHECK(options_.block_size > 0 && options_.max_num_seqs > 0 &&
                    options_.max_num_batched_tokens > 0 && options_.max_model_len > 0,
                "[scheduler] expected positive limits");
@@ -62,8 +62,9 @@ void Scheduler::add(const Request& request) {
                fmt::format("[scheduler] request {} can never run", request.id));
   const int max_tokens = max_num_tokens(num_prompt_tokens, request.params);
   for (int sample = 0; sample < request.params.n; ++sample) {
-    insert_in_order(waiting_,
-                    std::make_unique<Sequence>(request, sample, next_arrival_++, max_tokens));
+    auto sequence = std::make_unique<Sequence>(request, sample, next_arrival_++, max_tokens);
+    if (cache_ != nullptr) sequence->chain_.scope = cache_->scope(request.cache_salt);
+    insert_in_order(waiting_, std::move(sequence));
   }
 }
 
@@ -132,6 +133,7 @@ void Scheduler::plan_step(Shares shares) {
   plan_.sequences.clear();
   plan_.num_tokens = 0;
   plan_.num_samples = 0;
+  plan_.block_copies.clear();
   prefills_.clear();
   decodes_waited_ = !shares.decodes;
   if (plan_running(shares)) admit_waiting(shares);
@@ -173,7 +175,7 @@ int Scheduler::take_blocks(std::size_t index, int num_tokens) {
 int Scheduler::grow(Sequence& sequence, int num_tokens) {
   const int end = sequence.num_computed() + num_tokens;
   while (static_cast<int>(sequence.block_table_.size()) < num_blocks_of(end)) {
-    const std::optional<int> block_id = pool_.allocate();
+    const std::optional<int> block_id = allocate_block();
     if (!block_id) break;
     sequence.block_table_.push_back(*block_id);
   }
@@ -185,8 +187,8 @@ int Scheduler::grow(Sequence& sequence, int num_tokens) {
 void Scheduler::preempt_last() {
   SequencePtr sequence = std::move(running_.back());
   running_.pop_back();
+  cache_tail(*sequence);
   release_blocks(*sequence);
-  sequence->num_computed_ = 0;
   ++counters_.num_preemptions;
   insert_in_order(waiting_, std::move(sequence));
 }
@@ -206,10 +208,15 @@ void Scheduler::admit_waiting(Shares& shares) {
 Admission Scheduler::try_admit() {
   if (num_running() == options_.max_num_seqs) return Admission::kNoSequencePlace;
   SequencePtr& head = waiting_.front();
-  if (!has_blocks_for(*head)) return Admission::kNoBlocks;
   // All the memory that its steps will need, now.
   head->tokens_.reserve(head->max_num_tokens());
   head->block_table_.reserve(worst_case_blocks(head->num_prompt_tokens(), head->max_num_tokens()));
+  acquire_prefix(*head);
+  if (!has_blocks_for(*head)) {
+    release_blocks(*head);
+    return Admission::kNoBlocks;
+  }
+  acquire_beginning(*head);
   insert_in_order(running_, std::move(head));
   waiting_.pop_front();
   return Admission::kAdmitted;
@@ -218,7 +225,8 @@ Admission Scheduler::try_admit() {
 // Besides what those that run know of, and a block for each of them to grow into where it may: or
 // what is admitted now were preempted soon.
 bool Scheduler::has_blocks_for(const Sequence& sequence) const {
-  std::int64_t num_wanted = num_blocks_of(sequence.num_tokens());
+  std::int64_t num_wanted =
+      num_blocks_of(sequence.num_tokens()) - static_cast<int>(sequence.block_table_.size());
   for (const SequencePtr& other : running_) {
     const int worst_case = worst_case_blocks(other->num_prompt_tokens(), other->max_num_tokens());
     num_wanted += std::min(num_blocks_of(other->num_tokens()) + 1, worst_case) -
@@ -250,6 +258,7 @@ void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes
   PAGODA_CHECK(
       static_cast<int>(outcomes.size()) == plan.num_samples,
       fmt::format("[scheduler] expected {} outcomes, got {}", plan.num_samples, outcomes.size()));
+  release_copy_sources();
   cost_.observe(plan.num_decodes, plan.num_tokens - plan.num_decodes, seconds);
   std::size_t next_outcome = 0;
   for (const PlannedSequence& planned : plan.sequences) {
@@ -259,6 +268,10 @@ void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes
     sequence.num_computed_ = planned.context_len();
     sequence.num_scored_ = std::max(
         sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
+    if (cache_ != nullptr) {
+      cache_->insert(sequence.chain_, sequence.tokens(), sequence.num_computed_,
+                     sequence.block_table_);
+    }
     if (sequence.cancelled_) {
       finish(sequence, FinishReason::kCancelled);
     } else if (outcome) {
@@ -271,10 +284,12 @@ void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes
 }
 
 void Scheduler::fail(const Plan& plan, const Status& status) {
+  release_copy_sources();
   for (const PlannedSequence& planned : plan.sequences) {
     Sequence& sequence = *planned.sequence;
     sequence.in_flight_ = false;
     if (!sequence.cancelled_) sequence.error_ = status;
+    sequence.num_computed_ = 0;  // what the step wrote or copied is nothing to keep
     finish(sequence, sequence.cancelled_ ? FinishReason::kCancelled : FinishReason::kError);
   }
   collect_finished();
@@ -309,16 +324,109 @@ bool Scheduler::is_stop_token(const Sequence& sequence, int token_id) const {
 
 void Scheduler::finish(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
+  if (reason != FinishReason::kError) cache_tail(sequence);
   release_blocks(sequence);
 }
 
-// The last one first, so that the pool hands them out again in their order.
+std::optional<int> Scheduler::allocate_block() {
+  if (pool_.num_free() == 0 && cache_ != nullptr) cache_->evict();
+  return pool_.allocate();
+}
+
+void Scheduler::release_block(int block_id) {
+  if (cache_ != nullptr) {
+    cache_->release(block_id);
+  } else {
+    pool_.release(block_id);
+  }
+}
+
+// The last one first: the pool hands them out again in their order, and the cache evicts children
+// before parents.
 void Scheduler::release_blocks(Sequence& sequence) {
   for (auto block = sequence.block_table_.rbegin(); block != sequence.block_table_.rend();
        ++block) {
-    pool_.release(*block);
+    release_block(*block);
   }
   sequence.block_table_.clear();
+  sequence.chain_.num_cached_blocks = 0;
+  sequence.num_computed_ = 0;
+}
+
+// The last known token is computed whatever the cache has: its logits give the next one. So are the
+// rows of a prompt that are still to be scored.
+int Scheduler::num_readable(const Sequence& sequence) const {
+  const int last = sequence.num_tokens() - 1;
+  const bool has_rows_to_score =
+      sequence.scores_prompt() && sequence.num_scored_ < sequence.num_prompt_tokens() - 1;
+  return has_rows_to_score ? std::min(last, sequence.num_scored_) : last;
+}
+
+void Scheduler::acquire_prefix(Sequence& sequence) {
+  if (cache_ == nullptr) return;
+  sequence.num_computed_ = cache_->acquire(sequence.chain_, sequence.tokens(),
+                                           num_readable(sequence), sequence.block_table_);
+}
+
+// Of the block behind those that are cached whole.
+void Scheduler::acquire_beginning(Sequence& sequence) {
+  if (cache_ == nullptr) return;
+  const int num_left = num_readable(sequence) - sequence.num_computed_;
+  const PrefixCache::Beginning beginning =
+      cache_->find_beginning(sequence.chain_, sequence.block_table_,
+                             sequence.tokens().subspan(sequence.num_computed_, num_left));
+  if (beginning.num_tokens > 0 && copy_beginning(sequence, beginning))
+    sequence.num_computed_ += beginning.num_tokens;
+  if (sequence.num_cached_tokens_) return;  // it was preempted
+  sequence.num_cached_tokens_ = sequence.num_computed_;
+  counters_.num_prefix_queries += sequence.num_prompt_tokens();
+  counters_.num_prefix_hits += sequence.num_computed_;
+}
+
+// Into a fresh block. A tail that the sequence goes on from is taken over instead, if nobody reads
+// it in this step; one that it leaves before its end only where there is no fresh block.
+bool Scheduler::copy_beginning(Sequence& sequence, const PrefixCache::Beginning& beginning) {
+  const int source = beginning.block_id;
+  const bool can_take_over = beginning.is_tail && pool_.num_holders(source) == 1;
+  std::optional<int> block_id;
+  if (!can_take_over || !beginning.is_whole) {
+    cache_->hold(source);  // until the commit
+    block_id = allocate_block();
+    if (!block_id) cache_->release(source);
+  }
+  if (block_id) {
+    plan_.block_copies.push_back(
+        {.source = source, .destination = *block_id, .num_tokens = beginning.num_tokens});
+    ++counters_.num_block_copies;
+  } else if (can_take_over) {
+    cache_->take_over(source);
+    block_id = source;
+  } else {
+    return false;
+  }
+  sequence.block_table_.push_back(*block_id);
+  return true;
+}
+
+// The sequence's last block, where it is not full.
+void Scheduler::cache_tail(Sequence& sequence) {
+  const int num_tokens = sequence.num_computed_ % options_.block_size;
+  if (cache_ == nullptr || num_tokens == 0) return;
+  const int num_full = sequence.num_computed_ / options_.block_size;
+  if (sequence.chain_.num_cached_blocks != num_full) return;
+  // Blocks behind it hold nothing yet.
+  while (static_cast<int>(sequence.block_table_.size()) > num_full + 1) {
+    release_block(sequence.block_table_.back());
+    sequence.block_table_.pop_back();
+  }
+  const auto tokens = sequence.tokens().subspan(sequence.num_computed_ - num_tokens, num_tokens);
+  if (cache_->insert_tail(sequence.chain_, sequence.block_table_, tokens))
+    sequence.block_table_.pop_back();
+}
+
+void Scheduler::release_copy_sources() {
+  for (const PlannedCopy& copy : plan_.block_copies) release_block(copy.source);
+  plan_.block_copies.clear();
 }
 
 void Scheduler::collect_finished() {

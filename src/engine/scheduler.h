@@ -30,6 +30,12 @@
 // The first one in the order is never preempted, and the pool holds the worst case of any one
 // (kNeverFits otherwise), so there always is progress.
 //
+// With a prefix cache a sequence starts behind the longest beginning of it that is cached, its last
+// token excepted: full blocks are shared, of the block behind them a beginning is copied into a
+// fresh block, or taken over where it is a tail that nobody holds. Rows of a prompt that are scored
+// are always computed. Blocks enter the cache when they are full, the last one when its sequence
+// ends or is preempted.
+//
 // Belongs to the engine thread, except check(), which is thread-safe.
 #pragma once
 
@@ -45,6 +51,7 @@
 #include "engine/sequence.h"
 #include "engine/step_cost.h"
 #include "kv/block_pool.h"
+#include "kv/prefix_cache.h"
 
 namespace pagoda {
 
@@ -78,9 +85,18 @@ struct PlannedSequence {
   int context_len() const { return first_position + num_new_tokens; }
 };
 
+// Beginnings of blocks that the step copies before its layers. No block is written twice, or both
+// read and written.
+struct PlannedCopy {
+  int source = 0;       // block id
+  int destination = 0;  // block id
+  int num_tokens = 0;
+};
+
 struct Plan {
   std::vector<PlannedSequence> sequences;  // decodes first, then prefill chunks
-  int num_decodes = 0;                     // the first sequences, one token each
+  std::vector<PlannedCopy> block_copies;
+  int num_decodes = 0;  // the first sequences, one token each
   int num_tokens = 0;
   int num_samples = 0;  // sequences that sample
 
@@ -92,6 +108,9 @@ struct Plan {
 // Counters for /metrics; they only grow.
 struct SchedulerCounters {
   std::uint64_t num_preemptions = 0;
+  std::uint64_t num_prefix_queries = 0;  // tokens of prompts that asked the prefix cache
+  std::uint64_t num_prefix_hits = 0;     // of those, tokens that it had
+  std::uint64_t num_block_copies = 0;
 };
 
 // What the sampler made of one row: a token, or the error of that sequence alone.
@@ -102,8 +121,9 @@ struct SampleOutcome {
 
 class Scheduler {
  public:
-  // `pool` outlives the scheduler, which takes blocks from it and gives all of them back.
-  Scheduler(SchedulerOptions options, BlockPool& pool);
+  // `pool` outlives the scheduler, which takes blocks from it and gives all of them back; so does
+  // `cache`, a cache of the pool's blocks, or null: nothing is kept, nothing hashed.
+  Scheduler(SchedulerOptions options, BlockPool& pool, PrefixCache* cache = nullptr);
 
   // kNeverFits, or kAdmitted: it will run some day. Thread-safe.
   Admission check(int num_prompt_tokens, const SamplingParams& params) const;
@@ -129,7 +149,10 @@ class Scheduler {
   int num_waiting() const { return static_cast<int>(waiting_.size()); }
   int num_running() const { return static_cast<int>(running_.size()); }
   bool idle() const { return waiting_.empty() && running_.empty(); }
-  int num_free_blocks() const { return pool_.num_free(); }
+  // That a sequence could have: free ones, and cached ones that nobody else holds.
+  int num_free_blocks() const {
+    return pool_.num_free() + (cache_ == nullptr ? 0 : cache_->num_evictable());
+  }
   const SchedulerOptions& options() const { return options_; }
   const StepCost& cost() const { return cost_; }
   const SchedulerCounters& counters() const { return counters_; }
@@ -159,11 +182,20 @@ class Scheduler {
   bool is_stop_token(const Sequence& sequence, int token_id) const;
   void cancel_samples(RequestId id, std::optional<int> sample_index);
   void finish(Sequence& sequence, FinishReason reason);
+  std::optional<int> allocate_block();
+  void release_block(int block_id);
   void release_blocks(Sequence& sequence);
+  int num_readable(const Sequence& sequence) const;
+  void acquire_prefix(Sequence& sequence);
+  void acquire_beginning(Sequence& sequence);
+  bool copy_beginning(Sequence& sequence, const PrefixCache::Beginning& beginning);
+  void cache_tail(Sequence& sequence);
+  void release_copy_sources();
   void collect_finished();
 
   SchedulerOptions options_;
   BlockPool& pool_;
+  PrefixCache* cache_;  // or null
   StepCost cost_;
   bool decodes_waited_ = false;  // in the last step
   std::uint64_t next_arrival_ = 0;

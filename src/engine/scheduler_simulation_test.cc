@@ -36,6 +36,7 @@ SimulationOptions draw_options(const Draw& draw) {
   // From less than the longest sequence's to those of three.
   options.num_blocks =
       draw(1, 3 * options.scheduler.max_model_len / options.scheduler.block_size + 2);
+  options.has_prefix_cache = draw(0, 2) == 0;
   if (draw(0, 2) == 0) options.cost = {0.004, one_of(draw, {0.00001, 0.001, 0.02})};
   return options;
 }
@@ -43,7 +44,12 @@ SimulationOptions draw_options(const Draw& draw) {
 Request draw_request(const Draw& draw) {
   Request request;
   request.prompt_token_ids.resize(one_of(draw, {draw(1, 5), draw(1, 24)}));
-  for (int& token : request.prompt_token_ids) token = draw(0, SchedulerSimulation::kVocabSize);
+  // Many begin alike.
+  const int num_alike = draw(0, 2) * draw(0, 24);
+  for (int i = 0; i < static_cast<int>(request.prompt_token_ids.size()); ++i) {
+    request.prompt_token_ids[i] = i < num_alike ? 7 : draw(0, SchedulerSimulation::kVocabSize);
+  }
+  if (draw(0, 4) == 0) request.cache_salt = "s";
   request.priority = one_of(draw, {0, 0, 0, 1, -1});
   SamplingParams& params = request.params;
   params.max_tokens = draw(1, 50);
@@ -97,7 +103,7 @@ TEST(SchedulerSimulation, KeepsItsPromisesForALongTime) {
   const Draw draw = [&](int low, int high) {
     return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low));
   };
-  std::uint64_t num_tokens = 0, num_preemptions = 0;
+  std::uint64_t num_tokens = 0, num_preemptions = 0, num_hits = 0;
   for (int num_steps = 0; num_steps < PAGODA_SIMULATED_STEPS;) {
     SchedulerSimulation simulation(draw_options(draw));
     const int num_events = draw(50, 2000);
@@ -105,10 +111,11 @@ TEST(SchedulerSimulation, KeepsItsPromisesForALongTime) {
     simulation.finish();
     num_steps += simulation.num_steps();
     num_tokens += simulation.num_tokens();
+    num_hits += simulation.scheduler().counters().num_prefix_hits;
     num_preemptions += simulation.scheduler().counters().num_preemptions;
   }
   std::cout << PAGODA_SIMULATED_STEPS << " steps, " << num_tokens << " tokens, " << num_preemptions
-            << " preemptions\n";
+            << " preemptions, " << num_hits << " prefix hits\n";
   EXPECT_GT(num_preemptions, static_cast<std::uint64_t>(PAGODA_SIMULATED_STEPS / 500));
 }
 

@@ -19,6 +19,7 @@
 
 #include "core/status.h"
 #include "engine/request.h"
+#include "kv/prefix_cache.h"
 #include "sampling/sampling_params.h"
 
 namespace pagoda {
@@ -50,6 +51,9 @@ class Sequence {
 
   // The blocks that hold positions 0, block_size, 2 * block_size, ...
   std::span<const int> block_table() const { return block_table_; }
+
+  // Prompt tokens that stood in the prefix cache when it was first admitted.
+  int num_cached_tokens() const { return num_cached_tokens_.value_or(0); }
 
   // Sample 0 alone scores the prompt; the others' scores would be the same.
   bool scores_prompt() const { return params_.prompt_logprobs.has_value() && sample_index_ == 0; }
@@ -84,6 +88,8 @@ class Sequence {
   int num_scored_ =
       0;  // rows of the prompt that have been scored once, whatever was preempted since
   std::vector<int> block_table_;
+  PrefixChain chain_;  // empty where there is no prefix cache
+  std::optional<int> num_cached_tokens_;
 
   bool in_flight_ = false;  // in a plan that is not committed
   bool cancelled_ = false;  // while in flight

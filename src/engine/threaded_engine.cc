@@ -95,7 +95,8 @@ Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink si
   submission.request = {.id = id,
                         .prompt_token_ids = std::move(request.prompt_token_ids),
                         .seed = request.sampling.seed.value_or(draw_seed(parts_.seed, id)),
-                        .priority = request.priority};
+                        .priority = request.priority,
+                        .cache_salt = std::move(request.cache_salt)};
   submission.request.params = std::move(request.sampling);
   num_submitted_ += submission.request.params.n;
   submissions_.push_back(std::move(submission));
@@ -285,6 +286,7 @@ void ThreadedEngine::send(ActiveRequest& request, const Sequence& sequence, Outp
   if (sequence.finished() && !request.logits_hashes.empty())
     event.logits_hash = request.logits_hashes[sequence.sample_index()];
   if (sequence.scores_prompt()) event.prompt_logprobs = std::exchange(request.prompt_logprobs, {});
+  event.num_cached_tokens = sequence.num_cached_tokens();
   event.time = Clock::system().now();
   request.sink(std::move(event));
 }
@@ -296,7 +298,15 @@ void ThreadedEngine::publish_stats() {
   stats.num_waiting = parts_.scheduler->num_waiting();
   stats.num_blocks = parts_.pool->num_blocks();
   stats.num_free_blocks = parts_.scheduler->num_free_blocks();
-  stats.num_preemptions = parts_.scheduler->counters().num_preemptions;
+  const SchedulerCounters& scheduler = parts_.scheduler->counters();
+  stats.num_preemptions = scheduler.num_preemptions;
+  stats.num_prefix_queries = scheduler.num_prefix_queries;
+  stats.num_prefix_hits = scheduler.num_prefix_hits;
+  stats.num_block_copies = scheduler.num_block_copies;
+  if (parts_.prefix_cache) {
+    stats.num_prefix_evictions = parts_.prefix_cache->counters().num_evicted_blocks;
+    stats.num_hashed_blocks = parts_.prefix_cache->counters().num_hashed_blocks;
+  }
   stats.num_evaluations = parts_.exec->num_evaluations();
   stats.num_logits_rows = runner.num_logits_rows;
   stats.num_logits_rows_skipped = runner.num_logits_rows_skipped;

@@ -16,6 +16,7 @@
 #include "engine/model_runner.h"
 #include "engine/scheduler.h"
 #include "kv/block_pool.h"
+#include "kv/prefix_cache.h"
 #include "tensor/exec.h"
 
 namespace pagoda {
@@ -25,6 +26,7 @@ struct EngineParts {
   std::unique_ptr<Exec> exec;
   std::unique_ptr<ModelRunner> runner;
   std::unique_ptr<BlockPool> pool;
+  std::unique_ptr<PrefixCache> prefix_cache;  // null: none
   std::unique_ptr<Scheduler> scheduler;
   EngineLimits limits;
   std::uint64_t seed = 0;  // of the seeds drawn for requests without one

@@ -30,7 +30,7 @@ json usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.num_prompt_tokens},
           {"completion_tokens", usage.num_completion_tokens},
           {"total_tokens", usage.num_prompt_tokens + usage.num_completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", 0}}}};
+          {"prompt_tokens_details", {{"cached_tokens", usage.num_cached_tokens}}}};
 }
 
 json finish_reason_json(FinishReason reason) {

@@ -229,6 +229,7 @@ ApiResult<TextRequest> make_text_request(const ChatJob& job, const ServedModel& 
   request.generation.sampling =
       to_sampling_params(fields, model.defaults, logprobs, std::get<int>(max_tokens));
   request.generation.priority = fields.priority;
+  request.generation.cache_salt = fields.cache_salt;
   request.stop = fields.stop;
   request.include_stop_str_in_output = fields.include_stop_str_in_output;
   request.skip_special_tokens = fields.skip_special_tokens;

@@ -225,6 +225,7 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
     request.generation.sampling.prompt_logprobs = job.request.logprobs;
   }
   request.generation.priority = fields.priority;
+  request.generation.cache_salt = fields.cache_salt;
   request.stop = fields.stop;
   request.include_stop_str_in_output = fields.include_stop_str_in_output;
   request.skip_special_tokens = fields.skip_special_tokens;

@@ -40,6 +40,7 @@ void GenerationGroup::account(const ChoicePiece& choice_piece) {
   if (!piece.token_ids.empty()) {
     if (choice.num_tokens == 0) {
       choice.first_token = now;
+      if (piece.sample_index == 0) usage_.num_cached_tokens += piece.num_cached_tokens;
       service_.metrics.observe_first_token(seconds_between(arrival_, now));
     } else {
       service_.metrics.observe_inter_token(seconds_between(choice.last_token, now));

@@ -23,6 +23,7 @@ struct ChoicePiece {
 struct Usage {
   int num_prompt_tokens = 0;
   int num_completion_tokens = 0;
+  int num_cached_tokens = 0;  // prompt tokens that the prefix cache had
 };
 
 // Thread-compatible. Its end cancels what still runs, and counts it as aborted.

@@ -137,6 +137,18 @@ std::string ServerMetrics::text(const EngineStats& stats) const {
   counter("finished_requests_total", "Requests that the engine has finished.",
           stats.num_finished_requests);
   counter("engine_steps_total", "Steps of the engine.", stats.num_steps);
+  counter("num_preemptions_total", "Sequences that gave their blocks back and were computed again.",
+          stats.num_preemptions);
+  counter("prefix_cache_queries_total", "Prompt tokens that asked the prefix cache.",
+          stats.num_prefix_queries);
+  counter("prefix_cache_hits_total", "Prompt tokens that the prefix cache had.",
+          stats.num_prefix_hits);
+  counter("prefix_cache_evictions_total", "Blocks that the prefix cache gave up.",
+          stats.num_prefix_evictions);
+  counter("prefix_cache_hashed_blocks_total", "Blocks hashed for the prefix cache.",
+          stats.num_hashed_blocks);
+  counter("kv_block_copies_total", "Shared KV blocks copied before a write.",
+          stats.num_block_copies);
   counter("evaluations_total", "Evaluations of a lazy backend.", stats.num_evaluations);
   counter("logits_rows_total", "Rows through the last projection.", stats.num_logits_rows);
   counter("logits_rows_skipped_total", "Rows that the last projection left out.",

@@ -121,6 +121,7 @@ class EngineTextGeneration : public TextGeneration {
     TextPiece piece;
     piece.sample_index = event.sample_index;
     piece.prompt_logprobs = std::move(event.prompt_logprobs);
+    piece.num_cached_tokens = event.num_cached_tokens;
     piece.logits_hash = event.logits_hash;
     piece.time = event.time;
     for (std::size_t i = 0; i < event.token_ids.size(); ++i) {

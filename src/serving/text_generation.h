@@ -30,6 +30,7 @@ struct TextPiece {
   FinishReason finish_reason = FinishReason::kNone;
   std::optional<int> stop_token_id;        // the id that ended it; its own text is not in `text`
   std::optional<std::string> stop_string;  // or the string that did
+  int num_cached_tokens = 0;               // prompt tokens that the prefix cache had
   Status error;
   std::uint64_t logits_hash = 0;
   Clock::TimePoint time;  // when the engine sent the tokens

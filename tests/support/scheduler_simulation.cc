@@ -22,8 +22,8 @@ std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-std::uint64_t start_hash() {
-  return 0xcbf29ce484222325u;
+std::uint64_t start_hash(const std::string& cache_salt) {
+  return hash_with(0xcbf29ce484222325u, cache_salt.size());
 }
 
 // The next token of a sequence: a function of its tokens and its sample alone, as with a real model
@@ -42,7 +42,7 @@ struct Ending {
 Ending run_alone(const Request& request, int sample_index, int max_model_len) {
   const SamplingParams& params = request.params;
   Ending ending = {.tokens = request.prompt_token_ids, .reason = FinishReason::kLength};
-  std::uint64_t hash = start_hash();
+  std::uint64_t hash = start_hash(request.cache_salt);
   for (const int token : ending.tokens) hash = hash_with(hash, token);
   const int room = max_model_len - static_cast<int>(request.prompt_token_ids.size());
   for (int i = 0; i < std::min(params.max_tokens, room); ++i) {
@@ -64,7 +64,11 @@ Ending run_alone(const Request& request, int sample_index, int max_model_len) {
 SchedulerSimulation::SchedulerSimulation(const SimulationOptions& options)
     : options_(options),
       pool_(options.num_blocks),
-      scheduler_(options.scheduler, pool_),
+      cache_(options.has_prefix_cache
+                 ? std::optional<PrefixCache>(std::in_place, pool_, options.scheduler.block_size,
+                                              "simulated")
+                 : std::nullopt),
+      scheduler_(options.scheduler, pool_, cache_ ? &*cache_ : nullptr),
       slots_(static_cast<std::size_t>(options.num_blocks) * options.scheduler.block_size,
              kUnowned) {}
 
@@ -120,6 +124,10 @@ void SchedulerSimulation::cancel(unsigned choice) {
 
 void SchedulerSimulation::step(StepEvent event, unsigned choice) {
   ++num_steps_;
+  if (cache_) {
+    cached_beginnings_ = cached_beginnings();
+    num_evicted_ = cache_->counters().num_evicted_blocks;
+  }
   const Plan& plan = scheduler_.plan();
   check_plan(plan);
   if (event == StepEvent::kCancelDuringStep) cancel(choice);
@@ -165,6 +173,7 @@ void SchedulerSimulation::check_plan(const Plan& plan) {
       require(waiting_.empty() || rank(*sequence) < *waiting_.begin());
       require(!blocks_were_short_);
       running_[rank(*sequence)] = sequence;
+      check_admitted(planned);
     }
     require(running_.count(rank(*sequence)) == 1u);
     check_chunk(planned, static_cast<int>(i) < plan.num_decodes);
@@ -215,7 +224,7 @@ void SchedulerSimulation::check_decodes(const Plan& plan,
       life.num_waits = 0;
       continue;
     }
-    if (rank == running_.rbegin()->first && pool_.num_free() == 0) {
+    if (rank == running_.rbegin()->first && scheduler_.num_free_blocks() == 0) {
       blocks_were_short_ = true;
       continue;
     }
@@ -288,11 +297,66 @@ std::uint64_t& SchedulerSimulation::slot(const Sequence& sequence, int position)
   return slots_[static_cast<std::size_t>(block) * block_size + position % block_size];
 }
 
+void SchedulerSimulation::copy_blocks(const Plan& plan) {
+  std::set<int> sources, destinations;
+  const int block_size = options_.scheduler.block_size;
+  for (const PlannedCopy& copy : plan.block_copies) {
+    require(0 < copy.num_tokens && copy.num_tokens <= block_size);
+    require(destinations.insert(copy.destination).second);
+    sources.insert(copy.source);
+    std::copy_n(slots_.begin() + static_cast<std::ptrdiff_t>(copy.source) * block_size,
+                copy.num_tokens,
+                slots_.begin() + static_cast<std::ptrdiff_t>(copy.destination) * block_size);
+  }
+  for (const int block : destinations) require(sources.count(block) == 0);
+}
+
+std::uint64_t SchedulerSimulation::start_hash(const Sequence& sequence) const {
+  return testing::start_hash(requests_[sequence.request_id()].cache_salt);
+}
+
+// What stands at the ends of full blocks that are cached: a hash of all tokens up to there.
+std::set<std::uint64_t> SchedulerSimulation::cached_beginnings() const {
+  std::set<std::uint64_t> beginnings;
+  const int block_size = options_.scheduler.block_size;
+  for (int block = 0; block < pool_.num_blocks(); ++block) {
+    if (cache_->is_cached(block) && cache_->is_full(block))
+      beginnings.insert(slots_[static_cast<std::size_t>(block + 1) * block_size - 1]);
+  }
+  return beginnings;
+}
+
+void SchedulerSimulation::check_admitted(const PlannedSequence& planned) {
+  const Sequence& sequence = *planned.sequence;
+  Life& life = lives_.at(sample_of(sequence));
+  require(planned.first_position < sequence.num_tokens());
+  require(sequence.num_cached_tokens() < sequence.num_prompt_tokens());
+  life.num_run = planned.first_position;
+  if (!cache_) return require(planned.first_position == 0);
+  if (cache_->counters().num_evicted_blocks != num_evicted_) return;
+  int num_readable = sequence.num_tokens() - 1;
+  if (sequence.scores_prompt() && life.num_scored < sequence.num_prompt_tokens() - 1) {
+    num_readable = std::min(num_readable, life.num_scored);
+    require(planned.first_position <= num_readable);
+  }
+  std::uint64_t hash = start_hash(sequence);
+  int num_cached = 0;
+  for (int p = 0; p < num_readable; ++p) {
+    hash = hash_with(hash, sequence.token(p));
+    if ((p + 1) % options_.scheduler.block_size != 0) continue;
+    if (cached_beginnings_.count(hash) == 0) break;
+    num_cached = p + 1;
+  }
+  require(planned.first_position >= num_cached);
+  require(planned.first_position < num_cached + options_.scheduler.block_size);
+}
+
 // Writes the chunks into the cache, reads every context back through its table, and samples.
 std::vector<SampleOutcome> SchedulerSimulation::run(const Plan& plan, bool fail_first_row) {
+  copy_blocks(plan);
   for (const PlannedSequence& planned : plan.sequences) {
     const Sequence& sequence = *planned.sequence;
-    std::uint64_t hash = start_hash();
+    std::uint64_t hash = start_hash(sequence);
     for (int p = 0; p < planned.context_len(); ++p) {
       hash = hash_with(hash, sequence.token(p));
       if (p >= planned.first_position) slot(sequence, p) = hash;
@@ -302,7 +366,7 @@ std::vector<SampleOutcome> SchedulerSimulation::run(const Plan& plan, bool fail_
   for (const PlannedSequence& planned : plan.sequences) {
     const Sequence& sequence = *planned.sequence;
     lives_.at(sample_of(sequence)).num_run = planned.context_len();
-    std::uint64_t hash = start_hash();
+    std::uint64_t hash = start_hash(sequence);
     for (int p = 0; p < planned.context_len(); ++p) {
       hash = hash_with(hash, sequence.token(p));
       require(slot(sequence, p) == hash);
@@ -319,20 +383,33 @@ std::vector<SampleOutcome> SchedulerSimulation::run(const Plan& plan, bool fail_
 
 void SchedulerSimulation::check_blocks() {
   std::map<int, int> num_owners;
+  std::map<std::uint64_t, int> blocks_of;  // full ones, by what stands at their ends
+  const int block_size = options_.scheduler.block_size;
   for (const auto& [rank, sequence] : running_) {
-    for (const int block : sequence->block_table()) ++num_owners[block];
+    const auto blocks = sequence->block_table();
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      ++num_owners[blocks[i]];
+      if (!cache_ || (static_cast<int>(i) + 1) * block_size > sequence->num_computed()) continue;
+      require(cache_->is_cached(blocks[i]));
+      const auto end = slots_[static_cast<std::size_t>(blocks[i] + 1) * block_size - 1];
+      require(blocks_of.try_emplace(end, blocks[i]).first->second == blocks[i]);
+    }
   }
-  int num_free = 0;
+  int num_free = 0, num_evictable = 0;
   for (int block = 0; block < pool_.num_blocks(); ++block) {
+    const bool is_cached = cache_ && cache_->is_cached(block);
     const auto owners = num_owners.find(block);
-    require(pool_.num_holders(block) == (owners == num_owners.end() ? 0 : 1));
+    const int num_own = owners == num_owners.end() ? 0 : owners->second;
+    require(pool_.num_holders(block) == num_own + (is_cached ? 1 : 0));
+    require(cache_ || num_own <= 1);
+    num_evictable += is_cached && num_own == 0;
     if (pool_.num_holders(block) > 0) continue;
     ++num_free;
-    const int block_size = options_.scheduler.block_size;
     std::fill_n(slots_.begin() + static_cast<std::ptrdiff_t>(block) * block_size, block_size,
                 kUnowned);
   }
   require(pool_.num_free() == num_free);
+  require(scheduler_.num_free_blocks() == num_free + num_evictable);
 }
 
 void SchedulerSimulation::collect() {

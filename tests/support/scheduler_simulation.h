@@ -8,8 +8,11 @@
 //    decodes costs more than it may;
 //  - whoever is preempted comes after everybody who runs; nobody overtakes the queue's head, and
 //    nobody waits in vain;
-//  - every context reads back as its own through its table, no block has two owners, a block that
-//    nobody owns is overwritten at once;
+//  - every context reads back as its own through its table, every block has as many holders as it
+//    should, equal beginnings that run stand in the same blocks where there is a prefix cache, each
+//    owner's block is its own where there is none, a block that nobody holds is overwritten at
+//    once;
+//  - a sequence that is admitted starts behind all full blocks of it that are cached;
 //  - each row of a prompt is scored once;
 // and at the end that every sequence has ended once, with the tokens that it would have had alone,
 // and all blocks are free. A broken promise throws std::logic_error, which names its line.
@@ -17,6 +20,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -35,6 +39,7 @@ struct SimulatedCost {
 struct SimulationOptions {
   SchedulerOptions scheduler;
   int num_blocks = 1;
+  bool has_prefix_cache = false;
   SimulatedCost cost;
 };
 
@@ -55,6 +60,7 @@ class SchedulerSimulation {
   int num_steps() const { return num_steps_; }
   std::uint64_t num_tokens() const { return num_tokens_; }  // computed
   const Scheduler& scheduler() const { return scheduler_; }
+  const PrefixCache* cache() const { return cache_ ? &*cache_ : nullptr; }
 
  private:
   using Sample = std::pair<RequestId, int>;
@@ -79,13 +85,18 @@ class SchedulerSimulation {
   void check_cost(const Plan& plan) const;
   void check_nobody_waits_in_vain(const Plan& plan) const;
   double seconds_of(const Plan& plan) const;
+  std::uint64_t start_hash(const Sequence& sequence) const;
+  void check_admitted(const PlannedSequence& planned);
+  std::set<std::uint64_t> cached_beginnings() const;
   std::uint64_t& slot(const Sequence& sequence, int position);
+  void copy_blocks(const Plan& plan);
   std::vector<SampleOutcome> run(const Plan& plan, bool fail_first_row);
   void check_blocks();
   void collect();
 
   SimulationOptions options_;
   BlockPool pool_;
+  std::optional<PrefixCache> cache_;
   Scheduler scheduler_;
   std::vector<std::uint64_t> slots_;   // the cache: a hash a slot
   std::vector<Request> requests_;      // by id, while any of their samples lives
@@ -96,6 +107,9 @@ class SchedulerSimulation {
   std::uint64_t num_samples_ = 0;
   std::uint64_t num_ended_ = 0;
   bool blocks_were_short_ = false;  // in the last plan
+  // Of the full blocks that were cached before the plan, and the evictions until then.
+  std::set<std::uint64_t> cached_beginnings_;
+  std::uint64_t num_evicted_ = 0;
   int num_steps_ = 0;
   std::uint64_t num_tokens_ = 0;
 };

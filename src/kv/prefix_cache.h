@@ -1,0 +1,149 @@
+// PrefixCache: which blocks hold the beginnings of prompts and answers that have been computed.
+// Plain ids; no memory of its own.
+//
+//   scope ── [t0..t15] ─┬─ [t16..t31] ─┬─ [t32..t47]      full blocks, by digest
+//                       │              ├─ (t32..t35)      partial tails, at most four a parent
+//                       │              └─ (t32, u33)
+//                       └─ [u16..u31]
+//
+// A full block's digest is SHA-256 over its parent's digest and its tokens, so that it stands for
+// all tokens up to its end; the first parent is the digest of a scope: model and cache_salt. (Block
+// hashes: vLLM's automatic prefix caching; a tree of prefixes: Zheng et al., "SGLang", 2024,
+// arXiv:2312.07104.) What ends within a block is kept as a tail of its parent.
+//
+// The cache is one of a block's holders in the BlockPool. A cached block that nobody else holds may
+// be evicted: least recently used first. A sequence holds all blocks of its chain and gives them
+// back last block first, so a block is never older than its children, and children go before
+// parents.
+//
+// One block stands for a digest: insert() puts the cache's block into the table of a sequence that
+// computed the same one itself. By one arithmetic their bits are the same.
+//
+// Nothing in it is a function of anything but the calls: it reads no clock. Thread-compatible: it
+// belongs to the engine thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/sha256.h"
+#include "kv/block_pool.h"
+
+namespace pagoda {
+
+// A sequence's way through the cache.
+struct PrefixChain {
+  Sha256Digest scope = {};
+  std::vector<Sha256Digest> digests;  // of its first full blocks, as many as were asked for so far
+  int num_cached_blocks = 0;          // of its table, from the first: the cache's, and held
+};
+
+// Counters for /metrics; they only grow.
+struct PrefixCacheCounters {
+  std::uint64_t num_hashed_blocks = 0;
+  std::uint64_t num_evicted_blocks = 0;
+};
+
+class PrefixCache {
+ public:
+  static constexpr int kMaxTails = 4;
+  // Full children of a parent that are looked at for a common beginning, newest first.
+  static constexpr int kMaxSiblings = 64;
+
+  // `pool` outlives the cache. model: what else answers depend on; blocks of one pool are of one
+  // model, but digests should not be of none.
+  PrefixCache(BlockPool& pool, int block_size, std::string_view model);
+
+  Sha256Digest scope(std::string_view cache_salt) const;
+
+  // Appends the cached full blocks of tokens[0, limit) to an empty table, holds them, and returns
+  // how many tokens they have.
+  int acquire(PrefixChain& chain, std::span<const int> tokens, int limit, std::vector<int>& table);
+
+  // A block behind the chain's cached ones whose first tokens are tokens[0, num_tokens).
+  struct Beginning {
+    int block_id = -1;
+    int num_tokens = 0;    // 0: there is none
+    bool is_tail = false;  // else a full block
+    bool is_whole = false;
+  };
+  // The longest one; of those as long, a tail. Nothing is held by it.
+  Beginning find_beginning(const PrefixChain& chain, std::span<const int> table,
+                           std::span<const int> tokens) const;
+  // The cache forgets an evictable tail; its hold becomes the caller's.
+  void take_over(int block_id);
+
+  // The sequence's full blocks of tokens[0, num_computed) that are not cached yet. Blocks of the
+  // table that are cached under another id are given back for those.
+  void insert(PrefixChain& chain, std::span<const int> tokens, int num_computed,
+              std::vector<int>& table);
+  // tokens: those of a table's last block, computed, fewer than a block's. True: the caller's hold
+  // is the cache's now; false: the cache does not want it, the block has other holders or is known.
+  bool insert_tail(const PrefixChain& chain, std::span<const int> table,
+                   std::span<const int> tokens);
+
+  // One holder more of a block, cached or not; release() in turn makes a cached block that nobody
+  // else holds evictable.
+  void hold(int block_id);
+  void release(int block_id);
+
+  // Frees the least recently used block that only the cache holds; false where there is none.
+  bool evict();
+  int num_evictable() const { return num_evictable_; }
+  bool is_cached(int block_id) const { return nodes_[block_id].num_tokens > 0; }
+  bool is_full(int block_id) const { return nodes_[block_id].num_tokens == block_size_; }
+  const PrefixCacheCounters& counters() const { return counters_; }
+
+ private:
+  static constexpr int kNone = -1;
+  // Of a cached block, at its id; of a scope with children, behind all blocks.
+  struct Node {
+    Sha256Digest digest = {};  // a tail has none
+    int parent = kNone;
+    int num_tokens = 0;  // 0: not cached
+    int first_child = kNone;
+    int previous = kNone, next = kNone;         // full children of one parent, newest first
+    std::array<int, kMaxTails + 1> tails = {};  // oldest first; one too many while one is added
+    int num_tails = 0;
+    bool is_evictable = false;
+    int older = kNone, newer = kNone;  // among the evictable ones
+  };
+  struct DigestHash {
+    std::size_t operator()(const Sha256Digest& digest) const {
+      std::size_t hash;
+      std::memcpy(&hash, digest.data(), sizeof hash);
+      return hash;
+    }
+  };
+  using DigestMap = std::unordered_map<Sha256Digest, int, DigestHash>;
+
+  bool is_tail(const Node& node) const { return node.num_tokens < block_size_; }
+  std::span<const int> tokens_of(int block_id) const;
+  void extend_digests(PrefixChain& chain, std::span<const int> tokens, int num_blocks);
+  int parent_of(const PrefixChain& chain, std::span<const int> table) const;
+  int make_scope_node(const Sha256Digest& scope);
+  void link(int block_id, int parent, std::span<const int> tokens);
+  void unlink(int block_id);
+  void set_evictable(int block_id, bool evictable);
+  bool begins_a_known_one(const Node& parent, std::span<const int> tokens) const;
+  void forget_tail(int block_id);
+
+  BlockPool& pool_;
+  int block_size_;
+  Sha256Digest model_;
+  std::vector<Node> nodes_;          // [num_blocks], then the scopes'
+  std::vector<int> tokens_;          // [num_blocks, block_size]
+  std::vector<int> free_scope_ids_;  // nodes behind the blocks' that are not in use
+  DigestMap blocks_;                 // by digest
+  DigestMap scopes_;                 // by digest; those with children
+  int oldest_ = kNone, newest_ = kNone;
+  int num_evictable_ = 0;
+  PrefixCacheCounters counters_;
+};
+
+}  // namespace pagoda

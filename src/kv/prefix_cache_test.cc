@@ -1,0 +1,254 @@
+#include "kv/prefix_cache.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "tests/support/property_seed.h"
+
+namespace pagoda {
+namespace {
+
+constexpr int kBlockSize = 4;
+using Tokens = std::vector<int>;
+
+// A sequence with blocks, as the scheduler keeps one: it computes all its tokens at once.
+struct Holder {
+  Tokens tokens;
+  std::vector<int> table;
+  PrefixChain chain;
+  int num_cached = 0;  // tokens that it found
+};
+
+class PrefixCacheTest : public ::testing::Test {
+ protected:
+  void start(int num_blocks) {
+    pool_.emplace(num_blocks);
+    cache_.emplace(*pool_, kBlockSize, "model");
+  }
+
+  // Finds what is cached of it, computes the rest.
+  Holder run(const Tokens& tokens, std::string_view salt = "") {
+    Holder holder{.tokens = tokens, .table = {}, .chain = {.scope = cache_->scope(salt)}};
+    const int limit = static_cast<int>(tokens.size()) - 1;
+    holder.num_cached = cache_->acquire(holder.chain, tokens, limit, holder.table);
+    while (holder.table.size() * kBlockSize < tokens.size()) {
+      if (pool_->num_free() == 0) cache_->evict();
+      holder.table.push_back(pool_->allocate().value());
+    }
+    cache_->insert(holder.chain, tokens, static_cast<int>(tokens.size()), holder.table);
+    return holder;
+  }
+
+  void end(Holder& holder) {
+    const std::size_t num_full = holder.tokens.size() / kBlockSize;
+    const auto tail = std::span(holder.tokens).subspan(num_full * kBlockSize);
+    if (!tail.empty() && cache_->insert_tail(holder.chain, holder.table, tail))
+      holder.table.pop_back();
+    while (!holder.table.empty()) {
+      cache_->release(holder.table.back());
+      holder.table.pop_back();
+    }
+  }
+
+  int cached_part(const Tokens& tokens, std::string_view salt = "") {
+    Holder holder = run(tokens, salt);
+    const int num_cached = holder.num_cached;
+    end(holder);
+    return num_cached;
+  }
+
+  PrefixCache::Beginning beginning(const Tokens& tokens) {
+    PrefixChain chain{.scope = cache_->scope("")};
+    std::vector<int> table;
+    const int num_tokens = cache_->acquire(chain, tokens, static_cast<int>(tokens.size()), table);
+    const auto found = cache_->find_beginning(chain, table, std::span(tokens).subspan(num_tokens));
+    for (; !table.empty(); table.pop_back()) cache_->release(table.back());
+    return found;
+  }
+
+  std::optional<BlockPool> pool_;
+  std::optional<PrefixCache> cache_;
+};
+
+TEST_F(PrefixCacheTest, FindsFullBlocksButNeverTheLastToken) {
+  start(16);
+  EXPECT_EQ(cached_part({1, 2, 3, 4, 5, 6, 7, 8}), 0);
+  EXPECT_EQ(cached_part({1, 2, 3, 4, 5, 6, 7, 8}), 4);
+  EXPECT_EQ(cached_part({1, 2, 3, 4, 5, 6, 7, 8, 9}), 8);
+  EXPECT_EQ(cached_part({1, 2, 3, 4, 5, 6, 0, 8, 9}), 4);
+  EXPECT_EQ(cached_part({0, 2, 3, 4, 5, 6, 7, 8, 9}), 0);
+  EXPECT_EQ(cached_part({5, 6, 7, 8, 9}), 0);  // the same tokens elsewhere
+  EXPECT_EQ(cache_->num_evictable() + pool_->num_free(), 16);
+}
+
+TEST_F(PrefixCacheTest, SaltsAndModelsAreApart) {
+  start(16);
+  cached_part({1, 2, 3, 4, 5}, "a");
+  EXPECT_EQ(cached_part({1, 2, 3, 4, 5}, "b"), 0);
+  EXPECT_EQ(cached_part({1, 2, 3, 4, 5}), 0);
+  EXPECT_EQ(cached_part({1, 2, 3, 4, 5}, "a"), 4);
+  EXPECT_NE(PrefixCache(*pool_, 4, "other").scope("a"), cache_->scope("a"));
+}
+
+TEST_F(PrefixCacheTest, WhatTwoComputeAtOnceStandsInOneBlock) {
+  start(16);
+  PrefixChain chain{.scope = cache_->scope("")};
+  Holder first = run({1, 2, 3, 4, 5});
+  // As if it had been admitted before the first one was done.
+  Holder second{.tokens = {1, 2, 3, 4, 6}, .table = {}, .chain = chain};
+  second.table = {pool_->allocate().value(), pool_->allocate().value()};
+  const int own = second.table[0];
+  cache_->insert(second.chain, second.tokens, 5, second.table);
+  EXPECT_EQ(second.table[0], first.table[0]);
+  EXPECT_EQ(pool_->num_holders(own), 0);
+  EXPECT_EQ(pool_->num_holders(first.table[0]), 3);
+  end(first);
+  EXPECT_FALSE(cache_->evict() && cache_->evict());  // its tail alone
+  end(second);
+}
+
+TEST_F(PrefixCacheTest, TailsAreFoundByTheLongestCommonBeginning) {
+  start(16);
+  cached_part({1, 2, 3, 4, 5, 6});
+  cached_part({1, 2, 3, 4, 5, 7, 8});
+  const auto longest = beginning({1, 2, 3, 4, 5, 7, 8, 9});
+  EXPECT_EQ(longest.num_tokens, 3);
+  EXPECT_TRUE(longest.is_tail && longest.is_whole);
+  const auto part = beginning({1, 2, 3, 4, 5, 7, 0});
+  EXPECT_EQ(part.num_tokens, 2);
+  EXPECT_FALSE(part.is_whole);
+  EXPECT_EQ(beginning({1, 2, 3, 4, 9}).num_tokens, 0);
+  // A full block's beginning is one too.
+  cached_part({1, 2, 3, 4, 5, 6, 6, 6});
+  const auto of_full = beginning({1, 2, 3, 4, 5, 6, 6});
+  EXPECT_EQ(of_full.num_tokens, 3);
+  EXPECT_FALSE(of_full.is_tail);
+}
+
+TEST_F(PrefixCacheTest, ALongerTailTakesTheShorterOnesPlaceAndOnlyFourStay) {
+  start(16);
+  cached_part({1, 2});
+  cached_part({1, 2, 3});
+  EXPECT_EQ(cache_->num_evictable(), 1);
+  cached_part({1, 2});  // nothing new
+  EXPECT_EQ(cache_->num_evictable(), 1);
+  for (const int token : {5, 6, 7, 8}) cached_part({token, token});
+  EXPECT_EQ(cache_->num_evictable(), 4);
+  EXPECT_EQ(beginning({1, 2, 3}).num_tokens, 0);  // the oldest
+  EXPECT_EQ(beginning({5, 5, 3}).num_tokens, 2);
+}
+
+TEST_F(PrefixCacheTest, ATailTakenOverIsTheCachesNoMore) {
+  start(4);
+  cached_part({1, 2, 3});
+  const auto found = beginning({1, 2, 3, 4});
+  cache_->take_over(found.block_id);
+  EXPECT_FALSE(cache_->is_cached(found.block_id));
+  EXPECT_EQ(pool_->num_holders(found.block_id), 1);
+  EXPECT_EQ(beginning({1, 2, 3, 4}).num_tokens, 0);
+  EXPECT_FALSE(cache_->evict());
+  cache_->release(found.block_id);
+  EXPECT_EQ(pool_->num_free(), 4);
+}
+
+TEST_F(PrefixCacheTest, EvictsTheLeastRecentlyUsedAndChildrenBeforeParents) {
+  start(6);
+  cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3});  // 2 full blocks, a tail
+  cached_part({4, 4, 4, 4, 5});              // 1 and a tail
+  EXPECT_EQ(pool_->num_free(), 1);
+  cached_part({1, 1, 1, 1, 9});  // a second tail of the first chain, and its root is young again
+  EXPECT_EQ(pool_->num_free(), 0);
+  // The first chain's tail and its second block, which nobody has asked for since.
+  EXPECT_TRUE(cache_->evict());
+  EXPECT_TRUE(cache_->evict());
+  EXPECT_EQ(beginning({1, 1, 1, 1, 2}).num_tokens, 0);
+  EXPECT_EQ(beginning({1, 1, 1, 1, 9}).num_tokens, 1);
+  EXPECT_EQ(beginning({4, 4, 4, 4, 5}).num_tokens, 1);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(cache_->evict());
+  EXPECT_FALSE(cache_->evict());
+  EXPECT_EQ(pool_->num_free(), 6);
+  EXPECT_EQ(cache_->counters().num_evicted_blocks, 6u);
+}
+
+TEST_F(PrefixCacheTest, HeldBlocksAreNotEvicted) {
+  start(3);
+  Holder holder = run({1, 2, 3, 4, 5});
+  EXPECT_FALSE(cache_->evict());
+  EXPECT_EQ(cache_->num_evictable(), 0);
+  end(holder);
+  EXPECT_EQ(cache_->num_evictable(), 2);
+}
+
+// Any sequences that come and go, against the set of all beginnings that ever ended at a block's
+// end: what is found is one of them, and without evictions it is the longest.
+RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
+  const int num_blocks = *rc::gen::inRange(8, 64);
+  BlockPool pool(num_blocks);
+  PrefixCache cache(pool, kBlockSize, "model");
+  std::set<Tokens> computed;
+  std::vector<Holder> holders;
+  const auto end = [&](Holder& holder) {
+    const std::size_t num_full = holder.tokens.size() / kBlockSize;
+    const auto tail = std::span(holder.tokens).subspan(num_full * kBlockSize);
+    if (!tail.empty() && cache.insert_tail(holder.chain, holder.table, tail))
+      holder.table.pop_back();
+    for (; !holder.table.empty(); holder.table.pop_back()) cache.release(holder.table.back());
+  };
+  const int num_events = *rc::gen::inRange(0, 60);
+  for (int event = 0; event < num_events; ++event) {
+    if (!holders.empty() && *rc::gen::inRange(0, 2) == 0) {
+      const int which = *rc::gen::inRange<int>(0, static_cast<int>(holders.size()));
+      end(holders[which]);
+      holders.erase(holders.begin() + which);
+    } else {
+      const int length = *rc::gen::inRange(1, 14);
+      Holder holder{.tokens = *rc::gen::container<Tokens>(length, rc::gen::inRange(0, 2)),
+                    .table = {},
+                    .chain = {.scope = cache.scope("")}};
+      const auto evicted_before = cache.counters().num_evicted_blocks;
+      const int found = cache.acquire(holder.chain, holder.tokens, length - 1, holder.table);
+      int longest = 0;
+      while (longest + kBlockSize < length &&
+             computed.count(
+                 Tokens(holder.tokens.begin(), holder.tokens.begin() + longest + kBlockSize)) > 0) {
+        longest += kBlockSize;
+      }
+      RC_ASSERT(found <= longest);
+      if (evicted_before == 0) RC_ASSERT(found == longest);
+      while (static_cast<int>(holder.table.size()) * kBlockSize < length) {
+        if (pool.num_free() == 0 && !cache.evict()) break;
+        holder.table.push_back(pool.allocate().value());
+      }
+      const int room = std::min(length, static_cast<int>(holder.table.size()) * kBlockSize);
+      holder.tokens.resize(room);
+      cache.insert(holder.chain, holder.tokens, room, holder.table);
+      for (int i = kBlockSize; i <= room; i += kBlockSize)
+        computed.insert(Tokens(holder.tokens.begin(), holder.tokens.begin() + i));
+      if (room == 0) continue;
+      holders.push_back(std::move(holder));
+    }
+    std::map<int, int> num_owners;
+    for (const Holder& holder : holders) {
+      for (const int block : holder.table) ++num_owners[block];
+    }
+    int num_evictable = 0;
+    for (int block = 0; block < num_blocks; ++block) {
+      RC_ASSERT(pool.num_holders(block) == num_owners[block] + (cache.is_cached(block) ? 1 : 0));
+      num_evictable += cache.is_cached(block) && num_owners[block] == 0;
+    }
+    RC_ASSERT(cache.num_evictable() == num_evictable);
+  }
+  for (Holder& holder : holders) end(holder);
+  while (cache.evict()) {
+  }
+  RC_ASSERT(pool.num_free() == num_blocks);
+}
+
+}  // namespace
+}  // namespace pagoda
