@@ -120,7 +120,7 @@ ThreadPool::Kind& ThreadPool::kind_of(const Job& job) {
 void ThreadPool::run(Job job) {
   if (job.count <= 0) return;
   if (num_threads_ == 1 || job.count <= job.grain) {
-    job.call(job.body, 0, job.count, 0);
+    job.call(job.body, 0, job.count, 0, true);
     return;
   }
   if (is_crowded_.load(std::memory_order_relaxed) && Clock::now() > crowded_until_) {
@@ -198,12 +198,12 @@ void ThreadPool::finish(std::uint32_t number, std::uint32_t num_units) {
 std::uint32_t ThreadPool::work(std::uint32_t number, int thread) {
   std::uint32_t done = 0;
   for (int i = 0; i < num_threads_; ++i) {
-    done += work_on(number, (thread + i) % num_threads_, thread);
+    done += work_on(number, (thread + i) % num_threads_, thread, done == 0);
   }
   return done;
 }
 
-std::uint32_t ThreadPool::work_on(std::uint32_t number, int owner, int thread) {
+std::uint32_t ThreadPool::work_on(std::uint32_t number, int owner, int thread, bool is_first) {
   Lane& lane = lanes_[owner];
   std::uint32_t done = 0;
   std::uint64_t word = lane.rest.load(std::memory_order_acquire);
@@ -232,7 +232,7 @@ std::uint32_t ThreadPool::work_on(std::uint32_t number, int owner, int thread) {
     const std::int64_t first = owner == thread ? rest.begin : left.end;
     const std::int64_t begin = part.begin + first * part.unit;
     const std::int64_t end = std::min(begin + taken * part.unit, part.end);
-    call(body, begin * grain, std::min(end * grain, count), thread);
+    call(body, begin * grain, std::min(end * grain, count), thread, is_first && done == 0);
     done += taken;
   }
 }

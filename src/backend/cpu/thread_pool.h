@@ -21,6 +21,7 @@
 #include <memory>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace pagoda::cpu {
@@ -43,12 +44,22 @@ class ThreadPool {
   // back.
   template <typename Body>
   void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
-    using Target = std::remove_reference_t<Body>;
+    parallel_for(
+        count, grain, [](std::int64_t, int) {}, body);
+  }
+
+  // The same; a thread calls start(begin, thread) before its first range, which begins there. Work
+  // so small that each thread can do it for itself costs no fork and no join of its own there.
+  template <typename Start, typename Body>
+  void parallel_for(std::int64_t count, std::int64_t grain, Start&& start, Body&& body) {
+    using Target = std::pair<std::remove_reference_t<Start>&, std::remove_reference_t<Body>&>;
+    Target target = {start, body};
     run({.count = count,
          .grain = grain,
-         .body = const_cast<void*>(static_cast<const void*>(&body)),
-         .call = [](void* target, std::int64_t begin, std::int64_t end, int thread) {
-           (*static_cast<Target*>(target))(begin, end, thread);
+         .body = &target,
+         .call = [](void* job, std::int64_t begin, std::int64_t end, int thread, bool is_first) {
+           if (is_first) static_cast<Target*>(job)->first(begin, thread);
+           static_cast<Target*>(job)->second(begin, end, thread);
          }});
   }
 
@@ -57,7 +68,7 @@ class ThreadPool {
     std::int64_t count;
     std::int64_t grain;
     void* body;
-    void (*call)(void* body, std::int64_t begin, std::int64_t end, int thread);
+    void (*call)(void* body, std::int64_t begin, std::int64_t end, int thread, bool is_first);
     std::int64_t most_units = 1;  // that a thread's part is cut into
   };
 
@@ -100,7 +111,7 @@ class ThreadPool {
   void finish(std::uint32_t number, std::uint32_t num_units);
   std::uint32_t num_finished(std::uint32_t number) const;
   std::uint32_t work(std::uint32_t number, int thread);
-  std::uint32_t work_on(std::uint32_t number, int owner, int thread);
+  std::uint32_t work_on(std::uint32_t number, int owner, int thread, bool is_first);
   void tell_finished(int thread, std::uint32_t number, std::uint32_t done);
   std::uint32_t sleep_until_job(int thread, std::uint32_t last);
   void work_loop(int thread);

@@ -37,6 +37,27 @@ TEST(ThreadPool, CoversEveryIndexOnce) {
   }
 }
 
+TEST(ThreadPool, AThreadStartsOnceBeforeItsFirstRange) {
+  for (const int num_threads : {1, 2, 5}) {
+    ThreadPool pool(num_threads);
+    for (int round = 0; round < 200; ++round) {
+      std::vector<std::int64_t> first(num_threads, -1), ranges(num_threads, 0);
+      const auto start = [&](std::int64_t begin, int thread) {
+        EXPECT_EQ(first[thread], -1) << "thread " << thread << " started twice";
+        first[thread] = begin;
+      };
+      const auto body = [&](std::int64_t begin, std::int64_t, int thread) {
+        if (ranges[thread]++ == 0) EXPECT_EQ(first[thread], begin) << "thread " << thread;
+        if (round < 50) std::this_thread::sleep_for(std::chrono::microseconds(10));
+      };
+      pool.parallel_for(40, 2, start, body);
+      for (int thread = 0; thread < num_threads; ++thread) {
+        EXPECT_EQ(first[thread] >= 0, ranges[thread] > 0) << "thread " << thread;
+      }
+    }
+  }
+}
+
 // Long work is cut finer, once its length is known.
 TEST(ThreadPool, CoversEveryIndexOfLongWorkOnce) {
   for (const int num_threads : {2, 3, 5}) {
