@@ -1,8 +1,12 @@
 #include "engine/threaded_engine.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <exception>
+#include <utility>
 
 #include "core/clock.h"
 #include "sampling/rng.h"
@@ -59,7 +63,7 @@ Result<std::unique_ptr<Engine>> ThreadedEngine::start(
     self->parts_ = *std::move(parts);
     self->publish_stats();
     made.set_value(ok_status());
-    self->serve();
+    self->run();
   });
   PAGODA_RETURN_IF_ERROR(ready.get());
   return std::unique_ptr<Engine>(std::move(engine));
@@ -85,7 +89,8 @@ Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink si
         num_prompt_tokens, request.sampling.max_tokens);
   }
   const std::lock_guard lock(mutex_);
-  if (draining_ || stopping_ || !stats_.healthy)
+  if (!stats_.healthy) return unavailable("[engine] it has failed and takes no new requests");
+  if (draining_ || stopping_)
     return unavailable("[engine] it is shutting down and takes no new requests");
   if (num_submitted_ + stats_.num_waiting >= limits().max_queue) {
     return resource_exhausted("[engine] the queue of {} requests is full", limits().max_queue);
@@ -106,12 +111,14 @@ Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink si
 
 void ThreadedEngine::cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
+  if (!stats_.healthy) return;
   cancellations_.push_back({.id = id});
   work_.notify_one();
 }
 
 void ThreadedEngine::cancel_sample(RequestId id, int sample_index) {
   const std::lock_guard lock(mutex_);
+  if (!stats_.healthy) return;
   cancellations_.push_back({.id = id, .sample_index = sample_index});
   work_.notify_one();
 }
@@ -135,16 +142,26 @@ void ThreadedEngine::drain(double deadline_s) {
   idle_.wait(lock, done);
 }
 
+void ThreadedEngine::run() {
+  try {
+    serve();
+  } catch (const std::exception& error) {
+    // The bookkeeping may be half done: nothing that it says is worth another step.
+    die(unavailable("[engine] it has failed: {}", error.what()));
+  }
+  // What belongs to this thread ends on it.
+  parts_.runner.reset();
+  parts_.exec.reset();
+}
+
 void ThreadedEngine::serve() {
   while (wait_for_work()) {
     take_commands();
     step();
+    if (!counters_.healthy) return;
     publish_stats();
   }
   cancel_everything();
-  // What belongs to this thread ends on it.
-  parts_.runner.reset();
-  parts_.exec.reset();
 }
 
 bool ThreadedEngine::wait_for_work() {
@@ -176,7 +193,9 @@ void ThreadedEngine::take_commands() {
 
 void ThreadedEngine::admit(Submission submission) {
   const SamplingParams& params = submission.request.params;
-  ActiveRequest request = {.sink = std::move(submission.sink), .num_unfinished = params.n};
+  ActiveRequest request = {.sink = std::exchange(submission.sink, nullptr),
+                           .num_unfinished = params.n,
+                           .is_finished = std::vector<bool>(params.n)};
   if (submission.hash_logits) request.logits_hashes.assign(params.n, kHashOffset);
   if (params.prompt_logprobs) {
     request.prompt_logprobs.reserve(submission.request.prompt_token_ids.size());
@@ -190,19 +209,35 @@ void ThreadedEngine::step() {
   const Clock::TimePoint start = Clock::system().now();
   const Plan& plan = parts_.scheduler->plan();
   if (plan.empty()) return;
-  Status status = parts_.runner->forward(plan);
+  const Status status = run_step(plan);
+  if (status.code() == StatusCode::kUnavailable) return die(status);
   if (status.ok()) {
-    const Result<const StepOutput*> output = parts_.runner->sample(plan);
-    if (output.ok()) {
-      parts_.scheduler->commit(plan, (*output)->outcomes,
-                               seconds_between(start, Clock::system().now()));
-      deliver(plan, **output);
-    }
-    status = output.status();
+    parts_.scheduler->commit(plan, output_->outcomes,
+                             seconds_between(start, Clock::system().now()));
+    deliver(plan, *output_);
+  } else {
+    parts_.scheduler->fail(plan, status);
   }
-  if (!status.ok()) parts_.scheduler->fail(plan, status.with_context("[engine] a step failed"));
   count_step(plan, status.ok(), seconds_between(start, Clock::system().now()));
   deliver_finished();
+}
+
+// What a backend's library throws is a failed step and no more: it has kept nothing.
+Status ThreadedEngine::run_step(const Plan& plan) {
+  Status status;
+  try {
+    status = parts_.runner->forward(plan);
+    if (status.ok()) {
+      const Result<const StepOutput*> output = parts_.runner->sample(plan);
+      status = output.status();
+      if (status.ok()) output_ = *output;
+    }
+  } catch (const std::bad_alloc&) {
+    status = resource_exhausted("out of memory");
+  } catch (const std::exception& error) {
+    status = internal_error("{}", error.what());
+  }
+  return status.ok() ? status : status.with_context("[engine] a step failed");
 }
 
 void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds) {
@@ -288,6 +323,7 @@ void ThreadedEngine::send(ActiveRequest& request, const Sequence& sequence, Outp
   if (sequence.scores_prompt()) event.prompt_logprobs = std::exchange(request.prompt_logprobs, {});
   event.num_cached_tokens = sequence.num_cached_tokens();
   event.time = Clock::system().now();
+  if (event.finish_reason != FinishReason::kNone) request.is_finished[event.sample_index] = true;
   request.sink(std::move(event));
 }
 
@@ -324,6 +360,37 @@ void ThreadedEngine::cancel_everything() {
   for (const RequestId id : ids) parts_.scheduler->cancel(id);
   deliver_finished();
   publish_stats();
+}
+
+void ThreadedEngine::die(const Status& reason) {
+  spdlog::error("{}", reason.message());
+  counters_.healthy = false;
+  {
+    const std::lock_guard lock(mutex_);
+    stats_ = counters_;
+    for (Submission& submission : submissions_) taken_submissions_.push_back(std::move(submission));
+    submissions_.clear();
+    cancellations_.clear();
+    num_submitted_ = 0;
+    idle_.notify_all();
+  }
+  const auto fail = [&](const EventSink& sink, int sample_index) {
+    sink({.sample_index = sample_index,
+          .finish_reason = FinishReason::kError,
+          .error = reason,
+          .time = Clock::system().now()});
+  };
+  for (const auto& [id, request] : active_) {
+    for (std::size_t i = 0; i < request.is_finished.size(); ++i) {
+      if (!request.is_finished[i]) fail(request.sink, static_cast<int>(i));
+    }
+  }
+  for (const Submission& submission : taken_submissions_) {
+    for (int i = 0; submission.sink && i < submission.request.params.n; ++i)
+      fail(submission.sink, i);
+  }
+  active_.clear();
+  taken_submissions_.clear();
 }
 
 }  // namespace pagoda

@@ -1,4 +1,9 @@
 // ThreadedEngine: the engine's one thread and the queues at both its ends. create_engine makes it.
+//
+// A step that fails, or throws, ends the requests in it with an error and frees what they held; the
+// engine goes on. It can't go on where a step says that the device is gone (kUnavailable), or where
+// something throws outside of a step's work: then every request ends with an error, submit() and
+// stats() say so, and the thread ends.
 #pragma once
 
 #include <condition_variable>
@@ -58,7 +63,8 @@ class ThreadedEngine final : public Engine {
   // A request between its admission and its last event.
   struct ActiveRequest {
     EventSink sink;
-    int num_unfinished = 0;  // samples
+    int num_unfinished = 0;         // samples
+    std::vector<bool> is_finished;  // [n]
     std::vector<std::optional<TokenLogprobs>>
         prompt_logprobs;                       // until sample 0's first event takes them
     std::vector<std::uint64_t> logits_hashes;  // [n], where asked for
@@ -66,11 +72,13 @@ class ThreadedEngine final : public Engine {
   };
 
   explicit ThreadedEngine() = default;
+  void run();
   void serve();
   bool wait_for_work();  // false: the engine ends
   void take_commands();
   void admit(Submission submission);
   void step();
+  Status run_step(const Plan& plan);
   void count_step(const Plan& plan, bool succeeded, double seconds);
   void deliver(const Plan& plan, const StepOutput& output);
   void deliver_scores(const Plan& plan, const StepOutput& output);
@@ -81,11 +89,13 @@ class ThreadedEngine final : public Engine {
   void send(ActiveRequest& request, const Sequence& sequence, OutputEvent event);
   void publish_stats();
   void cancel_everything();
+  void die(const Status& reason);
 
   // The thread's own.
   EngineParts parts_;
   std::unordered_map<RequestId, ActiveRequest> active_;
   EngineStats counters_;
+  const StepOutput* output_ = nullptr;  // of the step that runs
   std::vector<Submission> taken_submissions_;
   std::vector<Cancellation> taken_cancellations_;
 

@@ -1,0 +1,22 @@
+// An engine over a checkpoint on disk whose steps fail when a test says so.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+#include "engine/engine_options.h"
+#include "engine/scheduler.h"
+
+namespace pagoda {
+
+// Called on the engine's thread before each step: a failed Status is the step's, and what it throws
+// is thrown from within the step.
+using Fault = std::function<Status(const Plan& plan)>;
+
+// On the cpu backend. Fails the running test and returns null where it cannot be made.
+std::unique_ptr<Engine> open_faulty_engine(const std::string& path, const EngineOptions& options,
+                                           Fault fault);
+
+}  // namespace pagoda
