@@ -18,11 +18,10 @@ namespace pagoda {
 
 namespace {
 
-constexpr double kDrainDeadlineS = 30;  // for running answers after the first Ctrl-C
-
 struct ServeFlags {
   EngineFlags engine;
   ServerOptions server;
+  double shutdown_timeout_s = 30;
 };
 
 // Blocked in every thread from here on, so that wait_for_signal() alone sees them.
@@ -51,7 +50,7 @@ Status serve(const ServeFlags& flags) {
   sigwait(&signals, &signal);
   spdlog::info("finishing what runs; a second Ctrl-C ends it at once");
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  server->stop(kDrainDeadlineS);
+  server->stop(flags.shutdown_timeout_s);
   return ok_status();
 }
 
@@ -77,6 +76,11 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       .add_option("--max-queue", flags->engine.engine.max_queue,
                   "Requests waiting; one more is answered 429")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option("--shutdown-timeout", flags->shutdown_timeout_s,
+                  "Seconds that running answers have after the first Ctrl-C or SIGTERM")
+      ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   command
       .add_option("--generation-config", flags->engine.generation_config,

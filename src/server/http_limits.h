@@ -11,12 +11,15 @@ struct HttpLimits {
   // All bodies of more than 64 KiB together; one more is answered 503. Small ones are bounded by
   // the connections.
   std::size_t max_total_body_bytes = 256 << 20;
-  int max_connections = 1024;     // open at a time; one more is answered 503 and closed
+  // Open at a time, and fewer where the system's limit of descriptors is lower; one more is
+  // answered 503 and closed. Far above max_queue: a full queue is told apart from a full house.
+  int max_connections = 8192;
   double header_timeout_s = 20;   // from a request's first byte to the end of its header
   double body_timeout_s = 60;     // from there to the end of its body
   double idle_timeout_s = 75;     // between two requests of a connection
   double write_timeout_s = 60;    // for a client to take some bytes of an answer
   double comment_interval_s = 5;  // of silence in an event stream, after which a comment is sent
+  double probe_after_s = 30;      // of silence, a peer is asked whether it is still there
   double linger_s = 5;            // for a refused client to read the refusal while it still sends
 };
 

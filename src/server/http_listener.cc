@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -12,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -29,15 +31,27 @@ using boost::system::error_code;
 
 namespace {
 
-// Every connection is a descriptor, and a checkpoint's shards are mapped besides: take what the
-// system allows.
-void raise_descriptor_limit() {
+// Files that are no connections: the acceptor, the event queues, what a library opens.
+constexpr rlim_t kOtherDescriptors = 64;
+
+// Every connection is a descriptor: takes what the system allows, and returns how many connections
+// that is, of those wanted.
+int raise_descriptor_limit(int num_wanted) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    spdlog::debug("[server] the limit of open files stays as it is");
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return num_wanted;
+  if (limit.rlim_cur < limit.rlim_max) {
+    rlimit raised = limit;
+    raised.rlim_cur = limit.rlim_max;
+#ifdef __APPLE__
+    raised.rlim_cur = std::min<rlim_t>(raised.rlim_cur, OPEN_MAX);  // more is refused
+#endif
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
   }
+  const rlim_t room = limit.rlim_cur - std::min(limit.rlim_cur / 2, kOtherDescriptors);
+  if (room >= static_cast<rlim_t>(num_wanted)) return num_wanted;
+  spdlog::warn("[server] {} connections at most: the limit of open files is {}", room,
+               limit.rlim_cur);
+  return static_cast<int>(room);
 }
 
 Result<tcp::endpoint> resolve(asio::io_context& context, const std::string& host,
@@ -158,8 +172,9 @@ HttpListener::HttpListener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 
 Result<std::unique_ptr<HttpListener>> HttpListener::start(const ListenerOptions& options,
                                                           HttpHandler handler) {
-  raise_descriptor_limit();
-  auto impl = std::make_unique<Impl>(options, std::move(handler));
+  ListenerOptions effective = options;
+  effective.limits.max_connections = raise_descriptor_limit(options.limits.max_connections);
+  auto impl = std::make_unique<Impl>(effective, std::move(handler));
   PAGODA_RETURN_IF_ERROR(impl->bind(options));
   asio::co_spawn(impl->acceptor.get_executor(), impl->accept_loop(), asio::detached);
   for (int i = 0; i < options.num_threads; ++i) {
@@ -181,23 +196,26 @@ int HttpListener::num_connections() const {
   return static_cast<int>(impl_->sessions.size());
 }
 
-void HttpListener::stop(double deadline_s) {
+bool HttpListener::drain(double deadline_s) {
   Impl& impl = *impl_;
-  if (impl.threads.empty()) return;
   asio::post(impl.acceptor.get_executor(), [&impl] {
     error_code ignored;
     impl.acceptor.close(ignored);
   });
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s);
-  const auto none_left = [&impl] { return impl.sessions.empty(); };
-  {
+  std::unique_lock lock(impl.mutex);
+  impl.stopping = true;
+  for (const auto& session : impl.sessions) session->drain();
+  return impl.session_ended.wait_until(lock, until, [&impl] { return impl.sessions.empty(); });
+}
+
+void HttpListener::stop(double deadline_s) {
+  Impl& impl = *impl_;
+  if (impl.threads.empty()) return;
+  if (!drain(deadline_s)) {
     std::unique_lock lock(impl.mutex);
-    impl.stopping = true;
-    for (const auto& session : impl.sessions) session->drain();
-    if (!impl.session_ended.wait_until(lock, until, none_left)) {
-      for (const auto& session : impl.sessions) session->close();
-      impl.session_ended.wait(lock, none_left);
-    }
+    for (const auto& session : impl.sessions) session->close();
+    impl.session_ended.wait(lock, [&impl] { return impl.sessions.empty(); });
   }
   // Nothing is left to do: run() returns by itself on every thread.
   for (std::thread& thread : impl.threads) thread.join();

@@ -3,7 +3,7 @@
 //
 // Keep-alive, pipelining, chunked bodies and "Expect: 100-continue" are understood. What is not
 // HTTP is answered 400 and closed; a header or body over its limit 431 or 413, without being read;
-// a client that dawdles 408. All members are thread-safe, stop() may be called once.
+// a client that dawdles 408. All members are thread-safe but stop(), which may be called once.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,10 @@ class HttpListener {
   std::uint16_t port() const;
   int num_connections() const;
 
-  // Accepts nothing more, closes idle connections, lets running requests finish until the deadline,
-  // then closes the rest and joins the threads.
+  // Accepts nothing more, closes idle connections, lets running requests finish until the deadline;
+  // true if all have.
+  bool drain(double deadline_s);
+  // drain(), then closes the rest and joins the threads.
   void stop(double deadline_s);
 
  private:

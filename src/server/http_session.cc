@@ -1,6 +1,9 @@
 #include "server/http_session.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/dispatch.hpp>
@@ -24,6 +27,7 @@ using boost::system::error_code;
 using TimePoint = asio::steady_timer::time_point;
 
 constexpr std::size_t kReadBytes = 4096;
+constexpr int kNumProbes = 3;  // without an answer, and the peer is gone
 constexpr std::size_t kSmallBodyBytes = 64 << 10;
 // Of requests that a client pipelines behind a running one; past it, its going away shows only when
 // it is written to.
@@ -96,6 +100,28 @@ HttpRequest take_request(http::request<http::string_body>& message) {
   return request;
 }
 
+// A peer whose machine or network is gone sends nothing, not even an end: probes find out where
+// nothing is to be sent, and bytes that are never acknowledged where something is. Where an option
+// is refused, the system's own times hold: hours.
+void notice_lost_peer(asio::ip::tcp::socket& socket, const HttpLimits& limits) {
+  error_code ignored;
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  const auto set = [&](int option, double value) {
+    const int rounded = std::max(1, static_cast<int>(value));
+    (void)setsockopt(socket.native_handle(), IPPROTO_TCP, option, &rounded, sizeof(rounded));
+  };
+#ifdef TCP_KEEPIDLE
+  set(TCP_KEEPIDLE, limits.probe_after_s);
+#else
+  set(TCP_KEEPALIVE, limits.probe_after_s);
+#endif
+  set(TCP_KEEPINTVL, limits.probe_after_s / kNumProbes);
+  set(TCP_KEEPCNT, kNumProbes);
+#ifdef TCP_USER_TIMEOUT
+  set(TCP_USER_TIMEOUT, 1000 * limits.write_timeout_s);
+#endif
+}
+
 }  // namespace
 
 // Shared with replies' Wakes; touched on the strand only, but for `posted`.
@@ -126,7 +152,7 @@ HttpSession::HttpSession(asio::ip::tcp::socket socket, const HttpLimits& limits,
 asio::awaitable<void> HttpSession::run() {
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+  notice_lost_peer(socket_, limits_);
   start_watchdog();
   try {
     co_await serve();

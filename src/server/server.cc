@@ -7,6 +7,8 @@
 namespace pagoda {
 namespace {
 
+constexpr double kFarewellS = 2;  // for clients to take the error that ends their answers
+
 std::vector<std::string> model_names(const ServedModel& model, const ServerOptions& options) {
   if (options.served_model_names.empty()) return {model.name};
   return options.served_model_names;
@@ -56,7 +58,8 @@ int Server::num_connections() const {
 }
 
 void Server::stop(double deadline_s) {
-  impl_->listener->stop(deadline_s);
+  if (!impl_->listener->drain(deadline_s)) impl_->service.model.engine->drain(0);
+  impl_->listener->stop(kFarewellS);
 }
 
 }  // namespace pagoda

@@ -35,8 +35,8 @@ class Server {
   std::uint16_t port() const;
   int num_connections() const;
 
-  // Accepts nothing more, lets running answers finish until the deadline, cancels the rest, joins
-  // the threads.
+  // Accepts nothing more and lets running answers finish until the deadline. Then the engine ends
+  // the rest, whose clients are told, and takes nothing more either. Joins the threads.
   void stop(double deadline_s);
 
  private:

@@ -1,0 +1,97 @@
+"""`pagoda serve` as a child process, with a small checkpoint unless told otherwise."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+PAGODA = os.environ["PAGODA_BINARY"]
+TINY = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "tests/golden/data/tiny-llama"
+
+
+class PagodaServer:
+    """Listens when it is made. `flags` are those of `pagoda serve`, with underscores; its log is `log`."""
+
+    def __init__(self, model=TINY, log=None, **flags):
+        self._terminated = False
+        flags = {"port": 0, "device": "cpu", "threads": 2, **flags}
+        command = [PAGODA, "serve", str(model)]
+        for name, value in flags.items():
+            command += ["--" + name.replace("_", "-"), str(value)]
+        self._log = None if log else tempfile.NamedTemporaryFile(prefix="pagoda-serve-", suffix=".log")
+        self.log = pathlib.Path(log or self._log.name)
+        with open(self.log, "wb") as stderr:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
+        self.port = flags["port"] or self._port_of_log()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._wait_until_healthy()
+
+    def _port_of_log(self):
+        for _ in range(3000):
+            found = re.search(r"listening on http://[^ ]*:(\d+)", self.log.read_text())
+            if found:
+                return int(found[1])
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.01)
+        raise AssertionError(self.log.read_text())
+
+    def _wait_until_healthy(self):
+        for _ in range(3000):
+            try:
+                with urllib.request.urlopen(self.url + "/health", timeout=10) as answer:
+                    assert answer.status == 200
+                    return
+            except OSError:
+                assert self.process.poll() is None, "it ended"
+                time.sleep(0.01)
+        raise AssertionError("it never listened")
+
+    def metrics(self):
+        """Figures of /metrics without labels of their own, by name."""
+        with urllib.request.urlopen(self.url + "/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        found = re.findall(r'^pagoda:(\w+)\{model_name="[^"]*"\} (\S+)$', text, re.MULTILINE)
+        return {name: float(value) for name, value in found}
+
+    def free_share(self):
+        """Of the KV blocks."""
+        return 1 - self.metrics()["kv_cache_usage_perc"]
+
+    def resident_bytes(self):
+        return self._status("VmRSS") * 1024
+
+    def num_threads(self):
+        return self._status("Threads")
+
+    def num_descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def cpu_s(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _status(self, name):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"^{name}:\s+(\d+)", status, re.MULTILINE)[1])
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+        self._terminated = True  # a second signal would end it at once
+
+    def close(self):
+        """Ends it as a user would; a server that does not end by itself fails the test."""
+        if self.is_running() and not self._terminated:
+            self.terminate()
+        try:
+            code = self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        assert code == 0, self.log.read_text()

@@ -1,0 +1,266 @@
+"""A server's life as its users see it: how it ends, what it survives, and who has to wait for whom."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from fake_server import FakeServer
+from many_streams import many_streams
+from pagoda_server import TINY, PagodaServer
+from stream_client import complete, request_bytes
+
+LONG = {"max_tokens": 1900, "ignore_eos": True, "temperature": 0}
+
+
+def health(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert condition()
+
+
+class FirstEvents:
+    """Counts streams that have begun."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self, number):
+        self.count += number == 1
+
+
+async def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        await asyncio.sleep(0.01)
+    assert condition()
+
+
+async def streams_meanwhile(port, requests, action):
+    """Answers of streams; `action` runs when all of them have begun."""
+    begun = FirstEvents()
+    tasks = [asyncio.create_task(complete(port, on_event=begun, **request)) for request in requests]
+    await wait_until(lambda: begun.count == len(requests))
+    action()
+    return await asyncio.gather(*tasks)
+
+
+# --- how it ends
+
+def test_what_runs_is_finished_after_sigterm():
+    server = PagodaServer()
+    requests = [{"prompt": [5, 6, i], **LONG} for i in range(4)]
+    answers = asyncio.run(streams_meanwhile(server.port, requests, server.terminate))
+    assert all(answer.finished and not answer.error and answer.text for answer in answers)
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", server.port), timeout=5)
+    server.close()
+
+
+def test_past_the_deadline_clients_are_told():
+    server = PagodaServer(shutdown_timeout=0.2, max_num_seqs=2)
+    start = time.monotonic()
+    requests = [{"prompt": [5, 6, i], "n": 4, **LONG} for i in range(12)]
+
+    async def run():
+        tasks = [asyncio.create_task(complete(server.port, **request)) for request in requests]
+        await asyncio.sleep(0.3)
+        server.terminate()
+        return await asyncio.gather(*tasks)
+
+    answers = asyncio.run(run())
+    assert any(answer.error for answer in answers)
+    for answer in answers:
+        assert answer.finished, answer
+        assert not answer.error or "shutting down" in answer.error
+    server.close()
+    assert time.monotonic() - start < 20
+
+
+def test_a_killed_server_restarts_on_its_port():
+    port = free_port()
+    server = PagodaServer(port=port)
+
+    async def run():
+        begun = FirstEvents()
+        tasks = [asyncio.create_task(complete(port, on_event=begun, prompt=[7, i], **LONG)) for i in range(4)]
+        await wait_until(lambda: begun.count == 4)
+        server.process.kill()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    cut = asyncio.run(run())
+    assert all(isinstance(answer, Exception) or not answer.finished for answer in cut)
+    server.process.wait()
+    again = PagodaServer(port=port)
+    answer = asyncio.run(complete(port, prompt=[7, 1], max_tokens=5))
+    assert answer.finished and not answer.error
+    assert again.free_share() == 1
+    again.close()
+
+
+# --- steps that fail
+
+@pytest.fixture
+def faulty_server():
+    server = subprocess.Popen([os.environ["PAGODA_FAULTY_SERVER"], TINY], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True)
+    server.port = int(server.stdout.readline().split()[1])
+
+    def order(line):
+        server.stdin.write(line + "\n")
+        server.stdin.flush()
+
+    server.order = order
+    yield server
+    server.stdin.close()
+    assert server.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize("how", ["fail", "throw"])
+def test_a_failed_step_ends_its_streams_and_no_more(faulty_server, how):
+    port = faulty_server.port
+    request = {"prompt": [5, 6], **LONG}
+    answers = asyncio.run(streams_meanwhile(port, [request] * 3, lambda: faulty_server.order(f"{how} a bit fell over")))
+    for answer in answers:
+        assert answer.finished and answer.error == "[engine] a step failed: a bit fell over"
+    assert health(port) == 200
+    answer = asyncio.run(complete(port, **request))
+    assert answer.finished and not answer.error
+
+
+def test_a_dead_engine_says_so_everywhere(faulty_server):
+    port = faulty_server.port
+    requests = [{"prompt": [5, i], **LONG} for i in range(3)]
+    answers = asyncio.run(streams_meanwhile(port, requests, lambda: faulty_server.order("die the device is gone")))
+    for answer in answers:
+        assert answer.finished and "the device is gone" in answer.error
+    assert health(port) == 503
+    refused = asyncio.run(complete(port, prompt="a"))
+    assert refused.status == 503 and "it has failed" in refused.error
+
+
+# --- clients that stop, and others that do not
+
+STOPPED_CLIENT = """
+import socket, sys
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+connection.sendall(sys.stdin.buffer.read())
+print("begun", connection.recv(1), flush=True)
+while connection.recv(1 << 16):
+    pass
+"""
+
+
+def test_stopped_clients_stall_nobody():
+    server = PagodaServer(max_num_seqs=64)
+    body = request_bytes("/v1/completions", {"prompt": [5, 6], "stream": True, "n": 4, "logprobs": 5, **LONG})
+    clients = []
+    try:
+        for _ in range(8):
+            client = subprocess.Popen([sys.executable, "-c", STOPPED_CLIENT, str(server.port)], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE)
+            client.stdin.write(body)
+            client.stdin.close()
+            clients.append(client)
+        for client in clients:
+            assert client.stdout.readline().startswith(b"begun")
+            client.send_signal(signal.SIGSTOP)
+        slowest = 0
+        for i in range(20):
+            start = time.monotonic()
+            answer = asyncio.run(complete(server.port, prompt=[9, i], max_tokens=4))
+            assert answer.finished and not answer.error
+            slowest = max(slowest, time.monotonic() - start)
+        assert slowest < 5
+        # Their answers are computed whether they read them or not: their blocks come back.
+        wait_for(lambda: server.free_share() == 1, 60)
+    finally:
+        for client in clients:
+            client.kill()
+            client.wait()
+    wait_for(lambda: server.num_descriptors() < 20)
+    server.close()
+
+
+def test_a_client_that_never_reads_is_closed():
+    fake = FakeServer(quick_limits=True, max_model_len=1 << 20, token_s=0.001)
+    try:
+        with socket.create_connection(("127.0.0.1", fake.port)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(request_bytes("/v1/completions", {
+                "prompt": "count 99999", "max_tokens": 1 << 19, "stream": True, "n": 16, "logprobs": 5}))
+            wait_for(lambda: fake.num_cancelled() == 16)
+    finally:
+        fake.close()
+
+
+# --- the log, the queue, many at a time
+
+def test_a_full_disk_under_the_log_does_no_harm():
+    server = PagodaServer(port=free_port(), log="/dev/full")
+    for i in range(20):
+        # Unknown names are logged, once each.
+        answer = asyncio.run(complete(server.port, prompt=[5, i], max_tokens=4, **{f"unknown_{i}": 1}))
+        assert answer.finished and not answer.error
+    server.terminate()
+    assert server.process.wait(timeout=20) == 0
+
+
+def test_2000_streams_at_once_are_2000_right_answers():
+    server = PagodaServer(max_queue=2048)
+    figures = many_streams(server, 2000, 12)
+    assert figures["right"] == 2000, figures
+    wait_for(lambda: server.free_share() == 1)
+    server.close()
+
+
+def test_a_full_queue_refuses_at_once():
+    server = PagodaServer(max_queue=100, max_num_seqs=1)
+
+    async def fill(i):
+        while True:
+            answer = await complete(server.port, prompt=[5, i], **LONG)
+            if answer.status == 429:
+                await asyncio.sleep(0.1)
+
+    async def run():
+        fillers = [asyncio.create_task(fill(i)) for i in range(110)]
+        refusals = []
+        while len(refusals) < 100:
+            answer = await complete(server.port, prompt=[7, len(refusals)], max_tokens=4)
+            if answer.status == 429:
+                refusals.append(answer)
+        for filler in fillers:
+            filler.cancel()
+        await asyncio.gather(*fillers, return_exceptions=True)
+        return refusals
+
+    refusals = asyncio.run(run())
+    assert all(int(refusal.headers["retry-after"]) >= 1 for refusal in refusals)
+    times = sorted(refusal.seconds for refusal in refusals)
+    print(f"429 after {1e3 * times[50]:.1f} ms, at most {1e3 * times[-1]:.1f} ms")
+    assert times[94] < 0.05  # a shared machine may lose time now and then
+    wait_for(lambda: server.free_share() == 1)
+    server.close()
