@@ -10,8 +10,17 @@ constexpr std::int64_t kTileBytesPerPass = std::int64_t{640} << 10;
 constexpr std::int64_t kForkWork = 1 << 17;
 // Values of x that a core rounds in a microsecond.
 constexpr std::int64_t kForkRounding = 1 << 12;
+// What of a thread's weights is asked for at once. Kernels ask for lines so far ahead and no nearer
+// ones, which came one by one: 2 us a product.
+constexpr std::int64_t kFirstBytes = 8192;
 // Each thread reads all weights where it has rows of its own: enough rows to hide that.
 constexpr std::int64_t kRowsOfItsOwn = 96;
+// A multiple of every tile's height, in which rows are shared out.
+constexpr std::int64_t kRowGrain = 12;
+
+std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
 
 struct KernelChoice {
   const LinearKernels* kernels;
@@ -46,15 +55,19 @@ int tile_rows_for(std::int64_t num_rows, int most_rows) {
 }  // namespace
 
 LinearProduct::LinearProduct(Exec& exec, const Weight& weight, const Tensor& x)
-    : LinearProduct(exec, packed(weight), x, weight.cols) {}
+    : exec_(exec), weight_(packed(weight)), x_(x), cols_(weight.cols) {
+  const std::int64_t tokens = x.extent(0), num_threads = exec.num_threads();
+  const std::int64_t blocks = tokens >= num_threads * kRowsOfItsOwn ? num_threads : 1;
+  const std::int64_t fitting = std::max(kTileBytesPerPass / (2 * cols_), kRowGrain);
+  const std::int64_t most_rows = blocks * (fitting / kRowGrain * kRowGrain);
+  const std::int64_t num_passes = std::max((tokens + most_rows - 1) / most_rows, std::int64_t{1});
+  rows_per_pass_ = round_up((tokens + num_passes - 1) / num_passes, blocks * kRowGrain);
+  block_rows_ = rows_per_pass_ / blocks;
+}
 
-LinearProduct::LinearProduct(Exec& exec, const CpuWeight& weight, const Tensor& x,
-                             std::int64_t cols)
-    : exec_(exec), weight_(weight), x_(x), cols_(cols) {}
-
-std::int64_t LinearProduct::rows_per_pass() const {
-  const std::int64_t row_bytes = 2 * cols_;
-  return std::max(kTileBytesPerPass / row_bytes / kRowGrain, std::int64_t{1}) * kRowGrain;
+RowBlock LinearProduct::block(std::int64_t index) const {
+  const std::int64_t first = index * block_rows_;
+  return {first, std::min(block_rows_, num_rows_ - first)};
 }
 
 std::int64_t LinearProduct::grain_pairs() const {
@@ -70,14 +83,7 @@ const LinearProduct::Tiles* LinearProduct::find_tiles(PanelKind kind) const {
   return nullptr;
 }
 
-bool LinearProduct::splits_rows(std::int64_t tokens) const {
-  const int num_threads = exec_.num_threads();
-  return num_threads > 1 && tokens >= num_threads * kRowsOfItsOwn;
-}
-
-void LinearProduct::plan_rows(std::int64_t first, std::int64_t count) {
-  first_row_ = first;
-  num_rows_ = count;
+void LinearProduct::plan_tiles() {
   num_layouts_ = 0;
   for (const WeightSegment& segment : weight_.segments()) {
     if (find_tiles(segment.layout.kind) != nullptr) continue;
@@ -86,52 +92,60 @@ void LinearProduct::plan_rows(std::int64_t first, std::int64_t count) {
     Tiles& tiles = tiles_[num_layouts_++];
     tiles.kernels = choice.kernels;
     tiles.layout = choice.layout;
-    tiles.tile_rows = tile_rows_for(count, choice.kernels->most_rows(choice.layout));
+    tiles.tile_rows = tile_rows_for(num_rows_, choice.kernels->most_rows(choice.layout));
     tiles.tile_bytes = choice.kernels->tile_bytes(choice.layout, tiles.tile_rows, cols_);
-    tiles.num_tiles = (count + tiles.tile_rows - 1) / tiles.tile_rows;
+    tiles.num_tiles = (num_rows_ + tiles.tile_rows - 1) / tiles.tile_rows;
   }
 }
 
-void LinearProduct::place_tiles(float* memory) {
-  auto* next = reinterpret_cast<std::byte*>(memory);
-  for (int i = 0; i < num_layouts_; ++i) {
-    tiles_[i].data = next;
-    next += tiles_[i].num_tiles * tiles_[i].tile_bytes;
-  }
-}
-
-std::int64_t LinearProduct::planned_floats() const {
+std::int64_t LinearProduct::tile_memory() const {
   std::int64_t bytes = 0;
   for (int i = 0; i < num_layouts_; ++i) bytes += tiles_[i].num_tiles * tiles_[i].tile_bytes;
-  return (bytes + kLineBytes - 1) / kLineBytes * (kLineBytes / 4);
+  return bytes;
 }
 
-std::int64_t LinearProduct::tile_floats(std::int64_t count) const {
-  LinearProduct plan(exec_, weight_, x_, cols_);
-  plan.plan_rows(0, count);
-  return plan.planned_floats();
+bool LinearProduct::is_single_tile() const {
+  for (int i = 0; i < num_layouts_; ++i) {
+    if (tiles_[i].num_tiles > 1) return false;
+  }
+  return true;
 }
 
 void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
-  plan_rows(first, count);
-  memory_ = exec_.allocate(DType::kFloat32, {planned_floats()});
-  place_tiles(memory_.data<float>());
+  first_row_ = first;
+  num_rows_ = count;
+  plan_tiles();
+  copy_bytes_ = is_single_tile() ? tile_memory() : 0;
+  const std::int64_t num_copies = copy_bytes_ > 0 ? exec_.num_threads() : 1;
+  memory_ = exec_.allocate(DType::kFloat32, {num_copies * tile_memory() / 4});
+  auto* next = reinterpret_cast<std::byte*>(memory_.data<float>());
   for (int i = 0; i < num_layouts_; ++i) {
-    const Tiles& tiles = tiles_[i];
+    Tiles& tiles = tiles_[i];
+    tiles.data = next;
+    next += tiles.num_tiles * tiles.tile_bytes;
+    if (copy_bytes_ > 0) continue;
     const std::int64_t tile_values = tiles.tile_rows * cols_;
-    pool_of(exec_).parallel_for(
-        tiles.num_tiles, std::max(kForkRounding / tile_values, std::int64_t{1}),
-        [&](std::int64_t begin, std::int64_t end, int) { round_tiles(tiles, begin, end); });
+    pool_of(exec_).parallel_for(tiles.num_tiles,
+                                std::max(kForkRounding / tile_values, std::int64_t{1}),
+                                [&](std::int64_t begin, std::int64_t end, int) {
+                                  round_tiles(tiles, begin, end, tiles.data);
+                                });
   }
 }
 
-void LinearProduct::take_rows_alone(std::int64_t first, std::int64_t count, float* memory) {
-  plan_rows(first, count);
-  place_tiles(memory);
-  for (int i = 0; i < num_layouts_; ++i) round_tiles(tiles_[i], 0, tiles_[i].num_tiles);
+void LinearProduct::start(const WeightSegment& segment, std::int64_t panel, int thread) const {
+  if (copy_bytes_ == 0) return;
+  const std::byte* first = segment.panel(panel);
+  for (std::int64_t at = 0; at < kFirstBytes; at += kLineBytes) {
+    __builtin_prefetch(first + at, 0, 0);
+  }
+  for (int i = 0; i < num_layouts_; ++i) {
+    round_tiles(tiles_[i], 0, 1, tiles_[i].data + thread * copy_bytes_);
+  }
 }
 
-void LinearProduct::round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end) const {
+void LinearProduct::round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end,
+                                std::byte* to) const {
   for (std::int64_t tile = begin; tile < end; ++tile) {
     const std::int64_t row = tile * tiles.tile_rows;
     const std::int64_t left = num_rows_ - row;
@@ -142,19 +156,29 @@ void LinearProduct::round_tiles(const Tiles& tiles, std::int64_t begin, std::int
          .num_rows = static_cast<int>(std::min<std::int64_t>(left, tiles.tile_rows)),
          .tile_rows = tiles.tile_rows,
          .cols = cols_},
-        tiles.data + tile * tiles.tile_bytes);
+        to + tile * tiles.tile_bytes);
   }
 }
 
 void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                              const PanelTarget& target) const {
+  if (segment.takes_turns() && end - begin > 2) {
+    for (std::int64_t pair = begin; pair < end; pair += 2) {
+      PanelTarget of_pair = target;
+      of_pair.out += (pair - begin) * kPanelColumns;
+      if (target.bias) of_pair.bias += (pair - begin) * kPanelColumns;
+      multiply(segment, pair, pair + 2, of_pair);
+    }
+    return;
+  }
   const Tiles& tiles = *find_tiles(segment.layout.kind);
   tiles.kernels->multiply({.kind = segment.layout.kind,
                            .layout = tiles.layout,
-                           .tiles = tiles.data,
+                           .tiles = tiles.data + target.thread * copy_bytes_ +
+                                    target.rows.first / tiles.tile_rows * tiles.tile_bytes,
                            .tile_bytes = tiles.tile_bytes,
                            .tile_rows = tiles.tile_rows,
-                           .num_rows = num_rows_,
+                           .num_rows = target.rows.count,
                            .cols = cols_,
                            .panels = segment.panel(begin),
                            .panel_bytes = segment.panel_bytes,

@@ -2,9 +2,9 @@
 // multiply.
 //
 // Rows are taken a pass at a time and rounded into tiles, as each segment's kernel wants them; then
-// panels are multiplied, each sum whole on one thread. Few rows are rounded by all threads, which
-// then share out panels; of many each thread takes its own, so that tiles and products stay in its
-// own cache and the next op finds its rows there.
+// panels are multiplied, each sum whole on one thread. Few rows are one block, whose panels threads
+// share out. Many are a block for each thread, whose tiles its own cache keeps, times all panels;
+// who is done first takes panels off the other's end.
 #pragma once
 
 #include <array>
@@ -16,9 +16,17 @@
 
 namespace pagoda::cpu {
 
-// Where panels' columns go: the first panel's first column at out[0].
+struct RowBlock {
+  std::int64_t first = 0;  // of the pass
+  std::int64_t count = 0;
+};
+
+// Which rows are multiplied, and where panels' columns go: the block's first row and the first
+// panel's first column at out[0].
 struct PanelTarget {
-  float* out = nullptr;  // [rows of the pass, at least the panels' columns]
+  RowBlock rows;
+  int thread = 0;        // that multiplies
+  float* out = nullptr;  // [rows, at least the panels' columns]
   std::int64_t stride = 0;
   const float* bias = nullptr;  // or null
 };
@@ -28,27 +36,29 @@ class LinearProduct {
   // x [tokens, cols]; both outlive the product.
   LinearProduct(Exec& exec, const Weight& weight, const Tensor& x);
 
-  // As many rows as leave their tiles in a core's second-level cache while all panels pass by.
-  std::int64_t rows_per_pass() const;
-  // Rounds rows [first, first + count) of x, by all threads.
+  // As many rows as leave a block's tiles in a core's second-level cache while all panels pass by.
+  std::int64_t rows_per_pass() const { return rows_per_pass_; }
+  // The most rows that a block of a pass has.
+  std::int64_t block_rows() const { return block_rows_; }
+  // Takes rows [first, first + count) of x, and rounds them by all threads where they are more than
+  // a tile.
   void take_rows(std::int64_t first, std::int64_t count);
-  // The same on the calling thread, into memory of tile_floats(count), in lines of 64 bytes.
-  void take_rows_alone(std::int64_t first, std::int64_t count, float* memory);
-  std::int64_t tile_floats(std::int64_t count) const;
-  // Whether so many rows are enough for each thread to have its own.
-  bool splits_rows(std::int64_t tokens) const;
-  // A multiple of every kernel's tile, in which threads share out rows.
-  static constexpr std::int64_t kRowGrain = 24;
+  // What each thread does before it multiplies, first of all the panels from `panel` on. Of a
+  // single tile it makes its own while the first weights are under way: 1 us on one thread, with
+  // the others and the memory idle, was 4 % of a decode step.
+  void start(const WeightSegment& segment, std::int64_t panel, int thread) const;
+  // Of the rows taken.
+  std::int64_t num_blocks() const { return (num_rows_ + block_rows_ - 1) / block_rows_; }
+  RowBlock block(std::int64_t index) const;
   // Pairs of panels worth a fork, for so many panels of output columns a pair.
   std::int64_t grain_pairs() const;
 
-  // Panels [begin, end) of a segment times the rows taken; both even. Thread-safe.
+  // Panels [begin, end) of a segment times a block of the rows taken; both even. After start() of
+  // the same thread; thread-safe.
   void multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                 const PanelTarget& target) const;
 
  private:
-  LinearProduct(Exec& exec, const CpuWeight& weight, const Tensor& x, std::int64_t cols);
-
   // Rows of x as one kernel wants them.
   struct Tiles {
     const LinearKernels* kernels = nullptr;
@@ -61,19 +71,21 @@ class LinearProduct {
   static constexpr int kMostLayouts = 4;
 
   const Tiles* find_tiles(PanelKind kind) const;
-  // Which tiles rows [first, first + count) need; their memory comes after.
-  void plan_rows(std::int64_t first, std::int64_t count);
-  std::int64_t planned_floats() const;
-  void place_tiles(float* memory);
-  void round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end) const;
+  void plan_tiles();
+  std::int64_t tile_memory() const;  // bytes
+  bool is_single_tile() const;
+  void round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end, std::byte* to) const;
 
   Exec& exec_;
   const CpuWeight& weight_;
   const Tensor& x_;
   std::int64_t cols_;
+  std::int64_t rows_per_pass_;
+  std::int64_t block_rows_;
   std::int64_t first_row_ = 0;
   std::int64_t num_rows_ = 0;
   Tensor memory_;
+  std::int64_t copy_bytes_ = 0;  // from a thread's tiles to the next one's; 0: they share them
   std::array<Tiles, kMostLayouts> tiles_;
   int num_layouts_ = 0;
 };
