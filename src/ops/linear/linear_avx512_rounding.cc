@@ -18,105 +18,154 @@ struct TileRow {
   std::int32_t* integer_sums;
 };
 
+// Blocks are rounded sixteen at a time, so that what is one number a block fills a register.
+constexpr int kBlocksAtOnce = 16;
+
+// A vector of each block.
+struct BlockVectors {
+  __m512i of[kBlocksAtOnce];
+};
+
 // Values [k, k + 16) of a row.
+template <bool kIsWhole>
 PAGODA_INLINE __m512 load_some(const TileRow& row, std::int64_t k) {
+  if constexpr (kIsWhole) return _mm512_loadu_ps(row.x + k);
   const std::int64_t left = row.x ? row.cols - k : 0;
   if (left >= 16) return _mm512_loadu_ps(row.x + k);
   if (left <= 0) return _mm512_setzero_ps();
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << left) - 1), row.x + k);
 }
 
-// Four vectors' largest lanes, or their sums: element i is of vector i. Magnitudes compare as the
-// integers that their bits are, NaN above all, so that it reaches the scale and every product.
-PAGODA_INLINE __m128 largest_of_four(const __m512i (&v)[4]) {
-  const __m512i a =
-      _mm512_max_epu32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
-  const __m512i b =
-      _mm512_max_epu32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
-  const __m512i c = _mm512_max_epu32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-  const __m256i d = _mm256_max_epu32(_mm512_castsi512_si256(c), _mm512_extracti64x4_epi64(c, 1));
-  return _mm_castsi128_ps(_mm_max_epu32(_mm256_castsi256_si128(d), _mm256_extracti128_si256(d, 1)));
-}
-PAGODA_INLINE __m128 larger(__m128 a, __m128 b) {
-  return _mm_castsi128_ps(_mm_max_epu32(_mm_castps_si128(a), _mm_castps_si128(b)));
-}
-PAGODA_INLINE __m128i sums_of_four(const __m512i (&v)[4]) {
-  const __m512i a =
-      _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
-  const __m512i b =
-      _mm512_add_epi32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
-  const __m512i c = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-  const __m256i d = _mm256_add_epi32(_mm512_castsi512_si256(c), _mm512_extracti64x4_epi64(c, 1));
-  return _mm_add_epi32(_mm256_castsi256_si128(d), _mm256_extracti128_si256(d, 1));
+// Folds the lanes of each vector into one: element i is of vector i.
+template <class Fold>
+PAGODA_INLINE __m512i folded(const BlockVectors& v, const Fold& fold) {
+  __m512i quads[4];
+  for_all<4>([&](auto i) PAGODA_FLATTEN {
+    const __m512i* of = v.of + 4 * i;
+    const __m512i a =
+        fold(_mm512_unpacklo_epi32(of[0], of[1]), _mm512_unpackhi_epi32(of[0], of[1]));
+    const __m512i b =
+        fold(_mm512_unpacklo_epi32(of[2], of[3]), _mm512_unpackhi_epi32(of[2], of[3]));
+    quads[i] = fold(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  });
+  const auto lanes = [&](__m512i a, __m512i b) PAGODA_FLATTEN {
+    return fold(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
+  };
+  return lanes(lanes(quads[0], quads[1]), lanes(quads[2], quads[3]));
 }
 
 constexpr float kLargestFloat = 3.40282347e38f;
 
-// Where bytes of x lie (TileView).
-alignas(16) constexpr std::uint8_t kByteOrder[16] = {0, 2,  1, 3,  4,  6,  5,  7,
-                                                     8, 10, 9, 11, 12, 14, 13, 15};
-alignas(16) constexpr std::uint8_t kNibbleOrder[16] = {0, 4,  1, 5,  2,  6,  3,  7,
-                                                       8, 12, 9, 13, 10, 14, 11, 15};
+// 64 integers as saturated bytes lie [lane][vector][4]; this is where TileView wants them.
+struct ByteOrder {
+  alignas(kLineBytes) std::uint8_t from[64];
+};
+constexpr ByteOrder byte_order(bool is_nibbles) {
+  constexpr int kBytes[8] = {0, 2, 1, 3, 4, 6, 5, 7};
+  constexpr int kNibbles[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+  ByteOrder order = {};
+  for (int i = 0; i < 64; ++i) {
+    const int k = i / 8 * 8 + (is_nibbles ? kNibbles : kBytes)[i % 8];
+    order.from[i] = static_cast<std::uint8_t>(k % 16 / 4 * 16 + k / 16 * 4 + k % 4);
+  }
+  return order;
+}
+constexpr ByteOrder kByteOrder = byte_order(false), kNibbleOrder = byte_order(true);
 
-// Two units of a row: four quarters of 16 values, each under a scale of its own, of its unit's or
-// of all.
-PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
-                              const ActivationLayout& layout) {
-  __m512 x[4];
-  __m512i magnitudes[4];
-  for_all<4>([&](auto i) PAGODA_FLATTEN {
-    x[i] = load_some(row, unit * kUnit + 16 * i);
-    magnitudes[i] = _mm512_castps_si512(_mm512_abs_ps(x[i]));
-  });
-  __m128 largest = largest_of_four(magnitudes);
-  if (layout.block >= 32) largest = larger(largest, _mm_permute_ps(largest, 0xb1));
-  if (layout.block == 64) largest = larger(largest, _mm_permute_ps(largest, 0x4e));
-  const __m128 limit = _mm_set1_ps(static_cast<float>(layout.largest_integer));
-  const __mmask8 is_positive = _mm_cmp_ps_mask(largest, _mm_setzero_ps(), _CMP_GT_OQ);
-  const __m128 inverse = _mm_maskz_div_ps(is_positive, limit, largest);
-  // Of no numbers no integers are made: their scale alone says so.
-  const __mmask8 is_finite = _mm_cmp_ps_mask(largest, _mm_set1_ps(kLargestFloat), _CMP_LE_OQ);
-  __m512i integers[4];
-  for_all<4>([&](auto i) PAGODA_FLATTEN {
-    const __m512 factor = _mm512_broadcastss_ps(_mm_permute_ps(inverse, 0x55 * i));
-    const __mmask16 mask = is_finite >> i & 1 ? 0xffff : 0;
-    integers[i] = _mm512_maskz_cvtps_epi32(mask, _mm512_mul_ps(x[i], factor));
-    std::byte* of_unit = row.integers + (unit + i / 2) * row.tile_rows * unit_bytes(layout);
-    if (layout.rounding == Rounding::kInt8) {
-      const auto* order = layout.is_nibbles ? kNibbleOrder : kByteOrder;
-      const __m128i bytes =
-          _mm_shuffle_epi8(_mm512_cvtepi32_epi8(integers[i]),
-                           _mm_load_si128(reinterpret_cast<const __m128i*>(order)));
-      _mm_store_si128(reinterpret_cast<__m128i*>(of_unit + i % 2 * 16), bytes);
+// Two units' integers as the product reads them.
+template <Rounding kRounding>
+PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m512i (&v)[4],
+                               bool is_nibbles) {
+  constexpr std::int64_t kBytes = kRounding == Rounding::kInt8 ? kUnit : 2 * kUnit;
+  std::byte* first = row.integers + unit * row.tile_rows * kBytes;
+  std::byte* second = first + row.tile_rows * kBytes;
+  const __m512i a = _mm512_packs_epi32(v[0], v[1]), b = _mm512_packs_epi32(v[2], v[3]);
+  if constexpr (kRounding == Rounding::kInt8) {
+    const auto* order = is_nibbles ? kNibbleOrder.from : kByteOrder.from;
+    const __m512i bytes =
+        _mm512_permutexvar_epi8(_mm512_load_si512(order), _mm512_packs_epi16(a, b));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(first), _mm512_castsi512_si256(bytes));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(second), _mm512_extracti64x4_epi64(bytes, 1));
+  } else {
+    const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
+    _mm512_store_si512(first, _mm512_permutexvar_epi64(order, a));
+    _mm512_store_si512(second, _mm512_permutexvar_epi64(order, b));
+  }
+}
+
+// Blocks [first, first + count) of a row, as many as make whole pairs of units.
+template <int kBlock, Rounding kRounding, bool kIsWhole>
+PAGODA_INLINE void pack_blocks(const TileRow& row, std::int64_t first, int count,
+                               const ActivationLayout& layout) {
+  constexpr int kVectors = kBlock / 16;  // a block
+  BlockVectors v;
+  for (int b = count; b < kBlocksAtOnce; ++b) v.of[b] = _mm512_setzero_si512();
+  for (int b = 0; b < count; ++b) {
+    // Magnitudes compare as the integers that their bits are, NaN above all, so that it reaches the
+    // scale and every product.
+    __m512i largest = _mm512_setzero_si512();
+    for_all<kVectors>([&](auto i) PAGODA_FLATTEN {
+      const __m512 x = load_some<kIsWhole>(row, (first + b) * kBlock + 16 * i);
+      largest = _mm512_max_epu32(largest, _mm512_castps_si512(_mm512_abs_ps(x)));
+    });
+    v.of[b] = largest;
+  }
+  const __m512 largest = _mm512_castsi512_ps(
+      folded(v, [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_max_epu32(a, b); }));
+  const __m512 limit = _mm512_set1_ps(static_cast<float>(layout.largest_integer));
+  // Of no numbers no integers are made, their factor is zero: their scale alone says so.
+  const __mmask16 is_positive = _mm512_cmp_ps_mask(largest, _mm512_setzero_ps(), _CMP_GT_OQ);
+  const __mmask16 is_finite =
+      _mm512_cmp_ps_mask(largest, _mm512_set1_ps(kLargestFloat), _CMP_LE_OQ);
+  alignas(kLineBytes) float factors[kBlocksAtOnce];
+  _mm512_store_ps(factors, _mm512_maskz_div_ps(is_positive & is_finite, limit, largest));
+  for (int pair = 0; pair < count * kBlock / (2 * kUnit); ++pair) {
+    __m512i integers[4];
+    for_all<4>([&](auto i) PAGODA_FLATTEN {
+      const int b = (4 * pair + i) / kVectors;
+      const __m512 x = load_some<kIsWhole>(row, first * kBlock + 64 * pair + 16 * i);
+      const __m512 scaled = _mm512_mul_ps(x, _mm512_set1_ps(factors[b]));
+      const __mmask16 is_number = _mm512_cmp_ps_mask(scaled, scaled, _CMP_ORD_Q);
+      integers[i] = _mm512_maskz_cvtps_epi32(is_number, scaled);
+      v.of[b] = i % kVectors == 0 ? integers[i] : _mm512_add_epi32(v.of[b], integers[i]);
+    });
+    store_units<kRounding>(row, first * kBlock / kUnit + 2 * pair, integers, layout.is_nibbles);
+  }
+  const __m512i sum =
+      folded(v, [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_add_epi32(a, b); });
+  const __m512 scale = _mm512_div_ps(largest, limit);
+  alignas(kLineBytes) float scales[kBlocksAtOnce], sums[kBlocksAtOnce];
+  alignas(kLineBytes) std::int32_t integer_sums[kBlocksAtOnce];
+  _mm512_store_ps(scales, scale);
+  _mm512_store_ps(sums, _mm512_mul_ps(scale, _mm512_cvtepi32_ps(sum)));
+  _mm512_store_si512(integer_sums, sum);
+  for (int b = 0; b < count; ++b) {
+    const std::int64_t at = (first + b) * row.tile_rows;
+    row.scales[at] = scales[b];
+    row.sums[at] = sums[b];
+    if constexpr (kRounding == Rounding::kInt8) row.integer_sums[at] = integer_sums[b];
+  }
+}
+
+template <int kBlock, Rounding kRounding>
+void pack_row(const TileRow& row, const ActivationLayout& layout) {
+  const std::int64_t blocks = padded_units(row.cols) * kUnit / kBlock;
+  for (std::int64_t first = 0; first < blocks; first += kBlocksAtOnce) {
+    const auto count =
+        static_cast<int>(blocks - first < kBlocksAtOnce ? blocks - first : kBlocksAtOnce);
+    if (row.x && (first + count) * kBlock <= row.cols) {
+      pack_blocks<kBlock, kRounding, true>(row, first, count, layout);
     } else {
-      _mm256_store_si256(reinterpret_cast<__m256i*>(of_unit + i % 2 * 32),
-                         _mm512_cvtepi32_epi16(integers[i]));
-    }
-  });
-  __m128i sums = sums_of_four(integers);
-  if (layout.block >= 32) sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0xb1));
-  if (layout.block == 64) sums = _mm_add_epi32(sums, _mm_shuffle_epi32(sums, 0x4e));
-  alignas(16) float scales[4], scaled_sums[4];
-  alignas(16) std::int32_t integer_sums[4];
-  _mm_store_si128(reinterpret_cast<__m128i*>(integer_sums), sums);
-  const __m128 scale = _mm_div_ps(largest, limit);
-  _mm_store_ps(scales, scale);
-  _mm_store_ps(scaled_sums, _mm_mul_ps(scale, _mm_cvtepi32_ps(sums)));
-  const int step = layout.block / 16;
-  const std::int64_t first = unit * 2 / step;
-  for (int i = 0; i < 4; i += step) {
-    row.scales[(first + i / step) * row.tile_rows] = scales[i];
-    row.sums[(first + i / step) * row.tile_rows] = scaled_sums[i];
-    if (layout.rounding == Rounding::kInt8) {
-      row.integer_sums[(first + i / step) * row.tile_rows] = integer_sums[i];
+      pack_blocks<kBlock, kRounding, false>(row, first, count, layout);
     }
   }
 }
 
-void pack_row(const TileRow& row, const ActivationLayout& layout) {
-  for (std::int64_t unit = 0; unit < padded_units(row.cols); unit += 2) {
-    pack_units(row, unit, layout);
-  }
+void pack_row_of(const TileRow& row, const ActivationLayout& layout) {
+  if (layout.rounding == Rounding::kInt8) return pack_row<32, Rounding::kInt8>(row, layout);
+  if (layout.block == 16) return pack_row<16, Rounding::kInt16>(row, layout);
+  if (layout.block == 32) return pack_row<32, Rounding::kInt16>(row, layout);
+  return pack_row<64, Rounding::kInt16>(row, layout);
 }
 
 }  // namespace
@@ -138,7 +187,7 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, std::by
                          .scales = const_cast<float*>(view.scales) + r,
                          .sums = const_cast<float*>(view.sums) + r,
                          .integer_sums = const_cast<std::int32_t*>(view.integer_sums) + r};
-    pack_row(row, layout);
+    pack_row_of(row, layout);
   }
 }
 
