@@ -19,14 +19,30 @@ void release_rows(const HostTensor& matrix, std::int64_t begin, std::int64_t end
   matrix.storage->release_pages(matrix.bytes.subspan(begin * row_bytes, (end - begin) * row_bytes));
 }
 
-Result<WeightSegment> pack_segment(CpuExec& exec, const HostTensor& part) {
-  const PanelLayout layout = panel_layout_of(part);
-  WeightSegment segment{
-      .layout = layout, .rows = part.shape[0], .panel_bytes = layout.panel_bytes(), .panels = {}};
+// Where each part's panels lie, and how many bytes they take together.
+std::int64_t lay_out(std::span<const HostTensor> parts, std::vector<WeightSegment>& segments) {
+  const bool take_turns = parts.size() == 2 && parts[0].shape[0] == parts[1].shape[0];
+  std::int64_t pair_bytes = 0, total = 0;
+  for (const HostTensor& part : parts) {
+    const PanelLayout layout = panel_layout_of(part);
+    const WeightSegment& segment =
+        segments.emplace_back(WeightSegment{.layout = layout,
+                                            .rows = part.shape[0],
+                                            .panel_bytes = layout.panel_bytes(),
+                                            .pair_stride = 2 * layout.panel_bytes(),
+                                            .offset = take_turns ? pair_bytes : total,
+                                            .panels = {}});
+    pair_bytes += segment.pair_stride;
+    total += segment.num_bytes();
+  }
+  for (WeightSegment& segment : segments) {
+    if (take_turns) segment.pair_stride = pair_bytes;
+  }
+  return total;
+}
+
+void pack_segment(CpuExec& exec, const HostTensor& part, const WeightSegment& segment) {
   const std::int64_t num_panels = segment.num_panels();
-  PAGODA_ASSIGN_OR_RETURN(
-      segment.panels,
-      exec.allocate_weight_bytes(static_cast<std::size_t>(num_panels * segment.panel_bytes)));
   const std::int64_t batch = std::max<std::int64_t>(kReleaseBytes / segment.panel_bytes, 1);
   const auto row_of = [&](std::int64_t panel) {
     return std::min(panel * kPanelColumns, segment.rows);
@@ -35,23 +51,20 @@ Result<WeightSegment> pack_segment(CpuExec& exec, const HostTensor& part) {
     const std::int64_t last = std::min(first + batch, num_panels);
     exec.pool().parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t p = first + begin; p < first + end; ++p) {
-        pack_panel(layout, part, row_of(p), static_cast<int>(row_of(p + 1) - row_of(p)),
-                   segment.panels->data() + p * segment.panel_bytes);
+        pack_panel(segment.layout, part, row_of(p), static_cast<int>(row_of(p + 1) - row_of(p)),
+                   segment.panel(p));
       }
     });
     release_rows(part, row_of(first), row_of(last));
   }
   if (part.format == WeightFormat::kAffine) release_pages(part);
-  return segment;
 }
 
 }  // namespace
 
 std::int64_t CpuWeight::num_bytes() const {
   std::int64_t total = 0;
-  for (const WeightSegment& segment : segments_) {
-    total += static_cast<std::int64_t>(segment.panels->size());
-  }
+  for (const WeightSegment& segment : segments_) total += segment.num_bytes();
   return total;
 }
 
@@ -68,12 +81,16 @@ void CpuWeight::read_row(std::int64_t row, float* values) const {
 }
 
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
+  auto& cpu_exec = static_cast<CpuExec&>(exec);
   std::vector<WeightSegment> segments;
+  const std::int64_t num_bytes = lay_out(parts, segments);
+  PAGODA_ASSIGN_OR_RETURN(const BufferRef panels,
+                          cpu_exec.allocate_weight_bytes(static_cast<std::size_t>(num_bytes)));
   Weight weight{.rows = 0, .cols = parts[0].shape[1], .packed = {}};
-  for (const HostTensor& part : parts) {
-    PAGODA_ASSIGN_OR_RETURN(WeightSegment segment, pack_segment(static_cast<CpuExec&>(exec), part));
-    weight.rows += segment.rows;
-    segments.push_back(std::move(segment));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    segments[i].panels = panels;
+    pack_segment(cpu_exec, parts[i], segments[i]);
+    weight.rows += segments[i].rows;
   }
   weight.packed = std::make_shared<CpuWeight>(std::move(segments));
   return weight;

@@ -4,7 +4,8 @@
 // A vector register holds a pair of k of 16 outputs, so that no sum crosses lanes, and a thread
 // reads one ascending stream. Parts of different formats (a joined q, k and v) are segments one
 // after the other, each of whole pairs of panels, the most that a kernel takes at a time; rows that
-// are missing are zero.
+// are missing are zero. Two parts of as many rows (gate and up), which are multiplied together,
+// take turns: a pair of the one, a pair of the other.
 #pragma once
 
 #include <vector>
@@ -19,13 +20,19 @@ struct WeightSegment {
   PanelLayout layout;
   std::int64_t rows = 0;         // of the checkpoint's matrix
   std::int64_t panel_bytes = 0;  // a multiple of 64
-  BufferRef panels;
+  std::int64_t pair_stride = 0;  // bytes from a pair of panels to the next
+  std::int64_t offset = 0;       // of the first panel, bytes
+  BufferRef panels;              // of all segments
 
   std::int64_t num_panels() const {
     constexpr std::int64_t kPairRows = 2 * kPanelColumns;
     return (rows + kPairRows - 1) / kPairRows * 2;
   }
-  const std::byte* panel(std::int64_t i) const { return panels->data() + i * panel_bytes; }
+  std::int64_t num_bytes() const { return num_panels() * panel_bytes; }
+  bool takes_turns() const { return pair_stride > 2 * panel_bytes; }
+  std::byte* panel(std::int64_t i) const {
+    return panels->data() + offset + i / 2 * pair_stride + i % 2 * panel_bytes;
+  }
 };
 
 class CpuWeight final : public PackedWeight {
