@@ -265,6 +265,24 @@ TEST_F(CompletionsTest, ADeadEngineIs503) {
   EXPECT_EQ(response.status, 503);
 }
 
+TEST(CompletionsMemory, AnAnswerThatCouldTakeAllOfItIsRefused) {
+  ApiClient client({.max_model_len = 10000});
+  const json error =
+      client.refusal(kPath, R"({"prompt": "say it", "n": 128, "max_tokens": 9000, "logprobs": 5})");
+  EXPECT_EQ(error.at("param"), "n");
+  EXPECT_THAT(error.at("message"), HasSubstr("at most 1024 MB, got a request for up to 4684"));
+  EXPECT_THAT(client
+                  .refusal("/v1/chat/completions",
+                           R"({"messages": [{"role": "user", "content": "say it"}], "n": 32,
+                                 "max_tokens": 9000, "logprobs": true, "top_logprobs": 20})")
+                  .at("message"),
+              HasSubstr("at most 1024 MB"));
+  EXPECT_EQ(client.answer(kPath, R"({"prompt": "say it", "n": 128, "max_tokens": 9000})")
+                .at("choices")
+                .size(),
+            128U);
+}
+
 TEST(CompletionsQueue, AFullQueueIs429AndCancelsTheRestOfTheRequest) {
   ApiClient client({.max_queue = 2});
   const HttpResponse response =

@@ -32,6 +32,7 @@ class GenerationGroup {
   ~GenerationGroup();
 
   // All requests have the same `n`. An error of any prompt's submission cancels those before it.
+  // 400 where the answer could take more than a gigabyte of memory.
   static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
                                                            std::vector<TextRequest> requests,
                                                            const Wake& wake);
