@@ -89,12 +89,11 @@ Status ModelRunner::evaluate() {
 
 Result<const StepOutput*> ModelRunner::sample(const Plan& plan) {
   output_.outcomes.clear();
+  output_.samples.clear();
   output_.of_sequence.resize(plan.sequences.size());
   for (SequenceOutput& output : output_.of_sequence) {
-    output.logprobs.reset();
     output.scored.clear();
     output.score_error = ok_status();
-    output.logits = {};
   }
   PAGODA_RETURN_IF_ERROR(score_rows(plan));
   hidden_ = {};
@@ -142,29 +141,35 @@ Status ModelRunner::sample_rows(const Plan& plan) {
   PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(logits_));
   const auto* values = reinterpret_cast<const float*>(bytes.data());
   const auto vocab = static_cast<std::size_t>(sampler_.vocab_size());
-  for (std::size_t index = 0; index < plan.sequences.size(); ++index) {
-    if (!plan.sequences[index].samples) continue;
-    Sequence& sequence = *plan.sequences[index].sequence;
-    SequenceOutput& output = output_.of_sequence[index];
-    output.logits = {values + output_.outcomes.size() * vocab, vocab};
-    if (SamplerState::is_needed(sequence.params()) && !sequence.sampler_state()) {
-      sequence.set_sampler_state(std::make_shared<SamplerState>(sequence.max_num_tokens()));
-    }
-    SamplerState* state = sequence.sampler_state().get();
-    if (state != nullptr) state->sync(sequence.tokens(), sequence.num_prompt_tokens());
-    Result<SampledToken> token = sampler_.sample({.logits = output.logits,
-                                                  .params = &sequence.params(),
-                                                  .bans_stop_tokens = sequence.bans_stop_tokens(),
-                                                  .eos_token_ids = decoder_.config().eos_token_ids,
-                                                  .state = state,
-                                                  .seed = sequence.seed(),
-                                                  .sample_index = sequence.sample_index(),
-                                                  .position = sequence.num_tokens()});
-    if (token.ok()) output.logprobs = std::move(token->logprobs);
-    output_.outcomes.push_back(
-        {.token_id = token.ok() ? token->token_id : 0, .status = token.status()});
+  std::size_t row = 0;
+  for (const PlannedSequence& planned : plan.sequences) {
+    if (!planned.samples) continue;
+    const std::span<const float> logits = {values + row++ * vocab, vocab};
+    sample_row(*planned.sequence, logits);
+    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks())
+      sample_row(*fork, logits);
   }
   return ok_status();
+}
+
+void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) {
+  if (SamplerState::is_needed(sequence.params()) && !sequence.sampler_state())
+    sequence.set_sampler_state(std::make_shared<SamplerState>(sequence.max_num_tokens()));
+  SamplerState* state = sequence.sampler_state().get();
+  if (state != nullptr) state->sync(sequence.tokens(), sequence.num_prompt_tokens());
+  Result<SampledToken> token = sampler_.sample({.logits = logits,
+                                                .params = &sequence.params(),
+                                                .bans_stop_tokens = sequence.bans_stop_tokens(),
+                                                .eos_token_ids = decoder_.config().eos_token_ids,
+                                                .state = state,
+                                                .seed = sequence.seed(),
+                                                .sample_index = sequence.sample_index(),
+                                                .position = sequence.num_tokens()});
+  output_.outcomes.push_back(
+      {.token_id = token.ok() ? token->token_id : 0, .status = token.status()});
+  SampleOutput& output =
+      output_.samples.emplace_back(SampleOutput{.sequence = &sequence, .logits = logits});
+  if (token.ok()) output.logprobs = std::move(token->logprobs);
 }
 
 }  // namespace pagoda

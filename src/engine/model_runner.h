@@ -18,16 +18,22 @@
 
 namespace pagoda {
 
-// What a step gave one planned sequence. The vectors keep their memory from step to step.
+// What a step gave one planned sequence. The vector keeps its memory from step to step.
 struct SequenceOutput {
-  std::optional<TokenLogprobs> logprobs;  // of the sampled token, where asked for
-  std::vector<TokenLogprobs> scored;      // of the prompt's tokens behind the plan's scored rows
-  Status score_error;                     // a row that cannot be scored: NaN
-  std::span<const float> logits;          // [vocab]; the sampled row, until the next forward()
+  std::vector<TokenLogprobs> scored;  // of the prompt's tokens behind the plan's scored rows
+  Status score_error;                 // a row that cannot be scored: NaN
+};
+
+// A token drawn from a row: by the planned sequence, or by one of its forks.
+struct SampleOutput {
+  Sequence* sequence = nullptr;
+  std::optional<TokenLogprobs> logprobs;  // where asked for
+  std::span<const float> logits;          // [vocab]; the row, until the next forward()
 };
 
 struct StepOutput {
-  std::vector<SampleOutcome> outcomes;      // one a sampling sequence, in the plan's order
+  std::vector<SampleOutcome> outcomes;      // in the plan's order, as Scheduler::commit wants them
+  std::vector<SampleOutput> samples;        // one an outcome
   std::vector<SequenceOutput> of_sequence;  // one a planned sequence
 };
 
@@ -63,6 +69,7 @@ class ModelRunner {
   Status score_rows(const Plan& plan);
   Status score_tile(const Plan& plan, std::span<const std::int32_t> rows);
   Status sample_rows(const Plan& plan);
+  void sample_row(Sequence& sequence, std::span<const float> logits);
 
   Exec& exec_;
   Decoder decoder_;

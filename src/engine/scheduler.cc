@@ -61,11 +61,26 @@ void Scheduler::add(const Request& request) {
   PAGODA_CHECK(check(num_prompt_tokens, request.params) == Admission::kAdmitted,
                fmt::format("[scheduler] request {} can never run", request.id));
   const int max_tokens = max_num_tokens(num_prompt_tokens, request.params);
+  std::unique_ptr<Sequence> first;
   for (int sample = 0; sample < request.params.n; ++sample) {
     auto sequence = std::make_unique<Sequence>(request, sample, next_arrival_++, max_tokens);
     if (cache_ != nullptr) sequence->chain_.scope = cache_->scope(request.cache_salt);
-    insert_in_order(waiting_, std::move(sequence));
+    if (sample == 0) {
+      first = std::move(sequence);
+    } else if (sample < options_.max_num_seqs) {
+      first->forks_.push_back(std::move(sequence));
+    } else {
+      insert_in_order(waiting_, std::move(sequence));
+    }
   }
+  num_waiting_forks_ += first->num_forks();
+  insert_in_order(waiting_, std::move(first));
+}
+
+int Scheduler::num_running() const {
+  int num_running = static_cast<int>(running_.size());
+  for (const SequencePtr& sequence : running_) num_running += sequence->num_forks();
+  return num_running;
 }
 
 void Scheduler::cancel(RequestId id) {
@@ -77,26 +92,23 @@ void Scheduler::cancel_sample(RequestId id, int sample_index) {
 }
 
 void Scheduler::cancel_samples(RequestId id, std::optional<int> sample_index) {
-  const auto matches = [&](const SequencePtr& sequence) {
-    return sequence->request_id() == id &&
-           (!sample_index || sequence->sample_index() == *sample_index);
-  };
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    if (matches(*it)) {
-      finish(**it, FinishReason::kCancelled);
-      finished_.push_back(std::move(*it));
-      it = waiting_.erase(it);
-    } else {
-      ++it;
+  const auto cancel_matching = [&](Sequence& sequence) {
+    if (sequence.request_id() != id) return;
+    if (!sample_index || sequence.sample_index() == *sample_index) sequence.cancelled_ = true;
+    for (const SequencePtr& fork : sequence.forks_) {
+      if (!sample_index || fork->sample_index() == *sample_index) fork->cancelled_ = true;
     }
-  }
-  for (const SequencePtr& sequence : running_) {
-    if (!matches(sequence)) continue;
-    // A step in flight still writes into its blocks.
-    sequence->cancelled_ = true;
-    if (!sequence->in_flight_) finish(*sequence, FinishReason::kCancelled);
-  }
-  collect_finished();
+    // A step in flight still writes into its blocks, and may sample the forks.
+    if (sequence.in_flight_) return;
+    drop_cancelled_forks(sequence);
+    if (sequence.cancelled_) finish(sequence, FinishReason::kCancelled);
+  };
+  for (const SequencePtr& sequence : waiting_) cancel_matching(*sequence);
+  for (const SequencePtr& sequence : running_) cancel_matching(*sequence);
+  collect_finished(waiting_);
+  collect_finished(running_);
+  num_waiting_forks_ = 0;
+  for (const SequencePtr& sequence : waiting_) num_waiting_forks_ += sequence->num_forks();
 }
 
 const Plan& Scheduler::plan() {
@@ -174,6 +186,7 @@ int Scheduler::take_blocks(std::size_t index, int num_tokens) {
 // Extends the sequence's table; returns for how many of the next tokens there is room.
 int Scheduler::grow(Sequence& sequence, int num_tokens) {
   const int end = sequence.num_computed() + num_tokens;
+  if (!copy_shared_block(sequence)) return 0;
   while (static_cast<int>(sequence.block_table_.size()) < num_blocks_of(end)) {
     const std::optional<int> block_id = allocate_block();
     if (!block_id) break;
@@ -184,12 +197,37 @@ int Scheduler::grow(Sequence& sequence, int num_tokens) {
   return static_cast<int>(std::min<std::int64_t>(end, room)) - sequence.num_computed();
 }
 
+// By sequences, not by the step's copies that read it.
+bool Scheduler::is_shared(int block_id) const {
+  const auto reads_it = [block_id](const PlannedCopy& copy) { return copy.source == block_id; };
+  return pool_.num_holders(block_id) -
+             std::count_if(plan_.block_copies.begin(), plan_.block_copies.end(), reads_it) >
+         1;
+}
+
+// The block that the sequence's next token goes to, where others hold it and it has tokens already.
+// False: there is none to copy it into.
+bool Scheduler::copy_shared_block(Sequence& sequence) {
+  const int num_tokens = sequence.num_computed() % options_.block_size;
+  if (num_tokens == 0) return true;
+  int& block_id = sequence.block_table_[sequence.num_computed() / options_.block_size];
+  if (!is_shared(block_id)) return true;
+  const std::optional<int> own = allocate_block();
+  if (!own) return false;
+  // The sequence's hold of the source is the plan's until the commit.
+  plan_.block_copies.push_back({.source = block_id, .destination = *own, .num_tokens = num_tokens});
+  ++counters_.num_block_copies;
+  block_id = *own;
+  return true;
+}
+
 void Scheduler::preempt_last() {
   SequencePtr sequence = std::move(running_.back());
   running_.pop_back();
   cache_tail(*sequence);
   release_blocks(*sequence);
   ++counters_.num_preemptions;
+  num_waiting_forks_ += sequence->num_forks();
   insert_in_order(waiting_, std::move(sequence));
 }
 
@@ -206,8 +244,9 @@ void Scheduler::admit_waiting(Shares& shares) {
 
 // Moves the queue's head to those that run, or says why it has to wait.
 Admission Scheduler::try_admit() {
-  if (num_running() == options_.max_num_seqs) return Admission::kNoSequencePlace;
   SequencePtr& head = waiting_.front();
+  if (num_running() + 1 + head->num_forks() > options_.max_num_seqs)
+    return Admission::kNoSequencePlace;
   // All the memory that its steps will need, now.
   head->tokens_.reserve(head->max_num_tokens());
   head->block_table_.reserve(worst_case_blocks(head->num_prompt_tokens(), head->max_num_tokens()));
@@ -217,6 +256,7 @@ Admission Scheduler::try_admit() {
     return Admission::kNoBlocks;
   }
   acquire_beginning(*head);
+  num_waiting_forks_ -= head->num_forks();
   insert_in_order(running_, std::move(head));
   waiting_.pop_front();
   return Admission::kAdmitted;
@@ -225,12 +265,12 @@ Admission Scheduler::try_admit() {
 // Besides what those that run know of, and a block for each of them to grow into where it may: or
 // what is admitted now were preempted soon.
 bool Scheduler::has_blocks_for(const Sequence& sequence) const {
-  std::int64_t num_wanted =
-      num_blocks_of(sequence.num_tokens()) - static_cast<int>(sequence.block_table_.size());
+  std::int64_t num_wanted = num_blocks_of(sequence.num_tokens()) + sequence.num_forks() -
+                            static_cast<int>(sequence.block_table_.size());
   for (const SequencePtr& other : running_) {
     const int worst_case = worst_case_blocks(other->num_prompt_tokens(), other->max_num_tokens());
-    num_wanted += std::min(num_blocks_of(other->num_tokens()) + 1, worst_case) -
-                  static_cast<int>(other->block_table_.size());
+    num_wanted += std::min(num_blocks_of(other->num_tokens()) + 1, worst_case) +
+                  other->num_forks() - static_cast<int>(other->block_table_.size());
   }
   return running_.empty() || num_wanted <= num_free_blocks();
 }
@@ -250,7 +290,7 @@ void Scheduler::plan_chunk(Sequence& sequence, int num_new_tokens, bool is_decod
   }
   sequence.in_flight_ = true;
   plan_.num_tokens += num_new_tokens;
-  plan_.num_samples += planned.samples;
+  if (planned.samples) plan_.num_samples += 1 + sequence.num_forks();
   (is_decode ? plan_.sequences : prefills_).push_back(planned);
 }
 
@@ -260,27 +300,86 @@ void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes
       fmt::format("[scheduler] expected {} outcomes, got {}", plan.num_samples, outcomes.size()));
   release_copy_sources();
   cost_.observe(plan.num_decodes, plan.num_tokens - plan.num_decodes, seconds);
-  std::size_t next_outcome = 0;
   for (const PlannedSequence& planned : plan.sequences) {
-    Sequence& sequence = *planned.sequence;
-    const SampleOutcome* outcome = planned.samples ? &outcomes[next_outcome++] : nullptr;
-    sequence.in_flight_ = false;
-    sequence.num_computed_ = planned.context_len();
-    sequence.num_scored_ = std::max(
-        sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
-    if (cache_ != nullptr) {
-      cache_->insert(sequence.chain_, sequence.tokens(), sequence.num_computed_,
-                     sequence.block_table_);
-    }
-    if (sequence.cancelled_) {
-      finish(sequence, FinishReason::kCancelled);
-    } else if (outcome) {
-      append(sequence, *outcome);
-    } else if (sequence.num_pending() == 0) {  // nothing was to be sampled
-      finish(sequence, FinishReason::kLength);
-    }
+    const std::size_t count = planned.samples ? 1 + planned.sequence->num_forks() : 0;
+    commit_sequence(planned, outcomes.first(count));
+    outcomes = outcomes.subspan(count);
   }
-  collect_finished();
+  collect_finished(running_);
+}
+
+// outcomes: the sequence's, then its forks'; none where it does not sample.
+void Scheduler::commit_sequence(const PlannedSequence& planned,
+                                std::span<const SampleOutcome> outcomes) {
+  Sequence& sequence = *planned.sequence;
+  sequence.in_flight_ = false;
+  sequence.num_computed_ = planned.context_len();
+  sequence.num_scored_ = std::max(
+      sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
+  if (cache_ != nullptr) {
+    cache_->insert(sequence.chain_, sequence.tokens(), sequence.num_computed_,
+                   sequence.block_table_);
+  }
+  const bool is_all = outcomes.empty() && sequence.num_pending() == 0;  // nothing is to be sampled
+  if (!outcomes.empty()) start_forks(sequence, outcomes.subspan(1));
+  if (is_all) end_forks(sequence, FinishReason::kLength);
+  drop_cancelled_forks(sequence);
+  if (sequence.cancelled_) {
+    finish(sequence, FinishReason::kCancelled);
+  } else if (is_all) {
+    finish(sequence, FinishReason::kLength);
+  } else if (!outcomes.empty()) {
+    append(sequence, outcomes.front());
+  }
+}
+
+// The prompt is computed: each fork runs by itself from here on, in the same blocks.
+void Scheduler::start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes) {
+  for (int i = 0; i < sequence.num_forks(); ++i) {
+    SequencePtr fork = std::move(sequence.forks_[i]);
+    fork->tokens_.reserve(fork->max_num_tokens());
+    fork->block_table_.reserve(sequence.block_table_.capacity());
+    fork->block_table_ = sequence.block_table_;
+    for (const int block_id : fork->block_table_) pool_.retain(block_id);
+    fork->chain_ = sequence.chain_;
+    fork->num_computed_ = sequence.num_computed_;
+    fork->num_cached_tokens_ = sequence.num_cached_tokens_;
+    if (fork->cancelled_) {
+      finish(*fork, FinishReason::kCancelled);
+    } else {
+      append(*fork, outcomes[i]);
+    }
+    insert_in_order(running_, std::move(fork));
+  }
+  sequence.forks_.clear();
+}
+
+void Scheduler::end_forks(Sequence& sequence, FinishReason reason) {
+  for (SequencePtr& fork : sequence.forks_) {
+    if (!fork->cancelled_) fork->error_ = sequence.error_;
+    finish(*fork, fork->cancelled_ ? FinishReason::kCancelled : reason);
+    finished_.push_back(std::move(fork));
+  }
+  sequence.forks_.clear();
+}
+
+void Scheduler::drop_cancelled_forks(Sequence& sequence) {
+  for (SequencePtr& fork : sequence.forks_) {
+    if (!fork->cancelled_) continue;
+    finish(*fork, FinishReason::kCancelled);
+    finished_.push_back(std::move(fork));
+  }
+  std::erase(sequence.forks_, nullptr);
+}
+
+// To the first fork of a sequence that ends before its prompt is computed: it goes on from there.
+void Scheduler::hand_over(Sequence& sequence) {
+  Sequence& fork = *sequence.forks_.front();
+  fork.block_table_ = std::exchange(sequence.block_table_, {});
+  fork.chain_ = std::move(sequence.chain_);
+  fork.num_computed_ = std::exchange(sequence.num_computed_, 0);
+  fork.num_cached_tokens_ = sequence.num_cached_tokens_;
+  fork.tokens_.reserve(fork.max_num_tokens());
 }
 
 void Scheduler::fail(const Plan& plan, const Status& status) {
@@ -288,11 +387,13 @@ void Scheduler::fail(const Plan& plan, const Status& status) {
   for (const PlannedSequence& planned : plan.sequences) {
     Sequence& sequence = *planned.sequence;
     sequence.in_flight_ = false;
-    if (!sequence.cancelled_) sequence.error_ = status;
+    sequence.error_ = status;
     sequence.num_computed_ = 0;  // what the step wrote or copied is nothing to keep
+    end_forks(sequence, FinishReason::kError);
+    if (sequence.cancelled_) sequence.error_ = ok_status();
     finish(sequence, sequence.cancelled_ ? FinishReason::kCancelled : FinishReason::kError);
   }
-  collect_finished();
+  collect_finished(running_);
 }
 
 std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {
@@ -324,6 +425,7 @@ bool Scheduler::is_stop_token(const Sequence& sequence, int token_id) const {
 
 void Scheduler::finish(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
+  if (sequence.num_forks() > 0) hand_over(sequence);
   if (reason != FinishReason::kError) cache_tail(sequence);
   release_blocks(sequence);
 }
@@ -429,16 +531,20 @@ void Scheduler::release_copy_sources() {
   plan_.block_copies.clear();
 }
 
-void Scheduler::collect_finished() {
-  auto kept = running_.begin();
-  for (auto it = running_.begin(); it != running_.end(); ++it) {
-    if ((*it)->finished()) {
-      finished_.push_back(std::move(*it));
-    } else if (kept++ != it) {
-      *std::prev(kept) = std::move(*it);
+// The first fork of one that has ended takes its place.
+template <typename Sequences>
+void Scheduler::collect_finished(Sequences& sequences) {
+  for (SequencePtr& sequence : sequences) {
+    if (!sequence->finished()) continue;
+    SequencePtr next;
+    if (sequence->num_forks() > 0) {
+      next = std::move(sequence->forks_.front());
+      sequence->forks_.erase(sequence->forks_.begin());
+      next->forks_ = std::exchange(sequence->forks_, {});
     }
+    finished_.push_back(std::exchange(sequence, std::move(next)));
   }
-  running_.erase(kept, running_.end());
+  std::erase(sequences, nullptr);
 }
 
 }  // namespace pagoda

@@ -30,6 +30,10 @@
 // The first one in the order is never preempted, and the pool holds the worst case of any one
 // (kNeverFits otherwise), so there always is progress.
 //
+// A request's samples share its prompt. The first one computes it, the others wait with it and
+// start at its end, in its blocks; a block that has room left is copied by whoever writes to it
+// while others hold it. Of more samples than may run, the rest compute the prompt themselves.
+//
 // With a prefix cache a sequence starts behind the longest beginning of it that is cached, its last
 // token excepted: full blocks are shared, of the block behind them a beginning is copied into a
 // fresh block, or taken over where it is a tail that nobody holds. Rows of a prompt that are scored
@@ -79,8 +83,9 @@ struct PlannedSequence {
   int num_new_tokens = 0;
   int first_scored_row = 0;  // of the chunk
   int num_scored_rows = 0;   // from there, each scored against sequence->token(p + 1)
-  bool samples =
-      false;  // the chunk's last row gives a new token; it is never among the scored ones
+  // The chunk's last row gives a new token, to the sequence and to each of its forks; it is never
+  // among the scored ones.
+  bool samples = false;
 
   int context_len() const { return first_position + num_new_tokens; }
 };
@@ -98,7 +103,7 @@ struct Plan {
   std::vector<PlannedCopy> block_copies;
   int num_decodes = 0;  // the first sequences, one token each
   int num_tokens = 0;
-  int num_samples = 0;  // sequences that sample
+  int num_samples = 0;  // tokens that come of it: of sequences that sample, and of their forks
 
   bool empty() const { return sequences.empty(); }
   // No prompt tokens: every sequence gets one token.
@@ -137,8 +142,9 @@ class Scheduler {
 
   // The next step; empty where nothing is to be done. Valid until the next plan().
   const Plan& plan();
-  // outcomes: one for each sequence of the plan that samples, in the plan's order. `seconds`: what
-  // the step took; 0 where nobody measures, and then only the token budget limits chunks.
+  // outcomes: one for each sequence of the plan that samples and then one for each of its forks, in
+  // the plan's order. `seconds`: what the step took; 0 where nobody measures, and then only the
+  // token budget limits chunks.
   void commit(const Plan& plan, std::span<const SampleOutcome> outcomes, double seconds = 0);
   // The step failed: all its sequences end with kError.
   void fail(const Plan& plan, const Status& status);
@@ -146,8 +152,8 @@ class Scheduler {
   // Sequences that have ended since the last call, in the order of their ends. They hold no blocks.
   std::vector<std::unique_ptr<Sequence>> take_finished();
 
-  int num_waiting() const { return static_cast<int>(waiting_.size()); }
-  int num_running() const { return static_cast<int>(running_.size()); }
+  int num_waiting() const { return static_cast<int>(waiting_.size()) + num_waiting_forks_; }
+  int num_running() const;
   bool idle() const { return waiting_.empty() && running_.empty(); }
   // That a sequence could have: free ones, and cached ones that nobody else holds.
   int num_free_blocks() const {
@@ -176,8 +182,15 @@ class Scheduler {
   void preempt_last();
   void admit_waiting(Shares& shares);
   Admission try_admit();
+  bool is_shared(int block_id) const;
+  bool copy_shared_block(Sequence& sequence);
   bool has_blocks_for(const Sequence& sequence) const;
   void plan_chunk(Sequence& sequence, int num_new_tokens, bool is_decode);
+  void commit_sequence(const PlannedSequence& planned, std::span<const SampleOutcome> outcomes);
+  void start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes);
+  void end_forks(Sequence& sequence, FinishReason reason);
+  void drop_cancelled_forks(Sequence& sequence);
+  void hand_over(Sequence& sequence);
   void append(Sequence& sequence, const SampleOutcome& outcome);
   bool is_stop_token(const Sequence& sequence, int token_id) const;
   void cancel_samples(RequestId id, std::optional<int> sample_index);
@@ -191,7 +204,8 @@ class Scheduler {
   bool copy_beginning(Sequence& sequence, const PrefixCache::Beginning& beginning);
   void cache_tail(Sequence& sequence);
   void release_copy_sources();
-  void collect_finished();
+  template <typename Sequences>
+  void collect_finished(Sequences& sequences);
 
   SchedulerOptions options_;
   BlockPool& pool_;
@@ -200,6 +214,7 @@ class Scheduler {
   bool decodes_waited_ = false;  // in the last step
   std::uint64_t next_arrival_ = 0;
   std::deque<SequencePtr> waiting_;   // by (priority, arrival)
+  int num_waiting_forks_ = 0;         // of those
   std::vector<SequencePtr> running_;  // by (priority, arrival)
   std::vector<SequencePtr> finished_;
   Plan plan_;

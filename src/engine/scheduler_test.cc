@@ -89,7 +89,8 @@ TEST_F(SchedulerTest, ScoresEveryPromptTokenButTheFirstOnSampleZero) {
   scheduler_->plan();
   EXPECT_EQ(plan.sequences[0].num_scored_rows, 1);
   EXPECT_TRUE(plan.sequences[0].samples);
-  EXPECT_EQ(plan.sequences[1].num_scored_rows, 0);
+  EXPECT_EQ(plan.sequences.size(), 1u);
+  EXPECT_EQ(plan.num_samples, 2);
 }
 
 TEST_F(SchedulerTest, APromptThatIsOnlyScoredEndsWithoutAToken) {
@@ -290,6 +291,8 @@ TEST_F(SchedulerTest, ACancelFreesBlocksAtOnceOutsideAStep) {
   start({}, 100);
   const RequestId a = add(2, {.n = 2}), b = add(2);
   step();
+  EXPECT_EQ(pool_->num_free(), 98);
+  step();  // the samples go apart
   EXPECT_EQ(pool_->num_free(), 97);
   scheduler_->cancel_sample(a, 1);
   EXPECT_EQ(pool_->num_free(), 98);
@@ -300,8 +303,49 @@ TEST_F(SchedulerTest, ACancelFreesBlocksAtOnceOutsideAStep) {
   scheduler_->cancel(a);
   const auto sequence = take_one();
   EXPECT_EQ(sequence->finish_reason(), FinishReason::kCancelled);
-  EXPECT_EQ(sequence->num_output_tokens(), 1);
+  EXPECT_EQ(sequence->num_output_tokens(), 2);
   EXPECT_EQ(step(), (Planned{{b, 1}}));
+}
+
+TEST_F(SchedulerTest, SamplesShareThePromptsBlocksUntilTheyWrite) {
+  start({.block_size = 4}, 100);
+  const RequestId a = add(10, {.n = 3});
+  EXPECT_EQ(scheduler_->num_waiting(), 3);
+  EXPECT_EQ(step(), (Planned{{a, 10}}));
+  EXPECT_EQ(scheduler_->num_running(), 3);
+  EXPECT_EQ(pool_->num_free(), 97);
+  const Plan& plan = scheduler_->plan();
+  ASSERT_EQ(plan.sequences.size(), 3u);
+  // The last one to write has the block for itself.
+  ASSERT_EQ(plan.block_copies.size(), 2u);
+  const int shared = plan.block_copies[0].source;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(plan.block_copies[i].source, shared);
+    EXPECT_EQ(plan.block_copies[i].destination, plan.sequences[i].sequence->block_table()[2]);
+    EXPECT_EQ(plan.block_copies[i].num_tokens, 2);
+  }
+  EXPECT_EQ(plan.sequences[2].sequence->block_table()[2], shared);
+  EXPECT_EQ(pool_->num_free(), 95);
+  scheduler_->commit(plan, std::vector<SampleOutcome>(3, {.token_id = kToken}));
+  EXPECT_EQ(pool_->num_free(), 95);
+  EXPECT_EQ(pool_->num_holders(shared), 1);
+  scheduler_->cancel(a);
+  EXPECT_EQ(pool_->num_free(), 100);
+}
+
+TEST_F(SchedulerTest, AnotherSampleGoesOnWhereTheFirstOneIsCancelled) {
+  start({.block_size = 4, .max_num_batched_tokens = 8}, 100);
+  const RequestId a = add(10, {.n = 3});
+  EXPECT_EQ(step(), (Planned{{a, 8}}));
+  scheduler_->cancel_sample(a, 0);
+  EXPECT_EQ(take_one()->sample_index(), 0);
+  EXPECT_EQ(scheduler_->num_running(), 2);
+  const Plan& plan = scheduler_->plan();
+  EXPECT_EQ(plan.sequences[0].sequence->sample_index(), 1);
+  EXPECT_EQ(plan.sequences[0].first_position, 8);
+  EXPECT_EQ(plan.num_samples, 2);
+  scheduler_->commit(plan, std::vector<SampleOutcome>(2, {.token_id = kToken}));
+  EXPECT_EQ(step(), (Planned{{a, 1}, {a, 1}}));
 }
 
 TEST_F(SchedulerTest, ACancelDuringAStepWaitsForItsCommit) {

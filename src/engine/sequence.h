@@ -55,6 +55,11 @@ class Sequence {
   // Prompt tokens that stood in the prefix cache when it was first admitted.
   int num_cached_tokens() const { return num_cached_tokens_.value_or(0); }
 
+  // Other samples of the request, which wait for this one to compute the prompt: they take their
+  // first tokens from its last row, and go on from its blocks.
+  std::span<const std::unique_ptr<Sequence>> forks() const { return forks_; }
+  int num_forks() const { return static_cast<int>(forks_.size()); }
+
   // Sample 0 alone scores the prompt; the others' scores would be the same.
   bool scores_prompt() const { return params_.prompt_logprobs.has_value() && sample_index_ == 0; }
   // Before min_tokens: end-of-sequence and stop ids must not be sampled.
@@ -90,6 +95,7 @@ class Sequence {
   std::vector<int> block_table_;
   PrefixChain chain_;  // empty where there is no prefix cache
   std::optional<int> num_cached_tokens_;
+  std::vector<std::unique_ptr<Sequence>> forks_;
 
   bool in_flight_ = false;  // in a plan that is not committed
   bool cancelled_ = false;  // while in flight

@@ -258,12 +258,8 @@ void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds
 
 void ThreadedEngine::deliver(const Plan& plan, const StepOutput& output) {
   deliver_scores(plan, output);
-  std::size_t next_outcome = 0;
-  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
-    if (!plan.sequences[i].samples) continue;
-    deliver_token(*plan.sequences[i].sequence, output.outcomes[next_outcome++],
-                  output.of_sequence[i]);
-  }
+  for (std::size_t i = 0; i < output.samples.size(); ++i)
+    deliver_token(*output.samples[i].sequence, output.outcomes[i], output.samples[i]);
 }
 
 void ThreadedEngine::deliver_scores(const Plan& plan, const StepOutput& output) {
@@ -283,7 +279,7 @@ void ThreadedEngine::deliver_scores(const Plan& plan, const StepOutput& output) 
 // A token that its sequence has kept, with the sequence's end where the token ends it. A token that
 // it has not kept (the row had an error, the request was cancelled meanwhile) shows nowhere.
 void ThreadedEngine::deliver_token(const Sequence& sequence, const SampleOutcome& outcome,
-                                   const SequenceOutput& output) {
+                                   const SampleOutput& output) {
   ActiveRequest& request = active_.at(sequence.request_id());
   if (!request.logits_hashes.empty()) {
     std::uint64_t& hash = request.logits_hashes[sequence.sample_index()];

@@ -83,7 +83,7 @@ class ThreadedEngine final : public Engine {
   void deliver(const Plan& plan, const StepOutput& output);
   void deliver_scores(const Plan& plan, const StepOutput& output);
   void deliver_token(const Sequence& sequence, const SampleOutcome& outcome,
-                     const SequenceOutput& output);
+                     const SampleOutput& output);
   void deliver_finished();
   static bool ended_by_token(const ActiveRequest& request, const Sequence& sequence);
   void send(ActiveRequest& request, const Sequence& sequence, OutputEvent event);

@@ -185,6 +185,20 @@ TEST_F(PrefixCacheTest, HeldBlocksAreNotEvicted) {
   EXPECT_EQ(cache_->num_evictable(), 2);
 }
 
+void check_holders(const BlockPool& pool, const PrefixCache& cache,
+                   const std::vector<Holder>& holders) {
+  std::map<int, int> num_owners;
+  for (const Holder& holder : holders) {
+    for (const int block : holder.table) ++num_owners[block];
+  }
+  int num_evictable = 0;
+  for (int block = 0; block < pool.num_blocks(); ++block) {
+    RC_ASSERT(pool.num_holders(block) == num_owners[block] + (cache.is_cached(block) ? 1 : 0));
+    num_evictable += cache.is_cached(block) && num_owners[block] == 0;
+  }
+  RC_ASSERT(cache.num_evictable() == num_evictable);
+}
+
 // Any sequences that come and go, against the set of all beginnings that ever ended at a block's
 // end: what is found is one of them, and without evictions it is the longest.
 RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
@@ -233,16 +247,7 @@ RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
       if (room == 0) continue;
       holders.push_back(std::move(holder));
     }
-    std::map<int, int> num_owners;
-    for (const Holder& holder : holders) {
-      for (const int block : holder.table) ++num_owners[block];
-    }
-    int num_evictable = 0;
-    for (int block = 0; block < num_blocks; ++block) {
-      RC_ASSERT(pool.num_holders(block) == num_owners[block] + (cache.is_cached(block) ? 1 : 0));
-      num_evictable += cache.is_cached(block) && num_owners[block] == 0;
-    }
-    RC_ASSERT(cache.num_evictable() == num_evictable);
+    check_holders(pool, cache, holders);
   }
   for (Holder& holder : holders) end(holder);
   while (cache.evict()) {

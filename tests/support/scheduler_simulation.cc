@@ -132,7 +132,10 @@ void SchedulerSimulation::step(StepEvent event, unsigned choice) {
   check_plan(plan);
   if (event == StepEvent::kCancelDuringStep) cancel(choice);
   if (event == StepEvent::kFailStep) {
-    for (const PlannedSequence& planned : plan.sequences) disturb(*planned.sequence);
+    for (const PlannedSequence& planned : plan.sequences) {
+      disturb(*planned.sequence);
+      for (const auto& fork : planned.sequence->forks()) disturb(*fork);
+    }
     scheduler_.fail(plan, internal_error("step"));
   } else {
     scheduler_.commit(plan, run(plan, event == StepEvent::kFailRow), seconds_of(plan));
@@ -169,6 +172,11 @@ void SchedulerSimulation::check_plan(const Plan& plan) {
   for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
     const PlannedSequence& planned = plan.sequences[i];
     Sequence* sequence = planned.sequence;
+    // The request's other samples come with it.
+    for (const auto& fork : sequence->forks()) {
+      if (waiting_.erase(rank(*fork)) > 0) with_others_[rank(*fork)] = fork.get();
+      first_of_[sequence->request_id()] = rank(*sequence);
+    }
     if (waiting_.erase(rank(*sequence)) > 0) {  // admitted now: nothing that came before it waits
       require(waiting_.empty() || rank(*sequence) < *waiting_.begin());
       require(!blocks_were_short_);
@@ -178,13 +186,14 @@ void SchedulerSimulation::check_plan(const Plan& plan) {
     require(running_.count(rank(*sequence)) == 1u);
     check_chunk(planned, static_cast<int>(i) < plan.num_decodes);
     num_tokens += planned.num_new_tokens;
-    num_samples += planned.samples;
+    num_samples += planned.samples ? 1 + sequence->num_forks() : 0;
   }
   require(plan.num_tokens == num_tokens);
   require(plan.num_samples == num_samples);
   require(num_tokens <= options_.scheduler.max_num_batched_tokens);
-  require(static_cast<int>(running_.size()) <= options_.scheduler.max_num_seqs);
-  require(static_cast<int>(running_.size()) == scheduler_.num_running());
+  const auto num_running = static_cast<int>(running_.size() + with_others_.size());
+  require(num_running <= options_.scheduler.max_num_seqs);
+  require(num_running == scheduler_.num_running());
   require(static_cast<int>(waiting_.size()) == scheduler_.num_waiting());
   require(!plan.empty() || scheduler_.idle());
   num_tokens_ += num_tokens;
@@ -209,6 +218,10 @@ void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& plann
     Life& life = lives_.at(sample_of(sequence));
     life.num_run = life.num_waits = 0;
     waiting_.insert(it->first);
+    for (const auto& fork : sequence.forks()) {
+      require(with_others_.erase(rank(*fork)) == 1);
+      waiting_.insert(rank(*fork));
+    }
     it = running_.erase(it);
   }
 }
@@ -273,11 +286,21 @@ void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
   const int num_places =
       std::min(options_.scheduler.max_num_seqs, options_.scheduler.max_num_batched_tokens);
   if (waiting_.empty() || is_limited || blocks_were_short_ ||
-      plan.num_tokens == options_.scheduler.max_num_batched_tokens ||
-      static_cast<int>(running_.size()) == num_places) {
+      plan.num_tokens == options_.scheduler.max_num_batched_tokens) {
     return;
   }
-  int num_prompts = 0, num_wanted = 0;
+  // What the head knows is its prompt at least, and what its request's samples need is a place and
+  // a block each at most.
+  const auto [priority, head, sample] = *waiting_.begin();
+  const auto num_samples =
+      static_cast<int>(std::count_if(waiting_.begin(), waiting_.end(), [&](const Rank& rank) {
+        return std::get<RequestId>(rank) == head;
+      }));
+  const auto num_running = static_cast<int>(running_.size() + with_others_.size());
+  if (num_running + num_samples > num_places) return;
+  int num_prompts = 0;
+  int num_wanted =
+      worst_case(requests_[head]) + num_samples + static_cast<int>(with_others_.size());
   for (const auto& [rank, sequence] : running_) {
     num_prompts += sequence->num_pending() > 1;
     num_wanted += std::min(num_blocks_of(sequence->num_tokens()) + 1,
@@ -285,10 +308,7 @@ void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
                   static_cast<int>(sequence->block_table().size());
   }
   if (num_prompts > static_cast<int>(plan.sequences.size()) - plan.num_decodes) return;
-  // What the head knows is at least its prompt.
-  const Request& head = requests_[std::get<RequestId>(*waiting_.begin())];
-  const int num_most = worst_case(head);
-  require(num_wanted + num_most > scheduler_.num_free_blocks());
+  require(num_wanted > scheduler_.num_free_blocks());
 }
 
 std::uint64_t& SchedulerSimulation::slot(const Sequence& sequence, int position) {
@@ -377,18 +397,26 @@ std::vector<SampleOutcome> SchedulerSimulation::run(const Plan& plan, bool fail_
       outcomes[0].status = internal_error("row");
       disturb(sequence);
     }
+    for (const auto& fork : sequence.forks()) {
+      outcomes.push_back({.token_id = next_token(hash, fork->sample_index())});
+      lives_.at(sample_of(*fork)).num_run = planned.context_len();
+      require(with_others_.erase(rank(*fork)) == 1);
+      running_[rank(*fork)] = fork.get();
+    }
   }
   return outcomes;
 }
 
 void SchedulerSimulation::check_blocks() {
   std::map<int, int> num_owners;
+  std::map<int, std::set<RequestId>> requests_of;
   std::map<std::uint64_t, int> blocks_of;  // full ones, by what stands at their ends
   const int block_size = options_.scheduler.block_size;
   for (const auto& [rank, sequence] : running_) {
     const auto blocks = sequence->block_table();
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       ++num_owners[blocks[i]];
+      requests_of[blocks[i]].insert(sequence->request_id());
       if (!cache_ || (static_cast<int>(i) + 1) * block_size > sequence->num_computed()) continue;
       require(cache_->is_cached(blocks[i]));
       const auto end = slots_[static_cast<std::size_t>(blocks[i] + 1) * block_size - 1];
@@ -401,7 +429,7 @@ void SchedulerSimulation::check_blocks() {
     const auto owners = num_owners.find(block);
     const int num_own = owners == num_owners.end() ? 0 : owners->second;
     require(pool_.num_holders(block) == num_own + (is_cached ? 1 : 0));
-    require(cache_ || num_own <= 1);
+    require(cache_ || num_own == 0 || requests_of[block].size() == 1);
     num_evictable += is_cached && num_own == 0;
     if (pool_.num_holders(block) > 0) continue;
     ++num_free;
@@ -413,9 +441,12 @@ void SchedulerSimulation::check_blocks() {
 }
 
 void SchedulerSimulation::collect() {
-  for (const auto& sequence : scheduler_.take_finished()) {
+  const auto finished = scheduler_.take_finished();
+  for (const auto& sequence : finished) {
     const Sample sample = sample_of(*sequence);
-    require(waiting_.erase(rank(*sequence)) + running_.erase(rank(*sequence)) == 1u);
+    require(waiting_.erase(rank(*sequence)) + running_.erase(rank(*sequence)) +
+                with_others_.erase(rank(*sequence)) ==
+            1u);
     require(sequence->block_table().empty());
     const Request& request = requests_[sample.first];
     const Ending alone = run_alone(request, sample.second, options_.scheduler.max_model_len);
@@ -428,9 +459,26 @@ void SchedulerSimulation::collect() {
     }
     require(tokens.size() <= alone.tokens.size());
     require(std::equal(tokens.begin(), tokens.end(), alone.tokens.begin()));
-    require(lives_.erase(sample) == 1u);
     ++num_ended_;
   }
+  for (const auto& sequence : finished) go_on_instead_of(*sequence);
+  for (const auto& sequence : finished) require(lives_.erase(sample_of(*sequence)) == 1u);
+}
+
+// Where a sequence has ended before its prompt was computed, the next one that waited with it goes
+// on in its place.
+void SchedulerSimulation::go_on_instead_of(const Sequence& sequence) {
+  const auto first = first_of_.find(sequence.request_id());
+  if (first == first_of_.end() || first->second != rank(sequence)) return;
+  for (const auto& [other, waiting] : with_others_) {
+    if (waiting->request_id() != sequence.request_id()) continue;
+    lives_.at(sample_of(*waiting)).num_run = lives_.at(sample_of(sequence)).num_run;
+    first->second = other;
+    running_[other] = waiting;
+    with_others_.erase(other);
+    return;
+  }
+  first_of_.erase(first);
 }
 
 }  // namespace pagoda::testing

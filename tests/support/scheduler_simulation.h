@@ -93,14 +93,17 @@ class SchedulerSimulation {
   std::vector<SampleOutcome> run(const Plan& plan, bool fail_first_row);
   void check_blocks();
   void collect();
+  void go_on_instead_of(const Sequence& sequence);
 
   SimulationOptions options_;
   BlockPool pool_;
   std::optional<PrefixCache> cache_;
   Scheduler scheduler_;
-  std::vector<std::uint64_t> slots_;   // the cache: a hash a slot
-  std::vector<Request> requests_;      // by id, while any of their samples lives
-  std::map<Rank, Sequence*> running_;  // before the plan, then with those it admits
+  std::vector<std::uint64_t> slots_;       // the cache: a hash a slot
+  std::vector<Request> requests_;          // by id, while any of their samples lives
+  std::map<Rank, Sequence*> running_;      // before the plan, then with those it admits
+  std::map<Rank, Sequence*> with_others_;  // whose request's first sample computes the prompt
+  std::map<RequestId, Rank> first_of_;     // that sample
   std::set<Rank> waiting_;
   std::map<Sample, Life> lives_;
   std::set<Sample> disturbed_;  // cancelled or failed: may end early
