@@ -10,6 +10,8 @@ namespace pagoda::cpu {
 namespace avx512 {
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols);
 void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile);
+// Tiles of more than two rows.
+void multiply_many(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 }  // namespace avx512
 
 namespace {

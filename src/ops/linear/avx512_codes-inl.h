@@ -1,0 +1,248 @@
+// Weights' codes, scales and minima as the AVX-512 products read them.
+#pragma once
+
+#include <immintrin.h>
+
+#include "ops/linear/linear_kernels.h"
+#include "ops/linear/unrolled-inl.h"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr int kHalvesBytes = 2 * kPanelColumns;
+
+PAGODA_INLINE __m512i load_line(const std::byte* line) {
+  return _mm512_load_si512(line);
+}
+PAGODA_INLINE __m512 load_halves(const std::byte* halves) {
+  return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(halves)));
+}
+PAGODA_INLINE __m512 load_bfloat16(const std::byte* words) {
+  const __m256i bits = _mm256_load_si256(reinterpret_cast<const __m256i*>(words));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+// The codes of pair kPair of a unit, each at bit kTo of its half-word, other bits as they come.
+template <int kBits, int kPair, int kTo = 0>
+PAGODA_INLINE __m512i shifted_codes(const std::byte* plane) {
+  constexpr int kCodes = 16 / kBits;  // a half-word
+  constexpr int kShift = kBits * (kPair % kCodes) - kTo;
+  const __m512i line = load_line(plane + kLineBytes * (kPair / kCodes));
+  if constexpr (kShift > 0) return _mm512_srli_epi16(line, kShift);
+  if constexpr (kShift < 0) return _mm512_slli_epi16(line, -kShift);
+  return line;
+}
+
+// What each code stands for; bits above the code are whatever the shift left there.
+struct CodeTable {
+  alignas(kLineBytes) std::int16_t values[64];
+};
+template <PanelKind kKind>
+constexpr CodeTable make_table() {
+  CodeTable table = {};
+  const int num_codes = 1 << (panel_format(kKind).code_bits() % 16);
+  for (int i = 0; i < 64; ++i) {
+    table.values[i] = static_cast<std::int16_t>(code_value(kKind, i % num_codes));
+  }
+  return table;
+}
+
+// Pairs of codes of a panel as 16 x 2 integers of 16 bits.
+template <PanelKind kKind>
+class PairReader {
+ public:
+  static constexpr PanelFormat kFormat = panel_format(kKind);
+
+  PAGODA_INLINE PairReader()
+      : first_(_mm512_load_si512(kTable.values)), second_(_mm512_load_si512(kTable.values + 32)) {}
+
+  template <int kPair>
+  PAGODA_INLINE __m512i pair(const std::byte* low, const std::byte* high) const {
+    if constexpr (kFormat.low_bits == 16) {
+      return load_line(low + kLineBytes * kPair);
+    } else if constexpr (kFormat.low_bits == 8) {
+      return byte_pair<kPair>(low);
+    } else {
+      __m512i codes = shifted_codes<kFormat.low_bits, kPair>(low);
+      if constexpr (kFormat.high_bits > 0) {
+        const __m512i above = shifted_codes<kFormat.high_bits, kPair, kFormat.low_bits>(high);
+        const __m512i mask = _mm512_set1_epi16((1 << kFormat.low_bits) - 1);
+        codes = _mm512_ternarylogic_epi32(mask, codes, above, 0xca);  // mask ? codes : above
+      }
+      if constexpr (kFormat.code_bits() == 6) {
+        return _mm512_permutex2var_epi16(first_, codes, second_);
+      } else {
+        return _mm512_permutexvar_epi16(codes, first_);
+      }
+    }
+  }
+
+ private:
+  static constexpr CodeTable kTable = make_table<kKind>();
+
+  template <int kPair>
+  PAGODA_INLINE static __m512i byte_pair(const std::byte* low) {
+    const __m512i line = load_line(low + kLineBytes * (kPair / 2));
+    if constexpr (kKind == PanelKind::kQ8_0) {
+      if constexpr (kPair % 2 == 1) return _mm512_srai_epi16(line, 8);
+      return _mm512_srai_epi16(_mm512_slli_epi16(line, 8), 8);
+    } else {
+      if constexpr (kPair % 2 == 1) return _mm512_srli_epi16(line, 8);
+      return _mm512_and_si512(line, _mm512_set1_epi16(255));
+    }
+  }
+
+  __m512i first_, second_;
+};
+
+// The scales and minima of a group's blocks, 16 columns each.
+template <PanelKind kKind>
+struct GroupNumbers {
+  static constexpr PanelFormat kFormat = panel_format(kKind);
+  static constexpr int kBlocks = kFormat.group / kFormat.block;
+  // A minimum may be one for all.
+  static constexpr int kMinima = !kFormat.has_minimum()                         ? 1
+                                 : kFormat.header == PanelHeader::kScalesMinima ? 1
+                                                                                : kBlocks;
+
+  __m512 scales[kBlocks];
+  __m512 minima[kMinima];
+};
+
+template <int kAt, int kCount>
+PAGODA_INLINE __m512i bits_of(__m512i words) {
+  const __m512i shifted = kAt > 0 ? _mm512_srli_epi32(words, kAt) : words;
+  if constexpr (kAt + kCount == 32) return shifted;
+  return _mm512_and_si512(shifted, _mm512_set1_epi32((1 << kCount) - 1));
+}
+
+struct SixBitNumbers {
+  __m512i scale;
+  __m512i minimum;
+};
+template <int kBlock>
+PAGODA_INLINE SixBitNumbers six_bit_numbers(__m512i w0, __m512i w1, __m512i w2) {
+  if constexpr (kBlock < 5) {
+    return {bits_of<6 * kBlock, 6>(w0), bits_of<6 * kBlock, 6>(w1)};
+  } else if constexpr (kBlock < 7) {
+    return {bits_of<6 * (kBlock - 5), 6>(w2), bits_of<12 + 6 * (kBlock - 5), 6>(w2)};
+  } else {
+    const __m512i scale = _mm512_slli_epi32(bits_of<30, 2>(w0), 4);
+    const __m512i minimum = _mm512_slli_epi32(bits_of<30, 2>(w1), 4);
+    return {_mm512_or_si512(bits_of<24, 4>(w2), scale),
+            _mm512_or_si512(bits_of<28, 4>(w2), minimum)};
+  }
+}
+
+PAGODA_INLINE __m128i load_bytes(const std::byte* bytes) {
+  return _mm_load_si128(reinterpret_cast<const __m128i*>(bytes));
+}
+
+template <PanelKind kKind>
+PAGODA_INLINE void read_numbers(const std::byte* group, GroupNumbers<kKind>& numbers) {
+  using Numbers = GroupNumbers<kKind>;
+  constexpr PanelHeader kHeader = Numbers::kFormat.header;
+  const std::byte* integers = group + kLineBytes;
+  if constexpr (kHeader == PanelHeader::kPowers) {
+    numbers.scales[0] = _mm512_load_ps(group);
+  } else if constexpr (kHeader == PanelHeader::kScales) {
+    for_all<Numbers::kBlocks>(
+        [&](auto b) PAGODA_FLATTEN { numbers.scales[b] = load_halves(group + b * kHalvesBytes); });
+  } else if constexpr (kHeader == PanelHeader::kScalesMinima) {
+    numbers.scales[0] = load_halves(group);
+    numbers.minima[0] = load_halves(group + kHalvesBytes);
+  } else if constexpr (kHeader == PanelHeader::kBytes) {
+    const __m512 scale = load_halves(group);
+    for_all<Numbers::kBlocks>([&](auto b) PAGODA_FLATTEN {
+      const __m512i bytes = _mm512_cvtepi8_epi32(load_bytes(integers + b * kPanelColumns));
+      numbers.scales[b] = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(bytes));
+    });
+  } else if constexpr (kHeader == PanelHeader::kNibbles) {
+    const __m512 scale = load_halves(group);
+    const __m512 minimum = _mm512_sub_ps(_mm512_setzero_ps(), load_halves(group + kHalvesBytes));
+    for_all<Numbers::kBlocks>([&](auto b) PAGODA_FLATTEN {
+      const __m512i both = _mm512_cvtepu8_epi32(load_bytes(integers + b * kPanelColumns));
+      numbers.scales[b] = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(bits_of<0, 4>(both)));
+      numbers.minima[b] = _mm512_mul_ps(minimum, _mm512_cvtepi32_ps(_mm512_srli_epi32(both, 4)));
+    });
+  } else {
+    const __m512 scale = load_halves(group);
+    const __m512 minimum = _mm512_sub_ps(_mm512_setzero_ps(), load_halves(group + kHalvesBytes));
+    const __m512i w0 = load_line(integers), w1 = load_line(integers + kLineBytes);
+    const __m512i w2 = load_line(integers + 2 * kLineBytes);
+    for_all<Numbers::kBlocks>([&](auto b) PAGODA_FLATTEN {
+      const SixBitNumbers of_block = six_bit_numbers<decltype(b)::kValue>(w0, w1, w2);
+      numbers.scales[b] = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(of_block.scale));
+      numbers.minima[b] = _mm512_mul_ps(minimum, _mm512_cvtepi32_ps(of_block.minimum));
+    });
+  }
+}
+
+template <PanelKind kKind>
+PAGODA_INLINE void read_affine(const PanelProduct& product, const std::byte* panel,
+                               std::int64_t unit, GroupNumbers<kKind>& numbers) {
+  const std::byte* header = panel + unit / product.units_of_header * kLineBytes;
+  if (product.header_is_bfloat16) {
+    numbers.scales[0] = load_bfloat16(header);
+    numbers.minima[0] = load_bfloat16(header + kHalvesBytes);
+  } else {
+    numbers.scales[0] = load_halves(header);
+    numbers.minima[0] = load_halves(header + kHalvesBytes);
+  }
+}
+
+PAGODA_INLINE __m512i broadcast_word(const std::byte* word) {
+  return _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(word));
+}
+
+template <int kRows, int kPanels>
+PAGODA_INLINE void store_sums(const __m512 (&sums)[kRows][kPanels], const PanelProduct& product,
+                              std::int64_t first_row, std::int64_t first_panel) {
+  const std::int64_t rows_left = product.num_rows - first_row;
+  for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+    const std::int64_t column = (first_panel + p) * kPanelColumns;
+    const std::int64_t left = product.num_columns - column;
+    if (left <= 0) return;
+    const __mmask16 mask =
+        left >= kPanelColumns ? 0xffff : static_cast<__mmask16>((1u << left) - 1);
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      if (r >= rows_left) return;
+      __m512 sum = sums[r][p];
+      if (product.bias) {
+        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, product.bias + column));
+      }
+      float* to = product.out + (first_row + r) * product.out_stride + column;
+      _mm512_mask_storeu_ps(to, mask, sum);
+    });
+  });
+}
+
+// Word kWord (four k) of a unit's codes as bytes without a sign.
+template <PanelKind kKind, int kWord>
+PAGODA_INLINE __m512i code_bytes(const std::byte* low) {
+  if constexpr (panel_format(kKind).low_bits == 8) {
+    const __m512i line = load_line(low + kLineBytes * kWord);
+    if constexpr (kKind == PanelKind::kQ8_0) {
+      return _mm512_xor_si512(line, _mm512_set1_epi8(-128));
+    }
+    return line;
+  } else {
+    __m512i line = load_line(low + kLineBytes * (kWord / 2));
+    if constexpr (kWord % 2 == 1) line = _mm512_srli_epi16(line, 4);
+    return _mm512_and_si512(line, _mm512_set1_epi8(15));
+  }
+}
+
+// What those bytes are too high.
+template <PanelKind kKind>
+constexpr int kByteOffset = kKind == PanelKind::kQ8_0 ? 128 : -code_value(kKind, 0);
+
+// Kinds whose codes are bytes after a shift and a mask.
+constexpr bool takes_bytes(PanelKind kind) {
+  const PanelFormat format = panel_format(kind);
+  return (format.low_bits == 4 || format.low_bits == 8) && format.high_bits == 0 &&
+         format.block == kUnit && kind != PanelKind::kIQ4_NL && kind != PanelKind::kIQ4_XS;
+}
+
+}  // namespace
+}  // namespace pagoda::cpu
