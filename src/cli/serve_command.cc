@@ -22,6 +22,7 @@ struct ServeFlags {
   EngineFlags engine;
   ServerOptions server;
   double shutdown_timeout_s = 30;
+  std::string log_level = "info";
 };
 
 // Blocked in every thread from here on, so that wait_for_signal() alone sees them.
@@ -35,6 +36,7 @@ void block_signals(sigset_t& signals) {
 Status serve(const ServeFlags& flags) {
   sigset_t signals;
   block_signals(signals);
+  spdlog::set_level(spdlog::level::from_str(flags.log_level));
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                           Server::start(*model, flags.server));
@@ -81,6 +83,11 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       .add_option("--shutdown-timeout", flags->shutdown_timeout_s,
                   "Seconds that running answers have after the first Ctrl-C or SIGTERM")
       ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  command
+      .add_option("--log-level", flags->log_level,
+                  "What goes to stderr; debug: each request, and when the engine starts it")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
   command
       .add_option("--generation-config", flags->engine.generation_config,

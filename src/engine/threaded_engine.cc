@@ -209,6 +209,7 @@ void ThreadedEngine::step() {
   const Clock::TimePoint start = Clock::system().now();
   const Plan& plan = parts_.scheduler->plan();
   if (plan.empty()) return;
+  if (spdlog::should_log(spdlog::level::debug)) log_starts(plan);
   const Status status = run_step(plan);
   if (status.code() == StatusCode::kUnavailable) return die(status);
   if (status.ok()) {
@@ -220,6 +221,16 @@ void ThreadedEngine::step() {
   }
   count_step(plan, status.ok(), seconds_between(start, Clock::system().now()));
   deliver_finished();
+}
+
+// Who is first in which order: ids grow with arrival.
+void ThreadedEngine::log_starts(const Plan& plan) {
+  for (const PlannedSequence& planned : plan.sequences) {
+    const Sequence& sequence = *planned.sequence;
+    if (std::exchange(active_.at(sequence.request_id()).has_started, true)) continue;
+    spdlog::debug("[engine] request {} of priority {} starts", sequence.request_id(),
+                  sequence.priority());
+  }
 }
 
 // What a backend's library throws is a failed step and no more: it has kept nothing.

@@ -65,6 +65,7 @@ class ThreadedEngine final : public Engine {
     EventSink sink;
     int num_unfinished = 0;         // samples
     std::vector<bool> is_finished;  // [n]
+    bool has_started = false;       // where that is logged
     std::vector<std::optional<TokenLogprobs>>
         prompt_logprobs;                       // until sample 0's first event takes them
     std::vector<std::uint64_t> logits_hashes;  // [n], where asked for
@@ -78,6 +79,7 @@ class ThreadedEngine final : public Engine {
   void take_commands();
   void admit(Submission submission);
   void step();
+  void log_starts(const Plan& plan);
   Status run_step(const Plan& plan);
   void count_step(const Plan& plan, bool succeeded, double seconds);
   void deliver(const Plan& plan, const StepOutput& output);

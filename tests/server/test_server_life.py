@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -210,8 +211,8 @@ def test_a_client_that_never_reads_is_closed():
         with socket.create_connection(("127.0.0.1", fake.port)) as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.sendall(request_bytes("/v1/completions", {
-                "prompt": "count 99999", "max_tokens": 1 << 19, "stream": True, "n": 16, "logprobs": 5}))
-            wait_for(lambda: fake.num_cancelled() == 16)
+                "prompt": "count 99999", "max_tokens": 20000, "stream": True, "n": 8, "logprobs": 5}))
+            wait_for(lambda: fake.num_cancelled() == 8)
     finally:
         fake.close()
 
@@ -264,3 +265,21 @@ def test_a_full_queue_refuses_at_once():
     assert times[94] < 0.05  # a shared machine may lose time now and then
     wait_for(lambda: server.free_share() == 1)
     server.close()
+
+
+def test_requests_start_in_the_order_of_their_arrival():
+    server = PagodaServer(max_num_seqs=4, log_level="debug")
+
+    async def run():
+        requests = [{"prompt": [5, i], "max_tokens": 20 + i % 30, "ignore_eos": True, "priority": i % 3} for i in range(300)]
+        return await asyncio.gather(*(complete(server.port, **request) for request in requests))
+
+    assert all(answer.finished and not answer.error for answer in asyncio.run(run()))
+    server.close()
+    starts = [tuple(map(int, found)) for found in re.findall(r"request (\d+) of priority (\d) starts", server.log.read_text())]
+    assert sorted(request for request, _ in starts) == list(range(1, 301))
+    for priority in range(3):
+        of_priority = [request for request, its_priority in starts if its_priority == priority]
+        assert len(of_priority) == 100 and of_priority == sorted(of_priority)
+    # Who waits for the longest is of the last priority.
+    assert sum(priority for _, priority in starts[-50:]) > 90
