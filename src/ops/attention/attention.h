@@ -30,7 +30,8 @@ struct AttentionArgs {
 // denominator, so whatever lies in slots that no sequence owns (NaN too) changes no bit. A query's
 // keys are walked in tiles at fixed absolute positions and merged in order: the result is bitwise
 // the same whatever the chunks, the company, the block ids and the thread count. A token whose
-// slot_mapping is -1 is padding: its output is undefined.
+// slot_mapping is -1 is padding: its output is undefined. Beside bfloat16 keys and values a backend
+// may round queries and weights to bfloat16 too.
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args);
 

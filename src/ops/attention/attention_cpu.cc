@@ -14,7 +14,7 @@
 #include "hwy/highway.h"
 #include "ops/attention/attention_walk-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
 // What `use` does with a Walk over the call's type of entries.
@@ -23,11 +23,15 @@ void with_walk(const AttentionCall& call, const AttentionPlan::Counts& counts, f
                Use&& use) {
   switch (call.dtype) {
     case DType::kFloat32:
-      return use(Walk<float>(call, counts, scratch));
+      return use(Walk<FloatDots<float>>(call, counts, scratch));
     case DType::kBFloat16:
-      return use(Walk<bf16>(call, counts, scratch));
+#if PAGODA_HAS_BF16_DOTS
+      return use(Walk<Bf16Dots>(call, counts, scratch));
+#else
+      return use(Walk<FloatDots<bf16>>(call, counts, scratch));
+#endif
     case DType::kFloat16:
-      return use(Walk<f16>(call, counts, scratch));
+      return use(Walk<FloatDots<f16>>(call, counts, scratch));
     case DType::kInt32:
       PAGODA_CHECK(false, "[attention] a cache of int32");
   }
@@ -94,9 +98,10 @@ std::int64_t walk_floats(const AttentionCall& call, const AttentionPlan::Counts&
   constexpr std::int64_t kPieces = 16, kMostLanes = 16;
   const std::int64_t dim = call.padded_dim();
   const std::int64_t words = call.entry_bytes / 4 + kMostLanes;
-  return words * kTilePositions + counts.states * (dim + kRangePositions) + counts.found_floats +
-         Softmax::floats(counts.states, dim) + 2 * counts.rows + dim * kRangePositions +
-         14 * kRangePositions + 16 * kPieces;
+  const std::int64_t floats = words * kTilePositions + counts.states * (dim + kRangePositions) +
+                              2 * counts.found_floats + 2 * counts.rows + dim * kTilePositions +
+                              14 * kRangePositions + 16 * kPieces;
+  return (floats + kMostLanes - 1) / kMostLanes * kMostLanes;  // so that each thread's are aligned
 }
 
 // Memory of a step for `count` items.

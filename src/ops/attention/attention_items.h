@@ -19,7 +19,7 @@ namespace pagoda::cpu {
 inline constexpr int kTilePositions = 64;  // keys that are transposed together
 inline constexpr int kRangePositions = 4 * kTilePositions;
 // Rows are queries times the heads of a group. Many share a load of keys; their scores fit L2.
-inline constexpr int kRowsPerItem = 96;
+inline constexpr int kRowsPerItem = 144;
 
 // What all items of a call share. An entry (slot, kv head) begins at
 // slot * slot_bytes + kv head * entry_bytes.

@@ -79,6 +79,26 @@ TEST_P(AttentionTest, AWindowOfOneSeesItsOwnEntryOnly) {
   EXPECT_TRUE(same_bits(run(*exec_, shape, tokens), attention_inputs(shape).values));
 }
 
+// Chunks with the positions before it, at odd and even ends: pairs of positions are multiplied
+// together.
+TEST_P(AttentionTest, ALaterEntryOfTheSameChunkIsNotSeen) {
+  for (AttentionShape shape : shapes()) {
+    shape.seqs = {{40, 40}, {39, 20}, {2, 2}};
+    const std::vector<int> tokens = all_tokens(make_attention_case(shape));
+    const std::vector<float> expected = run(*exec_, shape, tokens);
+    shape.ends_in_nan = true;
+    const std::vector<float> actual = run(*exec_, shape, tokens);
+    const std::size_t row = expected.size() / tokens.size();
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const bool is_last = i == 39 || i == 59 || i == 61;
+      ASSERT_EQ(same_bits(std::span(actual).subspan(i * row, row),
+                          std::span(expected).subspan(i * row, row)),
+                !is_last)
+          << "token " << i;
+    }
+  }
+}
+
 TEST_P(AttentionTest, AWindowAsLongAsTheContextChangesNoBit) {
   AttentionShape shape{.seqs = {{90, 90}}, .heads = 2, .head_dim = 16};
   const std::vector<int> tokens = all_tokens(make_attention_case(shape));

@@ -1,7 +1,7 @@
 // The cpu attention's walk over items, for each target (attention_items.h says what an item is).
 //
 // A unit is one range of one kv head: its keys are transposed a tile at a time for all rows of the
-// item, then each few rows have their softmax and their weighted values, read where they lie. While
+// item, then each row has its softmax, then each few rows a tile's weighted values. While
 // a unit is computed the next one's entries are fetched into L2: entries of one head lie far apart
 // in blocks in no order, which no hardware foresees.
 #if defined(PAGODA_ATTENTION_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -18,46 +18,38 @@
 
 #include "hwy/highway.h"
 #include "ops/attention/attention_items.h"
-#include "ops/attention/attention_kernels-inl.h"
+#include "ops/attention/bf16_dots-inl.h"
+#include "ops/attention/float_dots-inl.h"
 
-HWY_BEFORE_NAMESPACE();
+PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kOffsetLanes = 8;
 
 // Scratch is the calling thread's own: walk_floats() of it, aligned to vectors.
-template <typename T>
+template <typename Dots>
 class Walk {
+  using Unit = typename Dots::Unit;
+
  public:
   Walk(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch)
       : call_(call),
         padded_dim_(call.padded_dim()),
         num_words_((call.entry_bytes + 3) / 4),
-        query_dim_(num_words_ * Words<T>::kElements),
-        copies_values_(call.head_dim != padded_dim_) {
-    const auto take = [&scratch](std::int64_t count) {
-      return std::exchange(scratch, scratch + (count + 15) / 16 * 16);
-    };
+        num_units_(num_words_ * Dots::kUnitsPerWord),
+        values_(call, take(scratch, Dots::Values::floats(call))) {
     const std::int64_t padded_words = (num_words_ + kLanes - 1) / kLanes * kLanes;
-    tile_ = reinterpret_cast<std::uint32_t*>(take(padded_words * kTilePositions));
-    queries_ = take(counts.states * query_dim_);
-    scores_ = take(counts.states * kRangePositions);
-    found_ = take(counts.found_floats);
-    merged_ =
-        Softmax::in(take(Softmax::floats(counts.states, padded_dim_)), counts.states, padded_dim_);
-    visible_ = reinterpret_cast<Visible*>(take(2 * counts.rows));
-    for (Unit* unit : {&unit_, &next_}) {
-      unit->offsets = reinterpret_cast<std::int64_t*>(take(2 * (kRangePositions + kOffsetLanes)));
-      unit->runs = reinterpret_cast<Run*>(take(4 * kRangePositions));
-    }
-    if (copies_values_) {
-      copies_ = reinterpret_cast<T*>(take(kRangePositions * padded_dim_));
-      copy_offsets_ = reinterpret_cast<std::int64_t*>(take(2 * kRangePositions));
-      std::fill_n(copies_, kRangePositions * padded_dim_, T{});
-      for (int p = 0; p < kRangePositions; ++p) {
-        copy_offsets_[p] = p * padded_dim_ * static_cast<std::int64_t>(sizeof(T));
-      }
+    tile_ = reinterpret_cast<std::uint32_t*>(take(scratch, padded_words * kTilePositions));
+    queries_ = reinterpret_cast<Unit*>(take(scratch, counts.states * num_units_));
+    scores_ = take(scratch, counts.states * kRangePositions);
+    found_ = take(scratch, counts.found_floats);
+    merged_ = take(scratch, counts.found_floats);
+    visible_ = reinterpret_cast<Visible*>(take(scratch, 2 * counts.rows));
+    for (Piece* unit : {&unit_, &next_}) {
+      unit->offsets =
+          reinterpret_cast<std::int64_t*>(take(scratch, 2 * (kRangePositions + kOffsetLanes)));
+      unit->runs = reinterpret_cast<Run*>(take(scratch, 4 * kRangePositions));
     }
   }
 
@@ -76,21 +68,25 @@ class Walk {
   void merge(const AttentionItem& item) {
     const int rows = rows_of(item);
     const std::int64_t floats = Softmax::floats(rows, padded_dim_);
+    const Softmax merged = softmax_in(merged_, item, 0);
     start(item);
     for (int range = item.first_range; range <= item.last_range; ++range) {
       const std::int64_t at =
           item.partial + std::int64_t{range - item.first_range} * call_.kv_heads * floats;
       const Softmax partial = Softmax::in(call_.partials + at, rows, padded_dim_);
-      for (int row = 0; row < rows; row += kMaxRows) {
-        merge_rows(partial, row, row, std::min(kMaxRows, rows - row));
-      }
+      merge_softmax(partial, merged, rows);
     }
     finish(item);
   }
 
  private:
+  // Memory for `count` floats, whole vectors.
+  static float* take(float*& scratch, std::int64_t count) {
+    return std::exchange(scratch, scratch + (count + 15) / 16 * 16);
+  }
+
   // A range as an item sees it.
-  struct Unit {
+  struct Piece {
     const AttentionItem* item = nullptr;
     int begin = 0;  // of the positions that any query sees, within the range
     int end = 0;
@@ -99,7 +95,7 @@ class Walk {
     int num_runs = 0;
   };
 
-  void place(Unit& unit, const AttentionItem& item, std::int64_t range) const {
+  void place(Piece& unit, const AttentionItem& item, std::int64_t range) const {
     const std::int64_t base = range * kRangePositions;
     const std::int64_t begin = std::max(first_visible(item.first_position, call_.window), base);
     const std::int64_t end =
@@ -134,7 +130,7 @@ class Walk {
   }
 
   // `count` slots that follow one another.
-  void add_runs(Unit& unit, std::int64_t offset, std::int64_t count) const {
+  void add_runs(Piece& unit, std::int64_t offset, std::int64_t count) const {
     const std::int64_t bytes = unit.item->num_heads * call_.entry_bytes;
     if (bytes == call_.slot_bytes) {
       unit.runs[unit.num_runs++] = {offset, offset + count * bytes};
@@ -147,7 +143,7 @@ class Walk {
   }
 
   // Has a unit's entries fetched while what follows is computed.
-  void fetch(const Unit& unit, const std::byte* entries, Stream& stream) const {
+  void fetch(const Piece& unit, const std::byte* entries, Stream& stream) const {
     while (!stream.is_done()) stream.advance();
     stream = {.base = entries, .next = unit.runs, .last = unit.runs + unit.num_runs};
   }
@@ -159,11 +155,11 @@ class Walk {
     fetch(next_, call_.values, fetch_.values);
   }
 
-  static int first_tile(const Unit& unit) { return unit.begin / kTilePositions * kTilePositions; }
+  static int first_tile(const Piece& unit) { return unit.begin / kTilePositions * kTilePositions; }
 
   void attend(const AttentionItem& item, const AttentionItem* after) {
     load_queries(item);
-    if (item.partial < 0) start(item);
+    if (item.partial < 0 && call_.sinks) start(item);
     for (std::int64_t range = item.first_range; range <= item.last_range; ++range) {
       std::swap(unit_, next_);
       next_.item = nullptr;
@@ -182,7 +178,7 @@ class Walk {
         if (tile + kTilePositions >= unit_.end) fetch(next_, call_.values, fetch_.values);
         add_tile(tile);
       }
-      if (item.partial < 0) merge_range(item);
+      if (range_ == found_) merge_range(item);
     }
     if (item.partial < 0) finish(item);
   }
@@ -200,37 +196,44 @@ class Walk {
           q[r] = from + (row + r) / call_.group * call_.token_stride +
                  (row + r) % call_.group * call_.head_stride;
         }
-        float* const to = queries_ + (head * rows + row) * query_dim_;
+        Unit* const to = queries_ + (head * rows + row) * num_units_;
         if constexpr (kIsInterleaved<count()>) {
           interleave_queries<count()>(q, factor, to);
         } else {
-          for (int r = 0; r < count(); ++r) copy_query(q[r], factor, to + r * query_dim_);
+          for (int r = 0; r < count(); ++r) copy_query(q[r], factor, to + r * num_units_);
         }
       });
     }
   }
 
-  HWY_INLINE void copy_query(const float* q, float factor, float* to) const {
-    std::int64_t d = 0;
-    for (; d + kLanes <= call_.head_dim; d += kLanes) {
-      hn::StoreU(hn::Mul(hn::LoadU(D(), q + d), hn::Set(D(), factor)), D(), to + d);
+  HWY_INLINE Unit query_unit(const float* q, std::int64_t unit, float factor) const {
+    const std::int64_t dim = unit * Dots::kDimsPerUnit;
+    return Dots::unit(q + dim, call_.head_dim - dim, factor);
+  }
+  std::int64_t num_whole_units() const { return call_.head_dim / Dots::kDimsPerUnit / 4 * 4; }
+
+  HWY_INLINE void copy_query(const float* q, float factor, Unit* to) const {
+    const hn::CappedTag<Unit, 4> d4;
+    std::int64_t u = 0;
+    for (; u < num_whole_units(); u += 4) {
+      hn::StoreU(Dots::load_units(q + u * Dots::kDimsPerUnit, factor), d4, to + u);
     }
-    for (; d < query_dim_; ++d) to[d] = d < call_.head_dim ? q[d] * factor : 0;
+    for (; u < num_units_; ++u) to[u] = query_unit(q, u, factor);
   }
 
-  // to[d, r] = q[r][d]; four rows and dimensions at a time.
+  // to[u, r] = unit u of q[r]; four rows and units at a time.
   template <int kRows>
-  HWY_INLINE void interleave_queries(const float* const* q, float factor, float* to) const {
-    const hn::CappedTag<float, 4> d4;
+  HWY_INLINE void interleave_queries(const float* const* q, float factor, Unit* to) const {
+    const hn::CappedTag<Unit, 4> d4;
     const hn::Repartition<double, decltype(d4)> d2;
-    const auto scale = hn::Set(d4, factor);
-    const std::int64_t whole = call_.head_dim / 4 * 4;
     constexpr int kWholeRows = kRows / 4 * 4;
-    for (std::int64_t d = 0; d < whole; d += 4) {
+    for (std::int64_t u = 0; u < num_whole_units(); u += 4) {
       for (int r = 0; r < kWholeRows; r += 4) {
-        const auto load = [&](int i) { return hn::Mul(hn::LoadU(d4, q[r + i] + d), scale); };
+        const auto load = [&](int i) {
+          return Dots::load_units(q[r + i] + u * Dots::kDimsPerUnit, factor);
+        };
         const auto store = [&](auto v, int i) {
-          hn::StoreU(hn::BitCast(d4, v), d4, to + (d + i) * kRows + r);
+          hn::StoreU(hn::BitCast(d4, v), d4, to + (u + i) * kRows + r);
         };
         const auto a = load(0), b = load(1), c = load(2), e = load(3);
         const auto ab_low = hn::BitCast(d2, hn::InterleaveLower(d4, a, b));
@@ -244,8 +247,8 @@ class Walk {
       }
     }
     for (int r = 0; r < kRows; ++r) {
-      for (std::int64_t d = r < kWholeRows ? whole : 0; d < query_dim_; ++d) {
-        to[d * kRows + r] = d < call_.head_dim ? q[r][d] * factor : 0;
+      for (std::int64_t u = r < kWholeRows ? num_whole_units() : 0; u < num_units_; ++u) {
+        to[u * kRows + r] = query_unit(q[r], u, factor);
       }
     }
   }
@@ -318,39 +321,45 @@ class Walk {
     const int begin = std::max(visible_[row].begin, tile);
     const int end = std::min(visible_[row + kRows - 1].end, tile + kTilePositions);
     for (int p = begin / kStep * kStep; p < end; p += kStep) {
-      score<T, kRows>({.queries = queries_ + state * query_dim_,
-                       .row_stride = query_dim_,
-                       .num_words = num_words_,
-                       .tile = tile_ + p - tile,
-                       .scores = scores_ + state * kRangePositions + p});
+      Dots::template score<kRows>({.queries = queries_ + state * num_units_,
+                                   .row_stride = num_units_,
+                                   .num_words = num_words_,
+                                   .tile = tile_ + p - tile,
+                                   .scores = scores_ + state * kRangePositions + p});
     }
   }
 
-  // Where the softmaxes of a range go: a piece of memory for each head, `head_floats_` apart.
-  void find_place(const AttentionItem& item, std::int64_t range) {
+  // The softmax of one head of an item, where those of its heads follow one another.
+  Softmax softmax_in(float* memory, const AttentionItem& item, int head) const {
     const int rows = rows_of(item);
-    head_floats_ = Softmax::floats(rows, padded_dim_);
-    float* const memory = item.partial < 0
-                              ? found_
-                              : call_.partials + item.partial +
-                                    (range - item.first_range) * call_.kv_heads * head_floats_;
-    range_ = Softmax::in(memory, rows, padded_dim_);
+    return Softmax::in(memory + head * Softmax::floats(rows, padded_dim_), rows, padded_dim_);
+  }
+
+  // Where the softmaxes of a range go. What there is to merge the first one with is empty, but for
+  // a sink.
+  void find_place(const AttentionItem& item, std::int64_t range) {
+    const std::int64_t before = range - item.first_range;
+    if (item.partial >= 0) {
+      range_ = call_.partials + item.partial +
+               before * call_.kv_heads * Softmax::floats(rows_of(item), padded_dim_);
+    } else {
+      range_ = before == 0 && !call_.sinks ? merged_ : found_;
+    }
   }
 
   void weigh_rows(const AttentionItem& item) {
     const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
-      float* const largest = range_.largest + head * head_floats_;
-      float* const totals = range_.totals + head * head_floats_;
-      std::fill_n(range_.sums + head * head_floats_, rows * padded_dim_, 0.0f);
+      const Softmax found = softmax_in(range_, item, head);
+      std::fill_n(found.sums, rows * padded_dim_, 0.0f);
       for (int row = 0; row < rows; ++row) {
         const Visible visible = visible_[row];
         float* const scores = scores_ + (head * rows + row) * kRangePositions;
-        largest[row] = kMinusInfinity;
-        totals[row] = 0;
+        found.largest[row] = kMinusInfinity;
+        found.totals[row] = 0;
         if (visible.begin >= visible.end) continue;
         if (call_.soft_cap > 0) cap(scores, visible);
-        weigh(scores, visible, largest[row], totals[row]);
+        Dots::weigh(scores, visible, found.largest[row], found.totals[row]);
       }
     }
   }
@@ -359,64 +368,52 @@ class Walk {
   void add_tile(int tile) {
     const AttentionItem& item = *unit_.item;
     const int rows = rows_of(item);
-    const int begin = std::max(unit_.begin, tile);
-    const int end = std::min(unit_.end, tile + kTilePositions);
+    const Visible seen = {std::max(unit_.begin, tile), std::min(unit_.end, tile + kTilePositions)};
     for (int head = 0; head < item.num_heads; ++head) {
       const std::byte* entries = call_.values + (item.first_head + head) * call_.entry_bytes;
-      if (copies_values_) copy_values(entries, begin, end);
+      values_.load(entries, unit_.offsets, seen, fetch_);
       for_each_block(rows, [&](auto count, int row) {
-        const ValueArgs values{
-            .values = copies_values_ ? reinterpret_cast<const std::byte*>(copies_) : entries,
-            .offsets = copies_values_ ? copy_offsets_ : unit_.offsets,
-            .weights = scores_ + (head * rows + row) * kRangePositions,
-            .sums = range_.sums + head * head_floats_ + row * padded_dim_,
-            .padded_dim = padded_dim_};
-        add_block<count()>(row, values, {begin, end});
+        const WeighedRows weighed{.weights = scores_ + (head * rows + row) * kRangePositions,
+                                  .sums = softmax_in(range_, item, head).sums + row * padded_dim_};
+        add_block<count()>(row, weighed, seen);
       });
     }
   }
 
-  // A copy of values, padded to whole vectors.
-  void copy_values(const std::byte* values, int begin, int end) {
-    for (int p = begin; p < end; ++p) {
-      std::copy_n(reinterpret_cast<const T*>(values + unit_.offsets[p]), call_.head_dim,
-                  copies_ + p * padded_dim_);
-    }
-  }
-
   template <int kRows>
-  HWY_NOINLINE void add_block(int row, const ValueArgs& values, Visible piece) {
+  HWY_NOINLINE void add_block(int row, const WeighedRows& rows, Visible piece) {
     const Visible* visible = visible_ + row;
     // What all rows see together; before and after it each row has its own.
-    const Visible all = {std::max(piece.begin, visible[kRows - 1].begin),
-                         std::min(piece.end, visible[0].end)};
-    if (all.begin >= all.end) return add_each<kRows>(visible, values, piece);
-    if (visible[0].begin < all.begin) add_each<kRows>(visible, values, {piece.begin, all.begin});
-    add_values<T, kRows>(values, all.begin, all.end, fetch_);
-    if (visible[kRows - 1].end > all.end) add_each<kRows>(visible, values, {all.end, piece.end});
+    const Visible all = {round_up(std::max(piece.begin, visible[kRows - 1].begin)),
+                         std::min(piece.end, visible[0].end) / Dots::kPositions * Dots::kPositions};
+    if (all.begin >= all.end) return add_each<kRows>(visible, rows, piece);
+    if (visible[0].begin < all.begin) add_each<kRows>(visible, rows, {piece.begin, all.begin});
+    values_.template add<kRows>(rows, all, fetch_);
+    if (visible[kRows - 1].end > all.end) add_each<kRows>(visible, rows, {all.end, piece.end});
+  }
+
+  static int round_up(int position) {
+    return (position + Dots::kPositions - 1) / Dots::kPositions * Dots::kPositions;
   }
 
   template <int kRows>
-  HWY_INLINE void add_each(const Visible* visible, const ValueArgs& values, Visible piece) {
+  HWY_INLINE void add_each(const Visible* visible, const WeighedRows& rows, Visible piece) {
     for (int r = 0; r < kRows; ++r) {
-      ValueArgs row = values;
-      row.weights += r * kRangePositions;
-      row.sums += r * padded_dim_;
-      add_values<T, 1>(row, std::max(piece.begin, visible[r].begin),
-                       std::min(piece.end, visible[r].end), fetch_);
+      values_.add_one(
+          {.weights = rows.weights + r * kRangePositions, .sums = rows.sums + r * padded_dim_},
+          {std::max(piece.begin, visible[r].begin), std::min(piece.end, visible[r].end)}, fetch_);
     }
   }
 
   void merge_range(const AttentionItem& item) {
-    const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
-      const std::int64_t floats = head * head_floats_;
-      const Softmax range{.sums = range_.sums + floats,
-                          .largest = range_.largest + floats,
-                          .totals = range_.totals + floats};
-      for (int row = 0; row < rows; row += kMaxRows) {
-        merge_rows(range, row, head * rows + row, std::min(kMaxRows, rows - row));
-      }
+      merge_softmax(softmax_in(range_, item, head), softmax_in(merged_, item, head), rows_of(item));
+    }
+  }
+
+  void merge_softmax(const Softmax& range, const Softmax& merged, int rows) const {
+    for (int row = 0; row < rows; row += kMaxRows) {
+      merge_rows(range, merged, row, std::min(kMaxRows, rows - row));
     }
   }
 
@@ -433,25 +430,29 @@ class Walk {
   // A sink is a key that weighs exp(sink) and has no value.
   void start(const AttentionItem& item) {
     const int rows = rows_of(item);
-    std::fill_n(merged_.sums, item.num_heads * rows * padded_dim_, 0.0f);
-    for (int state = 0; state < item.num_heads * rows; ++state) {
-      const int head = (item.first_head + state / rows) * call_.group + state % rows % call_.group;
-      merged_.largest[state] =
-          call_.sinks ? call_.sinks[head] * std::numbers::log2e_v<float> : kMinusInfinity;
-      merged_.totals[state] = call_.sinks ? 1.0f : 0.0f;
+    for (int head = 0; head < item.num_heads; ++head) {
+      const Softmax merged = softmax_in(merged_, item, head);
+      const float* sinks =
+          call_.sinks ? call_.sinks + (item.first_head + head) * call_.group : nullptr;
+      std::fill_n(merged.sums, rows * padded_dim_, 0.0f);
+      for (int row = 0; row < rows; ++row) {
+        merged.largest[row] =
+            sinks ? sinks[row % call_.group] * std::numbers::log2e_v<float> : kMinusInfinity;
+        merged.totals[row] = sinks ? 1.0f : 0.0f;
+      }
     }
   }
 
   // Merges `count` rows, at most kMaxRows, of a range's softmax into what the ranges before it
   // left. A row that sees nothing of the range changes nothing.
-  void merge_rows(const Softmax& range, int row, int state, int count) {
+  void merge_rows(const Softmax& range, const Softmax& merged, int row, int count) const {
     const D d;
     HWY_ALIGN float kept[16], added[16], largest[16] = {}, totals[16] = {};
     HWY_ALIGN float old_largest[16] = {}, old_totals[16] = {};
     std::copy_n(range.largest + row, count, largest);
     std::copy_n(range.totals + row, count, totals);
-    std::copy_n(merged_.largest + state, count, old_largest);
-    std::copy_n(merged_.totals + state, count, old_totals);
+    std::copy_n(merged.largest + row, count, old_largest);
+    std::copy_n(merged.totals + row, count, old_totals);
     for (int i = 0; i < count; i += kLanes) {
       const V total = hn::Load(d, totals + i), old_total = hn::Load(d, old_totals + i);
       const V own = hn::Load(d, largest + i), old = hn::Load(d, old_largest + i);
@@ -464,10 +465,10 @@ class Walk {
       hn::Store(most, d, largest + i);
       hn::Store(hn::MulAdd(total, add, hn::Mul(old_total, keep)), d, totals + i);
     }
-    std::copy_n(largest, count, merged_.largest + state);
-    std::copy_n(totals, count, merged_.totals + state);
+    std::copy_n(largest, count, merged.largest + row);
+    std::copy_n(totals, count, merged.totals + row);
     const float* from = range.sums + row * padded_dim_;
-    float* to = merged_.sums + state * padded_dim_;
+    float* to = merged.sums + row * padded_dim_;
     for (int r = 0; r < count; ++r, from += padded_dim_, to += padded_dim_) {
       const V keep = hn::Set(d, kept[r]), add = hn::Set(d, added[r]);
       for (std::int64_t i = 0; i < padded_dim_; i += kLanes) {
@@ -479,50 +480,51 @@ class Walk {
 
   void finish(const AttentionItem& item) {
     const int rows = rows_of(item);
-    for (int state = 0; state < item.num_heads * rows; ++state) {
-      const int row = state % rows;
-      const std::int64_t token = item.first_token + row / call_.group;
-      const std::int64_t head = (item.first_head + state / rows) * call_.group + row % call_.group;
-      write_row(state, call_.out + (token * call_.kv_heads * call_.group + head) * call_.head_dim);
+    for (int head = 0; head < item.num_heads; ++head) {
+      const Softmax merged = softmax_in(merged_, item, head);
+      float* const out = call_.out + item.first_token * token_extent() +
+                         (item.first_head + head) * call_.group * call_.head_dim;
+      for (int row = 0; row < rows; ++row) {
+        write_row(merged, row,
+                  out + row / call_.group * token_extent() + row % call_.group * call_.head_dim);
+      }
     }
   }
+  std::int64_t token_extent() const { return call_.kv_heads * call_.group * call_.head_dim; }
 
   // Adding 0 makes the zero of a sum that underflowed, whose sign may depend on company, positive.
-  void write_row(int state, float* out) {
+  void write_row(const Softmax& merged, int row, float* out) const {
     const D d;
-    const V total = hn::Set(d, merged_.totals[state]);
-    const float* sums = merged_.sums + state * padded_dim_;
+    const V total = hn::Set(d, merged.totals[row]);
+    const float* sums = merged.sums + row * padded_dim_;
     const auto value = [&](std::int64_t i) HWY_ATTR {
       return hn::Add(hn::Div(hn::LoadU(d, sums + i), total), hn::Zero(d));
     };
     std::int64_t i = 0;
     for (; i + 2 * kLanes <= call_.head_dim; i += 2 * kLanes) {
-      ValuePair<T>::store(value(i), value(i + kLanes), out + i);
+      Dots::store_pair(value(i), value(i + kLanes), out + i);
     }
     if (i >= call_.head_dim) return;
     HWY_ALIGN float rest[2 * kLanes];
-    ValuePair<T>::store(value(i), value(i + kLanes), rest);
+    Dots::store_pair(value(i), value(i + kLanes), rest);
     std::copy_n(rest, call_.head_dim - i, out + i);
   }
 
   const AttentionCall& call_;
   const std::int64_t padded_dim_;
   const std::int64_t num_words_;  // of a key
-  const std::int64_t query_dim_;  // head_dim, and a zero where a word has one element too many
-  const bool copies_values_;      // because their vectors are not whole
-  std::uint32_t* tile_;           // [num_words, kTilePositions]
-  float* queries_;                // [states, query_dim], times the scale
-  float* scores_;                 // [states, kRangePositions]; then weights
-  float* found_;                  // what a range's softmaxes take
-  Softmax range_;                 // of the range under way, the first head's rows
-  std::int64_t head_floats_ = 0;  // from there to the next head's
-  Softmax merged_;                // [states] of the ranges before
-  Visible* visible_;              // [rows]
+  const std::int64_t num_units_;  // of a query, as many as a key's words need
+  typename Dots::Values values_;
+  std::uint32_t* tile_;     // [num_words, kTilePositions]
+  Unit* queries_;           // [states, num_units], times the scale
+  float* scores_;           // [states, kRangePositions]; then weights
+  float* found_;            // what a range's softmaxes take
+  float* merged_;           // as much for the ranges before
+  float* range_ = nullptr;  // where those of the range under way are
+  Visible* visible_;        // [rows]
   Fetch fetch_;
-  Unit unit_;            // under way
-  Unit next_;            // placed, so that its entries can be fetched
-  T* copies_ = nullptr;  // [kRangePositions, padded_dim]
-  std::int64_t* copy_offsets_ = nullptr;
+  Piece unit_;  // under way
+  Piece next_;  // placed, so that its entries can be fetched
 };
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

@@ -15,12 +15,13 @@
 #include "core/half.h"
 #include "hwy/highway.h"
 #include "ops/attention/attention_items.h"
+#include "ops/attention/attention_target-inl.h"
 
 // Loops over registers must vanish: an array that is indexed at run time lives in memory.
 #undef PAGODA_UNROLL
 #define PAGODA_UNROLL _Pragma("GCC unroll 16")
 
-HWY_BEFORE_NAMESPACE();
+PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -133,32 +134,6 @@ struct Words<f16> {
     return hn::PromoteTo(D(), hn::BitCast(half, hn::TruncateTo(d16, low)));
   }
   static HWY_INLINE V second(VWords words) { return first(hn::ShiftRight<16>(words)); }
-};
-
-// The next two vectors of values, and how to store two like them: the order of dimensions within
-// the two is the type's own.
-template <typename T>
-struct ValuePair {
-  static HWY_INLINE void load(const T* from, V& first, V& second) {
-    const VWords words = hn::LoadU(DWords(), reinterpret_cast<const std::uint32_t*>(from));
-    first = Words<T>::first(words);
-    second = Words<T>::second(words);
-  }
-  static HWY_INLINE void store(V first, V second, float* to) {
-    hn::StoreInterleaved2(first, second, D(), to);
-  }
-};
-
-template <>
-struct ValuePair<float> {
-  static HWY_INLINE void load(const float* from, V& first, V& second) {
-    first = hn::LoadU(D(), from);
-    second = hn::LoadU(D(), from + kLanes);
-  }
-  static HWY_INLINE void store(V first, V second, float* to) {
-    hn::StoreU(first, D(), to);
-    hn::StoreU(second, D(), to + kLanes);
-  }
 };
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

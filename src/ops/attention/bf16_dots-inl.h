@@ -1,0 +1,306 @@
+// The cpu attention's inner loops where the machine multiplies pairs of bfloat16: queries and
+// weights are rounded to it, keys and values are it already, sums are float32.
+//
+// A pair is two dimensions of a key or two positions of a value. Pairs of positions are those at
+// even absolute positions; of a pair whose other half a row does not see, that half is 0.
+#if defined(PAGODA_BF16_DOTS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PAGODA_BF16_DOTS_INL_H
+#undef PAGODA_BF16_DOTS_INL_H
+#else
+#define PAGODA_BF16_DOTS_INL_H
+#endif
+
+#include <algorithm>
+
+#include "hwy/highway.h"
+#include "ops/attention/attention_kernels-inl.h"
+
+#if PAGODA_HAS_BF16_DOTS
+
+#include <immintrin.h>
+
+PAGODA_ATTENTION_BEFORE_NAMESPACE();
+namespace pagoda::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// sums + the products of both halves; inputs and results below 2^-126 count as 0.
+HWY_INLINE V dot_pairs(V sums, VWords a, VWords b) {
+  return V{_mm512_dpbf16_ps(sums.raw, reinterpret_cast<__m512bh>(a.raw),
+                            reinterpret_cast<__m512bh>(b.raw))};
+}
+
+HWY_INLINE VWords round_pairs(V low, V high) {
+  return VWords{reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.raw, low.raw))};
+}
+
+// 2^x for x <= 0 within 4e-6, a five-hundredth of what bfloat16 leaves of it; 2^-125 below that.
+HWY_INLINE V exp2_for_bf16(V x) {
+  const D d;
+  const DWords words;
+  const V least{_mm512_max_ps(_mm512_set1_ps(-125.0f), x.raw)};  // in this order a NaN stays
+  // As in exp2_of().
+  const V shift = hn::Set(d, 12582912.0f);
+  const V shifted = hn::Add(least, shift);
+  const V f = hn::Sub(least, hn::Sub(shifted, shift));
+  V power = hn::Set(d, 0.009582852944731712f);
+  power = hn::MulAdd(power, f, hn::Set(d, 0.055906426161527634f));
+  power = hn::MulAdd(power, f, hn::Set(d, 0.24024099111557007f));
+  power = hn::MulAdd(power, f, hn::Set(d, 0.6931241750717163f));
+  power = hn::MulAdd(power, f, hn::Set(d, 1.0f));
+  return hn::BitCast(
+      d, hn::Add(hn::BitCast(words, power), hn::ShiftLeft<23>(hn::BitCast(words, shifted))));
+}
+
+struct Bf16Dots {
+  using Unit = std::uint32_t;  // of a query: a pair of dimensions
+  static constexpr int kDimsPerUnit = 2;
+  static constexpr int kUnitsPerWord = 1;
+  static constexpr int kPositions = 2;
+
+  static HWY_INLINE auto load_units(const float* q, float factor) {
+    const __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(q), _mm256_set1_ps(factor));
+    return hn::Vec<hn::CappedTag<Unit, 4>>{reinterpret_cast<__m128i>(_mm256_cvtneps_pbh(scaled))};
+  }
+  static HWY_INLINE Unit unit(const float* q, std::int64_t count, float factor) {
+    const Unit low = count > 0 ? to_bf16(q[0] * factor).bits : 0;
+    const Unit high = count > 1 ? to_bf16(q[1] * factor).bits : 0;
+    return high << 16 | low;
+  }
+
+  template <int kRows>
+  static HWY_INLINE void score(const ScoreArgs<Unit>& args) {
+    constexpr int kVectors = vectors_for(kRows);
+    const D d;
+    const DWords words;
+    V sums[kRows][kVectors];
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
+    }
+    const Unit* q = args.queries;
+    const std::int64_t row_stride = kIsInterleaved<kRows> ? 1 : args.row_stride;
+    constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // NOLINT(bugprone-branch-clone)
+    const std::uint32_t* tile = args.tile;
+    for (std::int64_t word = 0; word < args.num_words; ++word, tile += kTilePositions, q += kStep) {
+      VWords key[kVectors];
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) key[v] = hn::LoadU(words, tile + v * kLanes);
+      PAGODA_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const VWords x = hn::Set(words, q[r * row_stride]);
+        PAGODA_UNROLL
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = dot_pairs(sums[r][v], x, key[v]);
+      }
+    }
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(sums[r][v], d, args.scores + r * kRangePositions + v * kLanes);
+      }
+    }
+  }
+
+  // Scores (in units of ln 2) to pairs of weights under the row's largest, in the scores' place;
+  // `total` is that of the weights as rounded. What is not seen weighs 0 as far as whole pairs of
+  // vectors, so those without a weight change nothing.
+  static HWY_INLINE void weigh(float* scores, Visible visible, float& largest, float& total) {
+    const D d;
+    const DWords words;
+    constexpr int kStep = 2 * kLanes;
+    const int begin = visible.begin / kStep * kStep;
+    const int end = (visible.end + kStep - 1) / kStep * kStep;
+    for (const int at : {begin, begin + kLanes, end - kStep, end - kLanes}) {
+      if (at >= visible.begin && at + kLanes <= visible.end) continue;
+      const V position = hn::Iota(d, static_cast<float>(at));
+      const auto seen = hn::And(hn::Ge(position, hn::Set(d, static_cast<float>(visible.begin))),
+                                hn::Lt(position, hn::Set(d, static_cast<float>(visible.end))));
+      const V score = hn::LoadU(d, scores + at);
+      hn::StoreU(hn::IfThenElse(seen, score, hn::Set(d, kMinusInfinity)), d, scores + at);
+    }
+    V top = hn::LoadU(d, scores + begin), top2 = hn::LoadU(d, scores + begin + kLanes);
+    for (int i = begin + kStep; i < end; i += kStep) {
+      top = hn::Max(top, hn::LoadU(d, scores + i));
+      top2 = hn::Max(top2, hn::LoadU(d, scores + i + kLanes));
+    }
+    const V most = hn::MaxOfLanes(d, hn::Max(top, top2));
+    const VWords ones = hn::Set(words, 0x3f803f80u);
+    V sum = hn::Zero(d);
+    auto* const pairs = reinterpret_cast<std::uint32_t*>(scores);
+    for (int i = begin; i < end; i += kStep) {
+      const V low = exp2_for_bf16(hn::Sub(hn::LoadU(d, scores + i), most));
+      const V high = exp2_for_bf16(hn::Sub(hn::LoadU(d, scores + i + kLanes), most));
+      const VWords weights = round_pairs(low, high);
+      hn::StoreU(weights, words, pairs + i / 2);
+      sum = dot_pairs(sum, weights, ones);
+    }
+    largest = hn::GetLane(most);
+    total = hn::GetLane(hn::SumOfLanes(d, sum));
+  }
+
+  // A tile's values of one head as pairs of positions, a pair of all dimensions side by side.
+  class Values {
+   public:
+    static std::int64_t floats(const AttentionCall& call) {
+      return kTilePositions / 2 * call.padded_dim();
+    }
+    Values(const AttentionCall& call, float* memory)
+        : call_(call), pairs_(reinterpret_cast<std::uint32_t*>(memory)) {}
+
+    void load(const std::byte* entries, const std::int64_t* offsets, Visible piece, Fetch& fetch) {
+      if (piece.begin % 2 != 0) {
+        load_half(entries + offsets[piece.begin], piece.begin);
+        ++piece.begin;
+      }
+      if (piece.end % 2 != 0 && piece.end > piece.begin) {
+        --piece.end;
+        load_half(entries + offsets[piece.end], piece.end);
+      }
+      Fetch ahead = fetch;
+      const std::int64_t whole = call_.head_dim / (2 * kLanes) * (2 * kLanes);
+      for (int p = piece.begin; p < piece.end; p += 2) {
+        const std::byte* const even = entries + offsets[p];
+        const std::byte* const odd = entries + offsets[p + 1];
+        std::uint32_t* const to = pair_at(p);
+        for (std::int64_t at = 0; at < whole; at += 2 * kLanes) {
+          interleave(load_values(even, at), load_values(odd, at), to + at);
+          ahead.advance();
+        }
+        if (whole != call_.head_dim) {
+          const std::int64_t count = call_.head_dim - whole;
+          interleave(load_values(even, whole, count), load_values(odd, whole, count), to + whole);
+        }
+      }
+      fetch = ahead;
+    }
+
+    // Whole pairs, which all rows see.
+    template <int kRows>
+    HWY_INLINE void add(const WeighedRows& rows, Visible piece, Fetch& /*fetch*/) const {
+      if (piece.begin >= piece.end) return;
+      const std::uint32_t* pairs = pair_at(piece.begin);
+      const auto* weights = reinterpret_cast<const std::uint32_t*>(rows.weights) + piece.begin / 2;
+      const int count = (piece.end - piece.begin) / 2;
+      float* sums = rows.sums;
+      std::int64_t left = call_.padded_dim() / kLanes;
+      for (; vectors_for(kRows) == 4 && left >= 4; left -= 4) {
+        add_pairs<kRows, 4>(pairs, weights, count, sums);
+        pairs += 4 * kLanes;
+        sums += 4 * kLanes;
+      }
+      for (; left > 0; left -= 2) {
+        add_pairs<kRows, 2>(pairs, weights, count, sums);
+        pairs += 2 * kLanes;
+        sums += 2 * kLanes;
+      }
+    }
+    HWY_INLINE void add_one(const WeighedRows& row, Visible piece, Fetch& fetch) const {
+      if (piece.begin >= piece.end) return;
+      if (piece.begin % 2 != 0) add_half(row, piece.begin++, 0xffff0000u);
+      add<1>(row, {piece.begin, piece.end / 2 * 2}, fetch);
+      if (piece.end % 2 != 0 && piece.end > piece.begin) add_half(row, piece.end - 1, 0xffffu);
+    }
+
+   private:
+    std::uint32_t* pair_at(int position) const {
+      return pairs_ + position % kTilePositions / 2 * call_.padded_dim();
+    }
+    // The pair of one position, and 0 in the other's place.
+    HWY_INLINE void load_half(const std::byte* entry, int position) {
+      const VWords none = hn::Zero(DWords());
+      std::uint32_t* const to = pair_at(position);
+      for (std::int64_t at = 0; at < call_.head_dim; at += 2 * kLanes) {
+        const std::int64_t count = std::min<std::int64_t>(call_.head_dim - at, 2 * kLanes);
+        const VWords values = load_values(entry, at, count);
+        if (position % 2 == 0) {
+          interleave(values, none, to + at);
+        } else {
+          interleave(none, values, to + at);
+        }
+      }
+    }
+    static HWY_INLINE VWords load_values(const std::byte* entry, std::int64_t at) {
+      return VWords{_mm512_loadu_si512(entry + at * 2)};
+    }
+    // Dimensions [at, at + count) of an entry, then 0.
+    static HWY_INLINE VWords load_values(const std::byte* entry, std::int64_t at,
+                                         std::int64_t count) {
+      const auto lanes = static_cast<__mmask32>((std::uint64_t{1} << count) - 1);
+      return VWords{_mm512_maskz_loadu_epi16(lanes, entry + at * 2)};
+    }
+    // Dimension i of `even` and of `odd` to word i.
+    static HWY_INLINE void interleave(VWords even, VWords odd, std::uint32_t* to) {
+      const DWords words;
+      const VWords index = hn::Add(hn::Iota(words, 0), hn::Set(words, 32u << 16));
+      const VWords low = hn::Add(index, hn::ShiftLeft<16>(hn::Iota(words, 0)));
+      const VWords high = hn::Add(low, hn::Set(words, 16u << 16 | 16u));
+      hn::StoreU(VWords{_mm512_permutex2var_epi16(even.raw, low.raw, odd.raw)}, words, to);
+      hn::StoreU(VWords{_mm512_permutex2var_epi16(even.raw, high.raw, odd.raw)}, words,
+                 to + kLanes);
+    }
+
+    template <int kRows, int kVectors>
+    HWY_INLINE void add_pairs(const std::uint32_t* pairs, const std::uint32_t* weights, int count,
+                              float* to) const {
+      const D d;
+      const DWords words;
+      const std::int64_t padded_dim = call_.padded_dim();
+      V sums[kRows][kVectors];
+      PAGODA_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        PAGODA_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          sums[r][v] = hn::LoadU(d, to + r * padded_dim + v * kLanes);
+        }
+      }
+      for (int i = 0; i < count; ++i, pairs += padded_dim) {
+        VWords value[kVectors];
+        PAGODA_UNROLL
+        for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(words, pairs + v * kLanes);
+        PAGODA_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          const VWords weight = hn::Set(words, weights[r * kRangePositions + i]);
+          PAGODA_UNROLL
+          for (int v = 0; v < kVectors; ++v) {
+            sums[r][v] = dot_pairs(sums[r][v], weight, value[v]);
+          }
+        }
+      }
+      PAGODA_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        PAGODA_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          hn::StoreU(sums[r][v], d, to + r * padded_dim + v * kLanes);
+        }
+      }
+    }
+
+    // The half of a pair that the row sees: the other one's value may be NaN.
+    HWY_INLINE void add_half(const WeighedRows& row, int position, std::uint32_t half) const {
+      const D d;
+      const DWords words;
+      const std::uint32_t* pair = pair_at(position);
+      const auto* weights = reinterpret_cast<const std::uint32_t*>(row.weights);
+      const VWords weight = hn::Set(words, weights[position / 2]);
+      for (std::int64_t i = 0; i < call_.padded_dim(); i += kLanes) {
+        const VWords value = hn::And(hn::LoadU(words, pair + i), hn::Set(words, half));
+        hn::StoreU(dot_pairs(hn::LoadU(d, row.sums + i), weight, value), d, row.sums + i);
+      }
+    }
+
+    const AttentionCall& call_;
+    std::uint32_t* pairs_;  // [kTilePositions / 2, padded_dim]
+  };
+
+  static HWY_INLINE void store_pair(V first, V second, float* to) {
+    hn::StoreU(first, D(), to);
+    hn::StoreU(second, D(), to + kLanes);
+  }
+};
+
+}  // namespace pagoda::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // PAGODA_HAS_BF16_DOTS
+#endif  // the target's pass
