@@ -23,10 +23,9 @@ struct AttentionShape {
   int window = 0;
   float soft_cap = 0;
   bool has_sinks = false;
-  float magnitude = 1;  // of queries and keys
-  bool equal_keys = false;
-  bool ends_in_nan =
-      false;  // the last position's key and value        // every score of a query is the same
+  float magnitude = 1;            // of queries and keys
+  bool equal_keys = false;        // every score of a query is the same
+  bool ends_in_nan = false;       // each sequence's last key and value
   std::uint32_t layout_seed = 1;  // of the block ids; changes no result. 0: in order
   int layers = 1;                 // runs, each on a cache of its own, so that none is in a CPU's
   bool is_large = false;
