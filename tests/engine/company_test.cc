@@ -1,0 +1,256 @@
+// An answer never depends on its company: token ids, log-probabilities and logits of each request
+// are bit for bit those of the request alone, however requests arrive, whatever was preempted,
+// found in the prefix cache or shared between samples, with any chunks, blocks and threads.
+//
+// Every block that nobody holds is NaN, so that reading one entry too many shows.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+#include "tests/support/default_model.h"
+#include "tests/support/open_engine.h"
+#include "tests/support/stepped_engine.h"
+
+namespace pagoda {
+namespace {
+
+constexpr std::uint64_t kSeed = 20261120;
+
+struct Traffic {
+  int num_requests = 40;
+  int longest_prompt = 120;
+  int max_tokens = 60;
+};
+
+// Mixed lengths, mostly short; a third begins as another one does. Greedy and sampled, with
+// penalties, several samples, scored prompts, tenants.
+std::vector<GenerationRequest> mixed_requests(const Traffic& traffic, int vocab_size) {
+  std::mt19937_64 random(kSeed);
+  const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
+  std::vector<GenerationRequest> requests;
+  for (int i = 0; i < traffic.num_requests; ++i) {
+    GenerationRequest request = {.priority = i % 7 == 0 ? 1 : 0};
+    if (i > 0 && i % 3 == 0) {
+      request.prompt_token_ids = requests[below(i)].prompt_token_ids;
+      request.prompt_token_ids.resize(1 + below(static_cast<int>(request.prompt_token_ids.size())));
+    }
+    const int length = 1 + below(1 + below(traffic.longest_prompt));
+    while (static_cast<int>(request.prompt_token_ids.size()) < length)
+      request.prompt_token_ids.push_back(4 + below(vocab_size - 4));
+    if (i % 11 == 5) request.cache_salt = "tenant";
+    request.sampling = {.temperature = i % 2 == 0 ? 0.0f : 0.9f,
+                        .top_p = 0.95f,
+                        .repetition_penalty = i % 5 == 1 ? 1.2f : 1.0f,
+                        .seed = 7 + i,
+                        .n = i % 8 == 3 ? 3 : 1,
+                        .max_tokens = 1 + below(traffic.max_tokens),
+                        .ignore_eos = i % 4 != 0,
+                        .logprobs = 2};
+    if (i % 6 == 2) request.sampling.prompt_logprobs = 1;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+std::string bits_of(const TokenLogprobs& logprobs) {
+  std::string text =
+      fmt::format("{} {:08x} rank {}", logprobs.chosen.token_id,
+                  std::bit_cast<std::uint32_t>(logprobs.chosen.logprob), logprobs.rank);
+  for (const TokenLogprob& top : logprobs.top)
+    text += fmt::format(", {} {:08x}", top.token_id, std::bit_cast<std::uint32_t>(top.logprob));
+  return text;
+}
+
+void expect_same(const WholeAnswer& answer, const WholeAnswer& alone, const std::string& what) {
+  ASSERT_TRUE(answer.error.ok()) << what << ": " << answer.error.message();
+  ASSERT_EQ(answer.token_ids, alone.token_ids) << what;
+  EXPECT_EQ(answer.finish_reason, alone.finish_reason) << what;
+  EXPECT_EQ(answer.logits_hash, alone.logits_hash) << what;
+  ASSERT_EQ(answer.logprobs.size(), alone.logprobs.size()) << what;
+  for (std::size_t i = 0; i < answer.logprobs.size(); ++i)
+    EXPECT_EQ(bits_of(answer.logprobs[i]), bits_of(alone.logprobs[i])) << what << " token " << i;
+  ASSERT_EQ(answer.prompt_logprobs.size(), alone.prompt_logprobs.size()) << what;
+  for (std::size_t i = 1; i < answer.prompt_logprobs.size(); ++i) {
+    EXPECT_EQ(bits_of(*answer.prompt_logprobs[i]), bits_of(*alone.prompt_logprobs[i]))
+        << what << " prompt token " << i;
+  }
+}
+
+struct Way {
+  std::string name;
+  SteppedEngineOptions options;
+  double arrivals_per_step = 0;  // 0: all at once
+  bool is_timed = false;         // the scheduler is told durations, and cuts chunks by them
+  int num_rounds = 1;            // over the same engine
+};
+
+class Company {
+ public:
+  Company(std::string path, Backend backend, const Traffic& traffic)
+      : path_(std::move(path)), traffic_(traffic) {
+    std::cout << "seed " << kSeed << "\n";
+    options_.backend = backend;
+    options_.max_model_len = traffic.longest_prompt + traffic.max_tokens + 1;
+    options_.num_blocks = num_blocks_for(16 * options_.max_model_len, options_.block_size);
+    SteppedEngine engine(path_, options_);
+    requests_ = mixed_requests(traffic, engine.vocab_size());
+    for (const GenerationRequest& request : requests_) {
+      engine.add(request);
+      while (!engine.idle()) engine.step();
+    }
+    alone_ = engine.answers();
+  }
+
+  static int num_blocks_for(int num_tokens, int block_size) {
+    return (num_tokens + block_size - 1) / block_size;
+  }
+  const SteppedEngineOptions& options() const { return options_; }
+
+  // The counters of the run; all answers have been compared.
+  SchedulerCounters run(const Way& way) const {
+    SteppedEngine engine(path_, way.options);
+    for (int round = 0; round < way.num_rounds; ++round) {
+      const std::size_t first = engine.answers().size();
+      run_round(engine, way);
+      for (std::size_t i = 0; i < alone_.size(); ++i) {
+        expect_same(engine.answers()[first + i], alone_[i],
+                    fmt::format("{}, round {}, answer {}", way.name, round, i));
+        if (::testing::Test::HasFatalFailure()) break;
+      }
+    }
+    EXPECT_EQ(engine.scheduler().num_free_blocks(), way.options.num_blocks) << way.name;
+    const SchedulerCounters& counters = engine.scheduler().counters();
+    std::cout << fmt::format("{}: {} preemptions, {} of {} prompt tokens cached, {} copies\n",
+                             way.name, counters.num_preemptions, counters.num_prefix_hits,
+                             counters.num_prefix_queries, counters.num_block_copies);
+    return counters;
+  }
+
+ private:
+  void run_round(SteppedEngine& engine, const Way& way) const {
+    std::mt19937_64 random(kSeed + 1);
+    std::poisson_distribution<int> arrivals(way.arrivals_per_step);
+    std::size_t next = 0;
+    while (next < requests_.size() || !engine.idle()) {
+      int count = way.arrivals_per_step > 0 ? arrivals(random) : static_cast<int>(requests_.size());
+      if (engine.idle()) count = std::max(count, 1);
+      for (; count > 0 && next < requests_.size(); --count) engine.add(requests_[next++]);
+      engine.step(way.is_timed ? seconds_of_next(random) : 0);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+
+  // Anything: it decides how prompts are cut.
+  static double seconds_of_next(std::mt19937_64& random) {
+    return 0.001 + static_cast<double>(random() % 1000) * 1e-5;
+  }
+
+  std::string path_;
+  Traffic traffic_;
+  SteppedEngineOptions options_;
+  std::vector<GenerationRequest> requests_;
+  std::vector<WholeAnswer> alone_;
+};
+
+void check_company(const std::string& path, Backend backend, const Traffic& traffic) {
+  const Company company(path, backend, traffic);
+  const auto with = [&](auto&& change) {
+    SteppedEngineOptions options = company.options();
+    change(options);
+    return options;
+  };
+  const int longest = company.options().max_model_len;
+  for (const int chunk : {2048, 64, 16}) {
+    company.run({.name = fmt::format("all at once, {} tokens a step", chunk),
+                 .options = with([&](auto& o) { o.max_num_batched_tokens = chunk; })});
+  }
+  company.run({.name = "staggered, chunks by cost, two threads",
+               .options = with([](auto& o) { o.num_threads = 2; }),
+               .arrivals_per_step = 0.5,
+               .is_timed = true});
+  for (const int block_size : {8, 32, longest}) {  // the last one: the contiguous layout
+    const auto options = with([&](auto& o) {
+      o.block_size = block_size;
+      o.num_blocks = Company::num_blocks_for(longest, block_size) * 16;
+      o.has_prefix_cache = true;
+    });
+    company.run({.name = fmt::format("blocks of {}, cached", block_size),
+                 .options = options,
+                 .arrivals_per_step = 0.7});
+  }
+  const auto cached = company.run({.name = "prefix cache cold, then warm",
+                                   .options = with([](auto& o) { o.has_prefix_cache = true; }),
+                                   .arrivals_per_step = 0.7,
+                                   .num_rounds = 2});
+  EXPECT_GT(cached.num_prefix_hits, cached.num_prefix_queries / 4);
+  EXPECT_GT(cached.num_block_copies, 10u);
+  for (const bool has_cache : {false, true}) {
+    const auto options = with([&](auto& o) {
+      o.has_prefix_cache = has_cache;
+      o.block_size = 2;  // many to run out of
+      o.num_blocks = Company::num_blocks_for(longest, 2) + 10;
+      o.max_num_batched_tokens = 64;
+    });
+    const auto tiny = company.run({.name = fmt::format("tiny pool, cache {}", has_cache),
+                                   .options = options,
+                                   .num_rounds = 4});
+    EXPECT_GE(tiny.num_preemptions, 50u);
+  }
+}
+
+class CompanyOfTinyModels : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {};
+
+TEST_P(CompanyOfTinyModels, ChangesNoBit) {
+  const auto& [backend, model] = GetParam();
+  check_company(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model, backend, {});
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, CompanyOfTinyModels,
+                         ::testing::Combine(::testing::Values(Backend::kReference, Backend::kCpu),
+                                            ::testing::Values("tiny-llama", "tiny-mistral")));
+
+// PAGODA_COMPANY_REQUESTS=200: more of them, with prompts up to 1,500 tokens; takes half an hour.
+TEST(CompanyOfARealModel, ChangesNoBitOnCpu) {
+  Traffic traffic = {.longest_prompt = 90, .max_tokens = 40};
+  if (const char* const count = std::getenv("PAGODA_COMPANY_REQUESTS"))
+    traffic = {.num_requests = std::atoi(count), .longest_prompt = 1500, .max_tokens = 60};
+  check_company(default_model_path(), Backend::kCpu, traffic);
+}
+
+// MLX's products choose their kernels by shape, so bits may differ there; but nothing reads what it
+// does not own, and everything ends as long as it should be.
+TEST(CompanyOnMlx, ReadsNothingThatNobodyOwns) {
+  const std::vector<Backend> built = built_backends();
+  if (std::find(built.begin(), built.end(), Backend::kMlx) == built.end()) return;
+  SteppedEngine engine(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama",
+                       {.backend = Backend::kMlx,
+                        .block_size = 8,
+                        .num_blocks = 26,
+                        .max_model_len = 181,
+                        .max_num_batched_tokens = 64,
+                        .has_prefix_cache = true});
+  std::vector<GenerationRequest> requests = mixed_requests({}, engine.vocab_size());
+  for (GenerationRequest& request : requests) {
+    request.sampling.ignore_eos = true;
+    engine.add(request);
+  }
+  while (!engine.idle() && !HasFatalFailure()) engine.step();
+  std::size_t next = 0;
+  for (const GenerationRequest& request : requests) {
+    for (int sample = 0; sample < request.sampling.n; ++sample) {
+      const WholeAnswer& answer = engine.answers()[next++];
+      EXPECT_TRUE(answer.error.ok()) << answer.error.message();
+      EXPECT_EQ(static_cast<int>(answer.token_ids.size()), request.sampling.max_tokens);
+    }
+  }
+  EXPECT_GT(engine.scheduler().counters().num_block_copies, 5u);
+  EXPECT_GT(engine.scheduler().counters().num_preemptions, 3u);
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,114 @@
+// Prefix caching and several samples of a prompt, as an engine's users see them: what was cached,
+// at what cost, and what it costs where it is off.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "tests/support/open_engine.h"
+#include "tests/support/run_to_end.h"
+
+namespace pagoda {
+namespace {
+
+const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
+
+GenerationRequest greedy(int num_prompt_tokens, int max_tokens) {
+  GenerationRequest request;
+  for (int i = 0; i < num_prompt_tokens; ++i) request.prompt_token_ids.push_back(4 + i * 7 % 500);
+  request.sampling = {.temperature = 0, .max_tokens = max_tokens, .ignore_eos = true};
+  return request;
+}
+
+class PrefixCaching : public ::testing::Test {
+ protected:
+  void start(bool enabled) {
+    engine_ = open_engine(
+        kTinyLlama,
+        {.backend = Backend::kCpu, .max_model_len = 256, .enable_prefix_caching = enabled});
+    ASSERT_NE(engine_, nullptr);
+  }
+
+  // How much of the prompt was cached.
+  int run(const GenerationRequest& request) {
+    std::promise<int> cached;
+    const Result<RequestId> id = engine_->submit(request, [&](const OutputEvent& event) {
+      if (event.finish_reason != FinishReason::kNone) cached.set_value(event.num_cached_tokens);
+    });
+    EXPECT_TRUE(id.ok());
+    return cached.get_future().get();
+  }
+
+  // The engine's counters once its last step is counted.
+  EngineStats settled_stats() {
+    for (int i = 0; i < 1000 && engine_->stats().num_running > 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return engine_->stats();
+  }
+
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(PrefixCaching, FindsAPromptAgainUpToItsLastToken) {
+  start(true);
+  EXPECT_EQ(run(greedy(40, 8)), 0);
+  EXPECT_EQ(run(greedy(40, 8)), 39);
+  EXPECT_EQ(run(greedy(33, 8)), 32);
+  const EngineStats stats = settled_stats();
+  EXPECT_EQ(stats.num_prefix_queries, 113u);
+  EXPECT_EQ(stats.num_prefix_hits, 71u);
+  EXPECT_EQ(stats.num_prompt_tokens, 42u);
+  EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
+}
+
+TEST_F(PrefixCaching, AConversationGoesOnFromTheLastAnswer) {
+  start(true);
+  GenerationRequest request = greedy(21, 9);
+  const WholeAnswer answer = run_to_end(*engine_, request);
+  request.prompt_token_ids.insert(request.prompt_token_ids.end(), answer.token_ids.begin(),
+                                  answer.token_ids.end());
+  for (int i = 0; i < 5; ++i) request.prompt_token_ids.push_back(9);
+  EXPECT_EQ(run(request), 29);  // all but the answer's last token, which was never computed
+  EXPECT_EQ(settled_stats().num_block_copies, 0u);  // the last block was taken over
+}
+
+TEST_F(PrefixCaching, SaltsAreApartAndScoredPromptsAreComputed) {
+  start(true);
+  GenerationRequest request = greedy(40, 2);
+  request.cache_salt = "a";
+  EXPECT_EQ(run(request), 0);
+  EXPECT_EQ(run(greedy(40, 2)), 0);
+  EXPECT_EQ(run(request), 39);
+  request.sampling.prompt_logprobs = 0;
+  EXPECT_EQ(run(request), 0);
+}
+
+TEST_F(PrefixCaching, SwitchedOffItCostsNothing) {
+  start(false);
+  EXPECT_EQ(run(greedy(40, 8)), 0);
+  EXPECT_EQ(run(greedy(40, 8)), 0);
+  const EngineStats stats = settled_stats();
+  EXPECT_EQ(stats.num_hashed_blocks, 0u);
+  EXPECT_EQ(stats.num_block_copies, 0u);
+  EXPECT_EQ(stats.num_prefix_queries, 0u);
+  EXPECT_EQ(stats.num_prompt_tokens, 80u);
+}
+
+TEST_F(PrefixCaching, APromptIsComputedOnceForAllItsSamples) {
+  start(false);
+  GenerationRequest request = greedy(40, 8);
+  request.sampling.n = 4;
+  request.sampling.temperature = 1.5f;
+  request.sampling.seed = 3;
+  const std::vector<WholeAnswer> answers = run_to_end(*engine_, std::vector{request});
+  EXPECT_NE(answers[0].token_ids, answers[1].token_ids);
+  for (const WholeAnswer& answer : answers) EXPECT_EQ(answer.token_ids.size(), 8u);
+  const EngineStats stats = settled_stats();
+  EXPECT_EQ(stats.num_prompt_tokens, 40u);
+  EXPECT_EQ(stats.num_block_copies, 3u);
+  EXPECT_EQ(stats.num_generated_tokens, 32u);
+}
+
+}  // namespace
+}  // namespace pagoda
