@@ -73,6 +73,74 @@ struct Visible {
   int end;
 };
 
+// Sums of kRows rows in kVectors vectors, which stay in registers.
+template <int kRows, int kVectors>
+struct SumTile {
+  V sums[kRows][kVectors];
+
+  HWY_INLINE void clear() {
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(D());
+    }
+  }
+  HWY_INLINE void load(const float* from, std::int64_t row_stride) {
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::LoadU(D(), from + r * row_stride + v * kLanes);
+      }
+    }
+  }
+  HWY_INLINE void store(float* to, std::int64_t row_stride) const {
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        hn::StoreU(sums[r][v], D(), to + r * row_stride + v * kLanes);
+      }
+    }
+  }
+  // sums[r][v] += x[r * row_stride] * y[v], in the kind's own numbers.
+  template <typename Dots>
+  HWY_INLINE void add(const typename Dots::Unit* x, std::int64_t row_stride,
+                      const typename Dots::Operand* y) {
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const typename Dots::Operand factor = Dots::broadcast(x[r * row_stride]);
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Dots::multiply(sums[r][v], factor, y[v]);
+    }
+  }
+};
+
+// The products of kRows queries and vectors_for(kRows) vectors of keys.
+template <typename Dots, int kRows>
+HWY_INLINE void score(const ScoreArgs<typename Dots::Unit>& args) {
+  constexpr int kVectors = vectors_for(kRows);
+  SumTile<kRows, kVectors> sums;
+  sums.clear();
+  const typename Dots::Unit* q = args.queries;
+  const std::int64_t row_stride = kIsInterleaved<kRows> ? 1 : args.row_stride;
+  // From one unit to the next; for one row the same either way.
+  constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // NOLINT(bugprone-branch-clone)
+  const std::uint32_t* tile = args.tile;
+  for (std::int64_t word = 0; word < args.num_words; ++word, tile += kTilePositions) {
+    PAGODA_UNROLL
+    for (int unit = 0; unit < Dots::kUnitsPerWord; ++unit, q += kStep) {
+      typename Dots::Operand key[kVectors];
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        key[v] = Dots::operand(hn::LoadU(DWords(), tile + v * kLanes), unit);
+      }
+      sums.template add<Dots>(q, row_stride, key);
+    }
+  }
+  sums.store(args.scores, kRangePositions);
+}
+
 // Bytes that lie together, as offsets from what a Stream reads.
 struct Run {
   std::int64_t begin;

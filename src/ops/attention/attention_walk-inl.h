@@ -321,11 +321,11 @@ class Walk {
     const int begin = std::max(visible_[row].begin, tile);
     const int end = std::min(visible_[row + kRows - 1].end, tile + kTilePositions);
     for (int p = begin / kStep * kStep; p < end; p += kStep) {
-      Dots::template score<kRows>({.queries = queries_ + state * num_units_,
-                                   .row_stride = num_units_,
-                                   .num_words = num_words_,
-                                   .tile = tile_ + p - tile,
-                                   .scores = scores_ + state * kRangePositions + p});
+      score<Dots, kRows>({.queries = queries_ + state * num_units_,
+                          .row_stride = num_units_,
+                          .num_words = num_words_,
+                          .tile = tile_ + p - tile,
+                          .scores = scores_ + state * kRangePositions + p});
     }
   }
 

@@ -67,40 +67,10 @@ struct Bf16Dots {
     return high << 16 | low;
   }
 
-  template <int kRows>
-  static HWY_INLINE void score(const ScoreArgs<Unit>& args) {
-    constexpr int kVectors = vectors_for(kRows);
-    const D d;
-    const DWords words;
-    V sums[kRows][kVectors];
-    PAGODA_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      PAGODA_UNROLL
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
-    }
-    const Unit* q = args.queries;
-    const std::int64_t row_stride = kIsInterleaved<kRows> ? 1 : args.row_stride;
-    constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // NOLINT(bugprone-branch-clone)
-    const std::uint32_t* tile = args.tile;
-    for (std::int64_t word = 0; word < args.num_words; ++word, tile += kTilePositions, q += kStep) {
-      VWords key[kVectors];
-      PAGODA_UNROLL
-      for (int v = 0; v < kVectors; ++v) key[v] = hn::LoadU(words, tile + v * kLanes);
-      PAGODA_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        const VWords x = hn::Set(words, q[r * row_stride]);
-        PAGODA_UNROLL
-        for (int v = 0; v < kVectors; ++v) sums[r][v] = dot_pairs(sums[r][v], x, key[v]);
-      }
-    }
-    PAGODA_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      PAGODA_UNROLL
-      for (int v = 0; v < kVectors; ++v) {
-        hn::StoreU(sums[r][v], d, args.scores + r * kRangePositions + v * kLanes);
-      }
-    }
-  }
+  using Operand = VWords;
+  static HWY_INLINE VWords operand(VWords words, int /*unit*/) { return words; }
+  static HWY_INLINE VWords broadcast(Unit pair) { return hn::Set(DWords(), pair); }
+  static HWY_INLINE V multiply(V sum, VWords x, VWords y) { return dot_pairs(sum, x, y); }
 
   // Scores (in units of ln 2) to pairs of weights under the row's largest, in the scores' place;
   // `total` is that of the weights as rounded. What is not seen weighs 0 as far as whole pairs of
@@ -243,37 +213,15 @@ struct Bf16Dots {
     template <int kRows, int kVectors>
     HWY_INLINE void add_pairs(const std::uint32_t* pairs, const std::uint32_t* weights, int count,
                               float* to) const {
-      const D d;
-      const DWords words;
-      const std::int64_t padded_dim = call_.padded_dim();
-      V sums[kRows][kVectors];
-      PAGODA_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        PAGODA_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          sums[r][v] = hn::LoadU(d, to + r * padded_dim + v * kLanes);
-        }
-      }
-      for (int i = 0; i < count; ++i, pairs += padded_dim) {
+      SumTile<kRows, kVectors> sums;
+      sums.load(to, call_.padded_dim());
+      for (int i = 0; i < count; ++i, pairs += call_.padded_dim()) {
         VWords value[kVectors];
         PAGODA_UNROLL
-        for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(words, pairs + v * kLanes);
-        PAGODA_UNROLL
-        for (int r = 0; r < kRows; ++r) {
-          const VWords weight = hn::Set(words, weights[r * kRangePositions + i]);
-          PAGODA_UNROLL
-          for (int v = 0; v < kVectors; ++v) {
-            sums[r][v] = dot_pairs(sums[r][v], weight, value[v]);
-          }
-        }
+        for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(DWords(), pairs + v * kLanes);
+        sums.template add<Bf16Dots>(weights + i, kRangePositions, value);
       }
-      PAGODA_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        PAGODA_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          hn::StoreU(sums[r][v], d, to + r * padded_dim + v * kLanes);
-        }
-      }
+      sums.store(to, call_.padded_dim());
     }
 
     // The half of a pair that the row sees: the other one's value may be NaN.

@@ -61,48 +61,13 @@ struct FloatDots {
     return count > 0 ? *q * factor : 0;
   }
 
-  // The products of kRows queries and vectors_for(kRows) vectors of keys.
-  template <int kRows>
-  static HWY_INLINE void score(const ScoreArgs<float>& args) {
-    constexpr int kVectors = vectors_for(kRows);
-    constexpr int kElements = Words<T>::kElements;
-    const D d;
-    V sums[kRows][kVectors];
-    PAGODA_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      PAGODA_UNROLL
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
-    }
-    const float* q = args.queries;
-    const std::int64_t row_stride = kIsInterleaved<kRows> ? 1 : args.row_stride;
-    // From one dimension to the next; for one row the same either way.
-    constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // NOLINT(bugprone-branch-clone)
-    const std::uint32_t* tile = args.tile;
-    for (std::int64_t word = 0; word < args.num_words; ++word, tile += kTilePositions) {
-      PAGODA_UNROLL
-      for (int element = 0; element < kElements; ++element, q += kStep) {
-        V key[kVectors];
-        PAGODA_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          const VWords words = hn::LoadU(DWords(), tile + v * kLanes);
-          key[v] = element == 0 ? Words<T>::first(words) : Words<T>::second(words);
-        }
-        PAGODA_UNROLL
-        for (int r = 0; r < kRows; ++r) {
-          const V x = hn::Set(d, q[r * row_stride]);
-          PAGODA_UNROLL
-          for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, key[v], sums[r][v]);
-        }
-      }
-    }
-    PAGODA_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      PAGODA_UNROLL
-      for (int v = 0; v < kVectors; ++v) {
-        hn::StoreU(sums[r][v], d, args.scores + r * kRangePositions + v * kLanes);
-      }
-    }
+  // What is multiplied, and the one of a unit's dimensions in words of keys.
+  using Operand = V;
+  static HWY_INLINE V operand(VWords words, int unit) {
+    return unit == 0 ? Words<T>::first(words) : Words<T>::second(words);
   }
+  static HWY_INLINE V broadcast(float x) { return hn::Set(D(), x); }
+  static HWY_INLINE V multiply(V sum, V x, V y) { return hn::MulAdd(x, y, sum); }
 
   // Scores (in units of ln 2) to weights under the row's largest; those not seen become 0 or stay
   // undefined. Whole vectors are summed in order, so that ones without a weight change nothing.
@@ -206,16 +171,9 @@ struct FloatDots {
     // sums += the weighted values of the piece's positions, kVectors vectors of dimensions.
     template <int kRows, int kVectors>
     static HWY_INLINE void add_values(const ValueArgs& args, Visible piece, Fetch& fetch_state) {
-      const D d;
       Fetch fetch = fetch_state;
-      V sums[kRows][kVectors];
-      PAGODA_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        PAGODA_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          sums[r][v] = hn::LoadU(d, args.sums + r * args.padded_dim + v * kLanes);
-        }
-      }
+      SumTile<kRows, kVectors> sums;
+      sums.load(args.sums, args.padded_dim);
       for (int p = piece.begin; p < piece.end; ++p) {
         fetch.advance();
         const T* from = reinterpret_cast<const T*>(args.values + args.offsets[p]);
@@ -224,21 +182,10 @@ struct FloatDots {
         for (int v = 0; v < kVectors; v += 2) {
           ValuePair<T>::load(from + v * kLanes, value[v], value[v + 1]);
         }
-        PAGODA_UNROLL
-        for (int r = 0; r < kRows; ++r) {
-          const V weight = hn::Set(d, args.weights[r * kRangePositions + p]);
-          PAGODA_UNROLL
-          for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(weight, value[v], sums[r][v]);
-        }
+        sums.template add<FloatDots>(args.weights + p, kRangePositions, value);
       }
       fetch_state = fetch;
-      PAGODA_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        PAGODA_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          hn::StoreU(sums[r][v], d, args.sums + r * args.padded_dim + v * kLanes);
-        }
-      }
+      sums.store(args.sums, args.padded_dim);
     }
 
     const AttentionCall& call_;
