@@ -195,6 +195,45 @@ PAGODA_INLINE __m512i broadcast_word(const std::byte* word) {
   return _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(word));
 }
 
+// A block's numbers of a tile's rows.
+struct RowNumbers {
+  const float* scales;
+  const float* sums;
+};
+
+// Adds block `at` of a group, whose exact sums are s, to the products, or to those of a span of
+// x, still without its scale.
+template <bool kHasSpans, PanelKind kKind, int kRows, int kPanels>
+PAGODA_INLINE void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int at,
+                             const __m512i (&s)[kRows][kPanels], const RowNumbers& rows,
+                             __m512 (&sums)[kRows][kPanels]) {
+  for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+    const __m512 scale = numbers[p].scales[at];
+    const __m512 minimum = numbers[p].minima[GroupNumbers<kKind>::kMinima > 1 ? at : 0];
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      __m512 sum = _mm512_cvtepi32_ps(s[r][p]);
+      if constexpr (!kHasSpans) sum = _mm512_mul_ps(sum, _mm512_set1_ps(rows.scales[r]));
+      sums[r][p] = _mm512_fmadd_ps(scale, sum, sums[r][p]);
+      if constexpr (panel_format(kKind).has_minimum()) {
+        sums[r][p] = _mm512_fmadd_ps(minimum, _mm512_set1_ps(rows.sums[r]), sums[r][p]);
+      }
+    });
+  });
+}
+
+// Adds what a span of x came to under its scale, and begins the next one.
+template <int kRows, int kPanels>
+PAGODA_INLINE void add_span(const float* scales, __m512 (&sums)[kRows][kPanels],
+                            __m512 (&spans)[kRows][kPanels]) {
+  for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+    const __m512 scale = _mm512_set1_ps(scales[r]);
+    for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+      spans[r][p] = _mm512_fmadd_ps(sums[r][p], scale, spans[r][p]);
+      sums[r][p] = _mm512_setzero_ps();
+    });
+  });
+}
+
 template <int kRows, int kPanels>
 PAGODA_INLINE void store_sums(const __m512 (&sums)[kRows][kPanels], const PanelProduct& product,
                               std::int64_t first_row, std::int64_t first_panel) {

@@ -19,9 +19,19 @@ namespace {
 // A tile's memory: for each unit of 32 k the integers [rows][32], then for each block
 // [blocks][rows]: the scale of its integers, and their sum times the scale; of bytes their sum too.
 //
+// 16-bit integers in blocks of up to 32 k share one scale over a span of 128, which a kernel
+// applies to what the span's blocks came to; their sums are without it. That costs a bit and a half
+// in the worst block, 3e-5 of the span's largest x, and makes products 3 to 5 % faster: multiplying
+// every block's sum takes the units that multiply x too.
+//
 // Bytes lie as they meet the codes of a line, four k of a column in a word. Of eight bits that is
 // k, k + 2, k + 1, k + 3; of four bits the words of a line are k + {0, 4, 1, 5} and k + {2, 6, 3,
 // 7}.
+constexpr int kUnitsOfSpan = 4;
+constexpr bool has_spans(Rounding rounding, int block) {
+  return rounding == Rounding::kInt16 && block <= kUnit;
+}
+
 struct TileView {
   const std::byte* integers;
   const float* scales;

@@ -45,6 +45,7 @@ class IntegerTile {
  public:
   static constexpr PanelFormat kFormat = panel_format(kKind);
   static constexpr bool kIsBytes = kRounding == Rounding::kInt8;
+  static constexpr bool kHasSpans = has_spans(kRounding, kFormat.block);
   static constexpr int kRowBytes = kIsBytes ? kUnit : 2 * kUnit;  // of x, of a unit
   static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
   static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
@@ -69,11 +70,16 @@ class IntegerTile {
     const std::int32_t* integer_sums = tile.integer_sums;
     const float* scales = tile.scales;
     const float* row_sums = tile.sums;
-    __m512 sums[kRows][kPanels];
+    // The products, or those of a span of x and those of the spans before.
+    __m512 sums[kRows][kPanels], spans[kRows][kPanels];
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-      for_all<kPanels>([&](auto p) PAGODA_FLATTEN { sums[r][p] = _mm512_setzero_ps(); });
+      for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+        sums[r][p] = _mm512_setzero_ps();
+        spans[r][p] = _mm512_setzero_ps();
+      });
     });
     const std::int64_t num_groups = kFormat.num_groups(product.cols);
+    std::int64_t units_done = 0;
     for (std::int64_t g = 0; g < num_groups; ++g, group += kFormat.group_bytes()) {
       GroupNumbers<kKind> numbers[kPanels];
       for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
@@ -102,44 +108,24 @@ class IntegerTile {
             add_products<decltype(block)::kValue, decltype(u)::kValue>(
                 reader, group, product.panel_bytes, unit, x + u * kRows * kRowBytes, s);
           });
-          const RowNumbers row_numbers = {scales, row_sums};
           const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
-          add_block(numbers, at, s, row_numbers, sums);
+          add_block<kHasSpans>(numbers, at, s, {scales, row_sums}, sums);
           scales += kRows;
           row_sums += kRows;
           integer_sums += kRows;
         });
         x += kUnitsOfBlock * kRows * kRowBytes;
+        units_done += kUnitsOfBlock;
+        const bool is_last = units_done == num_groups * kUnitsOfGroup;
+        if (kHasSpans && (units_done % kUnitsOfSpan == 0 || is_last)) {
+          add_span(scales - kRows, sums, spans);
+        }
       }
     }
-    store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
+    store_sums<kRows, kPanels>(kHasSpans ? spans : sums, product, first_row, first_panel);
   }
 
  private:
-  // A block's numbers of a tile's rows.
-  struct RowNumbers {
-    const float* scales;
-    const float* sums;
-  };
-
-  // Adds block `at` of a group, whose exact sums are s, to the products.
-  PAGODA_INLINE static void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int at,
-                                      const __m512i (&s)[kRows][kPanels], const RowNumbers& rows,
-                                      __m512 (&sums)[kRows][kPanels]) {
-    for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-      const __m512 scale = numbers[p].scales[at];
-      const __m512 minimum = numbers[p].minima[GroupNumbers<kKind>::kMinima > 1 ? at : 0];
-      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        const __m512 sum =
-            _mm512_mul_ps(_mm512_cvtepi32_ps(s[r][p]), _mm512_set1_ps(rows.scales[r]));
-        sums[r][p] = _mm512_fmadd_ps(scale, sum, sums[r][p]);
-        if constexpr (kFormat.has_minimum()) {
-          sums[r][p] = _mm512_fmadd_ps(minimum, _mm512_set1_ps(rows.sums[r]), sums[r][p]);
-        }
-      });
-    });
-  }
-
   // Adds the exact sums over what block kBlock has of unit `first_unit` + kUnitOfBlock.
   template <int kBlock, int kUnitOfBlock>
   PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const std::byte* group,

@@ -44,6 +44,7 @@ class ManyRowsTile {
  public:
   static constexpr PanelFormat kFormat = panel_format(kKind);
   static constexpr bool kIsBytes = kRounding == Rounding::kInt8;
+  static constexpr bool kHasSpans = has_spans(kRounding, kFormat.block);
   static constexpr int kRowBytes = kIsBytes ? kUnit : 2 * kUnit;  // of x, of a unit
   static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
   static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
@@ -62,16 +63,17 @@ class ManyRowsTile {
     const std::byte* group = panel + product.header_area + piece.begin * kFormat.group_bytes();
     const std::byte* x = tile.integers + piece.begin * kUnitsOfGroup * kRows * kRowBytes;
     const std::int64_t first_number = piece.begin * kBlocksOfGroup * kRows;
-    RowNumbers rows = {tile.scales + first_number, tile.sums + first_number,
-                       tile.integer_sums + first_number};
+    Numbers rows = {tile.scales + first_number, tile.sums + first_number,
+                    tile.integer_sums + first_number};
     __m512 sums[kRows][kPanels];
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
       for_all<kPanels>([&](auto p) PAGODA_FLATTEN { sums[r][p] = _mm512_setzero_ps(); });
     });
-    if (piece.begin > 0) {
+    if (!kHasSpans && piece.begin > 0) {
       for_sums([&](auto r, auto p, int at)
                    PAGODA_FLATTEN { sums[r][p] = _mm512_load_ps(waiting + at); });
     }
+    std::int64_t units_done = piece.begin * kUnitsOfGroup;
     for (std::int64_t g = piece.begin; g < piece.end; ++g, group += kFormat.group_bytes()) {
       GroupNumbers<kKind> numbers[kPanels];
       for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
@@ -95,22 +97,35 @@ class ManyRowsTile {
             add_products<decltype(block)::kValue>(reader, group, product.panel_bytes, unit + u,
                                                   x + u * kRows * kRowBytes, s);
           });
-          add_block(numbers, unit / kUnitsOfBlock * kBlocksOfUnit + block, s, rows, sums);
+          const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
+          add_block<kHasSpans>(numbers, at, s, {rows.scales, rows.sums}, sums);
           rows.advance();
         });
         x += kUnitsOfBlock * kRows * kRowBytes;
+        units_done += kUnitsOfBlock;
+        const bool is_end = units_done == piece.end * kUnitsOfGroup;
+        if (kHasSpans && (units_done % kUnitsOfSpan == 0 || is_end)) {
+          const bool is_first = units_done <= kUnitsOfSpan;
+          wait_for_spans(rows.scales - kRows, is_first, sums, waiting);
+        }
       }
     }
     if (piece.end == kFormat.num_groups(product.cols)) {
+      if constexpr (kHasSpans) {
+        for_sums([&](auto r, auto p, int at)
+                     PAGODA_FLATTEN { sums[r][p] = _mm512_load_ps(waiting + at); });
+      }
       return store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
     }
-    for_sums([&](auto r, auto p, int at)
-                 PAGODA_FLATTEN { _mm512_store_ps(waiting + at, sums[r][p]); });
+    if constexpr (!kHasSpans) {
+      for_sums([&](auto r, auto p, int at)
+                   PAGODA_FLATTEN { _mm512_store_ps(waiting + at, sums[r][p]); });
+    }
   }
 
  private:
-  // A block's numbers of a tile's rows.
-  struct RowNumbers {
+  // Where a block's numbers of the tile's rows are.
+  struct Numbers {
     const float* scales;
     const float* sums;
     const std::int32_t* integer_sums;
@@ -121,29 +136,24 @@ class ManyRowsTile {
     }
   };
 
+  // Adds a span to what waits in memory: registers have room for sums and a block's sums alone.
+  PAGODA_INLINE static void wait_for_spans(const float* scales, bool is_first,
+                                           __m512 (&sums)[kRows][kPanels], float* waiting) {
+    __m512 spans[kRows][kPanels];
+    for_sums([&](auto r, auto p, int at) PAGODA_FLATTEN {
+      const auto mask = static_cast<__mmask16>(is_first ? 0 : 0xffff);
+      spans[r][p] = _mm512_maskz_load_ps(mask, waiting + at);
+    });
+    add_span<kRows, kPanels>(scales, sums, spans);
+    for_sums([&](auto r, auto p, int at)
+                 PAGODA_FLATTEN { _mm512_store_ps(waiting + at, spans[r][p]); });
+  }
+
   template <class Visit>
   PAGODA_INLINE static void for_sums(const Visit& visit) {
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
       for_all<kPanels>([&](auto p)
                            PAGODA_FLATTEN { visit(r, p, (r * kPanels + p) * kPanelColumns); });
-    });
-  }
-
-  // Adds block `at` of a group, whose exact sums are s, to the products.
-  PAGODA_INLINE static void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int at,
-                                      const __m512i (&s)[kRows][kPanels], const RowNumbers& rows,
-                                      __m512 (&sums)[kRows][kPanels]) {
-    for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-      const __m512 scale = numbers[p].scales[at];
-      const __m512 minimum = numbers[p].minima[GroupNumbers<kKind>::kMinima > 1 ? at : 0];
-      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        const __m512 sum =
-            _mm512_mul_ps(_mm512_cvtepi32_ps(s[r][p]), _mm512_set1_ps(rows.scales[r]));
-        sums[r][p] = _mm512_fmadd_ps(scale, sum, sums[r][p]);
-        if constexpr (kFormat.has_minimum()) {
-          sums[r][p] = _mm512_fmadd_ps(minimum, _mm512_set1_ps(rows.sums[r]), sums[r][p]);
-        }
-      });
     });
   }
 
@@ -185,7 +195,12 @@ void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64
   alignas(kLineBytes) float sums[kMostTiles][kRows * kPanels * kPanelColumns];
   const std::int64_t num_groups = kFormat.num_groups(product.cols);
   const std::int64_t num_pieces = (num_groups + kMostGroups - 1) / kMostGroups;
-  const std::int64_t most = (num_groups + num_pieces - 1) / num_pieces;
+  // Pieces end where spans do.
+  constexpr std::int64_t kGroupsOfSpan =
+      kFormat.group < kUnitsOfSpan * kUnit ? kUnitsOfSpan * kUnit / kFormat.group : 1;
+  const std::int64_t spans =
+      (num_groups + num_pieces * kGroupsOfSpan - 1) / (num_pieces * kGroupsOfSpan);
+  const std::int64_t most = spans * kGroupsOfSpan;
   const std::int64_t num_tiles = (end_row - first_row + kRows - 1) / kRows;
   const std::byte* panels = product.panels + panel * product.panel_bytes;
   for (std::int64_t g = 0; g < num_groups; g += most) {

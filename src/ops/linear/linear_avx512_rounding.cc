@@ -54,6 +54,16 @@ PAGODA_INLINE __m512i folded(const BlockVectors& v, const Fold& fold) {
   return lanes(lanes(quads[0], quads[1]), lanes(quads[2], quads[3]));
 }
 
+// Each block's largest becomes its span's.
+template <int kBlock>
+PAGODA_INLINE __m512i largest_of_span(__m512i v) {
+  static_assert(kUnitsOfSpan * kUnit == 128 && kBlock <= 32);
+  v = _mm512_max_epu32(v, _mm512_shuffle_epi32(v, _MM_PERM_CDAB));
+  v = _mm512_max_epu32(v, _mm512_shuffle_epi32(v, _MM_PERM_BADC));
+  if constexpr (kBlock <= 16) v = _mm512_max_epu32(v, _mm512_shuffle_i64x2(v, v, 0xb1));
+  return v;
+}
+
 constexpr float kLargestFloat = 3.40282347e38f;
 
 // 64 integers as saturated bytes lie [lane][vector][4]; this is where TileView wants them.
@@ -110,8 +120,10 @@ PAGODA_INLINE void pack_blocks(const TileRow& row, std::int64_t first, int count
     });
     v.of[b] = largest;
   }
-  const __m512 largest = _mm512_castsi512_ps(
-      folded(v, [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_max_epu32(a, b); }));
+  const auto larger = [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_max_epu32(a, b); };
+  __m512i of_blocks = folded(v, larger);
+  if constexpr (has_spans(kRounding, kBlock)) of_blocks = largest_of_span<kBlock>(of_blocks);
+  const __m512 largest = _mm512_castsi512_ps(of_blocks);
   const __m512 limit = _mm512_set1_ps(static_cast<float>(layout.largest_integer));
   // Of no numbers no integers are made, their factor is zero: their scale alone says so.
   const __mmask16 is_positive = _mm512_cmp_ps_mask(largest, _mm512_setzero_ps(), _CMP_GT_OQ);
@@ -137,7 +149,8 @@ PAGODA_INLINE void pack_blocks(const TileRow& row, std::int64_t first, int count
   alignas(kLineBytes) float scales[kBlocksAtOnce], sums[kBlocksAtOnce];
   alignas(kLineBytes) std::int32_t integer_sums[kBlocksAtOnce];
   _mm512_store_ps(scales, scale);
-  _mm512_store_ps(sums, _mm512_mul_ps(scale, _mm512_cvtepi32_ps(sum)));
+  const __m512 float_sum = _mm512_cvtepi32_ps(sum);
+  _mm512_store_ps(sums, has_spans(kRounding, kBlock) ? float_sum : _mm512_mul_ps(scale, float_sum));
   _mm512_store_si512(integer_sums, sum);
   for (int b = 0; b < count; ++b) {
     const std::int64_t at = (first + b) * row.tile_rows;

@@ -7,7 +7,8 @@
 //   for each block of k under one scale:  s = sum of x[k] * code[k], pairs of k in order
 //                                         acc += scale * s  (+ minimum * sum of the block's x)
 //
-// with s exact, in 32-bit integers; float32 weights have one chain over all k.
+// with s exact, in 32-bit integers; float32 weights have one chain over all k. A kernel may have x
+// share a scale over several blocks and apply it to what they came to (avx512_tile-inl.h).
 #pragma once
 
 #include <cstddef>
