@@ -29,7 +29,7 @@ void StepCost::observe(int num_decodes, int num_prefill_tokens, double seconds) 
 
 int StepCost::max_prefill_tokens() const {
   if (decode_step_s_ == 0 || prefill_token_s_ == 0) return kUnlimited;
-  const double tokens = (kMaxMixedStep - 1) * decode_step_s_ / prefill_token_s_;
+  const double tokens = (kAimedMixedStep - 1) * decode_step_s_ / prefill_token_s_;
   return static_cast<int>(std::clamp(tokens, 1.0, 1e6));
 }
 

@@ -18,6 +18,9 @@ class StepCost {
  public:
   // A step with decodes takes as long as so many without prompt tokens, at most.
   static constexpr double kMaxMixedStep = 2.5;
+  // What chunks are cut for: a step of a real machine takes a tenth more than the last one did, now
+  // and then.
+  static constexpr double kAimedMixedStep = 2.3;
   // So many steps after the last one of decodes alone, the next one is: loads change.
   static constexpr int kRemeasureSteps = 32;
   static constexpr int kUnlimited = std::numeric_limits<int>::max();

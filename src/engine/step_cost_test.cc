@@ -33,7 +33,7 @@ TEST(StepCost, AsksForAStepOfDecodesBeforeItsFirstMixedOne) {
   EXPECT_FALSE(cost.wants_decodes_alone(0));
   machine.step(cost, true, 0);
   EXPECT_FALSE(cost.wants_decodes_alone(4));
-  EXPECT_EQ(cost.max_prefill_tokens(), 12);  // 1.5 * 4 ms / 0.5 ms
+  EXPECT_EQ(cost.max_prefill_tokens(), 10);  // 1.3 * 4 ms / 0.5 ms
 }
 
 TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
@@ -44,7 +44,7 @@ TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
     machine.step(cost, true, 0);
     for (int i = 0; i < 100; ++i) {
       const double seconds = machine.step(cost, true, cost.max_prefill_tokens());
-      EXPECT_LE(seconds, StepCost::kMaxMixedStep * machine.decode * 1.0001);
+      EXPECT_LE(seconds, StepCost::kAimedMixedStep * machine.decode * 1.0001);
     }
   }
 }
