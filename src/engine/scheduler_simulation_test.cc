@@ -29,13 +29,13 @@ T one_of(const Draw& draw, std::initializer_list<T> values) {
 SimulationOptions draw_options(const Draw& draw) {
   SimulationOptions options;
   options.scheduler.block_size = one_of(draw, {1, 2, 3, 4, 4, 16, 24});
-  options.scheduler.max_num_seqs = draw(1, 9);
-  options.scheduler.max_num_batched_tokens = one_of(draw, {1, 3, 7, 16, 16, 64});
+  options.scheduler.max_num_seqs = one_of(draw, {draw(1, 9), 8});
+  options.scheduler.max_num_batched_tokens = one_of(draw, {1, 3, 8, 9, 16, 64});
   options.scheduler.max_model_len = one_of(draw, {24, 60});
   options.scheduler.eos_token_ids = {SchedulerSimulation::kEos};
-  // From less than the longest sequence's to those of three.
+  // From less than the longest sequence's to those of five.
   options.num_blocks =
-      draw(1, 3 * options.scheduler.max_model_len / options.scheduler.block_size + 2);
+      draw(1, 5 * options.scheduler.max_model_len / options.scheduler.block_size + 2);
   options.has_prefix_cache = draw(0, 2) == 0;
   if (draw(0, 2) == 0) options.cost = {0.004, one_of(draw, {0.00001, 0.001, 0.02})};
   return options;
