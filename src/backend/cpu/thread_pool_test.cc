@@ -47,7 +47,9 @@ TEST(ThreadPool, AThreadStartsOnceBeforeItsFirstRange) {
         first[thread] = begin;
       };
       const auto body = [&](std::int64_t begin, std::int64_t, int thread) {
-        if (ranges[thread]++ == 0) EXPECT_EQ(first[thread], begin) << "thread " << thread;
+        if (ranges[thread]++ == 0) {
+          EXPECT_EQ(first[thread], begin) << "thread " << thread;
+        }
         if (round < 50) std::this_thread::sleep_for(std::chrono::microseconds(10));
       };
       pool.parallel_for(40, 2, start, body);
