@@ -191,6 +191,20 @@ PAGODA_INLINE void read_affine(const PanelProduct& product, const std::byte* pan
   }
 }
 
+// Group g of some panels side by side, the first one at `panel`, its group at `group`.
+template <PanelKind kKind, int kPanels>
+PAGODA_INLINE void read_panels(const PanelProduct& product, const std::byte* panel,
+                               const std::byte* group, std::int64_t g,
+                               GroupNumbers<kKind> (&numbers)[kPanels]) {
+  for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+    if constexpr (panel_format(kKind).header == PanelHeader::kAffine) {
+      read_affine(product, panel + p * product.panel_bytes, g, numbers[p]);
+    } else {
+      read_numbers(group + p * product.panel_bytes, numbers[p]);
+    }
+  });
+}
+
 PAGODA_INLINE __m512i broadcast_word(const std::byte* word) {
   return _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(word));
 }
@@ -275,6 +289,18 @@ PAGODA_INLINE __m512i code_bytes(const std::byte* low) {
 // What those bytes are too high.
 template <PanelKind kKind>
 constexpr int kByteOffset = kKind == PanelKind::kQ8_0 ? 128 : -code_value(kKind, 0);
+
+// The integer sums of a block of a tile of rows, before its products.
+template <PanelKind kKind, bool kIsBytes, int kRows, int kPanels>
+PAGODA_INLINE void start_block(const std::int32_t* integer_sums, __m512i (&s)[kRows][kPanels]) {
+  for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+    __m512i start = _mm512_setzero_si512();
+    if constexpr (kIsBytes && kByteOffset<kKind> != 0) {
+      start = _mm512_set1_epi32(-kByteOffset<kKind> * integer_sums[r]);
+    }
+    for_all<kPanels>([&](auto p) PAGODA_FLATTEN { s[r][p] = start; });
+  });
+}
 
 // Kinds whose codes are bytes after a shift and a mask.
 constexpr bool takes_bytes(PanelKind kind) {

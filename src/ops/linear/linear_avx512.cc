@@ -25,17 +25,14 @@ constexpr int kMostRows = 6;
 // A panel is a stream that the hardware foresees too late, most of all where a group begins with a
 // header (docs/performance.md has the figures). Few rows meet it once: it is fetched past the
 // second and third level, which it would only fill, a tenth faster where the cores are on two
-// chiplets; integers of 14 bits want it nearer. More rows come again, and find it in the second.
-template <PanelKind kKind, bool kIsOnce>
-struct Prefetch {
-  static constexpr int kAhead = kIsOnce && kKind == PanelKind::kInt14 ? 3072 : 8192;  // bytes
-  static constexpr int kLocality = kIsOnce ? 0 : 2;
-};
+// chiplets; integers of 14 bits want it nearer.
+template <PanelKind kKind>
+constexpr int kFetchAhead = kKind == PanelKind::kInt14 ? 3072 : 8192;  // bytes
 // Lines [kBegin, kEnd) of those that lie as far ahead.
-template <class Kind, int kBegin, int kEnd>
+template <PanelKind kKind, int kBegin, int kEnd>
 PAGODA_INLINE void prefetch_ahead(const std::byte* unit) {
   for_all<kEnd, kBegin>([&](auto line) PAGODA_FLATTEN {
-    __builtin_prefetch(unit + Kind::kAhead + kLineBytes * line, 0, Kind::kLocality);
+    __builtin_prefetch(unit + kFetchAhead<kKind> + kLineBytes * line, 0, 0);
   });
 }
 
@@ -55,8 +52,6 @@ class IntegerTile {
 
   // Of what is multiplied under one scale, or of a unit where that is more.
   static constexpr int kLines = (kUnitBytes * kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
-  static constexpr bool kIsOnce = kPanels == 1;
-  using Ahead = Prefetch<kKind, kIsOnce>;
 
   // Not inlined: it takes all registers.
   __attribute__((noinline)) static void multiply(const PanelProduct& product,
@@ -82,28 +77,11 @@ class IntegerTile {
     std::int64_t units_done = 0;
     for (std::int64_t g = 0; g < num_groups; ++g, group += kFormat.group_bytes()) {
       GroupNumbers<kKind> numbers[kPanels];
-      for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-        if constexpr (kFormat.header == PanelHeader::kAffine) {
-          read_affine(product, panel + p * product.panel_bytes, g, numbers[p]);
-        } else {
-          read_numbers(group + p * product.panel_bytes, numbers[p]);
-        }
-      });
+      read_panels(product, panel, group, g, numbers);
       for (int unit = 0; unit < kUnitsOfGroup; unit += kUnitsOfBlock) {
-        if (!kIsOnce && first_row == 0) {
-          for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-            prefetch_ahead<Ahead, 0, kLines>(group + p * product.panel_bytes + unit * kUnitBytes);
-          });
-        }
         for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
           __m512i s[kRows][kPanels];
-          for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-            __m512i start = _mm512_setzero_si512();
-            if constexpr (kIsBytes && kByteOffset<kKind> != 0) {
-              start = _mm512_set1_epi32(-kByteOffset<kKind> * integer_sums[r]);
-            }
-            for_all<kPanels>([&](auto p) PAGODA_FLATTEN { s[r][p] = start; });
-          });
+          start_block<kKind, kIsBytes>(integer_sums, s);
           for_all<kUnitsOfBlock>([&](auto u) PAGODA_FLATTEN {
             add_products<decltype(block)::kValue, decltype(u)::kValue>(
                 reader, group, product.panel_bytes, unit, x + u * kRows * kRowBytes, s);
@@ -138,12 +116,10 @@ class IntegerTile {
     const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
     for_all<kStepsOfBlock>([&](auto i) PAGODA_FLATTEN {
       constexpr int kStep = kBlock * kStepsOfBlock + decltype(i)::kValue;
-      if constexpr (kIsOnce) {
-        // One by one: a burst would hold up the loads behind it.
-        constexpr int kAt = kPart * kStepsOfBlock + decltype(i)::kValue;
-        prefetch_ahead<Ahead, kLines * kAt / kStepsAtOnce, kLines*(kAt + 1) / kStepsAtOnce>(
-            group + first_unit * kUnitBytes);
-      }
+      // One by one: a burst would hold up the loads behind it.
+      constexpr int kAt = kPart * kStepsOfBlock + decltype(i)::kValue;
+      prefetch_ahead<kKind, kLines * kAt / kStepsAtOnce, kLines*(kAt + 1) / kStepsAtOnce>(
+          group + first_unit * kUnitBytes);
       __m512i w[kPanels];
       for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
         const std::int64_t at = p * panel_bytes;

@@ -76,23 +76,11 @@ class ManyRowsTile {
     std::int64_t units_done = piece.begin * kUnitsOfGroup;
     for (std::int64_t g = piece.begin; g < piece.end; ++g, group += kFormat.group_bytes()) {
       GroupNumbers<kKind> numbers[kPanels];
-      for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-        if constexpr (kFormat.header == PanelHeader::kAffine) {
-          read_affine(product, panel + p * product.panel_bytes, g, numbers[p]);
-        } else {
-          read_numbers(group + p * product.panel_bytes, numbers[p]);
-        }
-      });
+      read_panels(product, panel, group, g, numbers);
       for (int unit = 0; unit < kUnitsOfGroup; unit += kUnitsOfBlock) {
         for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
           __m512i s[kRows][kPanels];
-          for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-            __m512i start = _mm512_setzero_si512();
-            if constexpr (kIsBytes && kByteOffset<kKind> != 0) {
-              start = _mm512_set1_epi32(-kByteOffset<kKind> * rows.integer_sums[r]);
-            }
-            for_all<kPanels>([&](auto p) PAGODA_FLATTEN { s[r][p] = start; });
-          });
+          start_block<kKind, kIsBytes>(rows.integer_sums, s);
           for_all<kUnitsOfBlock>([&](auto u) PAGODA_FLATTEN {
             add_products<decltype(block)::kValue>(reader, group, product.panel_bytes, unit + u,
                                                   x + u * kRows * kRowBytes, s);

@@ -5,7 +5,7 @@
 namespace pagoda::cpu {
 namespace {
 
-constexpr std::int64_t kTileBytesPerPass = std::int64_t{640} << 10;
+constexpr std::int64_t kTileBytesPerPass = std::int64_t{832} << 10;
 // Multiply-adds worth a fork: about a microsecond of one core.
 constexpr std::int64_t kForkWork = 1 << 17;
 // Values of x that a core rounds in a microsecond.
