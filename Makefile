@@ -21,12 +21,12 @@ build: setup build/release/build.ninja ## set up and build build/release/pagoda
 serve: build model ## serve MODEL (smollm2) on PORT (8000), with the web page at /
 	$(PAGODA) serve $(MODEL) --port $(PORT)
 
-# The unit tests under the sanitizers first, then everything in release, so that the last lines are the whole suite's.
+# The unit tests under the sanitizers first, then in release what takes the binary, a model, or the optimiser.
 test: setup-test model build/dev/build.ninja build/release/build.ninja ## build and run every test
 	$(CMAKE_BUILD) dev --target pagoda_tests
 	ctest --preset dev
-	$(CMAKE_BUILD) release
-	ctest --preset release --label-exclude emulated
+	$(CMAKE_BUILD) release --target pagoda pagoda_tests
+	ctest --preset release --label-exclude 'emulated|sanitized'
 
 emulated: setup-emulated build/release/build.ninja ## cross-build the ops for AArch64 and run them under qemu
 	ctest --preset release --label-regex emulated

@@ -28,13 +28,15 @@ function(pagoda_library name)
   target_link_libraries(pagoda_${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
-# Every test's binary: what `make test` builds of a preset with sanitizers.
+# What `make test` builds of a preset: all tests' binaries where there are sanitizers; in release those of tests that are
+# worth another run without them.
 add_custom_target(pagoda_tests)
 
-# pagoda_test(core SOURCES status_test.cc DEPS ... [RELEASE_ONLY] [TIMEOUT s]): one GoogleTest binary, pagoda_<name>_test.
-# RELEASE_ONLY: too slow under sanitizers for what they would find there.
+# pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [ALONE] [TIMEOUT s]): one GoogleTest
+# binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our code. RELEASE_ONLY: too slow
+# under sanitizers for what they would find there. ALONE: it looks at time, so no other test runs beside it.
 function(pagoda_test name)
-  cmake_parse_arguments(ARG "RELEASE_ONLY" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "IN_RELEASE;RELEASE_ONLY;ALONE" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
   if(ARG_RELEASE_ONLY AND PAGODA_SANITIZE)
     return()
   endif()
@@ -45,23 +47,27 @@ function(pagoda_test name)
   target_include_directories(pagoda_${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
   target_link_libraries(pagoda_${name}_test PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(pagoda_${name}_test PRIVATE PAGODA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_dependencies(pagoda_tests pagoda_${name}_test)
   # One ctest entry a binary: a process a case would reload models for each.
   add_test(NAME ${name} COMMAND pagoda_${name}_test)
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_ALONE})
+  if(PAGODA_SANITIZE OR ARG_IN_RELEASE OR ARG_RELEASE_ONLY)
+    add_dependencies(pagoda_tests pagoda_${name}_test)
+  else()
+    set_tests_properties(${name} PROPERTIES LABELS sanitized)
+  endif()
 endfunction()
 
-# pagoda_pytest(run tests/cli/test_run.py TIMEOUT 300): a pytest file that drives the binary from outside, by PAGODA_BINARY.
+# pagoda_pytest(run tests/cli/test_run.py [ALONE] [TIMEOUT s]): a pytest file that drives the binary from outside, by PAGODA_BINARY.
 # In release alone: time and memory are part of what these tests look at.
 function(pagoda_pytest name file)
   if(PAGODA_SANITIZE)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "TIMEOUT" "ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
   add_test(NAME ${name} COMMAND ${PAGODA_PYTHON} -m pytest -q -p no:cacheprovider ${PROJECT_SOURCE_DIR}/${file})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT}
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_ALONE}
     ENVIRONMENT "PAGODA_BINARY=$<TARGET_FILE:pagoda>;PAGODA_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
 endfunction()
