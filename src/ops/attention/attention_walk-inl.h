@@ -2,7 +2,7 @@
 //
 // A unit is one range of one kv head: its keys are transposed a tile at a time for all rows of the
 // item, then each row has its softmax, then each few rows a tile's weighted values. While
-// a unit is computed the next one's entries are fetched into L2: entries of one head lie far apart
+// a unit is computed the next one's entries are fetched: entries of one head lie far apart
 // in blocks in no order, which no hardware foresees.
 #if defined(PAGODA_ATTENTION_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ATTENTION_WALK_INL_H

@@ -3,6 +3,7 @@
 
 #include <immintrin.h>
 
+#include "ops/linear/avx512_tile-inl.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/unrolled-inl.h"
 
@@ -308,6 +309,42 @@ constexpr bool takes_bytes(PanelKind kind) {
   return (format.low_bits == 4 || format.low_bits == 8) && format.high_bits == 0 &&
          format.block == kUnit && kind != PanelKind::kIQ4_NL && kind != PanelKind::kIQ4_XS;
 }
+
+// How a tile's loops are cut for a format and a rounding of x.
+template <PanelKind kKind, Rounding kRounding>
+struct TileLoops {
+  static constexpr PanelFormat kFormat = panel_format(kKind);
+  static constexpr bool kIsBytes = kRounding == Rounding::kInt8;
+  static constexpr bool kHasSpans = has_spans(kRounding, kFormat.block);
+  static constexpr int kRowBytes = kIsBytes ? kUnit : 2 * kUnit;  // of x, of a unit
+  static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
+  static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
+  static constexpr int kStepsOfBlock = (kIsBytes ? kUnit / 4 : kUnit / 2) / kBlocksOfUnit;
+  static constexpr int kUnitsOfGroup = kFormat.group / kUnit;
+
+  // Adds the exact products of step kStep of a unit, whose planes begin at `low` and `high`.
+  template <int kStep, int kRows, int kPanels>
+  PAGODA_INLINE static void add_step(const PairReader<kKind>& reader, const std::byte* low,
+                                     const std::byte* high, std::int64_t panel_bytes,
+                                     const std::byte* x, __m512i (&s)[kRows][kPanels]) {
+    __m512i w[kPanels];
+    for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+      const std::int64_t at = p * panel_bytes;
+      if constexpr (kIsBytes) {
+        w[p] = code_bytes<kKind, kStep>(low + at);
+      } else {
+        w[p] = reader.template pair<kStep>(low + at, high + at);
+      }
+    });
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      const __m512i word = broadcast_word(x + r * kRowBytes + 4 * kStep);
+      for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+        s[r][p] = kIsBytes ? _mm512_dpbusd_epi32(s[r][p], w[p], word)
+                           : _mm512_dpwssd_epi32(s[r][p], w[p], word);
+      });
+    });
+  }
+};
 
 }  // namespace
 }  // namespace pagoda::cpu

@@ -40,14 +40,15 @@ PAGODA_INLINE void prefetch_ahead(const std::byte* unit) {
 template <PanelKind kKind, Rounding kRounding, int kRows, int kPanels>
 class IntegerTile {
  public:
-  static constexpr PanelFormat kFormat = panel_format(kKind);
-  static constexpr bool kIsBytes = kRounding == Rounding::kInt8;
-  static constexpr bool kHasSpans = has_spans(kRounding, kFormat.block);
-  static constexpr int kRowBytes = kIsBytes ? kUnit : 2 * kUnit;  // of x, of a unit
-  static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
-  static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
-  static constexpr int kStepsOfBlock = (kIsBytes ? kUnit / 4 : kUnit / 2) / kBlocksOfUnit;
-  static constexpr int kUnitsOfGroup = kFormat.group / kUnit;
+  using Loops = TileLoops<kKind, kRounding>;
+  static constexpr PanelFormat kFormat = Loops::kFormat;
+  static constexpr bool kIsBytes = Loops::kIsBytes;
+  static constexpr bool kHasSpans = Loops::kHasSpans;
+  static constexpr int kRowBytes = Loops::kRowBytes;
+  static constexpr int kUnitsOfBlock = Loops::kUnitsOfBlock;
+  static constexpr int kBlocksOfUnit = Loops::kBlocksOfUnit;
+  static constexpr int kStepsOfBlock = Loops::kStepsOfBlock;
+  static constexpr int kUnitsOfGroup = Loops::kUnitsOfGroup;
   static constexpr int kUnitBytes = kFormat.group_bytes() / kUnitsOfGroup;
 
   // Of what is multiplied under one scale, or of a unit where that is more.
@@ -120,22 +121,7 @@ class IntegerTile {
       constexpr int kAt = kPart * kStepsOfBlock + decltype(i)::kValue;
       prefetch_ahead<kKind, kLines * kAt / kStepsAtOnce, kLines*(kAt + 1) / kStepsAtOnce>(
           group + first_unit * kUnitBytes);
-      __m512i w[kPanels];
-      for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-        const std::int64_t at = p * panel_bytes;
-        if constexpr (kIsBytes) {
-          w[p] = code_bytes<kKind, kStep>(low + at);
-        } else {
-          w[p] = reader.template pair<kStep>(low + at, high + at);
-        }
-      });
-      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        const __m512i word = broadcast_word(x + r * kRowBytes + 4 * kStep);
-        for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-          s[r][p] = kIsBytes ? _mm512_dpbusd_epi32(s[r][p], w[p], word)
-                             : _mm512_dpwssd_epi32(s[r][p], w[p], word);
-        });
-      });
+      Loops::template add_step<kStep>(reader, low, high, panel_bytes, x, s);
     });
   }
 };
