@@ -9,12 +9,18 @@ namespace pagoda {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// ORs the bytes together: as cheap as a read can be. `num_bytes` is a multiple of 4096.
-std::uint64_t read_all(const std::uint64_t* HWY_RESTRICT words, std::size_t num_bytes) {
+// `num_bytes` is a multiple of 4096. kWordsAhead: how far ahead lines are fetched past the caches;
+// 0 leaves it to the hardware.
+template <std::size_t kWordsAhead>
+std::uint64_t or_of(const std::uint64_t* HWY_RESTRICT words, std::size_t num_bytes) {
   const hn::ScalableTag<std::uint64_t> d;
   const std::size_t lanes = hn::Lanes(d);
   auto a = hn::Zero(d), b = a, c = a, e = a, f = a, g = a, h = a, k = a;
   for (std::size_t i = 0; i < num_bytes / 8; i += 8 * lanes) {
+    if constexpr (kWordsAhead > 0) {
+      for (std::size_t line = 0; line < 8 * lanes; line += 8)
+        __builtin_prefetch(words + i + kWordsAhead + line, 0, 0);
+    }
     a = hn::Or(a, hn::Load(d, words + i));
     b = hn::Or(b, hn::Load(d, words + i + lanes));
     c = hn::Or(c, hn::Load(d, words + i + 2 * lanes));
@@ -26,6 +32,14 @@ std::uint64_t read_all(const std::uint64_t* HWY_RESTRICT words, std::size_t num_
   }
   const auto all = hn::Or(hn::Or(hn::Or(a, b), hn::Or(c, e)), hn::Or(hn::Or(f, g), hn::Or(h, k)));
   return hn::GetLane(hn::SumOfLanes(d, all));
+}
+
+std::uint64_t read_all(const std::uint64_t* HWY_RESTRICT words, std::size_t num_bytes) {
+  return or_of<0>(words, num_bytes);
+}
+
+std::uint64_t read_all_fetching(const std::uint64_t* HWY_RESTRICT words, std::size_t num_bytes) {
+  return or_of<1024>(words, num_bytes);
 }
 
 // Twelve independent chains hide the latency of four cycles at two a cycle, with room. Returns the
@@ -78,6 +92,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace pagoda {
 HWY_EXPORT(read_all);
+HWY_EXPORT(read_all_fetching);
 HWY_EXPORT(float32_products);
 
 namespace {
@@ -126,6 +141,11 @@ std::optional<double> better(std::optional<double> a, std::optional<double> b) {
 }
 
 }  // namespace
+
+std::uint64_t read_fetching_ahead(const std::byte* bytes, std::size_t num_bytes) {
+  return HWY_DYNAMIC_DISPATCH(read_all_fetching)(reinterpret_cast<const std::uint64_t*>(bytes),
+                                                 num_bytes);
+}
 
 MachineLimits best_of(const MachineLimits& a, const MachineLimits& b) {
   return {.num_threads = a.num_threads,
