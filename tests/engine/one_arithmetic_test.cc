@@ -112,7 +112,7 @@ TEST_P(OneArithmetic, CompanyChunksBlocksAndThreadsChangeNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, OneArithmetic,
-                         ::testing::Combine(::testing::Values(Backend::kReference, Backend::kCpu),
+                         ::testing::Combine(::testing::ValuesIn(built_backends()),
                                             ::testing::Values("tiny-llama", "tiny-mistral",
                                                               "tiny-qwen3")));
 
