@@ -154,7 +154,8 @@ Status ModelRunner::sample_rows(const Plan& plan) {
 
 void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) {
   if (SamplerState::is_needed(sequence.params()) && !sequence.sampler_state())
-    sequence.set_sampler_state(std::make_shared<SamplerState>(sequence.max_num_tokens()));
+    sequence.set_sampler_state(
+        std::make_shared<SamplerState>(sequence.params(), sequence.max_num_tokens()));
   SamplerState* state = sequence.sampler_state().get();
   if (state != nullptr) state->sync(sequence.tokens(), sequence.num_prompt_tokens());
   Result<SampledToken> token = sampler_.sample({.logits = logits,
@@ -162,6 +163,8 @@ void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) 
                                                 .bans_stop_tokens = sequence.bans_stop_tokens(),
                                                 .eos_token_ids = decoder_.config().eos_token_ids,
                                                 .state = state,
+                                                .tokens = sequence.tokens(),
+                                                .num_prompt_tokens = sequence.num_prompt_tokens(),
                                                 .seed = sequence.seed(),
                                                 .sample_index = sequence.sample_index(),
                                                 .position = sequence.num_tokens()});

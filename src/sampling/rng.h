@@ -17,7 +17,7 @@ using PhiloxKey = std::array<std::uint32_t, 2>;
 PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key);
 
 // What a number is drawn for: draws for different purposes at one position are independent.
-enum class RandomPurpose : std::uint32_t { kSampleToken = 0 };
+enum class RandomPurpose : std::uint32_t { kSampleToken = 0, kXtcCoin = 1 };
 
 // The place of a draw.
 struct RandomKey {

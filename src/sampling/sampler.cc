@@ -5,12 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/check.h"
 #include "sampling/cutoff.h"
+#include "sampling/dynamic_temperature.h"
 #include "sampling/rng.h"
 #include "sampling/row_kernels.h"
+#include "sampling/token_rules.h"
+#include "sampling/typical.h"
+#include "sampling/xtc.h"
 
 namespace pagoda {
 namespace {
@@ -25,6 +31,19 @@ float floor_below(float max, double distance) {
   return static_cast<float>(std::max(max + distance, double{std::numeric_limits<float>::lowest()}));
 }
 
+LogitsContext context_of(const RowSampling& row) {
+  return {.params = *row.params, .tokens = row.tokens, .num_prompt_tokens = row.num_prompt_tokens};
+}
+
+// XTC's coin is a draw of its own, so that the token's does not depend on it.
+bool throws_xtc(const RowSampling& row) {
+  return row.params->xtc_probability > 0 &&
+         random_uniform({.seed = row.seed,
+                         .sample_index = row.sample_index,
+                         .position = row.position,
+                         .purpose = RandomPurpose::kXtcCoin}) < row.params->xtc_probability;
+}
+
 }  // namespace
 
 bool is_greedy(const SamplingParams& params) {
@@ -33,14 +52,14 @@ bool is_greedy(const SamplingParams& params) {
 
 class Sampler::Impl {
  public:
-  explicit Impl(int vocab_size);
+  Impl(int vocab_size, std::vector<std::shared_ptr<const LogitsProcessor>> processors);
 
   Result<SampledToken> sample(const RowSampling& row);
   Result<TokenLogprobs> score(std::span<const float> logits, int token_id, int num_top);
   int vocab_size() const { return vocab_size_; }
 
  private:
-  struct Candidates {
+  struct Kept {
     std::size_t size = 0;
     double total_weight = 0;
   };
@@ -54,10 +73,14 @@ class Sampler::Impl {
   int draw(const RowSampling& row, std::span<const float> logits, float max);
   int draw_from_row(std::span<const float> logits, float max, float inverse_temperature,
                     double uniform);
-  int draw_from_candidates(const Candidates& candidates, double uniform) const;
+  int draw_from_candidates(const Kept& kept, double uniform) const;
 
-  Candidates find_candidates(const SamplingParams& params, std::span<const float> logits,
-                             float max);
+  float temperature_of(const SamplingParams& params, std::span<const float> logits, float max);
+  Kept find_candidates(const RowSampling& row, std::span<const float> logits, float max,
+                       float temperature);
+  int draw_mirostat(const RowSampling& row, std::span<const float> logits, float max,
+                    double uniform);
+  Candidates candidates(std::size_t size);
   std::size_t collect(std::span<const float> logits, float floor);
   std::size_t keep(std::size_t size, const Cutoff& cutoff);
   float top_k_floor(std::size_t k);
@@ -68,7 +91,9 @@ class Sampler::Impl {
   int num_greater(std::span<const float> logits, float x) const;
 
   int vocab_size_;
+  std::vector<std::shared_ptr<const LogitsProcessor>> processors_;
   CutoffFinder cutoff_finder_;
+  TypicalFilter typical_filter_;
   std::vector<float> logits_;       // [vocab_size]; a row after bans and penalties
   std::vector<float> weights_;      // [vocab_size]; of a row, or of candidates
   std::vector<float> values_;       // [vocab_size]; candidates' logits
@@ -78,7 +103,11 @@ class Sampler::Impl {
   std::vector<double> block_sums_;  // [blocks]
 };
 
-Sampler::Impl::Impl(int vocab_size) : vocab_size_(vocab_size), cutoff_finder_(vocab_size) {
+Sampler::Impl::Impl(int vocab_size, std::vector<std::shared_ptr<const LogitsProcessor>> processors)
+    : vocab_size_(vocab_size),
+      processors_(std::move(processors)),
+      cutoff_finder_(vocab_size),
+      typical_filter_(vocab_size) {
   PAGODA_CHECK(vocab_size > 0, fmt::format("[sampler] expected a vocabulary, got {}", vocab_size));
   const std::size_t num_blocks = num_row_blocks(vocab_size);
   logits_.resize(vocab_size);
@@ -103,11 +132,21 @@ Result<float> Sampler::Impl::scan(std::span<const float> logits) {
 }
 
 bool Sampler::Impl::changes_logits(const RowSampling& row) const {
-  return row.bans_stop_tokens || SamplerState::is_needed(*row.params);
+  const LogitsContext context = context_of(row);
+  return row.bans_stop_tokens || row.params->token_rules || penalises(*row.params) ||
+         std::any_of(processors_.begin(), processors_.end(),
+                     [&](const auto& processor) { return processor->acts_on(context); });
 }
 
 std::span<const float> Sampler::Impl::changed_logits(const RowSampling& row) {
   std::copy(row.logits.begin(), row.logits.end(), logits_.begin());
+  const TokenRules* const rules = row.params->token_rules.get();
+  if (rules != nullptr) add_logit_bias(*rules, logits_);
+  const LogitsContext context = context_of(row);
+  for (const auto& processor : processors_) {
+    if (processor->acts_on(context)) processor->process(context, logits_);
+  }
+  if (rules != nullptr) ban_tokens(*rules, row.tokens.subspan(row.num_prompt_tokens), logits_);
   if (row.bans_stop_tokens) {
     const auto ban = [this](std::span<const int> ids) {
       for (const int id : ids) {
@@ -117,9 +156,10 @@ std::span<const float> Sampler::Impl::changed_logits(const RowSampling& row) {
     ban(row.eos_token_ids);
     ban(row.params->stop_token_ids);
   }
-  if (SamplerState::is_needed(*row.params)) {
+  if (penalises(*row.params)) {
     PAGODA_CHECK(row.state != nullptr, "[sampler] a penalty needs the sequence's state");
     apply_penalties(*row.params, row.state->entries(), logits_);
+    if (DryState* dry = row.state->dry()) dry->apply(*row.params, row.state->entries(), logits_);
   }
   return logits_;
 }
@@ -158,12 +198,55 @@ int Sampler::Impl::argmax(std::span<const float> logits, float max) const {
 
 int Sampler::Impl::draw(const RowSampling& row, std::span<const float> logits, float max) {
   const SamplingParams& params = *row.params;
+  const float temperature = temperature_of(params, logits, max);
+  if (temperature < kGreedyTemperature) return argmax(logits, max);
   const double uniform = random_uniform(
       {.seed = row.seed, .sample_index = row.sample_index, .position = row.position});
-  const bool filters =
-      params.min_p > 0 || params.top_p < 1 || (params.top_k > 0 && params.top_k < vocab_size_);
-  if (!filters) return draw_from_row(logits, max, 1.0f / params.temperature, uniform);
-  return draw_from_candidates(find_candidates(params, logits, max), uniform);
+  if (params.mirostat == 2) {
+    weigh_row(logits, max, 1.0f / temperature, weights_, block_sums_);
+    return draw_mirostat(row, logits, max, uniform);
+  }
+  const bool filters = params.min_p > 0 || params.top_p < 1 || params.typical_p < 1 ||
+                       params.xtc_probability > 0 ||
+                       (params.top_k > 0 && params.top_k < vocab_size_);
+  if (!filters) return draw_from_row(logits, max, 1.0f / temperature, uniform);
+  return draw_from_candidates(find_candidates(row, logits, max, temperature), uniform);
+}
+
+float Sampler::Impl::temperature_of(const SamplingParams& params, std::span<const float> logits,
+                                    float max) {
+  if (params.dynatemp_range <= 0) return params.temperature;
+  const double total = weigh_row(logits, max, 1.0f, weights_, block_sums_);
+  return dynamic_temperature(params, logits, max, weights_, total);
+}
+
+// weights_ and block_sums_ are the row's.
+int Sampler::Impl::draw_mirostat(const RowSampling& row, std::span<const float> logits, float max,
+                                 double uniform) {
+  PAGODA_CHECK(row.state != nullptr && row.state->mirostat() != nullptr,
+               "[sampler] mirostat needs the sequence's state");
+  MirostatState& mirostat = *row.state->mirostat();
+  const double total = std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
+  const double least = total * std::exp2(-double{mirostat.mu()});
+  Kept kept;
+  for (std::size_t block = 0; block < block_sums_.size(); ++block) {
+    if (block_sums_[block] < least) continue;
+    const std::size_t end = std::min((block + 1) * kRowBlock, logits.size());
+    for (std::size_t id = block * kRowBlock; id < end; ++id) {
+      if (weights_[id] < least) continue;
+      ids_[kept.size] = static_cast<int>(id);
+      weights_[kept.size++] = weights_[id];
+      kept.total_weight += weights_[id];
+    }
+  }
+  if (kept.size == 0) {
+    mirostat.record(*row.params, 0);
+    return argmax(logits, max);
+  }
+  const int token_id = draw_from_candidates(kept, uniform);
+  const auto place = std::lower_bound(ids_.begin(), ids_.begin() + kept.size, token_id);
+  mirostat.record(*row.params, std::log2(kept.total_weight / weights_[place - ids_.begin()]));
+  return token_id;
 }
 
 int Sampler::Impl::draw_from_row(std::span<const float> logits, float max,
@@ -189,11 +272,11 @@ int Sampler::Impl::draw_from_row(std::span<const float> logits, float max,
   return token_id;
 }
 
-int Sampler::Impl::draw_from_candidates(const Candidates& candidates, double uniform) const {
-  const double target = uniform * candidates.total_weight;
+int Sampler::Impl::draw_from_candidates(const Kept& kept, double uniform) const {
+  const double target = uniform * kept.total_weight;
   double reached = 0;
   int token_id = ids_[0];
-  for (std::size_t i = 0; i < candidates.size; ++i) {
+  for (std::size_t i = 0; i < kept.size; ++i) {
     if (weights_[i] == 0) continue;
     token_id = ids_[i];
     reached += weights_[i];
@@ -202,24 +285,31 @@ int Sampler::Impl::draw_from_candidates(const Candidates& candidates, double uni
   return token_id;
 }
 
-// Leaves in ids_, values_ and weights_ what min-p, top-k and top-p keep. Each filter first finds a
+Candidates Sampler::Impl::candidates(std::size_t size) {
+  return {{ids_.data(), size}, {values_.data(), size}, {weights_.data(), size}};
+}
+
+// Leaves in ids_, values_ and weights_ what the filters keep. Each filter first finds a
 // floor that nothing it keeps lies below, so that few logits are looked at one by one.
-Sampler::Impl::Candidates Sampler::Impl::find_candidates(const SamplingParams& params,
-                                                         std::span<const float> logits, float max) {
-  const float inverse_temperature = 1.0f / params.temperature;
+Sampler::Impl::Kept Sampler::Impl::find_candidates(const RowSampling& row,
+                                                   std::span<const float> logits, float max,
+                                                   float temperature) {
+  const SamplingParams& params = *row.params;
+  const float inverse_temperature = 1.0f / temperature;
   const bool has_top_k = params.top_k > 0 && params.top_k < vocab_size_;
-  const bool top_p_alone = params.min_p <= 0 && !has_top_k;
+  const bool top_p_first =
+      params.min_p <= 0 && !has_top_k && params.typical_p >= 1 && params.top_p < 1;
   float floor = std::numeric_limits<float>::lowest();
   if (params.min_p > 0) {
-    floor = floor_below(max, std::log(double{params.min_p}) * params.temperature);
+    floor = floor_below(max, std::log(double{params.min_p}) * temperature);
   }
   if (has_top_k) floor = std::max(floor, top_k_floor(params.top_k));
-  Candidates found;
-  if (top_p_alone) {
+  Kept found;
+  if (top_p_first) {
     // Tokens that weigh less than a vocabulary's share of 1 - p are, all together, less than 1 - p.
     found.total_weight = weigh_row(logits, max, inverse_temperature, weights_, block_sums_);
     const double share = 0.999 * (1 - double{params.top_p}) * found.total_weight / vocab_size_;
-    floor = floor_below(max, std::log(share) * params.temperature);
+    floor = floor_below(max, std::log(share) * temperature);
   }
   found.size = collect(logits, floor);
   const auto values = [&] { return std::span<const float>(values_.data(), found.size); };
@@ -229,15 +319,20 @@ Sampler::Impl::Candidates Sampler::Impl::find_candidates(const SamplingParams& p
     found.size = keep(found.size, cutoff);
   }
   const double total = weigh_row(values(), max, inverse_temperature, weights_, block_sums_);
-  if (!top_p_alone) found.total_weight = total;
+  if (!top_p_first) found.total_weight = total;
+  if (params.typical_p < 1) {
+    found.size = typical_filter_.keep(candidates(found.size), temperature, params.typical_p);
+    found.total_weight = total_weight(candidates(found.size));
+  }
   if (params.top_p < 1) {
     const std::span<const float> weights(weights_.data(), found.size);
     const Cutoff cutoff =
         cutoff_finder_.by_weight(values(), weights, params.top_p * found.total_weight);
     found.size = keep(found.size, cutoff);
   }
-  found.total_weight = 0;
-  for (std::size_t i = 0; i < found.size; ++i) found.total_weight += weights_[i];
+  if (throws_xtc(row))
+    found.size = exclude_top_choices(candidates(found.size), params.xtc_threshold);
+  found.total_weight = total_weight(candidates(found.size));
   return found;
 }
 
@@ -317,7 +412,8 @@ int Sampler::Impl::num_greater(std::span<const float> logits, float x) const {
   return count;
 }
 
-Sampler::Sampler(int vocab_size) : impl_(std::make_unique<Impl>(vocab_size)) {}
+Sampler::Sampler(int vocab_size, std::vector<std::shared_ptr<const LogitsProcessor>> processors)
+    : impl_(std::make_unique<Impl>(vocab_size, std::move(processors))) {}
 Sampler::~Sampler() = default;
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;

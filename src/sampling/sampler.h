@@ -1,6 +1,9 @@
 // Sampler: one row of logits and one request's parameters in, one token out.
 //
-// In this order: banned ids, penalties, temperature, min-p, top-k, top-p, draw.
+// In this order: logit_bias; registered logits processors; bans (allowed ids, bad words, stop
+// tokens before min_tokens); penalties (repetition, frequency, presence) and DRY; temperature
+// (dynamic or not); min-p, top-k, typical-p, top-p, XTC, or mirostat instead of these; draw. vLLM's
+// order, with llama.cpp's filters where its chain has them.
 //  - Ties at top-k are kept. Top-p keeps the shortest prefix, likeliest first and the lower id
 //  first among equals, whose share
 //    of what min-p and top-k left reaches p: the token that crosses p is kept.
@@ -25,8 +28,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/status.h"
+#include "sampling/logits_processor.h"
 #include "sampling/sampler_state.h"
 #include "sampling/sampling_params.h"
 #include "sampling/token_logprobs.h"
@@ -41,7 +46,11 @@ struct RowSampling {
   // count for nothing.
   bool bans_stop_tokens = false;
   std::span<const int> eos_token_ids;
-  const SamplerState* state = nullptr;  // synced; null where no penalty is asked for
+  // Synced with `tokens`; null where SamplerState::is_needed() says no. Drawing moves mirostat's
+  // part.
+  SamplerState* state = nullptr;
+  std::span<const int> tokens;  // prompt and output so far; bad words and processors look at it
+  int num_prompt_tokens = 0;
   std::uint64_t seed = 0;
   int sample_index = 0;
   int position = 0;  // in the sequence, of the token that is drawn
@@ -54,7 +63,9 @@ struct SampledToken {
 
 class Sampler {
  public:
-  explicit Sampler(int vocab_size);
+  // `processors` act on every row, in this order.
+  explicit Sampler(int vocab_size,
+                   std::vector<std::shared_ptr<const LogitsProcessor>> processors = {});
   ~Sampler();
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;

@@ -19,7 +19,7 @@ TEST(SamplerAllocation, ARowTakesNoMemory) {
       {.top_k = 20},      {.top_k = 2000, .top_p = 0.9f, .min_p = 0.01f},
       {.top_p = 0.9f},    {.repetition_penalty = 1.1f, .frequency_penalty = 0.5f, .logprobs = 0}};
   Sampler sampler(5000);
-  SamplerState state(100);
+  SamplerState state(kinds.back(), 100);
   std::vector<int> tokens(100, 7);
   const std::size_t before = testing::num_news();
   for (int position = 1; position < 100; ++position) {

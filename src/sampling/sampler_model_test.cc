@@ -164,7 +164,7 @@ TEST(SamplerModel, EveryTokenIsTheDefinitions) {
     const std::optional<int> expected = Definition(c).token();
     if (!expected) continue;
     ++num_compared;
-    SamplerState state(static_cast<int>(c.history.size()));
+    SamplerState state(c.params, static_cast<int>(c.history.size()));
     state.sync(c.history, 1);
     Sampler sampler(static_cast<int>(c.logits.size()));
     const Result<SampledToken> token = sampler.sample({.logits = c.logits,

@@ -147,7 +147,7 @@ TEST(Sampler, BansStopTokensBeforeTheMinimum) {
 TEST(Sampler, AppliesPenaltiesBeforeTheChoice) {
   const std::vector<float> row = {4, 3.5f, -1, 0};
   const SamplingParams params = {.temperature = 0, .repetition_penalty = 2, .logprobs = 0};
-  SamplerState state(2);
+  SamplerState state(params, 2);
   state.sync(std::vector<int>{0}, 1);
   const Result<SampledToken> token =
       Sampler(4).sample({.logits = row, .params = &params, .state = &state});

@@ -1,0 +1,42 @@
+#include "sampling/dynamic_temperature.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace pagoda {
+namespace {
+
+// Sums in this many lanes, which need not wait for one another.
+constexpr std::size_t kNumLanes = 8;
+
+// Sum over weights of weight * (max - logit).
+double sum_surprises(std::span<const float> logits, float max, std::span<const float> weights) {
+  std::array<double, kNumLanes> lanes = {};
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    // A token that weighs nothing may be -inf, and its product no number.
+    const float distance = weights[i] > 0 ? max - logits[i] : 0.0f;
+    lanes[i % kNumLanes] += double{weights[i]} * distance;
+  }
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+}  // namespace
+
+float dynamic_temperature(const SamplingParams& params, std::span<const float> logits, float max,
+                          std::span<const float> weights, double total) {
+  const float least = std::max(0.0f, params.temperature - params.dynatemp_range);
+  const float most = params.temperature + params.dynatemp_range;
+  const auto num_tokens = std::count_if(logits.begin(), logits.end(), [](float logit) {
+    return logit > -std::numeric_limits<float>::infinity();
+  });
+  if (num_tokens <= 1) return params.temperature;
+  const double entropy = std::log(total) + sum_surprises(logits, max, weights) / total;
+  const double share = std::clamp(entropy / std::log(static_cast<double>(num_tokens)), 0.0, 1.0);
+  return static_cast<float>(least + (most - least) * std::pow(share, params.dynatemp_exponent));
+}
+
+}  // namespace pagoda

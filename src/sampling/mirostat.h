@@ -1,0 +1,37 @@
+// Mirostat version 2: sampling that holds the surprise of the output at a wished value.
+//
+// Tokens whose surprise, -log2 of their probability, is above mu are dropped (the likeliest
+// stays). What the drawn token surprises among the rest, in bits, moves mu:
+//   mu <- mu - eta * (surprise - tau),   from 2 * tau at the first token.
+// Basu, Ramachandran, Keskar, Varshney, "Mirostat: a neural text decoding algorithm that directly
+// controls perplexity", ICLR 2021; parameters as in llama.cpp.
+//
+// mu depends on probabilities that the tokens alone do not tell, so it is kept for every output
+// token: a history that is cut short finds the mu that held there. Thread-compatible.
+#pragma once
+
+#include <vector>
+
+#include "sampling/sampling_params.h"
+
+namespace pagoda {
+
+class MirostatState {
+ public:
+  static bool is_needed(const SamplingParams& params);
+
+  // For at most `max_output_tokens`; takes its memory now.
+  MirostatState(const SamplingParams& params, int max_output_tokens);
+
+  // The history has `num_output_tokens`. Where it grew by tokens that were not drawn with it, mu
+  // stays.
+  void sync(int num_output_tokens);
+  float mu() const { return mu_.back(); }
+  // `surprise`: of the token drawn at the history's end, in bits.
+  void record(const SamplingParams& params, double surprise);
+
+ private:
+  std::vector<float> mu_;  // [1 + output tokens]; before each, and before the next one
+};
+
+}  // namespace pagoda

@@ -1,0 +1,87 @@
+#include "sampling/token_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace pagoda {
+namespace {
+
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+
+Status check_id(const char* name, int id, int vocab_size) {
+  if (0 <= id && id < vocab_size) return ok_status();
+  return invalid_argument("[sampling] {}: expected an integer of [0, {}], got {}", name,
+                          vocab_size - 1, id);
+}
+
+Status check_ascending(const char* name, std::span<const int> ids, int vocab_size) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    PAGODA_RETURN_IF_ERROR(check_id(name, ids[i], vocab_size));
+    if (i == 0 || ids[i - 1] < ids[i]) continue;
+    return invalid_argument("[sampling] {}: expected ascending ids, got {} after {}", name, ids[i],
+                            ids[i - 1]);
+  }
+  return ok_status();
+}
+
+Status check_biases(std::span<const LogitBias> biases, int vocab_size) {
+  for (const LogitBias& entry : biases) {
+    PAGODA_RETURN_IF_ERROR(check_id("logit_bias", entry.token_id, vocab_size));
+    const bool in_range = std::abs(entry.bias) <= kMaxLogitBias;  // false for NaN
+    if (in_range || entry.bias == kBanned) continue;
+    return invalid_argument("[sampling] logit_bias: expected numbers of [{}, {}], got {}",
+                            -kMaxLogitBias, kMaxLogitBias, entry.bias);
+  }
+  return ok_status();
+}
+
+Status check_bad_words(std::span<const std::vector<int>> words, int vocab_size) {
+  if (words.size() > kMaxBadWords) {
+    return invalid_argument("[sampling] bad_words: expected at most {}, got {}", kMaxBadWords,
+                            words.size());
+  }
+  std::size_t num_tokens = 0;
+  for (const std::vector<int>& word : words) {
+    if (word.empty()) return invalid_argument("[sampling] bad_words: expected tokens, got none");
+    num_tokens += word.size();
+    for (const int id : word) PAGODA_RETURN_IF_ERROR(check_id("bad_words", id, vocab_size));
+  }
+  if (num_tokens <= kMaxBadWordTokens) return ok_status();
+  return invalid_argument("[sampling] bad_words: expected at most {} tokens together, got {}",
+                          kMaxBadWordTokens, num_tokens);
+}
+
+void allow_only(std::span<const int> allowed, std::span<float> logits) {
+  std::size_t next = 0;
+  for (const int id : allowed) {
+    std::fill(logits.begin() + next, logits.begin() + id, kBanned);
+    next = id + 1;
+  }
+  std::fill(logits.begin() + next, logits.end(), kBanned);
+}
+
+}  // namespace
+
+Status validate(const TokenRules& rules, int vocab_size) {
+  PAGODA_RETURN_IF_ERROR(check_biases(rules.logit_bias, vocab_size));
+  PAGODA_RETURN_IF_ERROR(check_ascending("allowed_token_ids", rules.allowed_token_ids, vocab_size));
+  PAGODA_RETURN_IF_ERROR(check_bad_words(rules.bad_words, vocab_size));
+  return check_ascending("dry_sequence_breakers", rules.dry_sequence_breakers, vocab_size);
+}
+
+void add_logit_bias(const TokenRules& rules, std::span<float> logits) {
+  for (const LogitBias& entry : rules.logit_bias) logits[entry.token_id] += entry.bias;
+}
+
+void ban_tokens(const TokenRules& rules, std::span<const int> output, std::span<float> logits) {
+  if (!rules.allowed_token_ids.empty()) allow_only(rules.allowed_token_ids, logits);
+  for (const std::vector<int>& word : rules.bad_words) {
+    const std::size_t num_before = word.size() - 1;
+    if (num_before > output.size()) continue;
+    if (std::equal(word.begin(), word.end() - 1, output.end() - num_before))
+      logits[word.back()] = kBanned;
+  }
+}
+
+}  // namespace pagoda

@@ -1,0 +1,38 @@
+// TokenRules: what a request says of tokens by name: biases, bans, and what interrupts a
+// repetition. Made once for a request, shared by its samples, immutable.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/status.h"
+
+namespace pagoda {
+
+struct LogitBias {
+  int token_id = 0;
+  float bias = 0;  // added to the logit; -infinity: the token is banned
+};
+
+struct TokenRules {
+  std::vector<LogitBias> logit_bias;
+  std::vector<int> allowed_token_ids;       // ascending; empty: all
+  std::vector<std::vector<int>> bad_words;  // sequences of token ids that the output never holds
+  std::vector<int> dry_sequence_breakers;   // ascending; sampling/dry.h
+};
+
+inline constexpr float kMaxLogitBias = 100;  // OpenAI's, either way
+inline constexpr int kMaxBadWords = 1024;
+inline constexpr int kMaxBadWordTokens = 16384;  // of all bad words together
+
+// kInvalidArgument names the field and its range.
+Status validate(const TokenRules& rules, int vocab_size);
+
+// logits [vocab_size], changed in place.
+void add_logit_bias(const TokenRules& rules, std::span<float> logits);
+
+// Bans what is not allowed and what would end a bad word, whose beginning is looked for in the
+// output alone, as in vLLM. output: [num_output_tokens]; logits [vocab_size], changed in place.
+void ban_tokens(const TokenRules& rules, std::span<const int> output, std::span<float> logits);
+
+}  // namespace pagoda

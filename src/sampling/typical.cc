@@ -1,0 +1,68 @@
+#include "sampling/typical.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace pagoda {
+namespace {
+
+// Weights, at most 1, as integers: their sums are exact, in whatever order they are added.
+constexpr double kWeightUnit = 0x1p40;
+
+std::uint64_t integer_weight(float weight) {
+  return static_cast<std::uint64_t>(double{weight} * kWeightUnit);
+}
+
+std::size_t place_of(std::uint64_t key) {
+  return static_cast<std::uint32_t>(key);
+}
+
+}  // namespace
+
+// A surprise is log(total) + (max - logit) / temperature, and the entropy the mean of that: in
+// their difference log(total) falls out.
+std::size_t TypicalFilter::keep(const Candidates& candidates, float temperature, float typical_p) {
+  const double inverse_temperature = 1.0 / temperature;
+  const float max = *std::max_element(candidates.logits.begin(), candidates.logits.end());
+  const auto surprise = [&](std::size_t i) {
+    return (double{max} - candidates.logits[i]) * inverse_temperature;
+  };
+  double mean = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) mean += candidates.weights[i] * surprise(i);
+  mean /= total_weight(candidates);
+  const auto key_of = [&](std::size_t i) {
+    const auto distance = static_cast<float>(std::abs(surprise(i) - mean));
+    return (std::uint64_t{std::bit_cast<std::uint32_t>(distance)} << 32) | i;
+  };
+  for (std::size_t i = 0; i < candidates.size(); ++i) keys_[i] = key_of(i);
+  const std::uint64_t last = find_last_kept(candidates, typical_p);
+  return keep_if(candidates, [&](std::size_t i) { return key_of(i) <= last; });
+}
+
+// The key of the token that crosses typical_p: halves what may hold it, by its weight.
+std::uint64_t TypicalFilter::find_last_kept(const Candidates& candidates, float typical_p) {
+  const auto weight_of = [&](std::uint64_t key) {
+    return integer_weight(candidates.weights[place_of(key)]);
+  };
+  std::uint64_t total = 0;
+  for (const float weight : candidates.weights) total += integer_weight(weight);
+  auto left = static_cast<std::uint64_t>(std::ceil(static_cast<double>(total) * typical_p));
+  auto begin = keys_.begin();
+  auto end = begin + static_cast<std::ptrdiff_t>(candidates.size());
+  while (end - begin > 1) {
+    const auto middle = begin + (end - begin) / 2;
+    std::nth_element(begin, middle, end);
+    std::uint64_t before = 0;
+    for (auto it = begin; it != middle; ++it) before += weight_of(*it);
+    if (before >= left) {
+      end = middle;
+    } else {
+      left -= before;
+      begin = middle;
+    }
+  }
+  return *begin;
+}
+
+}  // namespace pagoda
