@@ -1,27 +1,35 @@
 #include "batch/step_batch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace pagoda {
 
 void HostBatch::clear() {
+  clear_step();
+  block_tables.clear();
+  max_blocks = 0;
+}
+
+void HostBatch::clear_step() {
   for (auto* array : {&token_ids, &positions, &query_start, &context_lens, &logits_rows,
-                      &slot_mapping, &block_tables}) {
+                      &slot_mapping, &first_slots}) {
     array->clear();
   }
   block_copies.clear();
-  max_blocks = 0;
   num_decodes = 0;
 }
 
-StepBatch upload(Exec& exec, const HostBatch& host) {
+StepBatch upload(Exec& exec, const HostBatch& host, Tensor block_tables) {
   const std::int64_t tokens = host.num_tokens();
   const std::int64_t seqs = host.num_seqs();
   const std::int64_t rows = static_cast<std::int64_t>(host.logits_rows.size());
   PAGODA_CHECK(static_cast<std::int64_t>(host.positions.size()) == tokens &&
                    static_cast<std::int64_t>(host.slot_mapping.size()) == tokens &&
                    static_cast<std::int64_t>(host.query_start.size()) == seqs + 1 &&
-                   static_cast<std::int64_t>(host.block_tables.size()) == seqs * host.max_blocks,
+                   (host.first_slots.empty() ||
+                    static_cast<std::int64_t>(host.first_slots.size()) == seqs) &&
+                   static_cast<std::int64_t>(host.block_tables.size()) >= seqs * host.max_blocks,
                "[step_batch] the host arrays contradict one another");
   StepBatch batch;
   batch.host = &host;
@@ -43,7 +51,12 @@ StepBatch upload(Exec& exec, const HostBatch& host) {
   batch.context_lens = put(host.context_lens, {seqs});
   if (rows > 0) batch.logits_rows = put(host.logits_rows, {rows});
   batch.slot_mapping = put(host.slot_mapping, {tokens});
-  batch.block_tables = put(host.block_tables, {seqs, host.max_blocks});
+  if (!host.first_slots.empty()) batch.first_slots = put(host.first_slots, {seqs});
+  batch.block_tables =
+      block_tables.defined()
+          ? std::move(block_tables)
+          : exec.upload<std::int32_t>(std::span(host.block_tables).first(seqs * host.max_blocks),
+                                      {seqs, host.max_blocks});
   if (!host.block_copies.empty()) {
     static_assert(sizeof(BlockCopy) == 3 * sizeof(std::int32_t));
     batch.block_copies =

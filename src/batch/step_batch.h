@@ -21,7 +21,7 @@ struct BlockCopy {
   std::int32_t num_tokens = 0;
 };
 
-// The host's side, filled by the model runner (or a test); `upload` makes the rest.
+// The host's side, filled by the engine's StepInput (or a test); `upload` makes the rest.
 struct HostBatch {
   std::vector<std::int32_t> token_ids;  // [tokens]
   std::vector<std::int32_t> positions;  // [tokens]; positions within the sequence, from 0
@@ -31,14 +31,19 @@ struct HostBatch {
   std::vector<std::int32_t> logits_rows;   // [rows]; tokens whose logits are wanted, ascending
   std::vector<std::int32_t> slot_mapping;  // [tokens]; block * block_size + offset of the token's
                                            // entry; -1 writes nothing
-  std::vector<std::int32_t> block_tables;  // [seqs, max_blocks]; a row's tail past the context is 0
-  std::vector<BlockCopy> block_copies;     // [copies]
+  std::vector<std::int32_t> first_slots;   // [seqs]: the slot of position 0 where the sequence's
+                                           // blocks are consecutive, so that position p lies in
+                                           // first_slots + p; else -1. Empty: nobody has looked
+  std::vector<std::int32_t> block_tables;  // [seqs or more, max_blocks]; what lies past a
+                                           // sequence's blocks is undefined
+  std::vector<BlockCopy> block_copies;  // [copies]
   int max_blocks = 0;
   int num_decodes = 0;  // the first sequences, one token each
 
   int num_tokens() const { return static_cast<int>(token_ids.size()); }
   int num_seqs() const { return static_cast<int>(context_lens.size()); }
-  void clear();  // keeps the memory
+  void clear();       // keeps the memory
+  void clear_step();  // all but the block tables
 };
 
 struct StepBatch {
@@ -56,10 +61,12 @@ struct StepBatch {
   Tensor context_lens;  // [seqs] int32
   Tensor logits_rows;   // [rows] int32; undefined where there are none
   Tensor slot_mapping;  // [tokens] int32
-  Tensor block_tables;  // [seqs, max_blocks] int32
+  Tensor first_slots;   // [seqs] int32; undefined where nobody has looked
+  Tensor block_tables;  // [seqs or more, max_blocks] int32
   Tensor block_copies;  // [copies, 3] int32: source, destination, tokens; undefined without copies
 };
 
-StepBatch upload(Exec& exec, const HostBatch& host);
+// block_tables: the host's on the device, where it is there already.
+StepBatch upload(Exec& exec, const HostBatch& host, Tensor block_tables = {});
 
 }  // namespace pagoda

@@ -11,56 +11,21 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv)
     : exec_(exec),
       decoder_(std::move(decoder)),
       kv_(std::move(kv)),
-      sampler_(decoder_.config().vocab_size) {}
-
-void ModelRunner::fill_host_batch(const Plan& plan) {
-  host_.clear();
-  score_rows_.clear();
-  score_of_.clear();
-  for (const PlannedCopy& copy : plan.block_copies)
-    host_.block_copies.push_back({copy.source, copy.destination, copy.num_tokens});
-  host_.num_decodes = plan.num_decodes;
-  host_.query_start.push_back(0);
-  for (const PlannedSequence& planned : plan.sequences) {
-    host_.max_blocks =
-        std::max(host_.max_blocks, static_cast<int>(planned.sequence->block_table().size()));
-  }
-  for (int index = 0; index < static_cast<int>(plan.sequences.size()); ++index) {
-    const PlannedSequence& planned = plan.sequences[index];
-    const Sequence& sequence = *planned.sequence;
-    const std::span<const int> blocks = sequence.block_table();
-    const int first_token = host_.num_tokens();
-    for (int position = planned.first_position; position < planned.context_len(); ++position) {
-      host_.token_ids.push_back(sequence.token(position));
-      host_.positions.push_back(position);
-      host_.slot_mapping.push_back(blocks[position / kv_.block_size()] * kv_.block_size() +
-                                   position % kv_.block_size());
-    }
-    for (int i = 0; i < planned.num_scored_rows; ++i) {
-      const int row = planned.first_scored_row + i;
-      score_rows_.push_back(first_token + row);
-      score_of_.emplace_back(index, sequence.token(planned.first_position + row + 1));
-    }
-    if (planned.samples) host_.logits_rows.push_back(host_.num_tokens() - 1);
-    host_.query_start.push_back(host_.num_tokens());
-    host_.context_lens.push_back(planned.context_len());
-    host_.block_tables.insert(host_.block_tables.end(), blocks.begin(), blocks.end());
-    host_.block_tables.resize(host_.block_tables.size() + host_.max_blocks - blocks.size(), 0);
-  }
-}
+      sampler_(decoder_.config().vocab_size),
+      input_(kv_.block_size()) {}
 
 Status ModelRunner::forward(const Plan& plan) {
   if (OpProfile* profile = exec_.profile())
     profile->begin_step(plan.is_decode() ? StepPhase::kDecode : StepPhase::kPrefill);
-  fill_host_batch(plan);
+  const HostBatch& host = input_.set(plan);
   logits_ = {};
-  batch_ = upload(exec_, host_);
-  if (!host_.block_copies.empty()) copy_blocks();
+  batch_ = input_.upload(exec_);
+  if (!host.block_copies.empty()) copy_blocks();
   hidden_ = decoder_.forward(exec_, batch_, kv_);
   if (batch_.num_rows > 0) logits_ = decoder_.logits(exec_, hidden_, batch_.logits_rows);
-  const std::uint64_t projected = host_.logits_rows.size() + score_rows_.size();
+  const std::uint64_t projected = host.logits_rows.size() + input_.scored_rows().size();
   counters_.num_logits_rows += projected;
-  counters_.num_logits_rows_skipped += static_cast<std::uint64_t>(host_.num_tokens()) - projected;
+  counters_.num_logits_rows_skipped += static_cast<std::uint64_t>(host.num_tokens()) - projected;
   return evaluate();
 }
 
@@ -74,7 +39,7 @@ void ModelRunner::copy_blocks() {
 Status ModelRunner::evaluate() {
   roots_.clear();
   if (logits_.defined()) roots_.push_back(logits_);
-  if (!score_rows_.empty()) {
+  if (!input_.scored_rows().empty()) {
     roots_.push_back(hidden_.residual);
     roots_.push_back(hidden_.delta);
   }
@@ -103,28 +68,28 @@ Result<const StepOutput*> ModelRunner::sample(const Plan& plan) {
 }
 
 Status ModelRunner::score_rows(const Plan& plan) {
-  const std::span<const std::int32_t> rows = score_rows_;
-  for (std::size_t begin = 0; begin < rows.size(); begin += kScoreTileRows) {
-    const std::size_t count = std::min<std::size_t>(kScoreTileRows, rows.size() - begin);
-    PAGODA_RETURN_IF_ERROR(score_tile(plan, rows.subspan(begin, count)));
+  const std::size_t num_rows = input_.scored_rows().size();
+  for (std::size_t first = 0; first < num_rows; first += kScoreTileRows) {
+    const std::size_t count = std::min<std::size_t>(kScoreTileRows, num_rows - first);
+    PAGODA_RETURN_IF_ERROR(score_tile(plan, first, count));
   }
   return ok_status();
 }
 
-Status ModelRunner::score_tile(const Plan& plan, std::span<const std::int32_t> rows) {
-  const auto num_rows = static_cast<std::int64_t>(rows.size());
-  const Tensor logits =
-      decoder_.logits(exec_, hidden_, exec_.upload<std::int32_t>(rows, {num_rows}));
+Status ModelRunner::score_tile(const Plan& plan, std::size_t first, std::size_t count) {
+  const std::span<const std::int32_t> rows = input_.scored_rows().subspan(first, count);
+  const std::span<const ScoredToken> tokens = input_.scored_tokens().subspan(first, count);
+  const Tensor logits = decoder_.logits(
+      exec_, hidden_, exec_.upload<std::int32_t>(rows, {static_cast<std::int64_t>(count)}));
   PAGODA_RETURN_IF_ERROR(exec_.evaluate({&logits, 1}));
   PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(logits));
   const auto* values = reinterpret_cast<const float*>(bytes.data());
   const auto vocab = static_cast<std::size_t>(sampler_.vocab_size());
-  const std::size_t first = static_cast<std::size_t>(rows.data() - score_rows_.data());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto [index, target] = score_of_[first + i];
-    SequenceOutput& output = output_.of_sequence[index];
-    const int num_top = plan.sequences[index].sequence->params().prompt_logprobs.value_or(0);
-    Result<TokenLogprobs> score = sampler_.score({values + i * vocab, vocab}, target, num_top);
+  for (std::size_t i = 0; i < count; ++i) {
+    SequenceOutput& output = output_.of_sequence[tokens[i].sequence];
+    const SamplingParams& params = plan.sequences[tokens[i].sequence].sequence->params();
+    Result<TokenLogprobs> score = sampler_.score({values + i * vocab, vocab}, tokens[i].token_id,
+                                                 params.prompt_logprobs.value_or(0));
     if (score.ok()) {
       output.scored.push_back(*std::move(score));
     } else {

@@ -11,6 +11,7 @@
 #include "batch/step_batch.h"
 #include "core/status.h"
 #include "engine/scheduler.h"
+#include "engine/step_input.h"
 #include "kv/kv_store.h"
 #include "model/decoder.h"
 #include "sampling/sampler.h"
@@ -61,13 +62,13 @@ class ModelRunner {
   const Decoder& decoder() const { return decoder_; }
   const KvStore& kv() const { return kv_; }
   const RunnerCounters& counters() const { return counters_; }
+  const StepInputCounters& input_counters() const { return input_.counters(); }
 
  private:
-  void fill_host_batch(const Plan& plan);
   void copy_blocks();
   Status evaluate();
   Status score_rows(const Plan& plan);
-  Status score_tile(const Plan& plan, std::span<const std::int32_t> rows);
+  Status score_tile(const Plan& plan, std::size_t first, std::size_t count);
   Status sample_rows(const Plan& plan);
   void sample_row(Sequence& sequence, std::span<const float> logits);
 
@@ -75,14 +76,11 @@ class ModelRunner {
   Decoder decoder_;
   KvStore kv_;
   Sampler sampler_;
-  HostBatch host_;
+  StepInput input_;
   StepBatch batch_;
   HiddenState hidden_;
   Tensor logits_;  // [samples, vocab] float32
   std::vector<Tensor> roots_;
-  std::vector<std::int32_t> score_rows_;  // tokens of the step whose logits score the next one
-  std::vector<std::pair<int, int>>
-      score_of_;  // of each: the planned sequence, and the token id that it scores
   StepOutput output_;
   RunnerCounters counters_;
 };

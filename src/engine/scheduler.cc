@@ -218,6 +218,7 @@ bool Scheduler::copy_shared_block(Sequence& sequence) {
   plan_.block_copies.push_back({.source = block_id, .destination = *own, .num_tokens = num_tokens});
   ++counters_.num_block_copies;
   block_id = *own;
+  ++sequence.table_epoch_;
   return true;
 }
 
@@ -317,8 +318,9 @@ void Scheduler::commit_sequence(const PlannedSequence& planned,
   sequence.num_scored_ = std::max(
       sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
   if (cache_ != nullptr) {
-    cache_->insert(sequence.chain_, sequence.tokens(), sequence.num_computed_,
-                   sequence.block_table_);
+    const bool replaced = cache_->insert(sequence.chain_, sequence.tokens(), sequence.num_computed_,
+                                         sequence.block_table_);
+    if (replaced) ++sequence.table_epoch_;
   }
   const bool is_all = outcomes.empty() && sequence.num_pending() == 0;  // nothing is to be sampled
   if (!outcomes.empty()) start_forks(sequence, outcomes.subspan(1));
@@ -451,6 +453,7 @@ void Scheduler::release_blocks(Sequence& sequence) {
     release_block(*block);
   }
   sequence.block_table_.clear();
+  ++sequence.table_epoch_;
   sequence.chain_.num_cached_blocks = 0;
   sequence.num_computed_ = 0;
 }

@@ -51,6 +51,8 @@ class Sequence {
 
   // The blocks that hold positions 0, block_size, 2 * block_size, ...
   std::span<const int> block_table() const { return block_table_; }
+  // Changes whenever block_table() does more than grow.
+  std::uint64_t table_epoch() const { return table_epoch_; }
 
   // Prompt tokens that stood in the prefix cache when it was first admitted.
   int num_cached_tokens() const { return num_cached_tokens_.value_or(0); }
@@ -93,6 +95,7 @@ class Sequence {
   int num_scored_ =
       0;  // rows of the prompt that have been scored once, whatever was preempted since
   std::vector<int> block_table_;
+  std::uint64_t table_epoch_ = 0;
   PrefixChain chain_;  // empty where there is no prefix cache
   std::optional<int> num_cached_tokens_;
   std::vector<std::unique_ptr<Sequence>> forks_;

@@ -1,0 +1,127 @@
+#include "engine/step_input.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace pagoda {
+
+StepInput::StepInput(int block_size) : block_size_(block_size) {}
+
+const HostBatch& StepInput::set(const Plan& plan) {
+  host_.clear_step();
+  scored_rows_.clear();
+  scored_tokens_.clear();
+  for (const PlannedCopy& copy : plan.block_copies)
+    host_.block_copies.push_back({copy.source, copy.destination, copy.num_tokens});
+  host_.num_decodes = plan.num_decodes;
+  host_.query_start.push_back(0);
+  make_room(plan);
+  for (int index = 0; index < static_cast<int>(plan.sequences.size()); ++index)
+    add_sequence(index, plan.sequences[index]);
+  count();
+  return host_;
+}
+
+// For the plan's sequences at their longest, so that the table grows when a sequence comes, and not
+// while it runs.
+void StepInput::make_room(const Plan& plan) {
+  int max_blocks = host_.max_blocks;
+  for (const PlannedSequence& planned : plan.sequences) {
+    const int most = (planned.sequence->max_num_tokens() + block_size_ - 1) / block_size_;
+    max_blocks = std::max(max_blocks, most);
+  }
+  std::size_t num_rows = table_rows_.size();
+  if (num_rows < plan.sequences.size()) num_rows = std::max(2 * num_rows, plan.sequences.size());
+  if (max_blocks == host_.max_blocks && num_rows == table_rows_.size()) return;
+  host_.max_blocks = max_blocks;
+  host_.block_tables.assign(num_rows * max_blocks, 0);
+  table_rows_.assign(num_rows, {});
+  new_parts_.clear();
+  device_table_ = {};
+}
+
+void StepInput::add_sequence(int index, const PlannedSequence& planned) {
+  add_tokens(index, planned);
+  if (planned.samples) host_.logits_rows.push_back(host_.num_tokens() - 1);
+  host_.query_start.push_back(host_.num_tokens());
+  host_.context_lens.push_back(planned.context_len());
+  extend_row(index, *planned.sequence);
+  const TableRow& row = table_rows_[index];
+  host_.first_slots.push_back(
+      row.is_consecutive ? planned.sequence->block_table().front() * block_size_ : -1);
+}
+
+void StepInput::add_tokens(int index, const PlannedSequence& planned) {
+  const Sequence& sequence = *planned.sequence;
+  const std::span<const int> blocks = sequence.block_table();
+  const int first_token = host_.num_tokens();
+  for (int position = planned.first_position; position < planned.context_len(); ++position) {
+    host_.token_ids.push_back(sequence.token(position));
+    host_.positions.push_back(position);
+    host_.slot_mapping.push_back(blocks[position / block_size_] * block_size_ +
+                                 position % block_size_);
+  }
+  for (int i = 0; i < planned.num_scored_rows; ++i) {
+    const int row = planned.first_scored_row + i;
+    scored_rows_.push_back(first_token + row);
+    scored_tokens_.push_back(
+        {.sequence = index, .token_id = sequence.token(planned.first_position + row + 1)});
+  }
+}
+
+void StepInput::extend_row(int index, const Sequence& sequence) {
+  TableRow& row = table_rows_[index];
+  const std::span<const int> blocks = sequence.block_table();
+  if (row.arrival != sequence.arrival() || row.epoch != sequence.table_epoch() ||
+      row.num_blocks == 0) {
+    row = {.arrival = sequence.arrival(),
+           .epoch = sequence.table_epoch(),
+           .num_blocks = 0,
+           .is_consecutive = true};
+  }
+  const std::size_t first = row.num_blocks;
+  if (first == blocks.size()) return;
+  const std::size_t row_begin = static_cast<std::size_t>(index) * host_.max_blocks;
+  for (std::size_t i = first; i < blocks.size(); ++i) {
+    host_.block_tables[row_begin + i] = blocks[i];
+    row.is_consecutive &= i == 0 || blocks[i] == blocks[i - 1] + 1;
+  }
+  row.num_blocks = static_cast<int>(blocks.size());
+  new_parts_.push_back({.begin = row_begin + first, .end = row_begin + blocks.size()});
+  counters_.num_words += blocks.size() - first;
+}
+
+void StepInput::count() {
+  for (const auto* array :
+       {&host_.token_ids, &host_.positions, &host_.query_start, &host_.context_lens,
+        &host_.first_slots, &host_.logits_rows, &host_.slot_mapping, &scored_rows_}) {
+    counters_.num_words += array->size();
+  }
+  counters_.num_words += 3 * host_.block_copies.size() + 2 * scored_tokens_.size();
+  const bool is_contiguous = std::all_of(host_.first_slots.begin(), host_.first_slots.end(),
+                                         [](std::int32_t slot) { return slot >= 0; });
+  ++(is_contiguous ? counters_.num_contiguous_steps : counters_.num_paged_steps);
+}
+
+StepBatch StepInput::upload(Exec& exec) {
+  update_device_table(exec);
+  return pagoda::upload(exec, host_, device_table_);
+}
+
+void StepInput::update_device_table(Exec& exec) {
+  const bool is_in_place = device_table_.defined() && device_table_.buffer()->data() != nullptr;
+  if (is_in_place) {
+    std::int32_t* const to = device_table_.data<std::int32_t>();
+    for (const TablePart& part : new_parts_) {
+      std::copy(host_.block_tables.begin() + static_cast<std::ptrdiff_t>(part.begin),
+                host_.block_tables.begin() + static_cast<std::ptrdiff_t>(part.end),
+                to + part.begin);
+    }
+  } else if (!device_table_.defined() || !new_parts_.empty()) {
+    const auto num_rows = static_cast<std::int64_t>(table_rows_.size());
+    device_table_ = exec.upload<std::int32_t>(host_.block_tables, {num_rows, host_.max_blocks});
+  }
+  new_parts_.clear();
+}
+
+}  // namespace pagoda

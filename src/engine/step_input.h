@@ -1,0 +1,88 @@
+// StepInput: a plan as a StepBatch, kept from step to step.
+//
+//   plan ──set()──▶ HostBatch ──upload()──▶ StepBatch
+//
+// What a step has of its own is O(its tokens) and is written anew. Block tables are O(contexts) and
+// are kept: a row whose sequence has stood there before is extended by the blocks that it got
+// since. So a steady decode step touches O(sequences) words, whatever the contexts; a row is
+// written whole where another sequence takes its place, or where its table did more than grow
+// (Sequence::table_epoch).
+//
+// On native backends the device's table is kept and extended in the same way. Elsewhere a step that
+// may still run reads the last one, so a table that has changed is a new upload.
+//
+// Belongs to the engine thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "batch/step_batch.h"
+#include "engine/scheduler.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+// A token of the step whose logits score the next one of its prompt.
+struct ScoredToken {
+  int sequence = 0;  // which one of the plan
+  int token_id = 0;  // that is scored
+};
+
+// Counters for /metrics; they only grow.
+struct StepInputCounters {
+  std::uint64_t num_words = 0;  // of host arrays that were written
+  // Steps all of whose sequences have consecutive blocks, so that attention reads straight through;
+  // and the others.
+  std::uint64_t num_contiguous_steps = 0;
+  std::uint64_t num_paged_steps = 0;
+};
+
+class StepInput {
+ public:
+  explicit StepInput(int block_size);
+
+  // The host's arrays of a step; valid until the next call.
+  const HostBatch& set(const Plan& plan);
+  // Those on the device. The host's have to outlive what comes of it, and `exec` this object's
+  // last upload.
+  StepBatch upload(Exec& exec);
+
+  const HostBatch& host() const { return host_; }
+  std::span<const std::int32_t> scored_rows() const { return scored_rows_; }  // tokens of the step
+  std::span<const ScoredToken> scored_tokens() const { return scored_tokens_; }  // one each
+  const StepInputCounters& counters() const { return counters_; }
+
+ private:
+  // What stands in a row of the table.
+  struct TableRow {
+    std::uint64_t arrival = 0;  // of its sequence: the identity
+    std::uint64_t epoch = 0;
+    int num_blocks = 0;  // 0: nothing
+    bool is_consecutive = false;
+  };
+  // Words of the host's table that the device's lacks.
+  struct TablePart {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+
+  void make_room(const Plan& plan);
+  void add_sequence(int index, const PlannedSequence& planned);
+  void add_tokens(int index, const PlannedSequence& planned);
+  void extend_row(int index, const Sequence& sequence);
+  void count();
+  void update_device_table(Exec& exec);
+
+  int block_size_;
+  HostBatch host_;
+  std::vector<std::int32_t> scored_rows_;
+  std::vector<ScoredToken> scored_tokens_;
+  std::vector<TableRow> table_rows_;  // as many as host_.block_tables has
+  std::vector<TablePart> new_parts_;
+  Tensor device_table_;  // [rows, max_blocks] int32; undefined: to be made
+  StepInputCounters counters_;
+};
+
+}  // namespace pagoda
