@@ -10,6 +10,7 @@
 namespace pagoda {
 
 std::vector<OpCase> add_rms_norm_cases();
+std::vector<OpCase> argmax_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> gated_linear_cases();
 std::vector<OpCase> gather_rows_cases();
@@ -18,8 +19,10 @@ std::vector<OpCase> kv_write_cases();
 std::vector<OpCase> linear_cases();
 std::vector<OpCase> rms_norm_cases();
 std::vector<OpCase> rope_cases();
+std::vector<OpCase> sample_cases();
 std::vector<OpCase> select_rows_cases();
 std::vector<OpCase> swiglu_cases();
+std::vector<OpCase> top_k_top_p_min_p_cases();
 
 std::vector<OpCase> all_op_cases();
 

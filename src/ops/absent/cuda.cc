@@ -1,6 +1,7 @@
 // The ops of a backend that this binary was built without: make_exec() refuses to make its Exec, so
 // none of them can be reached.
 #include "ops/add_rms_norm/add_rms_norm.h"
+#include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
 #include "ops/gated_linear/gated_linear.h"
 #include "ops/gather_rows/gather_rows.h"
@@ -9,8 +10,10 @@
 #include "ops/linear/linear.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
+#include "ops/sample/sample.h"
 #include "ops/select_rows/select_rows.h"
 #include "ops/swiglu/swiglu.h"
+#include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
 
 namespace pagoda::cuda {
 namespace {
@@ -24,6 +27,10 @@ namespace {
 AddRmsNormResult add_rms_norm(Exec&, const Tensor&, const Tensor&, const Tensor&,
                               const RmsNormArgs&) {
   absent("add_rms_norm");
+}
+
+Tensor argmax(Exec&, const Tensor&) {
+  absent("argmax");
 }
 
 Tensor attention(Exec&, const Tensor&, const KvView&, const StepBatch&, const AttentionArgs&) {
@@ -62,12 +69,20 @@ Tensor rope_angles(Exec&, const Tensor&, const Tensor&) {
   absent("rope_angles");
 }
 
+Tensor sample(Exec&, const Tensor&, const SampleArgs&) {
+  absent("sample");
+}
+
 Tensor select_rows(Exec&, const Tensor&, const Tensor&) {
   absent("select_rows");
 }
 
 Tensor swiglu(Exec&, const Tensor&) {
   absent("swiglu");
+}
+
+KeptTokens top_k_top_p_min_p(Exec&, const Tensor&, const Tensor&, const RowFilters&) {
+  absent("top_k_top_p_min_p");
 }
 
 }  // namespace pagoda::cuda

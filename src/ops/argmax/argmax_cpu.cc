@@ -1,0 +1,41 @@
+#include "ops/argmax/argmax.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "backend/cpu/cpu_exec.h"
+#include "ops/sample/row_kernels.h"
+
+namespace pagoda::cpu {
+namespace {
+
+std::int32_t argmax_row(std::span<const float> logits, std::span<float> block_max) {
+  const RowScan scan = scan_row(logits, block_max);
+  if (!scan.valid) return kRowIsNotNumbers;
+  if (scan.max == -std::numeric_limits<float>::infinity()) return kRowHasNoToken;
+  const auto block = std::find(block_max.begin(), block_max.end(), scan.max) - block_max.begin();
+  const auto first = logits.begin() + block * static_cast<std::ptrdiff_t>(kRowBlock);
+  return static_cast<std::int32_t>(std::find(first, logits.end(), scan.max) - logits.begin());
+}
+
+}  // namespace
+
+Tensor argmax(Exec& exec, const Tensor& logits) {
+  const std::int64_t num_rows = logits.extent(0);
+  const std::int64_t vocab_size = logits.extent(1);
+  const auto num_blocks = static_cast<std::int64_t>(num_row_blocks(vocab_size));
+  Tensor out = exec.allocate(DType::kInt32, {num_rows});
+  const Tensor block_max = exec.allocate(DType::kFloat32, {exec.num_threads(), num_blocks});
+  const std::span<const float> values = logits.span<float>();
+  const std::span<float> maxima = block_max.span<float>();
+  std::int32_t* ids = out.data<std::int32_t>();
+  pool_of(exec).parallel_for(num_rows, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      ids[row] = argmax_row(values.subspan(row * vocab_size, vocab_size),
+                            maxima.subspan(thread * num_blocks, num_blocks));
+    }
+  });
+  return out;
+}
+
+}  // namespace pagoda::cpu

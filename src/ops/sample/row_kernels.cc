@@ -1,0 +1,169 @@
+#include "ops/sample/row_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "ops/sample/token_weight.h"
+
+// Highway compiles what follows once for each instruction set and picks one when it runs.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/sample/row_kernels.cc"
+#include <hwy/foreach_target.h>
+// After it, in this order.
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace pagoda::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Sums run in 16 lanes whatever the machine has: lane i takes the elements i, i + 16, ...
+constexpr std::size_t kNumLanes = 16;
+using FloatTag = hn::CappedTag<float, kNumLanes>;
+using DoubleTag = hn::CappedTag<double, kNumLanes>;
+using Floats = hn::Vec<FloatTag>;
+
+// exp(x) for x <= 0, by ExpConstants; 0 below kLeast.
+HWY_INLINE Floats exp_nonpositive(FloatTag d, Floats x) {
+  using C = ExpConstants;
+  const hn::RebindToSigned<FloatTag> di;
+  const auto in_range = hn::Ge(x, hn::Set(d, C::kLeast));
+  x = hn::Max(x, hn::Set(d, C::kLeast));
+  const auto magic = hn::Set(d, C::kMagic);
+  const auto shifted = hn::Add(hn::Mul(x, hn::Set(d, C::kInverseLn2)), magic);
+  const auto n = hn::Sub(shifted, magic);
+  auto r = hn::Sub(x, hn::Mul(n, hn::Set(d, C::kLn2High)));
+  r = hn::Sub(r, hn::Mul(n, hn::Set(d, C::kLn2Low)));
+  auto p = hn::Set(d, C::kLeading);
+  for (const float c : C::kOthers) p = hn::Add(hn::Mul(p, r), hn::Set(d, c));
+  // n in [-126, 0] goes into the exponent.
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  const auto scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
+  return hn::IfThenElseZero(in_range, scaled);
+}
+
+// exp(x - max), the rounding error of the difference included (Knuth's TwoSum): e^(d + e) = e^d (1
+// + e).
+HWY_INLINE Floats exp_of_difference(FloatTag d, Floats x, Floats max) {
+  const auto difference = hn::Sub(x, max);
+  const auto back = hn::Sub(difference, x);
+  const auto error = hn::Sub(hn::Sub(x, hn::Sub(difference, back)), hn::Add(max, back));
+  const auto result = exp_nonpositive(d, difference);
+  const auto corrected = hn::Add(result, hn::Mul(result, error));
+  // A -inf has no error to speak of, but its arithmetic is NaN.
+  return hn::IfThenElseZero(hn::Gt(result, hn::Zero(d)), corrected);
+}
+
+// The sum of a block's values, lane by lane, then lanes by halves.
+HWY_INLINE double sum_block(const float* HWY_RESTRICT values) {
+  const DoubleTag d;
+  const hn::Rebind<float, DoubleTag> dh;
+  HWY_ALIGN double lanes[kNumLanes];
+  for (std::size_t lane = 0; lane < kNumLanes; lane += hn::Lanes(d)) {
+    auto sum = hn::Zero(d);
+    for (std::size_t i = 0; i < kRowBlock; i += kNumLanes) {
+      sum = hn::Add(sum, hn::PromoteTo(d, hn::LoadU(dh, values + i + lane)));
+    }
+    hn::StoreU(sum, d, lanes + lane);
+  }
+  for (std::size_t half = kNumLanes / 2; half > 0; half /= 2) {
+    for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+// Calls visit(block, first, size) with kRowBlock logits at `block`: the last ones padded with -inf
+// in a copy.
+template <typename Visit>
+HWY_INLINE void for_each_block(const float* logits, std::size_t n, const Visit& visit) {
+  std::size_t first = 0;
+  for (; first + kRowBlock <= n; first += kRowBlock) visit(logits + first, first, kRowBlock);
+  if (first == n) return;
+  HWY_ALIGN float padded[kRowBlock];
+  std::copy(logits + first, logits + n, padded);
+  std::fill(padded + (n - first), padded + kRowBlock, -std::numeric_limits<float>::infinity());
+  visit(padded, first, n - first);
+}
+
+bool scan(const float* HWY_RESTRICT logits, std::size_t n, float* HWY_RESTRICT block_max) {
+  const FloatTag d;
+  const auto infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  auto valid = hn::Eq(infinity, infinity);
+  for_each_block(logits, n, [&](const float* block, std::size_t first, std::size_t) {
+    auto max = hn::LoadU(d, block);
+    for (std::size_t i = 0; i < kRowBlock; i += hn::Lanes(d)) {
+      const auto x = hn::LoadU(d, block + i);
+      valid = hn::And(valid, hn::Lt(x, infinity));  // false for NaN
+      max = hn::Max(max, x);
+    }
+    block_max[first / kRowBlock] = hn::GetLane(hn::MaxOfLanes(d, max));
+  });
+  return hn::AllTrue(d, valid);
+}
+
+double sum_exponentials(const float* HWY_RESTRICT logits, std::size_t n, float max) {
+  const FloatTag d;
+  const auto max_lanes = hn::Set(d, max);
+  double total = 0;
+  for_each_block(logits, n, [&](const float* block, std::size_t, std::size_t) {
+    HWY_ALIGN float weights[kRowBlock];
+    for (std::size_t i = 0; i < kRowBlock; i += hn::Lanes(d)) {
+      hn::Store(exp_of_difference(d, hn::LoadU(d, block + i), max_lanes), d, weights + i);
+    }
+    total += sum_block(weights);
+  });
+  return total;
+}
+
+std::int64_t weigh(const float* logits, std::size_t n, float max, float inverse_temperature,
+                   float* weights, std::int64_t* block_sums) {
+  const FloatTag d;
+  const auto max_lanes = hn::Set(d, max);
+  const auto factor = hn::Set(d, inverse_temperature);
+  const auto unit = hn::Set(d, ExpConstants::kWeightOfTheLikeliest);
+  std::int64_t total = 0;
+  for_each_block(logits, n, [&](const float* block, std::size_t first, std::size_t size) {
+    HWY_ALIGN float block_weights[kRowBlock];
+    for (std::size_t i = 0; i < kRowBlock; i += hn::Lanes(d)) {
+      const auto x = hn::Mul(hn::Sub(hn::LoadU(d, block + i), max_lanes), factor);
+      hn::Store(hn::Round(hn::Mul(exp_nonpositive(d, x), unit)), d, block_weights + i);
+    }
+    // 2^7 weights of 2^42 at most: a double adds them without rounding.
+    const auto sum = static_cast<std::int64_t>(sum_block(block_weights));
+    block_sums[first / kRowBlock] = sum;
+    total += sum;
+    std::copy(block_weights, block_weights + size, weights + first);
+  });
+  return total;
+}
+
+}  // namespace pagoda::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pagoda::cpu {
+
+HWY_EXPORT(scan);
+HWY_EXPORT(sum_exponentials);
+HWY_EXPORT(weigh);
+
+RowScan scan_row(std::span<const float> logits, std::span<float> block_max) {
+  RowScan scan;
+  scan.valid = HWY_DYNAMIC_DISPATCH(scan)(logits.data(), logits.size(), block_max.data());
+  scan.max =
+      *std::max_element(block_max.begin(), block_max.begin() + num_row_blocks(logits.size()));
+  return scan;
+}
+
+double sum_exp(std::span<const float> logits, float max) {
+  return HWY_DYNAMIC_DISPATCH(sum_exponentials)(logits.data(), logits.size(), max);
+}
+
+std::int64_t weigh_row(std::span<const float> logits, float max, float inverse_temperature,
+                       std::span<float> weights, std::span<std::int64_t> block_sums) {
+  return HWY_DYNAMIC_DISPATCH(weigh)(logits.data(), logits.size(), max, inverse_temperature,
+                                     weights.data(), block_sums.data());
+}
+
+}  // namespace pagoda::cpu
+#endif  // HWY_ONCE

@@ -1,0 +1,40 @@
+// Passes over a row of logits, vectorised. They are the only part of sampling that touches the
+// whole vocabulary.
+//
+// The same bits on every machine: additions and multiplications in an order that the width of its
+// vectors doesn't change (no fused multiply-add, sums in 16 fixed lanes or of integers). `max` is
+// the row's largest logit, finite. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace pagoda::cpu {
+
+// Block maxima let later passes skip what can't matter: few blocks hold the likely tokens.
+inline constexpr std::size_t kRowBlock = 128;  // logits
+
+constexpr std::size_t num_row_blocks(std::size_t n) {
+  return (n + kRowBlock - 1) / kRowBlock;
+}
+
+struct RowScan {
+  float max = 0;
+  bool valid = false;  // no NaN, no +inf
+};
+
+// block_max: [num_row_blocks(n)], each block's largest logit.
+RowScan scan_row(std::span<const float> logits, std::span<float> block_max);
+
+// Sum over exp(logit - max). Differences keep their rounding error, exp is within 1.5 ulp, sums are
+// in float64: the logarithm is good to 1e-7.
+double sum_exp(std::span<const float> logits, float max);
+
+// weights[i] = token_weight(logits[i], max, inverse_temperature) (token_weight.h), an integer that
+// a float32 holds; block_sums[b] are their sums; returns the total. weights: [n], which may be
+// `logits` itself; block_sums: [num_row_blocks(n)].
+std::int64_t weigh_row(std::span<const float> logits, float max, float inverse_temperature,
+                       std::span<float> weights, std::span<std::int64_t> block_sums);
+
+}  // namespace pagoda::cpu

@@ -1,0 +1,200 @@
+#include "ops/sample/row_sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/check.h"
+#include "ops/argmax/argmax.h"
+#include "ops/sample/row_kernels.h"
+#include "ops/sample/token_weight.h"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr float kLowest = std::numeric_limits<float>::lowest();
+constexpr std::size_t kWordsOfALine = 16;
+
+constexpr std::size_t padded(std::size_t num_words) {
+  return (num_words + kWordsOfALine - 1) / kWordsOfALine * kWordsOfALine;
+}
+
+// `count` values of T from the front of `memory`, which begins behind them afterwards.
+template <typename T>
+std::span<T> take(std::span<std::int32_t>& memory, std::size_t count) {
+  const std::size_t num_words = padded(count * (sizeof(T) / sizeof(std::int32_t)));
+  auto* first = reinterpret_cast<T*>(memory.data());
+  memory = memory.subspan(num_words);
+  return {first, count};
+}
+
+}  // namespace
+
+std::size_t RowSampler::num_words(std::size_t vocab_size) {
+  const std::size_t num_blocks = num_row_blocks(vocab_size);
+  return 5 * padded(vocab_size) + 2 * padded(num_blocks) + padded(2 * num_blocks);
+}
+
+RowSampler::RowSampler(int vocab_size, std::span<std::int32_t> memory)
+    : block_sums_(take<std::int64_t>(memory, num_row_blocks(vocab_size))),
+      weights_(take<float>(memory, vocab_size)),
+      values_(take<float>(memory, vocab_size)),
+      ids_(take<std::int32_t>(memory, vocab_size)),
+      block_max_(take<float>(memory, num_row_blocks(vocab_size))),
+      block_heap_(take<float>(memory, num_row_blocks(vocab_size))),
+      cutoff_finder_(take<std::uint32_t>(memory, vocab_size),
+                     take<std::uint32_t>(memory, vocab_size)) {}
+
+std::int32_t RowSampler::scan(std::span<const float> logits) {
+  PAGODA_CHECK(static_cast<std::int32_t>(logits.size()) == vocab_size(),
+               fmt::format("[sampler] expected {} logits, got {}", vocab_size(), logits.size()));
+  logits_ = logits;
+  const RowScan scan = scan_row(logits, block_max_);
+  max_ = scan.max;
+  if (!scan.valid) return kRowIsNotNumbers;
+  return max_ == -std::numeric_limits<float>::infinity() ? kRowHasNoToken : 0;
+}
+
+int RowSampler::argmax() const {
+  const auto block = std::find(block_max_.begin(), block_max_.end(), max_) - block_max_.begin();
+  const auto first = logits_.begin() + block * static_cast<std::ptrdiff_t>(kRowBlock);
+  return static_cast<int>(std::find(first, logits_.end(), max_) - logits_.begin());
+}
+
+RowCut RowSampler::cut(float inverse_temperature, const RowFilter& filter) {
+  const std::size_t size = keep(inverse_temperature, filter);
+  const std::span<const float> kept = values_.first(size);
+  const float least = *std::min_element(kept.begin(), kept.end());
+  return {.least = least,
+          .num_ties = static_cast<int>(std::count(kept.begin(), kept.end(), least))};
+}
+
+int RowSampler::draw(float inverse_temperature, const RowFilter& filter, std::int64_t fraction) {
+  if (filter.keeps_all(vocab_size())) return draw_from_row(inverse_temperature, fraction);
+  return draw_from_kept(keep(inverse_temperature, filter), fraction);
+}
+
+int RowSampler::draw_from_row(float inverse_temperature, std::int64_t fraction) {
+  const std::int64_t total = weigh_row(logits_, max_, inverse_temperature, weights_, block_sums_);
+  std::int64_t left = share_of(total, fraction);
+  std::size_t block = 0;
+  while (block_sums_[block] <= left) left -= block_sums_[block++];
+  std::size_t id = block * kRowBlock;
+  for (;; ++id) {
+    left -= static_cast<std::int64_t>(weights_[id]);
+    if (left < 0) return static_cast<int>(id);
+  }
+}
+
+int RowSampler::draw_from_kept(std::size_t size, std::int64_t fraction) const {
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < size; ++i) total += static_cast<std::int64_t>(weights_[i]);
+  std::int64_t left = share_of(total, fraction);
+  for (std::size_t i = 0;; ++i) {
+    left -= static_cast<std::int64_t>(weights_[i]);
+    if (left < 0) return ids_[i];
+  }
+}
+
+// Leaves in ids_, values_ and weights_ what min-p, top-k and top-p keep; how many they are.
+std::size_t RowSampler::keep(float inverse_temperature, const RowFilter& filter) {
+  const bool has_top_k = filter.top_k > 0 && filter.top_k < vocab_size();
+  const bool has_min_p = filter.min_p_margin > -std::numeric_limits<float>::infinity();
+  const bool top_p_alone = filter.top_p < 1 && !has_min_p && !has_top_k;
+  float floor = std::max(max_ + filter.min_p_margin, kLowest);
+  if (has_top_k) floor = std::max(floor, top_k_floor(filter.top_k));
+  std::int64_t total = 0;
+  if (top_p_alone) {
+    total = weigh_row(logits_, max_, inverse_temperature, weights_, block_sums_);
+    floor = top_p_floor(inverse_temperature, filter.top_p, total);
+  }
+  std::size_t size = collect(floor);
+  if (has_top_k && size > static_cast<std::size_t>(filter.top_k)) {
+    Cutoff cutoff = cutoff_finder_.by_count(values_.first(size), filter.top_k);
+    cutoff.num_ties = vocab_size();
+    size = drop_behind(cutoff, size);
+  }
+  const std::span<const float> values = values_.first(size);
+  const std::int64_t left = weigh_row(values, max_, inverse_temperature, weights_, block_sums_);
+  if (filter.top_p >= 1) return size;
+  if (!top_p_alone) total = left;
+  const std::int64_t target = std::max<std::int64_t>(1, share_of(total, fraction_of(filter.top_p)));
+  return drop_behind(cutoff_finder_.by_weight(values, weights_.first(size), target), size);
+}
+
+// Tokens that weigh less than a vocabulary's share of 1 - p are, all together, less than 1 - p.
+float RowSampler::top_p_floor(float inverse_temperature, float top_p, std::int64_t total) const {
+  // A thousandth for float32's rounding, a unit for a weight's.
+  const double share = 0.999 * (1 - double{top_p}) * static_cast<double>(total) / vocab_size() - 1;
+  if (!(share > 0)) return kLowest;
+  const double distance =
+      std::log(share / double{ExpConstants::kWeightOfTheLikeliest}) / inverse_temperature;
+  const auto floor = static_cast<float>(std::max(max_ + distance, double{kLowest}));
+  return std::max(std::nextafter(floor, kLowest), kLowest);
+}
+
+// Of the blocks' largest logits the k-th: at least k logits are as large. No floor where there are
+// fewer blocks.
+float RowSampler::top_k_floor(std::size_t k) {
+  if (k > block_max_.size()) return kLowest;
+  std::copy(block_max_.begin(), block_max_.end(), block_heap_.begin());
+  const auto kth = block_heap_.begin() + static_cast<std::ptrdiff_t>(k - 1);
+  std::nth_element(block_heap_.begin(), kth, block_heap_.end(), std::greater<>());
+  return *kth;
+}
+
+// Into ids_ and values_: the logits from `floor` up, -inf never, in the order of their ids.
+std::size_t RowSampler::collect(float floor) {
+  const float least = std::max(floor, kLowest);
+  std::size_t size = 0;
+  for (std::size_t block = 0; block < block_max_.size(); ++block) {
+    if (block_max_[block] < least) continue;
+    const std::size_t end = std::min((block + 1) * kRowBlock, logits_.size());
+    for (std::size_t id = block * kRowBlock; id < end; ++id) {
+      ids_[size] = static_cast<std::int32_t>(id);
+      values_[size] = logits_[id];
+      size += logits_[id] >= least;
+    }
+  }
+  return size;
+}
+
+// Drops the candidates beyond the cutoff; of those that tie at it, the first ones stay.
+std::size_t RowSampler::drop_behind(const Cutoff& cutoff, std::size_t size) {
+  std::size_t kept = 0;
+  int num_ties = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::uint32_t key = ordered_bits(values_[i]);
+    ids_[kept] = ids_[i];
+    values_[kept] = values_[i];
+    weights_[kept] = weights_[i];
+    num_ties += key == cutoff.key;
+    kept += key > cutoff.key || (key == cutoff.key && num_ties <= cutoff.num_ties);
+  }
+  return kept;
+}
+
+int RowSampler::num_greater(float x) const {
+  int count = 0;
+  for (std::size_t block = 0; block < block_max_.size(); ++block) {
+    if (block_max_[block] <= x) continue;
+    const std::size_t end = std::min((block + 1) * kRowBlock, logits_.size());
+    for (std::size_t id = block * kRowBlock; id < end; ++id) count += logits_[id] > x;
+  }
+  return count;
+}
+
+std::span<const std::int32_t> RowSampler::likeliest(int count) {
+  const std::size_t size = collect(top_k_floor(count));
+  const auto begin = ids_.begin();
+  const auto num_wanted = static_cast<std::ptrdiff_t>(std::min<std::size_t>(size, count));
+  std::partial_sort(begin, begin + num_wanted, begin + static_cast<std::ptrdiff_t>(size),
+                    [this](std::int32_t a, std::int32_t b) {
+                      return logits_[a] != logits_[b] ? logits_[a] > logits_[b] : a < b;
+                    });
+  return ids_.first(num_wanted);
+}
+
+}  // namespace pagoda::cpu

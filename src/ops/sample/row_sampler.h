@@ -1,0 +1,80 @@
+// RowSampler: one row's filters and draw on the host, the cpu bodies of the sampling ops.
+//
+// Each filter first finds a floor that nothing it keeps lies below, and passes over the vocabulary
+// are vectorised (row_kernels.h), so that few logits are looked at one by one and nothing is
+// sorted. Thread-compatible: its memory is one owner's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "ops/sample/cutoff.h"
+
+namespace pagoda::cpu {
+
+// As RowFilters of top_k_top_p_min_p.h.
+struct RowFilter {
+  int top_k = 0;
+  float top_p = 1;
+  float min_p_margin = -std::numeric_limits<float>::infinity();
+
+  bool keeps_all(int vocab_size) const {
+    return (top_k <= 0 || top_k >= vocab_size) && top_p >= 1 &&
+           min_p_margin == -std::numeric_limits<float>::infinity();
+  }
+};
+
+// As KeptTokens of top_k_top_p_min_p.h.
+struct RowCut {
+  float least = 0;
+  int num_ties = 0;
+};
+
+class RowSampler {
+ public:
+  // Of memory: about five a token of the vocabulary.
+  static std::size_t num_words(std::size_t vocab_size);
+  // memory: [num_words(vocab_size)], aligned to a cache line
+  RowSampler(int vocab_size, std::span<std::int32_t> memory);
+
+  // Takes a row, which must stay where it is; all that follows is about it. 0, or the fault's
+  // number (argmax.h), after which nothing may follow. logits: [vocab_size]
+  std::int32_t scan(std::span<const float> logits);
+  std::span<const float> logits() const { return logits_; }
+  float max() const { return max_; }
+
+  int argmax() const;
+  RowCut cut(float inverse_temperature, const RowFilter& filter);
+  // fraction: the uniform times 2^62
+  int draw(float inverse_temperature, const RowFilter& filter, std::int64_t fraction);
+
+  // How many logits are larger than x.
+  int num_greater(float x) const;
+  // The ids of the `count` largest logits, best first, the lower id first among equals; fewer where
+  // the others are -inf. Valid until the next call.
+  std::span<const std::int32_t> likeliest(int count);
+
+ private:
+  std::int32_t vocab_size() const { return static_cast<std::int32_t>(weights_.size()); }
+  int draw_from_row(float inverse_temperature, std::int64_t fraction);
+  int draw_from_kept(std::size_t size, std::int64_t fraction) const;
+  std::size_t keep(float inverse_temperature, const RowFilter& filter);
+  float top_p_floor(float inverse_temperature, float top_p, std::int64_t total) const;
+  float top_k_floor(std::size_t k);
+  std::size_t collect(float floor);
+  std::size_t drop_behind(const Cutoff& cutoff, std::size_t size);
+
+  std::span<const float> logits_;
+  float max_ = 0;
+  std::span<std::int64_t> block_sums_;  // [blocks]
+  std::span<float> weights_;            // [vocab_size]; of the row, or of candidates
+  std::span<float> values_;             // [vocab_size]; candidates' logits
+  std::span<std::int32_t> ids_;         // [vocab_size]; candidates, ascending
+  std::span<float> block_max_;          // [blocks]
+  std::span<float> block_heap_;         // [blocks]; block_max_ while it is partly sorted
+  CutoffFinder cutoff_finder_;
+};
+
+}  // namespace pagoda::cpu

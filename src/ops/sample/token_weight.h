@@ -1,0 +1,68 @@
+// The weight of a token in a draw: its definition, on every backend the same integer.
+//
+// A weight is a whole number of 2^-42ths of the likeliest token's. Sums of whole numbers are exact,
+// so they have one value in whatever order and on whatever device they are taken: a backend keeps
+// and draws what every other one does, and a sum may be split as its kernels like. What rounding
+// loses is at most 2^-25 of the likeliest token's probability over a vocabulary of 2^18.
+//
+// Thread-safe.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace pagoda {
+
+// Weights of so many tokens add up to less than 2^62.
+inline constexpr int kMaxWeighedTokens = 1 << 19;
+
+// exp(x) for x <= 0 is 2^n e^r with x = n ln 2 + r and |r| <= ln 2 / 2. e^r is a minimax polynomial
+// (relative error 2^-28, fitted for it by Lawson's iteration), its highest power first. Every
+// operation is one IEEE float32 addition or multiplication in this order, none of them fused.
+struct ExpConstants {
+  // Below this, exp is less than the smallest normal float32.
+  static constexpr float kLeast = -87.0f;
+  // Adding it rounds to an integer and leaves it in the low mantissa.
+  static constexpr float kMagic = 0x1.8p23f;
+  static constexpr float kInverseLn2 = 0x1.715476p0f;
+  static constexpr float kLn2High = 0x1.62e4p-1f;  // 15 bits: times n it is exact
+  static constexpr float kLn2Low = 0x1.7f7d1cp-20f;
+  static constexpr float kLeading = 0x1.6a2434p-10f;
+  static constexpr std::array<float, 6> kOthers = {0x1.1239e2p-7f, 0x1.5558f2p-5f, 0x1.555492p-3f,
+                                                   0x1.fffffcp-2f, 1.0f,           1.0f};
+  static constexpr float kWeightOfTheLikeliest = 0x1p42f;
+};
+
+// logit <= max, which is finite; inverse_temperature is finite and not negative. -inf weighs 0.
+inline std::int64_t token_weight(float logit, float max, float inverse_temperature) {
+  using C = ExpConstants;
+  const float x = (logit - max) * inverse_temperature;
+  if (!(x >= C::kLeast)) return 0;
+  const float shifted = x * C::kInverseLn2 + C::kMagic;
+  const float n = shifted - C::kMagic;
+  const float r = (x - n * C::kLn2High) - n * C::kLn2Low;
+  float p = C::kLeading;
+  for (const float c : C::kOthers) p = p * r + c;
+  const std::uint32_t exponent = std::bit_cast<std::uint32_t>(shifted) << 23;
+  const float exp = std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + exponent);
+  return static_cast<std::int64_t>(std::nearbyint(exp * C::kWeightOfTheLikeliest));
+}
+
+// floor(total * fraction / 2^62). Both are in [0, 2^62).
+inline std::int64_t share_of(std::int64_t total, std::int64_t fraction) {
+  constexpr std::int64_t kLow = (std::int64_t{1} << 31) - 1;
+  const std::int64_t high = total >> 31, low = total & kLow;
+  const std::int64_t share_high = fraction >> 31, share_low = fraction & kLow;
+  const std::int64_t middle = high * share_low + low * share_high + ((low * share_low) >> 31);
+  return high * share_high + (middle >> 31);
+}
+
+// p in (0, 1) in 2^-62ths, to a multiple of 2^-31 and never 0.
+inline std::int64_t fraction_of(float p) {
+  const auto rounded = static_cast<std::int64_t>(std::nearbyint(p * 0x1p31f));
+  return (rounded > 0 ? rounded : 1) << 31;
+}
+
+}  // namespace pagoda

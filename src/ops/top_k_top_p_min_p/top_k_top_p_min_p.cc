@@ -1,0 +1,41 @@
+#include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
+
+#include <fmt/format.h>
+
+#include "ops/sample/token_weight.h"
+
+namespace pagoda {
+
+void check_row_values(std::string_view op, std::string_view name, const Tensor& values,
+                      const Tensor& logits, DType dtype) {
+  const Shape expected = {logits.extent(0)};
+  PAGODA_CHECK(
+      values.dtype() == dtype && values.shape() == expected && values.is_contiguous(),
+      fmt::format("[{}] {}: expected {} {}, got {} {}", op, name, to_string(expected),
+                  dtype_name(dtype), to_string(values.shape()), dtype_name(values.dtype())));
+}
+
+void check_row_filters(std::string_view op, const Tensor& logits, const RowFilters& filters) {
+  check_row_values(op, "top_k", filters.top_k, logits, DType::kInt32);
+  check_row_values(op, "top_p", filters.top_p, logits, DType::kFloat32);
+  check_row_values(op, "min_p_margin", filters.min_p_margin, logits, DType::kFloat32);
+}
+
+KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inverse_temperature,
+                             const RowFilters& filters) {
+  constexpr std::string_view kName = "top_k_top_p_min_p";
+  PAGODA_CHECK(logits.dtype() == DType::kFloat32 && logits.shape().rank() == 2 &&
+                   0 < logits.extent(1) && logits.extent(1) <= kMaxWeighedTokens &&
+                   logits.is_contiguous(),
+               fmt::format("[{}] logits: expected contiguous [rows, vocab] float32, got {} {}",
+                           kName, to_string(logits.shape()), dtype_name(logits.dtype())));
+  check_row_values(kName, "inverse_temperature", inverse_temperature, logits, DType::kFloat32);
+  check_row_filters(kName, logits, filters);
+  const OpTimer timer(exec, [&] { return OpCall{.op = kName, .read_bytes = bytes_of(logits)}; });
+  static constexpr Bodies<decltype(reference::top_k_top_p_min_p)> kBodies{
+      reference::top_k_top_p_min_p, cpu::top_k_top_p_min_p, mlx::top_k_top_p_min_p,
+      cuda::top_k_top_p_min_p};
+  return kBodies.of(exec)(exec, logits, inverse_temperature, filters);
+}
+
+}  // namespace pagoda
