@@ -75,6 +75,7 @@ class Tokenizer {
 
  private:
   friend class Detokenizer;
+  friend class GrammarCompiler;
   struct Rust;  // the crate's tokenizer; its header stays out of this one
 
   explicit Tokenizer(std::unique_ptr<Rust> rust);

@@ -1,4 +1,4 @@
-//! The field's own text parts behind a C++ bridge: tokenizers, and chat templates through minijinja.
+//! The field's own text parts behind a C++ bridge: tokenizers, chat templates through minijinja, grammars through llguidance.
 //!
 //! Every entry point returns a Result, which arrives in C++ as an exception that the faces in src/text turn into a Status,
 //! and no panic leaves this crate.
@@ -6,11 +6,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 mod gguf;
+mod grammar;
 mod messages;
 mod pieces;
 mod pre_tokenizer;
 mod python_json;
 mod sandbox;
+mod schema_check;
 mod template;
 mod tokenizer;
 
@@ -72,6 +74,29 @@ mod ffi {
         fn finish(&mut self) -> Result<String>;
     }
 
+    /// What a grammar's text is; text/grammar.h says it.
+    enum GrammarKind {
+        JsonSchema,
+        Regex,
+        Choice,
+        Lark,
+    }
+
+    extern "Rust" {
+        type GrammarCompiler;
+        fn grammar_compiler(tokenizer: &Tokenizer, eos: &[i32]) -> Result<Box<GrammarCompiler>>;
+        fn is_full(&self) -> bool;
+        fn compile(&self, kind: GrammarKind, text: &[u8]) -> Result<Box<GrammarState>>;
+    }
+
+    extern "Rust" {
+        type GrammarState;
+        fn copy(&self) -> Result<Box<GrammarState>>;
+        fn fill_mask(&mut self, bits: &mut [u32]) -> Result<()>;
+        fn accept(&mut self, id: i32) -> Result<()>;
+        fn is_stopped(&self) -> bool;
+    }
+
     extern "Rust" {
         type Template;
         fn template_from_text(name: &[u8], text: &[u8]) -> Result<Box<Template>>;
@@ -91,6 +116,8 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 pub struct Tokenizer(tokenizer::TextTokenizer);
 pub struct Detokenizer(tokenizer::TextDetokenizer);
 pub struct Template(template::TextTemplate);
+pub struct GrammarCompiler(grammar::GrammarCompiler);
+pub struct GrammarState(grammar::GrammarState);
 
 fn pre_tokenizer_facts(name: &[u8]) -> Result<ffi::PreTokenizerFacts, String> {
     guarded(|| {
@@ -110,6 +137,10 @@ fn tokenizer_from_gguf(vocabulary: &ffi::GgufVocabularyView) -> Result<Box<Token
 
 fn template_from_text(name: &[u8], text: &[u8]) -> Result<Box<Template>, String> {
     guarded(|| Ok(Box::new(Template(template::TextTemplate::from_text(name, text)?))))
+}
+
+fn grammar_compiler(tokenizer: &Tokenizer, eos: &[i32]) -> Result<Box<GrammarCompiler>, String> {
+    guarded(|| Ok(Box::new(GrammarCompiler(grammar::GrammarCompiler::new(&tokenizer.0, eos)?))))
 }
 
 impl Tokenizer {
@@ -160,5 +191,29 @@ impl Detokenizer {
 impl Template {
     fn render(&self, input: &ffi::ChatInputView) -> Result<String, String> {
         guarded(|| self.0.render(input))
+    }
+}
+
+impl GrammarCompiler {
+    fn is_full(&self) -> bool {
+        self.0.is_full()
+    }
+    fn compile(&self, kind: ffi::GrammarKind, text: &[u8]) -> Result<Box<GrammarState>, String> {
+        guarded(|| Ok(Box::new(GrammarState(self.0.compile(kind, text)?))))
+    }
+}
+
+impl GrammarState {
+    fn copy(&self) -> Result<Box<GrammarState>, String> {
+        guarded(|| Ok(Box::new(GrammarState(self.0.clone()))))
+    }
+    fn fill_mask(&mut self, bits: &mut [u32]) -> Result<(), String> {
+        guarded(|| self.0.fill_mask(bits))
+    }
+    fn accept(&mut self, id: i32) -> Result<(), String> {
+        guarded(|| self.0.accept(id))
+    }
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
     }
 }

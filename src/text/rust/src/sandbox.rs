@@ -1,4 +1,4 @@
-//! Chat templates are programs from outside. One runs on a thread of its own, where
+//! Chat templates and grammars are programs from outside. One runs (or is compiled) on a thread of its own, where
 //! - the stack is large enough for the deepest nesting that its fuel can build (values drop, compare and print
 //!   recursively);
 //! - memory and time have limits, which the allocator watches: a template needs few instructions to double a string.
@@ -80,10 +80,11 @@ thread_local! {
     static BUDGET: Cell<*const Budget> = const { Cell::new(ptr::null()) };
 }
 
+/// The job's result, and how many bytes of what the job has taken are still taken.
 pub fn run<T: Send + 'static>(
     limits: Limits,
     job: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<(T, usize), Failure> {
     let signal = Arc::new(Signal { state: Mutex::new(State::Running), changed: Condvar::new() });
     let budget = Budget {
         num_bytes: Cell::new(0),
@@ -97,10 +98,10 @@ pub fn run<T: Send + 'static>(
         let result = catch_unwind(AssertUnwindSafe(job));
         BUDGET.set(ptr::null());
         budget.signal.set(State::Done);
-        result
+        result.map(|result| result.map(|value| (value, budget.num_bytes.get())))
     };
     let spawned =
-        thread::Builder::new().name("template".into()).stack_size(STACK_BYTES).spawn(guarded);
+        thread::Builder::new().name("sandbox".into()).stack_size(STACK_BYTES).spawn(guarded);
     let thread = spawned.map_err(|e| Failure::Failed(format!("cannot start a thread: {e}")))?;
     match signal.wait(limits.time) {
         State::OutOfMemory => {
@@ -113,7 +114,7 @@ pub fn run<T: Send + 'static>(
         }
         _ => match thread.join() {
             Ok(Ok(result)) => result.map_err(Failure::Failed),
-            _ => Err(Failure::Failed("internal error: the renderer panicked".into())),
+            _ => Err(Failure::Failed("internal error: it panicked".into())),
         },
     }
 }

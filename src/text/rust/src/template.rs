@@ -79,12 +79,11 @@ impl TextTemplate {
         let (inner_name, text) = (name.clone(), text.to_string());
         let limits =
             Limits { num_bytes: MEMORY_BYTES + MEMORY_PER_INPUT_BYTE * text.len(), time: TIME };
-        let renderer = sandbox::run(limits, move || Renderer::compile(inner_name, &text)).map_err(
-            |failure| match failure {
+        let (renderer, _) = sandbox::run(limits, move || Renderer::compile(inner_name, &text))
+            .map_err(|failure| match failure {
                 Failure::Failed(message) => message,
                 Failure::Stopped(message) => format!("{name}: {message}"),
-            },
-        )?;
+            })?;
         Ok(TextTemplate { renderer: Arc::new(renderer), num_stopped: AtomicUsize::new(0) })
     }
 
@@ -98,15 +97,14 @@ impl TextTemplate {
         let input = Input::copy_of(view);
         let num_bytes = MEMORY_BYTES + MEMORY_PER_INPUT_BYTE * input.num_bytes();
         let renderer = self.renderer.clone();
-        sandbox::run(Limits { num_bytes, time: TIME }, move || renderer.render(&input)).map_err(
-            |failure| match failure {
-                Failure::Failed(message) => message,
-                Failure::Stopped(message) => {
-                    self.num_stopped.fetch_add(1, Ordering::Relaxed);
-                    format!("{name}: {message}")
-                }
-            },
-        )
+        let run = sandbox::run(Limits { num_bytes, time: TIME }, move || renderer.render(&input));
+        run.map(|(text, _)| text).map_err(|failure| match failure {
+            Failure::Failed(message) => message,
+            Failure::Stopped(message) => {
+                self.num_stopped.fetch_add(1, Ordering::Relaxed);
+                format!("{name}: {message}")
+            }
+        })
     }
 }
 

@@ -1,0 +1,35 @@
+// TokenMaskSource: what may come next in one sample's text, where a grammar holds it. Text knows
+// grammars, the engine meets them only here.
+//
+// A source follows its sample token by token; the sample's end is the grammar's matter where
+// is_stopped() says so. Thread-compatible: whoever calls it makes sure that nobody else does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "core/status.h"
+
+namespace pagoda {
+
+class TokenMaskSource {
+ public:
+  virtual ~TokenMaskSource() = default;
+
+  // Another one in the same state, which goes its own way from here.
+  virtual std::unique_ptr<TokenMaskSource> clone() const = 0;
+
+  // Bit i % 32 of bits[i / 32] says whether token i may come next; end-of-sequence ids may where
+  // the text may end. bits: [(vocab_size + 31) / 32], all of them written. kInvalidArgument: the
+  // grammar has become too complex to go on, which concerns this sample alone.
+  virtual Status fill_mask(std::span<std::uint32_t> bits) = 0;
+
+  // The token that came. kInvalidArgument for one whose bit was not set, or as above.
+  virtual Status accept(int token_id) = 0;
+
+  // The text is complete, and nothing but its end may follow.
+  virtual bool is_stopped() const = 0;
+};
+
+}  // namespace pagoda

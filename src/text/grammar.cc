@@ -1,0 +1,87 @@
+#include "text/grammar.h"
+
+#include "text/rust_bridge.h"
+
+namespace pagoda {
+
+struct GrammarCompiler::Rust {
+  ::rust::Box<rust_text::GrammarCompiler> compiler;
+};
+
+namespace {
+
+constexpr std::string_view kContext = "[grammar] ";
+
+rust_text::GrammarKind to_rust(GrammarKind kind) {
+  static_assert(static_cast<int>(rust_text::GrammarKind::JsonSchema) ==
+                static_cast<int>(GrammarKind::kJsonSchema));
+  static_assert(static_cast<int>(rust_text::GrammarKind::Lark) ==
+                static_cast<int>(GrammarKind::kLark));
+  return static_cast<rust_text::GrammarKind>(kind);
+}
+
+class GrammarMaskSource final : public TokenMaskSource {
+ public:
+  explicit GrammarMaskSource(::rust::Box<rust_text::GrammarState> state)
+      : state_(std::move(state)) {}
+
+  std::unique_ptr<TokenMaskSource> clone() const override {
+    return std::make_unique<GrammarMaskSource>(state_->copy());
+  }
+
+  Status fill_mask(std::span<std::uint32_t> bits) override {
+    return call([&] { state_->fill_mask({bits.data(), bits.size()}); });
+  }
+
+  Status accept(int token_id) override {
+    return call([&] { state_->accept(token_id); });
+  }
+
+  bool is_stopped() const override { return state_->is_stopped(); }
+
+ private:
+  template <typename Call>
+  Status call(Call&& call) {
+    try {
+      call();
+      return ok_status();
+    } catch (const ::rust::Error& error) {
+      return invalid_argument("{}{}", kContext, error.what());
+    }
+  }
+
+  ::rust::Box<rust_text::GrammarState> state_;
+};
+
+}  // namespace
+
+GrammarCompiler::GrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
+                                 std::vector<int> eos_token_ids)
+    : tokenizer_(std::move(tokenizer)), eos_token_ids_(std::move(eos_token_ids)) {
+  if (const auto eos = tokenizer_->eos_token_id()) eos_token_ids_.push_back(*eos);
+}
+
+GrammarCompiler::~GrammarCompiler() = default;
+
+Status GrammarCompiler::prepare() {
+  auto rust = call_rust(StatusCode::kInternal, kContext, [&] {
+    return std::make_unique<Rust>(Rust{rust_text::grammar_compiler(
+        *tokenizer_->rust_->tokenizer, {eos_token_ids_.data(), eos_token_ids_.size()})});
+  });
+  if (rust.ok()) rust_ = *std::move(rust);
+  return rust.status();
+}
+
+Result<std::shared_ptr<const TokenMaskSource>> GrammarCompiler::compile(const GrammarSpec& spec) {
+  std::call_once(once_, [this] { prepared_ = prepare(); });
+  PAGODA_RETURN_IF_ERROR(prepared_);
+  if (rust_->compiler->is_full())
+    return resource_exhausted("[grammar] the grammars in use take all memory that they may");
+  return call_rust(StatusCode::kInvalidArgument, kContext,
+                   [&]() -> std::shared_ptr<const TokenMaskSource> {
+                     return std::make_shared<GrammarMaskSource>(
+                         rust_->compiler->compile(to_rust(spec.kind), rust_bytes(spec.text)));
+                   });
+}
+
+}  // namespace pagoda

@@ -1,0 +1,60 @@
+// Grammars that an answer is held to, token by token, through llguidance (an Earley parser over a
+// lexer of regular expressions, walked along a trie of the vocabulary).
+//
+// A grammar comes from a client, and is held to wholly or refused: keywords of JSON Schema that are
+// not supported or not known, and what would be passed over in a Lark grammar, are errors that say
+// where they stand. Compilation is bounded in time (5 s) and memory (256 MiB), and so are all
+// grammars together (1 GiB) and each step of one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "core/token_mask_source.h"
+#include "text/tokenizer.h"
+
+namespace pagoda {
+
+enum class GrammarKind : std::uint8_t {
+  kJsonSchema,  // JSON text that the schema validates; properties in the schema's order
+  kRegex,       // the whole answer matches it; Rust's syntax
+  kChoice,      // one of the strings of a JSON list
+  kLark,        // a context-free grammar, as llguidance writes them
+};
+
+struct GrammarSpec {
+  GrammarKind kind = GrammarKind::kJsonSchema;
+  std::string text;
+};
+
+// Makes grammars for one tokenizer. What they share of the vocabulary is made at the first one.
+// Thread-safe.
+class GrammarCompiler {
+ public:
+  // eos_token_ids end a text. tokenizer: [vocab], a model's own vocabulary may be padded beyond it.
+  GrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer, std::vector<int> eos_token_ids);
+  ~GrammarCompiler();
+  GrammarCompiler(const GrammarCompiler&) = delete;
+  GrammarCompiler& operator=(const GrammarCompiler&) = delete;
+
+  // The state before the first token; samples clone it. kInvalidArgument says what is wrong with
+  // the grammar, kResourceExhausted: grammars in use take all the memory that they may.
+  Result<std::shared_ptr<const TokenMaskSource>> compile(const GrammarSpec& spec);
+
+ private:
+  struct Rust;  // the crate's compiler; its header stays out of this one
+  Status prepare();
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<int> eos_token_ids_;
+  std::once_flag once_;
+  Status prepared_;
+  std::unique_ptr<Rust> rust_;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,280 @@
+#include "text/grammar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <regex>
+
+#include "text/golden_files.h"
+
+namespace pagoda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// All bytes, some longer tokens, and a control token that ends a text.
+std::shared_ptr<const Tokenizer> make_tokenizer() {
+  GgufVocabulary vocabulary = golden_vocabulary(read_golden("pre_tokenizers.json")["vocabulary"]);
+  vocabulary.tokens.resize(256);
+  vocabulary.merges.clear();
+  vocabulary.pre = "gpt-2";
+  for (const char* token : {"\"}", "{\"", "true", "10", "Ġ\"", "ab", "\":", "<end>"})
+    vocabulary.tokens.emplace_back(token);
+  vocabulary.token_types.assign(vocabulary.tokens.size(), 1);
+  vocabulary.token_types.back() = 3;
+  vocabulary.eos_token_id = static_cast<int>(vocabulary.tokens.size()) - 1;
+  return *Tokenizer::from_gguf(vocabulary);
+}
+
+class GrammarTest : public ::testing::Test {
+ protected:
+  Result<std::shared_ptr<const TokenMaskSource>> compile(GrammarKind kind, std::string text) {
+    return compiler_.compile({.kind = kind, .text = std::move(text)});
+  }
+  std::unique_ptr<TokenMaskSource> start(GrammarKind kind, std::string text) {
+    auto source = compile(kind, std::move(text));
+    EXPECT_TRUE(source.ok()) << source.status().message();
+    return source.ok() ? (*source)->clone() : nullptr;
+  }
+  std::string refusal(GrammarKind kind, std::string text) {
+    const auto source = compile(kind, std::move(text));
+    EXPECT_EQ(source.status().code(), StatusCode::kInvalidArgument);
+    return source.status().message();
+  }
+
+  std::vector<int> allowed(TokenMaskSource& source) {
+    std::vector<std::uint32_t> bits((tokenizer_->vocab_size() + 31) / 32 + 1, ~0u);
+    const Status status = source.fill_mask(bits);
+    EXPECT_TRUE(status.ok()) << status.message();
+    std::vector<int> ids;
+    for (int id = 0; id < static_cast<int>(bits.size()) * 32; ++id) {
+      if (bits[id / 32] >> id % 32 & 1) ids.push_back(id);
+    }
+    return ids;
+  }
+  bool takes(TokenMaskSource& source, std::string_view text) {
+    for (const int id : tokenizer_->encode(text).value()) {
+      const std::vector<int> ids = allowed(source);
+      if (std::find(ids.begin(), ids.end(), id) == ids.end()) return false;
+      EXPECT_TRUE(source.accept(id).ok());
+    }
+    return true;
+  }
+  bool may_end(TokenMaskSource& source) {
+    const std::vector<int> ids = allowed(source);
+    return std::find(ids.begin(), ids.end(), eos()) != ids.end();
+  }
+  bool takes_whole(GrammarKind kind, std::string text, std::string_view answer) {
+    const auto source = start(kind, std::move(text));
+    return takes(*source, answer) && (source->is_stopped() || may_end(*source));
+  }
+  int eos() const { return *tokenizer_->eos_token_id(); }
+
+  // A text of the grammar, each token drawn from those that are allowed; none if it did not end.
+  std::optional<std::string> random_text(TokenMaskSource& source, std::mt19937& random) {
+    std::string text;
+    for (int i = 0; i < 400 && !source.is_stopped(); ++i) {
+      const std::vector<int> ids = allowed(source);
+      if (ids.empty()) return std::nullopt;
+      const int id = ids[random() % ids.size()];
+      EXPECT_TRUE(source.accept(id).ok());
+      if (id != eos()) text += tokenizer_->token_bytes(id).value();
+    }
+    if (!source.is_stopped()) return std::nullopt;
+    return text;
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer_ = make_tokenizer();
+  GrammarCompiler compiler_{tokenizer_, {}};
+};
+
+TEST_F(GrammarTest, ChoicesAreAllThatCanBeSaid) {
+  const std::string choices = R"(["abc", "ab c", "10"])";
+  auto source = start(GrammarKind::kChoice, choices);
+  std::vector<std::string> first;
+  for (const int id : allowed(*source)) first.push_back(tokenizer_->token_bytes(id).value());
+  EXPECT_THAT(first, ::testing::UnorderedElementsAre("a", "ab", "1", "10"));
+  for (const char* choice : {"abc", "ab c", "10"})
+    EXPECT_TRUE(takes_whole(GrammarKind::kChoice, choices, choice));
+  EXPECT_FALSE(takes_whole(GrammarKind::kChoice, choices, "ab"));
+  EXPECT_FALSE(takes_whole(GrammarKind::kChoice, choices, "abcd"));
+}
+
+TEST_F(GrammarTest, StopsWhereNothingMayFollow) {
+  auto source = start(GrammarKind::kRegex, "a{2,3}");
+  EXPECT_TRUE(takes(*source, "aa"));
+  EXPECT_FALSE(source->is_stopped());
+  EXPECT_TRUE(may_end(*source));
+  EXPECT_TRUE(takes(*source, "a"));
+  EXPECT_TRUE(source->is_stopped());
+}
+
+TEST_F(GrammarTest, EndsByTheEndOfSequence) {
+  auto source = start(GrammarKind::kRegex, "a+");
+  EXPECT_FALSE(may_end(*source));
+  EXPECT_TRUE(takes(*source, "a"));
+  EXPECT_TRUE(may_end(*source));
+  EXPECT_TRUE(source->accept(eos()).ok());
+  EXPECT_TRUE(source->is_stopped());
+}
+
+TEST_F(GrammarTest, SaysNoToWhatIsNotAllowed) {
+  auto source = start(GrammarKind::kRegex, "a+");
+  EXPECT_EQ(source->accept(tokenizer_->encode("b").value().front()).code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST_F(GrammarTest, ClonesGoTheirOwnWays) {
+  auto source = start(GrammarKind::kRegex, "ab|ac");
+  EXPECT_TRUE(takes(*source, "a"));
+  auto other = source->clone();
+  EXPECT_TRUE(takes(*source, "b"));
+  EXPECT_FALSE(other->is_stopped());
+  EXPECT_TRUE(takes(*other, "c"));
+}
+
+TEST_F(GrammarTest, SchemasHoldNestedObjectsInTheirOrder) {
+  const std::string schema = R"({"type": "object", "properties": {"b": {"type": "integer"},
+      "a": {"type": "array", "items": {"$ref": "#/$defs/c"}, "maxItems": 2}},
+      "required": ["b", "a"], "additionalProperties": false,
+      "$defs": {"c": {"enum": ["x", null]}}})";
+  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"b": -1, "a": ["x", null]})"));
+  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema, schema, "{\n  \"b\": 10,\n  \"a\": []\n}"));
+  EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"a": [], "b": 1})"));
+  EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"b": 1, "a": ["y"]})"));
+  EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"b":  1, "a": []})"));
+}
+
+TEST_F(GrammarTest, NamesHaveOneSpelling) {
+  const std::string schema = R"({"properties": {"ab": {"type": "integer"}}})";
+  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"ab": 1, "c": true})"));
+  EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"\u0061b": true})"));
+}
+
+TEST_F(GrammarTest, LarkGrammarsRecurse) {
+  const std::string grammar = "start: \"(\" start \")\" | /[0-9]/";
+  EXPECT_TRUE(takes_whole(GrammarKind::kLark, grammar, "((7))"));
+  EXPECT_FALSE(takes_whole(GrammarKind::kLark, grammar, "((7)"));
+}
+
+TEST_F(GrammarTest, RandomWalksEndInWhatTheSchemaSays) {
+  const std::string schema = R"({"type": "object", "properties": {
+      "name": {"type": "string", "minLength": 1, "maxLength": 8},
+      "tags": {"type": "array", "items": {"enum": ["é", "\"", 10]}, "minItems": 1, "maxItems": 3},
+      "next": {"anyOf": [{"type": "null"}, {"type": "boolean"}, {"type": "integer", "minimum": -3,
+        "maximum": 12}]}}, "required": ["name", "tags", "next"], "additionalProperties": false})";
+  const auto compiled = compile(GrammarKind::kJsonSchema, schema);
+  ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+  std::mt19937 random(20261120);
+  int num_ended = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto source = (*compiled)->clone();
+    const auto text = random_text(*source, random);
+    if (!text) continue;
+    ++num_ended;
+    const auto value = nlohmann::ordered_json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(value.is_object()) << *text;
+    ASSERT_EQ(value.size(), 3u) << *text;
+    ASSERT_FALSE(value["name"].get<std::string>().empty());
+    ASSERT_TRUE(value["tags"].size() >= 1 && value["tags"].size() <= 3) << *text;
+    for (const auto& tag : value["tags"])
+      ASSERT_TRUE(tag == "é" || tag == "\"" || tag == 10) << *text;
+    const auto& next = value["next"];
+    ASSERT_TRUE(next.is_null() || next.is_boolean() || (next >= -3 && next <= 12)) << *text;
+  }
+  EXPECT_GT(num_ended, 80);
+}
+
+TEST_F(GrammarTest, WrongSchemasAreRefusedWithTheirPlaceAndReason) {
+  const auto refusal_of = [this](const char* schema) {
+    return refusal(GrammarKind::kJsonSchema, schema);
+  };
+  EXPECT_THAT(refusal_of("{"), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal_of("5"), HasSubstr("expected a schema"));
+  EXPECT_THAT(refusal_of("false"), HasSubstr("false allows no answer"));
+  EXPECT_THAT(refusal_of(R"({"type": "strin"})"), HasSubstr("strin"));
+  EXPECT_THAT(refusal_of(R"({"properties": {"a": {"not": {}}}})"),
+              HasSubstr("#/properties/a: the keyword 'not' is not supported"));
+  EXPECT_THAT(refusal_of(R"({"anyOf": [{"minLenght": 3}]})"), HasSubstr("#/anyOf/0: the keyword"));
+  EXPECT_THAT(refusal_of(R"({"x-guidance": {"lenient": true}})"), HasSubstr("x-guidance"));
+  EXPECT_THAT(refusal_of(R"({"type": "array", "uniqueItems": true})"), HasSubstr("uniqueItems"));
+  EXPECT_THAT(refusal_of(R"({"type": "string", "format": "color"})"), HasSubstr("color"));
+  EXPECT_THAT(refusal_of(R"({"$ref": "#/$defs/x"})"), HasSubstr("$ref"));
+  EXPECT_THAT(refusal_of(R"({"$ref": "https://example.com/s"})"), HasSubstr("$ref"));
+  EXPECT_THAT(refusal_of(R"({"default": {"minLenght": 1}, "$ref": "#/default"})"),
+              HasSubstr("$ref"));
+  EXPECT_THAT(refusal_of(R"({"properties": {"a": {"$id": "x"}}})"), HasSubstr("$id"));
+  EXPECT_THAT(refusal_of(R"({"const": 9007199254740993})"), HasSubstr("2^53"));
+  EXPECT_THAT(refusal_of(R"({"multipleOf": 0})"), HasSubstr("multipleOf"));
+  EXPECT_THAT(refusal_of(R"({"type": "object", "minProperties": 3})"), HasSubstr("minProperties"));
+  EXPECT_THAT(refusal_of(R"({"oneOf": [{"type": "integer"}, {"type": "number"}]})"),
+              HasSubstr("oneOf"));
+  EXPECT_THAT(refusal_of(R"({"type": "integer", "minimum": 5, "maximum": 4})"),
+              StartsWith("[grammar] "));
+  EXPECT_THAT(refusal_of(R"({"type": "string", "pattern": "(?=a)b"})"), StartsWith("[grammar] "));
+  EXPECT_THAT(refusal_of(R"({"type": "string", "minLength": -1})"), HasSubstr("minLength"));
+  EXPECT_THAT(refusal_of(R"({"type": "string", "minLength": "1"})"), HasSubstr("minLength"));
+}
+
+TEST_F(GrammarTest, NeutralAndAnnotatingKeywordsChangeNothing) {
+  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema,
+                          R"({"$id": "a", "title": "b", "type": "array", "uniqueItems": false,
+                              "x-order": 1, "items": {"description": "c", "const": 10}})",
+                          "[10, 10]"));
+}
+
+TEST_F(GrammarTest, WrongGrammarsAreRefused) {
+  EXPECT_THAT(refusal(GrammarKind::kRegex, "(a"), StartsWith("[grammar] "));
+  EXPECT_THAT(refusal(GrammarKind::kRegex, "\xff"), HasSubstr("UTF-8"));
+  EXPECT_THAT(refusal(GrammarKind::kChoice, "[]"), HasSubstr("at least one"));
+  EXPECT_THAT(refusal(GrammarKind::kChoice, R"([""])"), HasSubstr("none empty"));
+  EXPECT_THAT(refusal(GrammarKind::kChoice, "[1]"), HasSubstr("strings"));
+  EXPECT_THAT(refusal(GrammarKind::kLark, "start: other"), HasSubstr("other"));
+  EXPECT_THAT(refusal(GrammarKind::kLark, "start: %json {}"), HasSubstr("%json"));
+  EXPECT_THAT(refusal(GrammarKind::kLark, "start: a\na[temperature=0.5]: /b/"),
+              HasSubstr("temperature"));
+  EXPECT_THAT(refusal(GrammarKind::kRegex, std::string(2 << 20, 'a')), HasSubstr("bytes"));
+}
+
+TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
+  std::string nested = "1";
+  for (int i = 0; i < 100; ++i) nested = R"({"items": )" + (i == 0 ? "{}" : nested) + "}";
+  std::string wide = R"({"anyOf": [)";
+  for (int i = 0; i < 15000; ++i)
+    wide += fmt::format(R"({{"properties": {{"k{}": {{}}}}, "required": ["k{}"]}},)", i, i);
+  wide.back() = ']';
+  const std::vector<GrammarSpec> bombs = {
+      {GrammarKind::kJsonSchema, nested},
+      {GrammarKind::kJsonSchema, wide + "}"},
+      {GrammarKind::kJsonSchema, R"({"type": "array", "minItems": 1000000000})"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "minLength": 4000000000})"},
+      {GrammarKind::kJsonSchema, R"({"allOf": [{"$ref": "#"}, {"$ref": "#"}]})"},
+      {GrammarKind::kRegex, "((((a{1,99}){1,99}){1,99}){1,99}){1,99}"},
+      {GrammarKind::kRegex, "(a|b)*c(a|b){4000}"},
+      {GrammarKind::kRegex, std::string(100000, '(') + std::string(100000, ')')},
+      {GrammarKind::kLark, "start: " + std::string(50000, '(') + "\"a\"" + std::string(50000, ')')},
+      {GrammarKind::kLark, "start: start start | \"a\" | \"\""},
+  };
+  for (const GrammarSpec& bomb : bombs) {
+    const auto started = std::chrono::steady_clock::now();
+    const auto compiled = compiler_.compile(bomb);
+    if (compiled.ok()) {
+      const auto source = (*compiled)->clone();
+      std::mt19937 random(1);
+      std::vector<std::uint32_t> bits((tokenizer_->vocab_size() + 31) / 32);
+      for (int i = 0; i < 100 && source->fill_mask(bits).ok() && !source->is_stopped(); ++i) {
+        const std::vector<int> ids = allowed(*source);
+        if (ids.empty() || !source->accept(ids[random() % ids.size()]).ok()) break;
+      }
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
+    EXPECT_LT(seconds.count(), 10) << bomb.text.substr(0, 60);
+  }
+}
+
+}  // namespace
+}  // namespace pagoda

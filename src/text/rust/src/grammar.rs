@@ -1,0 +1,230 @@
+//! Grammars behind text/grammar.h: llguidance over the vocabulary of one of our tokenizers.
+//!
+//! A grammar comes from a client. Its compilation runs apart (sandbox.rs), with limits of memory and time besides
+//! llguidance's own, and what it keeps is counted as long as anybody has it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use llguidance::api::{ParserLimits, TopLevelGrammar};
+use llguidance::earley::SlicedBiasComputer;
+use llguidance::toktrie::{
+    ApproximateTokEnv, INVALID_TOKEN, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId,
+};
+use llguidance::{Matcher, ParserFactory};
+use serde_json::{Value, json};
+
+use crate::ffi::GrammarKind;
+use crate::sandbox::{self, Failure, Limits};
+use crate::schema_check;
+use crate::tokenizer::TextTokenizer;
+
+const COMPILE_LIMITS: Limits = Limits { num_bytes: 256 << 20, time: Duration::from_secs(5) };
+/// Of all grammars that somebody has; see `is_full`.
+const MAX_KEPT_BYTES: usize = 1 << 30;
+/// Compilations stopped for memory or time before no more are tried: each leaves its memory taken.
+const MAX_STOPPED: usize = 4;
+const MAX_TEXT_BYTES: usize = 1 << 20;
+const MAX_MESSAGE_CHARS: usize = 400;
+/// Between a JSON text's tokens: one space, or a new line and its indent. Models that may write white space without end
+/// sometimes do.
+const JSON_WHITE_SPACE: &str = r"\x20|\r?\n[\x20\t]{0,32}";
+/// No \u: a name could be written in two ways, and pass as one that the schema doesn't list.
+const JSON_ESCAPES: &str = "nrbtf\\\"";
+
+struct Shared {
+    factory: ParserFactory,
+    num_kept_bytes: AtomicUsize,
+    num_stopped: AtomicUsize,
+}
+
+pub struct GrammarCompiler(Arc<Shared>);
+
+/// What a compilation left takes this much; its grammar's states share it.
+struct Kept {
+    shared: Arc<Shared>,
+    num_bytes: usize,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.shared.num_kept_bytes.fetch_sub(self.num_bytes, Ordering::Relaxed);
+    }
+}
+
+/// A place in a grammar's text.
+#[derive(Clone)]
+pub struct GrammarState {
+    matcher: Matcher,
+    /// Before the first token.
+    first_mask: Arc<Vec<u32>>,
+    is_fresh: bool,
+    _kept: Arc<Kept>,
+}
+
+impl GrammarCompiler {
+    /// `eos_ids` end a text; none of them stands for text.
+    pub fn new(tokenizer: &TextTokenizer, eos_ids: &[i32]) -> Result<GrammarCompiler, String> {
+        let vocab_size = tokenizer.vocab_size();
+        let eos: Vec<TokenId> =
+            eos_ids.iter().map(|&id| id as TokenId).filter(|&id| id < vocab_size).collect();
+        let words: Vec<Vec<u8>> = (0..vocab_size)
+            .map(|id| {
+                let is_special = eos.contains(&id) || tokenizer.is_special(id as i32);
+                if is_special {
+                    [&[TokTrie::SPECIAL_TOKEN_MARKER], tokenizer.id_to_token(id as i32).as_bytes()]
+                        .concat()
+                } else {
+                    tokenizer.token_bytes(id as i32)
+                }
+            })
+            .collect();
+        let mut trie = TokTrie::from(&TokRxInfo::new(vocab_size, INVALID_TOKEN), &words);
+        if !eos.is_empty() {
+            trie = trie.with_eos_tokens(&eos);
+        }
+        let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
+        let mut factory = ParserFactory::new(
+            &environment,
+            InferenceCapabilities::default(),
+            &SlicedBiasComputer::general_slices(),
+        )
+        .map_err(|error| one_line(&error.to_string()))?;
+        factory.quiet();
+        *factory.limits_mut() = limits();
+        Ok(GrammarCompiler(Arc::new(Shared {
+            factory,
+            num_kept_bytes: AtomicUsize::new(0),
+            num_stopped: AtomicUsize::new(0),
+        })))
+    }
+
+    /// Others' grammars take all the memory that there is for them.
+    pub fn is_full(&self) -> bool {
+        self.0.num_kept_bytes.load(Ordering::Relaxed) >= MAX_KEPT_BYTES
+            || self.0.num_stopped.load(Ordering::Relaxed) >= MAX_STOPPED
+    }
+
+    pub fn compile(&self, kind: GrammarKind, text: &[u8]) -> Result<GrammarState, String> {
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(format!("expected at most {MAX_TEXT_BYTES} bytes, got {}", text.len()));
+        }
+        let text = std::str::from_utf8(text).map_err(|_| "expected UTF-8")?.to_string();
+        let shared = self.0.clone();
+        let compiled = sandbox::run(COMPILE_LIMITS, move || start(&shared.factory, kind, &text));
+        let ((matcher, first_mask), num_bytes) = compiled.map_err(|failure| match failure {
+            Failure::Failed(message) => one_line(&message),
+            Failure::Stopped(message) => {
+                self.0.num_stopped.fetch_add(1, Ordering::Relaxed);
+                message
+            }
+        })?;
+        self.0.num_kept_bytes.fetch_add(num_bytes, Ordering::Relaxed);
+        let kept = Arc::new(Kept { shared: self.0.clone(), num_bytes });
+        Ok(GrammarState { matcher, first_mask: Arc::new(first_mask), is_fresh: true, _kept: kept })
+    }
+}
+
+impl GrammarState {
+    /// Sets the bits of the tokens that may come next, and clears the others.
+    pub fn fill_mask(&mut self, bits: &mut [u32]) -> Result<(), String> {
+        bits.fill(0);
+        if self.is_fresh {
+            copy_bits(&self.first_mask, bits);
+            return Ok(());
+        }
+        let mask = self.matcher.compute_mask_or_eos().map_err(|e| one_line(&e.to_string()))?;
+        copy_bits(mask.as_slice(), bits);
+        Ok(())
+    }
+
+    pub fn accept(&mut self, id: i32) -> Result<(), String> {
+        self.is_fresh = false;
+        let consumed = self.matcher.consume_token(id as TokenId);
+        consumed.map_err(|error| one_line(&error.to_string()))
+    }
+
+    /// Nothing but an end may follow.
+    pub fn is_stopped(&self) -> bool {
+        self.matcher.is_stopped()
+    }
+}
+
+fn limits() -> ParserLimits {
+    ParserLimits {
+        max_lexer_states: 50_000,
+        step_lexer_fuel: 100_000,
+        verbose_errors: false,
+        ..ParserLimits::default()
+    }
+}
+
+fn start(
+    factory: &ParserFactory,
+    kind: GrammarKind,
+    text: &str,
+) -> Result<(Matcher, Vec<u32>), String> {
+    let grammar = match kind {
+        GrammarKind::JsonSchema => TopLevelGrammar::from_json_schema(json_schema(text)?),
+        GrammarKind::Regex => TopLevelGrammar::from_regex(text),
+        GrammarKind::Choice => TopLevelGrammar::from_lark(choice(text)?),
+        GrammarKind::Lark => TopLevelGrammar::from_lark(lark(text)?),
+        _ => return Err("unknown kind".into()),
+    };
+    let parser = factory.create_parser(grammar).map_err(|error| error.to_string())?;
+    let mut matcher = Matcher::new(Ok(parser));
+    let first_mask = matcher.compute_mask().map_err(|error| error.to_string())?;
+    Ok((matcher, first_mask.as_slice().to_vec()))
+}
+
+fn json_schema(text: &str) -> Result<Value, String> {
+    let parsed = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+    let mut schema = match schema_check::check(parsed)? {
+        Value::Bool(true) => json!({}),
+        Value::Bool(false) => return Err("#: false allows no answer".into()),
+        schema => schema,
+    };
+    schema["x-guidance"] =
+        json!({"whitespace_pattern": JSON_WHITE_SPACE, "json_allowed_escapes": JSON_ESCAPES});
+    Ok(schema)
+}
+
+fn choice(text: &str) -> Result<String, String> {
+    let choices: Vec<String> =
+        serde_json::from_str(text).map_err(|_| "expected a list of strings")?;
+    if choices.is_empty() || choices.iter().any(String::is_empty) {
+        return Err("expected at least one choice, and none empty".into());
+    }
+    let quoted: Vec<String> =
+        choices.iter().map(|choice| Value::from(&**choice).to_string()).collect();
+    Ok(format!("start: {}", quoted.join(" | ")))
+}
+
+/// Not what would be passed over (a sampling temperature), and no schemas that nothing has checked.
+fn lark(text: &str) -> Result<String, String> {
+    for directive in ["%json", "temperature"] {
+        if text.contains(directive) {
+            return Err(format!("'{directive}' is not supported"));
+        }
+    }
+    Ok(text.to_string())
+}
+
+fn copy_bits(from: &[u32], to: &mut [u32]) {
+    let count = from.len().min(to.len());
+    to[..count].copy_from_slice(&from[..count]);
+}
+
+/// An error in one line of some length, without the state that llguidance prints behind it.
+fn one_line(message: &str) -> String {
+    let end = message.find("\n<").unwrap_or(message.len());
+    let lines: Vec<&str> =
+        message[..end].lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let mut line: String = lines.join("; ").chars().take(MAX_MESSAGE_CHARS + 1).collect();
+    if line.chars().count() > MAX_MESSAGE_CHARS {
+        line.pop();
+        line.push_str("...");
+    }
+    line
+}
