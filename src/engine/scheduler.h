@@ -12,6 +12,13 @@
 //   scheduler.commit(plan, sampled, seconds);      // or fail(plan, status)
 //   for (auto& sequence : scheduler.take_finished()) ...
 //
+// Lookahead: while a step is in flight, plan_ahead() gives the one behind it, whose first tokens
+// may be ids that the device has sampled and nobody has read. Where such a sequence turns out to
+// have ended, what the second step computed of it is dropped, one position, and its blocks come
+// back when that step is over: a block changes hands only after the last step that knows it. Ends
+// by length are known ahead and drop nothing. Nobody is preempted for a step that is planned ahead:
+// it is planned after the commit then, as is what waits for a token of a request's other samples.
+//
 // Continuous batching (Yu et al., "Orca", OSDI 2022) with chunked prefill (Agrawal et al.,
 // "Sarathi-Serve", OSDI 2024): a step takes one token of every sequence that decodes, and chunks of
 // prompts.
@@ -43,11 +50,15 @@
 // Belongs to the engine thread, except check(), which is thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <span>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/status.h"
@@ -81,6 +92,8 @@ struct PlannedSequence {
   Sequence* sequence = nullptr;
   int first_position = 0;
   int num_new_tokens = 0;
+  // The outcome of the step before that is the token at first_position; -1: it is known.
+  int awaited_outcome = -1;
   int first_scored_row = 0;  // of the chunk
   int num_scored_rows = 0;   // from there, each scored against sequence->token(p + 1)
   // The chunk's last row gives a new token, to the sequence and to each of its forks; it is never
@@ -136,17 +149,21 @@ class Scheduler {
   // Queues params.n sequences; the engine has asked check().
   void add(const Request& request);
   // Ends all samples of a request, or one, with kCancelled. Blocks are free at once, or, for a
-  // sequence that is in a step not committed yet, with that commit. Unknown ids are ignored.
+  // sequence that is in steps not committed yet, with their commits. Unknown ids are ignored.
   void cancel(RequestId id);
   void cancel_sample(RequestId id, int sample_index);
 
-  // The next step; empty where nothing is to be done. Valid until the next plan().
+  // The next step; empty where nothing is to be done. Every step before it has been committed.
+  // Valid until its commit, and after that until the next plan.
   const Plan& plan();
+  // The step behind the one in flight; null where that has to be committed first. Valid as above.
+  const Plan* plan_ahead();
   // outcomes: one for each sequence of the plan that samples and then one for each of its forks, in
-  // the plan's order. `seconds`: what the step took; 0 where nobody measures, and then only the
-  // token budget limits chunks.
+  // the plan's order; those of sequences that have ended meanwhile are dropped. `seconds`: what the
+  // step took; 0 where nobody measures, and then only the token budget limits chunks. Steps are
+  // committed in their order.
   void commit(const Plan& plan, std::span<const SampleOutcome> outcomes, double seconds = 0);
-  // The step failed: all its sequences end with kError.
+  // The step failed: all its sequences end with kError. So has one that was planned behind it.
   void fail(const Plan& plan, const Status& status);
 
   // Sequences that have ended since the last call, in the order of their ends. They hold no blocks.
@@ -171,11 +188,23 @@ class Scheduler {
     int num_prefill_tokens = 0;
   };
 
+  static bool runs_before(const SequencePtr& a, const SequencePtr& b);
+  template <typename Sequences>
+  static void insert_in_order(Sequences& sequences, SequencePtr sequence);
+
   int max_num_tokens(int num_prompt_tokens, const SamplingParams& params) const;
   int num_blocks_of(int num_tokens) const;
   int worst_case_blocks(int num_prompt_tokens, int max_num_tokens) const;
-  Shares share_step(int num_decodes) const;
+  static int num_plannable(const Sequence& sequence);
+  static int tokens_for(const Sequence& sequence, Shares& shares);
+  int num_decodes() const;
+  Shares share_step() const;
+  int num_blocks_wanted(Shares shares) const;
+  void number_outcomes();
   void plan_step(Shares shares);
+  Plan& next_plan() { return plans_[num_in_flight_ == 0 ? newest_ : 1 - newest_]; }
+  const Plan& launch();
+  void land(const Plan& plan);
   bool plan_running(Shares& shares);
   int take_blocks(std::size_t index, int num_tokens);
   int grow(Sequence& sequence, int num_tokens);
@@ -195,6 +224,7 @@ class Scheduler {
   bool is_stop_token(const Sequence& sequence, int token_id) const;
   void cancel_samples(RequestId id, std::optional<int> sample_index);
   void finish(Sequence& sequence, FinishReason reason);
+  void give_back(Sequence& sequence);
   std::optional<int> allocate_block();
   void release_block(int block_id);
   void release_blocks(Sequence& sequence);
@@ -202,8 +232,9 @@ class Scheduler {
   void acquire_prefix(Sequence& sequence);
   void acquire_beginning(Sequence& sequence);
   bool copy_beginning(Sequence& sequence, const PrefixCache::Beginning& beginning);
+  void cache_blocks(Sequence& sequence);
   void cache_tail(Sequence& sequence);
-  void release_copy_sources();
+  void release_step_blocks(Plan& plan);
   template <typename Sequences>
   void collect_finished(Sequences& sequences);
 
@@ -217,9 +248,23 @@ class Scheduler {
   int num_waiting_forks_ = 0;         // of those
   std::vector<SequencePtr> running_;  // by (priority, arrival)
   std::vector<SequencePtr> finished_;
-  Plan plan_;
-  std::vector<PlannedSequence> prefills_;  // of plan_, until the decodes are all there
+  std::array<Plan, 2> plans_;
+  int newest_ = 0;                         // of plans_, the last one launched
+  int num_in_flight_ = 0;                  // plans that are not committed
+  bool has_committed_ = false;             // a step: from then on it is known what they cost
+  std::vector<PlannedSequence> prefills_;  // of a plan, until the decodes are all there
+  std::vector<int> replaced_blocks_;       // by cached ones; go with the next commit
   SchedulerCounters counters_;
 };
+
+inline bool Scheduler::runs_before(const SequencePtr& a, const SequencePtr& b) {
+  return std::tuple(a->priority(), a->arrival()) < std::tuple(b->priority(), b->arrival());
+}
+
+template <typename Sequences>
+void Scheduler::insert_in_order(Sequences& sequences, SequencePtr sequence) {
+  const auto place = std::upper_bound(sequences.begin(), sequences.end(), sequence, runs_before);
+  sequences.insert(place, std::move(sequence));
+}
 
 }  // namespace pagoda

@@ -37,6 +37,7 @@ SimulationOptions draw_options(const Draw& draw) {
   options.num_blocks =
       draw(1, 5 * options.scheduler.max_model_len / options.scheduler.block_size + 2);
   options.has_prefix_cache = draw(0, 2) == 0;
+  options.has_lookahead = draw(0, 2) == 0;
   if (draw(0, 2) == 0) options.cost = {0.004, one_of(draw, {0.00001, 0.001, 0.02})};
   return options;
 }
@@ -104,18 +105,22 @@ TEST(SchedulerSimulation, KeepsItsPromisesForALongTime) {
     return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low));
   };
   std::uint64_t num_tokens = 0, num_preemptions = 0, num_hits = 0;
+  int num_steps_ahead = 0;
   for (int num_steps = 0; num_steps < PAGODA_SIMULATED_STEPS;) {
     SchedulerSimulation simulation(draw_options(draw));
     const int num_events = draw(50, 2000);
     for (int i = 0; i < num_events; ++i) do_something(simulation, draw);
     simulation.finish();
     num_steps += simulation.num_steps();
+    num_steps_ahead += simulation.num_steps_ahead();
     num_tokens += simulation.num_tokens();
     num_hits += simulation.scheduler().counters().num_prefix_hits;
     num_preemptions += simulation.scheduler().counters().num_preemptions;
   }
   std::cout << PAGODA_SIMULATED_STEPS << " steps, " << num_tokens << " tokens, " << num_preemptions
-            << " preemptions, " << num_hits << " prefix hits\n";
+            << " preemptions, " << num_hits << " prefix hits, " << num_steps_ahead
+            << " steps ahead\n";
+  EXPECT_GT(num_steps_ahead, PAGODA_SIMULATED_STEPS / 4);
   EXPECT_GT(num_preemptions, static_cast<std::uint64_t>(PAGODA_SIMULATED_STEPS / 500));
 }
 

@@ -7,7 +7,10 @@
 // Every token but the last sampled one is computed: its keys and values are in the cache. `pending`
 // is what the next steps compute: the prompt's rest, or the one token that a decode brings. The
 // last pending token's logits give the next token. A sequence that is preempted has nothing
-// computed any more: prompt and output are pending. Only the scheduler changes a sequence.
+// computed any more: prompt and output are pending.
+//
+// Steps in flight, two at most, stand between: what they compute is planned, and a token that they
+// sample is pending before anybody knows it. Only the scheduler changes a sequence.
 // Thread-compatible.
 #pragma once
 
@@ -45,9 +48,16 @@ class Sequence {
   int num_prompt_tokens() const { return num_prompt_tokens_; }
   int num_output_tokens() const { return num_tokens() - num_prompt_tokens_; }
   int max_num_tokens() const { return max_num_tokens_; }  // ends with kLength when it has as many
-  // Tokens in the cache; the next step's first position.
+  // Tokens that steps that are over have put in the cache.
   int num_computed() const { return num_computed_; }
-  int num_pending() const { return num_tokens() - num_computed_; }
+  // Those and the ones that steps in flight put there; the next step's first position.
+  int num_planned() const { return num_planned_; }
+  // What no step computes yet, with a token that a step in flight samples: unless it is the last
+  // one that the sequence may have, which nobody needs computed.
+  int num_pending() const {
+    const int num_known = num_tokens() + num_awaited_;
+    return num_known - num_planned_ - (num_awaited_ > 0 && num_known >= max_num_tokens_ ? 1 : 0);
+  }
 
   // The blocks that hold positions 0, block_size, 2 * block_size, ...
   std::span<const int> block_table() const { return block_table_; }
@@ -92,6 +102,7 @@ class Sequence {
   int num_prompt_tokens_ = 0;
   int max_num_tokens_ = 0;
   int num_computed_ = 0;
+  int num_planned_ = 0;
   int num_scored_ =
       0;  // rows of the prompt that have been scored once, whatever was preempted since
   std::vector<int> block_table_;
@@ -100,8 +111,10 @@ class Sequence {
   std::optional<int> num_cached_tokens_;
   std::vector<std::unique_ptr<Sequence>> forks_;
 
-  bool in_flight_ = false;  // in a plan that is not committed
-  bool cancelled_ = false;  // while in flight
+  int num_in_flight_ = 0;     // plans that are not committed
+  int num_awaited_ = 0;       // tokens that those sample
+  int awaited_outcome_ = -1;  // of the newest one's outcomes, the next token
+  bool cancelled_ = false;    // while in flight
   FinishReason finish_reason_ = FinishReason::kNone;
   std::optional<int> stop_token_id_;
   Status error_;

@@ -108,11 +108,10 @@ void PrefixCache::take_over(int block_id) {
   unlink(block_id);
 }
 
-bool PrefixCache::insert(PrefixChain& chain, std::span<const int> tokens, int num_computed,
-                         std::vector<int>& table) {
+void PrefixCache::insert(PrefixChain& chain, std::span<const int> tokens, int num_computed,
+                         std::vector<int>& table, std::vector<int>& replaced) {
   const int num_blocks = num_computed / block_size_;
-  if (chain.num_cached_blocks >= num_blocks) return false;
-  bool replaced = false;
+  if (chain.num_cached_blocks >= num_blocks) return;
   extend_digests(chain, tokens, num_blocks);
   for (int& i = chain.num_cached_blocks; i < num_blocks; ++i) {
     const auto [place, is_new] = blocks_.try_emplace(chain.digests[i], table[i]);
@@ -122,8 +121,7 @@ bool PrefixCache::insert(PrefixChain& chain, std::span<const int> tokens, int nu
                    fmt::format("[prefix_cache] block {} is inserted twice", own));
       hold(place->second);
       table[i] = place->second;
-      release(own);
-      replaced = true;
+      replaced.push_back(own);
       continue;
     }
     const int parent = i == 0 ? make_scope_node(chain.scope) : table[i - 1];
@@ -131,7 +129,6 @@ bool PrefixCache::insert(PrefixChain& chain, std::span<const int> tokens, int nu
     nodes_[table[i]].digest = chain.digests[i];
     link(table[i], parent, tokens.subspan(static_cast<std::size_t>(i) * block_size_, block_size_));
   }
-  return replaced;
 }
 
 bool PrefixCache::insert_tail(const PrefixChain& chain, std::span<const int> table,

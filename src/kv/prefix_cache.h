@@ -79,9 +79,10 @@ class PrefixCache {
   void take_over(int block_id);
 
   // The sequence's full blocks of tokens[0, num_computed) that are not cached yet. Blocks of the
-  // table that are cached under another id are given back for those; true where there were such.
-  bool insert(PrefixChain& chain, std::span<const int> tokens, int num_computed,
-              std::vector<int>& table);
+  // table that are cached under another id are taken out for those, and added to `replaced`: the
+  // caller releases them.
+  void insert(PrefixChain& chain, std::span<const int> tokens, int num_computed,
+              std::vector<int>& table, std::vector<int>& replaced);
   // tokens: those of a table's last block, computed, fewer than a block's. True: the caller's hold
   // is the cache's now; false: the cache does not want it, the block has other holders or is known.
   bool insert_tail(const PrefixChain& chain, std::span<const int> table,

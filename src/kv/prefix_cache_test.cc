@@ -25,6 +25,12 @@ struct Holder {
   int num_cached = 0;  // tokens that it found
 };
 
+void insert(PrefixCache& cache, Holder& holder, int num_computed) {
+  std::vector<int> replaced;
+  cache.insert(holder.chain, holder.tokens, num_computed, holder.table, replaced);
+  for (const int block_id : replaced) cache.release(block_id);
+}
+
 class PrefixCacheTest : public ::testing::Test {
  protected:
   void start(int num_blocks) {
@@ -41,7 +47,7 @@ class PrefixCacheTest : public ::testing::Test {
       if (pool_->num_free() == 0) cache_->evict();
       holder.table.push_back(pool_->allocate().value());
     }
-    cache_->insert(holder.chain, tokens, static_cast<int>(tokens.size()), holder.table);
+    insert(*cache_, holder, static_cast<int>(tokens.size()));
     return holder;
   }
 
@@ -104,8 +110,12 @@ TEST_F(PrefixCacheTest, WhatTwoComputeAtOnceStandsInOneBlock) {
   Holder second{.tokens = {1, 2, 3, 4, 6}, .table = {}, .chain = chain};
   second.table = {pool_->allocate().value(), pool_->allocate().value()};
   const int own = second.table[0];
-  cache_->insert(second.chain, second.tokens, 5, second.table);
+  std::vector<int> replaced;
+  cache_->insert(second.chain, second.tokens, 5, second.table, replaced);
   EXPECT_EQ(second.table[0], first.table[0]);
+  EXPECT_EQ(replaced, std::vector<int>{own});
+  EXPECT_EQ(pool_->num_holders(own), 1);
+  cache_->release(own);
   EXPECT_EQ(pool_->num_holders(own), 0);
   EXPECT_EQ(pool_->num_holders(first.table[0]), 3);
   end(first);
@@ -241,7 +251,7 @@ RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
       }
       const int room = std::min(length, static_cast<int>(holder.table.size()) * kBlockSize);
       holder.tokens.resize(room);
-      cache.insert(holder.chain, holder.tokens, room, holder.table);
+      insert(cache, holder, room);
       for (int i = kBlockSize; i <= room; i += kBlockSize)
         computed.insert(Tokens(holder.tokens.begin(), holder.tokens.begin() + i));
       if (room == 0) continue;

@@ -124,24 +124,66 @@ void SchedulerSimulation::cancel(unsigned choice) {
 
 void SchedulerSimulation::step(StepEvent event, unsigned choice) {
   ++num_steps_;
-  if (cache_) {
-    cached_beginnings_ = cached_beginnings();
-    num_evicted_ = cache_->counters().num_evicted_blocks;
+  if (in_flight_.empty()) {
+    note_cache();
+    launch(scheduler_.plan(), /*is_ahead=*/false);
   }
-  const Plan& plan = scheduler_.plan();
-  check_plan(plan);
-  if (event == StepEvent::kCancelDuringStep) cancel(choice);
+  const bool cancels = event == StepEvent::kCancelDuringStep;
+  if (cancels && choice % 2 == 0) cancel(choice / 2);
+  if (options_.has_lookahead && num_steps_ % 16 != 0) look_ahead();
+  if (cancels && choice % 2 != 0) cancel(choice / 2);
   if (event == StepEvent::kFailStep) {
-    for (const PlannedSequence& planned : plan.sequences) {
-      disturb(*planned.sequence);
-      for (const auto& fork : planned.sequence->forks()) disturb(*fork);
-    }
-    scheduler_.fail(plan, internal_error("step"));
+    fail_steps();
   } else {
-    scheduler_.commit(plan, run(plan, event == StepEvent::kFailRow), seconds_of(plan));
+    const Launched step = std::move(in_flight_.front());
+    run(step, event == StepEvent::kFailRow);
+    in_flight_.pop_front();
+    scheduler_.commit(*step.plan, outcomes_, seconds_of(*step.plan));
   }
   collect();
   check_blocks();
+}
+
+void SchedulerSimulation::note_cache() {
+  if (!cache_) return;
+  cached_beginnings_ = cached_beginnings();
+  num_evicted_ = cache_->counters().num_evicted_blocks;
+}
+
+void SchedulerSimulation::look_ahead() {
+  note_cache();
+  const Plan* const plan = scheduler_.plan_ahead();
+  if (plan == nullptr) return;
+  require(!plan->empty());
+  ++num_steps_ahead_;
+  launch(*plan, /*is_ahead=*/true);
+  check_order(in_flight_.front(), in_flight_.back());
+}
+
+void SchedulerSimulation::launch(const Plan& plan, bool is_ahead) {
+  check_plan(plan, is_ahead);
+  Launched step = {.plan = &plan, .is_ahead = is_ahead};
+  for (const PlannedSequence& planned : plan.sequences) {
+    const auto table = planned.sequence->block_table();
+    step.tables.emplace_back(table.begin(), table.end());
+    lives_.at(sample_of(*planned.sequence)).num_run = planned.context_len();
+  }
+  in_flight_.push_back(std::move(step));
+}
+
+// The first step in flight fails, and with it the one behind it.
+void SchedulerSimulation::fail_steps() {
+  for (const Launched& step : in_flight_) {
+    for (const PlannedSequence& planned : step.plan->sequences) {
+      if (planned.sequence->finished()) continue;
+      disturb(*planned.sequence);
+      for (const auto& fork : planned.sequence->forks()) disturb(*fork);
+    }
+  }
+  for (const Launched& step : in_flight_) {
+    if (!step.plan->empty()) scheduler_.fail(*step.plan, internal_error("step"));
+  }
+  in_flight_.clear();
 }
 
 void SchedulerSimulation::finish() {
@@ -156,18 +198,19 @@ void SchedulerSimulation::finish() {
     require(limit > 0u);
     step(StepEvent::kNone, 0);
   }
+  require(in_flight_.empty());
   require(scheduler_.plan().empty());
   require(scheduler_.num_free_blocks() == pool_.num_blocks());
   require(num_ended_ == num_samples_);
 }
 
-void SchedulerSimulation::check_plan(const Plan& plan) {
+void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
   std::set<const Sequence*> planned_sequences;
   for (const PlannedSequence& planned : plan.sequences) {
     require(planned_sequences.insert(planned.sequence).second);
   }
-  check_preempted(planned_sequences);
-  check_decodes(plan, planned_sequences);
+  check_preempted(planned_sequences, is_ahead);
+  check_decodes(plan, planned_sequences, is_ahead);
   int num_tokens = 0, num_samples = 0;
   for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
     const PlannedSequence& planned = plan.sequences[i];
@@ -202,15 +245,16 @@ void SchedulerSimulation::check_plan(const Plan& plan) {
 }
 
 // Those that ran and hold nothing now are behind all that still run.
-void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& planned) {
+void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& planned, bool is_ahead) {
   blocks_were_short_ = false;
   for (auto it = running_.begin(); it != running_.end();) {
     const Sequence& sequence = *it->second;
-    if (sequence.num_computed() > 0) {
+    if (sequence.num_planned() > 0) {
       require(!blocks_were_short_);
       ++it;
       continue;
     }
+    require(!is_ahead);
     require(planned.count(&sequence) == 0u);
     require(sequence.block_table().empty());
     require(it != running_.begin());
@@ -227,16 +271,19 @@ void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& plann
 }
 
 // A decode is left out of a step that prompts have for themselves, never twice in a row, or where
-// it is the last of all and finds no block.
-void SchedulerSimulation::check_decodes(const Plan& plan,
-                                        const std::set<const Sequence*>& planned) {
+// it is the last of all and finds no block. Behind a step in flight whoever has ended or is about
+// to be is left out, and who waits with its request's other samples.
+void SchedulerSimulation::check_decodes(const Plan& plan, const std::set<const Sequence*>& planned,
+                                        bool is_ahead) {
   const bool decodes_have_part = plan.num_decodes > 0;
   for (const auto& [rank, sequence] : running_) {
     Life& life = lives_.at(sample_of(*sequence));
-    if (sequence->num_pending() > 1 || planned.count(sequence) > 0) {
+    if (sequence->num_pending() != 1 || planned.count(sequence) > 0) {
       life.num_waits = 0;
       continue;
     }
+    const bool may_end = sequence->finished() || disturbed_.count(sample_of(*sequence)) > 0;
+    if (is_ahead && (may_end || sequence->num_forks() > 0)) continue;
     if (rank == running_.rbegin()->first && scheduler_.num_free_blocks() == 0) {
       blocks_were_short_ = true;
       continue;
@@ -250,13 +297,16 @@ void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_de
   const Sequence& sequence = *planned.sequence;
   Life& life = lives_.at(sample_of(sequence));
   require(planned.num_new_tokens > 0);
-  require(!is_decode || sequence.num_pending() == 1);
+  const int num_known = check_awaited(planned);
+  require(!is_decode || num_known - planned.first_position == 1);
   require(planned.first_position == life.num_run);
-  require(planned.context_len() <= sequence.num_tokens());
+  require(planned.context_len() <= num_known);
+  require(!sequence.finished());
   require(static_cast<int>(sequence.block_table().size()) == num_blocks_of(planned.context_len()));
   const SamplingParams& params = requests_[sequence.request_id()].params;
-  require(planned.samples ==
-          (planned.context_len() == sequence.num_tokens() && params.max_tokens > 0));
+  require(planned.samples == (planned.context_len() == num_known && params.max_tokens > 0));
+  // What nobody would read is not computed.
+  require(params.max_tokens == 0 || num_known < sequence.max_num_tokens());
   int num_scored = 0;
   for (int p = planned.first_position; p < planned.context_len(); ++p) {
     if (!sequence.scores_prompt() || p + 1 >= sequence.num_prompt_tokens()) break;
@@ -266,6 +316,26 @@ void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_de
   }
   require(planned.num_scored_rows == num_scored);
   life.num_scored += num_scored;
+}
+
+// How many tokens the sequence has for the step: one that the step in flight samples among them.
+int SchedulerSimulation::check_awaited(const PlannedSequence& planned) const {
+  const Sequence& sequence = *planned.sequence;
+  const bool awaits = planned.first_position == sequence.num_tokens();
+  require((planned.awaited_outcome >= 0) == awaits);
+  if (!awaits) return sequence.num_tokens();
+  require(in_flight_.size() == 1u);
+  int num_outcomes = 0;
+  for (const PlannedSequence& before : in_flight_.front().plan->sequences) {
+    if (!before.samples) continue;
+    if (before.sequence == &sequence) {
+      require(num_outcomes == planned.awaited_outcome);
+      return sequence.num_tokens() + 1;
+    }
+    num_outcomes += 1 + before.sequence->num_forks();
+  }
+  require(false);
+  return 0;
 }
 
 double SchedulerSimulation::seconds_of(const Plan& plan) const {
@@ -298,23 +368,56 @@ void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
       }));
   const auto num_running = static_cast<int>(running_.size() + with_others_.size());
   if (num_running + num_samples > num_places) return;
-  int num_prompts = 0;
   int num_wanted =
       worst_case(requests_[head]) + num_samples + static_cast<int>(with_others_.size());
   for (const auto& [rank, sequence] : running_) {
-    num_prompts += sequence->num_pending() > 1;
+    const bool got_nothing =
+        std::none_of(plan.sequences.begin(), plan.sequences.end(),
+                     [&](const PlannedSequence& planned) { return planned.sequence == sequence; });
+    if (got_nothing && !sequence->finished() && sequence->num_pending() > 1) return;
     num_wanted += std::min(num_blocks_of(sequence->num_tokens()) + 1,
                            worst_case(requests_[sequence->request_id()])) -
                   static_cast<int>(sequence->block_table().size());
   }
-  if (num_prompts > static_cast<int>(plan.sequences.size()) - plan.num_decodes) return;
   require(num_wanted > scheduler_.num_free_blocks());
 }
 
-std::uint64_t& SchedulerSimulation::slot(const Sequence& sequence, int position) {
+int SchedulerSimulation::slot(const std::vector<int>& table, int position) const {
   const int block_size = options_.scheduler.block_size;
-  const int block = sequence.block_table()[position / block_size];
-  return slots_[static_cast<std::size_t>(block) * block_size + position % block_size];
+  return table[position / block_size] * block_size + position % block_size;
+}
+
+std::set<int> SchedulerSimulation::slots_read(const Launched& step) const {
+  std::set<int> slots;
+  for (const PlannedCopy& copy : step.plan->block_copies) {
+    for (int i = 0; i < copy.num_tokens; ++i)
+      slots.insert(copy.source * options_.scheduler.block_size + i);
+  }
+  for (std::size_t i = 0; i < step.tables.size(); ++i) {
+    for (int p = 0; p < step.plan->sequences[i].context_len(); ++p)
+      slots.insert(slot(step.tables[i], p));
+  }
+  return slots;
+}
+
+std::set<int> SchedulerSimulation::slots_written(const Launched& step) const {
+  std::set<int> slots;
+  for (const PlannedCopy& copy : step.plan->block_copies) {
+    for (int i = 0; i < copy.num_tokens; ++i)
+      slots.insert(copy.destination * options_.scheduler.block_size + i);
+  }
+  for (std::size_t i = 0; i < step.tables.size(); ++i) {
+    const PlannedSequence& planned = step.plan->sequences[i];
+    for (int p = planned.first_position; p < planned.context_len(); ++p)
+      slots.insert(slot(step.tables[i], p));
+  }
+  return slots;
+}
+
+// Devices that start a kernel before an earlier one has read what it was meant to read do no harm.
+void SchedulerSimulation::check_order(const Launched& before, const Launched& after) const {
+  const std::set<int> read = slots_read(before);
+  for (const int written : slots_written(after)) require(read.count(written) == 0u);
 }
 
 void SchedulerSimulation::copy_blocks(const Plan& plan) {
@@ -371,31 +474,52 @@ void SchedulerSimulation::check_admitted(const PlannedSequence& planned) {
   require(planned.first_position < num_cached + options_.scheduler.block_size);
 }
 
-// Writes the chunks into the cache, reads every context back through its table, and samples.
-std::vector<SampleOutcome> SchedulerSimulation::run(const Plan& plan, bool fail_first_row) {
-  copy_blocks(plan);
-  for (const PlannedSequence& planned : plan.sequences) {
-    const Sequence& sequence = *planned.sequence;
-    std::uint64_t hash = start_hash(sequence);
+// The step's token: the sequence's, or the one that the step before has sampled.
+int SchedulerSimulation::token_at(const PlannedSequence& planned, int position) const {
+  const Sequence& sequence = *planned.sequence;
+  if (position != planned.first_position || planned.awaited_outcome < 0)
+    return sequence.token(position);
+  const int token_id = outcomes_[planned.awaited_outcome].token_id;
+  require(position == sequence.num_tokens() || sequence.token(position) == token_id);
+  return token_id;
+}
+
+void SchedulerSimulation::write(const Launched& step) {
+  for (std::size_t i = 0; i < step.tables.size(); ++i) {
+    const PlannedSequence& planned = step.plan->sequences[i];
+    std::uint64_t hash = start_hash(*planned.sequence);
     for (int p = 0; p < planned.context_len(); ++p) {
-      hash = hash_with(hash, sequence.token(p));
-      if (p >= planned.first_position) slot(sequence, p) = hash;
+      hash = hash_with(hash, token_at(planned, p));
+      if (p >= planned.first_position) slots_[slot(step.tables[i], p)] = hash;
     }
   }
+}
+
+// The whole context's hash.
+std::uint64_t SchedulerSimulation::read_back(const PlannedSequence& planned,
+                                             const std::vector<int>& table) {
+  std::uint64_t hash = start_hash(*planned.sequence);
+  for (int p = 0; p < planned.context_len(); ++p) {
+    hash = hash_with(hash, token_at(planned, p));
+    require(slots_[slot(table, p)] == hash);
+  }
+  return hash;
+}
+
+// Writes the chunks into the cache, reads every context back through its table, and samples.
+void SchedulerSimulation::run(const Launched& step, bool fail_first_row) {
+  copy_blocks(*step.plan);
+  write(step);
   std::vector<SampleOutcome> outcomes;
-  for (const PlannedSequence& planned : plan.sequences) {
+  for (std::size_t i = 0; i < step.tables.size(); ++i) {
+    const PlannedSequence& planned = step.plan->sequences[i];
     const Sequence& sequence = *planned.sequence;
-    lives_.at(sample_of(sequence)).num_run = planned.context_len();
-    std::uint64_t hash = start_hash(sequence);
-    for (int p = 0; p < planned.context_len(); ++p) {
-      hash = hash_with(hash, sequence.token(p));
-      require(slot(sequence, p) == hash);
-    }
+    const std::uint64_t hash = read_back(planned, step.tables[i]);
     if (!planned.samples) continue;
     outcomes.push_back({.token_id = next_token(hash, sequence.sample_index())});
     if (fail_first_row && outcomes.size() == 1) {
       outcomes[0].status = internal_error("row");
-      disturb(sequence);
+      if (!sequence.finished()) disturb(sequence);
     }
     for (const auto& fork : sequence.forks()) {
       outcomes.push_back({.token_id = next_token(hash, fork->sample_index())});
@@ -404,7 +528,23 @@ std::vector<SampleOutcome> SchedulerSimulation::run(const Plan& plan, bool fail_
       running_[rank(*fork)] = fork.get();
     }
   }
-  return outcomes;
+  outcomes_ = std::move(outcomes);
+}
+
+// Blocks that steps in flight hold: what they copy, and what cached blocks have replaced since.
+std::map<int, int> SchedulerSimulation::holds_of_steps() const {
+  std::map<int, int> holds;
+  for (const Launched& step : in_flight_) {
+    for (const PlannedCopy& copy : step.plan->block_copies) ++holds[copy.source];
+    for (std::size_t i = 0; i < step.tables.size(); ++i) {
+      const auto table = step.plan->sequences[i].sequence->block_table();
+      require(table.size() == step.tables[i].size());
+      for (std::size_t k = 0; k < table.size(); ++k) {
+        if (table[k] != step.tables[i][k]) ++holds[step.tables[i][k]];
+      }
+    }
+  }
+  return holds;
 }
 
 void SchedulerSimulation::check_blocks() {
@@ -423,14 +563,15 @@ void SchedulerSimulation::check_blocks() {
       require(blocks_of.try_emplace(end, blocks[i]).first->second == blocks[i]);
     }
   }
+  std::map<int, int> step_holds = holds_of_steps();
   int num_free = 0, num_evictable = 0;
   for (int block = 0; block < pool_.num_blocks(); ++block) {
     const bool is_cached = cache_ && cache_->is_cached(block);
     const auto owners = num_owners.find(block);
     const int num_own = owners == num_owners.end() ? 0 : owners->second;
-    require(pool_.num_holders(block) == num_own + (is_cached ? 1 : 0));
+    require(pool_.num_holders(block) == num_own + step_holds[block] + (is_cached ? 1 : 0));
     require(cache_ || num_own == 0 || requests_of[block].size() == 1);
-    num_evictable += is_cached && num_own == 0;
+    num_evictable += is_cached && num_own + step_holds[block] == 0;
     if (pool_.num_holders(block) > 0) continue;
     ++num_free;
     std::fill_n(slots_.begin() + static_cast<std::ptrdiff_t>(block) * block_size, block_size,

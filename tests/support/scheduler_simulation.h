@@ -2,7 +2,9 @@
 // and a plain model of what the scheduler may do.
 //
 // An entry of the cache is the hash of all tokens up to its own, as a real one is a function of
-// them. After every plan and step it is checked that
+// them. With lookahead a step is launched before the one in front of it is over, and runs as late
+// as it can: when its own results are asked for, on the tables that it was launched with. After
+// every plan and step it is checked that
 //  - the plan keeps to its budget, decodes first; no decode waits for two steps, and no chunk
 //  beside
 //    decodes costs more than it may;
@@ -12,6 +14,7 @@
 //    should, equal beginnings that run stand in the same blocks where there is a prefix cache, each
 //    owner's block is its own where there is none, a block that nobody holds is overwritten at
 //    once;
+//  - no step writes what one that may still run reads;
 //  - a sequence that is admitted starts behind all full blocks of it that are cached;
 //  - each row of a prompt is scored once;
 // and at the end that every sequence has ended once, with the tokens that it would have had alone,
@@ -19,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -40,6 +44,7 @@ struct SimulationOptions {
   SchedulerOptions scheduler;
   int num_blocks = 1;
   bool has_prefix_cache = false;
+  bool has_lookahead = false;
   SimulatedCost cost;
 };
 
@@ -58,6 +63,7 @@ class SchedulerSimulation {
   void finish();  // steps until everything has ended
 
   int num_steps() const { return num_steps_; }
+  int num_steps_ahead() const { return num_steps_ahead_; }
   std::uint64_t num_tokens() const { return num_tokens_; }  // computed
   const Scheduler& scheduler() const { return scheduler_; }
   const PrefixCache* cache() const { return cache_ ? &*cache_ : nullptr; }
@@ -67,9 +73,16 @@ class SchedulerSimulation {
   // The order: priority, request, sample.
   using Rank = std::tuple<int, RequestId, int>;
   struct Life {
-    int num_run = 0;     // tokens in the cache
+    int num_run = 0;     // tokens in the cache, or to be there after the steps in flight
     int num_scored = 0;  // rows of the prompt
     int num_waits = 0;   // steps in a row that left a decode out
+  };
+
+  // A step that has been launched.
+  struct Launched {
+    const Plan* plan = nullptr;
+    std::vector<std::vector<int>> tables;  // of its sequences
+    bool is_ahead = false;
   };
 
   static Sample sample_of(const Sequence& sequence);
@@ -78,19 +91,31 @@ class SchedulerSimulation {
   int worst_case(const Request& request) const;
   void disturb(const Sequence& sequence) { disturbed_.insert(sample_of(sequence)); }
 
-  void check_plan(const Plan& plan);
-  void check_preempted(const std::set<const Sequence*>& planned);
+  void launch(const Plan& plan, bool is_ahead);
+  void look_ahead();
+  void fail_steps();
+  void note_cache();
+  void check_plan(const Plan& plan, bool is_ahead);
+  void check_order(const Launched& before, const Launched& after) const;
+  std::set<int> slots_read(const Launched& step) const;
+  std::set<int> slots_written(const Launched& step) const;
+  void check_preempted(const std::set<const Sequence*>& planned, bool is_ahead);
   void check_chunk(const PlannedSequence& planned, bool is_decode);
-  void check_decodes(const Plan& plan, const std::set<const Sequence*>& planned);
+  int check_awaited(const PlannedSequence& planned) const;
+  void check_decodes(const Plan& plan, const std::set<const Sequence*>& planned, bool is_ahead);
   void check_cost(const Plan& plan) const;
   void check_nobody_waits_in_vain(const Plan& plan) const;
   double seconds_of(const Plan& plan) const;
   std::uint64_t start_hash(const Sequence& sequence) const;
   void check_admitted(const PlannedSequence& planned);
   std::set<std::uint64_t> cached_beginnings() const;
-  std::uint64_t& slot(const Sequence& sequence, int position);
+  int slot(const std::vector<int>& table, int position) const;
+  int token_at(const PlannedSequence& planned, int position) const;
   void copy_blocks(const Plan& plan);
-  std::vector<SampleOutcome> run(const Plan& plan, bool fail_first_row);
+  void write(const Launched& step);
+  std::uint64_t read_back(const PlannedSequence& planned, const std::vector<int>& table);
+  void run(const Launched& step, bool fail_first_row);
+  std::map<int, int> holds_of_steps() const;
   void check_blocks();
   void collect();
   void go_on_instead_of(const Sequence& sequence);
@@ -107,6 +132,8 @@ class SchedulerSimulation {
   std::set<Rank> waiting_;
   std::map<Sample, Life> lives_;
   std::set<Sample> disturbed_;  // cancelled or failed: may end early
+  std::deque<Launched> in_flight_;
+  std::vector<SampleOutcome> outcomes_;  // of the last step that ran
   std::uint64_t num_samples_ = 0;
   std::uint64_t num_ended_ = 0;
   bool blocks_were_short_ = false;  // in the last plan
@@ -114,6 +141,7 @@ class SchedulerSimulation {
   std::set<std::uint64_t> cached_beginnings_;
   std::uint64_t num_evicted_ = 0;
   int num_steps_ = 0;
+  int num_steps_ahead_ = 0;
   std::uint64_t num_tokens_ = 0;
 };
 
