@@ -22,8 +22,8 @@ struct TokenRules {
 };
 
 inline constexpr float kMaxLogitBias = 100;  // OpenAI's, either way
-inline constexpr int kMaxBadWords = 1024;
-inline constexpr int kMaxBadWordTokens = 16384;  // of all bad words together
+inline constexpr int kMaxBadWords = 2048;
+inline constexpr int kMaxBadWordTokens = 65536;  // of all bad words together
 
 // kInvalidArgument names the field and its range.
 Status validate(const TokenRules& rules, int vocab_size);

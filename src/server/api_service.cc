@@ -31,6 +31,14 @@ void UnknownFieldLog::report(const std::vector<std::string>& names) {
   }
 }
 
+ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(ApiService& service,
+                                                              const GenerationFields& fields) {
+  return make_token_rules({.tokenizer = *service.model.tokenizer,
+                           .vocabulary_text = service.vocabulary_text,
+                           .vocab_size = service.model.engine->limits().vocab_size},
+                          fields);
+}
+
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name) {
   const auto& names = service.model_names;
   if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return {};

@@ -8,6 +8,7 @@
 
 #include "server/api_error.h"
 #include "server/metrics.h"
+#include "server/request_token_rules.h"
 #include "serving/served_model.h"
 
 namespace pagoda {
@@ -28,7 +29,12 @@ struct ApiService {
       model_names;  // at least one; answers carry the first where the request names none
   ServerMetrics metrics;
   UnknownFieldLog unknown_fields;
+  VocabularyText vocabulary_text{model.tokenizer};
 };
+
+// make_token_rules() for the model.
+ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(ApiService& service,
+                                                              const GenerationFields& fields);
 
 // 404 with the code model_not_found, unless `name` is empty or served.
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name);

@@ -19,6 +19,7 @@ struct ChatJob {
   ChatRequest request;
   AnswerIdentity identity;
   EncodedPrompt prompt;
+  std::shared_ptr<const TokenRules> token_rules;
   std::string echoed;  // before every answer
 
   StreamOptions stream_options() const {
@@ -214,6 +215,9 @@ ApiResult<std::unique_ptr<ChatJob>> prepare(ApiService& service, const HttpReque
   auto encoded = encode_chat_prompt(service.model, job->request.prompt);
   if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
   job->prompt = std::move(std::get<EncodedPrompt>(encoded));
+  auto rules = make_token_rules(service, job->request.generation);
+  if (auto* error = std::get_if<ApiError>(&rules)) return std::move(*error);
+  job->token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
   return job;
 }
 
@@ -228,6 +232,7 @@ ApiResult<TextRequest> make_text_request(const ChatJob& job, const ServedModel& 
   request.generation.prompt_token_ids = job.prompt.token_ids;
   request.generation.sampling =
       to_sampling_params(fields, model.defaults, logprobs, std::get<int>(max_tokens));
+  request.generation.sampling.token_rules = job.token_rules;
   request.generation.priority = fields.priority;
   request.generation.cache_salt = fields.cache_salt;
   request.stop = fields.stop;

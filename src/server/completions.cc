@@ -19,6 +19,7 @@ struct CompletionJob {
   CompletionRequest request;
   AnswerIdentity identity;
   std::vector<EncodedPrompt> prompts;
+  std::shared_ptr<const TokenRules> token_rules;
   bool echo_only =
       false;  // max_tokens 0: one token is computed, so that the prompt is, and not shown
 
@@ -224,6 +225,7 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
   if (fields.echo && job.request.logprobs && !fields.prompt_logprobs) {
     request.generation.sampling.prompt_logprobs = job.request.logprobs;
   }
+  request.generation.sampling.token_rules = job.token_rules;
   request.generation.priority = fields.priority;
   request.generation.cache_salt = fields.cache_salt;
   request.stop = fields.stop;
@@ -249,6 +251,9 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const Htt
     if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
     job->prompts.push_back(std::move(std::get<EncodedPrompt>(encoded)));
   }
+  auto rules = make_token_rules(service, job->request.generation);
+  if (auto* error = std::get_if<ApiError>(&rules)) return std::move(*error);
+  job->token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
   return job;
 }
 

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "tests/support/api_client.h"
 
 namespace pagoda {
@@ -86,6 +89,69 @@ TEST_F(CompletionsTest, DefaultsAreTheCheckpointsAndThenVllms) {
   EXPECT_EQ(said.stop_token_ids, std::vector<int>{3});
   EXPECT_EQ(said.logprobs, 2);
   EXPECT_EQ(said.prompt_logprobs, 1);
+}
+
+TEST_F(CompletionsTest, LlamaCppsSamplingFieldsAreHonoured) {
+  const SamplingParams silent = sampling_of(R"({"prompt": "say a"})");
+  EXPECT_EQ(silent.dry_multiplier, 0.0f);
+  EXPECT_EQ(silent.typical_p, 1.0f);
+  EXPECT_EQ(silent.xtc_probability, 0.0f);
+  EXPECT_EQ(silent.mirostat, 0);
+  EXPECT_EQ(silent.dynatemp_range, 0.0f);
+  EXPECT_EQ(silent.token_rules, nullptr);
+  const SamplingParams said = sampling_of(R"({"prompt": "say a", "dynatemp_range": 0.25,
+      "dynatemp_exponent": 1.5, "typical_p": 0.75, "xtc_probability": 0.5, "xtc_threshold": 0.125,
+      "mirostat": 2, "mirostat_tau": 3, "mirostat_eta": 0.25, "dry_multiplier": 0.5, "dry_base": 2,
+      "dry_allowed_length": 3, "dry_penalty_last_n": 64})");
+  EXPECT_EQ(said.dynatemp_range, 0.25f);
+  EXPECT_EQ(said.dynatemp_exponent, 1.5f);
+  EXPECT_EQ(said.typical_p, 0.75f);
+  EXPECT_EQ(said.xtc_probability, 0.5f);
+  EXPECT_EQ(said.xtc_threshold, 0.125f);
+  EXPECT_EQ(said.mirostat, 2);
+  EXPECT_EQ(said.mirostat_tau, 3.0f);
+  EXPECT_EQ(said.mirostat_eta, 0.25f);
+  EXPECT_EQ(said.dry_multiplier, 0.5f);
+  EXPECT_EQ(said.dry_base, 2.0f);
+  EXPECT_EQ(said.dry_allowed_length, 3);
+  EXPECT_EQ(said.dry_penalty_last_n, 64);
+}
+
+TEST_F(CompletionsTest, RulesForTokensAreHonoured) {
+  const auto rules_of = [this](const std::string& fields) {
+    return sampling_of(R"({"prompt": "say a", )" + fields + "}").token_rules;
+  };
+  const auto biases = rules_of(R"("logit_bias": {"97": -100, "98": 2.5, "99": false})");
+  ASSERT_EQ(biases->logit_bias.size(), 3u);
+  EXPECT_EQ(biases->logit_bias[0].token_id, 97);
+  EXPECT_EQ(biases->logit_bias[0].bias, -100.0f);
+  EXPECT_EQ(biases->logit_bias[1].bias, 2.5f);
+  EXPECT_EQ(biases->logit_bias[2].bias, -std::numeric_limits<float>::infinity());
+  EXPECT_EQ(rules_of(R"("allowed_token_ids": [98, 97, 98])")->allowed_token_ids,
+            (std::vector<int>{97, 98}));
+  // "in" is a token of its own, and so is the space: after one the word is a token longer.
+  EXPECT_EQ(rules_of(R"("bad_words": ["ab", " in", " "])")->bad_words,
+            (std::vector<std::vector<int>>{
+                {97, 98}, client_.model().tokenizer->encode("in").value(), {32}}));
+  EXPECT_EQ(rules_of(R"("logit_bias": null, "bad_words": null, "allowed_token_ids": null)"),
+            nullptr);
+}
+
+TEST_F(CompletionsTest, SequenceBreakersAreTheTokensThatHoldThem) {
+  const auto breakers_of = [this](const std::string& fields) {
+    return sampling_of(R"({"prompt": "say a", "dry_multiplier": 1, )" + fields + "}")
+        .token_rules->dry_sequence_breakers;
+  };
+  const std::vector<int> of_h = breakers_of(R"("dry_sequence_breakers": ["h"])");
+  EXPECT_THAT(of_h,
+              ::testing::IsSupersetOf({104, client_.model().tokenizer->encode("he").value()[0]}));
+  EXPECT_TRUE(std::is_sorted(of_h.begin(), of_h.end()));
+  // No token holds both: the last one of the string's own.
+  EXPECT_EQ(breakers_of(R"("dry_sequence_breakers": ["xz"])"), std::vector<int>{'z'});
+  EXPECT_THAT(breakers_of(R"("seed": 1)"), ::testing::IsSupersetOf({'\n', ':', '"', '*'}));
+  EXPECT_EQ(sampling_of(R"({"prompt": "say a", "dry_multiplier": 1, "dry_sequence_breakers": []})")
+                .token_rules,
+            nullptr);
 }
 
 TEST_F(CompletionsTest, LogprobsHaveTextOffsetsInCharacters) {
@@ -213,9 +279,34 @@ TEST_F(CompletionsTest, BadInputIsRefusedByName) {
       {R"({"prompt": "a", "stream": true, "prompt_logprobs": 1})", "prompt_logprobs"},
       {R"({"prompt": "a", "cache_salt": 1})", "cache_salt"},
       {R"({"prompt": "a", "priority": "high"})", "priority"},
-      {R"({"prompt": "a", "logit_bias": {"5": 1}})", "logit_bias"},
-      {R"({"prompt": "a", "bad_words": ["x"]})", "bad_words"},
-      {R"({"prompt": "a", "allowed_token_ids": [1]})", "allowed_token_ids"},
+      {R"({"prompt": "a", "logit_bias": {"5": 101}})", "logit_bias"},
+      {R"({"prompt": "a", "logit_bias": {"5": true}})", "logit_bias"},
+      {R"({"prompt": "a", "logit_bias": {"x": 1}})", "logit_bias"},
+      {R"({"prompt": "a", "logit_bias": {"-1": 1}})", "logit_bias"},
+      {R"({"prompt": "a", "logit_bias": {"99999999999": 1}})", "logit_bias"},
+      {R"({"prompt": "a", "logit_bias": {"300": 1}})", "logit_bias"},
+      {R"({"prompt": "a", "logit_bias": [[5, 1]]})", "logit_bias"},
+      {R"({"prompt": "a", "bad_words": "x"})", "bad_words"},
+      {R"({"prompt": "a", "bad_words": [""]})", "bad_words"},
+      {R"({"prompt": "a", "bad_words": [")" + std::string(20000, 'x') + R"("]})", "bad_words"},
+      {R"({"prompt": "a", "allowed_token_ids": []})", "allowed_token_ids"},
+      {R"({"prompt": "a", "allowed_token_ids": [-1]})", "allowed_token_ids"},
+      {R"({"prompt": "a", "allowed_token_ids": [5, 300]})", "allowed_token_ids"},
+      {R"({"prompt": "a", "dry_sequence_breakers": [")" + std::string(41, 'x') + R"("]})",
+       "dry_sequence_breakers"},
+      {R"({"prompt": "a", "dry_multiplier": -1})", "dry_multiplier"},
+      {R"({"prompt": "a", "dry_base": 0.5})", "dry_base"},
+      {R"({"prompt": "a", "dry_allowed_length": 0})", "dry_allowed_length"},
+      {R"({"prompt": "a", "dry_penalty_last_n": -2})", "dry_penalty_last_n"},
+      {R"({"prompt": "a", "typical_p": 0})", "typical_p"},
+      {R"({"prompt": "a", "xtc_probability": 1.5})", "xtc_probability"},
+      {R"({"prompt": "a", "xtc_threshold": -0.1})", "xtc_threshold"},
+      {R"({"prompt": "a", "mirostat": 1})", "mirostat"},
+      {R"({"prompt": "a", "mirostat": "2"})", "mirostat"},
+      {R"({"prompt": "a", "mirostat_tau": -1})", "mirostat_tau"},
+      {R"({"prompt": "a", "mirostat_eta": 2})", "mirostat_eta"},
+      {R"({"prompt": "a", "dynatemp_range": -1})", "dynatemp_range"},
+      {R"({"prompt": "a", "dynatemp_exponent": -1})", "dynatemp_exponent"},
       {R"({"prompt": "a", "response_format": {"type": "json_object"}})", "response_format"},
       {R"({"prompt": "a", "best_of": 2})", "best_of"},
       {R"({"prompt": "a", "suffix": "z"})", "suffix"},
@@ -232,7 +323,7 @@ TEST_F(CompletionsTest, BadInputIsRefusedByName) {
 TEST_F(CompletionsTest, NeutralValuesAreAccepted) {
   client_.answer(
       kPath,
-      R"({"prompt": "a", "logit_bias": {}, "bad_words": [], "response_format": {"type": "text"},
+      R"({"prompt": "a", "logit_bias": {}, "bad_words": [], "mirostat": 0, "response_format": {"type": "text"},
                             "best_of": 1, "suffix": null, "use_beam_search": false, "nobody_knows": 1, "metadata": {"a": 1}})");
 }
 

@@ -30,6 +30,17 @@ std::optional<ApiError> read_stop(const json& value, std::vector<std::string>& s
       "out_of_range");
 }
 
+std::optional<ApiError> read_mirostat(const json& value, int& mirostat) {
+  if (!value.is_number()) return wrong_type("mirostat", "0 or 2", value);
+  if (value != 0 && value != 2) {
+    return bad_request("mirostat",
+                       fmt::format("'mirostat': expected 0 (off) or 2, got {}", value.dump()),
+                       "out_of_range");
+  }
+  mirostat = value == 2 ? 2 : 0;
+  return {};
+}
+
 std::optional<ApiError> read_stream_options(const json& value,
                                             std::optional<StreamOptions>& options) {
   if (!value.is_object()) return wrong_type("stream_options", "an object", value);
@@ -44,6 +55,7 @@ std::optional<ApiError> read_stream_options(const json& value,
 
 constexpr std::string_view kStopSchema =
     R"({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})";
+constexpr std::string_view kMirostatSchema = R"({"enum": [0, 2, null], "default": 0})";
 constexpr std::string_view kStreamOptionsSchema =
     R"({"type": ["object", "null"], "properties": {"include_usage": {"type": "boolean", "default": false},
         "continuous_usage_stats": {"type": "boolean", "default": false}}})";
@@ -83,6 +95,63 @@ void add_sampling(std::vector<Field>& table, GenerationFields& f) {
        .description = "Answers to each prompt."},
   };
   table.insert(table.end(), sampling.begin(), sampling.end());
+}
+
+// llama.cpp's, where vLLM has none.
+void add_more_sampling(std::vector<Field>& table, GenerationFields& f) {
+  const std::vector<Field> sampling = {
+      {.name = "dynatemp_range",
+       .target = &f.dynatemp_range,
+       .range = {.minimum = 0, .maximum = kMaxDynatemp},
+       .description = "Lets the temperature vary that much either way, with the entropy."},
+      {.name = "dynatemp_exponent",
+       .target = &f.dynatemp_exponent,
+       .range = {.minimum = 0, .maximum = kMaxDynatemp}},
+      {.name = "typical_p",
+       .target = &f.typical_p,
+       .range = {.minimum = 0, .exclusive_minimum = true, .maximum = 1},
+       .description = "Keeps the tokens nearest to the expected surprise; 1 is off."},
+      {.name = "xtc_probability",
+       .target = &f.xtc_probability,
+       .range = {.minimum = 0, .maximum = 1},
+       .description = "How often the likeliest choices are excluded; 0 is off."},
+      {.name = "xtc_threshold",
+       .target = &f.xtc_threshold,
+       .range = {.minimum = 0, .maximum = 1},
+       .description = "Of tokens at least this likely all but the least likely are excluded."},
+      {.name = "mirostat",
+       .target = CustomField{[&f](const json& value) { return read_mirostat(value, f.mirostat); },
+                             kMirostatSchema},
+       .description = "2 holds the surprise at mirostat_tau, instead of all other filters."},
+      {.name = "mirostat_tau",
+       .target = &f.mirostat_tau,
+       .range = {.minimum = 0, .maximum = kMaxMirostatTau},
+       .description = "In bits."},
+      {.name = "mirostat_eta", .target = &f.mirostat_eta, .range = {.minimum = 0, .maximum = 1}},
+  };
+  table.insert(table.end(), sampling.begin(), sampling.end());
+}
+
+void add_dry(std::vector<Field>& table, GenerationFields& f) {
+  const std::vector<Field> dry = {
+      {.name = "dry_multiplier",
+       .target = &f.dry_multiplier,
+       .range = {.minimum = 0, .maximum = kMaxDryMultiplier},
+       .description = "Penalises what would go on with a repetition; 0 is off."},
+      {.name = "dry_base",
+       .target = &f.dry_base,
+       .range = {.minimum = 1, .maximum = kMaxDryBase},
+       .description = "By which the penalty grows with every token repeated."},
+      {.name = "dry_allowed_length",
+       .target = &f.dry_allowed_length,
+       .range = {.minimum = 1, .maximum = kMaxInt},
+       .description = "Repetitions shorter than this are not penalised."},
+      {.name = "dry_penalty_last_n",
+       .target = &f.dry_penalty_last_n,
+       .range = {.minimum = -1, .maximum = kMaxInt},
+       .description = "How many tokens it looks back over; -1 is all, 0 is off."},
+  };
+  table.insert(table.end(), dry.begin(), dry.end());
 }
 
 void add_stopping(std::vector<Field>& table, GenerationFields& f) {
@@ -143,10 +212,9 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
 // defaults; and what never would.
 void add_others(std::vector<Field>& table) {
   for (const std::string_view name :
-       {"logit_bias", "allowed_token_ids", "bad_words", "structured_outputs", "guided_json",
-        "guided_regex", "guided_choice", "guided_grammar", "use_beam_search",
-        "truncate_prompt_tokens", "logits_processors", "kv_transfer_params", "vllm_xargs",
-        "prompt_embeds", "repetition_detection", "lora_path"}) {
+       {"structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
+        "use_beam_search", "truncate_prompt_tokens", "logits_processors", "kv_transfer_params",
+        "vllm_xargs", "prompt_embeds", "repetition_detection", "lora_path"}) {
     table.push_back({.name = name, .target = RefusedField{}});
   }
   table.push_back({.name = "response_format", .target = RefusedField{R"({"type": "text"})"}});
@@ -166,6 +234,9 @@ std::vector<Field> generation_field_table(GenerationFields& fields) {
   table.reserve(96);
   add_answering(table, fields);
   add_sampling(table, fields);
+  add_more_sampling(table, fields);
+  add_dry(table, fields);
+  add_token_rule_fields(table, fields.token_rules);
   add_stopping(table, fields);
   add_others(table);
   return table;
@@ -200,6 +271,18 @@ SamplingParams to_sampling_params(const GenerationFields& fields,
       defaults.repetition_penalty.value_or(params.repetition_penalty));
   params.presence_penalty = fields.presence_penalty;
   params.frequency_penalty = fields.frequency_penalty;
+  params.dynatemp_range = fields.dynatemp_range;
+  params.dynatemp_exponent = fields.dynatemp_exponent;
+  params.typical_p = fields.typical_p;
+  params.xtc_probability = fields.xtc_probability;
+  params.xtc_threshold = fields.xtc_threshold;
+  params.mirostat = fields.mirostat;
+  params.mirostat_tau = fields.mirostat_tau;
+  params.mirostat_eta = fields.mirostat_eta;
+  params.dry_multiplier = fields.dry_multiplier;
+  params.dry_base = fields.dry_base;
+  params.dry_allowed_length = fields.dry_allowed_length;
+  params.dry_penalty_last_n = fields.dry_penalty_last_n;
   // -1 draws one, as in vLLM.
   if (fields.seed && *fields.seed != -1) params.seed = static_cast<std::uint64_t>(*fields.seed);
   params.n = fields.n;

@@ -11,6 +11,7 @@
 #include "sampling/sampling_params.h"
 #include "server/api_error.h"
 #include "server/field_reader.h"
+#include "server/token_rule_fields.h"
 
 namespace pagoda {
 
@@ -32,6 +33,19 @@ struct GenerationFields {
   std::optional<float> repetition_penalty;
   float presence_penalty = 0;
   float frequency_penalty = 0;
+  float dynatemp_range = 0;
+  float dynatemp_exponent = 1;
+  float typical_p = 1;
+  float xtc_probability = 0;
+  float xtc_threshold = 0.1f;
+  int mirostat = 0;
+  float mirostat_tau = 5;
+  float mirostat_eta = 0.1f;
+  float dry_multiplier = 0;
+  float dry_base = 1.75f;
+  int dry_allowed_length = 2;
+  int dry_penalty_last_n = -1;
+  TokenRuleFields token_rules;
   std::optional<std::int64_t> seed;
   int n = 1;
   std::optional<int> max_tokens;
