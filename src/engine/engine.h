@@ -13,6 +13,7 @@
 
 #include "core/clock.h"
 #include "core/status.h"
+#include "core/token_mask_source.h"
 #include "engine/request.h"
 #include "sampling/sampling_params.h"
 #include "sampling/token_logprobs.h"
@@ -25,6 +26,9 @@ struct GenerationRequest {
   SamplingParams sampling;
   int priority = 0;          // lower runs first; first come first served within one
   std::string cache_salt;    // only requests with the same one share cached blocks
+  // A grammar's state before the first token; null: nothing holds the answer. A sample whose text is
+  // complete ends with kStop, and no stop_token_id where it ends before an end of sequence.
+  std::shared_ptr<const TokenMaskSource> mask_source;
   bool hash_logits = false;  // fills OutputEvent::logits_hash at the end
 };
 

@@ -12,6 +12,7 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv)
       decoder_(std::move(decoder)),
       kv_(std::move(kv)),
       sampler_(decoder_.config().vocab_size),
+      row_mask_(decoder_.config().vocab_size, decoder_.config().eos_token_ids),
       input_(kv_.block_size()) {}
 
 Status ModelRunner::forward(const Plan& plan) {
@@ -123,10 +124,17 @@ void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) 
         std::make_shared<SamplerState>(sequence.params(), sequence.max_num_tokens()));
   SamplerState* state = sequence.sampler_state().get();
   if (state != nullptr) state->sync(sequence.tokens(), sequence.num_prompt_tokens());
+  const Result<std::span<const std::uint32_t>> mask = row_mask_.of(sequence);
+  if (!mask.ok()) {
+    output_.outcomes.push_back({.status = mask.status()});
+    output_.samples.push_back({.sequence = &sequence, .logits = logits});
+    return;
+  }
   Result<SampledToken> token = sampler_.sample({.logits = logits,
                                                 .params = &sequence.params(),
                                                 .bans_stop_tokens = sequence.bans_stop_tokens(),
                                                 .eos_token_ids = decoder_.config().eos_token_ids,
+                                                .mask = *mask,
                                                 .state = state,
                                                 .tokens = sequence.tokens(),
                                                 .num_prompt_tokens = sequence.num_prompt_tokens(),

@@ -10,6 +10,7 @@
 
 #include "batch/step_batch.h"
 #include "core/status.h"
+#include "engine/row_mask.h"
 #include "engine/scheduler.h"
 #include "engine/step_input.h"
 #include "kv/kv_store.h"
@@ -76,6 +77,7 @@ class ModelRunner {
   Decoder decoder_;
   KvStore kv_;
   Sampler sampler_;
+  RowMask row_mask_;
   StepInput input_;
   StepBatch batch_;
   HiddenState hidden_;

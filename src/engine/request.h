@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/token_mask_source.h"
 #include "sampling/sampling_params.h"
 
 namespace pagoda {
@@ -40,6 +42,8 @@ struct Request {
   std::uint64_t seed = 0;  // params.seed, or the one drawn at admission
   int priority = 0;        // lower runs first; first come first served within one
   std::string cache_salt;  // only requests with the same one share cached blocks
+  // The grammar's state before the first token, which each sample clones; null: there is none.
+  std::shared_ptr<const TokenMaskSource> mask_source;
 };
 
 }  // namespace pagoda

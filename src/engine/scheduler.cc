@@ -226,8 +226,14 @@ void Scheduler::append(Sequence& sequence, const SampleOutcome& outcome) {
     return finish(sequence, FinishReason::kError);
   }
   sequence.tokens_.push_back(outcome.token_id);
-  if (is_stop_token(sequence, outcome.token_id)) {
+  TokenMaskSource* const grammar = sequence.mask_source();
+  if (grammar != nullptr) sequence.error_ = grammar->accept(outcome.token_id);
+  if (!sequence.error_.ok()) {
+    finish(sequence, FinishReason::kError);
+  } else if (is_stop_token(sequence, outcome.token_id)) {
     sequence.stop_token_id_ = outcome.token_id;
+    finish(sequence, FinishReason::kStop);
+  } else if (grammar != nullptr && grammar->is_stopped()) {
     finish(sequence, FinishReason::kStop);
   } else if (sequence.num_tokens() == sequence.max_num_tokens()) {
     finish(sequence, FinishReason::kLength);

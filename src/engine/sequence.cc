@@ -20,6 +20,7 @@ Sequence::Sequence(const Request& request, int sample_index, std::uint64_t arriv
                fmt::format("[sequence] expected a prompt of 1 to {} tokens, got {}",
                            max_num_tokens_, num_prompt_tokens_));
   tokens_ = request.prompt_token_ids;
+  if (request.mask_source) mask_source_ = request.mask_source->clone();
 }
 
 }  // namespace pagoda

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "core/token_mask_source.h"
 #include "engine/request.h"
 #include "kv/prefix_cache.h"
 #include "sampling/sampling_params.h"
@@ -88,6 +89,9 @@ class Sequence {
   const std::shared_ptr<SamplerState>& sampler_state() const { return sampler_state_; }
   void set_sampler_state(std::shared_ptr<SamplerState> state) { sampler_state_ = std::move(state); }
 
+  // What the sample's grammar allows next; null: there is none. It has taken the output so far.
+  TokenMaskSource* mask_source() const { return mask_source_.get(); }
+
  private:
   friend class Scheduler;
 
@@ -119,6 +123,7 @@ class Sequence {
   std::optional<int> stop_token_id_;
   Status error_;
   std::shared_ptr<SamplerState> sampler_state_;
+  std::unique_ptr<TokenMaskSource> mask_source_;
 };
 
 }  // namespace pagoda

@@ -101,7 +101,8 @@ Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink si
                         .prompt_token_ids = std::move(request.prompt_token_ids),
                         .seed = request.sampling.seed.value_or(draw_seed(parts_.seed, id)),
                         .priority = request.priority,
-                        .cache_salt = std::move(request.cache_salt)};
+                        .cache_salt = std::move(request.cache_salt),
+                        .mask_source = std::move(request.mask_source)};
   submission.request.params = std::move(request.sampling);
   num_submitted_ += submission.request.params.n;
   submissions_.push_back(std::move(submission));

@@ -133,7 +133,7 @@ Result<float> Sampler::Impl::scan(std::span<const float> logits) {
 
 bool Sampler::Impl::changes_logits(const RowSampling& row) const {
   const LogitsContext context = context_of(row);
-  return row.bans_stop_tokens || row.params->token_rules || penalises(*row.params) ||
+  return row.bans_stop_tokens || !row.mask.empty() || row.params->token_rules || penalises(*row.params) ||
          std::any_of(processors_.begin(), processors_.end(),
                      [&](const auto& processor) { return processor->acts_on(context); });
 }
@@ -156,6 +156,7 @@ std::span<const float> Sampler::Impl::changed_logits(const RowSampling& row) {
     ban(row.eos_token_ids);
     ban(row.params->stop_token_ids);
   }
+  if (!row.mask.empty()) ban_unset(row.mask, logits_);
   if (penalises(*row.params)) {
     PAGODA_CHECK(row.state != nullptr, "[sampler] a penalty needs the sequence's state");
     apply_penalties(*row.params, row.state->entries(), logits_);

@@ -84,4 +84,15 @@ void ban_tokens(const TokenRules& rules, std::span<const int> output, std::span<
   }
 }
 
+void ban_unset(std::span<const std::uint32_t> mask, std::span<float> logits) {
+  for (std::size_t begin = 0; begin < logits.size(); begin += 32) {
+    const std::uint32_t word = mask[begin / 32];
+    if (word == ~std::uint32_t{0}) continue;
+    const std::size_t end = std::min(begin + 32, logits.size());
+    for (std::size_t id = begin; id < end; ++id) {
+      if ((word >> (id - begin) & 1) == 0) logits[id] = kBanned;
+    }
+  }
+}
+
 }  // namespace pagoda

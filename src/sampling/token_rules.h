@@ -2,6 +2,7 @@
 // repetition. Made once for a request, shared by its samples, immutable.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -34,5 +35,9 @@ void add_logit_bias(const TokenRules& rules, std::span<float> logits);
 // Bans what is not allowed and what would end a bad word, whose beginning is looked for in the
 // output alone, as in vLLM. output: [num_output_tokens]; logits [vocab_size], changed in place.
 void ban_tokens(const TokenRules& rules, std::span<const int> output, std::span<float> logits);
+
+// Bans the ids whose bit (i % 32 of word i / 32) is not set. mask: [(vocab_size + 31) / 32]; logits
+// [vocab_size], changed in place.
+void ban_unset(std::span<const std::uint32_t> mask, std::span<float> logits);
 
 }  // namespace pagoda
