@@ -225,7 +225,8 @@ class Scheduler {
   void cancel_samples(RequestId id, std::optional<int> sample_index);
   void finish(Sequence& sequence, FinishReason reason);
   void give_back(Sequence& sequence);
-  std::optional<int> allocate_block();
+  BlockWish next_block_of(const Sequence& sequence) const;
+  std::optional<int> allocate_block(const BlockWish& wish);
   void release_block(int block_id);
   void release_blocks(Sequence& sequence);
   int num_readable(const Sequence& sequence) const;

@@ -3,9 +3,15 @@
 
 namespace pagoda {
 
-std::optional<int> Scheduler::allocate_block() {
+BlockWish Scheduler::next_block_of(const Sequence& sequence) const {
+  const std::vector<int>& table = sequence.block_table_;
+  return {.after = table.empty() ? -1 : table.back(),
+          .num_blocks = num_blocks_of(sequence.num_tokens()) - static_cast<int>(table.size())};
+}
+
+std::optional<int> Scheduler::allocate_block(const BlockWish& wish) {
   if (pool_.num_free() == 0 && cache_ != nullptr) cache_->evict();
-  return pool_.allocate();
+  return pool_.allocate(wish);
 }
 
 void Scheduler::release_block(int block_id) {
@@ -16,8 +22,7 @@ void Scheduler::release_block(int block_id) {
   }
 }
 
-// The last one first: the pool hands them out again in their order, and the cache evicts children
-// before parents.
+// The last one first: the cache evicts children before parents.
 void Scheduler::release_blocks(Sequence& sequence) {
   for (auto block = sequence.block_table_.rbegin(); block != sequence.block_table_.rend();
        ++block) {
@@ -67,7 +72,7 @@ bool Scheduler::copy_beginning(Sequence& sequence, const PrefixCache::Beginning&
   std::optional<int> block_id;
   if (!can_take_over || !beginning.is_whole) {
     cache_->hold(source);  // until the commit
-    block_id = allocate_block();
+    block_id = allocate_block(next_block_of(sequence));
     if (!block_id) cache_->release(source);
   }
   if (block_id) {

@@ -148,8 +148,11 @@ int Scheduler::take_blocks(std::size_t index, int num_tokens) {
 int Scheduler::grow(Sequence& sequence, int num_tokens) {
   const int end = sequence.num_planned() + num_tokens;
   if (!copy_shared_block(sequence)) return 0;
-  while (static_cast<int>(sequence.block_table_.size()) < num_blocks_of(end)) {
-    const std::optional<int> block_id = allocate_block();
+  // What the cache has to give up for it goes at once: a run may come free.
+  const int num_missing = num_blocks_of(end) - static_cast<int>(sequence.block_table_.size());
+  while (cache_ != nullptr && pool_.num_free() < num_missing && cache_->evict()) continue;
+  for (int i = 0; i < num_missing; ++i) {
+    const std::optional<int> block_id = pool_.allocate(next_block_of(sequence));
     if (!block_id) break;
     sequence.block_table_.push_back(*block_id);
   }
@@ -174,7 +177,7 @@ bool Scheduler::copy_shared_block(Sequence& sequence) {
   if (num_tokens == 0) return true;
   int& block_id = sequence.block_table_[sequence.num_planned() / options_.block_size];
   if (!is_shared(block_id)) return true;
-  const std::optional<int> own = allocate_block();
+  const std::optional<int> own = allocate_block({});
   if (!own) return false;
   // The sequence's hold of the source is the plan's until the commit.
   next_plan().block_copies.push_back(

@@ -3,34 +3,69 @@
 //
 //   free --allocate()--> 1 holder --retain()--> 2 ... --release()--> 1 --release()--> free
 //
-// Free blocks are handed out last in, first out: the block given back last is the one likeliest to
-// be in a processor's cache. A new pool hands out 0, 1, 2, ... Every call is O(1) and takes no
-// memory.
+// Which free block is handed out changes no answer and no plan, only where a sequence lies. In
+// BlockOrder::kConsecutive a sequence gets the block behind its last one if that is free, so that
+// attention can read it straight through. It begins at the start of the longest free run, or, where
+// the block before that is the end of a sequence that may grow, in its middle: both have room then.
+// In kLowest it is the free block of the lowest id.
+//
+// Every call is O(1), but allocate() where it looks for a run: it looks at kMaxRuns of them, and at
+// a bit a block. No call takes memory.
 //
 // Errors: a full pool is an answer (nullopt); an id out of range or a block freed twice is our own
 // mistake and ends the process. Thread-compatible: it belongs to the engine thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace pagoda {
 
+enum class BlockOrder : std::uint8_t { kLowest, kConsecutive };
+
+// Where a block would lie best.
+struct BlockWish {
+  int after = -1;      // the sequence's last block; -1: it has none
+  int num_blocks = 1;  // that the sequence is known to need, this one included
+};
+
 class BlockPool {
  public:
-  explicit BlockPool(int num_blocks);
+  static constexpr int kMaxRuns = 256;
 
-  std::optional<int> allocate();  // a free block with one holder; nullopt where none is free
-  void retain(int block_id);      // one holder more, of a block that has one
-  void release(int block_id);     // one holder less; the last one frees the block
+  explicit BlockPool(int num_blocks, BlockOrder order = BlockOrder::kConsecutive);
+
+  // A free block with one holder; nullopt where none is free.
+  std::optional<int> allocate(const BlockWish& wish = {});
+  void retain(int block_id);   // one holder more, of a block that has one
+  void release(int block_id);  // one holder less; the last one frees the block
+  // The sequence whose last block this was gets no more: the blocks behind it need not be kept for
+  // it. release() says so too.
+  void end_growth(int block_id) { may_grow_[block_id] = false; }
 
   int num_blocks() const { return static_cast<int>(num_holders_.size()); }
-  int num_free() const { return static_cast<int>(free_ids_.size()); }
+  int num_free() const { return num_free_; }
   int num_holders(int block_id) const;  // 0: free
 
  private:
-  std::vector<int> num_holders_;  // [num_blocks]
-  std::vector<int> free_ids_;     // a stack
+  struct Run {
+    int begin = 0;
+    int end = 0;
+    int size() const { return end - begin; }
+  };
+
+  int find(bool free, int from) const;
+  Run longest_free_run() const;
+  int place_new_run(int num_blocks) const;
+  void set_free(int block_id, bool free);
+
+  BlockOrder order_;
+  std::vector<int> num_holders_;           // [num_blocks]
+  std::vector<bool> may_grow_;             // [num_blocks]; the last block of a sequence that runs
+  std::vector<std::uint64_t> free_words_;  // a bit a block
+  int num_free_ = 0;
+  int lowest_free_ = 0;  // none is free below it
 };
 
 }  // namespace pagoda

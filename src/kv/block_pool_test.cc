@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -11,18 +12,52 @@
 namespace pagoda {
 namespace {
 
-TEST(BlockPool, HandsOutAscendingIdsThenTheOneFreedLast) {
-  BlockPool pool(4);
+TEST(BlockPool, HandsOutTheLowestFreeId) {
+  BlockPool pool(4, BlockOrder::kLowest);
   EXPECT_EQ(pool.allocate(), 0);
   EXPECT_EQ(pool.allocate(), 1);
-  EXPECT_EQ(pool.allocate(), 2);
-  pool.release(0);
+  EXPECT_EQ(pool.allocate({.after = 0}), 2);
   pool.release(1);
+  pool.release(0);
   EXPECT_EQ(pool.num_free(), 3);
-  EXPECT_EQ(pool.allocate(), 1);
   EXPECT_EQ(pool.allocate(), 0);
+  EXPECT_EQ(pool.allocate(), 1);
   EXPECT_EQ(pool.allocate(), 3);
   EXPECT_EQ(pool.allocate(), std::nullopt);
+}
+
+TEST(BlockPool, HandsOutTheBlockBehindTheLastOneIfItIsFree) {
+  BlockPool pool(200);
+  EXPECT_EQ(pool.allocate(), 0);
+  EXPECT_EQ(pool.allocate({.after = 0}), 1);
+  EXPECT_EQ(pool.allocate({.after = 70}), 71);
+  EXPECT_EQ(pool.allocate({.after = 1}), 2);
+  const int other = pool.allocate({.after = 0}).value();
+  EXPECT_GT(other, 71);
+  EXPECT_EQ(pool.allocate({.after = other}), other + 1);
+}
+
+TEST(BlockPool, LeavesRoomBehindASequenceThatMayGrow) {
+  BlockPool pool(100);
+  EXPECT_EQ(pool.allocate(), 0);
+  EXPECT_EQ(pool.allocate(), 50);  // [1, 100) is free
+  EXPECT_EQ(pool.allocate(), 25);  // [1, 50), the first of two as long
+  EXPECT_EQ(pool.allocate(), 75);  // [51, 100)
+  pool.release(50);                // [26, 75)
+  EXPECT_EQ(pool.allocate({.num_blocks = 40}), 35);
+  // The longest is [36, 75).
+  EXPECT_EQ(pool.allocate({.num_blocks = 50}), 36);
+}
+
+TEST(BlockPool, LeavesNoRoomBehindWhatHasEnded) {
+  BlockPool pool(100);
+  const int first = pool.allocate().value();
+  pool.retain(first);  // by a cache
+  pool.release(first);
+  EXPECT_EQ(pool.allocate(), 1);
+  const int tail = pool.allocate({.after = 1}).value();
+  pool.end_growth(tail);
+  EXPECT_EQ(pool.allocate(), 3);
 }
 
 TEST(BlockPool, KeepsABlockWhileAnybodyHoldsIt) {
@@ -53,23 +88,53 @@ TEST(BlockPoolDeathTest, EndsAtADoubleFreeAndAtForeignIds) {
   EXPECT_DEATH(pool.release(-1), "got -1");
 }
 
+// The longest run of blocks that nobody holds.
+int longest_run(int num_blocks, const std::map<int, int>& holders) {
+  int longest = 0;
+  for (int id = 0, run = 0; id < num_blocks; ++id) {
+    run = holders.count(id) ? 0 : run + 1;
+    longest = std::max(longest, run);
+  }
+  return longest;
+}
+
+// Blocks from `id` on that nobody holds.
+int run_from(int id, int num_blocks, const std::map<int, int>& holders) {
+  int run = 0;
+  while (id + run < num_blocks && !holders.count(id + run)) ++run;
+  return run;
+}
+
 // Any sequence of calls, against a map from block to its number of holders.
 RC_GTEST_PROP(BlockPoolProperty, AgreesWithAMapOfHolders, ()) {
-  const int num_blocks = *rc::gen::inRange(0, 12);
+  const int num_blocks = *rc::gen::element(0, 1, 5, 12, 63, 64, 65, 150);
+  const auto order = *rc::gen::element(BlockOrder::kLowest, BlockOrder::kConsecutive);
   const auto operations = *rc::gen::container<std::vector<std::pair<int, unsigned>>>(
       rc::gen::pair(rc::gen::inRange(0, 4), rc::gen::arbitrary<unsigned>()));
-  BlockPool pool(num_blocks);
+  BlockPool pool(num_blocks, order);
   std::map<int, int> holders;  // of blocks that somebody holds
   const auto any_held = [&](unsigned choice) {
     return std::next(holders.begin(), choice % holders.size())->first;
   };
   for (const auto& [operation, choice] : operations) {
     if (operation <= 1) {
-      const std::optional<int> block = pool.allocate();
+      BlockWish wish;
+      if (operation == 0 && !holders.empty()) wish.after = any_held(choice);
+      const int next = wish.after < 0 ? 0 : run_from(wish.after + 1, num_blocks, holders);
+      const int longest = longest_run(num_blocks, holders);
+      wish.num_blocks = 1 + static_cast<int>(choice % 5);
+      const std::optional<int> block = pool.allocate(wish);
       RC_ASSERT(block.has_value() == (static_cast<int>(holders.size()) < num_blocks));
       if (block) {
         RC_ASSERT(0 <= *block && *block < num_blocks);
         RC_ASSERT(holders.count(*block) == 0u);
+        if (order == BlockOrder::kLowest) {
+          RC_ASSERT(longest_run(*block, holders) == 0);
+        } else if (next > 0) {
+          RC_ASSERT(*block == wish.after + 1);
+        } else {
+          RC_ASSERT(run_from(*block, num_blocks, holders) >= std::min(wish.num_blocks, longest));
+        }
         holders[*block] = 1;
       }
     } else if (!holders.empty()) {

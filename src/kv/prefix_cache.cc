@@ -142,6 +142,7 @@ bool PrefixCache::insert_tail(const PrefixChain& chain, std::span<const int> tab
   if (parent != kNone && begins_a_known_one(nodes_[parent], tokens)) return false;
   if (parent == kNone) parent = make_scope_node(chain.scope);
   link(block_id, parent, tokens);
+  pool_.end_growth(block_id);
   set_evictable(block_id, true);
   // Out goes what the new one goes on from, or else the oldest of too many.
   const Node& node = nodes_[parent];
