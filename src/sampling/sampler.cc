@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "core/check.h"
-#include "sampling/cutoff.h"
+#include "ops/argmax/argmax.h"
+#include "ops/sample/row_kernels_cpu.h"
+#include "ops/sample/row_sampler_cpu.h"
+#include "ops/sample/token_weight.h"
+#include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
+#include "sampling/candidates.h"
 #include "sampling/dynamic_temperature.h"
 #include "sampling/rng.h"
-#include "sampling/row_kernels.h"
 #include "sampling/token_rules.h"
 #include "sampling/typical.h"
 #include "sampling/xtc.h"
@@ -25,10 +28,9 @@ namespace {
 constexpr float kGreedyTemperature = 1e-5f;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// max + distance as a float32 that is no infinity: a floor that lets every finite logit through at
-// worst.
-float floor_below(float max, double distance) {
-  return static_cast<float>(std::max(max + distance, double{std::numeric_limits<float>::lowest()}));
+// A uniform of (0, 1), which is a whole number of 2^-53ths, in 2^-62ths.
+std::int64_t fraction_of_uniform(double uniform) {
+  return static_cast<std::int64_t>(uniform * 0x1p62);
 }
 
 LogitsContext context_of(const RowSampling& row) {
@@ -59,76 +61,47 @@ class Sampler::Impl {
   int vocab_size() const { return vocab_size_; }
 
  private:
-  struct Kept {
-    std::size_t size = 0;
-    double total_weight = 0;
-  };
-
-  // Fills block_max_; the row's largest logit, or why it can't be sampled.
-  Result<float> scan(std::span<const float> logits);
+  // Why a row cannot be sampled.
+  Status scan(std::span<const float> logits);
   bool changes_logits(const RowSampling& row) const;
   std::span<const float> changed_logits(const RowSampling& row);
 
-  int argmax(std::span<const float> logits, float max) const;
-  int draw(const RowSampling& row, std::span<const float> logits, float max);
-  int draw_from_row(std::span<const float> logits, float max, float inverse_temperature,
-                    double uniform);
-  int draw_from_candidates(const Kept& kept, double uniform) const;
-
-  float temperature_of(const SamplingParams& params, std::span<const float> logits, float max);
-  Kept find_candidates(const RowSampling& row, std::span<const float> logits, float max,
-                       float temperature);
-  int draw_mirostat(const RowSampling& row, std::span<const float> logits, float max,
-                    double uniform);
+  int draw(const RowSampling& row);
+  int draw_filtered(const RowSampling& row, float temperature, std::int64_t fraction);
+  int draw_mirostat(const RowSampling& row, float temperature, std::int64_t fraction);
+  float temperature_of(const SamplingParams& params);
   Candidates candidates(std::size_t size);
-  std::size_t collect(std::span<const float> logits, float floor);
-  std::size_t keep(std::size_t size, const Cutoff& cutoff);
-  float top_k_floor(std::size_t k);
 
-  TokenLogprobs logprobs_of(std::span<const float> logits, float max, int token_id, int num_top);
-  void fill_top(std::span<const float> logits, double log_sum_exp, int num_top,
-                std::vector<TokenLogprob>& top);
-  int num_greater(std::span<const float> logits, float x) const;
+  TokenLogprobs logprobs_of(int token_id, int num_top);
 
   int vocab_size_;
   std::vector<std::shared_ptr<const LogitsProcessor>> processors_;
-  CutoffFinder cutoff_finder_;
   TypicalFilter typical_filter_;
-  std::vector<float> logits_;       // [vocab_size]; a row after bans and penalties
-  std::vector<float> weights_;      // [vocab_size]; of a row, or of candidates
-  std::vector<float> values_;       // [vocab_size]; candidates' logits
-  std::vector<int> ids_;            // [vocab_size]; candidates, ascending
-  std::vector<float> block_max_;    // [blocks]
-  std::vector<float> block_heap_;   // [blocks]; block_max_ while it is partly sorted
-  std::vector<double> block_sums_;  // [blocks]
+  std::vector<float> logits_;         // [vocab_size]; a row after bans and penalties
+  std::vector<std::int32_t> memory_;  // the row sampler's
+  cpu::RowSampler row_;               // what was scanned last
 };
 
 Sampler::Impl::Impl(int vocab_size, std::vector<std::shared_ptr<const LogitsProcessor>> processors)
     : vocab_size_(vocab_size),
       processors_(std::move(processors)),
-      cutoff_finder_(vocab_size),
-      typical_filter_(vocab_size) {
-  PAGODA_CHECK(vocab_size > 0, fmt::format("[sampler] expected a vocabulary, got {}", vocab_size));
-  const std::size_t num_blocks = num_row_blocks(vocab_size);
-  logits_.resize(vocab_size);
-  weights_.resize(vocab_size);
-  values_.resize(vocab_size);
-  ids_.resize(vocab_size);
-  block_max_.resize(num_blocks);
-  block_heap_.resize(num_blocks);
-  block_sums_.resize(num_blocks);
+      typical_filter_(vocab_size),
+      logits_(vocab_size),
+      memory_(cpu::RowSampler::num_words(vocab_size)),
+      row_(vocab_size, memory_) {
+  PAGODA_CHECK(0 < vocab_size && vocab_size <= kMaxWeighedTokens,
+               fmt::format("[sampler] expected a vocabulary of 1 to {}, got {}", kMaxWeighedTokens,
+                           vocab_size));
 }
 
-Result<float> Sampler::Impl::scan(std::span<const float> logits) {
-  PAGODA_CHECK(static_cast<int>(logits.size()) == vocab_size_,
-               fmt::format("[sampler] expected {} logits, got {}", vocab_size_, logits.size()));
-  const RowScan scan = scan_row(logits, block_max_);
-  if (!scan.valid) return invalid_argument("[sampler] logits: expected numbers, got NaN or +inf");
-  if (scan.max == kMinusInfinity) {
+Status Sampler::Impl::scan(std::span<const float> logits) {
+  const std::int32_t fault = row_.scan(logits);
+  if (fault == kRowIsNotNumbers)
+    return invalid_argument("[sampler] logits: expected numbers, got NaN or +inf");
+  if (fault == kRowHasNoToken)
     return invalid_argument("[sampler] logits: expected a token to choose, got -inf for all {}",
                             vocab_size_);
-  }
-  return scan.max;
+  return ok_status();
 }
 
 bool Sampler::Impl::changes_logits(const RowSampling& row) const {
@@ -166,19 +139,14 @@ std::span<const float> Sampler::Impl::changed_logits(const RowSampling& row) {
 }
 
 Result<SampledToken> Sampler::Impl::sample(const RowSampling& row) {
-  PAGODA_ASSIGN_OR_RETURN(float max, scan(row.logits));
-  std::span<const float> logits = row.logits;
-  const float raw_max = max;
+  PAGODA_RETURN_IF_ERROR(scan(row.logits));
   const bool changed = changes_logits(row);
-  if (changed) {
-    logits = changed_logits(row);
-    PAGODA_ASSIGN_OR_RETURN(max, scan(logits));
-  }
+  if (changed) PAGODA_RETURN_IF_ERROR(scan(changed_logits(row)));
   SampledToken token;
-  token.token_id = is_greedy(*row.params) ? argmax(logits, max) : draw(row, logits, max);
+  token.token_id = is_greedy(*row.params) ? row_.argmax() : draw(row);
   if (row.params->logprobs) {
-    if (changed) scan_row(row.logits, block_max_);
-    token.logprobs = logprobs_of(row.logits, raw_max, token.token_id, *row.params->logprobs);
+    if (changed) row_.scan(row.logits);
+    token.logprobs = logprobs_of(token.token_id, *row.params->logprobs);
   }
   return token;
 }
@@ -187,230 +155,83 @@ Result<TokenLogprobs> Sampler::Impl::score(std::span<const float> logits, int to
                                            int num_top) {
   PAGODA_CHECK(0 <= token_id && token_id < vocab_size_,
                fmt::format("[sampler] expected a token of [0, {}), got {}", vocab_size_, token_id));
-  PAGODA_ASSIGN_OR_RETURN(const float max, scan(logits));
-  return logprobs_of(logits, max, token_id, num_top);
+  PAGODA_RETURN_IF_ERROR(scan(logits));
+  return logprobs_of(token_id, num_top);
 }
 
-int Sampler::Impl::argmax(std::span<const float> logits, float max) const {
-  const auto block = std::find(block_max_.begin(), block_max_.end(), max) - block_max_.begin();
-  return static_cast<int>(std::find(logits.begin() + block * kRowBlock, logits.end(), max) -
-                          logits.begin());
-}
-
-int Sampler::Impl::draw(const RowSampling& row, std::span<const float> logits, float max) {
+int Sampler::Impl::draw(const RowSampling& row) {
   const SamplingParams& params = *row.params;
-  const float temperature = temperature_of(params, logits, max);
-  if (temperature < kGreedyTemperature) return argmax(logits, max);
-  const double uniform = random_uniform(
-      {.seed = row.seed, .sample_index = row.sample_index, .position = row.position});
-  if (params.mirostat == 2) {
-    weigh_row(logits, max, 1.0f / temperature, weights_, block_sums_);
-    return draw_mirostat(row, logits, max, uniform);
-  }
-  const bool filters = params.min_p > 0 || params.top_p < 1 || params.typical_p < 1 ||
-                       params.xtc_probability > 0 ||
-                       (params.top_k > 0 && params.top_k < vocab_size_);
-  if (!filters) return draw_from_row(logits, max, 1.0f / temperature, uniform);
-  return draw_from_candidates(find_candidates(row, logits, max, temperature), uniform);
+  const float temperature = temperature_of(params);
+  if (temperature < kGreedyTemperature) return row_.argmax();
+  const std::int64_t fraction = fraction_of_uniform(random_uniform(
+      {.seed = row.seed, .sample_index = row.sample_index, .position = row.position}));
+  if (params.mirostat == 2) return draw_mirostat(row, temperature, fraction);
+  if (params.typical_p < 1 || params.xtc_probability > 0)
+    return draw_filtered(row, temperature, fraction);
+  return row_.draw(1.0f / temperature,
+                   {.top_k = params.top_k,
+                    .top_p = params.top_p,
+                    .min_p_margin = min_p_margin(params.min_p, temperature)},
+                   fraction);
 }
 
-float Sampler::Impl::temperature_of(const SamplingParams& params, std::span<const float> logits,
-                                    float max) {
+float Sampler::Impl::temperature_of(const SamplingParams& params) {
   if (params.dynatemp_range <= 0) return params.temperature;
-  const double total = weigh_row(logits, max, 1.0f, weights_, block_sums_);
-  return dynamic_temperature(params, logits, max, weights_, total);
+  const double total =
+      static_cast<double>(row_.weigh(1.0f)) / double{ExpConstants::kWeightOfTheLikeliest};
+  return dynamic_temperature(params, row_.logits(), row_.max(), row_.weights(), total);
 }
 
-// weights_ and block_sums_ are the row's.
-int Sampler::Impl::draw_mirostat(const RowSampling& row, std::span<const float> logits, float max,
-                                 double uniform) {
+int Sampler::Impl::draw_mirostat(const RowSampling& row, float temperature, std::int64_t fraction) {
   PAGODA_CHECK(row.state != nullptr && row.state->mirostat() != nullptr,
                "[sampler] mirostat needs the sequence's state");
   MirostatState& mirostat = *row.state->mirostat();
-  const double total = std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
+  const double total = static_cast<double>(row_.weigh(1.0f / temperature)) /
+                       double{ExpConstants::kWeightOfTheLikeliest};
   const double least = total * std::exp2(-double{mirostat.mu()});
-  Kept kept;
-  for (std::size_t block = 0; block < block_sums_.size(); ++block) {
-    if (block_sums_[block] < least) continue;
-    const std::size_t end = std::min((block + 1) * kRowBlock, logits.size());
-    for (std::size_t id = block * kRowBlock; id < end; ++id) {
-      if (weights_[id] < least) continue;
-      ids_[kept.size] = static_cast<int>(id);
-      weights_[kept.size++] = weights_[id];
-      kept.total_weight += weights_[id];
-    }
-  }
-  if (kept.size == 0) {
+  const std::size_t size = row_.keep_heavy(static_cast<float>(least));
+  if (size == 0) {
     mirostat.record(*row.params, 0);
-    return argmax(logits, max);
+    return row_.argmax();
   }
-  const int token_id = draw_from_candidates(kept, uniform);
-  const auto place = std::lower_bound(ids_.begin(), ids_.begin() + kept.size, token_id);
-  mirostat.record(*row.params, std::log2(kept.total_weight / weights_[place - ids_.begin()]));
-  return token_id;
+  const std::size_t drawn = row_.draw_kept(size, fraction);
+  mirostat.record(*row.params, std::log2(total_weight(candidates(size)) / row_.weights()[drawn]));
+  return row_.ids()[drawn];
 }
 
-int Sampler::Impl::draw_from_row(std::span<const float> logits, float max,
-                                 float inverse_temperature, double uniform) {
-  const double target =
-      uniform * weigh_row(logits, max, inverse_temperature, weights_, block_sums_);
-  const std::size_t num_blocks = block_sums_.size();
-  std::size_t block = 0;
-  double reached = 0;
-  while (block + 1 < num_blocks && reached + block_sums_[block] <= target) {
-    reached += block_sums_[block++];
+// min-p, top-k, typical-p, top-p, XTC.
+int Sampler::Impl::draw_filtered(const RowSampling& row, float temperature, std::int64_t fraction) {
+  const SamplingParams& params = *row.params;
+  std::size_t size =
+      row_.keep(1.0f / temperature, {.top_k = params.top_k,
+                                     .top_p = params.typical_p < 1 ? 1.0f : params.top_p,
+                                     .min_p_margin = min_p_margin(params.min_p, temperature)});
+  if (params.typical_p < 1) {
+    size = typical_filter_.keep(candidates(size), temperature, params.typical_p);
+    size = row_.keep_top_p(size, params.top_p);
   }
-  // Rounding may leave the target at a block's very end: the last token that weighs anything takes
-  // it.
-  int token_id = argmax(logits, max);
-  const std::size_t end = std::min((block + 1) * kRowBlock, logits.size());
-  for (std::size_t id = block * kRowBlock; id < end; ++id) {
-    if (weights_[id] == 0) continue;
-    token_id = static_cast<int>(id);
-    reached += weights_[id];
-    if (reached > target) break;
-  }
-  return token_id;
-}
-
-int Sampler::Impl::draw_from_candidates(const Kept& kept, double uniform) const {
-  const double target = uniform * kept.total_weight;
-  double reached = 0;
-  int token_id = ids_[0];
-  for (std::size_t i = 0; i < kept.size; ++i) {
-    if (weights_[i] == 0) continue;
-    token_id = ids_[i];
-    reached += weights_[i];
-    if (reached > target) break;
-  }
-  return token_id;
+  if (throws_xtc(row)) size = exclude_top_choices(candidates(size), params.xtc_threshold);
+  return row_.ids()[row_.draw_kept(size, fraction)];
 }
 
 Candidates Sampler::Impl::candidates(std::size_t size) {
-  return {{ids_.data(), size}, {values_.data(), size}, {weights_.data(), size}};
+  return {row_.ids().first(size), row_.values().first(size), row_.weights().first(size)};
 }
 
-// Leaves in ids_, values_ and weights_ what the filters keep. Each filter first finds a
-// floor that nothing it keeps lies below, so that few logits are looked at one by one.
-Sampler::Impl::Kept Sampler::Impl::find_candidates(const RowSampling& row,
-                                                   std::span<const float> logits, float max,
-                                                   float temperature) {
-  const SamplingParams& params = *row.params;
-  const float inverse_temperature = 1.0f / temperature;
-  const bool has_top_k = params.top_k > 0 && params.top_k < vocab_size_;
-  const bool top_p_first =
-      params.min_p <= 0 && !has_top_k && params.typical_p >= 1 && params.top_p < 1;
-  float floor = std::numeric_limits<float>::lowest();
-  if (params.min_p > 0) {
-    floor = floor_below(max, std::log(double{params.min_p}) * temperature);
-  }
-  if (has_top_k) floor = std::max(floor, top_k_floor(params.top_k));
-  Kept found;
-  if (top_p_first) {
-    // Tokens that weigh less than a vocabulary's share of 1 - p are, all together, less than 1 - p.
-    found.total_weight = weigh_row(logits, max, inverse_temperature, weights_, block_sums_);
-    const double share = 0.999 * (1 - double{params.top_p}) * found.total_weight / vocab_size_;
-    floor = floor_below(max, std::log(share) * temperature);
-  }
-  found.size = collect(logits, floor);
-  const auto values = [&] { return std::span<const float>(values_.data(), found.size); };
-  if (has_top_k && found.size > static_cast<std::size_t>(params.top_k)) {
-    Cutoff cutoff = cutoff_finder_.by_count(values(), params.top_k);
-    cutoff.num_ties = vocab_size_;
-    found.size = keep(found.size, cutoff);
-  }
-  const double total = weigh_row(values(), max, inverse_temperature, weights_, block_sums_);
-  if (!top_p_first) found.total_weight = total;
-  if (params.typical_p < 1) {
-    found.size = typical_filter_.keep(candidates(found.size), temperature, params.typical_p);
-    found.total_weight = total_weight(candidates(found.size));
-  }
-  if (params.top_p < 1) {
-    const std::span<const float> weights(weights_.data(), found.size);
-    const Cutoff cutoff =
-        cutoff_finder_.by_weight(values(), weights, params.top_p * found.total_weight);
-    found.size = keep(found.size, cutoff);
-  }
-  if (throws_xtc(row))
-    found.size = exclude_top_choices(candidates(found.size), params.xtc_threshold);
-  found.total_weight = total_weight(candidates(found.size));
-  return found;
-}
-
-// Of the blocks' largest logits the k-th: at least k logits are as large. No floor where there are
-// fewer blocks.
-float Sampler::Impl::top_k_floor(std::size_t k) {
-  if (k > block_max_.size()) return std::numeric_limits<float>::lowest();
-  std::copy(block_max_.begin(), block_max_.end(), block_heap_.begin());
-  const auto kth = block_heap_.begin() + (k - 1);
-  std::nth_element(block_heap_.begin(), kth, block_heap_.end(), std::greater<>());
-  return *kth;
-}
-
-// Into ids_ and values_: the logits from `floor` up, -inf never, in the order of their ids.
-std::size_t Sampler::Impl::collect(std::span<const float> logits, float floor) {
-  const float least = std::max(floor, std::numeric_limits<float>::lowest());
-  std::size_t size = 0;
-  for (std::size_t block = 0; block < block_max_.size(); ++block) {
-    if (block_max_[block] < least) continue;
-    const std::size_t end = std::min((block + 1) * kRowBlock, logits.size());
-    for (std::size_t id = block * kRowBlock; id < end; ++id) {
-      ids_[size] = static_cast<int>(id);
-      values_[size] = logits[id];
-      size += logits[id] >= least;
-    }
-  }
-  return size;
-}
-
-// Drops the candidates beyond the cutoff; of those that tie at it, the first ones stay.
-std::size_t Sampler::Impl::keep(std::size_t size, const Cutoff& cutoff) {
-  std::size_t kept = 0;
-  int num_ties = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    const std::uint32_t key = ordered_bits(values_[i]);
-    ids_[kept] = ids_[i];
-    values_[kept] = values_[i];
-    weights_[kept] = weights_[i];
-    num_ties += key == cutoff.key;
-    kept += key > cutoff.key || (key == cutoff.key && num_ties <= cutoff.num_ties);
-  }
-  return kept;
-}
-
-TokenLogprobs Sampler::Impl::logprobs_of(std::span<const float> logits, float max, int token_id,
-                                         int num_top) {
-  const double log_sum_exp = max + std::log(sum_exp(logits, max));
+TokenLogprobs Sampler::Impl::logprobs_of(int token_id, int num_top) {
+  const std::span<const float> logits = row_.logits();
+  const double log_sum_exp = row_.max() + std::log(cpu::sum_exp(logits, row_.max()));
+  const auto logprob_of = [&](int id) {
+    return TokenLogprob{.token_id = id, .logprob = static_cast<float>(logits[id] - log_sum_exp)};
+  };
   TokenLogprobs result;
-  const float logit = logits[token_id];
-  result.chosen = {.token_id = token_id, .logprob = static_cast<float>(logit - log_sum_exp)};
-  result.rank = 1 + num_greater(logits, logit);
-  if (num_top > 0) fill_top(logits, log_sum_exp, num_top, result.top);
+  result.chosen = logprob_of(token_id);
+  result.rank = 1 + row_.num_greater(logits[token_id]);
+  if (num_top == 0) return result;
+  const std::span<const std::int32_t> likeliest = row_.likeliest(num_top);
+  result.top.reserve(likeliest.size());
+  for (const std::int32_t id : likeliest) result.top.push_back(logprob_of(id));
   return result;
-}
-
-void Sampler::Impl::fill_top(std::span<const float> logits, double log_sum_exp, int num_top,
-                             std::vector<TokenLogprob>& top) {
-  const std::size_t size = collect(logits, top_k_floor(num_top));
-  const auto begin = ids_.begin();
-  const auto end = begin + std::min<std::size_t>(size, num_top);
-  std::partial_sort(begin, end, begin + size, [logits](int a, int b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
-  top.reserve(end - begin);
-  for (auto it = begin; it != end; ++it) {
-    top.push_back({.token_id = *it, .logprob = static_cast<float>(logits[*it] - log_sum_exp)});
-  }
-}
-
-int Sampler::Impl::num_greater(std::span<const float> logits, float x) const {
-  int count = 0;
-  for (std::size_t block = 0; block < block_max_.size(); ++block) {
-    if (block_max_[block] <= x) continue;
-    const std::size_t end = std::min((block + 1) * kRowBlock, logits.size());
-    for (std::size_t id = block * kRowBlock; id < end; ++id) count += logits[id] > x;
-  }
-  return count;
 }
 
 Sampler::Sampler(int vocab_size, std::vector<std::shared_ptr<const LogitsProcessor>> processors)

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "backend/cpu/cpu_exec.h"
-#include "ops/sample/row_kernels.h"
+#include "ops/sample/row_kernels_cpu.h"
 
 namespace pagoda::cpu {
 namespace {

@@ -77,18 +77,18 @@ RowFilters upload_case_filters(Exec& exec, std::span<const int> rows, int vocab_
   constexpr std::array<float, 7> kTopP = {1, 0.9f, 0.5f, 0.99999994f, 1e-30f, 1, 0.999f};
   constexpr std::array<float, 5> kMinP = {0, 0, 0.05f, 1, 1e-3f};
   std::vector<std::int32_t> top_k;
-  std::vector<float> top_p, min_p_margin;
+  std::vector<float> top_p, margins;
   for (const int row : rows) {
     // The first three rows have one filter each.
     top_k.push_back(row == 0 ? vocab_size / 2 : row < 3 ? 0 : kTopK[row % kTopK.size()]);
     top_p.push_back(row == 1 ? 0.9f : row < 3 ? 1 : kTopP[row % kTopP.size()]);
     const float min_p = row == 2 ? 0.1f : row < 3 ? 0 : kMinP[row % kMinP.size()];
-    min_p_margin.push_back(temperature_of(row) * std::log(min_p));
+    margins.push_back(min_p_margin(min_p, temperature_of(row)));
   }
   const Shape shape = {static_cast<std::int64_t>(rows.size())};
   return {.top_k = exec.upload<std::int32_t>(top_k, shape),
           .top_p = exec.upload<float>(top_p, shape),
-          .min_p_margin = exec.upload<float>(min_p_margin, shape)};
+          .min_p_margin = exec.upload<float>(margins, shape)};
 }
 
 }  // namespace pagoda

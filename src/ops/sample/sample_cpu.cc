@@ -1,5 +1,5 @@
 #include "backend/cpu/cpu_exec.h"
-#include "ops/sample/row_sampler.h"
+#include "ops/sample/row_sampler_cpu.h"
 #include "ops/sample/sample.h"
 
 namespace pagoda::cpu {

@@ -15,8 +15,8 @@
 
 namespace pagoda {
 
-// Weights of so many tokens add up to less than 2^62.
-inline constexpr int kMaxWeighedTokens = 1 << 19;
+// Weights of so many tokens add up to 2^62 at most.
+inline constexpr int kMaxWeighedTokens = 1 << 20;
 
 // exp(x) for x <= 0 is 2^n e^r with x = n ln 2 + r and |r| <= ln 2 / 2. e^r is a minimax polynomial
 // (relative error 2^-28, fitted for it by Lawson's iteration), its highest power first. Every
@@ -50,7 +50,12 @@ inline std::int64_t token_weight(float logit, float max, float inverse_temperatu
   return static_cast<std::int64_t>(std::nearbyint(exp * C::kWeightOfTheLikeliest));
 }
 
-// floor(total * fraction / 2^62). Both are in [0, 2^62).
+// What the kernels hold in a float32: a weight as a share of the likeliest token's, in [0, 1].
+inline std::int64_t whole_weight(float share) {
+  return static_cast<std::int64_t>(share * ExpConstants::kWeightOfTheLikeliest);
+}
+
+// floor(total * fraction / 2^62). The total is in [0, 2^62], the fraction in [0, 2^62).
 inline std::int64_t share_of(std::int64_t total, std::int64_t fraction) {
   constexpr std::int64_t kLow = (std::int64_t{1} << 31) - 1;
   const std::int64_t high = total >> 31, low = total & kLow;

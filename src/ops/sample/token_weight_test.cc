@@ -47,6 +47,7 @@ TEST(ShareOf, IsTheExactProduct) {
   }
   EXPECT_EQ(share_of(kEnd - 1, kEnd - 1), kEnd - 2);
   EXPECT_EQ(share_of(kEnd - 1, 0), 0);
+  EXPECT_EQ(share_of(kEnd, kEnd - 1), kEnd - 1);
 }
 
 TEST(FractionOf, IsTheShareInWholeParts) {

@@ -6,6 +6,10 @@
 // arXiv:1904.09751.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "ops/dispatch.h"
 #include "tensor/tensor.h"
 
@@ -13,12 +17,18 @@ namespace pagoda {
 
 // A row's own, each [rows]; a row with a filter off is untouched by its neighbour's.
 struct RowFilters {
-  Tensor top_k;  // int32; 0, or the vocabulary and more: off
-  Tensor top_p;  // float32 in (0, 1]; 1: off
-  // float32, 0 or less: how far below the largest logit a token may be: temperature * log(min_p).
-  // -inf: off
-  Tensor min_p_margin;
+  Tensor top_k;         // int32; 0, or the vocabulary and more: off
+  Tensor top_p;         // float32 in (0, 1]; 1: off
+  Tensor min_p_margin;  // float32, of min_p_margin() below
 };
+
+// How far below the largest logit a token may be whose probability is `min_p` of the likeliest's:
+// 0 or less; -inf where min-p is off.
+inline float min_p_margin(float min_p, float temperature) {
+  if (!(min_p > 0)) return -std::numeric_limits<float>::infinity();
+  const double margin = std::log(double{min_p}) * temperature;
+  return static_cast<float>(std::max(margin, -double{std::numeric_limits<float>::max()}));
+}
 
 // The prefix of a row; row i of each tensor.
 struct KeptTokens {
@@ -34,7 +44,8 @@ struct KeptTokens {
 //          share_of(their sum, fraction_of(p)). The token that crosses p is kept.
 // Logits of -inf are never kept. A row with a NaN, +inf, or -inf alone keeps nothing.
 //   logits               [rows, vocab] float32, contiguous
-//   inverse_temperature  [rows] float32, not negative; infinite: a greedy row (ops/sample), whose cut
+//   inverse_temperature  [rows] float32, not negative; infinite: a greedy row (ops/sample), whose
+//   cut
 //                        nobody looks at
 KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inverse_temperature,
                              const RowFilters& filters);

@@ -1,5 +1,5 @@
 #include "backend/cpu/cpu_exec.h"
-#include "ops/sample/row_sampler.h"
+#include "ops/sample/row_sampler_cpu.h"
 #include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
 
 namespace pagoda::cpu {

@@ -1,10 +1,11 @@
-#include "ops/sample/cutoff.h"
+#include "ops/sample/cutoff_cpu.h"
 
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "core/check.h"
+#include "ops/sample/token_weight.h"
 
 namespace pagoda::cpu {
 
@@ -72,8 +73,7 @@ Cutoff CutoffFinder::by_count(std::span<const float> values, std::size_t count) 
 
 Cutoff CutoffFinder::by_weight(std::span<const float> values, std::span<const float> weights,
                                std::int64_t target) {
-  return find(values, target,
-              [weights](std::size_t i) { return static_cast<std::int64_t>(weights[i]); });
+  return find(values, target, [weights](std::size_t i) { return whole_weight(weights[i]); });
 }
 
 }  // namespace pagoda::cpu

@@ -2,14 +2,15 @@
 // whole vocabulary.
 //
 // The same bits on every machine: additions and multiplications in an order that the width of its
-// vectors doesn't change (no fused multiply-add, sums in 16 fixed lanes). `max` is the row's
-// largest logit, finite. Thread-safe.
+// vectors doesn't change (no fused multiply-add, sums in 16 fixed lanes or of integers). `max` is
+// the row's largest logit, finite. Thread-safe.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
-namespace pagoda {
+namespace pagoda::cpu {
 
 // Block maxima let later passes skip what can't matter: few blocks hold the likely tokens.
 inline constexpr std::size_t kRowBlock = 128;  // logits
@@ -30,9 +31,11 @@ RowScan scan_row(std::span<const float> logits, std::span<float> block_max);
 // in float64: the logarithm is good to 1e-7.
 double sum_exp(std::span<const float> logits, float max);
 
-// weights[i] = exp((logits[i] - max) * inverse_temperature), block_sums[b] their sums; returns the
-// total. weights: [n], which may be `logits` itself; block_sums: [num_row_blocks(n)].
-double weigh_row(std::span<const float> logits, float max, float inverse_temperature,
-                 std::span<float> weights, std::span<double> block_sums);
+// weights[i] = token_weight(logits[i], max, inverse_temperature) (token_weight.h) as a share of the
+// likeliest token's, so that whole_weight() gives it back; block_sums[b] are the sums of the whole
+// ones; returns their total. weights: [n], which may be `logits` itself; block_sums:
+// [num_row_blocks(n)].
+std::int64_t weigh_row(std::span<const float> logits, float max, float inverse_temperature,
+                       std::span<float> weights, std::span<std::int64_t> block_sums);
 
-}  // namespace pagoda
+}  // namespace pagoda::cpu

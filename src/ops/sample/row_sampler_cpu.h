@@ -1,7 +1,7 @@
 // RowSampler: one row's filters and draw on the host, the cpu bodies of the sampling ops.
 //
 // Each filter first finds a floor that nothing it keeps lies below, and passes over the vocabulary
-// are vectorised (row_kernels.h), so that few logits are looked at one by one and nothing is
+// are vectorised (row_kernels_cpu.h), so that few logits are looked at one by one and nothing is
 // sorted. Thread-compatible: its memory is one owner's.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <limits>
 #include <span>
 
-#include "ops/sample/cutoff.h"
+#include "ops/sample/cutoff_cpu.h"
 
 namespace pagoda::cpu {
 
@@ -36,7 +36,7 @@ class RowSampler {
  public:
   // Of memory: about five a token of the vocabulary.
   static std::size_t num_words(std::size_t vocab_size);
-  // memory: [num_words(vocab_size)], aligned to a cache line
+  // memory: [num_words(vocab_size)], aligned to 8 bytes
   RowSampler(int vocab_size, std::span<std::int32_t> memory);
 
   // Takes a row, which must stay where it is; all that follows is about it. 0, or the fault's
@@ -50,6 +50,22 @@ class RowSampler {
   // fraction: the uniform times 2^62
   int draw(float inverse_temperature, const RowFilter& filter, std::int64_t fraction);
 
+  // The same in steps, for who has filters of his own. First the row's weights, all of them
+  // (returned: their whole total), or those of the tokens that are kept (how many they are).
+  std::int64_t weigh(float inverse_temperature);
+  std::size_t keep(float inverse_temperature, const RowFilter& filter);
+  // Of weigh()'s: those that weigh `least` and more, a share of the likeliest's.
+  std::size_t keep_heavy(float least);
+  // What is kept, in the order of the ids; only the first so many count. A filter may move those
+  // that stay to the front and go on with fewer.
+  std::span<std::int32_t> ids() { return ids_; }
+  std::span<float> values() { return values_; }    // their logits
+  std::span<float> weights() { return weights_; }  // shares of the likeliest's; [vocab_size]
+  // Of the first `size` kept ones those that top-p keeps: how many they are.
+  std::size_t keep_top_p(std::size_t size, float top_p);
+  // The index of the one that is drawn.
+  std::size_t draw_kept(std::size_t size, std::int64_t fraction) const;
+
   // How many logits are larger than x.
   int num_greater(float x) const;
   // The ids of the `count` largest logits, best first, the lower id first among equals; fewer where
@@ -59,8 +75,7 @@ class RowSampler {
  private:
   std::int32_t vocab_size() const { return static_cast<std::int32_t>(weights_.size()); }
   int draw_from_row(float inverse_temperature, std::int64_t fraction);
-  int draw_from_kept(std::size_t size, std::int64_t fraction) const;
-  std::size_t keep(float inverse_temperature, const RowFilter& filter);
+  std::size_t keep_top_p_of(std::size_t size, float top_p, std::int64_t total);
   float top_p_floor(float inverse_temperature, float top_p, std::int64_t total) const;
   float top_k_floor(std::size_t k);
   std::size_t collect(float floor);

@@ -1,4 +1,4 @@
-#include "ops/sample/row_sampler.h"
+#include "ops/sample/row_sampler_cpu.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/check.h"
 #include "ops/argmax/argmax.h"
-#include "ops/sample/row_kernels.h"
+#include "ops/sample/row_kernels_cpu.h"
 #include "ops/sample/token_weight.h"
 
 namespace pagoda::cpu {
@@ -73,29 +73,47 @@ RowCut RowSampler::cut(float inverse_temperature, const RowFilter& filter) {
 
 int RowSampler::draw(float inverse_temperature, const RowFilter& filter, std::int64_t fraction) {
   if (filter.keeps_all(vocab_size())) return draw_from_row(inverse_temperature, fraction);
-  return draw_from_kept(keep(inverse_temperature, filter), fraction);
+  return ids_[draw_kept(keep(inverse_temperature, filter), fraction)];
+}
+
+std::int64_t RowSampler::weigh(float inverse_temperature) {
+  return weigh_row(logits_, max_, inverse_temperature, weights_, block_sums_);
 }
 
 int RowSampler::draw_from_row(float inverse_temperature, std::int64_t fraction) {
-  const std::int64_t total = weigh_row(logits_, max_, inverse_temperature, weights_, block_sums_);
-  std::int64_t left = share_of(total, fraction);
+  std::int64_t left = share_of(weigh(inverse_temperature), fraction);
   std::size_t block = 0;
   while (block_sums_[block] <= left) left -= block_sums_[block++];
-  std::size_t id = block * kRowBlock;
-  for (;; ++id) {
-    left -= static_cast<std::int64_t>(weights_[id]);
+  for (std::size_t id = block * kRowBlock;; ++id) {
+    left -= whole_weight(weights_[id]);
     if (left < 0) return static_cast<int>(id);
   }
 }
 
-int RowSampler::draw_from_kept(std::size_t size, std::int64_t fraction) const {
+std::size_t RowSampler::draw_kept(std::size_t size, std::int64_t fraction) const {
   std::int64_t total = 0;
-  for (std::size_t i = 0; i < size; ++i) total += static_cast<std::int64_t>(weights_[i]);
+  for (std::size_t i = 0; i < size; ++i) total += whole_weight(weights_[i]);
   std::int64_t left = share_of(total, fraction);
-  for (std::size_t i = 0;; ++i) {
-    left -= static_cast<std::int64_t>(weights_[i]);
-    if (left < 0) return ids_[i];
+  std::size_t i = 0;
+  while (i + 1 < size && (left -= whole_weight(weights_[i])) >= 0) ++i;
+  return i;
+}
+
+std::size_t RowSampler::keep_heavy(float least) {
+  const std::int64_t least_sum = whole_weight(least);
+  std::size_t size = 0;
+  for (std::size_t block = 0; block < block_sums_.size(); ++block) {
+    if (block_sums_[block] < least_sum) continue;
+    const std::size_t end = std::min((block + 1) * kRowBlock, logits_.size());
+    for (std::size_t id = block * kRowBlock; id < end; ++id) {
+      const float weight = weights_[id];
+      ids_[size] = static_cast<std::int32_t>(id);
+      values_[size] = logits_[id];
+      weights_[size] = weight;
+      size += weight >= least && weight > 0;
+    }
   }
+  return size;
 }
 
 // Leaves in ids_, values_ and weights_ what min-p, top-k and top-p keep; how many they are.
@@ -107,7 +125,7 @@ std::size_t RowSampler::keep(float inverse_temperature, const RowFilter& filter)
   if (has_top_k) floor = std::max(floor, top_k_floor(filter.top_k));
   std::int64_t total = 0;
   if (top_p_alone) {
-    total = weigh_row(logits_, max_, inverse_temperature, weights_, block_sums_);
+    total = weigh(inverse_temperature);
     floor = top_p_floor(inverse_temperature, filter.top_p, total);
   }
   std::size_t size = collect(floor);
@@ -116,12 +134,22 @@ std::size_t RowSampler::keep(float inverse_temperature, const RowFilter& filter)
     cutoff.num_ties = vocab_size();
     size = drop_behind(cutoff, size);
   }
-  const std::span<const float> values = values_.first(size);
-  const std::int64_t left = weigh_row(values, max_, inverse_temperature, weights_, block_sums_);
-  if (filter.top_p >= 1) return size;
-  if (!top_p_alone) total = left;
-  const std::int64_t target = std::max<std::int64_t>(1, share_of(total, fraction_of(filter.top_p)));
-  return drop_behind(cutoff_finder_.by_weight(values, weights_.first(size), target), size);
+  const std::int64_t left =
+      weigh_row(values_.first(size), max_, inverse_temperature, weights_, block_sums_);
+  return keep_top_p_of(size, filter.top_p, top_p_alone ? total : left);
+}
+
+std::size_t RowSampler::keep_top_p(std::size_t size, float top_p) {
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < size; ++i) total += whole_weight(weights_[i]);
+  return keep_top_p_of(size, top_p, total);
+}
+
+std::size_t RowSampler::keep_top_p_of(std::size_t size, float top_p, std::int64_t total) {
+  if (top_p >= 1) return size;
+  const std::int64_t target = std::max<std::int64_t>(1, share_of(total, fraction_of(top_p)));
+  return drop_behind(cutoff_finder_.by_weight(values_.first(size), weights_.first(size), target),
+                     size);
 }
 
 // Tokens that weigh less than a vocabulary's share of 1 - p are, all together, less than 1 - p.

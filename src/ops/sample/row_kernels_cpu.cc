@@ -1,19 +1,20 @@
-#include "sampling/row_kernels.h"
+#include "ops/sample/row_kernels_cpu.h"
 
 #include <algorithm>
 #include <array>
 #include <limits>
 
+#include "ops/sample/token_weight.h"
+
 // Highway compiles what follows once for each instruction set and picks one when it runs.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "sampling/row_kernels.cc"
+#define HWY_TARGET_INCLUDE "ops/sample/row_kernels_cpu.cc"
 #include <hwy/foreach_target.h>
 // After it, in this order.
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace pagoda {
-namespace HWY_NAMESPACE {
+namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Sums run in 16 lanes whatever the machine has: lane i takes the elements i, i + 16, ...
@@ -22,28 +23,19 @@ using FloatTag = hn::CappedTag<float, kNumLanes>;
 using DoubleTag = hn::CappedTag<double, kNumLanes>;
 using Floats = hn::Vec<FloatTag>;
 
-// Below this, exp is less than the smallest normal float32: nothing that 2^18 tokens could add up
-// to.
-constexpr float kLeastExponent = -87.0f;
-
-// exp(x) for x <= 0; 0 below kLeastExponent. x = n ln 2 + r with |r| <= ln 2 / 2, and a minimax
-// polynomial of e^r (relative error 2^-28, fitted for it by Lawson's iteration). Its error is that
-// of float32 operations.
+// exp(x) for x <= 0, by ExpConstants; 0 below kLeast.
 HWY_INLINE Floats exp_nonpositive(FloatTag d, Floats x) {
+  using C = ExpConstants;
   const hn::RebindToSigned<FloatTag> di;
-  const auto in_range = hn::Ge(x, hn::Set(d, kLeastExponent));
-  x = hn::Max(x, hn::Set(d, kLeastExponent));
-  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low mantissa.
-  const auto magic = hn::Set(d, 0x1.8p23f);
-  const auto shifted = hn::Add(hn::Mul(x, hn::Set(d, 0x1.715476p0f)), magic);
+  const auto in_range = hn::Ge(x, hn::Set(d, C::kLeast));
+  x = hn::Max(x, hn::Set(d, C::kLeast));
+  const auto magic = hn::Set(d, C::kMagic);
+  const auto shifted = hn::Add(hn::Mul(x, hn::Set(d, C::kInverseLn2)), magic);
   const auto n = hn::Sub(shifted, magic);
-  auto r = hn::Sub(x, hn::Mul(n, hn::Set(d, 0x1.62e4p-1f)));  // exact: ln 2's first 15 bits
-  r = hn::Sub(r, hn::Mul(n, hn::Set(d, 0x1.7f7d1cp-20f)));
-  auto p = hn::Set(d, 0x1.6a2434p-10f);
-  for (const float c :
-       {0x1.1239e2p-7f, 0x1.5558f2p-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f}) {
-    p = hn::Add(hn::Mul(p, r), hn::Set(d, c));
-  }
+  auto r = hn::Sub(x, hn::Mul(n, hn::Set(d, C::kLn2High)));
+  r = hn::Sub(r, hn::Mul(n, hn::Set(d, C::kLn2Low)));
+  auto p = hn::Set(d, C::kLeading);
+  for (const float c : C::kOthers) p = hn::Add(hn::Mul(p, r), hn::Set(d, c));
   // n in [-126, 0] goes into the exponent.
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
   const auto scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
@@ -123,19 +115,24 @@ double sum_exponentials(const float* HWY_RESTRICT logits, std::size_t n, float m
   return total;
 }
 
-double weigh(const float* logits, std::size_t n, float max, float inverse_temperature,
-             float* weights, double* block_sums) {
+std::int64_t weigh(const float* logits, std::size_t n, float max, float inverse_temperature,
+                   float* weights, std::int64_t* block_sums) {
   const FloatTag d;
   const auto max_lanes = hn::Set(d, max);
   const auto factor = hn::Set(d, inverse_temperature);
-  double total = 0;
+  const auto unit = hn::Set(d, ExpConstants::kWeightOfTheLikeliest);
+  const auto inverse_unit = hn::Set(d, 1 / ExpConstants::kWeightOfTheLikeliest);
+  std::int64_t total = 0;
   for_each_block(logits, n, [&](const float* block, std::size_t first, std::size_t size) {
     HWY_ALIGN float block_weights[kRowBlock];
     for (std::size_t i = 0; i < kRowBlock; i += hn::Lanes(d)) {
       const auto x = hn::Mul(hn::Sub(hn::LoadU(d, block + i), max_lanes), factor);
-      hn::Store(exp_nonpositive(d, x), d, block_weights + i);
+      const auto whole = hn::Round(hn::Mul(exp_nonpositive(d, x), unit));
+      hn::Store(hn::Mul(whole, inverse_unit), d, block_weights + i);
     }
-    const double sum = sum_block(block_weights);
+    // 2^7 weights of 42 bits: a double adds them without rounding.
+    const auto sum = static_cast<std::int64_t>(sum_block(block_weights) *
+                                               double{ExpConstants::kWeightOfTheLikeliest});
     block_sums[first / kRowBlock] = sum;
     total += sum;
     std::copy(block_weights, block_weights + size, weights + first);
@@ -143,12 +140,11 @@ double weigh(const float* logits, std::size_t n, float max, float inverse_temper
   return total;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace pagoda
+}  // namespace pagoda::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace pagoda {
+namespace pagoda::cpu {
 
 HWY_EXPORT(scan);
 HWY_EXPORT(sum_exponentials);
@@ -166,11 +162,11 @@ double sum_exp(std::span<const float> logits, float max) {
   return HWY_DYNAMIC_DISPATCH(sum_exponentials)(logits.data(), logits.size(), max);
 }
 
-double weigh_row(std::span<const float> logits, float max, float inverse_temperature,
-                 std::span<float> weights, std::span<double> block_sums) {
+std::int64_t weigh_row(std::span<const float> logits, float max, float inverse_temperature,
+                       std::span<float> weights, std::span<std::int64_t> block_sums) {
   return HWY_DYNAMIC_DISPATCH(weigh)(logits.data(), logits.size(), max, inverse_temperature,
                                      weights.data(), block_sums.data());
 }
 
-}  // namespace pagoda
+}  // namespace pagoda::cpu
 #endif  // HWY_ONCE

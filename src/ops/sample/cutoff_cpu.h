@@ -31,8 +31,8 @@ class CutoffFinder {
   // are fewer.
   Cutoff by_count(std::span<const float> values, std::size_t count);
   // The end of the shortest prefix whose weights reach `target`, which is positive; all where they
-  // never do. Weights are integers of token_weight.h and fall with values: equal values have equal
-  // weights.
+  // never do. Weights are those of weigh_row(), the target is of whole ones; they fall with values:
+  // equal values have equal weights.
   Cutoff by_weight(std::span<const float> values, std::span<const float> weights,
                    std::int64_t target);
 
