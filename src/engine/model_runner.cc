@@ -7,11 +7,12 @@
 
 namespace pagoda {
 
-ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv)
+ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv,
+                         std::vector<std::shared_ptr<const LogitsProcessor>> processors)
     : exec_(exec),
       decoder_(std::move(decoder)),
       kv_(std::move(kv)),
-      sampler_(decoder_.config().vocab_size),
+      sampler_(decoder_.config().vocab_size, std::move(processors)),
       row_mask_(decoder_.config().vocab_size, decoder_.config().eos_token_ids),
       input_(kv_.block_size()) {}
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -51,7 +52,8 @@ class ModelRunner {
   // grow with the prompt.
   static constexpr int kScoreTileRows = 64;
 
-  ModelRunner(Exec& exec, Decoder decoder, KvStore kv);
+  ModelRunner(Exec& exec, Decoder decoder, KvStore kv,
+              std::vector<std::shared_ptr<const LogitsProcessor>> processors = {});
   virtual ~ModelRunner() = default;
 
   // Starts the step. After a failure the step's sequences must be given up: their cache is

@@ -3,8 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "sampling/token_rules.h"
-
 namespace pagoda {
 namespace {
 

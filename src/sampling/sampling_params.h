@@ -54,5 +54,6 @@ inline constexpr float kMaxDryBase = 1000;
 
 // kInvalidArgument names the field and its range.
 Status validate(const SamplingParams& params, int vocab_size);
+Status validate(const TokenRules& rules, int vocab_size);
 
 }  // namespace pagoda

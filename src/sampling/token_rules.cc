@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sampling/sampling_params.h"
+
 namespace pagoda {
 namespace {
 

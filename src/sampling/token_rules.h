@@ -1,12 +1,11 @@
 // TokenRules: what a request says of tokens by name: biases, bans, and what interrupts a
-// repetition. Made once for a request, shared by its samples, immutable.
+// repetition. Made once for a request, shared by its samples, immutable; sampling_params.h
+// has its validate().
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
-
-#include "core/status.h"
 
 namespace pagoda {
 
@@ -25,9 +24,6 @@ struct TokenRules {
 inline constexpr float kMaxLogitBias = 100;  // OpenAI's, either way
 inline constexpr int kMaxBadWords = 2048;
 inline constexpr int kMaxBadWordTokens = 65536;  // of all bad words together
-
-// kInvalidArgument names the field and its range.
-Status validate(const TokenRules& rules, int vocab_size);
 
 // logits [vocab_size], changed in place.
 void add_logit_bias(const TokenRules& rules, std::span<float> logits);

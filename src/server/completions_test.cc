@@ -25,6 +25,15 @@ class CompletionsTest : public ::testing::Test {
     return client_.engine().last_request().sampling;
   }
 
+  using BadBodies = std::vector<std::pair<std::string, std::string>>;  // with the field at fault
+  void expect_refused(const BadBodies& cases) {
+    for (const auto& [body, param] : cases) {
+      const json error = refusal(body);
+      EXPECT_EQ(error.at("param"), param) << body;
+      EXPECT_EQ(error.at("type"), "invalid_request_error");
+    }
+  }
+
   ApiClient client_;
 };
 
@@ -247,7 +256,7 @@ TEST_F(CompletionsTest, AStreamThatFailsSaysSo) {
 }
 
 TEST_F(CompletionsTest, BadInputIsRefusedByName) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
+  const BadBodies cases = {
       {R"({})", "prompt"},
       {R"({"prompt": ""})", "prompt"},
       {R"({"prompt": []})", "prompt"},
@@ -279,6 +288,17 @@ TEST_F(CompletionsTest, BadInputIsRefusedByName) {
       {R"({"prompt": "a", "stream": true, "prompt_logprobs": 1})", "prompt_logprobs"},
       {R"({"prompt": "a", "cache_salt": 1})", "cache_salt"},
       {R"({"prompt": "a", "priority": "high"})", "priority"},
+      {R"({"prompt": "a", "response_format": {"type": "json_object"}})", "response_format"},
+      {R"({"prompt": "a", "best_of": 2})", "best_of"},
+      {R"({"prompt": "a", "suffix": "z"})", "suffix"},
+      {R"({"prompt": "a", "use_beam_search": true})", "use_beam_search"},
+  };
+  expect_refused(cases);
+  EXPECT_EQ(client_.engine().stats().num_finished_requests, 0u);
+}
+
+TEST_F(CompletionsTest, BadSamplingFieldsAreRefusedByName) {
+  expect_refused({
       {R"({"prompt": "a", "logit_bias": {"5": 101}})", "logit_bias"},
       {R"({"prompt": "a", "logit_bias": {"5": true}})", "logit_bias"},
       {R"({"prompt": "a", "logit_bias": {"x": 1}})", "logit_bias"},
@@ -307,17 +327,7 @@ TEST_F(CompletionsTest, BadInputIsRefusedByName) {
       {R"({"prompt": "a", "mirostat_eta": 2})", "mirostat_eta"},
       {R"({"prompt": "a", "dynatemp_range": -1})", "dynatemp_range"},
       {R"({"prompt": "a", "dynatemp_exponent": -1})", "dynatemp_exponent"},
-      {R"({"prompt": "a", "response_format": {"type": "json_object"}})", "response_format"},
-      {R"({"prompt": "a", "best_of": 2})", "best_of"},
-      {R"({"prompt": "a", "suffix": "z"})", "suffix"},
-      {R"({"prompt": "a", "use_beam_search": true})", "use_beam_search"},
-  };
-  for (const auto& [body, param] : cases) {
-    const json error = refusal(body);
-    EXPECT_EQ(error.at("param"), param) << body;
-    EXPECT_EQ(error.at("type"), "invalid_request_error");
-  }
-  EXPECT_EQ(client_.engine().stats().num_finished_requests, 0u);
+  });
 }
 
 TEST_F(CompletionsTest, NeutralValuesAreAccepted) {
@@ -382,6 +392,15 @@ TEST(CompletionsQueue, AFullQueueIs429AndCancelsTheRestOfTheRequest) {
   EXPECT_THAT(response.headers, ::testing::Contains(::testing::Pair("Retry-After", "1")));
   client.engine().drain(5);  // returns because the two before it were cancelled
   EXPECT_EQ(client.engine().num_cancelled_samples(), 2);
+}
+
+TEST(CompletionsQueue, AFullQueueIs429BeforeTheRequestIsRead) {
+  ApiClient client({.max_queue = 1});
+  const json tokens = client.answer("/tokenize", R"({"prompt": "think 9"})").at("tokens");
+  ASSERT_TRUE(client.engine().submit({.prompt_token_ids = tokens}, [](const OutputEvent&) {}).ok());
+  EXPECT_EQ(client.post(kPath, "{not json").status, 429);
+  EXPECT_EQ(client.post("/v1/chat/completions", "{not json").status, 429);
+  EXPECT_EQ(client.post("/tokenize", "{not json").status, 400);
 }
 
 }  // namespace
