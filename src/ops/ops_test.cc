@@ -196,8 +196,9 @@ TEST(OpSupport, ListsEveryOpOnceAndSaysWhatIsBuilt) {
   }
   EXPECT_EQ(names, (std::set<std::string>{"add_rms_norm", "argmax", "attention", "gated_linear",
                                           "gather_rows", "kv_copy_blocks", "kv_write", "linear",
-                                          "rms_norm", "rope", "rope_angles", "sample",
-                                          "select_rows", "swiglu", "top_k_top_p_min_p"}));
+                                          "resolve_tokens", "rms_norm", "rope", "rope_angles",
+                                          "sample", "select_rows", "swiglu",
+                                          "top_k_top_p_min_p"}));
 }
 
 }  // namespace

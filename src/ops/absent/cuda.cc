@@ -8,6 +8,7 @@
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
+#include "ops/resolve_tokens/resolve_tokens.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
 #include "ops/sample/sample.h"
@@ -55,6 +56,10 @@ KvView kv_write(Exec&, const KvView&, const Tensor&, const Tensor&, const StepBa
 
 Tensor linear(Exec&, const Tensor&, const Weight&, const LinearArgs&) {
   absent("linear");
+}
+
+Tensor resolve_tokens(Exec&, const Tensor&, const Tensor&, const Tensor&) {
+  absent("resolve_tokens");
 }
 
 Tensor rms_norm(Exec&, const Tensor&, const Tensor&, const RmsNormArgs&) {

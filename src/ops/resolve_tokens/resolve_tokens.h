@@ -1,0 +1,23 @@
+// resolve_tokens: a step's token ids, some of which an earlier step has drawn and nobody has read.
+//
+// So a step can start before the host knows what it computes.
+#pragma once
+
+#include "ops/dispatch.h"
+#include "tensor/tensor.h"
+
+namespace pagoda {
+
+// out[t] = token_ids[t] where token_source[t] < 0, else max(drawn[token_source[t]], 0): a row that
+// had no token to draw (ops/argmax) has ended its sequence, whatever is computed of it.
+//   token_ids     [tokens] int32
+//   token_source  [tokens] int32, each below rows: the caller has checked them
+//   drawn         [rows] int32
+//   out           [tokens] int32
+Tensor resolve_tokens(Exec& exec, const Tensor& token_ids, const Tensor& token_source,
+                      const Tensor& drawn);
+
+PAGODA_DECLARE_BODIES(Tensor resolve_tokens(Exec& exec, const Tensor& token_ids,
+                                            const Tensor& token_source, const Tensor& drawn))
+
+}  // namespace pagoda
