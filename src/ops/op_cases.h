@@ -17,6 +17,7 @@ std::vector<OpCase> gather_rows_cases();
 std::vector<OpCase> kv_copy_blocks_cases();
 std::vector<OpCase> kv_write_cases();
 std::vector<OpCase> linear_cases();
+std::vector<OpCase> log_probs_cases();
 std::vector<OpCase> resolve_tokens_cases();
 std::vector<OpCase> rms_norm_cases();
 std::vector<OpCase> rope_cases();

@@ -8,6 +8,7 @@
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
+#include "ops/log_probs/log_probs.h"
 #include "ops/resolve_tokens/resolve_tokens.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
@@ -88,6 +89,10 @@ Tensor swiglu(Exec&, const Tensor&) {
 
 KeptTokens top_k_top_p_min_p(Exec&, const Tensor&, const Tensor&, const RowFilters&) {
   absent("top_k_top_p_min_p");
+}
+
+LogProbs log_probs(Exec&, const Tensor&, const Tensor&, const LogProbsArgs&) {
+  absent("log_probs");
 }
 
 }  // namespace pagoda::cuda

@@ -1,0 +1,38 @@
+#include "ops/log_probs/log_probs.h"
+
+#include <fmt/format.h>
+
+#include "ops/sample/token_weight.h"
+
+namespace pagoda {
+
+LogProbs log_probs(Exec& exec, const Tensor& logits, const Tensor& token_ids,
+                   const LogProbsArgs& args) {
+  PAGODA_CHECK(logits.dtype() != DType::kInt32 && logits.shape().rank() == 2 &&
+                   0 < logits.extent(1) && logits.extent(1) <= kMaxWeighedTokens &&
+                   logits.is_contiguous(),
+               fmt::format("[log_probs] logits: expected contiguous [tokens, vocab], got {} {}",
+                           to_string(logits.shape()), dtype_name(logits.dtype())));
+  const Shape expected = {args.rows != nullptr ? args.rows->extent(0) : logits.extent(0)};
+  PAGODA_CHECK(
+      args.rows == nullptr || (args.rows->dtype() == DType::kInt32 && args.rows->is_contiguous()),
+      "[log_probs] rows: expected [n] int32");
+  PAGODA_CHECK(
+      token_ids.dtype() == DType::kInt32 && token_ids.shape() == expected &&
+          token_ids.is_contiguous(),
+      fmt::format("[log_probs] token_ids: expected {} int32, got {} {}", to_string(expected),
+                  to_string(token_ids.shape()), dtype_name(token_ids.dtype())));
+  PAGODA_CHECK(
+      0 <= args.num_top && args.num_top <= kMaxTopTokens && args.num_top <= logits.extent(1),
+      fmt::format("[log_probs] num_top: expected 0 to {}, got {}", kMaxTopTokens, args.num_top));
+  const OpTimer timer(exec, [&] {
+    return OpCall{.op = "log_probs",
+                  .read_bytes = static_cast<double>(expected[0] * logits.extent(1)) *
+                                static_cast<double>(dtype_size(logits.dtype()))};
+  });
+  static constexpr Bodies<decltype(reference::log_probs)> kBodies{
+      reference::log_probs, cpu::log_probs, mlx::log_probs, cuda::log_probs};
+  return kBodies.of(exec)(exec, logits, token_ids, args);
+}
+
+}  // namespace pagoda

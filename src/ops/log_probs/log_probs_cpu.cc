@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/cpu_exec.h"
+#include "ops/log_probs/log_probs_native.h"
+#include "ops/sample/row_kernels_cpu.h"
+#include "ops/sample/row_sampler_cpu.h"
+
+namespace pagoda::cpu {
+namespace {
+
+void fill_row(RowSampler& sampler, std::int32_t token_id, const LogProbsRow& out) {
+  const std::span<const float> logits = sampler.logits();
+  const double log_sum_exp = sampler.max() + std::log(sum_exp(logits, sampler.max()));
+  out.chosen = static_cast<float>(logits[token_id] - log_sum_exp);
+  out.rank = 1 + sampler.num_greater(logits[token_id]);
+  if (out.top_ids.empty()) return;
+  const auto likeliest = sampler.likeliest(static_cast<int>(out.top_ids.size()));
+  for (std::size_t i = 0; i < likeliest.size(); ++i) {
+    out.top_ids[i] = likeliest[i];
+    out.top_logprobs[i] = static_cast<float>(logits[likeliest[i]] - log_sum_exp);
+  }
+}
+
+}  // namespace
+
+LogProbs log_probs(Exec& exec, const Tensor& logits, const Tensor& token_ids,
+                   const LogProbsArgs& args) {
+  const std::int64_t num_rows = token_ids.extent(0);
+  const std::int64_t vocab_size = logits.extent(1);
+  const LogProbs result = allocate_log_probs(exec, num_rows, args.num_top);
+  const auto num_words = static_cast<std::int64_t>(RowSampler::num_words(vocab_size));
+  const Tensor memory = exec.allocate(DType::kInt32, {exec.num_threads(), num_words});
+  const bool is_narrow = logits.dtype() != DType::kFloat32;
+  const Tensor widened =
+      exec.allocate(DType::kFloat32, {exec.num_threads(), is_narrow ? vocab_size : 0});
+  pool_of(exec).parallel_for(num_rows, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
+    RowSampler sampler(static_cast<int>(vocab_size),
+                       memory.span<std::int32_t>().subspan(thread * num_words, num_words));
+    const auto wide = widened.span<float>().subspan(thread * widened.extent(1), widened.extent(1));
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = args.rows != nullptr ? args.rows->data<std::int32_t>()[i] : i;
+      const LogProbsRow out = row_of(result, i);
+      const std::int32_t token_id = token_ids.data<std::int32_t>()[i];
+      if (token_id >= 0 && sampler.scan(row_of(logits, row, wide)) == 0)
+        fill_row(sampler, token_id, out);
+    }
+  });
+  return result;
+}
+
+}  // namespace pagoda::cpu
