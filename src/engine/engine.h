@@ -97,6 +97,9 @@ class Engine {
 
   virtual const EngineLimits& limits() const = 0;
 
+  // What submit() would say of any request at this moment: kResourceExhausted, kUnavailable. So
+  // that refusals come before the work of reading what is refused.
+  virtual Status check_room() const = 0;
   // Checks the request and queues it. kInvalidArgument (empty or over-long prompt, ids out of
   // range, a sampling value out of range), kResourceExhausted (the queue is full), kUnavailable
   // (draining, or dead).

@@ -78,6 +78,21 @@ ThreadedEngine::~ThreadedEngine() {
   thread_.join();
 }
 
+Status ThreadedEngine::check_room() const {
+  const std::lock_guard lock(mutex_);
+  return check_room_locked();
+}
+
+Status ThreadedEngine::check_room_locked() const {
+  if (!stats_.healthy) return unavailable("[engine] it has failed and takes no new requests");
+  if (draining_ || stopping_)
+    return unavailable("[engine] it is shutting down and takes no new requests");
+  if (num_submitted_ + stats_.num_waiting >= limits().max_queue) {
+    return resource_exhausted("[engine] the queue of {} requests is full", limits().max_queue);
+  }
+  return ok_status();
+}
+
 Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink sink) {
   PAGODA_RETURN_IF_ERROR(validate(request.sampling, limits().vocab_size));
   PAGODA_RETURN_IF_ERROR(
@@ -89,12 +104,7 @@ Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink si
         num_prompt_tokens, request.sampling.max_tokens);
   }
   const std::lock_guard lock(mutex_);
-  if (!stats_.healthy) return unavailable("[engine] it has failed and takes no new requests");
-  if (draining_ || stopping_)
-    return unavailable("[engine] it is shutting down and takes no new requests");
-  if (num_submitted_ + stats_.num_waiting >= limits().max_queue) {
-    return resource_exhausted("[engine] the queue of {} requests is full", limits().max_queue);
-  }
+  PAGODA_RETURN_IF_ERROR(check_room_locked());
   const RequestId id = next_id_++;
   Submission submission = {.sink = std::move(sink), .hash_logits = request.hash_logits};
   submission.request = {.id = id,

@@ -44,6 +44,7 @@ class ThreadedEngine final : public Engine {
   ~ThreadedEngine() override;  // cancels what runs
 
   const EngineLimits& limits() const override { return parts_.limits; }
+  Status check_room() const override;
   Result<RequestId> submit(GenerationRequest request, EventSink sink) override;
   void cancel(RequestId id) override;
   void cancel_sample(RequestId id, int sample_index) override;
@@ -73,6 +74,7 @@ class ThreadedEngine final : public Engine {
   };
 
   explicit ThreadedEngine() = default;
+  Status check_room_locked() const;
   void run();
   void serve();
   bool wait_for_work();  // false: the engine ends

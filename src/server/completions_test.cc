@@ -288,7 +288,7 @@ TEST_F(CompletionsTest, BadInputIsRefusedByName) {
       {R"({"prompt": "a", "stream": true, "prompt_logprobs": 1})", "prompt_logprobs"},
       {R"({"prompt": "a", "cache_salt": 1})", "cache_salt"},
       {R"({"prompt": "a", "priority": "high"})", "priority"},
-      {R"({"prompt": "a", "response_format": {"type": "json_object"}})", "response_format"},
+      {R"({"prompt": "a", "response_format": {"type": "grammar"}})", "response_format"},
       {R"({"prompt": "a", "best_of": 2})", "best_of"},
       {R"({"prompt": "a", "suffix": "z"})", "suffix"},
       {R"({"prompt": "a", "use_beam_search": true})", "use_beam_search"},

@@ -91,8 +91,13 @@ HttpReply Router::route(const HttpRequest& request, const Wake& wake) const {
   if (is_post_path && request.method != "POST") return {wrong_method(request, "POST"), {}};
   if (!is_post_path && !is_get) return {wrong_method(request, "GET, HEAD"), {}};
 
-  if (path == "/v1/chat/completions") return handle_chat_completions(service_, request, wake);
-  if (path == "/v1/completions") return handle_completions(service_, request, wake);
+  if (path == "/v1/chat/completions" || path == "/v1/completions") {
+    // Most is refused when least time is left to read it.
+    if (const Status room = service_.model.engine->check_room(); !room.ok())
+      return {error_response(api_error(room)), {}};
+    return path == "/v1/completions" ? handle_completions(service_, request, wake)
+                                     : handle_chat_completions(service_, request, wake);
+  }
   if (path == "/tokenize") return {tokenize_response(service_, request), {}};
   if (path == "/detokenize") return {detokenize_response(service_, request), {}};
   if (path == "/health") return {health_response(service_), {}};

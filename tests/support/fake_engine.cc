@@ -42,15 +42,25 @@ float FakeEngine::logprob_of(int token_id) {
   return -0.25f - 0.125f * static_cast<float>(token_id % 8);
 }
 
-Result<RequestId> FakeEngine::submit(GenerationRequest request, EventSink sink) {
-  PAGODA_RETURN_IF_ERROR(validate(request.sampling, options_.limits.vocab_size));
+Status FakeEngine::check_room() const {
   std::lock_guard lock(mutex_);
+  return check_room_locked();
+}
+
+Status FakeEngine::check_room_locked() const {
   if (draining_ || !stats_.healthy)
     return unavailable("[engine] expected a running engine, got one that has ended");
   if (static_cast<int>(running_.size()) >= options_.limits.max_queue) {
     return resource_exhausted("[engine] expected at most {} requests, got one more",
                               options_.limits.max_queue);
   }
+  return ok_status();
+}
+
+Result<RequestId> FakeEngine::submit(GenerationRequest request, EventSink sink) {
+  PAGODA_RETURN_IF_ERROR(validate(request.sampling, options_.limits.vocab_size));
+  std::lock_guard lock(mutex_);
+  PAGODA_RETURN_IF_ERROR(check_room_locked());
   last_request_ = request;
   Running running{
       .id = next_id_++, .request = std::move(request), .sink = std::move(sink), .samples = {}};
