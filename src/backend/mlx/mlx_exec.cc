@@ -99,6 +99,8 @@ mx::array array_of(const Tensor& tensor) {
   return mx::as_strided(base, shape, strides, static_cast<std::size_t>(tensor.offset()));
 }
 
+MlxExec::MlxExec() : MlxExec(mx::default_device() == mx::Device(mx::Device::gpu)) {}
+
 Tensor MlxExec::allocate(DType dtype, const Shape& shape) {
   PAGODA_CHECK(false, "[mlx] expected ops to return what they build, got a call of allocate");
 }

@@ -54,8 +54,15 @@ mx::array array_of(const Tensor& tensor);
 
 class MlxExec final : public Exec {
  public:
-  MlxExec() : Exec(Backend::kMlx) {}
+  MlxExec();
+  // `uses_metal_kernels`: whether ops run the kernels that we have for Apple GPUs; left out, where
+  // that is the default device.
+  explicit MlxExec(bool uses_metal_kernels)
+      : Exec(Backend::kMlx), uses_metal_kernels_(uses_metal_kernels) {}
 
+  bool uses_metal_kernels() const { return uses_metal_kernels_; }
+
+  bool is_asynchronous() const override { return true; }
   Tensor allocate(DType dtype,
                   const Shape& shape) override;  // never: ops here return what they build
   Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
@@ -97,6 +104,7 @@ class MlxExec final : public Exec {
   // Keeps the first error of a step, which is the cause of the others.
   Tensor failed(std::string_view op, DType dtype, const Shape& shape, std::string_view message);
 
+  bool uses_metal_kernels_;
   Status build_error_;
   std::vector<SharedArray> shared_;
 };

@@ -1,176 +1,196 @@
-// Attention over the paged cache as MLX operations: the sequences' entries are gathered by slot,
-// then attended to at once for all decodes, and apart for each prefill chunk.
+// Attention over the paged cache, whose entries are read where they lie.
 //
-// Only slots that hold an entry of the sequence are gathered: past a shorter sequence's end its
-// last entry stands in, which the mask deselects. So nothing that lies in other slots takes part,
-// not even multiplied by zero.
+// The library's own attention, and the products it consists of, choose kernels by the number of
+// queries and keys. Here a query of a head is one unit of work whose bits are a function of its
+// position, its window and its sequence's entries: attention.metal on Apple GPUs, PagedAttention on
+// CPUs.
 #include "ops/attention/attention.h"
 
-#include <mlx/fast.h>
+#include <mlx/backend/cpu/encoder.h>
 #include <mlx/ops.h>
+#include <mlx/primitives.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
-#include <optional>
 
+#include "backend/mlx/metal_kernel.h"
 #include "backend/mlx/mlx_exec.h"
+#include "ops/metal_bodies.h"
 
 namespace pagoda::mlx {
 namespace {
 
-// Consecutive sequences with equally many queries each, which attend in one product.
-struct Group {
-  int first_seq;
-  int num_seqs;
-  int first_token;
-  int num_queries;  // of each sequence
-  int num_keys;     // of the sequence that needs most
+struct Settings {
+  float scale;
+  float soft_cap;  // 0: none
+  int window;      // 0: none
 };
 
-// The first position that the sequence's queries see.
-int first_key(const HostBatch& host, int seq, int window) {
-  const int first_position = host.positions[host.query_start[seq]];
-  return window > 0 ? std::max(0, first_position - window + 1) : 0;
-}
+// Inputs as both kinds of kernels take them.
+enum Input { kQueries, kKeys, kValues, kPositions, kSequences, kTables, kSinks, kNumInputs };
 
-Group group_of(const HostBatch& host, int first_seq, int num_seqs, int window) {
-  const int first_token = host.query_start[first_seq];
-  Group group{first_seq, num_seqs, first_token, host.query_start[first_seq + 1] - first_token, 1};
-  for (int seq = first_seq; seq < first_seq + num_seqs; ++seq) {
-    group.num_keys =
-        std::max(group.num_keys, host.context_lens[seq] - first_key(host, seq, window));
+// Sums of products, kLanes at a time so that they can be vectorised: in an order that the width
+// alone decides.
+template <typename T>
+float dot(const float* q, const T* key, int width) {
+  constexpr int kLanes = 16;
+  std::array<float, kLanes> sums = {};
+  int d = 0;
+  for (; d + kLanes <= width; d += kLanes) {
+    for (int i = 0; i < kLanes; ++i) sums[i] += q[d + i] * to_float(key[d + i]);
   }
-  return group;
-}
-
-std::vector<Group> groups_of(const HostBatch& host, int window) {
-  std::vector<Group> groups;
-  if (host.num_decodes > 0) groups.push_back(group_of(host, 0, host.num_decodes, window));
-  for (int seq = host.num_decodes; seq < host.num_seqs(); ++seq) {
-    if (host.query_start[seq + 1] > host.query_start[seq])
-      groups.push_back(group_of(host, seq, 1, window));
+  for (int i = 0; d + i < width; ++i) sums[i] += q[d + i] * to_float(key[d + i]);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) sums[i] += sums[i + half];
   }
-  return groups;
+  return sums[0];
 }
 
-struct Task {
-  MlxExec& exec;
-  const StepBatch& batch;
-  const AttentionArgs& args;
-  Group group;
-};
+// All queries on a cache of T.
+template <typename T>
+struct Walk {
+  const float* queries;  // [tokens, heads, head_dim]
+  const T* keys;         // [blocks, block_size, kv_heads, head_dim]
+  const T* values;
+  const std::int32_t* positions;  // [tokens]
+  const std::int32_t* sequences;  // [tokens], -1: padding
+  const std::int32_t* tables;     // [seqs, max_blocks]
+  const float* sinks;             // [heads], or null
+  float* out;                     // [tokens, heads * head_dim]
+  Settings settings;
+  int num_tokens, heads, kv_heads, head_dim, block_size, max_blocks;
 
-// The slots of a group's keys, [num_seqs * num_keys].
-std::vector<std::int32_t> slots_of(const Task& task, std::int64_t block_size) {
-  const HostBatch& host = *task.batch.host;
-  std::vector<std::int32_t> slots;
-  slots.reserve(static_cast<std::size_t>(task.group.num_seqs) * task.group.num_keys);
-  for (int seq = task.group.first_seq; seq < task.group.first_seq + task.group.num_seqs; ++seq) {
-    const std::int32_t* table =
-        host.block_tables.data() + static_cast<std::size_t>(seq) * host.max_blocks;
-    const int first = first_key(host, seq, task.args.window);
-    const int last = std::max(0, host.context_lens[seq] - 1);
-    for (int i = 0; i < task.group.num_keys; ++i) {
-      const std::int64_t position = std::min(first + i, last);
-      slots.push_back(static_cast<std::int32_t>(table[position / block_size] * block_size +
-                                                position % block_size));
+  void run() const {
+    std::vector<float> scores;
+    std::fill_n(out, std::int64_t{num_tokens} * heads * head_dim, 0.0f);
+    for (int token = 0; token < num_tokens; ++token) {
+      if (sequences[token] < 0) continue;
+      for (int head = 0; head < heads; ++head) attend(token, head, scores);
     }
   }
-  return slots;
-}
 
-enum SharedArray { kSlots, kMask };
-
-MlxExec::Variant variant_of(const Task& task, SharedArray which, std::int64_t block_size) {
-  return {which, task.group.first_seq, task.args.window, block_size};
-}
-
-mx::array upload_ints(std::span<const std::int32_t> values, const mx::Shape& shape) {
-  return mx::array(values.begin(), shape, mx::int32);
-}
-
-// Entries of one cache array for a group: [num_seqs, num_kv_heads, num_keys, head_dim] float32
-mx::array gather_entries(const Task& task, const Tensor& cache) {
-  const std::int64_t block_size = cache.extent(1);
-  const mx::array slots = task.exec.once_a_step(
-      {task.batch.block_tables, task.batch.context_lens}, variant_of(task, kSlots, block_size),
-      [&] {
-        return upload_ints(slots_of(task, block_size), {task.group.num_seqs, task.group.num_keys});
-      });
-  const mx::array entries = mx::take(mx::flatten(array_of(cache), 0, 1), slots, 0);
-  return mx::astype(mx::swapaxes(entries, 1, 2), mx::float32);
-}
-
-// Which keys a query sees: [num_seqs, 1, num_queries, num_keys] bool
-mx::array mask_of(const Task& task) {
-  const HostBatch& host = *task.batch.host;
-  const Group& group = task.group;
-  std::vector<std::int32_t> first_keys;
-  first_keys.reserve(group.num_seqs);
-  for (int i = 0; i < group.num_seqs; ++i)
-    first_keys.push_back(first_key(host, group.first_seq + i, task.args.window));
-  const std::span<const std::int32_t> positions(host.positions);
-  const auto own = positions.subspan(group.first_token,
-                                     static_cast<std::size_t>(group.num_seqs) * group.num_queries);
-  const mx::array query = upload_ints(own, {group.num_seqs, 1, group.num_queries, 1});
-  const mx::array key =
-      mx::add(upload_ints(first_keys, {group.num_seqs, 1, 1, 1}), mx::arange(group.num_keys));
-  mx::array past = mx::less_equal(key, query);
-  if (task.args.window == 0) return past;
-  return mx::logical_and(past, mx::greater(key, mx::subtract(query, mx::array(task.args.window))));
-}
-
-// softmax(cap(scale * q k^T)) v by its parts. q [num_seqs, heads, num_queries, head_dim], k and v
-// [num_seqs, num_kv_heads, num_keys, head_dim]; like q.
-mx::array attend_capped(const Task& task, const mx::array& q, const mx::array& k,
-                        const mx::array& v, const mx::array& mask) {
-  const int kv_heads = k.shape(1);
-  const int heads_per_kv = q.shape(1) / kv_heads;
-  const auto cap = mx::array(task.args.soft_cap);
-  const mx::array grouped =
-      mx::unflatten(mx::multiply(q, mx::array(task.args.scale)), 1, {kv_heads, heads_per_kv});
-  mx::array scores = mx::matmul(grouped, mx::swapaxes(mx::expand_dims(k, 2), -1, -2));
-  scores = mx::multiply(cap, mx::tanh(mx::divide(scores, cap)));
-  scores = mx::where(mx::expand_dims(mask, 1), scores,
-                     mx::array(-std::numeric_limits<float>::infinity()));
-  if (task.args.sinks.defined()) {
-    mx::Shape column = scores.shape();
-    column.back() = 1;
-    const mx::array sinks =
-        mx::reshape(array_of(task.args.sinks), {1, kv_heads, heads_per_kv, 1, 1});
-    scores = mx::concatenate({scores, mx::broadcast_to(sinks, column)}, -1);
+  std::int64_t entry(int token, int head, int position) const {
+    const std::int64_t block =
+        tables[std::int64_t{sequences[token]} * max_blocks + position / block_size];
+    const std::int64_t slot = block * block_size + position % block_size;
+    return (slot * kv_heads + head / (heads / kv_heads)) * head_dim;
   }
-  // The sink's column has done its part in the denominator.
-  mx::array weights = mx::softmax(scores, -1, /*precise=*/true);
-  mx::Shape keys = weights.shape();
-  keys.back() = task.group.num_keys;
-  weights = mx::slice(weights, mx::Shape(keys.size(), 0), keys);
-  return mx::flatten(mx::matmul(weights, mx::expand_dims(v, 2)), 1, 2);
+
+  void attend(int token, int head, std::vector<float>& scores) const {
+    const int end = positions[token] + 1;
+    const int first = settings.window > 0 ? std::max(end - settings.window, 0) : 0;
+    const std::int64_t row = (std::int64_t{token} * heads + head) * head_dim;
+    float largest = sinks ? sinks[head] : -std::numeric_limits<float>::infinity();
+    scores.resize(end - first);
+    for (int p = first; p < end; ++p) {
+      float score = settings.scale * dot(queries + row, keys + entry(token, head, p), head_dim);
+      if (settings.soft_cap > 0) score = settings.soft_cap * std::tanh(score / settings.soft_cap);
+      scores[p - first] = score;
+      largest = std::max(largest, score);
+    }
+    float total = sinks ? std::exp(sinks[head] - largest) : 0.0f;
+    for (int p = first; p < end; ++p) {
+      const float weight = std::exp(scores[p - first] - largest);
+      const T* const value = values + entry(token, head, p);
+      total += weight;
+      for (int d = 0; d < head_dim; ++d) out[row + d] += weight * to_float(value[d]);
+    }
+    for (int d = 0; d < head_dim; ++d) out[row + d] /= total;
+  }
+};
+
+// Inputs as in Input, the queries float32; output [tokens, heads * head_dim] float32.
+class PagedAttention final : public mx::UnaryPrimitive {
+ public:
+  PagedAttention(mx::Stream stream, const Settings& settings)
+      : UnaryPrimitive(stream), settings_(settings) {}
+
+  void eval_cpu(const std::vector<mx::array>& inputs, mx::array& output) override {
+    for (const mx::array& input : inputs) {
+      if (!input.flags().row_contiguous)
+        throw std::invalid_argument("[attention] expected contiguous arrays");
+    }
+    output.set_data(mx::allocator::malloc(output.nbytes()));
+    const mx::Dtype dtype = inputs[kKeys].dtype();
+    if (dtype == mx::float32) return walk<float>(inputs, output);
+    if (dtype == mx::float16) return walk<f16>(inputs, output);
+    walk<bf16>(inputs, output);
+  }
+  void eval_gpu(const std::vector<mx::array>& inputs, mx::array& output) override {
+    throw std::logic_error("[attention] runs on Apple GPUs as a kernel of its own");
+  }
+  const char* name() const override { return "PagodaPagedAttention"; }
+
+ private:
+  template <typename T>
+  void walk(const std::vector<mx::array>& inputs, mx::array& output) {
+    const mx::Shape& q = inputs[kQueries].shape();
+    const mx::Shape& cache = inputs[kKeys].shape();
+    const bool has_sinks = static_cast<int>(inputs.size()) > kSinks;
+    const Walk<T> walk{.queries = inputs[kQueries].data<float>(),
+                       .keys = reinterpret_cast<const T*>(inputs[kKeys].data<char>()),
+                       .values = reinterpret_cast<const T*>(inputs[kValues].data<char>()),
+                       .positions = inputs[kPositions].data<std::int32_t>(),
+                       .sequences = inputs[kSequences].data<std::int32_t>(),
+                       .tables = inputs[kTables].data<std::int32_t>(),
+                       .sinks = has_sinks ? inputs[kSinks].data<float>() : nullptr,
+                       .out = output.data<float>(),
+                       .settings = settings_,
+                       .num_tokens = q[0],
+                       .heads = q[1],
+                       .kv_heads = cache[2],
+                       .head_dim = q[2],
+                       .block_size = cache[1],
+                       .max_blocks = inputs[kTables].shape(1)};
+    auto& encoder = mx::cpu::get_command_encoder(stream());
+    for (const mx::array& input : inputs) encoder.set_input_array(input);
+    encoder.set_output_array(output);
+    encoder.dispatch([walk] { walk.run(); });
+  }
+
+  Settings settings_;
+};
+
+// The sequence of each token, -1 for padding: [tokens] int32
+mx::array sequences_of(const HostBatch& host) {
+  std::vector<std::int32_t> sequences(host.num_tokens(), -1);
+  for (int seq = 0; seq < host.num_seqs(); ++seq) {
+    for (int token = host.query_start[seq]; token < host.query_start[seq + 1]; ++token) {
+      if (host.slot_mapping[token] >= 0) sequences[token] = seq;
+    }
+  }
+  return mx::array(sequences.begin(), {host.num_tokens()}, mx::int32);
 }
 
-// The group's part of the output: [num_seqs * num_queries, heads * head_dim] float32
-mx::array attend(const Task& task, const mx::array& queries, const KvView& view) {
-  const Group& group = task.group;
-  const int num_tokens = group.num_seqs * group.num_queries;
-  const int heads = queries.shape(1);
-  const int head_dim = queries.shape(2);
-  mx::array q = mx::slice(queries, {group.first_token, 0, 0},
-                          {group.first_token + num_tokens, heads, head_dim});
-  q = mx::swapaxes(mx::reshape(q, {group.num_seqs, group.num_queries, heads, head_dim}), 1, 2);
-  const mx::array k = gather_entries(task, view.keys);
-  const mx::array v = gather_entries(task, view.values);
-  const mx::array mask =
-      task.exec.once_a_step({task.batch.block_tables, task.batch.positions},
-                            variant_of(task, kMask, 0), [&] { return mask_of(task); });
-  mx::array out = q;
-  if (task.args.soft_cap > 0) {
-    out = attend_capped(task, q, k, v, mask);
-  } else {
-    std::optional<mx::array> sinks;
-    if (task.args.sinks.defined()) sinks = array_of(task.args.sinks);
-    out = mx::fast::scaled_dot_product_attention(q, k, v, task.args.scale, "array", mask, sinks);
-  }
-  return mx::reshape(mx::swapaxes(out, 1, 2), {num_tokens, heads * head_dim});
+mx::array attend_on_gpu(std::vector<mx::array> inputs, const Settings& settings,
+                        mx::Dtype out_dtype) {
+  static const MetalKernel kernel{
+      .name = "pagoda_attention",
+      .inputs = {"q", "keys", "values", "positions", "sequences", "tables", "sinks", "settings"},
+      .body = kAttentionMetal};
+  constexpr int kNumGroups = 8;  // SIMD groups: 256 keys of a query under way at once
+  const mx::Shape q = inputs[kQueries].shape();
+  const mx::Shape cache = inputs[kKeys].shape();
+  const bool has_sinks = static_cast<int>(inputs.size()) > kSinks;
+  if (!has_sinks) inputs.push_back(mx::zeros({1}));
+  inputs.push_back(mx::array({settings.scale, settings.soft_cap}));
+  return run_metal_kernel(kernel, {.inputs = std::move(inputs),
+                                   .shape = {q[0], q[1] * q[2]},
+                                   .dtype = out_dtype,
+                                   .num_threads = 32 * kNumGroups,
+                                   .num_groups_x = q[1],
+                                   .num_groups_y = q[0],
+                                   .constants = {{"Out", out_dtype},
+                                                 {"HEADS", q[1]},
+                                                 {"KV_HEADS", cache[2]},
+                                                 {"HEAD_DIM", q[2]},
+                                                 {"BLOCK_SIZE", cache[1]},
+                                                 {"WINDOW", settings.window},
+                                                 {"NUM_GROUPS", kNumGroups},
+                                                 {"HAS_SOFT_CAP", settings.soft_cap > 0},
+                                                 {"HAS_SINKS", has_sinks}}});
 }
 
 }  // namespace
@@ -179,13 +199,21 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
                  const AttentionArgs& args) {
   const Shape shape{q.extent(0), q.extent(1) * q.extent(2)};
   return mlx_exec(exec).build("attention", q.dtype(), shape, [&] {
-    const mx::array queries = mx::astype(array_of(q), mx::float32);
-    std::vector<mx::array> parts;
-    for (const Group& group : groups_of(*batch.host, args.window)) {
-      parts.push_back(attend({mlx_exec(exec), batch, args, group}, queries, view));
-    }
-    const mx::array out = parts.size() == 1 ? parts[0] : mx::concatenate(std::move(parts), 0);
-    return mx::astype(out, to_mlx(q.dtype()));
+    const Settings settings{args.scale, args.soft_cap, args.window};
+    const mx::array sequences = mlx_exec(exec).once_a_step(
+        {batch.slot_mapping}, {}, [&] { return sequences_of(*batch.host); });
+    std::vector<mx::array> inputs = {
+        array_of(q), array_of(view.keys),         array_of(view.values), array_of(batch.positions),
+        sequences,   array_of(batch.block_tables)};
+    if (args.sinks.defined()) inputs.push_back(array_of(args.sinks));
+    if (mlx_exec(exec).uses_metal_kernels())
+      return attend_on_gpu(std::move(inputs), settings, to_mlx(q.dtype()));
+    inputs[kQueries] = mx::contiguous(mx::astype(inputs[kQueries], mx::float32));
+    auto primitive =
+        std::make_shared<PagedAttention>(mx::default_stream(mx::default_device()), settings);
+    return mx::astype(
+        mx::array(to_mlx(shape), mx::float32, std::move(primitive), std::move(inputs)),
+        to_mlx(q.dtype()));
   });
 }
 
