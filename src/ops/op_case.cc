@@ -1,7 +1,9 @@
 #include "ops/op_case.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <type_traits>
@@ -31,7 +33,9 @@ std::vector<float> widened(std::span<const std::byte> bytes) {
     if constexpr (std::is_integral_v<T>) {
       values[i] = static_cast<float>(stored);  // exact below 2^24
     } else {
-      values[i] = to_float(stored);
+      const float value = to_float(stored);
+      // So that outputs can be subtracted: a token that may not be drawn.
+      values[i] = std::max(value, std::numeric_limits<float>::lowest());
     }
   }
   return values;

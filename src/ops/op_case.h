@@ -46,7 +46,8 @@ struct OpCase {
   bool is_large = false;  // for benchmarks; tests leave it out
 };
 
-// The outputs of one run, each widened to float32. `tokens` as for prepare.
+// The outputs of one run, each widened to float32, -infinity as the lowest finite number. `tokens`
+// as for prepare.
 Result<std::vector<std::vector<float>>> run_case(Exec& exec, const OpCase& op_case,
                                                  std::span<const int> tokens);
 std::vector<int> all_tokens(const OpCase& op_case);  // 0, 1, ...

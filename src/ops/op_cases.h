@@ -10,6 +10,9 @@
 namespace pagoda {
 
 std::vector<OpCase> add_rms_norm_cases();
+std::vector<OpCase> apply_logit_bias_cases();
+std::vector<OpCase> apply_penalties_cases();
+std::vector<OpCase> apply_token_mask_cases();
 std::vector<OpCase> argmax_cases();
 std::vector<OpCase> attention_cases();
 std::vector<OpCase> gated_linear_cases();

@@ -1,6 +1,9 @@
 // The ops of a backend that this binary was built without: make_exec() refuses to make its Exec, so
 // none of them can be reached.
 #include "ops/add_rms_norm/add_rms_norm.h"
+#include "ops/apply_logit_bias/apply_logit_bias.h"
+#include "ops/apply_penalties/apply_penalties.h"
+#include "ops/apply_token_mask/apply_token_mask.h"
 #include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
 #include "ops/gated_linear/gated_linear.h"
@@ -93,6 +96,19 @@ KeptTokens top_k_top_p_min_p(Exec&, const Tensor&, const Tensor&, const RowFilte
 
 LogProbs log_probs(Exec&, const Tensor&, const Tensor&, const LogProbsArgs&) {
   absent("log_probs");
+}
+
+Tensor apply_logit_bias(Exec&, const Tensor&, const LogitEntries&, const Tensor&) {
+  absent("apply_logit_bias");
+}
+
+Tensor apply_token_mask(Exec&, const Tensor&, const TokenMasks&) {
+  absent("apply_token_mask");
+}
+
+Tensor apply_penalties(Exec&, const Tensor&, const LogitEntries&, const Tensor&,
+                       const PenaltyFactors&) {
+  absent("apply_penalties");
 }
 
 }  // namespace pagoda::cuda

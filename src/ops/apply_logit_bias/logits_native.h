@@ -1,0 +1,39 @@
+// What the native bodies of the ops that change logits share.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+inline Tensor copy_of(Exec& exec, const Tensor& logits) {
+  Tensor copy = exec.allocate(logits.dtype(), logits.shape());
+  const std::size_t size = dtype_size(logits.dtype());
+  std::memcpy(copy.buffer()->data() + copy.offset() * size,
+              logits.buffer()->data() + logits.offset() * size, logits.num_elements() * size);
+  return copy;
+}
+
+// Element `at` of contiguous logits becomes change(element), computed in float32 and rounded to
+// their type.
+template <typename Change>
+void change_logit(const Tensor& logits, std::int64_t at, const Change& change) {
+  const auto apply = [&]<typename T>(T* values) {
+    values[at] = from_float<T>(change(to_float(values[at])));
+  };
+  switch (logits.dtype()) {
+    case DType::kFloat32:
+      return apply(logits.data<float>());
+    case DType::kBFloat16:
+      return apply(logits.data<bf16>());
+    case DType::kFloat16:
+      return apply(logits.data<f16>());
+    case DType::kInt32:
+      break;
+  }
+  PAGODA_CHECK(false, "[logits] expected a floating type");
+}
+
+}  // namespace pagoda
