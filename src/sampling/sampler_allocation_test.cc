@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sampling/sampler.h"
+#include "sampling/token_rules.h"
 #include "tests/support/count_news.h"
 
 namespace pagoda {
@@ -15,18 +16,32 @@ TEST(SamplerAllocation, ARowTakesNoMemory) {
   std::vector<float> row(5000);
   for (std::size_t i = 0; i < row.size(); ++i) row[i] = std::sin(static_cast<float>(i));
   const std::vector<SamplingParams> kinds = {
-      {.temperature = 0}, {},
-      {.top_k = 20},      {.top_k = 2000, .top_p = 0.9f, .min_p = 0.01f},
-      {.top_p = 0.9f},    {.repetition_penalty = 1.1f, .frequency_penalty = 0.5f, .logprobs = 0}};
+      {.temperature = 0},
+      {},
+      {.top_k = 20},
+      {.top_k = 2000, .top_p = 0.9f, .min_p = 0.01f},
+      {.top_p = 0.9f},
+      {.typical_p = 0.5f, .xtc_probability = 0.5f},
+      {.mirostat = 2},
+      {.dynatemp_range = 0.5f, .dry_multiplier = 1},
+      {.token_rules = std::make_shared<const TokenRules>(
+           TokenRules{.logit_bias = {{7, 1}}, .bad_words = {{7, 8}}})},
+      {.repetition_penalty = 1.1f, .frequency_penalty = 0.5f, .logprobs = 0}};
   Sampler sampler(5000);
-  SamplerState state(kinds.back(), 100);
+  std::vector<SamplerState> states;
+  for (const SamplingParams& params : kinds) states.emplace_back(params, 100);
   std::vector<int> tokens(100, 7);
   const std::size_t before = testing::num_news();
   for (int position = 1; position < 100; ++position) {
-    const SamplingParams& params = kinds[position % kinds.size()];
-    state.sync(std::span(tokens).first(position), 1);
-    const Result<SampledToken> token =
-        sampler.sample({.logits = row, .params = &params, .state = &state, .position = position});
+    SamplerState& state = states[position % kinds.size()];
+    const std::span<const int> known = std::span(tokens).first(position);
+    state.sync(known, 1);
+    const Result<SampledToken> token = sampler.sample({.logits = row,
+                                                       .params = &kinds[position % kinds.size()],
+                                                       .state = &state,
+                                                       .tokens = known,
+                                                       .num_prompt_tokens = 1,
+                                                       .position = position});
     tokens[position] = token->token_id;
   }
   EXPECT_EQ(testing::num_news(), before);

@@ -1,0 +1,77 @@
+#include "sampling/token_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "sampling/sampling_params.h"
+
+namespace pagoda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+
+std::vector<float> after(const TokenRules& rules, const std::vector<int>& output) {
+  std::vector<float> logits = {1, 2, 3, 4, 5};
+  add_logit_bias(rules, logits);
+  ban_tokens(rules, output, logits);
+  return logits;
+}
+
+TEST(TokenRules, AddBiases) {
+  EXPECT_THAT(after({.logit_bias = {{1, 100}, {3, -0.5f}, {4, kBanned}}}, {}),
+              ElementsAre(1, 102, 3, 3.5f, kBanned));
+}
+
+TEST(TokenRules, AllowOnly) {
+  EXPECT_THAT(after({.allowed_token_ids = {1, 3}}, {}),
+              ElementsAre(kBanned, 2, kBanned, 4, kBanned));
+  EXPECT_THAT(after({.allowed_token_ids = {0, 1, 2, 3, 4}}, {}), ElementsAre(1, 2, 3, 4, 5));
+  // A bias brings nothing back.
+  EXPECT_THAT(after({.logit_bias = {{0, 100}}, .allowed_token_ids = {4}}, {}),
+              ElementsAre(kBanned, kBanned, kBanned, kBanned, 5));
+}
+
+TEST(TokenRules, ABadWordIsBannedWhereItWouldEnd) {
+  const TokenRules rules = {.bad_words = {{2}, {0, 1}, {4, 4, 3}}};
+  EXPECT_THAT(after(rules, {}), ElementsAre(1, 2, kBanned, 4, 5));
+  EXPECT_THAT(after(rules, {0}), ElementsAre(1, kBanned, kBanned, 4, 5));
+  EXPECT_THAT(after(rules, {4}), ElementsAre(1, 2, kBanned, 4, 5));
+  EXPECT_THAT(after(rules, {4, 4}), ElementsAre(1, 2, kBanned, kBanned, 5));
+  EXPECT_THAT(after(rules, {4, 4, 0}), ElementsAre(1, kBanned, kBanned, 4, 5));
+}
+
+TEST(TokenRules, ErrorsNameFieldRangeAndValue) {
+  const auto error_of = [](const TokenRules& rules) { return validate(rules, 5).message(); };
+  EXPECT_EQ(error_of({}), "");
+  EXPECT_EQ(error_of({.logit_bias = {{0, 100}, {4, -100}, {1, kBanned}},
+                      .allowed_token_ids = {0, 4},
+                      .bad_words = {{0, 4}},
+                      .dry_sequence_breakers = {0, 4}}),
+            "");
+  EXPECT_EQ(error_of({.logit_bias = {{5, 0}}}),
+            "[sampling] logit_bias: expected an integer of [0, 4], got 5");
+  EXPECT_EQ(error_of({.logit_bias = {{0, 100.5f}}}),
+            "[sampling] logit_bias: expected numbers of [-100, 100], got 100.5");
+  EXPECT_THAT(error_of({.logit_bias = {{0, -kBanned}}}), HasSubstr("got inf"));
+  EXPECT_THAT(error_of({.logit_bias = {{0, std::numeric_limits<float>::quiet_NaN()}}}),
+              HasSubstr("got nan"));
+  EXPECT_THAT(error_of({.allowed_token_ids = {-1}}), HasSubstr("allowed_token_ids: expected"));
+  EXPECT_EQ(error_of({.allowed_token_ids = {3, 3}}),
+            "[sampling] allowed_token_ids: expected ascending ids, got 3 after 3");
+  EXPECT_THAT(error_of({.bad_words = {{}}}), HasSubstr("bad_words: expected tokens, got none"));
+  EXPECT_THAT(error_of({.bad_words = {{1, 5}}}), HasSubstr("bad_words: expected an integer"));
+  EXPECT_THAT(error_of({.bad_words = std::vector<std::vector<int>>(kMaxBadWords + 1, {1})}),
+              HasSubstr("bad_words: expected at most 2048, got 2049"));
+  EXPECT_THAT(error_of({.bad_words = {std::vector<int>(kMaxBadWordTokens + 1, 1)}}),
+              HasSubstr("expected at most 65536 tokens together"));
+  EXPECT_THAT(error_of({.dry_sequence_breakers = {9}}), HasSubstr("dry_sequence_breakers"));
+}
+
+}  // namespace
+}  // namespace pagoda
