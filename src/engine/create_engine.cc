@@ -70,9 +70,13 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
   log_shortened_context(options, config, sizing);
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
+  if (options.populate_kv_cache) kv.populate();
   parts.runner = std::make_unique<ModelRunner>(*parts.exec, std::move(decoder), std::move(kv),
                                                options.logits_processors);
-  parts.pool = std::make_unique<BlockPool>(sizing.num_blocks);
+  parts.pool = std::make_unique<BlockPool>(sizing.num_blocks,
+                                           options.kv_cache_layout == KvCacheLayout::kPaged
+                                               ? BlockOrder::kLowest
+                                               : BlockOrder::kConsecutive);
   if (options.enable_prefix_caching) {
     parts.prefix_cache =
         std::make_unique<PrefixCache>(*parts.pool, sizing.layout.block_size, config.architecture);

@@ -85,6 +85,10 @@ struct EngineStats {
   std::uint64_t num_decode_tokens = 0;        // that they generated
   std::uint64_t num_decode_kv_tokens = 0;     // whose keys and values they read
   std::uint64_t num_evaluations = 0;          // of a lazy backend
+  // Steps whose sequences lie in consecutive blocks, all of them, and the others.
+  std::uint64_t num_contiguous_steps = 0;
+  std::uint64_t num_paged_steps = 0;
+  std::uint64_t num_step_words = 0;  // of 4 bytes, written to describe steps to the device
   std::uint64_t num_logits_rows = 0;          // that went through the last projection
   std::uint64_t num_logits_rows_skipped = 0;  // that did not have to
   std::int64_t weight_bytes_per_step = 0;     // that a decode step reads

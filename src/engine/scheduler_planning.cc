@@ -218,6 +218,8 @@ Admission Scheduler::try_admit() {
   // All the memory that its steps will need, now.
   head->tokens_.reserve(head->max_num_tokens());
   head->block_table_.reserve(worst_case_blocks(head->num_prompt_tokens(), head->max_num_tokens()));
+  // In each step that it waits, which takes 1 us for 1,000 cached tokens, and keeps them from being
+  // the least recently used.
   acquire_prefix(*head);
   if (!has_blocks_for(*head)) {
     release_blocks(*head);

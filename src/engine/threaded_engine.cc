@@ -362,6 +362,10 @@ void ThreadedEngine::publish_stats() {
     stats.num_hashed_blocks = parts_.prefix_cache->counters().num_hashed_blocks;
   }
   stats.num_evaluations = parts_.exec->num_evaluations();
+  const StepInputCounters& input = parts_.runner->input_counters();
+  stats.num_contiguous_steps = input.num_contiguous_steps;
+  stats.num_paged_steps = input.num_paged_steps;
+  stats.num_step_words = input.num_words;
   stats.num_logits_rows = runner.num_logits_rows;
   stats.num_logits_rows_skipped = runner.num_logits_rows_skipped;
   stats.weight_bytes_per_step = parts_.runner->decoder().num_weight_bytes();

@@ -149,6 +149,12 @@ std::string ServerMetrics::text(const EngineStats& stats) const {
           stats.num_hashed_blocks);
   counter("kv_block_copies_total", "Shared KV blocks copied before a write.",
           stats.num_block_copies);
+  counter("contiguous_steps_total", "Steps whose sequences all lie in consecutive KV blocks.",
+          stats.num_contiguous_steps);
+  counter("paged_steps_total", "Steps with a sequence whose KV blocks lie apart.",
+          stats.num_paged_steps);
+  counter("step_words_total", "Words of 4 bytes written to describe steps to the device.",
+          stats.num_step_words);
   counter("evaluations_total", "Evaluations of a lazy backend.", stats.num_evaluations);
   counter("logits_rows_total", "Rows through the last projection.", stats.num_logits_rows);
   counter("logits_rows_skipped_total", "Rows that the last projection left out.",
