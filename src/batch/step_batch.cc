@@ -12,8 +12,8 @@ void HostBatch::clear() {
 }
 
 void HostBatch::clear_step() {
-  for (auto* array : {&token_ids, &positions, &query_start, &context_lens, &logits_rows,
-                      &slot_mapping, &first_slots}) {
+  for (auto* array : {&token_ids, &token_source, &positions, &query_start, &context_lens,
+                      &logits_rows, &slot_mapping, &first_slots}) {
     array->clear();
   }
   block_copies.clear();
@@ -26,6 +26,8 @@ StepBatch upload(Exec& exec, const HostBatch& host, Tensor block_tables) {
   const std::int64_t rows = static_cast<std::int64_t>(host.logits_rows.size());
   PAGODA_CHECK(static_cast<std::int64_t>(host.positions.size()) == tokens &&
                    static_cast<std::int64_t>(host.slot_mapping.size()) == tokens &&
+                   (host.token_source.empty() ||
+                    static_cast<std::int64_t>(host.token_source.size()) == tokens) &&
                    static_cast<std::int64_t>(host.query_start.size()) == seqs + 1 &&
                    (host.first_slots.empty() ||
                     static_cast<std::int64_t>(host.first_slots.size()) == seqs) &&
@@ -46,6 +48,7 @@ StepBatch upload(Exec& exec, const HostBatch& host, Tensor block_tables) {
     return exec.upload<std::int32_t>(values, shape);
   };
   batch.token_ids = put(host.token_ids, {tokens});
+  if (!host.token_source.empty()) batch.token_source = put(host.token_source, {tokens});
   batch.positions = put(host.positions, {tokens});
   batch.query_start = put(host.query_start, {seqs + 1});
   batch.context_lens = put(host.context_lens, {seqs});

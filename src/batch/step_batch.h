@@ -23,8 +23,11 @@ struct BlockCopy {
 
 // The host's side, filled by the engine's StepInput (or a test); `upload` makes the rest.
 struct HostBatch {
-  std::vector<std::int32_t> token_ids;  // [tokens]
-  std::vector<std::int32_t> positions;  // [tokens]; positions within the sequence, from 0
+  std::vector<std::int32_t> token_ids;     // [tokens]
+  std::vector<std::int32_t> token_source;  // [tokens], or empty: none. -1: the id above, else the
+                                           // row of the step before that has drawn it, on the
+                                           // device
+  std::vector<std::int32_t> positions;     // [tokens]; positions within the sequence, from 0
   std::vector<std::int32_t>
       query_start;  // [seqs + 1]; the first token of each sequence's part; the last is num_tokens
   std::vector<std::int32_t> context_lens;  // [seqs]; tokens of the sequence including this step's
@@ -36,7 +39,7 @@ struct HostBatch {
                                            // first_slots + p; else -1. Empty: nobody has looked
   std::vector<std::int32_t> block_tables;  // [seqs or more, max_blocks]; what lies past a
                                            // sequence's blocks is undefined
-  std::vector<BlockCopy> block_copies;  // [copies]
+  std::vector<BlockCopy> block_copies;     // [copies]
   int max_blocks = 0;
   int num_decodes = 0;  // the first sequences, one token each
 
@@ -56,6 +59,7 @@ struct StepBatch {
   int max_context_len = 0;  // tokens
 
   Tensor token_ids;     // [tokens] int32
+  Tensor token_source;  // [tokens] int32; undefined where every id is known
   Tensor positions;     // [tokens] int32
   Tensor query_start;   // [seqs + 1] int32
   Tensor context_lens;  // [seqs] int32

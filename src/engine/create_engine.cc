@@ -71,8 +71,10 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
   if (options.populate_kv_cache) kv.populate();
-  parts.runner = std::make_unique<ModelRunner>(*parts.exec, std::move(decoder), std::move(kv),
-                                               options.logits_processors);
+  parts.runner = std::make_unique<ModelRunner>(
+      *parts.exec, std::move(decoder), std::move(kv),
+      ModelRunnerOptions{.logits_processors = options.logits_processors,
+                         .has_lookahead = parts.exec->is_asynchronous()});
   parts.pool = std::make_unique<BlockPool>(sizing.num_blocks,
                                            options.kv_cache_layout == KvCacheLayout::kPaged
                                                ? BlockOrder::kLowest

@@ -1,18 +1,22 @@
 #include "engine/model_runner.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
+#include "ops/resolve_tokens/resolve_tokens.h"
+#include "ops/select_rows/select_rows.h"
 #include "tensor/op_profile.h"
 
 namespace pagoda {
 
-ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv,
-                         std::vector<std::shared_ptr<const LogitsProcessor>> processors)
+ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOptions options)
     : exec_(exec),
       decoder_(std::move(decoder)),
       kv_(std::move(kv)),
-      sampler_(decoder_.config().vocab_size, std::move(processors)),
+      options_(std::move(options)),
+      sampler_(decoder_.config().vocab_size, options_.logits_processors),
       row_mask_(decoder_.config().vocab_size, decoder_.config().eos_token_ids),
       input_(kv_.block_size()) {}
 
@@ -20,30 +24,101 @@ Status ModelRunner::forward(const Plan& plan) {
   if (OpProfile* profile = exec_.profile())
     profile->begin_step(plan.is_decode() ? StepPhase::kDecode : StepPhase::kPrefill);
   const HostBatch& host = input_.set(plan);
-  logits_ = {};
-  batch_ = input_.upload(exec_);
-  if (!host.block_copies.empty()) copy_blocks();
-  hidden_ = decoder_.forward(exec_, batch_, kv_);
-  if (batch_.num_rows > 0) logits_ = decoder_.logits(exec_, hidden_, batch_.logits_rows);
-  const std::uint64_t projected = host.logits_rows.size() + input_.scored_rows().size();
+  Step& step = start_step();
+  StepBatch batch = input_.upload(exec_);
+  if (batch.token_source.defined()) fill_token_ids(batch);
+  if (!host.block_copies.empty()) copy_blocks(batch);
+  step.hidden = decoder_.forward(exec_, batch, kv_);
+  if (batch.num_rows > 0) step.logits = decoder_.logits(exec_, step.hidden, batch.logits_rows);
+  const std::uint64_t projected = host.logits_rows.size() + step.scored_rows.size();
   counters_.num_logits_rows += projected;
   counters_.num_logits_rows_skipped += static_cast<std::uint64_t>(host.num_tokens()) - projected;
-  return evaluate();
+  if (options_.has_lookahead) draw_rows(plan, step);
+  const Status status = evaluate(step);
+  step.in_flight = status.ok();
+  if (step.scored_rows.empty()) step.hidden = {};
+  return status;
 }
 
-void ModelRunner::copy_blocks() {
+// With lookahead in turns: the step before still has its results.
+ModelRunner::Step& ModelRunner::start_step() {
+  if (options_.has_lookahead) newest_ = 1 - newest_;
+  Step& step = steps_[newest_];
+  step.in_flight = step.draws_ahead = false;
+  step.hidden = {};
+  step.logits = {};
+  step.drawn = {};
+  step.scored_rows.assign(input_.scored_rows().begin(), input_.scored_rows().end());
+  step.scored_tokens.assign(input_.scored_tokens().begin(), input_.scored_tokens().end());
+  return step;
+}
+
+// From the step before, whose tokens are on the device, or with its outcomes on the host.
+void ModelRunner::fill_token_ids(StepBatch& batch) {
+  const Step& before = steps_[1 - newest_];
+  Tensor drawn = before.drawn;
+  if (!before.in_flight) {
+    ids_.clear();
+    for (const SampleOutcome& outcome : output_.outcomes) ids_.push_back(outcome.token_id);
+    drawn = exec_.upload<std::int32_t>(ids_, {static_cast<std::int64_t>(ids_.size())});
+  }
+  batch.token_ids = resolve_tokens(exec_, batch.token_ids, batch.token_source, drawn);
+}
+
+void ModelRunner::copy_blocks(const StepBatch& batch) {
   for (int layer = 0; layer < kv_.num_layers(); ++layer)
-    kv_.rebind(layer, kv_copy_blocks(exec_, kv_.view(layer), batch_));
+    kv_.rebind(layer, kv_copy_blocks(exec_, kv_.view(layer), batch));
 }
 
-// One evaluation: the logits and every KV array written, by chunks that sample nothing too; where
-// rows are scored the hidden state as well, from which the tiles are projected one by one.
-Status ModelRunner::evaluate() {
+// context_len: tokens before the one that is drawn.
+bool ModelRunner::is_drawn_on_device(const Sequence& sequence, int context_len) const {
+  const SamplingParams& params = sequence.params();
+  return options_.has_lookahead && options_.logits_processors.empty() &&
+         sequence.mask_source() == nullptr && RowDraws::cover(params) &&
+         context_len - sequence.num_prompt_tokens() >= params.min_tokens;
+}
+
+void ModelRunner::draw_rows(const Plan& plan, Step& step) {
+  row_draws_.clear();
+  int num_on_device = 0;
+  for (const PlannedSequence& planned : plan.sequences) {
+    if (!planned.samples) continue;
+    const int position = planned.context_len();
+    const auto add = [&](const Sequence& sequence) {
+      num_on_device += is_drawn_on_device(sequence, position);
+      row_draws_.add(
+          sequence.params(),
+          {.seed = sequence.seed(), .sample_index = sequence.sample_index(), .position = position});
+    };
+    add(*planned.sequence);
+    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks()) add(*fork);
+  }
+  // Rows are scored on the host, in tiles that would have to wait for a step behind.
+  step.draws_ahead = num_on_device == plan.num_samples && step.scored_rows.empty();
+  if (num_on_device > 0) step.drawn = row_draws_.draw(exec_, logits_of_outcomes(plan, step.logits));
+}
+
+// A row for each sample that draws from it.
+Tensor ModelRunner::logits_of_outcomes(const Plan& plan, const Tensor& logits) {
+  if (logits.extent(0) == plan.num_samples) return logits;
+  ids_.clear();
+  int row = 0;
+  for (const PlannedSequence& planned : plan.sequences) {
+    if (planned.samples) ids_.insert(ids_.end(), 1 + planned.sequence->num_forks(), row++);
+  }
+  return select_rows(exec_, logits, exec_.upload<std::int32_t>(ids_, {plan.num_samples}));
+}
+
+// One evaluation: the logits, what is drawn from them and every KV array written, by chunks that
+// sample nothing too; where rows are scored the hidden state as well, from which the tiles are
+// projected one by one.
+Status ModelRunner::evaluate(const Step& step) {
   roots_.clear();
-  if (logits_.defined()) roots_.push_back(logits_);
-  if (!input_.scored_rows().empty()) {
-    roots_.push_back(hidden_.residual);
-    roots_.push_back(hidden_.delta);
+  if (step.logits.defined()) roots_.push_back(step.logits);
+  if (step.drawn.defined()) roots_.push_back(step.drawn);
+  if (!step.scored_rows.empty()) {
+    roots_.push_back(step.hidden.residual);
+    roots_.push_back(step.hidden.delta);
   }
   for (const KvView& view : kv_.views()) {
     roots_.push_back(view.keys);
@@ -54,7 +129,9 @@ Status ModelRunner::evaluate() {
   return status;
 }
 
-Result<const StepOutput*> ModelRunner::sample(const Plan& plan) {
+Result<const StepOutput*> ModelRunner::sample(const Plan& plan, bool wants_logits) {
+  Step& before = steps_[1 - newest_];
+  Step& step = before.in_flight ? before : steps_[newest_];
   output_.outcomes.clear();
   output_.samples.clear();
   output_.of_sequence.resize(plan.sequences.size());
@@ -62,27 +139,36 @@ Result<const StepOutput*> ModelRunner::sample(const Plan& plan) {
     output.scored.clear();
     output.score_error = ok_status();
   }
-  PAGODA_RETURN_IF_ERROR(score_rows(plan));
-  hidden_ = {};
-  PAGODA_RETURN_IF_ERROR(sample_rows(plan));
+  PAGODA_RETURN_IF_ERROR(score_rows(plan, step));
+  step.hidden = {};
+  PAGODA_RETURN_IF_ERROR(sample_rows(plan, step, wants_logits));
+  step.in_flight = false;
   if (OpProfile* profile = exec_.profile()) profile->end_step();
   return &output_;
 }
 
-Status ModelRunner::score_rows(const Plan& plan) {
-  const std::size_t num_rows = input_.scored_rows().size();
+// Steps write the last layer's values at their ends, one after another.
+void ModelRunner::abandon() {
+  for (Step& step : steps_) step = {};
+  const Result<std::span<const std::byte>> end = exec_.read(kv_.views().back().values);
+  if (!end.ok()) spdlog::debug("[engine] a step that was given up: {}", end.status().message());
+}
+
+Status ModelRunner::score_rows(const Plan& plan, const Step& step) {
+  const std::size_t num_rows = step.scored_rows.size();
   for (std::size_t first = 0; first < num_rows; first += kScoreTileRows) {
     const std::size_t count = std::min<std::size_t>(kScoreTileRows, num_rows - first);
-    PAGODA_RETURN_IF_ERROR(score_tile(plan, first, count));
+    PAGODA_RETURN_IF_ERROR(score_tile(plan, step, first, count));
   }
   return ok_status();
 }
 
-Status ModelRunner::score_tile(const Plan& plan, std::size_t first, std::size_t count) {
-  const std::span<const std::int32_t> rows = input_.scored_rows().subspan(first, count);
-  const std::span<const ScoredToken> tokens = input_.scored_tokens().subspan(first, count);
+Status ModelRunner::score_tile(const Plan& plan, const Step& step, std::size_t first,
+                               std::size_t count) {
+  const auto rows = std::span(step.scored_rows).subspan(first, count);
+  const auto tokens = std::span(step.scored_tokens).subspan(first, count);
   const Tensor logits = decoder_.logits(
-      exec_, hidden_, exec_.upload<std::int32_t>(rows, {static_cast<std::int64_t>(count)}));
+      exec_, step.hidden, exec_.upload<std::int32_t>(rows, {static_cast<std::int64_t>(count)}));
   PAGODA_RETURN_IF_ERROR(exec_.evaluate({&logits, 1}));
   PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(logits));
   const auto* values = reinterpret_cast<const float*>(bytes.data());
@@ -101,25 +187,68 @@ Status ModelRunner::score_tile(const Plan& plan, std::size_t first, std::size_t 
   return ok_status();
 }
 
-Status ModelRunner::sample_rows(const Plan& plan) {
-  if (!logits_.defined()) return ok_status();
+// Logits only where somebody needs them: on a device they are a trip of the whole vocabulary.
+Result<ModelRunner::Rows> ModelRunner::read_rows(const Plan& plan, const Step& step,
+                                                 bool wants_logits) {
+  Rows rows;
+  if (step.drawn.defined()) {
+    PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(step.drawn));
+    rows.drawn = {reinterpret_cast<const std::int32_t*>(bytes.data()),
+                  bytes.size() / sizeof(std::int32_t)};
+  }
+  wants_logits |= !step.draws_ahead;
+  for (const PlannedSequence& planned : plan.sequences)
+    wants_logits |= planned.sequence->params().logprobs.has_value();
+  if (wants_logits) {
+    PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(step.logits));
+    rows.logits = {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+  }
+  return rows;
+}
+
+Status ModelRunner::sample_rows(const Plan& plan, const Step& step, bool wants_logits) {
+  if (!step.logits.defined()) return ok_status();
   const OpTimer timer(exec_,
-                      [&] { return OpCall{.op = "sample", .read_bytes = bytes_of(logits_)}; });
-  PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(logits_));
-  const auto* values = reinterpret_cast<const float*>(bytes.data());
+                      [&] { return OpCall{.op = "sample", .read_bytes = bytes_of(step.logits)}; });
+  PAGODA_ASSIGN_OR_RETURN(const Rows rows, read_rows(plan, step, wants_logits));
   const auto vocab = static_cast<std::size_t>(sampler_.vocab_size());
   std::size_t row = 0;
   for (const PlannedSequence& planned : plan.sequences) {
     if (!planned.samples) continue;
-    const std::span<const float> logits = {values + row++ * vocab, vocab};
-    sample_row(*planned.sequence, logits);
-    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks())
-      sample_row(*fork, logits);
+    const auto logits = rows.logits.empty() ? rows.logits : rows.logits.subspan(row * vocab, vocab);
+    ++row;
+    const auto take = [&](Sequence& sequence) {
+      output_.samples.push_back({.sequence = &sequence, .logits = logits});
+      if (is_drawn_on_device(sequence, planned.context_len())) {
+        take_drawn(sequence, rows.drawn[output_.outcomes.size()]);
+      } else {
+        sample_row(sequence, logits);
+      }
+    };
+    take(*planned.sequence);
+    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks()) take(*fork);
   }
   return ok_status();
 }
 
+// What the device has drawn for the last of the samples.
+void ModelRunner::take_drawn(const Sequence& sequence, std::int32_t drawn) {
+  const Status status = RowDraws::status_of(drawn, sampler_.vocab_size());
+  output_.outcomes.push_back({.token_id = status.ok() ? drawn : 0, .status = status});
+  if (!status.ok() || !sequence.params().logprobs) return;
+  SampleOutput& output = output_.samples.back();
+  Result<TokenLogprobs> logprobs =
+      sampler_.score(output.logits, drawn, *sequence.params().logprobs);
+  if (logprobs.ok()) output.logprobs = *std::move(logprobs);
+}
+
+// The host's draw for the last of the samples. A sequence that has ended while the step ran draws
+// nothing: its state is what it was at its end.
 void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) {
+  if (sequence.finished()) {
+    output_.outcomes.emplace_back();
+    return;
+  }
   if (SamplerState::is_needed(sequence.params()) && !sequence.sampler_state())
     sequence.set_sampler_state(
         std::make_shared<SamplerState>(sequence.params(), sequence.max_num_tokens()));
@@ -128,7 +257,6 @@ void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) 
   const Result<std::span<const std::uint32_t>> mask = row_mask_.of(sequence);
   if (!mask.ok()) {
     output_.outcomes.push_back({.status = mask.status()});
-    output_.samples.push_back({.sequence = &sequence, .logits = logits});
     return;
   }
   Result<SampledToken> token = sampler_.sample({.logits = logits,
@@ -144,9 +272,7 @@ void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) 
                                                 .position = sequence.num_tokens()});
   output_.outcomes.push_back(
       {.token_id = token.ok() ? token->token_id : 0, .status = token.status()});
-  SampleOutput& output =
-      output_.samples.emplace_back(SampleOutput{.sequence = &sequence, .logits = logits});
-  if (token.ok()) output.logprobs = std::move(token->logprobs);
+  if (token.ok()) output_.samples.back().logprobs = std::move(token->logprobs);
 }
 
 }  // namespace pagoda

@@ -1,9 +1,17 @@
 // ModelRunner: a plan in, tokens out. Device memory stops here.
 //
 // A step is two launches: forward(plan) needs only token ids and starts the model's graph with its
-// KV writes; sample(plan) waits for the logits and draws. Belongs to the engine thread.
+// KV writes; sample(plan) waits for the logits and draws.
+//
+// With lookahead rows are drawn on the device, in the forward's own evaluation, and the next step's
+// forward may follow before sample(): it takes the ids where they are. Rows that need the host's
+// state (penalties, bans, a grammar) are drawn by sample(), which comes before the next forward
+// then; all else of the host's work on a step is still done while the next one runs.
+//
+// Belongs to the engine thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,6 +24,7 @@
 #include "engine/step_input.h"
 #include "kv/kv_store.h"
 #include "model/decoder.h"
+#include "sampling/row_draws.h"
 #include "sampling/sampler.h"
 #include "tensor/exec.h"
 
@@ -31,7 +40,8 @@ struct SequenceOutput {
 struct SampleOutput {
   Sequence* sequence = nullptr;
   std::optional<TokenLogprobs> logprobs;  // where asked for
-  std::span<const float> logits;          // [vocab]; the row, until the next forward()
+  std::span<const float> logits;  // [vocab]; the row, until the next forward(). Empty where it was
+                                  // drawn on the device and nobody wants it
 };
 
 struct StepOutput {
@@ -46,44 +56,80 @@ struct RunnerCounters {
   std::uint64_t num_logits_rows_skipped = 0;  // tokens whose logits nobody wanted
 };
 
+struct ModelRunnerOptions {
+  std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;
+  bool has_lookahead = false;  // worth it where Exec::is_asynchronous()
+};
+
 class ModelRunner {
  public:
   // Rows of prompt log-probabilities are projected this many at a time, so that memory does not
   // grow with the prompt.
   static constexpr int kScoreTileRows = 64;
 
-  ModelRunner(Exec& exec, Decoder decoder, KvStore kv,
-              std::vector<std::shared_ptr<const LogitsProcessor>> processors = {});
+  ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOptions options = {});
   virtual ~ModelRunner() = default;
 
-  // Starts the step. After a failure the step's sequences must be given up: their cache is
+  // Starts the step; one that was planned ahead, where draws_ahead() of the one before it, or after
+  // that one's sample(). After a failure the step's sequences must be given up: their cache is
   // undefined. kUnavailable: the device is gone, and no later step can work.
   virtual Status forward(const Plan& plan);
-  // Ends it. Row errors stand in the outcomes; a Status is the whole step's, as above.
-  virtual Result<const StepOutput*> sample(const Plan& plan);
+  // That the tokens of the last step are on the device, before sample() and without the host.
+  bool draws_ahead() const { return steps_[newest_].draws_ahead; }
+  // Ends the oldest step. Row errors stand in the outcomes; a Status is the whole step's, as above.
+  // wants_logits: of rows that the device draws, too.
+  virtual Result<const StepOutput*> sample(const Plan& plan, bool wants_logits);
+  // Waits for the steps that have not been sampled, whose results nobody wants.
+  void abandon();
 
+  bool has_lookahead() const { return options_.has_lookahead; }
   const Decoder& decoder() const { return decoder_; }
   const KvStore& kv() const { return kv_; }
   const RunnerCounters& counters() const { return counters_; }
   const StepInputCounters& input_counters() const { return input_.counters(); }
 
  private:
-  void copy_blocks();
-  Status evaluate();
-  Status score_rows(const Plan& plan);
-  Status score_tile(const Plan& plan, std::size_t first, std::size_t count);
-  Status sample_rows(const Plan& plan);
+  // What a step leaves behind for sample().
+  struct Step {
+    bool in_flight = false;
+    bool draws_ahead = false;
+    HiddenState hidden;  // of a step that scores
+    Tensor logits;       // [rows, vocab] float32
+    Tensor drawn;        // [outcomes] int32: what the device draws (sampling/row_draws.h)
+    std::vector<std::int32_t> scored_rows;
+    std::vector<ScoredToken> scored_tokens;
+  };
+  // Where the rows of a step are, on the host.
+  struct Rows {
+    std::span<const float> logits;        // [rows, vocab], or empty
+    std::span<const std::int32_t> drawn;  // [outcomes], or empty
+  };
+
+  Step& start_step();
+  void fill_token_ids(StepBatch& batch);
+  void copy_blocks(const StepBatch& batch);
+  bool is_drawn_on_device(const Sequence& sequence, int context_len) const;
+  void draw_rows(const Plan& plan, Step& step);
+  Tensor logits_of_outcomes(const Plan& plan, const Tensor& logits);
+  Status evaluate(const Step& step);
+  Status score_rows(const Plan& plan, const Step& step);
+  Status score_tile(const Plan& plan, const Step& step, std::size_t first, std::size_t count);
+  Result<Rows> read_rows(const Plan& plan, const Step& step, bool wants_logits);
+  Status sample_rows(const Plan& plan, const Step& step, bool wants_logits);
+  void take_drawn(const Sequence& sequence, std::int32_t drawn);
   void sample_row(Sequence& sequence, std::span<const float> logits);
 
   Exec& exec_;
   Decoder decoder_;
   KvStore kv_;
+  ModelRunnerOptions options_;
   Sampler sampler_;
   RowMask row_mask_;
   StepInput input_;
-  StepBatch batch_;
-  HiddenState hidden_;
-  Tensor logits_;  // [samples, vocab] float32
+  RowDraws row_draws_;
+  std::array<Step, 2> steps_;
+  int newest_ = 0;  // of steps_
+  std::vector<std::int32_t> ids_;
   std::vector<Tensor> roots_;
   StepOutput output_;
   RunnerCounters counters_;

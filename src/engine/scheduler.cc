@@ -129,7 +129,10 @@ void Scheduler::land(const Plan& plan) {
 void Scheduler::commit_sequence(const PlannedSequence& planned,
                                 std::span<const SampleOutcome> outcomes) {
   Sequence& sequence = *planned.sequence;
-  if (sequence.finished()) return give_back(sequence);  // by the step before
+  if (sequence.finished()) {  // by the step before
+    counters_.num_dropped_positions += planned.num_new_tokens;
+    return give_back(sequence);
+  }
   sequence.num_computed_ = planned.context_len();
   sequence.num_scored_ = std::max(
       sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));

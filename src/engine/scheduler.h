@@ -129,6 +129,7 @@ struct SchedulerCounters {
   std::uint64_t num_prefix_queries = 0;  // tokens of prompts that asked the prefix cache
   std::uint64_t num_prefix_hits = 0;     // of those, tokens that it had
   std::uint64_t num_block_copies = 0;
+  std::uint64_t num_dropped_positions = 0;  // planned ahead for sequences that had ended by then
 };
 
 // What the sampler made of one row: a token, or the error of that sequence alone.

@@ -18,6 +18,7 @@ const HostBatch& StepInput::set(const Plan& plan) {
   make_room(plan);
   for (int index = 0; index < static_cast<int>(plan.sequences.size()); ++index)
     add_sequence(index, plan.sequences[index]);
+  if (!host_.token_source.empty()) host_.token_source.resize(host_.token_ids.size(), -1);
   count();
   return host_;
 }
@@ -55,8 +56,12 @@ void StepInput::add_tokens(int index, const PlannedSequence& planned) {
   const Sequence& sequence = *planned.sequence;
   const std::span<const int> blocks = sequence.block_table();
   const int first_token = host_.num_tokens();
+  if (planned.awaited_outcome >= 0) {
+    host_.token_source.resize(host_.token_ids.size(), -1);
+    host_.token_source.push_back(planned.awaited_outcome);
+  }
   for (int position = planned.first_position; position < planned.context_len(); ++position) {
-    host_.token_ids.push_back(sequence.token(position));
+    host_.token_ids.push_back(position < sequence.num_tokens() ? sequence.token(position) : 0);
     host_.positions.push_back(position);
     host_.slot_mapping.push_back(blocks[position / block_size_] * block_size_ +
                                  position % block_size_);
@@ -92,9 +97,9 @@ void StepInput::extend_row(int index, const Sequence& sequence) {
 }
 
 void StepInput::count() {
-  for (const auto* array :
-       {&host_.token_ids, &host_.positions, &host_.query_start, &host_.context_lens,
-        &host_.first_slots, &host_.logits_rows, &host_.slot_mapping, &scored_rows_}) {
+  for (const auto* array : {&host_.token_ids, &host_.token_source, &host_.positions,
+                            &host_.query_start, &host_.context_lens, &host_.first_slots,
+                            &host_.logits_rows, &host_.slot_mapping, &scored_rows_}) {
     counters_.num_words += array->size();
   }
   counters_.num_words += 3 * host_.block_copies.size() + 2 * scored_tokens_.size();

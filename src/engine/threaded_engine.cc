@@ -47,6 +47,21 @@ Status check_prompt(const std::vector<int>& ids, const EngineLimits& limits, int
   return ok_status();
 }
 
+// Of a part of a step. What a backend's library throws is a failed step and no more: it has kept
+// nothing.
+template <typename Part>
+Status guarded(Part&& part) {
+  Status status;
+  try {
+    status = std::forward<Part>(part)();
+  } catch (const std::bad_alloc&) {
+    status = resource_exhausted("out of memory");
+  } catch (const std::exception& error) {
+    status = internal_error("{}", error.what());
+  }
+  return status.ok() ? status : status.with_context("[engine] a step failed");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> ThreadedEngine::start(
@@ -207,7 +222,10 @@ void ThreadedEngine::admit(Submission submission) {
   ActiveRequest request = {.sink = std::exchange(submission.sink, nullptr),
                            .num_unfinished = params.n,
                            .is_finished = std::vector<bool>(params.n)};
-  if (submission.hash_logits) request.logits_hashes.assign(params.n, kHashOffset);
+  if (submission.hash_logits) {
+    request.logits_hashes.assign(params.n, kHashOffset);
+    ++num_hashed_;
+  }
   if (params.prompt_logprobs) {
     request.prompt_logprobs.reserve(submission.request.prompt_token_ids.size());
     request.prompt_logprobs.emplace_back();  // nothing predicts the first token
@@ -217,21 +235,68 @@ void ThreadedEngine::admit(Submission submission) {
 }
 
 void ThreadedEngine::step() {
-  const Clock::TimePoint start = Clock::system().now();
-  const Plan& plan = parts_.scheduler->plan();
-  if (plan.empty()) return;
-  if (spdlog::should_log(spdlog::level::debug)) log_starts(plan);
-  const Status status = run_step(plan);
-  if (status.code() == StatusCode::kUnavailable) return die(status);
-  if (status.ok()) {
-    parts_.scheduler->commit(plan, output_->outcomes,
-                             seconds_between(start, Clock::system().now()));
-    deliver(plan, *output_);
-  } else {
-    parts_.scheduler->fail(plan, status);
+  if (!current_) {
+    const Clock::TimePoint start = Clock::system().now();
+    const Plan& plan = parts_.scheduler->plan();
+    if (plan.empty()) return;
+    current_ = launch(plan, start);
   }
-  count_step(plan, status.ok(), seconds_between(start, Clock::system().now()));
+  if (current_->status.ok() && parts_.runner->draws_ahead() && look_ahead())
+    ++counters_.num_lookahead_steps;
+  end_step();
+}
+
+ThreadedEngine::LaunchedStep ThreadedEngine::launch(const Plan& plan, Clock::TimePoint start) {
+  if (spdlog::should_log(spdlog::level::debug)) log_starts(plan);
+  return {.plan = &plan, .start = start, .status = guarded([&] {
+                                           return parts_.runner->forward(plan);
+                                         })};
+}
+
+// Launches the step behind the current one, where there is one that need not wait.
+bool ThreadedEngine::look_ahead() {
+  if (!parts_.runner->has_lookahead()) return false;
+  const Clock::TimePoint start = Clock::system().now();
+  const Plan* const plan = parts_.scheduler->plan_ahead();
+  if (plan == nullptr) return false;
+  next_ = launch(*plan, start);
+  return true;
+}
+
+// Of the current step: its results, for which it waits, or its failure.
+void ThreadedEngine::end_step() {
+  const Plan& plan = *current_->plan;
+  const StepOutput* output = nullptr;
+  Status status = current_->status;
+  if (status.ok()) {
+    status = guarded([&]() -> Status {
+      PAGODA_ASSIGN_OR_RETURN(output, parts_.runner->sample(plan, num_hashed_ > 0));
+      return ok_status();
+    });
+  }
+  if (status.code() == StatusCode::kUnavailable) return die(status);
+  const Clock::TimePoint start = std::max(current_->start, last_end_);
+  const auto seconds = [&] { return seconds_between(start, Clock::system().now()); };
+  const double computed_in_s = seconds();
+  if (status.ok()) {
+    // Rows that the host has drawn: the device need not wait for what else there is to do.
+    if (!next_) look_ahead();
+    parts_.scheduler->commit(plan, output->outcomes, computed_in_s);
+    deliver(plan, *output);
+  } else {
+    fail_steps(status);
+  }
+  count_step(plan, status.ok(), seconds());
+  last_end_ = Clock::system().now();
   deliver_finished();
+  current_ = std::exchange(next_, std::nullopt);
+}
+
+void ThreadedEngine::fail_steps(const Status& status) {
+  parts_.scheduler->fail(*current_->plan, status);
+  if (next_) parts_.scheduler->fail(*next_->plan, status);
+  next_.reset();
+  parts_.runner->abandon();
 }
 
 // Who is first in which order: ids grow with arrival.
@@ -244,24 +309,6 @@ void ThreadedEngine::log_starts(const Plan& plan) {
   }
 }
 
-// What a backend's library throws is a failed step and no more: it has kept nothing.
-Status ThreadedEngine::run_step(const Plan& plan) {
-  Status status;
-  try {
-    status = parts_.runner->forward(plan);
-    if (status.ok()) {
-      const Result<const StepOutput*> output = parts_.runner->sample(plan);
-      status = output.status();
-      if (status.ok()) output_ = *output;
-    }
-  } catch (const std::bad_alloc&) {
-    status = resource_exhausted("out of memory");
-  } catch (const std::exception& error) {
-    status = internal_error("{}", error.what());
-  }
-  return status.ok() ? status : status.with_context("[engine] a step failed");
-}
-
 void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds) {
   ++counters_.num_steps;
   for (const PlannedSequence& planned : plan.sequences) {
@@ -270,7 +317,10 @@ void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds
         static_cast<std::uint64_t>(std::clamp(prompt_left, 0, planned.num_new_tokens));
     if (plan.is_decode()) counters_.num_decode_kv_tokens += planned.context_len();
   }
-  const auto generated = static_cast<std::uint64_t>(succeeded ? plan.num_samples : 0);
+  const std::uint64_t num_dropped = parts_.scheduler->counters().num_dropped_positions;
+  const std::uint64_t dropped = num_dropped - counters_.num_dropped_positions;
+  counters_.num_dropped_positions = num_dropped;
+  const std::uint64_t generated = succeeded ? plan.num_samples - dropped : 0;
   counters_.num_generated_tokens += generated;
   (plan.is_decode() ? counters_.decode_s : counters_.prefill_s) += seconds;
   if (!plan.is_decode()) return;
@@ -303,6 +353,7 @@ void ThreadedEngine::deliver_scores(const Plan& plan, const StepOutput& output) 
 void ThreadedEngine::deliver_token(const Sequence& sequence, const SampleOutcome& outcome,
                                    const SampleOutput& output) {
   ActiveRequest& request = active_.at(sequence.request_id());
+  if (request.is_finished[sequence.sample_index()]) return;  // by the step before
   if (!request.logits_hashes.empty()) {
     std::uint64_t& hash = request.logits_hashes[sequence.sample_index()];
     hash = hash_row(hash, output.logits);
@@ -326,6 +377,7 @@ void ThreadedEngine::deliver_finished() {
     ActiveRequest& request = found->second;
     if (!ended_by_token(request, *sequence)) send(request, *sequence, {});
     if (--request.num_unfinished > 0) continue;
+    if (!request.logits_hashes.empty()) --num_hashed_;
     active_.erase(found);
     ++counters_.num_finished_requests;
   }
@@ -380,6 +432,7 @@ void ThreadedEngine::cancel_everything() {
   std::vector<RequestId> ids;
   for (const auto& [id, request] : active_) ids.push_back(id);
   for (const RequestId id : ids) parts_.scheduler->cancel(id);
+  while (current_ && counters_.healthy) end_step();
   deliver_finished();
   publish_stats();
 }

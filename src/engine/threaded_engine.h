@@ -4,6 +4,14 @@
 // engine goes on. It can't go on where a step says that the device is gone (kUnavailable), or where
 // something throws outside of a step's work: then every request ends with an error, submit() and
 // stats() say so, and the thread ends.
+//
+// With lookahead a step is started before the one in front of it has been read, committed and
+// delivered: the device has its next work while the host does its own.
+//
+//   device   | step N ........ | step N + 1 .... | step N + 2
+//   host      launch N + 1 | read N, commit, deliver, launch N + 2 | read N + 1, ...
+//
+// A step that fails takes the one behind it with it.
 #pragma once
 
 #include <condition_variable>
@@ -72,6 +80,12 @@ class ThreadedEngine final : public Engine {
     std::vector<std::uint64_t> logits_hashes;  // [n], where asked for
     Status error;                              // why it is being given up
   };
+  // A step that has been launched.
+  struct LaunchedStep {
+    const Plan* plan = nullptr;
+    Clock::TimePoint start;
+    Status status;  // of its launch
+  };
 
   explicit ThreadedEngine() = default;
   Status check_room_locked() const;
@@ -81,8 +95,11 @@ class ThreadedEngine final : public Engine {
   void take_commands();
   void admit(Submission submission);
   void step();
+  LaunchedStep launch(const Plan& plan, Clock::TimePoint start);
+  bool look_ahead();
+  void end_step();
+  void fail_steps(const Status& status);
   void log_starts(const Plan& plan);
-  Status run_step(const Plan& plan);
   void count_step(const Plan& plan, bool succeeded, double seconds);
   void deliver(const Plan& plan, const StepOutput& output);
   void deliver_scores(const Plan& plan, const StepOutput& output);
@@ -99,7 +116,10 @@ class ThreadedEngine final : public Engine {
   EngineParts parts_;
   std::unordered_map<RequestId, ActiveRequest> active_;
   EngineStats counters_;
-  const StepOutput* output_ = nullptr;  // of the step that runs
+  std::optional<LaunchedStep> current_;  // whose results come next
+  std::optional<LaunchedStep> next_;     // behind it
+  Clock::TimePoint last_end_;            // of a step
+  int num_hashed_ = 0;                   // of active_, requests that want their logits' hash
   std::vector<Submission> taken_submissions_;
   std::vector<Cancellation> taken_cancellations_;
 

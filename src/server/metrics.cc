@@ -137,6 +137,11 @@ std::string ServerMetrics::text(const EngineStats& stats) const {
   counter("finished_requests_total", "Requests that the engine has finished.",
           stats.num_finished_requests);
   counter("engine_steps_total", "Steps of the engine.", stats.num_steps);
+  counter("lookahead_steps_total", "Steps started before the tokens of the last one were read.",
+          stats.num_lookahead_steps);
+  counter("lookahead_dropped_positions_total",
+          "Positions that such steps computed for sequences that had ended.",
+          stats.num_dropped_positions);
   counter("num_preemptions_total", "Sequences that gave their blocks back and were computed again.",
           stats.num_preemptions);
   counter("prefix_cache_queries_total", "Prompt tokens that asked the prefix cache.",

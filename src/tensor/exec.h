@@ -32,6 +32,8 @@ class Exec {
 
   Backend backend() const { return backend_; }
   virtual int num_threads() const { return 1; }
+  // evaluate() returns before the work is done, so that the host may do something else meanwhile.
+  virtual bool is_asynchronous() const { return false; }
 
   // Where ops add what they cost (tensor/op_profile.h); null: nowhere, and nothing is timed.
   OpProfile* profile() const { return profile_.get(); }
