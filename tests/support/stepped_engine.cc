@@ -82,7 +82,7 @@ void SteppedEngine::step(double seconds) {
   ASSERT_FALSE(plan_->empty());
   const Status started = runner_->forward(*plan_);
   ASSERT_TRUE(started.ok()) << started.message();
-  const Result<const StepOutput*> output = runner_->sample(*plan_);
+  const Result<const StepOutput*> output = runner_->sample(*plan_, /*wants_logits=*/true);
   ASSERT_TRUE(output.ok()) << output.status().message();
   take(*plan_, **output);
   scheduler_->commit(*plan_, (*output)->outcomes, seconds);
