@@ -12,6 +12,7 @@
 #include <iostream>
 #include <random>
 
+#include "sampling/token_rules.h"
 #include "tests/support/default_model.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/stepped_engine.h"
@@ -27,8 +28,37 @@ struct Traffic {
   int max_tokens = 60;
 };
 
-// Mixed lengths, mostly short; a third begins as another one does. Greedy and sampled, with
-// penalties, several samples, scored prompts, tenants.
+// Each request another of the methods that keep a state, filter on the host or ban tokens.
+void add_methods(SamplingParams& params, int i) {
+  switch (i % 9) {
+    case 0:
+      params.typical_p = 0.8f;
+      params.xtc_probability = 0.5f;
+      params.xtc_threshold = 0.02f;
+      break;
+    case 2:
+      params.dry_multiplier = 0.8f;
+      params.dry_allowed_length = 1;
+      break;
+    case 4:
+      params.mirostat = 2;
+      params.mirostat_eta = 0.3f;
+      break;
+    case 6:
+      params.dynatemp_range = 0.5f;
+      params.frequency_penalty = 0.4f;
+      break;
+    case 8:
+      params.token_rules = std::make_shared<const TokenRules>(
+          TokenRules{.logit_bias = {{i, 2}}, .bad_words = {{7}, {8, 9}}});
+      break;
+    default:
+      break;
+  }
+}
+
+// Mixed lengths, mostly short; a third begins as another one does. Greedy and sampled by every
+// method, with penalties, several samples, scored prompts, tenants.
 std::vector<GenerationRequest> mixed_requests(const Traffic& traffic, int vocab_size) {
   std::mt19937_64 random(kSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
@@ -51,6 +81,7 @@ std::vector<GenerationRequest> mixed_requests(const Traffic& traffic, int vocab_
                         .max_tokens = 1 + below(traffic.max_tokens),
                         .ignore_eos = i % 4 != 0,
                         .logprobs = 2};
+    add_methods(request.sampling, i);
     if (i % 6 == 2) request.sampling.prompt_logprobs = 1;
     requests.push_back(std::move(request));
   }

@@ -1,0 +1,62 @@
+// A registered LogitsProcessor acts on every row, whatever way the row goes.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "sampling/logits_processor.h"
+#include "tests/support/open_engine.h"
+#include "tests/support/run_to_end.h"
+
+namespace pagoda {
+namespace {
+
+const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
+
+// Makes a sequence count: the token after the last one is far ahead of all others.
+class Counting : public LogitsProcessor {
+ public:
+  bool acts_on(const LogitsContext&) const override { return true; }
+  void process(const LogitsContext& row, std::span<float> logits) const override {
+    logits[row.tokens.back() + 1] += 1000;
+  }
+};
+
+class LogitsProcessors : public ::testing::TestWithParam<std::tuple<Backend, KvCacheLayout>> {};
+
+TEST_P(LogitsProcessors, ActOnEveryRow) {
+  const auto& [backend, layout] = GetParam();
+  const std::unique_ptr<Engine> engine =
+      open_engine(kTinyLlama, {.backend = backend,
+                               .max_model_len = 64,
+                               .kv_cache_layout = layout,
+                               .logits_processors = {std::make_shared<Counting>()}});
+  ASSERT_NE(engine, nullptr);
+  std::vector<GenerationRequest> requests;
+  for (const SamplingParams& sampling :
+       {SamplingParams{.temperature = 0}, SamplingParams{.top_k = 5, .top_p = 0.9f},
+        SamplingParams{.repetition_penalty = 1.1f, .n = 3}, SamplingParams{.mirostat = 2}}) {
+    GenerationRequest& request = requests.emplace_back();
+    request.prompt_token_ids = {5, 6, 20 + static_cast<int>(requests.size())};
+    request.sampling = sampling;
+    request.sampling.max_tokens = 8;
+    request.sampling.ignore_eos = true;
+  }
+  const std::vector<WholeAnswer> answers = run_to_end(*engine, requests);
+  ASSERT_EQ(answers.size(), 6u);
+  const int request_of[] = {0, 1, 2, 2, 2, 3};
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    ASSERT_TRUE(answers[i].error.ok()) << answers[i].error.message();
+    int expected = requests[request_of[i]].prompt_token_ids.back();
+    ASSERT_EQ(answers[i].token_ids.size(), 8u);
+    for (const int token : answers[i].token_ids) EXPECT_EQ(token, ++expected) << "answer " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LogitsProcessors,
+                         ::testing::Combine(::testing::ValuesIn(built_backends()),
+                                            ::testing::Values(KvCacheLayout::kPaged,
+                                                              KvCacheLayout::kContiguous)));
+
+}  // namespace
+}  // namespace pagoda
