@@ -16,9 +16,13 @@ namespace pagoda::mlx {
 
 struct MetalKernel {
   std::string name;
-  std::vector<std::string> inputs;  // as the body calls them; the result is `out`
-  std::string body;
+  ::mlx::core::fast::CustomKernelFunction run;
 };
+
+// `inputs`: as the body calls them; it calls the result `out`. Reads the whole body: once a
+// process.
+MetalKernel make_metal_kernel(std::string name, const std::vector<std::string>& inputs,
+                              const std::string& body);
 
 struct MetalLaunch {
   std::vector<::mlx::core::array> inputs;  // in the kernel's order

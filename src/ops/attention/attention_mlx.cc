@@ -166,10 +166,10 @@ mx::array sequences_of(const HostBatch& host) {
 
 mx::array attend_on_gpu(std::vector<mx::array> inputs, const Settings& settings,
                         mx::Dtype out_dtype) {
-  static const MetalKernel kernel{
-      .name = "pagoda_attention",
-      .inputs = {"q", "keys", "values", "positions", "sequences", "tables", "sinks", "settings"},
-      .body = kAttentionMetal};
+  static const MetalKernel kernel = make_metal_kernel(
+      "pagoda_attention",
+      {"q", "keys", "values", "positions", "sequences", "tables", "sinks", "settings"},
+      kAttentionMetal);
   constexpr int kNumGroups = 8;  // SIMD groups: 256 keys of a query under way at once
   const mx::Shape q = inputs[kQueries].shape();
   const mx::Shape cache = inputs[kKeys].shape();

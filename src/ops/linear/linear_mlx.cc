@@ -37,9 +37,8 @@ mx::array product(const mx::array& x, const WeightSegment& segment) {
 
 // The same on an Apple GPU, of `dtype`.
 mx::array product_on_gpu(const mx::array& x, const WeightSegment& segment, mx::Dtype dtype) {
-  static const MetalKernel kernel{.name = "pagoda_linear",
-                                  .inputs = {"x", "w", "codes", "scales", "offsets"},
-                                  .body = kLinearMetal};
+  static const MetalKernel kernel =
+      make_metal_kernel("pagoda_linear", {"x", "w", "codes", "scales", "offsets"}, kLinearMetal);
   constexpr int kNumGroups = 2;  // SIMD groups of a threadgroup
   constexpr int kNumCols = 4;    // columns of a SIMD group
   constexpr int kMaxRows = 8;    // that the registers hold
