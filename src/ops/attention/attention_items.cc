@@ -11,6 +11,8 @@ constexpr std::int64_t kItemsPerThread = 8;
 constexpr std::int64_t kRowsPerUnit = 12;
 // Of a range's keys, and of its values: what L2 takes while the next range's are fetched.
 constexpr std::int64_t kRangeBytes = 128 * 1024;
+// Of an item's keys and values: less takes no longer than to begin with it.
+constexpr std::int64_t kLeastBytes = 192 * 1024;
 // Rows below which a load of keys is shared by too few.
 constexpr std::int64_t kFewRows = 24;
 
@@ -32,6 +34,8 @@ AttentionPlan::AttentionPlan(const AttentionCall& call, const StepBatch& batch, 
   std::int64_t cost = 0;
   for (int seq = 0; seq < num_seqs_; ++seq) cost += cost_of(seq);
   budget_ = std::max<std::int64_t>(cost / (kItemsPerThread * num_threads), 1);
+  const std::int64_t least = ceil_div(kLeastBytes, 2 * kRangePositions * call_.entry_bytes);
+  budget_ = std::max(budget_, std::min(least, cost / num_threads));
   for (int seq = 0; seq < num_seqs_; ++seq) count(cut_of(seq));
 }
 

@@ -181,6 +181,29 @@ struct Fetch {
   }
 };
 
+// A range as an item sees it.
+struct Piece {
+  const AttentionItem* item = nullptr;
+  std::int64_t first_position = 0;  // of the range
+  int begin = 0;                    // of the positions that any query sees, within the range
+  int end = 0;
+  std::int64_t* offsets = nullptr;  // [kRangePositions] of their slots, bytes
+  Run* runs = nullptr;              // [kRangePositions] of their entries of all heads of the item
+  int num_runs = 0;
+  bool is_fetched = false;  // as far as FewRows fetches ahead
+};
+
+// How a kind of products goes about items of few rows: no way of its own (bf16_decode-inl.h has).
+template <typename Dots>
+struct FewRows {
+  FewRows(const AttentionCall& /*call*/, std::byte* /*copies*/) {}
+  static bool takes(const AttentionCall& /*call*/, const AttentionItem& /*item*/) { return false; }
+  void fetch_first(const Piece& /*piece*/) {}
+  void begin(const Piece& /*piece*/, const Piece& /*after*/) {}
+  void score(const Piece& /*piece*/, const typename Dots::Unit* /*queries*/, float* /*scores*/) {}
+  void add(const Piece& /*piece*/, const float* /*weights*/, float* /*softmaxes*/) {}
+};
+
 // Rows whose weights are known, from the first of them.
 struct WeighedRows {
   const float*

@@ -28,7 +28,9 @@ std::vector<AttentionShape> shapes() {
   everything.soft_cap = 5;
   everything.has_sinks = true;
   everything.dtype = DType::kFloat32;
-  return {plain, windowed, everything};
+  AttentionShape of_whole_vectors = windowed;
+  of_whole_vectors.head_dim = 64;
+  return {plain, windowed, everything, of_whole_vectors};
 }
 
 class AttentionTest : public ::testing::TestWithParam<Backend> {
@@ -63,6 +65,24 @@ TEST_P(AttentionTest, ChunkBordersChangeNoBit) {
         actual.insert(actual.end(), rows.begin(), rows.end());
       }
       ASSERT_TRUE(same_bits(actual, expected)) << "chunks of " << chunk;
+    }
+  }
+}
+
+// For every number of query heads that share a key, up to more than have a way of their own.
+TEST_P(AttentionTest, ADecodeHasTheBitsOfAPrompt) {
+  for (int group = 1; group <= 9; ++group) {
+    const AttentionShape shape{.seqs = {{280, 280}},
+                               .heads = 2 * group,
+                               .kv_heads = 2,
+                               .head_dim = 32 * (1 + group % 3),
+                               .window = group % 2 == 0 ? 37 : 0};
+    const std::vector<float> expected = run(*exec_, shape, all_tokens(make_attention_case(shape)));
+    const std::size_t row = expected.size() / 280;
+    for (const int token : {0, 14, 15, 40, 255, 256, 279}) {
+      EXPECT_TRUE(same_bits(run(*exec_, shape, std::vector<int>{token}),
+                            std::span(expected).subspan(token * row, row)))
+          << "group " << group << ", token " << token;
     }
   }
 }

@@ -18,6 +18,7 @@
 
 #include "hwy/highway.h"
 #include "ops/attention/attention_items.h"
+#include "ops/attention/bf16_decode-inl.h"
 #include "ops/attention/bf16_dots-inl.h"
 #include "ops/attention/float_dots-inl.h"
 
@@ -37,10 +38,12 @@ class Walk {
       : call_(call),
         padded_dim_(call.padded_dim()),
         num_words_((call.entry_bytes + 3) / 4),
-        num_units_(num_words_ * Dots::kUnitsPerWord),
-        values_(call, take(scratch, Dots::Values::floats(call))) {
-    const std::int64_t padded_words = (num_words_ + kLanes - 1) / kLanes * kLanes;
-    tile_ = reinterpret_cast<std::uint32_t*>(take(scratch, padded_words * kTilePositions));
+        padded_words_((num_words_ + kLanes - 1) / kLanes * kLanes),
+        num_units_(padded_words_ * Dots::kUnitsPerWord),
+        values_(call, take(scratch, Dots::Values::floats(call))),
+        tile_(reinterpret_cast<std::uint32_t*>(take(scratch, padded_words_ * kTilePositions))),
+        few_rows_(call, reinterpret_cast<std::byte*>(tile_)) {
+    for (int i = 0; i < kOffsetLanes; ++i) steps_[i] = i * call.slot_bytes;
     queries_ = reinterpret_cast<Unit*>(take(scratch, counts.states * num_units_));
     scores_ = take(scratch, counts.states * kRangePositions);
     found_ = take(scratch, counts.found_floats);
@@ -85,22 +88,14 @@ class Walk {
     return std::exchange(scratch, scratch + (count + 15) / 16 * 16);
   }
 
-  // A range as an item sees it.
-  struct Piece {
-    const AttentionItem* item = nullptr;
-    int begin = 0;  // of the positions that any query sees, within the range
-    int end = 0;
-    std::int64_t* offsets = nullptr;  // [kRangePositions] of their slots, bytes
-    Run* runs = nullptr;              // [kRangePositions] of their entries of all heads of the item
-    int num_runs = 0;
-  };
-
   void place(Piece& unit, const AttentionItem& item, std::int64_t range) const {
     const std::int64_t base = range * kRangePositions;
     const std::int64_t begin = std::max(first_visible(item.first_position, call_.window), base);
     const std::int64_t end =
         std::min<std::int64_t>(item.first_position + item.num_queries, base + kRangePositions);
     unit.item = &item;
+    unit.is_fetched = false;
+    unit.first_position = base;
     unit.begin = static_cast<int>(begin - base);
     unit.end = static_cast<int>(end - base);
     const std::int32_t* block =
@@ -110,7 +105,7 @@ class Walk {
     for (std::int64_t p = begin; p < end; ++block, in_block = 0) {
       std::int64_t offset = (*block * call_.block_size + in_block) * call_.slot_bytes;
       const std::int64_t stop = std::min(end, p + call_.block_size - in_block);
-      add_runs(unit, offset, stop - p);
+      if (!has_few_rows(item)) add_runs(unit, offset, stop - p);
       fill_offsets(offset, static_cast<int>(stop - p), unit.offsets + (p - base));
       p = stop;
     }
@@ -120,9 +115,7 @@ class Walk {
   HWY_INLINE void fill_offsets(std::int64_t offset, int count, std::int64_t* to) const {
     const hn::CappedTag<std::int64_t, kOffsetLanes> d;
     constexpr int kStep = hn::MaxLanes(d);
-    HWY_ALIGN std::int64_t first[kStep];
-    for (int i = 0; i < kStep; ++i) first[i] = offset + i * call_.slot_bytes;
-    auto offsets = hn::Load(d, first);
+    auto offsets = hn::Add(hn::Set(d, offset), hn::Load(d, steps_));
     const auto step = hn::Set(d, kStep * call_.slot_bytes);
     for (int i = 0; i < count; i += kStep, offsets = hn::Add(offsets, step)) {
       hn::StoreU(offsets, d, to + i);
@@ -148,9 +141,12 @@ class Walk {
     stream = {.base = entries, .next = unit.runs, .last = unit.runs + unit.num_runs};
   }
 
+  bool has_few_rows(const AttentionItem& item) const { return FewRows<Dots>::takes(call_, item); }
+
   // What no unit before it has had fetched.
   void begin(const AttentionItem& item) {
     place(next_, item, item.first_range);
+    if (has_few_rows(item)) return fetch_few(next_);
     fetch(next_, call_.keys, fetch_.keys);
     fetch(next_, call_.values, fetch_.values);
   }
@@ -170,17 +166,44 @@ class Walk {
         place(next_, *after, after->first_range);
       }
       see(item, range);
-      fetch(next_, call_.keys, fetch_.keys);
-      for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) score_tile(tile);
-      find_place(item, range);
-      weigh_rows(item);
-      for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
-        if (tile + kTilePositions >= unit_.end) fetch(next_, call_.values, fetch_.values);
-        add_tile(tile);
+      if (has_few_rows(item)) {
+        attend_few(item, range);
+      } else {
+        attend_many(item, range);
       }
       if (range_ == found_) merge_range(item);
     }
     if (item.partial < 0) finish(item);
+  }
+
+  void attend_many(const AttentionItem& item, std::int64_t range) {
+    fetch(next_, call_.keys, fetch_.keys);
+    for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) score_tile(tile);
+    find_place(item, range);
+    weigh_rows(item);
+    for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
+      if (tile + kTilePositions >= unit_.end) fetch(next_, call_.values, fetch_.values);
+      add_tile(tile);
+    }
+  }
+
+  void fetch_few(Piece& unit) {
+    few_rows_.fetch_first(unit);
+    unit.is_fetched = true;
+  }
+
+  void attend_few(const AttentionItem& item, std::int64_t range) {
+    if (!unit_.is_fetched) fetch_few(unit_);
+    few_rows_.begin(unit_, next_);
+    const bool is_next_few = next_.item && has_few_rows(*next_.item);
+    next_.is_fetched = is_next_few;
+    few_rows_.score(unit_, queries_, scores_);
+    find_place(item, range);
+    weigh_rows(item);
+    few_rows_.add(unit_, scores_, range_);
+    if (is_next_few) return;
+    fetch(next_, call_.keys, fetch_.keys);
+    fetch(next_, call_.values, fetch_.values);
   }
 
   void load_queries(const AttentionItem& item) {
@@ -512,17 +535,20 @@ class Walk {
 
   const AttentionCall& call_;
   const std::int64_t padded_dim_;
-  const std::int64_t num_words_;  // of a key
-  const std::int64_t num_units_;  // of a query, as many as a key's words need
+  const std::int64_t num_words_;     // of a key
+  const std::int64_t padded_words_;  // to whole vectors
+  const std::int64_t num_units_;     // of a query, as many as a key's padded words need
   typename Dots::Values values_;
-  std::uint32_t* tile_;     // [num_words, kTilePositions]
-  Unit* queries_;           // [states, num_units], times the scale
-  float* scores_;           // [states, kRangePositions]; then weights
-  float* found_;            // what a range's softmaxes take
-  float* merged_;           // as much for the ranges before
-  float* range_ = nullptr;  // where those of the range under way are
-  Visible* visible_;        // [rows]
+  std::uint32_t* tile_;                         // [padded_words, kTilePositions]
+  Unit* queries_;                               // [states, num_units], times the scale
+  float* scores_;                               // [states, kRangePositions]; then weights
+  float* found_;                                // what a range's softmaxes take
+  float* merged_;                               // as much for the ranges before
+  float* range_ = nullptr;                      // where those of the range under way are
+  Visible* visible_;                            // [rows]
+  HWY_ALIGN std::int64_t steps_[kOffsetLanes];  // bytes from a slot to those that follow it
   Fetch fetch_;
+  FewRows<Dots> few_rows_;
   Piece unit_;  // under way
   Piece next_;  // placed, so that its entries can be fetched
 };

@@ -51,6 +51,20 @@ HWY_INLINE V exp2_for_bf16(V x) {
       d, hn::Add(hn::BitCast(words, power), hn::ShiftLeft<23>(hn::BitCast(words, shifted))));
 }
 
+HWY_INLINE VWords load_values(const std::byte* entry) {
+  return VWords{_mm512_loadu_si512(entry)};
+}
+
+// Word i of pairs[0] and [1] together: dimension i of `even` and of `odd`.
+HWY_INLINE void interleave(VWords even, VWords odd, VWords* pairs) {
+  const DWords words;
+  const VWords index = hn::Add(hn::Iota(words, 0), hn::Set(words, 32u << 16));
+  const VWords low = hn::Add(index, hn::ShiftLeft<16>(hn::Iota(words, 0)));
+  const VWords high = hn::Add(low, hn::Set(words, 16u << 16 | 16u));
+  pairs[0] = VWords{_mm512_permutex2var_epi16(even.raw, low.raw, odd.raw)};
+  pairs[1] = VWords{_mm512_permutex2var_epi16(even.raw, high.raw, odd.raw)};
+}
+
 struct Bf16Dots {
   using Unit = std::uint32_t;  // of a query: a pair of dimensions
   static constexpr int kDimsPerUnit = 2;
@@ -134,12 +148,13 @@ struct Bf16Dots {
         const std::byte* const odd = entries + offsets[p + 1];
         std::uint32_t* const to = pair_at(p);
         for (std::int64_t at = 0; at < whole; at += 2 * kLanes) {
-          interleave(load_values(even, at), load_values(odd, at), to + at);
+          store_interleaved(load_values(even + at * 2), load_values(odd + at * 2), to + at);
           ahead.advance();
         }
         if (whole != call_.head_dim) {
           const std::int64_t count = call_.head_dim - whole;
-          interleave(load_values(even, whole, count), load_values(odd, whole, count), to + whole);
+          store_interleaved(load_some(even, whole, count), load_some(odd, whole, count),
+                            to + whole);
         }
       }
       fetch = ahead;
@@ -182,32 +197,25 @@ struct Bf16Dots {
       std::uint32_t* const to = pair_at(position);
       for (std::int64_t at = 0; at < call_.head_dim; at += 2 * kLanes) {
         const std::int64_t count = std::min<std::int64_t>(call_.head_dim - at, 2 * kLanes);
-        const VWords values = load_values(entry, at, count);
+        const VWords values = load_some(entry, at, count);
         if (position % 2 == 0) {
-          interleave(values, none, to + at);
+          store_interleaved(values, none, to + at);
         } else {
-          interleave(none, values, to + at);
+          store_interleaved(none, values, to + at);
         }
       }
     }
-    static HWY_INLINE VWords load_values(const std::byte* entry, std::int64_t at) {
-      return VWords{_mm512_loadu_si512(entry + at * 2)};
-    }
     // Dimensions [at, at + count) of an entry, then 0.
-    static HWY_INLINE VWords load_values(const std::byte* entry, std::int64_t at,
-                                         std::int64_t count) {
+    static HWY_INLINE VWords load_some(const std::byte* entry, std::int64_t at,
+                                       std::int64_t count) {
       const auto lanes = static_cast<__mmask32>((std::uint64_t{1} << count) - 1);
       return VWords{_mm512_maskz_loadu_epi16(lanes, entry + at * 2)};
     }
-    // Dimension i of `even` and of `odd` to word i.
-    static HWY_INLINE void interleave(VWords even, VWords odd, std::uint32_t* to) {
-      const DWords words;
-      const VWords index = hn::Add(hn::Iota(words, 0), hn::Set(words, 32u << 16));
-      const VWords low = hn::Add(index, hn::ShiftLeft<16>(hn::Iota(words, 0)));
-      const VWords high = hn::Add(low, hn::Set(words, 16u << 16 | 16u));
-      hn::StoreU(VWords{_mm512_permutex2var_epi16(even.raw, low.raw, odd.raw)}, words, to);
-      hn::StoreU(VWords{_mm512_permutex2var_epi16(even.raw, high.raw, odd.raw)}, words,
-                 to + kLanes);
+    static HWY_INLINE void store_interleaved(VWords even, VWords odd, std::uint32_t* to) {
+      VWords pairs[2];
+      interleave(even, odd, pairs);
+      hn::StoreU(pairs[0], DWords(), to);
+      hn::StoreU(pairs[1], DWords(), to + kLanes);
     }
 
     template <int kRows, int kVectors>

@@ -58,19 +58,15 @@ HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
   }
 }
 
-// kLanes words of kLanes keys; `key(i)` is where those of key i are; calls meanwhile() for every
-// 128 bytes.
-template <typename Key, typename Meanwhile>
-HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& meanwhile) {
+// rows[w] = word w of kLanes keys, of which load(i) gives those of key i; calls meanwhile() for
+// every 128 bytes.
+template <typename Load, typename Meanwhile>
+HWY_INLINE void transpose(Load&& load, VWords* rows, Meanwhile&& meanwhile) {
   const DWords d;
   const hn::Repartition<std::uint64_t, DWords> d64;
-  VWords rows[kLanes];
   PAGODA_UNROLL
   for (int i = 0; i < kLanes; i += 4) {
-    const auto load = [&](int j) {
-      return hn::LoadU(d, reinterpret_cast<const std::uint32_t*>(key(i + j)));
-    };
-    const VWords a = load(0), b = load(1), c = load(2), e = load(3);
+    const VWords a = load(i), b = load(i + 1), c = load(i + 2), e = load(i + 3);
     const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
     const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
     const auto ce_low = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
@@ -82,8 +78,18 @@ HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& mean
     for (int byte = 0; byte < 16 * kLanes; byte += 128) meanwhile();
   }
   transpose_blocks(d, rows);
+}
+
+// The same from where key(i) is to a tile.
+template <typename Key, typename Meanwhile>
+HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& meanwhile) {
+  VWords rows[kLanes];
+  const auto load = [&](int i) {
+    return hn::LoadU(DWords(), reinterpret_cast<const std::uint32_t*>(key(i)));
+  };
+  transpose(load, rows, meanwhile);
   PAGODA_UNROLL
-  for (int i = 0; i < kLanes; ++i) hn::StoreU(rows[i], d, tile + i * kTilePositions);
+  for (int i = 0; i < kLanes; ++i) hn::StoreU(rows[i], DWords(), tile + i * kTilePositions);
 }
 
 // keys + offsets[i]: entry i of kLanes; tile: where the first one's first word goes. Whole vectors

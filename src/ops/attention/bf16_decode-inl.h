@@ -1,0 +1,294 @@
+// The cpu attention's few rows, as decodes bring them, where the machine multiplies pairs of
+// bfloat16: the products and the order of sums of bf16_dots-inl.h, so the same bits.
+//
+// Few rows wait for memory. Here keys and values are read once, from where they lie, in the order
+// of memory but for the heads of sixteen positions, and go from registers to products; meanwhile
+// the sixteen positions after the next ones are fetched, in the order of memory.
+#if defined(PAGODA_BF16_DECODE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PAGODA_BF16_DECODE_INL_H
+#undef PAGODA_BF16_DECODE_INL_H
+#else
+#define PAGODA_BF16_DECODE_INL_H
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "ops/attention/bf16_dots-inl.h"
+
+#if PAGODA_HAS_BF16_DOTS
+
+PAGODA_ATTENTION_BEFORE_NAMESPACE();
+namespace pagoda::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::int64_t kLineBytes = 64;
+
+// Sixteen entries of one head that follow one another, `stride` bytes apart.
+struct EntryGroup {
+  const std::byte* entries;
+  std::int64_t stride;
+};
+
+// What is fetched while an EntryGroup is read: line `block` in the place of entry i is `from` +
+// i * entry_step + block * block_step.
+struct LinesAhead {
+  const std::byte* from;
+  std::int64_t entry_step;
+  std::int64_t block_step;
+};
+
+// One pointer that moves on, where the compiler would have one for each entry, more than there are
+// registers.
+HWY_INLINE const std::byte* step(const std::byte* at, std::int64_t bytes) {
+  at += bytes;
+  asm("" : "+r"(at));
+  return at;
+}
+
+// Loaded once, where the compiler would load again for each use.
+HWY_INLINE VWords load_line(const std::byte* at) {
+  VWords words = load_values(at);
+  asm("" : "+v"(words.raw));
+  return words;
+}
+
+// Scores of kRows queries, row_stride apart, with 16 keys of num_blocks times 16 words.
+template <int kRows>
+HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
+                            const std::uint32_t* queries, std::int64_t row_stride, float* scores,
+                            const LinesAhead& lines) {
+  SumTile<kRows, 1> sums;
+  sums.clear();
+  for (std::int64_t block = 0; block < num_blocks; ++block, queries += kLanes) {
+    const std::byte* key = keys.entries + block * kLineBytes;
+    const std::byte* ahead = lines.from + block * lines.block_step;
+    VWords words[kLanes];
+    const auto load = [&](int /*i*/) HWY_ATTR {
+      __builtin_prefetch(ahead, 0, 3);
+      ahead = step(ahead, lines.entry_step);
+      const VWords loaded = load_line(key);
+      key = step(key, keys.stride);
+      return loaded;
+    };
+    transpose(load, words, [] {});
+    PAGODA_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      sums.template add<Bf16Dots>(queries + i, row_stride, words + i);
+    }
+  }
+  sums.store(scores, kRangePositions);
+}
+
+// sums += the weighted values of 16 positions, kVectors vectors of dimensions.
+template <int kRows, int kVectors>
+HWY_INLINE void add_group(const EntryGroup& values, const WeighedRows& rows,
+                          std::int64_t padded_dim, const LinesAhead& lines) {
+  SumTile<kRows, kVectors> sums;
+  sums.load(rows.sums, padded_dim);
+  const auto* const weights = reinterpret_cast<const std::uint32_t*>(rows.weights);
+  const std::byte* even = values.entries;
+  const std::byte* ahead = lines.from;
+  for (int pair = 0; pair < kLanes / 2; ++pair) {
+    const std::byte* const odd = even + values.stride;
+    VWords value[kVectors];
+    PAGODA_UNROLL
+    for (int v = 0; v < kVectors; v += 2) {
+      const int block = v / 2;
+      interleave(load_line(even + block * kLineBytes), load_line(odd + block * kLineBytes),
+                 value + v);
+      __builtin_prefetch(ahead + block * lines.block_step, 0, 3);
+      __builtin_prefetch(ahead + block * lines.block_step + lines.entry_step, 0, 3);
+    }
+    sums.template add<Bf16Dots>(weights + pair, kRangePositions, value);
+    even = odd + values.stride;
+    ahead += 2 * lines.entry_step;
+  }
+  sums.store(rows.sums, padded_dim);
+}
+
+template <>
+class FewRows<Bf16Dots> {
+ public:
+  // copies: 32 bytes for each of call.padded_dim().
+  FewRows(const AttentionCall& call, std::byte* copies)
+      : call_(call), num_blocks_(call.padded_dim() * 2 / kLineBytes), copies_(copies) {}
+
+  static bool takes(const AttentionCall& call, const AttentionItem& item) {
+    return item.num_queries == 1 && call.group <= kMostFewRows;
+  }
+
+  // Has what is read first of a piece fetched, where nothing was read before it.
+  void fetch_first(const Piece& piece) {
+    begin(piece, Piece());
+    for (int group = 0; group < kGroupsAhead; ++group) {
+      for (int head = 0; head < piece.item->num_heads; ++head) {
+        const LinesAhead lines = lines_ahead(order_[group], head, 0, 1);
+        for (std::int64_t line = 0; line < kLanes * num_blocks_; ++line) {
+          __builtin_prefetch(lines.from + line / kLanes * lines.block_step +
+                             line % kLanes * lines.entry_step);
+        }
+      }
+    }
+  }
+
+  // `piece` is read next, and then `after` where that has an item.
+  void begin(const Piece& piece, const Piece& after) {
+    item_ = piece.item;
+    reads_slots_ = item_->num_heads * call_.entry_bytes == call_.slot_bytes;
+    const std::byte** to = order_;
+    for (const std::byte* entries : {call_.keys, call_.values}) {
+      for (int p = first_group(piece); p < piece.end; p += kLanes) *to++ = entry(piece, entries, p);
+    }
+    const std::byte* const last = to[-1];
+    for (int i = 0; i < kGroupsAhead; ++i) {
+      const int p = first_group(after) + i * kLanes;
+      *to++ = after.item && p < after.end ? entry(after, call_.keys, p) : last;
+    }
+  }
+
+  // scores: [heads * rows, kRangePositions].
+  void score(const Piece& piece, const std::uint32_t* queries, float* scores) {
+    for_rows([&](auto rows) { score_rows<rows()>(piece, queries, scores); });
+  }
+
+  // softmaxes: of the item's heads, one after another.
+  void add(const Piece& piece, const float* weights, float* softmaxes) {
+    for_rows([&](auto rows) { add_rows<rows()>(piece, weights, softmaxes); });
+  }
+
+ private:
+  static constexpr int kMostFewRows = 8;
+  static constexpr int kGroupsAhead = 2;
+  static constexpr int kMostGroups = kRangePositions / kLanes;
+
+  // Calls visit(rows), which is a constant.
+  template <typename Visit>
+  void for_rows(Visit&& visit) const {
+    switch (call_.group) {
+      case 1:
+        return visit(std::integral_constant<int, 1>());
+      case 2:
+        return visit(std::integral_constant<int, 2>());
+      case 3:
+        return visit(std::integral_constant<int, 3>());
+      case 4:
+        return visit(std::integral_constant<int, 4>());
+      case 5:
+        return visit(std::integral_constant<int, 5>());
+      case 6:
+        return visit(std::integral_constant<int, 6>());
+      case 7:
+        return visit(std::integral_constant<int, 7>());
+      default:
+        return visit(std::integral_constant<int, 8>());
+    }
+  }
+
+  static int first_group(const Piece& piece) { return piece.begin / kLanes * kLanes; }
+
+  // The item's first one of those that a group reads.
+  const std::byte* entry(const Piece& piece, const std::byte* entries, int p) const {
+    return entries + piece.offsets[std::max(p, piece.begin)] +
+           piece.item->first_head * call_.entry_bytes;
+  }
+
+  // What to fetch of a group of entries while those of `head` of another are read from block
+  // `first` on, `count` blocks of an entry together.
+  HWY_INLINE LinesAhead lines_ahead(const std::byte* group, int head, std::int64_t first,
+                                    int count) const {
+    if (!reads_slots_) {
+      return {group + head * call_.entry_bytes + first * kLineBytes, call_.slot_bytes, kLineBytes};
+    }
+    // In the order of memory.
+    const std::byte* const from = group + (head * num_blocks_ + first) * kLanes * kLineBytes;
+    if (count == 1) return {from, kLineBytes, kLanes * kLineBytes};
+    return {from, count * kLineBytes, kLineBytes};
+  }
+
+  // Whether the 16 positions from p on can be read where they lie: those of one block.
+  bool lie_together(const Piece& piece, int p) const {
+    if (p < piece.begin || p + kLanes > piece.end || call_.head_dim != call_.padded_dim()) {
+      return false;
+    }
+    return (piece.first_position + p) % call_.block_size + kLanes <= call_.block_size;
+  }
+
+  HWY_INLINE EntryGroup find(const Piece& piece, const std::byte* entries, int p, bool together) {
+    if (HWY_LIKELY(together)) return {entries + piece.offsets[p], call_.slot_bytes};
+    return copy(piece, entries, p);
+  }
+
+  HWY_NOINLINE EntryGroup copy(const Piece& piece, const std::byte* entries, int p) {
+    const std::int64_t stride = num_blocks_ * kLineBytes;
+    std::memset(copies_, 0, kLanes * stride);
+    for (int i = std::max(piece.begin - p, 0); i < std::min(piece.end - p, kLanes); ++i) {
+      std::memcpy(copies_ + i * stride, entries + piece.offsets[p + i], call_.entry_bytes);
+    }
+    return {copies_, stride};
+  }
+
+  template <int kRows>
+  HWY_NOINLINE void score_rows(const Piece& piece, const std::uint32_t* queries, float* scores) {
+    const std::int64_t num_units = num_blocks_ * kLanes;
+    const std::byte* const* ahead = order_ + kGroupsAhead;
+    for (int p = first_group(piece); p < piece.end; p += kLanes, ++ahead) {
+      const bool together = lie_together(piece, p);
+      const std::byte* keys = call_.keys + item_->first_head * call_.entry_bytes;
+      for (int head = 0; head < item_->num_heads; ++head, keys += call_.entry_bytes) {
+        score_group<kRows>(find(piece, keys, p, together), num_blocks_,
+                           queries + head * kRows * num_units, num_units,
+                           scores + head * kRows * kRangePositions + p,
+                           lines_ahead(*ahead, head, 0, 1));
+      }
+    }
+  }
+
+  template <int kRows>
+  HWY_NOINLINE void add_rows(const Piece& piece, const float* weights, float* softmaxes) {
+    const int first = first_group(piece);
+    const std::byte* const* ahead =
+        order_ + kGroupsAhead + (piece.end - first + kLanes - 1) / kLanes;
+    for (int p = first; p < piece.end; p += kLanes, ++ahead) {
+      const bool together = lie_together(piece, p);
+      const std::byte* values = call_.values + item_->first_head * call_.entry_bytes;
+      for (int head = 0; head < item_->num_heads; ++head, values += call_.entry_bytes) {
+        const EntryGroup group = find(piece, values, p, together);
+        // A pair of weights takes the place of one.
+        const WeighedRows rows{
+            .weights = weights + head * kRows * kRangePositions + p / 2,
+            .sums = softmaxes + head * Softmax::floats(kRows, call_.padded_dim())};
+        std::int64_t block = 0;
+        for (; kRows <= 5 && block + 2 <= num_blocks_; block += 2) {
+          add_blocks<kRows, 2>(group, rows, block, lines_ahead(*ahead, head, block, 2));
+        }
+        for (; block < num_blocks_; ++block) {
+          add_blocks<kRows, 1>(group, rows, block, lines_ahead(*ahead, head, block, 1));
+        }
+      }
+    }
+  }
+
+  template <int kRows, int kBlocks>
+  HWY_INLINE void add_blocks(const EntryGroup& group, const WeighedRows& rows, std::int64_t block,
+                             const LinesAhead& lines) const {
+    add_group<kRows, 2 * kBlocks>({group.entries + block * kLineBytes, group.stride},
+                                  {rows.weights, rows.sums + block * 2 * kLanes},
+                                  call_.padded_dim(), lines);
+  }
+
+  const AttentionCall& call_;
+  const std::int64_t num_blocks_;  // of 16 words, that an entry takes
+  std::byte* copies_;              // [16, num_blocks, 64]
+  const AttentionItem* item_ = nullptr;
+  bool reads_slots_ = false;  // whole: all heads
+  // The first entries of groups in the order in which they are read: keys, values, the next keys.
+  const std::byte* order_[2 * kMostGroups + kGroupsAhead];
+};
+
+}  // namespace pagoda::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // PAGODA_HAS_BF16_DOTS
+#endif  // the target's pass
