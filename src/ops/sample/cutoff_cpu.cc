@@ -14,6 +14,10 @@ std::uint32_t ordered_bits(float x) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
+float Cutoff::value() const {
+  return std::bit_cast<float>(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+
 CutoffFinder::CutoffFinder(std::span<std::uint32_t> keys, std::span<std::uint32_t> indices)
     : keys_(keys), indices_(indices) {}
 

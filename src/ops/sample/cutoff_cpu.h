@@ -20,6 +20,8 @@ std::uint32_t ordered_bits(float x);
 struct Cutoff {
   std::uint32_t key = 0;  // ordered_bits of the last value kept
   int num_ties = 0;       // how many that equal it belong to the prefix; at least one
+
+  float value() const;  // the last value kept
 };
 
 class CutoffFinder {

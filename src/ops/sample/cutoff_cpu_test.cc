@@ -34,6 +34,7 @@ TEST(OrderedBits, OrderAsFloatsDo) {
     EXPECT_LT(ordered_bits(ascending[i - 1]), ordered_bits(ascending[i]));
   }
   EXPECT_EQ(ordered_bits(-0.0f), ordered_bits(0.0f));
+  for (const float x : ascending) EXPECT_EQ(Cutoff{.key = ordered_bits(x)}.value(), x);
 }
 
 TEST(CutoffFinder, KeepsAllWhereTheTargetIsOutOfReach) {

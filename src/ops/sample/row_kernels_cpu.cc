@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 
 #include "ops/sample/token_weight.h"
 
@@ -72,6 +73,12 @@ HWY_INLINE double sum_block(const float* HWY_RESTRICT values) {
   return lanes[0];
 }
 
+// 2^7 weights of 42 bits: a double adds them without rounding.
+HWY_INLINE std::int64_t sum_whole(const float* HWY_RESTRICT weights) {
+  return static_cast<std::int64_t>(sum_block(weights) *
+                                   double{ExpConstants::kWeightOfTheLikeliest});
+}
+
 // Calls visit(block, first, size) with kRowBlock logits at `block`: the last ones padded with -inf
 // in a copy.
 template <typename Visit>
@@ -130,13 +137,87 @@ std::int64_t weigh(const float* logits, std::size_t n, float max, float inverse_
       const auto whole = hn::Round(hn::Mul(exp_nonpositive(d, x), unit));
       hn::Store(hn::Mul(whole, inverse_unit), d, block_weights + i);
     }
-    // 2^7 weights of 42 bits: a double adds them without rounding.
-    const auto sum = static_cast<std::int64_t>(sum_block(block_weights) *
-                                               double{ExpConstants::kWeightOfTheLikeliest});
+    const std::int64_t sum = sum_whole(block_weights);
     block_sums[first / kRowBlock] = sum;
     total += sum;
     std::copy(block_weights, block_weights + size, weights + first);
   });
+  return total;
+}
+
+// Where collected logits go.
+struct Collected {
+  std::int32_t* HWY_RESTRICT ids;
+  float* HWY_RESTRICT values;
+  std::size_t size = 0;
+
+  template <typename Mask>
+  HWY_INLINE void add(Floats x, Mask mask, std::size_t first_id) {
+    const FloatTag d;
+    const hn::RebindToSigned<FloatTag> di;
+    const auto x_ids = hn::Iota(di, static_cast<std::int32_t>(first_id));
+    hn::CompressStore(x, mask, d, values + size);
+    size += hn::CompressStore(x_ids, hn::RebindMask(di, mask), di, ids + size);
+  }
+};
+
+std::size_t collect(std::span<const float> logits, const float* HWY_RESTRICT block_max, float least,
+                    std::int32_t* ids, float* values) {
+  const FloatTag d;
+  const auto least_lanes = hn::Set(d, least);
+  Collected collected{.ids = ids, .values = values};
+  const auto take = [&](const float* block, std::size_t first, std::size_t) {
+    if (block_max[first / kRowBlock] < least) return;
+    for (std::size_t i = 0; i < kRowBlock; i += hn::Lanes(d)) {
+      const auto x = hn::LoadU(d, block + i);
+      const auto mask = hn::Ge(x, least_lanes);
+      if (!hn::AllFalse(d, mask)) collected.add(x, mask, first + i);
+    }
+  };
+  for_each_block(logits.data(), logits.size(), take);
+  return collected.size;
+}
+
+std::size_t collect_bracket(std::span<const float> logits, const float* HWY_RESTRICT weights,
+                            float least, float most, std::int32_t* ids, float* values,
+                            std::int64_t* above) {
+  const FloatTag d;
+  const auto least_lanes = hn::Set(d, least);
+  const auto most_lanes = hn::Set(d, most);
+  Collected collected{.ids = ids, .values = values};
+  const auto take = [&](const float* block, std::size_t first, std::size_t size) {
+    HWY_ALIGN float block_weights[kRowBlock] = {};
+    std::copy(weights + first, weights + first + size, block_weights);
+    for (std::size_t i = 0; i < kRowBlock; i += hn::Lanes(d)) {
+      const auto x = hn::LoadU(d, block + i);
+      const auto is_above = hn::Gt(x, most_lanes);
+      const auto mask = hn::AndNot(is_above, hn::Ge(x, least_lanes));
+      if (!hn::AllFalse(d, mask)) collected.add(x, mask, first + i);
+      hn::Store(hn::IfThenElseZero(is_above, hn::Load(d, block_weights + i)), d, block_weights + i);
+    }
+    *above += sum_whole(block_weights);
+  };
+  for_each_block(logits.data(), logits.size(), take);
+  return collected.size;
+}
+
+std::int64_t drop(std::span<const float> logits, float least, float* HWY_RESTRICT weights,
+                  std::int64_t* HWY_RESTRICT block_sums) {
+  const FloatTag d;
+  const auto least_lanes = hn::Set(d, least);
+  std::int64_t total = 0;
+  const auto take = [&](const float* block, std::size_t first, std::size_t size) {
+    HWY_ALIGN float block_weights[kRowBlock] = {};
+    std::copy(weights + first, weights + first + size, block_weights);
+    for (std::size_t i = 0; i < kRowBlock; i += hn::Lanes(d)) {
+      const auto is_kept = hn::Ge(hn::LoadU(d, block + i), least_lanes);
+      hn::Store(hn::IfThenElseZero(is_kept, hn::Load(d, block_weights + i)), d, block_weights + i);
+    }
+    std::copy(block_weights, block_weights + size, weights + first);
+    block_sums[first / kRowBlock] = sum_whole(block_weights);
+    total += block_sums[first / kRowBlock];
+  };
+  for_each_block(logits.data(), logits.size(), take);
   return total;
 }
 
@@ -149,6 +230,9 @@ namespace pagoda::cpu {
 HWY_EXPORT(scan);
 HWY_EXPORT(sum_exponentials);
 HWY_EXPORT(weigh);
+HWY_EXPORT(collect);
+HWY_EXPORT(collect_bracket);
+HWY_EXPORT(drop);
 
 RowScan scan_row(std::span<const float> logits, std::span<float> block_max) {
   RowScan scan;
@@ -166,6 +250,24 @@ std::int64_t weigh_row(std::span<const float> logits, float max, float inverse_t
                        std::span<float> weights, std::span<std::int64_t> block_sums) {
   return HWY_DYNAMIC_DISPATCH(weigh)(logits.data(), logits.size(), max, inverse_temperature,
                                      weights.data(), block_sums.data());
+}
+
+std::size_t collect_row(std::span<const float> logits, std::span<const float> block_max,
+                        float least, std::span<std::int32_t> ids, std::span<float> values) {
+  return HWY_DYNAMIC_DISPATCH(collect)(logits, block_max.data(), least, ids.data(), values.data());
+}
+
+std::size_t collect_between(std::span<const float> logits, std::span<const float> weights,
+                            float least, float most, std::span<std::int32_t> ids,
+                            std::span<float> values, std::int64_t& above) {
+  above = 0;
+  return HWY_DYNAMIC_DISPATCH(collect_bracket)(logits, weights.data(), least, most, ids.data(),
+                                               values.data(), &above);
+}
+
+std::int64_t drop_below(std::span<const float> logits, float least, std::span<float> weights,
+                        std::span<std::int64_t> block_sums) {
+  return HWY_DYNAMIC_DISPATCH(drop)(logits, least, weights.data(), block_sums.data());
 }
 
 }  // namespace pagoda::cpu

@@ -38,4 +38,24 @@ double sum_exp(std::span<const float> logits, float max);
 std::int64_t weigh_row(std::span<const float> logits, float max, float inverse_temperature,
                        std::span<float> weights, std::span<std::int64_t> block_sums);
 
+// How much more than its values an array must hold that the next two write: they store whole
+// vectors.
+inline constexpr std::size_t kStoreSlack = 16;
+
+// Into ids and values, in the order of the ids: the logits from `least`, which is finite, up; how
+// many they are. ids, values: [n + kStoreSlack]; block_max: of scan_row().
+std::size_t collect_row(std::span<const float> logits, std::span<const float> block_max,
+                        float least, std::span<std::int32_t> ids, std::span<float> values);
+
+// The same for those from `least` to `most`; `above` becomes the whole weight of those above
+// `most`. weights: of weigh_row().
+std::size_t collect_between(std::span<const float> logits, std::span<const float> weights,
+                            float least, float most, std::span<std::int32_t> ids,
+                            std::span<float> values, std::int64_t& above);
+
+// Takes the weights of logits below `least` away, and brings their blocks' sums up to date; returns
+// the total that is left.
+std::int64_t drop_below(std::span<const float> logits, float least, std::span<float> weights,
+                        std::span<std::int64_t> block_sums);
+
 }  // namespace pagoda::cpu

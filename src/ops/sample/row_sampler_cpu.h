@@ -74,7 +74,15 @@ class RowSampler {
 
  private:
   std::int32_t vocab_size() const { return static_cast<std::int32_t>(weights_.size()); }
-  int draw_from_row(float inverse_temperature, std::int64_t fraction);
+  int draw_weighed(std::int64_t total, std::int64_t fraction) const;
+  // top-p alone, on a row of which it keeps much: where it cuts, found from a sample of the row.
+  bool keep_top_p_of_row(float top_p, std::int64_t& total);
+  struct Bracket {
+    float least;
+    float most;
+  };
+  Bracket guess_cutoff(float top_p);
+  bool is_top_p_alone(const RowFilter& filter) const;
   std::size_t keep_top_p_of(std::size_t size, float top_p, std::int64_t total);
   float top_p_floor(float inverse_temperature, float top_p, std::int64_t total) const;
   float top_k_floor(std::size_t k);
