@@ -15,8 +15,8 @@ constexpr std::string_view kContext = "[grammar] ";
 rust_text::GrammarKind to_rust(GrammarKind kind) {
   static_assert(static_cast<int>(rust_text::GrammarKind::JsonSchema) ==
                 static_cast<int>(GrammarKind::kJsonSchema));
-  static_assert(static_cast<int>(rust_text::GrammarKind::Lark) ==
-                static_cast<int>(GrammarKind::kLark));
+  static_assert(static_cast<int>(rust_text::GrammarKind::ContextFree) ==
+                static_cast<int>(GrammarKind::kContextFree));
   return static_cast<rust_text::GrammarKind>(kind);
 }
 
@@ -79,8 +79,8 @@ Result<std::shared_ptr<const TokenMaskSource>> GrammarCompiler::compile(const Gr
     return resource_exhausted("[grammar] the grammars in use take all memory that they may");
   return call_rust(StatusCode::kInvalidArgument, kContext,
                    [&]() -> std::shared_ptr<const TokenMaskSource> {
-                     return std::make_shared<GrammarMaskSource>(
-                         rust_->compiler->compile(to_rust(spec.kind), rust_bytes(spec.text)));
+                     return prefetcher_.wrap(std::make_unique<GrammarMaskSource>(
+                         rust_->compiler->compile(to_rust(spec.kind), rust_bytes(spec.text))));
                    });
 }
 

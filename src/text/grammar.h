@@ -2,9 +2,9 @@
 // lexer of regular expressions, walked along a trie of the vocabulary).
 //
 // A grammar comes from a client, and is held to wholly or refused: keywords of JSON Schema that are
-// not supported or not known, and what would be passed over in a Lark grammar, are errors that say
-// where they stand. Compilation is bounded in time (5 s) and memory (256 MiB), and so are all
-// grammars together (1 GiB) and each step of one.
+// not supported or not known, and what would be passed over in a context-free grammar, are errors
+// that say where they stand. Compilation is bounded in time (5 s) and memory (256 MiB), and so are
+// all grammars together (1 GiB) and each step of one.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@
 
 #include "core/status.h"
 #include "core/token_mask_source.h"
+#include "text/mask_prefetcher.h"
 #include "text/tokenizer.h"
 
 namespace pagoda {
 
 enum class GrammarKind : std::uint8_t {
-  kJsonSchema,  // JSON text that the schema validates; properties in the schema's order
-  kRegex,       // the whole answer matches it; Rust's syntax
-  kChoice,      // one of the strings of a JSON list
-  kLark,        // a context-free grammar, as llguidance writes them
+  kJsonSchema,   // JSON text that the schema validates; properties in the schema's order
+  kRegex,        // the whole answer matches it; Rust's syntax
+  kChoice,       // one of the strings of a JSON list
+  kContextFree,  // Lark as llguidance writes it, or GBNF (rules by ::=)
 };
 
 struct GrammarSpec {
@@ -32,8 +33,8 @@ struct GrammarSpec {
   std::string text;
 };
 
-// Makes grammars for one tokenizer. What they share of the vocabulary is made at the first one.
-// Thread-safe.
+// Makes grammars for one tokenizer. What they share of the vocabulary is made at the first one, and
+// so is the thread that computes their masks ahead. Thread-safe.
 class GrammarCompiler {
  public:
   // eos_token_ids end a text. tokenizer: [vocab], a model's own vocabulary may be padded beyond it.
@@ -55,6 +56,7 @@ class GrammarCompiler {
   std::once_flag once_;
   Status prepared_;
   std::unique_ptr<Rust> rust_;
+  MaskPrefetcher prefetcher_;
 };
 
 }  // namespace pagoda

@@ -157,8 +157,26 @@ TEST_F(GrammarTest, NamesHaveOneSpelling) {
 
 TEST_F(GrammarTest, LarkGrammarsRecurse) {
   const std::string grammar = "start: \"(\" start \")\" | /[0-9]/";
-  EXPECT_TRUE(takes_whole(GrammarKind::kLark, grammar, "((7))"));
-  EXPECT_FALSE(takes_whole(GrammarKind::kLark, grammar, "((7)"));
+  EXPECT_TRUE(takes_whole(GrammarKind::kContextFree, grammar, "((7))"));
+  EXPECT_FALSE(takes_whole(GrammarKind::kContextFree, grammar, "((7)"));
+}
+
+TEST_F(GrammarTest, GbnfGrammarsAreTaken) {
+  const std::string grammar = R"gbnf(# a comment
+      root ::= item ("," ws item){1,2} | [^a-z\-"é,]+  # "not this"
+      item ::= "\x41\"" | nested-item
+        | "\u00e9"
+      nested-item ::= "(" item ")"
+      ws ::= [ \t]*)gbnf";
+  const auto takes = [&](std::string_view answer) {
+    return takes_whole(GrammarKind::kContextFree, grammar, answer);
+  };
+  EXPECT_TRUE(takes("A\",\t(A\")"));
+  EXPECT_TRUE(takes("é,é,((é))"));
+  EXPECT_TRUE(takes("-A1") == false && takes("A1"));
+  EXPECT_FALSE(takes("é"));
+  EXPECT_FALSE(takes("A\","));
+  EXPECT_FALSE(takes("é,é,é,é"));
 }
 
 TEST_F(GrammarTest, RandomWalksEndInWhatTheSchemaSays) {
@@ -233,9 +251,16 @@ TEST_F(GrammarTest, WrongGrammarsAreRefused) {
   EXPECT_THAT(refusal(GrammarKind::kChoice, "[]"), HasSubstr("at least one"));
   EXPECT_THAT(refusal(GrammarKind::kChoice, R"([""])"), HasSubstr("none empty"));
   EXPECT_THAT(refusal(GrammarKind::kChoice, "[1]"), HasSubstr("strings"));
-  EXPECT_THAT(refusal(GrammarKind::kLark, "start: other"), HasSubstr("other"));
-  EXPECT_THAT(refusal(GrammarKind::kLark, "start: %json {}"), HasSubstr("%json"));
-  EXPECT_THAT(refusal(GrammarKind::kLark, "start: a\na[temperature=0.5]: /b/"),
+  EXPECT_THAT(refusal(GrammarKind::kContextFree, "root ::= other"), HasSubstr("'other'"));
+  EXPECT_THAT(refusal(GrammarKind::kContextFree, "rot ::= \"a\""), HasSubstr("'root'"));
+  EXPECT_THAT(refusal(GrammarKind::kContextFree, "root ::= \"a"), HasSubstr("no end"));
+  EXPECT_THAT(refusal(GrammarKind::kContextFree, "root ::= [a"), HasSubstr("no end"));
+  EXPECT_THAT(refusal(GrammarKind::kContextFree, "root ::= \"a\" root ::= \"b\""),
+              HasSubstr("twice"));
+  EXPECT_THAT(refusal(GrammarKind::kContextFree, "root ::= \"\\q\""), HasSubstr("\\q"));
+  EXPECT_THAT(refusal(GrammarKind::kContextFree, "start: other"), HasSubstr("other"));
+  EXPECT_THAT(refusal(GrammarKind::kContextFree, "start: %json {}"), HasSubstr("%json"));
+  EXPECT_THAT(refusal(GrammarKind::kContextFree, "start: a\na[temperature=0.5]: /b/"),
               HasSubstr("temperature"));
   EXPECT_THAT(refusal(GrammarKind::kRegex, std::string(2 << 20, 'a')), HasSubstr("bytes"));
 }
@@ -256,8 +281,9 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
       {GrammarKind::kRegex, "((((a{1,99}){1,99}){1,99}){1,99}){1,99}"},
       {GrammarKind::kRegex, "(a|b)*c(a|b){4000}"},
       {GrammarKind::kRegex, std::string(100000, '(') + std::string(100000, ')')},
-      {GrammarKind::kLark, "start: " + std::string(50000, '(') + "\"a\"" + std::string(50000, ')')},
-      {GrammarKind::kLark, "start: start start | \"a\" | \"\""},
+      {GrammarKind::kContextFree,
+       "start: " + std::string(50000, '(') + "\"a\"" + std::string(50000, ')')},
+      {GrammarKind::kContextFree, "start: start start | \"a\" | \"\""},
   };
   for (const GrammarSpec& bomb : bombs) {
     const auto started = std::chrono::steady_clock::now();

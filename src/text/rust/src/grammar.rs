@@ -16,6 +16,7 @@ use llguidance::{Matcher, ParserFactory};
 use serde_json::{Value, json};
 
 use crate::ffi::GrammarKind;
+use crate::gbnf;
 use crate::sandbox::{self, Failure, Limits};
 use crate::schema_check;
 use crate::tokenizer::TextTokenizer;
@@ -169,7 +170,7 @@ fn start(
         GrammarKind::JsonSchema => TopLevelGrammar::from_json_schema(json_schema(text)?),
         GrammarKind::Regex => TopLevelGrammar::from_regex(text),
         GrammarKind::Choice => TopLevelGrammar::from_lark(choice(text)?),
-        GrammarKind::Lark => TopLevelGrammar::from_lark(lark(text)?),
+        GrammarKind::ContextFree => TopLevelGrammar::from_lark(context_free(text)?),
         _ => return Err("unknown kind".into()),
     };
     let parser = factory.create_parser(grammar).map_err(|error| error.to_string())?;
@@ -202,7 +203,10 @@ fn choice(text: &str) -> Result<String, String> {
 }
 
 /// Not what would be passed over (a sampling temperature), and no schemas that nothing has checked.
-fn lark(text: &str) -> Result<String, String> {
+fn context_free(text: &str) -> Result<String, String> {
+    if gbnf::is_gbnf(text) {
+        return gbnf::to_lark(text);
+    }
     for directive in ["%json", "temperature"] {
         if text.contains(directive) {
             return Err(format!("'{directive}' is not supported"));

@@ -5,6 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+mod gbnf;
 mod gguf;
 mod grammar;
 mod messages;
@@ -79,7 +80,7 @@ mod ffi {
         JsonSchema,
         Regex,
         Choice,
-        Lark,
+        ContextFree,
     }
 
     extern "Rust" {
