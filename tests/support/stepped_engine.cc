@@ -42,7 +42,8 @@ SteppedEngine::SteppedEngine(const std::string& path, const SteppedEngineOptions
       size_kv_cache(engine, config, options.backend, std::int64_t{1} << 32).value();
   runner_ = std::make_unique<ModelRunner>(
       *exec_, Decoder::load(*exec_, checkpoint, config).value(),
-      KvStore::create(*exec_, sizing.layout, sizing.num_blocks).value());
+      KvStore::create(*exec_, sizing.layout, sizing.num_blocks).value(),
+      ModelRunnerOptions{.has_lookahead = options.has_lookahead});
   pool_ = std::make_unique<BlockPool>(sizing.num_blocks);
   if (options.has_prefix_cache)
     cache_ = std::make_unique<PrefixCache>(*pool_, options.block_size, path);
@@ -77,28 +78,54 @@ std::size_t SteppedEngine::add(const GenerationRequest& request) {
   return first;
 }
 
+void SteppedEngine::cancel_sample(std::size_t first_answer, int sample_index) {
+  for (const auto& [id, first] : first_of_) {
+    if (first == first_answer) scheduler_->cancel_sample(id, sample_index);
+  }
+  take_finished();
+}
+
+const Plan* SteppedEngine::launch(const Plan* plan) {
+  if (plan == nullptr) return nullptr;
+  EXPECT_FALSE(plan->empty());
+  const Status started = runner_->forward(*plan);
+  EXPECT_TRUE(started.ok()) << started.message();
+  return plan;
+}
+
 void SteppedEngine::step(double seconds) {
-  plan_ = &scheduler_->plan();
-  ASSERT_FALSE(plan_->empty());
-  const Status started = runner_->forward(*plan_);
-  ASSERT_TRUE(started.ok()) << started.message();
+  plan_ = next_ == nullptr ? launch(&scheduler_->plan()) : next_;
+  next_ = nullptr;
+  if (runner_->draws_ahead()) next_ = launch(scheduler_->plan_ahead());
+  num_steps_ahead_ += next_ != nullptr;
   const Result<const StepOutput*> output = runner_->sample(*plan_, /*wants_logits=*/true);
   ASSERT_TRUE(output.ok()) << output.status().message();
   take(*plan_, **output);
+  if (options_.has_lookahead && next_ == nullptr) next_ = launch(scheduler_->plan_ahead());
   scheduler_->commit(*plan_, (*output)->outcomes, seconds);
+  take_finished();
+  poison();
+}
+
+void SteppedEngine::take_finished() {
   for (const auto& sequence : scheduler_->take_finished()) {
     WholeAnswer& answer = answers_[first_of_[sequence->request_id()] + sequence->sample_index()];
     answer.finish_reason = sequence->finish_reason();
     answer.error = sequence->error();
+    if (answer.finish_reason == FinishReason::kCancelled) {  // in a step, which drops its token
+      const std::size_t num_kept = sequence->output().size();
+      answer.token_ids.resize(num_kept);
+      answer.logprobs.resize(std::min(num_kept, answer.logprobs.size()));
+    }
     EXPECT_TRUE(std::equal(sequence->output().begin(), sequence->output().end(),
                            answer.token_ids.begin(), answer.token_ids.end()));
   }
-  poison();
 }
 
 void SteppedEngine::take(const Plan& plan, const StepOutput& output) {
   for (std::size_t i = 0; i < output.samples.size(); ++i) {
     const SampleOutput& sample = output.samples[i];
+    if (sample.sequence->finished()) continue;  // by the step before
     WholeAnswer& answer =
         answers_[first_of_[sample.sequence->request_id()] + sample.sequence->sample_index()];
     answer.token_ids.push_back(output.outcomes[i].token_id);

@@ -25,6 +25,7 @@ struct SteppedEngineOptions {
   int max_num_seqs = 16;
   int max_num_batched_tokens = 2048;
   bool has_prefix_cache = false;
+  bool has_lookahead = false;
 };
 
 class SteppedEngine {
@@ -37,17 +38,24 @@ class SteppedEngine {
 
   // Returns the number of its first answer; the samples' follow one another.
   std::size_t add(const GenerationRequest& request);
-  // `seconds`: what the scheduler is told that the step took.
+  // Ends a step, and starts the one behind it where there is lookahead. `seconds`: what the
+  // scheduler is told that the step took.
   void step(double seconds = 0);
+  // Of the request whose answers begin with that one.
+  void cancel_sample(std::size_t first_answer, int sample_index);
   bool idle() const { return scheduler_->idle(); }
 
   const std::vector<WholeAnswer>& answers() const { return answers_; }
   const Scheduler& scheduler() const { return *scheduler_; }
   const PrefixCache* cache() const { return cache_.get(); }
   const Plan& last_plan() const { return *plan_; }
+  // Started before the tokens of the step in front of them were read.
+  int num_steps_ahead() const { return num_steps_ahead_; }
 
  private:
+  const Plan* launch(const Plan* plan);
   void take(const Plan& plan, const StepOutput& output);
+  void take_finished();
   void poison();
 
   SteppedEngineOptions options_;
@@ -57,6 +65,8 @@ class SteppedEngine {
   std::unique_ptr<PrefixCache> cache_;
   std::unique_ptr<Scheduler> scheduler_;
   const Plan* plan_ = nullptr;
+  const Plan* next_ = nullptr;  // in flight already
+  int num_steps_ahead_ = 0;
   std::vector<bool> is_poisoned_;              // blocks
   std::map<RequestId, std::size_t> first_of_;  // answer
   std::vector<WholeAnswer> answers_;

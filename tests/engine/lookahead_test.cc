@@ -1,0 +1,188 @@
+// Steps that start before the tokens of the step in front of them are read change nothing: tokens,
+// log-probabilities, ends and logits are bit for bit those without, whoever joins, leaves, stops,
+// is cancelled or preempted meanwhile.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <iostream>
+#include <random>
+
+#include "tests/support/faulty_engine.h"
+#include "tests/support/open_engine.h"
+#include "tests/support/stepped_engine.h"
+
+namespace pagoda {
+namespace {
+
+constexpr std::uint64_t kSeed = 20261122;
+const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
+
+// Where each request comes, and at which step one of its samples is cancelled, if at all.
+struct Arrival {
+  GenerationRequest request;
+  int at_step = 0;
+  int cancelled_after = -1;  // steps
+};
+
+enum class Kind { kOnDevice, kMixed };
+
+// Rows of both kinds, greedy and random, with the filters that the device has; of mixed ones some
+// need the host's state.
+std::vector<Arrival> draw_arrivals(Kind kind, int vocab_size) {
+  std::mt19937_64 random(kSeed);
+  const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < 40; ++i) {
+    GenerationRequest request = {.priority = i % 7 == 0 ? 1 : 0};
+    for (int length = 1 + below(60); length > 0; --length)
+      request.prompt_token_ids.push_back(4 + below(length > 30 ? 2 : vocab_size - 4));
+    request.sampling = {.temperature = i % 2 == 0 ? 0.0f : 0.8f,
+                        .top_k = i % 3 == 1 ? 40 : 0,
+                        .top_p = i % 4 == 1 ? 0.9f : 1.0f,
+                        .min_p = i % 5 == 3 ? 0.05f : 0.0f,
+                        .seed = 7 + i,
+                        .n = i % 9 == 4 ? 3 : 1,
+                        .max_tokens = 1 + below(50),
+                        .ignore_eos = i % 4 != 0};
+    // So many ids that most of these stop.
+    for (int id = 0; i % 3 == 0 && id < vocab_size; id += 11)
+      request.sampling.stop_token_ids.push_back(id);
+    if (i % 4 == 2) request.sampling.logprobs = 2;
+    if (kind == Kind::kMixed) {
+      if (i % 5 == 1) request.sampling.repetition_penalty = 1.3f;
+      if (i % 6 == 3) request.sampling.min_tokens = 10;
+      if (i % 6 == 2) request.sampling.prompt_logprobs = 1;
+    }
+    arrivals.push_back({.request = std::move(request), .at_step = i < 10 ? 0 : below(120)});
+    if (i % 8 == 5) arrivals.back().cancelled_after = 1 + below(20);
+  }
+  return arrivals;
+}
+
+struct Outcome {
+  std::vector<WholeAnswer> answers;
+  SchedulerCounters counters;
+  int num_steps = 0;
+  int num_steps_ahead = 0;
+};
+
+Outcome run_all(const SteppedEngineOptions& options, Kind kind) {
+  SteppedEngine engine(kTinyLlama, options);
+  std::vector<Arrival> arrivals = draw_arrivals(kind, engine.vocab_size());
+  std::vector<std::size_t> first_answers(arrivals.size());
+  Outcome run;
+  const auto comes = [&](const Arrival& arrival) { return arrival.at_step == run.num_steps; };
+  for (; run.num_steps < 120 || !engine.idle(); ++run.num_steps) {
+    for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      if (comes(arrivals[i])) first_answers[i] = engine.add(arrivals[i].request);
+      if (arrivals[i].cancelled_after >= 0 &&
+          run.num_steps == arrivals[i].at_step + arrivals[i].cancelled_after)
+        engine.cancel_sample(first_answers[i], 0);
+    }
+    if (!engine.idle()) engine.step();
+    if (::testing::Test::HasFatalFailure()) return run;
+  }
+  // In the order of the requests, whenever they came.
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    for (int sample = 0; sample < arrivals[i].request.sampling.n; ++sample)
+      run.answers.push_back(engine.answers()[first_answers[i] + sample]);
+  }
+  run.counters = engine.scheduler().counters();
+  run.num_steps_ahead = engine.num_steps_ahead();
+  EXPECT_EQ(engine.scheduler().num_free_blocks(), options.num_blocks);
+  return run;
+}
+
+void expect_same(const TokenLogprobs& with, const TokenLogprobs& without) {
+  EXPECT_EQ(with.chosen.token_id, without.chosen.token_id);
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(with.chosen.logprob),
+            std::bit_cast<std::uint32_t>(without.chosen.logprob));
+  EXPECT_EQ(with.rank, without.rank);
+  ASSERT_EQ(with.top.size(), without.top.size());
+  for (std::size_t i = 0; i < with.top.size(); ++i)
+    EXPECT_EQ(with.top[i].token_id, without.top[i].token_id);
+}
+
+// A cancelled answer may be a step longer or shorter: its steps come at other times.
+void expect_same(const WholeAnswer& with, const WholeAnswer& without) {
+  ASSERT_TRUE(with.error.ok()) << with.error.message();
+  const bool is_cancelled = with.finish_reason == FinishReason::kCancelled ||
+                            without.finish_reason == FinishReason::kCancelled;
+  const std::size_t common = std::min(with.token_ids.size(), without.token_ids.size());
+  EXPECT_TRUE(std::equal(with.token_ids.begin(),
+                         with.token_ids.begin() + static_cast<std::ptrdiff_t>(common),
+                         without.token_ids.begin()));
+  const std::size_t num_logprobs = std::min(with.logprobs.size(), without.logprobs.size());
+  for (std::size_t i = 0; i < num_logprobs; ++i) expect_same(with.logprobs[i], without.logprobs[i]);
+  if (is_cancelled) return;
+  EXPECT_EQ(with.token_ids.size(), without.token_ids.size());
+  EXPECT_EQ(with.finish_reason, without.finish_reason);
+  EXPECT_EQ(with.logits_hash, without.logits_hash);
+  EXPECT_EQ(with.logprobs.size(), without.logprobs.size());
+  ASSERT_EQ(with.prompt_logprobs.size(), without.prompt_logprobs.size());
+  for (std::size_t i = 1; i < with.prompt_logprobs.size(); ++i)
+    expect_same(*with.prompt_logprobs[i], *without.prompt_logprobs[i]);
+}
+
+class Lookahead : public ::testing::TestWithParam<Backend> {
+ protected:
+  SteppedEngineOptions options_{.backend = GetParam(),
+                                .block_size = 8,
+                                .num_blocks = 160,
+                                .max_model_len = 120,
+                                .max_num_batched_tokens = 64};
+
+  // The run with lookahead, compared with one without.
+  Outcome compare(Kind kind) {
+    const Outcome without = run_all(options_, kind);
+    options_.has_lookahead = true;
+    Outcome with = run_all(options_, kind);
+    std::cout << fmt::format("{} steps, {} with lookahead, {} ahead, {} dropped, {} preemptions\n",
+                             without.num_steps, with.num_steps, with.num_steps_ahead,
+                             with.counters.num_dropped_positions, with.counters.num_preemptions);
+    EXPECT_EQ(with.answers.size(), without.answers.size());
+    int num_stops = 0;
+    for (std::size_t i = 0; i < with.answers.size() && !HasFailure(); ++i) {
+      SCOPED_TRACE(fmt::format("answer {}", i));
+      expect_same(with.answers[i], without.answers[i]);
+      const FinishReason reason = with.answers[i].finish_reason;
+      num_stops += reason == FinishReason::kStop || reason == FinishReason::kCancelled;
+    }
+    EXPECT_GT(num_stops, 8);
+    EXPECT_GT(with.counters.num_dropped_positions, 0u);
+    EXPECT_LE(with.counters.num_dropped_positions, static_cast<std::uint64_t>(num_stops));
+    return with;
+  }
+};
+
+TEST_P(Lookahead, ChangesNothingAndIsSeldomOff) {
+  const Outcome with = compare(Kind::kOnDevice);
+  EXPECT_GT(with.num_steps_ahead, with.num_steps * 9 / 10);
+}
+
+TEST_P(Lookahead, ChangesNothingWherePreemptionIsFrequent) {
+  options_.block_size = 2;
+  options_.num_blocks = 80;
+  const Outcome with = compare(Kind::kOnDevice);
+  EXPECT_GT(with.counters.num_preemptions, 10u);
+  EXPECT_GT(with.num_steps_ahead, with.num_steps / 2);
+}
+
+TEST_P(Lookahead, ChangesNothingOverAPrefixCache) {
+  options_.has_prefix_cache = true;
+  options_.num_blocks = 60;
+  const Outcome with = compare(Kind::kOnDevice);
+  EXPECT_GT(with.counters.num_prefix_hits, 50u);
+}
+
+TEST_P(Lookahead, ChangesNothingForRowsThatNeedTheHost) {
+  options_.has_prefix_cache = true;
+  compare(Kind::kMixed);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Lookahead, ::testing::ValuesIn(built_backends()),
+                         [](const auto& info) { return std::string(backend_name(info.param)); });
+
+}  // namespace
+}  // namespace pagoda
