@@ -20,9 +20,9 @@
 namespace pagoda::mlx {
 namespace {
 
-using metal_emulation::bfloat;
+using metal_emulation::Bfloat;
 using metal_emulation::Grid;
-using metal_emulation::half;
+using metal_emulation::Half;
 using metal_emulation::run_grid;
 using metal_emulation::Thread;
 
@@ -55,9 +55,9 @@ struct EmulatedLaunch {
 template <typename Body>
 void with_type(mx::Dtype dtype, Body&& body) {
   if (dtype == mx::float32) return body(float{});
-  if (dtype == mx::bfloat16) return body(bfloat(0));
+  if (dtype == mx::bfloat16) return body(Bfloat(0));
   ASSERT_EQ(dtype, mx::float16);
-  body(half(0));
+  body(Half(0));
 }
 
 // Calls `body` with the one of kValues that `value` is, as a constant.
@@ -68,6 +68,8 @@ void with_constant(int value, Body&& body) {
   EXPECT_TRUE(is_one) << value;
 }
 
+// Named as the bodies name what the library gives them.
+// NOLINTBEGIN(readability-identifier-naming)
 template <typename Out, typename T, int HEAD_DIM>
 void emulate_attention(const EmulatedLaunch& launch) {
   constexpr int NUM_GROUPS = 8;
@@ -115,12 +117,13 @@ void emulate_linear(const EmulatedLaunch& launch) {
 #include "ops/linear/linear.metal"
   });
 }
+// NOLINTEND(readability-identifier-naming)
 
 void emulate_attention(const EmulatedLaunch& launch) {
   ASSERT_EQ(launch.inputs[0].dtype(), mx::bfloat16);
   with_type(launch.inputs[1].dtype(), [&](auto t) {
     with_constant<16, 18, 24, 32, 64, 128>(launch.constant("HEAD_DIM"), [&](auto head_dim) {
-      emulate_attention<bfloat, decltype(t), head_dim()>(launch);
+      emulate_attention<Bfloat, decltype(t), head_dim()>(launch);
     });
   });
 }
@@ -130,7 +133,7 @@ void emulate_linear(const EmulatedLaunch& launch) {
   with_type(launch.launch.dtype, [&](auto out) {
     with_type(launch.inputs[1].dtype(), [&](auto t) {
       with_constant<1, 2, 4, 8>(launch.constant("ROWS"), [&](auto rows) {
-        emulate_linear<decltype(out), bfloat, decltype(t), rows()>(launch);
+        emulate_linear<decltype(out), Bfloat, decltype(t), rows()>(launch);
       });
     });
   });

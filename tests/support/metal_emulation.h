@@ -41,20 +41,21 @@ void simdgroup_barrier();
 void threadgroup_barrier();
 
 // Metal's 16-bit floats.
-struct bfloat {
+struct Bfloat {
   bf16 value;
-  explicit bfloat(float x) : value(to_bf16(x)) {}
+  explicit Bfloat(float x) : value(to_bf16(x)) {}
   explicit operator float() const { return to_float(value); }
 };
-struct half {
+struct Half {
   f16 value;
-  explicit half(float x) : value(to_f16(x)) {}
+  explicit Half(float x) : value(to_f16(x)) {}
   explicit operator float() const { return to_float(value); }
 };
 
 }  // namespace pagoda::metal_emulation
 
 // As bodies name them.
+// NOLINTBEGIN(readability-identifier-naming)
 namespace metal {
 
 using pagoda::metal_emulation::simd_max;
@@ -86,3 +87,4 @@ T min(T a, T b) {
 }
 
 }  // namespace metal
+// NOLINTEND(readability-identifier-naming)

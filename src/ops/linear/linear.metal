@@ -9,7 +9,7 @@
 // [cols, width / GROUP_SIZE]. What is not in use is of any shape.
 constexpr int kLanes = 32;
 constexpr int kChunk = 8;
-const int kBits = BITS > 0 ? BITS : 8;
+const int bits = BITS > 0 ? BITS : 8;
 const int num_rows = x_shape[0];
 const int width = x_shape[1];
 const int num_cols = BITS == 0 ? w_shape[0] : codes_shape[0];
@@ -43,13 +43,13 @@ for (int k = kChunk * lane; k < width; k += kChunk * kLanes) {
     } else {
       const size_t words = col * codes_shape[1];
       for (int i = 0; i < kChunk; ++i) {
-        const uint bit = uint(k / kChunk) * (kChunk * kBits) + uint(i) * kBits;
+        const uint bit = uint(k / kChunk) * (kChunk * bits) + uint(i) * bits;
         uint q = codes[words + bit / 32] >> (bit % 32);
         // Values of 3, 5 and 6 bits may end in the next word.
-        if (32 % kBits != 0 && bit % 32 + kBits > 32) {
+        if (32 % bits != 0 && bit % 32 + bits > 32) {
           q |= codes[words + bit / 32 + 1] << (32 - bit % 32);
         }
-        weights[i] = float(q & ((1u << kBits) - 1));
+        weights[i] = float(q & ((1u << bits) - 1));
       }
       const size_t number = col * (width / GROUP_SIZE) + k / GROUP_SIZE;
       scale = scales[number];
