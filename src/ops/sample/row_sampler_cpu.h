@@ -5,6 +5,8 @@
 // sorted. Thread-compatible: its memory is one owner's.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -74,14 +76,31 @@ class RowSampler {
 
  private:
   std::int32_t vocab_size() const { return static_cast<std::int32_t>(weights_.size()); }
-  int draw_weighed(std::int64_t total, std::int64_t fraction) const;
-  // top-p alone, on a row of which it keeps much: where it cuts, found from a sample of the row.
-  bool keep_top_p_of_row(float top_p, std::int64_t& total);
-  struct Bracket {
-    float least;
-    float most;
+  // Logits of the row at equal distances, the largest first.
+  struct Sample {
+    static constexpr std::size_t kMaxSize = 1024;
+
+    // Logits that bound those between two places; places may lie outside.
+    float floor_at(std::ptrdiff_t at) const {
+      constexpr float kLowest = std::numeric_limits<float>::lowest();
+      return at < size ? std::max(logits[std::max<std::ptrdiff_t>(at, 0)], kLowest) : kLowest;
+    }
+    float ceiling_at(std::ptrdiff_t at, float max) const {
+      return at < 0 ? max : logits[std::min(at, size - 1)];
+    }
+
+    std::array<float, kMaxSize> logits;
+    std::ptrdiff_t size = 0;
+    std::ptrdiff_t place = 0;  // where top-p should cut
   };
-  Bracket guess_cutoff(float top_p);
+
+  int draw_weighed(std::int64_t total, std::int64_t fraction) const;
+  // top-p alone, on a row of which it keeps much: where it cuts is guessed from a sample.
+  bool keep_top_p_of_row(float top_p, std::int64_t& total);
+  // dropped: the whole weight of what top-p drops
+  Sample take_sample(double dropped);
+  std::int64_t copy_weights(std::size_t size);
+  void cut_row(const Cutoff& cutoff, std::size_t size, std::int64_t& total);
   bool is_top_p_alone(const RowFilter& filter) const;
   std::size_t keep_top_p_of(std::size_t size, float top_p, std::int64_t total);
   float top_p_floor(float inverse_temperature, float top_p, std::int64_t total) const;

@@ -38,9 +38,10 @@ int draw_by_sort(const std::vector<float>& logits, float inverse_temperature, fl
 }
 
 // Rows of which top-p keeps thousands: flat ones, ones full of ties, sorted ones, whose sample says
-// nothing of a row's places, and periodic ones, which mislead it.
+// nothing of a row's places, periodic ones, which mislead it, and ones where few tokens have most
+// of the weight.
 std::vector<float> wide_row(int kind, int size, std::mt19937& random) {
-  std::normal_distribution<float> normal(0, kind == 0 ? 0.3f : 1.0f);
+  std::normal_distribution<float> normal(0, kind == 0 ? 0.3f : kind == 5 ? 2.0f : 1.0f);
   std::vector<float> row(size);
   for (float& x : row) x = kind == 1 ? std::round(normal(random) * 4) / 4 : normal(random);
   if (kind == 2) std::sort(row.begin(), row.end());
@@ -58,7 +59,7 @@ TEST(RowSampler, KeepsOfAWideRowWhatASortKeeps) {
   for (const int size : {20000, 32768, 50001}) {
     std::vector<std::int32_t> memory(RowSampler::num_words(size));
     RowSampler sampler(size, memory);
-    for (int kind = 0; kind < 5; ++kind) {
+    for (int kind = 0; kind < 6; ++kind) {
       const std::vector<float> row = wide_row(kind, size, random);
       for (const float top_p : {0.3f, 0.9f, 0.999f, 0.99999f}) {
         const std::int64_t fraction =
