@@ -234,23 +234,29 @@ void check_company(const std::string& path, Backend backend, const Traffic& traf
   }
 }
 
+// PAGODA_COMPANY_REQUESTS=200: more of them, with prompts up to 1,500 tokens; takes half an hour a
+// model.
+Traffic traffic_or(const Traffic& usual) {
+  const char* const count = std::getenv("PAGODA_COMPANY_REQUESTS");
+  if (count == nullptr) return usual;
+  return {.num_requests = std::atoi(count), .longest_prompt = 1500, .max_tokens = 60};
+}
+
 class CompanyOfTinyModels : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {};
 
 TEST_P(CompanyOfTinyModels, ChangesNoBit) {
   const auto& [backend, model] = GetParam();
-  check_company(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model, backend, {});
+  check_company(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model, backend,
+                traffic_or({}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, CompanyOfTinyModels,
                          ::testing::Combine(::testing::ValuesIn(built_backends()),
                                             ::testing::Values("tiny-llama", "tiny-mistral")));
 
-// PAGODA_COMPANY_REQUESTS=200: more of them, with prompts up to 1,500 tokens; takes half an hour.
 TEST(CompanyOfARealModel, ChangesNoBitOnCpu) {
-  Traffic traffic = {.longest_prompt = 90, .max_tokens = 40};
-  if (const char* const count = std::getenv("PAGODA_COMPANY_REQUESTS"))
-    traffic = {.num_requests = std::atoi(count), .longest_prompt = 1500, .max_tokens = 60};
-  check_company(default_model_path(), Backend::kCpu, traffic);
+  check_company(default_model_path(), Backend::kCpu,
+                traffic_or({.longest_prompt = 90, .max_tokens = 40}));
 }
 
 }  // namespace
