@@ -13,7 +13,11 @@ namespace {
 
 #ifdef MADV_POPULATE_WRITE
 
-constexpr std::size_t kPieceBytes = std::size_t{32} << 20;
+// Who maps or unmaps memory waits for a piece: for 10 ms where the machine is a guest whose host
+// has to find the memory first (2.5 s a GiB), else for 1 ms.
+constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+// A quarter of a core where all are busy. At the lowest priority 4 GiB would take minutes then.
+constexpr int kNiceness = 5;
 
 // False: the system cannot, or will not.
 bool populate(const Tensor& tensor, const std::stop_token& stop) {
@@ -30,7 +34,7 @@ bool populate(const Tensor& tensor, const std::stop_token& stop) {
 
 std::jthread start(std::vector<Tensor> memory) {
   return std::jthread([memory = std::move(memory)](const std::stop_token& stop) {
-    setpriority(PRIO_PROCESS, 0, 19);  // of this thread alone
+    setpriority(PRIO_PROCESS, 0, kNiceness);  // of this thread alone
     for (const Tensor& tensor : memory) {
       if (!populate(tensor, stop)) return;
     }

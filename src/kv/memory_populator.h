@@ -3,7 +3,7 @@
 //
 // Mapped memory comes page by page as it is first written, so a server's resident memory would grow
 // for as long as its cache has unused blocks, and the first requests would pay for the pages. A
-// thread of the lowest priority asks for them, in the background: a server listens at once.
+// thread of low priority asks for them, in the background: a server listens at once.
 //
 // Linux from 5.14; elsewhere, and on backends whose memory is not mapped lazily, nothing happens.
 // What is written meanwhile stays (MADV_POPULATE_WRITE changes no byte). Making and destroying
@@ -23,7 +23,7 @@ class MemoryPopulator {
   explicit MemoryPopulator(std::vector<Tensor> memory);
 
  private:
-  std::jthread thread_;  // its end asks it to stop, and waits: 32 MiB at most
+  std::jthread thread_;  // its end asks it to stop, and waits for some milliseconds at most
 };
 
 }  // namespace pagoda

@@ -156,9 +156,18 @@ class Company {
     }
     EXPECT_EQ(engine.scheduler().num_free_blocks(), way.options.num_blocks) << way.name;
     const SchedulerCounters& counters = engine.scheduler().counters();
-    std::cout << fmt::format("{}: {} preemptions, {} of {} prompt tokens cached, {} copies\n",
-                             way.name, counters.num_preemptions, counters.num_prefix_hits,
-                             counters.num_prefix_queries, counters.num_block_copies);
+    const StepInputCounters& steps = engine.input_counters();
+    std::cout << fmt::format(
+        "{}: {} preemptions, {} of {} prompt tokens cached, {} copies, {} of {} steps straight\n",
+        way.name, counters.num_preemptions, counters.num_prefix_hits, counters.num_prefix_queries,
+        counters.num_block_copies, steps.num_contiguous_steps,
+        steps.num_contiguous_steps + steps.num_paged_steps);
+    const bool is_one_block = way.options.block_size >= way.options.max_model_len;
+    if (way.options.block_order == BlockOrder::kConsecutive)
+      EXPECT_GT(steps.num_contiguous_steps, 0u) << way.name;
+    if (way.options.block_order == BlockOrder::kLowest)
+      EXPECT_GT(steps.num_paged_steps, steps.num_contiguous_steps) << way.name;
+    if (is_one_block) EXPECT_EQ(steps.num_paged_steps, 0u) << way.name;
     return counters;
   }
 
@@ -188,6 +197,23 @@ class Company {
   std::vector<WholeAnswer> alone_;
 };
 
+struct Layout {
+  int block_size = 0;
+  BlockOrder order = BlockOrder::kConsecutive;
+  int num_threads = 1;
+};
+
+// auto, paged and contiguous; the ways but these have consecutive blocks of 16.
+std::vector<Layout> layouts_of(Backend backend, int longest) {
+  std::vector<Layout> layouts = {
+      {.block_size = 8}, {.block_size = 32, .order = BlockOrder::kLowest}, {.block_size = longest}};
+  if (backend == Backend::kMlx) return layouts;  // a step costs it ten times the cpu's
+  layouts.push_back({.block_size = 8, .order = BlockOrder::kLowest, .num_threads = 2});
+  layouts.push_back({.block_size = 16, .order = BlockOrder::kLowest});
+  layouts.push_back({.block_size = 32, .num_threads = 2});
+  return layouts;
+}
+
 void check_company(const std::string& path, Backend backend, const Traffic& traffic) {
   const Company company(path, backend, traffic);
   const auto with = [&](auto&& change) {
@@ -204,13 +230,17 @@ void check_company(const std::string& path, Backend backend, const Traffic& traf
                .options = with([](auto& o) { o.num_threads = 2; }),
                .arrivals_per_step = 0.5,
                .is_timed = true});
-  for (const int block_size : {8, 32, longest}) {  // the last one: the contiguous layout
+  for (const Layout& layout : layouts_of(backend, longest)) {
     const auto options = with([&](auto& o) {
-      o.block_size = block_size;
-      o.num_blocks = Company::num_blocks_for(longest, block_size) * 16;
+      o.num_threads = layout.num_threads;
+      o.block_size = layout.block_size;
+      o.block_order = layout.order;
+      o.num_blocks = Company::num_blocks_for(longest, layout.block_size) * 16;
       o.has_prefix_cache = true;
     });
-    company.run({.name = fmt::format("blocks of {}, cached", block_size),
+    company.run({.name = fmt::format("blocks of {}{}, {} threads, cached", layout.block_size,
+                                     layout.order == BlockOrder::kLowest ? " anywhere" : "",
+                                     layout.num_threads),
                  .options = options,
                  .arrivals_per_step = 0.7});
   }

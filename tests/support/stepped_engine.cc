@@ -44,7 +44,7 @@ SteppedEngine::SteppedEngine(const std::string& path, const SteppedEngineOptions
       *exec_, Decoder::load(*exec_, checkpoint, config).value(),
       KvStore::create(*exec_, sizing.layout, sizing.num_blocks).value(),
       ModelRunnerOptions{.has_lookahead = options.has_lookahead});
-  pool_ = std::make_unique<BlockPool>(sizing.num_blocks);
+  pool_ = std::make_unique<BlockPool>(sizing.num_blocks, options.block_order);
   if (options.has_prefix_cache)
     cache_ = std::make_unique<PrefixCache>(*pool_, options.block_size, path);
   scheduler_ = std::make_unique<Scheduler>(

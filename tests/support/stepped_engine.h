@@ -20,6 +20,7 @@ struct SteppedEngineOptions {
   Backend backend = Backend::kCpu;
   int num_threads = 1;
   int block_size = 16;
+  BlockOrder block_order = BlockOrder::kConsecutive;
   int num_blocks = 0;
   int max_model_len = 0;
   int max_num_seqs = 16;
@@ -48,6 +49,7 @@ class SteppedEngine {
   const std::vector<WholeAnswer>& answers() const { return answers_; }
   const Scheduler& scheduler() const { return *scheduler_; }
   const PrefixCache* cache() const { return cache_.get(); }
+  const StepInputCounters& input_counters() const { return runner_->input_counters(); }
   const Plan& last_plan() const { return *plan_; }
   // Started before the tokens of the step in front of them were read.
   int num_steps_ahead() const { return num_steps_ahead_; }
