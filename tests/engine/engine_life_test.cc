@@ -24,12 +24,18 @@ GenerationRequest greedy(std::vector<int> prompt, int max_tokens) {
           .sampling = {.temperature = 0, .max_tokens = max_tokens, .ignore_eos = true}};
 }
 
-class EngineLife : public ::testing::Test {
+// With and without lookahead.
+class EngineLife : public ::testing::TestWithParam<bool> {
  protected:
-  void open(Fault fault, EngineOptions options = {}) {
+  void open(Fault of_forward, EngineOptions options = {}) {
+    open(Faults{.of_forward = std::move(of_forward)}, std::move(options));
+  }
+
+  void open(Faults faults, EngineOptions options = {}) {
     options.max_model_len = 256;
     options.num_threads = 1;
-    engine_ = open_faulty_engine(kTinyLlama, options, std::move(fault));
+    faults.has_lookahead = GetParam();
+    engine_ = open_faulty_engine(kTinyLlama, options, std::move(faults));
     num_free_blocks_ = engine_->stats().num_free_blocks;
   }
 
@@ -65,7 +71,7 @@ class EngineLife : public ::testing::Test {
   int num_free_blocks_ = 0;
 };
 
-TEST_F(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
+TEST_P(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
   // The fault hits the step in which the second prompt is computed, alone: the engine has room for
   // one.
   int num_prefills = 0;
@@ -87,7 +93,7 @@ TEST_F(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
   EXPECT_EQ(stats.num_free_blocks, num_free_blocks_);
 }
 
-TEST_F(EngineLife, WhatAStepThrowsIsItsFailure) {
+TEST_P(EngineLife, WhatAStepThrowsIsItsFailure) {
   int num_steps = 0;
   open([&](const Plan&) -> Status {
     ++num_steps;
@@ -106,7 +112,30 @@ TEST_F(EngineLife, WhatAStepThrowsIsItsFailure) {
   EXPECT_EQ(stats_at_rest().num_free_blocks, num_free_blocks_);
 }
 
-TEST_F(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
+// While that one runs already.
+TEST_P(EngineLife, AStepThatCannotBeReadTakesTheOneBehindItAlong) {
+  int num_samples = 0;
+  open(Faults{.of_sample = [&](const Plan&) -> Status {
+    return ++num_samples == 4 ? internal_error("nothing came back") : ok_status();
+  }});
+  GenerationRequest two_samples = greedy({5, 6}, 90);
+  two_samples.sampling.n = 2;
+  const std::vector<WholeAnswer> answers =
+      run_to_end(*engine_, std::vector<GenerationRequest>{two_samples});
+  ASSERT_EQ(answers.size(), 2U);
+  for (const WholeAnswer& answer : answers) {
+    EXPECT_EQ(answer.finish_reason, FinishReason::kError);
+    EXPECT_EQ(answer.error.message(), "[engine] a step failed: nothing came back");
+    EXPECT_LE(answer.token_ids.size(), 3U);
+  }
+  EXPECT_EQ(run_to_end(*engine_, greedy({5, 6}, 9)).token_ids.size(), 9U);
+  const EngineStats stats = stats_at_rest();
+  EXPECT_TRUE(stats.healthy);
+  EXPECT_EQ(stats.num_free_blocks, num_free_blocks_);
+  EXPECT_EQ(stats.num_lookahead_steps > 0, GetParam());
+}
+
+TEST_P(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
   std::atomic<bool> is_gone = false;
   open([&](const Plan&) { return is_gone ? unavailable("the device is gone") : ok_status(); },
        {.max_num_seqs = 2});
@@ -132,7 +161,7 @@ TEST_F(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
   EXPECT_EQ(engine_->stats().num_running + engine_->stats().num_waiting, 0);
 }
 
-TEST_F(EngineLife, ASinkThatThrowsIsTheEngineUndone) {
+TEST_P(EngineLife, ASinkThatThrowsIsTheEngineUndone) {
   open([](const Plan&) { return ok_status(); });
   ASSERT_TRUE(engine_->submit(greedy({5}, 200), ends_.sink()).ok());
   ASSERT_TRUE(engine_
@@ -148,6 +177,10 @@ TEST_F(EngineLife, ASinkThatThrowsIsTheEngineUndone) {
   EXPECT_THAT(ends_.events[0].error.message(), HasSubstr("no room for events"));
   EXPECT_FALSE(engine_->stats().healthy);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, EngineLife, ::testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "with_lookahead" : "without");
+});
 
 }  // namespace
 }  // namespace pagoda

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <future>
 #include <iostream>
 #include <random>
 
-#include "tests/support/faulty_engine.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/stepped_engine.h"
 
@@ -179,6 +179,74 @@ TEST_P(Lookahead, ChangesNothingOverAPrefixCache) {
 TEST_P(Lookahead, ChangesNothingForRowsThatNeedTheHost) {
   options_.has_prefix_cache = true;
   compare(Kind::kMixed);
+}
+
+// The engine itself looks ahead where its backend works on its own.
+TEST_P(Lookahead, IsTheEnginesOwnWhereTheHostNeedNotWait) {
+  const auto engine =
+      open_engine(kTinyLlama, {.backend = GetParam(), .num_threads = 1, .max_model_len = 256});
+  SteppedEngine stepped(kTinyLlama, options_);
+  std::vector<GenerationRequest> requests;
+  for (int i = 0; i < 8; ++i) {
+    requests.push_back({.prompt_token_ids = {5 + i, 9, 7},
+                        .sampling = {.temperature = i % 2 == 0 ? 0.0f : 1.0f,
+                                     .top_p = 0.9f,
+                                     .seed = i,
+                                     .n = i == 3 ? 2 : 1,
+                                     .max_tokens = 40,
+                                     .ignore_eos = true,
+                                     .logprobs = 1},
+                        .hash_logits = i % 4 == 0});
+    if (i == 5) requests.back().sampling.stop_token_ids = {1, 17, 33, 101, 202, 303, 404};
+    stepped.add(requests.back());
+  }
+  while (!stepped.idle()) stepped.step();
+  const std::vector<WholeAnswer> answers = run_to_end(*engine, requests);
+  ASSERT_EQ(answers.size(), stepped.answers().size());
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_EQ(answers[i].token_ids, stepped.answers()[i].token_ids) << i;
+    EXPECT_EQ(answers[i].finish_reason, stepped.answers()[i].finish_reason) << i;
+    EXPECT_EQ(answers[i].logprobs.size(), answers[i].token_ids.size()) << i;
+    if (answers[i].logits_hash != 0)
+      EXPECT_EQ(answers[i].logits_hash, stepped.answers()[i].logits_hash) << i;
+  }
+  engine->drain(60);
+  const EngineStats stats = engine->stats();
+  std::size_t num_tokens = 0;
+  for (const WholeAnswer& answer : answers) num_tokens += answer.token_ids.size();
+  EXPECT_EQ(stats.num_generated_tokens, num_tokens);
+  EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
+  if (GetParam() == Backend::kMlx) {
+    EXPECT_GT(stats.num_lookahead_steps, 30u);
+  } else {
+    EXPECT_EQ(stats.num_lookahead_steps, 0u);
+  }
+}
+
+// As where a stop string is met.
+TEST_P(Lookahead, ACancelledSampleRunsForFourStepsMoreAtMost) {
+  const auto engine =
+      open_engine(kTinyLlama, {.backend = GetParam(), .num_threads = 1, .max_model_len = 256});
+  std::promise<void> ended;
+  int num_events = 0, num_after = 0;
+  RequestId id = 1;  // an engine's first
+  const GenerationRequest request = {
+      .prompt_token_ids = {5, 9, 7},
+      .sampling = {.temperature = 0, .max_tokens = 200, .ignore_eos = true}};
+  ASSERT_TRUE(engine
+                  ->submit(request,
+                           [&](const OutputEvent& event) {
+                             num_after += num_events > 10 && !event.token_ids.empty();
+                             if (++num_events == 10) engine->cancel_sample(id, 0);
+                             if (event.finish_reason != FinishReason::kNone) ended.set_value();
+                           })
+                  .ok());
+  ended.get_future().wait();
+  EXPECT_LE(num_after, 4);
+  engine->drain(60);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
+  EXPECT_LE(stats.num_steps, 10u + 4u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Lookahead, ::testing::ValuesIn(built_backends()),

@@ -11,19 +11,26 @@ namespace {
 
 class FaultyRunner : public ModelRunner {
  public:
-  FaultyRunner(Exec& exec, Decoder decoder, KvStore kv, Fault fault)
-      : ModelRunner(exec, std::move(decoder), std::move(kv)), fault_(std::move(fault)) {}
+  FaultyRunner(Exec& exec, Decoder decoder, KvStore kv, Faults faults)
+      : ModelRunner(exec, std::move(decoder), std::move(kv),
+                    ModelRunnerOptions{.has_lookahead = faults.has_lookahead}),
+        faults_(std::move(faults)) {}
 
   Status forward(const Plan& plan) override {
-    PAGODA_RETURN_IF_ERROR(fault_(plan));
+    if (faults_.of_forward) PAGODA_RETURN_IF_ERROR(faults_.of_forward(plan));
     return ModelRunner::forward(plan);
+  }
+  Result<const StepOutput*> sample(const Plan& plan, bool wants_logits) override {
+    if (faults_.of_sample) PAGODA_RETURN_IF_ERROR(faults_.of_sample(plan));
+    return ModelRunner::sample(plan, wants_logits);
   }
 
  private:
-  Fault fault_;
+  Faults faults_;
 };
 
-Result<EngineParts> make_parts(const std::string& path, const EngineOptions& options, Fault fault) {
+Result<EngineParts> make_parts(const std::string& path, const EngineOptions& options,
+                               const Faults& faults) {
   constexpr std::int64_t kPlentyOfBytes = 1 << 28;
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path));
   PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
@@ -35,8 +42,8 @@ Result<EngineParts> make_parts(const std::string& path, const EngineOptions& opt
                           size_kv_cache(options, config, Backend::kCpu, kPlentyOfBytes));
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
-  parts.runner = std::make_unique<FaultyRunner>(*parts.exec, std::move(decoder), std::move(kv),
-                                                std::move(fault));
+  parts.runner =
+      std::make_unique<FaultyRunner>(*parts.exec, std::move(decoder), std::move(kv), faults);
   parts.pool = std::make_unique<BlockPool>(sizing.num_blocks);
   parts.limits = {.max_model_len = sizing.max_model_len,
                   .max_num_seqs = sizing.max_num_seqs,
@@ -57,9 +64,9 @@ Result<EngineParts> make_parts(const std::string& path, const EngineOptions& opt
 }  // namespace
 
 std::unique_ptr<Engine> open_faulty_engine(const std::string& path, const EngineOptions& options,
-                                           Fault fault) {
+                                           Faults faults) {
   Result<std::unique_ptr<Engine>> engine =
-      ThreadedEngine::start([&] { return make_parts(path, options, fault); });
+      ThreadedEngine::start([&] { return make_parts(path, options, faults); });
   if (engine.ok()) return *std::move(engine);
   ADD_FAILURE() << engine.status().message();
   return nullptr;

@@ -11,12 +11,18 @@
 
 namespace pagoda {
 
-// Called on the engine's thread before each step: a failed Status is the step's, and what it throws
-// is thrown from within the step.
+// Called on the engine's thread before a part of each step: a failed Status is the step's, and what
+// it throws is thrown from within the step.
 using Fault = std::function<Status(const Plan& plan)>;
+
+struct Faults {
+  Fault of_forward = {};  // empty: none
+  Fault of_sample = {};
+  bool has_lookahead = false;
+};
 
 // On the cpu backend. Fails the running test and returns null where it cannot be made.
 std::unique_ptr<Engine> open_faulty_engine(const std::string& path, const EngineOptions& options,
-                                           Fault fault);
+                                           Faults faults);
 
 }  // namespace pagoda

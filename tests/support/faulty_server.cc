@@ -54,8 +54,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", model.status().message().c_str());
     return 1;
   }
-  (*model)->engine = pagoda::open_faulty_engine(argv[1], {.num_threads = 1},
-                                                [&](const pagoda::Plan&) { return orders.obey(); });
+  (*model)->engine = pagoda::open_faulty_engine(
+      argv[1], {.num_threads = 1},
+      {.of_forward = [&](const pagoda::Plan&) { return orders.obey(); }});
   auto server = pagoda::Server::start(**model, {.port = 0});
   if (!server.ok()) {
     std::fprintf(stderr, "%s\n", server.status().message().c_str());
