@@ -35,6 +35,10 @@ void for_each_field(PromptSpec& spec, Visitor&& visit) {
   visit("ignore_eos", spec.ignore_eos, "Go on past the end-of-text token");
   visit("logprobs", spec.logprobs, "Print log-probabilities, and those of the N likeliest");
   visit("prompt_logprobs", spec.prompt_logprobs, "Print the prompt's log-probabilities");
+  visit("json_schema", spec.json_schema, "Hold the answer to a JSON Schema");
+  visit("regex", spec.regex, "Hold the answer to a regular expression");
+  visit("grammar", spec.grammar, "Hold the answer to a grammar, as Lark or GBNF");
+  visit("choice", spec.choice, "Hold the answer to this text; may be given more than once");
 }
 
 struct FlagAdder {
@@ -188,6 +192,28 @@ Result<std::vector<int>> prompt_token_ids(const ServedModel& model, const Prompt
   return encode_chat(model, messages.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
+// The grammar that is asked for; none where nothing is.
+Result<std::optional<GrammarSpec>> grammar_spec(const PromptSpec& spec) {
+  std::vector<GrammarSpec> specs;
+  const auto add = [&](GrammarKind kind, const std::optional<std::string>& text) {
+    if (text) specs.push_back({.kind = kind, .text = *text});
+  };
+  add(GrammarKind::kJsonSchema, spec.json_schema);
+  add(GrammarKind::kRegex, spec.regex);
+  add(GrammarKind::kContextFree, spec.grammar);
+  if (!spec.choice.empty()) {
+    specs.push_back(
+        {.kind = GrammarKind::kChoice,
+         .text = json(spec.choice).dump(-1, ' ', false, json::error_handler_t::replace)});
+  }
+  if (specs.size() > 1) {
+    return invalid_argument(
+        "[run] expected one of --json-schema, --regex, --grammar and --choice, got {}",
+        specs.size());
+  }
+  return specs.empty() ? std::nullopt : std::optional(std::move(specs.front()));
+}
+
 template <typename T>
 T pick(const std::optional<T>& asked, const std::optional<T>& checkpoint, T otherwise) {
   return asked ? *asked : checkpoint.value_or(otherwise);
@@ -213,6 +239,10 @@ Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec
   sampling.max_tokens = spec.max_tokens.value_or(kDefaultMaxTokens);
   sampling.ignore_eos = spec.ignore_eos;
   sampling.logprobs = spec.logprobs;
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<GrammarSpec> grammar, grammar_spec(spec));
+  if (grammar) {
+    PAGODA_ASSIGN_OR_RETURN(request.generation.mask_source, model.grammars->compile(*grammar));
+  }
   if (spec.prompt_logprobs) sampling.prompt_logprobs = 0;
   return request;
 }

@@ -36,6 +36,11 @@ struct PromptSpec {
   bool ignore_eos = false;
   std::optional<int> logprobs;
   bool prompt_logprobs = false;
+  // What the answer is held to; one of them at most.
+  std::optional<std::string> json_schema;  // as JSON text
+  std::optional<std::string> regex;
+  std::optional<std::string> grammar;  // Lark or GBNF
+  std::vector<std::string> choice;
 };
 
 void add_prompt_flags(CLI::App& command, PromptSpec& spec);

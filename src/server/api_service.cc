@@ -39,6 +39,14 @@ ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(ApiService& servic
                           fields);
 }
 
+ApiResult<std::shared_ptr<const TokenMaskSource>> make_mask_source(ApiService& service,
+                                                                   const GenerationFields& fields) {
+  if (!fields.grammar) return nullptr;
+  auto source = service.model.grammars->compile(fields.grammar->spec);
+  if (!source.ok()) return api_error(source.status(), fields.grammar->param);
+  return *std::move(source);
+}
+
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name) {
   const auto& names = service.model_names;
   if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return {};

@@ -36,6 +36,11 @@ struct ApiService {
 ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(ApiService& service,
                                                               const GenerationFields& fields);
 
+// The state before the first token of the grammar that is asked for, or null. 400 with the field
+// and what is wrong with its grammar.
+ApiResult<std::shared_ptr<const TokenMaskSource>> make_mask_source(ApiService& service,
+                                                                   const GenerationFields& fields);
+
 // 404 with the code model_not_found, unless `name` is empty or served.
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name);
 

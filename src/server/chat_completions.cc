@@ -20,6 +20,7 @@ struct ChatJob {
   AnswerIdentity identity;
   EncodedPrompt prompt;
   std::shared_ptr<const TokenRules> token_rules;
+  std::shared_ptr<const TokenMaskSource> mask_source;
   std::string echoed;  // before every answer
 
   StreamOptions stream_options() const {
@@ -218,6 +219,9 @@ ApiResult<std::unique_ptr<ChatJob>> prepare(ApiService& service, const HttpReque
   auto rules = make_token_rules(service, job->request.generation);
   if (auto* error = std::get_if<ApiError>(&rules)) return std::move(*error);
   job->token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
+  auto mask_source = make_mask_source(service, job->request.generation);
+  if (auto* error = std::get_if<ApiError>(&mask_source)) return std::move(*error);
+  job->mask_source = std::move(std::get<std::shared_ptr<const TokenMaskSource>>(mask_source));
   return job;
 }
 
@@ -233,6 +237,7 @@ ApiResult<TextRequest> make_text_request(const ChatJob& job, const ServedModel& 
   request.generation.sampling =
       to_sampling_params(fields, model.defaults, logprobs, std::get<int>(max_tokens));
   request.generation.sampling.token_rules = job.token_rules;
+  request.generation.mask_source = job.mask_source;
   request.generation.priority = fields.priority;
   request.generation.cache_salt = fields.cache_salt;
   request.stop = fields.stop;

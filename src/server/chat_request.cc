@@ -192,6 +192,10 @@ ApiResult<ChatRequest> read_chat_request(const std::string& body,
     return std::move(*error);
   }
   if (request.max_completion_tokens) request.generation.max_tokens = request.max_completion_tokens;
+  if (request.generation.asks_for_grammar) {
+    if (auto error = read_grammar_fields(body, request.generation.grammar))
+      return std::move(*error);
+  }
   if (auto error = check_together(request.generation)) return std::move(*error);
   if (auto error = check_together(request.prompt)) return std::move(*error);
   if (request.top_logprobs > 0 && !request.logprobs) {

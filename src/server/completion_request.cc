@@ -82,6 +82,10 @@ ApiResult<CompletionRequest> read_completion_request(const std::string& body,
           read_fields(std::get<json>(parsed), completion_field_table(request), unknown_names)) {
     return std::move(*error);
   }
+  if (request.generation.asks_for_grammar) {
+    if (auto error = read_grammar_fields(body, request.generation.grammar))
+      return std::move(*error);
+  }
   if (auto error = check_together(request.generation)) return std::move(*error);
   if (request.generation.max_tokens == 0 && !request.generation.echo) {
     return bad_request("max_tokens",

@@ -20,6 +20,7 @@ struct CompletionJob {
   AnswerIdentity identity;
   std::vector<EncodedPrompt> prompts;
   std::shared_ptr<const TokenRules> token_rules;
+  std::shared_ptr<const TokenMaskSource> mask_source;
   bool echo_only =
       false;  // max_tokens 0: one token is computed, so that the prompt is, and not shown
 
@@ -226,6 +227,7 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
     request.generation.sampling.prompt_logprobs = job.request.logprobs;
   }
   request.generation.sampling.token_rules = job.token_rules;
+  request.generation.mask_source = job.mask_source;
   request.generation.priority = fields.priority;
   request.generation.cache_salt = fields.cache_salt;
   request.stop = fields.stop;
@@ -254,6 +256,9 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const Htt
   auto rules = make_token_rules(service, job->request.generation);
   if (auto* error = std::get_if<ApiError>(&rules)) return std::move(*error);
   job->token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
+  auto mask_source = make_mask_source(service, job->request.generation);
+  if (auto* error = std::get_if<ApiError>(&mask_source)) return std::move(*error);
+  job->mask_source = std::move(std::get<std::shared_ptr<const TokenMaskSource>>(mask_source));
   return job;
 }
 

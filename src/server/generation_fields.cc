@@ -212,12 +212,11 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
 // defaults; and what never would.
 void add_others(std::vector<Field>& table) {
   for (const std::string_view name :
-       {"structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
-        "use_beam_search", "truncate_prompt_tokens", "logits_processors", "kv_transfer_params",
-        "vllm_xargs", "prompt_embeds", "repetition_detection", "lora_path"}) {
+       {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "use_beam_search",
+        "truncate_prompt_tokens", "logits_processors", "kv_transfer_params", "vllm_xargs",
+        "prompt_embeds", "repetition_detection", "lora_path"}) {
     table.push_back({.name = name, .target = RefusedField{}});
   }
-  table.push_back({.name = "response_format", .target = RefusedField{R"({"type": "text"})"}});
   table.push_back({.name = "length_penalty", .target = RefusedField{"1"}});
   table.push_back({.name = "best_of", .target = RefusedField{"1"}});
   for (const std::string_view name :
@@ -238,6 +237,8 @@ std::vector<Field> generation_field_table(GenerationFields& fields) {
   add_dry(table, fields);
   add_token_rule_fields(table, fields.token_rules);
   add_stopping(table, fields);
+  const std::vector<Field> grammar = grammar_field_table(fields.asks_for_grammar);
+  table.insert(table.end(), grammar.begin(), grammar.end());
   add_others(table);
   return table;
 }

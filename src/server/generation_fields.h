@@ -11,6 +11,7 @@
 #include "sampling/sampling_params.h"
 #include "server/api_error.h"
 #include "server/field_reader.h"
+#include "server/grammar_fields.h"
 #include "server/token_rule_fields.h"
 
 namespace pagoda {
@@ -58,6 +59,8 @@ struct GenerationFields {
   std::optional<int> prompt_logprobs;
   int priority = 0;
   std::string cache_salt;
+  bool asks_for_grammar = false;  // one of its fields is there
+  std::optional<GrammarRequest> grammar;
   bool echo = false;
   bool stream = false;
   std::optional<StreamOptions> stream_options;

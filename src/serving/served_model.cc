@@ -63,6 +63,8 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   Result<std::unique_ptr<Engine>> engine =
       create_engine(checkpoint, model->config, options.engine, options.on_progress);
   PAGODA_RETURN_IF_ERROR(text.get());
+  model->grammars =
+      std::make_unique<GrammarCompiler>(model->tokenizer, model->config.eos_token_ids);
   PAGODA_ASSIGN_OR_RETURN(model->engine, std::move(engine));
   model->device = backend_name(model->engine->limits().backend);
   model->load_s = seconds_between(start, Clock::system().now());

@@ -16,6 +16,7 @@
 #include "engine/engine_options.h"
 #include "model/model_config.h"
 #include "text/chat_template.h"
+#include "text/grammar.h"
 #include "text/tokenizer.h"
 
 namespace pagoda {
@@ -37,6 +38,7 @@ struct ServedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate>
       chat_template;  // null: the checkpoint has none, chat is refused
+  std::unique_ptr<GrammarCompiler> grammars;  // takes nothing before the first grammar
   std::unique_ptr<Engine> engine;
   std::string device;  // backend_name
   std::int64_t file_bytes = 0;

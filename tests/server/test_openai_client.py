@@ -127,7 +127,7 @@ def test_what_is_not_supported_is_named(client, model):
         client.chat.completions.create(model=model, messages=image)
     assert "image_url" in caught.value.message
     with pytest.raises(openai.BadRequestError) as caught:
-        client.chat.completions.create(model=model, messages=CHAT, response_format={"type": "json_object"})
+        client.chat.completions.create(model=model, messages=CHAT, response_format={"type": "grammar"})
     assert caught.value.param == "response_format"
     with pytest.raises(openai.NotFoundError):
         client.chat.completions.create(model="no-such-model", messages=CHAT)

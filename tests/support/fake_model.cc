@@ -109,6 +109,8 @@ std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options) {
   const int eos_token_id = *model->tokenizer->eos_token_id();
   model->config.eos_token_ids = {eos_token_id};
   model->config.vocab_size = model->tokenizer->vocab_size();
+  model->grammars =
+      std::make_unique<GrammarCompiler>(model->tokenizer, model->config.eos_token_ids);
   model->defaults.temperature = 0.5f;
   FakeEngineOptions engine_options;
   engine_options.limits.max_model_len = options.max_model_len;
