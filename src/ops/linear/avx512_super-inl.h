@@ -1,0 +1,96 @@
+// The formats whose blocks have integers for scales, 256 k under one more, on AVX-512: K-quants and
+// IQ4_XS. A weight is its block's scale times its code, an integer of 13 bits, exactly; 32 of them
+// meet x of 15 bits within 32 bits. So a group of 256 is
+//
+//   part = sum over units of float(sum of x * scale * code)              exact, but for float
+//   sums += scale of x * (scale * part + minimum * float(sum of minima * sums of x))
+//
+// whether scales meet codes before x does (many rows) or a block's sum afterwards (few).
+#pragma once
+
+#include <immintrin.h>
+
+#include "ops/linear/avx512_codes-inl.h"
+#include "ops/linear/avx512_minima-inl.h"
+#include "ops/linear/avx512_tile-inl.h"
+#include "ops/linear/unrolled-inl.h"
+
+namespace pagoda::cpu {
+namespace {
+
+// A group's numbers, 16 columns each.
+template <PanelKind kKind>
+struct SuperNumbers {
+  static constexpr PanelFormat kFormat = panel_format(kKind);
+  static constexpr int kBlocks = kSuperGroup / kFormat.block;
+  static constexpr bool kHasMinimum = kFormat.has_minimum();
+  static constexpr int kPairs = kHasMinimum ? kBlocks / 2 : 0;
+
+  __m512i scales[kBlocks];                   // 32 bits
+  __m512i minima[kHasMinimum ? kPairs : 1];  // of two blocks, 16 bits each
+  __m512 scale;
+  __m512 minimum;  // what the sums of x were divided by is in it
+};
+
+template <PanelKind kKind, int kBlock>
+PAGODA_INLINE SixBitNumbers integers_of_block(const std::byte* integers) {
+  constexpr PanelHeader kHeader = panel_format(kKind).header;
+  if constexpr (kHeader == PanelHeader::kBytes) {
+    return {_mm512_cvtepi8_epi32(load_bytes(integers + kBlock * kPanelColumns)),
+            _mm512_setzero_si512()};
+  } else if constexpr (kHeader == PanelHeader::kNibbles) {
+    const __m512i both = _mm512_cvtepu8_epi32(load_bytes(integers + kBlock * kPanelColumns));
+    return {bits_of<0, 4>(both), _mm512_srli_epi32(both, 4)};
+  } else {
+    return six_bit_numbers<kBlock>(load_line(integers), load_line(integers + kLineBytes),
+                                   load_line(integers + 2 * kLineBytes));
+  }
+}
+
+template <PanelKind kKind>
+PAGODA_INLINE void read_super(const std::byte* group, SuperNumbers<kKind>& numbers) {
+  using Numbers = SuperNumbers<kKind>;
+  __m512i minima[Numbers::kBlocks];
+  for_all<Numbers::kBlocks>([&](auto b) PAGODA_FLATTEN {
+    const auto of_block = integers_of_block<kKind, decltype(b)::kValue>(group + kLineBytes);
+    numbers.scales[b] = of_block.scale;
+    minima[b] = of_block.minimum;
+  });
+  numbers.scale = load_halves(group);
+  if constexpr (Numbers::kHasMinimum) {
+    for_all<Numbers::kPairs>([&](auto i) PAGODA_FLATTEN {
+      numbers.minima[i] = _mm512_or_si512(minima[2 * i], _mm512_slli_epi32(minima[2 * i + 1], 16));
+    });
+    const __m512 unit = _mm512_set1_ps(-static_cast<float>(Numbers::kFormat.block / 2));
+    numbers.minimum = _mm512_mul_ps(unit, load_halves(group + kHalvesBytes));
+  }
+}
+
+// What a tile's rows have of a group.
+struct SuperRows {
+  const std::byte* x;     // [units][rows][32]
+  const std::byte* sums;  // [pairs of blocks][rows]
+  const float* scales;    // [rows]
+};
+
+// Adds a group to the products. `minima(pair, panel)` is that pair's line of a panel.
+template <bool kHasMinimum, int kPairs, int kRows, int kPanels, class Minima>
+PAGODA_INLINE void add_group(const SuperRows& rows, const __m512 (&scale)[kPanels],
+                             const __m512 (&minimum)[kPanels], const Minima& minima,
+                             __m512 (&part)[kRows][kPanels], __m512 (&sums)[kRows][kPanels]) {
+  __m512i t[kRows][kPanels];
+  if constexpr (kHasMinimum) multiply_minima<kPairs>(rows.sums, kPairs, minima, t);
+  for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+    const __m512 of_row = _mm512_set1_ps(rows.scales[r]);
+    for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+      __m512 sum = _mm512_mul_ps(scale[p], part[r][p]);
+      if constexpr (kHasMinimum) {
+        sum = _mm512_fmadd_ps(minimum[p], _mm512_cvtepi32_ps(t[r][p]), sum);
+      }
+      sums[r][p] = _mm512_fmadd_ps(of_row, sum, sums[r][p]);
+    });
+  });
+}
+
+}  // namespace
+}  // namespace pagoda::cpu
