@@ -34,6 +34,15 @@ PAGODA_INLINE __m512i shifted_codes(const std::byte* plane) {
   return line;
 }
 
+// Formats with a float minimum for each block of 32. Against 16-bit integers their codes are taken
+// around the middle one, so that little is left to the minima.
+constexpr bool has_float_minima(PanelKind kind) {
+  return panel_format(kind).header == PanelHeader::kScalesMinima;
+}
+constexpr int middle_code(PanelKind kind) {
+  return has_float_minima(kind) ? 1 << (panel_format(kind).code_bits() - 1) : 0;
+}
+
 // What each code stands for; bits above the code are whatever the shift left there.
 struct CodeTable {
   alignas(kLineBytes) std::int16_t values[64];
@@ -43,7 +52,8 @@ constexpr CodeTable make_table() {
   CodeTable table = {};
   const int num_codes = 1 << (panel_format(kKind).code_bits() % 16);
   for (int i = 0; i < 64; ++i) {
-    table.values[i] = static_cast<std::int16_t>(code_value(kKind, i % num_codes));
+    table.values[i] =
+        static_cast<std::int16_t>(code_value(kKind, i % num_codes) - middle_code(kKind));
   }
   return table;
 }
@@ -210,15 +220,71 @@ PAGODA_INLINE __m512i broadcast_word(const std::byte* word) {
   return _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(word));
 }
 
-// A block's numbers of a tile's rows.
+// Where a block's numbers of a tile's rows are, and a span's.
 struct RowNumbers {
-  const float* scales;
-  const float* sums;
+  const float* scales = nullptr;
+  const float* sums = nullptr;
+  const std::int32_t* integer_sums = nullptr;
+  const std::byte* pairs = nullptr;
 };
+
+// A tile of rows from one unit on.
+struct RowsAt {
+  const std::byte* x;
+  RowNumbers numbers;
+};
+template <class Loops, int kRows>
+PAGODA_INLINE RowsAt rows_at(const PanelProduct& product, std::int64_t first_row,
+                             std::int64_t unit) {
+  const std::byte* tile = product.tiles + first_row / kRows * product.tile_bytes;
+  const std::byte* x = tile + unit * kRows * Loops::kRowBytes;
+  if constexpr (Loops::kHasGroups) {
+    const SuperView view = super_view_of(tile, kRows, product.cols);
+    const std::int64_t group = unit / Loops::kUnitsOfSpan;
+    return {x,
+            {.scales = view.scales + group * kRows,
+             .pairs = view.sums + group * Loops::kUnitsOfSpan / 2 * kRows * 4}};
+  } else {
+    const TileView view = view_of(tile, product.layout, kRows, product.cols);
+    const std::int64_t first = unit / Loops::kUnitsOfBlock * Loops::kBlocksOfUnit * kRows;
+    return {x,
+            {.scales = view.scales + first,
+             .sums = view.sums + first,
+             .integer_sums = view.integer_sums + first}};
+  }
+}
+
+template <class Loops, int kRows>
+PAGODA_INLINE void next_block(RowNumbers& rows) {
+  if constexpr (!Loops::kHasGroups) {
+    rows.scales += kRows;
+    rows.sums += kRows;
+    rows.integer_sums += kRows;
+  }
+}
+template <class Loops, int kRows>
+PAGODA_INLINE void next_span(RowNumbers& rows) {
+  if constexpr (Loops::kHasGroups) {
+    rows.scales += kRows;
+    rows.pairs += Loops::kUnitsOfSpan / 2 * kRows * 4;
+  }
+}
+// Behind the last block of a span.
+template <class Loops, int kRows>
+PAGODA_INLINE const float* scales_of_span(const RowNumbers& rows) {
+  return Loops::kHasGroups ? rows.scales : rows.scales - kRows;
+}
+
+template <int kRows, int kPanels>
+PAGODA_INLINE void set_to_zero(__m512 (&sums)[kRows][kPanels]) {
+  for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+    for_all<kPanels>([&](auto p) PAGODA_FLATTEN { sums[r][p] = _mm512_setzero_ps(); });
+  });
+}
 
 // Adds block `at` of a group, whose exact sums are s, to the products, or to those of a span of
 // x, still without its scale.
-template <bool kHasSpans, PanelKind kKind, int kRows, int kPanels>
+template <class Loops, PanelKind kKind, int kRows, int kPanels>
 PAGODA_INLINE void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int at,
                              const __m512i (&s)[kRows][kPanels], const RowNumbers& rows,
                              __m512 (&sums)[kRows][kPanels]) {
@@ -227,9 +293,9 @@ PAGODA_INLINE void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int 
     const __m512 minimum = numbers[p].minima[GroupNumbers<kKind>::kMinima > 1 ? at : 0];
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
       __m512 sum = _mm512_cvtepi32_ps(s[r][p]);
-      if constexpr (!kHasSpans) sum = _mm512_mul_ps(sum, _mm512_set1_ps(rows.scales[r]));
+      if constexpr (!Loops::kHasSpans) sum = _mm512_mul_ps(sum, _mm512_set1_ps(rows.scales[r]));
       sums[r][p] = _mm512_fmadd_ps(scale, sum, sums[r][p]);
-      if constexpr (panel_format(kKind).has_minimum()) {
+      if constexpr (Loops::kHasMinimum) {
         sums[r][p] = _mm512_fmadd_ps(minimum, _mm512_set1_ps(rows.sums[r]), sums[r][p]);
       }
     });
@@ -316,6 +382,10 @@ struct TileLoops {
   static constexpr PanelFormat kFormat = panel_format(kKind);
   static constexpr bool kIsBytes = kRounding == Rounding::kInt8;
   static constexpr bool kHasSpans = has_spans(kRounding, kFormat.block);
+  // Minima as integers, 256 k at a time (avx512_minima-inl.h), or in float, block by block.
+  static constexpr bool kHasGroups = !kIsBytes && has_float_minima(kKind);
+  static constexpr bool kHasMinimum = kFormat.has_minimum() && !kHasGroups;
+  static constexpr int kUnitsOfSpan = kHasGroups ? kSuperGroup / kUnit : cpu::kUnitsOfSpan;
   static constexpr int kRowBytes = kIsBytes ? kUnit : 2 * kUnit;  // of x, of a unit
   static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
   static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;

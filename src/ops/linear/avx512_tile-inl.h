@@ -12,6 +12,8 @@ std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int6
 void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile);
 // Tiles of more than two rows.
 void multiply_many(const PanelProduct& product, std::int64_t begin, std::int64_t end);
+// 16-bit tiles of the formats that is_super names.
+void multiply_super(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 }  // namespace avx512
 
 namespace {
@@ -30,6 +32,36 @@ namespace {
 constexpr int kUnitsOfSpan = 4;
 constexpr bool has_spans(Rounding rounding, int block) {
   return rounding == Rounding::kInt16 && block <= kUnit;
+}
+
+// Formats with minima have x share a scale over 256 k, as have those whose blocks have integers for
+// scales, 256 k under one more. x has 15 bits, by which the largest products still fit (32 k x 4096
+// x 16383). Behind a tile's integers lie the scales [groups][rows], then each block's sum of
+// integers, divided by half of its length and rounded to 16 bits, two blocks in a word:
+// [groups][pairs][rows], zero where the last group has no more.
+constexpr int kSuperGroup = 256;
+constexpr int kSuperLargest = 16383;
+constexpr bool is_super(PanelKind kind) {
+  return panel_format(kind).group == kSuperGroup;
+}
+PAGODA_INLINE bool is_super(const ActivationLayout& layout) {
+  return layout.span == kSuperGroup;
+}
+PAGODA_INLINE std::int64_t num_super_groups(std::int64_t cols) {
+  return (cols + kSuperGroup - 1) / kSuperGroup;
+}
+PAGODA_INLINE int num_pairs(const ActivationLayout& layout) {
+  return kSuperGroup / layout.block / 2;
+}
+
+struct SuperView {
+  const std::byte* integers;
+  const float* scales;
+  const std::byte* sums;
+};
+PAGODA_INLINE SuperView super_view_of(const std::byte* tile, int rows, std::int64_t cols) {
+  const std::byte* scales = tile + padded_units(cols) * kUnit * rows * 2;
+  return {tile, reinterpret_cast<const float*>(scales), scales + num_super_groups(cols) * rows * 4};
 }
 
 struct TileView {

@@ -11,6 +11,7 @@
 #include <immintrin.h>
 
 #include "ops/linear/avx512_codes-inl.h"
+#include "ops/linear/avx512_minima-inl.h"
 #include "ops/linear/avx512_tile-inl.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/unrolled-inl.h"
@@ -49,6 +50,7 @@ class IntegerTile {
   static constexpr int kBlocksOfUnit = Loops::kBlocksOfUnit;
   static constexpr int kStepsOfBlock = Loops::kStepsOfBlock;
   static constexpr int kUnitsOfGroup = Loops::kUnitsOfGroup;
+  static constexpr int kUnitsOfSpan = Loops::kUnitsOfSpan;
   static constexpr int kUnitBytes = kFormat.group_bytes() / kUnitsOfGroup;
 
   // Of what is multiplied under one scale, or of a unit where that is more.
@@ -58,14 +60,11 @@ class IntegerTile {
   __attribute__((noinline)) static void multiply(const PanelProduct& product,
                                                  std::int64_t first_row, std::int64_t first_panel) {
     const PairReader<kKind> reader;
-    const TileView tile = view_of(product.tiles + first_row / kRows * product.tile_bytes,
-                                  product.layout, kRows, product.cols);
     const std::byte* panel = product.panels + first_panel * product.panel_bytes;
     const std::byte* group = panel + product.header_area;
-    const std::byte* x = tile.integers;
-    const std::int32_t* integer_sums = tile.integer_sums;
-    const float* scales = tile.scales;
-    const float* row_sums = tile.sums;
+    auto [x, rows] = rows_at<Loops, kRows>(product, first_row, 0);
+    __m512 minima[kPanels][kBlocksOfSuper];
+    set_to_zero(minima);
     // The products, or those of a span of x and those of the spans before.
     __m512 sums[kRows][kPanels], spans[kRows][kPanels];
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
@@ -82,22 +81,28 @@ class IntegerTile {
       for (int unit = 0; unit < kUnitsOfGroup; unit += kUnitsOfBlock) {
         for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
           __m512i s[kRows][kPanels];
-          start_block<kKind, kIsBytes>(integer_sums, s);
+          start_block<kKind, kIsBytes>(rows.integer_sums, s);
           for_all<kUnitsOfBlock>([&](auto u) PAGODA_FLATTEN {
             add_products<decltype(block)::kValue, decltype(u)::kValue>(
                 reader, group, product.panel_bytes, unit, x + u * kRows * kRowBytes, s);
           });
           const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
-          add_block<kHasSpans>(numbers, at, s, {scales, row_sums}, sums);
-          scales += kRows;
-          row_sums += kRows;
-          integer_sums += kRows;
+          add_block<Loops>(numbers, at, s, rows, sums);
+          next_block<Loops, kRows>(rows);
         });
+        if constexpr (Loops::kHasGroups) {
+          for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+            minima[p][units_done % kUnitsOfSpan] = minima_of(numbers[p]);
+          });
+        }
         x += kUnitsOfBlock * kRows * kRowBytes;
         units_done += kUnitsOfBlock;
         const bool is_last = units_done == num_groups * kUnitsOfGroup;
         if (kHasSpans && (units_done % kUnitsOfSpan == 0 || is_last)) {
-          add_span(scales - kRows, sums, spans);
+          if constexpr (Loops::kHasGroups)
+            add_float_minima(rows.pairs, (units_done - 1) % kUnitsOfSpan + 1, minima, sums);
+          add_span(scales_of_span<Loops, kRows>(rows), sums, spans);
+          next_span<Loops, kRows>(rows);
         }
       }
     }
@@ -105,6 +110,18 @@ class IntegerTile {
   }
 
  private:
+  // Adds what a span's minima come to, and forgets them.
+  PAGODA_INLINE static void add_float_minima(const std::byte* pairs, std::int64_t num_units,
+                                             __m512 (&minima)[kPanels][kBlocksOfSuper],
+                                             __m512 (&sums)[kRows][kPanels]) {
+    PackedMinima packed[kPanels];
+    for_all<kPanels>([&](auto p) PAGODA_FLATTEN { pack_minima(minima[p], packed[p]); });
+    add_minima(
+        pairs, num_units, [&](auto p) PAGODA_FLATTEN -> const PackedMinima& { return packed[p]; },
+        sums);
+    set_to_zero(minima);
+  }
+
   // Adds the exact sums over what block kBlock has of unit `first_unit` + kUnitOfBlock.
   template <int kBlock, int kUnitOfBlock>
   PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const std::byte* group,
@@ -155,11 +172,18 @@ void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t
       return multiply_rounded<kKind, Rounding::kInt8>(product, begin, end);
     }
   }
-  return multiply_rounded<kKind, Rounding::kInt16>(product, begin, end);
+  if constexpr (!is_super(kKind)) multiply_rounded<kKind, Rounding::kInt16>(product, begin, end);
 }
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
-  return integer_layout_of(kind, 32767, layout);
+  if (!integer_layout_of(kind, 32767, layout)) return false;
+  if (is_super(kind) || has_float_minima(kind)) {
+    // Only minima need sums of blocks of 16.
+    layout.block = panel_format(kind).has_minimum() ? panel_format(kind).block : kUnit;
+    layout.largest_integer = kSuperLargest;
+    layout.span = kSuperGroup;
+  }
+  return true;
 }
 
 bool int8_layout_of(PanelKind kind, ActivationLayout& layout) {
@@ -176,6 +200,9 @@ int most_rows(const ActivationLayout&) {
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  if (is_super(product.kind) && product.layout.rounding == Rounding::kInt16) {
+    return avx512::multiply_super(product, begin, end);
+  }
   if (product.tile_rows > 2) return avx512::multiply_many(product, begin, end);
   // Float32 is portable code's: layout_of says so.
   with_kind(product.kind, [&](auto kind) {

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "ops/linear/avx512_codes-inl.h"
+#include "ops/linear/avx512_minima-inl.h"
 #include "ops/linear/avx512_tile-inl.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/unrolled-inl.h"
@@ -23,12 +24,18 @@ constexpr std::int64_t kPieceBytes = (panel_format(kKind).low_bits == 16 ? 24 : 
 // Whose sums wait in memory.
 constexpr int kMostTiles = 48;
 
+// Of 256 k of two panels.
+struct PanelMinima {
+  PackedMinima of[kPanels];
+};
+
 // Groups [begin, end) of two panels, and what is to be fetched meanwhile.
 struct Piece {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  const std::byte* next = nullptr;  // in the first panel
-  std::int64_t num_lines = 0;       // of each panel
+  const PanelMinima* minima = nullptr;  // of each 256 k, where they are integers
+  const std::byte* next = nullptr;      // in the first panel
+  std::int64_t num_lines = 0;           // of each panel
 };
 
 PAGODA_INLINE void fetch_lines(const std::byte* panel, std::int64_t count,
@@ -51,25 +58,19 @@ class ManyRowsTile {
   static constexpr int kBlocksOfUnit = Loops::kBlocksOfUnit;
   static constexpr int kStepsOfBlock = Loops::kStepsOfBlock;
   static constexpr int kUnitsOfGroup = Loops::kUnitsOfGroup;
-  static constexpr int kBlocksOfGroup = kFormat.group / kFormat.block;
+  static constexpr int kUnitsOfSpan = Loops::kUnitsOfSpan;
 
   // `waiting` is the tile's sums, [rows][panels][16]. Not inlined: it takes all registers.
   __attribute__((noinline)) static void multiply(const PanelProduct& product, const Piece& piece,
                                                  std::int64_t first_row, std::int64_t first_panel,
                                                  float* waiting) {
     const PairReader<kKind> reader;
-    const TileView tile = view_of(product.tiles + first_row / kRows * product.tile_bytes,
-                                  product.layout, kRows, product.cols);
     const std::byte* panel = product.panels + first_panel * product.panel_bytes;
     const std::byte* group = panel + product.header_area + piece.begin * kFormat.group_bytes();
-    const std::byte* x = tile.integers + piece.begin * kUnitsOfGroup * kRows * kRowBytes;
-    const std::int64_t first_number = piece.begin * kBlocksOfGroup * kRows;
-    Numbers rows = {tile.scales + first_number, tile.sums + first_number,
-                    tile.integer_sums + first_number};
+    auto [x, rows] = rows_at<Loops, kRows>(product, first_row, piece.begin * kUnitsOfGroup);
+    const PanelMinima* minima = piece.minima;
     __m512 sums[kRows][kPanels];
-    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-      for_all<kPanels>([&](auto p) PAGODA_FLATTEN { sums[r][p] = _mm512_setzero_ps(); });
-    });
+    set_to_zero(sums);
     if (!kHasSpans && piece.begin > 0) {
       for_sums([&](auto r, auto p, int at)
                    PAGODA_FLATTEN { sums[r][p] = _mm512_load_ps(waiting + at); });
@@ -87,15 +88,22 @@ class ManyRowsTile {
                                                   x + u * kRows * kRowBytes, s);
           });
           const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
-          add_block<kHasSpans>(numbers, at, s, {rows.scales, rows.sums}, sums);
-          rows.advance();
+          add_block<Loops>(numbers, at, s, rows, sums);
+          next_block<Loops, kRows>(rows);
         });
         x += kUnitsOfBlock * kRows * kRowBytes;
         units_done += kUnitsOfBlock;
         const bool is_end = units_done == piece.end * kUnitsOfGroup;
         if (kHasSpans && (units_done % kUnitsOfSpan == 0 || is_end)) {
           const bool is_first = units_done <= kUnitsOfSpan;
-          wait_for_spans(rows.scales - kRows, is_first, sums, waiting);
+          if constexpr (Loops::kHasGroups) {
+            const auto packed = [&](auto p)
+                                    PAGODA_FLATTEN -> const PackedMinima& { return minima->of[p]; };
+            add_minima(rows.pairs, (units_done - 1) % kUnitsOfSpan + 1, packed, sums);
+            ++minima;
+          }
+          wait_for_spans(scales_of_span<Loops, kRows>(rows), is_first, sums, waiting);
+          next_span<Loops, kRows>(rows);
         }
       }
     }
@@ -113,18 +121,6 @@ class ManyRowsTile {
   }
 
  private:
-  // Where a block's numbers of the tile's rows are.
-  struct Numbers {
-    const float* scales;
-    const float* sums;
-    const std::int32_t* integer_sums;
-    PAGODA_INLINE void advance() {
-      scales += kRows;
-      sums += kRows;
-      integer_sums += kRows;
-    }
-  };
-
   // Adds a span to what waits in memory: registers have room for sums and a block's sums alone.
   PAGODA_INLINE static void wait_for_spans(const float* scales, bool is_first,
                                            __m512 (&sums)[kRows][kPanels], float* waiting) {
@@ -160,6 +156,25 @@ class ManyRowsTile {
   }
 };
 
+// The minima of groups [begin, end), which begin with a span.
+template <PanelKind kKind>
+void find_minima(const PanelProduct& product, const std::byte* panels, const Piece& piece,
+                 PanelMinima* minima) {
+  constexpr std::int64_t kGroupBytes = panel_format(kKind).group_bytes();
+  for (std::int64_t first = piece.begin; first < piece.end; first += kBlocksOfSuper, ++minima) {
+    for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+      __m512 of_blocks[1][kBlocksOfSuper];
+      set_to_zero(of_blocks);
+      for (std::int64_t b = 0; b < kBlocksOfSuper && first + b < piece.end; ++b) {
+        GroupNumbers<kKind> numbers;
+        read_numbers(panels + p * product.panel_bytes + (first + b) * kGroupBytes, numbers);
+        of_blocks[0][b] = minima_of(numbers);
+      }
+      pack_minima(of_blocks[0], minima->of[p]);
+    });
+  }
+}
+
 // Two panels from `panel` on, times rows [first_row, end_row).
 template <PanelKind kKind, Rounding kRounding, int kRows>
 void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64_t first_row,
@@ -170,8 +185,10 @@ void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64
   const std::int64_t num_groups = kFormat.num_groups(product.cols);
   const std::int64_t num_pieces = (num_groups + kMostGroups - 1) / kMostGroups;
   // Pieces end where spans do.
-  constexpr std::int64_t kGroupsOfSpan =
-      kFormat.group < kUnitsOfSpan * kUnit ? kUnitsOfSpan * kUnit / kFormat.group : 1;
+  using Loops = TileLoops<kKind, kRounding>;
+  constexpr std::int64_t kSpan = Loops::kUnitsOfSpan * kUnit;
+  constexpr std::int64_t kGroupsOfSpan = kFormat.group < kSpan ? kSpan / kFormat.group : 1;
+  PanelMinima minima[Loops::kHasGroups ? kMostGroups / kGroupsOfSpan + 1 : 1];
   const std::int64_t spans =
       (num_groups + num_pieces * kGroupsOfSpan - 1) / (num_pieces * kGroupsOfSpan);
   const std::int64_t most = spans * kGroupsOfSpan;
@@ -185,6 +202,10 @@ void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64
     const std::int64_t lines =
         (most * kFormat.group_bytes() + (is_last ? product.header_area : 0)) / kLineBytes;
     piece.num_lines = (lines + num_tiles - 1) / num_tiles;
+    if constexpr (Loops::kHasGroups) {
+      find_minima<kKind>(product, panels, piece, minima);
+      piece.minima = minima;
+    }
     for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
       fetch_lines(piece.next, piece.num_lines, product.panel_bytes);
       piece.next += piece.num_lines * kLineBytes;
@@ -218,7 +239,7 @@ void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t
       return multiply_rounded<kKind, Rounding::kInt8>(product, begin, end);
     }
   }
-  multiply_rounded<kKind, Rounding::kInt16>(product, begin, end);
+  if constexpr (!is_super(kKind)) multiply_rounded<kKind, Rounding::kInt16>(product, begin, end);
 }
 
 }  // namespace

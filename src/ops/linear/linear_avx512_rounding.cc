@@ -9,13 +9,13 @@ namespace {
 
 // One row of a tile: each unit's integers at unit * tile_rows * the bytes of one.
 struct TileRow {
-  const float* x;  // null: zeros
-  std::int64_t cols;
-  int tile_rows;
-  std::byte* integers;
-  float* scales;
-  float* sums;
-  std::int32_t* integer_sums;
+  const float* x = nullptr;  // null: zeros
+  std::int64_t cols = 0;
+  int tile_rows = 0;
+  std::byte* integers = nullptr;
+  float* scales = nullptr;
+  float* sums = nullptr;
+  std::int32_t* integer_sums = nullptr;  // of super tiles the words of two
 };
 
 // Blocks are rounded sixteen at a time, so that what is one number a block fills a register.
@@ -55,12 +55,13 @@ PAGODA_INLINE __m512i folded(const BlockVectors& v, const Fold& fold) {
 }
 
 // Each block's largest becomes its span's.
-template <int kBlock>
+template <int kBlocksOfSpan>
 PAGODA_INLINE __m512i largest_of_span(__m512i v) {
-  static_assert(kUnitsOfSpan * kUnit == 128 && kBlock <= 32);
+  static_assert(kBlocksOfSpan == 4 || kBlocksOfSpan == 8 || kBlocksOfSpan == 16);
   v = _mm512_max_epu32(v, _mm512_shuffle_epi32(v, _MM_PERM_CDAB));
   v = _mm512_max_epu32(v, _mm512_shuffle_epi32(v, _MM_PERM_BADC));
-  if constexpr (kBlock <= 16) v = _mm512_max_epu32(v, _mm512_shuffle_i64x2(v, v, 0xb1));
+  if constexpr (kBlocksOfSpan >= 8) v = _mm512_max_epu32(v, _mm512_shuffle_i64x2(v, v, 0xb1));
+  if constexpr (kBlocksOfSpan == 16) v = _mm512_max_epu32(v, _mm512_shuffle_i64x2(v, v, 0x4e));
   return v;
 }
 
@@ -103,82 +104,162 @@ PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m5
   }
 }
 
-// Blocks [first, first + count) of a row, as many as make whole pairs of units.
-template <int kBlock, Rounding kRounding, bool kIsWhole>
-PAGODA_INLINE void pack_blocks(const TileRow& row, std::int64_t first, int count,
-                               const ActivationLayout& layout) {
-  constexpr int kVectors = kBlock / 16;  // a block
+// How a row is rounded: blocks whose integers are summed, spans under one scale, both in k.
+template <Rounding kRoundingOf, int kBlockOf, int kSpanOf>
+struct Scheme {
+  static constexpr Rounding kRounding = kRoundingOf;
+  static constexpr int kBlock = kBlockOf;
+  static constexpr int kSpan = kSpanOf;
+  static constexpr bool kIsSuper = kSpanOf == kSuperGroup;
+};
+
+// Each block's scale: of largest magnitudes compared as the integers that their bits are, NaN above
+// all, so that it reaches the scale and every product.
+struct BlockScales {
+  __m512 scales;
+  alignas(kLineBytes) float factors[kBlocksAtOnce];
+  bool are_numbers;  // all of x
+};
+
+template <class Scheme, bool kIsWhole>
+PAGODA_INLINE void find_scales(const TileRow& row, std::int64_t first, int count, float limit,
+                               BlockScales& to) {
   BlockVectors v;
   for (int b = count; b < kBlocksAtOnce; ++b) v.of[b] = _mm512_setzero_si512();
   for (int b = 0; b < count; ++b) {
-    // Magnitudes compare as the integers that their bits are, NaN above all, so that it reaches the
-    // scale and every product.
     __m512i largest = _mm512_setzero_si512();
-    for_all<kVectors>([&](auto i) PAGODA_FLATTEN {
-      const __m512 x = load_some<kIsWhole>(row, (first + b) * kBlock + 16 * i);
+    for_all<Scheme::kBlock / 16>([&](auto i) PAGODA_FLATTEN {
+      const __m512 x = load_some<kIsWhole>(row, (first + b) * Scheme::kBlock + 16 * i);
       largest = _mm512_max_epu32(largest, _mm512_castps_si512(_mm512_abs_ps(x)));
     });
     v.of[b] = largest;
   }
-  const auto larger = [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_max_epu32(a, b); };
-  __m512i of_blocks = folded(v, larger);
-  if constexpr (has_spans(kRounding, kBlock)) of_blocks = largest_of_span<kBlock>(of_blocks);
+  __m512i of_blocks =
+      folded(v, [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_max_epu32(a, b); });
+  if constexpr (Scheme::kSpan > Scheme::kBlock) {
+    of_blocks = largest_of_span<Scheme::kSpan / Scheme::kBlock>(of_blocks);
+  }
   const __m512 largest = _mm512_castsi512_ps(of_blocks);
-  const __m512 limit = _mm512_set1_ps(static_cast<float>(layout.largest_integer));
+  const __m512 most = _mm512_set1_ps(limit);
   // Of no numbers no integers are made, their factor is zero: their scale alone says so.
   const __mmask16 is_positive = _mm512_cmp_ps_mask(largest, _mm512_setzero_ps(), _CMP_GT_OQ);
   const __mmask16 is_finite =
       _mm512_cmp_ps_mask(largest, _mm512_set1_ps(kLargestFloat), _CMP_LE_OQ);
-  alignas(kLineBytes) float factors[kBlocksAtOnce];
-  _mm512_store_ps(factors, _mm512_maskz_div_ps(is_positive & is_finite, limit, largest));
-  for (int pair = 0; pair < count * kBlock / (2 * kUnit); ++pair) {
+  _mm512_store_ps(to.factors, _mm512_maskz_div_ps(is_positive & is_finite, most, largest));
+  to.scales = _mm512_div_ps(largest, most);
+  to.are_numbers = is_finite == 0xffff;
+}
+
+// The integers of `count` blocks; v is what each block's lanes sum up to.
+template <class Scheme, bool kIsWhole, bool kAreNumbers>
+PAGODA_INLINE void round_blocks(const TileRow& row, std::int64_t first, int count,
+                                const BlockScales& scales, bool is_nibbles, BlockVectors& v) {
+  constexpr int kVectors = Scheme::kBlock / 16;  // a block
+  for (int pair = 0; pair < count * Scheme::kBlock / (2 * kUnit); ++pair) {
     __m512i integers[4];
     for_all<4>([&](auto i) PAGODA_FLATTEN {
       const int b = (4 * pair + i) / kVectors;
-      const __m512 x = load_some<kIsWhole>(row, first * kBlock + 64 * pair + 16 * i);
-      const __m512 scaled = _mm512_mul_ps(x, _mm512_set1_ps(factors[b]));
-      const __mmask16 is_number = _mm512_cmp_ps_mask(scaled, scaled, _CMP_ORD_Q);
-      integers[i] = _mm512_maskz_cvtps_epi32(is_number, scaled);
+      const __m512 x = load_some<kIsWhole>(row, first * Scheme::kBlock + 64 * pair + 16 * i);
+      const __m512 scaled = _mm512_mul_ps(x, _mm512_set1_ps(scales.factors[b]));
+      if constexpr (kAreNumbers) {
+        integers[i] = _mm512_cvtps_epi32(scaled);
+      } else {
+        const __mmask16 is_number = _mm512_cmp_ps_mask(scaled, scaled, _CMP_ORD_Q);
+        integers[i] = _mm512_maskz_cvtps_epi32(is_number, scaled);
+      }
       v.of[b] = i % kVectors == 0 ? integers[i] : _mm512_add_epi32(v.of[b], integers[i]);
     });
-    store_units<kRounding>(row, first * kBlock / kUnit + 2 * pair, integers, layout.is_nibbles);
+    store_units<Scheme::kRounding>(row, first * Scheme::kBlock / kUnit + 2 * pair, integers,
+                                   is_nibbles);
   }
-  const __m512i sum =
-      folded(v, [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_add_epi32(a, b); });
-  const __m512 scale = _mm512_div_ps(largest, limit);
+}
+
+template <class Scheme>
+PAGODA_INLINE void store_numbers(const TileRow& row, std::int64_t first, int count, __m512 scale,
+                                 __m512i sum) {
   alignas(kLineBytes) float scales[kBlocksAtOnce], sums[kBlocksAtOnce];
   alignas(kLineBytes) std::int32_t integer_sums[kBlocksAtOnce];
   _mm512_store_ps(scales, scale);
   const __m512 float_sum = _mm512_cvtepi32_ps(sum);
-  _mm512_store_ps(sums, has_spans(kRounding, kBlock) ? float_sum : _mm512_mul_ps(scale, float_sum));
+  _mm512_store_ps(sums,
+                  Scheme::kSpan > Scheme::kBlock ? float_sum : _mm512_mul_ps(scale, float_sum));
   _mm512_store_si512(integer_sums, sum);
   for (int b = 0; b < count; ++b) {
     const std::int64_t at = (first + b) * row.tile_rows;
     row.scales[at] = scales[b];
     row.sums[at] = sums[b];
-    if constexpr (kRounding == Rounding::kInt8) row.integer_sums[at] = integer_sums[b];
+    if constexpr (Scheme::kRounding == Rounding::kInt8) row.integer_sums[at] = integer_sums[b];
   }
 }
 
-template <int kBlock, Rounding kRounding>
+template <class Scheme>
+PAGODA_INLINE void store_super_numbers(const TileRow& row, std::int64_t first, int count,
+                                       __m512 scale, __m512i sum) {
+  constexpr int kBlocksOfSpan = Scheme::kSpan / Scheme::kBlock;
+  constexpr int kHalf = Scheme::kBlock / 2;
+  static_assert(kHalf == 8 || kHalf == 16);
+  alignas(kLineBytes) float scales[kBlocksAtOnce];
+  alignas(kLineBytes) std::int32_t pairs[kBlocksAtOnce / 2];
+  _mm512_store_ps(scales, scale);
+  const __m512i halved =
+      _mm512_srai_epi32(_mm512_add_epi32(sum, _mm512_set1_epi32(kHalf / 2)), kHalf == 8 ? 3 : 4);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(pairs), _mm512_cvtepi32_epi16(halved));
+  for (int span = 0; span < count; span += kBlocksOfSpan) {
+    row.scales[(first + span) / kBlocksOfSpan * row.tile_rows] = scales[span];
+    for (int b = span; b < span + kBlocksOfSpan; b += 2) {
+      row.integer_sums[(first + b) / 2 * row.tile_rows] = pairs[b / 2];
+    }
+  }
+}
+
+// Blocks [first, first + count) of a row, as many as make whole pairs of units.
+template <class Scheme, bool kIsWhole>
+PAGODA_INLINE void pack_blocks(const TileRow& row, std::int64_t first, int count,
+                               const ActivationLayout& layout) {
+  BlockScales scales;
+  find_scales<Scheme, kIsWhole>(row, first, count, static_cast<float>(layout.largest_integer),
+                                scales);
+  BlockVectors v;
+  for (int b = count; b < kBlocksAtOnce; ++b) v.of[b] = _mm512_setzero_si512();
+  if (scales.are_numbers) {
+    round_blocks<Scheme, kIsWhole, true>(row, first, count, scales, layout.is_nibbles, v);
+  } else {
+    round_blocks<Scheme, kIsWhole, false>(row, first, count, scales, layout.is_nibbles, v);
+  }
+  const __m512i sum =
+      folded(v, [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_add_epi32(a, b); });
+  if constexpr (Scheme::kIsSuper) {
+    store_super_numbers<Scheme>(row, first, count, scales.scales, sum);
+  } else {
+    store_numbers<Scheme>(row, first, count, scales.scales, sum);
+  }
+}
+
+template <class Scheme>
 void pack_row(const TileRow& row, const ActivationLayout& layout) {
-  const std::int64_t blocks = padded_units(row.cols) * kUnit / kBlock;
+  const std::int64_t blocks = padded_units(row.cols) * kUnit / Scheme::kBlock;
   for (std::int64_t first = 0; first < blocks; first += kBlocksAtOnce) {
     const auto count =
         static_cast<int>(blocks - first < kBlocksAtOnce ? blocks - first : kBlocksAtOnce);
-    if (row.x && (first + count) * kBlock <= row.cols) {
-      pack_blocks<kBlock, kRounding, true>(row, first, count, layout);
+    if (row.x && (first + count) * Scheme::kBlock <= row.cols) {
+      pack_blocks<Scheme, true>(row, first, count, layout);
     } else {
-      pack_blocks<kBlock, kRounding, false>(row, first, count, layout);
+      pack_blocks<Scheme, false>(row, first, count, layout);
     }
   }
 }
 
 void pack_row_of(const TileRow& row, const ActivationLayout& layout) {
-  if (layout.rounding == Rounding::kInt8) return pack_row<32, Rounding::kInt8>(row, layout);
-  if (layout.block == 16) return pack_row<16, Rounding::kInt16>(row, layout);
-  if (layout.block == 32) return pack_row<32, Rounding::kInt16>(row, layout);
-  return pack_row<64, Rounding::kInt16>(row, layout);
+  constexpr Rounding kInt16 = Rounding::kInt16;
+  if (layout.rounding == Rounding::kInt8) {
+    return pack_row<Scheme<Rounding::kInt8, 32, 32>>(row, layout);
+  }
+  if (is_super(layout)) {
+    if (layout.block == 16) return pack_row<Scheme<kInt16, 16, kSuperGroup>>(row, layout);
+    return pack_row<Scheme<kInt16, 32, kSuperGroup>>(row, layout);
+  }
+  if (layout.block == 64) return pack_row<Scheme<kInt16, 64, 64>>(row, layout);
+  pack_row<Scheme<kInt16, 32, kUnitsOfSpan * kUnit>>(row, layout);
 }
 
 }  // namespace
@@ -186,21 +267,35 @@ void pack_row_of(const TileRow& row, const ActivationLayout& layout) {
 namespace avx512 {
 
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
+  if (is_super(layout)) {
+    const std::int64_t numbers = num_super_groups(cols) * (1 + num_pairs(layout)) * 4;
+    const std::int64_t bytes = tile_rows * (padded_units(cols) * kUnit * 2 + numbers);
+    return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  }
   const int arrays = layout.rounding == Rounding::kInt8 ? 3 : 2;
   return integer_tile_bytes(layout, tile_rows, cols, unit_bytes(layout), arrays);
 }
 
 void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
-  const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
+  TileRow row = {.cols = source.cols, .tile_rows = source.tile_rows, .integers = tile};
+  if (is_super(layout)) {
+    const SuperView view = super_view_of(tile, source.tile_rows, source.cols);
+    row.scales = const_cast<float*>(view.scales);
+    row.integer_sums = reinterpret_cast<std::int32_t*>(const_cast<std::byte*>(view.sums));
+  } else {
+    const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
+    row.scales = const_cast<float*>(view.scales);
+    row.sums = const_cast<float*>(view.sums);
+    row.integer_sums = const_cast<std::int32_t*>(view.integer_sums);
+  }
   for (int r = 0; r < source.tile_rows; ++r) {
-    const TileRow row = {.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr,
-                         .cols = source.cols,
-                         .tile_rows = source.tile_rows,
-                         .integers = tile + r * unit_bytes(layout),
-                         .scales = const_cast<float*>(view.scales) + r,
-                         .sums = const_cast<float*>(view.sums) + r,
-                         .integer_sums = const_cast<std::int32_t*>(view.integer_sums) + r};
-    pack_row_of(row, layout);
+    TileRow next = row;
+    next.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr;
+    next.integers += r * unit_bytes(layout);
+    next.scales += r;
+    next.sums += row.sums ? r : 0;
+    next.integer_sums += r;
+    pack_row_of(next, layout);
   }
 }
 

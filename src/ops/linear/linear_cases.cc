@@ -51,14 +51,18 @@ std::vector<float> linear_bias(const LinearShape& shape) {
 }
 
 // Weights meet x as integers by block, which are off by half of its largest magnitude / 32767, or,
-// of 16-bit weights, / 4095. Affine codes have no sign: much of their products cancels against the
+// of 16-bit weights, / 4095, and where blocks have minima or integers for scales by half of the
+// largest of 256 / 16383. Affine codes have no sign: much of their products cancels against the
 // biases', and the error does not.
 float cpu_tolerance(const LinearShape& shape) {
   float tolerance = 4e-5f;
   for (const LinearPart& part : shape.parts) {
     const WeightFormat format = part.format.format;
     const bool is_wide = format == WeightFormat::kF16 || format == WeightFormat::kBF16;
+    const bool has_minima = format == WeightFormat::kQ4_1 || format == WeightFormat::kQ5_1;
     if (is_wide) tolerance = 4e-4f;
+    if (has_minima) tolerance = std::max(tolerance, 1e-4f);
+    if (traits_of(format).block_size == 256) tolerance = std::max(tolerance, 2e-4f);
     if (format == WeightFormat::kAffine) tolerance = std::max(tolerance, 1e-4f);
   }
   return tolerance;

@@ -28,6 +28,7 @@ enum class Rounding : std::uint8_t {
 struct ActivationLayout {
   Rounding rounding = Rounding::kFloat32;
   int block = 32;  // k under one scale, and over which x is summed for minima
+  int span = 0;    // k under one scale where that is more by the kernels' own choice
   // What a block's largest magnitude becomes: a block's products have to fit 32 bits.
   int largest_integer = 32767;
   bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
