@@ -76,6 +76,12 @@ std::vector<Place> token_places(const AttentionShape& shape) {
   return places;
 }
 
+bool are_consecutive(std::span<const std::int32_t> blocks) {
+  return std::adjacent_find(blocks.begin(), blocks.end(), [](std::int32_t a, std::int32_t b) {
+           return b != a + 1;
+         }) == blocks.end();
+}
+
 // Listed tokens that follow one another in a sequence make one part; any other token starts the
 // next.
 std::shared_ptr<HostBatch> make_batch(const AttentionShape& shape, const CacheLayout& layout,
@@ -90,6 +96,7 @@ std::shared_ptr<HostBatch> make_batch(const AttentionShape& shape, const CacheLa
     if (place.seq != last.seq || place.position != last.position + 1) {
       host->query_start.push_back(host->num_tokens());
       host->context_lens.push_back(0);
+      host->first_slots.push_back(are_consecutive(table) ? table[0] * shape.block_size : -1);
       host->block_tables.insert(host->block_tables.end(), table.begin(), table.end());
       host->block_tables.resize(host->context_lens.size() * layout.max_blocks);
     }

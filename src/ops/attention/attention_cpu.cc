@@ -122,6 +122,7 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
   ThreadPool& pool = pool_of(exec);
   const int num_threads = pool.num_threads();
   AttentionCall call = make_call(q, view, batch, args, out);
+  if (batch.first_slots.defined()) call.first_slots = batch.first_slots.data<std::int32_t>();
   const AttentionPlan plan(call, batch, num_threads);
   const AttentionPlan::Counts& counts = plan.counts();
   Tensor item_memory, cut_memory;

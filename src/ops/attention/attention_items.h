@@ -35,6 +35,7 @@ struct AttentionCall {
   std::int64_t slot_bytes = 0;
   std::int64_t entry_bytes = 0;
   DType dtype = DType::kFloat32;
+  const std::int32_t* first_slots = nullptr;  // [seqs] as in StepBatch, or null
   const std::int32_t* block_tables = nullptr;
   std::int64_t max_blocks = 0;
   std::int64_t block_size = 0;

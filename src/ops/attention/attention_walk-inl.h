@@ -98,17 +98,26 @@ class Walk {
     unit.first_position = base;
     unit.begin = static_cast<int>(begin - base);
     unit.end = static_cast<int>(end - base);
+    unit.num_runs = 0;
+    const std::int64_t first_slot = call_.first_slots ? call_.first_slots[item.seq] : -1;
+    if (first_slot >= 0) return add_slots(unit, begin, end, first_slot + begin);
     const std::int32_t* block =
         call_.block_tables + item.seq * call_.max_blocks + begin / call_.block_size;
     std::int64_t in_block = begin % call_.block_size;
-    unit.num_runs = 0;
     for (std::int64_t p = begin; p < end; ++block, in_block = 0) {
-      std::int64_t offset = (*block * call_.block_size + in_block) * call_.slot_bytes;
       const std::int64_t stop = std::min(end, p + call_.block_size - in_block);
-      if (!has_few_rows(item)) add_runs(unit, offset, stop - p);
-      fill_offsets(offset, static_cast<int>(stop - p), unit.offsets + (p - base));
+      add_slots(unit, p, stop, *block * call_.block_size + in_block);
       p = stop;
     }
+  }
+
+  // Of the positions [begin, end), whose slots follow one another from `slot` on.
+  HWY_INLINE void add_slots(Piece& unit, std::int64_t begin, std::int64_t end,
+                            std::int64_t slot) const {
+    const std::int64_t offset = slot * call_.slot_bytes;
+    if (!has_few_rows(*unit.item)) add_runs(unit, offset, end - begin);
+    fill_offsets(offset, static_cast<int>(end - begin),
+                 unit.offsets + (begin - unit.first_position));
   }
 
   // The offsets of `count` slots that follow one another; up to a vector more is written.
