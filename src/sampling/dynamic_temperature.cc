@@ -14,11 +14,16 @@ constexpr std::size_t kNumLanes = 8;
 // Sum over weights of weight * (max - logit).
 double sum_surprises(std::span<const float> logits, float max, std::span<const float> weights) {
   std::array<double, kNumLanes> lanes = {};
-  for (std::size_t i = 0; i < logits.size(); ++i) {
+  const auto add = [&](std::size_t i, std::size_t lane) {
     // A token that weighs nothing may be -inf, and its product no number.
     const float distance = weights[i] > 0 ? max - logits[i] : 0.0f;
-    lanes[i % kNumLanes] += double{weights[i]} * distance;
+    lanes[lane] += double{weights[i]} * distance;
+  };
+  std::size_t first = 0;
+  for (; first + kNumLanes <= logits.size(); first += kNumLanes) {
+    for (std::size_t lane = 0; lane < kNumLanes; ++lane) add(first + lane, lane);
   }
+  for (std::size_t i = first; i < logits.size(); ++i) add(i, i - first);
   double sum = 0;
   for (const double lane : lanes) sum += lane;
   return sum;

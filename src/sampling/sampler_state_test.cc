@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/half.h"
+#include "sampling/sampler.h"
 #include "sampling/token_rules.h"
 
 namespace pagoda {
@@ -179,6 +180,43 @@ TEST(SamplerState, EntriesCountTheHistory) {
       history.change();
     }
   }
+}
+
+TEST(SamplerState, GreedyOutputsEqualThoseOfARebuild) {
+  constexpr int kVocabSize = 60;
+  constexpr int kNumTokens = 512;
+  std::mt19937 random(kSeed);
+  std::normal_distribution<float> normal(0, 2);
+  // What follows depends on the last token: without penalties it goes round in circles.
+  std::vector<std::vector<float>> rows(kVocabSize, std::vector<float>(kVocabSize));
+  for (std::vector<float>& row : rows) {
+    for (float& logit : row) logit = normal(random);
+  }
+  const SamplingParams params = {.temperature = 0,
+                                 .repetition_penalty = 1.05f,
+                                 .presence_penalty = 0.1f,
+                                 .frequency_penalty = 0.02f,
+                                 .dry_multiplier = 0.8f};
+  Sampler sampler(kVocabSize);
+  SamplerState kept(params, kNumTokens);
+  std::vector<int> tokens = {1, 2, 3};
+  while (tokens.size() < kNumTokens) {
+    const auto next = [&](SamplerState& state) {
+      state.sync(tokens, 3);
+      return sampler
+          .sample({.logits = rows[tokens.back()],
+                   .params = &params,
+                   .state = &state,
+                   .tokens = tokens,
+                   .num_prompt_tokens = 3})
+          ->token_id;
+    };
+    SamplerState rebuilt(params, kNumTokens);
+    const int token = next(kept);
+    ASSERT_EQ(token, next(rebuilt)) << "token " << tokens.size();
+    tokens.push_back(token);
+  }
+  EXPECT_GT(kept.entries().size(), kVocabSize / 2u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // llama.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -12,8 +13,9 @@ namespace pagoda {
 
 class TypicalFilter {
  public:
-  // Takes its memory now: 8 bytes for each of `max_candidates`.
-  explicit TypicalFilter(std::size_t max_candidates) : keys_(max_candidates) {}
+  // Takes its memory now: 12 bytes for each of `max_candidates`.
+  explicit TypicalFilter(std::size_t max_candidates)
+      : distances_(max_candidates), keys_(max_candidates) {}
 
   // Keeps the shortest prefix whose share of the candidates' weight reaches `typical_p`, the token
   // that crosses included, in the order of |surprise - entropy|; of equals the lower id first. The
@@ -21,11 +23,17 @@ class TypicalFilter {
   std::size_t keep(const Candidates& candidates, float temperature, float typical_p);
 
  private:
-  std::uint64_t find_last_kept(const Candidates& candidates, float typical_p);
+  // A distance without its sign: this many of its highest bits tell buckets apart.
+  static constexpr std::size_t kNumBuckets = 1 << 11;
 
-  // Of each candidate, how far its surprise is from the entropy, and its place: an order without
-  // ties.
+  std::uint64_t find_last_kept(const Candidates& candidates, float typical_p);
+  std::uint64_t find_last_of(const Candidates& candidates, std::size_t count, std::uint64_t left);
+
+  // Of each candidate, how far its surprise is from the entropy: the bits of a float32.
+  std::vector<std::uint32_t> distances_;
+  // Of the candidates in the bucket that crosses: their distance and place, an order without ties.
   std::vector<std::uint64_t> keys_;
+  std::array<std::uint64_t, kNumBuckets> bucket_weights_ = {};
 };
 
 }  // namespace pagoda
