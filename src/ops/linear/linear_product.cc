@@ -15,7 +15,7 @@ constexpr std::int64_t kForkRounding = 1 << 12;
 constexpr std::int64_t kFirstBytes = 8192;
 // Each thread reads all weights where it has rows of its own: enough rows to hide that.
 constexpr std::int64_t kRowsOfItsOwn = 96;
-// A multiple of every tile's height, in which rows are shared out.
+// A multiple of every tile's height.
 constexpr std::int64_t kRowGrain = 12;
 
 std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
@@ -58,6 +58,7 @@ LinearProduct::LinearProduct(Exec& exec, const Weight& weight, const Tensor& x)
     : exec_(exec), weight_(packed(weight)), x_(x), cols_(weight.cols) {
   const std::int64_t tokens = x.extent(0), num_threads = exec.num_threads();
   const std::int64_t blocks = tokens >= num_threads * kRowsOfItsOwn ? num_threads : 1;
+  most_blocks_ = blocks;
   const std::int64_t fitting = std::max(kTileBytesPerPass / (2 * cols_), kRowGrain);
   const std::int64_t most_rows = blocks * (fitting / kRowGrain * kRowGrain);
   const std::int64_t num_passes = std::max((tokens + most_rows - 1) / most_rows, std::int64_t{1});
@@ -98,6 +99,13 @@ void LinearProduct::plan_tiles() {
   }
 }
 
+std::int64_t LinearProduct::row_grain() const {
+  for (int i = 1; i < num_layouts_; ++i) {
+    if (tiles_[i].tile_rows != tiles_[0].tile_rows) return kRowGrain;
+  }
+  return tiles_[0].tile_rows;
+}
+
 std::int64_t LinearProduct::tile_memory() const {
   std::int64_t bytes = 0;
   for (int i = 0; i < num_layouts_; ++i) bytes += tiles_[i].num_tiles * tiles_[i].tile_bytes;
@@ -115,6 +123,8 @@ void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
   first_row_ = first;
   num_rows_ = count;
   plan_tiles();
+  // As even as tiles allow: the threads wait for the one that has most of them.
+  block_rows_ = round_up((count + most_blocks_ - 1) / most_blocks_, row_grain());
   copy_bytes_ = is_single_tile() ? tile_memory() : 0;
   const std::int64_t num_copies = copy_bytes_ > 0 ? exec_.num_threads() : 1;
   memory_ = exec_.allocate(DType::kFloat32, {num_copies * tile_memory() / 4});

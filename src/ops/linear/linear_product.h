@@ -72,6 +72,7 @@ class LinearProduct {
 
   const Tiles* find_tiles(PanelKind kind) const;
   void plan_tiles();
+  std::int64_t row_grain() const;    // in which rows are shared out
   std::int64_t tile_memory() const;  // bytes
   bool is_single_tile() const;
   void round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end, std::byte* to) const;
@@ -81,6 +82,7 @@ class LinearProduct {
   const Tensor& x_;
   std::int64_t cols_;
   std::int64_t rows_per_pass_;
+  std::int64_t most_blocks_;  // of a pass
   std::int64_t block_rows_;
   std::int64_t first_row_ = 0;
   std::int64_t num_rows_ = 0;
