@@ -18,6 +18,7 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOpt
       options_(std::move(options)),
       sampler_(decoder_.config().vocab_size, options_.logits_processors),
       row_mask_(decoder_.config().vocab_size, decoder_.config().eos_token_ids),
+      row_changes_(decoder_.config().vocab_size),
       input_(kv_.block_size()) {}
 
 Status ModelRunner::forward(const Plan& plan) {
@@ -33,7 +34,8 @@ Status ModelRunner::forward(const Plan& plan) {
   const std::uint64_t projected = host.logits_rows.size() + step.scored_rows.size();
   counters_.num_logits_rows += projected;
   counters_.num_logits_rows_skipped += static_cast<std::uint64_t>(host.num_tokens()) - projected;
-  if (options_.has_lookahead) draw_rows(plan, step);
+  if (options_.has_lookahead) share_draws(plan, step);
+  if (!step.waits_for_history) draw_rows(plan, step);
   const Status status = evaluate(step);
   step.in_flight = status.ok();
   if (step.scored_rows.empty()) step.hidden = {};
@@ -44,7 +46,9 @@ Status ModelRunner::forward(const Plan& plan) {
 ModelRunner::Step& ModelRunner::start_step() {
   if (options_.has_lookahead) newest_ = 1 - newest_;
   Step& step = steps_[newest_];
-  step.in_flight = step.draws_ahead = false;
+  step.in_flight = step.draws_ahead = step.waits_for_history = false;
+  step.num_by_ops = 0;
+  step.row_errors.clear();
   step.hidden = {};
   step.logits = {};
   step.drawn = {};
@@ -70,32 +74,92 @@ void ModelRunner::copy_blocks(const StepBatch& batch) {
     kv_.rebind(layer, kv_copy_blocks(exec_, kv_.view(layer), batch));
 }
 
-// context_len: tokens before the one that is drawn.
-bool ModelRunner::is_drawn_on_device(const Sequence& sequence, int context_len) const {
-  const SamplingParams& params = sequence.params();
+bool ModelRunner::is_drawn_by_ops(const Sequence& sequence) const {
   return options_.has_lookahead && options_.logits_processors.empty() &&
-         sequence.mask_source() == nullptr && RowDraws::cover(params) &&
-         context_len - sequence.num_prompt_tokens() >= params.min_tokens;
+         RowDraws::cover(sequence.params()) && RowChanges::cover(sequence.params());
+}
+
+// Who draws which row, and when.
+void ModelRunner::share_draws(const Plan& plan, Step& step) {
+  step.num_by_ops = 0;
+  for (const PlannedSequence& planned : plan.sequences) {
+    if (!planned.samples) continue;
+    const auto look_at = [&](const Sequence& sequence) {
+      if (!is_drawn_by_ops(sequence)) return;
+      ++step.num_by_ops;
+      const bool looks_back =
+          sequence.mask_source() != nullptr || RowChanges::look_back(sequence.params());
+      step.waits_for_history |= looks_back && planned.awaited_outcome >= 0;
+    };
+    look_at(*planned.sequence);
+    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks()) look_at(*fork);
+  }
+  // Rows are scored on the host, in tiles that would have to wait for a step behind.
+  step.draws_ahead = step.num_by_ops == plan.num_samples && step.scored_rows.empty();
+}
+
+Status ModelRunner::draw(const Plan& plan) {
+  Step& step = steps_[newest_];
+  if (!step.waits_for_history) return ok_status();
+  step.waits_for_history = false;
+  draw_rows(plan, step);
+  return exec_.evaluate({&step.drawn, 1});
 }
 
 void ModelRunner::draw_rows(const Plan& plan, Step& step) {
+  if (step.num_by_ops == 0) return;
   row_draws_.clear();
-  int num_on_device = 0;
+  row_changes_.clear();
   for (const PlannedSequence& planned : plan.sequences) {
     if (!planned.samples) continue;
-    const int position = planned.context_len();
-    const auto add = [&](const Sequence& sequence) {
-      num_on_device += is_drawn_on_device(sequence, position);
-      row_draws_.add(
-          sequence.params(),
-          {.seed = sequence.seed(), .sample_index = sequence.sample_index(), .position = position});
-    };
-    add(*planned.sequence);
-    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks()) add(*fork);
+    add_row(*planned.sequence, planned.context_len(), step);
+    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks())
+      add_row(*fork, planned.context_len(), step);
   }
-  // Rows are scored on the host, in tiles that would have to wait for a step behind.
-  step.draws_ahead = num_on_device == plan.num_samples && step.scored_rows.empty();
-  if (num_on_device > 0) step.drawn = row_draws_.draw(exec_, logits_of_outcomes(plan, step.logits));
+  const Tensor logits = logits_of_outcomes(plan, step.logits);
+  step.drawn = row_draws_.draw(exec_, row_changes_.apply(exec_, logits));
+}
+
+// Of one that ops do not draw, or that has ended while the step ran, nobody looks at the token.
+void ModelRunner::add_row(Sequence& sequence, int context_len, Step& step) {
+  RowSampling row = row_of(sequence, context_len);
+  const bool is_drawn = !sequence.finished() && is_drawn_by_ops(sequence);
+  if (is_drawn) {
+    if (RowChanges::look_back(sequence.params())) row.state = synced_state(sequence);
+    const Result<std::span<const std::uint32_t>> mask = row_mask_.of(sequence);
+    if (mask.ok()) row.mask = *mask;
+    step.row_errors.push_back(mask.status());
+  } else {
+    static const SamplingParams kGreedy = {.temperature = 0};
+    row.params = &kGreedy;
+    row.bans_stop_tokens = false;
+    step.row_errors.push_back(ok_status());
+  }
+  row_changes_.add(row);
+  row_draws_.add(*row.params,
+                 {.seed = row.seed, .sample_index = row.sample_index, .position = row.position});
+}
+
+RowSampling ModelRunner::row_of(const Sequence& sequence, int context_len) const {
+  const SamplingParams& params = sequence.params();
+  return {.params = &params,
+          .bans_stop_tokens = context_len - sequence.num_prompt_tokens() < params.min_tokens,
+          .eos_token_ids = decoder_.config().eos_token_ids,
+          .tokens = sequence.tokens(),
+          .num_prompt_tokens = sequence.num_prompt_tokens(),
+          .seed = sequence.seed(),
+          .sample_index = sequence.sample_index(),
+          .position = context_len};
+}
+
+// Null where the parameters ask for none.
+SamplerState* ModelRunner::synced_state(Sequence& sequence) {
+  if (SamplerState::is_needed(sequence.params()) && !sequence.sampler_state())
+    sequence.set_sampler_state(
+        std::make_shared<SamplerState>(sequence.params(), sequence.max_num_tokens()));
+  SamplerState* const state = sequence.sampler_state().get();
+  if (state != nullptr) state->sync(sequence.tokens(), sequence.num_prompt_tokens());
+  return state;
 }
 
 // A row for each sample that draws from it.
@@ -139,6 +203,7 @@ Result<const StepOutput*> ModelRunner::sample(const Plan& plan, bool wants_logit
     output.scored.clear();
     output.score_error = ok_status();
   }
+  PAGODA_CHECK(!step.waits_for_history, "[runner] a step is sampled before its rows are drawn");
   PAGODA_RETURN_IF_ERROR(score_rows(plan, step));
   step.hidden = {};
   PAGODA_RETURN_IF_ERROR(sample_rows(plan, step, wants_logits));
@@ -219,8 +284,9 @@ Status ModelRunner::sample_rows(const Plan& plan, const Step& step, bool wants_l
     ++row;
     const auto take = [&](Sequence& sequence) {
       output_.samples.push_back({.sequence = &sequence, .logits = logits});
-      if (is_drawn_on_device(sequence, planned.context_len())) {
-        take_drawn(sequence, rows.drawn[output_.outcomes.size()]);
+      const std::size_t index = output_.outcomes.size();
+      if (is_drawn_by_ops(sequence)) {
+        take_drawn(sequence, rows.drawn[index], step.row_errors[index]);
       } else {
         sample_row(sequence, logits);
       }
@@ -231,9 +297,11 @@ Status ModelRunner::sample_rows(const Plan& plan, const Step& step, bool wants_l
   return ok_status();
 }
 
-// What the device has drawn for the last of the samples.
-void ModelRunner::take_drawn(const Sequence& sequence, std::int32_t drawn) {
-  const Status status = RowDraws::status_of(drawn, sampler_.vocab_size());
+// What ops have drawn for the last of the samples.
+void ModelRunner::take_drawn(const Sequence& sequence, std::int32_t drawn,
+                             const Status& row_error) {
+  const Status status =
+      row_error.ok() ? RowDraws::status_of(drawn, sampler_.vocab_size()) : row_error;
   output_.outcomes.push_back({.token_id = status.ok() ? drawn : 0, .status = status});
   if (!status.ok() || !sequence.params().logprobs) return;
   SampleOutput& output = output_.samples.back();
@@ -249,27 +317,16 @@ void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) 
     output_.outcomes.emplace_back();
     return;
   }
-  if (SamplerState::is_needed(sequence.params()) && !sequence.sampler_state())
-    sequence.set_sampler_state(
-        std::make_shared<SamplerState>(sequence.params(), sequence.max_num_tokens()));
-  SamplerState* state = sequence.sampler_state().get();
-  if (state != nullptr) state->sync(sequence.tokens(), sequence.num_prompt_tokens());
+  RowSampling row = row_of(sequence, sequence.num_tokens());
+  row.logits = logits;
+  row.state = synced_state(sequence);
   const Result<std::span<const std::uint32_t>> mask = row_mask_.of(sequence);
   if (!mask.ok()) {
     output_.outcomes.push_back({.status = mask.status()});
     return;
   }
-  Result<SampledToken> token = sampler_.sample({.logits = logits,
-                                                .params = &sequence.params(),
-                                                .bans_stop_tokens = sequence.bans_stop_tokens(),
-                                                .eos_token_ids = decoder_.config().eos_token_ids,
-                                                .mask = *mask,
-                                                .state = state,
-                                                .tokens = sequence.tokens(),
-                                                .num_prompt_tokens = sequence.num_prompt_tokens(),
-                                                .seed = sequence.seed(),
-                                                .sample_index = sequence.sample_index(),
-                                                .position = sequence.num_tokens()});
+  row.mask = *mask;
+  Result<SampledToken> token = sampler_.sample(row);
   output_.outcomes.push_back(
       {.token_id = token.ok() ? token->token_id : 0, .status = token.status()});
   if (token.ok()) output_.samples.back().logprobs = std::move(token->logprobs);

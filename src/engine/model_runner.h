@@ -3,10 +3,12 @@
 // A step is two launches: forward(plan) needs only token ids and starts the model's graph with its
 // KV writes; sample(plan) waits for the logits and draws.
 //
-// With lookahead rows are drawn on the device, in the forward's own evaluation, and the next step's
-// forward may follow before sample(): it takes the ids where they are. Rows that need the host's
-// state (penalties, bans, a grammar) are drawn by sample(), which comes before the next forward
-// then; all else of the host's work on a step is still done while the next one runs.
+// With lookahead rows are drawn by ops, and the next step's forward may follow before sample(): it
+// takes the ids where they are. Where nothing depends on the output the forward's own evaluation
+// draws them. Penalties, words that are banned and grammars need the token before: what they change
+// is known when that has been committed, and draw() follows then, while the forward runs. What ops
+// do not do (DRY, mirostat, processors of logits, ...) sample() does, which comes before the next
+// forward then; all else of the host's work on a step is still done while the next one runs.
 //
 // Belongs to the engine thread.
 #pragma once
@@ -24,6 +26,7 @@
 #include "engine/step_input.h"
 #include "kv/kv_store.h"
 #include "model/decoder.h"
+#include "sampling/row_changes.h"
 #include "sampling/row_draws.h"
 #include "sampling/sampler.h"
 #include "tensor/exec.h"
@@ -74,10 +77,13 @@ class ModelRunner {
   // that one's sample(). After a failure the step's sequences must be given up: their cache is
   // undefined. kUnavailable: the device is gone, and no later step can work.
   virtual Status forward(const Plan& plan);
+  // Draws the rows of the last step that wait for the tokens before them, which have been committed
+  // by now.
+  Status draw(const Plan& plan);
   // That the tokens of the last step are on the device, before sample() and without the host.
   bool draws_ahead() const { return steps_[newest_].draws_ahead; }
   // Ends the oldest step. Row errors stand in the outcomes; a Status is the whole step's, as above.
-  // wants_logits: of rows that the device draws, too.
+  // wants_logits: of rows that ops draw, too.
   virtual Result<const StepOutput*> sample(const Plan& plan, bool wants_logits);
   // Waits for the steps that have not been sampled, whose results nobody wants.
   void abandon();
@@ -92,10 +98,13 @@ class ModelRunner {
   // What a step leaves behind for sample().
   struct Step {
     bool in_flight = false;
-    bool draws_ahead = false;
-    HiddenState hidden;  // of a step that scores
-    Tensor logits;       // [rows, vocab] float32
-    Tensor drawn;        // [outcomes] int32: what the device draws (sampling/row_draws.h)
+    bool draws_ahead = false;        // all its rows, by ops
+    bool waits_for_history = false;  // until draw()
+    int num_by_ops = 0;              // rows
+    std::vector<Status> row_errors;  // [outcomes], of what ops draw
+    HiddenState hidden;              // of a step that scores
+    Tensor logits;                   // [rows, vocab] float32
+    Tensor drawn;  // [outcomes] int32: what the device draws (sampling/row_draws.h)
     std::vector<std::int32_t> scored_rows;
     std::vector<ScoredToken> scored_tokens;
   };
@@ -108,7 +117,11 @@ class ModelRunner {
   Step& start_step();
   void fill_token_ids(StepBatch& batch);
   void copy_blocks(const StepBatch& batch);
-  bool is_drawn_on_device(const Sequence& sequence, int context_len) const;
+  bool is_drawn_by_ops(const Sequence& sequence) const;
+  void share_draws(const Plan& plan, Step& step);
+  RowSampling row_of(const Sequence& sequence, int context_len) const;
+  SamplerState* synced_state(Sequence& sequence);
+  void add_row(Sequence& sequence, int context_len, Step& step);
   void draw_rows(const Plan& plan, Step& step);
   Tensor logits_of_outcomes(const Plan& plan, const Tensor& logits);
   Status evaluate(const Step& step);
@@ -116,7 +129,7 @@ class ModelRunner {
   Status score_tile(const Plan& plan, const Step& step, std::size_t first, std::size_t count);
   Result<Rows> read_rows(const Plan& plan, const Step& step, bool wants_logits);
   Status sample_rows(const Plan& plan, const Step& step, bool wants_logits);
-  void take_drawn(const Sequence& sequence, std::int32_t drawn);
+  void take_drawn(const Sequence& sequence, std::int32_t drawn, const Status& row_error);
   void sample_row(Sequence& sequence, std::span<const float> logits);
 
   Exec& exec_;
@@ -125,6 +138,7 @@ class ModelRunner {
   ModelRunnerOptions options_;
   Sampler sampler_;
   RowMask row_mask_;
+  RowChanges row_changes_;
   StepInput input_;
   RowDraws row_draws_;
   std::array<Step, 2> steps_;

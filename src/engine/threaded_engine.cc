@@ -241,6 +241,8 @@ void ThreadedEngine::step() {
     if (plan.empty()) return;
     current_ = launch(plan, start);
   }
+  if (current_->status.ok())
+    current_->status = guarded([&] { return parts_.runner->draw(*current_->plan); });
   if (current_->status.ok() && parts_.runner->draws_ahead() && look_ahead())
     ++counters_.num_lookahead_steps;
   end_step();

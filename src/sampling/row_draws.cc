@@ -2,13 +2,11 @@
 
 #include "ops/sample/sample.h"
 #include "sampling/sampler.h"
-#include "sampling/sampler_state.h"
 
 namespace pagoda {
 
 bool RowDraws::cover(const SamplingParams& params) {
-  return !params.token_rules && !SamplerState::is_needed(params) && !penalises(params) &&
-         params.mirostat == 0 && params.typical_p >= 1 && params.xtc_probability <= 0 &&
+  return params.mirostat == 0 && params.typical_p >= 1 && params.xtc_probability <= 0 &&
          params.dynatemp_range <= 0;
 }
 

@@ -1,8 +1,8 @@
 // RowDraws: the rows of a step that ops draw on the device, so that a row comes back as one integer
 // and the next step can start before anybody has read it.
 //
-// What it draws is what Sampler draws: the same weights, filters, uniforms and order. Penalties,
-// bans, biases and all else that changes logits or looks at the past is the Sampler's.
+// What it draws is what Sampler draws of logits that nothing changes any more (row_changes.h): the
+// same weights, filters, uniforms and order.
 // Thread-compatible.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace pagoda {
 
 class RowDraws {
  public:
-  // Of rows with these parameters, min_tokens apart.
+  // Filters and all that these parameters ask for beside changes of the logits.
   static bool cover(const SamplingParams& params);
   // What a drawn number says of its row: a token, or the Sampler's error.
   static Status status_of(std::int32_t drawn, int vocab_size);

@@ -96,7 +96,9 @@ const Plan* SteppedEngine::launch(const Plan* plan) {
 void SteppedEngine::step(double seconds) {
   plan_ = next_ == nullptr ? launch(&scheduler_->plan()) : next_;
   next_ = nullptr;
-  if (runner_->draws_ahead()) next_ = launch(scheduler_->plan_ahead());
+  const Status drawn = runner_->draw(*plan_);
+  ASSERT_TRUE(drawn.ok()) << drawn.message();
+  if (options_.has_lookahead && runner_->draws_ahead()) next_ = launch(scheduler_->plan_ahead());
   num_steps_ahead_ += next_ != nullptr;
   const Result<const StepOutput*> output = runner_->sample(*plan_, /*wants_logits=*/true);
   ASSERT_TRUE(output.ok()) << output.status().message();

@@ -1,0 +1,139 @@
+#include "sampling/row_changes.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ops/apply_logit_bias/apply_logit_bias.h"
+#include "ops/apply_penalties/apply_penalties.h"
+#include "ops/apply_token_mask/apply_token_mask.h"
+#include "sampling/dry.h"
+#include "sampling/token_rules.h"
+
+namespace pagoda {
+namespace {
+
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+
+bool ends_here(std::span<const int> word, std::span<const int> output) {
+  const std::size_t num_before = word.size() - 1;
+  return num_before <= output.size() &&
+         std::equal(word.begin(), word.end() - 1, output.end() - num_before);
+}
+
+}  // namespace
+
+bool RowChanges::cover(const SamplingParams& params) {
+  return !DryState::is_needed(params);
+}
+
+bool RowChanges::look_back(const SamplingParams& params) {
+  if (penalises(params)) return true;
+  if (!params.token_rules) return false;
+  const auto& words = params.token_rules->bad_words;
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::vector<int>& word) { return word.size() > 1; });
+}
+
+bool RowChanges::change_nothing(const SamplingParams& params) {
+  return !params.token_rules && !penalises(params);
+}
+
+RowChanges::RowChanges(int vocab_size) : vocab_size_(vocab_size) {}
+
+void RowChanges::clear() {
+  for (auto* ints : {&bias_rows_, &bias_ids_, &mask_words_, &mask_of_, &seen_rows_, &seen_ids_,
+                     &output_counts_}) {
+    ints->clear();
+  }
+  for (auto* floats : {&biases_, &repetitions_, &frequencies_, &presences_}) floats->clear();
+  num_rows_ = num_masks_ = 0;
+}
+
+void RowChanges::add(const RowSampling& row) {
+  const SamplingParams& params = *row.params;
+  mask_of_.push_back(-1);
+  repetitions_.push_back(1);
+  frequencies_.push_back(0);
+  presences_.push_back(0);
+  if (cover(params)) {
+    if (params.token_rules)
+      add_rules(*params.token_rules, row.tokens.subspan(row.num_prompt_tokens));
+    if (row.bans_stop_tokens) {
+      for (const int id : row.eos_token_ids) add_bias(id, kBanned);
+      for (const int id : params.stop_token_ids) add_bias(id, kBanned);
+    }
+    if (!row.mask.empty()) add_mask(row.mask);
+    if (row.state != nullptr && penalises(params)) add_penalties(params, row.state->entries());
+  }
+  ++num_rows_;
+}
+
+void RowChanges::add_bias(int token_id, float bias) {
+  if (token_id < 0 || token_id >= vocab_size_) return;
+  bias_rows_.push_back(num_rows_);
+  bias_ids_.push_back(token_id);
+  biases_.push_back(bias);
+}
+
+void RowChanges::add_rules(const TokenRules& rules, std::span<const int> output) {
+  for (const LogitBias& entry : rules.logit_bias) add_bias(entry.token_id, entry.bias);
+  for (const std::vector<int>& word : rules.bad_words) {
+    if (ends_here(word, output)) add_bias(word.back(), kBanned);
+  }
+  if (rules.allowed_token_ids.empty()) return;
+  std::vector<std::uint32_t> allowed((static_cast<std::size_t>(vocab_size_) + 31) / 32);
+  for (const int id : rules.allowed_token_ids) allowed[id / 32] |= 1u << id % 32;
+  add_mask(allowed);
+}
+
+// One row has one mask: what all of its own allow.
+void RowChanges::add_mask(std::span<const std::uint32_t> mask) {
+  if (mask_of_.back() < 0) {
+    mask_of_.back() = num_masks_++;
+    mask_words_.insert(mask_words_.end(), mask.begin(), mask.end());
+    return;
+  }
+  const auto words = mask_words_.end() - static_cast<std::ptrdiff_t>(mask.size());
+  std::transform(
+      words, mask_words_.end(), mask.begin(), words,
+      [](std::int32_t own, std::uint32_t other) { return own & static_cast<std::int32_t>(other); });
+}
+
+void RowChanges::add_penalties(const SamplingParams& params, std::span<const SeenToken> seen) {
+  repetitions_.back() = params.repetition_penalty;
+  frequencies_.back() = params.frequency_penalty;
+  presences_.back() = params.presence_penalty;
+  for (const SeenToken& token : seen) {
+    seen_rows_.push_back(num_rows_);
+    seen_ids_.push_back(token.token_id);
+    output_counts_.push_back(token.output_count);
+  }
+}
+
+Tensor RowChanges::apply(Exec& exec, const Tensor& logits) const {
+  const auto put = [&]<typename T>(const std::vector<T>& values) {
+    return exec.upload<T>(values, {static_cast<std::int64_t>(values.size())});
+  };
+  Tensor changed = logits;
+  if (!biases_.empty()) {
+    changed = apply_logit_bias(
+        exec, changed, {.rows = put(bias_rows_), .token_ids = put(bias_ids_)}, put(biases_));
+  }
+  if (num_masks_ > 0) {
+    const std::int64_t num_words = (vocab_size_ + 31) / 32;
+    changed =
+        apply_token_mask(exec, changed,
+                         {.words = exec.upload<std::int32_t>(mask_words_, {num_masks_, num_words}),
+                          .mask_of = put(mask_of_)});
+  }
+  if (!seen_rows_.empty()) {
+    changed = apply_penalties(exec, changed, {.rows = put(seen_rows_), .token_ids = put(seen_ids_)},
+                              put(output_counts_),
+                              {.repetition = put(repetitions_),
+                               .frequency = put(frequencies_),
+                               .presence = put(presences_)});
+  }
+  return changed;
+}
+
+}  // namespace pagoda
