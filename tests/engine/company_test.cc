@@ -261,7 +261,7 @@ void check_company(const std::string& path, Backend backend, const Traffic& traf
     });
     const auto tiny = company.run({.name = fmt::format("tiny pool, cache {}", has_cache),
                                    .options = options,
-                                   .num_rounds = 4});
+                                   .num_rounds = traffic.num_requests > 100 ? 8 : 4});
     EXPECT_GE(tiny.num_preemptions, 50u);
   }
 }
