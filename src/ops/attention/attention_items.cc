@@ -5,8 +5,10 @@
 namespace pagoda::cpu {
 namespace {
 
-// Items a thread, so that none has to wait for another's last.
+// Items a thread, so that none has to wait for another's last. Those of few rows wait for memory,
+// and what is fetched past an item's end is lost, or worse, in another thread's cache.
 constexpr std::int64_t kItemsPerThread = 8;
+constexpr std::int64_t kItemsOfFewRowsPerThread = 4;
 // Rows that are multiplied as fast as one is.
 constexpr std::int64_t kRowsPerUnit = 12;
 // Of a range's keys, and of its values: what L2 takes while the next range's are fetched.
@@ -35,7 +37,8 @@ AttentionPlan::AttentionPlan(const AttentionCall& call, const StepBatch& batch, 
   for (int seq = 0; seq < num_seqs_; ++seq) cost += cost_of(seq);
   budget_ = std::max<std::int64_t>(cost / (kItemsPerThread * num_threads), 1);
   const std::int64_t least = ceil_div(kLeastBytes, 2 * kRangePositions * call_.entry_bytes);
-  budget_ = std::max(budget_, std::min(least, cost / num_threads));
+  few_rows_budget_ = std::max({cost / (kItemsOfFewRowsPerThread * num_threads),
+                               std::min(least, cost / num_threads), std::int64_t{1}});
   for (int seq = 0; seq < num_seqs_; ++seq) count(cut_of(seq));
 }
 
@@ -63,13 +66,14 @@ AttentionPlan::Cut AttentionPlan::cut_of(int seq) const {
   }
   if (cut.queries_per_item < queries) return cut;
   const std::int64_t per_range = units(rows());
+  const std::int64_t budget = per_range == 1 ? few_rows_budget_ : budget_;
   const std::int64_t most_heads = std::min(kRowsPerItem / std::max<std::int64_t>(rows(), 1),
                                            kRangeBytes / (kRangePositions * call_.entry_bytes));
   cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(most_heads, 1, call_.kv_heads));
-  if (cut.num_ranges() * cut.heads_per_item * per_range <= budget_) return cut;
+  if (cut.num_ranges() * cut.heads_per_item * per_range <= budget) return cut;
   cut.ranges_per_item =
-      std::clamp<std::int64_t>(budget_ / (cut.heads_per_item * per_range), 1, cut.num_ranges());
-  const std::int64_t heads = budget_ / (cut.ranges_per_item * per_range);
+      std::clamp<std::int64_t>(budget / (cut.heads_per_item * per_range), 1, cut.num_ranges());
+  const std::int64_t heads = budget / (cut.ranges_per_item * per_range);
   cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(heads, 1, cut.heads_per_item));
   return cut;
 }

@@ -98,12 +98,17 @@ HWY_INLINE void add_group(const EntryGroup& values, const WeighedRows& rows,
       const int block = v / 2;
       interleave(load_line(even + block * kLineBytes), load_line(odd + block * kLineBytes),
                  value + v);
-      __builtin_prefetch(ahead + block * lines.block_step, 0, 3);
-      __builtin_prefetch(ahead + block * lines.block_step + lines.entry_step, 0, 3);
+    }
+    PAGODA_UNROLL
+    for (int entry = 0; entry < 2; ++entry) {
+      PAGODA_UNROLL
+      for (int block = 0; block < kVectors / 2; ++block) {
+        __builtin_prefetch(ahead + block * lines.block_step, 0, 3);
+      }
+      ahead += lines.entry_step;
     }
     sums.template add<Bf16Dots>(weights + pair, kRangePositions, value);
     even = odd + values.stride;
-    ahead += 2 * lines.entry_step;
   }
   sums.store(rows.sums, padded_dim);
 }

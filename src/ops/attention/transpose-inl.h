@@ -32,8 +32,19 @@ using VWords = hn::Vec<DWords>;
 constexpr int kLanes = hn::MaxLanes(D());
 constexpr int kTileVectors = kTilePositions / kLanes;
 
-// Rows and columns of blocks of 128 bits swapped: vectors 4 k to 4 k + 3 are rows 4 k to 4 k + 3 of
-// what the 128-bit stages below have left, in the order that load_row() gives keys.
+// Of two vectors, the first and third blocks of 128 bits, and the second and fourth: AVX-512 alone
+// has so many. Highway's way is a shuffle and a blend more.
+template <class VW>
+HWY_INLINE VW even_blocks(VW a, VW b) {
+  return VW{_mm512_shuffle_i32x4(a.raw, b.raw, 0x88)};
+}
+template <class VW>
+HWY_INLINE VW odd_blocks(VW a, VW b) {
+  return VW{_mm512_shuffle_i32x4(a.raw, b.raw, 0xdd)};
+}
+
+// Rows and columns of blocks of 128 bits swapped: vectors 4 k to 4 k + 3 are keys 4 k to 4 k + 3
+// as the 128-bit stages below have left them.
 template <class DW>
 HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
   if constexpr (hn::MaxLanes(d) == 8) {
@@ -46,14 +57,14 @@ HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
   } else if constexpr (hn::MaxLanes(d) == 16) {
     PAGODA_UNROLL
     for (int i = 0; i < 4; ++i) {
-      // Keys 0 to 3, 8 to 11, 4 to 7, 12 to 15.
-      const auto a = rows[i], b = rows[8 + i], c = rows[4 + i], e = rows[12 + i];
+      // Keys 0 to 3, 4 to 7, 8 to 11, 12 to 15.
+      const auto a = rows[i], b = rows[4 + i], c = rows[8 + i], e = rows[12 + i];
       const auto ab = hn::ConcatLowerLower(d, b, a), ce = hn::ConcatLowerLower(d, e, c);
       const auto ab_high = hn::ConcatUpperUpper(d, b, a), ce_high = hn::ConcatUpperUpper(d, e, c);
-      rows[i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(ce), ab);
-      rows[4 + i] = hn::OddEvenBlocks(ce, hn::SwapAdjacentBlocks(ab));
-      rows[8 + i] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(ce_high), ab_high);
-      rows[12 + i] = hn::OddEvenBlocks(ce_high, hn::SwapAdjacentBlocks(ab_high));
+      rows[i] = even_blocks(ab, ce);
+      rows[4 + i] = odd_blocks(ab, ce);
+      rows[8 + i] = even_blocks(ab_high, ce_high);
+      rows[12 + i] = odd_blocks(ab_high, ce_high);
     }
   }
 }
