@@ -61,7 +61,8 @@ PAGODA_INLINE void read_super(const std::byte* group, SuperNumbers<kKind>& numbe
     for_all<Numbers::kPairs>([&](auto i) PAGODA_FLATTEN {
       numbers.minima[i] = _mm512_or_si512(minima[2 * i], _mm512_slli_epi32(minima[2 * i + 1], 16));
     });
-    const __m512 unit = _mm512_set1_ps(-static_cast<float>(Numbers::kFormat.block / 2));
+    constexpr int kHalfBlock = Numbers::kFormat.block / 2;
+    const __m512 unit = _mm512_set1_ps(-static_cast<float>(kHalfBlock));
     numbers.minimum = _mm512_mul_ps(unit, load_halves(group + kHalvesBytes));
   }
 }

@@ -8,7 +8,8 @@
 //                                         acc += scale * s  (+ minimum * sum of the block's x)
 //
 // with s exact, in 32-bit integers; float32 weights have one chain over all k. A kernel may have x
-// share a scale over several blocks and apply it to what they came to (avx512_tile-inl.h).
+// share a scale over several blocks and apply it to what they came to (avx512_tile-inl.h), and take
+// minima, or blocks' own integer scales, as integers too (avx512_minima-inl.h, avx512_super-inl.h).
 #pragma once
 
 #include <cstddef>
