@@ -6,7 +6,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
+
+#include "sampling/token_rules.h"
 
 namespace pagoda {
 namespace {
@@ -83,6 +86,36 @@ TEST(SamplingParams, ErrorsNameFieldRangeAndValue) {
   expect_error([](auto& p) { p.logprobs = 21; },
                "logprobs: expected an integer of [0, 20], got 21");
   expect_error([](auto& p) { p.prompt_logprobs = -1; }, "prompt_logprobs: expected");
+}
+
+TEST(SamplingParams, ErrorsOfLlamaCppsFieldsNameFieldRangeAndValue) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const auto expect_error = [](const std::function<void(SamplingParams&)>& change,
+                               const char* message) {
+    EXPECT_THAT(error_of(change), HasSubstr(message));
+  };
+  expect_error([](auto& p) { p.dynatemp_range = -1; },
+               "[sampling] dynatemp_range: expected a number of [0, 100], got -1");
+  expect_error([](auto& p) { p.dynatemp_exponent = kNan; }, "dynatemp_exponent: expected");
+  expect_error([](auto& p) { p.typical_p = 0; }, "typical_p: expected a number of (0, 1], got 0");
+  expect_error([](auto& p) { p.typical_p = kNan; }, "typical_p: expected");
+  expect_error([](auto& p) { p.xtc_probability = 1.5f; },
+               "xtc_probability: expected a number of [0, 1], got 1.5");
+  expect_error([](auto& p) { p.xtc_threshold = -0.5f; }, "xtc_threshold: expected");
+  expect_error([](auto& p) { p.mirostat = 1; }, "mirostat: expected 0 (off) or 2, got 1");
+  expect_error([](auto& p) { p.mirostat_tau = -1; }, "mirostat_tau: expected");
+  expect_error([](auto& p) { p.mirostat_eta = kNan; }, "mirostat_eta: expected");
+  expect_error([](auto& p) { p.dry_multiplier = -1; }, "dry_multiplier: expected");
+  expect_error([](auto& p) { p.dry_base = 0.5f; },
+               "dry_base: expected a number of [1, 1000], got 0.5");
+  expect_error([](auto& p) { p.dry_allowed_length = 0; }, "dry_allowed_length: expected");
+  expect_error([](auto& p) { p.dry_penalty_last_n = -2; }, "dry_penalty_last_n: expected");
+  expect_error(
+      [](auto& p) {
+        p.token_rules = std::make_shared<const TokenRules>(
+            TokenRules{.logit_bias = {{.token_id = kVocabSize, .bias = 1}}});
+      },
+      "logit_bias: expected an integer of [0, 99], got 100");
 }
 
 TEST(SamplingParams, AScoredPromptNeedsNoOutput) {
