@@ -19,8 +19,8 @@ struct Method {
   SamplingParams params;
 };
 
-const std::vector<Method>& methods() {
-  static const std::vector<Method> kMethods = {
+std::vector<Method> methods() {
+  return {
       {"greedy", {.temperature = 0}},
       {"random", {}},
       {"filters", {.top_k = 50, .top_p = 0.9f, .min_p = 0.01f}},
@@ -32,7 +32,6 @@ const std::vector<Method>& methods() {
       {"down to no temperature", {.temperature = 0.5f, .dynatemp_range = 5}},
       {"dry", {.dry_multiplier = 1, .dry_allowed_length = 1}},
   };
-  return kMethods;
 }
 
 class SamplerExtremes : public ::testing::TestWithParam<Method> {
