@@ -36,7 +36,7 @@ Status ModelRunner::forward(const Plan& plan) {
   counters_.num_logits_rows_skipped += static_cast<std::uint64_t>(host.num_tokens()) - projected;
   if (options_.has_lookahead) share_draws(plan, step);
   if (!step.waits_for_history) draw_rows(plan, step);
-  const Status status = evaluate(step);
+  Status status = evaluate(step);
   step.in_flight = status.ok();
   if (step.scored_rows.empty()) step.hidden = {};
   return status;
@@ -130,8 +130,8 @@ void ModelRunner::add_row(Sequence& sequence, int context_len, Step& step) {
     if (mask.ok()) row.mask = *mask;
     step.row_errors.push_back(mask.status());
   } else {
-    static const SamplingParams kGreedy = {.temperature = 0};
-    row.params = &kGreedy;
+    static const SamplingParams greedy = {.temperature = 0};
+    row.params = &greedy;
     row.bans_stop_tokens = false;
     step.row_errors.push_back(ok_status());
   }

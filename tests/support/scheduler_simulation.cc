@@ -3,19 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <source_location>
 #include <stdexcept>
 
 namespace pagoda::testing {
 namespace {
 
 constexpr std::uint64_t kUnowned = 0;  // what stands in slots that nobody owns
-
-void require(bool holds, const std::source_location& place = std::source_location::current()) {
-  if (holds) return;
-  throw std::logic_error(
-      fmt::format("a promise of {} is broken: line {}", place.function_name(), place.line()));
-}
 
 std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ (value + 1)) * 0x9E3779B97F4A7C15u;
@@ -60,6 +53,12 @@ Ending run_alone(const Request& request, int sample_index, int max_model_len) {
 }
 
 }  // namespace
+
+void require(bool holds, const std::source_location& place) {
+  if (holds) return;
+  throw std::logic_error(
+      fmt::format("a promise of {} is broken: line {}", place.function_name(), place.line()));
+}
 
 SchedulerSimulation::SchedulerSimulation(const SimulationOptions& options)
     : options_(options),
@@ -202,184 +201,6 @@ void SchedulerSimulation::finish() {
   require(scheduler_.plan().empty());
   require(scheduler_.num_free_blocks() == pool_.num_blocks());
   require(num_ended_ == num_samples_);
-}
-
-void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
-  std::set<const Sequence*> planned_sequences;
-  for (const PlannedSequence& planned : plan.sequences) {
-    require(planned_sequences.insert(planned.sequence).second);
-  }
-  check_preempted(planned_sequences, is_ahead);
-  check_decodes(plan, planned_sequences, is_ahead);
-  int num_tokens = 0, num_samples = 0;
-  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
-    const PlannedSequence& planned = plan.sequences[i];
-    Sequence* sequence = planned.sequence;
-    // The request's other samples come with it.
-    for (const auto& fork : sequence->forks()) {
-      if (waiting_.erase(rank(*fork)) > 0) with_others_[rank(*fork)] = fork.get();
-      first_of_[sequence->request_id()] = rank(*sequence);
-    }
-    if (waiting_.erase(rank(*sequence)) > 0) {  // admitted now: nothing that came before it waits
-      require(waiting_.empty() || rank(*sequence) < *waiting_.begin());
-      require(!blocks_were_short_);
-      running_[rank(*sequence)] = sequence;
-      check_admitted(planned);
-    }
-    require(running_.count(rank(*sequence)) == 1u);
-    check_chunk(planned, static_cast<int>(i) < plan.num_decodes);
-    num_tokens += planned.num_new_tokens;
-    num_samples += planned.samples ? 1 + sequence->num_forks() : 0;
-  }
-  require(plan.num_tokens == num_tokens);
-  require(plan.num_samples == num_samples);
-  require(num_tokens <= options_.scheduler.max_num_batched_tokens);
-  const auto num_running = static_cast<int>(running_.size() + with_others_.size());
-  require(num_running <= options_.scheduler.max_num_seqs);
-  require(num_running == scheduler_.num_running());
-  require(static_cast<int>(waiting_.size()) == scheduler_.num_waiting());
-  require(!plan.empty() || scheduler_.idle());
-  num_tokens_ += num_tokens;
-  check_cost(plan);
-  check_nobody_waits_in_vain(plan);
-}
-
-// Those that ran and hold nothing now are behind all that still run.
-void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& planned, bool is_ahead) {
-  blocks_were_short_ = false;
-  for (auto it = running_.begin(); it != running_.end();) {
-    const Sequence& sequence = *it->second;
-    if (sequence.num_planned() > 0) {
-      require(!blocks_were_short_);
-      ++it;
-      continue;
-    }
-    require(!is_ahead);
-    require(planned.count(&sequence) == 0u);
-    require(sequence.block_table().empty());
-    require(it != running_.begin());
-    blocks_were_short_ = true;
-    Life& life = lives_.at(sample_of(sequence));
-    life.num_run = life.num_waits = 0;
-    waiting_.insert(it->first);
-    for (const auto& fork : sequence.forks()) {
-      require(with_others_.erase(rank(*fork)) == 1);
-      waiting_.insert(rank(*fork));
-    }
-    it = running_.erase(it);
-  }
-}
-
-// A decode is left out of a step that prompts have for themselves, never twice in a row, or where
-// it is the last of all and finds no block. Behind a step in flight whoever has ended or is about
-// to be is left out, and who waits with its request's other samples.
-void SchedulerSimulation::check_decodes(const Plan& plan, const std::set<const Sequence*>& planned,
-                                        bool is_ahead) {
-  const bool decodes_have_part = plan.num_decodes > 0;
-  for (const auto& [rank, sequence] : running_) {
-    Life& life = lives_.at(sample_of(*sequence));
-    if (sequence->num_pending() != 1 || planned.count(sequence) > 0) {
-      life.num_waits = 0;
-      continue;
-    }
-    const bool may_end = sequence->finished() || disturbed_.count(sample_of(*sequence)) > 0;
-    if (is_ahead && (may_end || sequence->num_forks() > 0)) continue;
-    if (rank == running_.rbegin()->first && scheduler_.num_free_blocks() == 0) {
-      blocks_were_short_ = true;
-      continue;
-    }
-    require(!decodes_have_part);
-    require(++life.num_waits == 1);
-  }
-}
-
-void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_decode) {
-  const Sequence& sequence = *planned.sequence;
-  Life& life = lives_.at(sample_of(sequence));
-  require(planned.num_new_tokens > 0);
-  const int num_known = check_awaited(planned);
-  require(!is_decode || num_known - planned.first_position == 1);
-  require(planned.first_position == life.num_run);
-  require(planned.context_len() <= num_known);
-  require(!sequence.finished());
-  require(static_cast<int>(sequence.block_table().size()) == num_blocks_of(planned.context_len()));
-  const SamplingParams& params = requests_[sequence.request_id()].params;
-  require(planned.samples == (planned.context_len() == num_known && params.max_tokens > 0));
-  // What nobody would read is not computed.
-  require(params.max_tokens == 0 || num_known < sequence.max_num_tokens());
-  int num_scored = 0;
-  for (int p = planned.first_position; p < planned.context_len(); ++p) {
-    if (!sequence.scores_prompt() || p + 1 >= sequence.num_prompt_tokens()) break;
-    if (p < life.num_scored) continue;
-    require(num_scored > 0 || planned.first_scored_row == p - planned.first_position);
-    ++num_scored;
-  }
-  require(planned.num_scored_rows == num_scored);
-  life.num_scored += num_scored;
-}
-
-// How many tokens the sequence has for the step: one that the step in flight samples among them.
-int SchedulerSimulation::check_awaited(const PlannedSequence& planned) const {
-  const Sequence& sequence = *planned.sequence;
-  const bool awaits = planned.first_position == sequence.num_tokens();
-  require((planned.awaited_outcome >= 0) == awaits);
-  if (!awaits) return sequence.num_tokens();
-  require(in_flight_.size() == 1u);
-  int num_outcomes = 0;
-  for (const PlannedSequence& before : in_flight_.front().plan->sequences) {
-    if (!before.samples) continue;
-    if (before.sequence == &sequence) {
-      require(num_outcomes == planned.awaited_outcome);
-      return sequence.num_tokens() + 1;
-    }
-    num_outcomes += 1 + before.sequence->num_forks();
-  }
-  require(false);
-  return 0;
-}
-
-double SchedulerSimulation::seconds_of(const Plan& plan) const {
-  return (plan.num_decodes > 0 ? options_.cost.decode_step_s : 0) +
-         options_.cost.prefill_token_s * (plan.num_tokens - plan.num_decodes);
-}
-
-void SchedulerSimulation::check_cost(const Plan& plan) const {
-  if (plan.num_decodes == 0 || plan.is_decode()) return;
-  const SimulatedCost& cost = options_.cost;
-  const double least = cost.decode_step_s + cost.prefill_token_s;  // a token of a prompt
-  require(seconds_of(plan) <=
-          std::max(least, StepCost::kMaxMixedStep * cost.decode_step_s) * 1.001);
-}
-
-void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
-  const bool is_limited = options_.cost.decode_step_s > 0;
-  const int num_places =
-      std::min(options_.scheduler.max_num_seqs, options_.scheduler.max_num_batched_tokens);
-  if (waiting_.empty() || is_limited || blocks_were_short_ ||
-      plan.num_tokens == options_.scheduler.max_num_batched_tokens) {
-    return;
-  }
-  // What the head knows is its prompt at least, and what its request's samples need is a place and
-  // a block each at most.
-  const auto [priority, head, sample] = *waiting_.begin();
-  const auto num_samples =
-      static_cast<int>(std::count_if(waiting_.begin(), waiting_.end(), [&](const Rank& rank) {
-        return std::get<RequestId>(rank) == head;
-      }));
-  const auto num_running = static_cast<int>(running_.size() + with_others_.size());
-  if (num_running + num_samples > num_places) return;
-  int num_wanted =
-      worst_case(requests_[head]) + num_samples + static_cast<int>(with_others_.size());
-  for (const auto& [rank, sequence] : running_) {
-    const bool got_nothing =
-        std::none_of(plan.sequences.begin(), plan.sequences.end(),
-                     [&](const PlannedSequence& planned) { return planned.sequence == sequence; });
-    if (got_nothing && !sequence->finished() && sequence->num_pending() > 1) return;
-    num_wanted += std::min(num_blocks_of(sequence->num_tokens()) + 1,
-                           worst_case(requests_[sequence->request_id()])) -
-                  static_cast<int>(sequence->block_table().size());
-  }
-  require(num_wanted > scheduler_.num_free_blocks());
 }
 
 int SchedulerSimulation::slot(const std::vector<int>& table, int position) const {

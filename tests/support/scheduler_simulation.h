@@ -26,6 +26,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <source_location>
 #include <tuple>
 #include <vector>
 
@@ -49,6 +50,9 @@ struct SimulationOptions {
 };
 
 enum class StepEvent : std::uint8_t { kNone, kCancelDuringStep, kFailRow, kFailStep };
+
+// Throws where a promise is broken.
+void require(bool holds, const std::source_location& place = std::source_location::current());
 
 class SchedulerSimulation {
  public:
