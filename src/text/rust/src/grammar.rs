@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use llguidance::api::{ParserLimits, TopLevelGrammar};
-use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{
     ApproximateTokEnv, INVALID_TOKEN, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId,
 };
@@ -86,12 +85,9 @@ impl GrammarCompiler {
             trie = trie.with_eos_tokens(&eos);
         }
         let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
-        let mut factory = ParserFactory::new(
-            &environment,
-            InferenceCapabilities::default(),
-            &SlicedBiasComputer::general_slices(),
-        )
-        .map_err(|error| one_line(&error.to_string()))?;
+        let mut factory =
+            ParserFactory::new(&environment, InferenceCapabilities::default(), &slices())
+                .map_err(|error| one_line(&error.to_string()))?;
         factory.quiet();
         *factory.limits_mut() = limits();
         Ok(GrammarCompiler(Arc::new(Shared {
@@ -150,6 +146,16 @@ impl GrammarState {
     pub fn is_stopped(&self) -> bool {
         self.matcher.is_stopped()
     }
+}
+
+/// Sets of tokens that a mask may take whole where everything in them is allowed: white space, and pieces of JSON strings
+/// of up to so many characters. Many sizes, because a string's length often has a limit and then its rest does.
+fn slices() -> Vec<String> {
+    const CHARACTER: &str = r#"[^"\\\x00-\x1F\x7F]"#;
+    let mut slices = vec![r"[\x20\x0A\x0D\x09]+".to_string()];
+    slices.extend([1, 2, 3, 4, 5, 6, 8, 10, 15, 30].map(|n| format!("{CHARACTER}{{1,{n}}}")));
+    slices.push(format!("{CHARACTER}+"));
+    slices
 }
 
 fn limits() -> ParserLimits {
