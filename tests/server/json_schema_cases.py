@@ -128,11 +128,11 @@ CASES = [
     ("reference_definitions", {"definitions": {"digit": integer(0, 9)}, **array({"$ref": "#/definitions/digit"}, 2, 4)},
      96),
     # Recursion; it ends by itself, not always soon.
-    ("tree", TREE, 1024),
-    ("linked_list", LINKED, 1024),
-    ("expression", EXPRESSION, 1024),
+    ("tree", TREE, 512),
+    ("linked_list", LINKED, 512),
+    ("expression", EXPRESSION, 512),
     ("menu", {"$ref": "#/$defs/item", "$defs": {"item": obj(
-        ["label"], label=WORD, children=array({"$ref": "#/$defs/item"}, 0, 2))}}, 1024),
+        ["label"], label=WORD, children=array({"$ref": "#/$defs/item"}, 0, 2))}}, 512),
     # As applications have them.
     ("invoice", obj(number={"type": "string", "pattern": "^INV-[0-9]{4}$"}, date={"type": "string", "format": "date"},
                     lines=array(obj(item=NAME, quantity=integer(1, 99), price=number(0, 1000)), 1, 2),

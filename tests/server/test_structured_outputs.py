@@ -1,6 +1,6 @@
 """Answers held to a grammar, by `pagoda serve` over the default model at temperature 1.
 
-PAGODA_ANSWERS_PER_SCHEMA (6) says how many answers are drawn for each schema of json_schema_cases.py; a run by hand
+PAGODA_ANSWERS_PER_SCHEMA (3) says how many answers are drawn for each schema of json_schema_cases.py; a run by hand
 takes 100. With -s it prints how each schema's answers ended.
 """
 
@@ -16,7 +16,7 @@ import pytest
 from json_schema_cases import CASES
 from pagoda_server import PagodaServer
 
-NUM_ANSWERS = int(os.environ.get("PAGODA_ANSWERS_PER_SCHEMA", "6"))
+NUM_ANSWERS = int(os.environ.get("PAGODA_ANSWERS_PER_SCHEMA", "3"))
 MAX_SAMPLES = 25  # of one request
 CONTEXT = 2048
 
@@ -71,7 +71,7 @@ def draw_case(server, case, seed, count):
     for (_, short), (_, whole) in zip(ask(server, max_tokens=5, **asked), answers):
         assert whole.startswith(short.rstrip("\ufffd")), (short, whole)
     if any(reason == "length" for reason, _ in answers):
-        for (reason, long), (_, whole) in zip(ask(server, max_tokens=CONTEXT - 256, **asked), answers):
+        for (reason, long), (_, whole) in zip(ask(server, max_tokens=2 * max_tokens, **asked), answers):
             assert long.startswith(whole.rstrip("\ufffd")), (whole, long)
             if reason == "stop":
                 check_answer(schema, long)
