@@ -207,8 +207,9 @@ TEST_P(Lookahead, IsTheEnginesOwnWhereTheHostNeedNotWait) {
     EXPECT_EQ(answers[i].token_ids, stepped.answers()[i].token_ids) << i;
     EXPECT_EQ(answers[i].finish_reason, stepped.answers()[i].finish_reason) << i;
     EXPECT_EQ(answers[i].logprobs.size(), answers[i].token_ids.size()) << i;
-    if (answers[i].logits_hash != 0)
+    if (answers[i].logits_hash != 0) {
       EXPECT_EQ(answers[i].logits_hash, stepped.answers()[i].logits_hash) << i;
+    }
   }
   engine->drain(60);
   const EngineStats stats = engine->stats();
