@@ -241,8 +241,7 @@ void ThreadedEngine::step() {
     if (plan.empty()) return;
     current_ = launch(plan, start);
   }
-  if (current_->status.ok())
-    current_->status = guarded([&] { return parts_.runner->draw(*current_->plan); });
+  draw();
   if (current_->status.ok() && parts_.runner->draws_ahead() && look_ahead())
     ++counters_.num_lookahead_steps;
   end_step();
@@ -253,6 +252,12 @@ ThreadedEngine::LaunchedStep ThreadedEngine::launch(const Plan& plan, Clock::Tim
   return {.plan = &plan, .start = start, .status = guarded([&] {
                                            return parts_.runner->forward(plan);
                                          })};
+}
+
+// The rows that have waited for the step before; the current step cannot end without them.
+void ThreadedEngine::draw() {
+  if (!current_->status.ok()) return;
+  current_->status = guarded([&] { return parts_.runner->draw(*current_->plan); });
 }
 
 // Launches the step behind the current one, where there is one that need not wait.
@@ -434,7 +439,10 @@ void ThreadedEngine::cancel_everything() {
   std::vector<RequestId> ids;
   for (const auto& [id, request] : active_) ids.push_back(id);
   for (const RequestId id : ids) parts_.scheduler->cancel(id);
-  while (current_ && counters_.healthy) end_step();
+  while (current_ && counters_.healthy) {
+    draw();
+    end_step();
+  }
   deliver_finished();
   publish_stats();
 }

@@ -96,6 +96,7 @@ class ThreadedEngine final : public Engine {
   void admit(Submission submission);
   void step();
   LaunchedStep launch(const Plan& plan, Clock::TimePoint start);
+  void draw();
   bool look_ahead();
   void end_step();
   void fail_steps(const Status& status);
