@@ -68,8 +68,9 @@ Status GrammarCompiler::prepare() {
     return std::make_unique<Rust>(Rust{rust_text::grammar_compiler(
         *tokenizer_->rust_->tokenizer, {eos_token_ids_.data(), eos_token_ids_.size()})});
   });
-  if (rust.ok()) rust_ = *std::move(rust);
-  return rust.status();
+  if (!rust.ok()) return rust.status();
+  rust_ = *std::move(rust);
+  return ok_status();
 }
 
 Result<std::shared_ptr<const TokenMaskSource>> GrammarCompiler::compile(const GrammarSpec& spec) {
