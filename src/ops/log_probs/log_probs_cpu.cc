@@ -28,7 +28,7 @@ LogProbs log_probs(Exec& exec, const Tensor& logits, const Tensor& token_ids,
                    const LogProbsArgs& args) {
   const std::int64_t num_rows = token_ids.extent(0);
   const std::int64_t vocab_size = logits.extent(1);
-  const LogProbs result = allocate_log_probs(exec, num_rows, args.num_top);
+  LogProbs result = allocate_log_probs(exec, num_rows, args.num_top);
   const auto num_words = static_cast<std::int64_t>(RowSampler::num_words(vocab_size));
   const Tensor memory = exec.allocate(DType::kInt32, {exec.num_threads(), num_words});
   const bool is_narrow = logits.dtype() != DType::kFloat32;

@@ -39,7 +39,7 @@ void fill_row(std::span<const float> logits, std::int32_t token_id, const LogPro
 
 LogProbs log_probs(Exec& exec, const Tensor& logits, const Tensor& token_ids,
                    const LogProbsArgs& args) {
-  const LogProbs result = allocate_log_probs(exec, token_ids.extent(0), args.num_top);
+  LogProbs result = allocate_log_probs(exec, token_ids.extent(0), args.num_top);
   std::vector<float> widened(logits.extent(1));
   for (std::int64_t i = 0; i < token_ids.extent(0); ++i) {
     const std::int64_t row = args.rows != nullptr ? args.rows->data<std::int32_t>()[i] : i;

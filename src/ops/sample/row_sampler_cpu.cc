@@ -16,6 +16,7 @@ namespace pagoda::cpu {
 namespace {
 
 constexpr float kLowest = std::numeric_limits<float>::lowest();
+constexpr std::size_t kWordBytes = 4;
 constexpr std::size_t kWordsOfALine = 16;
 // Of more candidates than this most are kept, and looking at each costs more than passes over the
 // row: 0.25 ms instead of 1 ms on a flat row of 151,936.
@@ -32,7 +33,7 @@ constexpr std::size_t padded(std::size_t num_words) {
 // `count` values of T from the front of `memory`, which begins behind them afterwards.
 template <typename T>
 std::span<T> take(std::span<std::int32_t>& memory, std::size_t count) {
-  const std::size_t num_words = padded(count * (sizeof(T) / sizeof(std::int32_t)));
+  const std::size_t num_words = padded(count * sizeof(T) / kWordBytes);
   auto* first = reinterpret_cast<T*>(memory.data());
   memory = memory.subspan(num_words);
   return {first, count};
