@@ -21,8 +21,9 @@ class TokenMaskSource {
   virtual std::unique_ptr<TokenMaskSource> clone() const = 0;
 
   // Bit i % 32 of bits[i / 32] says whether token i may come next; end-of-sequence ids may where
-  // the text may end. bits: [(vocab_size + 31) / 32], all of them written. kInvalidArgument: the
-  // grammar has become too complex to go on, which concerns this sample alone.
+  // the text may end. bits: [(vocab_size + 31) / 32] or more, as many in every call; all of them
+  // are written. kInvalidArgument: the grammar has become too complex to go on, which concerns this
+  // sample alone.
   virtual Status fill_mask(std::span<std::uint32_t> bits) = 0;
 
   // The token that came. kInvalidArgument for one whose bit was not set, or as above.

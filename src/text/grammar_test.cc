@@ -46,8 +46,10 @@ class GrammarTest : public ::testing::Test {
     return source.status().message();
   }
 
+  // Of a mask: one more than the vocabulary has.
+  std::size_t num_words() const { return (tokenizer_->vocab_size() + 31) / 32 + 1; }
   std::vector<int> allowed(TokenMaskSource& source) {
-    std::vector<std::uint32_t> bits((tokenizer_->vocab_size() + 31) / 32 + 1, ~0u);
+    std::vector<std::uint32_t> bits(num_words(), ~0u);
     const Status status = source.fill_mask(bits);
     EXPECT_TRUE(status.ok()) << status.message();
     std::vector<int> ids;
@@ -291,7 +293,7 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
     if (compiled.ok()) {
       const auto source = (*compiled)->clone();
       std::mt19937 random(1);
-      std::vector<std::uint32_t> bits((tokenizer_->vocab_size() + 31) / 32);
+      std::vector<std::uint32_t> bits(num_words());
       for (int i = 0; i < 100 && source->fill_mask(bits).ok() && !source->is_stopped(); ++i) {
         const std::vector<int> ids = allowed(*source);
         if (ids.empty() || !source->accept(ids[random() % ids.size()]).ok()) break;

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/check.h"
+
 namespace pagoda {
 
 // One source's mask. Whoever has made it kRunning has the source and the mask for itself; in the
@@ -98,6 +100,7 @@ class PrefetchingMaskSource final : public TokenMaskSource {
 
   Status fill_mask(std::span<std::uint32_t> bits) override {
     if (queue_->take(*job_)) {
+      PAGODA_CHECK(job_->mask.size() == bits.size(), "[grammar] a mask changed its size");
       std::copy(job_->mask.begin(), job_->mask.end(), bits.begin());
       return job_->status;
     }
