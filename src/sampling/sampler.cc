@@ -106,7 +106,8 @@ Status Sampler::Impl::scan(std::span<const float> logits) {
 
 bool Sampler::Impl::changes_logits(const RowSampling& row) const {
   const LogitsContext context = context_of(row);
-  return row.bans_stop_tokens || !row.mask.empty() || row.params->token_rules || penalises(*row.params) ||
+  return row.bans_stop_tokens || !row.mask.empty() || row.params->token_rules ||
+         penalises(*row.params) ||
          std::any_of(processors_.begin(), processors_.end(),
                      [&](const auto& processor) { return processor->acts_on(context); });
 }

@@ -1,9 +1,9 @@
 // Sampler: one row of logits and one request's parameters in, one token out.
 //
 // In this order: logit_bias; registered logits processors; bans (allowed ids, bad words, stop
-// tokens before min_tokens, what a grammar does not allow); penalties (repetition, frequency, presence) and DRY; temperature
-// (dynamic or not); min-p, top-k, typical-p, top-p, XTC, or mirostat instead of these; draw. vLLM's
-// order, with llama.cpp's filters where its chain has them.
+// tokens before min_tokens, what a grammar does not allow); penalties (repetition, frequency,
+// presence) and DRY; temperature (dynamic or not); min-p, top-k, typical-p, top-p, XTC, or mirostat
+// instead of these; draw. vLLM's order, with llama.cpp's filters where its chain has them.
 //  - Ties at top-k are kept. Top-p keeps the shortest prefix, likeliest first and the lower id
 //  first among equals, whose share
 //    of what min-p and top-k left reaches p: the token that crosses p is kept.
@@ -46,7 +46,8 @@ struct RowSampling {
   // count for nothing.
   bool bans_stop_tokens = false;
   std::span<const int> eos_token_ids;
-  // [(vocab_size + 31) / 32]; ids whose bit (i % 32 of word i / 32) is not set are banned. Empty: none.
+  // [(vocab_size + 31) / 32]; ids whose bit (i % 32 of word i / 32) is not set are banned. Empty:
+  // none.
   std::span<const std::uint32_t> mask;
   // Synced with `tokens`; null where SamplerState::is_needed() says no. Drawing moves mirostat's
   // part.

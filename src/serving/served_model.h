@@ -37,7 +37,7 @@ struct ServedModel {
   GenerationDefaults defaults;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate>
-      chat_template;  // null: the checkpoint has none, chat is refused
+      chat_template;                          // null: the checkpoint has none, chat is refused
   std::unique_ptr<GrammarCompiler> grammars;  // takes nothing before the first grammar
   std::unique_ptr<Engine> engine;
   std::string device;  // backend_name
