@@ -55,7 +55,7 @@ double gb_per_s(double bytes, const std::function<void()>& work) {
 // As many bytes as a step reads, in memory of their own.
 class BareLoop {
  public:
-  BareLoop(cpu::ThreadPool& pool, std::vector<double> jobs) : pool_(pool) {
+  BareLoop(cpu::ThreadPool& pool, const std::vector<double>& jobs) : pool_(pool) {
     for (const double bytes : jobs) {
       jobs_.push_back({num_bytes_, static_cast<std::size_t>(bytes) / kPage * kPage});
       num_bytes_ += jobs_.back().num_bytes;

@@ -9,8 +9,8 @@ namespace pagoda::mlx {
 Tensor apply_penalties(Exec& exec, const Tensor& logits, const LogitEntries& entries,
                        const Tensor& output_counts, const PenaltyFactors& factors) {
   return mlx_exec(exec).build("apply_penalties", logits.dtype(), logits.shape(), [&] {
+    if (output_counts.extent(0) == 0) return array_of(logits);
     const mx::array x = array_of(logits);
-    if (output_counts.extent(0) == 0) return x;
     const mx::array rows = array_of(entries.rows);
     const mx::array ids = array_of(entries.token_ids);
     const mx::array counts = array_of(output_counts);
