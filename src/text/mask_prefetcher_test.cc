@@ -47,7 +47,7 @@ class HashSource final : public TokenMaskSource {
   std::thread::id home_ = std::this_thread::get_id();
 };
 
-std::vector<std::uint32_t> mask_of(TokenMaskSource& source, Status expected = ok_status()) {
+std::vector<std::uint32_t> mask_of(TokenMaskSource& source, const Status& expected = ok_status()) {
   std::vector<std::uint32_t> bits(5);
   EXPECT_EQ(source.fill_mask(bits).code(), expected.code());
   return bits;
