@@ -60,7 +60,6 @@ Status serve(const ServeFlags& flags) {
 
 void add_serve_command(CLI::App& app, CommandBody& body) {
   auto flags = std::make_shared<ServeFlags>();
-  flags->engine.engine.populate_kv_cache = true;
   CLI::App& command =
       *app.add_subcommand("serve", "Answer the OpenAI API over HTTP, with a page at /");
   add_model_flags(command, flags->engine);

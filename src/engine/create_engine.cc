@@ -70,7 +70,6 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
   log_shortened_context(options, config, sizing);
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
-  if (options.populate_kv_cache) kv.populate();
   parts.runner = std::make_unique<ModelRunner>(
       *parts.exec, std::move(decoder), std::move(kv),
       ModelRunnerOptions{.logits_processors = options.logits_processors,

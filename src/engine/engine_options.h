@@ -29,7 +29,6 @@ struct EngineOptions {
   std::int64_t kv_cache_memory_bytes = 0;  // 0: what is free
   int num_kv_blocks = 0;                   // 0: from the bytes
   KvCacheLayout kv_cache_layout = KvCacheLayout::kAuto;
-  bool populate_kv_cache = false;  // in the background from the start, and not as it is first used
   std::optional<DType> kv_cache_dtype;  // absent: float32 on reference, bfloat16 elsewhere
   bool enable_prefix_caching = true;
   int max_queue = 1024;  // requests waiting; one more is refused

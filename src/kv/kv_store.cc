@@ -51,15 +51,6 @@ Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
   return store;
 }
 
-void KvStore::populate() {
-  std::vector<Tensor> memory;
-  for (const KvView& view : views_) {
-    memory.push_back(view.keys);
-    memory.push_back(view.values);
-  }
-  populator_ = MemoryPopulator(std::move(memory));
-}
-
 void KvStore::rebind(int layer, KvView view) {
   KvView& old = views_[layer];
   PAGODA_CHECK(view.keys.shape() == old.keys.shape() && view.values.shape() == old.values.shape() &&

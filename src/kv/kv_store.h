@@ -12,7 +12,6 @@
 #include "batch/kv_view.h"
 #include "core/status.h"
 #include "kv/kv_layout.h"
-#include "kv/memory_populator.h"
 #include "tensor/exec.h"
 
 namespace pagoda {
@@ -28,9 +27,6 @@ class KvStore {
   // What kv_write returned: from now on `layer` is read through it. Its shapes and dtype stay those
   // of the layer.
   void rebind(int layer, KvView view);
-  // Has the system give the store its memory from now on, and not as blocks are first written
-  // (kv/memory_populator.h).
-  void populate();
   // The arrays that a lazy backend has to evaluate in a step: every layer's.
   const std::vector<KvView>& views() const { return views_; }
 
@@ -46,7 +42,6 @@ class KvStore {
   KvLayout layout_;
   int num_blocks_ = 0;
   std::vector<KvView> views_;  // [num_layers]
-  MemoryPopulator populator_;
 };
 
 }  // namespace pagoda
