@@ -14,12 +14,6 @@ namespace {
 
 constexpr float kBanned = -std::numeric_limits<float>::infinity();
 
-bool ends_here(std::span<const int> word, std::span<const int> output) {
-  const std::size_t num_before = word.size() - 1;
-  return num_before <= output.size() &&
-         std::equal(word.begin(), word.end() - 1, output.end() - num_before);
-}
-
 }  // namespace
 
 bool RowChanges::cover(const SamplingParams& params) {
@@ -78,7 +72,7 @@ void RowChanges::add_bias(int token_id, float bias) {
 void RowChanges::add_rules(const TokenRules& rules, std::span<const int> output) {
   for (const LogitBias& entry : rules.logit_bias) add_bias(entry.token_id, entry.bias);
   for (const std::vector<int>& word : rules.bad_words) {
-    if (ends_here(word, output)) add_bias(word.back(), kBanned);
+    if (is_nearly_there(word, output)) add_bias(word.back(), kBanned);
   }
   if (rules.allowed_token_ids.empty()) return;
   std::vector<std::uint32_t> allowed((static_cast<std::size_t>(vocab_size_) + 31) / 32);

@@ -1,6 +1,7 @@
 #include "sampling/row_draws.h"
 
 #include "ops/sample/sample.h"
+#include "ops/sample/token_weight.h"
 #include "sampling/sampler.h"
 
 namespace pagoda {
@@ -32,9 +33,7 @@ void RowDraws::clear() {
 void RowDraws::add(const SamplingParams& params, const RandomKey& place) {
   const bool is_random = cover(params) && !is_greedy(params);
   const bool has_filter = is_random && (params.top_k > 0 || params.top_p < 1 || params.min_p > 0);
-  // A uniform of (0, 1) is a whole number of 2^-53ths.
-  const auto fraction =
-      is_random ? static_cast<std::int64_t>(random_uniform(place) * 0x1p62) : std::int64_t{0};
+  const std::int64_t fraction = is_random ? fraction_of_uniform(random_uniform(place)) : 0;
   inverse_temperatures_.push_back(is_random ? 1.0f / params.temperature
                                             : kGreedyInverseTemperature);
   uniforms_.push_back(static_cast<std::int32_t>(fraction >> 31));

@@ -10,13 +10,13 @@
 
 #include "core/check.h"
 #include "ops/argmax/argmax.h"
-#include "ops/sample/row_kernels_cpu.h"
 #include "ops/sample/row_sampler_cpu.h"
 #include "ops/sample/token_weight.h"
 #include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
 #include "sampling/candidates.h"
 #include "sampling/dynamic_temperature.h"
 #include "sampling/rng.h"
+#include "sampling/row_draws.h"
 #include "sampling/token_rules.h"
 #include "sampling/typical.h"
 #include "sampling/xtc.h"
@@ -27,11 +27,6 @@ namespace {
 // vLLM's _SAMPLING_EPS.
 constexpr float kGreedyTemperature = 1e-5f;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
-// A uniform of (0, 1), which is a whole number of 2^-53ths, in 2^-62ths.
-std::int64_t fraction_of_uniform(double uniform) {
-  return static_cast<std::int64_t>(uniform * 0x1p62);
-}
 
 LogitsContext context_of(const RowSampling& row) {
   return {.params = *row.params, .tokens = row.tokens, .num_prompt_tokens = row.num_prompt_tokens};
@@ -95,13 +90,7 @@ Sampler::Impl::Impl(int vocab_size, std::vector<std::shared_ptr<const LogitsProc
 }
 
 Status Sampler::Impl::scan(std::span<const float> logits) {
-  const std::int32_t fault = row_.scan(logits);
-  if (fault == kRowIsNotNumbers)
-    return invalid_argument("[sampler] logits: expected numbers, got NaN or +inf");
-  if (fault == kRowHasNoToken)
-    return invalid_argument("[sampler] logits: expected a token to choose, got -inf for all {}",
-                            vocab_size_);
-  return ok_status();
+  return RowDraws::status_of(row_.scan(logits), vocab_size_);
 }
 
 bool Sampler::Impl::changes_logits(const RowSampling& row) const {
@@ -221,7 +210,7 @@ Candidates Sampler::Impl::candidates(std::size_t size) {
 
 TokenLogprobs Sampler::Impl::logprobs_of(int token_id, int num_top) {
   const std::span<const float> logits = row_.logits();
-  const double log_sum_exp = row_.max() + std::log(cpu::sum_exp(logits, row_.max()));
+  const double log_sum_exp = row_.log_sum_exp();
   const auto logprob_of = [&](int id) {
     return TokenLogprob{.token_id = id, .logprob = static_cast<float>(logits[id] - log_sum_exp)};
   };

@@ -93,13 +93,16 @@ void add_logit_bias(const TokenRules& rules, std::span<float> logits) {
   for (const LogitBias& entry : rules.logit_bias) logits[entry.token_id] += entry.bias;
 }
 
+bool is_nearly_there(std::span<const int> word, std::span<const int> output) {
+  const std::size_t num_before = word.size() - 1;
+  return num_before <= output.size() &&
+         std::equal(word.begin(), word.end() - 1, output.end() - num_before);
+}
+
 void ban_tokens(const TokenRules& rules, std::span<const int> output, std::span<float> logits) {
   if (!rules.allowed_token_ids.empty()) allow_only(rules.allowed_token_ids, logits);
   for (const std::vector<int>& word : rules.bad_words) {
-    const std::size_t num_before = word.size() - 1;
-    if (num_before > output.size()) continue;
-    if (std::equal(word.begin(), word.end() - 1, output.end() - num_before))
-      logits[word.back()] = kBanned;
+    if (is_nearly_there(word, output)) logits[word.back()] = kBanned;
   }
 }
 

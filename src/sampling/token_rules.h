@@ -28,6 +28,9 @@ inline constexpr int kMaxBadWordTokens = 65536;  // of all bad words together
 // logits [vocab_size], changed in place.
 void add_logit_bias(const TokenRules& rules, std::span<float> logits);
 
+// True where `output` ends with all of a bad word but its last token, which may not follow then.
+bool is_nearly_there(std::span<const int> word, std::span<const int> output);
+
 // Bans what is not allowed and what would end a bad word, whose beginning is looked for in the
 // output alone, as in vLLM. output: [num_output_tokens]; logits [vocab_size], changed in place.
 void ban_tokens(const TokenRules& rules, std::span<const int> output, std::span<float> logits);

@@ -1,8 +1,5 @@
 #include "ops/argmax/argmax.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "backend/cpu/cpu_exec.h"
 #include "ops/sample/row_kernels_cpu.h"
 
@@ -11,11 +8,8 @@ namespace {
 
 std::int32_t argmax_row(std::span<const float> logits, std::span<float> block_max) {
   const RowScan scan = scan_row(logits, block_max);
-  if (!scan.valid) return kRowIsNotNumbers;
-  if (scan.max == -std::numeric_limits<float>::infinity()) return kRowHasNoToken;
-  const auto block = std::find(block_max.begin(), block_max.end(), scan.max) - block_max.begin();
-  const auto first = logits.begin() + block * static_cast<std::ptrdiff_t>(kRowBlock);
-  return static_cast<std::int32_t>(std::find(first, logits.end(), scan.max) - logits.begin());
+  const std::int32_t fault = fault_of(scan);
+  return fault == 0 ? first_of_largest(logits, block_max, scan.max) : fault;
 }
 
 }  // namespace

@@ -1,9 +1,5 @@
-#include <algorithm>
-#include <cmath>
-
 #include "backend/cpu/cpu_exec.h"
 #include "ops/log_probs/log_probs_native.h"
-#include "ops/sample/row_kernels_cpu.h"
 #include "ops/sample/row_sampler_cpu.h"
 
 namespace pagoda::cpu {
@@ -11,7 +7,7 @@ namespace {
 
 void fill_row(RowSampler& sampler, std::int32_t token_id, const LogProbsRow& out) {
   const std::span<const float> logits = sampler.logits();
-  const double log_sum_exp = sampler.max() + std::log(sum_exp(logits, sampler.max()));
+  const double log_sum_exp = sampler.log_sum_exp();
   out.chosen = static_cast<float>(logits[token_id] - log_sum_exp);
   out.rank = 1 + sampler.num_greater(logits[token_id]);
   if (out.top_ids.empty()) return;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "ops/argmax/argmax.h"
 #include "ops/sample/token_weight.h"
 
 // Highway compiles what follows once for each instruction set and picks one when it runs.
@@ -240,6 +241,18 @@ RowScan scan_row(std::span<const float> logits, std::span<float> block_max) {
   scan.max =
       *std::max_element(block_max.begin(), block_max.begin() + num_row_blocks(logits.size()));
   return scan;
+}
+
+std::int32_t fault_of(const RowScan& scan) {
+  if (!scan.valid) return kRowIsNotNumbers;
+  return scan.max == -std::numeric_limits<float>::infinity() ? kRowHasNoToken : 0;
+}
+
+std::int32_t first_of_largest(std::span<const float> logits, std::span<const float> block_max,
+                              float max) {
+  const auto block = std::find(block_max.begin(), block_max.end(), max) - block_max.begin();
+  const auto first = logits.begin() + block * static_cast<std::ptrdiff_t>(kRowBlock);
+  return static_cast<std::int32_t>(std::find(first, logits.end(), max) - logits.begin());
 }
 
 double sum_exp(std::span<const float> logits, float max) {

@@ -27,6 +27,13 @@ struct RowScan {
 // block_max: [num_row_blocks(n)], each block's largest logit.
 RowScan scan_row(std::span<const float> logits, std::span<float> block_max);
 
+// What stands for a token where the row has none (ops/argmax); 0: it has one.
+std::int32_t fault_of(const RowScan& scan);
+
+// The lowest id whose logit is `max`, the largest. block_max: of scan_row().
+std::int32_t first_of_largest(std::span<const float> logits, std::span<const float> block_max,
+                              float max);
+
 // Sum over exp(logit - max). Differences keep their rounding error, exp is within 1.5 ulp, sums are
 // in float64: the logarithm is good to 1e-7.
 double sum_exp(std::span<const float> logits, float max);

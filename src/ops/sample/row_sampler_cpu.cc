@@ -63,14 +63,15 @@ std::int32_t RowSampler::scan(std::span<const float> logits) {
   logits_ = logits;
   const RowScan scan = scan_row(logits, block_max_);
   max_ = scan.max;
-  if (!scan.valid) return kRowIsNotNumbers;
-  return max_ == -std::numeric_limits<float>::infinity() ? kRowHasNoToken : 0;
+  return fault_of(scan);
 }
 
 int RowSampler::argmax() const {
-  const auto block = std::find(block_max_.begin(), block_max_.end(), max_) - block_max_.begin();
-  const auto first = logits_.begin() + block * static_cast<std::ptrdiff_t>(kRowBlock);
-  return static_cast<int>(std::find(first, logits_.end(), max_) - logits_.begin());
+  return first_of_largest(logits_, block_max_, max_);
+}
+
+double RowSampler::log_sum_exp() const {
+  return max_ + std::log(sum_exp(logits_, max_));
 }
 
 RowCut RowSampler::cut(float inverse_temperature, const RowFilter& filter) {

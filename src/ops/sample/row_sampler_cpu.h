@@ -48,6 +48,7 @@ class RowSampler {
   float max() const { return max_; }
 
   int argmax() const;
+  double log_sum_exp() const;
   RowCut cut(float inverse_temperature, const RowFilter& filter);
   // fraction: the uniform times 2^62
   int draw(float inverse_temperature, const RowFilter& filter, std::int64_t fraction);

@@ -64,6 +64,11 @@ inline std::int64_t share_of(std::int64_t total, std::int64_t fraction) {
   return high * share_high + (middle >> 31);
 }
 
+// A uniform of (0, 1) in 2^-62ths: random_uniform's are whole numbers of 2^-53ths.
+inline std::int64_t fraction_of_uniform(double uniform) {
+  return static_cast<std::int64_t>(uniform * 0x1p62);
+}
+
 // p in (0, 1) in 2^-62ths, to a multiple of 2^-31 and never 0.
 inline std::int64_t fraction_of(float p) {
   const auto rounded = static_cast<std::int64_t>(std::nearbyint(p * 0x1p31f));
