@@ -26,9 +26,10 @@
 // Order: lower priority value first, then arrival. Nothing overtakes the head of the queue, so
 // nothing starves within a priority.
 //
-// Shares of a step: decodes never wait for more than what a step of 2.5 decode steps takes
-// (StepCost says how long a chunk that leaves). Where decodes leave prompts less than a quarter of
-// the token budget, every other step is the prompts' alone, under the same bound.
+// Shares of a step: decodes never wait for more than what a step of 2.5 decode steps takes while
+// one prompt waits, and 1.5 more for each other one that has a place to run, up to 10 (StepCost
+// says how long a chunk that leaves). Where decodes leave prompts less than a quarter of the token
+// budget, every other step is the prompts' alone, under the same bound.
 //
 // Blocks are taken as tokens come. A sequence is admitted when the pool holds all it knows besides
 // what those that run know and a block for each of them to grow into. Where none is left, the last

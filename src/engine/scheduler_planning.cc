@@ -63,11 +63,17 @@ Scheduler::Shares Scheduler::share_step() const {
   const int budget = options_.max_num_batched_tokens;
   if (num_decodes == 0) return {.decodes = true, .num_prefill_tokens = budget};
   std::int64_t num_prefill_tokens = 0;
-  for (const SequencePtr& sequence : running_) num_prefill_tokens += num_plannable(*sequence);
-  num_prefill_tokens -= num_decodes;
-  const bool prompts_wait = num_prefill_tokens > 0 || !waiting_.empty();
-  if (prompts_wait && cost_.wants_decodes_alone(num_decodes)) return {};
-  const int affordable = cost_.max_prefill_tokens();
+  int num_prompts = 0;
+  for (const SequencePtr& sequence : running_) {
+    const int num_tokens = num_plannable(*sequence);
+    if (num_tokens < 2) continue;
+    num_prefill_tokens += num_tokens;
+    ++num_prompts;
+  }
+  const int num_places = options_.max_num_seqs - num_running();
+  num_prompts += std::min(static_cast<int>(waiting_.size()), num_places);
+  if (num_prompts == 0 || cost_.wants_decodes_alone(num_decodes)) return {};
+  const int affordable = cost_.max_prefill_tokens(num_prompts);
   const int left = budget - num_decodes;
   if (!decodes_waited_ && left < budget / 4 &&
       left < std::min<std::int64_t>(affordable, num_prefill_tokens)) {

@@ -188,6 +188,11 @@ TEST_F(SchedulerTest, ChunksBesideDecodesAreAsLongAsTheMeasuredCostAllows) {
   EXPECT_EQ(timed(), (Step{1, 0}));  // measured first
   for (int i = 0; i < 4; ++i) EXPECT_EQ(timed(), (Step{1, 5}));
   EXPECT_EQ(timed(), (Step{2, 0}));
+  add(15);
+  add(15);
+  EXPECT_EQ(timed(), (Step{2, 10}));  // two wait: a longer chunk
+  EXPECT_EQ(timed(), (Step{2, 10}));  // the end of one, the beginning of the other
+  EXPECT_EQ(timed(), (Step{3, 5}));
 }
 
 TEST_F(SchedulerTest, PromptsGetEveryOtherStepWhereDecodesFillTheBudget) {

@@ -27,9 +27,10 @@ void StepCost::observe(int num_decodes, int num_prefill_tokens, double seconds) 
   prefill_token_s_ = moved(prefill_token_s_, of_prefill / num_prefill_tokens);
 }
 
-int StepCost::max_prefill_tokens() const {
+int StepCost::max_prefill_tokens(int num_prompts) const {
   if (decode_step_s_ == 0 || prefill_token_s_ == 0) return kUnlimited;
-  const double tokens = (kAimedMixedStep - 1) * decode_step_s_ / prefill_token_s_;
+  const double num_decode_steps = kAimedShareOfPrompt * std::min(num_prompts, kMaxSharingPrompts);
+  const double tokens = num_decode_steps * decode_step_s_ / prefill_token_s_;
   return static_cast<int>(std::clamp(tokens, 1.0, 1e6));
 }
 

@@ -7,20 +7,28 @@
 // known after a few steps. (Chunks beside decodes: Agrawal et al., "Sarathi-Serve", OSDI 2024,
 // where their length is a constant found offline.)
 //
+// Each prompt that waits for its first token brings time with it, one and a half decode steps: a
+// single one changes the pace of those that decode little, and the more wait, the larger their
+// share is. With a share for decodes that no queue changes, prompts fall behind until all but one
+// sequence wait, and that one decodes alone, at the worst use of the machine. Past six prompts a
+// step is theirs to nine tenths, and more would gain them a tenth at most.
+//
 // A function of the durations it is given: it reads no clock. Thread-compatible.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 namespace pagoda {
 
 class StepCost {
  public:
-  // A step with decodes takes as long as so many without prompt tokens, at most.
-  static constexpr double kMaxMixedStep = 2.5;
+  // In decode steps, a waiting prompt's share of a step with decodes, at most.
+  static constexpr double kMaxShareOfPrompt = 1.5;
   // What chunks are cut for: a step of a real machine takes a tenth more than the last one did, now
   // and then.
-  static constexpr double kAimedMixedStep = 2.3;
+  static constexpr double kAimedShareOfPrompt = 1.3;
+  static constexpr int kMaxSharingPrompts = 6;
   // So many steps after the last one of decodes alone, the next one is: loads change.
   static constexpr int kRemeasureSteps = 32;
   static constexpr int kUnlimited = std::numeric_limits<int>::max();
@@ -28,8 +36,14 @@ class StepCost {
   // A step that is over; 0 seconds: nobody measures, and nothing is limited.
   void observe(int num_decodes, int num_prefill_tokens, double seconds);
 
-  // Prompt tokens beside decodes, from 1.
-  int max_prefill_tokens() const;
+  // A step with decodes takes as many decode steps at most: 2.5 while one prompt waits, 10 while
+  // six or more do.
+  static constexpr double max_mixed_step(int num_prompts) {
+    return 1 + kMaxShareOfPrompt * std::min(num_prompts, kMaxSharingPrompts);
+  }
+
+  // Prompt tokens beside decodes, from 1. num_prompts: that could use the step, from 1.
+  int max_prefill_tokens(int num_prompts) const;
   // The estimate is missing, old, or of far fewer decodes than these: the next step should be of
   // decodes alone.
   bool wants_decodes_alone(int num_decodes) const;

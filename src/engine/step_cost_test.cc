@@ -21,7 +21,7 @@ TEST(StepCost, LimitsNothingThatNobodyMeasures) {
   StepCost cost;
   cost.observe(4, 0, 0);
   cost.observe(4, 100, 0);
-  EXPECT_EQ(cost.max_prefill_tokens(), StepCost::kUnlimited);
+  EXPECT_EQ(cost.max_prefill_tokens(1), StepCost::kUnlimited);
   EXPECT_FALSE(cost.wants_decodes_alone(4));
 }
 
@@ -33,18 +33,23 @@ TEST(StepCost, AsksForAStepOfDecodesBeforeItsFirstMixedOne) {
   EXPECT_FALSE(cost.wants_decodes_alone(0));
   machine.step(cost, true, 0);
   EXPECT_FALSE(cost.wants_decodes_alone(4));
-  EXPECT_EQ(cost.max_prefill_tokens(), 10);  // 1.3 * 4 ms / 0.5 ms
+  EXPECT_EQ(cost.max_prefill_tokens(1), 10);  // 1.3 * 4 ms / 0.5 ms
+  EXPECT_EQ(cost.max_prefill_tokens(2), 20);
+  EXPECT_EQ(cost.max_prefill_tokens(6), 62);
+  EXPECT_EQ(cost.max_prefill_tokens(100), 62);
 }
 
 TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
   for (const double token : {0.00001, 0.0005, 0.003}) {
-    StepCost cost;
-    const Machine machine = {.token = token};
-    machine.step(cost, false, 64);
-    machine.step(cost, true, 0);
-    for (int i = 0; i < 100; ++i) {
-      const double seconds = machine.step(cost, true, cost.max_prefill_tokens());
-      EXPECT_LE(seconds, StepCost::kAimedMixedStep * machine.decode * 1.0001);
+    for (const int num_prompts : {1, 3, 9}) {
+      StepCost cost;
+      const Machine machine = {.token = token};
+      machine.step(cost, false, 64);
+      machine.step(cost, true, 0);
+      for (int i = 0; i < 100; ++i) {
+        const double seconds = machine.step(cost, true, cost.max_prefill_tokens(num_prompts));
+        EXPECT_LE(seconds, StepCost::max_mixed_step(num_prompts) * machine.decode);
+      }
     }
   }
 }
@@ -54,7 +59,7 @@ TEST(StepCost, OneTokenIsTheLeast) {
   const Machine machine = {.token = 1};
   machine.step(cost, false, 1);
   machine.step(cost, true, 0);
-  EXPECT_EQ(cost.max_prefill_tokens(), 1);
+  EXPECT_EQ(cost.max_prefill_tokens(1), 1);
 }
 
 TEST(StepCost, FollowsALoadAndShrugsOffAStall) {

@@ -148,8 +148,9 @@ void SchedulerSimulation::check_cost(const Plan& plan) const {
   if (plan.num_decodes == 0 || plan.is_decode()) return;
   const SimulatedCost& cost = options_.cost;
   const double least = cost.decode_step_s + cost.prefill_token_s;  // a token of a prompt
-  require(seconds_of(plan) <=
-          std::max(least, StepCost::kMaxMixedStep * cost.decode_step_s) * 1.001);
+  const auto num_prompts = static_cast<int>(running_.size() + waiting_.size()) - plan.num_decodes;
+  const double most = StepCost::max_mixed_step(num_prompts) * cost.decode_step_s;
+  require(seconds_of(plan) <= std::max(least, most) * 1.001);
 }
 
 void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
