@@ -157,6 +157,28 @@ TEST_F(GrammarTest, NamesHaveOneSpelling) {
   EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"\u0061b": true})"));
 }
 
+TEST_F(GrammarTest, MasksStayTheSameHoweverOftenTheirStatesAreSeen) {
+  const std::string strings = R"({"type": "array", "items": {"type": "string", "maxLength": 7}})";
+  const std::string words = "start: WORD NUM WORD\nWORD: /[a-c]{1,5}/\nNUM: /[0-9]{1,2}/";
+  const auto check = [&](GrammarKind kind, const std::string& text, const char* answer) {
+    const auto often = compile(kind, text);
+    ASSERT_TRUE(often.ok()) << often.status().message();
+    for (int i = 0; i < 4; ++i) {
+      const auto source = (*often)->clone();
+      const auto fresh = start(kind, text);
+      for (const int id : tokenizer_->encode(answer).value()) {
+        EXPECT_EQ(allowed(*source), allowed(*fresh)) << answer << ' ' << i;
+        ASSERT_TRUE(source->accept(id).ok() && fresh->accept(id).ok()) << answer;
+      }
+      EXPECT_EQ(source->is_stopped() || may_end(*source), fresh->is_stopped() || may_end(*fresh));
+    }
+  };
+  check(GrammarKind::kJsonSchema, strings, R"(["abcabca", "é", "a\"b", "abca)");
+  check(GrammarKind::kContextFree, words, "abcab10ab");
+  check(GrammarKind::kRegex, "[a-z ]{3,9}", "abc ab ab");
+  check(GrammarKind::kRegex, "(?s:.){0,12}", "ab10\n\"\"é");
+}
+
 TEST_F(GrammarTest, LarkGrammarsRecurse) {
   const std::string grammar = "start: \"(\" start \")\" | /[0-9]/";
   EXPECT_TRUE(takes_whole(GrammarKind::kContextFree, grammar, "((7))"));

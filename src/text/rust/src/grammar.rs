@@ -8,14 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use llguidance::api::{ParserLimits, TopLevelGrammar};
-use llguidance::toktrie::{
-    ApproximateTokEnv, INVALID_TOKEN, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId,
-};
+use llguidance::toktrie::{ApproximateTokEnv, INVALID_TOKEN, TokEnv, TokRxInfo, TokTrie, TokenId};
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{Value, json};
 
 use crate::ffi::GrammarKind;
 use crate::gbnf;
+use crate::lexer_masks::{LexerMasks, SplitTrie};
 use crate::sandbox::{self, Failure, Limits};
 use crate::schema_check;
 use crate::tokenizer::TextTokenizer;
@@ -35,7 +34,8 @@ const JSON_ESCAPES: &str = "nrbtf\\\"";
 
 struct Shared {
     factory: ParserFactory,
-    num_kept_bytes: AtomicUsize,
+    split_trie: Arc<SplitTrie>,
+    num_kept_bytes: Arc<AtomicUsize>,
     num_stopped: AtomicUsize,
 }
 
@@ -85,14 +85,14 @@ impl GrammarCompiler {
             trie = trie.with_eos_tokens(&eos);
         }
         let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
-        let mut factory =
-            ParserFactory::new(&environment, InferenceCapabilities::default(), &slices())
-                .map_err(|error| one_line(&error.to_string()))?;
+        let mut factory = ParserFactory::new_simple(&environment)
+            .map_err(|error| one_line(&error.to_string()))?;
         factory.quiet();
         *factory.limits_mut() = limits();
         Ok(GrammarCompiler(Arc::new(Shared {
             factory,
-            num_kept_bytes: AtomicUsize::new(0),
+            split_trie: Arc::new(SplitTrie::new(environment.tok_trie())),
+            num_kept_bytes: Arc::default(),
             num_stopped: AtomicUsize::new(0),
         })))
     }
@@ -109,7 +109,7 @@ impl GrammarCompiler {
         }
         let text = std::str::from_utf8(text).map_err(|_| "expected UTF-8")?.to_string();
         let shared = self.0.clone();
-        let compiled = sandbox::run(COMPILE_LIMITS, move || start(&shared.factory, kind, &text));
+        let compiled = sandbox::run(COMPILE_LIMITS, move || start(&shared, kind, &text));
         let ((matcher, first_mask), num_bytes) = compiled.map_err(|failure| match failure {
             Failure::Failed(message) => one_line(&message),
             Failure::Stopped(message) => {
@@ -148,16 +148,6 @@ impl GrammarState {
     }
 }
 
-/// Sets of tokens that a mask may take whole where everything in them is allowed: white space, and pieces of JSON strings
-/// of up to so many characters. Many sizes, because a string's length often has a limit and then its rest does.
-fn slices() -> Vec<String> {
-    const CHARACTER: &str = r#"[^"\\\x00-\x1F\x7F]"#;
-    let mut slices = vec![r"[\x20\x0A\x0D\x09]+".to_string()];
-    slices.extend([1, 2, 3, 4, 5, 6, 8, 10, 15, 30].map(|n| format!("{CHARACTER}{{1,{n}}}")));
-    slices.push(format!("{CHARACTER}+"));
-    slices
-}
-
 fn limits() -> ParserLimits {
     ParserLimits {
         max_lexer_states: 50_000,
@@ -167,11 +157,7 @@ fn limits() -> ParserLimits {
     }
 }
 
-fn start(
-    factory: &ParserFactory,
-    kind: GrammarKind,
-    text: &str,
-) -> Result<(Matcher, Vec<u32>), String> {
+fn start(shared: &Shared, kind: GrammarKind, text: &str) -> Result<(Matcher, Vec<u32>), String> {
     let grammar = match kind {
         GrammarKind::JsonSchema => TopLevelGrammar::from_json_schema(json_schema(text)?),
         GrammarKind::Regex => TopLevelGrammar::from_regex(text),
@@ -179,7 +165,12 @@ fn start(
         GrammarKind::ContextFree => TopLevelGrammar::from_lark(context_free(text)?),
         _ => return Err("unknown kind".into()),
     };
-    let parser = factory.create_parser(grammar).map_err(|error| error.to_string())?;
+    let mut parser = shared.factory.create_parser(grammar).map_err(|error| error.to_string())?;
+    parser.bias_computer = Arc::new(LexerMasks::new(
+        shared.split_trie.clone(),
+        parser.bias_computer,
+        shared.num_kept_bytes.clone(),
+    ));
     let mut matcher = Matcher::new(Ok(parser));
     let first_mask = matcher.compute_mask().map_err(|error| error.to_string())?;
     Ok((matcher, first_mask.as_slice().to_vec()))

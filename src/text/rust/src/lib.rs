@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 mod gbnf;
 mod gguf;
 mod grammar;
+mod lexer_masks;
 mod messages;
 mod pieces;
 mod pre_tokenizer;
