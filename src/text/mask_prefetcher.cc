@@ -1,6 +1,7 @@
 #include "text/mask_prefetcher.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -11,13 +12,28 @@
 #include "core/check.h"
 
 namespace pagoda {
+namespace {
+
+// Waking a thread and going back to sleep takes 15 us of the machine's time, and on one without an
+// idle core as much of the forward's.
+constexpr std::chrono::microseconds kLong(30);
+
+}  // namespace
 
 // One source's mask. Whoever has made it kRunning has the source and the mask for itself; in the
 // other phases they are the source's caller's.
 struct MaskPrefetcher::Job {
   enum class Phase : std::uint8_t { kIdle, kQueued, kRunning, kReady };
 
+  Status fill(std::span<std::uint32_t> bits) {
+    const auto start = std::chrono::steady_clock::now();
+    Status filled = source->fill_mask(bits);
+    takes_long = std::chrono::steady_clock::now() - start > kLong;
+    return filled;
+  }
+
   std::unique_ptr<TokenMaskSource> source;
+  bool takes_long = false;
   std::vector<std::uint32_t> mask;
   Status status;
   Phase phase = Phase::kIdle;
@@ -56,7 +72,7 @@ struct MaskPrefetcher::Queue {
       if (job->phase != Job::Phase::kQueued) continue;  // its caller was faster
       job->phase = Job::Phase::kRunning;
       lock.unlock();
-      job->status = job->source->fill_mask(job->mask);
+      job->status = job->fill(job->mask);
       lock.lock();
       job->phase = Job::Phase::kReady;
       done.notify_all();
@@ -105,14 +121,14 @@ class PrefetchingMaskSource final : public TokenMaskSource {
       return job_->status;
     }
     job_->mask.resize(bits.size());
-    return job_->source->fill_mask(bits);
+    return job_->fill(bits);
   }
 
   Status accept(int token_id) override {
     queue_->take(*job_);
     PAGODA_RETURN_IF_ERROR(job_->source->accept(token_id));
     is_stopped_ = job_->source->is_stopped();
-    if (!is_stopped_ && !job_->mask.empty()) queue_->push(job_);
+    if (!is_stopped_ && job_->takes_long) queue_->push(job_);
     return ok_status();
   }
 

@@ -1,6 +1,7 @@
 // MaskPrefetcher: a thread that computes masks ahead, from the moment that a source has accepted a
-// token. The engine's thread goes on with the next forward meanwhile; what is not done when it asks
-// for a mask, it computes itself.
+// token, where the source's mask before took long. The engine's thread goes on with the next
+// forward meanwhile; what is not done when it asks for a mask, it computes itself, and so it does
+// where a mask is quicker than waking the thread is.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,8 @@
 
 namespace pagoda {
 
-// Thread-safe; the thread starts with the first mask. Sources may outlive it, and then compute
-// their masks when they are asked.
+// Thread-safe; the thread starts with the first mask that is asked of it. Sources may outlive it,
+// and then compute their masks when they are asked.
 class MaskPrefetcher {
  public:
   MaskPrefetcher();
@@ -19,7 +20,7 @@ class MaskPrefetcher {
   MaskPrefetcher(const MaskPrefetcher&) = delete;
   MaskPrefetcher& operator=(const MaskPrefetcher&) = delete;
 
-  // Says what `source` says, from its first fill_mask() on with a mask that is ready or on its way.
+  // Says what `source` says.
   std::unique_ptr<TokenMaskSource> wrap(std::unique_ptr<TokenMaskSource> source);
 
  private:

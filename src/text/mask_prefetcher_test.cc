@@ -16,11 +16,12 @@ struct Calls {
   std::atomic<int> num_masks_elsewhere = 0;
 };
 
-// Its mask is a hash of what it has taken. Stops after `length` tokens; token 13 is wrong, and
-// after token 14 there is no mask.
+// Its mask is a hash of what it has taken; every `slow_one`-th takes long, none if that is 0. Stops
+// after `length` tokens; token 13 is wrong, and after token 14 there is no mask.
 class HashSource final : public TokenMaskSource {
  public:
-  HashSource(Calls* calls, int length) : calls_(calls), length_(length) {}
+  HashSource(Calls* calls, int length, unsigned slow_one = 0)
+      : calls_(calls), length_(length), slow_one_(slow_one) {}
 
   std::unique_ptr<TokenMaskSource> clone() const override {
     return std::make_unique<HashSource>(*this);
@@ -28,6 +29,8 @@ class HashSource final : public TokenMaskSource {
   Status fill_mask(std::span<std::uint32_t> bits) override {
     ++calls_->num_masks;
     if (std::this_thread::get_id() != home_) ++calls_->num_masks_elsewhere;
+    if (slow_one_ != 0 && hash_ % slow_one_ == 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
     for (std::size_t i = 0; i < bits.size(); ++i)
       bits[i] = hash_ * 2654435761u + static_cast<std::uint32_t>(i);
     return hash_ == 14 ? invalid_argument("no mask") : ok_status();
@@ -43,6 +46,7 @@ class HashSource final : public TokenMaskSource {
  private:
   Calls* calls_;
   int length_;
+  unsigned slow_one_;
   std::uint32_t hash_ = 0;
   std::thread::id home_ = std::this_thread::get_id();
 };
@@ -60,7 +64,7 @@ TEST(MaskPrefetcher, SaysWhatTheSourceSaysWhoeverComputesIt) {
     std::mt19937 random(seed);
     HashSource plain(&calls, 200);
     std::unique_ptr<TokenMaskSource> ahead =
-        prefetcher.wrap(std::make_unique<HashSource>(&calls, 200));
+        prefetcher.wrap(std::make_unique<HashSource>(&calls, 200, seed));
     while (!plain.is_stopped()) {
       if (random() % 4 != 0) {
         ASSERT_EQ(mask_of(*ahead), mask_of(plain));
@@ -75,12 +79,13 @@ TEST(MaskPrefetcher, SaysWhatTheSourceSaysWhoeverComputesIt) {
   std::vector<std::thread> threads;
   for (unsigned seed = 0; seed < 4; ++seed) threads.emplace_back(walk, seed);
   for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(calls.num_masks_elsewhere, 0);
 }
 
-TEST(MaskPrefetcher, ComputesAheadOnItsOwnThread) {
+TEST(MaskPrefetcher, ComputesSlowMasksAheadOnItsOwnThread) {
   MaskPrefetcher prefetcher;
   Calls calls;
-  const auto source = prefetcher.wrap(std::make_unique<HashSource>(&calls, 10));
+  const auto source = prefetcher.wrap(std::make_unique<HashSource>(&calls, 10, 1));
   mask_of(*source);
   EXPECT_EQ(calls.num_masks, 1);
   ASSERT_TRUE(source->accept(1).ok());
@@ -91,10 +96,22 @@ TEST(MaskPrefetcher, ComputesAheadOnItsOwnThread) {
   EXPECT_EQ(calls.num_masks_elsewhere, 1);
 }
 
+TEST(MaskPrefetcher, LeavesQuickMasksToTheirCaller) {
+  MaskPrefetcher prefetcher;
+  Calls calls;
+  const auto source = prefetcher.wrap(std::make_unique<HashSource>(&calls, 1000));
+  for (int token = 0; token < 10; ++token) {
+    mask_of(*source);
+    ASSERT_TRUE(source->accept(token).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_LT(calls.num_masks_elsewhere, 5);  // a busy machine makes some slow
+}
+
 TEST(MaskPrefetcher, ErrorsArriveWhereTheyWouldWithoutIt) {
   MaskPrefetcher prefetcher;
   Calls calls;
-  const auto source = prefetcher.wrap(std::make_unique<HashSource>(&calls, 10));
+  const auto source = prefetcher.wrap(std::make_unique<HashSource>(&calls, 10, 1));
   mask_of(*source);
   EXPECT_EQ(source->accept(13).code(), StatusCode::kInvalidArgument);
   ASSERT_TRUE(source->accept(14).ok());
@@ -106,7 +123,7 @@ TEST(MaskPrefetcher, SourcesOutliveIt) {
   std::unique_ptr<TokenMaskSource> source;
   {
     MaskPrefetcher prefetcher;
-    source = prefetcher.wrap(std::make_unique<HashSource>(&calls, 10));
+    source = prefetcher.wrap(std::make_unique<HashSource>(&calls, 10, 1));
     mask_of(*source);
     ASSERT_TRUE(source->accept(1).ok());
   }
