@@ -179,6 +179,35 @@ TEST_F(GrammarTest, MasksStayTheSameHoweverOftenTheirStatesAreSeen) {
   check(GrammarKind::kRegex, "(?s:.){0,12}", "ab10\n\"\"é");
 }
 
+TEST_F(GrammarTest, DatesAreThoseOfTheCalendar) {
+  const auto is_valid = [&](const char* schema, const std::string& date) {
+    return takes_whole(GrammarKind::kJsonSchema, schema, '"' + date + '"');
+  };
+  const char* const kDate = R"({"format": "date", "type": "string"})";
+  const char* const kTime = R"({"type": "string", "format": "date-time"})";
+  for (int year : {4, 96, 100, 400, 1600, 1900, 1996, 1998, 2000, 2023, 2024, 2100, 2400, 9996}) {
+    const std::chrono::year_month_day last{std::chrono::year(year) / std::chrono::February / 29};
+    const std::string date = fmt::format("{:04}-02-29", year);
+    EXPECT_EQ(is_valid(kDate, date), last.ok()) << date;
+    EXPECT_EQ(is_valid(kTime, date + "T10:00:00Z"), last.ok()) << date;
+  }
+  for (const char* date : {"1900-02-28", "2023-01-29", "2023-09-29", "2023-10-29", "2023-12-31"}) {
+    EXPECT_TRUE(is_valid(kDate, date)) << date;
+    EXPECT_TRUE(is_valid(kTime, date + std::string("t23:59:60.5+01:00"))) << date;
+  }
+  for (const char* date : {"2023-02-30", "2023-04-31", "2023-13-01", "2023-00-01", "2023-01-00"}) {
+    EXPECT_FALSE(is_valid(kDate, date)) << date;
+    EXPECT_FALSE(is_valid(kTime, date + std::string("T10:00:00Z"))) << date;
+  }
+  const char* const kOfThe20th =
+      R"({"format": "date", "pattern": "^20", "allOf": [{"maxLength": 10}]})";
+  EXPECT_TRUE(is_valid(kOfThe20th, "2024-02-29"));
+  EXPECT_FALSE(is_valid(kOfThe20th, "2023-02-29"));
+  EXPECT_FALSE(is_valid(kOfThe20th, "1996-02-29"));
+  EXPECT_THAT(refusal(GrammarKind::kJsonSchema, R"({"format": "date", "const": "1900-02-29"})"),
+              StartsWith("[grammar] "));
+}
+
 TEST_F(GrammarTest, LarkGrammarsRecurse) {
   const std::string grammar = "start: \"(\" start \")\" | /[0-9]/";
   EXPECT_TRUE(takes_whole(GrammarKind::kContextFree, grammar, "((7))"));

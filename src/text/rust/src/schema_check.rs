@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 const SCHEMAS: [&str; 3] = ["items", "additionalItems", "additionalProperties"];
 const LISTS: [&str; 5] = ["anyOf", "oneOf", "allOf", "prefixItems", "items"];
@@ -48,10 +48,13 @@ const ANNOTATIONS: [&str; 15] = [
 ];
 const FORMATS: [&str; 10] =
     ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
+/// What llguidance's dates lack: 29 February is in years that 4 divides, of full centuries in those that 400 does.
+const CALENDAR: &str = "^([0-9]{4}-(0[13-9]|1|02-([01]|2[0-8]))|\
+                        ([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)";
 /// Integers below are exact as the doubles that bounds and constants become.
 const END_OF_EXACT: f64 = 9007199254740992.0;
 
-/// The schema without keywords at neutral values, or why it can't be held to.
+/// The schema without keywords at neutral values and with dates as the calendar has them, or why it can't be held to.
 pub fn check(mut schema: Value) -> Result<Value, String> {
     let mut checker = Checker { locations: HashSet::new(), references: Vec::new() };
     checker.visit("#", &mut schema)?;
@@ -81,7 +84,9 @@ impl Checker {
                 for (name, value) in keywords.iter_mut() {
                     self.visit_keyword(at, name, value)?;
                 }
-                check_min_properties(at, keywords)
+                check_min_properties(at, keywords)?;
+                hold_to_calendar(keywords);
+                Ok(())
             }
             other => {
                 Err(format!("{at}: expected a schema (an object, true or false), got {other}"))
@@ -130,6 +135,17 @@ impl Checker {
             }
             _ => check_numbers(&format!("{at}/{name}"), value),
         }
+    }
+}
+
+/// Beside a pattern of the schema's own; `keywords` have been visited.
+fn hold_to_calendar(keywords: &mut Map<String, Value>) {
+    if !matches!(keywords.get("format").and_then(Value::as_str), Some("date" | "date-time")) {
+        return;
+    }
+    let schemas = keywords.entry("allOf").or_insert_with(|| json!([]));
+    if let Value::Array(schemas) = schemas {
+        schemas.push(json!({"pattern": CALENDAR}));
     }
 }
 
