@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <regex>
 
+#include "core/machine.h"
 #include "text/golden_files.h"
 
 namespace pagoda {
@@ -325,12 +327,34 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
   for (int i = 0; i < 15000; ++i)
     wide += fmt::format(R"({{"properties": {{"k{}": {{}}}}, "required": ["k{}"]}},)", i, i);
   wide.back() = ']';
+  const std::string deep(100000, '[');
+  std::string listed = R"({"enum": [)";
+  for (int i = 0; i < 50000; ++i) listed += fmt::format(R"("{:x}",)", i * 2654435761u);
+  listed.back() = ']';
+  listed += '}';
   const std::vector<GrammarSpec> bombs = {
       {GrammarKind::kJsonSchema, nested},
       {GrammarKind::kJsonSchema, wide + "}"},
       {GrammarKind::kJsonSchema, R"({"type": "array", "minItems": 1000000000})"},
       {GrammarKind::kJsonSchema, R"({"type": "string", "minLength": 4000000000})"},
       {GrammarKind::kJsonSchema, R"({"allOf": [{"$ref": "#"}, {"$ref": "#"}]})"},
+      {GrammarKind::kJsonSchema, deep},
+      {GrammarKind::kJsonSchema, listed},
+      {GrammarKind::kJsonSchema, R"({"type": "array", "items": {"type": "array", "items":
+          {"type": "integer"}, "maxItems": 1000000000}, "maxItems": 1000000000})"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "maxLength": 1000000000})"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "minLength": 90000, "maxLength": 100000})"},
+      {GrammarKind::kJsonSchema, R"({"type": "object", "minProperties": 1,
+          "maxProperties": 1000000000, "additionalProperties": {"$ref": "#"}})"},
+      {GrammarKind::kJsonSchema, R"({"type": "integer", "multipleOf": 999999937})"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "pattern": "(a+)+(a|aa)*b"})"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "pattern": "(.*a){25}.{20}b"})"},
+      {GrammarKind::kJsonSchema, R"({"type": "string", "pattern": "(\\w{1,99}-){1,99}$",
+          "minLength": 500, "maxLength": 9000, "format": "email"})"},
+      {GrammarKind::kJsonSchema, R"({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"},
+          {"$ref": "#/$defs/a"}]}, "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]}},
+          "$ref": "#/$defs/a"})"},
+      {GrammarKind::kRegex, "(.*)*(.*)*(.*)*x"},
       {GrammarKind::kRegex, "((((a{1,99}){1,99}){1,99}){1,99}){1,99}"},
       {GrammarKind::kRegex, "(a|b)*c(a|b){4000}"},
       {GrammarKind::kRegex, std::string(100000, '(') + std::string(100000, ')')},
@@ -338,6 +362,7 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
        "start: " + std::string(50000, '(') + "\"a\"" + std::string(50000, ')')},
       {GrammarKind::kContextFree, "start: start start | \"a\" | \"\""},
   };
+  const std::int64_t resident = peak_resident_bytes();
   for (const GrammarSpec& bomb : bombs) {
     const auto started = std::chrono::steady_clock::now();
     const auto compiled = compiler_.compile(bomb);
@@ -353,6 +378,7 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
     EXPECT_LT(seconds.count(), 10) << bomb.text.substr(0, 60);
   }
+  EXPECT_LT(peak_resident_bytes() - resident, std::int64_t{1} << 30);
 }
 
 }  // namespace
