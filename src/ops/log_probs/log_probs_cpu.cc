@@ -1,6 +1,5 @@
-#include "backend/cpu/cpu_exec.h"
 #include "ops/log_probs/log_probs_native.h"
-#include "ops/sample/row_sampler_cpu.h"
+#include "ops/sample/rows_cpu.h"
 
 namespace pagoda::cpu {
 namespace {
@@ -25,22 +24,16 @@ LogProbs log_probs(Exec& exec, const Tensor& logits, const Tensor& token_ids,
   const std::int64_t num_rows = token_ids.extent(0);
   const std::int64_t vocab_size = logits.extent(1);
   LogProbs result = allocate_log_probs(exec, num_rows, args.num_top);
-  const auto num_words = static_cast<std::int64_t>(RowSampler::num_words(vocab_size));
-  const Tensor memory = exec.allocate(DType::kInt32, {exec.num_threads(), num_words});
   const bool is_narrow = logits.dtype() != DType::kFloat32;
   const Tensor widened =
       exec.allocate(DType::kFloat32, {exec.num_threads(), is_narrow ? vocab_size : 0});
-  pool_of(exec).parallel_for(num_rows, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
-    RowSampler sampler(static_cast<int>(vocab_size),
-                       memory.span<std::int32_t>().subspan(thread * num_words, num_words));
+  for_each_row(exec, num_rows, vocab_size, [&](RowSampler& sampler, std::int64_t i, int thread) {
     const auto wide = widened.span<float>().subspan(thread * widened.extent(1), widened.extent(1));
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = args.rows != nullptr ? args.rows->data<std::int32_t>()[i] : i;
-      const LogProbsRow out = row_of(result, i);
-      const std::int32_t token_id = token_ids.data<std::int32_t>()[i];
-      if (token_id >= 0 && sampler.scan(row_of(logits, row, wide)) == 0)
-        fill_row(sampler, token_id, out);
-    }
+    const std::int64_t row = args.rows != nullptr ? args.rows->data<std::int32_t>()[i] : i;
+    const LogProbsRow out = row_of(result, i);
+    const std::int32_t token_id = token_ids.data<std::int32_t>()[i];
+    if (token_id >= 0 && sampler.scan(row_of(logits, row, wide)) == 0)
+      fill_row(sampler, token_id, out);
   });
   return result;
 }
