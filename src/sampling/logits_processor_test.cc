@@ -59,7 +59,7 @@ TEST_F(LogitsProcessorTest, BringsNothingBackThatIsBanned) {
       sample({.temperature = 0, .seed = 7, .token_rules = rules({.bad_words = {{2}}})})->token_id,
       0);
   EXPECT_EQ(
-      sample({.temperature = 0, .seed = 7, .token_rules = rules({.allowed_token_ids = {1, 3}})})
+      sample({.temperature = 0, .seed = 7, .token_rules = rules({.allowed_tokens = {0b1010}})})
           ->token_id,
       3);
   // It sees biases, and what it sets replaces them.

@@ -28,10 +28,6 @@ bool RowChanges::look_back(const SamplingParams& params) {
                      [](const std::vector<int>& word) { return word.size() > 1; });
 }
 
-bool RowChanges::change_nothing(const SamplingParams& params) {
-  return !params.token_rules && !penalises(params);
-}
-
 RowChanges::RowChanges(int vocab_size) : vocab_size_(vocab_size) {}
 
 void RowChanges::clear() {
@@ -74,10 +70,7 @@ void RowChanges::add_rules(const TokenRules& rules, std::span<const int> output)
   for (const std::vector<int>& word : rules.bad_words) {
     if (is_nearly_there(word, output)) add_bias(word.back(), kBanned);
   }
-  if (rules.allowed_token_ids.empty()) return;
-  std::vector<std::uint32_t> allowed((static_cast<std::size_t>(vocab_size_) + 31) / 32);
-  for (const int id : rules.allowed_token_ids) allowed[id / 32] |= 1u << id % 32;
-  add_mask(allowed);
+  if (!rules.allowed_tokens.empty()) add_mask(rules.allowed_tokens);
 }
 
 // One row has one mask: what all of its own allow.

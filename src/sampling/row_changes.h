@@ -20,8 +20,6 @@ class RowChanges {
   static bool cover(const SamplingParams& params);
   // It depends on the output: known only when the token before has been read.
   static bool look_back(const SamplingParams& params);
-  // Whatever the place, min_tokens apart.
-  static bool change_nothing(const SamplingParams& params);
 
   explicit RowChanges(int vocab_size);
 

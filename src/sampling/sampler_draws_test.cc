@@ -136,15 +136,15 @@ TEST(SamplerDraws, AtADynamicTemperature) {
 
 TEST(SamplerDraws, WithBiasesAndBans) {
   std::vector<float> row = test_row();
+  const std::vector<int> allowed = {1, 2, 3, 4, 5, 6, 9, 30};
   const TokenRules rules = {.logit_bias = {{3, 1.5f}, {4, -2}},
-                            .allowed_token_ids = {1, 2, 3, 4, 5, 6, 9, 30},
+                            .allowed_tokens = mask_of(allowed, kVocabSize),
                             .bad_words = {{5}, {1, 2}}};
   const std::vector<int> counts =
       draw_counts(row, {.token_rules = std::make_shared<const TokenRules>(rules)});
   row[3] += 1.5f;
   row[4] -= 2;
   expect_distribution(counts, without(softmax(row), [&](int id) {
-                        const std::vector<int>& allowed = rules.allowed_token_ids;
                         return id == 5 || std::count(allowed.begin(), allowed.end(), id) == 0;
                       }));
 }

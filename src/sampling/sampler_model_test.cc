@@ -58,10 +58,10 @@ class Definition {
     constexpr double kBanned = -std::numeric_limits<double>::infinity();
     const TokenRules& rules = *c_.params.token_rules;
     for (const LogitBias& entry : rules.logit_bias) logits_[entry.token_id] += entry.bias;
-    std::vector<bool> allowed(logits_.size(), rules.allowed_token_ids.empty());
-    for (const int id : rules.allowed_token_ids) allowed[id] = true;
+    const std::vector<std::uint32_t>& allowed = rules.allowed_tokens;
     for (int id = 0; id < static_cast<int>(logits_.size()); ++id) {
-      if (!allowed[id]) logits_[id] = kBanned;
+      const bool is_allowed = allowed.empty() || (allowed[id / 32] >> id % 32 & 1) != 0;
+      if (!is_allowed) logits_[id] = kBanned;
       for (const std::vector<int>& word : rules.bad_words) {
         std::vector<int> text(c_.history.begin() + 1, c_.history.end());
         text.push_back(id);
@@ -235,8 +235,10 @@ std::shared_ptr<const TokenRules> random_rules(std::mt19937& generator, const Ca
   TokenRules rules = {.logit_bias = {{any_token(), 2.5f}, {any_token(), -100}},
                       .bad_words = {{any_token()}, {c.history.back(), any_token()}}};
   if (generator() % 2 == 0) {
+    std::vector<int> allowed;
     for (int id = 0; id < vocab_size; id += 1 + static_cast<int>(generator() % 2))
-      rules.allowed_token_ids.push_back(id);
+      allowed.push_back(id);
+    rules.allowed_tokens = mask_of(allowed, vocab_size);
   }
   return std::make_shared<const TokenRules>(std::move(rules));
 }

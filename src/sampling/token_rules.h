@@ -16,14 +16,18 @@ struct LogitBias {
 
 struct TokenRules {
   std::vector<LogitBias> logit_bias;
-  std::vector<int> allowed_token_ids;       // ascending; empty: all
-  std::vector<std::vector<int>> bad_words;  // sequences of token ids that the output never holds
-  std::vector<int> dry_sequence_breakers;   // ascending; sampling/dry.h
+  std::vector<std::uint32_t> allowed_tokens;  // a mask, as ban_unset() takes it; empty: all
+  std::vector<std::vector<int>> bad_words;    // sequences of token ids that the output never holds
+  std::vector<int> dry_sequence_breakers;     // ascending; sampling/dry.h
 };
 
 inline constexpr float kMaxLogitBias = 100;  // OpenAI's, either way
 inline constexpr int kMaxBadWords = 2048;
 inline constexpr int kMaxBadWordTokens = 65536;  // of all bad words together
+
+// The mask of these ids, which are in range: bit i % 32 of word i / 32 is token i's, of
+// [(vocab_size + 31) / 32].
+std::vector<std::uint32_t> mask_of(std::span<const int> token_ids, int vocab_size);
 
 // logits [vocab_size], changed in place.
 void add_logit_bias(const TokenRules& rules, std::span<float> logits);
@@ -35,8 +39,8 @@ bool is_nearly_there(std::span<const int> word, std::span<const int> output);
 // output alone, as in vLLM. output: [num_output_tokens]; logits [vocab_size], changed in place.
 void ban_tokens(const TokenRules& rules, std::span<const int> output, std::span<float> logits);
 
-// Bans the ids whose bit (i % 32 of word i / 32) is not set. mask: [(vocab_size + 31) / 32]; logits
-// [vocab_size], changed in place.
+// Bans the tokens that a mask leaves out. mask: [(vocab_size + 31) / 32]; logits [vocab_size],
+// changed in place.
 void ban_unset(std::span<const std::uint32_t> mask, std::span<float> logits);
 
 }  // namespace pagoda

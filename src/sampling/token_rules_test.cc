@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstdio>
+#include <cstring>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "sampling/sampling_params.h"
@@ -29,11 +33,11 @@ TEST(TokenRules, AddBiases) {
 }
 
 TEST(TokenRules, AllowOnly) {
-  EXPECT_THAT(after({.allowed_token_ids = {1, 3}}, {}),
+  EXPECT_THAT(after({.allowed_tokens = mask_of(std::vector<int>{1, 3}, 5)}, {}),
               ElementsAre(kBanned, 2, kBanned, 4, kBanned));
-  EXPECT_THAT(after({.allowed_token_ids = {0, 1, 2, 3, 4}}, {}), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(after({.allowed_tokens = {0b11111}}, {}), ElementsAre(1, 2, 3, 4, 5));
   // A bias brings nothing back.
-  EXPECT_THAT(after({.logit_bias = {{0, 100}}, .allowed_token_ids = {4}}, {}),
+  EXPECT_THAT(after({.logit_bias = {{0, 100}}, .allowed_tokens = {0b10000}}, {}),
               ElementsAre(kBanned, kBanned, kBanned, kBanned, 5));
 }
 
@@ -46,11 +50,38 @@ TEST(TokenRules, ABadWordIsBannedWhereItWouldEnd) {
   EXPECT_THAT(after(rules, {4, 4, 0}), ElementsAre(1, kBanned, kBanned, 4, 5));
 }
 
+// Whole words of a mask are banned by vectors, the last one's rest one by one.
+TEST(TokenRules, AMaskBansWhatItLeavesOut) {
+  constexpr unsigned kSeed = 20261124;
+  std::printf("seed %u\n", kSeed);
+  std::mt19937 random(kSeed);
+  for (const int vocab_size : {1, 31, 32, 33, 64, 95, 96, 1000}) {
+    for (int round = 0; round < 20; ++round) {
+      std::vector<float> logits, expected;
+      std::vector<int> allowed;
+      for (int id = 0; id < vocab_size; ++id) {
+        // Banned are NaN and infinities too, and what is allowed keeps its bits.
+        const float value = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+        const bool is_allowed = random() % 20 < static_cast<unsigned>(round) + 1;
+        logits.push_back(value);
+        expected.push_back(is_allowed ? value : kBanned);
+        if (is_allowed) allowed.push_back(id);
+      }
+      std::vector<std::uint32_t> mask = mask_of(allowed, vocab_size);
+      // What lies beyond the vocabulary counts for nothing.
+      if (vocab_size % 32 != 0) mask.back() |= ~0u << vocab_size % 32;
+      ban_unset(mask, logits);
+      EXPECT_EQ(std::memcmp(logits.data(), expected.data(), 4 * logits.size()), 0)
+          << vocab_size << " tokens, round " << round;
+    }
+  }
+}
+
 TEST(TokenRules, ErrorsNameFieldRangeAndValue) {
   const auto error_of = [](const TokenRules& rules) { return validate(rules, 5).message(); };
   EXPECT_EQ(error_of({}), "");
   EXPECT_EQ(error_of({.logit_bias = {{0, 100}, {4, -100}, {1, kBanned}},
-                      .allowed_token_ids = {0, 4},
+                      .allowed_tokens = {0b10001},
                       .bad_words = {{0, 4}},
                       .dry_sequence_breakers = {0, 4}}),
             "");
@@ -61,9 +92,10 @@ TEST(TokenRules, ErrorsNameFieldRangeAndValue) {
   EXPECT_THAT(error_of({.logit_bias = {{0, -kBanned}}}), HasSubstr("got inf"));
   EXPECT_THAT(error_of({.logit_bias = {{0, std::numeric_limits<float>::quiet_NaN()}}}),
               HasSubstr("got nan"));
-  EXPECT_THAT(error_of({.allowed_token_ids = {-1}}), HasSubstr("allowed_token_ids: expected"));
-  EXPECT_EQ(error_of({.allowed_token_ids = {3, 3}}),
-            "[sampling] allowed_token_ids: expected ascending ids, got 3 after 3");
+  EXPECT_EQ(error_of({.allowed_tokens = {0b10001, 0}}),
+            "[sampling] allowed_tokens: expected a mask of 1 words, got 2");
+  EXPECT_EQ(error_of({.dry_sequence_breakers = {3, 3}}),
+            "[sampling] dry_sequence_breakers: expected ascending ids, got 3 after 3");
   EXPECT_THAT(error_of({.bad_words = {{}}}), HasSubstr("bad_words: expected tokens, got none"));
   EXPECT_THAT(error_of({.bad_words = {{1, 5}}}), HasSubstr("bad_words: expected an integer"));
   EXPECT_THAT(error_of({.bad_words = std::vector<std::vector<int>>(kMaxBadWords + 1, {1})}),

@@ -136,8 +136,8 @@ TEST_F(CompletionsTest, RulesForTokensAreHonoured) {
   EXPECT_EQ(biases->logit_bias[0].bias, -100.0f);
   EXPECT_EQ(biases->logit_bias[1].bias, 2.5f);
   EXPECT_EQ(biases->logit_bias[2].bias, -std::numeric_limits<float>::infinity());
-  EXPECT_EQ(rules_of(R"("allowed_token_ids": [98, 97, 98])")->allowed_token_ids,
-            (std::vector<int>{97, 98}));
+  EXPECT_EQ(rules_of(R"("allowed_token_ids": [98, 97, 98])")->allowed_tokens,
+            mask_of(std::vector<int>{97, 98}, client_.model().tokenizer->vocab_size()));
   // "in" is a token of its own, and so is the space: after one the word is a token longer.
   EXPECT_EQ(rules_of(R"("bad_words": ["ab", " in", " "])")->bad_words,
             (std::vector<std::vector<int>>{

@@ -115,15 +115,16 @@ ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(const TokenRuleCon
     if (auto error = check_id("logit_bias", entry.token_id, context.vocab_size))
       return std::move(*error);
   }
-  rules.allowed_token_ids = asked.allowed_token_ids.value_or(std::vector<int>());
-  sort_and_deduplicate(rules.allowed_token_ids);
-  for (const int id : rules.allowed_token_ids) {
-    if (auto error = check_id("allowed_token_ids", id, context.vocab_size))
-      return std::move(*error);
+  if (asked.allowed_token_ids) {
+    for (const int id : *asked.allowed_token_ids) {
+      if (auto error = check_id("allowed_token_ids", id, context.vocab_size))
+        return std::move(*error);
+    }
+    rules.allowed_tokens = mask_of(*asked.allowed_token_ids, context.vocab_size);
   }
   if (auto error = add_bad_words(context, asked.bad_words, rules)) return std::move(*error);
   if (auto error = add_breakers(context, fields, rules)) return std::move(*error);
-  const bool has_any = !rules.logit_bias.empty() || !rules.allowed_token_ids.empty() ||
+  const bool has_any = !rules.logit_bias.empty() || !rules.allowed_tokens.empty() ||
                        !rules.bad_words.empty() || !rules.dry_sequence_breakers.empty();
   if (!has_any) return std::shared_ptr<const TokenRules>();
   return std::make_shared<const TokenRules>(std::move(rules));
