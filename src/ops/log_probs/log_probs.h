@@ -24,7 +24,7 @@ struct LogProbs {
 //   token_ids  [n] int32. A row whose id is negative (argmax.h), or that holds a NaN, +inf, or
 //              -inf alone, has a log-probability of 0, rank 0 and ids of -1
 //   num_top    0 to kMaxTopTokens, and the vocabulary at most
-// Sums are in float64 on reference and cpu, in float32 elsewhere.
+// Sums are in float64 on reference and cpu, of whole numbers elsewhere.
 struct LogProbsArgs {
   const Tensor* rows = nullptr;
   int num_top = 0;

@@ -7,6 +7,7 @@
 
 #include "ops/argmax/argmax.h"
 #include "ops/sample/rows_mlx.h"
+#include "ops/sample/token_weight.h"
 
 namespace pagoda::mlx {
 namespace {
@@ -18,6 +19,17 @@ struct Rows {
   mx::array ids;          // [n, 1] int32, 0 where a row has no token
 };
 
+// Of x [n, vocab]: [n, 1]. Summed as whole numbers, as weights are (ops/sample/token_weight.h):
+// exactly and in any order. A float32 sum of 151,936 is off by 2e-4, this one by 1e-6.
+mx::array log_sum_exp(const mx::array& x) {
+  const mx::array unit = mx::array(ExpConstants::kWeightOfTheLikeliest);
+  const mx::array max = mx::max(x, 1, /*keepdims=*/true);
+  const mx::array shares = mx::exp(mx::subtract(x, max));
+  const mx::array sum =
+      mx::sum(mx::astype(mx::multiply(shares, unit), mx::int64), 1, /*keepdims=*/true);
+  return mx::add(max, mx::log(mx::divide(mx::astype(sum, mx::float32), unit)));
+}
+
 Rows rows_of(const Tensor& logits, const Tensor& token_ids, const LogProbsArgs& args) {
   mx::array x = array_of(logits);
   if (args.rows != nullptr) x = mx::take(x, array_of(*args.rows), 0);
@@ -27,7 +39,7 @@ Rows rows_of(const Tensor& logits, const Tensor& token_ids, const LogProbsArgs& 
   const mx::array has_token = mx::expand_dims(mx::greater_equal(or_fault(ids, x), zero), 1);
   return {.x = x,
           .has_token = has_token,
-          .log_sum_exp = mx::logsumexp(x, 1, /*keepdims=*/true),
+          .log_sum_exp = log_sum_exp(x),
           .ids = mx::expand_dims(mx::maximum(ids, zero), 1)};
 }
 
@@ -36,27 +48,59 @@ mx::array where_token(const Rows& rows, const mx::array& value, const mx::array&
   return mx::squeeze(mx::where(rows.has_token, value, other), 1);
 }
 
-// The largest logit after the largest is taken away: num_top columns of ids and log-probabilities.
-// argmax takes the lowest id among equals, which a device's sort may not.
 struct Top {
   std::vector<mx::array> ids;
   std::vector<mx::array> logprobs;
 };
 
+// A block's largest logit tells whether it can hold one of the likeliest.
+constexpr int kBlock = 128;
+
+// The place of the largest of x [n, places], as a column. argmax takes the first among equals,
+// which a device's sort may not.
+mx::array place_of_largest(const mx::array& x) {
+  return mx::astype(mx::argmax(x, 1, /*keepdims=*/true), mx::int32);
+}
+
+// The ids among which the num_top likeliest are, ascending: [n, num_top * kBlock]. Of more blocks
+// than that those with the largest maxima, the first ones among equals, hold them all.
+mx::array candidates_of(const mx::array& x, int num_top) {
+  const mx::array lowest = mx::array(-std::numeric_limits<float>::infinity());
+  const int num_rows = x.shape(0);
+  const int num_blocks = (x.shape(1) + kBlock - 1) / kBlock;
+  const mx::array padded = mx::pad(
+      x, std::vector<std::pair<int, int>>{{0, 0}, {0, num_blocks * kBlock - x.shape(1)}}, lowest);
+  mx::array left = mx::max(mx::reshape(padded, {num_rows, num_blocks, kBlock}), 2);
+  const mx::array places = mx::expand_dims(mx::arange(num_blocks, mx::int32), 0);
+  std::vector<mx::array> blocks;
+  for (int i = 0; i < num_top; ++i) {
+    blocks.push_back(place_of_largest(left));
+    left = mx::where(mx::equal(places, blocks.back()), lowest, left);
+  }
+  const mx::array ascending = mx::expand_dims(mx::sort(mx::concatenate(blocks, 1), 1), 2);
+  const mx::array ids = mx::add(mx::multiply(ascending, mx::array(kBlock)),
+                                mx::arange(kBlock, mx::int32));  // [n, num_top, kBlock]
+  // Beyond the vocabulary there is only the last block's rest, and any id will do.
+  return mx::minimum(mx::flatten(ids, 1, 2), mx::array(x.shape(1) - 1));
+}
+
+// The largest logit after the largest is taken away: num_top columns of ids and log-probabilities.
 Top top_of(const Rows& rows, int num_top) {
-  const mx::array infinity = mx::array(std::numeric_limits<float>::infinity());
-  const mx::array lowest = mx::negative(infinity);
-  const mx::array places = mx::expand_dims(mx::arange(rows.x.shape(1), mx::int32), 0);
-  mx::array left = rows.x;
+  const mx::array lowest = mx::array(-std::numeric_limits<float>::infinity());
+  const bool has_many = rows.x.shape(1) > 2 * num_top * kBlock;
+  const mx::array ids = has_many ? candidates_of(rows.x, num_top)
+                                 : mx::expand_dims(mx::arange(rows.x.shape(1), mx::int32), 0);
+  mx::array left = has_many ? mx::take_along_axis(rows.x, ids, 1) : rows.x;
   Top top;
   for (int i = 0; i < num_top; ++i) {
-    const mx::array id = mx::astype(mx::argmax(left, 1, /*keepdims=*/true), mx::int32);
-    const mx::array logit = mx::take_along_axis(left, id, 1);
+    const mx::array place = place_of_largest(left);
+    const mx::array id = has_many ? mx::take_along_axis(ids, place, 1) : place;
+    const mx::array logit = mx::take_along_axis(left, place, 1);
     const mx::array is_token = mx::logical_and(rows.has_token, mx::greater(logit, lowest));
     top.ids.push_back(mx::where(is_token, id, mx::array(-1)));
     top.logprobs.push_back(
         mx::where(is_token, mx::subtract(logit, rows.log_sum_exp), mx::array(0.0f)));
-    left = mx::where(mx::equal(places, id), lowest, left);
+    left = mx::where(mx::equal(ids, id), lowest, left);
   }
   return top;
 }
