@@ -10,6 +10,23 @@
 #include "tensor/op_profile.h"
 
 namespace pagoda {
+namespace {
+
+// Calls visit(sequence, row, planned) for each sample that the plan draws, in the order of its
+// outcomes; `row`: of the step's logits, which samples of one prompt share.
+template <typename Visit>
+void for_each_sample(const Plan& plan, const Visit& visit) {
+  int row = 0;
+  for (const PlannedSequence& planned : plan.sequences) {
+    if (!planned.samples) continue;
+    visit(*planned.sequence, row, planned);
+    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks())
+      visit(*fork, row, planned);
+    ++row;
+  }
+}
+
+}  // namespace
 
 ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOptions options)
     : exec_(exec),
@@ -52,6 +69,7 @@ ModelRunner::Step& ModelRunner::start_step() {
   step.hidden = {};
   step.logits = {};
   step.drawn = {};
+  step.log_probs = {};
   step.scored_rows.assign(input_.scored_rows().begin(), input_.scored_rows().end());
   step.scored_tokens.assign(input_.scored_tokens().begin(), input_.scored_tokens().end());
   return step;
@@ -61,12 +79,15 @@ ModelRunner::Step& ModelRunner::start_step() {
 void ModelRunner::fill_token_ids(StepBatch& batch) {
   const Step& before = steps_[1 - newest_];
   Tensor drawn = before.drawn;
-  if (!before.in_flight) {
-    ids_.clear();
-    for (const SampleOutcome& outcome : output_.outcomes) ids_.push_back(outcome.token_id);
-    drawn = exec_.upload<std::int32_t>(ids_, {static_cast<std::int64_t>(ids_.size())});
-  }
+  if (!before.in_flight) drawn = upload_outcomes();
   batch.token_ids = resolve_tokens(exec_, batch.token_ids, batch.token_source, drawn);
+}
+
+// The tokens of the outcomes on the host: [outcomes] int32
+Tensor ModelRunner::upload_outcomes() {
+  ids_.clear();
+  for (const SampleOutcome& outcome : output_.outcomes) ids_.push_back(outcome.token_id);
+  return exec_.upload<std::int32_t>(ids_, {static_cast<std::int64_t>(ids_.size())});
 }
 
 void ModelRunner::copy_blocks(const StepBatch& batch) {
@@ -82,19 +103,14 @@ bool ModelRunner::is_drawn_by_ops(const Sequence& sequence) const {
 // Who draws which row, and when.
 void ModelRunner::share_draws(const Plan& plan, Step& step) {
   step.num_by_ops = 0;
-  for (const PlannedSequence& planned : plan.sequences) {
-    if (!planned.samples) continue;
-    const auto look_at = [&](const Sequence& sequence) {
-      if (!is_drawn_by_ops(sequence)) return;
-      ++step.num_by_ops;
-      const bool looks_back =
-          sequence.mask_source() != nullptr || RowChanges::look_back(sequence.params());
-      step.waits_for_history |= looks_back && planned.awaited_outcome >= 0;
-    };
-    look_at(*planned.sequence);
-    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks()) look_at(*fork);
-  }
-  // Rows are scored on the host, in tiles that would have to wait for a step behind.
+  for_each_sample(plan, [&](const Sequence& sequence, int, const PlannedSequence& planned) {
+    if (!is_drawn_by_ops(sequence)) return;
+    ++step.num_by_ops;
+    const bool looks_back =
+        sequence.mask_source() != nullptr || RowChanges::look_back(sequence.params());
+    step.waits_for_history |= looks_back && planned.awaited_outcome >= 0;
+  });
+  // Rows are scored in tiles, which would have to wait for a step behind.
   step.draws_ahead = step.num_by_ops == plan.num_samples && step.scored_rows.empty();
 }
 
@@ -103,21 +119,40 @@ Status ModelRunner::draw(const Plan& plan) {
   if (!step.waits_for_history) return ok_status();
   step.waits_for_history = false;
   draw_rows(plan, step);
-  return exec_.evaluate({&step.drawn, 1});
+  roots_.assign(1, step.drawn);
+  add_roots(step.log_probs);
+  return exec_.evaluate(roots_);
 }
 
 void ModelRunner::draw_rows(const Plan& plan, Step& step) {
   if (step.num_by_ops == 0) return;
   row_draws_.clear();
   row_changes_.clear();
-  for (const PlannedSequence& planned : plan.sequences) {
-    if (!planned.samples) continue;
-    add_row(*planned.sequence, planned.context_len(), step);
-    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks())
-      add_row(*fork, planned.context_len(), step);
-  }
+  for_each_sample(plan, [&](Sequence& sequence, int, const PlannedSequence& planned) {
+    add_row(sequence, planned.context_len(), step);
+  });
   const Tensor logits = logits_of_outcomes(plan, step.logits);
   step.drawn = row_draws_.draw(exec_, row_changes_.apply(exec_, logits));
+  if (step.draws_ahead) compute_log_probs(plan, step);
+}
+
+// Of the outcomes that ask: of their tokens where the device has drawn them, else on the host.
+void ModelRunner::compute_log_probs(const Plan& plan, Step& step) {
+  row_log_probs_.clear();
+  ids_.clear();
+  std::int32_t outcome = 0;
+  for_each_sample(plan, [&](const Sequence& sequence, int row, const PlannedSequence&) {
+    if (sequence.params().logprobs) {
+      row_log_probs_.add(row, *sequence.params().logprobs);
+      ids_.push_back(outcome);
+    }
+    ++outcome;
+  });
+  if (ids_.empty()) return;
+  const Tensor source = exec_.upload<std::int32_t>(ids_, {row_log_probs_.num_rows()});
+  const Tensor drawn = step.draws_ahead ? step.drawn : upload_outcomes();
+  step.log_probs =
+      row_log_probs_.compute(exec_, step.logits, resolve_tokens(exec_, source, source, drawn));
 }
 
 // Of one that ops do not draw, or that has ended while the step ran, nobody looks at the token.
@@ -166,10 +201,8 @@ SamplerState* ModelRunner::synced_state(Sequence& sequence) {
 Tensor ModelRunner::logits_of_outcomes(const Plan& plan, const Tensor& logits) {
   if (logits.extent(0) == plan.num_samples) return logits;
   ids_.clear();
-  int row = 0;
-  for (const PlannedSequence& planned : plan.sequences) {
-    if (planned.samples) ids_.insert(ids_.end(), 1 + planned.sequence->num_forks(), row++);
-  }
+  for_each_sample(plan,
+                  [&](const Sequence&, int row, const PlannedSequence&) { ids_.push_back(row); });
   return select_rows(exec_, logits, exec_.upload<std::int32_t>(ids_, {plan.num_samples}));
 }
 
@@ -180,6 +213,7 @@ Status ModelRunner::evaluate(const Step& step) {
   roots_.clear();
   if (step.logits.defined()) roots_.push_back(step.logits);
   if (step.drawn.defined()) roots_.push_back(step.drawn);
+  add_roots(step.log_probs);
   if (!step.scored_rows.empty()) {
     roots_.push_back(step.hidden.residual);
     roots_.push_back(step.hidden.delta);
@@ -191,6 +225,13 @@ Status ModelRunner::evaluate(const Step& step) {
   Status status = exec_.evaluate(roots_);
   roots_.clear();
   return status;
+}
+
+void ModelRunner::add_roots(const LogProbs& log_probs) {
+  for (const Tensor* part :
+       {&log_probs.chosen, &log_probs.rank, &log_probs.top_ids, &log_probs.top_logprobs}) {
+    if (part->defined()) roots_.push_back(*part);
+  }
 }
 
 Result<const StepOutput*> ModelRunner::sample(const Plan& plan, bool wants_logits) {
@@ -207,6 +248,7 @@ Result<const StepOutput*> ModelRunner::sample(const Plan& plan, bool wants_logit
   PAGODA_RETURN_IF_ERROR(score_rows(plan, step));
   step.hidden = {};
   PAGODA_RETURN_IF_ERROR(sample_rows(plan, step, wants_logits));
+  PAGODA_RETURN_IF_ERROR(take_log_probs(plan, step));
   step.in_flight = false;
   if (OpProfile* profile = exec_.profile()) profile->end_step();
   return &output_;
@@ -217,6 +259,14 @@ void ModelRunner::abandon() {
   for (Step& step : steps_) step = {};
   const Result<std::span<const std::byte>> end = exec_.read(kv_.views().back().values);
   if (!end.ok()) spdlog::debug("[engine] a step that was given up: {}", end.status().message());
+}
+
+// The device may have them already, or starts on them now.
+Result<HostLogProbs> ModelRunner::log_probs_on_host(const LogProbs& log_probs) {
+  roots_.clear();
+  add_roots(log_probs);
+  PAGODA_RETURN_IF_ERROR(exec_.evaluate(roots_));
+  return HostLogProbs::read(exec_, log_probs);
 }
 
 Status ModelRunner::score_rows(const Plan& plan, const Step& step) {
@@ -232,17 +282,25 @@ Status ModelRunner::score_tile(const Plan& plan, const Step& step, std::size_t f
                                std::size_t count) {
   const auto rows = std::span(step.scored_rows).subspan(first, count);
   const auto tokens = std::span(step.scored_tokens).subspan(first, count);
-  const Tensor logits = decoder_.logits(
-      exec_, step.hidden, exec_.upload<std::int32_t>(rows, {static_cast<std::int64_t>(count)}));
-  PAGODA_RETURN_IF_ERROR(exec_.evaluate({&logits, 1}));
-  PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(logits));
-  const auto* values = reinterpret_cast<const float*>(bytes.data());
-  const auto vocab = static_cast<std::size_t>(sampler_.vocab_size());
+  const auto num_rows = static_cast<std::int64_t>(count);
+  const Tensor logits =
+      decoder_.logits(exec_, step.hidden, exec_.upload<std::int32_t>(rows, {num_rows}));
+  const auto num_top_of = [&](const ScoredToken& token) {
+    return plan.sequences[token.sequence].sequence->params().prompt_logprobs.value_or(0);
+  };
+  row_log_probs_.clear();
+  ids_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    row_log_probs_.add(static_cast<int>(i), num_top_of(tokens[i]));
+    ids_.push_back(tokens[i].token_id);
+  }
+  PAGODA_ASSIGN_OR_RETURN(const HostLogProbs scores,
+                          log_probs_on_host(row_log_probs_.compute(
+                              exec_, logits, exec_.upload<std::int32_t>(ids_, {num_rows}))));
   for (std::size_t i = 0; i < count; ++i) {
     SequenceOutput& output = output_.of_sequence[tokens[i].sequence];
-    const SamplingParams& params = plan.sequences[tokens[i].sequence].sequence->params();
-    Result<TokenLogprobs> score = sampler_.score({values + i * vocab, vocab}, tokens[i].token_id,
-                                                 params.prompt_logprobs.value_or(0));
+    Result<TokenLogprobs> score =
+        scores.of(static_cast<int>(i), tokens[i].token_id, num_top_of(tokens[i]));
     if (score.ok()) {
       output.scored.push_back(*std::move(score));
     } else {
@@ -253,18 +311,14 @@ Status ModelRunner::score_tile(const Plan& plan, const Step& step, std::size_t f
 }
 
 // Logits only where somebody needs them: on a device they are a trip of the whole vocabulary.
-Result<ModelRunner::Rows> ModelRunner::read_rows(const Plan& plan, const Step& step,
-                                                 bool wants_logits) {
+Result<ModelRunner::Rows> ModelRunner::read_rows(const Step& step, bool wants_logits) {
   Rows rows;
   if (step.drawn.defined()) {
     PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(step.drawn));
     rows.drawn = {reinterpret_cast<const std::int32_t*>(bytes.data()),
                   bytes.size() / sizeof(std::int32_t)};
   }
-  wants_logits |= !step.draws_ahead;
-  for (const PlannedSequence& planned : plan.sequences)
-    wants_logits |= planned.sequence->params().logprobs.has_value();
-  if (wants_logits) {
+  if (wants_logits || !step.draws_ahead) {
     PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(step.logits));
     rows.logits = {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
   }
@@ -275,39 +329,41 @@ Status ModelRunner::sample_rows(const Plan& plan, const Step& step, bool wants_l
   if (!step.logits.defined()) return ok_status();
   const OpTimer timer(exec_,
                       [&] { return OpCall{.op = "sample", .read_bytes = bytes_of(step.logits)}; });
-  PAGODA_ASSIGN_OR_RETURN(const Rows rows, read_rows(plan, step, wants_logits));
-  const auto vocab = static_cast<std::size_t>(sampler_.vocab_size());
-  std::size_t row = 0;
-  for (const PlannedSequence& planned : plan.sequences) {
-    if (!planned.samples) continue;
+  PAGODA_ASSIGN_OR_RETURN(const Rows rows, read_rows(step, wants_logits));
+  const auto vocab = static_cast<std::size_t>(decoder_.config().vocab_size);
+  for_each_sample(plan, [&](Sequence& sequence, int row, const PlannedSequence&) {
     const auto logits = rows.logits.empty() ? rows.logits : rows.logits.subspan(row * vocab, vocab);
-    ++row;
-    const auto take = [&](Sequence& sequence) {
-      output_.samples.push_back({.sequence = &sequence, .logits = logits});
-      const std::size_t index = output_.outcomes.size();
-      if (is_drawn_by_ops(sequence)) {
-        take_drawn(sequence, rows.drawn[index], step.row_errors[index]);
-      } else {
-        sample_row(sequence, logits);
-      }
-    };
-    take(*planned.sequence);
-    for (const std::unique_ptr<Sequence>& fork : planned.sequence->forks()) take(*fork);
-  }
+    output_.samples.push_back({.sequence = &sequence, .logits = logits});
+    const std::size_t index = output_.outcomes.size();
+    if (is_drawn_by_ops(sequence)) {
+      take_drawn(rows.drawn[index], step.row_errors[index]);
+    } else {
+      sample_row(sequence, logits);
+    }
+  });
   return ok_status();
 }
 
 // What ops have drawn for the last of the samples.
-void ModelRunner::take_drawn(const Sequence& sequence, std::int32_t drawn,
-                             const Status& row_error) {
+void ModelRunner::take_drawn(std::int32_t drawn, const Status& row_error) {
   const Status status =
-      row_error.ok() ? RowDraws::status_of(drawn, sampler_.vocab_size()) : row_error;
+      row_error.ok() ? RowDraws::status_of(drawn, decoder_.config().vocab_size) : row_error;
   output_.outcomes.push_back({.token_id = status.ok() ? drawn : 0, .status = status});
-  if (!status.ok() || !sequence.params().logprobs) return;
-  SampleOutput& output = output_.samples.back();
-  Result<TokenLogprobs> logprobs =
-      sampler_.score(output.logits, drawn, *sequence.params().logprobs);
-  if (logprobs.ok()) output.logprobs = *std::move(logprobs);
+}
+
+Status ModelRunner::take_log_probs(const Plan& plan, Step& step) {
+  if (!step.draws_ahead) compute_log_probs(plan, step);
+  if (!step.log_probs.chosen.defined()) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(const HostLogProbs given, log_probs_on_host(step.log_probs));
+  int next = 0;
+  for (std::size_t i = 0; i < output_.samples.size(); ++i) {
+    const std::optional<int> num_top = output_.samples[i].sequence->params().logprobs;
+    if (!num_top) continue;
+    const SampleOutcome& outcome = output_.outcomes[i];
+    Result<TokenLogprobs> logprobs = given.of(next++, outcome.token_id, *num_top);
+    if (outcome.status.ok() && logprobs.ok()) output_.samples[i].logprobs = *std::move(logprobs);
+  }
+  return ok_status();
 }
 
 // The host's draw for the last of the samples. A sequence that has ended while the step ran draws
@@ -326,10 +382,8 @@ void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) 
     return;
   }
   row.mask = *mask;
-  Result<SampledToken> token = sampler_.sample(row);
-  output_.outcomes.push_back(
-      {.token_id = token.ok() ? token->token_id : 0, .status = token.status()});
-  if (token.ok()) output_.samples.back().logprobs = std::move(token->logprobs);
+  const Result<int> token = sampler_.sample(row);
+  output_.outcomes.push_back({.token_id = token.ok() ? *token : 0, .status = token.status()});
 }
 
 }  // namespace pagoda

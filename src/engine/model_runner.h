@@ -28,6 +28,7 @@
 #include "model/decoder.h"
 #include "sampling/row_changes.h"
 #include "sampling/row_draws.h"
+#include "sampling/row_log_probs.h"
 #include "sampling/sampler.h"
 #include "tensor/exec.h"
 
@@ -104,7 +105,8 @@ class ModelRunner {
     std::vector<Status> row_errors;  // [outcomes], of what ops draw
     HiddenState hidden;              // of a step that scores
     Tensor logits;                   // [rows, vocab] float32
-    Tensor drawn;  // [outcomes] int32: what the device draws (sampling/row_draws.h)
+    Tensor drawn;        // [outcomes] int32: what the device draws (sampling/row_draws.h)
+    LogProbs log_probs;  // of the outcomes that ask; with the draws where all are the device's
     std::vector<std::int32_t> scored_rows;
     std::vector<ScoredToken> scored_tokens;
   };
@@ -123,13 +125,18 @@ class ModelRunner {
   SamplerState* synced_state(Sequence& sequence);
   void add_row(Sequence& sequence, int context_len, Step& step);
   void draw_rows(const Plan& plan, Step& step);
+  void compute_log_probs(const Plan& plan, Step& step);
+  Tensor upload_outcomes();
   Tensor logits_of_outcomes(const Plan& plan, const Tensor& logits);
   Status evaluate(const Step& step);
+  void add_roots(const LogProbs& log_probs);
+  Result<HostLogProbs> log_probs_on_host(const LogProbs& log_probs);
   Status score_rows(const Plan& plan, const Step& step);
   Status score_tile(const Plan& plan, const Step& step, std::size_t first, std::size_t count);
-  Result<Rows> read_rows(const Plan& plan, const Step& step, bool wants_logits);
+  Result<Rows> read_rows(const Step& step, bool wants_logits);
   Status sample_rows(const Plan& plan, const Step& step, bool wants_logits);
-  void take_drawn(const Sequence& sequence, std::int32_t drawn, const Status& row_error);
+  void take_drawn(std::int32_t drawn, const Status& row_error);
+  Status take_log_probs(const Plan& plan, Step& step);
   void sample_row(Sequence& sequence, std::span<const float> logits);
 
   Exec& exec_;
@@ -141,6 +148,7 @@ class ModelRunner {
   RowChanges row_changes_;
   StepInput input_;
   RowDraws row_draws_;
+  RowLogProbs row_log_probs_;
   std::array<Step, 2> steps_;
   int newest_ = 0;  // of steps_
   std::vector<std::int32_t> ids_;

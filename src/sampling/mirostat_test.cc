@@ -91,17 +91,17 @@ TEST(Mirostat, EveryTokenAndMuIsTheDefinitions) {
       for (float& logit : row) logit = normal(random);
       const int position = static_cast<int>(tokens.size());
       state.sync(tokens, 1);
-      const Result<SampledToken> token = sampler.sample({.logits = row,
-                                                         .params = &kParams,
-                                                         .state = &state,
-                                                         .tokens = tokens,
-                                                         .num_prompt_tokens = 1,
-                                                         .seed = 5,
-                                                         .position = position});
+      const Result<int> token = sampler.sample({.logits = row,
+                                                .params = &kParams,
+                                                .state = &state,
+                                                .tokens = tokens,
+                                                .num_prompt_tokens = 1,
+                                                .seed = 5,
+                                                .position = position});
       const int expected =
           definition.draw(row, random_uniform({.seed = 5, .position = position}), clear);
       if (!clear) break;  // too close to call
-      ASSERT_EQ(token->token_id, expected) << "run " << run << ", token " << position;
+      ASSERT_EQ(*token, expected) << "run " << run << ", token " << position;
       ASSERT_NEAR(state.mirostat()->mu(), definition.mu, 1e-3);
       tokens.push_back(expected);
       ++num_compared;
@@ -131,7 +131,7 @@ TEST(Mirostat, HoldsTheSurpriseAtTau) {
           sampler
               .sample(
                   {.logits = row, .params = &kParams, .state = &state, .seed = 9, .position = i})
-              ->token_id);
+              .value());
     }
     // mu's way is eta times the errors' sum.
     const double drift = mu_at(kNumTokens - 1) - mu_at(0);
@@ -147,7 +147,7 @@ TEST(Mirostat, ExtremeRows) {
   SamplerState state(kParams, 10);
   state.sync(std::vector<int>{0}, 1);
   const auto draw = [&] {
-    return sampler.sample({.logits = row, .params = &kParams, .state = &state})->token_id;
+    return sampler.sample({.logits = row, .params = &kParams, .state = &state}).value();
   };
   EXPECT_EQ(draw(), 777);
   EXPECT_EQ(state.mirostat()->mu(), 6 + 0.5f * 3);  // no surprise at all

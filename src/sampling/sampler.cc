@@ -51,9 +51,7 @@ class Sampler::Impl {
  public:
   Impl(int vocab_size, std::vector<std::shared_ptr<const LogitsProcessor>> processors);
 
-  Result<SampledToken> sample(const RowSampling& row);
-  Result<TokenLogprobs> score(std::span<const float> logits, int token_id, int num_top);
-  int vocab_size() const { return vocab_size_; }
+  Result<int> sample(const RowSampling& row);
 
  private:
   // Why a row cannot be sampled.
@@ -66,8 +64,6 @@ class Sampler::Impl {
   int draw_mirostat(const RowSampling& row, float temperature, std::int64_t fraction);
   float temperature_of(const SamplingParams& params);
   Candidates candidates(std::size_t size);
-
-  TokenLogprobs logprobs_of(int token_id, int num_top);
 
   int vocab_size_;
   std::vector<std::shared_ptr<const LogitsProcessor>> processors_;
@@ -128,25 +124,10 @@ std::span<const float> Sampler::Impl::changed_logits(const RowSampling& row) {
   return logits_;
 }
 
-Result<SampledToken> Sampler::Impl::sample(const RowSampling& row) {
+Result<int> Sampler::Impl::sample(const RowSampling& row) {
   PAGODA_RETURN_IF_ERROR(scan(row.logits));
-  const bool changed = changes_logits(row);
-  if (changed) PAGODA_RETURN_IF_ERROR(scan(changed_logits(row)));
-  SampledToken token;
-  token.token_id = is_greedy(*row.params) ? row_.argmax() : draw(row);
-  if (row.params->logprobs) {
-    if (changed) row_.scan(row.logits);
-    token.logprobs = logprobs_of(token.token_id, *row.params->logprobs);
-  }
-  return token;
-}
-
-Result<TokenLogprobs> Sampler::Impl::score(std::span<const float> logits, int token_id,
-                                           int num_top) {
-  PAGODA_CHECK(0 <= token_id && token_id < vocab_size_,
-               fmt::format("[sampler] expected a token of [0, {}), got {}", vocab_size_, token_id));
-  PAGODA_RETURN_IF_ERROR(scan(logits));
-  return logprobs_of(token_id, num_top);
+  if (changes_logits(row)) PAGODA_RETURN_IF_ERROR(scan(changed_logits(row)));
+  return is_greedy(*row.params) ? row_.argmax() : draw(row);
 }
 
 int Sampler::Impl::draw(const RowSampling& row) {
@@ -208,38 +189,14 @@ Candidates Sampler::Impl::candidates(std::size_t size) {
   return {row_.ids().first(size), row_.values().first(size), row_.weights().first(size)};
 }
 
-TokenLogprobs Sampler::Impl::logprobs_of(int token_id, int num_top) {
-  const std::span<const float> logits = row_.logits();
-  const double log_sum_exp = row_.log_sum_exp();
-  const auto logprob_of = [&](int id) {
-    return TokenLogprob{.token_id = id, .logprob = static_cast<float>(logits[id] - log_sum_exp)};
-  };
-  TokenLogprobs result;
-  result.chosen = logprob_of(token_id);
-  result.rank = 1 + row_.num_greater(logits[token_id]);
-  if (num_top == 0) return result;
-  const std::span<const std::int32_t> likeliest = row_.likeliest(num_top);
-  result.top.reserve(likeliest.size());
-  for (const std::int32_t id : likeliest) result.top.push_back(logprob_of(id));
-  return result;
-}
-
 Sampler::Sampler(int vocab_size, std::vector<std::shared_ptr<const LogitsProcessor>> processors)
     : impl_(std::make_unique<Impl>(vocab_size, std::move(processors))) {}
 Sampler::~Sampler() = default;
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 
-Result<SampledToken> Sampler::sample(const RowSampling& row) {
+Result<int> Sampler::sample(const RowSampling& row) {
   return impl_->sample(row);
-}
-
-Result<TokenLogprobs> Sampler::score(std::span<const float> logits, int token_id, int num_top) {
-  return impl_->score(logits, token_id, num_top);
-}
-
-int Sampler::vocab_size() const {
-  return impl_->vocab_size();
 }
 
 }  // namespace pagoda

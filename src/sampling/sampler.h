@@ -12,8 +12,6 @@
 //    at (seed, sample index, position).
 //  - A temperature below 1e-5 is greedy: the largest logit, the lowest id among equals, and no
 //  random number.
-//  - Log-probabilities are of the raw logits: a logit minus the row's log-sum-exp, summed in
-//  float64 in blocks.
 //
 // A row's result is a function of its RowSampling alone, bit for bit: never of other rows, earlier
 // calls or threads. The arithmetic is IEEE addition and multiplication in a fixed order, whatever
@@ -26,7 +24,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,7 +31,6 @@
 #include "sampling/logits_processor.h"
 #include "sampling/sampler_state.h"
 #include "sampling/sampling_params.h"
-#include "sampling/token_logprobs.h"
 
 namespace pagoda {
 
@@ -59,11 +55,6 @@ struct RowSampling {
   int position = 0;  // in the sequence, of the token that is drawn
 };
 
-struct SampledToken {
-  int token_id = 0;
-  std::optional<TokenLogprobs> logprobs;  // where SamplingParams::logprobs asks
-};
-
 class Sampler {
  public:
   // `processors` act on every row, in this order.
@@ -73,13 +64,7 @@ class Sampler {
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
 
-  Result<SampledToken> sample(const RowSampling& row);
-
-  // The log-probability of `token_id` at a row, its rank (one more than the number of larger
-  // logits) and the `num_top` likeliest. logits: [vocab_size].
-  Result<TokenLogprobs> score(std::span<const float> logits, int token_id, int num_top);
-
-  int vocab_size() const;
+  Result<int> sample(const RowSampling& row);
 
  private:
   class Impl;

@@ -26,7 +26,7 @@ TEST(SamplerAllocation, ARowTakesNoMemory) {
       {.dynatemp_range = 0.5f, .dry_multiplier = 1},
       {.token_rules = std::make_shared<const TokenRules>(
            TokenRules{.logit_bias = {{7, 1}}, .bad_words = {{7, 8}}})},
-      {.repetition_penalty = 1.1f, .frequency_penalty = 0.5f, .logprobs = 0}};
+      {.repetition_penalty = 1.1f, .frequency_penalty = 0.5f}};
   Sampler sampler(5000);
   std::vector<SamplerState> states;
   for (const SamplingParams& params : kinds) states.emplace_back(params, 100);
@@ -36,13 +36,13 @@ TEST(SamplerAllocation, ARowTakesNoMemory) {
     SamplerState& state = states[position % kinds.size()];
     const std::span<const int> known = std::span(tokens).first(position);
     state.sync(known, 1);
-    const Result<SampledToken> token = sampler.sample({.logits = row,
-                                                       .params = &kinds[position % kinds.size()],
-                                                       .state = &state,
-                                                       .tokens = known,
-                                                       .num_prompt_tokens = 1,
-                                                       .position = position});
-    tokens[position] = token->token_id;
+    const Result<int> token = sampler.sample({.logits = row,
+                                              .params = &kinds[position % kinds.size()],
+                                              .state = &state,
+                                              .tokens = known,
+                                              .num_prompt_tokens = 1,
+                                              .position = position});
+    tokens[position] = *token;
   }
   EXPECT_EQ(testing::num_news(), before);
   const auto* probe = new int(1);  // the counter counts

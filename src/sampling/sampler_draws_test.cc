@@ -54,13 +54,13 @@ std::vector<int> draw_counts(const std::vector<float>& row, const SamplingParams
   const std::vector<int> tokens = {0};
   std::vector<int> counts(kVocabSize, 0);
   for (int position = 0; position < kNumDraws; ++position) {
-    const Result<SampledToken> token = sampler.sample({.logits = row,
-                                                       .params = &params,
-                                                       .tokens = tokens,
-                                                       .num_prompt_tokens = 1,
-                                                       .seed = 11,
-                                                       .position = position});
-    ++counts[token->token_id];
+    const Result<int> token = sampler.sample({.logits = row,
+                                              .params = &params,
+                                              .tokens = tokens,
+                                              .num_prompt_tokens = 1,
+                                              .seed = 11,
+                                              .position = position});
+    ++counts[*token];
   }
   return counts;
 }
@@ -182,7 +182,7 @@ TEST(SamplerDraws, OfMirostat) {
                           .state = &state,
                           .seed = 11,
                           .position = position})
-                 ->token_id];
+                 .value()];
   }
   expect_distribution(counts, without(p, [&](int id) { return -std::log2(p[id]) > 4.5; }));
 }

@@ -36,8 +36,7 @@ std::vector<Method> methods() {
 
 class SamplerExtremes : public ::testing::TestWithParam<Method> {
  protected:
-  Result<SampledToken> sample(Sampler& sampler, const std::vector<float>& logits,
-                              int position = 1) {
+  Result<int> sample(Sampler& sampler, const std::vector<float>& logits, int position = 1) {
     const SamplingParams& params = GetParam().params;
     SamplerState state(params, 2);
     state.sync(tokens_, 1);
@@ -58,7 +57,7 @@ TEST_P(SamplerExtremes, OneTokenIsTaken) {
     for (const int only : {0, vocab_size / 2, vocab_size - 1}) {
       std::vector<float> row(vocab_size, kMinusInfinity);
       row[only] = -3e38f;
-      EXPECT_EQ(sample(sampler, row)->token_id, only);
+      EXPECT_EQ(sample(sampler, row).value(), only);
     }
   }
 }
@@ -66,20 +65,20 @@ TEST_P(SamplerExtremes, OneTokenIsTaken) {
 TEST_P(SamplerExtremes, TiesOverALargeVocabulary) {
   Sampler sampler(kLargeVocabulary);
   const std::vector<float> row(kLargeVocabulary, 1.25f);
-  const Result<SampledToken> token = sample(sampler, row);
+  const Result<int> token = sample(sampler, row);
   ASSERT_TRUE(token.ok());
-  EXPECT_EQ(token->token_id, sample(sampler, row)->token_id);
+  EXPECT_EQ(*token, sample(sampler, row).value());
   if (GetParam().name == "typical") {
-    EXPECT_LT(token->token_id, kLargeVocabulary / 2);  // of equals the lower ids
+    EXPECT_LT(*token, kLargeVocabulary / 2);  // of equals the lower ids
   }
   if (GetParam().name == "typical and top-p") {
-    EXPECT_LT(token->token_id, kLargeVocabulary / 4);
+    EXPECT_LT(*token, kLargeVocabulary / 4);
   }
   if (GetParam().name == "xtc") {
-    EXPECT_EQ(token->token_id, kLargeVocabulary - 1);
+    EXPECT_EQ(*token, kLargeVocabulary - 1);
   }
   if (GetParam().name == "mirostat") {
-    EXPECT_EQ(token->token_id, 0);  // 18 bits are above mu
+    EXPECT_EQ(*token, 0);  // 18 bits are above mu
   }
 }
 
@@ -87,7 +86,7 @@ TEST_P(SamplerExtremes, LogitsAsFarApartAsTheyGo) {
   Sampler sampler(300);
   std::vector<float> row(300, -3.4e38f);
   row[200] = 3.4e38f;
-  EXPECT_EQ(sample(sampler, row)->token_id, 200);
+  EXPECT_EQ(sample(sampler, row).value(), 200);
 }
 
 TEST_P(SamplerExtremes, WhatIsNoDistributionFailsAlone) {

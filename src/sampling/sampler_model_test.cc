@@ -298,17 +298,17 @@ TEST(SamplerModel, EveryTokenIsTheDefinitions) {
     SamplerState state(c.params, static_cast<int>(c.history.size()));
     state.sync(c.history, 1);
     Sampler sampler(static_cast<int>(c.logits.size()));
-    const Result<SampledToken> token = sampler.sample({.logits = c.logits,
-                                                       .params = &c.params,
-                                                       .bans_stop_tokens = c.bans,
-                                                       .eos_token_ids = c.eos,
-                                                       .state = &state,
-                                                       .tokens = c.history,
-                                                       .num_prompt_tokens = 1,
-                                                       .seed = 99,
-                                                       .position = c.position});
+    const Result<int> token = sampler.sample({.logits = c.logits,
+                                              .params = &c.params,
+                                              .bans_stop_tokens = c.bans,
+                                              .eos_token_ids = c.eos,
+                                              .state = &state,
+                                              .tokens = c.history,
+                                              .num_prompt_tokens = 1,
+                                              .seed = 99,
+                                              .position = c.position});
     ASSERT_TRUE(token.ok()) << "case " << i << ": " << token.status().message();
-    ASSERT_EQ(token->token_id, *expected) << "case " << i;
+    ASSERT_EQ(*token, *expected) << "case " << i;
   }
   EXPECT_GT(num_compared, kNumCases * 9 / 10);
 }

@@ -209,7 +209,7 @@ TEST(SamplerState, GreedyOutputsEqualThoseOfARebuild) {
                    .state = &state,
                    .tokens = tokens,
                    .num_prompt_tokens = 3})
-          ->token_id;
+          .value();
     };
     SamplerState rebuilt(params, kNumTokens);
     const int token = next(kept);

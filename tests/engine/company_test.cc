@@ -80,7 +80,8 @@ std::vector<GenerationRequest> mixed_requests(const Traffic& traffic, int vocab_
                         .n = i % 8 == 3 ? 3 : 1,
                         .max_tokens = 1 + below(traffic.max_tokens),
                         .ignore_eos = i % 4 != 0,
-                        .logprobs = 2};
+                        .logprobs = i % 4};
+    if (i % 10 == 9) request.sampling.logprobs.reset();
     add_methods(request.sampling, i);
     if (i % 6 == 2) request.sampling.prompt_logprobs = 1;
     requests.push_back(std::move(request));

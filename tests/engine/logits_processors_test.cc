@@ -1,6 +1,7 @@
 // A registered LogitsProcessor acts on every row, whatever way the row goes.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <memory>
 #include <vector>
 
@@ -51,6 +52,43 @@ TEST_P(LogitsProcessors, ActOnEveryRow) {
     ASSERT_EQ(answers[i].token_ids.size(), 8u);
     for (const int token : answers[i].token_ids) EXPECT_EQ(token, ++expected) << "answer " << i;
   }
+}
+
+// What is reported of a token that something else has chosen is what scoring the text gives, which
+// nothing changes.
+TEST_P(LogitsProcessors, LogProbabilitiesAreOfTheRawLogits) {
+  const auto& [backend, layout] = GetParam();
+  const std::unique_ptr<Engine> engine =
+      open_engine(kTinyLlama, {.backend = backend,
+                               .num_threads = 2,
+                               .max_model_len = 64,
+                               .kv_cache_layout = layout,
+                               .logits_processors = {std::make_shared<Counting>()}});
+  ASSERT_NE(engine, nullptr);
+  GenerationRequest request = {
+      .prompt_token_ids = {5, 6, 20},
+      .sampling = {.repetition_penalty = 1.3f, .max_tokens = 8, .ignore_eos = true, .logprobs = 3}};
+  const WholeAnswer answer = run_to_end(*engine, request);
+  ASSERT_EQ(answer.logprobs.size(), 8u);
+  request.prompt_token_ids.insert(request.prompt_token_ids.end(), answer.token_ids.begin(),
+                                  answer.token_ids.end());
+  request.sampling = {.max_tokens = 0, .prompt_logprobs = 3};
+  const WholeAnswer scored = run_to_end(*engine, request);
+  ASSERT_EQ(scored.prompt_logprobs.size(), 11u);
+  int num_unlikely = 0;
+  for (int i = 0; i < 8; ++i) {
+    const TokenLogprobs& drawn = answer.logprobs[i];
+    const TokenLogprobs& read = *scored.prompt_logprobs[3 + i];
+    EXPECT_EQ(drawn.chosen.token_id, 21 + i);
+    EXPECT_EQ(read.chosen.token_id, 21 + i);
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(drawn.chosen.logprob),
+              std::bit_cast<std::uint32_t>(read.chosen.logprob));
+    EXPECT_EQ(drawn.rank, read.rank);
+    ASSERT_EQ(drawn.top.size(), 3u);
+    EXPECT_EQ(drawn.top[0].token_id, read.top[0].token_id);
+    num_unlikely += drawn.rank > 1;
+  }
+  EXPECT_GT(num_unlikely, 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LogitsProcessors,

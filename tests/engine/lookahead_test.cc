@@ -48,7 +48,7 @@ std::vector<Arrival> draw_arrivals(Kind kind, int vocab_size) {
     // So many ids that most of these stop.
     for (int id = 0; i % 3 == 0 && id < vocab_size; id += 11)
       request.sampling.stop_token_ids.push_back(id);
-    if (i % 4 == 2) request.sampling.logprobs = 2;
+    if (i % 4 >= 2) request.sampling.logprobs = i % 3;
     if (kind == Kind::kMixed) {
       if (i % 5 == 1) request.sampling.repetition_penalty = 1.3f;
       if (i % 6 == 3) request.sampling.min_tokens = 10;
@@ -100,8 +100,11 @@ void expect_same(const TokenLogprobs& with, const TokenLogprobs& without) {
             std::bit_cast<std::uint32_t>(without.chosen.logprob));
   EXPECT_EQ(with.rank, without.rank);
   ASSERT_EQ(with.top.size(), without.top.size());
-  for (std::size_t i = 0; i < with.top.size(); ++i)
+  for (std::size_t i = 0; i < with.top.size(); ++i) {
     EXPECT_EQ(with.top[i].token_id, without.top[i].token_id);
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(with.top[i].logprob),
+              std::bit_cast<std::uint32_t>(without.top[i].logprob));
+  }
 }
 
 // A cancelled answer may be a step longer or shorter: its steps come at other times.

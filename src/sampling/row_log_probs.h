@@ -1,0 +1,53 @@
+// RowLogProbs: the rows of a step whose log-probabilities somebody asks for, which an op gives
+// where the logits are (ops/log_probs): a row comes back as a few numbers, and nobody asking, no
+// log-sum-exp is taken.
+//
+// A row's answer is a function of its logits alone, whoever asks beside it, and for how many
+// tokens.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/status.h"
+#include "ops/log_probs/log_probs.h"
+#include "sampling/token_logprobs.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+// Thread-compatible.
+class RowLogProbs {
+ public:
+  void clear();  // keeps the memory
+  // The next one: row `row` of the logits, and how many of its likeliest tokens.
+  void add(int row, int num_top);
+  int num_rows() const { return static_cast<int>(rows_.size()); }
+
+  // logits [tokens, vocab]; token_ids [num_rows()] int32, of which negative ones are no tokens
+  LogProbs compute(Exec& exec, const Tensor& logits, const Tensor& token_ids) const;
+
+ private:
+  std::vector<std::int32_t> rows_;
+  int num_top_ = 0;  // the most of all
+};
+
+// What an op has given, on the host; valid as long as its tensors.
+class HostLogProbs {
+ public:
+  // Waits for it.
+  static Result<HostLogProbs> read(Exec& exec, const LogProbs& log_probs);
+
+  // Of row i and its token, with the `num_top` likeliest: at most what was asked for.
+  // kInvalidArgument: the row holds a NaN or +inf, or -inf alone.
+  Result<TokenLogprobs> of(int i, int token_id, int num_top) const;
+
+ private:
+  std::span<const float> chosen_;          // [rows]
+  std::span<const std::int32_t> ranks_;    // [rows]
+  std::span<const std::int32_t> top_ids_;  // [rows, num_top]
+  std::span<const float> top_logprobs_;    // [rows, num_top]
+};
+
+}  // namespace pagoda
