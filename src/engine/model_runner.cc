@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/parallel_for.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "ops/resolve_tokens/resolve_tokens.h"
 #include "ops/select_rows/select_rows.h"
@@ -33,10 +34,12 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOpt
       decoder_(std::move(decoder)),
       kv_(std::move(kv)),
       options_(std::move(options)),
-      sampler_(decoder_.config().vocab_size, options_.logits_processors),
-      row_mask_(decoder_.config().vocab_size, decoder_.config().eos_token_ids),
+      row_masks_(decoder_.config().vocab_size, decoder_.config().eos_token_ids),
       row_changes_(decoder_.config().vocab_size),
-      input_(kv_.block_size()) {}
+      input_(kv_.block_size()) {
+  for (int thread = 0; thread < exec.num_threads(); ++thread)
+    samplers_.emplace_back(decoder_.config().vocab_size, options_.logits_processors);
+}
 
 Status ModelRunner::forward(const Plan& plan) {
   if (OpProfile* profile = exec_.profile())
@@ -128,6 +131,7 @@ void ModelRunner::draw_rows(const Plan& plan, Step& step) {
   if (step.num_by_ops == 0) return;
   row_draws_.clear();
   row_changes_.clear();
+  row_masks_.clear();
   for_each_sample(plan, [&](Sequence& sequence, int, const PlannedSequence& planned) {
     add_row(sequence, planned.context_len(), step);
   });
@@ -161,7 +165,7 @@ void ModelRunner::add_row(Sequence& sequence, int context_len, Step& step) {
   const bool is_drawn = !sequence.finished() && is_drawn_by_ops(sequence);
   if (is_drawn) {
     if (RowChanges::look_back(sequence.params())) row.state = synced_state(sequence);
-    const Result<std::span<const std::uint32_t>> mask = row_mask_.of(sequence);
+    const Result<std::span<const std::uint32_t>> mask = row_masks_.of(sequence);
     if (mask.ok()) row.mask = *mask;
     step.row_errors.push_back(mask.status());
   } else {
@@ -331,6 +335,8 @@ Status ModelRunner::sample_rows(const Plan& plan, const Step& step, bool wants_l
                       [&] { return OpCall{.op = "sample", .read_bytes = bytes_of(step.logits)}; });
   PAGODA_ASSIGN_OR_RETURN(const Rows rows, read_rows(step, wants_logits));
   const auto vocab = static_cast<std::size_t>(decoder_.config().vocab_size);
+  host_rows_.clear();
+  row_masks_.clear();
   for_each_sample(plan, [&](Sequence& sequence, int row, const PlannedSequence&) {
     const auto logits = rows.logits.empty() ? rows.logits : rows.logits.subspan(row * vocab, vocab);
     output_.samples.push_back({.sequence = &sequence, .logits = logits});
@@ -338,9 +344,10 @@ Status ModelRunner::sample_rows(const Plan& plan, const Step& step, bool wants_l
     if (is_drawn_by_ops(sequence)) {
       take_drawn(rows.drawn[index], step.row_errors[index]);
     } else {
-      sample_row(sequence, logits);
+      add_host_row(sequence, logits);
     }
   });
+  draw_host_rows();
   return ok_status();
 }
 
@@ -366,24 +373,35 @@ Status ModelRunner::take_log_probs(const Plan& plan, Step& step) {
   return ok_status();
 }
 
-// The host's draw for the last of the samples. A sequence that has ended while the step ran draws
+// The host draws the last of the samples. A sequence that has ended while the step ran draws
 // nothing: its state is what it was at its end.
-void ModelRunner::sample_row(Sequence& sequence, std::span<const float> logits) {
-  if (sequence.finished()) {
-    output_.outcomes.emplace_back();
-    return;
-  }
+void ModelRunner::add_host_row(Sequence& sequence, std::span<const float> logits) {
+  SampleOutcome& outcome = output_.outcomes.emplace_back();
+  if (sequence.finished()) return;
   RowSampling row = row_of(sequence, sequence.num_tokens());
   row.logits = logits;
   row.state = synced_state(sequence);
-  const Result<std::span<const std::uint32_t>> mask = row_mask_.of(sequence);
+  const Result<std::span<const std::uint32_t>> mask = row_masks_.of(sequence);
   if (!mask.ok()) {
-    output_.outcomes.push_back({.status = mask.status()});
+    outcome.status = mask.status();
     return;
   }
   row.mask = *mask;
-  const Result<int> token = sampler_.sample(row);
-  output_.outcomes.push_back({.token_id = token.ok() ? *token : 0, .status = token.status()});
+  host_rows_.push_back({.outcome = output_.outcomes.size() - 1, .sampling = row});
+}
+
+void ModelRunner::draw_host_rows() {
+  const auto draw = [this](std::int64_t i, int thread) {
+    const Result<int> token = samplers_[thread].sample(host_rows_[i].sampling);
+    output_.outcomes[host_rows_[i].outcome] = {.token_id = token.ok() ? *token : 0,
+                                               .status = token.status()};
+  };
+  const auto num_rows = static_cast<std::int64_t>(host_rows_.size());
+  if (options_.logits_processors.empty()) {
+    parallel_for(exec_, num_rows, draw);
+  } else {  // which are this thread's
+    for (std::int64_t i = 0; i < num_rows; ++i) draw(i, 0);
+  }
 }
 
 }  // namespace pagoda

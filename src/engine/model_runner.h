@@ -21,7 +21,7 @@
 
 #include "batch/step_batch.h"
 #include "core/status.h"
-#include "engine/row_mask.h"
+#include "engine/row_masks.h"
 #include "engine/scheduler.h"
 #include "engine/step_input.h"
 #include "kv/kv_store.h"
@@ -116,6 +116,12 @@ class ModelRunner {
     std::span<const std::int32_t> drawn;  // [outcomes], or empty
   };
 
+  // A row that the host draws.
+  struct HostRow {
+    std::size_t outcome;
+    RowSampling sampling;
+  };
+
   Step& start_step();
   void fill_token_ids(StepBatch& batch);
   void copy_blocks(const StepBatch& batch);
@@ -137,20 +143,22 @@ class ModelRunner {
   Status sample_rows(const Plan& plan, const Step& step, bool wants_logits);
   void take_drawn(std::int32_t drawn, const Status& row_error);
   Status take_log_probs(const Plan& plan, Step& step);
-  void sample_row(Sequence& sequence, std::span<const float> logits);
+  void add_host_row(Sequence& sequence, std::span<const float> logits);
+  void draw_host_rows();
 
   Exec& exec_;
   Decoder decoder_;
   KvStore kv_;
   ModelRunnerOptions options_;
-  Sampler sampler_;
-  RowMask row_mask_;
+  std::vector<Sampler> samplers_;  // one a thread
+  RowMasks row_masks_;
   RowChanges row_changes_;
   StepInput input_;
   RowDraws row_draws_;
   RowLogProbs row_log_probs_;
   std::array<Step, 2> steps_;
   int newest_ = 0;  // of steps_
+  std::vector<HostRow> host_rows_;
   std::vector<std::int32_t> ids_;
   std::vector<Tensor> roots_;
   StepOutput output_;

@@ -68,18 +68,22 @@ class Sampler::Impl {
   int vocab_size_;
   std::vector<std::shared_ptr<const LogitsProcessor>> processors_;
   TypicalFilter typical_filter_;
-  std::vector<float> logits_;         // [vocab_size]; a row after bans and penalties
-  std::vector<std::int32_t> memory_;  // the row sampler's
-  cpu::RowSampler row_;               // what was scanned last
+  // Not written before they are used: the system gives no memory to who draws nothing.
+  std::unique_ptr<float[]> logits_memory_;
+  std::unique_ptr<std::int32_t[]> memory_;  // the row sampler's
+  std::span<float> logits_;                 // [vocab_size]; a row after bans and penalties
+  cpu::RowSampler row_;                     // what was scanned last
 };
 
 Sampler::Impl::Impl(int vocab_size, std::vector<std::shared_ptr<const LogitsProcessor>> processors)
     : vocab_size_(vocab_size),
       processors_(std::move(processors)),
       typical_filter_(vocab_size),
-      logits_(vocab_size),
-      memory_(cpu::RowSampler::num_words(vocab_size)),
-      row_(vocab_size, memory_) {
+      logits_memory_(std::make_unique_for_overwrite<float[]>(vocab_size)),
+      memory_(
+          std::make_unique_for_overwrite<std::int32_t[]>(cpu::RowSampler::num_words(vocab_size))),
+      logits_(logits_memory_.get(), vocab_size),
+      row_(vocab_size, {memory_.get(), cpu::RowSampler::num_words(vocab_size)}) {
   PAGODA_CHECK(0 < vocab_size && vocab_size <= kMaxWeighedTokens,
                fmt::format("[sampler] expected a vocabulary of 1 to {}, got {}", kMaxWeighedTokens,
                            vocab_size));

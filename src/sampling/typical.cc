@@ -75,7 +75,7 @@ std::uint64_t TypicalFilter::find_last_of(const Candidates& candidates, std::siz
   const auto weight_of = [&](std::uint64_t key) {
     return integer_weight(candidates.weights[place_of(key)]);
   };
-  auto begin = keys_.begin();
+  auto begin = keys_.get();
   auto end = begin + static_cast<std::ptrdiff_t>(count);
   while (end - begin > 1) {
     const auto middle = begin + (end - begin) / 2;

@@ -5,7 +5,7 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "sampling/candidates.h"
 
@@ -15,7 +15,8 @@ class TypicalFilter {
  public:
   // Takes its memory now: 12 bytes for each of `max_candidates`.
   explicit TypicalFilter(std::size_t max_candidates)
-      : distances_(max_candidates), keys_(max_candidates) {}
+      : distances_(std::make_unique_for_overwrite<std::uint32_t[]>(max_candidates)),
+        keys_(std::make_unique_for_overwrite<std::uint64_t[]>(max_candidates)) {}
 
   // Keeps the shortest prefix whose share of the candidates' weight reaches `typical_p`, the token
   // that crosses included, in the order of |surprise - entropy|; of equals the lower id first. The
@@ -30,9 +31,9 @@ class TypicalFilter {
   std::uint64_t find_last_of(const Candidates& candidates, std::size_t count, std::uint64_t left);
 
   // Of each candidate, how far its surprise is from the entropy: the bits of a float32.
-  std::vector<std::uint32_t> distances_;
+  std::unique_ptr<std::uint32_t[]> distances_;
   // Of the candidates in the bucket that crosses: their distance and place, an order without ties.
-  std::vector<std::uint64_t> keys_;
+  std::unique_ptr<std::uint64_t[]> keys_;
   std::array<std::uint64_t, kNumBuckets> bucket_weights_ = {};
 };
 

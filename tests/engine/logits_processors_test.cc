@@ -3,6 +3,9 @@
 
 #include <bit>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
 #include <vector>
 
 #include "sampling/logits_processor.h"
@@ -20,18 +23,27 @@ class Counting : public LogitsProcessor {
   bool acts_on(const LogitsContext&) const override { return true; }
   void process(const LogitsContext& row, std::span<float> logits) const override {
     logits[row.tokens.back() + 1] += 1000;
+    const std::lock_guard lock(mutex_);
+    threads_.insert(std::this_thread::get_id());
   }
+
+  std::size_t num_threads() const { return threads_.size(); }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::set<std::thread::id> threads_;
 };
 
 class LogitsProcessors : public ::testing::TestWithParam<std::tuple<Backend, KvCacheLayout>> {};
 
 TEST_P(LogitsProcessors, ActOnEveryRow) {
   const auto& [backend, layout] = GetParam();
-  const std::unique_ptr<Engine> engine =
-      open_engine(kTinyLlama, {.backend = backend,
-                               .max_model_len = 64,
-                               .kv_cache_layout = layout,
-                               .logits_processors = {std::make_shared<Counting>()}});
+  const auto counting = std::make_shared<Counting>();
+  const std::unique_ptr<Engine> engine = open_engine(kTinyLlama, {.backend = backend,
+                                                                  .num_threads = 2,
+                                                                  .max_model_len = 64,
+                                                                  .kv_cache_layout = layout,
+                                                                  .logits_processors = {counting}});
   ASSERT_NE(engine, nullptr);
   std::vector<GenerationRequest> requests;
   for (const SamplingParams& sampling :
@@ -52,6 +64,7 @@ TEST_P(LogitsProcessors, ActOnEveryRow) {
     ASSERT_EQ(answers[i].token_ids.size(), 8u);
     for (const int token : answers[i].token_ids) EXPECT_EQ(token, ++expected) << "answer " << i;
   }
+  EXPECT_EQ(counting->num_threads(), 1u);  // the engine's
 }
 
 // What is reported of a token that something else has chosen is what scoring the text gives, which

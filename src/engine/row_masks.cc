@@ -1,0 +1,33 @@
+#include "engine/row_masks.h"
+
+#include <algorithm>
+
+namespace pagoda {
+
+RowMasks::RowMasks(int vocab_size, std::span<const int> eos_token_ids)
+    : without_eos_((static_cast<std::size_t>(vocab_size) + 31) / 32) {
+  for (const int id : eos_token_ids) {
+    if (0 <= id && id < vocab_size) eos_token_ids_.push_back(id);
+  }
+}
+
+void RowMasks::clear() {
+  num_used_ = 0;
+}
+
+Result<std::span<const std::uint32_t>> RowMasks::of(const Sequence& sequence) {
+  TokenMaskSource* const source = sequence.mask_source();
+  if (source == nullptr) return std::span<const std::uint32_t>();
+  if (num_used_ == masks_.size()) masks_.emplace_back(without_eos_.size());
+  std::vector<std::uint32_t>& mask = masks_[num_used_++];
+  PAGODA_RETURN_IF_ERROR(source->fill_mask(mask));
+  if (!sequence.params().ignore_eos) return std::span<const std::uint32_t>(mask);
+  without_eos_ = mask;
+  for (const int id : eos_token_ids_) without_eos_[id / 32] &= ~(1u << id % 32);
+  const bool has_other = std::any_of(without_eos_.begin(), without_eos_.end(),
+                                     [](std::uint32_t word) { return word != 0; });
+  if (has_other) mask.swap(without_eos_);
+  return std::span<const std::uint32_t>(mask);
+}
+
+}  // namespace pagoda

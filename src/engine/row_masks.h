@@ -1,0 +1,32 @@
+// RowMasks: the tokens that the rows of a step may draw, where grammars hold their sequences.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/status.h"
+#include "engine/sequence.h"
+
+namespace pagoda {
+
+// Belongs to the engine thread.
+class RowMasks {
+ public:
+  RowMasks(int vocab_size, std::span<const int> eos_token_ids);
+
+  void clear();  // keeps the memory
+
+  // [(vocab_size + 31) / 32], valid until clear(); empty: the sequence has no grammar. Where the
+  // request ignores the end of sequence, it is allowed only if nothing else is. Waits for the mask,
+  // which others compute.
+  Result<std::span<const std::uint32_t>> of(const Sequence& sequence);
+
+ private:
+  std::vector<std::vector<std::uint32_t>> masks_;
+  std::size_t num_used_ = 0;
+  std::vector<std::uint32_t> without_eos_;
+  std::vector<int> eos_token_ids_;
+};
+
+}  // namespace pagoda
