@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "tensor/op_profile.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 
@@ -239,6 +240,25 @@ TEST(Engine, DestructionEndsEveryRequest) {
                     .ok());
   }
   EXPECT_EQ(end.get_future().get(), FinishReason::kCancelled);
+}
+
+TEST(Engine, ALogSumExpIsPaidByWhoAsks) {
+  const auto profile = std::make_shared<OpProfile>();
+  const auto engine = open_tiny({.op_profile = profile});
+  const auto num_rows = [&] {
+    double read_bytes = 0;
+    for (const OpTotals& totals : profile->ops()) {
+      if (totals.call.op == "log_probs") read_bytes += totals.call.read_bytes;
+    }
+    return read_bytes / (4.0 * engine->limits().vocab_size);
+  };
+  std::vector<GenerationRequest> requests(3, greedy(8));
+  run_to_end(*engine, requests);
+  EXPECT_EQ(num_rows(), 0);
+  requests[1].sampling.logprobs = 2;
+  requests[2].sampling.prompt_logprobs = 0;
+  run_to_end(*engine, requests);
+  EXPECT_EQ(num_rows(), 8 + 2);
 }
 
 TEST(Engine, OnlyWantedRowsAreProjected) {
