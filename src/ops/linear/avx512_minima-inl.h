@@ -17,9 +17,7 @@ namespace {
 template <int kPairs, int kRows, int kPanels, class Minima>
 PAGODA_INLINE void multiply_minima(const std::byte* sums, int num_pairs, const Minima& minima,
                                    __m512i (&t)[kRows][kPanels]) {
-  for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-    for_all<kPanels>([&](auto p) PAGODA_FLATTEN { t[r][p] = _mm512_setzero_si512(); });
-  });
+  set_to_zero(t);
   for_all<kPairs>([&](auto i) PAGODA_FLATTEN {
     if (i >= num_pairs) return;
     __m512i m[kPanels];

@@ -23,20 +23,6 @@ namespace {
 // dot products' peak; twelve rows with the sums in memory: 65 to 75 %).
 constexpr int kMostRows = 6;
 
-// A panel is a stream that the hardware foresees too late, most of all where a group begins with a
-// header (docs/performance.md has the figures). Few rows meet it once: it is fetched past the
-// second and third level, which it would only fill, a tenth faster where the cores are on two
-// chiplets; integers of 14 bits want it nearer.
-template <PanelKind kKind>
-constexpr int kFetchAhead = kKind == PanelKind::kInt14 ? 3072 : 8192;  // bytes
-// Lines [kBegin, kEnd) of those that lie as far ahead.
-template <PanelKind kKind, int kBegin, int kEnd>
-PAGODA_INLINE void prefetch_ahead(const std::byte* unit) {
-  for_all<kEnd, kBegin>([&](auto line) PAGODA_FLATTEN {
-    __builtin_prefetch(unit + kFetchAhead<kKind> + kLineBytes * line, 0, 0);
-  });
-}
-
 // A tile of rows times kPanels panels.
 template <PanelKind kKind, Rounding kRounding, int kRows, int kPanels>
 class IntegerTile {

@@ -20,8 +20,6 @@ constexpr int kSteps = kUnit / 2;  // pairs of k of a unit
 constexpr int kRowBytes = 2 * kUnit;
 // Up to so many rows are multiplied by panels as they lie.
 constexpr std::int64_t kFewRows = 12;
-// As linear_avx512.cc has it.
-constexpr int kFetchAhead = 8192;
 
 template <int kRows>
 PAGODA_INLINE SuperRows rows_of(const SuperView& tile, std::int64_t g, int pairs) {
@@ -72,7 +70,7 @@ class FewRowsTile {
     __m512i of_unit[kRows];
     for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
       __m512i s[kRows][1];
-      for_all<kRows>([&](auto r) PAGODA_FLATTEN { s[r][0] = _mm512_setzero_si512(); });
+      set_to_zero(s);
       add_products<decltype(block)::kValue>(reader, group, unit, x, s);
       const __m512i scale = numbers.scales[unit * kBlocksOfUnit + block];
       for_all<kRows>([&](auto r) PAGODA_FLATTEN {
@@ -94,9 +92,8 @@ class FewRowsTile {
     for_all<kStepsOfBlock>([&](auto i) PAGODA_FLATTEN {
       constexpr int kStep = kBlock * kStepsOfBlock + decltype(i)::kValue;
       // One by one: a burst would hold up the loads behind it.
-      for_all<kLines*(kStep + 1) / kSteps, kLines * kStep / kSteps>([&](auto line) PAGODA_FLATTEN {
-        __builtin_prefetch(group + unit * kUnitBytes + kFetchAhead + kLineBytes * line, 0, 0);
-      });
+      prefetch_ahead<kKind, kLines * kStep / kSteps, kLines*(kStep + 1) / kSteps>(
+          group + unit * kUnitBytes);
       const __m512i w = reader.template pair<kStep>(low, high);
       for_all<kRows>([&](auto r) PAGODA_FLATTEN {
         const __m512i word = broadcast_word(x + r * kRowBytes + 4 * kStep);
@@ -162,9 +159,7 @@ __attribute__((noinline)) void multiply_group(const PanelProduct& product, const
   const __m512i(*weights)[kPanels] = group.weights;
   for (int unit = 0; unit < kUnitsOfGroup; ++unit) {
     __m512i s[kRows][kPanels];
-    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-      for_all<kPanels>([&](auto p) PAGODA_FLATTEN { s[r][p] = _mm512_setzero_si512(); });
-    });
+    set_to_zero(s);
     for_all<kSteps>([&](auto i) PAGODA_FLATTEN {
       for_all<kRows>([&](auto r) PAGODA_FLATTEN {
         const __m512i word = broadcast_word(x + r * kRowBytes + 4 * i);
