@@ -1,25 +1,13 @@
 """`pagoda bench` and `--profile` from a shell: fields, figures that agree with one another, bad usage."""
 
 import json
-import os
-import pathlib
-import subprocess
 
 import pytest
+from pagoda_command import TINY, pagoda
 
-PAGODA = os.environ["PAGODA_BINARY"]
-TINY = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "tests/golden/data/tiny-llama"
 PHASE_FIELDS = {"prefill_tokens_per_s", "decode_tokens_per_s", "output_tokens_per_s", "total_token_throughput",
                 "read_gb_per_s", "machine_read_gb_per_s", "read_share", "prefill_gmac_per_s", "machine_float32_gmac_per_s",
                 "prefill_share", "prefill_share_of"}
-
-
-def pagoda(*args, code=0):
-    done = subprocess.run([PAGODA, *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == code, done.stderr
-    if code:
-        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done
 
 
 def figures_of(*args):

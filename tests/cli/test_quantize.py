@@ -1,25 +1,12 @@
 """`pagoda quantize` from a shell: what it writes runs, and what it cannot do leaves nothing behind."""
 
 import json
-import os
-import pathlib
 import signal
 import subprocess
 import time
 
 import pytest
-
-PAGODA = os.environ["PAGODA_BINARY"]
-DATA = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "tests/golden/data"
-TINY = DATA / "tiny-llama"
-
-
-def pagoda(*args, code=0):
-    done = subprocess.run([PAGODA, *map(str, args)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, done.stderr
-    if code:
-        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done
+from pagoda_command import PAGODA, TINY, pagoda
 
 
 @pytest.mark.parametrize("name", ["Q8_0", "Q4_0", "Q4_K"])

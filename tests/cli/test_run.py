@@ -1,25 +1,11 @@
 """`pagoda` from a shell: what it prints, where it fails, and how."""
 
 import json
-import os
-import pathlib
 import shutil
 import struct
-import subprocess
 
 import pytest
-
-PAGODA = os.environ["PAGODA_BINARY"]
-DATA = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "tests/golden/data"
-TINY = DATA / "tiny-llama"
-
-
-def pagoda(*args, code=0):
-    done = subprocess.run([PAGODA, *map(str, args)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, done.stderr
-    if code:
-        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done
+from pagoda_command import DATA, TINY, pagoda
 
 
 def run_json(*args):

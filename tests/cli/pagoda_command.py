@@ -1,0 +1,18 @@
+"""`pagoda` from a shell."""
+
+import os
+import pathlib
+import subprocess
+
+PAGODA = os.environ["PAGODA_BINARY"]
+DATA = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "tests/golden/data"
+TINY = DATA / "tiny-llama"
+
+
+def pagoda(*args, code=0):
+    """What it said. It ends with `code`, and where that is not 0 with one line of why."""
+    done = subprocess.run([PAGODA, *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done.stderr
+    if code:
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return done
