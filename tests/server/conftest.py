@@ -5,6 +5,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from fake_server import FakeServer  # noqa: E402
+from pagoda_server import PagodaServer  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -14,3 +15,12 @@ def server():
     yield fake
     assert fake.is_running()
     fake.close()
+
+
+@pytest.fixture(scope="module")
+def default_model():
+    """A server of the default model, as `pagoda pull smollm2` has left it."""
+    served = PagodaServer("smollm2", max_model_len=2048, max_num_seqs=64)
+    yield served
+    assert served.is_running()
+    served.close()

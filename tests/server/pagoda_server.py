@@ -1,5 +1,6 @@
 """`pagoda serve` as a child process, with a small checkpoint unless told otherwise."""
 
+import json
 import os
 import pathlib
 import re
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 PAGODA = os.environ["PAGODA_BINARY"]
@@ -49,6 +51,16 @@ class PagodaServer:
                 assert self.process.poll() is None, "it ended"
                 time.sleep(0.01)
         raise AssertionError("it never listened")
+
+    def post(self, path, body):
+        """The answer's status and JSON."""
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
+        try:
+            with urllib.request.urlopen(request, timeout=600) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
 
     def metrics(self):
         """Figures of /metrics without labels of their own, by name."""

@@ -1,41 +1,25 @@
 """Every sampling field over HTTP, by `pagoda serve` over the default model."""
 
-import json
-import urllib.error
-import urllib.request
-
 import pytest
-from pagoda_server import PagodaServer
 
 PROMPT = "Say the same thing again and again, and again, and again: the cat sat on the mat."
 
 
 @pytest.fixture(scope="module")
-def server():
-    served = PagodaServer("smollm2", max_model_len=512, max_num_seqs=16)
-    yield served
-    assert served.is_running()
-    served.close()
-
-
-def post(server, path, body):
-    request = urllib.request.Request(server.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=300) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        return json.load(error)
+def server(default_model):
+    return default_model
 
 
 def complete(server, **fields):
     body = {"prompt": PROMPT, "max_tokens": 40, "temperature": 0, "ignore_eos": True, "return_token_ids": True, **fields}
-    answer = post(server, "/v1/completions", body)
-    assert "choices" in answer, answer
+    status, answer = server.post("/v1/completions", body)
+    assert status == 200, answer
     return answer["choices"][0]
 
 
 def token_ids(server, text):
-    return post(server, "/tokenize", {"prompt": text, "add_special_tokens": False})["tokens"]
+    _, answer = server.post("/tokenize", {"prompt": text, "add_special_tokens": False})
+    return answer["tokens"]
 
 
 def longest_repetition(ids):
@@ -99,7 +83,9 @@ def test_mirostat_holds_the_surprise(server):
     ({"logit_bias": {"49152": 1}}, "logit_bias"), ({"allowed_token_ids": [49152]}, "allowed_token_ids"),
     ({"mirostat": 1}, "mirostat"), ({"typical_p": 0}, "typical_p"), ({"dry_base": 0.9}, "dry_base")])
 def test_out_of_range_is_a_400_that_names_the_field(server, fields, param):
-    error = post(server, "/v1/completions", {"prompt": "x", **fields})["error"]
+    status, answer = server.post("/v1/completions", {"prompt": "x", **fields})
+    assert status == 400, answer
+    error = answer["error"]
     assert error["param"] == param
     assert error["type"] == "invalid_request_error"
     assert param in error["message"]

@@ -8,40 +8,24 @@ import concurrent.futures
 import json
 import os
 import re
-import urllib.error
 import urllib.request
 
 import jsonschema
 import pytest
 from json_schema_cases import CASES
-from pagoda_server import PagodaServer
 
 NUM_ANSWERS = int(os.environ.get("PAGODA_ANSWERS_PER_SCHEMA", "3"))
 MAX_SAMPLES = 25  # of one request
-CONTEXT = 2048
 
 
 @pytest.fixture(scope="module")
-def server():
-    """The default model, as `pagoda pull smollm2` has left it."""
-    served = PagodaServer("smollm2", max_model_len=CONTEXT, max_num_seqs=64)
-    yield served
-    assert served.is_running()
-    served.close()
-
-
-def post(server, path, body):
-    request = urllib.request.Request(server.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=600) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
+def server(default_model):
+    return default_model
 
 
 def ask(server, **fields):
     messages = [{"role": "user", "content": "Give me one example, as JSON: " + fields.pop("about", "anything")}]
-    status, answer = post(server, "/v1/chat/completions", {"messages": messages, "temperature": 1, **fields})
+    status, answer = server.post("/v1/chat/completions", {"messages": messages, "temperature": 1, **fields})
     assert status == 200, answer
     choices = sorted(answer["choices"], key=lambda choice: choice["index"])
     return [(choice["finish_reason"], choice["message"]["content"]) for choice in choices]
@@ -141,7 +125,7 @@ def test_structured_outputs(server, constraint, pattern):
 ])
 def test_what_is_wrong_is_a_400(server, fields, param, words):
     body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 4, **fields}
-    status, answer = post(server, "/v1/chat/completions", body)
+    status, answer = server.post("/v1/chat/completions", body)
     assert status == 400, answer
     assert answer["error"]["param"] == param and words in answer["error"]["message"]
     assert "\n" not in answer["error"]["message"]
@@ -167,15 +151,15 @@ def test_with_everything_else(server):
     for reason, text in ask(server, response_format=format, repetition_penalty=1.3, presence_penalty=1, top_k=40,
                             top_p=0.9, n=4, max_tokens=100, seed=5):
         assert reason == "stop" and list(json.loads(text)) == ["name", "age"]
-    status, answer = post(server, "/v1/completions", {"prompt": ["A", "B"], "n": 2, "max_tokens": 100,
-                                                      "response_format": format})
+    status, answer = server.post("/v1/completions", {"prompt": ["A", "B"], "n": 2, "max_tokens": 100,
+                                                         "response_format": format})
     assert status == 200 and [list(json.loads(choice["text"])) for choice in answer["choices"]] == [["name", "age"]] * 4
 
 
 def test_a_stream_is_the_same_text(server):
     body = {"messages": [{"role": "user", "content": "x"}], "seed": 5, "max_tokens": 100, "temperature": 1,
             "structured_outputs": {"regex": "[a-z]{1,5}( [a-z]{1,5}){1,5}"}}
-    _, whole = post(server, "/v1/chat/completions", body)
+    _, whole = server.post("/v1/chat/completions", body)
     request = urllib.request.Request(server.url + "/v1/chat/completions", json.dumps({**body, "stream": True}).encode(),
                                      {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=60) as answer:
