@@ -9,7 +9,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <vector>
 
 #include "backend/backend.h"
@@ -31,16 +30,6 @@ struct Options {
   std::string op;
   std::string only;
 };
-
-float relative_error(const std::vector<float>& actual, const std::vector<float>& expected) {
-  float largest = 0, error = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const float difference = std::fabs(actual[i] - expected[i]);
-    error = difference <= error ? error : difference;  // a NaN stays
-    largest = std::max(largest, std::fabs(expected[i]));
-  }
-  return error == 0 ? 0 : error / largest;
-}
 
 Status verify(Exec& reference, Exec& exec, const OpCase& op_case) {
   const std::vector<int> tokens = all_tokens(op_case);

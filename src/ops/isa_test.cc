@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <cstring>
 #include <memory>
 
 #include "backend/backend.h"
@@ -35,21 +33,6 @@ const cpu::LinearKernels* own_kernels(CpuIsa isa) {
       break;
   }
   return cpu::kPortableKernels;
-}
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
-
-float relative_error(std::span<const float> actual, std::span<const float> expected) {
-  float largest = 0, error = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const float difference = std::fabs(actual[i] - expected[i]);
-    if (!(difference <= std::numeric_limits<float>::max())) return difference;  // NaN, infinity
-    error = std::max(error, difference);
-    largest = std::max(largest, std::fabs(expected[i]));
-  }
-  return error == 0 ? 0 : error / largest;
 }
 
 std::vector<int> last_tokens(const OpCase& op_case, int count) {

@@ -1,6 +1,7 @@
 #include "ops/op_case.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -251,6 +252,21 @@ std::vector<float> take_rows(std::span<const float> values, std::int64_t width,
     taken.insert(taken.end(), begin, begin + width);
   }
   return taken;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+float relative_error(std::span<const float> actual, std::span<const float> expected) {
+  float largest = 0, error = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const float difference = std::fabs(actual[i] - expected[i]);
+    if (!(difference <= std::numeric_limits<float>::max())) return difference;  // NaN, infinity
+    error = std::max(error, difference);
+    largest = std::max(largest, std::fabs(expected[i]));
+  }
+  return error == 0 ? 0 : error / largest;
 }
 
 DType activation_dtype(const Exec& exec) {

@@ -52,6 +52,12 @@ Result<std::vector<std::vector<float>>> run_case(Exec& exec, const OpCase& op_ca
                                                  std::span<const int> tokens);
 std::vector<int> all_tokens(const OpCase& op_case);  // 0, 1, ...
 
+// A NaN equals itself, and -0 does not equal 0.
+bool same_bits(std::span<const float> a, std::span<const float> b);
+// The largest difference as a share of the largest magnitude; a NaN or an infinity where a
+// difference is one. Both of one size.
+float relative_error(std::span<const float> actual, std::span<const float> expected);
+
 // What the case lists build their inputs from.
 
 // Uniform in [-magnitude, magnitude), rounded to bfloat16.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <set>
@@ -38,22 +37,6 @@ std::vector<OpCase> small_cases() {
 
 std::string name_of(const OpCase& op_case) {
   return op_case.op + " " + op_case.description;
-}
-
-// Bitwise, so that a NaN equals itself and -0 does not equal 0.
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
-
-float relative_error(std::span<const float> actual, std::span<const float> expected) {
-  float largest = 0, error = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const float difference = std::fabs(actual[i] - expected[i]);
-    if (!(difference <= std::numeric_limits<float>::max())) return difference;  // NaN, infinity
-    error = std::max(error, difference);
-    largest = std::max(largest, std::fabs(expected[i]));
-  }
-  return error == 0 ? 0 : error / largest;
 }
 
 // Row i of the result belongs to tokens[i]: rows of `all`, which has every token of the case.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "backend/backend.h"
 #include "ops/attention/attention_cases.h"
@@ -13,10 +12,6 @@ namespace {
 
 std::vector<float> run(Exec& exec, const AttentionShape& shape, std::span<const int> tokens) {
   return run_case(exec, make_attention_case(shape), tokens).value()[0];
-}
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
 std::vector<AttentionShape> shapes() {
