@@ -4,24 +4,31 @@
 
 namespace pagoda {
 
-Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args) {
-  PAGODA_CHECK(weight.defined(), "[linear] weight: expected a packed matrix, got none");
+void check_product(std::string_view op, const Tensor& x, const Weight& weight, const Tensor& bias) {
+  PAGODA_CHECK(weight.defined(),
+               fmt::format("[{}] weight: expected a packed matrix, got none", op));
   PAGODA_CHECK(
       x.shape().rank() == 2 && x.extent(1) == weight.cols && x.stride(1) == 1,
-      fmt::format("[linear] x: expected [tokens, {}], got {}", weight.cols, to_string(x.shape())));
-  PAGODA_CHECK(!args.bias.defined() || (args.bias.dtype() == DType::kFloat32 &&
-                                        args.bias.shape() == Shape{weight.rows}),
-               fmt::format("[linear] bias: expected {} float32, got {} {}", weight.rows,
-                           to_string(args.bias.shape()), dtype_name(args.bias.dtype())));
-  const OpTimer timer(exec, [&] {
-    return OpCall{.op = "linear",
-                  .format = weight.format,
-                  .rows = weight.rows,
-                  .cols = weight.cols,
-                  .read_bytes = static_cast<double>(weight.packed->num_bytes()) + bytes_of(x),
-                  .products = static_cast<double>(x.extent(0)) * static_cast<double>(weight.rows) *
-                              static_cast<double>(weight.cols)};
-  });
+      fmt::format("[{}] x: expected [tokens, {}], got {}", op, weight.cols, to_string(x.shape())));
+  PAGODA_CHECK(
+      !bias.defined() || (bias.dtype() == DType::kFloat32 && bias.shape() == Shape{weight.rows}),
+      fmt::format("[{}] bias: expected {} float32, got {} {}", op, weight.rows,
+                  to_string(bias.shape()), dtype_name(bias.dtype())));
+}
+
+OpCall product_call(std::string_view op, const Tensor& x, const Weight& weight) {
+  return {.op = op,
+          .format = weight.format,
+          .rows = weight.rows,
+          .cols = weight.cols,
+          .read_bytes = static_cast<double>(weight.packed->num_bytes()) + bytes_of(x),
+          .products = static_cast<double>(x.extent(0)) * static_cast<double>(weight.rows) *
+                      static_cast<double>(weight.cols)};
+}
+
+Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args) {
+  check_product("linear", x, weight, args.bias);
+  const OpTimer timer(exec, [&] { return product_call("linear", x, weight); });
   static constexpr Bodies<decltype(reference::linear)> kBodies{reference::linear, cpu::linear,
                                                                mlx::linear, cuda::linear};
   return kBodies.of(exec)(exec, x, weight, args);

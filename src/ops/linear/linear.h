@@ -19,6 +19,11 @@ struct LinearArgs {
 };
 Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args);
 
+// Checks what a product takes; `op` names the op.
+void check_product(std::string_view op, const Tensor& x, const Weight& weight, const Tensor& bias);
+// What it is to a profile.
+OpCall product_call(std::string_view op, const Tensor& x, const Weight& weight);
+
 PAGODA_DECLARE_BODIES(Tensor linear(Exec& exec, const Tensor& x, const Weight& weight,
                                     const LinearArgs& args))
 
