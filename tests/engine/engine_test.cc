@@ -5,6 +5,7 @@
 #include <chrono>
 #include <future>
 #include <limits>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -26,6 +27,16 @@ std::unique_ptr<Engine> open_tiny(EngineOptions options = {}) {
 GenerationRequest greedy(int max_tokens) {
   return {.prompt_token_ids = {5, 6, 7},
           .sampling = {.temperature = 0, .max_tokens = max_tokens, .ignore_eos = true}};
+}
+
+// How its one sample ends.
+std::future<FinishReason> submit(Engine& engine, GenerationRequest request) {
+  const auto end = std::make_shared<std::promise<FinishReason>>();
+  const Result<RequestId> id = engine.submit(std::move(request), [end](const OutputEvent& event) {
+    if (event.finish_reason != FinishReason::kNone) end->set_value(event.finish_reason);
+  });
+  EXPECT_TRUE(id.ok()) << id.status().message();
+  return end->get_future();
 }
 
 // True once `condition` holds; gives up after ten seconds.
@@ -198,16 +209,9 @@ TEST(Engine, AFullQueueRefuses) {
 
 TEST(Engine, DrainFinishesWhatRunsAndRefusesTheRest) {
   const auto engine = open_tiny();
-  std::promise<FinishReason> end;
-  ASSERT_TRUE(engine
-                  ->submit(greedy(100),
-                           [&](const OutputEvent& event) {
-                             if (event.finish_reason != FinishReason::kNone)
-                               end.set_value(event.finish_reason);
-                           })
-                  .ok());
+  std::future<FinishReason> end = submit(*engine, greedy(100));
   engine->drain(10);
-  EXPECT_EQ(end.get_future().get(), FinishReason::kLength);
+  EXPECT_EQ(end.get(), FinishReason::kLength);
   const Result<RequestId> late = engine->submit(greedy(1), [](const OutputEvent&) {});
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.status().code(), StatusCode::kUnavailable);
@@ -215,31 +219,18 @@ TEST(Engine, DrainFinishesWhatRunsAndRefusesTheRest) {
 
 TEST(Engine, ADrainPastItsDeadlineCancels) {
   const auto engine = open_tiny({.backend = Backend::kReference, .max_model_len = 2048});
-  std::promise<FinishReason> end;
-  ASSERT_TRUE(engine
-                  ->submit(greedy(2000),
-                           [&](const OutputEvent& event) {
-                             if (event.finish_reason != FinishReason::kNone)
-                               end.set_value(event.finish_reason);
-                           })
-                  .ok());
+  std::future<FinishReason> end = submit(*engine, greedy(2000));
   engine->drain(0.01);
-  EXPECT_EQ(end.get_future().get(), FinishReason::kCancelled);
+  EXPECT_EQ(end.get(), FinishReason::kCancelled);
 }
 
 TEST(Engine, DestructionEndsEveryRequest) {
-  std::promise<FinishReason> end;
+  std::future<FinishReason> end;
   {
     const auto engine = open_tiny({.backend = Backend::kReference, .max_model_len = 2048});
-    ASSERT_TRUE(engine
-                    ->submit(greedy(2000),
-                             [&](const OutputEvent& event) {
-                               if (event.finish_reason != FinishReason::kNone)
-                                 end.set_value(event.finish_reason);
-                             })
-                    .ok());
+    end = submit(*engine, greedy(2000));
   }
-  EXPECT_EQ(end.get_future().get(), FinishReason::kCancelled);
+  EXPECT_EQ(end.get(), FinishReason::kCancelled);
 }
 
 TEST(Engine, ALogSumExpIsPaidByWhoAsks) {
