@@ -31,20 +31,34 @@ void UnknownFieldLog::report(const std::vector<std::string>& names) {
   }
 }
 
-ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(ApiService& service,
-                                                              const GenerationFields& fields) {
-  return make_token_rules({.tokenizer = *service.model.tokenizer,
-                           .vocabulary_text = service.vocabulary_text,
-                           .vocab_size = service.model.engine->limits().vocab_size},
-                          fields);
-}
-
-ApiResult<std::shared_ptr<const TokenMaskSource>> make_mask_source(ApiService& service,
-                                                                   const GenerationFields& fields) {
-  if (!fields.grammar) return nullptr;
+ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFields& fields) {
+  auto rules = make_token_rules({.tokenizer = *service.model.tokenizer,
+                                 .vocabulary_text = service.vocabulary_text,
+                                 .vocab_size = service.model.engine->limits().vocab_size},
+                                fields);
+  if (auto* error = std::get_if<ApiError>(&rules)) return std::move(*error);
+  Constraints constraints;
+  constraints.token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
+  if (!fields.grammar) return constraints;
   auto source = service.model.grammars->compile(fields.grammar->spec);
   if (!source.ok()) return api_error(source.status(), fields.grammar->param);
-  return *std::move(source);
+  constraints.mask_source = *std::move(source);
+  return constraints;
+}
+
+TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,
+                            std::vector<int> prompt_token_ids, SamplingParams sampling) {
+  TextRequest request;
+  request.generation.prompt_token_ids = std::move(prompt_token_ids);
+  request.generation.sampling = std::move(sampling);
+  request.generation.sampling.token_rules = constraints.token_rules;
+  request.generation.mask_source = constraints.mask_source;
+  request.generation.priority = fields.priority;
+  request.generation.cache_salt = fields.cache_salt;
+  request.stop = fields.stop;
+  request.include_stop_str_in_output = fields.include_stop_str_in_output;
+  request.skip_special_tokens = fields.skip_special_tokens;
+  return request;
 }
 
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name) {

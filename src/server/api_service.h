@@ -10,6 +10,7 @@
 #include "server/metrics.h"
 #include "server/request_token_rules.h"
 #include "serving/served_model.h"
+#include "serving/text_generation.h"
 
 namespace pagoda {
 
@@ -32,14 +33,18 @@ struct ApiService {
   VocabularyText vocabulary_text{model.tokenizer};
 };
 
-// make_token_rules() for the model.
-ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(ApiService& service,
-                                                              const GenerationFields& fields);
+// What a request says of its answer's tokens; shared by all of its samples.
+struct Constraints {
+  std::shared_ptr<const TokenRules> token_rules;       // null: none
+  std::shared_ptr<const TokenMaskSource> mask_source;  // before the first token; null: no grammar
+};
 
-// The state before the first token of the grammar that is asked for, or null. 400 with the field
-// and what is wrong with its grammar.
-ApiResult<std::shared_ptr<const TokenMaskSource>> make_mask_source(ApiService& service,
-                                                                   const GenerationFields& fields);
+// Errors are make_token_rules()'s, and 400 with the field and what is wrong with its grammar.
+ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFields& fields);
+
+// Of one prompt; `sampling` as to_sampling_params() has it.
+TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,
+                            std::vector<int> prompt_token_ids, SamplingParams sampling);
 
 // 404 with the code model_not_found, unless `name` is empty or served.
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name);

@@ -19,8 +19,7 @@ struct ChatJob {
   ChatRequest request;
   AnswerIdentity identity;
   EncodedPrompt prompt;
-  std::shared_ptr<const TokenRules> token_rules;
-  std::shared_ptr<const TokenMaskSource> mask_source;
+  Constraints constraints;
   std::string echoed;  // before every answer
 
   StreamOptions stream_options() const {
@@ -216,12 +215,9 @@ ApiResult<std::unique_ptr<ChatJob>> prepare(ApiService& service, const HttpReque
   auto encoded = encode_chat_prompt(service.model, job->request.prompt);
   if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
   job->prompt = std::move(std::get<EncodedPrompt>(encoded));
-  auto rules = make_token_rules(service, job->request.generation);
-  if (auto* error = std::get_if<ApiError>(&rules)) return std::move(*error);
-  job->token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
-  auto mask_source = make_mask_source(service, job->request.generation);
-  if (auto* error = std::get_if<ApiError>(&mask_source)) return std::move(*error);
-  job->mask_source = std::move(std::get<std::shared_ptr<const TokenMaskSource>>(mask_source));
+  auto constraints = make_constraints(service, job->request.generation);
+  if (auto* error = std::get_if<ApiError>(&constraints)) return std::move(*error);
+  job->constraints = std::move(std::get<Constraints>(constraints));
   return job;
 }
 
@@ -232,18 +228,9 @@ ApiResult<TextRequest> make_text_request(const ChatJob& job, const ServedModel& 
   if (auto* error = std::get_if<ApiError>(&max_tokens)) return std::move(*error);
   std::optional<int> logprobs;
   if (job.request.logprobs) logprobs = job.request.top_logprobs;
-  TextRequest request;
-  request.generation.prompt_token_ids = job.prompt.token_ids;
-  request.generation.sampling =
-      to_sampling_params(fields, model.defaults, logprobs, std::get<int>(max_tokens));
-  request.generation.sampling.token_rules = job.token_rules;
-  request.generation.mask_source = job.mask_source;
-  request.generation.priority = fields.priority;
-  request.generation.cache_salt = fields.cache_salt;
-  request.stop = fields.stop;
-  request.include_stop_str_in_output = fields.include_stop_str_in_output;
-  request.skip_special_tokens = fields.skip_special_tokens;
-  return request;
+  return to_text_request(
+      fields, job.constraints, job.prompt.token_ids,
+      to_sampling_params(fields, model.defaults, logprobs, std::get<int>(max_tokens)));
 }
 
 }  // namespace

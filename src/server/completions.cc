@@ -19,8 +19,7 @@ struct CompletionJob {
   CompletionRequest request;
   AnswerIdentity identity;
   std::vector<EncodedPrompt> prompts;
-  std::shared_ptr<const TokenRules> token_rules;
-  std::shared_ptr<const TokenMaskSource> mask_source;
+  Constraints constraints;
   bool echo_only =
       false;  // max_tokens 0: one token is computed, so that the prompt is, and not shown
 
@@ -219,21 +218,12 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
   auto max_tokens = settle_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked,
                                       kDefaultCompletionTokens);
   if (auto* error = std::get_if<ApiError>(&max_tokens)) return std::move(*error);
-  TextRequest request;
-  request.generation.prompt_token_ids = prompt.token_ids;
-  request.generation.sampling =
+  SamplingParams sampling =
       to_sampling_params(fields, model.defaults, job.request.logprobs, std::get<int>(max_tokens));
   if (fields.echo && job.request.logprobs && !fields.prompt_logprobs) {
-    request.generation.sampling.prompt_logprobs = job.request.logprobs;
+    sampling.prompt_logprobs = job.request.logprobs;
   }
-  request.generation.sampling.token_rules = job.token_rules;
-  request.generation.mask_source = job.mask_source;
-  request.generation.priority = fields.priority;
-  request.generation.cache_salt = fields.cache_salt;
-  request.stop = fields.stop;
-  request.include_stop_str_in_output = fields.include_stop_str_in_output;
-  request.skip_special_tokens = fields.skip_special_tokens;
-  return request;
+  return to_text_request(fields, job.constraints, prompt.token_ids, std::move(sampling));
 }
 
 ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const HttpRequest& request) {
@@ -253,12 +243,9 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const Htt
     if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
     job->prompts.push_back(std::move(std::get<EncodedPrompt>(encoded)));
   }
-  auto rules = make_token_rules(service, job->request.generation);
-  if (auto* error = std::get_if<ApiError>(&rules)) return std::move(*error);
-  job->token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
-  auto mask_source = make_mask_source(service, job->request.generation);
-  if (auto* error = std::get_if<ApiError>(&mask_source)) return std::move(*error);
-  job->mask_source = std::move(std::get<std::shared_ptr<const TokenMaskSource>>(mask_source));
+  auto constraints = make_constraints(service, job->request.generation);
+  if (auto* error = std::get_if<ApiError>(&constraints)) return std::move(*error);
+  job->constraints = std::move(std::get<Constraints>(constraints));
   return job;
 }
 
