@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "sampling/row_draws.h"
 #include "sampling/token_rules.h"
+#include "tests/support/every_exec.h"
 
 namespace pagoda {
 namespace {
@@ -92,10 +93,7 @@ std::vector<std::int32_t> draw(Exec& exec, std::span<const Row> rows) {
   const auto n = static_cast<std::int64_t>(rows.size());
   const Tensor drawn =
       draws.draw(exec, changes.apply(exec, exec.upload<float>(logits, {n, kVocabSize})));
-  EXPECT_TRUE(exec.evaluate({&drawn, 1}).ok());
-  const std::span<const std::byte> bytes = exec.read(drawn).value();
-  const auto* ids = reinterpret_cast<const std::int32_t*>(bytes.data());
-  return {ids, ids + n};
+  return read_values<std::int32_t>(exec, drawn);
 }
 
 TEST(RowChanges, AMixedBatchIsWhatTheSamplerDrawsOfEachRow) {
@@ -103,14 +101,12 @@ TEST(RowChanges, AMixedBatchIsWhatTheSamplerDrawsOfEachRow) {
   std::mt19937 random(kSeed);
   std::vector<Row> rows;
   for (int i = 0; i < 200; ++i) rows.push_back(random_row(random));
-  for (const Backend backend : {Backend::kReference, Backend::kCpu, Backend::kMlx}) {
-    if (!backend_is_built(backend)) continue;
-    const auto exec = make_exec({.backend = backend, .num_threads = 1}).value();
+  for (const auto& exec : every_exec(/*num_threads=*/1)) {
     const std::vector<std::int32_t> together = draw(*exec, rows);
     Sampler sampler(kVocabSize);
     int num_alone = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      SCOPED_TRACE(::testing::Message() << backend_name(backend) << ", row " << i);
+      SCOPED_TRACE(::testing::Message() << backend_name(exec->backend()) << ", row " << i);
       EXPECT_EQ(draw(*exec, std::span(rows).subspan(i, 1))[0], together[i]);
       const Result<int> token = sampler.sample(rows[i].sampling());
       EXPECT_EQ(RowDraws::status_of(together[i], kVocabSize).message(), token.status().message());

@@ -13,21 +13,13 @@
 #include "backend/backend.h"
 #include "sampling/sampler.h"
 #include "tensor/op_profile.h"
+#include "tests/support/every_exec.h"
 
 namespace pagoda {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int kNumRows = 64;
-
-std::vector<std::unique_ptr<Exec>> execs() {
-  std::vector<std::unique_ptr<Exec>> result;
-  for (const Backend backend : {Backend::kReference, Backend::kCpu, Backend::kMlx}) {
-    Result<std::unique_ptr<Exec>> exec = make_exec({.backend = backend, .num_threads = 2});
-    if (exec.ok()) result.push_back(*std::move(exec));
-  }
-  return result;
-}
 
 struct Row {
   std::vector<float> logits;
@@ -75,10 +67,7 @@ std::vector<std::int32_t> draw(Exec& exec, std::span<const Row> rows) {
   const auto n = static_cast<std::int64_t>(rows.size());
   const Tensor drawn = draws.draw(
       exec, exec.upload<float>(logits, {n, static_cast<std::int64_t>(logits.size()) / n}));
-  EXPECT_TRUE(exec.evaluate({&drawn, 1}).ok());
-  const std::span<const std::byte> bytes = exec.read(drawn).value();
-  const auto* ids = reinterpret_cast<const std::int32_t*>(bytes.data());
-  return {ids, ids + n};
+  return read_values<std::int32_t>(exec, drawn);
 }
 
 TEST(RowDraws, AMixedBatchIsWhatEachRowIsAlone) {
@@ -88,7 +77,7 @@ TEST(RowDraws, AMixedBatchIsWhatEachRowIsAlone) {
     std::mt19937 random(kSeed);
     std::vector<Row> rows;
     for (int i = 0; i < kNumRows; ++i) rows.push_back(random_row(random, vocab_size, i));
-    for (const auto& exec : execs()) {
+    for (const auto& exec : every_exec()) {
       const std::vector<std::int32_t> together = draw(*exec, rows);
       Sampler sampler(vocab_size);
       for (int i = 0; i < kNumRows; ++i) {
@@ -120,7 +109,7 @@ TEST(RowDraws, ARowWithoutTopKKeepsItsVocabularyBesideOneWithIt) {
                     .position = i});
     if (i % 2 == 1) rows.back().logits[9] = 0.75f;
   }
-  for (const auto& exec : execs()) {
+  for (const auto& exec : every_exec()) {
     const std::vector<std::int32_t> ids = draw(*exec, rows);
     std::set<std::int32_t> of_all;
     for (int i = 0; i < 2 * kNumRows; ++i) {

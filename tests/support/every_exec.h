@@ -1,0 +1,42 @@
+// An Exec of each backend that is built and has its device here, for tests that hold all of them to
+// one answer; and the answer.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+inline std::vector<std::unique_ptr<Exec>> every_exec(int num_threads = 2) {
+  std::vector<std::unique_ptr<Exec>> execs;
+  for (const Backend backend : {Backend::kReference, Backend::kCpu, Backend::kMlx}) {
+    Result<std::unique_ptr<Exec>> exec =
+        make_exec({.backend = backend, .num_threads = num_threads});
+    if (exec.ok()) {
+      execs.push_back(*std::move(exec));
+    } else {
+      const StatusCode code = exec.status().code();
+      EXPECT_TRUE(code == StatusCode::kUnsupported || code == StatusCode::kUnavailable)
+          << exec.status().message();
+    }
+  }
+  return execs;
+}
+
+// The elements of a contiguous result, which is computed here.
+template <typename T>
+std::vector<T> read_values(Exec& exec, const Tensor& tensor) {
+  EXPECT_TRUE(exec.evaluate({&tensor, 1}).ok());
+  const std::span<const std::byte> bytes = exec.read(tensor).value();
+  const auto* values = reinterpret_cast<const T*>(bytes.data());
+  return {values, values + bytes.size() / sizeof(T)};
+}
+
+}  // namespace pagoda
