@@ -13,7 +13,9 @@ namespace pagoda {
 // All peaks are of `num_threads` threads together. GMAC/s: 10^9 products summed a second.
 struct MachineLimits {
   int num_threads = 0;
-  double read_gb_per_s = 0;       // one ascending stream a thread, from memory; GB = 10^9 bytes
+  // One ascending stream a thread, from memory, lines asked for ahead or not, whichever is faster;
+  // GB = 10^9 bytes.
+  double read_gb_per_s = 0;
   double float32_gmac_per_s = 0;  // fused multiply-adds in the widest vectors
   // Dot products of pairs of bf16 or 16-bit integers, and of quadruples of 8-bit ones; absent where
   // the machine has none.
@@ -37,7 +39,9 @@ std::uint64_t read_fetching_ahead(const std::byte* bytes, std::size_t num_bytes)
 // starts its own threads in each call and leaves none behind.
 class MachineProbe {
  public:
-  // Touches 64 MiB a thread, past any cache worth counting on; 0: default_num_threads().
+  // Touches 256 MiB a thread, in huge pages where there are any: several times any cache, so that
+  // no more of it is found there than of a model's weights. Half of the memory that is left at
+  // most, so that a limit of a small machine may be too high. 0: default_num_threads().
   explicit MachineProbe(int num_threads);
   ~MachineProbe();
   MachineProbe(const MachineProbe&) = delete;
@@ -45,13 +49,15 @@ class MachineProbe {
 
   int num_threads() const { return num_threads_; }
   MachineLimits measure() const;         // about 0.1 s
-  double measure_read_gb_per_s() const;  // about 20 ms
+  double measure_read_gb_per_s() const;  // about 50 ms
 
  private:
   struct Unmap {
+    std::size_t num_bytes;
     void operator()(void* memory) const;
   };
   int num_threads_;
+  std::size_t bytes_per_thread_;
   std::vector<std::unique_ptr<void, Unmap>> buffers_;  // one a thread
 };
 
