@@ -26,14 +26,19 @@ PAGODA_INLINE __m512 load_bfloat16(const std::byte* words) {
 // A panel is a stream that the hardware foresees too late, most of all where a group begins with a
 // header (docs/performance.md has the figures). Few rows meet it once: it is fetched past the
 // second and third level, which it would only fill, a tenth faster where the cores are on two
-// chiplets; integers of 14 bits want it nearer.
+// chiplets. Loads of integers of 14 bits run far ahead of their few products: every other line,
+// nearer, is enough, and all of them hold loads up where both cores are on one chiplet.
 template <PanelKind kKind>
 constexpr int kFetchAhead = kKind == PanelKind::kInt14 ? 3072 : 8192;  // bytes
+template <PanelKind kKind>
+constexpr int kFetchEvery = kKind == PanelKind::kInt14 ? 2 : 1;  // this many-th line
 // Lines [kBegin, kEnd) of those that lie as far ahead.
 template <PanelKind kKind, int kBegin, int kEnd>
 PAGODA_INLINE void prefetch_ahead(const std::byte* unit) {
   for_all<kEnd, kBegin>([&](auto line) PAGODA_FLATTEN {
-    __builtin_prefetch(unit + kFetchAhead<kKind> + kLineBytes * line, 0, 0);
+    if constexpr (line % kFetchEvery<kKind> == 0) {
+      __builtin_prefetch(unit + kFetchAhead<kKind> + kLineBytes * line, 0, 0);
+    }
   });
 }
 
