@@ -80,8 +80,9 @@ class GatedWork {
     };
     for (first_row_ = 0; first_row_ < tokens_; first_row_ += pass) {
       product_.take_rows(first_row_, std::min(pass, tokens_ - first_row_));
-      const std::int64_t grain = std::max(product_.grain_pairs() / 2, std::int64_t{1});
-      pool_of(exec_).parallel_for(product_.num_blocks() * num_pairs(), grain, start, multiply);
+      const std::int64_t count = product_.num_blocks() * num_pairs();
+      const std::int64_t grain = std::max(product_.grain_pairs(2 * count) / 2, std::int64_t{1});
+      pool_of(exec_).parallel_for(count, grain, start, multiply);
     }
   }
 

@@ -73,7 +73,7 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
     const PanelRange range(product, packed(weight),
                            {.out = rows, .stride = weight.rows, .bias = bias});
     pool_of(exec).parallel_for(
-        range.size(), 2 * product.grain_pairs(),
+        range.size(), 2 * product.grain_pairs(range.size() / 2),
         [&](std::int64_t begin, int thread) { range.start(begin, thread); },
         [&](std::int64_t begin, std::int64_t end, int thread) {
           range.multiply(begin, end, thread);

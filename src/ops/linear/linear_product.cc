@@ -71,8 +71,9 @@ RowBlock LinearProduct::block(std::int64_t index) const {
   return {first, std::min(block_rows_, num_rows_ - first)};
 }
 
-std::int64_t LinearProduct::grain_pairs() const {
+std::int64_t LinearProduct::grain_pairs(std::int64_t num_pairs) const {
   const std::int64_t pair_work = num_rows_ * cols_ * 2 * kPanelColumns;
+  if (num_pairs * pair_work >= exec_.num_threads() * kForkWork) return 1;
   return std::max(kForkWork / pair_work, std::int64_t{1});
 }
 

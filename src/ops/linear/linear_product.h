@@ -50,8 +50,9 @@ class LinearProduct {
   // Of the rows taken.
   std::int64_t num_blocks() const { return (num_rows_ + block_rows_ - 1) / block_rows_; }
   RowBlock block(std::int64_t index) const;
-  // Pairs of panels worth a fork, for so many panels of output columns a pair.
-  std::int64_t grain_pairs() const;
+  // In what portions threads share out `num_pairs` pairs of panels: one by one, so that parts are
+  // as even as can be, but where there is not a fork's worth of work for each thread.
+  std::int64_t grain_pairs(std::int64_t num_pairs) const;
 
   // Panels [begin, end) of a segment times a block of the rows taken; both even. After start() of
   // the same thread; thread-safe.
