@@ -164,11 +164,15 @@ class Company {
         counters.num_block_copies, steps.num_contiguous_steps,
         steps.num_contiguous_steps + steps.num_paged_steps);
     const bool is_one_block = way.options.block_size >= way.options.max_model_len;
-    if (way.options.block_order == BlockOrder::kConsecutive)
+    if (way.options.block_order == BlockOrder::kConsecutive) {
       EXPECT_GT(steps.num_contiguous_steps, 0u) << way.name;
-    if (way.options.block_order == BlockOrder::kLowest)
+    }
+    if (way.options.block_order == BlockOrder::kLowest) {
       EXPECT_GT(steps.num_paged_steps, steps.num_contiguous_steps) << way.name;
-    if (is_one_block) EXPECT_EQ(steps.num_paged_steps, 0u) << way.name;
+    }
+    if (is_one_block) {
+      EXPECT_EQ(steps.num_paged_steps, 0u) << way.name;
+    }
     return counters;
   }
 
