@@ -11,21 +11,12 @@
 #include <numeric>
 #include <random>
 
-#include "backend/backend.h"
+#include "tests/support/every_exec.h"
 
 namespace pagoda {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-std::vector<std::unique_ptr<Exec>> execs() {
-  std::vector<std::unique_ptr<Exec>> result;
-  for (const Backend backend : {Backend::kReference, Backend::kCpu, Backend::kMlx}) {
-    Result<std::unique_ptr<Exec>> exec = make_exec({.backend = backend, .num_threads = 2});
-    if (exec.ok()) result.push_back(*std::move(exec));
-  }
-  return result;
-}
 
 double tolerance_of(const Exec& exec) {
   return exec.backend() == Backend::kMlx ? 1e-5 : 1e-6;
@@ -82,7 +73,7 @@ TEST_P(LikeALongDouble, AreLogProbabilitiesAndRanks) {
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return row[a] > row[b]; });
-  for (const auto& exec : execs()) {
+  for (const auto& exec : every_exec()) {
     SCOPED_TRACE(testing::Message() << backend_name(exec->backend()) << ", " << n << " tokens");
     for (const int id : {0, n / 2, n - 1, order[0]}) {
       const auto answer = ask(*exec, {row}, std::vector<Asked>{{0, id, 20}})[0];
@@ -127,7 +118,7 @@ TEST(RowLogProbs, ARowIsWhatItIsAlone) {
   logits[4][77] = std::nanf("");
   const std::vector<Asked> asked = {{1, 5, 0},  {2, 3000, 20}, {4, 6, 3},  {4, -1, 0}, {7, 9, 1},
                                     {7, 10, 4}, {9, 1500, 0},  {11, 0, 2}, {3, -1, 2}};
-  for (const auto& exec : execs()) {
+  for (const auto& exec : every_exec()) {
     const auto together = ask(*exec, logits, asked);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       SCOPED_TRACE(testing::Message() << backend_name(exec->backend()) << ", answer " << i);
@@ -143,7 +134,7 @@ TEST(RowLogProbs, ARowIsWhatItIsAlone) {
 }
 
 TEST(RowLogProbs, OfAForbiddenTokenIsMinusInfinity) {
-  for (const auto& exec : execs()) {
+  for (const auto& exec : every_exec()) {
     const auto answer = ask(*exec, {{1, -kInfinity, 2}}, std::vector<Asked>{{0, 1, 3}})[0];
     EXPECT_EQ(answer->chosen.logprob, -kInfinity);
     EXPECT_EQ(answer->rank, 3);
