@@ -14,7 +14,7 @@ constexpr std::int64_t kRowsPerUnit = 12;
 // Of a range's keys, and of its values: what L2 takes while the next range's are fetched.
 constexpr std::int64_t kRangeBytes = 128 * 1024;
 // Of an item's keys and values: less takes no longer than to begin with it.
-constexpr std::int64_t kLeastBytes = 192 * 1024;
+constexpr std::int64_t kLeastBytes = 384 * 1024;
 // Rows below which a load of keys is shared by too few.
 constexpr std::int64_t kFewRows = 24;
 
