@@ -185,8 +185,8 @@ TEST_F(GrammarTest, DatesAreThoseOfTheCalendar) {
   const auto is_valid = [&](const char* schema, const std::string& date) {
     return takes_whole(GrammarKind::kJsonSchema, schema, '"' + date + '"');
   };
-  const char* const kDate = R"({"format": "date", "type": "string"})";
-  const char* const kTime = R"({"type": "string", "format": "date-time"})";
+  constexpr const char* kDate = R"({"format": "date", "type": "string"})";
+  constexpr const char* kTime = R"({"type": "string", "format": "date-time"})";
   for (int year : {4, 96, 100, 400, 1600, 1900, 1996, 1998, 2000, 2023, 2024, 2100, 2400, 9996}) {
     const std::chrono::year_month_day last{std::chrono::year(year) / std::chrono::February / 29};
     const std::string date = fmt::format("{:04}-02-29", year);
@@ -201,7 +201,7 @@ TEST_F(GrammarTest, DatesAreThoseOfTheCalendar) {
     EXPECT_FALSE(is_valid(kDate, date)) << date;
     EXPECT_FALSE(is_valid(kTime, date + std::string("T10:00:00Z"))) << date;
   }
-  const char* const kOfThe20th =
+  constexpr const char* kOfThe20th =
       R"({"format": "date", "pattern": "^20", "allOf": [{"maxLength": 10}]})";
   EXPECT_TRUE(is_valid(kOfThe20th, "2024-02-29"));
   EXPECT_FALSE(is_valid(kOfThe20th, "2023-02-29"));
