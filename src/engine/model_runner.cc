@@ -9,6 +9,7 @@
 #include "ops/resolve_tokens/resolve_tokens.h"
 #include "ops/select_rows/select_rows.h"
 #include "tensor/op_profile.h"
+#include "tensor/read_values.h"
 
 namespace pagoda {
 namespace {
@@ -318,13 +319,10 @@ Status ModelRunner::score_tile(const Plan& plan, const Step& step, std::size_t f
 Result<ModelRunner::Rows> ModelRunner::read_rows(const Step& step, bool wants_logits) {
   Rows rows;
   if (step.drawn.defined()) {
-    PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(step.drawn));
-    rows.drawn = {reinterpret_cast<const std::int32_t*>(bytes.data()),
-                  bytes.size() / sizeof(std::int32_t)};
+    PAGODA_ASSIGN_OR_RETURN(rows.drawn, read_values<std::int32_t>(exec_, step.drawn));
   }
   if (wants_logits || !step.draws_ahead) {
-    PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec_.read(step.logits));
-    rows.logits = {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+    PAGODA_ASSIGN_OR_RETURN(rows.logits, read_values<float>(exec_, step.logits));
   }
   return rows;
 }

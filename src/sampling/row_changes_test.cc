@@ -93,7 +93,7 @@ std::vector<std::int32_t> draw(Exec& exec, std::span<const Row> rows) {
   const auto n = static_cast<std::int64_t>(rows.size());
   const Tensor drawn =
       draws.draw(exec, changes.apply(exec, exec.upload<float>(logits, {n, kVocabSize})));
-  return read_values<std::int32_t>(exec, drawn);
+  return compute_values<std::int32_t>(exec, drawn);
 }
 
 TEST(RowChanges, AMixedBatchIsWhatTheSamplerDrawsOfEachRow) {

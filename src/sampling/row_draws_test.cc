@@ -67,7 +67,7 @@ std::vector<std::int32_t> draw(Exec& exec, std::span<const Row> rows) {
   const auto n = static_cast<std::int64_t>(rows.size());
   const Tensor drawn = draws.draw(
       exec, exec.upload<float>(logits, {n, static_cast<std::int64_t>(logits.size()) / n}));
-  return read_values<std::int32_t>(exec, drawn);
+  return compute_values<std::int32_t>(exec, drawn);
 }
 
 TEST(RowDraws, AMixedBatchIsWhatEachRowIsAlone) {

@@ -2,16 +2,9 @@
 
 #include <algorithm>
 
+#include "tensor/read_values.h"
+
 namespace pagoda {
-namespace {
-
-template <typename T>
-Result<std::span<const T>> read_values(Exec& exec, const Tensor& tensor) {
-  PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec.read(tensor));
-  return std::span(reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T));
-}
-
-}  // namespace
 
 void RowLogProbs::clear() {
   rows_.clear();

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/check.h"
-#include "ops/argmax/argmax.h"
 #include "ops/sample/row_sampler_cpu.h"
 #include "ops/sample/token_weight.h"
 #include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"

@@ -152,8 +152,8 @@ TEST(Filters, EveryBackendCutsWhereNumpyDoes) {
                             {.top_k = upload(*exec, top_ks),
                              .top_p = upload(*exec, top_ps),
                              .min_p_margin = upload(*exec, min_p_margins)});
-      const auto least = read_values<float>(*exec, kept.least);
-      const auto num_ties = read_values<std::int32_t>(*exec, kept.num_ties);
+      const auto least = compute_values<float>(*exec, kept.least);
+      const auto num_ties = compute_values<std::int32_t>(*exec, kept.num_ties);
       for (std::size_t i = 0; i < cases.size(); ++i) {
         std::vector<int> ids;
         int ties_left = num_ties[i];
@@ -189,7 +189,7 @@ TEST(Filters, EveryBackendChangesLogitsAsNumpyDoes) {
       row.state = &state;
       RowChanges changes(c.vocab_size());
       changes.add(row);
-      const auto changed = read_values<float>(
+      const auto changed = compute_values<float>(
           *exec, changes.apply(*exec, exec->upload<float>(c.logits, {1, c.vocab_size()})));
       SCOPED_TRACE(backend_name(exec->backend()));
       expect_changed(changed, c);
@@ -252,7 +252,7 @@ TEST(Filters, EveryBackendDrawsNumpysTokens) {
       }
       const Tensor rows = exec->upload<float>(logits, {draws.num_rows(), cases[0].vocab_size()});
       const auto drawn =
-          read_values<std::int32_t>(*exec, draws.draw(*exec, changes.apply(*exec, rows)));
+          compute_values<std::int32_t>(*exec, draws.draw(*exec, changes.apply(*exec, rows)));
       for (std::size_t i = 0; i < expected.size(); ++i)
         EXPECT_EQ(drawn[i], expected[i]) << backend_name(exec->backend()) << ", " << texts[i];
     }

@@ -4,13 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
 #include "tensor/exec.h"
+#include "tensor/read_values.h"
 
 namespace pagoda {
 
@@ -32,11 +32,10 @@ inline std::vector<std::unique_ptr<Exec>> every_exec(int num_threads = 2) {
 
 // The elements of a contiguous result, which is computed here.
 template <typename T>
-std::vector<T> read_values(Exec& exec, const Tensor& tensor) {
+std::vector<T> compute_values(Exec& exec, const Tensor& tensor) {
   EXPECT_TRUE(exec.evaluate({&tensor, 1}).ok());
-  const std::span<const std::byte> bytes = exec.read(tensor).value();
-  const auto* values = reinterpret_cast<const T*>(bytes.data());
-  return {values, values + bytes.size() / sizeof(T)};
+  const std::span<const T> values = read_values<T>(exec, tensor).value();
+  return {values.begin(), values.end()};
 }
 
 }  // namespace pagoda
