@@ -80,8 +80,9 @@ void expect_same(const HostBatch& kept, const HostBatch& rebuilt, int block_size
       const int position = kept.positions[t];
       const int block = kept.block_tables[seq * kept.max_blocks + position / block_size];
       EXPECT_EQ(kept.slot_mapping[t], block * block_size + position % block_size);
-      if (kept.first_slots[seq] >= 0)
+      if (kept.first_slots[seq] >= 0) {
         EXPECT_EQ(kept.slot_mapping[t], kept.first_slots[seq] + position);
+      }
     }
   }
 }
