@@ -14,59 +14,19 @@ Needs cmake, a C++ compiler, 2 GB in the cache folder, and a machine with nothin
 import argparse
 import json
 import pathlib
-import socket
 import statistics
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import llama_cpp  # noqa: E402
 import vs_llama_cpp  # noqa: E402
+from running_server import RunningServer, free_port  # noqa: E402
 
-START_TIMEOUT_S = 120
 FIGURES = (("output_throughput", "output, tokens/s", False), ("total_token_throughput", "in and out, tokens/s", False),
            ("mean_ttft_ms", "mean time to first token, ms", True), ("p99_ttft_ms", "p99 of it, ms", True),
            ("mean_tpot_ms", "mean time per output token, ms", True), ("p99_itl_ms", "p99 between tokens, ms", True),
            ("mean_e2el_ms", "mean end-to-end latency, ms", True))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class RunningServer:
-    """A server as a child process, from when it is healthy until the block ends."""
-
-    def __init__(self, command, port, log):
-        self.command = [str(word) for word in command]
-        self.url = f"http://127.0.0.1:{port}"
-        self.log = log
-
-    def __enter__(self):
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                with urllib.request.urlopen(self.url + "/health", timeout=10):
-                    return self
-            except (OSError, urllib.error.HTTPError):
-                time.sleep(0.1)
-        self.__exit__()
-        raise llama_cpp.PeerError(f"{self.command[0]} did not come up: see {self.log}")
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def build_llama_server(folder):

@@ -1,0 +1,44 @@
+"""bench/prompt_among_decodes.py on a tiny model."""
+
+import argparse
+import os
+import pathlib
+import sys
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"])
+sys.path.insert(0, str(SOURCE / "bench"))
+import prompt_among_decodes  # noqa: E402
+from running_server import RunningServer, free_port  # noqa: E402
+
+
+@pytest.fixture
+def port(tmp_path):
+    port = free_port()
+    command = [os.environ["PAGODA_BINARY"], "serve", SOURCE / "tests/golden/data/tiny-llama", "--device", "cpu", "--threads",
+               "1", "--port", port]
+    with RunningServer(command, port, tmp_path / "log"):
+        yield port
+
+
+def make_flags(**changes):
+    return argparse.Namespace(**{"streams": 2, "prompt_len": 40, "output_len": 100, "alone_s": 0.2, **changes})
+
+
+def test_gaps_are_told_apart_by_the_prompt(port, monkeypatch):
+    monkeypatch.setattr(prompt_among_decodes, "VOCAB_SIZE", 256)
+    alone, beside, ttft = prompt_among_decodes.turn(make_flags(alone_s=0.0), port)
+    assert ttft > 0 and all(gap >= 0 for gap in alone + beside)
+
+
+def test_a_refusal_is_said(port):
+    with pytest.raises(OSError, match="400 Bad Request"):  # ids outside of the vocabulary
+        prompt_among_decodes.turn(make_flags(), port)
+
+
+def test_an_event_may_come_in_two_parts():
+    stream = prompt_among_decodes.Stream.__new__(prompt_among_decodes.Stream)
+    stream.received = [(1.0, b'data: {"a"}\n\nda'), (2.0, b'ta: {"b"}\n\n'), (3.0, b'data: {"c"}\n\ndata: {"d"}\n\n'),
+                       (4.0, b"data: [DONE]\n\n")]
+    assert stream.token_times() == [1.0, 2.0, 3.0, 3.0]
