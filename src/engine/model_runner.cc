@@ -37,6 +37,7 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOpt
       options_(std::move(options)),
       row_masks_(decoder_.config().vocab_size, decoder_.config().eos_token_ids),
       row_changes_(decoder_.config().vocab_size),
+      row_penalties_(decoder_.config().vocab_size),
       input_(kv_.block_size()) {
   for (int thread = 0; thread < exec.num_threads(); ++thread)
     samplers_.emplace_back(decoder_.config().vocab_size, options_.logits_processors);
@@ -107,15 +108,26 @@ bool ModelRunner::is_drawn_by_ops(const Sequence& sequence) const {
 // Who draws which row, and when.
 void ModelRunner::share_draws(const Plan& plan, Step& step) {
   step.num_by_ops = 0;
-  for_each_sample(plan, [&](const Sequence& sequence, int, const PlannedSequence& planned) {
+  int num_penalised = 0;
+  for_each_sample(plan, [&](const Sequence& sequence, int, const PlannedSequence&) {
     if (!is_drawn_by_ops(sequence)) return;
     ++step.num_by_ops;
-    const bool looks_back =
-        sequence.mask_source() != nullptr || RowChanges::look_back(sequence.params());
-    step.waits_for_history |= looks_back && planned.awaited_outcome >= 0;
+    num_penalised += penalises(sequence.params()) ? 1 : 0;
+  });
+  const bool has_room = row_penalties_.has_room(num_penalised);
+  for_each_sample(plan, [&](const Sequence& sequence, int, const PlannedSequence& planned) {
+    if (planned.awaited_outcome < 0 || !is_drawn_by_ops(sequence)) return;
+    step.waits_for_history |= needs_history(sequence, planned.context_len(), has_room);
   });
   // Rows are scored in tiles, which would have to wait for a step behind.
   step.draws_ahead = step.num_by_ops == plan.num_samples && step.scored_rows.empty();
+}
+
+// On the host, to its end.
+bool ModelRunner::needs_history(const Sequence& sequence, int context_len, bool has_room) const {
+  if (sequence.mask_source() != nullptr || RowChanges::look_back(sequence.params())) return true;
+  return penalises(sequence.params()) &&
+         !(has_room && row_penalties_.has_counted(sequence.arrival(), context_len));
 }
 
 Status ModelRunner::draw(const Plan& plan) {
@@ -124,6 +136,7 @@ Status ModelRunner::draw(const Plan& plan) {
   step.waits_for_history = false;
   draw_rows(plan, step);
   roots_.assign(1, step.drawn);
+  if (row_penalties_.counts().defined()) roots_.push_back(row_penalties_.counts());
   add_roots(step.log_probs);
   return exec_.evaluate(roots_);
 }
@@ -132,13 +145,26 @@ void ModelRunner::draw_rows(const Plan& plan, Step& step) {
   if (step.num_by_ops == 0) return;
   row_draws_.clear();
   row_changes_.clear();
+  row_penalties_.clear();
   row_masks_.clear();
   for_each_sample(plan, [&](Sequence& sequence, int, const PlannedSequence& planned) {
     add_row(sequence, planned.context_len(), step);
   });
-  const Tensor logits = logits_of_outcomes(plan, step.logits);
-  step.drawn = row_draws_.draw(exec_, row_changes_.apply(exec_, logits));
+  prepare_penalties(plan, step);
+  const Tensor changed = row_changes_.apply(exec_, logits_of_outcomes(plan, step.logits));
+  step.drawn = row_draws_.draw(exec_, row_penalties_.apply(exec_, changed));
+  row_penalties_.count(exec_, step.drawn);
   if (step.draws_ahead) compute_log_probs(plan, step);
+}
+
+void ModelRunner::prepare_penalties(const Plan& plan, Step& step) {
+  const Status status = row_penalties_.prepare(exec_);
+  if (status.ok()) return;
+  std::size_t outcome = 0;
+  for_each_sample(plan, [&](const Sequence& sequence, int, const PlannedSequence&) {
+    if (penalises(sequence.params())) step.row_errors[outcome] = status;
+    ++outcome;
+  });
 }
 
 // Of the outcomes that ask: of their tokens where the device has drawn them, else on the host.
@@ -165,7 +191,6 @@ void ModelRunner::add_row(Sequence& sequence, int context_len, Step& step) {
   RowSampling row = row_of(sequence, context_len);
   const bool is_drawn = !sequence.finished() && is_drawn_by_ops(sequence);
   if (is_drawn) {
-    if (RowChanges::look_back(sequence.params())) row.state = synced_state(sequence);
     const Result<std::span<const std::uint32_t>> mask = row_masks_.of(sequence);
     if (mask.ok()) row.mask = *mask;
     step.row_errors.push_back(mask.status());
@@ -176,6 +201,10 @@ void ModelRunner::add_row(Sequence& sequence, int context_len, Step& step) {
     step.row_errors.push_back(ok_status());
   }
   row_changes_.add(row);
+  row_penalties_.add(*row.params, {.sequence = sequence.arrival(),
+                                   .tokens = row.tokens,
+                                   .num_prompt_tokens = row.num_prompt_tokens,
+                                   .num_tokens = context_len});
   row_draws_.add(*row.params,
                  {.seed = row.seed, .sample_index = row.sample_index, .position = row.position});
 }
@@ -218,6 +247,7 @@ Status ModelRunner::evaluate(const Step& step) {
   roots_.clear();
   if (step.logits.defined()) roots_.push_back(step.logits);
   if (step.drawn.defined()) roots_.push_back(step.drawn);
+  if (row_penalties_.counts().defined()) roots_.push_back(row_penalties_.counts());
   add_roots(step.log_probs);
   if (!step.scored_rows.empty()) {
     roots_.push_back(step.hidden.residual);
@@ -262,6 +292,7 @@ Result<const StepOutput*> ModelRunner::sample(const Plan& plan, bool wants_logit
 // Steps write the last layer's values at their ends, one after another.
 void ModelRunner::abandon() {
   for (Step& step : steps_) step = {};
+  row_penalties_.forget();
   const Result<std::span<const std::byte>> end = exec_.read(kv_.views().back().values);
   if (!end.ok()) spdlog::debug("[engine] a step that was given up: {}", end.status().message());
 }

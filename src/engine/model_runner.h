@@ -4,9 +4,10 @@
 // KV writes; sample(plan) waits for the logits and draws.
 //
 // With lookahead rows are drawn by ops, and the next step's forward may follow before sample(): it
-// takes the ids where they are. Where nothing depends on the output the forward's own evaluation
-// draws them. Penalties, words that are banned and grammars need the token before: what they change
-// is known when that has been committed, and draw() follows then, while the forward runs. What ops
+// takes the ids where they are. Where nothing depends on the output, or penalties whose counts are
+// on the device too, the forward's own evaluation draws them. Words that are banned and grammars
+// need the token before: what they change is known when that has been committed, and draw() follows
+// then, while the forward runs. What ops
 // do not do (DRY, mirostat, processors of logits, ...) sample() does, which comes before the next
 // forward then; all else of the host's work on a step is still done while the next one runs.
 //
@@ -29,6 +30,7 @@
 #include "sampling/row_changes.h"
 #include "sampling/row_draws.h"
 #include "sampling/row_log_probs.h"
+#include "sampling/row_penalties.h"
 #include "sampling/sampler.h"
 #include "tensor/exec.h"
 
@@ -127,10 +129,12 @@ class ModelRunner {
   void copy_blocks(const StepBatch& batch);
   bool is_drawn_by_ops(const Sequence& sequence) const;
   void share_draws(const Plan& plan, Step& step);
+  bool needs_history(const Sequence& sequence, int context_len, bool has_room) const;
   RowSampling row_of(const Sequence& sequence, int context_len) const;
   SamplerState* synced_state(Sequence& sequence);
   void add_row(Sequence& sequence, int context_len, Step& step);
   void draw_rows(const Plan& plan, Step& step);
+  void prepare_penalties(const Plan& plan, Step& step);
   void compute_log_probs(const Plan& plan, Step& step);
   Tensor upload_outcomes();
   Tensor logits_of_outcomes(const Plan& plan, const Tensor& logits);
@@ -153,6 +157,7 @@ class ModelRunner {
   std::vector<Sampler> samplers_;  // one a thread
   RowMasks row_masks_;
   RowChanges row_changes_;
+  RowPenalties row_penalties_;
   StepInput input_;
   RowDraws row_draws_;
   RowLogProbs row_log_probs_;

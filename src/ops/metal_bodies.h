@@ -4,6 +4,7 @@
 
 namespace pagoda::mlx {
 
+extern const char* const kApplyPenaltiesMetal;
 extern const char* const kAttentionMetal;
 extern const char* const kLinearMetal;
 

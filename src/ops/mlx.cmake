@@ -14,6 +14,7 @@ function(pagoda_metal_body name file)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   target_sources(pagoda_ops_mlx PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
 endfunction()
+pagoda_metal_body(kApplyPenaltiesMetal apply_penalties/apply_penalties.metal)
 pagoda_metal_body(kAttentionMetal attention/attention.metal)
 pagoda_metal_body(kLinearMetal linear/linear.metal)
 

@@ -15,6 +15,7 @@ std::vector<OpCase> apply_penalties_cases();
 std::vector<OpCase> apply_token_mask_cases();
 std::vector<OpCase> argmax_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> count_tokens_cases();
 std::vector<OpCase> gated_linear_cases();
 std::vector<OpCase> gather_rows_cases();
 std::vector<OpCase> kv_copy_blocks_cases();

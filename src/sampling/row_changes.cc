@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "ops/apply_logit_bias/apply_logit_bias.h"
-#include "ops/apply_penalties/apply_penalties.h"
 #include "ops/apply_token_mask/apply_token_mask.h"
 #include "sampling/dry.h"
 #include "sampling/token_rules.h"
@@ -21,7 +20,6 @@ bool RowChanges::cover(const SamplingParams& params) {
 }
 
 bool RowChanges::look_back(const SamplingParams& params) {
-  if (penalises(params)) return true;
   if (!params.token_rules) return false;
   const auto& words = params.token_rules->bad_words;
   return std::any_of(words.begin(), words.end(),
@@ -31,20 +29,14 @@ bool RowChanges::look_back(const SamplingParams& params) {
 RowChanges::RowChanges(int vocab_size) : vocab_size_(vocab_size) {}
 
 void RowChanges::clear() {
-  for (auto* ints : {&bias_rows_, &bias_ids_, &mask_words_, &mask_of_, &seen_rows_, &seen_ids_,
-                     &output_counts_}) {
-    ints->clear();
-  }
-  for (auto* floats : {&biases_, &repetitions_, &frequencies_, &presences_}) floats->clear();
+  for (auto* ints : {&bias_rows_, &bias_ids_, &mask_words_, &mask_of_}) ints->clear();
+  biases_.clear();
   num_rows_ = num_masks_ = 0;
 }
 
 void RowChanges::add(const RowSampling& row) {
   const SamplingParams& params = *row.params;
   mask_of_.push_back(-1);
-  repetitions_.push_back(1);
-  frequencies_.push_back(0);
-  presences_.push_back(0);
   if (cover(params)) {
     if (params.token_rules)
       add_rules(*params.token_rules, row.tokens.subspan(row.num_prompt_tokens));
@@ -53,7 +45,6 @@ void RowChanges::add(const RowSampling& row) {
       for (const int id : params.stop_token_ids) add_bias(id, kBanned);
     }
     if (!row.mask.empty()) add_mask(row.mask);
-    if (row.state != nullptr && penalises(params)) add_penalties(params, row.state->entries());
   }
   ++num_rows_;
 }
@@ -86,17 +77,6 @@ void RowChanges::add_mask(std::span<const std::uint32_t> mask) {
       [](std::int32_t own, std::uint32_t other) { return own & static_cast<std::int32_t>(other); });
 }
 
-void RowChanges::add_penalties(const SamplingParams& params, std::span<const SeenToken> seen) {
-  repetitions_.back() = params.repetition_penalty;
-  frequencies_.back() = params.frequency_penalty;
-  presences_.back() = params.presence_penalty;
-  for (const SeenToken& token : seen) {
-    seen_rows_.push_back(num_rows_);
-    seen_ids_.push_back(token.token_id);
-    output_counts_.push_back(token.output_count);
-  }
-}
-
 Tensor RowChanges::apply(Exec& exec, const Tensor& logits) const {
   const auto put = [&]<typename T>(const std::vector<T>& values) {
     return exec.upload<T>(values, {static_cast<std::int64_t>(values.size())});
@@ -112,13 +92,6 @@ Tensor RowChanges::apply(Exec& exec, const Tensor& logits) const {
         apply_token_mask(exec, changed,
                          {.words = exec.upload<std::int32_t>(mask_words_, {num_masks_, num_words}),
                           .mask_of = put(mask_of_)});
-  }
-  if (!seen_rows_.empty()) {
-    changed = apply_penalties(exec, changed, {.rows = put(seen_rows_), .token_ids = put(seen_ids_)},
-                              put(output_counts_),
-                              {.repetition = put(repetitions_),
-                               .frequency = put(frequencies_),
-                               .presence = put(presences_)});
   }
   return changed;
 }

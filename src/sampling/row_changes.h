@@ -1,5 +1,5 @@
 // RowChanges: what requests change of a step's logits before they are drawn, for ops to do on the
-// device: biases, bans, masks and penalties.
+// device: biases, bans and masks. What they penalise comes behind it (sampling/row_penalties.h).
 //
 // The Sampler's changes, in its order, to the same bits. Processors of logits and DRY are the
 // Sampler's alone. Thread-compatible.
@@ -16,7 +16,7 @@ namespace pagoda {
 
 class RowChanges {
  public:
-  // All that these parameters change.
+  // All that these parameters change, but penalties.
   static bool cover(const SamplingParams& params);
   // It depends on the output: known only when the token before has been read.
   static bool look_back(const SamplingParams& params);
@@ -34,7 +34,6 @@ class RowChanges {
   void add_bias(int token_id, float bias);
   void add_rules(const TokenRules& rules, std::span<const int> output);
   void add_mask(std::span<const std::uint32_t> mask);
-  void add_penalties(const SamplingParams& params, std::span<const SeenToken> seen);
 
   int vocab_size_;
   int num_rows_ = 0;
@@ -43,8 +42,6 @@ class RowChanges {
   std::vector<std::int32_t> mask_words_;  // [masks, (vocab + 31) / 32]
   std::vector<std::int32_t> mask_of_;     // [rows]; -1: none
   int num_masks_ = 0;
-  std::vector<std::int32_t> seen_rows_, seen_ids_, output_counts_;  // [seen tokens]
-  std::vector<float> repetitions_, frequencies_, presences_;        // [rows]
 };
 
 }  // namespace pagoda

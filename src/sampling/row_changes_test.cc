@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "sampling/row_draws.h"
+#include "sampling/row_penalties.h"
 #include "sampling/token_rules.h"
 #include "tests/support/every_exec.h"
 
@@ -81,18 +82,24 @@ Row random_row(std::mt19937& random) {
 
 std::vector<std::int32_t> draw(Exec& exec, std::span<const Row> rows) {
   RowChanges changes(kVocabSize);
+  RowPenalties penalties(kVocabSize);
   RowDraws draws;
   std::vector<float> logits;
   for (const Row& row : rows) {
     const RowSampling sampling = row.sampling();
     EXPECT_TRUE(RowChanges::cover(row.params) && RowDraws::cover(row.params));
     changes.add(sampling);
+    penalties.add(row.params, {.sequence = logits.size(),
+                               .tokens = row.tokens,
+                               .num_prompt_tokens = kNumPromptTokens,
+                               .num_tokens = static_cast<int>(row.tokens.size())});
     draws.add(row.params, {.seed = sampling.seed, .position = sampling.position});
     logits.insert(logits.end(), row.logits.begin(), row.logits.end());
   }
   const auto n = static_cast<std::int64_t>(rows.size());
-  const Tensor drawn =
-      draws.draw(exec, changes.apply(exec, exec.upload<float>(logits, {n, kVocabSize})));
+  EXPECT_TRUE(penalties.prepare(exec).ok());
+  const Tensor changed = changes.apply(exec, exec.upload<float>(logits, {n, kVocabSize}));
+  const Tensor drawn = draws.draw(exec, penalties.apply(exec, changed));
   return compute_values<std::int32_t>(exec, drawn);
 }
 
@@ -133,7 +140,7 @@ TEST(RowChanges, SaysWhatDependsOnTheOutput) {
     return SamplingParams{.token_rules = std::make_shared<const TokenRules>(std::move(rules))};
   };
   EXPECT_FALSE(RowChanges::look_back({}));
-  EXPECT_TRUE(RowChanges::look_back({.repetition_penalty = 1.1f}));
+  EXPECT_FALSE(RowChanges::look_back({.repetition_penalty = 1.1f}));
   EXPECT_FALSE(RowChanges::look_back(with_rules({.logit_bias = {{1, 2}}, .bad_words = {{3}}})));
   EXPECT_TRUE(RowChanges::look_back(with_rules({.bad_words = {{3}, {4, 5}}})));
   EXPECT_FALSE(RowChanges::cover({.dry_multiplier = 1}));

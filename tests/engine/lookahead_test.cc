@@ -25,10 +25,10 @@ struct Arrival {
   int cancelled_after = -1;  // steps
 };
 
-enum class Kind { kOnDevice, kMixed };
+enum class Kind { kOnDevice, kPenalised, kMixed };
 
 // Rows of both kinds, greedy and random, with the filters that the device has; of mixed ones some
-// need the host's state.
+// need the host's state, of penalised ones two in three what the device has counted.
 std::vector<Arrival> draw_arrivals(Kind kind, int vocab_size) {
   std::mt19937_64 random(kSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
@@ -49,6 +49,11 @@ std::vector<Arrival> draw_arrivals(Kind kind, int vocab_size) {
     for (int id = 0; i % 3 == 0 && id < vocab_size; id += 11)
       request.sampling.stop_token_ids.push_back(id);
     if (i % 4 >= 2) request.sampling.logprobs = i % 3;
+    if (kind == Kind::kPenalised && i % 3 != 0) {
+      request.sampling.repetition_penalty = i % 3 == 1 ? 1.3f : 0.8f;
+      request.sampling.frequency_penalty = i % 5 == 1 ? 0.6f : 0.0f;
+      request.sampling.presence_penalty = i % 7 == 1 ? -0.9f : 0.0f;
+    }
     if (kind == Kind::kMixed) {
       if (i % 5 == 1) request.sampling.repetition_penalty = 1.3f;
       if (i % 6 == 3) request.sampling.min_tokens = 10;
@@ -138,6 +143,7 @@ class Lookahead : public ::testing::TestWithParam<Backend> {
 
   // The run with lookahead, compared with one without.
   Outcome compare(Kind kind) {
+    options_.has_lookahead = false;
     const Outcome without = run_all(options_, kind);
     options_.has_lookahead = true;
     Outcome with = run_all(options_, kind);
@@ -172,6 +178,15 @@ TEST_P(Lookahead, ChangesNothingWherePreemptionIsFrequent) {
   EXPECT_GT(with.num_steps_ahead, with.num_steps / 2);
 }
 
+// Forks among them, and sequences that are computed again.
+TEST_P(Lookahead, ChangesNothingWhereTheDeviceCountsWhatIsPenalised) {
+  const Outcome with = compare(Kind::kPenalised);
+  EXPECT_GT(with.num_steps_ahead, with.num_steps * 9 / 10);
+  options_.block_size = 2;
+  options_.num_blocks = 80;
+  EXPECT_GT(compare(Kind::kPenalised).counters.num_preemptions, 10u);
+}
+
 TEST_P(Lookahead, ChangesNothingOverAPrefixCache) {
   options_.has_prefix_cache = true;
   options_.num_blocks = 60;
@@ -201,6 +216,7 @@ TEST_P(Lookahead, IsTheEnginesOwnWhereTheHostNeedNotWait) {
                                      .logprobs = 1},
                         .hash_logits = i % 4 == 0});
     if (i == 5) requests.back().sampling.stop_token_ids = {1, 17, 33, 101, 202, 303, 404};
+    if (i == 6) requests.back().sampling.frequency_penalty = 0.5f;
     stepped.add(requests.back());
   }
   while (!stepped.idle()) stepped.step();

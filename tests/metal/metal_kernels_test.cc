@@ -25,6 +25,7 @@ using metal_emulation::Grid;
 using metal_emulation::Half;
 using metal_emulation::run_grid;
 using metal_emulation::Thread;
+using metal_emulation::Uint3;
 
 struct EmulatedLaunch {
   const MetalLaunch& launch;
@@ -95,6 +96,25 @@ void emulate_attention(const EmulatedLaunch& launch) {
   });
 }
 
+template <typename T>
+void emulate_apply_penalties(const EmulatedLaunch& launch) {
+  constexpr int NUM_THREADS = 256;
+  ASSERT_EQ(launch.constant("NUM_THREADS"), NUM_THREADS);
+  const T* const logits = launch.input<T>(0);
+  const mx::Shape logits_shape = launch.inputs[0].shape();
+  const int* const counts = launch.input<int>(1);
+  const int* const histogram_of = launch.input<int>(2);
+  const float* const repetition = launch.input<float>(3);
+  const float* const frequency = launch.input<float>(4);
+  const float* const presence = launch.input<float>(5);
+  T* const out = launch.out<T>();
+  run_grid(launch.grid(), [&](const Thread& thread) {
+    const Uint3 threadgroup_position_in_grid = thread.threadgroup_position_in_grid;
+    const unsigned thread_index_in_threadgroup = thread.thread_index_in_threadgroup;
+#include "ops/apply_penalties/apply_penalties.metal"
+  });
+}
+
 template <typename Out, typename X, typename T, int ROWS>
 void emulate_linear(const EmulatedLaunch& launch) {
   constexpr int NUM_COLS = 4;
@@ -151,7 +171,14 @@ mx::array run_metal_kernel(const MetalKernel& kernel, const MetalLaunch& launch)
   mx::array result(mx::allocator::malloc(num_values * mx::size_of(launch.dtype)), launch.shape,
                    launch.dtype);
   const EmulatedLaunch emulated{launch, inputs, result};
-  kernel.name == "pagoda_linear" ? emulate_linear(emulated) : emulate_attention(emulated);
+  if (kernel.name == "pagoda_linear") {
+    emulate_linear(emulated);
+  } else if (kernel.name == "pagoda_attention") {
+    emulate_attention(emulated);
+  } else {
+    EXPECT_EQ(kernel.name, "pagoda_apply_penalties");
+    with_type(launch.dtype, [&](auto t) { emulate_apply_penalties<decltype(t)>(emulated); });
+  }
   return result;
 }
 
@@ -162,8 +189,9 @@ using Outputs = std::vector<std::vector<float>>;
 std::vector<OpCase> small_cases() {
   std::vector<OpCase> cases;
   for (const OpCase& op_case : all_op_cases()) {
-    if (!op_case.is_large && (op_case.op == "linear" || op_case.op == "attention"))
-      cases.push_back(op_case);
+    const bool has_kernel =
+        op_case.op == "linear" || op_case.op == "attention" || op_case.op == "apply_penalties";
+    if (!op_case.is_large && has_kernel) cases.push_back(op_case);
   }
   return cases;
 }

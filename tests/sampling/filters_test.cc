@@ -15,6 +15,7 @@
 #include "sampling/dynamic_temperature.h"
 #include "sampling/row_changes.h"
 #include "sampling/row_draws.h"
+#include "sampling/row_penalties.h"
 #include "sampling/token_rules.h"
 #include "sampling/typical.h"
 #include "sampling/xtc.h"
@@ -33,6 +34,13 @@ SamplerState state_of(const FilterCase& c) {
   SamplerState state(c.params, static_cast<int>(c.tokens.size()) + 1);
   state.sync(c.tokens, c.num_prompt_tokens);
   return state;
+}
+
+RowPenalties::History history_of(const FilterCase& c, std::uint64_t sequence) {
+  return {.sequence = sequence,
+          .tokens = c.tokens,
+          .num_prompt_tokens = c.num_prompt_tokens,
+          .num_tokens = static_cast<int>(c.tokens.size())};
 }
 
 // Cases of one row each; an op takes all of a row's at once.
@@ -184,13 +192,14 @@ TEST(Filters, EveryBackendChangesLogitsAsNumpyDoes) {
     for (const FilterCase& c : filter_cases()) {
       if (!RowChanges::cover(c.params) || c.tokens.empty()) continue;
       ++num_compared;
-      SamplerState state = state_of(c);
-      RowSampling row = c.at(0);
-      row.state = &state;
       RowChanges changes(c.vocab_size());
-      changes.add(row);
-      const auto changed = compute_values<float>(
-          *exec, changes.apply(*exec, exec->upload<float>(c.logits, {1, c.vocab_size()})));
+      RowPenalties penalties(c.vocab_size());
+      changes.add(c.at(0));
+      penalties.add(c.params, history_of(c, 0));
+      ASSERT_TRUE(penalties.prepare(*exec).ok());
+      const Tensor logits = exec->upload<float>(c.logits, {1, c.vocab_size()});
+      const auto changed =
+          compute_values<float>(*exec, penalties.apply(*exec, changes.apply(*exec, logits)));
       SCOPED_TRACE(backend_name(exec->backend()));
       expect_changed(changed, c);
     }
@@ -234,16 +243,16 @@ TEST(Filters, EveryBackendDrawsNumpysTokens) {
     for (const auto& [name, cases] : cases_by_row()) {
       RowDraws draws;
       RowChanges changes(cases[0].vocab_size());
+      RowPenalties penalties(cases[0].vocab_size());
       std::vector<float> logits;
       std::vector<std::string> texts;
       std::vector<std::int32_t> expected;
       for (const FilterCase& c : cases) {
         if (!RowDraws::cover(c.params) || !RowChanges::cover(c.params)) continue;
-        SamplerState state = state_of(c);
         for (std::size_t position = 0; position < c.drawn.size(); ++position) {
-          RowSampling row = c.at(static_cast<int>(position));
-          row.state = &state;
+          const RowSampling row = c.at(static_cast<int>(position));
           changes.add(row);
+          penalties.add(c.params, history_of(c, logits.size()));
           draws.add(c.params, {.seed = c.seed, .position = row.position});
           logits.insert(logits.end(), c.logits.begin(), c.logits.end());
           texts.push_back(c.text);
@@ -251,8 +260,9 @@ TEST(Filters, EveryBackendDrawsNumpysTokens) {
         }
       }
       const Tensor rows = exec->upload<float>(logits, {draws.num_rows(), cases[0].vocab_size()});
-      const auto drawn =
-          compute_values<std::int32_t>(*exec, draws.draw(*exec, changes.apply(*exec, rows)));
+      ASSERT_TRUE(penalties.prepare(*exec).ok());
+      const Tensor changed = penalties.apply(*exec, changes.apply(*exec, rows));
+      const auto drawn = compute_values<std::int32_t>(*exec, draws.draw(*exec, changed));
       for (std::size_t i = 0; i < expected.size(); ++i)
         EXPECT_EQ(drawn[i], expected[i]) << backend_name(exec->backend()) << ", " << texts[i];
     }

@@ -6,6 +6,7 @@
 #include "ops/apply_token_mask/apply_token_mask.h"
 #include "ops/argmax/argmax.h"
 #include "ops/attention/attention.h"
+#include "ops/count_tokens/count_tokens.h"
 #include "ops/gated_linear/gated_linear.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
@@ -40,6 +41,10 @@ Tensor argmax(Exec&, const Tensor&) {
 
 Tensor attention(Exec&, const Tensor&, const KvView&, const StepBatch&, const AttentionArgs&) {
   absent("attention");
+}
+
+Tensor count_tokens(Exec&, const Tensor&, const Tensor&, const CountedTokens&) {
+  absent("count_tokens");
 }
 
 Tensor gated_linear(Exec&, const Tensor&, const Weight&, const Tensor&) {
@@ -106,8 +111,7 @@ Tensor apply_token_mask(Exec&, const Tensor&, const TokenMasks&) {
   absent("apply_token_mask");
 }
 
-Tensor apply_penalties(Exec&, const Tensor&, const LogitEntries&, const Tensor&,
-                       const PenaltyFactors&) {
+Tensor apply_penalties(Exec&, const Tensor&, const SeenTokenCounts&, const PenaltyFactors&) {
   absent("apply_penalties");
 }
 

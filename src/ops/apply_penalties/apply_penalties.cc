@@ -2,29 +2,39 @@
 
 #include <fmt/format.h>
 
+#include "ops/apply_logit_bias/apply_logit_bias.h"
+
 namespace pagoda {
 
-Tensor apply_penalties(Exec& exec, const Tensor& logits, const LogitEntries& entries,
-                       const Tensor& output_counts, const PenaltyFactors& factors) {
+Tensor apply_penalties(Exec& exec, const Tensor& logits, const SeenTokenCounts& seen,
+                       const PenaltyFactors& factors) {
   constexpr std::string_view kName = "apply_penalties";
   check_logits(kName, logits);
-  check_entries(kName, entries);
-  PAGODA_CHECK(output_counts.dtype() == DType::kInt32 &&
-                   output_counts.shape() == entries.rows.shape() && output_counts.is_contiguous(),
-               fmt::format("[{}] output_counts: expected {} int32, got {}", kName,
-                           to_string(entries.rows.shape()), to_string(output_counts.shape())));
+  PAGODA_CHECK(seen.counts.dtype() == DType::kInt32 && seen.counts.shape().rank() == 2 &&
+                   seen.counts.extent(1) == logits.extent(1) && seen.counts.is_contiguous(),
+               fmt::format("[{}] counts: expected contiguous [histograms, {}] int32, got {} {}",
+                           kName, logits.extent(1), to_string(seen.counts.shape()),
+                           dtype_name(seen.counts.dtype())));
   const Shape rows = {logits.extent(0)};
+  PAGODA_CHECK(seen.histogram_of.dtype() == DType::kInt32 && seen.histogram_of.shape() == rows &&
+                   seen.histogram_of.is_contiguous(),
+               fmt::format("[{}] histogram_of: expected {} int32, got {}", kName, to_string(rows),
+                           to_string(seen.histogram_of.shape())));
   for (const Tensor* factor : {&factors.repetition, &factors.frequency, &factors.presence}) {
     PAGODA_CHECK(
         factor->dtype() == DType::kFloat32 && factor->shape() == rows && factor->is_contiguous(),
         fmt::format("[{}] factors: expected {} float32, got {}", kName, to_string(rows),
                     to_string(factor->shape())));
   }
-  const OpTimer timer(exec, [&] { return OpCall{.op = kName, .read_bytes = bytes_of(logits)}; });
+  const OpTimer timer(exec, [&] {
+    return OpCall{
+        .op = kName,
+        .read_bytes = bytes_of(logits) + dtype_size(DType::kInt32) * logits.num_elements()};
+  });
   static constexpr Bodies<decltype(reference::apply_penalties)> kBodies{
       reference::apply_penalties, cpu::apply_penalties, mlx::apply_penalties,
       cuda::apply_penalties};
-  return kBodies.of(exec)(exec, logits, entries, output_counts, factors);
+  return kBodies.of(exec)(exec, logits, seen, factors);
 }
 
 }  // namespace pagoda

@@ -2,10 +2,11 @@
 
 namespace pagoda::cpu {
 
-// A copy and a few elements, as apply_logit_bias.
-Tensor apply_penalties(Exec& exec, const Tensor& logits, const LogitEntries& entries,
-                       const Tensor& output_counts, const PenaltyFactors& factors) {
-  return reference::apply_penalties(exec, logits, entries, output_counts, factors);
+// A copy, a pass over the counts and a few elements. Where this backend samples, nothing waits for
+// the host, whose sampler looks at the seen tokens alone (sampling/sampler.h).
+Tensor apply_penalties(Exec& exec, const Tensor& logits, const SeenTokenCounts& seen,
+                       const PenaltyFactors& factors) {
+  return reference::apply_penalties(exec, logits, seen, factors);
 }
 
 }  // namespace pagoda::cpu

@@ -33,14 +33,12 @@ void copy_rows(const RowCopy& copy) {
   }
 }
 
-mx::array write(const Tensor& cache, const Tensor& rows, const StepBatch& batch) {
-  const mx::array stored = mx::contiguous(mx::astype(array_of(rows), to_mlx(cache.dtype())));
-  auto primitive = std::make_shared<KvWrite>(mx::default_stream(mx::default_device()));
-  return mx::array(to_mlx(cache.shape()), to_mlx(cache.dtype()), std::move(primitive),
-                   {array_of(cache), stored, array_of(batch.slot_mapping)});
-}
-
 }  // namespace
+
+mx::array write_in_place(const mx::array& cache, const mx::array& rows, const mx::array& slots) {
+  auto primitive = std::make_shared<KvWrite>(mx::default_stream(mx::default_device()));
+  return mx::array(cache.shape(), cache.dtype(), std::move(primitive), {cache, rows, slots});
+}
 
 void KvWrite::eval_cpu(const std::vector<mx::array>& inputs, mx::array& output) {
   const mx::array& cache = inputs[0];
@@ -69,8 +67,10 @@ void KvWrite::eval_cpu(const std::vector<mx::array>& inputs, mx::array& output) 
 KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
                 const StepBatch& batch) {
   const auto written = [&](const Tensor& cache, const Tensor& rows) {
-    return mlx_exec(exec).build("kv_write", cache.dtype(), cache.shape(),
-                                [&] { return write(cache, rows, batch); });
+    return mlx_exec(exec).build("kv_write", cache.dtype(), cache.shape(), [&] {
+      const mx::array stored = mx::contiguous(mx::astype(array_of(rows), to_mlx(cache.dtype())));
+      return write_in_place(array_of(cache), stored, array_of(batch.slot_mapping));
+    });
   };
   return {.keys = written(view.keys, k), .values = written(view.values, v)};
 }

@@ -38,4 +38,8 @@ class KvWrite final : public ::mlx::core::UnaryPrimitive {
   const char* name() const override { return "PagodaKvWrite"; }
 };
 
+// `cache` with rows[t] at slot slots[t]; all three as above.
+::mlx::core::array write_in_place(const ::mlx::core::array& cache, const ::mlx::core::array& rows,
+                                  const ::mlx::core::array& slots);
+
 }  // namespace pagoda::mlx

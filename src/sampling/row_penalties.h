@@ -1,0 +1,86 @@
+// RowPenalties: repetition, frequency and presence penalties of a step's rows, over counts of what
+// their sequences have seen. The counts live on the device and a step bumps them by what it draws,
+// so that the next one need not wait until somebody has read its tokens.
+//
+// Each sequence that is penalised has a histogram, a row of the counts. They are a cache: one that
+// is missing or out of step (a sequence's first draw, one that has not been drawn for so long that
+// others took its place, a table that had to grow) is filled again from the history, which the host
+// must know to its end then. Either way the bits are the same, those of the Sampler.
+//
+// Of a step, in this order: clear(), add() each row, prepare(), apply(), count().
+// Thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "core/status.h"
+#include "sampling/sampling_params.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+class RowPenalties {
+ public:
+  // A sequence's tokens so far. The host may not know the last one yet, where the counts have it.
+  struct History {
+    std::uint64_t sequence = 0;  // its identity, forever
+    std::span<const int> tokens;
+    int num_prompt_tokens = 0;
+    int num_tokens = 0;  // tokens.size(), or one more
+  };
+
+  explicit RowPenalties(int vocab_size);
+
+  // That the counts are those of the sequence's first `num_tokens` tokens.
+  bool has_counted(std::uint64_t sequence, int num_tokens) const;
+  // That so many rows of a step can be penalised without filling all histograms anew.
+  bool has_room(int num_rows) const { return num_rows <= static_cast<int>(histograms_.size()); }
+
+  void clear();  // keeps the memory
+  // The next row; `history` has to live until prepare(), and counts where `params` penalise.
+  void add(const SamplingParams& params, const History& history);
+  // kResourceExhausted where there is no memory for the counts: apply() and count() do nothing
+  // then.
+  Status prepare(Exec& exec);
+  // logits [rows, vocab] -> the same, changed. Where nothing is to be changed, those.
+  Tensor apply(Exec& exec, const Tensor& logits) const;
+  // drawn [rows] int32: a token, or a negative number, which counts for nothing.
+  void count(Exec& exec, const Tensor& drawn);
+
+  // [histograms, vocab] int32, an output of the step like its tokens; undefined while there is
+  // none.
+  const Tensor& counts() const { return counts_; }
+  // After a step that failed: nobody knows what it wrote.
+  void forget();
+
+ private:
+  struct Histogram {
+    std::uint64_t sequence = 0;
+    int num_tokens = -1;  // -1: nobody's
+    std::uint64_t last_step = 0;
+  };
+  struct Row {
+    const SamplingParams* params = nullptr;  // null: not penalised
+    History history;
+  };
+
+  bool is_penalised() const { return num_penalised_ > 0; }
+  Status make_room(Exec& exec);
+  void find_histograms();
+  int take_oldest();
+  void fill(Exec& exec);
+
+  int vocab_size_;
+  std::uint64_t step_ = 0;
+  Tensor counts_;
+  std::vector<Histogram> histograms_;
+  std::unordered_map<std::uint64_t, int> histogram_of_sequence_;
+  std::vector<Row> rows_;
+  int num_penalised_ = 0;
+  std::vector<std::int32_t> histogram_of_;  // [rows]; -1: none
+};
+
+}  // namespace pagoda
