@@ -39,6 +39,12 @@ class EngineLife : public ::testing::TestWithParam<bool> {
     num_free_blocks_ = engine_->stats().num_free_blocks;
   }
 
+  // Of steps that wait for all that the test submits.
+  void let_steps_begin() {
+    are_all_there_ = true;
+    are_all_there_.notify_all();
+  }
+
   // The step after the last event may still be counted: waits until the engine rests.
   EngineStats stats_at_rest() {
     EngineStats stats = engine_->stats();
@@ -66,6 +72,7 @@ class EngineLife : public ::testing::TestWithParam<bool> {
     }
   };
 
+  std::atomic<bool> are_all_there_ = false;
   Ends ends_;
   std::unique_ptr<Engine> engine_;
   int num_free_blocks_ = 0;
@@ -136,15 +143,19 @@ TEST_P(EngineLife, AStepThatCannotBeReadTakesTheOneBehindItAlong) {
 }
 
 TEST_P(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
-  std::atomic<bool> is_gone = false;
-  open([&](const Plan&) { return is_gone ? unavailable("the device is gone") : ok_status(); },
-       {.max_num_seqs = 2});
+  int num_steps = 0;
+  open(
+      [&](const Plan&) {
+        are_all_there_.wait(false);
+        return ++num_steps > 3 ? unavailable("the device is gone") : ok_status();
+      },
+      {.max_num_seqs = 2});
   GenerationRequest two_samples = greedy({5, 6}, 200);
   two_samples.sampling.n = 2;
-  ASSERT_TRUE(engine_->submit(two_samples, ends_.sink()).ok());
+  EXPECT_TRUE(engine_->submit(two_samples, ends_.sink()).ok());
   for (int i = 0; i < 3; ++i)  // wait in the queue
-    ASSERT_TRUE(engine_->submit(greedy({7}, 200), ends_.sink()).ok());
-  is_gone = true;
+    EXPECT_TRUE(engine_->submit(greedy({7}, 200), ends_.sink()).ok());
+  let_steps_begin();
   for (int i = 0; i < 10000 && ends_.count() < 5; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_EQ(ends_.count(), 5U);
@@ -162,15 +173,19 @@ TEST_P(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
 }
 
 TEST_P(EngineLife, ASinkThatThrowsIsTheEngineUndone) {
-  open([](const Plan&) { return ok_status(); });
-  ASSERT_TRUE(engine_->submit(greedy({5}, 200), ends_.sink()).ok());
-  ASSERT_TRUE(engine_
+  open([&](const Plan&) {
+    are_all_there_.wait(false);
+    return ok_status();
+  });
+  EXPECT_TRUE(engine_->submit(greedy({5}, 200), ends_.sink()).ok());
+  EXPECT_TRUE(engine_
                   ->submit(greedy({6}, 200),
                            [](const OutputEvent& event) {
                              if (event.finish_reason == FinishReason::kNone)
                                throw std::length_error("no room for events");
                            })
                   .ok());
+  let_steps_begin();
   for (int i = 0; i < 10000 && ends_.count() < 1; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ASSERT_EQ(ends_.count(), 1U);
