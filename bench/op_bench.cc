@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kFewTokens = 8;
+constexpr int kFewTokens = 32;
 constexpr double kColdBytes = 128e6;  // past any cache worth counting on
 constexpr double kMaxCopies = 1024;
 

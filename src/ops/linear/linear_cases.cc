@@ -112,7 +112,7 @@ void add_format_shapes(WeightFormat format, std::vector<LinearShape>& shapes) {
   }
   shapes.push_back({.tokens = 3, .cols = cols(32), .parts = {{format, 1}}});
   shapes.push_back({.tokens = 3, .cols = cols(288), .parts = {{format, 80}}, .magnitude = 1000});
-  for (const int tokens : {1, 512}) {
+  for (const int tokens : {1, 8, 512}) {
     shapes.push_back(
         {.tokens = tokens, .cols = cols(576), .parts = {{format, 3072}}, .is_large = true});
     shapes.push_back(
