@@ -17,7 +17,7 @@
 //
 //             group   header                                                          planes
 //   F32       1                                                                       32
-//   F16, BF16 64      scale float32 [16]                                              16, signed
+//   F16, BF16 64      power float32 [16]                                              16, signed
 //   Q8_0      64      scales f16 [2][16]                                              8
 //   Q4_0      64      scales f16 [2][16]                                              4
 //   IQ4_NL    64      scales f16 [2][16]                                              4
@@ -36,7 +36,9 @@
 // F16 and BF16 become integers of 14 bits under a power of two for each 64 k, the largest value's
 // exponent less 12. Integers multiply as fast as bfloat16 and leave x four bits more. Exact is a
 // value of BF16 down to 1/32 of the largest of its 64, one of F16 down to a quarter; the others are
-// off by 2^-14 of the largest at most.
+// off by 2^-14 of the largest at most. Before a panel's first group stands a line of the least
+// power that each column may have, 2^-48 of its largest one, so that kernels can add exponents in
+// place of multiplying; NaN in a column of which a weight is no number.
 //
 // The six-bit words of a column: word 0 has the scales of blocks 0 to 4 at bit 6 b, word 1 their
 // minima, word 2 the scales of blocks 5 and 6 at bits 0 and 6, their minima at 12 and 18, and of
@@ -56,6 +58,8 @@ namespace pagoda::cpu {
 
 inline constexpr int kPanelColumns = 16;
 inline constexpr int kLineBytes = 64;
+// Powers of a column of integers of 14 bits span no more binades.
+inline constexpr int kPowersRange = 48;
 // The k that kernels take at a time, and to an even number of which rows of x are padded.
 inline constexpr int kUnit = 32;
 

@@ -246,11 +246,12 @@ void get_float32(const std::byte* panel, std::int64_t cols, int column, float* v
   }
 }
 
-// The power of two under which integers of 14 bits hold values up to `largest`. NaN where that is
-// no number: so is then every product.
-float power_for(float largest) {
+// The power of two under which integers of 14 bits hold values up to `largest`, but `least` at
+// least. NaN where that is no number: so is then every product.
+float power_for(float largest, float least) {
   if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
-  return largest > 0 ? std::ldexp(1.0f, std::max(std::ilogb(largest) - 12, -126)) : 0.0f;
+  if (largest == 0) return least;
+  return std::max(std::ldexp(1.0f, std::max(std::ilogb(largest) - 12, -126)), least);
 }
 
 // To the nearest, ties to even, of magnitudes below 2^22: the sum's last bit counts ones.
@@ -260,10 +261,32 @@ std::int32_t round_to_integer(float value) {
                                    std::bit_cast<std::uint32_t>(kOnes));
 }
 
+// The bits of the largest magnitude: as integers they order magnitudes as they are, NaN above all.
+template <typename Element>
+float largest_magnitude(const std::byte* row, std::int64_t cols) {
+  constexpr std::int64_t kAtOnce = 64;
+  std::uint32_t largest = 0;
+  for (std::int64_t k = 0; k < cols; k += kAtOnce) {
+    const auto count = static_cast<std::size_t>(std::min(cols - k, kAtOnce));
+    Element elements[kAtOnce] = {};
+    std::memcpy(elements, row + k * sizeof(Element), count * sizeof(Element));
+    for (const Element element : elements) {
+      largest = std::max(largest, std::bit_cast<std::uint32_t>(to_float(element)) & 0x7fffffffu);
+    }
+  }
+  return std::bit_cast<float>(largest);
+}
+
 // A quarter of a large checkpoint's load is here: plain loops that the compiler makes vectors of.
 template <typename Element>
 void put_int14(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
   constexpr PanelFormat kFormat = panel_format(PanelKind::kInt14);
+  constexpr float kSmallest = std::numeric_limits<float>::min();
+  const float most = power_for(largest_magnitude<Element>(row, cols), 0.0f);
+  const float least = most > 0 ? std::max(std::ldexp(most, -kPowersRange), kSmallest) : 0.0f;
+  const float header = std::isfinite(most) ? least : most;
+  std::memcpy(panel + 4 * column, &header, sizeof(header));
+  panel += kLineBytes;
   for (std::int64_t k = 0; k < cols; k += 64, panel += kFormat.group_bytes()) {
     const auto count = static_cast<std::size_t>(std::min<std::int64_t>(cols - k, 64));
     Element elements[64] = {};
@@ -275,7 +298,7 @@ void put_int14(const std::byte* row, std::int64_t cols, int column, std::byte* p
       values[i] = to_float(elements[i]);
       largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu);
     }
-    const float power = power_for(std::bit_cast<float>(largest));
+    const float power = power_for(std::bit_cast<float>(largest), least);
     std::memcpy(panel + 4 * column, &power, sizeof(power));
     const float inverse = power > 0 ? 1.0f / power : 0.0f;  // exact
     std::uint32_t pairs[32];
@@ -293,7 +316,7 @@ void put_int14(const std::byte* row, std::int64_t cols, int column, std::byte* p
 void get_int14(const std::byte* panel, std::int64_t cols, int column, float* values) {
   constexpr PanelFormat kFormat = panel_format(PanelKind::kInt14);
   for (std::int64_t k = 0; k < cols; ++k) {
-    const std::byte* group = panel + k / 64 * kFormat.group_bytes();
+    const std::byte* group = panel + kLineBytes + k / 64 * kFormat.group_bytes();
     float power;
     std::memcpy(&power, group + 4 * column, sizeof(power));
     const std::byte* line = group + kFormat.low_plane() + k % 64 / 2 * kLineBytes;
@@ -479,7 +502,9 @@ PanelKind affine_kind(int bits) {
 }  // namespace
 
 std::int64_t PanelLayout::header_area() const {
-  if (panel_format(kind).header != PanelHeader::kAffine) return 0;
+  const PanelHeader header = panel_format(kind).header;
+  if (header == PanelHeader::kPowers) return kLineBytes;
+  if (header != PanelHeader::kAffine) return 0;
   return cols / (kUnit * units_of_header) * kLineBytes;
 }
 

@@ -173,9 +173,7 @@ PAGODA_INLINE void read_numbers(const std::byte* group, GroupNumbers<kKind>& num
   using Numbers = GroupNumbers<kKind>;
   constexpr PanelHeader kHeader = Numbers::kFormat.header;
   const std::byte* integers = group + kLineBytes;
-  if constexpr (kHeader == PanelHeader::kPowers) {
-    numbers.scales[0] = _mm512_load_ps(group);
-  } else if constexpr (kHeader == PanelHeader::kScales) {
+  if constexpr (kHeader == PanelHeader::kScales) {
     for_all<Numbers::kBlocks>(
         [&](auto b) PAGODA_FLATTEN { numbers.scales[b] = load_halves(group + b * kHalvesBytes); });
   } else if constexpr (kHeader == PanelHeader::kScalesMinima) {
@@ -221,6 +219,13 @@ PAGODA_INLINE void read_affine(const PanelProduct& product, const std::byte* pan
   }
 }
 
+// Powers' exponents above the least that each column has.
+PAGODA_INLINE void read_powers(const std::byte* panel, const std::byte* group,
+                               GroupNumbers<PanelKind::kInt14>& numbers) {
+  const __m512i above = _mm512_sub_epi32(load_line(group), load_line(panel));
+  numbers.scales[0] = _mm512_castsi512_ps(above);
+}
+
 // Group g of some panels side by side, the first one at `panel`, its group at `group`.
 template <PanelKind kKind, int kPanels>
 PAGODA_INLINE void read_panels(const PanelProduct& product, const std::byte* panel,
@@ -229,6 +234,8 @@ PAGODA_INLINE void read_panels(const PanelProduct& product, const std::byte* pan
   for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
     if constexpr (panel_format(kKind).header == PanelHeader::kAffine) {
       read_affine(product, panel + p * product.panel_bytes, g, numbers[p]);
+    } else if constexpr (panel_format(kKind).header == PanelHeader::kPowers) {
+      read_powers(panel + p * product.panel_bytes, group + p * product.panel_bytes, numbers[p]);
     } else {
       read_numbers(group + p * product.panel_bytes, numbers[p]);
     }
@@ -307,6 +314,32 @@ PAGODA_INLINE void set_to_zero(__m512i (&sums)[kRows][kPanels]) {
   });
 }
 
+// A block's sum times the powers of a column's weights and of a row's x, whose exponents it takes.
+// Of zero 2^-127 of their product is made, which no other sum feels.
+PAGODA_INLINE __m512 raised(__m512 sum, __m512 of_column, const float* of_row) {
+  const __m512i exponent = _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(of_row));
+  const __m512i raised = _mm512_add_epi32(_mm512_castps_si512(sum), _mm512_castps_si512(of_column));
+  return _mm512_castsi512_ps(_mm512_add_epi32(raised, exponent));
+}
+
+// Brings sums of such blocks under the least powers of their columns and rows.
+template <class Loops, int kRows, int kPanels>
+PAGODA_INLINE void lower(const PanelProduct& product, std::int64_t first_row,
+                         std::int64_t first_panel, __m512 (&sums)[kRows][kPanels]) {
+  if constexpr (Loops::kHasPowers) {
+    const std::byte* tile = product.tiles + first_row / kRows * product.tile_bytes;
+    const float* of_rows = view_of(tile, product.layout, kRows, product.cols).sums;
+    for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+      const std::byte* panel = product.panels + (first_panel + p) * product.panel_bytes;
+      const __m512 of_columns = _mm512_getexp_ps(_mm512_castsi512_ps(load_line(panel)));
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+        const __m512 exponent = _mm512_add_ps(of_columns, _mm512_set1_ps(of_rows[r]));
+        sums[r][p] = _mm512_scalef_ps(sums[r][p], exponent);
+      });
+    });
+  }
+}
+
 // Adds block `at` of a group, whose exact sums are s, to the products, or to those of a span of
 // x, still without its scale.
 template <class Loops, PanelKind kKind, int kRows, int kPanels>
@@ -318,6 +351,10 @@ PAGODA_INLINE void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int 
     const __m512 minimum = numbers[p].minima[GroupNumbers<kKind>::kMinima > 1 ? at : 0];
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
       __m512 sum = _mm512_cvtepi32_ps(s[r][p]);
+      if constexpr (Loops::kHasPowers) {
+        sums[r][p] = _mm512_add_ps(sums[r][p], raised(sum, scale, rows.scales + r));
+        return;
+      }
       if constexpr (!Loops::kHasSpans) sum = _mm512_mul_ps(sum, _mm512_set1_ps(rows.scales[r]));
       sums[r][p] = _mm512_fmadd_ps(scale, sum, sums[r][p]);
       if constexpr (Loops::kHasMinimum) {
@@ -407,6 +444,7 @@ struct TileLoops {
   static constexpr PanelFormat kFormat = panel_format(kKind);
   static constexpr bool kIsBytes = kRounding == Rounding::kInt8;
   static constexpr bool kHasSpans = has_spans(kRounding, kFormat.block);
+  static constexpr bool kHasPowers = kFormat.header == PanelHeader::kPowers;
   // Minima as integers, 256 k at a time (avx512_minima-inl.h), or in float, block by block.
   static constexpr bool kHasGroups = !kIsBytes && has_float_minima(kKind);
   static constexpr bool kHasMinimum = kFormat.has_minimum() && !kHasGroups;

@@ -64,10 +64,26 @@ PAGODA_INLINE SuperView super_view_of(const std::byte* tile, int rows, std::int6
   return {tile, reinterpret_cast<const float*>(scales), scales + num_super_groups(cols) * rows * 4};
 }
 
+// Weights of 14 bits meet x under powers of two: their exponents are added to what a block came to,
+// where two products would take turns with those of x. A block's power is the least under which its
+// largest magnitude has 15 bits and the sum of all 18, so that products fit 32: a bit more than a
+// largest of 4095 would have in most blocks, three where few values stand out. Behind the integers
+// lie the blocks' exponents above the row's least one, as float32 has them, [blocks][rows], then
+// that least one as a number, [rows]: NaN where x is none, minus infinity where x is zero.
+constexpr int kPowersBlock = 64;
+constexpr int kPowersLargest = 32767;
+constexpr float kPowersMostSum = 262000;  // (that + 32 for the rounding) * 8188 < 2^31
+// Of a row's powers, in binades: the least is 2^-30 of the largest.
+constexpr int kPowersRangeOfX = 30;
+constexpr int kMantissaBits = 23;
+PAGODA_INLINE bool has_powers(const ActivationLayout& layout) {
+  return layout.block == kPowersBlock;
+}
+
 struct TileView {
   const std::byte* integers;
   const float* scales;
-  const float* sums;
+  const float* sums;  // of tiles with powers the rows' least ones
   const std::int32_t* integer_sums;
 };
 PAGODA_INLINE std::int64_t unit_bytes(const ActivationLayout& layout) {

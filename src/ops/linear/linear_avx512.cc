@@ -92,6 +92,7 @@ class IntegerTile {
         }
       }
     }
+    lower<Loops>(product, first_row, first_panel, sums);
     store_sums<kRows, kPanels>(kHasSpans ? spans : sums, product, first_row, first_panel);
   }
 
@@ -169,6 +170,7 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
     layout.largest_integer = kSuperLargest;
     layout.span = kSuperGroup;
   }
+  if (kind == PanelKind::kInt14) layout.largest_integer = kPowersLargest;
   return true;
 }
 

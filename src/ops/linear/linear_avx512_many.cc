@@ -120,6 +120,7 @@ class ManyRowsTile {
         for_sums([&](auto r, auto p, int at)
                      PAGODA_FLATTEN { sums[r][p] = _mm512_load_ps(waiting + at); });
       }
+      lower<Loops>(product, first_row, first_panel, sums);
       return store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
     }
     if constexpr (!kHasSpans) {

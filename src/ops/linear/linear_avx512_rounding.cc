@@ -249,6 +249,91 @@ void pack_row(const TileRow& row, const ActivationLayout& layout) {
   }
 }
 
+// The least powers of two under which blocks [first, first + count) may be: the bits of each. A
+// power of what is no number is none.
+template <bool kIsWhole>
+PAGODA_INLINE __m512i find_powers(const TileRow& row, std::int64_t first, int count) {
+  BlockVectors magnitudes, sums;
+  for (int b = count; b < kBlocksAtOnce; ++b) {
+    magnitudes.of[b] = sums.of[b] = _mm512_setzero_si512();
+  }
+  const __m512 of_sum = _mm512_set1_ps(1.0f / kPowersMostSum);
+  for (int b = 0; b < count; ++b) {
+    __m512 largest = _mm512_setzero_ps(), sum = _mm512_setzero_ps();
+    for_all<kPowersBlock / 16>([&](auto i) PAGODA_FLATTEN {
+      const __m512 x = _mm512_abs_ps(load_some<kIsWhole>(row, (first + b) * kPowersBlock + 16 * i));
+      largest = _mm512_max_ps(largest, x);
+      sum = _mm512_fmadd_ps(x, of_sum, sum);
+    });
+    magnitudes.of[b] = _mm512_castps_si512(largest);
+    sums.of[b] = _mm512_castps_si512(sum);
+  }
+  const __m512i largest = folded(
+      magnitudes, [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_max_epu32(a, b); });
+  const __m512i sum = folded(sums, [](__m512i a, __m512i b) PAGODA_FLATTEN {
+    return _mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b)));
+  });
+  // One less than it may be, because both are rounded.
+  const __m512 of_largest =
+      _mm512_mul_ps(_mm512_castsi512_ps(largest), _mm512_set1_ps(1.0f / (kPowersLargest - 1)));
+  // Magnitudes are ordered as their bits are; a NaN that max has passed over is in the sum.
+  const __m512i least = _mm512_max_epu32(_mm512_castps_si512(of_largest), sum);
+  const __m512i up = _mm512_add_epi32(least, _mm512_set1_epi32((1 << kMantissaBits) - 1));
+  return _mm512_slli_epi32(_mm512_srli_epi32(up, kMantissaBits), kMantissaBits);
+}
+
+// Integers under the powers whose bits row.scales has, which become exponents above `least`.
+template <bool kIsWhole>
+PAGODA_INLINE void round_under_powers(const TileRow& row, std::int64_t block, __m512i least) {
+  auto* power = reinterpret_cast<std::int32_t*>(row.scales + block * row.tile_rows);
+  const __m512i bits = _mm512_max_epi32(_mm512_set1_epi32(*power), least);
+  *power = _mm512_cvtsi512_si32(_mm512_sub_epi32(bits, least));
+  const __m512 inverse =
+      _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32(254 << kMantissaBits), bits));
+  __m512i integers[4];
+  for_all<4>([&](auto i) PAGODA_FLATTEN {
+    const __m512 x = load_some<kIsWhole>(row, block * kPowersBlock + 16 * i);
+    integers[i] = _mm512_cvtps_epi32(_mm512_mul_ps(x, inverse));
+  });
+  store_units<Rounding::kInt16>(row, block * kPowersBlock / kUnit, integers, false);
+}
+
+// What a row's least power is, of its largest one.
+struct LeastPower {
+  std::int32_t bits;
+  float exponent;
+};
+LeastPower least_power(std::uint32_t largest) {
+  constexpr std::uint32_t kOne = 1u << kMantissaBits, kInfinite = 255 * kOne;
+  constexpr std::uint32_t kRange = kPowersRangeOfX * kOne;
+  const std::uint32_t bits = largest > kRange + kOne ? largest - kRange : kOne;
+  const auto exponent = static_cast<float>(static_cast<int>(bits / kOne) - 127);
+  if (largest >= kInfinite) return {static_cast<std::int32_t>(kOne), __builtin_nanf("")};
+  return {static_cast<std::int32_t>(bits), largest == 0 ? -__builtin_inff() : exponent};
+}
+
+void pack_row_under_powers(const TileRow& row) {
+  static_assert(kPowersBlock == 2 * kUnit);
+  const std::int64_t blocks = padded_units(row.cols) * kUnit / kPowersBlock;
+  const std::int64_t whole = row.x ? row.cols / kPowersBlock : 0;
+  __m512i most = _mm512_setzero_si512();
+  for (std::int64_t first = 0; first < blocks; first += kBlocksAtOnce) {
+    const auto count =
+        static_cast<int>(blocks - first < kBlocksAtOnce ? blocks - first : kBlocksAtOnce);
+    const __m512i powers = first + count <= whole ? find_powers<true>(row, first, count)
+                                                  : find_powers<false>(row, first, count);
+    most = _mm512_max_epu32(most, powers);
+    alignas(kLineBytes) float of_blocks[kBlocksAtOnce];
+    _mm512_store_ps(of_blocks, _mm512_castsi512_ps(powers));
+    for (int b = 0; b < count; ++b) row.scales[(first + b) * row.tile_rows] = of_blocks[b];
+  }
+  const LeastPower least = least_power(_mm512_reduce_max_epu32(most));
+  row.sums[0] = least.exponent;
+  const __m512i bits = _mm512_set1_epi32(least.bits);
+  for (std::int64_t b = 0; b < whole; ++b) round_under_powers<true>(row, b, bits);
+  for (std::int64_t b = whole; b < blocks; ++b) round_under_powers<false>(row, b, bits);
+}
+
 void pack_row_of(const TileRow& row, const ActivationLayout& layout) {
   constexpr Rounding kInt16 = Rounding::kInt16;
   if (layout.rounding == Rounding::kInt8) {
@@ -258,7 +343,7 @@ void pack_row_of(const TileRow& row, const ActivationLayout& layout) {
     if (layout.block == 16) return pack_row<Scheme<kInt16, 16, kSuperGroup>>(row, layout);
     return pack_row<Scheme<kInt16, 32, kSuperGroup>>(row, layout);
   }
-  if (layout.block == 64) return pack_row<Scheme<kInt16, 64, 64>>(row, layout);
+  if (has_powers(layout)) return pack_row_under_powers(row);
   pack_row<Scheme<kInt16, 32, kUnitsOfSpan * kUnit>>(row, layout);
 }
 
@@ -272,8 +357,9 @@ std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int6
     const std::int64_t bytes = tile_rows * (padded_units(cols) * kUnit * 2 + numbers);
     return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
   }
-  const int arrays = layout.rounding == Rounding::kInt8 ? 3 : 2;
-  return integer_tile_bytes(layout, tile_rows, cols, unit_bytes(layout), arrays);
+  const int arrays = layout.rounding == Rounding::kInt8 ? 3 : has_powers(layout) ? 1 : 2;
+  const std::int64_t least_powers = has_powers(layout) ? kLineBytes : 0;
+  return integer_tile_bytes(layout, tile_rows, cols, unit_bytes(layout), arrays) + least_powers;
 }
 
 void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {

@@ -8,8 +8,9 @@
 //                                         acc += scale * s  (+ minimum * sum of the block's x)
 //
 // with s exact, in 32-bit integers; float32 weights have one chain over all k. A kernel may have x
-// share a scale over several blocks and apply it to what they came to (avx512_tile-inl.h), and take
-// minima, or blocks' own integer scales, as integers too (avx512_minima-inl.h, avx512_super-inl.h).
+// share a scale over several blocks and apply it to what they came to, or have powers of two for
+// scales (avx512_tile-inl.h), and take minima, or blocks' own integer scales, as integers too
+// (avx512_minima-inl.h, avx512_super-inl.h).
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,8 @@ struct ActivationLayout {
   Rounding rounding = Rounding::kFloat32;
   int block = 32;  // k under one scale, and over which x is summed for minima
   int span = 0;    // k under one scale where that is more by the kernels' own choice
-  // What a block's largest magnitude becomes: a block's products have to fit 32 bits.
+  // What a block's largest magnitude becomes, or may become where scales are powers of two: a
+  // block's products have to fit 32 bits.
   int largest_integer = 32767;
   bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
   bool operator==(const ActivationLayout&) const = default;
@@ -56,7 +58,7 @@ struct PanelProduct {
   std::int64_t cols = 0;
   const std::byte* panels = nullptr;
   std::int64_t panel_bytes = 0;
-  std::int64_t header_area = 0;  // affine groups, as PanelLayout has them
+  std::int64_t header_area = 0;  // before a panel's groups, as PanelLayout has it
   int units_of_header = 1;
   bool header_is_bfloat16 = false;
   std::int64_t num_columns = 0;  // of the segment's outputs

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -69,6 +70,65 @@ TEST(Linear, NoNumberStaysNoneInItsRowAlone) {
         EXPECT_EQ(std::isfinite(out[i]), !is_hit)
             << traits_of(format).name << " on " << cpu_isa_name(isa) << " row " << i / 33;
       }
+    }
+  }
+}
+
+constexpr int kWideTokens = 13, kWideRows = 40, kWideCols = 320;
+
+// Row i of n rows of values, whose magnitudes are 2^(i * step) and fall by half each 8 k.
+std::vector<float> wide_values(std::uint32_t seed, int num_rows, int step) {
+  std::vector<float> values = random_values(seed, std::int64_t{num_rows} * kWideCols);
+  for (int i = 0; i < num_rows * kWideCols; ++i) {
+    const int row = i / kWideCols, k = i % kWideCols;
+    values[i] = std::ldexp(values[i], (row - num_rows / 2) * step - k / 8);
+  }
+  return values;
+}
+
+// Scales lie far apart, blocks are zero, and one row of weights is no number.
+TEST(Linear, WideBFloat16WeightsMeetWideX) {
+  std::vector<float> x = wide_values(3, kWideTokens, 7), weights = wide_values(4, kWideRows, 3);
+  std::fill_n(x.begin() + 5 * kWideCols, kWideCols, 0.0f);
+  std::fill_n(x.begin() + 6 * kWideCols, 128, 0.0f);
+  std::fill_n(weights.begin() + 7 * kWideCols, kWideCols, 0.0f);
+  std::fill_n(weights.begin() + 8 * kWideCols, 64, 0.0f);
+  weights[9 * kWideCols + 70] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<bf16> halves(weights.size());
+  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = to_bf16(weights[i]);
+  const HostTensor matrix = {.name = "wide",
+                             .format = WeightFormat::kBF16,
+                             .shape = {kWideRows, kWideCols},
+                             .bytes = std::as_bytes(std::span(halves))};
+  const auto product = [&](Exec& exec, int first, int count) {
+    const Weight weight = prepare_weight(exec, {&matrix, 1}).value();
+    const auto rows = std::span(x).subspan(first * kWideCols, count * kWideCols);
+    const Tensor out = linear(exec, exec.upload<float>(rows, {count, kWideCols}), weight, {});
+    return std::vector<float>(out.data<float>(), out.data<float>() + count * kWideRows);
+  };
+  for (const CpuIsa isa : supported_cpu_isas()) {
+    SCOPED_TRACE(cpu_isa_name(isa));
+    const auto exec =
+        make_exec({.backend = Backend::kCpu, .num_threads = 2, .cpu_isa = isa}).value();
+    const std::vector<float> out = product(*exec, 0, kWideTokens);
+    for (int i = 0; i < kWideTokens * kWideRows; ++i) {
+      const int token = i / kWideRows, row = i % kWideRows;
+      if (row == 9) {
+        EXPECT_TRUE(std::isnan(out[i]));
+        continue;
+      }
+      double sum = 0, of_x = 0, of_weights = 0;
+      for (int k = 0; k < kWideCols; ++k) {
+        const double a = x[token * kWideCols + k], b = to_float(halves[row * kWideCols + k]);
+        sum += a * b;
+        of_x += a * a;
+        of_weights += b * b;
+      }
+      EXPECT_LE(std::abs(out[i] - sum), 1e-3 * std::sqrt(of_x * of_weights)) << token << " " << row;
+    }
+    for (int token = 0; token < kWideTokens; ++token) {
+      const std::vector<float> alone = product(*exec, token, 1);
+      EXPECT_EQ(std::memcmp(alone.data(), out.data() + token * kWideRows, kWideRows * 4), 0);
     }
   }
 }
