@@ -24,6 +24,7 @@ std::vector<OpCase> linear_cases();
 std::vector<OpCase> log_probs_cases();
 std::vector<OpCase> resolve_tokens_cases();
 std::vector<OpCase> rms_norm_cases();
+std::vector<OpCase> rms_norm_rope_cases();
 std::vector<OpCase> rope_cases();
 std::vector<OpCase> sample_cases();
 std::vector<OpCase> select_rows_cases();

@@ -12,6 +12,7 @@
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear_cases.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/rms_norm_rope/rms_norm_rope.h"
 #include "ops/rope/rope.h"
 #include "ops/select_rows/select_rows.h"
 #include "ops/swiglu/swiglu.h"
@@ -50,6 +51,15 @@ TEST_F(ReferenceTest, AddRmsNormIsTheSumThenTheNorm) {
   EXPECT_EQ(result.sum.data<float>()[1], -4.0f);
   EXPECT_NEAR(result.normed.data<float>()[0], 2 * 3 / std::sqrt(12.5), 1e-6);
   EXPECT_NEAR(result.normed.data<float>()[1], -4 / std::sqrt(12.5), 1e-6);
+}
+
+TEST_F(ReferenceTest, RmsNormRopeIsTheNormThenTheTurn) {
+  const Tensor x = upload({3, -4}, {1, 1, 2}), weight = upload({1, 2}, {2});
+  const Tensor angles = upload({0, 1}, {1, 2, 1});  // a quarter turn
+  const Tensor out = rms_norm_rope(*exec_, x, weight, angles, {.norm = {.eps = 0}, .rope = {}});
+  const float root = std::sqrt(12.5f);
+  EXPECT_FLOAT_EQ(out.data<float>()[0], 8 / root);
+  EXPECT_FLOAT_EQ(out.data<float>()[1], 3 / root);
 }
 
 TEST_F(ReferenceTest, Swiglu) {

@@ -4,7 +4,7 @@
 
 #include "ops/attention/attention.h"
 #include "ops/kv_write/kv_write.h"
-#include "ops/rms_norm/rms_norm.h"
+#include "ops/rms_norm_rope/rms_norm_rope.h"
 #include "ops/rope/rope.h"
 
 namespace pagoda {
@@ -21,10 +21,9 @@ AttentionBlock::QueriesAndKeys AttentionBlock::turn(Exec& exec, const ModelConfi
     const Tensor turned = rope(exec, heads, angles, style);
     return {turned.slice(1, 0, config.num_heads), turned.slice(1, config.num_heads, num_heads)};
   }
-  const RmsNormArgs norm = {.eps = config.rms_norm_eps};
-  const Tensor q = rms_norm(exec, heads.slice(1, 0, config.num_heads), q_norm, norm);
-  const Tensor k = rms_norm(exec, heads.slice(1, config.num_heads, num_heads), k_norm, norm);
-  return {rope(exec, q, angles, style), rope(exec, k, angles, style)};
+  const RmsNormRopeArgs args = {.norm = {.eps = config.rms_norm_eps}, .rope = style};
+  return {rms_norm_rope(exec, heads.slice(1, 0, config.num_heads), q_norm, angles, args),
+          rms_norm_rope(exec, heads.slice(1, config.num_heads, num_heads), k_norm, angles, args)};
 }
 
 Tensor AttentionBlock::apply(Exec& exec, const ModelConfig& config, const Tensor& angles,

@@ -15,6 +15,7 @@
 #include "ops/log_probs/log_probs.h"
 #include "ops/resolve_tokens/resolve_tokens.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/rms_norm_rope/rms_norm_rope.h"
 #include "ops/rope/rope.h"
 #include "ops/sample/sample.h"
 #include "ops/select_rows/select_rows.h"
@@ -73,6 +74,10 @@ Tensor resolve_tokens(Exec&, const Tensor&, const Tensor&, const Tensor&) {
 
 Tensor rms_norm(Exec&, const Tensor&, const Tensor&, const RmsNormArgs&) {
   absent("rms_norm");
+}
+
+Tensor rms_norm_rope(Exec&, const Tensor&, const Tensor&, const Tensor&, const RmsNormRopeArgs&) {
+  absent("rms_norm_rope");
 }
 
 Tensor rope(Exec&, const Tensor&, const Tensor&, const RopeArgs&) {

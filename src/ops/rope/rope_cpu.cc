@@ -10,46 +10,19 @@
 #include "hwy/foreach_target.h"  // compiles this file once a target
 
 #include "hwy/highway.h"
+#include "ops/rope/rope_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-// cosines, sines  [half]; x, out  [2 * half]. Products and sums are not fused, so that the rest of
-// a row is the same in scalars.
 void rotate_halves(const float* x, const float* cosines, const float* sines, std::int64_t half,
                    float* out) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= half; i += lanes) {
-    const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + half + i);
-    const auto c = hn::LoadU(d, cosines + i), s = hn::LoadU(d, sines + i);
-    hn::StoreU(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), d, out + i);
-    hn::StoreU(hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, out + half + i);
-  }
-  for (; i < half; ++i) {
-    out[i] = x[i] * cosines[i] - x[half + i] * sines[i];
-    out[half + i] = x[half + i] * cosines[i] + x[i] * sines[i];
-  }
+  rotate_halves_row(x, cosines, sines, half, out);
 }
 
 void rotate_adjacent(const float* x, const float* cosines, const float* sines, std::int64_t half,
                      float* out) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  std::int64_t i = 0;
-  for (; i + lanes <= half; i += lanes) {
-    hn::Vec<decltype(d)> a, b;
-    hn::LoadInterleaved2(d, x + 2 * i, a, b);
-    const auto c = hn::LoadU(d, cosines + i), s = hn::LoadU(d, sines + i);
-    hn::StoreInterleaved2(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)),
-                          hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, out + 2 * i);
-  }
-  for (; i < half; ++i) {
-    out[2 * i] = x[2 * i] * cosines[i] - x[2 * i + 1] * sines[i];
-    out[2 * i + 1] = x[2 * i + 1] * cosines[i] + x[2 * i] * sines[i];
-  }
+  rotate_adjacent_row(x, cosines, sines, half, out);
 }
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

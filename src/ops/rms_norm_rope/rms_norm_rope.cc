@@ -1,0 +1,28 @@
+#include "ops/rms_norm_rope/rms_norm_rope.h"
+
+#include <fmt/format.h>
+
+namespace pagoda {
+
+Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Tensor& angles,
+                     const RmsNormRopeArgs& args) {
+  PAGODA_CHECK(x.shape().rank() == 3 && x.extent(2) % 2 == 0 && x.stride(2) == 1,
+               fmt::format("[rms_norm_rope] x: expected [tokens, heads, an even head_dim], got {}",
+                           to_string(x.shape())));
+  PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(2)},
+               fmt::format("[rms_norm_rope] weight: expected {} float32, got {} {}", x.extent(2),
+                           to_string(weight.shape()), dtype_name(weight.dtype())));
+  const Shape expected = {x.extent(0), 2, x.extent(2) / 2};
+  PAGODA_CHECK(
+      angles.dtype() == DType::kFloat32 && angles.is_contiguous() && angles.shape() == expected,
+      fmt::format("[rms_norm_rope] angles: expected {} float32, got {} {}", to_string(expected),
+                  to_string(angles.shape()), dtype_name(angles.dtype())));
+  const OpTimer timer(exec, [&] {
+    return OpCall{.op = "rms_norm_rope", .read_bytes = bytes_of(x) + bytes_of(angles)};
+  });
+  static constexpr Bodies<decltype(reference::rms_norm_rope)> kBodies{
+      reference::rms_norm_rope, cpu::rms_norm_rope, mlx::rms_norm_rope, cuda::rms_norm_rope};
+  return kBodies.of(exec)(exec, x, weight, angles, args);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,72 @@
+#include "ops/rms_norm_rope/rms_norm_rope.h"
+
+#include <algorithm>
+
+#include "backend/cpu/cpu_exec.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/rms_norm_rope/rms_norm_rope_cpu.cc"
+#include "hwy/foreach_target.h"  // compiles this file once a target
+
+#include "hwy/highway.h"
+#include "ops/rms_norm/rms_norm_row-inl.h"
+#include "ops/rope/rope_row-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace pagoda::cpu::HWY_NAMESPACE {
+
+constexpr std::int64_t kLineFloats = 16;
+
+// Tokens [begin, end) of x, each head turned in the first-level cache, where its norm lies.
+void norm_and_turn(const Tensor& x, const float* gain, const float* angles,
+                   const RmsNormRopeArgs& args, std::int64_t begin, std::int64_t end, float* out) {
+  const std::int64_t heads = x.extent(1), head_dim = x.extent(2), half = head_dim / 2;
+  const auto rotate =
+      args.rope.style == RopeStyle::kHalves ? rotate_halves_row : rotate_adjacent_row;
+  for (std::int64_t t = begin; t < end; ++t) {
+    const float* from = x.data<float>() + t * x.stride(0);
+    const float* cosines = angles + t * head_dim;
+    float* to = out + t * heads * head_dim;
+    for (std::int64_t h = 0; h < heads; ++h, from += x.stride(1), to += head_dim) {
+      // The next token's: in a joined product tokens lie too far apart to be foreseen.
+      for (std::int64_t i = 0; i < head_dim; i += kLineFloats) {
+        __builtin_prefetch(from + x.stride(0) + i);
+      }
+      rms_norm_row(from, gain, head_dim, args.norm.eps, to);
+      rotate(to, cosines, cosines + half, half, to);
+    }
+  }
+}
+
+}  // namespace pagoda::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pagoda::cpu {
+
+HWY_EXPORT(norm_and_turn);
+
+namespace {
+
+// Elements worth a fork, about two microseconds of one core.
+constexpr std::int64_t kForkElements = 8192;
+
+}  // namespace
+
+Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Tensor& angles,
+                     const RmsNormRopeArgs& args) {
+  Tensor out = exec.allocate(DType::kFloat32, x.shape());
+  float* to = out.data<float>();
+  const float* gain = weight.data<float>();
+  const float* turns = angles.data<float>();
+  const auto norm_and_turn = HWY_DYNAMIC_DISPATCH(norm_and_turn);
+  const std::int64_t width = x.extent(1) * x.extent(2);
+  const std::int64_t grain = std::max<std::int64_t>(kForkElements / width, 1);
+  pool_of(exec).parallel_for(x.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int) {
+    norm_and_turn(x, gain, turns, args, begin, end, to);
+  });
+  return out;
+}
+
+}  // namespace pagoda::cpu
+#endif  // HWY_ONCE
