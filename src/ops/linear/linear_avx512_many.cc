@@ -77,10 +77,7 @@ class ManyRowsTile {
     const PanelMinima* minima = piece.minima;
     __m512 sums[kRows][kPanels];
     set_to_zero(sums);
-    if (!kHasSpans && piece.begin > 0) {
-      for_sums([&](auto r, auto p, int at)
-                   PAGODA_FLATTEN { sums[r][p] = _mm512_load_ps(waiting + at); });
-    }
+    if (!kHasSpans && piece.begin > 0) load_sums(waiting, sums);
     std::int64_t units_done = piece.begin * kUnitsOfGroup;
     LinesAhead ahead = piece.ahead;
     for (std::int64_t g = piece.begin; g < piece.end; ++g, group += kFormat.group_bytes()) {
@@ -116,10 +113,7 @@ class ManyRowsTile {
       }
     }
     if (piece.end == kFormat.num_groups(product.cols)) {
-      if constexpr (kHasSpans) {
-        for_sums([&](auto r, auto p, int at)
-                     PAGODA_FLATTEN { sums[r][p] = _mm512_load_ps(waiting + at); });
-      }
+      if constexpr (kHasSpans) load_sums(waiting, sums);
       lower<Loops>(product, first_row, first_panel, sums);
       return store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
     }
@@ -141,6 +135,11 @@ class ManyRowsTile {
     add_span<kRows, kPanels>(scales, sums, spans);
     for_sums([&](auto r, auto p, int at)
                  PAGODA_FLATTEN { _mm512_store_ps(waiting + at, spans[r][p]); });
+  }
+
+  PAGODA_INLINE static void load_sums(const float* waiting, __m512 (&sums)[kRows][kPanels]) {
+    for_sums([&](auto r, auto p, int at)
+                 PAGODA_FLATTEN { sums[r][p] = _mm512_load_ps(waiting + at); });
   }
 
   template <class Visit>
