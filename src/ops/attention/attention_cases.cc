@@ -203,7 +203,7 @@ std::vector<AttentionShape> small_shapes() {
 }
 
 // SmolLM2-135M's heads, then Qwen3-0.6B's: decodes of long contexts, whose blocks lie in order or
-// not, and of short ones; prompts and a late chunk of a long one.
+// not, and of short ones; prompts and late chunks of long ones.
 std::vector<AttentionShape> large_shapes() {
   const AttentionShape smol{.heads = 9, .kv_heads = 3, .head_dim = 64, .is_large = true};
   const AttentionShape qwen{.heads = 16, .kv_heads = 8, .head_dim = 128, .is_large = true};
@@ -224,6 +224,17 @@ std::vector<AttentionShape> large_shapes() {
   for (int i = 0; i < 32; ++i) many.seqs.push_back({128 + 2 * i, 1});
   many.layers = 30;
   shapes.push_back(many);
+  // Short chunks of a long prompt, alone and beside four decodes.
+  AttentionShape chunk = smol;
+  chunk.layers = 30;
+  for (const int query_len : {4, 8, 16, 32}) {
+    chunk.seqs = {{2000, query_len}};
+    shapes.push_back(chunk);
+  }
+  for (const AttentionSeq& seq : {AttentionSeq{1000, 16}, AttentionSeq{4000, 8}}) {
+    chunk.seqs = {{1150, 1}, {1200, 1}, {1250, 1}, {1300, 1}, seq};
+    shapes.push_back(chunk);
+  }
   return shapes;
 }
 
