@@ -384,16 +384,19 @@ class Walk {
     for (int head = 0; head < item.num_heads; ++head) {
       const Softmax found = softmax_in(range_, item, head);
       std::fill_n(found.sums, rows * padded_dim_, 0.0f);
-      for (int row = 0; row < rows; ++row) {
-        const Visible visible = visible_[row];
-        float* const scores = scores_ + (head * rows + row) * kRangePositions;
-        found.largest[row] = kMinusInfinity;
-        found.totals[row] = 0;
-        if (visible.begin >= visible.end) continue;
-        if (call_.soft_cap > 0) cap(scores, visible);
-        Dots::weigh(scores, visible, found.largest[row], found.totals[row]);
-      }
+      for_each_block(rows, [&](auto count, int row) {
+        weigh_block<count()>(row, scores_ + (head * rows + row) * kRangePositions, found);
+      });
     }
+  }
+
+  template <int kRows>
+  HWY_NOINLINE void weigh_block(int row, float* scores, const Softmax& found) const {
+    const Visible* const visible = visible_ + row;
+    for (int r = 0; r < kRows && call_.soft_cap > 0; ++r) {
+      cap(scores + r * kRangePositions, visible[r]);
+    }
+    Dots::template weigh<kRows>(scores, visible, found.largest + row, found.totals + row);
   }
 
   // Adds the weighted values of a tile to the range's sums.
@@ -404,12 +407,34 @@ class Walk {
     for (int head = 0; head < item.num_heads; ++head) {
       const std::byte* entries = call_.values + (item.first_head + head) * call_.entry_bytes;
       values_.load(entries, unit_.offsets, seen, fetch_);
+      // Where rows see different positions, values under a weight of 0 keep them together.
+      const bool adds_unseen = !is_seen_by_all(rows, seen) && values_.are_finite(whole(seen));
       for_each_block(rows, [&](auto count, int row) {
         const WeighedRows weighed{.weights = scores_ + (head * rows + row) * kRangePositions,
                                   .sums = softmax_in(range_, item, head).sums + row * padded_dim_};
+        if (adds_unseen) return add_unseen<count()>(row, weighed, seen);
         add_block<count()>(row, weighed, seen);
       });
     }
+  }
+
+  // Whole positions that are weighed together.
+  static Visible whole(Visible piece) {
+    return {piece.begin / Dots::kPositions * Dots::kPositions, round_up(piece.end)};
+  }
+
+  bool is_seen_by_all(int rows, Visible piece) const {
+    const Visible all = {visible_[rows - 1].begin, visible_[0].end};
+    return all.begin <= piece.begin && piece.end <= all.end &&
+           piece.begin % Dots::kPositions == 0 && piece.end % Dots::kPositions == 0;
+  }
+
+  // What any of the rows sees.
+  template <int kRows>
+  HWY_NOINLINE void add_unseen(int row, const WeighedRows& rows, Visible piece) {
+    const Visible any = {std::max(piece.begin, visible_[row].begin),
+                         std::min(piece.end, visible_[row + kRows - 1].end)};
+    if (any.begin < any.end) values_.template add<kRows>(rows, whole(any), fetch_);
   }
 
   template <int kRows>

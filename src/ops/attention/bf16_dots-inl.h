@@ -86,41 +86,27 @@ struct Bf16Dots {
   static HWY_INLINE VWords broadcast(Unit pair) { return hn::Set(DWords(), pair); }
   static HWY_INLINE V multiply(V sum, VWords x, VWords y) { return dot_pairs(sum, x, y); }
 
-  // Scores (in units of ln 2) to pairs of weights under the row's largest, in the scores' place;
-  // `total` is that of the weights as rounded. What is not seen weighs 0 as far as whole pairs of
-  // vectors, so those without a weight change nothing.
-  static HWY_INLINE void weigh(float* scores, Visible visible, float& largest, float& total) {
+  // Scores (in units of ln 2) of kRows rows to pairs of weights under each row's largest, in the
+  // scores' place; a total is that of the weights as rounded. What a row does not see weighs 0 as
+  // far as pairs that any of them sees. Step by step for all rows, so that none waits for another's
+  // largest or total.
+  template <int kRows>
+  static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
+                               float* totals) {
     const D d;
-    const DWords words;
-    constexpr int kStep = 2 * kLanes;
-    const int begin = visible.begin / kStep * kStep;
-    const int end = (visible.end + kStep - 1) / kStep * kStep;
-    for (const int at : {begin, begin + kLanes, end - kStep, end - kLanes}) {
-      if (at >= visible.begin && at + kLanes <= visible.end) continue;
-      const V position = hn::Iota(d, static_cast<float>(at));
-      const auto seen = hn::And(hn::Ge(position, hn::Set(d, static_cast<float>(visible.begin))),
-                                hn::Lt(position, hn::Set(d, static_cast<float>(visible.end))));
-      const V score = hn::LoadU(d, scores + at);
-      hn::StoreU(hn::IfThenElse(seen, score, hn::Set(d, kMinusInfinity)), d, scores + at);
+    V lanes[kRows];
+    for (int r = 0; r < kRows; ++r) lanes[r] = largest_of(scores + r * kRangePositions, visible[r]);
+    for (int r = 0; r < kRows; ++r) largest[r] = hn::GetLane(hn::MaxOfLanes(d, lanes[r]));
+    for (int r = 0; r < kRows; ++r) {
+      lanes[r] = weigh_row(scores + r * kRangePositions, visible[r], hn::Set(d, largest[r]));
     }
-    V top = hn::LoadU(d, scores + begin), top2 = hn::LoadU(d, scores + begin + kLanes);
-    for (int i = begin + kStep; i < end; i += kStep) {
-      top = hn::Max(top, hn::LoadU(d, scores + i));
-      top2 = hn::Max(top2, hn::LoadU(d, scores + i + kLanes));
+    for (int r = 0; r < kRows; ++r) totals[r] = hn::GetLane(hn::SumOfLanes(d, lanes[r]));
+    const int first = visible[0].begin / 2 * 2, last = (visible[kRows - 1].end + 1) / 2 * 2;
+    for (int r = 0; r < kRows; ++r) {
+      auto* const weights = reinterpret_cast<std::uint16_t*>(scores + r * kRangePositions);
+      clear_weights(weights, first, visible[r].begin);
+      clear_weights(weights, visible[r].end, last);
     }
-    const V most = hn::MaxOfLanes(d, hn::Max(top, top2));
-    const VWords ones = hn::Set(words, 0x3f803f80u);
-    V sum = hn::Zero(d);
-    auto* const pairs = reinterpret_cast<std::uint32_t*>(scores);
-    for (int i = begin; i < end; i += kStep) {
-      const V low = exp2_for_bf16(hn::Sub(hn::LoadU(d, scores + i), most));
-      const V high = exp2_for_bf16(hn::Sub(hn::LoadU(d, scores + i + kLanes), most));
-      const VWords weights = round_pairs(low, high);
-      hn::StoreU(weights, words, pairs + i / 2);
-      sum = dot_pairs(sum, weights, ones);
-    }
-    largest = hn::GetLane(most);
-    total = hn::GetLane(hn::SumOfLanes(d, sum));
   }
 
   // A tile's values of one head as pairs of positions, a pair of all dimensions side by side.
@@ -160,7 +146,22 @@ struct Bf16Dots {
       fetch = ahead;
     }
 
-    // Whole pairs, which all rows see.
+    // Whether 0 is what a value comes to under a weight of 0; asked after load(), of whole pairs.
+    bool are_finite(Visible piece) const {
+      const hn::RebindToUnsigned<hn::Repartition<std::int16_t, DWords>> d16;
+      const auto magnitude = hn::Set(d16, 0x7fff), least_exponent = hn::Set(d16, 0x0080);
+      const std::uint32_t* const end =
+          pair_at(piece.begin) + (piece.end - piece.begin) / 2 * call_.padded_dim();
+      auto found = hn::Zero(d16);
+      for (const std::uint32_t* at = pair_at(piece.begin); at < end; at += kLanes) {
+        const auto values = hn::BitCast(d16, hn::LoadU(DWords(), at));
+        // An exponent of all ones is carried into the sign.
+        found = hn::Or(found, hn::Add(hn::And(values, magnitude), least_exponent));
+      }
+      return _mm512_movepi16_mask(found.raw) == 0;
+    }
+
+    // Whole pairs, which all rows see, or where some weigh 0 and values are finite.
     template <int kRows>
     HWY_INLINE void add(const WeighedRows& rows, Visible piece, Fetch& /*fetch*/) const {
       if (piece.begin >= piece.end) return;
@@ -252,6 +253,63 @@ struct Bf16Dots {
   static HWY_INLINE void store_pair(V first, V second, float* to) {
     hn::StoreU(first, D(), to);
     hn::StoreU(second, D(), to + kLanes);
+  }
+
+ private:
+  // Rows are weighed by pairs of vectors.
+  static constexpr int kWeighed = 2 * kLanes;
+  static int weighed_begin(Visible visible) { return visible.begin / kWeighed * kWeighed; }
+  static int weighed_end(Visible visible) {
+    return (visible.end + kWeighed - 1) / kWeighed * kWeighed;
+  }
+
+  // Each lane's largest score; what is not seen of a pair of vectors becomes minus infinity.
+  static HWY_INLINE V largest_of(float* scores, Visible visible) {
+    const D d;
+    const V none = hn::Set(d, kMinusInfinity);
+    if (visible.begin >= visible.end) return none;
+    const int begin = weighed_begin(visible), end = weighed_end(visible);
+    for (const int at : {begin, begin + kLanes, end - kWeighed, end - kLanes}) {
+      if (at >= visible.begin && at + kLanes <= visible.end) continue;
+      const V position = hn::Iota(d, static_cast<float>(at));
+      const auto seen = hn::And(hn::Ge(position, hn::Set(d, static_cast<float>(visible.begin))),
+                                hn::Lt(position, hn::Set(d, static_cast<float>(visible.end))));
+      hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, scores + at), none), d, scores + at);
+    }
+    V top = hn::LoadU(d, scores + begin), top2 = hn::LoadU(d, scores + begin + kLanes);
+    for (int i = begin + kWeighed; i < end; i += kWeighed) {
+      top = hn::Max(top, hn::LoadU(d, scores + i));
+      top2 = hn::Max(top2, hn::LoadU(d, scores + i + kLanes));
+    }
+    return hn::Max(top, top2);
+  }
+
+  // Scores to weights; returns each lane's total. What is not seen of a pair of vectors weighs too
+  // little to change it.
+  static HWY_INLINE V weigh_row(float* scores, Visible visible, V largest) {
+    const D d;
+    const DWords words;
+    const VWords ones = hn::Set(words, 0x3f803f80u);
+    V sum = hn::Zero(d);
+    if (visible.begin >= visible.end) return sum;
+    auto* const pairs = reinterpret_cast<std::uint32_t*>(scores);
+    const int end = weighed_end(visible);
+    for (int i = weighed_begin(visible); i < end; i += kWeighed) {
+      const V low = exp2_for_bf16(hn::Sub(hn::LoadU(d, scores + i), largest));
+      const V high = exp2_for_bf16(hn::Sub(hn::LoadU(d, scores + i + kLanes), largest));
+      const VWords weights = round_pairs(low, high);
+      hn::StoreU(weights, words, pairs + i / 2);
+      sum = dot_pairs(sum, weights, ones);
+    }
+    return sum;
+  }
+
+  static HWY_INLINE void clear_weights(std::uint16_t* weights, int begin, int end) {
+    for (; begin < end; begin += kWeighed) {
+      const int count = std::min(end - begin, kWeighed);
+      const auto lanes = static_cast<__mmask32>((std::uint64_t{1} << count) - 1);
+      _mm512_mask_storeu_epi16(weights + begin, lanes, _mm512_setzero_si512());
+    }
   }
 };
 

@@ -69,9 +69,20 @@ struct FloatDots {
   static HWY_INLINE V broadcast(float x) { return hn::Set(D(), x); }
   static HWY_INLINE V multiply(V sum, V x, V y) { return hn::MulAdd(x, y, sum); }
 
-  // Scores (in units of ln 2) to weights under the row's largest; those not seen become 0 or stay
-  // undefined. Whole vectors are summed in order, so that ones without a weight change nothing.
-  static HWY_INLINE void weigh(float* scores, Visible visible, float& largest, float& total) {
+  // Scores (in units of ln 2) of kRows rows to weights under each row's largest; those not seen
+  // become 0 or stay undefined.
+  template <int kRows>
+  static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
+                               float* totals) {
+    for (int r = 0; r < kRows; ++r) {
+      largest[r] = kMinusInfinity;
+      totals[r] = 0;
+      if (visible[r].begin >= visible[r].end) continue;
+      weigh_row(scores + r * kRangePositions, visible[r], largest[r], totals[r]);
+    }
+  }
+  // Whole vectors are summed in order, so that ones without a weight change nothing.
+  static HWY_INLINE void weigh_row(float* scores, Visible visible, float& largest, float& total) {
     const D d;
     const int first = visible.begin / kLanes * kLanes;
     const int last = (visible.end - 1) / kLanes * kLanes;
@@ -132,6 +143,9 @@ struct FloatDots {
       values_ = reinterpret_cast<const std::byte*>(copies_);
       offsets_ = copy_offsets_;
     }
+
+    // What a row does not see has no weight here.
+    static constexpr bool are_finite(Visible /*piece*/) { return false; }
 
     // sums += the weighted values of positions that all rows see.
     template <int kRows>
