@@ -116,31 +116,6 @@ struct SumTile {
   }
 };
 
-// The products of kRows queries and vectors_for(kRows) vectors of keys.
-template <typename Dots, int kRows>
-HWY_INLINE void score(const ScoreArgs<typename Dots::Unit>& args) {
-  constexpr int kVectors = vectors_for(kRows);
-  SumTile<kRows, kVectors> sums;
-  sums.clear();
-  const typename Dots::Unit* q = args.queries;
-  const std::int64_t row_stride = kIsInterleaved<kRows> ? 1 : args.row_stride;
-  // From one unit to the next; for one row the same either way.
-  constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // NOLINT(bugprone-branch-clone)
-  const std::uint32_t* tile = args.tile;
-  for (std::int64_t word = 0; word < args.num_words; ++word, tile += kTilePositions) {
-    PAGODA_UNROLL
-    for (int unit = 0; unit < Dots::kUnitsPerWord; ++unit, q += kStep) {
-      typename Dots::Operand key[kVectors];
-      PAGODA_UNROLL
-      for (int v = 0; v < kVectors; ++v) {
-        key[v] = Dots::operand(hn::LoadU(DWords(), tile + v * kLanes), unit);
-      }
-      sums.template add<Dots>(q, row_stride, key);
-    }
-  }
-  sums.store(args.scores, kRangePositions);
-}
-
 // Bytes that lie together, as offsets from what a Stream reads.
 struct Run {
   std::int64_t begin;
@@ -180,6 +155,56 @@ struct Fetch {
     values.advance();
   }
 };
+
+// The entries of a tile that is read next, fetched into L1 among products, which leave requests for
+// memory time; among shuffles these would hold up the loads.
+struct TileAhead {
+  const std::byte* base = nullptr;
+  const std::int64_t* next = nullptr;  // offsets of entries
+  const std::int64_t* last = nullptr;
+  std::int64_t bytes = 0;  // of each
+  const std::byte* at = nullptr;
+  const std::byte* end = nullptr;
+
+  bool is_done() const { return at >= end && next == last; }
+  HWY_INLINE void advance() {
+    if (HWY_UNLIKELY(at >= end)) {
+      if (next == last) return;
+      at = base + *next++;
+      end = at + bytes;
+    }
+    __builtin_prefetch(at, 0, 3);
+    at += 64;
+  }
+};
+
+// The products of kRows queries and vectors_for(kRows) vectors of keys.
+template <typename Dots, int kRows>
+HWY_INLINE void score(const ScoreArgs<typename Dots::Unit>& args, typename Dots::Ahead& lines) {
+  constexpr int kVectors = vectors_for(kRows);
+  SumTile<kRows, kVectors> sums;
+  sums.clear();
+  const typename Dots::Unit* q = args.queries;
+  const std::int64_t row_stride = kIsInterleaved<kRows> ? 1 : args.row_stride;
+  // From one unit to the next; for one row the same either way.
+  constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // NOLINT(bugprone-branch-clone)
+  const std::uint32_t* tile = args.tile;
+  typename Dots::Ahead ahead = lines;
+  for (std::int64_t word = 0; word < args.num_words; ++word, tile += kTilePositions) {
+    if constexpr (Dots::kFetchesTiles) ahead.advance();
+    PAGODA_UNROLL
+    for (int unit = 0; unit < Dots::kUnitsPerWord; ++unit, q += kStep) {
+      typename Dots::Operand key[kVectors];
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        key[v] = Dots::operand(hn::LoadU(DWords(), tile + v * kLanes), unit);
+      }
+      sums.template add<Dots>(q, row_stride, key);
+    }
+  }
+  if constexpr (Dots::kFetchesTiles) lines = ahead;
+  sums.store(args.scores, kRangePositions);
+}
 
 // A range as an item sees it.
 struct Piece {

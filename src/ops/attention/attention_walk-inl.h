@@ -1,9 +1,9 @@
 // The cpu attention's walk over items, for each target (attention_items.h says what an item is).
 //
 // A unit is one range of one kv head: its keys are transposed a tile at a time for all rows of the
-// item, then each row has its softmax, then each few rows a tile's weighted values. While
-// a unit is computed the next one's entries are fetched: entries of one head lie far apart
-// in blocks in no order, which no hardware foresees.
+// item, then each row has its softmax, then each few rows a tile's weighted values. Meanwhile the
+// next unit's entries are fetched, or the next tile's: entries of one head lie far apart in blocks
+// in no order, which no hardware foresees.
 #if defined(PAGODA_ATTENTION_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ATTENTION_WALK_INL_H
 #undef PAGODA_ATTENTION_WALK_INL_H
@@ -21,6 +21,7 @@
 #include "ops/attention/bf16_decode-inl.h"
 #include "ops/attention/bf16_dots-inl.h"
 #include "ops/attention/float_dots-inl.h"
+#include "ops/attention/query_packing-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
@@ -39,12 +40,12 @@ class Walk {
         padded_dim_(call.padded_dim()),
         num_words_((call.entry_bytes + 3) / 4),
         padded_words_((num_words_ + kLanes - 1) / kLanes * kLanes),
-        num_units_(padded_words_ * Dots::kUnitsPerWord),
+        packing_(call, padded_words_ * Dots::kUnitsPerWord),
         values_(call, take(scratch, Dots::Values::floats(call))),
         tile_(reinterpret_cast<std::uint32_t*>(take(scratch, padded_words_ * kTilePositions))),
         few_rows_(call, reinterpret_cast<std::byte*>(tile_)) {
     for (int i = 0; i < kOffsetLanes; ++i) steps_[i] = i * call.slot_bytes;
-    queries_ = reinterpret_cast<Unit*>(take(scratch, counts.states * num_units_));
+    queries_ = reinterpret_cast<Unit*>(take(scratch, counts.states * packing_.num_units()));
     scores_ = take(scratch, counts.states * kRangePositions);
     found_ = take(scratch, counts.found_floats);
     merged_ = take(scratch, counts.found_floats);
@@ -115,7 +116,7 @@ class Walk {
   HWY_INLINE void add_slots(Piece& unit, std::int64_t begin, std::int64_t end,
                             std::int64_t slot) const {
     const std::int64_t offset = slot * call_.slot_bytes;
-    if (!has_few_rows(*unit.item)) add_runs(unit, offset, end - begin);
+    if (!Dots::kFetchesTiles && !has_few_rows(*unit.item)) add_runs(unit, offset, end - begin);
     fill_offsets(offset, static_cast<int>(end - begin),
                  unit.offsets + (begin - unit.first_position));
   }
@@ -144,6 +145,16 @@ class Walk {
     }
   }
 
+  // Has a tile's entries fetched among the products that follow.
+  void fetch_tile(const Piece& unit, const std::byte* entries, int tile) {
+    while (!fetch_.is_done()) fetch_.advance();
+    const int begin = std::max(unit.begin, tile), end = std::min(unit.end, tile + kTilePositions);
+    fetch_ = {.base = entries + unit.item->first_head * call_.entry_bytes,
+              .next = unit.offsets + begin,
+              .last = unit.offsets + end,
+              .bytes = unit.item->num_heads * call_.entry_bytes};
+  }
+
   // Has a unit's entries fetched while what follows is computed.
   void fetch(const Piece& unit, const std::byte* entries, Stream& stream) const {
     while (!stream.is_done()) stream.advance();
@@ -156,8 +167,17 @@ class Walk {
   void begin(const AttentionItem& item) {
     place(next_, item, item.first_range);
     if (has_few_rows(item)) return fetch_few(next_);
-    fetch(next_, call_.keys, fetch_.keys);
-    fetch(next_, call_.values, fetch_.values);
+    fetch_first(next_);
+  }
+
+  void fetch_first(const Piece& unit) {
+    if constexpr (Dots::kFetchesTiles) {
+      fetch_tile(unit, call_.keys, first_tile(unit));
+      while (!fetch_.is_done()) fetch_.advance();
+    } else {
+      fetch(unit, call_.keys, fetch_.keys);
+      fetch(unit, call_.values, fetch_.values);
+    }
   }
 
   static int first_tile(const Piece& unit) { return unit.begin / kTilePositions * kTilePositions; }
@@ -186,13 +206,37 @@ class Walk {
   }
 
   void attend_many(const AttentionItem& item, std::int64_t range) {
-    fetch(next_, call_.keys, fetch_.keys);
-    for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) score_tile(tile);
+    if constexpr (!Dots::kFetchesTiles) fetch(next_, call_.keys, fetch_.keys);
+    for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
+      fetch_beside_scores(tile);
+      score_tile(tile);
+    }
     find_place(item, range);
     weigh_rows(item);
     for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
-      if (tile + kTilePositions >= unit_.end) fetch(next_, call_.values, fetch_.values);
+      fetch_beside_sums(tile);
       add_tile(tile);
+    }
+  }
+
+  bool is_last(int tile) const { return tile + kTilePositions >= unit_.end; }
+
+  // Has what is read after a tile of keys fetched meanwhile.
+  void fetch_beside_scores(int tile) {
+    if constexpr (Dots::kFetchesTiles) {
+      if (is_last(tile)) return fetch_tile(unit_, call_.values, first_tile(unit_));
+      fetch_tile(unit_, call_.keys, tile + kTilePositions);
+    }
+  }
+
+  // The same for a tile of values.
+  void fetch_beside_sums(int tile) {
+    if constexpr (!Dots::kFetchesTiles) {
+      if (is_last(tile)) fetch(next_, call_.values, fetch_.values);
+    } else if (!is_last(tile)) {
+      fetch_tile(unit_, call_.values, tile + kTilePositions);
+    } else if (next_.item && !has_few_rows(*next_.item)) {
+      fetch_tile(next_, call_.keys, first_tile(next_));
     }
   }
 
@@ -210,15 +254,11 @@ class Walk {
     find_place(item, range);
     weigh_rows(item);
     few_rows_.add(unit_, scores_, range_);
-    if (is_next_few) return;
-    fetch(next_, call_.keys, fetch_.keys);
-    fetch(next_, call_.values, fetch_.values);
+    if (next_.item && !is_next_few) fetch_first(next_);
   }
 
   void load_queries(const AttentionItem& item) {
     const int rows = rows_of(item);
-    const float factor =
-        call_.soft_cap > 0 ? call_.scale : call_.scale * std::numbers::log2e_v<float>;
     for (int head = 0; head < item.num_heads; ++head) {
       const float* from = call_.q + item.first_token * call_.token_stride +
                           (item.first_head + head) * call_.group * call_.head_stride;
@@ -228,60 +268,8 @@ class Walk {
           q[r] = from + (row + r) / call_.group * call_.token_stride +
                  (row + r) % call_.group * call_.head_stride;
         }
-        Unit* const to = queries_ + (head * rows + row) * num_units_;
-        if constexpr (kIsInterleaved<count()>) {
-          interleave_queries<count()>(q, factor, to);
-        } else {
-          for (int r = 0; r < count(); ++r) copy_query(q[r], factor, to + r * num_units_);
-        }
+        packing_.template pack<count()>(q, queries_ + (head * rows + row) * packing_.num_units());
       });
-    }
-  }
-
-  HWY_INLINE Unit query_unit(const float* q, std::int64_t unit, float factor) const {
-    const std::int64_t dim = unit * Dots::kDimsPerUnit;
-    return Dots::unit(q + dim, call_.head_dim - dim, factor);
-  }
-  std::int64_t num_whole_units() const { return call_.head_dim / Dots::kDimsPerUnit / 4 * 4; }
-
-  HWY_INLINE void copy_query(const float* q, float factor, Unit* to) const {
-    const hn::CappedTag<Unit, 4> d4;
-    std::int64_t u = 0;
-    for (; u < num_whole_units(); u += 4) {
-      hn::StoreU(Dots::load_units(q + u * Dots::kDimsPerUnit, factor), d4, to + u);
-    }
-    for (; u < num_units_; ++u) to[u] = query_unit(q, u, factor);
-  }
-
-  // to[u, r] = unit u of q[r]; four rows and units at a time.
-  template <int kRows>
-  HWY_INLINE void interleave_queries(const float* const* q, float factor, Unit* to) const {
-    const hn::CappedTag<Unit, 4> d4;
-    const hn::Repartition<double, decltype(d4)> d2;
-    constexpr int kWholeRows = kRows / 4 * 4;
-    for (std::int64_t u = 0; u < num_whole_units(); u += 4) {
-      for (int r = 0; r < kWholeRows; r += 4) {
-        const auto load = [&](int i) {
-          return Dots::load_units(q[r + i] + u * Dots::kDimsPerUnit, factor);
-        };
-        const auto store = [&](auto v, int i) {
-          hn::StoreU(hn::BitCast(d4, v), d4, to + (u + i) * kRows + r);
-        };
-        const auto a = load(0), b = load(1), c = load(2), e = load(3);
-        const auto ab_low = hn::BitCast(d2, hn::InterleaveLower(d4, a, b));
-        const auto ab_high = hn::BitCast(d2, hn::InterleaveUpper(d4, a, b));
-        const auto ce_low = hn::BitCast(d2, hn::InterleaveLower(d4, c, e));
-        const auto ce_high = hn::BitCast(d2, hn::InterleaveUpper(d4, c, e));
-        store(hn::InterleaveLower(d2, ab_low, ce_low), 0);
-        store(hn::InterleaveUpper(d2, ab_low, ce_low), 1);
-        store(hn::InterleaveLower(d2, ab_high, ce_high), 2);
-        store(hn::InterleaveUpper(d2, ab_high, ce_high), 3);
-      }
-    }
-    for (int r = 0; r < kRows; ++r) {
-      for (std::int64_t u = r < kWholeRows ? num_whole_units() : 0; u < num_units_; ++u) {
-        to[u * kRows + r] = query_unit(q[r], u, factor);
-      }
     }
   }
 
@@ -342,9 +330,13 @@ class Walk {
       }
       offsets = repeated;
     }
-    Fetch fetch = fetch_;
-    transpose_keys(keys, offsets, call_.entry_bytes, to, [&fetch] { fetch.advance(); });
-    fetch_ = fetch;
+    if constexpr (Dots::kFetchesTiles) {
+      transpose_keys(keys, offsets, call_.entry_bytes, to, [] {});
+    } else {
+      Fetch fetch = fetch_;
+      transpose_keys(keys, offsets, call_.entry_bytes, to, [&fetch] { fetch.advance(); });
+      fetch_ = fetch;
+    }
   }
 
   template <int kRows>
@@ -353,11 +345,12 @@ class Walk {
     const int begin = std::max(visible_[row].begin, tile);
     const int end = std::min(visible_[row + kRows - 1].end, tile + kTilePositions);
     for (int p = begin / kStep * kStep; p < end; p += kStep) {
-      score<Dots, kRows>({.queries = queries_ + state * num_units_,
-                          .row_stride = num_units_,
+      score<Dots, kRows>({.queries = queries_ + state * packing_.num_units(),
+                          .row_stride = packing_.num_units(),
                           .num_words = num_words_,
                           .tile = tile_ + p - tile,
-                          .scores = scores_ + state * kRangePositions + p});
+                          .scores = scores_ + state * kRangePositions + p},
+                         fetch_);
     }
   }
 
@@ -571,7 +564,7 @@ class Walk {
   const std::int64_t padded_dim_;
   const std::int64_t num_words_;     // of a key
   const std::int64_t padded_words_;  // to whole vectors
-  const std::int64_t num_units_;     // of a query, as many as a key's padded words need
+  const QueryPacking<Dots> packing_;
   typename Dots::Values values_;
   std::uint32_t* tile_;                         // [padded_words, kTilePositions]
   Unit* queries_;                               // [states, num_units], times the scale
@@ -581,7 +574,7 @@ class Walk {
   float* range_ = nullptr;                      // where those of the range under way are
   Visible* visible_;                            // [rows]
   HWY_ALIGN std::int64_t steps_[kOffsetLanes];  // bytes from a slot to those that follow it
-  Fetch fetch_;
+  typename Dots::Ahead fetch_;
   FewRows<Dots> few_rows_;
   Piece unit_;  // under way
   Piece next_;  // placed, so that its entries can be fetched

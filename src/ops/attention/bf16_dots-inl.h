@@ -70,6 +70,9 @@ struct Bf16Dots {
   static constexpr int kDimsPerUnit = 2;
   static constexpr int kUnitsPerWord = 1;
   static constexpr int kPositions = 2;
+  // A tile ahead of scores and sums.
+  using Ahead = TileAhead;
+  static constexpr bool kFetchesTiles = true;
 
   static HWY_INLINE auto load_units(const float* q, float factor) {
     const __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(q), _mm256_set1_ps(factor));
@@ -118,7 +121,8 @@ struct Bf16Dots {
     Values(const AttentionCall& call, float* memory)
         : call_(call), pairs_(reinterpret_cast<std::uint32_t*>(memory)) {}
 
-    void load(const std::byte* entries, const std::int64_t* offsets, Visible piece, Fetch& fetch) {
+    void load(const std::byte* entries, const std::int64_t* offsets, Visible piece,
+              TileAhead& /*lines*/) {
       if (piece.begin % 2 != 0) {
         load_half(entries + offsets[piece.begin], piece.begin);
         ++piece.begin;
@@ -127,23 +131,20 @@ struct Bf16Dots {
         --piece.end;
         load_half(entries + offsets[piece.end], piece.end);
       }
-      Fetch ahead = fetch;
-      const std::int64_t whole = call_.head_dim / (2 * kLanes) * (2 * kLanes);
-      for (int p = piece.begin; p < piece.end; p += 2) {
+      const std::int64_t dim = call_.head_dim, padded_dim = call_.padded_dim();
+      const std::int64_t whole = dim / (2 * kLanes) * (2 * kLanes);
+      std::uint32_t* to = pair_at(piece.begin);
+      for (int p = piece.begin; p < piece.end; p += 2, to += padded_dim) {
         const std::byte* const even = entries + offsets[p];
         const std::byte* const odd = entries + offsets[p + 1];
-        std::uint32_t* const to = pair_at(p);
         for (std::int64_t at = 0; at < whole; at += 2 * kLanes) {
           store_interleaved(load_values(even + at * 2), load_values(odd + at * 2), to + at);
-          ahead.advance();
         }
-        if (whole != call_.head_dim) {
-          const std::int64_t count = call_.head_dim - whole;
-          store_interleaved(load_some(even, whole, count), load_some(odd, whole, count),
+        if (whole != dim) {
+          store_interleaved(load_some(even, whole, dim - whole), load_some(odd, whole, dim - whole),
                             to + whole);
         }
       }
-      fetch = ahead;
     }
 
     // Whether 0 is what a value comes to under a weight of 0; asked after load(), of whole pairs.
@@ -163,7 +164,7 @@ struct Bf16Dots {
 
     // Whole pairs, which all rows see, or where some weigh 0 and values are finite.
     template <int kRows>
-    HWY_INLINE void add(const WeighedRows& rows, Visible piece, Fetch& /*fetch*/) const {
+    HWY_INLINE void add(const WeighedRows& rows, Visible piece, TileAhead& lines) const {
       if (piece.begin >= piece.end) return;
       const std::uint32_t* pairs = pair_at(piece.begin);
       const auto* weights = reinterpret_cast<const std::uint32_t*>(rows.weights) + piece.begin / 2;
@@ -171,20 +172,20 @@ struct Bf16Dots {
       float* sums = rows.sums;
       std::int64_t left = call_.padded_dim() / kLanes;
       for (; vectors_for(kRows) == 4 && left >= 4; left -= 4) {
-        add_pairs<kRows, 4>(pairs, weights, count, sums);
+        add_pairs<kRows, 4>(pairs, weights, count, sums, lines);
         pairs += 4 * kLanes;
         sums += 4 * kLanes;
       }
       for (; left > 0; left -= 2) {
-        add_pairs<kRows, 2>(pairs, weights, count, sums);
+        add_pairs<kRows, 2>(pairs, weights, count, sums, lines);
         pairs += 2 * kLanes;
         sums += 2 * kLanes;
       }
     }
-    HWY_INLINE void add_one(const WeighedRows& row, Visible piece, Fetch& fetch) const {
+    HWY_INLINE void add_one(const WeighedRows& row, Visible piece, TileAhead& lines) const {
       if (piece.begin >= piece.end) return;
       if (piece.begin % 2 != 0) add_half(row, piece.begin++, 0xffff0000u);
-      add<1>(row, {piece.begin, piece.end / 2 * 2}, fetch);
+      add<1>(row, {piece.begin, piece.end / 2 * 2}, lines);
       if (piece.end % 2 != 0 && piece.end > piece.begin) add_half(row, piece.end - 1, 0xffffu);
     }
 
@@ -221,15 +222,18 @@ struct Bf16Dots {
 
     template <int kRows, int kVectors>
     HWY_INLINE void add_pairs(const std::uint32_t* pairs, const std::uint32_t* weights, int count,
-                              float* to) const {
+                              float* to, TileAhead& lines) const {
+      TileAhead ahead = lines;
       SumTile<kRows, kVectors> sums;
       sums.load(to, call_.padded_dim());
       for (int i = 0; i < count; ++i, pairs += call_.padded_dim()) {
+        ahead.advance();
         VWords value[kVectors];
         PAGODA_UNROLL
         for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(DWords(), pairs + v * kLanes);
         sums.template add<Bf16Dots>(weights + i, kRangePositions, value);
       }
+      lines = ahead;
       sums.store(to, call_.padded_dim());
     }
 

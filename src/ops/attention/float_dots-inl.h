@@ -48,6 +48,9 @@ struct FloatDots {
   using Unit = float;  // of a query
   static constexpr int kDimsPerUnit = 1;
   static constexpr int kUnitsPerWord = Words<T>::kElements;
+  // What is fetched meanwhile: a range ahead of transposing and sums.
+  using Ahead = Fetch;
+  static constexpr bool kFetchesTiles = false;
   // Consecutive positions that are weighed together.
   static constexpr int kPositions = 1;
 
