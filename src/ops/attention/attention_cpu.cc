@@ -38,8 +38,8 @@ void with_walk(const AttentionCall& call, const AttentionPlan::Counts& counts, f
 }
 
 void attend_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                  AttentionQueue& queue, float* scratch) {
-  with_walk(call, counts, scratch, [&](auto&& walk) { walk.run(queue); });
+                  AttentionQueue& queue, int thread, float* scratch) {
+  with_walk(call, counts, scratch, [&](auto&& walk) { walk.run(queue, thread); });
 }
 
 void merge_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
@@ -139,7 +139,7 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
   const auto attend_items = HWY_DYNAMIC_DISPATCH(attend_items);
   pool.parallel_for(std::min<std::int64_t>(num_threads, counts.items), 1,
                     [&](std::int64_t, std::int64_t, int thread) {
-                      attend_items(call, counts, queue, scratch_of(thread));
+                      attend_items(call, counts, queue, thread, scratch_of(thread));
                     });
   const auto merge_items = HWY_DYNAMIC_DISPATCH(merge_items);
   pool.parallel_for(

@@ -8,6 +8,8 @@
 // Dao et al., 2023.)
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -138,29 +140,49 @@ class AttentionPlan {
   Counts counts_;
 };
 
-// Items as threads claim them.
+// Items as threads claim them. Every second thread begins with those of one query, which wait for
+// memory, while the others multiply.
 class AttentionQueue {
  public:
+  // items: those of more than one query first.
   AttentionQueue(std::span<const AttentionItem> items, int num_threads)
-      : items_(items), num_threads_(num_threads) {}
+      : num_threads_(num_threads) {
+    const auto is_one = [](const AttentionItem& item) { return item.num_queries == 1; };
+    const auto many = std::find_if(items.begin(), items.end(), is_one) - items.begin();
+    parts_[0].items = items.first(many);
+    parts_[1].items = items.subspan(many);
+  }
 
   // Null: none is left.
-  const AttentionItem* claim() {
-    const std::int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-    return index < size() ? &items_[index] : nullptr;
+  const AttentionItem* claim(int thread) {
+    const AttentionItem* item = parts_[thread % 2].claim();
+    return item ? item : parts_[1 - thread % 2].claim();
   }
   // The same for a thread that has not finished its last: the last few are for whoever is idle
   // first.
-  const AttentionItem* claim_ahead() {
-    return next_.load(std::memory_order_relaxed) + num_threads_ < size() ? claim() : nullptr;
+  const AttentionItem* claim_ahead(int thread) {
+    return parts_[0].num_left() + parts_[1].num_left() > num_threads_ ? claim(thread) : nullptr;
   }
 
  private:
-  std::int64_t size() const { return static_cast<std::int64_t>(items_.size()); }
+  struct Part {
+    std::span<const AttentionItem> items;
+    std::atomic<std::int64_t> next{0};
 
-  const std::span<const AttentionItem> items_;
+    std::int64_t num_left() const {
+      const std::int64_t left =
+          static_cast<std::int64_t>(items.size()) - next.load(std::memory_order_relaxed);
+      return std::max<std::int64_t>(left, 0);
+    }
+    const AttentionItem* claim() {
+      if (num_left() == 0) return nullptr;
+      const auto index = static_cast<std::size_t>(next.fetch_add(1, std::memory_order_relaxed));
+      return index < items.size() ? &items[index] : nullptr;
+    }
+  };
+
   const int num_threads_;
-  std::atomic<std::int64_t> next_{0};
+  std::array<Part, 2> parts_;
 };
 
 }  // namespace pagoda::cpu

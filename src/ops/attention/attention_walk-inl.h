@@ -57,14 +57,14 @@ class Walk {
     }
   }
 
-  void run(AttentionQueue& queue) {
-    const AttentionItem* item = queue.claim();
+  void run(AttentionQueue& queue, int thread) {
+    const AttentionItem* item = queue.claim(thread);
     if (item) begin(*item);
     while (item) {
-      const AttentionItem* after = queue.claim_ahead();
+      const AttentionItem* after = queue.claim_ahead(thread);
       attend(*item, after);
       item = after;
-      if (!item && (item = queue.claim())) begin(*item);
+      if (!item && (item = queue.claim(thread))) begin(*item);
     }
   }
 
@@ -260,17 +260,25 @@ class Walk {
   void load_queries(const AttentionItem& item) {
     const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
-      const float* from = call_.q + item.first_token * call_.token_stride +
-                          (item.first_head + head) * call_.group * call_.head_stride;
       for_each_block(rows, [&](auto count, int row) {
         const float* q[count()];
-        for (int r = 0; r < count(); ++r) {
-          q[r] = from + (row + r) / call_.group * call_.token_stride +
-                 (row + r) % call_.group * call_.head_stride;
+        for (int r = 0; r < count(); ++r) q[r] = query(item, head, row + r);
+        if constexpr (Dots::kFetchesTiles) {
+          for (int r = row + count(); r < std::min(row + 2 * count(), rows); ++r) {
+            fetch_query(query(item, head, r));
+          }
         }
         packing_.template pack<count()>(q, queries_ + (head * rows + row) * packing_.num_units());
       });
     }
+  }
+
+  const float* query(const AttentionItem& item, int head, int row) const {
+    return call_.q + (item.first_token + row / call_.group) * call_.token_stride +
+           ((item.first_head + head) * call_.group + row % call_.group) * call_.head_stride;
+  }
+  void fetch_query(const float* query) const {
+    for (std::int64_t i = 0; i < call_.head_dim; i += 16) __builtin_prefetch(query + i);
   }
 
   // What each row sees of the range. Later queries see later positions.
