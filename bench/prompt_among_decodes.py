@@ -2,14 +2,15 @@
 """What a long prompt does to those who decode beside it: `bench/prompt_among_decodes.py build/release/pagoda`.
 
 Each turn starts a server without a prefix cache, opens four streams, lets them run alone, and sends a prompt of 4,000 tokens.
-Prints the gaps between a stream's tokens: their median without the prompt, and those of tokens that came between the prompt's
-arrival and its first token.
+Prints the gaps between a stream's tokens without the prompt, and those of tokens that came between the prompt's arrival and its
+first token; and how often a loop that does nothing else stands still for 3 ms, which no server can help.
 
 The client shares the machine with the server, so it only stamps what arrives and counts the events afterwards.
 """
 
 import argparse
 import json
+import multiprocessing
 import pathlib
 import random
 import selectors
@@ -25,6 +26,8 @@ from running_server import RunningServer, free_port  # noqa: E402
 VOCAB_SIZE = 49152
 EVENT = b'data: {"'
 TIMEOUT_S = 300
+STOP_S = 0.003
+STOPS_S = 5
 
 
 class Stream:
@@ -103,6 +106,22 @@ def turn(flags, port):
     return alone, beside, first_token_at - prompt.sent_at
 
 
+def stops_a_second():
+    """Of a process for each processor."""
+    with multiprocessing.Pool() as pool:
+        return sum(pool.map(count_stops, [STOPS_S] * multiprocessing.cpu_count(), chunksize=1)) / STOPS_S
+
+
+def count_stops(seconds):
+    stops = 0
+    before = begin = time.perf_counter()
+    while before < begin + seconds:
+        now = time.perf_counter()
+        stops += now - before > STOP_S
+        before = now
+    return stops
+
+
 def parse_flags():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pagoda", help="the binary")
@@ -116,7 +135,8 @@ def parse_flags():
 
 def main():
     flags = parse_flags()
-    print("median alone, ms | beside the prompt: median | p99 | p99 / median alone | prompt's first token, ms")
+    print("| alone: median, ms | p99 | beside the prompt: median | p99 | p99 / median alone | prompt's first token, ms | stops a second |")
+    print("|" + "---|" * 7)
     for _ in range(flags.turns):
         port = free_port()
         command = [flags.pagoda, "serve", flags.model, "--device", "cpu", "--threads", flags.threads, "--port", port,
@@ -127,8 +147,8 @@ def main():
         except (OSError, subprocess.TimeoutExpired) as error:
             sys.exit(f"prompt_among_decodes: {error}")
         median, p99 = statistics.median(alone), percentile(beside, 0.99)
-        print(f"{1e3 * median:.2f} | {1e3 * statistics.median(beside):.2f} | {1e3 * p99:.2f} | {p99 / median:.2f} | "
-              f"{1e3 * ttft:.0f}", flush=True)
+        print(f"| {1e3 * median:.2f} | {1e3 * percentile(alone, 0.99):.2f} | {1e3 * statistics.median(beside):.2f} | "
+              f"{1e3 * p99:.2f} | {p99 / median:.2f} | {1e3 * ttft:.0f} | {stops_a_second():.1f} |", flush=True)
 
 
 if __name__ == "__main__":

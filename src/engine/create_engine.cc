@@ -8,6 +8,7 @@
 #include "core/machine.h"
 #include "engine/kv_sizing.h"
 #include "engine/threaded_engine.h"
+#include "ops/linear/linear.h"
 
 namespace pagoda {
 
@@ -88,6 +89,7 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
       std::make_unique<Scheduler>(SchedulerOptions{.block_size = sizing.layout.block_size,
                                                    .max_num_seqs = sizing.max_num_seqs,
                                                    .max_num_batched_tokens = max_num_batched_tokens,
+                                                   .row_tile = row_tile(*parts.exec),
                                                    .max_model_len = sizing.max_model_len,
                                                    .eos_token_ids = config.eos_token_ids},
                                   *parts.pool, parts.prefix_cache.get());

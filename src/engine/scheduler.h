@@ -28,8 +28,9 @@
 //
 // Shares of a step: decodes never wait for more than what a step of 2.5 decode steps takes while
 // one prompt waits, and 1.5 more for each other one that has a place to run, up to 10 (StepCost
-// says how long a chunk that leaves). Where decodes leave prompts less than a quarter of the token
-// budget, every other step is the prompts' alone, under the same bound.
+// says how long a chunk that leaves), and chunks end with a tile of the products' rows. Where
+// decodes leave prompts less than a quarter of the token budget, every other step is the prompts'
+// alone, under the same bound.
 //
 // Blocks are taken as tokens come. A sequence is admitted when the pool holds all it knows besides
 // what those that run know and a block for each of them to grow into. Where none is left, the last
@@ -75,6 +76,7 @@ struct SchedulerOptions {
   int block_size = 16;  // tokens
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;
+  int row_tile = 1;                // tokens of a step that cost as much as one (ops/linear)
   int max_model_len = 0;           // tokens of prompt and output together
   std::vector<int> eos_token_ids;  // end a sequence unless its request ignores them
 };
@@ -201,6 +203,7 @@ class Scheduler {
   static int tokens_for(const Sequence& sequence, Shares& shares);
   int num_decodes() const;
   Shares share_step() const;
+  int whole_tiles(int num_tokens, int num_decodes) const;
   int num_blocks_wanted(Shares shares) const;
   void number_outcomes();
   void plan_step(Shares shares);

@@ -79,7 +79,15 @@ Scheduler::Shares Scheduler::share_step() const {
       left < std::min<std::int64_t>(affordable, num_prefill_tokens)) {
     return {.decodes = false, .num_prefill_tokens = std::min(budget, affordable)};
   }
-  return {.decodes = true, .num_prefill_tokens = std::min(left, affordable)};
+  return {.decodes = true,
+          .num_prefill_tokens = std::min(left, whole_tiles(affordable, num_decodes))};
+}
+
+// The most prompt tokens up to `num_tokens` that fill tiles with the decodes, where there are any.
+int Scheduler::whole_tiles(int num_tokens, int num_decodes) const {
+  const int tile = options_.row_tile;
+  const int first = tile - num_decodes % tile;  // that fill what the decodes began
+  return num_tokens < first ? num_tokens : first + (num_tokens - first) / tile * tile;
 }
 
 // Of the pool's, for what those that run get of a step.

@@ -43,6 +43,17 @@ class SchedulerTest : public ::testing::Test {
     return planned;
   }
 
+  // One step, which costs 4 ms where it has decodes, and 1 ms a prompt token; how many it had of
+  // both.
+  std::pair<int, int> timed_step() {
+    const Plan& plan = scheduler_->plan();
+    const int num_prefill_tokens = plan.num_tokens - plan.num_decodes;
+    const double seconds = 0.001 * num_prefill_tokens + (plan.num_decodes > 0 ? 0.004 : 0);
+    scheduler_->commit(plan, std::vector<SampleOutcome>(plan.num_samples, {.token_id = kToken}),
+                       seconds);
+    return {plan.num_decodes, num_prefill_tokens};
+  }
+
   std::unique_ptr<Sequence> take_one() {
     auto finished = scheduler_->take_finished();
     EXPECT_EQ(finished.size(), 1u);
@@ -170,29 +181,38 @@ TEST_F(SchedulerTest, ABlockOfItsOwnNeverHasToBeTakenFromTheFirst) {
   EXPECT_GE(scheduler_->counters().num_preemptions, 1u);
 }
 
-// A step costs 4 ms where it has decodes, and 1 ms a prompt token.
 TEST_F(SchedulerTest, ChunksBesideDecodesAreAsLongAsTheMeasuredCostAllows) {
   start({.max_num_batched_tokens = 64}, 100);
-  const auto timed = [&] {
-    const Plan& plan = scheduler_->plan();
-    const int num_prefill_tokens = plan.num_tokens - plan.num_decodes;
-    const double seconds = 0.001 * num_prefill_tokens + (plan.num_decodes > 0 ? 0.004 : 0);
-    scheduler_->commit(plan, std::vector<SampleOutcome>(plan.num_samples, {.token_id = kToken}),
-                       seconds);
-    return std::pair(plan.num_decodes, num_prefill_tokens);
-  };
   using Step = std::pair<int, int>;
   add(8);
-  EXPECT_EQ(timed(), (Step{0, 8}));
+  EXPECT_EQ(timed_step(), (Step{0, 8}));
   add(20);
-  EXPECT_EQ(timed(), (Step{1, 0}));  // measured first
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(timed(), (Step{1, 5}));
-  EXPECT_EQ(timed(), (Step{2, 0}));
+  EXPECT_EQ(timed_step(), (Step{1, 0}));  // measured first
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(timed_step(), (Step{1, 5}));
+  EXPECT_EQ(timed_step(), (Step{2, 0}));
   add(15);
   add(15);
-  EXPECT_EQ(timed(), (Step{2, 10}));  // two wait: a longer chunk
-  EXPECT_EQ(timed(), (Step{2, 10}));  // the end of one, the beginning of the other
-  EXPECT_EQ(timed(), (Step{3, 5}));
+  EXPECT_EQ(timed_step(), (Step{2, 10}));  // two wait: a longer chunk
+  EXPECT_EQ(timed_step(), (Step{2, 10}));  // the end of one, the beginning of the other
+  EXPECT_EQ(timed_step(), (Step{3, 5}));
+}
+
+TEST_F(SchedulerTest, ChunksBesideDecodesEndWithATile) {
+  using Step = std::pair<int, int>;
+  for (const auto& [row_tile, beside_one, beside_two] :
+       {std::tuple(1, 5, 5), std::tuple(2, 5, 4), std::tuple(4, 3, 2), std::tuple(8, 5, 5)}) {
+    SCOPED_TRACE(row_tile);
+    start({.max_num_batched_tokens = 64, .row_tile = row_tile}, 100);
+    add(8);
+    EXPECT_EQ(timed_step(), (Step{0, 8}));
+    add(2);
+    EXPECT_EQ(timed_step(), (Step{1, 0}));  // measured first
+    EXPECT_EQ(timed_step(), (Step{1, 2}));
+    const RequestId late = add(20);
+    EXPECT_EQ(timed_step(), (Step{2, beside_two}));
+    scheduler_->cancel(late - 1);
+    EXPECT_EQ(timed_step(), (Step{1, beside_one}));
+  }
 }
 
 TEST_F(SchedulerTest, PromptsGetEveryOtherStepWhereDecodesFillTheBudget) {

@@ -26,6 +26,10 @@ OpCall product_call(std::string_view op, const Tensor& x, const Weight& weight) 
                       static_cast<double>(weight.cols)};
 }
 
+int row_tile(const Exec& exec) {
+  return exec.backend() == Backend::kCpu ? cpu::row_tile(exec) : 1;
+}
+
 Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args) {
   check_product("linear", x, weight, args.bias);
   const OpTimer timer(exec, [&] { return product_call("linear", x, weight); });

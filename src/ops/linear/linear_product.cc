@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/linear/linear.h"
+
 namespace pagoda::cpu {
 namespace {
 
@@ -53,6 +55,12 @@ int tile_rows_for(std::int64_t num_rows, int most_rows) {
 }
 
 }  // namespace
+
+int row_tile(const Exec& exec) {
+  // As high for each format.
+  const KernelChoice choice = kernels_of(exec, PanelKind::kQ8_0);
+  return choice.kernels->most_rows(choice.layout);
+}
 
 LinearProduct::LinearProduct(Exec& exec, const Weight& weight, const Tensor& x)
     : exec_(exec), weight_(packed(weight)), x_(x), cols_(weight.cols) {
