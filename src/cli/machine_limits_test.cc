@@ -25,17 +25,18 @@ TEST(MachineLimits, ProductsAreHeldToBf16WhereThereIsAny) {
   EXPECT_EQ((MachineLimits{.float32_gmac_per_s = 5, .bf16_gmac_per_s = 9}.product_gmac_per_s()), 9);
 }
 
-// Bounds that any machine keeps: a wrong unit or a loop that the compiler removed does not.
+// Bounds that any machine keeps, however little of it a process gets: a wrong unit or a loop that
+// the compiler removed does not.
 TEST(MachineProbe, MeasuresWhatMachinesCanDo) {
   const MachineProbe probe(1);
   const MachineLimits limits = probe.measure();
   EXPECT_EQ(limits.num_threads, 1);
-  EXPECT_GT(limits.read_gb_per_s, 0.2);
+  EXPECT_GT(limits.read_gb_per_s, 0.005);
   EXPECT_LT(limits.read_gb_per_s, 1000);
   for (const double gmac :
        {limits.float32_gmac_per_s, limits.bf16_gmac_per_s.value_or(10),
         limits.int16_gmac_per_s.value_or(10), limits.int8_gmac_per_s.value_or(10)}) {
-    EXPECT_GT(gmac, 0.5);
+    EXPECT_GT(gmac, 0.005);
     EXPECT_LT(gmac, 2000);
   }
 }
