@@ -3,6 +3,20 @@
 #include <fmt/format.h>
 
 namespace pagoda {
+namespace {
+
+constexpr std::string_view kName = "apply_logit_bias";
+
+void check_entries(const LogitEntries& entries) {
+  PAGODA_CHECK(entries.rows.dtype() == DType::kInt32 && entries.rows.shape().rank() == 1 &&
+                   entries.rows.is_contiguous() && entries.token_ids.dtype() == DType::kInt32 &&
+                   entries.token_ids.shape() == entries.rows.shape() &&
+                   entries.token_ids.is_contiguous(),
+               fmt::format("[{}] entries: expected [n] int32 twice, got {} and {}", kName,
+                           to_string(entries.rows.shape()), to_string(entries.token_ids.shape())));
+}
+
+}  // namespace
 
 void check_logits(std::string_view op, const Tensor& logits) {
   PAGODA_CHECK(logits.dtype() != DType::kInt32 && logits.shape().rank() == 2 &&
@@ -11,20 +25,10 @@ void check_logits(std::string_view op, const Tensor& logits) {
                            to_string(logits.shape()), dtype_name(logits.dtype())));
 }
 
-void check_entries(std::string_view op, const LogitEntries& entries) {
-  PAGODA_CHECK(entries.rows.dtype() == DType::kInt32 && entries.rows.shape().rank() == 1 &&
-                   entries.rows.is_contiguous() && entries.token_ids.dtype() == DType::kInt32 &&
-                   entries.token_ids.shape() == entries.rows.shape() &&
-                   entries.token_ids.is_contiguous(),
-               fmt::format("[{}] entries: expected [n] int32 twice, got {} and {}", op,
-                           to_string(entries.rows.shape()), to_string(entries.token_ids.shape())));
-}
-
 Tensor apply_logit_bias(Exec& exec, const Tensor& logits, const LogitEntries& entries,
                         const Tensor& biases) {
-  constexpr std::string_view kName = "apply_logit_bias";
   check_logits(kName, logits);
-  check_entries(kName, entries);
+  check_entries(entries);
   PAGODA_CHECK(biases.dtype() == DType::kFloat32 && biases.shape() == entries.rows.shape() &&
                    biases.is_contiguous(),
                fmt::format("[{}] biases: expected {} float32, got {} {}", kName,

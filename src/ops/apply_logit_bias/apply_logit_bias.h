@@ -21,9 +21,8 @@ struct LogitEntries {
 Tensor apply_logit_bias(Exec& exec, const Tensor& logits, const LogitEntries& entries,
                         const Tensor& biases);
 
-// Check what ops that change logits take; `op` names the op.
+// Checks what ops that change logits take; `op` names the op.
 void check_logits(std::string_view op, const Tensor& logits);
-void check_entries(std::string_view op, const LogitEntries& entries);
 
 PAGODA_DECLARE_BODIES(Tensor apply_logit_bias(Exec& exec, const Tensor& logits,
                                               const LogitEntries& entries, const Tensor& biases))

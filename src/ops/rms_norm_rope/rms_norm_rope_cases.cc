@@ -1,7 +1,6 @@
-#include <cmath>
-
 #include "ops/op_cases.h"
 #include "ops/rms_norm_rope/rms_norm_rope.h"
+#include "ops/rope/rope_cases.h"
 
 namespace pagoda {
 namespace {
@@ -13,17 +12,6 @@ struct HeadsShape {
   RopeStyle style = RopeStyle::kHalves;
   bool is_large = false;
 };
-
-Tensor upload_angles(Exec& exec, std::span<const int> tokens, int head_dim) {
-  std::vector<float> inv_freq(head_dim / 2);
-  for (int i = 0; i < head_dim / 2; ++i) {
-    inv_freq[i] = static_cast<float>(std::pow(10000.0, -2.0 * i / head_dim));
-  }
-  const std::vector<std::int32_t> positions(tokens.begin(), tokens.end());
-  const auto n = static_cast<std::int64_t>(positions.size());
-  return rope_angles(exec, exec.upload<std::int32_t>(positions, {n}),
-                     exec.upload<float>(inv_freq, {head_dim / 2}));
-}
 
 OpCase make_case(const HeadsShape& shape) {
   OpCase result{
@@ -41,7 +29,7 @@ OpCase make_case(const HeadsShape& shape) {
                             .slice(1, 0, part)
                             .split_last(shape.heads, shape.head_dim),
                     weight = exec.upload<float>(random_values(2, shape.head_dim), {shape.head_dim}),
-                    angles = upload_angles(exec, tokens, shape.head_dim)] {
+                    angles = case_angles(exec, tokens, /*first_position=*/0, shape.head_dim)] {
       return std::vector<Tensor>{
           rms_norm_rope(exec, x, weight, angles, {.norm = {.eps = 1e-5f}, .rope = {style}})};
     });

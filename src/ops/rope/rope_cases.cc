@@ -1,9 +1,34 @@
+#include "ops/rope/rope_cases.h"
+
 #include <cmath>
 
 #include "ops/op_cases.h"
 #include "ops/rope/rope.h"
 
 namespace pagoda {
+namespace {
+
+Tensor upload_positions(Exec& exec, std::span<const int> tokens, int first_position) {
+  std::vector<std::int32_t> positions;
+  for (const int token : tokens) positions.push_back(first_position + token);
+  return exec.upload<std::int32_t>(positions, {static_cast<std::int64_t>(tokens.size())});
+}
+
+}  // namespace
+
+Tensor upload_inverse_frequencies(Exec& exec, int head_dim) {
+  std::vector<float> values(head_dim / 2);
+  for (int i = 0; i < head_dim / 2; ++i) {
+    values[i] = static_cast<float>(std::pow(10000.0, -2.0 * i / head_dim));
+  }
+  return exec.upload<float>(values, {head_dim / 2});
+}
+
+Tensor case_angles(Exec& exec, std::span<const int> tokens, int first_position, int head_dim) {
+  return rope_angles(exec, upload_positions(exec, tokens, first_position),
+                     upload_inverse_frequencies(exec, head_dim));
+}
+
 namespace {
 
 struct RopeShape {
@@ -15,14 +40,6 @@ struct RopeShape {
   bool is_large = false;
 };
 
-Tensor upload_inverse_frequencies(Exec& exec, int head_dim) {
-  std::vector<float> values(head_dim / 2);
-  for (int i = 0; i < head_dim / 2; ++i) {
-    values[i] = static_cast<float>(std::pow(10000.0, -2.0 * i / head_dim));
-  }
-  return exec.upload<float>(values, {head_dim / 2});
-}
-
 OpCase make_angles_case(int tokens, int head_dim, int first_position) {
   OpCase result{
       .op = "rope_angles",
@@ -30,10 +47,7 @@ OpCase make_angles_case(int tokens, int head_dim, int first_position) {
       .num_tokens = tokens,
       .tolerance = {.cpu = 1e-7f}};
   result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
-    std::vector<std::int32_t> positions;
-    for (const int token : wanted) positions.push_back(first_position + token);
-    const auto n = static_cast<std::int64_t>(wanted.size());
-    return CaseRun([&exec, at = exec.upload<std::int32_t>(positions, {n}),
+    return CaseRun([&exec, at = upload_positions(exec, wanted, first_position),
                     inv_freq = upload_inverse_frequencies(exec, head_dim)] {
       return std::vector<Tensor>{rope_angles(exec, at, inv_freq)};
     });
@@ -54,14 +68,11 @@ OpCase make_case(const RopeShape& shape) {
     const std::int64_t part = std::int64_t{shape.heads} * shape.head_dim;
     const std::int64_t width = part + 8;  // a part of a joined product
     const auto values = random_values(1, shape.tokens * width);
-    std::vector<std::int32_t> positions;
-    for (const int token : tokens) positions.push_back(shape.first_position + token);
     return CaseRun([&exec, style = shape.style,
                     x = upload_activations(exec, take_rows(values, width, tokens), {n, width})
                             .slice(1, 0, part)
                             .split_last(shape.heads, shape.head_dim),
-                    angles = rope_angles(exec, exec.upload<std::int32_t>(positions, {n}),
-                                         upload_inverse_frequencies(exec, shape.head_dim))] {
+                    angles = case_angles(exec, tokens, shape.first_position, shape.head_dim)] {
       return std::vector<Tensor>{rope(exec, x, angles, {.style = style})};
     });
   };

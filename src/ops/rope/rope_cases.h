@@ -1,0 +1,15 @@
+// Angles of case tokens, for the case lists of the ops that turn heads.
+#pragma once
+
+#include <span>
+
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+// [head_dim / 2] float32, of the usual base of 10,000.
+Tensor upload_inverse_frequencies(Exec& exec, int head_dim);
+// Of the tokens' positions, which are `first_position` + each: [tokens, 2, head_dim / 2] float32.
+Tensor case_angles(Exec& exec, std::span<const int> tokens, int first_position, int head_dim);
+
+}  // namespace pagoda
