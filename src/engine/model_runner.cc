@@ -10,6 +10,7 @@
 #include "ops/select_rows/select_rows.h"
 #include "tensor/op_profile.h"
 #include "tensor/read_values.h"
+#include "tensor/upload_list.h"
 
 namespace pagoda {
 namespace {
@@ -92,7 +93,7 @@ void ModelRunner::fill_token_ids(StepBatch& batch) {
 Tensor ModelRunner::upload_outcomes() {
   ids_.clear();
   for (const SampleOutcome& outcome : output_.outcomes) ids_.push_back(outcome.token_id);
-  return exec_.upload<std::int32_t>(ids_, {static_cast<std::int64_t>(ids_.size())});
+  return upload_list(exec_, ids_);
 }
 
 void ModelRunner::copy_blocks(const StepBatch& batch) {
@@ -135,9 +136,8 @@ Status ModelRunner::draw(const Plan& plan) {
   if (!step.waits_for_history) return ok_status();
   step.waits_for_history = false;
   draw_rows(plan, step);
-  roots_.assign(1, step.drawn);
-  if (row_penalties_.counts().defined()) roots_.push_back(row_penalties_.counts());
-  add_roots(step.log_probs);
+  roots_.clear();
+  add_draws(step);
   return exec_.evaluate(roots_);
 }
 
@@ -246,9 +246,7 @@ Tensor ModelRunner::logits_of_outcomes(const Plan& plan, const Tensor& logits) {
 Status ModelRunner::evaluate(const Step& step) {
   roots_.clear();
   if (step.logits.defined()) roots_.push_back(step.logits);
-  if (step.drawn.defined()) roots_.push_back(step.drawn);
-  if (row_penalties_.counts().defined()) roots_.push_back(row_penalties_.counts());
-  add_roots(step.log_probs);
+  add_draws(step);
   if (!step.scored_rows.empty()) {
     roots_.push_back(step.hidden.residual);
     roots_.push_back(step.hidden.delta);
@@ -260,6 +258,14 @@ Status ModelRunner::evaluate(const Step& step) {
   Status status = exec_.evaluate(roots_);
   roots_.clear();
   return status;
+}
+
+// To the roots: what draws make, and what they write.
+void ModelRunner::add_draws(const Step& step) {
+  for (const Tensor* part : {&step.drawn, &row_penalties_.counts()}) {
+    if (part->defined()) roots_.push_back(*part);
+  }
+  add_roots(step.log_probs);
 }
 
 void ModelRunner::add_roots(const LogProbs& log_probs) {

@@ -7,9 +7,9 @@
 // takes the ids where they are. Where nothing depends on the output, or penalties whose counts are
 // on the device too, the forward's own evaluation draws them. Words that are banned and grammars
 // need the token before: what they change is known when that has been committed, and draw() follows
-// then, while the forward runs. What ops
-// do not do (DRY, mirostat, processors of logits, ...) sample() does, which comes before the next
-// forward then; all else of the host's work on a step is still done while the next one runs.
+// then, while the forward runs. What ops do not do (DRY, mirostat, processors of logits, ...)
+// sample() does, which comes before the next forward then; all else of the host's work on a step is
+// still done while the next one runs.
 //
 // Belongs to the engine thread.
 #pragma once
@@ -139,6 +139,7 @@ class ModelRunner {
   Tensor upload_outcomes();
   Tensor logits_of_outcomes(const Plan& plan, const Tensor& logits);
   Status evaluate(const Step& step);
+  void add_draws(const Step& step);
   void add_roots(const LogProbs& log_probs);
   Result<HostLogProbs> log_probs_on_host(const LogProbs& log_probs);
   Status score_rows(const Plan& plan, const Step& step);

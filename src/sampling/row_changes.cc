@@ -7,6 +7,7 @@
 #include "ops/apply_token_mask/apply_token_mask.h"
 #include "sampling/dry.h"
 #include "sampling/token_rules.h"
+#include "tensor/upload_list.h"
 
 namespace pagoda {
 namespace {
@@ -78,9 +79,7 @@ void RowChanges::add_mask(std::span<const std::uint32_t> mask) {
 }
 
 Tensor RowChanges::apply(Exec& exec, const Tensor& logits) const {
-  const auto put = [&]<typename T>(const std::vector<T>& values) {
-    return exec.upload<T>(values, {static_cast<std::int64_t>(values.size())});
-  };
+  const auto put = [&](const auto& values) { return upload_list(exec, values); };
   Tensor changed = logits;
   if (!biases_.empty()) {
     changed = apply_logit_bias(

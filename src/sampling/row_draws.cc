@@ -3,6 +3,7 @@
 #include "ops/sample/sample.h"
 #include "ops/sample/token_weight.h"
 #include "sampling/sampler.h"
+#include "tensor/upload_list.h"
 
 namespace pagoda {
 
@@ -47,17 +48,14 @@ void RowDraws::add(const SamplingParams& params, const RandomKey& place) {
 
 Tensor RowDraws::draw(Exec& exec, const Tensor& logits) const {
   if (!has_random_) return argmax(exec, logits);
-  const std::int64_t rows = num_rows();
-  const auto put = [&]<typename T>(const std::vector<T>& values) {
-    return exec.upload<T>(values, {rows});
-  };
+  const auto put = [&](const auto& values) { return upload_list(exec, values); };
   RowFilters filters;
   if (has_filters_) {
     filters = {.top_k = put(top_ks_), .top_p = put(top_ps_), .min_p_margin = put(min_p_margins_)};
   }
   return sample(exec, logits,
                 {.inverse_temperature = put(inverse_temperatures_),
-                 .uniforms = exec.upload<std::int32_t>(uniforms_, {rows, 2}),
+                 .uniforms = exec.upload<std::int32_t>(uniforms_, {num_rows(), 2}),
                  .filters = has_filters_ ? &filters : nullptr});
 }
 

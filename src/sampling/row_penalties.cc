@@ -8,16 +8,9 @@
 #include "ops/count_tokens/count_tokens.h"
 #include "sampling/sampler_state.h"
 #include "sampling/seen_tokens.h"
+#include "tensor/upload_list.h"
 
 namespace pagoda {
-namespace {
-
-template <typename T>
-Tensor put(Exec& exec, const std::vector<T>& values) {
-  return exec.upload<T>(values, {static_cast<std::int64_t>(values.size())});
-}
-
-}  // namespace
 
 RowPenalties::RowPenalties(int vocab_size) : vocab_size_(vocab_size) {}
 
@@ -120,10 +113,10 @@ void RowPenalties::fill(Exec& exec) {
     histograms_[histogram_of_[i]].num_tokens = num_known;
   }
   if (cleared.empty()) return;
-  counts_ = count_tokens(exec, counts_, put(exec, cleared),
-                         {.histograms = put(exec, histograms),
-                          .token_ids = put(exec, token_ids),
-                          .times = put(exec, times)});
+  counts_ = count_tokens(exec, counts_, upload_list(exec, cleared),
+                         {.histograms = upload_list(exec, histograms),
+                          .token_ids = upload_list(exec, token_ids),
+                          .times = upload_list(exec, times)});
 }
 
 Tensor RowPenalties::apply(Exec& exec, const Tensor& logits) const {
@@ -137,18 +130,18 @@ Tensor RowPenalties::apply(Exec& exec, const Tensor& logits) const {
     presences.push_back(params.presence_penalty);
   }
   return apply_penalties(exec, logits,
-                         {.counts = counts_, .histogram_of = put(exec, histogram_of_)},
-                         {.repetition = put(exec, repetitions),
-                          .frequency = put(exec, frequencies),
-                          .presence = put(exec, presences)});
+                         {.counts = counts_, .histogram_of = upload_list(exec, histogram_of_)},
+                         {.repetition = upload_list(exec, repetitions),
+                          .frequency = upload_list(exec, frequencies),
+                          .presence = upload_list(exec, presences)});
 }
 
 void RowPenalties::count(Exec& exec, const Tensor& drawn) {
   if (!is_penalised()) return;
   counts_ = count_tokens(exec, counts_, {},
-                         {.histograms = put(exec, histogram_of_),
+                         {.histograms = upload_list(exec, histogram_of_),
                           .token_ids = drawn,
-                          .times = put(exec, std::vector<std::int32_t>(rows_.size(), 1))});
+                          .times = upload_list(exec, std::vector<std::int32_t>(rows_.size(), 1))});
   for (const std::int32_t histogram : histogram_of_) {
     if (histogram >= 0) ++histograms_[histogram].num_tokens;
   }
