@@ -90,7 +90,8 @@ AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& ba
           .head_dim = view.head_dim(),
           .scale = args.scale,
           .window = args.window,
-          .soft_cap = args.soft_cap};
+          .soft_cap = args.soft_cap,
+          .prefetch = prefetch_level()};
 }
 
 // At least what a Walk takes, for the widest vectors and rows of any target.

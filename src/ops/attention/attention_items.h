@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/cpu/prefetch_level.h"
 #include "ops/attention/attention.h"
 
 namespace pagoda::cpu {
@@ -48,6 +49,8 @@ struct AttentionCall {
   float scale = 0;
   int window = 0;
   float soft_cap = 0;
+
+  PrefetchLevel prefetch = PrefetchLevel::kFirst;  // of what few rows read
 
   float* partials = nullptr;
   // Floats between the sums of two rows: whole pairs of the widest vectors.

@@ -37,6 +37,15 @@ struct LinesAhead {
   const std::byte* from;
   std::int64_t entry_step;
   std::int64_t block_step;
+  PrefetchLevel level;
+
+  HWY_INLINE void fetch(const std::byte* line) const {
+    if (level == PrefetchLevel::kSecond) {
+      __builtin_prefetch(line, 0, 2);
+    } else {
+      __builtin_prefetch(line, 0, 3);
+    }
+  }
 };
 
 // One pointer that moves on, where the compiler would have one for each entry, more than there are
@@ -66,7 +75,7 @@ HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
     const std::byte* ahead = lines.from + block * lines.block_step;
     VWords words[kLanes];
     const auto load = [&](int /*i*/) HWY_ATTR {
-      __builtin_prefetch(ahead, 0, 3);
+      lines.fetch(ahead);
       ahead = step(ahead, lines.entry_step);
       const VWords loaded = load_line(key);
       key = step(key, keys.stride);
@@ -103,7 +112,7 @@ HWY_INLINE void add_group(const EntryGroup& values, const WeighedRows& rows,
     for (int entry = 0; entry < 2; ++entry) {
       PAGODA_UNROLL
       for (int block = 0; block < kVectors / 2; ++block) {
-        __builtin_prefetch(ahead + block * lines.block_step, 0, 3);
+        lines.fetch(ahead + block * lines.block_step);
       }
       ahead += lines.entry_step;
     }
@@ -131,8 +140,8 @@ class FewRows<Bf16Dots> {
       for (int head = 0; head < piece.item->num_heads; ++head) {
         const LinesAhead lines = lines_ahead(order_[group], head, 0, 1);
         for (std::int64_t line = 0; line < kLanes * num_blocks_; ++line) {
-          __builtin_prefetch(lines.from + line / kLanes * lines.block_step +
-                             line % kLanes * lines.entry_step);
+          lines.fetch(lines.from + line / kLanes * lines.block_step +
+                      line % kLanes * lines.entry_step);
         }
       }
     }
@@ -209,12 +218,13 @@ class FewRows<Bf16Dots> {
   HWY_INLINE LinesAhead lines_ahead(const std::byte* group, int head, std::int64_t first,
                                     int count) const {
     if (!reads_slots_) {
-      return {group + head * call_.entry_bytes + first * kLineBytes, call_.slot_bytes, kLineBytes};
+      return {group + head * call_.entry_bytes + first * kLineBytes, call_.slot_bytes, kLineBytes,
+              call_.prefetch};
     }
     // In the order of memory.
     const std::byte* const from = group + (head * num_blocks_ + first) * kLanes * kLineBytes;
-    if (count == 1) return {from, kLineBytes, kLanes * kLineBytes};
-    return {from, count * kLineBytes, kLineBytes};
+    if (count == 1) return {from, kLineBytes, kLanes * kLineBytes, call_.prefetch};
+    return {from, count * kLineBytes, kLineBytes, call_.prefetch};
   }
 
   // Whether the 16 positions from p on can be read where they lie: those of one block.
