@@ -32,7 +32,6 @@ PAGODA_INLINE void multiply_minima(const std::byte* sums, int num_pairs, const M
 
 // The minima of 256 k of a panel as integers of 13 bits under a power of two: with sums of 15 bits
 // eight of them fit 32.
-constexpr int kBlocksOfSuper = kSuperGroup / kUnit;
 constexpr int kMinimumBits = 13;
 struct PackedMinima {
   __m512i pairs[kBlocksOfSuper / 2];

@@ -64,6 +64,13 @@ PAGODA_INLINE SuperView super_view_of(const std::byte* tile, int rows, std::int6
   return {tile, reinterpret_cast<const float*>(scales), scales + num_super_groups(cols) * rows * 4};
 }
 
+// Where blocks have 32 k, their sums as they are follow, [groups][blocks][rows].
+constexpr int kBlocksOfSuper = kSuperGroup / kUnit;
+PAGODA_INLINE const float* block_sums_of(const SuperView& view, int rows, std::int64_t cols) {
+  const std::int64_t words = num_super_groups(cols) * (kBlocksOfSuper / 2) * rows;
+  return reinterpret_cast<const float*>(view.sums + words * 4);
+}
+
 // Weights of 14 bits meet x under powers of two: their exponents are added to what a block came to,
 // where two products would take turns with those of x. A block's power is the least under which its
 // largest magnitude has 15 bits and the sum of all 18, so that products fit 32: a bit more than a

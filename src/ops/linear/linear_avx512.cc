@@ -23,9 +23,10 @@ namespace {
 // dot products' peak; twelve rows with the sums in memory: 65 to 75 %).
 constexpr int kMostRows = 6;
 
-// A tile of rows times kPanels panels.
-template <PanelKind kKind, Rounding kRounding, int kRows, int kPanels>
-class IntegerTile {
+// A tile of few rows times a panel: they wait for memory, and one panel at a time is one ascending
+// stream.
+template <PanelKind kKind, Rounding kRounding, int kRows>
+class FewRowsTile {
  public:
   using Loops = TileLoops<kKind, kRounding>;
   static constexpr PanelFormat kFormat = Loops::kFormat;
@@ -49,37 +50,27 @@ class IntegerTile {
     const std::byte* panel = product.panels + first_panel * product.panel_bytes;
     const std::byte* group = panel + product.header_area;
     auto [x, rows] = rows_at<Loops, kRows>(product, first_row, 0);
-    __m512 minima[kPanels][kBlocksOfSuper];
+    __m512 minima[1][kBlocksOfSuper];
     set_to_zero(minima);
     // The products, or those of a span of x and those of the spans before.
-    __m512 sums[kRows][kPanels], spans[kRows][kPanels];
-    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-      for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-        sums[r][p] = _mm512_setzero_ps();
-        spans[r][p] = _mm512_setzero_ps();
-      });
-    });
+    __m512 sums[kRows][1], spans[kRows][1];
+    set_to_zero(sums);
+    set_to_zero(spans);
     const std::int64_t num_groups = kFormat.num_groups(product.cols);
     std::int64_t units_done = 0;
     for (std::int64_t g = 0; g < num_groups; ++g, group += kFormat.group_bytes()) {
-      GroupNumbers<kKind> numbers[kPanels];
+      GroupNumbers<kKind> numbers[1];
       read_panels(product, panel, group, g, numbers);
       for (int unit = 0; unit < kUnitsOfGroup; unit += kUnitsOfBlock) {
         for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
-          __m512i s[kRows][kPanels];
-          start_block<kKind, kIsBytes>(rows.integer_sums, s);
-          for_all<kUnitsOfBlock>([&](auto u) PAGODA_FLATTEN {
-            add_products<decltype(block)::kValue, decltype(u)::kValue>(
-                reader, group, product.panel_bytes, unit, x + u * kRows * kRowBytes, s);
-          });
+          __m512i s[kRows][1];
+          sum_block<decltype(block)::kValue>(reader, {group, unit, product.prefetch}, x, rows, s);
           const int at = unit / kUnitsOfBlock * kBlocksOfUnit + block;
           add_block<Loops>(numbers, at, s, rows, sums);
           next_block<Loops, kRows>(rows);
         });
         if constexpr (Loops::kHasGroups) {
-          for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-            minima[p][units_done % kUnitsOfSpan] = minima_of(numbers[p]);
-          });
+          minima[0][units_done % kUnitsOfSpan] = minima_of(numbers[0]);
         }
         x += kUnitsOfBlock * kRows * kRowBytes;
         units_done += kUnitsOfBlock;
@@ -93,60 +84,81 @@ class IntegerTile {
       }
     }
     lower<Loops>(product, first_row, first_panel, sums);
-    store_sums<kRows, kPanels>(kHasSpans ? spans : sums, product, first_row, first_panel);
+    store_sums<kRows, 1>(kHasSpans ? spans : sums, product, first_row, first_panel);
   }
 
  private:
   // Adds what a span's minima come to, and forgets them.
   PAGODA_INLINE static void add_float_minima(const std::byte* pairs, std::int64_t num_units,
-                                             __m512 (&minima)[kPanels][kBlocksOfSuper],
-                                             __m512 (&sums)[kRows][kPanels]) {
-    PackedMinima packed[kPanels];
-    for_all<kPanels>([&](auto p) PAGODA_FLATTEN { pack_minima(minima[p], packed[p]); });
+                                             __m512 (&minima)[1][kBlocksOfSuper],
+                                             __m512 (&sums)[kRows][1]) {
+    PackedMinima packed;
+    pack_minima(minima[0], packed);
     add_minima(
-        pairs, num_units, [&](auto p) PAGODA_FLATTEN -> const PackedMinima& { return packed[p]; },
-        sums);
+        pairs, num_units, [&](auto) PAGODA_FLATTEN -> const PackedMinima& { return packed; }, sums);
     set_to_zero(minima);
   }
 
-  // Adds the exact sums over what block kBlock has of unit `first_unit` + kUnitOfBlock.
-  template <int kBlock, int kUnitOfBlock>
-  PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const std::byte* group,
-                                         std::int64_t panel_bytes, int first_unit,
-                                         const std::byte* x, __m512i (&s)[kRows][kPanels]) {
-    constexpr int kPart = kBlock + kUnitOfBlock;
+  // The exact sums over what block kBlock has of those units.
+  template <int kBlock>
+  PAGODA_INLINE static void sum_block(const PairReader<kKind>& reader, const UnitsAt& units,
+                                      const std::byte* x, const RowNumbers& rows,
+                                      __m512i (&s)[kRows][1]) {
+    if constexpr (kIsBytes) {
+      start_block<kKind, kIsBytes>(rows.integer_sums, s);
+      for_steps<kBlock>(units, [&](auto unit, auto step, auto* low, auto* high) PAGODA_FLATTEN {
+        Loops::template add_step<decltype(step)::kValue>(reader, low, high, 0,
+                                                         x + unit * kRows * kRowBytes, s);
+      });
+    } else {
+      FewRowsBlock<kKind, kRows> sums(rows.sums);
+      for_steps<kBlock>(units, [&](auto unit, auto step, auto* low, auto* high) PAGODA_FLATTEN {
+        sums.template add<decltype(step)::kValue>(reader, low, high, x + unit * kRows * kRowBytes,
+                                                  kRowBytes);
+      });
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN { s[r][0] = sums.sum(r); });
+    }
+  }
+
+  // Calls visit(unit, step, low, high) for the steps of such a block; `unit` counts from the first,
+  // its planes begin at `low` and `high`.
+  template <int kBlock, class Visit>
+  PAGODA_INLINE static void for_steps(const UnitsAt& units, const Visit& visit) {
     constexpr int kStepsAtOnce = kStepsOfBlock * kUnitsOfBlock * kBlocksOfUnit;
-    const int unit = first_unit + kUnitOfBlock;
-    const std::byte* low = group + kFormat.low_plane() + unit * kFormat.low_bits * kLineBytes;
-    const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
-    for_all<kStepsOfBlock>([&](auto i) PAGODA_FLATTEN {
-      constexpr int kStep = kBlock * kStepsOfBlock + decltype(i)::kValue;
-      // One by one: a burst would hold up the loads behind it.
-      constexpr int kAt = kPart * kStepsOfBlock + decltype(i)::kValue;
-      prefetch_ahead<kKind, kLines * kAt / kStepsAtOnce, kLines*(kAt + 1) / kStepsAtOnce>(
-          group + first_unit * kUnitBytes);
-      Loops::template add_step<kStep>(reader, low, high, panel_bytes, x, s);
+    for_all<kUnitsOfBlock>([&](auto unit) PAGODA_FLATTEN {
+      const int at = units.first + unit;
+      const std::byte* low = units.group + kFormat.low_plane() + at * kFormat.low_bits * kLineBytes;
+      const std::byte* high =
+          units.group + kFormat.high_plane() + at * kFormat.high_bits * kLineBytes;
+      for_all<kBlock * kStepsOfBlock + kStepsOfBlock, kBlock * kStepsOfBlock>(
+          [&](auto step) PAGODA_FLATTEN {
+            // One by one: a burst would hold up the loads behind it.
+            constexpr int kUnitOfBlock = decltype(unit)::kValue, kStep = decltype(step)::kValue;
+            constexpr int kAt = kUnitOfBlock * kStepsOfBlock + kStep;
+            prefetch_ahead<kKind, kLines * kAt / kStepsAtOnce, kLines*(kAt + 1) / kStepsAtOnce>(
+                units.group + units.first * kUnitBytes, units.prefetch);
+            visit(unit, step, low, high);
+          });
     });
   }
 };
 
-template <class Tile, int kRows, int kPanels>
+template <PanelKind kKind, Rounding kRounding, int kRows>
 void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t panel = begin; panel < end; panel += kPanels) {
+  for (std::int64_t panel = begin; panel < end; ++panel) {
     for (std::int64_t row = 0; row < product.num_rows; row += kRows) {
-      Tile::multiply(product, row, panel);
+      FewRowsTile<kKind, kRounding, kRows>::multiply(product, row, panel);
     }
   }
 }
 
-// Few rows wait for memory: one panel at a time is one ascending stream.
 template <PanelKind kKind, Rounding kRounding>
 void multiply_rounded(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   switch (product.tile_rows) {
     case 1:
-      return multiply_tiles<IntegerTile<kKind, kRounding, 1, 1>, 1, 1>(product, begin, end);
+      return multiply_tiles<kKind, kRounding, 1>(product, begin, end);
     case 2:
-      return multiply_tiles<IntegerTile<kKind, kRounding, 2, 1>, 2, 1>(product, begin, end);
+      return multiply_tiles<kKind, kRounding, 2>(product, begin, end);
     default:
       return;  // multiply_many
   }

@@ -210,6 +210,11 @@ PAGODA_INLINE void store_super_numbers(const TileRow& row, std::int64_t first, i
       row.integer_sums[(first + b) / 2 * row.tile_rows] = pairs[b / 2];
     }
   }
+  if constexpr (Scheme::kBlock == kUnit) {
+    alignas(kLineBytes) float sums[kBlocksAtOnce];
+    _mm512_store_ps(sums, _mm512_cvtepi32_ps(sum));
+    for (int b = 0; b < count; ++b) row.sums[(first + b) * row.tile_rows] = sums[b];
+  }
 }
 
 // Blocks [first, first + count) of a row, as many as make whole pairs of units.
@@ -353,7 +358,8 @@ namespace avx512 {
 
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
   if (is_super(layout)) {
-    const std::int64_t numbers = num_super_groups(cols) * (1 + num_pairs(layout)) * 4;
+    const int block_sums = layout.block == kUnit ? kBlocksOfSuper : 0;
+    const std::int64_t numbers = num_super_groups(cols) * (1 + num_pairs(layout) + block_sums) * 4;
     const std::int64_t bytes = tile_rows * (padded_units(cols) * kUnit * 2 + numbers);
     return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
   }
@@ -368,6 +374,7 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, std::by
     const SuperView view = super_view_of(tile, source.tile_rows, source.cols);
     row.scales = const_cast<float*>(view.scales);
     row.integer_sums = reinterpret_cast<std::int32_t*>(const_cast<std::byte*>(view.sums));
+    row.sums = const_cast<float*>(block_sums_of(view, source.tile_rows, source.cols));
   } else {
     const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
     row.scales = const_cast<float*>(view.scales);
@@ -379,7 +386,7 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, std::by
     next.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr;
     next.integers += r * unit_bytes(layout);
     next.scales += r;
-    next.sums += row.sums ? r : 0;
+    next.sums += r;
     next.integer_sums += r;
     pack_row_of(next, layout);
   }

@@ -54,7 +54,8 @@ class FewRowsTile {
       __m512 part[kRows][1];
       set_to_zero(part);
       for (int unit = 0; unit < kUnitsOfGroup; ++unit) {
-        add_unit(reader, group, numbers, unit, rows.x + unit * kRows * kRowBytes, part);
+        add_unit(reader, {group, unit, product.prefetch}, numbers,
+                 rows.x + unit * kRows * kRowBytes, part);
       }
       const auto minima = [&](auto i, auto) PAGODA_FLATTEN { return numbers.minima[i]; };
       add_group<Numbers::kHasMinimum, Numbers::kPairs>(rows, {numbers.scale}, {numbers.minimum},
@@ -64,17 +65,16 @@ class FewRowsTile {
   }
 
  private:
-  PAGODA_INLINE static void add_unit(const PairReader<kKind>& reader, const std::byte* group,
-                                     const Numbers& numbers, int unit, const std::byte* x,
+  PAGODA_INLINE static void add_unit(const PairReader<kKind>& reader, const UnitsAt& unit,
+                                     const Numbers& numbers, const std::byte* x,
                                      __m512 (&part)[kRows][1]) {
     __m512i of_unit[kRows];
     for_all<kBlocksOfUnit>([&](auto block) PAGODA_FLATTEN {
-      __m512i s[kRows][1];
-      set_to_zero(s);
-      add_products<decltype(block)::kValue>(reader, group, unit, x, s);
-      const __m512i scale = numbers.scales[unit * kBlocksOfUnit + block];
+      FewRowsBlock<kKind, kRows> sums(nullptr);
+      add_products<decltype(block)::kValue>(reader, unit, x, sums);
+      const __m512i scale = numbers.scales[unit.first * kBlocksOfUnit + block];
       for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        const __m512i scaled = _mm512_mullo_epi32(scale, s[r][0]);
+        const __m512i scaled = _mm512_mullo_epi32(scale, sums.sum(r));
         of_unit[r] = block == 0 ? scaled : _mm512_add_epi32(of_unit[r], scaled);
       });
     });
@@ -85,20 +85,18 @@ class FewRowsTile {
 
   // Adds the exact sums over block kBlock of a unit.
   template <int kBlock>
-  PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const std::byte* group,
-                                         int unit, const std::byte* x, __m512i (&s)[kRows][1]) {
-    const std::byte* low = group + kFormat.low_plane() + unit * kFormat.low_bits * kLineBytes;
-    const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
+  PAGODA_INLINE static void add_products(const PairReader<kKind>& reader, const UnitsAt& unit,
+                                         const std::byte* x, FewRowsBlock<kKind, kRows>& sums) {
+    const std::byte* low =
+        unit.group + kFormat.low_plane() + unit.first * kFormat.low_bits * kLineBytes;
+    const std::byte* high =
+        unit.group + kFormat.high_plane() + unit.first * kFormat.high_bits * kLineBytes;
     for_all<kStepsOfBlock>([&](auto i) PAGODA_FLATTEN {
       constexpr int kStep = kBlock * kStepsOfBlock + decltype(i)::kValue;
       // One by one: a burst would hold up the loads behind it.
       prefetch_ahead<kKind, kLines * kStep / kSteps, kLines*(kStep + 1) / kSteps>(
-          group + unit * kUnitBytes);
-      const __m512i w = reader.template pair<kStep>(low, high);
-      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        const __m512i word = broadcast_word(x + r * kRowBytes + 4 * kStep);
-        s[r][0] = _mm512_dpwssd_epi32(s[r][0], w, word);
-      });
+          unit.group + unit.first * kUnitBytes, unit.prefetch);
+      sums.template add<kStep>(reader, low, high, x, kRowBytes);
     });
   }
 };

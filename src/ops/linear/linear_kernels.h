@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "backend/cpu/panel_format.h"
+#include "backend/cpu/prefetch_level.h"
 
 namespace pagoda::cpu {
 
@@ -65,6 +66,7 @@ struct PanelProduct {
   float* out = nullptr;          // [num_rows, num_columns]
   std::int64_t out_stride = 0;
   const float* bias = nullptr;  // [num_columns], or null
+  PrefetchLevel prefetch = PrefetchLevel::kFirst;
 };
 
 // The heights that a tile may have; the first one is decode's.

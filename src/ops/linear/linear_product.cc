@@ -207,7 +207,8 @@ void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, s
                            .num_columns = segment.rows - begin * kPanelColumns,
                            .out = target.out,
                            .out_stride = target.stride,
-                           .bias = target.bias},
+                           .bias = target.bias,
+                           .prefetch = prefetch_level()},
                           0, end - begin);
 }
 
