@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_tensor.h"
+
 namespace pagoda {
 
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
@@ -9,10 +11,7 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
   PAGODA_CHECK(x.shape().rank() == 2 && x.is_contiguous(),
                fmt::format("[add_rms_norm] x: expected contiguous [tokens, dim], got {}",
                            to_string(x.shape())));
-  PAGODA_CHECK(delta.shape() == x.shape() && delta.dtype() == x.dtype() && delta.is_contiguous(),
-               fmt::format("[add_rms_norm] delta: expected contiguous {} {}, got {} {}",
-                           to_string(x.shape()), dtype_name(x.dtype()), to_string(delta.shape()),
-                           dtype_name(delta.dtype())));
+  check_tensor("add_rms_norm", "delta", delta, x.dtype(), x.shape());
   PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(1)},
                fmt::format("[add_rms_norm] weight: expected {} float32, got {} {}", x.extent(1),
                            to_string(weight.shape()), dtype_name(weight.dtype())));

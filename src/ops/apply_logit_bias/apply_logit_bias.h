@@ -21,9 +21,6 @@ struct LogitEntries {
 Tensor apply_logit_bias(Exec& exec, const Tensor& logits, const LogitEntries& entries,
                         const Tensor& biases);
 
-// Checks what ops that change logits take; `op` names the op.
-void check_logits(std::string_view op, const Tensor& logits);
-
 PAGODA_DECLARE_BODIES(Tensor apply_logit_bias(Exec& exec, const Tensor& logits,
                                               const LogitEntries& entries, const Tensor& biases))
 

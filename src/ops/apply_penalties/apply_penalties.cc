@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/apply_logit_bias/apply_logit_bias.h"
+#include "ops/check_tensor.h"
 
 namespace pagoda {
 
@@ -16,16 +16,10 @@ Tensor apply_penalties(Exec& exec, const Tensor& logits, const SeenTokenCounts& 
                            kName, logits.extent(1), to_string(seen.counts.shape()),
                            dtype_name(seen.counts.dtype())));
   const Shape rows = {logits.extent(0)};
-  PAGODA_CHECK(seen.histogram_of.dtype() == DType::kInt32 && seen.histogram_of.shape() == rows &&
-                   seen.histogram_of.is_contiguous(),
-               fmt::format("[{}] histogram_of: expected {} int32, got {}", kName, to_string(rows),
-                           to_string(seen.histogram_of.shape())));
-  for (const Tensor* factor : {&factors.repetition, &factors.frequency, &factors.presence}) {
-    PAGODA_CHECK(
-        factor->dtype() == DType::kFloat32 && factor->shape() == rows && factor->is_contiguous(),
-        fmt::format("[{}] factors: expected {} float32, got {}", kName, to_string(rows),
-                    to_string(factor->shape())));
-  }
+  check_tensor(kName, "histogram_of", seen.histogram_of, DType::kInt32, rows);
+  check_tensor(kName, "repetition", factors.repetition, DType::kFloat32, rows);
+  check_tensor(kName, "frequency", factors.frequency, DType::kFloat32, rows);
+  check_tensor(kName, "presence", factors.presence, DType::kFloat32, rows);
   const OpTimer timer(exec, [&] {
     return OpCall{
         .op = kName,

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/apply_logit_bias/apply_logit_bias.h"
+#include "ops/check_tensor.h"
 
 namespace pagoda {
 
@@ -15,11 +15,7 @@ Tensor apply_token_mask(Exec& exec, const Tensor& logits, const TokenMasks& mask
                    masks.words.is_contiguous(),
                fmt::format("[{}] words: expected masks x {} int32, got {}", kName, num_words,
                            to_string(masks.words.shape())));
-  const Shape rows = {logits.extent(0)};
-  PAGODA_CHECK(masks.mask_of.dtype() == DType::kInt32 && masks.mask_of.shape() == rows &&
-                   masks.mask_of.is_contiguous(),
-               fmt::format("[{}] mask_of: expected {} int32, got {}", kName, to_string(rows),
-                           to_string(masks.mask_of.shape())));
+  check_tensor(kName, "mask_of", masks.mask_of, DType::kInt32, {logits.extent(0)});
   const OpTimer timer(exec, [&] {
     return OpCall{.op = kName, .read_bytes = bytes_of(logits) + bytes_of(masks.words)};
   });

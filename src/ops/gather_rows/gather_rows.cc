@@ -1,14 +1,12 @@
 #include "ops/gather_rows/gather_rows.h"
 
-#include <fmt/format.h>
+#include "ops/check_tensor.h"
 
 namespace pagoda {
 
 Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids) {
   PAGODA_CHECK(weight.defined(), "[gather_rows] weight: expected a packed matrix, got none");
-  PAGODA_CHECK(ids.dtype() == DType::kInt32 && ids.shape().rank() == 1 && ids.is_contiguous(),
-               fmt::format("[gather_rows] ids: expected [n] int32, got {} {}",
-                           to_string(ids.shape()), dtype_name(ids.dtype())));
+  check_list("gather_rows", "ids", ids);
   const OpTimer timer(exec, [&] {
     return OpCall{.op = "gather_rows",
                   .format = weight.format,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_tensor.h"
 #include "ops/sample/token_weight.h"
 
 namespace pagoda {
@@ -13,15 +14,9 @@ LogProbs log_probs(Exec& exec, const Tensor& logits, const Tensor& token_ids,
                    logits.is_contiguous(),
                fmt::format("[log_probs] logits: expected contiguous [tokens, vocab], got {} {}",
                            to_string(logits.shape()), dtype_name(logits.dtype())));
+  if (args.rows != nullptr) check_list("log_probs", "rows", *args.rows);
   const Shape expected = {args.rows != nullptr ? args.rows->extent(0) : logits.extent(0)};
-  PAGODA_CHECK(
-      args.rows == nullptr || (args.rows->dtype() == DType::kInt32 && args.rows->is_contiguous()),
-      "[log_probs] rows: expected [n] int32");
-  PAGODA_CHECK(
-      token_ids.dtype() == DType::kInt32 && token_ids.shape() == expected &&
-          token_ids.is_contiguous(),
-      fmt::format("[log_probs] token_ids: expected {} int32, got {} {}", to_string(expected),
-                  to_string(token_ids.shape()), dtype_name(token_ids.dtype())));
+  check_tensor("log_probs", "token_ids", token_ids, DType::kInt32, expected);
   PAGODA_CHECK(
       0 <= args.num_top && args.num_top <= kMaxTopTokens && args.num_top <= logits.extent(1),
       fmt::format("[log_probs] num_top: expected 0 to {}, got {}", kMaxTopTokens, args.num_top));

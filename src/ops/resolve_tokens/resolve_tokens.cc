@@ -1,28 +1,17 @@
 #include "ops/resolve_tokens/resolve_tokens.h"
 
-#include <fmt/format.h>
+#include "ops/check_tensor.h"
 
 namespace pagoda {
-namespace {
-
-void check_ids(std::string_view name, const Tensor& ids) {
-  PAGODA_CHECK(ids.dtype() == DType::kInt32 && ids.shape().rank() == 1 && ids.is_contiguous(),
-               fmt::format("[resolve_tokens] {}: expected contiguous [n] int32, got {} {}", name,
-                           to_string(ids.shape()), dtype_name(ids.dtype())));
-}
-
-}  // namespace
 
 Tensor resolve_tokens(Exec& exec, const Tensor& token_ids, const Tensor& token_source,
                       const Tensor& drawn) {
-  check_ids("token_ids", token_ids);
-  check_ids("token_source", token_source);
-  check_ids("drawn", drawn);
-  PAGODA_CHECK(token_source.shape() == token_ids.shape(),
-               fmt::format("[resolve_tokens] token_source: expected {}, got {}",
-                           to_string(token_ids.shape()), to_string(token_source.shape())));
+  constexpr std::string_view kName = "resolve_tokens";
+  check_list(kName, "token_ids", token_ids);
+  check_tensor(kName, "token_source", token_source, DType::kInt32, token_ids.shape());
+  check_list(kName, "drawn", drawn);
   const OpTimer timer(exec, [&] {
-    return OpCall{.op = "resolve_tokens",
+    return OpCall{.op = kName,
                   .read_bytes = bytes_of(token_ids) + bytes_of(token_source) + bytes_of(drawn)};
   });
   static constexpr Bodies<decltype(reference::resolve_tokens)> kBodies{

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_tensor.h"
+
 namespace pagoda {
 
 Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Tensor& angles,
@@ -12,11 +14,8 @@ Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Te
   PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(2)},
                fmt::format("[rms_norm_rope] weight: expected {} float32, got {} {}", x.extent(2),
                            to_string(weight.shape()), dtype_name(weight.dtype())));
-  const Shape expected = {x.extent(0), 2, x.extent(2) / 2};
-  PAGODA_CHECK(
-      angles.dtype() == DType::kFloat32 && angles.is_contiguous() && angles.shape() == expected,
-      fmt::format("[rms_norm_rope] angles: expected {} float32, got {} {}", to_string(expected),
-                  to_string(angles.shape()), dtype_name(angles.dtype())));
+  check_tensor("rms_norm_rope", "angles", angles, DType::kFloat32,
+               {x.extent(0), 2, x.extent(2) / 2});
   const OpTimer timer(exec, [&] {
     return OpCall{.op = "rms_norm_rope", .read_bytes = bytes_of(x) + bytes_of(angles)};
   });

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_tensor.h"
+
 namespace pagoda {
 
 Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) {
-  PAGODA_CHECK(positions.dtype() == DType::kInt32 && positions.shape().rank() == 1 &&
-                   positions.is_contiguous(),
-               fmt::format("[rope_angles] positions: expected [tokens] int32, got {} {}",
-                           to_string(positions.shape()), dtype_name(positions.dtype())));
+  check_list("rope_angles", "positions", positions);
   PAGODA_CHECK(inv_freq.dtype() == DType::kFloat32 && inv_freq.shape().rank() == 1 &&
                    inv_freq.is_contiguous(),
                fmt::format("[rope_angles] inv_freq: expected [head_dim / 2] float32, got {} {}",
@@ -24,11 +23,7 @@ Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& a
   PAGODA_CHECK(x.shape().rank() == 3 && x.extent(2) % 2 == 0 && x.stride(2) == 1,
                fmt::format("[rope] x: expected [tokens, heads, an even head_dim], got {}",
                            to_string(x.shape())));
-  const Shape expected = {x.extent(0), 2, x.extent(2) / 2};
-  PAGODA_CHECK(
-      angles.dtype() == DType::kFloat32 && angles.is_contiguous() && angles.shape() == expected,
-      fmt::format("[rope] angles: expected {} float32, got {} {}", to_string(expected),
-                  to_string(angles.shape()), dtype_name(angles.dtype())));
+  check_tensor("rope", "angles", angles, DType::kFloat32, {x.extent(0), 2, x.extent(2) / 2});
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "rope", .read_bytes = bytes_of(x) + bytes_of(angles)}; });
   static constexpr Bodies<decltype(reference::rope)> kBodies{reference::rope, cpu::rope, mlx::rope,

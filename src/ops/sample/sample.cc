@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_tensor.h"
 #include "ops/sample/token_weight.h"
 
 namespace pagoda {
@@ -12,13 +13,9 @@ Tensor sample(Exec& exec, const Tensor& logits, const SampleArgs& args) {
                    logits.is_contiguous(),
                fmt::format("[sample] logits: expected contiguous [rows, vocab] float32, got {} {}",
                            to_string(logits.shape()), dtype_name(logits.dtype())));
-  check_row_values("sample", "inverse_temperature", args.inverse_temperature, logits,
-                   DType::kFloat32);
-  const Shape expected = {logits.extent(0), 2};
-  PAGODA_CHECK(args.uniforms.dtype() == DType::kInt32 && args.uniforms.shape() == expected &&
-                   args.uniforms.is_contiguous(),
-               fmt::format("[sample] uniforms: expected {} int32, got {} {}", to_string(expected),
-                           to_string(args.uniforms.shape()), dtype_name(args.uniforms.dtype())));
+  check_tensor("sample", "inverse_temperature", args.inverse_temperature, DType::kFloat32,
+               {logits.extent(0)});
+  check_tensor("sample", "uniforms", args.uniforms, DType::kInt32, {logits.extent(0), 2});
   if (args.filters != nullptr) check_row_filters("sample", logits, *args.filters);
   const OpTimer timer(exec, [&] { return OpCall{.op = "sample", .read_bytes = bytes_of(logits)}; });
   static constexpr Bodies<decltype(reference::sample)> kBodies{reference::sample, cpu::sample,

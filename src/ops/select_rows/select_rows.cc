@@ -2,15 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_tensor.h"
+
 namespace pagoda {
 
 Tensor select_rows(Exec& exec, const Tensor& x, const Tensor& rows) {
   PAGODA_CHECK(x.shape().rank() == 2 && x.is_contiguous(),
                fmt::format("[select_rows] x: expected contiguous [tokens, dim], got {}",
                            to_string(x.shape())));
-  PAGODA_CHECK(rows.dtype() == DType::kInt32 && rows.shape().rank() == 1 && rows.is_contiguous(),
-               fmt::format("[select_rows] rows: expected [n] int32, got {} {}",
-                           to_string(rows.shape()), dtype_name(rows.dtype())));
+  check_list("select_rows", "rows", rows);
   const OpTimer timer(exec, [&] {
     return OpCall{.op = "select_rows",
                   .read_bytes = static_cast<double>(rows.extent(0) * x.extent(1)) *

@@ -2,23 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_tensor.h"
 #include "ops/sample/token_weight.h"
 
 namespace pagoda {
 
-void check_row_values(std::string_view op, std::string_view name, const Tensor& values,
-                      const Tensor& logits, DType dtype) {
-  const Shape expected = {logits.extent(0)};
-  PAGODA_CHECK(
-      values.dtype() == dtype && values.shape() == expected && values.is_contiguous(),
-      fmt::format("[{}] {}: expected {} {}, got {} {}", op, name, to_string(expected),
-                  dtype_name(dtype), to_string(values.shape()), dtype_name(values.dtype())));
-}
-
 void check_row_filters(std::string_view op, const Tensor& logits, const RowFilters& filters) {
-  check_row_values(op, "top_k", filters.top_k, logits, DType::kInt32);
-  check_row_values(op, "top_p", filters.top_p, logits, DType::kFloat32);
-  check_row_values(op, "min_p_margin", filters.min_p_margin, logits, DType::kFloat32);
+  const Shape rows = {logits.extent(0)};
+  check_tensor(op, "top_k", filters.top_k, DType::kInt32, rows);
+  check_tensor(op, "top_p", filters.top_p, DType::kFloat32, rows);
+  check_tensor(op, "min_p_margin", filters.min_p_margin, DType::kFloat32, rows);
 }
 
 KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inverse_temperature,
@@ -29,7 +22,8 @@ KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inv
                    logits.is_contiguous(),
                fmt::format("[{}] logits: expected contiguous [rows, vocab] float32, got {} {}",
                            kName, to_string(logits.shape()), dtype_name(logits.dtype())));
-  check_row_values(kName, "inverse_temperature", inverse_temperature, logits, DType::kFloat32);
+  check_tensor(kName, "inverse_temperature", inverse_temperature, DType::kFloat32,
+               {logits.extent(0)});
   check_row_filters(kName, logits, filters);
   const OpTimer timer(exec, [&] { return OpCall{.op = kName, .read_bytes = bytes_of(logits)}; });
   static constexpr Bodies<decltype(reference::top_k_top_p_min_p)> kBodies{

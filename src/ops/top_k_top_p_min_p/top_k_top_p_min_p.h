@@ -52,9 +52,6 @@ KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inv
 
 // Checks what a call of any op with filters takes; `op` names it.
 void check_row_filters(std::string_view op, const Tensor& logits, const RowFilters& filters);
-// [rows] of `dtype`, one a row of logits.
-void check_row_values(std::string_view op, std::string_view name, const Tensor& values,
-                      const Tensor& logits, DType dtype);
 
 PAGODA_DECLARE_BODIES(KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits,
                                                    const Tensor& inverse_temperature,

@@ -1,0 +1,21 @@
+// What ops ask of the tensors that they are given, in the same words. A tensor that is not so ends
+// the process: it is the caller's mistake (PAGODA_CHECK).
+#pragma once
+
+#include <string_view>
+
+#include "tensor/tensor.h"
+
+namespace pagoda {
+
+// Contiguous, of this type and shape.
+void check_tensor(std::string_view op, std::string_view name, const Tensor& tensor, DType dtype,
+                  const Shape& shape);
+
+// Contiguous [n] int32.
+void check_list(std::string_view op, std::string_view name, const Tensor& tensor);
+
+// Contiguous [rows, vocab] of floats, vocab not 0.
+void check_logits(std::string_view op, const Tensor& logits);
+
+}  // namespace pagoda
