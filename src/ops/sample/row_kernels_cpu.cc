@@ -146,7 +146,8 @@ std::int64_t weigh(const float* logits, std::size_t n, float max, float inverse_
   return total;
 }
 
-// Where collected logits go.
+// Where collected logits go. Compressed in registers: compressing to memory takes a Zen 4 over a
+// hundred cycles.
 struct Collected {
   std::int32_t* HWY_RESTRICT ids;
   float* HWY_RESTRICT values;
@@ -157,8 +158,11 @@ struct Collected {
     const FloatTag d;
     const hn::RebindToSigned<FloatTag> di;
     const auto x_ids = hn::Iota(di, static_cast<std::int32_t>(first_id));
-    hn::CompressStore(x, mask, d, values + size);
-    size += hn::CompressStore(x_ids, hn::RebindMask(di, mask), di, ids + size);
+    const std::size_t count = hn::CountTrue(d, mask);
+    hn::BlendedStore(hn::Compress(x, mask), hn::FirstN(d, count), d, values + size);
+    hn::BlendedStore(hn::Compress(x_ids, hn::RebindMask(di, mask)), hn::FirstN(di, count), di,
+                     ids + size);
+    size += count;
   }
 };
 
