@@ -42,3 +42,7 @@ def test_an_event_may_come_in_two_parts():
     stream.received = [(1.0, b'data: {"a"}\n\nda'), (2.0, b'ta: {"b"}\n\n'), (3.0, b'data: {"c"}\n\ndata: {"d"}\n\n'),
                        (4.0, b"data: [DONE]\n\n")]
     assert stream.token_times() == [1.0, 2.0, 3.0, 3.0]
+
+
+def test_stops_lengthen_the_steps_that_they_fall_into():
+    assert prompt_among_decodes.steps_with_stops(3, [(1, 2), (4.5, 1), (9, 2)]) == [6, 3, 5]
