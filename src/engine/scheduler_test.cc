@@ -191,9 +191,9 @@ TEST_F(SchedulerTest, ChunksBesideDecodesAreAsLongAsTheMeasuredCostAllows) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(timed_step(), (Step{1, 5}));
   EXPECT_EQ(timed_step(), (Step{2, 0}));
   add(15);
-  add(15);
-  EXPECT_EQ(timed_step(), (Step{2, 10}));  // two wait: a longer chunk
-  EXPECT_EQ(timed_step(), (Step{2, 10}));  // the end of one, the beginning of the other
+  add(16);
+  EXPECT_EQ(timed_step(), (Step{2, 13}));  // two wait: a longer chunk
+  EXPECT_EQ(timed_step(), (Step{2, 13}));  // the end of one, the beginning of the other
   EXPECT_EQ(timed_step(), (Step{3, 5}));
 }
 

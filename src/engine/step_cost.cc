@@ -29,7 +29,7 @@ void StepCost::observe(int num_decodes, int num_prefill_tokens, double seconds) 
 
 int StepCost::max_prefill_tokens(int num_prompts) const {
   if (decode_step_s_ == 0 || prefill_token_s_ == 0) return kUnlimited;
-  const double num_decode_steps = kAimedShareOfPrompt * std::min(num_prompts, kMaxSharingPrompts);
+  const double num_decode_steps = kAimed * max_share(num_prompts);
   const double tokens = num_decode_steps * decode_step_s_ / prefill_token_s_;
   return static_cast<int>(std::clamp(tokens, 1.0, 1e6));
 }

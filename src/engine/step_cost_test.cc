@@ -33,10 +33,10 @@ TEST(StepCost, AsksForAStepOfDecodesBeforeItsFirstMixedOne) {
   EXPECT_FALSE(cost.wants_decodes_alone(0));
   machine.step(cost, true, 0);
   EXPECT_FALSE(cost.wants_decodes_alone(4));
-  EXPECT_EQ(cost.max_prefill_tokens(1), 10);  // 1.3 * 4 ms / 0.5 ms
-  EXPECT_EQ(cost.max_prefill_tokens(2), 20);
-  EXPECT_EQ(cost.max_prefill_tokens(6), 62);
-  EXPECT_EQ(cost.max_prefill_tokens(100), 62);
+  EXPECT_EQ(cost.max_prefill_tokens(1), 10);  // 0.87 * 1.5 * 4 ms / 0.5 ms
+  EXPECT_EQ(cost.max_prefill_tokens(2), 27);
+  EXPECT_EQ(cost.max_prefill_tokens(6), 97);
+  EXPECT_EQ(cost.max_prefill_tokens(100), 97);
 }
 
 TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
