@@ -10,6 +10,7 @@ The client shares the machine with the server, so it only stamps what arrives an
 """
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import pathlib
@@ -110,8 +111,9 @@ def turn(flags, port):
 def find_stops():
     """(begin, length) of each stop of a loop on each processor that only looks at the clock, in seconds from the first one's begin."""
     with multiprocessing.Pool() as pool:
-        stops = [stop for found in pool.map(watch, [WATCHED_S] * multiprocessing.cpu_count(), chunksize=1) for stop in found]
-    return sorted((at - min(stops)[0], length) for at, length in stops)
+        found = pool.map(watch, [WATCHED_S] * multiprocessing.cpu_count(), chunksize=1)
+    stops = sorted(itertools.chain(*found))
+    return [(at - stops[0][0], length) for at, length in stops]
 
 
 def watch(seconds):

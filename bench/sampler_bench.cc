@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "core/status.h"
@@ -22,6 +23,26 @@ constexpr int kVocabSizes[] = {49152, 151936, 262144};
 constexpr int kHistories[] = {400, 4000, 16000};
 // Standard deviations of a row's logits, which are normal.
 constexpr float kPeaked = 4, kFlat = 0.01f;
+
+struct Case {
+  const char* name;
+  SamplingParams params;
+  float deviation = kPeaked;
+};
+
+// A line a case, its times of each column.
+template <typename Time>
+void print_table(const char* title, std::span<const int> columns, std::span<const Case> cases,
+                 const Time& time_us) {
+  fmt::print("{:<32}", title);
+  for (const int column : columns) fmt::print("{:>10}", column);
+  fmt::print("\n");
+  for (const Case& c : cases) {
+    fmt::print("{:<32}", c.name);
+    for (const int column : columns) fmt::print("{:>10.1f}", time_us(c, column));
+    fmt::print("\n");
+  }
+}
 
 std::vector<float> normal_row(int vocab_size, float deviation) {
   std::mt19937 random(20261121);
@@ -50,50 +71,34 @@ void draw(Sampler& sampler, const RowSampling& row) {
 }
 
 void time_filters(int num_draws) {
-  struct Case {
-    const char* name;
-    SamplingParams params;
-    float deviation;
-  };
   const Case cases[] = {
-      {"greedy", {.temperature = 0}, kPeaked},
-      {"temperature 1", {}, kPeaked},
-      {"top-k 50, top-p 0.9", {.top_k = 50, .top_p = 0.9f}, kPeaked},
-      {"top-p 0.9, a peaked row", {.top_p = 0.9f}, kPeaked},
+      {"greedy", {.temperature = 0}},
+      {"temperature 1", {}},
+      {"top-k 50, top-p 0.9", {.top_k = 50, .top_p = 0.9f}},
+      {"top-p 0.9, a peaked row", {.top_p = 0.9f}},
       {"top-p 0.9, a flat row", {.top_p = 0.9f}, kFlat},
-      {"typical-p 0.9", {.typical_p = 0.9f}, kPeaked},
-      {"XTC", {.xtc_probability = 1}, kPeaked},
-      {"mirostat", {.mirostat = 2}, kPeaked},
-      {"dynamic temperature", {.dynatemp_range = 0.5f}, kPeaked},
+      {"typical-p 0.9", {.typical_p = 0.9f}},
+      {"XTC", {.xtc_probability = 1}},
+      {"mirostat", {.mirostat = 2}},
+      {"dynamic temperature", {.dynatemp_range = 0.5f}},
   };
-  fmt::print("{:<32}", "us a row, vocabulary of");
-  for (const int vocab_size : kVocabSizes) fmt::print("{:>10}", vocab_size);
-  fmt::print("\n");
-  for (const Case& c : cases) {
-    fmt::print("{:<32}", c.name);
-    for (const int vocab_size : kVocabSizes) {
-      Sampler sampler(vocab_size);
-      const std::vector<float> logits = normal_row(vocab_size, c.deviation);
-      std::optional<SamplerState> state;
-      if (SamplerState::is_needed(c.params)) state.emplace(c.params, 1);
-      fmt::print("{:>10.1f}", median_us(num_draws, [&](int position) {
-                   draw(sampler, {.logits = logits,
-                                  .params = &c.params,
-                                  .state = state ? &*state : nullptr,
-                                  .seed = 1,
-                                  .position = position});
-                 }));
-    }
-    fmt::print("\n");
-  }
+  print_table("us a row, vocabulary of", kVocabSizes, cases, [&](const Case& c, int vocab_size) {
+    Sampler sampler(vocab_size);
+    const std::vector<float> logits = normal_row(vocab_size, c.deviation);
+    std::optional<SamplerState> state;
+    if (SamplerState::is_needed(c.params)) state.emplace(c.params, 1);
+    return median_us(num_draws, [&](int position) {
+      draw(sampler, {.logits = logits,
+                     .params = &c.params,
+                     .state = state ? &*state : nullptr,
+                     .seed = 1,
+                     .position = position});
+    });
+  });
 }
 
 // Greedy rows, each after one token more.
 void time_histories(int num_draws) {
-  struct Case {
-    const char* name;
-    SamplingParams params;
-  };
   const SamplingParams penalties = {.temperature = 0,
                                     .repetition_penalty = 1.1f,
                                     .presence_penalty = 0.5f,
@@ -107,35 +112,30 @@ void time_histories(int num_draws) {
                         {"penalties and DRY", both}};
   const int vocab_size = kVocabSizes[0];
   const std::vector<float> logits = normal_row(vocab_size, kPeaked);
-  fmt::print("\n{:<32}", "us a token, distinct history of");
-  for (const int history : kHistories) fmt::print("{:>10}", history);
   fmt::print("\n");
-  for (const Case& c : cases) {
-    fmt::print("{:<32}", c.name);
-    for (const int history : kHistories) {
-      std::vector<int> tokens(static_cast<std::size_t>(history + num_draws));
-      std::iota(tokens.begin(), tokens.end(), 0);
-      std::shuffle(tokens.begin(), tokens.end(), std::mt19937(1));
-      Sampler sampler(vocab_size);
-      std::optional<SamplerState> state;
-      if (SamplerState::is_needed(c.params)) {
-        state.emplace(c.params, history + num_draws);
-        state->sync(std::span(tokens).first(history), history / 2);
-      }
-      fmt::print("{:>10.1f}", median_us(num_draws, [&](int i) {
-                   const auto past = std::span<const int>(tokens).first(history + i);
-                   if (state) state->sync(past, history / 2);
-                   draw(sampler, {.logits = logits,
-                                  .params = &c.params,
-                                  .state = state ? &*state : nullptr,
-                                  .tokens = past,
-                                  .num_prompt_tokens = history / 2,
-                                  .seed = 1,
-                                  .position = history + i});
-                 }));
-    }
-    fmt::print("\n");
-  }
+  print_table("us a token, distinct history of", kHistories, cases,
+              [&](const Case& c, int history) {
+                std::vector<int> tokens(static_cast<std::size_t>(history + num_draws));
+                std::iota(tokens.begin(), tokens.end(), 0);
+                std::shuffle(tokens.begin(), tokens.end(), std::mt19937(1));
+                Sampler sampler(vocab_size);
+                std::optional<SamplerState> state;
+                if (SamplerState::is_needed(c.params)) {
+                  state.emplace(c.params, history + num_draws);
+                  state->sync(std::span(tokens).first(history), history / 2);
+                }
+                return median_us(num_draws, [&](int i) {
+                  const auto past = std::span<const int>(tokens).first(history + i);
+                  if (state) state->sync(past, history / 2);
+                  draw(sampler, {.logits = logits,
+                                 .params = &c.params,
+                                 .state = state ? &*state : nullptr,
+                                 .tokens = past,
+                                 .num_prompt_tokens = history / 2,
+                                 .seed = 1,
+                                 .position = history + i});
+                });
+              });
 }
 
 }  // namespace

@@ -1,25 +1,9 @@
 """bench/prompt_among_decodes.py on a tiny model."""
 
 import argparse
-import os
-import pathlib
-import sys
 
+import prompt_among_decodes
 import pytest
-
-SOURCE = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"])
-sys.path.insert(0, str(SOURCE / "bench"))
-import prompt_among_decodes  # noqa: E402
-from running_server import RunningServer, free_port  # noqa: E402
-
-
-@pytest.fixture
-def port(tmp_path):
-    port = free_port()
-    command = [os.environ["PAGODA_BINARY"], "serve", SOURCE / "tests/golden/data/tiny-llama", "--device", "cpu", "--threads",
-               "1", "--port", port]
-    with RunningServer(command, port, tmp_path / "log"):
-        yield port
 
 
 def make_flags(**changes):

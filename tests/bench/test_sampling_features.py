@@ -1,26 +1,9 @@
 """bench/sampling_features.py on a tiny model."""
 
 import argparse
-import os
-import pathlib
-import sys
 
 import pytest
-
-SOURCE = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"])
-sys.path.insert(0, str(SOURCE / "bench"))
-import sampling_features  # noqa: E402
-from running_server import RunningServer, free_port  # noqa: E402
-
-
-@pytest.fixture
-def port(tmp_path):
-    port = free_port()
-    command = [os.environ["PAGODA_BINARY"], "serve", SOURCE / "tests/golden/data/tiny-llama", "--device", "cpu", "--threads",
-               "1", "--port", port]
-    with RunningServer(command, port, tmp_path / "log"):
-        yield port
-
+import sampling_features
 
 FLAGS = argparse.Namespace(rounds=2, input_len=20, output_len=60, samples=2, vocab_size=256)
 

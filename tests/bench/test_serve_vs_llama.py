@@ -3,14 +3,11 @@
 import argparse
 import os
 import pathlib
-import sys
 
 import pytest
+import serve_vs_llama
 
 SOURCE = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"])
-sys.path.insert(0, str(SOURCE / "bench"))
-import serve_vs_llama  # noqa: E402
-
 PAGODA = os.environ["PAGODA_BINARY"]
 
 

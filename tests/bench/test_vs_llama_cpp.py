@@ -5,15 +5,11 @@ import json
 import os
 import pathlib
 import re
-import sys
 
+import llama_cpp
 import pytest
-
-SOURCE = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"])
-sys.path.insert(0, str(SOURCE / "bench"))
-import llama_cpp  # noqa: E402
-import random_checkpoint  # noqa: E402
-import vs_llama_cpp  # noqa: E402
+import random_checkpoint
+import vs_llama_cpp
 
 TINY_SHAPE = random_checkpoint.ModelShape(hidden=64, layers=2, heads=4, kv_heads=2, head_dim=32, intermediate=96, vocab=400,
                                           context=512)

@@ -34,7 +34,8 @@ template <PanelKind kKind>
 constexpr int kFetchEvery = kKind == PanelKind::kInt14 ? 2 : 1;  // this many-th line
 // Where lines are better fetched into the second level, every other one, 2 KB ahead, was best or as
 // good as any for each format but those of 256 k a group, whose long headers break the stream: they
-// want every line, and past the caches there too (Q6_K 56 instead of 19 GB/s, Q4_K 60 of 46).
+// want every line, and past the caches there too (Q6_K 56 instead of 19 GB/s, Q4_K 60 instead of
+// 46).
 constexpr int kSecondLevelAhead = 2048;
 constexpr int kSecondLevelEvery = 2;
 constexpr int kSuperAhead = 4096;
