@@ -182,6 +182,8 @@ std::vector<AttentionShape> small_shapes() {
   shapes.push_back({.seqs = ragged, .heads = 4, .kv_heads = 4, .head_dim = 128});
   shapes.push_back({.seqs = ragged, .heads = 2, .kv_heads = 1, .head_dim = 18});
   shapes.push_back({.seqs = {{700, 1}, {530, 20}}, .heads = 2, .head_dim = 16});
+  // Cut into ranges, with all of its queries together.
+  shapes.push_back({.seqs = {{1100, 26}}, .heads = 8, .kv_heads = 4, .head_dim = 16});
   // A window smaller than a chunk, than a tile, and of a single position.
   for (const int window : {1, 5, 32, 50}) {
     shapes.push_back({.seqs = ragged, .heads = 2, .block_size = 8, .window = window});

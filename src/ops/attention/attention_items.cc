@@ -31,6 +31,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 AttentionPlan::AttentionPlan(const AttentionCall& call, const StepBatch& batch, int num_threads)
     : call_(call),
       num_seqs_(batch.num_seqs),
+      num_threads_(num_threads),
       query_start_(batch.query_start.data<std::int32_t>()),
       context_lens_(batch.context_lens.data<std::int32_t>()) {
   std::int64_t cost = 0;
@@ -61,7 +62,10 @@ AttentionPlan::Cut AttentionPlan::cut_of(int seq) const {
           .ranges_per_item = 0};
   cut.ranges_per_item = cut.num_ranges();
   const auto rows = [&] { return std::int64_t{cut.queries_per_item} * call_.group; };
-  while (rows() > kFewRows && cut.num_ranges() * units(rows()) > budget_) {
+  // Where a context has ranges for all threads, all queries share what is done once for its keys.
+  const bool has_ranges = cut.queries_per_item == queries &&
+                          cut.num_ranges() * call_.kv_heads >= kItemsPerThread * num_threads_;
+  while (!has_ranges && rows() > kFewRows && cut.num_ranges() * units(rows()) > budget_) {
     cut.queries_per_item = (cut.queries_per_item + 1) / 2;
   }
   if (cut.queries_per_item < queries) return cut;

@@ -136,6 +136,7 @@ class AttentionPlan {
 
   const AttentionCall& call_;
   const int num_seqs_;
+  const int num_threads_;
   const std::int32_t* query_start_;
   const std::int32_t* context_lens_;
   std::int64_t budget_ = 1;           // of an item, in units of 12 rows, one kv head and a range
