@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backend/parallel_for.h"
+#include "ops/argmax/argmax.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "ops/resolve_tokens/resolve_tokens.h"
 #include "ops/select_rows/select_rows.h"
@@ -389,7 +390,7 @@ Status ModelRunner::sample_rows(const Plan& plan, const Step& step, bool wants_l
 // What ops have drawn for the last of the samples.
 void ModelRunner::take_drawn(std::int32_t drawn, const Status& row_error) {
   const Status status =
-      row_error.ok() ? RowDraws::status_of(drawn, decoder_.config().vocab_size) : row_error;
+      row_error.ok() ? status_of_drawn(drawn, decoder_.config().vocab_size) : row_error;
   output_.outcomes.push_back({.token_id = status.ok() ? drawn : 0, .status = status});
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "core/token_mask.h"
+
 namespace pagoda {
 
 RowMasks::RowMasks(int vocab_size, std::span<const int> eos_token_ids)
-    : without_eos_((static_cast<std::size_t>(vocab_size) + 31) / 32) {
+    : without_eos_(num_mask_words(vocab_size)) {
   for (const int id : eos_token_ids) {
     if (0 <= id && id < vocab_size) eos_token_ids_.push_back(id);
   }

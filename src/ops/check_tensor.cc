@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/status.h"
+#include "ops/sample/token_weight.h"
 
 namespace pagoda {
 
@@ -26,6 +27,19 @@ void check_logits(std::string_view op, const Tensor& logits) {
                    logits.extent(1) > 0 && logits.is_contiguous(),
                fmt::format("[{}] logits: expected contiguous [rows, vocab], got {} {}", op,
                            to_string(logits.shape()), dtype_name(logits.dtype())));
+}
+
+void check_float32_logits(std::string_view op, const Tensor& logits) {
+  check_logits(op, logits);
+  PAGODA_CHECK(
+      logits.dtype() == DType::kFloat32,
+      fmt::format("[{}] logits: expected float32, got {}", op, dtype_name(logits.dtype())));
+}
+
+void check_weighed_vocabulary(std::string_view op, const Tensor& logits) {
+  PAGODA_CHECK(logits.extent(1) <= kMaxWeighedTokens,
+               fmt::format("[{}] logits: expected a vocabulary of {} at most, got {}", op,
+                           kMaxWeighedTokens, logits.extent(1)));
 }
 
 }  // namespace pagoda

@@ -17,5 +17,9 @@ void check_list(std::string_view op, std::string_view name, const Tensor& tensor
 
 // Contiguous [rows, vocab] of floats, vocab not 0.
 void check_logits(std::string_view op, const Tensor& logits);
+void check_float32_logits(std::string_view op, const Tensor& logits);
+
+// Of [rows, vocab]: no more tokens than weights can be summed of (ops/sample/token_weight.h).
+void check_weighed_vocabulary(std::string_view op, const Tensor& logits);
 
 }  // namespace pagoda

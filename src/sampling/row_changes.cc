@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/token_mask.h"
 #include "ops/apply_logit_bias/apply_logit_bias.h"
 #include "ops/apply_token_mask/apply_token_mask.h"
 #include "sampling/dry.h"
@@ -86,7 +87,7 @@ Tensor RowChanges::apply(Exec& exec, const Tensor& logits) const {
         exec, changed, {.rows = put(bias_rows_), .token_ids = put(bias_ids_)}, put(biases_));
   }
   if (num_masks_ > 0) {
-    const std::int64_t num_words = (vocab_size_ + 31) / 32;
+    const std::int64_t num_words = num_mask_words(vocab_size_);
     changed =
         apply_token_mask(exec, changed,
                          {.words = exec.upload<std::int32_t>(mask_words_, {num_masks_, num_words}),

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "backend/backend.h"
+#include "ops/argmax/argmax.h"
 #include "sampling/row_draws.h"
 #include "sampling/row_penalties.h"
 #include "sampling/token_rules.h"
@@ -116,7 +117,7 @@ TEST(RowChanges, AMixedBatchIsWhatTheSamplerDrawsOfEachRow) {
       SCOPED_TRACE(::testing::Message() << backend_name(exec->backend()) << ", row " << i);
       EXPECT_EQ(draw(*exec, std::span(rows).subspan(i, 1))[0], together[i]);
       const Result<int> token = sampler.sample(rows[i].sampling());
-      EXPECT_EQ(RowDraws::status_of(together[i], kVocabSize).message(), token.status().message());
+      EXPECT_EQ(status_of_drawn(together[i], kVocabSize).message(), token.status().message());
       if (token.ok()) {
         EXPECT_EQ(together[i], *token);
       }

@@ -1,5 +1,6 @@
 #include "sampling/row_draws.h"
 
+#include "ops/argmax/argmax.h"
 #include "ops/sample/sample.h"
 #include "ops/sample/token_weight.h"
 #include "sampling/sampler.h"
@@ -10,16 +11,6 @@ namespace pagoda {
 bool RowDraws::cover(const SamplingParams& params) {
   return params.mirostat == 0 && params.typical_p >= 1 && params.xtc_probability <= 0 &&
          params.dynatemp_range <= 0;
-}
-
-Status RowDraws::status_of(std::int32_t drawn, int vocab_size) {
-  if (drawn == kRowIsNotNumbers)
-    return invalid_argument("[sampler] logits: expected numbers, got NaN or +inf");
-  if (drawn == kRowHasNoToken) {
-    return invalid_argument("[sampler] logits: expected a token to choose, got -inf for all {}",
-                            vocab_size);
-  }
-  return ok_status();
 }
 
 void RowDraws::clear() {

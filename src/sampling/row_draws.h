@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/status.h"
 #include "sampling/rng.h"
 #include "sampling/sampling_params.h"
 #include "tensor/exec.h"
@@ -20,8 +19,6 @@ class RowDraws {
  public:
   // Filters and all that these parameters ask for beside changes of the logits.
   static bool cover(const SamplingParams& params);
-  // What a drawn number says of its row: a token, or the Sampler's error.
-  static Status status_of(std::int32_t drawn, int vocab_size);
 
   void clear();  // keeps the memory
   // The next row; one that is not covered is drawn greedily, and nobody looks at it.

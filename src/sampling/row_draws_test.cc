@@ -11,6 +11,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "ops/argmax/argmax.h"
 #include "sampling/sampler.h"
 #include "tensor/op_profile.h"
 #include "tests/support/every_exec.h"
@@ -89,7 +90,7 @@ TEST(RowDraws, AMixedBatchIsWhatEachRowIsAlone) {
                                                   .seed = rows[i].seed,
                                                   .sample_index = 1,
                                                   .position = rows[i].position});
-        const Status status = RowDraws::status_of(together[i], vocab_size);
+        const Status status = status_of_drawn(together[i], vocab_size);
         EXPECT_EQ(status.message(), token.status().message());
         if (token.ok()) {
           EXPECT_EQ(together[i], *token);

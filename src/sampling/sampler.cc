@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "core/check.h"
+#include "ops/argmax/argmax.h"
 #include "ops/sample/row_sampler_cpu.h"
 #include "ops/sample/token_weight.h"
 #include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
 #include "sampling/candidates.h"
 #include "sampling/dynamic_temperature.h"
 #include "sampling/rng.h"
-#include "sampling/row_draws.h"
 #include "sampling/token_rules.h"
 #include "sampling/typical.h"
 #include "sampling/xtc.h"
@@ -89,7 +89,7 @@ Sampler::Impl::Impl(int vocab_size, std::vector<std::shared_ptr<const LogitsProc
 }
 
 Status Sampler::Impl::scan(std::span<const float> logits) {
-  return RowDraws::status_of(row_.scan(logits), vocab_size_);
+  return status_of_drawn(row_.scan(logits), vocab_size_);
 }
 
 bool Sampler::Impl::changes_logits(const RowSampling& row) const {

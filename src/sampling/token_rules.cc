@@ -6,16 +6,13 @@
 #include <cstring>
 #include <limits>
 
+#include "core/token_mask.h"
 #include "sampling/sampling_params.h"
 
 namespace pagoda {
 namespace {
 
 constexpr float kBanned = -std::numeric_limits<float>::infinity();
-
-std::size_t num_mask_words(int vocab_size) {
-  return (static_cast<std::size_t>(vocab_size) + 31) / 32;
-}
 
 Status check_id(const char* name, int id, int vocab_size) {
   if (0 <= id && id < vocab_size) return ok_status();

@@ -12,9 +12,7 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
                fmt::format("[add_rms_norm] x: expected contiguous [tokens, dim], got {}",
                            to_string(x.shape())));
   check_tensor("add_rms_norm", "delta", delta, x.dtype(), x.shape());
-  PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(1)},
-               fmt::format("[add_rms_norm] weight: expected {} float32, got {} {}", x.extent(1),
-                           to_string(weight.shape()), dtype_name(weight.dtype())));
+  check_tensor("add_rms_norm", "weight", weight, DType::kFloat32, {x.extent(1)});
   const OpTimer timer(exec, [&] {
     return OpCall{.op = "add_rms_norm", .read_bytes = bytes_of(x) + bytes_of(delta)};
   });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/token_mask.h"
 #include "ops/check_tensor.h"
 
 namespace pagoda {
@@ -9,7 +10,7 @@ namespace pagoda {
 Tensor apply_token_mask(Exec& exec, const Tensor& logits, const TokenMasks& masks) {
   constexpr std::string_view kName = "apply_token_mask";
   check_logits(kName, logits);
-  const std::int64_t num_words = (logits.extent(1) + 31) / 32;
+  const std::int64_t num_words = num_mask_words(logits.extent(1));
   PAGODA_CHECK(masks.words.dtype() == DType::kInt32 && masks.words.shape().rank() == 2 &&
                    masks.words.extent(0) > 0 && masks.words.extent(1) == num_words &&
                    masks.words.is_contiguous(),

@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include "ops/check_tensor.h"
-#include "ops/sample/token_weight.h"
 
 namespace pagoda {
 
 LogProbs log_probs(Exec& exec, const Tensor& logits, const Tensor& token_ids,
                    const LogProbsArgs& args) {
-  PAGODA_CHECK(logits.dtype() != DType::kInt32 && logits.shape().rank() == 2 &&
-                   0 < logits.extent(1) && logits.extent(1) <= kMaxWeighedTokens &&
-                   logits.is_contiguous(),
-               fmt::format("[log_probs] logits: expected contiguous [tokens, vocab], got {} {}",
-                           to_string(logits.shape()), dtype_name(logits.dtype())));
+  check_logits("log_probs", logits);
+  check_weighed_vocabulary("log_probs", logits);
   if (args.rows != nullptr) check_list("log_probs", "rows", *args.rows);
   const Shape expected = {args.rows != nullptr ? args.rows->extent(0) : logits.extent(0)};
   check_tensor("log_probs", "token_ids", token_ids, DType::kInt32, expected);

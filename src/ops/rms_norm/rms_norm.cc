@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_tensor.h"
+
 namespace pagoda {
 
 Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNormArgs& args) {
@@ -9,9 +11,7 @@ Tensor rms_norm(Exec& exec, const Tensor& x, const Tensor& weight, const RmsNorm
   PAGODA_CHECK((rank == 2 || rank == 3) && x.stride(-1) == 1,
                fmt::format("[rms_norm] x: expected [rows, dim] or [tokens, heads, dim], got {}",
                            to_string(x.shape())));
-  PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(-1)},
-               fmt::format("[rms_norm] weight: expected {} float32, got {} {}", x.extent(-1),
-                           to_string(weight.shape()), dtype_name(weight.dtype())));
+  check_tensor("rms_norm", "weight", weight, DType::kFloat32, {x.extent(-1)});
   const OpTimer timer(exec, [&] { return OpCall{.op = "rms_norm", .read_bytes = bytes_of(x)}; });
   static constexpr Bodies<decltype(reference::rms_norm)> kBodies{reference::rms_norm, cpu::rms_norm,
                                                                  mlx::rms_norm, cuda::rms_norm};

@@ -11,9 +11,7 @@ Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Te
   PAGODA_CHECK(x.shape().rank() == 3 && x.extent(2) % 2 == 0 && x.stride(2) == 1,
                fmt::format("[rms_norm_rope] x: expected [tokens, heads, an even head_dim], got {}",
                            to_string(x.shape())));
-  PAGODA_CHECK(weight.dtype() == DType::kFloat32 && weight.shape() == Shape{x.extent(2)},
-               fmt::format("[rms_norm_rope] weight: expected {} float32, got {} {}", x.extent(2),
-                           to_string(weight.shape()), dtype_name(weight.dtype())));
+  check_tensor("rms_norm_rope", "weight", weight, DType::kFloat32, {x.extent(2)});
   check_tensor("rms_norm_rope", "angles", angles, DType::kFloat32,
                {x.extent(0), 2, x.extent(2) / 2});
   const OpTimer timer(exec, [&] {

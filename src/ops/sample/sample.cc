@@ -1,18 +1,12 @@
 #include "ops/sample/sample.h"
 
-#include <fmt/format.h>
-
 #include "ops/check_tensor.h"
-#include "ops/sample/token_weight.h"
 
 namespace pagoda {
 
 Tensor sample(Exec& exec, const Tensor& logits, const SampleArgs& args) {
-  PAGODA_CHECK(logits.dtype() == DType::kFloat32 && logits.shape().rank() == 2 &&
-                   0 < logits.extent(1) && logits.extent(1) <= kMaxWeighedTokens &&
-                   logits.is_contiguous(),
-               fmt::format("[sample] logits: expected contiguous [rows, vocab] float32, got {} {}",
-                           to_string(logits.shape()), dtype_name(logits.dtype())));
+  check_float32_logits("sample", logits);
+  check_weighed_vocabulary("sample", logits);
   check_tensor("sample", "inverse_temperature", args.inverse_temperature, DType::kFloat32,
                {logits.extent(0)});
   check_tensor("sample", "uniforms", args.uniforms, DType::kInt32, {logits.extent(0), 2});

@@ -1,9 +1,6 @@
 #include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
 
-#include <fmt/format.h>
-
 #include "ops/check_tensor.h"
-#include "ops/sample/token_weight.h"
 
 namespace pagoda {
 
@@ -17,11 +14,8 @@ void check_row_filters(std::string_view op, const Tensor& logits, const RowFilte
 KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inverse_temperature,
                              const RowFilters& filters) {
   constexpr std::string_view kName = "top_k_top_p_min_p";
-  PAGODA_CHECK(logits.dtype() == DType::kFloat32 && logits.shape().rank() == 2 &&
-                   0 < logits.extent(1) && logits.extent(1) <= kMaxWeighedTokens &&
-                   logits.is_contiguous(),
-               fmt::format("[{}] logits: expected contiguous [rows, vocab] float32, got {} {}",
-                           kName, to_string(logits.shape()), dtype_name(logits.dtype())));
+  check_float32_logits(kName, logits);
+  check_weighed_vocabulary(kName, logits);
   check_tensor(kName, "inverse_temperature", inverse_temperature, DType::kFloat32,
                {logits.extent(0)});
   check_row_filters(kName, logits, filters);
