@@ -103,8 +103,9 @@ TEST(BlockOrder, ChangesNoPlan) {
         num_hits += consecutive.counters().num_prefix_hits;
         EXPECT_EQ(lowest.counters().num_preemptions, consecutive.counters().num_preemptions);
         // Where there is room for it, an order that looks for runs finds them.
-        if (num_tokens == 1600 && !has_cache && block_size < 16)
+        if (num_tokens == 1600 && !has_cache && block_size < 16) {
           EXPECT_GT(consecutive.num_consecutive(), 2 * lowest.num_consecutive());
+        }
       }
     }
   }

@@ -27,7 +27,7 @@
 // nothing starves within a priority.
 //
 // Shares of a step: decodes never wait for more than what a step of 2.5 decode steps takes while
-// one prompt waits, and 1.5 more for each other one that has a place to run, up to 10 (StepCost
+// one prompt waits, and 2.5 more for each other one that has a place to run, up to 15 (StepCost
 // says how long a chunk that leaves), and chunks end with a tile of the products' rows. Where
 // decodes leave prompts less than a quarter of the token budget, every other step is the prompts'
 // alone, under the same bound.

@@ -5,6 +5,13 @@
 namespace pagoda {
 namespace {
 
+// Of the last step among those with prompt tokens.
+constexpr double kWeightOfLast = 0.125;
+// Square tokens: g is taken from lengths that vary by more, from before where they vary by less.
+constexpr double kKnownVariance = 4;
+// So that noise among steps of nearly one length does not promise tokens for nothing.
+constexpr double kMostFirstTokens = 16;
+
 double moved(double estimate, double measured) {
   if (estimate == 0) return measured;
   return (estimate + std::clamp(measured, estimate / 2, estimate * 2)) / 2;
@@ -23,19 +30,39 @@ void StepCost::observe(int num_decodes, int num_prefill_tokens, double seconds) 
   ++num_steps_since_;
   const double of_decodes = num_decodes > 0 ? decode_step_s_ : 0;
   // A mixed step is not faster than its prompt tokens' share of it would be, or d is out of date.
-  const double of_prefill = std::max(seconds - of_decodes, seconds / 8);
-  prefill_token_s_ = moved(prefill_token_s_, of_prefill / num_prefill_tokens);
+  add_prefill(num_prefill_tokens, std::max(seconds - of_decodes, seconds / 8));
+}
+
+void StepCost::add_prefill(double tokens, double seconds) {
+  double weight = 1;
+  if (prefills_.tokens > 0) {
+    const double expected = token_s() * (first_tokens_ + tokens);
+    seconds = std::clamp(seconds, expected / 2, expected * 2);
+    weight = kWeightOfLast;
+  }
+  const auto move = [weight](double& mean, double value) { mean += weight * (value - mean); };
+  move(prefills_.tokens, tokens);
+  move(prefills_.seconds, seconds);
+  move(prefills_.tokens_squared, tokens * tokens);
+  move(prefills_.tokens_times_seconds, tokens * seconds);
+  const double mean = prefills_.tokens;
+  const double variance = std::max(prefills_.tokens_squared - mean * mean, 0.0);
+  const double covariance = prefills_.tokens_times_seconds - mean * prefills_.seconds;
+  const double slope = (covariance + kKnownVariance * token_s()) / (variance + kKnownVariance);
+  const double least = prefills_.seconds / (mean + kMostFirstTokens);
+  first_tokens_ = prefills_.seconds / std::max(slope, least) - mean;
+  first_tokens_ = std::clamp(first_tokens_, 0.0, kMostFirstTokens);
 }
 
 int StepCost::max_prefill_tokens(int num_prompts) const {
-  if (decode_step_s_ == 0 || prefill_token_s_ == 0) return kUnlimited;
-  const double num_decode_steps = kAimed * max_share(num_prompts);
-  const double tokens = num_decode_steps * decode_step_s_ / prefill_token_s_;
+  if (decode_step_s_ == 0 || prefills_.tokens == 0) return kUnlimited;
+  const double seconds = kAimed * max_share(num_prompts) * decode_step_s_;
+  const double tokens = seconds / token_s() - first_tokens_;
   return static_cast<int>(std::clamp(tokens, 1.0, 1e6));
 }
 
 bool StepCost::wants_decodes_alone(int num_decodes) const {
-  if (num_decodes == 0 || prefill_token_s_ == 0) return false;
+  if (num_decodes == 0 || prefills_.tokens == 0) return false;
   return decode_step_s_ == 0 || num_steps_since_ >= kRemeasureSteps ||
          num_decodes > num_decodes_measured_ * 3 / 2 + 4;
 }

@@ -1,11 +1,15 @@
 // StepCost: what decodes and prompt tokens cost, from the steps measured, and so how long a chunk
 // of a prompt may be beside decodes.
 //
-// A step with decodes and t prompt tokens takes d + p * t seconds. Steps of decodes alone give d,
-// the others p. Each measurement moves its estimate half of the way, and counts as no more than
-// twice and no less than half of it: a single stall of the machine changes little, a new load is
-// known after a few steps. (Chunks beside decodes: Agrawal et al., "Sarathi-Serve", OSDI 2024,
-// where their length is a constant found offline.)
+// A step with decodes and t prompt tokens takes d + p * (g + t) seconds: the first of the tokens
+// brings with it what g others cost, more rows in each product and a prompt's keys and values to
+// read, and g may be larger than t where these are few and their context is long. Steps of decodes
+// alone give d. Each moves its estimate half of the way, and counts as no more than twice and no
+// less than half of it: a single stall of the machine changes little, a new load is known after a
+// few steps. Steps with prompt tokens give p and g by least squares, the last ones more than those
+// before them; g stays what it was as far as they are of one length, which says nothing of it.
+// (Chunks beside decodes: Agrawal et al., "Sarathi-Serve", OSDI 2024, where their length is a
+// constant found offline.)
 //
 // Each prompt that waits for its first token brings time with it, the first one and a half decode
 // steps, the others two and a half: a single one changes the pace of those that decode little, and
@@ -48,18 +52,29 @@ class StepCost {
   // decodes alone.
   bool wants_decodes_alone(int num_decodes) const;
 
-  double decode_step_s() const { return decode_step_s_; }      // 0: unknown
-  double prefill_token_s() const { return prefill_token_s_; }  // 0: unknown
+  double decode_step_s() const { return decode_step_s_; }  // 0: unknown
 
  private:
+  // Means over steps with prompt tokens, the last ones weighing most.
+  struct Prefills {
+    double tokens = 0;
+    double seconds = 0;
+    double tokens_squared = 0;
+    double tokens_times_seconds = 0;
+  };
+
   static constexpr double max_share(int num_prompts) {
     return kMaxShareOfFirst + kMaxShareOfOther * (std::min(num_prompts, kMaxSharingPrompts) - 1);
   }
 
+  void add_prefill(double tokens, double seconds);
+  double token_s() const { return prefills_.seconds / (prefills_.tokens + first_tokens_); }  // p
+
   double decode_step_s_ = 0;
-  double prefill_token_s_ = 0;
   int num_decodes_measured_ = 0;  // of the last step of decodes alone
   int num_steps_since_ = 0;
+  Prefills prefills_;
+  double first_tokens_ = 0;  // g
 };
 
 }  // namespace pagoda

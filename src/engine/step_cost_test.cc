@@ -5,13 +5,16 @@
 namespace pagoda {
 namespace {
 
-// A machine whose steps cost what the model says: `decode` plus `token` for each prompt token.
+// A machine whose steps cost what the model says: `decode` plus `token` for each prompt token, and
+// as much as `first_tokens` of them for the first.
 struct Machine {
   double decode = 0.004;
   double token = 0.0005;
+  double first_tokens = 0;
 
   double step(StepCost& cost, bool decodes, int num_tokens, double stall = 0) const {
-    const double seconds = (decodes ? decode : 0) + token * num_tokens;
+    const double of_prefill = num_tokens > 0 ? token * (first_tokens + num_tokens) : 0;
+    const double seconds = (decodes ? decode : 0) + of_prefill;
     cost.observe(decodes ? 4 : 0, num_tokens, seconds + stall);
     return seconds;
   }
@@ -54,6 +57,29 @@ TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
   }
 }
 
+// Chunks that fill tiles of six rows with four decodes: after a load that left room for two tokens
+// a step, steps of two say little of what eight would cost, for they are mostly first tokens.
+TEST(StepCost, ChunksGrowAgainAfterALoad) {
+  StepCost cost;
+  Machine machine = {.decode = 0.005, .token = 0.0004, .first_tokens = 7.5};
+  const auto mixed_step = [&] {
+    const int affordable = cost.max_prefill_tokens(1);
+    const int num_tokens = affordable < 2 ? affordable : 2 + (affordable - 2) / 6 * 6;
+    machine.step(cost, true, num_tokens);
+    return num_tokens;
+  };
+  machine.step(cost, false, 512);
+  machine.step(cost, true, 0);
+  for (int i = 0; i < 40; ++i) mixed_step();
+  EXPECT_EQ(mixed_step(), 8);
+  machine.token *= 1.5;
+  for (int i = 0; i < 40; ++i) mixed_step();
+  EXPECT_EQ(mixed_step(), 2);
+  machine.token /= 1.5;
+  for (int i = 0; i < 40; ++i) mixed_step();
+  EXPECT_EQ(mixed_step(), 8);
+}
+
 TEST(StepCost, OneTokenIsTheLeast) {
   StepCost cost;
   const Machine machine = {.token = 1};
@@ -72,6 +98,18 @@ TEST(StepCost, FollowsALoadAndShrugsOffAStall) {
   machine.decode = 0.016;
   for (int i = 0; i < 8; ++i) machine.step(cost, true, 0);
   EXPECT_NEAR(cost.decode_step_s(), 0.016, 0.001);
+}
+
+TEST(StepCost, ChunksFollowALoad) {
+  StepCost cost;
+  Machine machine = {.token = 0.0002};
+  machine.step(cost, false, 512);
+  machine.step(cost, true, 0);
+  for (int i = 0; i < 20; ++i) machine.step(cost, true, cost.max_prefill_tokens(1));
+  machine.token *= 4;
+  for (int i = 0; i < 16; ++i) machine.step(cost, true, cost.max_prefill_tokens(1));
+  const double seconds = machine.step(cost, true, cost.max_prefill_tokens(1));
+  EXPECT_LE(seconds, StepCost::max_mixed_step(1) * machine.decode);
 }
 
 TEST(StepCost, MeasuresDecodesAgainAfterAWhileAndUnderManyMore) {
