@@ -2,9 +2,10 @@
 """What a long prompt does to those who decode beside it: `bench/prompt_among_decodes.py build/release/pagoda`.
 
 Each turn starts a server without a prefix cache, opens four streams, lets them run alone, and sends a prompt of 4,000 tokens.
-Prints the gaps between a stream's tokens without the prompt, and those of tokens that came between the prompt's arrival and its
-first token. Last what the machine alone makes of the latter: the p99 of steps as long as their median that are interrupted as a loop
-on each processor is, right afterwards, that does nothing but look at the clock.
+Prints the gaps between a stream's tokens without the prompt, just before it came and just after its first token, because contexts
+grow meanwhile, and those of tokens that came between the prompt's arrival and its first token. Last what the machine alone makes of
+the latter: the p99 of steps as long as their median that are interrupted as a loop on each processor is, right afterwards, that
+does nothing but look at the clock.
 
 The client shares the machine with the server, so it only stamps what arrives and counts the events afterwards.
 """
@@ -95,11 +96,14 @@ def turn(flags, port):
     selector.register(prompt.socket, selectors.EVENT_READ, prompt)
     receive_until(selector, lambda: prompt.token_times())
     first_token_at = prompt.token_times()[0]
+    watched_s = flags.alone_s / 2
+    alone_until = time.perf_counter() + watched_s
+    receive_until(selector, lambda: time.perf_counter() > alone_until)
     alone, beside = [], []
     for stream in streams:
         times = stream.token_times()
         for before, at in zip(times, times[1:]):
-            if prompt.sent_at - flags.alone_s / 2 <= at < prompt.sent_at:
+            if prompt.sent_at - watched_s <= at < prompt.sent_at or first_token_at < before <= first_token_at + watched_s:
                 alone.append(at - before)
             elif prompt.sent_at <= at <= first_token_at:
                 beside.append(at - before)
