@@ -31,6 +31,13 @@ import random_checkpoint  # noqa: E402
 
 RUN_TIMEOUT_S = 3600
 KV_BYTES = 64 << 20  # where memory is looked at
+# A small process between: on Linux the peak of a process begins with what the one that starts it has resident.
+RUN_AND_PRINT_PEAK = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:], stderr=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(status)
+"""
 NUM_LOADS = 3  # after a first one that warms the page cache
 DEFAULT_MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -97,18 +104,16 @@ class Pagoda:
                     {"prefill": figures["prefill_share"], "decode": figures["read_share"]},
                     figures["machine_read_gb_per_s"], gmac)
 
-
     def load(self, model):
         """(seconds to load, bytes resident at most) of a run of one token."""
         words = ["run", model, "--device", "cpu", "--threads", self.threads, "--prompt-ids", 5, "--max-tokens", 1, "--json",
                  "--kv-cache-memory-bytes", KV_BYTES]
-        with subprocess.Popen([self.binary, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-            out = process.stdout.read()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            raise llama_cpp.PeerError(f"pagoda run {model}: exit {process.returncode}")
-        return json.loads(out)["timing"]["load_s"], usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        done = subprocess.run([sys.executable, "-c", RUN_AND_PRINT_PEAK, self.binary, *map(str, words)], capture_output=True,
+                              text=True, timeout=RUN_TIMEOUT_S, check=False)
+        if done.returncode != 0:
+            raise llama_cpp.PeerError(f"pagoda run {model}: exit {done.returncode}")
+        *answer, peak = done.stdout.splitlines()
+        return json.loads("".join(answer))["timing"]["load_s"], int(peak) * (1 if sys.platform == "darwin" else 1024)
 
 
 class OtherWork:

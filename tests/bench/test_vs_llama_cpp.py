@@ -37,6 +37,11 @@ def test_loading_is_a_row_a_model_that_loads(checkpoint):
     assert "peak, MB" in head and re.fullmatch(r"\| tiny \| BF16 \| 0 \| [0-9.]+ \| [0-9]+ \| 167 \|", line)
 
 
+def test_the_peak_is_not_that_of_who_asks(checkpoint):
+    own = bytearray(256 << 20)
+    assert vs_llama_cpp.Pagoda(os.environ["PAGODA_BINARY"], 1).load(checkpoint)[1] < len(own)
+
+
 def test_the_checkpoint_is_a_function_of_its_seed(checkpoint, tmp_path):
     for seed in (0, 1):
         random_checkpoint.write_checkpoint(tmp_path / f"{seed}.gguf", TINY_SHAPE, seed)
