@@ -26,12 +26,8 @@ PAGODA_INLINE __m512 load_bfloat16(const std::byte* words) {
 // A panel is a stream that the hardware foresees too late, most of all where a group begins with a
 // header (docs/performance.md has the figures). Few rows meet it once: it is fetched past the
 // second and third level, which it would only fill, a tenth faster where the cores are on two
-// chiplets. Loads of integers of 14 bits run far ahead of their few products: every other line,
-// nearer, is enough, and all of them hold loads up where both cores are on one chiplet.
-template <PanelKind kKind>
-constexpr int kFetchAhead = kKind == PanelKind::kInt14 ? 3072 : 8192;  // bytes
-template <PanelKind kKind>
-constexpr int kFetchEvery = kKind == PanelKind::kInt14 ? 2 : 1;  // this many-th line
+// chiplets.
+constexpr int kFetchAhead = 8192;  // bytes
 // Where lines are better fetched into the second level, every other one, 2 KB ahead, was best or as
 // good as any for each format but those of 256 k a group, whose long headers break the stream: they
 // want every line, and past the caches there too (Q6_K 56 instead of 19 GB/s, Q4_K 60 instead of
@@ -49,8 +45,8 @@ PAGODA_INLINE void prefetch_ahead(const std::byte* unit, PrefetchLevel level) {
       } else if constexpr (line % kSecondLevelEvery == 0) {
         __builtin_prefetch(unit + kSecondLevelAhead + kLineBytes * line, 0, 2);
       }
-    } else if constexpr (line % kFetchEvery<kKind> == 0) {
-      __builtin_prefetch(unit + kFetchAhead<kKind> + kLineBytes * line, 0, 0);
+    } else {
+      __builtin_prefetch(unit + kFetchAhead + kLineBytes * line, 0, 0);
     }
   });
 }
