@@ -78,6 +78,11 @@ def receive_until(selector, is_over):
                     raise OSError(f"a request without an answer: {key.data.text()[:300]}")
 
 
+def receive_for(selector, seconds):
+    end = time.perf_counter() + seconds
+    receive_until(selector, lambda: time.perf_counter() > end)
+
+
 def percentile(values, share):
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
@@ -90,15 +95,13 @@ def turn(flags, port):
     streams = [Stream(port, tokens[i:i + 64], flags.output_len) for i in range(flags.streams)]
     for stream in streams:
         selector.register(stream.socket, selectors.EVENT_READ, stream)
-    alone_until = time.perf_counter() + flags.alone_s
-    receive_until(selector, lambda: time.perf_counter() > alone_until)
+    receive_for(selector, flags.alone_s)
     prompt = Stream(port, tokens, 1)
     selector.register(prompt.socket, selectors.EVENT_READ, prompt)
     receive_until(selector, lambda: prompt.token_times())
     first_token_at = prompt.token_times()[0]
     watched_s = flags.alone_s / 2
-    alone_until = time.perf_counter() + watched_s
-    receive_until(selector, lambda: time.perf_counter() > alone_until)
+    receive_for(selector, watched_s)
     alone, beside = [], []
     for stream in streams:
         times = stream.token_times()

@@ -50,8 +50,7 @@ void StepCost::add_prefill(double tokens, double seconds) {
   const double covariance = prefills_.tokens_times_seconds - mean * prefills_.seconds;
   const double slope = (covariance + kKnownVariance * token_s()) / (variance + kKnownVariance);
   const double least = prefills_.seconds / (mean + kMostFirstTokens);
-  first_tokens_ = prefills_.seconds / std::max(slope, least) - mean;
-  first_tokens_ = std::clamp(first_tokens_, 0.0, kMostFirstTokens);
+  first_tokens_ = std::max(prefills_.seconds / std::max(slope, least) - mean, 0.0);
 }
 
 int StepCost::max_prefill_tokens(int num_prompts) const {
