@@ -1,12 +1,27 @@
 // Whose blocks are whose: taken, given back, shared through the prefix cache.
 #include "engine/scheduler.h"
 
+#include <algorithm>
+
 namespace pagoda {
+
+namespace {
+
+// Most answers are shorter than this, or than what they answer: kept free behind a sequence that
+// may grow, as far as it may. One that outgrows it goes on elsewhere, and a few runs are read as
+// fast as one.
+constexpr int kExpectedGrowth = 1024;  // tokens
+
+}  // namespace
 
 BlockWish Scheduler::next_block_of(const Sequence& sequence) const {
   const std::vector<int>& table = sequence.block_table_;
+  const int num_blocks = num_blocks_of(sequence.num_tokens());
+  const int most = worst_case_blocks(sequence.num_prompt_tokens(), sequence.max_num_tokens());
   return {.after = table.empty() ? -1 : table.back(),
-          .num_blocks = num_blocks_of(sequence.num_tokens()) - static_cast<int>(table.size())};
+          .num_blocks = num_blocks - static_cast<int>(table.size()),
+          .num_growth = std::clamp(most - num_blocks, 0,
+                                   std::max(num_blocks_of(kExpectedGrowth), num_blocks))};
 }
 
 std::optional<int> Scheduler::allocate_block(const BlockWish& wish) {

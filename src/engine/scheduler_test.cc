@@ -90,6 +90,31 @@ TEST_F(SchedulerTest, PlansRowsToSampleOnlyAtTheEndOfWhatIsKnown) {
   EXPECT_EQ(plan.num_samples, 1);
 }
 
+// Each in one run of blocks to its end, and all in the lowest of a large pool, whose memory is
+// cleared where it is first written.
+TEST_F(SchedulerTest, ChatsLieBehindOneAnother) {
+  struct Chats {
+    int max_tokens;
+    int num_blocks;  // that eight are spread over: of 60 tokens and the answer's
+  };
+  for (const auto& [max_tokens, num_blocks] : {Chats{128, 8 * 12}, Chats{8000, 8 * (4 + 64)}}) {
+    SCOPED_TRACE(max_tokens);
+    start({.block_size = 16, .max_num_seqs = 8, .max_model_len = 8192}, 10000);
+    for (int i = 0; i < 8; ++i) add(60, {.max_tokens = max_tokens});
+    int num_steps = 0;
+    for (; num_steps < 900 && !scheduler_->idle(); ++num_steps) {
+      const Plan& plan = scheduler_->plan();
+      for (const PlannedSequence& planned : plan.sequences) {
+        const auto blocks = planned.sequence->block_table();
+        ASSERT_EQ(blocks.back() - blocks.front(), static_cast<int>(blocks.size()) - 1);
+        ASSERT_LT(blocks.back(), num_blocks);
+      }
+      scheduler_->commit(plan, std::vector<SampleOutcome>(plan.num_samples, {.token_id = kToken}));
+    }
+    EXPECT_GE(num_steps, 127);
+  }
+}
+
 TEST_F(SchedulerTest, ScoresEveryPromptTokenButTheFirstOnSampleZero) {
   start({.max_num_batched_tokens = 4}, 100);
   add(6, {.n = 2, .prompt_logprobs = 0});

@@ -17,7 +17,7 @@ constexpr int kWordBits = 64;
 BlockPool::BlockPool(int num_blocks, BlockOrder order) : order_(order), num_free_(num_blocks) {
   PAGODA_CHECK(num_blocks >= 0, fmt::format("[block_pool] expected blocks, got {}", num_blocks));
   num_holders_.resize(num_blocks, 0);
-  may_grow_.resize(num_blocks, false);
+  growth_.resize(num_blocks, 0);
   free_words_.resize((num_blocks + kWordBits - 1) / kWordBits, 0);
   for (int id = 0; id < num_blocks; ++id) set_free(id, true);
 }
@@ -29,10 +29,10 @@ std::optional<int> BlockPool::allocate(const BlockWish& wish) {
   if (order_ == BlockOrder::kLowest) {
     block_id = lowest_free_;
   } else if (wish.after < 0 || block_id == num_blocks() || num_holders_[block_id] > 0) {
-    block_id = place_new_run(wish.num_blocks);
+    block_id = place_new_run(wish);
   }
-  if (wish.after >= 0) may_grow_[wish.after] = false;
-  may_grow_[block_id] = true;
+  if (wish.after >= 0) growth_[wish.after] = 0;
+  growth_[block_id] = std::max(0, wish.num_blocks - 1 + wish.num_growth);
   num_holders_[block_id] = 1;
   set_free(block_id, false);
   --num_free_;
@@ -48,7 +48,7 @@ void BlockPool::retain(int block_id) {
 void BlockPool::release(int block_id) {
   PAGODA_CHECK(num_holders(block_id) > 0,
                fmt::format("[block_pool] block {} is released, but nobody holds it", block_id));
-  may_grow_[block_id] = false;
+  growth_[block_id] = 0;
   if (--num_holders_[block_id] > 0) return;
   set_free(block_id, true);
   ++num_free_;
@@ -81,23 +81,26 @@ int BlockPool::find(bool free, int from) const {
   return num_blocks();
 }
 
-BlockPool::Run BlockPool::longest_free_run() const {
+// Of the sequence that ends where the run begins.
+int BlockPool::growth_before(const Run& run) const {
+  return run.begin == 0 ? 0 : growth_[run.begin - 1];
+}
+
+int BlockPool::place_new_run(const BlockWish& wish) const {
   Run longest;
   int num_left = num_free_;
   int begin = lowest_free_;
-  for (int i = 0; i < kMaxRuns && num_left > longest.size(); ++i) {
+  for (int i = 0; i < kMaxRuns && num_left > 0; ++i) {
     const Run run = {begin, find(/*free=*/false, begin)};
+    const int growth = growth_before(run);
+    if (run.size() - growth >= wish.num_blocks + wish.num_growth) return run.begin + growth;
     if (run.size() > longest.size()) longest = run;
     num_left -= run.size();
     begin = find(/*free=*/true, run.end);
   }
-  return longest;
-}
-
-int BlockPool::place_new_run(int num_blocks) const {
-  const Run run = longest_free_run();
-  if (run.begin == 0 || !may_grow_[run.begin - 1]) return run.begin;
-  return run.begin + std::max(0, std::min(run.size() / 2, run.size() - num_blocks));
+  if (growth_before(longest) == 0) return longest.begin;
+  return longest.begin +
+         std::max(0, std::min(longest.size() / 2, longest.size() - wish.num_blocks));
 }
 
 }  // namespace pagoda

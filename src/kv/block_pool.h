@@ -5,9 +5,10 @@
 //
 // Which free block is handed out changes no answer and no plan, only where a sequence lies. In
 // BlockOrder::kConsecutive a sequence gets the block behind its last one if that is free, so that
-// attention can read it straight through. It begins at the start of the longest free run, or, where
-// the block before that is the end of a sequence that may grow, in its middle: both have room then.
-// In kLowest it is the free block of the lowest id.
+// attention can read it straight through. It begins in the lowest free run that has room for it,
+// behind what the sequence before may grow into: low, because memory of blocks that nobody has had
+// costs nothing yet. Where no run has room: at the start of the longest, or, behind a sequence that
+// may grow, in its middle. In kLowest it is the free block of the lowest id.
 //
 // Every call is O(1), but allocate() where it looks for a run: it looks at kMaxRuns of them, and at
 // a bit a block. No call takes memory.
@@ -28,6 +29,7 @@ enum class BlockOrder : std::uint8_t { kLowest, kConsecutive };
 struct BlockWish {
   int after = -1;      // the sequence's last block; -1: it has none
   int num_blocks = 1;  // that the sequence is known to need, this one included
+  int num_growth = 0;  // that it is likely to need besides
 };
 
 class BlockPool {
@@ -42,7 +44,7 @@ class BlockPool {
   void release(int block_id);  // one holder less; the last one frees the block
   // The sequence whose last block this was gets no more: the blocks behind it need not be kept for
   // it. release() says so too.
-  void end_growth(int block_id) { may_grow_[block_id] = false; }
+  void end_growth(int block_id) { growth_[block_id] = 0; }
 
   int num_blocks() const { return static_cast<int>(num_holders_.size()); }
   int num_free() const { return num_free_; }
@@ -56,13 +58,14 @@ class BlockPool {
   };
 
   int find(bool free, int from) const;
-  Run longest_free_run() const;
-  int place_new_run(int num_blocks) const;
+  int growth_before(const Run& run) const;
+  int place_new_run(const BlockWish& wish) const;
   void set_free(int block_id, bool free);
 
   BlockOrder order_;
   std::vector<int> num_holders_;           // [num_blocks]
-  std::vector<bool> may_grow_;             // [num_blocks]; the last block of a sequence that runs
+  std::vector<int> growth_;                // [num_blocks]; blocks that the sequence whose last one
+                                           // this is may come to need
   std::vector<std::uint64_t> free_words_;  // a bit a block
   int num_free_ = 0;
   int lowest_free_ = 0;  // none is free below it

@@ -33,17 +33,27 @@ TEST(BlockPool, HandsOutTheBlockBehindTheLastOneIfItIsFree) {
   EXPECT_EQ(pool.allocate({.after = 70}), 71);
   EXPECT_EQ(pool.allocate({.after = 1}), 2);
   const int other = pool.allocate({.after = 0}).value();
-  EXPECT_GT(other, 71);
+  EXPECT_EQ(other, 3);
   EXPECT_EQ(pool.allocate({.after = other}), other + 1);
 }
 
 TEST(BlockPool, LeavesRoomBehindASequenceThatMayGrow) {
   BlockPool pool(100);
-  EXPECT_EQ(pool.allocate(), 0);
-  EXPECT_EQ(pool.allocate(), 50);  // [1, 100) is free
-  EXPECT_EQ(pool.allocate(), 25);  // [1, 50), the first of two as long
-  EXPECT_EQ(pool.allocate(), 75);  // [51, 100)
-  pool.release(50);                // [26, 75)
+  EXPECT_EQ(pool.allocate({.num_blocks = 3, .num_growth = 7}), 0);
+  EXPECT_EQ(pool.allocate({.num_blocks = 20, .num_growth = 20}), 10);  // [1, 100) is free
+  EXPECT_EQ(pool.allocate({.num_blocks = 9}), 50);
+  // What the first one has grown by is not kept twice.
+  EXPECT_EQ(pool.allocate({.after = 0, .num_blocks = 2, .num_growth = 3}), 1);
+  EXPECT_EQ(pool.allocate({.num_blocks = 4}), 6);
+}
+
+TEST(BlockPool, SharesTheLongestRunWhereNoneHasRoom) {
+  BlockPool pool(100);
+  EXPECT_EQ(pool.allocate({.num_growth = 99}), 0);
+  EXPECT_EQ(pool.allocate({.num_growth = 99}), 50);  // [1, 100) is free
+  EXPECT_EQ(pool.allocate({.num_growth = 99}), 25);  // [1, 50), the first of two as long
+  EXPECT_EQ(pool.allocate({.num_growth = 99}), 75);  // [51, 100)
+  pool.release(50);                                  // [26, 75)
   EXPECT_EQ(pool.allocate({.num_blocks = 40}), 35);
   // The longest is [36, 75).
   EXPECT_EQ(pool.allocate({.num_blocks = 50}), 36);
@@ -51,11 +61,11 @@ TEST(BlockPool, LeavesRoomBehindASequenceThatMayGrow) {
 
 TEST(BlockPool, LeavesNoRoomBehindWhatHasEnded) {
   BlockPool pool(100);
-  const int first = pool.allocate().value();
+  const int first = pool.allocate({.num_growth = 9}).value();
   pool.retain(first);  // by a cache
   pool.release(first);
-  EXPECT_EQ(pool.allocate(), 1);
-  const int tail = pool.allocate({.after = 1}).value();
+  EXPECT_EQ(pool.allocate({.num_growth = 9}), 1);
+  const int tail = pool.allocate({.after = 1, .num_growth = 8}).value();
   pool.end_growth(tail);
   EXPECT_EQ(pool.allocate(), 3);
 }
@@ -123,6 +133,7 @@ RC_GTEST_PROP(BlockPoolProperty, AgreesWithAMapOfHolders, ()) {
       const int next = wish.after < 0 ? 0 : run_from(wish.after + 1, num_blocks, holders);
       const int longest = longest_run(num_blocks, holders);
       wish.num_blocks = 1 + static_cast<int>(choice % 5);
+      wish.num_growth = static_cast<int>(choice / 5 % 4);
       const std::optional<int> block = pool.allocate(wish);
       RC_ASSERT(block.has_value() == (static_cast<int>(holders.size()) < num_blocks));
       if (block) {
