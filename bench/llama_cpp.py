@@ -4,7 +4,7 @@ Everything lies in one folder, by default the user's cache folder's pagoda/bench
 
   llama_cpp_python-0.3.36.tar.gz     the source distribution
   llama_cpp_python-0.3.36/           of it, vendor/llama.cpp alone
-  build/bin/                         llama-bench, llama-batched-bench, llama-quantize
+  build/bin/                         what build() has made: llama-bench, llama-quantize, llama-server ...
 
 Nothing of the package is installed. What is there already is not made twice.
 """
@@ -29,7 +29,9 @@ CMAKE_OPTIONS = {
     "LLAMA_OPENSSL": "OFF",
     "LLAMA_BUILD_TESTS": "OFF",
     "LLAMA_BUILD_EXAMPLES": "OFF",
-    "LLAMA_BUILD_SERVER": "OFF",
+    "LLAMA_BUILD_SERVER": "ON",
+    "LLAMA_BUILD_UI": "OFF",
+    "LLAMA_USE_PREBUILT_UI": "OFF",
     "LLAMA_BUILD_APP": "OFF",
 }
 BATCH_TOKENS, MICRO_BATCH_TOKENS = 2048, 512  # llama.cpp's own defaults
@@ -80,24 +82,27 @@ def fetch_source(folder):
     return source
 
 
-def build_tools(folder, source):
-    tools = folder / "build" / "bin"
-    if all((tools / tool).exists() for tool in TOOLS):
-        return tools
-    say("building, which takes minutes")
+def build(folder, targets):
+    """The folder of the binaries. A build folder keeps the generator that it was made with."""
+    binaries = folder / "build" / "bin"
+    if all((binaries / target).exists() for target in targets):
+        return binaries
+    folder.mkdir(parents=True, exist_ok=True)
+    source = fetch_source(folder)
+    say(f"building {', '.join(targets)}, which takes minutes")
     options = [f"-D{name}={value}" for name, value in CMAKE_OPTIONS.items()]
-    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    is_new = not (folder / "build" / "CMakeCache.txt").exists()
+    generator = ["-G", "Ninja"] if is_new and shutil.which("ninja") else []
     checked_run(["cmake", "-S", source, "-B", folder / "build", *generator, *options], folder / "configure.log")
-    checked_run(["nice", "-n", "10", "cmake", "--build", folder / "build", "--parallel", "2", "--target", *TOOLS],
+    checked_run(["nice", "-n", "10", "cmake", "--build", folder / "build", "--parallel", "2", "--target", *targets],
                 folder / "build.log")
-    return tools
+    return binaries
 
 
 class LlamaCpp:
     def __init__(self, folder, threads):
         self.threads = threads
-        folder.mkdir(parents=True, exist_ok=True)
-        self.tools = build_tools(folder, fetch_source(folder))
+        self.tools = build(folder, TOOLS)
 
     def commit(self):
         """llama.cpp's own, which only stands in figures and on stderr: "0c1e570"."""

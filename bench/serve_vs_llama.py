@@ -29,21 +29,6 @@ FIGURES = (("output_throughput", "output, tokens/s", False), ("total_token_throu
            ("mean_e2el_ms", "mean end-to-end latency, ms", True))
 
 
-def build_llama_server(folder):
-    """Beside the tools, of the same source and with the same options."""
-    binary = folder / "build" / "bin" / "llama-server"
-    if binary.exists():
-        return binary
-    source = llama_cpp.fetch_source(folder)
-    llama_cpp.say("building llama-server, which takes minutes")
-    options = {**llama_cpp.CMAKE_OPTIONS, "LLAMA_BUILD_SERVER": "ON", "LLAMA_BUILD_UI": "OFF", "LLAMA_USE_PREBUILT_UI": "OFF"}
-    llama_cpp.checked_run(["cmake", "-S", source, "-B", folder / "build",
-                           *(f"-D{name}={value}" for name, value in options.items())], folder / "configure_server.log")
-    llama_cpp.checked_run(["nice", "-n", "10", "cmake", "--build", folder / "build", "--parallel", "2", "--target",
-                           "llama-server"], folder / "build_server.log")
-    return binary
-
-
 def pagoda_command(binary, flags, port):
     return [binary, "serve", flags.model, "--device", "cpu", "--threads", flags.threads, "--port", port]
 
@@ -100,7 +85,7 @@ def main():
     flags = parse_flags()
     try:
         flags.folder.mkdir(parents=True, exist_ok=True)
-        llama_server = build_llama_server(flags.folder)
+        llama_server = llama_cpp.build(flags.folder, ["llama-server"]) / "llama-server"
         others = vs_llama_cpp.OtherWork()
         own, peer = [], []
         for number in range(flags.turns):
