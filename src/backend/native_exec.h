@@ -17,6 +17,7 @@ class NativeExec : public Exec {
  public:
   Tensor allocate(DType dtype, const Shape& shape) override;
   Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
+  void prefault(const Tensor& tensor) override;
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
   Status evaluate(std::span<const Tensor> roots) override;
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;

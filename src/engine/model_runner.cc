@@ -16,6 +16,9 @@
 namespace pagoda {
 namespace {
 
+// A request of up to as many tokens that comes to a server that rests does not wait for memory.
+constexpr std::int64_t kPrefaultedTokens = 1024;
+
 // Calls visit(sequence, row, planned) for each sample that the plan draws, in the order of its
 // outcomes; `row`: of the step's logits, which samples of one prompt share.
 template <typename Visit>
@@ -43,6 +46,10 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOpt
       input_(kv_.block_size()) {
   for (int thread = 0; thread < exec.num_threads(); ++thread)
     samplers_.emplace_back(decoder_.config().vocab_size, options_.logits_processors);
+}
+
+bool ModelRunner::prefault(int first_block) {
+  return kv_.prefault(exec_, std::int64_t{first_block} * kv_.block_size(), kPrefaultedTokens);
 }
 
 Status ModelRunner::forward(const Plan& plan) {

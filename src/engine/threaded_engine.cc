@@ -192,10 +192,17 @@ void ThreadedEngine::serve() {
 
 bool ThreadedEngine::wait_for_work() {
   std::unique_lock lock(mutex_);
-  work_.wait(lock, [this] {
+  const auto has_work = [this] {
     return stopping_ || !submissions_.empty() || !cancellations_.empty() ||
            !parts_.scheduler->idle();
-  });
+  };
+  // Rests: the next request need not wait for memory that can be had now.
+  for (bool has_more = true; has_more && !has_work();) {
+    lock.unlock();
+    has_more = parts_.runner->prefault(parts_.pool->num_ever_held());
+    lock.lock();
+  }
+  work_.wait(lock, has_work);
   taken_submissions_.swap(submissions_);
   taken_cancellations_.swap(cancellations_);
   // Counted here already, so that nobody who looks between this and the step sees them nowhere.

@@ -36,6 +36,7 @@ std::optional<int> BlockPool::allocate(const BlockWish& wish) {
   num_holders_[block_id] = 1;
   set_free(block_id, false);
   --num_free_;
+  num_ever_held_ = std::max(num_ever_held_, block_id + 1);
   return block_id;
 }
 

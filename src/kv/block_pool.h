@@ -48,6 +48,8 @@ class BlockPool {
 
   int num_blocks() const { return static_cast<int>(num_holders_.size()); }
   int num_free() const { return num_free_; }
+  // Blocks from this id on have never been handed out.
+  int num_ever_held() const { return num_ever_held_; }
   int num_holders(int block_id) const;  // 0: free
 
  private:
@@ -68,6 +70,7 @@ class BlockPool {
                                            // this is may come to need
   std::vector<std::uint64_t> free_words_;  // a bit a block
   int num_free_ = 0;
+  int num_ever_held_ = 0;
   int lowest_free_ = 0;  // none is free below it
 };
 

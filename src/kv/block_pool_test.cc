@@ -42,9 +42,11 @@ TEST(BlockPool, LeavesRoomBehindASequenceThatMayGrow) {
   EXPECT_EQ(pool.allocate({.num_blocks = 3, .num_growth = 7}), 0);
   EXPECT_EQ(pool.allocate({.num_blocks = 20, .num_growth = 20}), 10);  // [1, 100) is free
   EXPECT_EQ(pool.allocate({.num_blocks = 9}), 50);
+  EXPECT_EQ(pool.num_ever_held(), 51);
   // What the first one has grown by is not kept twice.
   EXPECT_EQ(pool.allocate({.after = 0, .num_blocks = 2, .num_growth = 3}), 1);
   EXPECT_EQ(pool.allocate({.num_blocks = 4}), 6);
+  EXPECT_EQ(pool.num_ever_held(), 51);
 }
 
 TEST(BlockPool, SharesTheLongestRunWhereNoneHasRoom) {

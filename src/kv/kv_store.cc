@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/check.h"
 
 namespace pagoda {
@@ -49,6 +51,24 @@ Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
     store.views_.push_back({std::move(keys), std::move(values)});
   }
   return store;
+}
+
+bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slots) {
+  const std::int64_t all_slots = std::int64_t{num_blocks_} * block_size();
+  if (num_layers_to_prefault_ == 0) {
+    const std::int64_t end = std::min(first_slot + num_slots, all_slots);
+    const std::int64_t begin = std::max(first_slot, prefault_end_);
+    if (begin >= end) return false;
+    prefault_begin_ = begin;
+    prefault_end_ = end;
+    num_layers_to_prefault_ = num_layers();
+  }
+  const KvView& view = views_[--num_layers_to_prefault_];
+  for (const Tensor& entries : {view.keys, view.values}) {
+    const Shape by_slot = {all_slots, entries.extent(2), entries.extent(3)};
+    exec.prefault(entries.view(by_slot).slice(0, prefault_begin_, prefault_end_));
+  }
+  return true;
 }
 
 void KvStore::rebind(int layer, KvView view) {

@@ -30,6 +30,10 @@ class KvStore {
   // The arrays that a lazy backend has to evaluate in a step: every layer's.
   const std::vector<KvView>& views() const { return views_; }
 
+  // Has `exec` give the memory of num_slots slots from first_slot on before they are written
+  // (Exec::prefault), of a layer a call, so that a call is short. False: it has all been done.
+  bool prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slots);
+
   const KvLayout& layout() const { return layout_; }
   int num_layers() const { return static_cast<int>(views_.size()); }
   int num_blocks() const { return num_blocks_; }
@@ -42,6 +46,10 @@ class KvStore {
   KvLayout layout_;
   int num_blocks_ = 0;
   std::vector<KvView> views_;  // [num_layers]
+  // What prefault() is at: slots [prefault_begin_, prefault_end_) of the first so many layers.
+  std::int64_t prefault_begin_ = 0;
+  std::int64_t prefault_end_ = 0;
+  int num_layers_to_prefault_ = 0;
 };
 
 }  // namespace pagoda

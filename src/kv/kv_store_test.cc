@@ -44,10 +44,13 @@ class MemoryExec : public Exec {
     std::copy(bytes.begin(), bytes.end(), tensor.buffer()->data());
     return tensor;
   }
+  void prefault(const Tensor& tensor) override { prefaulted.push_back(tensor); }
   Status evaluate(std::span<const Tensor>) override { return ok_status(); }
   Result<std::span<const std::byte>> read(const Tensor& tensor) override {
     return std::span<const std::byte>(tensor.buffer()->data(), tensor.buffer()->size());
   }
+
+  std::vector<Tensor> prefaulted;
 
  private:
   std::int64_t limit_bytes_;
@@ -96,6 +99,39 @@ TEST(KvStore, ReadsALayerThroughTheViewLastBound) {
   store->rebind(1, written);
   EXPECT_EQ(store->view(1).keys.buffer().get(), written.keys.buffer().get());
   EXPECT_DEATH(store->rebind(0, written), "layer 0: expected 2 x 16 x 3 x 64 of bfloat16");
+}
+
+// Each slot of each array once, whatever it is asked for, and no slot that it does not have.
+TEST(KvStore, PrefaultsALayerACallAndNothingTwice) {
+  MemoryExec exec;
+  Result<KvStore> store = KvStore::create(exec, two_layers(), 5);
+  ASSERT_TRUE(store.ok());
+  const auto prefault_all = [&](std::int64_t first_slot, std::int64_t num_slots) {
+    exec.prefaulted.clear();
+    int num_calls = 0;
+    while (store->prefault(exec, first_slot, num_slots)) ++num_calls;
+    EXPECT_EQ(num_calls, exec.prefaulted.empty() ? 0 : store->num_layers());
+    std::vector<std::pair<std::int64_t, std::int64_t>> slots;  // first and count
+    for (const Tensor& part : exec.prefaulted)
+      slots.emplace_back(part.offset() / part.stride(0), part.extent(0));
+    return slots;
+  };
+  using Slots = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  EXPECT_EQ(prefault_all(0, 20), Slots(4, {0, 20}));
+  EXPECT_EQ(prefault_all(0, 20), Slots());
+  EXPECT_EQ(prefault_all(16, 20), Slots(4, {20, 16}));
+  EXPECT_EQ(prefault_all(48, 1024), Slots(4, {48, 32}));
+  EXPECT_EQ(prefault_all(80, 1024), Slots());
+  exec.prefaulted.clear();
+  Result<KvStore> other = KvStore::create(exec, two_layers(), 5);
+  EXPECT_FALSE(other->prefault(exec, 80, 1));
+  EXPECT_TRUE(other->prefault(exec, 0, 1));
+  EXPECT_EQ(exec.prefaulted.size(), 2u);
+  for (const Tensor& part : exec.prefaulted) {
+    const KvView& view = other->view(1);
+    EXPECT_TRUE(part.buffer().get() == view.keys.buffer().get() ||
+                part.buffer().get() == view.values.buffer().get());
+  }
 }
 
 TEST(KvStore, SaysWhatItCannotHold) {

@@ -1,6 +1,7 @@
 #include "tensor/arena.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
@@ -175,6 +176,15 @@ Result<BufferRef> map_zeroed_bytes(std::size_t bytes, bool huge_pages) {
   if (data == MAP_FAILED) return resource_exhausted("[memory] expected {} bytes, got none", bytes);
   if (huge_pages) advise_huge_pages(static_cast<std::byte*>(data), bytes);
   return BufferRef(new MappedBuffer(static_cast<std::byte*>(data), bytes));
+}
+
+void prefault(std::span<std::byte> bytes) {
+#ifdef MADV_POPULATE_WRITE
+  const auto page_size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t before = address % page_size;
+  (void)madvise(bytes.data() - before, bytes.size() + before, MADV_POPULATE_WRITE);
+#endif
 }
 
 }  // namespace pagoda

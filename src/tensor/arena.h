@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/status.h"
@@ -82,5 +83,9 @@ class Arena {
 // Zeroed memory of its own, given back to the system on the last release. kResourceExhausted where
 // the system refuses.
 Result<BufferRef> map_zeroed_bytes(std::size_t bytes, bool huge_pages);
+
+// Has the system give the pages of mapped bytes now that it would give where they are first
+// touched; values stay. A system that cannot (Linux before 5.14, others) gives them then.
+void prefault(std::span<std::byte> bytes);
 
 }  // namespace pagoda

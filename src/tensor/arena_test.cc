@@ -1,9 +1,13 @@
 #include "tensor/arena.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -125,6 +129,28 @@ TEST(MapZeroedBytes, IsZeroAndItsOwn) {
   EXPECT_EQ(map_zeroed_bytes(std::size_t{1} << 60, false).status().code(),
             StatusCode::kResourceExhausted);
 }
+
+#ifdef MADV_POPULATE_WRITE
+// Pages of the bytes that the system has given.
+std::ptrdiff_t num_resident_pages(std::span<std::byte> bytes) {
+  std::vector<unsigned char> pages(bytes.size() / sysconf(_SC_PAGESIZE) + 1);
+  EXPECT_EQ(mincore(bytes.data(), bytes.size(), pages.data()), 0);
+  return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; });
+}
+
+TEST(Prefault, GivesThePagesAndKeepsTheirValues) {
+  const std::size_t page = sysconf(_SC_PAGESIZE);
+  const BufferRef buffer = map_zeroed_bytes(16 * page, false).value();
+  const std::span<std::byte> bytes(buffer->data(), buffer->size());
+  bytes[2 * page] = std::byte{7};
+  EXPECT_EQ(num_resident_pages(bytes), 1);
+  const bool can_give = madvise(bytes.data(), page, MADV_POPULATE_WRITE) == 0;  // Linux 5.14
+  prefault(bytes.subspan(page + 100, 3 * page));  // begins and ends within a page
+  EXPECT_EQ(num_resident_pages(bytes), can_give ? 5 : 1);
+  EXPECT_EQ(bytes[2 * page], std::byte{7});
+  EXPECT_EQ(bytes[3 * page], std::byte{0});
+}
+#endif
 
 }  // namespace
 }  // namespace pagoda

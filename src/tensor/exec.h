@@ -47,6 +47,10 @@ class Exec {
   // there is too little.
   virtual Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) = 0;
 
+  // Has the system give the memory of a contiguous tensor now, where it would else at the first
+  // write, which may wait long for it; values stay. A wish: a backend may do nothing.
+  virtual void prefault(const Tensor& /*tensor*/) {}
+
   // Host values as a tensor of this backend; the bytes are copied before it returns.
   virtual Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) = 0;
   template <typename T>

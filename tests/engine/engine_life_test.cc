@@ -100,6 +100,31 @@ TEST_P(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
   EXPECT_EQ(stats.num_free_blocks, num_free_blocks_);
 }
 
+// What a request would wait for: first from the pool's beginning, then behind what was used.
+TEST_P(EngineLife, AnEngineThatRestsMakesMemoryReady) {
+  std::mutex mutex;
+  std::vector<int> first_blocks;
+  const auto is_ready_from = [&](int block) {
+    const std::lock_guard lock(mutex);
+    return !first_blocks.empty() && first_blocks.back() == block;
+  };
+  open(Faults{.on_prefault = [&](int first_block) {
+    const std::lock_guard lock(mutex);
+    first_blocks.push_back(first_block);
+  }});
+  const auto wait_until_ready_from = [&](int block) {
+    for (int i = 0; i < 10000 && !is_ready_from(block); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return is_ready_from(block);
+  };
+  EXPECT_TRUE(wait_until_ready_from(0));
+  Ends ends;
+  ASSERT_TRUE(engine_->submit(greedy({5, 6, 7}, 40), ends.sink()).ok());
+  EXPECT_TRUE(wait_until_ready_from(3));  // 42 tokens in blocks of 16
+  EXPECT_EQ(ends.count(), 1u);
+  engine_.reset();
+}
+
 TEST_P(EngineLife, WhatAStepThrowsIsItsFailure) {
   int num_steps = 0;
   open([&](const Plan&) -> Status {

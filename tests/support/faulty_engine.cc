@@ -24,6 +24,11 @@ class FaultyRunner : public ModelRunner {
     if (faults_.of_sample) PAGODA_RETURN_IF_ERROR(faults_.of_sample(plan));
     return ModelRunner::sample(plan, wants_logits);
   }
+  bool prefault(int first_block) override {
+    const bool may_go_on = ModelRunner::prefault(first_block);
+    if (may_go_on && faults_.on_prefault) faults_.on_prefault(first_block);
+    return may_go_on;
+  }
 
  private:
   Faults faults_;

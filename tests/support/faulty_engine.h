@@ -1,4 +1,5 @@
-// An engine over a checkpoint on disk whose steps fail when a test says so.
+// An engine over a checkpoint on disk whose steps fail when a test says so, and that tells what it
+// does between them.
 #pragma once
 
 #include <functional>
@@ -19,6 +20,8 @@ struct Faults {
   Fault of_forward = {};  // empty: none
   Fault of_sample = {};
   bool has_lookahead = false;
+  // Called on the engine's thread where it has memory made ready from this block on.
+  std::function<void(int first_block)> on_prefault = {};
 };
 
 // On the cpu backend. Fails the running test and returns null where it cannot be made.
