@@ -28,7 +28,8 @@ test: setup-test model build/dev/build.ninja build/release/build.ninja ## build 
 	$(CMAKE_BUILD) release --target pagoda pagoda_tests
 	ctest --preset release --label-exclude 'emulated|sanitized'
 
-emulated: setup-emulated build/release/build.ninja ## cross-build the ops for AArch64 and run them under qemu
+emulated: setup-emulated ## cross-build the ops for AArch64 and run them under qemu
+	cmake --preset release >/dev/null  # looks for what setup has installed, again
 	ctest --preset release --label-regex emulated
 
 bench: setup-test build model ## this machine's limits, decoding and prefill against them, and llama.cpp in turns

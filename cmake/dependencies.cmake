@@ -6,6 +6,7 @@ find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(GTest REQUIRED)
 find_package(hwy REQUIRED)
+find_package(rapidcheck QUIET)
 if(CMAKE_CROSSCOMPILING)
   set(PAGODA_HAVE_MLX OFF)
   return()  # the ops and what they stand on ask for no more
@@ -15,7 +16,6 @@ find_package(nlohmann_json REQUIRED)
 find_package(CURL REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS url)
 find_package(prometheus-cpp REQUIRED)
-find_package(rapidcheck QUIET)
 
 # MLX comes as a wheel, which tools/setup.sh puts into .venv: PAGODA_HAVE_MLX says whether the target `mlx` is there. The
 # linker records the wheel's lib folder in what it builds, so nothing has to be on the loader's path.

@@ -24,7 +24,7 @@ debian_test=(
 # For the ops' tests on an emulated AArch64.
 debian_cross=(
   g++-aarch64-linux-gnu qemu-user libfmt-dev:arm64 libspdlog-dev:arm64 libhwy-dev:arm64 libssl-dev:arm64
-  libgtest-dev:arm64 libgmock-dev:arm64)
+  libgtest-dev:arm64 libgmock-dev:arm64 librapidcheck-dev:arm64)
 brew_build=(
   cmake ninja ccache pkgconf python@3.12 openssl@3 boost nlohmann-json cli11 spdlog fmt
   prometheus-cpp highway googletest rapidcheck google-benchmark)
