@@ -84,7 +84,6 @@ def parse_flags():
 def main():
     flags = parse_flags()
     try:
-        flags.folder.mkdir(parents=True, exist_ok=True)
         llama_server = llama_cpp.build(flags.folder, ["llama-server"]) / "llama-server"
         others = vs_llama_cpp.OtherWork()
         own, peer = [], []

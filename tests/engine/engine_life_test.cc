@@ -4,11 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 
+#include "tests/support/eventually.h"
 #include "tests/support/faulty_engine.h"
 #include "tests/support/run_to_end.h"
 
@@ -47,11 +46,11 @@ class EngineLife : public ::testing::TestWithParam<bool> {
 
   // The step after the last event may still be counted: waits until the engine rests.
   EngineStats stats_at_rest() {
-    EngineStats stats = engine_->stats();
-    for (int i = 0; i < 10000 && stats.num_running + stats.num_waiting > 0; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EngineStats stats;
+    eventually([&] {
       stats = engine_->stats();
-    }
+      return stats.num_running + stats.num_waiting == 0;
+    });
     return stats;
   }
 
@@ -104,25 +103,19 @@ TEST_P(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
 TEST_P(EngineLife, AnEngineThatRestsMakesMemoryReady) {
   std::mutex mutex;
   std::vector<int> first_blocks;
-  const auto is_ready_from = [&](int block) {
-    const std::lock_guard lock(mutex);
-    return !first_blocks.empty() && first_blocks.back() == block;
-  };
   open(Faults{.on_prefault = [&](int first_block) {
     const std::lock_guard lock(mutex);
     first_blocks.push_back(first_block);
   }});
-  const auto wait_until_ready_from = [&](int block) {
-    for (int i = 0; i < 10000 && !is_ready_from(block); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return is_ready_from(block);
+  const auto is_ready_from = [&](int block) {
+    const std::lock_guard lock(mutex);
+    return !first_blocks.empty() && first_blocks.back() == block;
   };
-  EXPECT_TRUE(wait_until_ready_from(0));
-  Ends ends;
-  ASSERT_TRUE(engine_->submit(greedy({5, 6, 7}, 40), ends.sink()).ok());
-  EXPECT_TRUE(wait_until_ready_from(3));  // 42 tokens in blocks of 16
-  EXPECT_EQ(ends.count(), 1u);
-  engine_.reset();
+  EXPECT_TRUE(eventually([&] { return is_ready_from(0); }));
+  ASSERT_TRUE(engine_->submit(greedy({5, 6, 7}, 40), ends_.sink()).ok());
+  EXPECT_TRUE(eventually([&] { return is_ready_from(3); }));  // 42 tokens in blocks of 16
+  EXPECT_EQ(ends_.count(), 1u);
+  engine_.reset();  // before what it calls
 }
 
 TEST_P(EngineLife, WhatAStepThrowsIsItsFailure) {
@@ -181,8 +174,7 @@ TEST_P(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
   for (int i = 0; i < 3; ++i)  // wait in the queue
     EXPECT_TRUE(engine_->submit(greedy({7}, 200), ends_.sink()).ok());
   let_steps_begin();
-  for (int i = 0; i < 10000 && ends_.count() < 5; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  eventually([&] { return ends_.count() >= 5; });
   ASSERT_EQ(ends_.count(), 5U);
   for (const OutputEvent& event : ends_.events) {
     EXPECT_EQ(event.finish_reason, FinishReason::kError);
@@ -211,8 +203,7 @@ TEST_P(EngineLife, ASinkThatThrowsIsTheEngineUndone) {
                            })
                   .ok());
   let_steps_begin();
-  for (int i = 0; i < 10000 && ends_.count() < 1; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  eventually([&] { return ends_.count() >= 1; });
   ASSERT_EQ(ends_.count(), 1U);
   EXPECT_THAT(ends_.events[0].error.message(), HasSubstr("no room for events"));
   EXPECT_FALSE(engine_->stats().healthy);

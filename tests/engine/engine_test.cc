@@ -2,14 +2,13 @@
 // text.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <future>
 #include <limits>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "tensor/op_profile.h"
+#include "tests/support/eventually.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 
@@ -37,16 +36,6 @@ std::future<FinishReason> submit(Engine& engine, GenerationRequest request) {
   });
   EXPECT_TRUE(id.ok()) << id.status().message();
   return end->get_future();
-}
-
-// True once `condition` holds; gives up after ten seconds.
-template <typename Condition>
-bool eventually(Condition&& condition) {
-  for (int i = 0; i < 10000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
 }
 
 // Stops the engine's thread at the first event it delivers until `open` is called, so that what a
