@@ -186,6 +186,8 @@ void ThreadedEngine::serve() {
     step();
     if (!counters_.healthy) return;
     publish_stats();
+    // Before a step waits for all of it at once.
+    prefault();
   }
   cancel_everything();
 }
@@ -199,7 +201,7 @@ bool ThreadedEngine::wait_for_work() {
   // Rests: the next request need not wait for memory that can be had now.
   for (bool has_more = true; has_more && !has_work();) {
     lock.unlock();
-    has_more = parts_.runner->prefault(parts_.pool->num_ever_held());
+    has_more = prefault();
     lock.lock();
   }
   work_.wait(lock, has_work);
@@ -208,6 +210,10 @@ bool ThreadedEngine::wait_for_work() {
   // Counted here already, so that nobody who looks between this and the step sees them nowhere.
   stats_.num_waiting += std::exchange(num_submitted_, 0);
   return !stopping_;
+}
+
+bool ThreadedEngine::prefault() {
+  return parts_.runner->prefault(parts_.pool->num_ever_held());
 }
 
 void ThreadedEngine::take_commands() {

@@ -92,6 +92,7 @@ class ThreadedEngine final : public Engine {
   void run();
   void serve();
   bool wait_for_work();  // false: the engine ends
+  bool prefault();       // false: there is nothing to do
   void take_commands();
   void admit(Submission submission);
   void step();

@@ -55,19 +55,20 @@ Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
 
 bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slots) {
   const std::int64_t all_slots = std::int64_t{num_blocks_} * block_size();
-  if (num_layers_to_prefault_ == 0) {
+  if (num_arrays_to_prefault_ == 0) {
     const std::int64_t end = std::min(first_slot + num_slots, all_slots);
     const std::int64_t begin = std::max(first_slot, prefault_end_);
-    if (begin >= end) return false;
+    const bool is_worth_it = end - begin >= (num_slots + 3) / 4 || end == all_slots;
+    if (begin >= end || !is_worth_it) return false;
     prefault_begin_ = begin;
     prefault_end_ = end;
-    num_layers_to_prefault_ = num_layers();
+    num_arrays_to_prefault_ = 2 * num_layers();
   }
-  const KvView& view = views_[--num_layers_to_prefault_];
-  for (const Tensor& entries : {view.keys, view.values}) {
-    const Shape by_slot = {all_slots, entries.extent(2), entries.extent(3)};
-    exec.prefault(entries.view(by_slot).slice(0, prefault_begin_, prefault_end_));
-  }
+  const int array = --num_arrays_to_prefault_;
+  const KvView& view = views_[static_cast<std::size_t>(array / 2)];
+  const Tensor& entries = array % 2 == 0 ? view.keys : view.values;
+  const Shape by_slot = {all_slots, entries.extent(2), entries.extent(3)};
+  exec.prefault(entries.view(by_slot).slice(0, prefault_begin_, prefault_end_));
   return true;
 }
 

@@ -31,7 +31,8 @@ class KvStore {
   const std::vector<KvView>& views() const { return views_; }
 
   // Has `exec` give the memory of num_slots slots from first_slot on before they are written
-  // (Exec::prefault), of a layer a call, so that a call is short. False: it has all been done.
+  // (Exec::prefault): of one layer's keys or values a call, so that a call is short, and not before
+  // a quarter of them is missing. False: nothing was left to do.
   bool prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slots);
 
   const KvLayout& layout() const { return layout_; }
@@ -46,10 +47,11 @@ class KvStore {
   KvLayout layout_;
   int num_blocks_ = 0;
   std::vector<KvView> views_;  // [num_layers]
-  // What prefault() is at: slots [prefault_begin_, prefault_end_) of the first so many layers.
+  // What prefault() is at: slots [prefault_begin_, prefault_end_) of the first so many
+  // arrays: keys and values of each layer.
   std::int64_t prefault_begin_ = 0;
   std::int64_t prefault_end_ = 0;
-  int num_layers_to_prefault_ = 0;
+  int num_arrays_to_prefault_ = 0;
 };
 
 }  // namespace pagoda
