@@ -83,11 +83,13 @@ Scheduler::Shares Scheduler::share_step() const {
           .num_prefill_tokens = std::min(left, whole_tiles(affordable, num_decodes))};
 }
 
-// The most prompt tokens up to `num_tokens` that fill tiles with the decodes, where there are any.
+// The most prompt tokens up to `num_tokens` that fill tiles with the decodes, where these are more
+// than half of them: a context's keys and values are read once a step, for however few.
 int Scheduler::whole_tiles(int num_tokens, int num_decodes) const {
   const int tile = options_.row_tile;
   const int first = tile - num_decodes % tile;  // that fill what the decodes began
-  return num_tokens < first ? num_tokens : first + (num_tokens - first) / tile * tile;
+  const int whole = first + (num_tokens - first) / tile * tile;
+  return num_tokens < first || 2 * whole <= num_tokens ? num_tokens : whole;
 }
 
 // Of the pool's, for what those that run get of a step.

@@ -213,19 +213,20 @@ TEST_F(SchedulerTest, ChunksBesideDecodesAreAsLongAsTheMeasuredCostAllows) {
   EXPECT_EQ(timed_step(), (Step{0, 8}));
   add(20);
   EXPECT_EQ(timed_step(), (Step{1, 0}));  // measured first
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(timed_step(), (Step{1, 5}));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(timed_step(), (Step{1, 4}));
   EXPECT_EQ(timed_step(), (Step{2, 0}));
   add(15);
   add(16);
   EXPECT_EQ(timed_step(), (Step{2, 13}));  // two wait: a longer chunk
   EXPECT_EQ(timed_step(), (Step{2, 13}));  // the end of one, the beginning of the other
-  EXPECT_EQ(timed_step(), (Step{3, 5}));
+  EXPECT_EQ(timed_step(), (Step{3, 4}));
 }
 
 TEST_F(SchedulerTest, ChunksBesideDecodesEndWithATile) {
   using Step = std::pair<int, int>;
   for (const auto& [row_tile, beside_one, beside_two] :
-       {std::tuple(1, 5, 5), std::tuple(2, 5, 4), std::tuple(4, 3, 2), std::tuple(8, 5, 5)}) {
+       {std::tuple(1, 4, 4), std::tuple(2, 3, 4), std::tuple(3, 4, 4), std::tuple(4, 3, 4),
+        std::tuple(8, 4, 4)}) {
     SCOPED_TRACE(row_tile);
     start({.max_num_batched_tokens = 64, .row_tile = row_tile}, 100);
     add(8);

@@ -7,14 +7,14 @@ namespace {
 
 // Of the last step among those with prompt tokens.
 constexpr double kWeightOfLast = 0.125;
+constexpr int kFirstPrefills = 8;
 // Square tokens: g is taken from lengths that vary by more, from before where they vary by less.
 constexpr double kKnownVariance = 4;
 // So that noise among steps of nearly one length does not promise tokens for nothing.
 constexpr double kMostFirstTokens = 16;
 
-double moved(double estimate, double measured) {
-  if (estimate == 0) return measured;
-  return (estimate + std::clamp(measured, estimate / 2, estimate * 2)) / 2;
+double median(double a, double b, double c) {
+  return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ double moved(double estimate, double measured) {
 void StepCost::observe(int num_decodes, int num_prefill_tokens, double seconds) {
   if (seconds <= 0) return;
   if (num_prefill_tokens == 0) {
-    decode_step_s_ = moved(decode_step_s_, seconds);
+    add_decodes(seconds);
     num_decodes_measured_ = num_decodes;
     num_steps_since_ = 0;
     return;
@@ -33,13 +33,22 @@ void StepCost::observe(int num_decodes, int num_prefill_tokens, double seconds) 
   add_prefill(num_prefill_tokens, std::max(seconds - of_decodes, seconds / 8));
 }
 
+void StepCost::add_decodes(double seconds) {
+  auto& last = last_decodes_;
+  if (num_decode_steps_ == 0) last.fill(seconds);
+  last[static_cast<std::size_t>(num_decode_steps_++) % last.size()] = seconds;
+  decode_step_s_ = median(last[0], last[1], last[2]);
+}
+
 void StepCost::add_prefill(double tokens, double seconds) {
   double weight = 1;
-  if (prefills_.tokens > 0) {
+  if (num_prefills_ > 0) {
     const double expected = token_s() * (first_tokens_ + tokens);
+    const bool is_faster = num_prefills_ < kFirstPrefills && seconds < expected;
     seconds = std::clamp(seconds, expected / 2, expected * 2);
-    weight = kWeightOfLast;
+    if (!is_faster) weight = kWeightOfLast;
   }
+  num_prefills_ = std::min(num_prefills_ + 1, kFirstPrefills);
   const auto move = [weight](double& mean, double value) { mean += weight * (value - mean); };
   move(prefills_.tokens, tokens);
   move(prefills_.seconds, seconds);

@@ -4,24 +4,27 @@
 // A step with decodes and t prompt tokens takes d + p * (g + t) seconds: the first of the tokens
 // brings with it what g others cost, more rows in each product and a prompt's keys and values to
 // read, and g may be larger than t where these are few and their context is long. Steps of decodes
-// alone give d. Each moves its estimate half of the way, and counts as no more than twice and no
-// less than half of it: a single stall of the machine changes little, a new load is known after a
-// few steps. Steps with prompt tokens give p and g by least squares, the last ones more than those
-// before them; g stays what it was as far as they are of one length, which says nothing of it.
-// (Chunks beside decodes: Agrawal et al., "Sarathi-Serve", OSDI 2024, where their length is a
-// constant found offline.)
+// alone give d, the median of the last three: a stall of the machine changes nothing, a new load is
+// known after two steps. Steps with prompt tokens give p and g by least squares, the last ones more
+// than those before them, and each as no more than twice and no less than half of what was
+// expected; g stays what it was as far as they are of one length, which says nothing of it. An
+// engine's first prompts wait for memory that the system has not given yet, so that among its first
+// eight steps with prompt tokens one that is faster than expected counts alone. (Chunks beside
+// decodes: Agrawal et al., "Sarathi-Serve", OSDI 2024, where their length is a constant found
+// offline.)
 //
-// Each prompt that waits for its first token brings time with it, the first one and a half decode
-// steps, the others two and a half: a single one changes the pace of those that decode little, and
-// the more wait, the larger their share is. With a share for decodes that no queue changes, prompts
-// fall behind until all but one sequence wait, and that one decodes alone, at the worst use of the
-// machine. Past six prompts a step is theirs to nine tenths, and more would gain them a tenth at
-// most.
+// Each prompt that waits for its first token brings time with it, the first one and a quarter
+// decode steps, the others two and a half: a single one changes the pace of those that decode
+// little, and the more wait, the larger their share is. With a share for decodes that no queue
+// changes, prompts fall behind until all but one sequence wait, and that one decodes alone, at the
+// worst use of the machine. Past six prompts a step is theirs to nine tenths, and more would gain
+// them a tenth at most.
 //
 // A function of the durations it is given: it reads no clock. Thread-compatible.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace pagoda {
@@ -30,7 +33,7 @@ class StepCost {
  public:
   // In decode steps, what waiting prompts have of a step with decodes at most: the first one, and
   // each other.
-  static constexpr double kMaxShareOfFirst = 1.5, kMaxShareOfOther = 2.5;
+  static constexpr double kMaxShareOfFirst = 1.25, kMaxShareOfOther = 2.5;
   // What chunks are cut for: a step of a real machine takes a tenth more than the last one did, now
   // and then.
   static constexpr double kAimed = 0.87;
@@ -42,8 +45,8 @@ class StepCost {
   // A step that is over; 0 seconds: nobody measures, and nothing is limited.
   void observe(int num_decodes, int num_prefill_tokens, double seconds);
 
-  // A step with decodes takes as many decode steps at most: 2.5 while one prompt waits, 15 while
-  // six or more do.
+  // A step with decodes takes as many decode steps at most: 2.25 while one prompt waits, 14.75
+  // while six or more do.
   static constexpr double max_mixed_step(int num_prompts) { return 1 + max_share(num_prompts); }
 
   // Prompt tokens beside decodes, from 1. num_prompts: that could use the step, from 1.
@@ -67,13 +70,17 @@ class StepCost {
     return kMaxShareOfFirst + kMaxShareOfOther * (std::min(num_prompts, kMaxSharingPrompts) - 1);
   }
 
+  void add_decodes(double seconds);
   void add_prefill(double tokens, double seconds);
   double token_s() const { return prefills_.seconds / (prefills_.tokens + first_tokens_); }  // p
 
-  double decode_step_s_ = 0;
+  double decode_step_s_ = 0;              // d
+  std::array<double, 3> last_decodes_{};  // seconds of the last steps of decodes alone, in turns
+  int num_decode_steps_ = 0;
   int num_decodes_measured_ = 0;  // of the last step of decodes alone
   int num_steps_since_ = 0;
   Prefills prefills_;
+  int num_prefills_ = 0;     // up to kFirstPrefills
   double first_tokens_ = 0;  // g
 };
 
