@@ -182,6 +182,10 @@ std::vector<AttentionShape> small_shapes() {
   shapes.push_back({.seqs = ragged, .heads = 4, .kv_heads = 4, .head_dim = 128});
   shapes.push_back({.seqs = ragged, .heads = 2, .kv_heads = 1, .head_dim = 18});
   shapes.push_back({.seqs = {{700, 1}, {530, 20}}, .heads = 2, .head_dim = 16});
+  // All heads of a wide cache read together, and six of which three are an item.
+  shapes.push_back(
+      {.seqs = {{900, 1}, {40, 1}, {300, 1}}, .heads = 16, .kv_heads = 8, .head_dim = 128});
+  shapes.push_back({.seqs = {{600, 1}}, .heads = 12, .kv_heads = 6, .head_dim = 128});
   // Cut into ranges, with all of its queries together.
   shapes.push_back({.seqs = {{1100, 26}}, .heads = 8, .kv_heads = 4, .head_dim = 16});
   // A window smaller than a chunk, than a tile, and of a single position.
@@ -226,6 +230,10 @@ std::vector<AttentionShape> large_shapes() {
   for (int i = 0; i < 32; ++i) many.seqs.push_back({128 + 2 * i, 1});
   many.layers = 30;
   shapes.push_back(many);
+  AttentionShape wide = qwen;
+  for (int i = 0; i < 8; ++i) wide.seqs.push_back({160 + 2 * i, 1});
+  wide.layers = 28;
+  shapes.push_back(wide);
   // Short chunks of a long prompt, alone and beside four decodes.
   AttentionShape chunk = smol;
   chunk.layers = 30;

@@ -11,7 +11,8 @@ constexpr std::int64_t kItemsPerThread = 8;
 constexpr std::int64_t kItemsOfFewRowsPerThread = 4;
 // Rows that are multiplied as fast as one is.
 constexpr std::int64_t kRowsPerUnit = 12;
-// Of a range's keys, and of its values: what L2 takes while the next range's are fetched.
+// Of a range's keys, and of its values, where several queries read them: what L2 takes while the
+// next range's are fetched.
 constexpr std::int64_t kRangeBytes = 128 * 1024;
 // Of an item's keys and values: less takes no longer than to begin with it.
 constexpr std::int64_t kLeastBytes = 384 * 1024;
@@ -71,14 +72,20 @@ AttentionPlan::Cut AttentionPlan::cut_of(int seq) const {
   if (cut.queries_per_item < queries) return cut;
   const std::int64_t per_range = units(rows());
   const std::int64_t budget = per_range == 1 ? few_rows_budget_ : budget_;
-  const std::int64_t most_heads = std::min(kRowsPerItem / std::max<std::int64_t>(rows(), 1),
-                                           kRangeBytes / (kRangePositions * call_.entry_bytes));
+  // A single query's entries are read once, and fastest where those of all heads lie together.
+  const bool is_single = queries == 1;
+  const std::int64_t fitting =
+      is_single ? call_.kv_heads : kRangeBytes / (kRangePositions * call_.entry_bytes);
+  const std::int64_t most_heads =
+      std::min(kRowsPerItem / std::max<std::int64_t>(rows(), 1), fitting);
   cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(most_heads, 1, call_.kv_heads));
   if (cut.num_ranges() * cut.heads_per_item * per_range <= budget) return cut;
   cut.ranges_per_item =
       std::clamp<std::int64_t>(budget / (cut.heads_per_item * per_range), 1, cut.num_ranges());
   const std::int64_t heads = budget / (cut.ranges_per_item * per_range);
   cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(heads, 1, cut.heads_per_item));
+  // As many in each item: a few large ones are all that the threads share.
+  while (is_single && call_.kv_heads % cut.heads_per_item != 0) --cut.heads_per_item;
   return cut;
 }
 
