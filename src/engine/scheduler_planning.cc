@@ -89,7 +89,7 @@ int Scheduler::whole_tiles(int num_tokens, int num_decodes) const {
   const int tile = options_.row_tile;
   const int first = tile - num_decodes % tile;  // that fill what the decodes began
   const int whole = first + (num_tokens - first) / tile * tile;
-  return num_tokens < first || 2 * whole <= num_tokens ? num_tokens : whole;
+  return num_tokens < first || whole <= num_tokens - whole ? num_tokens : whole;
 }
 
 // Of the pool's, for what those that run get of a step.
