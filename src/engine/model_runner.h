@@ -90,8 +90,8 @@ class ModelRunner {
   virtual Result<const StepOutput*> sample(const Plan& plan, bool wants_logits);
   // Waits for the steps that have not been sampled, whose results nobody wants.
   void abandon();
-  // Between steps, where nothing waits: memory for what comes next, of which no block from
-  // first_block on has been used. A small part a call; false: nothing is left to do.
+  // Between steps: memory for what comes next, of which no block from first_block on has been used.
+  // A small part a call, because requests may wait; false: nothing was left to do.
   virtual bool prefault(int first_block);
 
   bool has_lookahead() const { return options_.has_lookahead; }

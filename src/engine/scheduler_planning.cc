@@ -83,8 +83,9 @@ Scheduler::Shares Scheduler::share_step() const {
           .num_prefill_tokens = std::min(left, whole_tiles(affordable, num_decodes))};
 }
 
-// The most prompt tokens up to `num_tokens` that fill tiles with the decodes, where these are more
-// than half of them: a context's keys and values are read once a step, for however few.
+// The most prompt tokens up to `num_tokens` that fill tiles with the decodes; all of them where
+// that would leave out half: a context's keys and values are read once a step, for however few
+// tokens.
 int Scheduler::whole_tiles(int num_tokens, int num_decodes) const {
   const int tile = options_.row_tile;
   const int first = tile - num_decodes % tile;  // that fill what the decodes began

@@ -7,7 +7,7 @@ namespace {
 
 // Of the last step among those with prompt tokens.
 constexpr double kWeightOfLast = 0.125;
-constexpr int kFirstPrefills = 8;
+constexpr int kFirstPrefills = 8;  // of which a faster one counts alone
 // Square tokens: g is taken from lengths that vary by more, from before where they vary by less.
 constexpr double kKnownVariance = 4;
 // So that noise among steps of nearly one length does not promise tokens for nothing.
@@ -27,7 +27,7 @@ void StepCost::observe(int num_decodes, int num_prefill_tokens, double seconds) 
     num_steps_since_ = 0;
     return;
   }
-  ++num_steps_since_;
+  num_steps_since_ = std::min(num_steps_since_ + 1, kRemeasureSteps);
   const double of_decodes = num_decodes > 0 ? decode_step_s_ : 0;
   // A mixed step is not faster than its prompt tokens' share of it would be, or d is out of date.
   add_prefill(num_prefill_tokens, std::max(seconds - of_decodes, seconds / 8));
@@ -35,8 +35,8 @@ void StepCost::observe(int num_decodes, int num_prefill_tokens, double seconds) 
 
 void StepCost::add_decodes(double seconds) {
   auto& last = last_decodes_;
-  if (num_decode_steps_ == 0) last.fill(seconds);
-  last[static_cast<std::size_t>(num_decode_steps_++) % last.size()] = seconds;
+  if (decode_step_s_ == 0) last.fill(seconds);
+  last = {last[1], last[2], seconds};
   decode_step_s_ = median(last[0], last[1], last[2]);
 }
 

@@ -75,12 +75,11 @@ class StepCost {
   double token_s() const { return prefills_.seconds / (prefills_.tokens + first_tokens_); }  // p
 
   double decode_step_s_ = 0;              // d
-  std::array<double, 3> last_decodes_{};  // seconds of the last steps of decodes alone, in turns
-  int num_decode_steps_ = 0;
-  int num_decodes_measured_ = 0;  // of the last step of decodes alone
-  int num_steps_since_ = 0;
+  std::array<double, 3> last_decodes_{};  // seconds of the last steps of decodes alone
+  int num_decodes_measured_ = 0;          // of the last step of decodes alone
+  int num_steps_since_ = 0;               // up to kRemeasureSteps
   Prefills prefills_;
-  int num_prefills_ = 0;     // up to kFirstPrefills
+  int num_prefills_ = 0;     // up to those called the first
   double first_tokens_ = 0;  // g
 };
 

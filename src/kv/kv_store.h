@@ -47,8 +47,8 @@ class KvStore {
   KvLayout layout_;
   int num_blocks_ = 0;
   std::vector<KvView> views_;  // [num_layers]
-  // What prefault() is at: slots [prefault_begin_, prefault_end_) of the first so many
-  // arrays: keys and values of each layer.
+  // What prefault() is at: slots [prefault_begin_, prefault_end_) of the first so many arrays, keys
+  // and values of each layer.
   std::int64_t prefault_begin_ = 0;
   std::int64_t prefault_end_ = 0;
   int num_arrays_to_prefault_ = 0;
