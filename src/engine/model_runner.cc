@@ -16,8 +16,11 @@
 namespace pagoda {
 namespace {
 
-// A request of up to as many tokens that comes to a server that rests does not wait for memory.
-constexpr std::int64_t kPrefaultedTokens = 1024;
+// Requests of up to as many tokens do not wait for memory: a long one, or as many as take so many
+// bytes.
+constexpr std::int64_t kMostPrefaultedTokens = 8192, kLeastPrefaultedTokens = 1024;
+constexpr std::int64_t kMostPrefaultedBytes = 256 << 20;
+constexpr std::int64_t kPartsOfPrefaulted = 4;  // one of them is what is needed soon
 
 // Calls visit(sequence, row, planned) for each sample that the plan draws, in the order of its
 // outcomes; `row`: of the step's logits, which samples of one prompt share.
@@ -48,8 +51,11 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOpt
     samplers_.emplace_back(decoder_.config().vocab_size, options_.logits_processors);
 }
 
-bool ModelRunner::prefault(int first_block) {
-  return kv_.prefault(exec_, std::int64_t{first_block} * kv_.block_size(), kPrefaultedTokens);
+bool ModelRunner::prefault(int first_block, bool beside_prompts) {
+  const std::int64_t num_tokens = std::clamp(kMostPrefaultedBytes / kv_.layout().bytes_per_token(),
+                                             kLeastPrefaultedTokens, kMostPrefaultedTokens);
+  return kv_.prefault(exec_, std::int64_t{first_block} * kv_.block_size(),
+                      beside_prompts ? num_tokens / kPartsOfPrefaulted : num_tokens);
 }
 
 Status ModelRunner::forward(const Plan& plan) {

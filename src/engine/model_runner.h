@@ -91,8 +91,9 @@ class ModelRunner {
   // Waits for the steps that have not been sampled, whose results nobody wants.
   void abandon();
   // Between steps: memory for what comes next, of which no block from first_block on has been used.
-  // A small part a call, because requests may wait; false: nothing was left to do.
-  virtual bool prefault(int first_block);
+  // A small part a call, because requests may wait; false: nothing was left to do. beside_prompts:
+  // steps are long already, and only what is needed soon is not left for later ones.
+  virtual bool prefault(int first_block, bool beside_prompts);
 
   bool has_lookahead() const { return options_.has_lookahead; }
   const Decoder& decoder() const { return decoder_; }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kHashOffset = 0xcbf29ce484222325ull;  // FNV-1a, over 32-bit words
 constexpr std::uint64_t kHashPrime = 0x100000001b3ull;
+constexpr double kPrefaultShare = 0.125;  // of steps' time, where a system is slow to give memory
 
 std::uint64_t hash_row(std::uint64_t hash, std::span<const float> logits) {
   for (const float value : logits) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * kHashPrime;
@@ -77,6 +78,7 @@ Result<std::unique_ptr<Engine>> ThreadedEngine::start(
     }
     self->parts_ = *std::move(parts);
     self->publish_stats();
+    while (self->parts_.prefaults_first && self->prefault(/*beside_prompts=*/false)) continue;
     made.set_value(ok_status());
     self->run();
   });
@@ -186,8 +188,7 @@ void ThreadedEngine::serve() {
     step();
     if (!counters_.healthy) return;
     publish_stats();
-    // Before a step waits for all of it at once.
-    prefault();
+    prefault_between_steps();
   }
   cancel_everything();
 }
@@ -201,7 +202,7 @@ bool ThreadedEngine::wait_for_work() {
   // Rests: the next request need not wait for memory that can be had now.
   for (bool has_more = true; has_more && !has_work();) {
     lock.unlock();
-    has_more = prefault();
+    has_more = prefault(/*beside_prompts=*/false);
     lock.lock();
   }
   work_.wait(lock, has_work);
@@ -212,8 +213,16 @@ bool ThreadedEngine::wait_for_work() {
   return !stopping_;
 }
 
-bool ThreadedEngine::prefault() {
-  return parts_.runner->prefault(parts_.pool->num_ever_held());
+bool ThreadedEngine::prefault(bool beside_prompts) {
+  return parts_.runner->prefault(parts_.pool->num_ever_held(), beside_prompts);
+}
+
+// Before a step waits for all of it at once.
+void ThreadedEngine::prefault_between_steps() {
+  if (prefault_debt_s_ > 0) return;
+  const Clock::TimePoint start = Clock::system().now();
+  prefault(last_had_prompts_);
+  prefault_debt_s_ = seconds_between(start, Clock::system().now());
 }
 
 void ThreadedEngine::take_commands() {
@@ -331,6 +340,8 @@ void ThreadedEngine::log_starts(const Plan& plan) {
 
 void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds) {
   ++counters_.num_steps;
+  last_had_prompts_ = !plan.is_decode();
+  prefault_debt_s_ -= kPrefaultShare * seconds;
   for (const PlannedSequence& planned : plan.sequences) {
     const int prompt_left = planned.sequence->num_prompt_tokens() - planned.first_position;
     counters_.num_prompt_tokens +=

@@ -42,12 +42,13 @@ struct EngineParts {
   std::unique_ptr<PrefixCache> prefix_cache;  // null: none
   std::unique_ptr<Scheduler> scheduler;
   EngineLimits limits;
-  std::uint64_t seed = 0;  // of the seeds drawn for requests without one
+  std::uint64_t seed = 0;        // of the seeds drawn for requests without one
+  bool prefaults_first = false;  // EngineOptions::prefault_kv_cache
 };
 
 class ThreadedEngine final : public Engine {
  public:
-  // Starts the thread, which runs make_parts and then serves; returns when make_parts has.
+  // Starts the thread, which runs make_parts and then serves; returns when the parts are ready.
   static Result<std::unique_ptr<Engine>> start(std::function<Result<EngineParts>()> make_parts);
   ~ThreadedEngine() override;  // cancels what runs
 
@@ -91,8 +92,9 @@ class ThreadedEngine final : public Engine {
   Status check_room_locked() const;
   void run();
   void serve();
-  bool wait_for_work();  // false: the engine ends
-  bool prefault();       // false: there is nothing to do
+  bool wait_for_work();                // false: the engine ends
+  bool prefault(bool beside_prompts);  // false: there is nothing to do
+  void prefault_between_steps();
   void take_commands();
   void admit(Submission submission);
   void step();
@@ -121,6 +123,8 @@ class ThreadedEngine final : public Engine {
   std::optional<LaunchedStep> current_;  // whose results come next
   std::optional<LaunchedStep> next_;     // behind it
   Clock::TimePoint last_end_;            // of a step
+  bool last_had_prompts_ = false;        // that step
+  double prefault_debt_s_ = 0;           // until it is paid off, no memory is made ready
   int num_hashed_ = 0;                   // of active_, requests that want their logits' hash
   std::vector<Submission> taken_submissions_;
   std::vector<Cancellation> taken_cancellations_;

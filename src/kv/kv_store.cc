@@ -53,22 +53,32 @@ Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
   return store;
 }
 
+std::int64_t KvStore::slots_prefaulted_together() const {
+  std::int64_t most_bytes = 1;  // of a slot in an array
+  for (const LayerKvLayout& layer : layout_.layers)
+    most_bytes = std::max(most_bytes, layer.bytes_per_token() / 2);
+  return std::max<std::int64_t>(kPrefaultBytes / most_bytes, 1);
+}
+
 bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slots) {
   const std::int64_t all_slots = std::int64_t{num_blocks_} * block_size();
-  if (num_arrays_to_prefault_ == 0) {
-    const std::int64_t end = std::min(first_slot + num_slots, all_slots);
-    const std::int64_t begin = std::max(first_slot, prefault_end_);
-    const bool is_worth_it = end - begin >= (num_slots + 3) / 4 || end == all_slots;
-    if (begin >= end || !is_worth_it) return false;
-    prefault_begin_ = begin;
-    prefault_end_ = end;
-    num_arrays_to_prefault_ = 2 * num_layers();
+  const std::int64_t together = slots_prefaulted_together();
+  const std::int64_t first = first_slot / together * together;
+  if (first > num_prefaulted_slots_) {
+    num_prefaulted_slots_ = first;
+    num_prefaulted_arrays_ = 0;
   }
-  const int array = --num_arrays_to_prefault_;
-  const KvView& view = views_[static_cast<std::size_t>(array / 2)];
-  const Tensor& entries = array % 2 == 0 ? view.keys : view.values;
+  const std::int64_t begin = num_prefaulted_slots_;
+  if (begin >= std::min(first_slot + num_slots, all_slots)) return false;
+  const KvView& view = views_[static_cast<std::size_t>(num_prefaulted_arrays_ / 2)];
+  const Tensor& entries = num_prefaulted_arrays_ % 2 == 0 ? view.keys : view.values;
   const Shape by_slot = {all_slots, entries.extent(2), entries.extent(3)};
-  exec.prefault(entries.view(by_slot).slice(0, prefault_begin_, prefault_end_));
+  const std::int64_t end = std::min(begin + together, all_slots);
+  exec.prefault(entries.view(by_slot).slice(0, begin, end));
+  if (++num_prefaulted_arrays_ == 2 * num_layers()) {
+    num_prefaulted_arrays_ = 0;
+    num_prefaulted_slots_ = end;
+  }
   return true;
 }
 

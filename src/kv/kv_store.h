@@ -31,8 +31,9 @@ class KvStore {
   const std::vector<KvView>& views() const { return views_; }
 
   // Has `exec` give the memory of num_slots slots from first_slot on before they are written
-  // (Exec::prefault): of one layer's keys or values a call, so that a call is short, and not before
-  // a quarter of them is missing. False: nothing was left to do.
+  // (Exec::prefault): at most kPrefaultBytes of one layer's keys or values a call, so that a call
+  // is short. False: nothing was left to do.
+  static constexpr std::int64_t kPrefaultBytes = 1 << 20;
   bool prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slots);
 
   const KvLayout& layout() const { return layout_; }
@@ -43,15 +44,15 @@ class KvStore {
 
  private:
   KvStore(KvLayout layout, int num_blocks) : layout_(std::move(layout)), num_blocks_(num_blocks) {}
+  std::int64_t slots_prefaulted_together() const;
 
   KvLayout layout_;
   int num_blocks_ = 0;
   std::vector<KvView> views_;  // [num_layers]
-  // What prefault() is at: slots [prefault_begin_, prefault_end_) of the first so many arrays, keys
-  // and values of each layer.
-  std::int64_t prefault_begin_ = 0;
-  std::int64_t prefault_end_ = 0;
-  int num_arrays_to_prefault_ = 0;
+  // Slots below this have been prefaulted, those that follow, as many as go together, in so many of
+  // the arrays: keys and values of each layer.
+  std::int64_t num_prefaulted_slots_ = 0;
+  int num_prefaulted_arrays_ = 0;
 };
 
 }  // namespace pagoda

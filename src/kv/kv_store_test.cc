@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace pagoda {
@@ -101,35 +103,56 @@ TEST(KvStore, ReadsALayerThroughTheViewLastBound) {
   EXPECT_DEATH(store->rebind(0, written), "layer 0: expected 2 x 16 x 3 x 64 of bfloat16");
 }
 
-// Each slot of each array once, whatever it is asked for, no slot that it does not have, and a
-// quarter of what is asked for at least, but for the last.
-TEST(KvStore, PrefaultsAnArrayACallAndNothingTwice) {
-  MemoryExec exec;
-  Result<KvStore> store = KvStore::create(exec, two_layers(), 5);
-  ASSERT_TRUE(store.ok());
-  const auto prefault_all = [&](std::int64_t first_slot, std::int64_t num_slots) {
-    exec.prefaulted.clear();
-    int num_calls = 0;
-    while (store->prefault(exec, first_slot, num_slots)) ++num_calls;
-    EXPECT_EQ(num_calls, exec.prefaulted.empty() ? 0 : 2 * store->num_layers());
-    std::vector<std::pair<std::int64_t, std::int64_t>> slots;  // first and count
-    for (const Tensor& part : exec.prefaulted)
-      slots.emplace_back(part.offset() / part.stride(0), part.extent(0));
-    return slots;
-  };
-  using Slots = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  EXPECT_EQ(prefault_all(0, 20), Slots(4, {0, 20}));
-  EXPECT_EQ(prefault_all(0, 20), Slots());
-  EXPECT_EQ(prefault_all(4, 20), Slots());
-  EXPECT_EQ(prefault_all(16, 20), Slots(4, {20, 16}));
-  EXPECT_EQ(prefault_all(48, 1024), Slots(4, {48, 32}));
-  EXPECT_EQ(prefault_all(80, 1024), Slots());
+// What a store's arrays were asked to have memory for, as slots' first and count.
+using Slots = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+Slots prefault_all(KvStore& store, MemoryExec& exec, std::int64_t first_slot,
+                   std::int64_t num_slots) {
   exec.prefaulted.clear();
-  Result<KvStore> other = KvStore::create(exec, two_layers(), 5);
-  EXPECT_FALSE(other->prefault(exec, 80, 1));
-  EXPECT_TRUE(other->prefault(exec, 0, 1));
-  ASSERT_EQ(exec.prefaulted.size(), 1u);
-  EXPECT_EQ(exec.prefaulted[0].buffer().get(), other->view(1).values.buffer().get());
+  while (store.prefault(exec, first_slot, num_slots)) continue;
+  Slots slots;
+  for (const Tensor& part : exec.prefaulted)
+    slots.emplace_back(part.offset() / part.stride(0), part.extent(0));
+  return slots;
+}
+
+// 6,400 slots, of which 2,730 keys of the first layer take a megabyte.
+constexpr int kNumBlocks = 400;
+constexpr std::int64_t kStoreBytes = 1 << 24;
+
+TEST(KvStore, PrefaultsSomeOfAnArrayACallAndNothingTwice) {
+  MemoryExec exec(kStoreBytes);
+  Result<KvStore> store = KvStore::create(exec, two_layers(), kNumBlocks);
+  ASSERT_TRUE(store.ok()) << store.status().message();
+  EXPECT_EQ(prefault_all(*store, exec, 0, 20), Slots(4, {0, 2730}));
+  std::set<const Buffer*> arrays;
+  for (const Tensor& part : exec.prefaulted) {
+    arrays.insert(part.buffer().get());
+    EXPECT_LE(part.shape().num_elements() * dtype_size(part.dtype()), KvStore::kPrefaultBytes);
+  }
+  EXPECT_EQ(arrays.size(), 4u);
+  EXPECT_EQ(prefault_all(*store, exec, 0, 2730), Slots());
+  EXPECT_EQ(prefault_all(*store, exec, 1, 2730), Slots(4, {2730, 2730}));
+  EXPECT_EQ(prefault_all(*store, exec, 6000, 1024), Slots(4, {5460, 940}));
+  EXPECT_EQ(prefault_all(*store, exec, 0, 6400), Slots());
+  EXPECT_EQ(prefault_all(*store, exec, 6400, 1024), Slots());
+}
+
+TEST(KvStore, PrefaultsNothingThatLiesBefore) {
+  MemoryExec exec(kStoreBytes);
+  Result<KvStore> store = KvStore::create(exec, two_layers(), kNumBlocks);
+  ASSERT_TRUE(store.ok());
+  EXPECT_TRUE(store->prefault(exec, 0, 20));
+  EXPECT_EQ(prefault_all(*store, exec, 6000, 10), Slots(4, {5460, 940}));
+}
+
+TEST(KvStore, LeavesWhatIsNotWantedYetForLater) {
+  MemoryExec exec(kStoreBytes);
+  Result<KvStore> store = KvStore::create(exec, two_layers(), kNumBlocks);
+  ASSERT_TRUE(store.ok());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(store->prefault(exec, 0, 3000));
+  EXPECT_FALSE(store->prefault(exec, 0, 2000));
+  EXPECT_EQ(prefault_all(*store, exec, 0, 3000), Slots(3, {2730, 2730}));
 }
 
 TEST(KvStore, SaysWhatItCannotHold) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/support/eventually.h"
 #include "tests/support/faulty_engine.h"
@@ -101,18 +103,53 @@ TEST_P(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
 
 // What a step would wait for: before the first request, and behind what is used while it is used.
 TEST_P(EngineLife, MemoryIsMadeReadyBeforeItIsUsed) {
-  std::atomic<bool> begins = false, goes_on = false;
-  open(Faults{.on_prefault = [&](int first_block) {
-    if (first_block == 0) begins = true;
-    if (first_block > 0 && ends_.count() == 0) goes_on = true;
+  std::atomic<int> num_at_rest = 0, num_beside_prompts = 0, num_beside_decodes = 0;
+  open(Faults{.prefault = [&](int first_block, bool beside_prompts) {
+    if (first_block == 0) return ++num_at_rest < 3;
+    if (ends_.count() == 0) ++(beside_prompts ? num_beside_prompts : num_beside_decodes);
+    return true;
   }});
-  EXPECT_TRUE(eventually([&] { return begins.load(); }));
+  EXPECT_TRUE(eventually([&] { return num_at_rest == 3; }));
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(engine_->submit(greedy({5, 6, 7}, 240), ends_.sink()).ok());
   }
   EXPECT_TRUE(eventually([&] { return ends_.count() == 4; }));
-  EXPECT_TRUE(goes_on);
+  EXPECT_EQ(num_at_rest, 3);
+  EXPECT_GT(num_beside_prompts, 0);
+  EXPECT_GT(num_beside_decodes, 0);
   engine_.reset();  // before what it calls
+}
+
+// Where memory comes slowly, steps have most of the time.
+TEST_P(EngineLife, StepsDoNotWaitForMemoryThatComesSlowly) {
+  constexpr std::chrono::milliseconds kWait(5);
+  std::atomic<int> num_waits = 0;
+  open(Faults{.prefault = [&](int first_block, bool) {
+    if (first_block == 0) return false;
+    ++num_waits;
+    std::this_thread::sleep_for(kWait);
+    return true;
+  }});
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_TRUE(engine_->submit(greedy({5, 6, 7}, 240), ends_.sink()).ok());
+  EXPECT_TRUE(eventually([&] { return ends_.count() == 1; }));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  engine_.reset();
+  EXPECT_GT(num_waits, 0);
+  EXPECT_LE(num_waits.load() * kWait, seconds / 4 + 2 * kWait);
+}
+
+TEST_P(EngineLife, MemoryIsReadyBeforeTheEngineWhereThatIsWished) {
+  constexpr int kNumParts = 50;
+  std::atomic<int> num_calls = 0;
+  open(Faults{.prefault =
+                  [&](int, bool) {
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                    return ++num_calls < kNumParts;
+                  }},
+       {.prefault_kv_cache = true});
+  EXPECT_GE(num_calls, kNumParts);
+  engine_.reset();
 }
 
 TEST_P(EngineLife, WhatAStepThrowsIsItsFailure) {

@@ -24,10 +24,9 @@ class FaultyRunner : public ModelRunner {
     if (faults_.of_sample) PAGODA_RETURN_IF_ERROR(faults_.of_sample(plan));
     return ModelRunner::sample(plan, wants_logits);
   }
-  bool prefault(int first_block) override {
-    const bool may_go_on = ModelRunner::prefault(first_block);
-    if (may_go_on && faults_.on_prefault) faults_.on_prefault(first_block);
-    return may_go_on;
+  bool prefault(int first_block, bool beside_prompts) override {
+    return faults_.prefault ? faults_.prefault(first_block, beside_prompts)
+                            : ModelRunner::prefault(first_block, beside_prompts);
   }
 
  private:
@@ -63,6 +62,7 @@ Result<EngineParts> make_parts(const std::string& path, const EngineOptions& opt
                        .max_model_len = sizing.max_model_len,
                        .eos_token_ids = config.eos_token_ids},
       *parts.pool);
+  parts.prefaults_first = options.prefault_kv_cache;
   return parts;
 }
 

@@ -20,8 +20,8 @@ struct Faults {
   Fault of_forward = {};  // empty: none
   Fault of_sample = {};
   bool has_lookahead = false;
-  // Called on the engine's thread where it has memory made ready from this block on.
-  std::function<void(int first_block)> on_prefault = {};
+  // In ModelRunner::prefault()'s place, on the engine's thread.
+  std::function<bool(int first_block, bool beside_prompts)> prefault = {};
 };
 
 // On the cpu backend. Fails the running test and returns null where it cannot be made.
