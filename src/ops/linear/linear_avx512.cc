@@ -39,6 +39,7 @@ class FewRowsTile {
   static constexpr int kUnitsOfGroup = Loops::kUnitsOfGroup;
   static constexpr int kUnitsOfSpan = Loops::kUnitsOfSpan;
   static constexpr int kUnitBytes = kFormat.group_bytes() / kUnitsOfGroup;
+  static constexpr int kUnitLowBytes = kFormat.plane_bytes(kFormat.low_bits) / kUnitsOfGroup;
 
   // Of what is multiplied under one scale, or of a unit where that is more.
   static constexpr int kLines = (kUnitBytes * kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
@@ -110,6 +111,10 @@ class FewRowsTile {
         Loops::template add_step<decltype(step)::kValue>(reader, low, high, 0,
                                                          x + unit * kRows * kRowBytes, s);
       });
+    } else if constexpr (kFormat.low_bits == 16) {
+      FewRowsBlock<kKind, kRows> sums(rows.sums);
+      add_words(reader, units, x, sums);
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN { s[r][0] = sums.sum(r); });
     } else {
       FewRowsBlock<kKind, kRows> sums(rows.sums);
       for_steps<kBlock>(units, [&](auto unit, auto step, auto* low, auto* high) PAGODA_FLATTEN {
@@ -117,6 +122,29 @@ class FewRowsTile {
                                                   kRowBytes);
       });
       for_all<kRows>([&](auto r) PAGODA_FLATTEN { s[r][0] = sums.sum(r); });
+    }
+  }
+
+  // A block of sixteen-bit codes, a line a step. A short loop: the hardware foresees a stream by
+  // the instruction that loads it, and with one for each line of a block it was read a tenth
+  // slower.
+  PAGODA_INLINE static void add_words(const PairReader<kKind>& reader, const UnitsAt& units,
+                                      const std::byte* x, FewRowsBlock<kKind, kRows>& sums) {
+    constexpr int kStepsAtOnce = 8;
+    static_assert(kStepsOfBlock % kStepsAtOnce == 0 && kBlocksOfUnit == 1);
+    const std::byte* line = units.group + kFormat.low_plane() + units.first * kUnitLowBytes;
+    prefetch_ahead<kKind, 0, 1>(units.group, units.prefetch);
+    for (int unit = 0; unit < kUnitsOfBlock; ++unit, x += kRows * kRowBytes) {
+      const std::byte* pairs = x;
+#pragma GCC unroll 1
+      for (int step = 0; step < kStepsOfBlock; step += kStepsAtOnce) {
+        for_all<kStepsAtOnce>([&](auto at) PAGODA_FLATTEN {
+          prefetch_ahead<kKind, at, at + 1>(line, units.prefetch);
+          sums.template add<decltype(at)::kValue>(reader, line, line, pairs, kRowBytes);
+        });
+        line += kStepsAtOnce * kLineBytes;
+        pairs += kStepsAtOnce * 2 * sizeof(std::int16_t);
+      }
     }
   }
 
