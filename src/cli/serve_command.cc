@@ -64,7 +64,6 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       *app.add_subcommand("serve", "Answer the OpenAI API over HTTP, with a page at /");
   add_model_flags(command, flags->engine);
   add_batching_flags(command, flags->engine);
-  flags->engine.engine.prefault_kv_cache = true;  // whom it tells that it listens may ask at once
   ServerOptions& server = flags->server;
   server.port = 8000;
   command.add_option("--host", server.host, "The address to listen on")->capture_default_str();

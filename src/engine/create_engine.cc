@@ -100,7 +100,6 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
                   .vocab_size = config.vocab_size,
                   .backend = parts.exec->backend()};
   parts.seed = options.seed;
-  parts.prefaults_first = options.prefault_kv_cache;
   return parts;
 }
 

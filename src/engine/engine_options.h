@@ -30,7 +30,6 @@ struct EngineOptions {
   int num_kv_blocks = 0;                   // 0: from the bytes
   KvCacheLayout kv_cache_layout = KvCacheLayout::kAuto;
   std::optional<DType> kv_cache_dtype;  // absent: float32 on reference, bfloat16 elsewhere
-  bool prefault_kv_cache = false;  // what is used first; false: when the engine rests, or is used
   bool enable_prefix_caching = true;
   int max_queue = 1024;  // requests waiting; one more is refused
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;  // on every row, in order

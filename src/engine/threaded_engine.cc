@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kHashOffset = 0xcbf29ce484222325ull;  // FNV-1a, over 32-bit words
 constexpr std::uint64_t kHashPrime = 0x100000001b3ull;
-constexpr double kPrefaultShare = 0.125;  // of steps' time, where a system is slow to give memory
+constexpr double kPrefaultShare = 0.5;  // of steps' time, where a system is slow to give memory
 
 std::uint64_t hash_row(std::uint64_t hash, std::span<const float> logits) {
   for (const float value : logits) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * kHashPrime;
@@ -78,7 +78,6 @@ Result<std::unique_ptr<Engine>> ThreadedEngine::start(
     }
     self->parts_ = *std::move(parts);
     self->publish_stats();
-    while (self->parts_.prefaults_first && self->prefault(/*beside_prompts=*/false)) continue;
     made.set_value(ok_status());
     self->run();
   });

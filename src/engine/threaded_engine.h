@@ -42,13 +42,12 @@ struct EngineParts {
   std::unique_ptr<PrefixCache> prefix_cache;  // null: none
   std::unique_ptr<Scheduler> scheduler;
   EngineLimits limits;
-  std::uint64_t seed = 0;        // of the seeds drawn for requests without one
-  bool prefaults_first = false;  // EngineOptions::prefault_kv_cache
+  std::uint64_t seed = 0;  // of the seeds drawn for requests without one
 };
 
 class ThreadedEngine final : public Engine {
  public:
-  // Starts the thread, which runs make_parts and then serves; returns when the parts are ready.
+  // Starts the thread, which runs make_parts and then serves; returns when make_parts has.
   static Result<std::unique_ptr<Engine>> start(std::function<Result<EngineParts>()> make_parts);
   ~ThreadedEngine() override;  // cancels what runs
 

@@ -62,7 +62,6 @@ Result<EngineParts> make_parts(const std::string& path, const EngineOptions& opt
                        .max_model_len = sizing.max_model_len,
                        .eos_token_ids = config.eos_token_ids},
       *parts.pool);
-  parts.prefaults_first = options.prefault_kv_cache;
   return parts;
 }
 
