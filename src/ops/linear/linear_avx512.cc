@@ -39,7 +39,6 @@ class FewRowsTile {
   static constexpr int kUnitsOfGroup = Loops::kUnitsOfGroup;
   static constexpr int kUnitsOfSpan = Loops::kUnitsOfSpan;
   static constexpr int kUnitBytes = kFormat.group_bytes() / kUnitsOfGroup;
-  static constexpr int kUnitLowBytes = kFormat.plane_bytes(kFormat.low_bits) / kUnitsOfGroup;
 
   // Of what is multiplied under one scale, or of a unit where that is more.
   static constexpr int kLines = (kUnitBytes * kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
@@ -111,16 +110,16 @@ class FewRowsTile {
         Loops::template add_step<decltype(step)::kValue>(reader, low, high, 0,
                                                          x + unit * kRows * kRowBytes, s);
       });
-    } else if constexpr (kFormat.low_bits == 16) {
-      FewRowsBlock<kKind, kRows> sums(rows.sums);
-      add_words(reader, units, x, sums);
-      for_all<kRows>([&](auto r) PAGODA_FLATTEN { s[r][0] = sums.sum(r); });
     } else {
       FewRowsBlock<kKind, kRows> sums(rows.sums);
-      for_steps<kBlock>(units, [&](auto unit, auto step, auto* low, auto* high) PAGODA_FLATTEN {
-        sums.template add<decltype(step)::kValue>(reader, low, high, x + unit * kRows * kRowBytes,
-                                                  kRowBytes);
-      });
+      if constexpr (kFormat.low_bits == 16) {
+        add_words(reader, units, x, sums);
+      } else {
+        for_steps<kBlock>(units, [&](auto unit, auto step, auto* low, auto* high) PAGODA_FLATTEN {
+          sums.template add<decltype(step)::kValue>(reader, low, high, x + unit * kRows * kRowBytes,
+                                                    kRowBytes);
+        });
+      }
       for_all<kRows>([&](auto r) PAGODA_FLATTEN { s[r][0] = sums.sum(r); });
     }
   }
@@ -132,7 +131,8 @@ class FewRowsTile {
                                       const std::byte* x, FewRowsBlock<kKind, kRows>& sums) {
     constexpr int kStepsAtOnce = 8;
     static_assert(kStepsOfBlock % kStepsAtOnce == 0 && kBlocksOfUnit == 1);
-    const std::byte* line = units.group + kFormat.low_plane() + units.first * kUnitLowBytes;
+    const std::byte* line =
+        units.group + kFormat.low_plane() + units.first * kFormat.low_bits * kLineBytes;
     prefetch_ahead<kKind, 0, 1>(units.group, units.prefetch);
     for (int unit = 0; unit < kUnitsOfBlock; ++unit, x += kRows * kRowBytes) {
       const std::byte* pairs = x;
