@@ -124,9 +124,8 @@ class FewRowsTile {
     }
   }
 
-  // A block of sixteen-bit codes, a line a step. A short loop: the hardware foresees a stream by
-  // the instruction that loads it, and with one for each line of a block it was read a tenth
-  // slower.
+  // A block of sixteen-bit codes, a line a step. A short loop: with an instruction for each line of
+  // a block weights were read a tenth slower, as if the hardware foresaw streams by who loads them.
   PAGODA_INLINE static void add_words(const PairReader<kKind>& reader, const UnitsAt& units,
                                       const std::byte* x, FewRowsBlock<kKind, kRows>& sums) {
     constexpr int kStepsAtOnce = 8;
