@@ -22,6 +22,11 @@ constexpr std::int64_t kMostPrefaultedTokens = 8192, kLeastPrefaultedTokens = 10
 constexpr std::int64_t kMostPrefaultedBytes = 256 << 20;
 constexpr std::int64_t kPartsOfPrefaulted = 4;  // one of them is what is needed soon
 
+std::int64_t num_prefaulted_tokens(const KvLayout& layout) {
+  return std::clamp(kMostPrefaultedBytes / layout.bytes_per_token(), kLeastPrefaultedTokens,
+                    kMostPrefaultedTokens);
+}
+
 // Calls visit(sequence, row, planned) for each sample that the plan draws, in the order of its
 // outcomes; `row`: of the step's logits, which samples of one prompt share.
 template <typename Visit>
@@ -42,6 +47,7 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOpt
     : exec_(exec),
       decoder_(std::move(decoder)),
       kv_(std::move(kv)),
+      num_prefaulted_tokens_(num_prefaulted_tokens(kv_.layout())),
       options_(std::move(options)),
       row_masks_(decoder_.config().vocab_size, decoder_.config().eos_token_ids),
       row_changes_(decoder_.config().vocab_size),
@@ -52,10 +58,9 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOpt
 }
 
 bool ModelRunner::prefault(int first_block, bool beside_prompts) {
-  const std::int64_t num_tokens = std::clamp(kMostPrefaultedBytes / kv_.layout().bytes_per_token(),
-                                             kLeastPrefaultedTokens, kMostPrefaultedTokens);
-  return kv_.prefault(exec_, std::int64_t{first_block} * kv_.block_size(),
-                      beside_prompts ? num_tokens / kPartsOfPrefaulted : num_tokens);
+  return kv_.prefault(
+      exec_, std::int64_t{first_block} * kv_.block_size(),
+      beside_prompts ? num_prefaulted_tokens_ / kPartsOfPrefaulted : num_prefaulted_tokens_);
 }
 
 Status ModelRunner::forward(const Plan& plan) {

@@ -158,6 +158,7 @@ class ModelRunner {
   Exec& exec_;
   Decoder decoder_;
   KvStore kv_;
+  const std::int64_t num_prefaulted_tokens_;  // that prefault() has memory for
   ModelRunnerOptions options_;
   std::vector<Sampler> samplers_;  // one a thread
   RowMasks row_masks_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/check.h"
 
@@ -40,6 +41,14 @@ Status check_layout(const KvLayout& layout, int num_blocks) {
 
 }  // namespace
 
+KvStore::KvStore(KvLayout layout, int num_blocks)
+    : layout_(std::move(layout)), num_blocks_(num_blocks) {
+  std::int64_t most_bytes = 1;  // of a slot in an array
+  for (const LayerKvLayout& layer : layout_.layers)
+    most_bytes = std::max(most_bytes, layer.bytes_per_token() / 2);
+  slots_prefaulted_together_ = std::max<std::int64_t>(kPrefaultBytes / most_bytes, 1);
+}
+
 Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
   PAGODA_RETURN_IF_ERROR(check_layout(layout, num_blocks));
   KvStore store(std::move(layout), num_blocks);
@@ -53,17 +62,9 @@ Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
   return store;
 }
 
-std::int64_t KvStore::slots_prefaulted_together() const {
-  std::int64_t most_bytes = 1;  // of a slot in an array
-  for (const LayerKvLayout& layer : layout_.layers)
-    most_bytes = std::max(most_bytes, layer.bytes_per_token() / 2);
-  return std::max<std::int64_t>(kPrefaultBytes / most_bytes, 1);
-}
-
 bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slots) {
   const std::int64_t all_slots = std::int64_t{num_blocks_} * block_size();
-  const std::int64_t together = slots_prefaulted_together();
-  const std::int64_t first = first_slot / together * together;
+  const std::int64_t first = first_slot / slots_prefaulted_together_ * slots_prefaulted_together_;
   if (first > num_prefaulted_slots_) {
     num_prefaulted_slots_ = first;
     num_prefaulted_arrays_ = 0;
@@ -73,7 +74,7 @@ bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slo
   const KvView& view = views_[static_cast<std::size_t>(num_prefaulted_arrays_ / 2)];
   const Tensor& entries = num_prefaulted_arrays_ % 2 == 0 ? view.keys : view.values;
   const Shape by_slot = {all_slots, entries.extent(2), entries.extent(3)};
-  const std::int64_t end = std::min(begin + together, all_slots);
+  const std::int64_t end = std::min(begin + slots_prefaulted_together_, all_slots);
   exec.prefault(entries.view(by_slot).slice(0, begin, end));
   if (++num_prefaulted_arrays_ == 2 * num_layers()) {
     num_prefaulted_arrays_ = 0;

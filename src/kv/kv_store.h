@@ -43,12 +43,12 @@ class KvStore {
   std::int64_t num_bytes() const { return layout_.bytes_per_block() * num_blocks_; }
 
  private:
-  KvStore(KvLayout layout, int num_blocks) : layout_(std::move(layout)), num_blocks_(num_blocks) {}
-  std::int64_t slots_prefaulted_together() const;
+  KvStore(KvLayout layout, int num_blocks);
 
   KvLayout layout_;
   int num_blocks_ = 0;
   std::vector<KvView> views_;  // [num_layers]
+  std::int64_t slots_prefaulted_together_ = 0;
   // Slots below this have been prefaulted, those that follow, as many as go together, in so many of
   // the arrays: keys and values of each layer.
   std::int64_t num_prefaulted_slots_ = 0;
