@@ -20,7 +20,7 @@ namespace {
 // bytes.
 constexpr std::int64_t kMostPrefaultedTokens = 8192, kLeastPrefaultedTokens = 1024;
 constexpr std::int64_t kMostPrefaultedBytes = 256 << 20;
-constexpr std::int64_t kPartsOfPrefaulted = 4;  // one of them is what is needed soon
+constexpr std::int64_t kPartsOfPrefaulted = 8;  // one of them is what is needed soon
 
 std::int64_t num_prefaulted_tokens(const KvLayout& layout) {
   return std::clamp(kMostPrefaultedBytes / layout.bytes_per_token(), kLeastPrefaultedTokens,

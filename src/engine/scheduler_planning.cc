@@ -58,6 +58,12 @@ int Scheduler::num_decodes() const {
                     [](const SequencePtr& sequence) { return num_plannable(*sequence) == 1; }));
 }
 
+bool Scheduler::has_prompts() const {
+  return !waiting_.empty() ||
+         std::any_of(running_.begin(), running_.end(),
+                     [](const SequencePtr& sequence) { return num_plannable(*sequence) > 1; });
+}
+
 Scheduler::Shares Scheduler::share_step() const {
   const int num_decodes = this->num_decodes();
   const int budget = options_.max_num_batched_tokens;

@@ -220,7 +220,7 @@ bool ThreadedEngine::prefault(bool beside_prompts) {
 void ThreadedEngine::prefault_between_steps() {
   if (prefault_debt_s_ > 0) return;
   const Clock::TimePoint start = Clock::system().now();
-  prefault(last_had_prompts_);
+  prefault(/*beside_prompts=*/parts_.scheduler->has_prompts());
   prefault_debt_s_ = seconds_between(start, Clock::system().now());
 }
 
@@ -339,7 +339,6 @@ void ThreadedEngine::log_starts(const Plan& plan) {
 
 void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds) {
   ++counters_.num_steps;
-  last_had_prompts_ = !plan.is_decode();
   prefault_debt_s_ -= kPrefaultShare * seconds;
   for (const PlannedSequence& planned : plan.sequences) {
     const int prompt_left = planned.sequence->num_prompt_tokens() - planned.first_position;

@@ -122,7 +122,6 @@ class ThreadedEngine final : public Engine {
   std::optional<LaunchedStep> current_;  // whose results come next
   std::optional<LaunchedStep> next_;     // behind it
   Clock::TimePoint last_end_;            // of a step
-  bool last_had_prompts_ = false;        // that step
   double prefault_debt_s_ = 0;           // until it is paid off, no memory is made ready
   int num_hashed_ = 0;                   // of active_, requests that want their logits' hash
   std::vector<Submission> taken_submissions_;

@@ -103,10 +103,10 @@ TEST_P(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
 
 // What a step would wait for: before the first request, and behind what is used while it is used.
 TEST_P(EngineLife, MemoryIsMadeReadyBeforeItIsUsed) {
-  std::atomic<int> num_at_rest = 0, num_beside_prompts = 0, num_beside_decodes = 0;
+  std::atomic<int> num_at_rest = 0, num_beside_decodes = 0;
   open(Faults{.prefault = [&](int first_block, bool beside_prompts) {
     if (first_block == 0) return ++num_at_rest < 3;
-    if (ends_.count() == 0) ++(beside_prompts ? num_beside_prompts : num_beside_decodes);
+    if (ends_.count() == 0 && !beside_prompts) ++num_beside_decodes;
     return true;
   }});
   EXPECT_TRUE(eventually([&] { return num_at_rest == 3; }));
@@ -115,9 +115,37 @@ TEST_P(EngineLife, MemoryIsMadeReadyBeforeItIsUsed) {
   }
   EXPECT_TRUE(eventually([&] { return ends_.count() == 4; }));
   EXPECT_EQ(num_at_rest, 3);
-  EXPECT_GT(num_beside_prompts, 0);
   EXPECT_GT(num_beside_decodes, 0);
   engine_.reset();  // before what it calls
+}
+
+// A prompt and those beside it wait for what is needed soon and no more, also behind a step that
+// the decodes have alone so that its time is known.
+TEST_P(EngineLife, APromptWaitsOnlyForMemoryThatIsNeededSoon) {
+  int num_left = 0;                            // prompt tokens
+  int num_decode_steps = 0;                    // without them while some are left
+  int num_beside_prompts = 0, num_others = 0;  // calls while some are left
+  open(Faults{.of_forward =
+                  [&](const Plan& plan) {
+                    const PlannedSequence& last = plan.sequences.back();
+                    const int num_tokens = last.sequence->num_prompt_tokens();
+                    if (!plan.is_decode()) num_left = num_tokens - last.context_len();
+                    if (num_left > 1 && plan.is_decode()) ++num_decode_steps;
+                    return ok_status();
+                  },
+              .prefault =
+                  [&](int, bool beside_prompts) {
+                    if (num_left > 1) ++(beside_prompts ? num_beside_prompts : num_others);
+                    return false;
+                  }},
+       {.max_num_batched_tokens = 3});
+  ASSERT_TRUE(engine_->submit(greedy({5, 6, 7}, 240), ends_.sink()).ok());
+  ASSERT_TRUE(engine_->submit(greedy(std::vector<int>(200, 8), 1), ends_.sink()).ok());
+  EXPECT_TRUE(eventually([&] { return ends_.count() == 2; }));
+  engine_.reset();
+  EXPECT_GT(num_decode_steps, 0);
+  EXPECT_GT(num_beside_prompts, 0);
+  EXPECT_EQ(num_others, 0);
 }
 
 // Where memory comes slowly, steps have two thirds of the time.

@@ -51,7 +51,8 @@ Result<EngineParts> make_parts(const std::string& path, const EngineOptions& opt
   parts.pool = std::make_unique<BlockPool>(sizing.num_blocks);
   parts.limits = {.max_model_len = sizing.max_model_len,
                   .max_num_seqs = sizing.max_num_seqs,
-                  .max_num_batched_tokens = 256,
+                  .max_num_batched_tokens =
+                      options.max_num_batched_tokens > 0 ? options.max_num_batched_tokens : 256,
                   .max_queue = options.max_queue,
                   .vocab_size = config.vocab_size,
                   .backend = Backend::kCpu};
