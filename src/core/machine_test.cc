@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace pagoda {
@@ -152,6 +157,23 @@ TEST(Machine, AThreadThatLeavesItsCpuKeepsItsMask) {
     ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
     EXPECT_TRUE(CPU_EQUAL(&before, &after));
   }
+}
+
+// Kernels before 6.12 know nothing of slices and say 0.
+TEST(Machine, AThreadWithShortSlicesIsOtherwiseAsItWas) {
+  std::thread([] {
+    ASSERT_EQ(setpriority(PRIO_PROCESS, gettid(), 3), 0);
+    const auto attributes = [] {
+      std::array<std::uint64_t, 6> words{};  // [1]: flags; [3]: the slice in nanoseconds
+      EXPECT_EQ(syscall(SYS_sched_getattr, 0, words.data(), sizeof(words), 0), 0);
+      return words;
+    };
+    std::array<std::uint64_t, 6> expected = attributes();
+    if (expected[3] > 0) expected[3] = 100'000;
+    ask_for_short_slices();
+    EXPECT_EQ(attributes(), expected);
+    EXPECT_EQ(getpriority(PRIO_PROCESS, gettid()), 3);
+  }).join();
 }
 
 TEST(Machine, ThisOneHasThreadsAndMemory) {

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/machine.h"
 #include "server/api_error.h"
 #include "server/http_session.h"
 
@@ -178,7 +179,10 @@ Result<std::unique_ptr<HttpListener>> HttpListener::start(const ListenerOptions&
   PAGODA_RETURN_IF_ERROR(impl->bind(options));
   asio::co_spawn(impl->acceptor.get_executor(), impl->accept_loop(), asio::detached);
   for (int i = 0; i < options.num_threads; ++i) {
-    impl->threads.emplace_back([context = &impl->context] { context->run(); });
+    impl->threads.emplace_back([context = &impl->context] {
+      ask_for_short_slices();  // a token that is there is not to wait while the next is computed
+      context->run();
+    });
   }
   return std::unique_ptr<HttpListener>(new HttpListener(std::move(impl)));
 }
