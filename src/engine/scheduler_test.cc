@@ -48,7 +48,7 @@ class SchedulerTest : public ::testing::Test {
   std::pair<int, int> timed_step() {
     const Plan& plan = scheduler_->plan();
     const int num_prefill_tokens = plan.num_tokens - plan.num_decodes;
-    const double seconds = 0.001 * num_prefill_tokens + (plan.num_decodes > 0 ? 0.004 : 0);
+    const double seconds = 0.001 * num_prefill_tokens + (plan.num_decodes > 0 ? 0.005 : 0);
     scheduler_->commit(plan, std::vector<SampleOutcome>(plan.num_samples, {.token_id = kToken}),
                        seconds);
     return {plan.num_decodes, num_prefill_tokens};
@@ -215,10 +215,10 @@ TEST_F(SchedulerTest, ChunksBesideDecodesAreAsLongAsTheMeasuredCostAllows) {
   EXPECT_EQ(timed_step(), (Step{1, 0}));  // measured first
   for (int i = 0; i < 5; ++i) EXPECT_EQ(timed_step(), (Step{1, 4}));
   EXPECT_EQ(timed_step(), (Step{2, 0}));
-  add(15);
+  add(20);
   add(16);
-  EXPECT_EQ(timed_step(), (Step{2, 13}));  // two wait: a longer chunk
-  EXPECT_EQ(timed_step(), (Step{2, 13}));  // the end of one, the beginning of the other
+  EXPECT_EQ(timed_step(), (Step{2, 15}));  // two wait: a longer chunk
+  EXPECT_EQ(timed_step(), (Step{2, 15}));  // the end of one, the beginning of the other
   EXPECT_EQ(timed_step(), (Step{3, 4}));
 }
 

@@ -13,12 +13,12 @@
 // decodes: Agrawal et al., "Sarathi-Serve", OSDI 2024, where their length is a constant found
 // offline.)
 //
-// Each prompt that waits for its first token brings time with it, the first one and a quarter
-// decode steps, the others two and a half: a single one changes the pace of those that decode
-// little, and the more wait, the larger their share is. With a share for decodes that no queue
-// changes, prompts fall behind until all but one sequence wait, and that one decodes alone, at the
-// worst use of the machine. Past six prompts a step is theirs to nine tenths, and more would gain
-// them a tenth at most.
+// Each prompt that waits for its first token brings time with it, the first one a decode step, each
+// other one two and a half: a single one changes the pace of those that decode little, and the more
+// wait, the larger their share is. With a share for decodes that no queue changes, prompts fall
+// behind until all but one sequence wait, and that one decodes alone, at the worst use of the
+// machine. Past six prompts a step is theirs to nine tenths, and more would gain them a tenth at
+// most.
 //
 // A function of the durations it is given: it reads no clock. Thread-compatible.
 #pragma once
@@ -33,7 +33,7 @@ class StepCost {
  public:
   // In decode steps, what waiting prompts have of a step with decodes at most: the first one, and
   // each other.
-  static constexpr double kMaxShareOfFirst = 1.25, kMaxShareOfOther = 2.5;
+  static constexpr double kMaxShareOfFirst = 1, kMaxShareOfOther = 2.5;
   // What chunks are cut for: a step of a real machine takes a tenth more than the last one did, now
   // and then.
   static constexpr double kAimed = 0.87;
@@ -45,7 +45,7 @@ class StepCost {
   // A step that is over; 0 seconds: nobody measures, and nothing is limited.
   void observe(int num_decodes, int num_prefill_tokens, double seconds);
 
-  // A step with decodes takes as many decode steps at most: 2.25 while one prompt waits, 14.75
+  // A step with decodes takes as many decode steps at most: 2 while one prompt waits, 14.5
   // while six or more do.
   static constexpr double max_mixed_step(int num_prompts) { return 1 + max_share(num_prompts); }
 

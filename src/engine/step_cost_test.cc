@@ -36,10 +36,10 @@ TEST(StepCost, AsksForAStepOfDecodesBeforeItsFirstMixedOne) {
   EXPECT_FALSE(cost.wants_decodes_alone(0));
   machine.step(cost, true, 0);
   EXPECT_FALSE(cost.wants_decodes_alone(4));
-  EXPECT_EQ(cost.max_prefill_tokens(1), 8);  // 0.87 * 1.25 * 4 ms / 0.5 ms
-  EXPECT_EQ(cost.max_prefill_tokens(2), 26);
-  EXPECT_EQ(cost.max_prefill_tokens(6), 95);
-  EXPECT_EQ(cost.max_prefill_tokens(100), 95);
+  EXPECT_EQ(cost.max_prefill_tokens(1), 6);  // 0.87 * 4 ms / 0.5 ms
+  EXPECT_EQ(cost.max_prefill_tokens(2), 24);
+  EXPECT_EQ(cost.max_prefill_tokens(6), 93);
+  EXPECT_EQ(cost.max_prefill_tokens(100), 93);
 }
 
 TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
@@ -61,7 +61,7 @@ TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
 // a step, steps of two say little of what eight would cost, for they are mostly first tokens.
 TEST(StepCost, ChunksGrowAgainAfterALoad) {
   StepCost cost;
-  Machine machine = {.decode = 0.005, .token = 0.0004, .first_tokens = 5};
+  Machine machine = {.decode = 0.005, .token = 0.0003, .first_tokens = 5};
   const auto mixed_step = [&] {
     const int affordable = cost.max_prefill_tokens(1);
     const int num_tokens = affordable < 2 ? affordable : 2 + (affordable - 2) / 6 * 6;
@@ -107,7 +107,7 @@ TEST(StepCost, ForgetsWhatTheFirstPromptWaitedFor) {
   machine.step(cost, false, 256, /*stall=*/0.3);
   machine.step(cost, true, 0);
   for (int i = 0; i < 3; ++i) machine.step(cost, true, cost.max_prefill_tokens(1));
-  EXPECT_EQ(cost.max_prefill_tokens(1), 8);  // as AsksForAStepOfDecodesBeforeItsFirstMixedOne
+  EXPECT_EQ(cost.max_prefill_tokens(1), 6);  // as AsksForAStepOfDecodesBeforeItsFirstMixedOne
 }
 
 TEST(StepCost, ChunksFollowALoad) {
