@@ -11,13 +11,6 @@ namespace {
 // Asking takes a tenth of a millisecond, and a model has hundreds of weights.
 constexpr std::int64_t kMostBytesUnasked = std::int64_t{256} << 20;
 
-std::span<std::byte> bytes_of(const Tensor& tensor) {
-  PAGODA_CHECK(tensor.is_contiguous(), "[exec] expected a contiguous tensor");
-  const std::size_t element = dtype_size(tensor.dtype());
-  return {tensor.buffer()->data() + static_cast<std::size_t>(tensor.offset()) * element,
-          static_cast<std::size_t>(tensor.num_elements()) * element};
-}
-
 }  // namespace
 
 Result<NativeExec::Arenas> NativeExec::make_arenas(bool huge_pages) {
@@ -55,11 +48,11 @@ Status NativeExec::evaluate(std::span<const Tensor>) {
 }
 
 void NativeExec::prefault(const Tensor& tensor) {
-  pagoda::prefault(bytes_of(tensor));
+  pagoda::prefault(tensor.bytes());
 }
 
 Result<std::span<const std::byte>> NativeExec::read(const Tensor& tensor) {
-  return std::span<const std::byte>(bytes_of(tensor));
+  return std::span<const std::byte>(tensor.bytes());
 }
 
 Status NativeExec::expect_free(std::int64_t bytes, std::string_view what) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -46,11 +47,18 @@ class Tensor {
     PAGODA_CHECK(dtype_of<T> == dtype_, "a tensor is read as another dtype than its own");
     return reinterpret_cast<T*>(buffer_->data()) + offset_;
   }
+  std::byte* first_byte() const {
+    return buffer_->data() + offset_ * static_cast<std::int64_t>(dtype_size(dtype_));
+  }
   // All elements; needs contiguity.
   template <typename T>
   std::span<T> span() const {
     PAGODA_CHECK(is_contiguous(), "a span needs a contiguous tensor");
     return {data<T>(), static_cast<std::size_t>(num_elements())};
+  }
+  std::span<std::byte> bytes() const {
+    PAGODA_CHECK(is_contiguous(), "a span needs a contiguous tensor");
+    return {first_byte(), static_cast<std::size_t>(num_elements()) * dtype_size(dtype_)};
   }
 
  private:

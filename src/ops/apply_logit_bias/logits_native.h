@@ -10,9 +10,7 @@ namespace pagoda {
 
 inline Tensor copy_of(Exec& exec, const Tensor& logits) {
   Tensor copy = exec.allocate(logits.dtype(), logits.shape());
-  const std::size_t size = dtype_size(logits.dtype());
-  std::memcpy(copy.buffer()->data() + copy.offset() * size,
-              logits.buffer()->data() + logits.offset() * size, logits.num_elements() * size);
+  std::memcpy(copy.first_byte(), logits.bytes().data(), logits.bytes().size());
   return copy;
 }
 

@@ -63,11 +63,6 @@ namespace {
 // Merges worth a fork: below, the caller is done before the workers wake.
 constexpr std::int64_t kMergeGrain = 4;
 
-const std::byte* first_byte(const Tensor& cache) {
-  return cache.buffer()->data() +
-         cache.offset() * static_cast<std::int64_t>(dtype_size(cache.dtype()));
-}
-
 AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& batch,
                         const AttentionArgs& args, const Tensor& out) {
   const std::int64_t entry_bytes =
@@ -77,8 +72,8 @@ AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& ba
           .head_stride = q.stride(1),
           .out = out.data<float>(),
           .sinks = args.sinks.defined() ? args.sinks.data<float>() : nullptr,
-          .keys = first_byte(view.keys),
-          .values = first_byte(view.values),
+          .keys = view.keys.first_byte(),
+          .values = view.values.first_byte(),
           .slot_bytes = view.num_kv_heads() * entry_bytes,
           .entry_bytes = entry_bytes,
           .dtype = view.keys.dtype(),

@@ -11,11 +11,6 @@ namespace {
 // Bytes of keys worth a fork: below, a copy takes less time than waking the workers.
 constexpr std::int64_t kGrainBytes = 65536;
 
-std::byte* first_byte(const Tensor& cache) {
-  return static_cast<std::byte*>(cache.buffer()->data()) +
-         cache.offset() * static_cast<std::int64_t>(dtype_size(cache.dtype()));
-}
-
 }  // namespace
 
 KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch) {
@@ -29,7 +24,7 @@ KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch) {
     for (std::int64_t i = begin; i < end; ++i) {
       const BlockCopy& copy = copies[i];
       for (const Tensor* cache : {&view.keys, &view.values}) {
-        std::byte* const bytes = first_byte(*cache);
+        std::byte* const bytes = cache->first_byte();
         std::memcpy(bytes + copy.destination * block_bytes, bytes + copy.source * block_bytes,
                     copy.num_tokens * entry_bytes);
       }

@@ -7,8 +7,7 @@ void copy(const Tensor& cache, const BlockCopy& copy) {
   const std::int64_t entry_bytes =
       cache.extent(2) * cache.extent(3) * static_cast<std::int64_t>(dtype_size(cache.dtype()));
   const std::int64_t block_bytes = cache.extent(1) * entry_bytes;
-  auto* const bytes = static_cast<std::byte*>(cache.buffer()->data()) +
-                      cache.offset() * static_cast<std::int64_t>(dtype_size(cache.dtype()));
+  std::byte* const bytes = cache.first_byte();
   for (std::int64_t i = 0; i < copy.num_tokens * entry_bytes; ++i) {
     bytes[copy.destination * block_bytes + i] = bytes[copy.source * block_bytes + i];
   }
