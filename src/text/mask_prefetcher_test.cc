@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
+
 namespace pagoda {
 namespace {
 
@@ -89,8 +91,7 @@ TEST(MaskPrefetcher, ComputesSlowMasksAheadOnItsOwnThread) {
   mask_of(*source);
   EXPECT_EQ(calls.num_masks, 1);
   ASSERT_TRUE(source->accept(1).ok());
-  for (int i = 0; i < 1000 && calls.num_masks < 2; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(eventually([&] { return calls.num_masks == 2; }));
   mask_of(*source);
   EXPECT_EQ(calls.num_masks, 2);
   EXPECT_EQ(calls.num_masks_elsewhere, 1);

@@ -46,16 +46,6 @@ class EngineLife : public ::testing::TestWithParam<bool> {
     are_all_there_.notify_all();
   }
 
-  // The step after the last event may still be counted: waits until the engine rests.
-  EngineStats stats_at_rest() {
-    EngineStats stats;
-    eventually([&] {
-      stats = engine_->stats();
-      return stats.num_running + stats.num_waiting == 0;
-    });
-    return stats;
-  }
-
   // Ends that came, by any thread.
   struct Ends {
     std::mutex mutex;
@@ -96,7 +86,7 @@ TEST_P(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
   EXPECT_EQ(answers[1].finish_reason, FinishReason::kError);
   EXPECT_EQ(answers[1].error.message(), "[engine] a step failed: bit rot");
   EXPECT_EQ(answers[2].token_ids, answers[0].token_ids);
-  const EngineStats stats = stats_at_rest();
+  const EngineStats stats = stats_at_rest(*engine_);
   EXPECT_TRUE(stats.healthy);
   EXPECT_EQ(stats.num_free_blocks, num_free_blocks_);
 }
@@ -183,7 +173,7 @@ TEST_P(EngineLife, WhatAStepThrowsIsItsFailure) {
   EXPECT_EQ(second.error.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(second.error.message(), HasSubstr("out of memory"));
   EXPECT_EQ(run_to_end(*engine_, greedy({5, 6}, 9)).token_ids.size(), 9U);
-  EXPECT_EQ(stats_at_rest().num_free_blocks, num_free_blocks_);
+  EXPECT_EQ(stats_at_rest(*engine_).num_free_blocks, num_free_blocks_);
 }
 
 // While that one runs already.
@@ -203,7 +193,7 @@ TEST_P(EngineLife, AStepThatCannotBeReadTakesTheOneBehindItAlong) {
     EXPECT_LE(answer.token_ids.size(), 3U);
   }
   EXPECT_EQ(run_to_end(*engine_, greedy({5, 6}, 9)).token_ids.size(), 9U);
-  const EngineStats stats = stats_at_rest();
+  const EngineStats stats = stats_at_rest(*engine_);
   EXPECT_TRUE(stats.healthy);
   EXPECT_EQ(stats.num_free_blocks, num_free_blocks_);
   EXPECT_EQ(stats.num_lookahead_steps > 0, GetParam());

@@ -2,9 +2,7 @@
 // at what cost, and what it costs where it is off.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <future>
-#include <thread>
 
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
@@ -40,13 +38,6 @@ class PrefixCaching : public ::testing::Test {
     return cached.get_future().get();
   }
 
-  // The engine's counters once its last step is counted.
-  EngineStats settled_stats() {
-    for (int i = 0; i < 1000 && engine_->stats().num_running > 0; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return engine_->stats();
-  }
-
   std::unique_ptr<Engine> engine_;
 };
 
@@ -55,7 +46,7 @@ TEST_F(PrefixCaching, FindsAPromptAgainUpToItsLastToken) {
   EXPECT_EQ(run(greedy(40, 8)), 0);
   EXPECT_EQ(run(greedy(40, 8)), 39);
   EXPECT_EQ(run(greedy(33, 8)), 32);
-  const EngineStats stats = settled_stats();
+  const EngineStats stats = stats_at_rest(*engine_);
   EXPECT_EQ(stats.num_prefix_queries, 113u);
   EXPECT_EQ(stats.num_prefix_hits, 71u);
   EXPECT_EQ(stats.num_prompt_tokens, 42u);
@@ -70,7 +61,7 @@ TEST_F(PrefixCaching, AConversationGoesOnFromTheLastAnswer) {
                                   answer.token_ids.end());
   for (int i = 0; i < 5; ++i) request.prompt_token_ids.push_back(9);
   EXPECT_EQ(run(request), 29);  // all but the answer's last token, which was never computed
-  EXPECT_EQ(settled_stats().num_block_copies, 0u);  // the last block was taken over
+  EXPECT_EQ(stats_at_rest(*engine_).num_block_copies, 0u);  // the last block was taken over
 }
 
 TEST_F(PrefixCaching, SaltsAreApartAndScoredPromptsAreComputed) {
@@ -88,7 +79,7 @@ TEST_F(PrefixCaching, SwitchedOffItCostsNothing) {
   start(false);
   EXPECT_EQ(run(greedy(40, 8)), 0);
   EXPECT_EQ(run(greedy(40, 8)), 0);
-  const EngineStats stats = settled_stats();
+  const EngineStats stats = stats_at_rest(*engine_);
   EXPECT_EQ(stats.num_hashed_blocks, 0u);
   EXPECT_EQ(stats.num_block_copies, 0u);
   EXPECT_EQ(stats.num_prefix_queries, 0u);
@@ -104,7 +95,7 @@ TEST_F(PrefixCaching, APromptIsComputedOnceForAllItsSamples) {
   const std::vector<WholeAnswer> answers = run_to_end(*engine_, std::vector{request});
   EXPECT_NE(answers[0].token_ids, answers[1].token_ids);
   for (const WholeAnswer& answer : answers) EXPECT_EQ(answer.token_ids.size(), 8u);
-  const EngineStats stats = settled_stats();
+  const EngineStats stats = stats_at_rest(*engine_);
   EXPECT_EQ(stats.num_prompt_tokens, 40u);
   EXPECT_EQ(stats.num_block_copies, 3u);
   EXPECT_EQ(stats.num_generated_tokens, 32u);

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <mutex>
 
+#include "tests/support/eventually.h"
+
 namespace pagoda {
 
 namespace {
@@ -60,6 +62,15 @@ std::vector<WholeAnswer> run_to_end(Engine& engine,
 
 WholeAnswer run_to_end(Engine& engine, const GenerationRequest& request) {
   return run_to_end(engine, std::vector{request}).front();
+}
+
+EngineStats stats_at_rest(const Engine& engine) {
+  EngineStats stats;
+  eventually([&] {
+    stats = engine.stats();
+    return stats.num_running + stats.num_waiting == 0;
+  });
+  return stats;
 }
 
 }  // namespace pagoda

@@ -22,4 +22,7 @@ struct WholeAnswer {
 std::vector<WholeAnswer> run_to_end(Engine& engine, const std::vector<GenerationRequest>& requests);
 WholeAnswer run_to_end(Engine& engine, const GenerationRequest& request);
 
+// The counters once nothing runs or waits: the step after the last event is counted behind it.
+EngineStats stats_at_rest(const Engine& engine);
+
 }  // namespace pagoda
