@@ -29,11 +29,11 @@ int current_cpu();
 // same afterwards; nothing happens where that allows no other CPU, or the system has no masks.
 void leave_cpu(int cpu);
 
-// Makes the calling thread, which works for less than that at a time, run in slices of 0.1 ms: so
-// it runs as soon as it wakes, where others compute on every CPU, and not when the slice of one of
-// them is over, 1 to 4 ms later. For Linux 6.12 and after (its EEVDF scheduler: Stoica and
-// Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995); nothing happens elsewhere, nor to
-// a thread of a policy other than SCHED_OTHER.
+// Makes the calling thread run in slices of 0.1 ms, so that it runs as soon as it wakes, where
+// others compute on every CPU, and not when the slice of one of them is over, 1 to 4 ms later. For
+// Linux 6.12 and after (its EEVDF scheduler: Stoica and Abdel-Wahab, "Earliest Eligible Virtual
+// Deadline First", 1995); nothing happens elsewhere, nor to a thread of a policy other than
+// SCHED_OTHER.
 void ask_for_short_slices();
 
 // Bytes that can still be taken without swapping or being killed: the least of the system's

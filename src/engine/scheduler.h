@@ -176,7 +176,7 @@ class Scheduler {
   int num_waiting() const { return static_cast<int>(waiting_.size()) + num_waiting_forks_; }
   int num_running() const;
   bool idle() const { return waiting_.empty() && running_.empty(); }
-  // Some wait for steps, whether the last one had a part of them or was of decodes alone.
+  // Prompt tokens are left to plan, whether or not the last step had any.
   bool has_prompts() const;
   // That a sequence could have: free ones, and cached ones that nobody else holds.
   int num_free_blocks() const {

@@ -201,7 +201,7 @@ bool ThreadedEngine::wait_for_work() {
   // Rests: the next request need not wait for memory that can be had now.
   for (bool has_more = true; has_more && !has_work();) {
     lock.unlock();
-    has_more = prefault(/*beside_prompts=*/false);
+    has_more = prefault();
     lock.lock();
   }
   work_.wait(lock, has_work);
@@ -212,15 +212,15 @@ bool ThreadedEngine::wait_for_work() {
   return !stopping_;
 }
 
-bool ThreadedEngine::prefault(bool beside_prompts) {
-  return parts_.runner->prefault(parts_.pool->num_ever_held(), beside_prompts);
+bool ThreadedEngine::prefault() {
+  return parts_.runner->prefault(parts_.pool->num_ever_held(), parts_.scheduler->has_prompts());
 }
 
 // Before a step waits for all of it at once.
 void ThreadedEngine::prefault_between_steps() {
   if (prefault_debt_s_ > 0) return;
   const Clock::TimePoint start = Clock::system().now();
-  prefault(/*beside_prompts=*/parts_.scheduler->has_prompts());
+  prefault();
   prefault_debt_s_ = seconds_between(start, Clock::system().now());
 }
 

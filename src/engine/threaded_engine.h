@@ -91,8 +91,8 @@ class ThreadedEngine final : public Engine {
   Status check_room_locked() const;
   void run();
   void serve();
-  bool wait_for_work();                // false: the engine ends
-  bool prefault(bool beside_prompts);  // false: there is nothing to do
+  bool wait_for_work();  // false: the engine ends
+  bool prefault();       // false: there is nothing to do
   void prefault_between_steps();
   void take_commands();
   void admit(Submission submission);
