@@ -16,6 +16,9 @@ constexpr std::int64_t kRowsPerUnit = 12;
 constexpr std::int64_t kRangeBytes = 128 * 1024;
 // Of an item's keys and values: less takes no longer than to begin with it.
 constexpr std::int64_t kLeastBytes = 384 * 1024;
+// Of single queries' contexts together: one thread has read so much before several have begun and
+// ended.
+constexpr std::int64_t kBytesOfOneThread = 256 * 1024;
 // Rows below which a load of keys is shared by too few.
 constexpr std::int64_t kFewRows = 24;
 
@@ -35,8 +38,12 @@ AttentionPlan::AttentionPlan(const AttentionCall& call, const StepBatch& batch, 
       num_threads_(num_threads),
       query_start_(batch.query_start.data<std::int32_t>()),
       context_lens_(batch.context_lens.data<std::int32_t>()) {
-  std::int64_t cost = 0;
-  for (int seq = 0; seq < num_seqs_; ++seq) cost += cost_of(seq);
+  std::int64_t cost = 0, positions = 0;
+  for (int seq = 0; seq < num_seqs_; ++seq) {
+    cost += cost_of(seq);
+    positions += context_lens_[seq] - first_visible(context_lens_[seq] - 1, call_.window);
+  }
+  is_short_ = positions * 2 * call_.slot_bytes <= kBytesOfOneThread;
   budget_ = std::max<std::int64_t>(cost / (kItemsPerThread * num_threads), 1);
   const std::int64_t least = ceil_div(kLeastBytes, 2 * kRangePositions * call_.entry_bytes);
   few_rows_budget_ = std::max({cost / (kItemsOfFewRowsPerThread * num_threads),
@@ -79,6 +86,7 @@ AttentionPlan::Cut AttentionPlan::cut_of(int seq) const {
   const std::int64_t most_heads =
       std::min(kRowsPerItem / std::max<std::int64_t>(rows(), 1), fitting);
   cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(most_heads, 1, call_.kv_heads));
+  if (is_single && is_short_) return cut;
   if (cut.num_ranges() * cut.heads_per_item * per_range <= budget) return cut;
   cut.ranges_per_item =
       std::clamp<std::int64_t>(budget / (cut.heads_per_item * per_range), 1, cut.num_ranges());

@@ -139,6 +139,7 @@ class AttentionPlan {
   const int num_threads_;
   const std::int32_t* query_start_;
   const std::int32_t* context_lens_;
+  bool is_short_ = false;             // single queries are not cut
   std::int64_t budget_ = 1;           // of an item, in units of 12 rows, one kv head and a range
   std::int64_t few_rows_budget_ = 1;  // the same where an item has no more rows
   Counts counts_;
