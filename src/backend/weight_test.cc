@@ -119,6 +119,49 @@ TEST(PrepareWeight, WeightsTakeTheBytesOfTheirFile) {
   }
 }
 
+TEST(PrepareWeight, ThreadsPartsAreAllOfAWeightInOrder) {
+  const auto exec = exec_of(Backend::kCpu);
+  const HostTensor joined[] = {make_matrix(WeightFormat::kQ8_0, 96, 64).tensor,
+                               make_matrix(WeightFormat::kQ4_1, 40, 64).tensor};
+  const HostTensor in_turns[] = {make_matrix(WeightFormat::kQ8_0, 160, 64).tensor,
+                                 make_matrix(WeightFormat::kQ4_1, 160, 64).tensor};
+  for (const std::span<const HostTensor> parts :
+       {std::span(joined).first(1), std::span<const HostTensor>(joined),
+        std::span<const HostTensor>(in_turns)}) {
+    const Weight weight = prepare_weight(*exec, parts).value();
+    const cpu::CpuWeight& packed = cpu::packed(weight);
+    for (const int num_threads : {1, 2, 3, 16}) {
+      const std::byte* next = packed.segments()[0].panel(0);
+      for (int thread = 0; thread < num_threads; ++thread) {
+        const std::span<const std::byte> part = packed.part_of(thread, num_threads);
+        EXPECT_EQ(part.data(), next);
+        next += part.size();
+      }
+      EXPECT_EQ(next - packed.segments()[0].panel(0), packed.num_bytes());
+    }
+  }
+}
+
+TEST(PrepareWeight, AWeightKnowsWhatThreadsReadFirstOfTheNext) {
+  const auto exec = exec_of(Backend::kCpu);
+  const HostTensor small[] = {make_matrix(WeightFormat::kQ8_0, 64, 64).tensor};
+  const HostTensor large[] = {make_matrix(WeightFormat::kF32, 256, 1024).tensor};
+  const Weight first = prepare_weight(*exec, small).value();
+  Weight second = prepare_weight(*exec, large).value();
+  const auto ahead = cpu::packed(first).read_next();
+  ASSERT_EQ(ahead.size(), 2u);
+  for (int thread = 0; thread < 2; ++thread) {
+    const std::span<const std::byte> part = cpu::packed(second).part_of(thread, 2);
+    EXPECT_EQ(ahead[thread].data(), part.data());
+    EXPECT_EQ(ahead[thread].size(), 128u << 10);
+    EXPECT_GT(part.size(), ahead[thread].size());
+  }
+  EXPECT_TRUE(cpu::packed(second).read_next().empty());
+  second = {};  // what was prepared before a weight may be gone
+  const Weight third = prepare_weight(*exec, small).value();
+  EXPECT_TRUE(cpu::packed(third).read_next().empty());
+}
+
 TEST(PrepareWeight, WideWeightsAreExactWithinAFactorAndNoNumberStaysNone) {
   const auto exec = exec_of(Backend::kCpu);
   Matrix matrix = make_matrix(WeightFormat::kBF16, 2, 64);

@@ -60,14 +60,14 @@ Status Decoder::load_ends(Exec& exec, const Checkpoint& checkpoint) {
   const Shape shape = {config_.vocab_size, config_.hidden_size};
   PAGODA_ASSIGN_OR_RETURN(final_norm_,
                           load_norm(exec, checkpoint, "model.norm.weight", config_.hidden_size));
-  PAGODA_ASSIGN_OR_RETURN(HostTensor embedding,
-                          checked_tensor(checkpoint, "model.embed_tokens.weight", shape));
-  PAGODA_ASSIGN_OR_RETURN(embedding_, prepare_weight(exec, {&embedding, 1}));
-  head_ = embedding_;
   if (!config_.tie_word_embeddings) {
     PAGODA_ASSIGN_OR_RETURN(HostTensor head, checked_tensor(checkpoint, "lm_head.weight", shape));
     PAGODA_ASSIGN_OR_RETURN(head_, prepare_weight(exec, {&head, 1}));
   }
+  PAGODA_ASSIGN_OR_RETURN(HostTensor embedding,
+                          checked_tensor(checkpoint, "model.embed_tokens.weight", shape));
+  PAGODA_ASSIGN_OR_RETURN(embedding_, prepare_weight(exec, {&embedding, 1}));
+  if (config_.tie_word_embeddings) head_ = embedding_;
   return ok_status();
 }
 

@@ -12,6 +12,10 @@ namespace {
 // Source bytes packed between two releases of their pages: bounds what is resident twice.
 constexpr std::int64_t kReleaseBytes = std::int64_t{4} << 20;
 
+// Of a thread's part of the next weight: what it can read while another thread attends to a short
+// context, and a part of a second-level cache.
+constexpr std::size_t kBytesReadNext = std::size_t{128} << 10;
+
 // Rows [begin, end) of a matrix have been packed.
 void release_rows(const HostTensor& matrix, std::int64_t begin, std::int64_t end) {
   if (!matrix.storage || matrix.format == WeightFormat::kAffine) return;
@@ -80,6 +84,33 @@ void CpuWeight::read_row(std::int64_t row, float* values) const {
   PAGODA_CHECK(false, fmt::format("[weight] row {} past the end", row));
 }
 
+// The first byte of a pair of panels, of all segments, or the end of the last one. A thread
+// multiplies both weights of a pair of parts that take turns.
+const std::byte* CpuWeight::pair(std::int64_t index) const {
+  auto segment = segments_.begin();
+  for (; !segment->takes_turns() && segment + 1 != segments_.end(); ++segment) {
+    if (index < segment->num_pairs()) break;
+    index -= segment->num_pairs();
+  }
+  return segment->panel(2 * index);
+}
+
+std::span<const std::byte> CpuWeight::part_of(int thread, int num_threads) const {
+  std::int64_t num_pairs = 0;
+  for (const WeightSegment& segment : segments_) {
+    num_pairs += segment.num_pairs();
+    if (segment.takes_turns()) break;
+  }
+  return {pair(num_pairs * thread / num_threads), pair(num_pairs * (thread + 1) / num_threads)};
+}
+
+void CpuWeight::set_next(const CpuWeight& next, int num_threads) {
+  for (int thread = 0; thread < num_threads; ++thread) {
+    const std::span<const std::byte> part = next.part_of(thread, num_threads);
+    read_next_.push_back(part.first(std::min(part.size(), kBytesReadNext)));
+  }
+}
+
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
   auto& cpu_exec = static_cast<CpuExec&>(exec);
   std::vector<WeightSegment> segments;
@@ -92,7 +123,10 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
     pack_segment(cpu_exec, parts[i], segments[i]);
     weight.rows += segments[i].rows;
   }
-  weight.packed = std::make_shared<CpuWeight>(std::move(segments));
+  const auto packed = std::make_shared<CpuWeight>(std::move(segments));
+  const std::shared_ptr<CpuWeight> before = cpu_exec.exchange_last_weight(packed);
+  if (before) before->set_next(*packed, exec.num_threads());
+  weight.packed = packed;
   return weight;
 }
 

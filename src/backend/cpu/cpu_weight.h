@@ -8,6 +8,7 @@
 // take turns: a pair of the one, a pair of the other.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "backend/cpu/panel_layout.h"
@@ -29,6 +30,7 @@ struct WeightSegment {
     return (rows + kPairRows - 1) / kPairRows * 2;
   }
   std::int64_t num_bytes() const { return num_panels() * panel_bytes; }
+  std::int64_t num_pairs() const { return num_panels() / 2; }
   bool takes_turns() const { return pair_stride > 2 * panel_bytes; }
   std::byte* panel(std::int64_t i) const {
     return panels->data() + offset + i / 2 * pair_stride + i % 2 * panel_bytes;
@@ -44,9 +46,19 @@ class CpuWeight final : public PackedWeight {
   // Writes row `row` of the joined matrix: `cols` values, as the format's scalar codec decodes
   // them.
   void read_row(std::int64_t row, float* values) const;
+  // What a thread reads where threads share the panels out for few rows.
+  std::span<const std::byte> part_of(int thread, int num_threads) const;
+
+  // What each thread reads first of the weight that a step multiplies after this one. Nothing keeps
+  // it: it may be fetched, not read.
+  std::span<const std::span<const std::byte>> read_next() const { return read_next_; }
+  void set_next(const CpuWeight& next, int num_threads);
 
  private:
+  const std::byte* pair(std::int64_t index) const;
+
   std::vector<WeightSegment> segments_;
+  std::vector<std::span<const std::byte>> read_next_;
 };
 
 inline const CpuWeight& packed(const Weight& weight) {

@@ -58,6 +58,18 @@ bool spin_until(Condition&& condition, Clock::duration time) {
   }
 }
 
+// Asks for `bytes` in the second-level cache, which has room for more than the first, until
+// `condition` comes true; whether it did.
+template <typename Condition>
+bool fetch_until(Condition&& condition, std::span<const std::byte> bytes) {
+  constexpr std::size_t kLineBytes = 64, kLinesAtOnce = 4;
+  for (std::size_t at = 0; at < bytes.size(); at += kLineBytes) {
+    __builtin_prefetch(bytes.data() + at, 0, 2);
+    if (at / kLineBytes % kLinesAtOnce == kLinesAtOnce - 1 && condition()) return true;
+  }
+  return false;
+}
+
 // The part of one thread: grains [begin, end), in units of `unit` grains.
 struct Part {
   std::int64_t begin;
@@ -166,6 +178,15 @@ std::uint32_t ThreadPool::publish(const Job& job, std::uint32_t number) {
   return total;
 }
 
+void ThreadPool::fetch_while_waiting(std::span<const std::span<const std::byte>> of_threads) {
+  const std::size_t num_parts = std::min<std::size_t>(of_threads.size(), num_threads_);
+  for (std::size_t thread = 1; thread < num_parts; ++thread) {
+    Lane& lane = lanes_[thread];
+    lane.num_ahead.store(of_threads[thread].size(), std::memory_order_relaxed);
+    lane.ahead.store(of_threads[thread].data(), std::memory_order_release);
+  }
+}
+
 Clock::duration ThreadPool::spin_time() const {
   return is_crowded_.load(std::memory_order_relaxed) ? kCrowdedSpinTime : kSpinTime;
 }
@@ -270,16 +291,24 @@ std::uint32_t ThreadPool::sleep_until_job(int thread, std::uint32_t last) {
 }
 
 void ThreadPool::work_loop(int thread) {
-  const std::atomic<std::uint64_t>& rest = lanes_[thread].rest;
+  const Lane& lane = lanes_[thread];
+  const std::byte* fetched = nullptr;  // the last that was asked for
   Clock::time_point next_leave;
   std::uint32_t last = 0;
   while (true) {
     std::uint32_t number = last;
     const auto has_job = [&] {
-      number = unpack(rest.load(std::memory_order_acquire)).job;
+      number = unpack(lane.rest.load(std::memory_order_acquire)).job;
       return number != last;
     };
-    if (!spin_until(has_job, spin_time())) {
+    const auto has_job_or_fetches = [&] {
+      const std::byte* ahead = lane.ahead.load(std::memory_order_acquire);
+      if (has_job()) return true;
+      if (ahead == fetched) return false;
+      fetched = ahead;
+      return fetch_until(has_job, {ahead, lane.num_ahead.load(std::memory_order_relaxed)});
+    };
+    if (!spin_until(has_job_or_fetches, spin_time())) {
       number = sleep_until_job(thread, last);
       if (number == last) return;  // stopped
       const int cpu = current_cpu();

@@ -17,8 +17,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -63,6 +65,11 @@ class ThreadPool {
          }});
   }
 
+  // Has bytes that a worker will read in the next job fetched into its caches while it waits for
+  // that job: of_threads[t] by thread t; the caller's own, [0], are left out. They are asked for
+  // and not read: memory that is gone does no harm. From the thread that calls parallel_for.
+  void fetch_while_waiting(std::span<const std::span<const std::byte>> of_threads);
+
  private:
   struct Job {
     std::int64_t count;
@@ -98,6 +105,9 @@ class ThreadPool {
     std::atomic<std::int64_t> most_units{1};
     std::atomic<void*> body{nullptr};
     std::atomic<decltype(Job::call)> call{nullptr};
+    // What to fetch until the next job; mixed up with others' only where it comes late.
+    std::atomic<const std::byte*> ahead{nullptr};
+    std::atomic<std::size_t> num_ahead{0};
   };
   // What a thread has finished, written once a job: job << 32 | units of work.
   struct alignas(128) Tally {

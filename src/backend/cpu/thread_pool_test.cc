@@ -184,6 +184,22 @@ TEST(ThreadPool, IdleWorkersUseNoCpu) {
   EXPECT_LT(process_cpu_seconds() - before, 0.03);
 }
 
+// Also of memory that nobody may read, which is asked for and no more.
+TEST(ThreadPool, WorkIsDoneWhateverWorkersFetchMeanwhile) {
+  ThreadPool pool(3);
+  const std::vector<std::byte> memory(1 << 20);
+  const auto* const nowhere = reinterpret_cast<const std::byte*>(std::uintptr_t{64});
+  const std::span<const std::byte> of_threads[] = {{}, memory, {nowhere, std::size_t{1} << 16}};
+  for (int round = 0; round < 2000; ++round) {
+    std::atomic<std::int64_t> sum{0};
+    pool.parallel_for(100, 1, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t i = begin; i < end; ++i) sum += i;
+    });
+    ASSERT_EQ(sum.load(), 4950);
+    pool.fetch_while_waiting(std::span(of_threads).first(round % 4));
+  }
+}
+
 TEST(ThreadPool, WorkAfterSleepIsDone) {
   ThreadPool pool(3);
   for (int round = 0; round < 5; ++round) {

@@ -84,6 +84,7 @@ class GatedWork {
       const std::int64_t grain = std::max(product_.grain_pairs(2 * count) / 2, std::int64_t{1});
       pool_of(exec_).parallel_for(count, grain, start, multiply);
     }
+    product_.fetch_next();
   }
 
  private:

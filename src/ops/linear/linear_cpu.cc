@@ -79,6 +79,7 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
           range.multiply(begin, end, thread);
         });
   }
+  product.fetch_next();
   return out;
 }
 

@@ -179,6 +179,10 @@ void LinearProduct::round_tiles(const Tiles& tiles, std::int64_t begin, std::int
   }
 }
 
+void LinearProduct::fetch_next() const {
+  if (most_blocks_ == 1) pool_of(exec_).fetch_while_waiting(weight_.read_next());
+}
+
 void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                              const PanelTarget& target) const {
   if (segment.takes_turns() && end - begin > 2) {

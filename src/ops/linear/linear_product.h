@@ -58,6 +58,9 @@ class LinearProduct {
   // the same thread; thread-safe.
   void multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                 const PanelTarget& target) const;
+  // After all of a step's few rows: workers fetch what they multiply next while the caller alone is
+  // busy with norms, the cache and short contexts.
+  void fetch_next() const;
 
  private:
   // Rows of x as one kernel wants them.
