@@ -70,17 +70,18 @@ class GatedWork {
     const Tensor memory =
         exec_.allocate(DType::kFloat32, {exec_.num_threads(), num_rows, 2 * kPairColumns});
     const auto start = [&](std::int64_t begin, int thread) {
-      product_.start(gate_, 2 * (begin % num_pairs()), thread);
+      product_.start(gate_, 2 * (begin % gate_.num_pairs()), thread);
     };
     const auto multiply = [&](std::int64_t begin, std::int64_t end, int thread) {
       float* products = memory.data<float>() + thread * memory.stride(0);
       for (std::int64_t i = begin; i < end; ++i) {
-        multiply_pair(product_.block(i / num_pairs()), i % num_pairs(), products, thread);
+        multiply_pair(product_.block(i / gate_.num_pairs()), i % gate_.num_pairs(), products,
+                      thread);
       }
     };
     for (first_row_ = 0; first_row_ < tokens_; first_row_ += pass) {
       product_.take_rows(first_row_, std::min(pass, tokens_ - first_row_));
-      const std::int64_t count = product_.num_blocks() * num_pairs();
+      const std::int64_t count = product_.num_blocks() * gate_.num_pairs();
       const std::int64_t grain = std::max(product_.grain_pairs(2 * count) / 2, std::int64_t{1});
       pool_of(exec_).parallel_for(count, grain, start, multiply);
     }
@@ -88,8 +89,6 @@ class GatedWork {
   }
 
  private:
-  std::int64_t num_pairs() const { return gate_.num_panels() / 2; }
-
   void multiply_pair(const RowBlock& rows, std::int64_t pair, float* products, int thread) const {
     const std::int64_t dim = gate_.rows, column = pair * kPairColumns;
     const float* of_gate = bias_ ? bias_ + column : nullptr;
