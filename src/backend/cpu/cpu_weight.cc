@@ -101,7 +101,8 @@ std::span<const std::byte> CpuWeight::part_of(int thread, int num_threads) const
     num_pairs += segment.num_pairs();
     if (segment.takes_turns()) break;
   }
-  return {pair(num_pairs * thread / num_threads), pair(num_pairs * (thread + 1) / num_threads)};
+  return {pair(part_begin(num_pairs, thread, num_threads)),
+          pair(part_begin(num_pairs, thread + 1, num_threads))};
 }
 
 void CpuWeight::set_next(const CpuWeight& next, int num_threads) {

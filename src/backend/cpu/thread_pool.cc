@@ -87,8 +87,8 @@ struct Partition {
   int num_threads;
 
   Part part_of(int thread) const {
-    const std::int64_t begin = num_grains * thread / num_threads;
-    const std::int64_t end = num_grains * (thread + 1) / num_threads;
+    const std::int64_t begin = part_begin(num_grains, thread, num_threads);
+    const std::int64_t end = part_begin(num_grains, thread + 1, num_threads);
     return {begin, end, std::max<std::int64_t>((end - begin + most_units - 1) / most_units, 1)};
   }
 };

@@ -28,6 +28,11 @@
 
 namespace pagoda::cpu {
 
+// Where the part of thread t of n begins, of `count` that threads share out: equal parts in order.
+inline std::int64_t part_begin(std::int64_t count, int thread, int num_threads) {
+  return count * thread / num_threads;
+}
+
 class ThreadPool {
  public:
   // `num_threads` counts the caller: one less is started.
