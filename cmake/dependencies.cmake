@@ -17,8 +17,20 @@ find_package(CURL REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS url)
 find_package(prometheus-cpp REQUIRED)
 
-# MLX comes as a wheel, which tools/setup.sh puts into .venv: PAGODA_HAVE_MLX says whether the target `mlx` is there. The
-# linker records the wheel's lib folder in what it builds, so nothing has to be on the loader's path.
+# MLX comes as a wheel, which tools/setup.sh puts into .venv: PAGODA_HAVE_MLX says whether the target `mlx` is there. Its
+# libraries are copied into lib/ beside the binary, laid out as in the wheel, whose libraries find one another by that.
+# Executables look there relative to themselves, so that `pagoda` and `lib` run wherever they are put together.
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+function(pagoda_copy_mlx)
+  get_target_property(library mlx IMPORTED_LOCATION_RELEASE)
+  cmake_path(GET library FILENAME name)
+  cmake_path(GET library PARENT_PATH folder)
+  file(GLOB dependencies "${folder}/../../mlx*.libs")  # where a wheel for Linux keeps its BLAS
+  file(COPY ${folder} DESTINATION ${CMAKE_BINARY_DIR}/lib/mlx)
+  file(COPY ${dependencies} DESTINATION ${CMAKE_BINARY_DIR}/lib)
+  set_target_properties(mlx PROPERTIES IMPORTED_LOCATION_RELEASE ${CMAKE_BINARY_DIR}/lib/mlx/lib/${name})
+endfunction()
+
 set(PAGODA_MLX AUTO CACHE STRING "The MLX backend: AUTO (where the wheel is installed), ON or OFF")
 set_property(CACHE PAGODA_MLX PROPERTY STRINGS AUTO ON OFF)
 set(PAGODA_HAVE_MLX OFF)
@@ -27,6 +39,7 @@ if(NOT PAGODA_MLX STREQUAL "OFF")
   find_package(MLX 0.32 CONFIG QUIET HINTS ${mlx_package_dirs})
   if(MLX_FOUND)
     set(PAGODA_HAVE_MLX ON)
+    pagoda_copy_mlx()
   elseif(PAGODA_MLX STREQUAL "ON")
     message(FATAL_ERROR "PAGODA_MLX is ON, but no MLX was found: run tools/setup.sh")
   endif()
