@@ -31,8 +31,8 @@ struct GgufModel {
 //
 // From a Hugging Face folder: the keys of the architecture, of sampling and of the tokenizer, and
 // the tensors that the model reads. kUnsupported: a model that GGUF cannot say (windows that
-// differ by layer, a tokenizer that is no byte-level BPE, a tensor without a name there). Other
-// errors as in read_model_config.
+// differ by layer, a tokenizer that is no BPE of a known kind, a tensor without a name there).
+// Other errors as in read_model_config.
 Result<GgufModel> read_gguf_model(const Checkpoint& checkpoint);
 
 }  // namespace pagoda

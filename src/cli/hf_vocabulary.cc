@@ -6,6 +6,8 @@
 #include <random>
 #include <utility>
 
+#include "cli/gguf_token_types.h"
+#include "cli/hf_sentence_piece.h"
 #include "model/json_fields.h"
 #include "text/text_file.h"
 #include "text/tokenizer.h"
@@ -15,12 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-// tokenizer.ggml.token_type
-constexpr int kNormal = 1;
-constexpr int kControl = 3;
-constexpr int kUserDefined = 4;
-constexpr int kUnused = 5;
 
 // llama.cpp's names, one for each way of cutting. Those whose tokenizers take a piece that is a
 // token as a whole without merging it come apart from the others: few texts tell them apart.
@@ -51,7 +47,7 @@ std::vector<std::string> probe_texts(const GgufVocabulary& vocabulary) {
   }
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     const int type = vocabulary.token_types[id];
-    if (type != kControl && type != kUserDefined) continue;
+    if (type != kControlToken && type != kUserDefinedToken && type != kUnknownToken) continue;
     texts.push_back("a " + vocabulary.tokens[id] + " b" + vocabulary.tokens[id]);
     if (texts.size() > kNumProbes + kMaxSpecialProbes) break;
   }
@@ -82,14 +78,14 @@ Status place_token(const std::string& token, const json& id, int type, GgufVocab
 
 Status read_tokens(const json& tokenizer, const json& model, int vocab_size,
                    GgufVocabulary& vocabulary) {
-  vocabulary.token_types.assign(vocab_size, kUnused);
+  vocabulary.token_types.assign(vocab_size, kUnusedToken);
   for (int id = 0; id < vocab_size; ++id) vocabulary.tokens.push_back(fmt::format("[PAD{}]", id));
   const auto vocab = model.find("vocab");
   if (vocab == model.end() || !vocab->is_object()) {
     return data_loss("[quantize] tokenizer.json: expected a vocab, got none");
   }
   for (const auto& [token, id] : vocab->items()) {
-    PAGODA_RETURN_IF_ERROR(place_token(token, id, kNormal, vocabulary));
+    PAGODA_RETURN_IF_ERROR(place_token(token, id, kNormalToken, vocabulary));
   }
   for (const json& added : tokenizer.value("added_tokens", json::array())) {
     if (!added.is_object() || !added.contains("content") || !added["content"].is_string()) {
@@ -97,7 +93,7 @@ Status read_tokens(const json& tokenizer, const json& model, int vocab_size,
     }
     const bool is_special = added.value("special", json(false)) == true;
     PAGODA_RETURN_IF_ERROR(place_token(added["content"], added.value("id", json()),
-                                       is_special ? kControl : kUserDefined, vocabulary));
+                                       is_special ? kControlToken : kUserDefinedToken, vocabulary));
   }
   return ok_status();
 }
@@ -153,48 +149,75 @@ Status read_ends(const Tokenizer& tokenizer, GgufVocabulary& vocabulary) {
   return ok_status();
 }
 
-Status find_pre_tokenizer(const fs::path& file, const Tokenizer& tokenizer, bool ignores_merges,
-                          GgufVocabulary& vocabulary) {
-  const std::vector<std::string> texts = probe_texts(vocabulary);
-  PAGODA_ASSIGN_OR_RETURN(const Encodings wanted, encode_all(tokenizer, texts));
+// The vocabulary under each name of an expression.
+std::vector<GgufVocabulary> pre_tokenizer_candidates(const GgufVocabulary& vocabulary,
+                                                     bool ignores_merges) {
   std::vector<const char*> names(std::begin(kMergingNames), std::end(kMergingNames));
   if (ignores_merges)
     names.assign(std::begin(kIgnoringMergesNames), std::end(kIgnoringMergesNames));
-  for (const char* name : names) {
-    vocabulary.pre = name;
+  std::vector<GgufVocabulary> candidates(names.size(), vocabulary);
+  for (std::size_t i = 0; i < names.size(); ++i) candidates[i].pre = names[i];
+  return candidates;
+}
+
+// The first of them that cuts texts as the tokenizer does.
+Result<GgufVocabulary> choose(const fs::path& file, const Tokenizer& tokenizer,
+                              std::vector<GgufVocabulary> candidates) {
+  const std::vector<std::string> texts = probe_texts(candidates.front());
+  PAGODA_ASSIGN_OR_RETURN(const Encodings wanted, encode_all(tokenizer, texts));
+  for (GgufVocabulary& candidate : candidates) {
     PAGODA_ASSIGN_OR_RETURN(const std::shared_ptr<const Tokenizer> rebuilt,
-                            Tokenizer::from_gguf(vocabulary));
+                            Tokenizer::from_gguf(candidate));
     const Result<Encodings> encodings = encode_all(*rebuilt, texts);
-    if (encodings.ok() && *encodings == wanted) return ok_status();
+    if (encodings.ok() && *encodings == wanted) return std::move(candidate);
   }
   return unsupported(
       "[quantize] {}: no GGUF vocabulary cuts text as this tokenizer does; those of GPT-2, SmolLM, "
-      "Llama 3, Qwen, Mistral and DeepSeek are known",
+      "Llama, Qwen, Mistral and DeepSeek are known",
       file.string());
+}
+
+// What one of the two kinds of vocabulary has and the other has not.
+void set_kind_keys(const GgufVocabulary& vocabulary, const std::string& prefix,
+                   GgufMetadata& metadata) {
+  if (vocabulary.model != "llama") {
+    metadata.set(prefix + "merges", vocabulary.merges);
+    return;
+  }
+  metadata.set(prefix + "scores", vocabulary.scores)
+      .set(prefix + "add_space_prefix", vocabulary.add_space_prefix.value_or(true));
+  if (!vocabulary.metaspace.empty())
+    metadata.set("pagoda.tokenizer.metaspace", vocabulary.metaspace);
+  if (vocabulary.unknown_token_id) {
+    metadata.set(prefix + "unknown_token_id",
+                 static_cast<std::uint32_t>(*vocabulary.unknown_token_id));
+  }
 }
 
 }  // namespace
 
 Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_size) {
+  PAGODA_ASSIGN_OR_RETURN(const std::shared_ptr<const Tokenizer> tokenizer,
+                          Tokenizer::from_folder(folder));
   const fs::path file = fs::path(folder) / "tokenizer.json";
   PAGODA_ASSIGN_OR_RETURN(const std::string text, read_text_file(file));
   PAGODA_ASSIGN_OR_RETURN(const json tokenizer_json, parse_json_object(text, file.string()));
   const json model = tokenizer_json.value("model", json::object());
-  const bool is_bpe = model.is_object() && model.contains("merges") && model["merges"].is_array();
-  if (!is_bpe || model.value("byte_fallback", json(false)) == true) {
-    return unsupported("[quantize] {}: only byte-level BPE becomes a GGUF vocabulary",
-                       file.string());
+  if (!model.is_object() || !model.contains("merges") || !model["merges"].is_array()) {
+    return unsupported("[quantize] {}: only BPE becomes a GGUF vocabulary", file.string());
   }
-  GgufVocabulary vocabulary{.model = "gpt2"};
+  const bool is_sentence_piece = model.value("byte_fallback", json(false)) == true;
+  GgufVocabulary vocabulary{.model = is_sentence_piece ? "llama" : "gpt2"};
   PAGODA_RETURN_IF_ERROR(read_tokens(tokenizer_json, model, vocab_size, vocabulary));
   PAGODA_RETURN_IF_ERROR(read_merges(model, vocabulary));
   PAGODA_ASSIGN_OR_RETURN(vocabulary.chat_template, read_chat_template(folder));
-  PAGODA_ASSIGN_OR_RETURN(const std::shared_ptr<const Tokenizer> tokenizer,
-                          Tokenizer::from_folder(folder));
   PAGODA_RETURN_IF_ERROR(read_ends(*tokenizer, vocabulary));
+  if (is_sentence_piece) {
+    PAGODA_RETURN_IF_ERROR(set_pieces(model, vocabulary));
+    return choose(file, *tokenizer, space_prefix_candidates(vocabulary));
+  }
   const bool ignores_merges = model.value("ignore_merges", json(false)) == true;
-  PAGODA_RETURN_IF_ERROR(find_pre_tokenizer(file, *tokenizer, ignores_merges, vocabulary));
-  return vocabulary;
+  return choose(file, *tokenizer, pre_tokenizer_candidates(vocabulary, ignores_merges));
 }
 
 Status set_vocabulary_keys(const GgufVocabulary& vocabulary, const ModelConfig& config,
@@ -215,8 +238,8 @@ Status set_vocabulary_keys(const GgufVocabulary& vocabulary, const ModelConfig& 
   metadata.set(prefix + "model", vocabulary.model)
       .set(prefix + "pre", vocabulary.pre)
       .set(prefix + "tokens", vocabulary.tokens)
-      .set(prefix + "token_type", vocabulary.token_types)
-      .set(prefix + "merges", vocabulary.merges);
+      .set(prefix + "token_type", vocabulary.token_types);
+  set_kind_keys(vocabulary, prefix, metadata);
   for (std::size_t i = 0; i < ends.size(); ++i) {
     metadata.set(prefix + kEndKeys[i], static_cast<std::uint32_t>(ends[i]));
   }

@@ -1,9 +1,10 @@
-// tokenizer.json's byte-level BPE as a GGUF file's keys.
+// tokenizer.json's BPE, byte-level or SentencePiece's, as a GGUF file's keys.
 //
-// GGUF names the expression that cuts text before merging instead of holding it. Which name is
-// meant is found by trying: the vocabulary is built under each name, and the first is taken under
-// which it cuts some hundred texts exactly as tokenizer.json does, special tokens, BOS and EOS
-// among them. So whatever a GGUF vocabulary cannot say is refused, never lost.
+// GGUF names the expression that cuts text before byte-level merging instead of holding it, and has
+// a flag for how SentencePiece puts spaces. Which is meant is found by trying: the vocabulary is
+// built in each way, and the first is taken in which it cuts some hundred texts exactly as
+// tokenizer.json does, special tokens, BOS and EOS among them. So whatever a GGUF vocabulary cannot
+// say is refused, never lost.
 #pragma once
 
 #include <string>
@@ -16,8 +17,8 @@
 namespace pagoda {
 
 // With [PAD...] tokens up to the model's `vocab_size`, as converters write them. kNotFound: no
-// tokenizer.json. kUnsupported: a tokenizer that is no byte-level BPE, or of which no name is
-// known. kDataLoss: contradictory.
+// tokenizer.json. kUnsupported: a tokenizer that is no BPE, or that no way of building it comes to.
+// kDataLoss: contradictory.
 Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_size);
 
 // The keys tokenizer.*, the ids at which the config ends a text among them. kUnsupported: more of

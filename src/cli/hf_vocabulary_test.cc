@@ -133,7 +133,10 @@ TEST(HfVocabulary, RefusesWhatGgufCannotSay) {
   EXPECT_THAT(name_of(lowercase), HasSubstr("no GGUF vocabulary cuts text as this tokenizer does"));
   json pieces = tokenizer_with_longer_pieces();
   pieces["model"]["byte_fallback"] = true;
-  EXPECT_THAT(name_of(pieces), HasSubstr("only byte-level BPE becomes a GGUF vocabulary"));
+  EXPECT_THAT(name_of(pieces), HasSubstr("no GGUF vocabulary cuts text as this tokenizer does"));
+  json words = tokenizer_with_longer_pieces();
+  words["model"] = {{"type", "WordLevel"}, {"vocab", {{"a", 0}}}, {"unk_token", "a"}};
+  EXPECT_THAT(name_of(words), HasSubstr("only BPE becomes a GGUF vocabulary"));
   EXPECT_THAT(read(tokenizer_with_longer_pieces(), 400).status().message(),
               HasSubstr("expected token ids of 0 to 399"));
   json wide_merge = tokenizer_with_longer_pieces();

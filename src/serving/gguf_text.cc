@@ -56,6 +56,7 @@ Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file) {
       assign_if_present(file.boolean("tokenizer.ggml.add_eos_token"), vocabulary.add_eos_token));
   PAGODA_RETURN_IF_ERROR(assign_if_present(file.boolean("tokenizer.ggml.add_space_prefix"),
                                            vocabulary.add_space_prefix));
+  PAGODA_ASSIGN_OR_RETURN(vocabulary.metaspace, file.string_or("pagoda.tokenizer.metaspace", ""));
   PAGODA_RETURN_IF_ERROR(
       assign_if_present(file.string("tokenizer.chat_template"), vocabulary.chat_template));
   return vocabulary;

@@ -29,6 +29,10 @@ struct GgufVocabulary {
   std::optional<bool> add_bos_token;
   std::optional<bool> add_eos_token;
   std::optional<bool> add_space_prefix;  // llama only
+  // pagoda.tokenizer.metaspace, llama only: "first" or "always", Hugging Face's ways of putting
+  // that space, which the format has no key for; empty: the format's own, behind every special
+  // token too and before a space that is there.
+  std::string metaspace;
 
   std::optional<std::string> chat_template;  // tokenizer.chat_template
 };

@@ -49,6 +49,22 @@ Status check_vocabulary(const GgufVocabulary& vocabulary) {
   return check_id_key(vocabulary, "unknown_token_id", vocabulary.unknown_token_id);
 }
 
+// What makes a tokenizer.json of what is there.
+Status missing_file(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const char* other : {"tokenizer.model", "vocab.json"}) {
+    if (!std::filesystem::exists(folder / other, error)) continue;
+    return not_found(
+        "[tokenizer] {0}: expected tokenizer.json, got {1} alone; Python's transformers makes one "
+        "of it: AutoTokenizer.from_pretrained(\"{0}\").save_pretrained(\"{0}\")",
+        folder.string(), other);
+  }
+  return not_found(
+      "[tokenizer] {}: expected tokenizer.json, got none; it is among the files of the model that "
+      "this one was made from. `pagoda run --prompt-ids` needs none",
+      folder.string());
+}
+
 // The id to put around a text, -1 for none.
 int around_text(bool is_wanted, std::optional<int> id) {
   return is_wanted ? id.value_or(-1) : -1;
@@ -64,6 +80,7 @@ Tokenizer::~Tokenizer() = default;
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(
     const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "tokenizer.json";
+  if (std::error_code error; !std::filesystem::exists(file, error)) return missing_file(folder);
   PAGODA_ASSIGN_OR_RETURN(const std::string json, read_text_file(file));
   auto rust = call_rust(StatusCode::kDataLoss, file.string() + ": ", [&] {
     return std::make_unique<Rust>(Rust{rust_text::tokenizer_from_json(rust_bytes(json))});
@@ -112,6 +129,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(const GgufVocabula
           around_text(vocabulary.add_eos_token.value_or(false), vocabulary.eos_token_id),
       .unk_token_id = vocabulary.unknown_token_id.value_or(-1),
       .add_space_prefix = vocabulary.add_space_prefix.value_or(true),
+      .metaspace = rust_bytes(vocabulary.metaspace),
   };
   auto rust = call_rust(StatusCode::kDataLoss, "[tokenizer] tokenizer.ggml: ", [&] {
     return std::make_unique<Rust>(Rust{rust_text::tokenizer_from_gguf(view)});

@@ -11,12 +11,14 @@ use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::normalizers::utils::Sequence as NormalizerSequence;
 use tokenizers::normalizers::{NormalizerWrapper, Prepend, Replace};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::{AddedToken, Tokenizer};
 
 use crate::pre_tokenizer;
 
 /// The space as SentencePiece writes it.
 const SPACE: &str = "▁";
+const SPACE_CHARACTER: char = '▁';
 /// Longer pieces than any vocabulary has; splitting a piece everywhere takes time quadratic in its length.
 const MAX_PIECE_BYTES: usize = 1024;
 
@@ -90,9 +92,14 @@ pub fn byte_level(
 
 /// SentencePiece merges the neighbours whose joint piece scores best, leftmost first. The same merges come from a list
 /// of pairs ranked by the score of what they make.
+///
+/// A space goes before a text, and again behind every special token in it. `metaspace` departs from that as Hugging Face's
+/// Metaspace does: "first" puts it before the text alone, "always" behind special tokens too, neither before a space that
+/// is there already.
 pub fn sentence_piece(
     vocabulary: &Vocabulary,
     add_space_prefix: bool,
+    metaspace: &[u8],
 ) -> Result<Tokenizer, String> {
     let ids = vocabulary.ids();
     let merges = merges_by_score(vocabulary, &ids)?;
@@ -105,14 +112,18 @@ pub fn sentence_piece(
     }
     let mut tokenizer = Tokenizer::new(builder.build().map_err(|e| format!("pieces: {e}"))?);
 
-    let mut normalizers: Vec<NormalizerWrapper> = Vec::new();
-    if add_space_prefix {
-        normalizers.push(Prepend::new(SPACE.to_string()).into());
+    if let Some(scheme) = prepend_scheme(metaspace)? {
+        tokenizer.with_pre_tokenizer(Some(Metaspace::new(SPACE_CHARACTER, scheme, false)));
+    } else {
+        let mut normalizers: Vec<NormalizerWrapper> = Vec::new();
+        if add_space_prefix {
+            normalizers.push(Prepend::new(SPACE.to_string()).into());
+        }
+        normalizers.push(Replace::new(" ", SPACE).map_err(|e| e.to_string())?.into());
+        tokenizer
+            .with_normalizer(Some(NormalizerSequence::new(normalizers)))
+            .map_err(|e| e.to_string())?;
     }
-    normalizers.push(Replace::new(" ", SPACE).map_err(|e| e.to_string())?.into());
-    tokenizer
-        .with_normalizer(Some(NormalizerSequence::new(normalizers)))
-        .map_err(|e| e.to_string())?;
 
     let mut decoders: Vec<DecoderWrapper> = vec![
         Replace::new(SPACE, " ").map_err(|e| e.to_string())?.into(),
@@ -125,6 +136,18 @@ pub fn sentence_piece(
     tokenizer.with_decoder(Some(DecoderSequence::new(decoders)));
     add_special_tokens(&mut tokenizer, vocabulary)?;
     Ok(tokenizer)
+}
+
+fn prepend_scheme(metaspace: &[u8]) -> Result<Option<PrependScheme>, String> {
+    match metaspace {
+        b"" => Ok(None),
+        b"first" => Ok(Some(PrependScheme::First)),
+        b"always" => Ok(Some(PrependScheme::Always)),
+        other => Err(format!(
+            "metaspace: expected first or always, got '{}'",
+            String::from_utf8_lossy(other)
+        )),
+    }
 }
 
 fn merges_by_score(

@@ -32,6 +32,7 @@ mod ffi {
         eos_token_id: i32,
         unk_token_id: i32,
         add_space_prefix: bool,
+        metaspace: &'a [u8],
     }
 
     struct ChatInputView<'a> {

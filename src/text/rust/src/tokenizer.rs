@@ -51,7 +51,7 @@ pub fn tokenizer_from_gguf(view: &GgufVocabularyView) -> Result<TextTokenizer, S
         unk: id_of(view.unk_token_id),
     };
     let tokenizer = if view.is_sentence_piece {
-        gguf::sentence_piece(&vocabulary, view.add_space_prefix)?
+        gguf::sentence_piece(&vocabulary, view.add_space_prefix, view.metaspace)?
     } else {
         let pre = std::str::from_utf8(view.pre).ok().and_then(pre_tokenizer::find);
         gguf::byte_level(&vocabulary, &pre.ok_or("unknown pre-tokenizer")?)?
