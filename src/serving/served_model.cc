@@ -27,8 +27,9 @@ Status take_template(Result<ChatTemplate> read, std::shared_ptr<const ChatTempla
   return read.status().code() == StatusCode::kNotFound ? ok_status() : read.status();
 }
 
-Status load_text(const Checkpoint& checkpoint, const ServedModelOptions& options,
-                 ServedModel& model) {
+// kNotFound: a model without a tokenizer.
+Status load_tokenizer_and_template(const Checkpoint& checkpoint, const ServedModelOptions& options,
+                                   ServedModel& model) {
   if (checkpoint.gguf() != nullptr) {
     PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
                             read_gguf_vocabulary(*checkpoint.gguf()));
@@ -45,6 +46,15 @@ Status load_text(const Checkpoint& checkpoint, const ServedModelOptions& options
   return ok_status();
 }
 
+Status load_text(const Checkpoint& checkpoint, const ServedModelOptions& options,
+                 ServedModel& model) {
+  Status status = load_tokenizer_and_template(checkpoint, options, model);
+  const bool is_missing = !model.tokenizer && status.code() == StatusCode::kNotFound;
+  if (options.needs_tokenizer || !is_missing) return status;
+  model.no_tokenizer = std::move(status);
+  return ok_status();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions& options) {
@@ -55,7 +65,7 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   if (options.use_generation_config) {
     PAGODA_ASSIGN_OR_RETURN(model->defaults, read_generation_defaults(checkpoint));
   }
-  model->name = model_name(options.path);
+  model->name = options.name.empty() ? model_name(options.path) : options.name;
   model->file_bytes = checkpoint.file_bytes();
   // Reading a vocabulary takes about as long as packing a small model's weights.
   std::future<Status> text =
@@ -63,8 +73,10 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   Result<std::unique_ptr<Engine>> engine =
       create_engine(checkpoint, model->config, options.engine, options.on_progress);
   PAGODA_RETURN_IF_ERROR(text.get());
-  model->grammars =
-      std::make_unique<GrammarCompiler>(model->tokenizer, model->config.eos_token_ids);
+  if (model->tokenizer) {
+    model->grammars =
+        std::make_unique<GrammarCompiler>(model->tokenizer, model->config.eos_token_ids);
+  }
   PAGODA_ASSIGN_OR_RETURN(model->engine, std::move(engine));
   model->device = backend_name(model->engine->limits().backend);
   model->load_s = seconds_between(start, Clock::system().now());

@@ -23,22 +23,26 @@ namespace pagoda {
 
 struct ServedModelOptions {
   std::string path;  // a GGUF file or a folder
+  std::string name;  // what answers call the model; "": the path's last part, without .gguf
   EngineOptions engine;
   std::optional<std::string> chat_template_file;  // instead of the checkpoint's
   bool use_generation_config = true;              // default sampling from the checkpoint
+  bool needs_tokenizer = true;                    // else a model without one loads for token ids
   std::function<void(double)>
       on_progress;  // the share of the weights loaded; called on the engine's thread
 };
 
 // Immutable after load; its members are thread-safe.
 struct ServedModel {
-  std::string name;  // the path's last part, without .gguf
+  std::string name;
   ModelConfig config;
   GenerationDefaults defaults;
-  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: there is none, and answers have no text
+  Status no_tokenizer;                         // why
   std::shared_ptr<const ChatTemplate>
       chat_template;                          // null: the checkpoint has none, chat is refused
-  std::unique_ptr<GrammarCompiler> grammars;  // takes nothing before the first grammar
+  std::unique_ptr<GrammarCompiler> grammars;  // takes nothing before the first grammar; null
+                                              // without a tokenizer
   std::unique_ptr<Engine> engine;
   std::string device;  // backend_name
   std::int64_t file_bytes = 0;

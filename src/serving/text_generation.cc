@@ -50,11 +50,21 @@ class EventQueue {
 
 struct Sample {
   Sample(const ServedModel& model, const TextRequest& request, const StopStrings* stop_strings)
-      : detokenizer(model.tokenizer,
-                    {.skip_special_tokens = request.skip_special_tokens, .continues_text = true}),
-        matcher(stop_strings, /*include_stop=*/true) {}
+      : matcher(stop_strings, /*include_stop=*/true) {
+    if (model.tokenizer) {
+      detokenizer.emplace(model.tokenizer,
+                          DetokenizerOptions{.skip_special_tokens = request.skip_special_tokens,
+                                             .continues_text = true});
+    }
+  }
 
-  Detokenizer detokenizer;
+  // Token ids alone come of a model without a tokenizer.
+  std::string text_of(int token_id) {
+    return detokenizer ? detokenizer->push(token_id) : std::string();
+  }
+  std::string last_text() { return detokenizer ? detokenizer->finish() : std::string(); }
+
+  std::optional<Detokenizer> detokenizer;
   // Keeps the stop string, which then tells which one it was.
   StopStringMatcher matcher;
   int num_tokens = 0;
@@ -130,7 +140,7 @@ class EngineTextGeneration : public TextGeneration {
       if (i < event.logprobs.size()) piece.logprobs.push_back(std::move(event.logprobs[i]));
       ++sample.num_tokens;
       if (is_stop_token && !include_stop_) continue;
-      if (push_text(sample, sample.detokenizer.push(event.token_ids[i]), piece)) {
+      if (push_text(sample, sample.text_of(event.token_ids[i]), piece)) {
         if (event.finish_reason == FinishReason::kNone)
           engine_.cancel_sample(*id_, event.sample_index);
         return piece;
@@ -161,7 +171,7 @@ class EngineTextGeneration : public TextGeneration {
   }
 
   void end(Sample& sample, OutputEvent event, TextPiece& piece) {
-    if (push_text(sample, sample.detokenizer.finish(), piece)) return;
+    if (push_text(sample, sample.last_text(), piece)) return;
     piece.text += sample.matcher.flush();
     piece.finish_reason = event.finish_reason;
     piece.stop_token_id = event.stop_token_id;
