@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/flag_values.h"
 #include "cli/machine_limits.h"
 #include "cli/report_error.h"
 #include "core/machine.h"
@@ -60,7 +61,7 @@ void add_machine(CLI::App& bench, CommandBody& body) {
   auto flags = std::make_shared<MachineFlags>();
   CLI::App& command = *bench.add_subcommand("machine", "This machine's limits, by thread count");
   command.add_option("--threads", flags->threads, "At most; 0: the physical cores")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   command.add_flag("--json", flags->as_json, "Print one JSON line");
   command.callback([flags, &body] {
     body = [flags] {

@@ -6,6 +6,7 @@
 
 #include "cli/bench_command.h"
 #include "cli/bench_round.h"
+#include "cli/flag_values.h"
 #include "cli/report_error.h"
 
 namespace pagoda {
@@ -71,11 +72,11 @@ void add_bench_latency(CLI::App& bench, CommandBody& body) {
       *bench.add_subcommand("latency", "One batch of random tokens, without a server");
   add_bench_flags(command, flags->bench);
   command.add_option("--batch-size", flags->bench.num_prompts, "Sequences together")
-      ->check(CLI::Range(1, 4096))
+      ->transform(whole_number(1, 4096))
       ->capture_default_str();
   command
       .add_option("--rounds", flags->num_rounds, "After a first one; each phase's median counts")
-      ->check(CLI::Range(1, 1000))
+      ->transform(whole_number(1, 1000))
       ->capture_default_str();
   command.callback([flags, &body] {
     body = [flags] {

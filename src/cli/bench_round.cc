@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "cli/flag_values.h"
 #include "cli/model_work.h"
 #include "cli/op_profile_table.h"
 
@@ -117,10 +118,10 @@ void add_bench_flags(CLI::App& command, BenchFlags& flags) {
   add_model_flags(command, flags.engine);
   add_batching_flags(command, flags.engine);
   command.add_option("--input-len", flags.input_len, "Tokens of each prompt")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   command.add_option("--output-len", flags.output_len, "Tokens of each answer")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   command.add_flag("--json", flags.as_json, "Print one JSON line");
   command.add_flag("--profile", flags.profiles,
@@ -133,7 +134,7 @@ Result<std::unique_ptr<BenchedModel>> BenchedModel::load(const BenchFlags& flags
   if (flags.profiles) bench->profile_ = std::make_shared<OpProfile>();
   engine.engine.op_profile = bench->profile_;
   engine.engine.max_queue = std::max(engine.engine.max_queue, flags.num_prompts);
-  PAGODA_ASSIGN_OR_RETURN(bench->model_, pagoda::load(engine));
+  PAGODA_ASSIGN_OR_RETURN(bench->model_, pagoda::load(engine, Text::kTokenIdsWillDo));
   return bench;
 }
 

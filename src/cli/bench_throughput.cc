@@ -6,6 +6,7 @@
 
 #include "cli/bench_command.h"
 #include "cli/bench_round.h"
+#include "cli/flag_values.h"
 #include "cli/report_error.h"
 
 namespace pagoda {
@@ -60,7 +61,7 @@ void add_bench_throughput(CLI::App& bench, CommandBody& body) {
       "throughput", "Many random prompts, submitted all at once, without a server");
   add_bench_flags(command, *flags);
   command.add_option("--num-prompts", flags->num_prompts, "Prompts submitted")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   command.callback([flags, &body] {
     body = [flags] {

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/flag_values.h"
 #include "cli/model_store.h"
 #include "cli/progress_bar.h"
 
@@ -13,17 +14,18 @@ void add_model_flags(CLI::App& command, EngineFlags& flags) {
                   "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows")
       ->required();
   command.add_option("--device", flags.device, "Where the model runs")
-      ->check(CLI::IsMember({"auto", "reference", "cpu", "mlx", "cuda"}))
+      ->check(one_of({"auto", "reference", "cpu", "mlx", "cuda"}))
       ->capture_default_str();
   command
       .add_option("--threads", flags.engine.num_threads,
                   "Worker threads; 0: the physical cores that the cgroup grants")
-      ->check(CLI::Range(0, 1024))
+      ->transform(whole_number(0, 1024))
       ->capture_default_str();
   command.add_flag("--int8-activations", flags.engine.int8_activations,
                    "Round the inputs of 4- and 8-bit products to bytes: faster, less exact; cpu");
   command
       .add_option("--seed", flags.engine.seed, "Of the seeds drawn for requests that bring none")
+      ->transform(whole_number<std::uint64_t>())
       ->capture_default_str();
 }
 
@@ -32,35 +34,35 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
   command
       .add_option("--max-model-len", engine.max_model_len,
                   "Tokens of prompt and answer together; 0: the checkpoint's")
-      ->check(CLI::Range(0, 1 << 24));
+      ->transform(whole_number(0, 1 << 24));
   command
       .add_option("--max-num-seqs", engine.max_num_seqs,
                   "Sequences computed at once; 0: 64, fewer where memory is short")
-      ->check(CLI::Range(0, 65536));
+      ->transform(whole_number(0, 65536));
   command
       .add_option("--max-num-batched-tokens", engine.max_num_batched_tokens,
                   "Tokens of one step; 0: 512 on cpu, 2048 on mlx")
-      ->check(CLI::Range(0, 1 << 20));
+      ->transform(whole_number(0, 1 << 20));
   command.add_option("--block-size", engine.block_size, "Tokens of a KV cache block")
-      ->check(CLI::Range(1, 1 << 16))
+      ->transform(whole_number(1, 1 << 16))
       ->capture_default_str();
   command
       .add_option("--kv-cache-memory-bytes", engine.kv_cache_memory_bytes,
                   "Memory of the KV cache; 0: what is free")
-      ->check(CLI::NonNegativeNumber);
+      ->transform(whole_number<std::int64_t>(0));
   command
       .add_option("--num-kv-blocks,--num-gpu-blocks-override", engine.num_kv_blocks,
                   "Blocks of the KV cache; 0: by memory")
-      ->check(CLI::Range(0, 1 << 30));
+      ->transform(whole_number(0, 1 << 30));
   command
       .add_option("--kv-cache-layout", flags.kv_cache_layout, "Blocks of a page, or one a sequence")
-      ->check(CLI::IsMember({"auto", "paged", "contiguous"}))
+      ->check(one_of({"auto", "paged", "contiguous"}))
       ->capture_default_str();
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching",
                    engine.enable_prefix_caching,
                    "Keep the KV blocks of prompts and answers for requests that begin alike");
   command.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "Element type of the KV cache")
-      ->check(CLI::IsMember({"auto", "float32", "bfloat16", "float16"}))
+      ->check(one_of({"auto", "float32", "bfloat16", "float16"}))
       ->capture_default_str();
 }
 
@@ -89,10 +91,13 @@ KvCacheLayout parse_layout(const std::string& name) {
 
 }  // namespace
 
-Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags) {
+Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text) {
   ServedModelOptions options = {.engine = flags.engine,
-                                .use_generation_config = flags.generation_config != "none"};
-  PAGODA_ASSIGN_OR_RETURN(options.path, resolve_model(flags.model));
+                                .use_generation_config = flags.generation_config != "none",
+                                .needs_tokenizer = text == Text::kNeeded};
+  PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path, resolve_model(flags.model));
+  options.path = path.string();
+  if (is_commit_id(path.filename().string())) options.name = typed_name(flags.model);
   PAGODA_ASSIGN_OR_RETURN(options.engine.backend, parse_device(flags.device));
   options.engine.kv_cache_layout = parse_layout(flags.kv_cache_layout);
   options.engine.kv_cache_dtype = parse_kv_dtype(flags.kv_cache_dtype);
@@ -100,6 +105,12 @@ Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags) {
   ProgressBar bar("loading");
   options.on_progress = [&bar](double share) { bar.show(share); };
   return load_served_model(options);
+}
+
+std::vector<std::string> names_in_api(const EngineFlags& flags, const ServedModel& model) {
+  std::vector<std::string> names = {model.name};
+  if (typed_name(flags.model) != model.name) names.push_back(typed_name(flags.model));
+  return names;
 }
 
 }  // namespace pagoda

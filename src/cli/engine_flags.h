@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/status.h"
 #include "serving/served_model.h"
@@ -28,8 +29,13 @@ void add_model_flags(CLI::App& command, EngineFlags& flags);
 // besides.
 void add_batching_flags(CLI::App& command, EngineFlags& flags);
 
-// Resolves the model's name and the flags' words; loads, with a progress bar on a terminal.
-Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags);
+// Resolves the model's name and the flags' words; loads, with a progress bar on a terminal. A model
+// without a tokenizer is refused unless token ids will do.
+enum class Text { kNeeded, kTokenIdsWillDo };
+Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text = Text::kNeeded);
+
+// The names under which the API knows the model: its file's first, then the one that was typed.
+std::vector<std::string> names_in_api(const EngineFlags& flags, const ServedModel& model);
 
 // "auto" is absent.
 Result<std::optional<Backend>> parse_device(const std::string& name);

@@ -1,5 +1,6 @@
 // pagoda info: what a checkpoint is, and what this binary can do.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -8,6 +9,8 @@
 #include "backend/backend.h"
 #include "backend/cpu/cpu_isa.h"
 #include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "cli/flag_values.h"
 #include "cli/model_store.h"
 #include "cli/report_error.h"
 #include "core/machine.h"
@@ -22,16 +25,25 @@ namespace {
 
 struct InfoFlags {
   std::string model;
+  std::string device = "auto";
   bool ops = false;
 };
 
-Status print_build() {
+// The backends that the user asks about: all, or one that has to be there.
+Result<std::vector<Backend>> asked_backends(const std::string& device) {
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<Backend> backend, parse_device(device));
+  if (!backend) return std::vector<Backend>(kBackends.begin(), kBackends.end());
+  PAGODA_RETURN_IF_ERROR(make_exec({.backend = *backend}).status());
+  return std::vector<Backend>{*backend};
+}
+
+Status print_build(const std::vector<Backend>& backends) {
   PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
   std::printf("pagoda %s, %d threads by default, %.1f GB of memory free\n",
               std::string(kVersion).c_str(), default_num_threads(),
               static_cast<double>(available_memory_bytes()) / 1e9);
   std::printf("devices:");
-  for (const Backend backend : kBackends) {
+  for (const Backend backend : backends) {
     if (backend_is_built(backend)) std::printf(" %s", std::string(backend_name(backend)).c_str());
   }
   std::printf("\ncpu instruction set: %s; this machine has",
@@ -42,15 +54,27 @@ Status print_build() {
   return ok_status();
 }
 
-void print_ops() {
-  std::printf("%-16s", "op");
-  for (const Backend backend : kBackends)
-    std::printf("%-11s", std::string(backend_name(backend)).c_str());
-  std::printf("\n");
-  for (const OpSupport& op : op_support()) {
-    std::printf("%-16s", op.op.c_str());
-    for (const bool supported : op.is_built) std::printf("%-11s", supported ? "yes" : "absent");
-    std::printf("\n");
+// A line of the table, without spaces at its end.
+void print_row(std::size_t first_width, const std::string& first,
+               const std::vector<std::string_view>& cells) {
+  std::string line = fmt::format("{:<{}}", first, first_width);
+  for (const std::string_view cell : cells) line += fmt::format("  {:<9}", cell);
+  line.erase(line.find_last_not_of(' ') + 1);
+  std::printf("%s\n", line.c_str());
+}
+
+void print_ops(const std::vector<Backend>& backends) {
+  const std::vector<OpSupport> ops = op_support();
+  std::size_t width = 0;
+  for (const OpSupport& op : ops) width = std::max(width, op.op.size());
+  std::vector<std::string_view> cells;
+  for (const Backend backend : backends) cells.push_back(backend_name(backend));
+  print_row(width, "op", cells);
+  for (const OpSupport& op : ops) {
+    cells.clear();
+    for (const Backend backend : backends)
+      cells.push_back(op.is_built[static_cast<std::size_t>(backend)] ? "yes" : "absent");
+    print_row(width, op.op, cells);
   }
 }
 
@@ -97,9 +121,10 @@ Status print_checkpoint(const std::string& name) {
 }
 
 Status info(const InfoFlags& flags) {
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<Backend> backends, asked_backends(flags.device));
   if (!flags.model.empty()) return print_checkpoint(flags.model);
-  PAGODA_RETURN_IF_ERROR(print_build());
-  if (flags.ops) print_ops();
+  PAGODA_RETURN_IF_ERROR(print_build(backends));
+  if (flags.ops) print_ops(backends);
   return ok_status();
 }
 
@@ -110,6 +135,9 @@ void add_info_command(CLI::App& app, CommandBody& body) {
   CLI::App& command = *app.add_subcommand("info", "What a model is, or what this binary can do");
   command.add_option("MODEL", flags->model,
                      "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows");
+  command.add_option("--device", flags->device, "Only this one; an error where it is not there")
+      ->check(one_of({"auto", "reference", "cpu", "mlx", "cuda"}))
+      ->capture_default_str();
   command.add_flag("--ops", flags->ops, "Print which op runs on which backend");
   command.callback([flags, &body] {
     body = [flags] {

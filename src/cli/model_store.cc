@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
+#include <vector>
+
+#include "cli/nearest_name.h"
 
 namespace pagoda {
 namespace {
@@ -35,16 +39,57 @@ bool is_revision(std::string_view text) {
   }
 }
 
-// What the engine opens in a pulled folder: the folder itself, or where its weights are GGUF, that
-// file (a split set's first).
-fs::path model_in(const fs::path& folder) {
-  fs::path first;
+bool is_safetensors(std::string_view name) {
+  return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
+}
+
+// The first file of each GGUF model in a folder: all but "-00002-of-00003.gguf" and the like.
+std::vector<fs::path> gguf_models_in(const fs::path& folder) {
+  static const std::regex later_part("-(?!00001)[0-9]{5}-of-[0-9]{5}\\.gguf$");
+  std::vector<fs::path> models;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const fs::path& file = entry.path();
-    if (file.extension() == ".gguf" && (first.empty() || file < first)) first = file;
+    const std::string name = entry.path().filename().string();
+    if (name.ends_with(".gguf") && !std::regex_search(name, later_part))
+      models.push_back(entry.path());
   }
-  return first.empty() ? folder : first;
+  std::sort(models.begin(), models.end());
+  return models;
+}
+
+bool holds_safetensors(const fs::path& folder) {
+  std::error_code error;
+  const fs::directory_iterator entries(folder, error);
+  return std::any_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
+    return is_safetensors(entry.path().filename().string());
+  });
+}
+
+// What the engine opens in a folder: the folder itself, or the GGUF model in it.
+Result<fs::path> model_in(const fs::path& folder) {
+  if (holds_safetensors(folder)) return folder;
+  const std::vector<fs::path> models = gguf_models_in(folder);
+  if (models.size() < 2) return models.empty() ? folder : models.front();
+  std::string names;
+  for (const fs::path& model : models)
+    names += (names.empty() ? "" : ", ") + model.filename().string();
+  return invalid_argument("[model] {}: expected one GGUF model in the folder, got {}",
+                          folder.string(), names);
+}
+
+// What a path that exists means.
+Result<fs::path> model_at(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return model_in(path);
+  if (!is_safetensors(path.filename().string())) return path;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (!fs::exists(folder / "config.json", error)) {
+    return invalid_argument(
+        "[model] {}: expected config.json and tokenizer.json beside it, got neither; weights "
+        "alone are no model",
+        path.string());
+  }
+  return folder;
 }
 
 Result<fs::path> resolve_default_model(const fs::path& model_dir) {
@@ -78,6 +123,41 @@ Result<fs::path> resolve_hub_model(std::string_view model, const fs::path& model
                      model);
   }
   return model_in(folders.commit(commit));
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_directory(error)) folders.push_back(entry.path());
+  }
+  return folders;
+}
+
+// `smollm2`, and what has been pulled.
+std::vector<std::string> known_names(const fs::path& model_dir) {
+  std::vector<std::string> names = {std::string(DefaultModel::kName)};
+  for (const fs::path& org : folders_in(model_dir / "hf")) {
+    for (const fs::path& repo : folders_in(org))
+      names.push_back(fmt::format("hf:{}/{}", org.filename().string(), repo.filename().string()));
+  }
+  return names;
+}
+
+Status unknown_model(std::string_view model, const fs::path& model_dir) {
+  if (parse_hub_name(fmt::format("{}{}", kHubPrefix, model)).ok()) {
+    return not_found(
+        "[model] {0}: no such file or folder; hf:{0} is the hub's model of that name, and `pagoda "
+        "pull hf:{0}` fetches it",
+        model);
+  }
+  const auto nearest = nearest_name(model, known_names(model_dir));
+  if (!nearest && (model.find('/') != std::string_view::npos || model.ends_with(".gguf")))
+    return not_found("[model] {}: no such file or folder", model);
+  return not_found(
+      "[model] {}: no such file or folder; expected a GGUF file, a folder, smollm2 or "
+      "hf:ORG/NAME[@REVISION]{}",
+      model, nearest ? fmt::format("; did you mean {}?", *nearest) : "");
 }
 
 }  // namespace
@@ -125,18 +205,22 @@ HubFolders hub_folders(const fs::path& model_dir, const HubName& name) {
   return {.repo = repo, .ref = repo / "refs" / name.revision};
 }
 
+std::string typed_name(std::string_view model) {
+  const Result<HubName> name = parse_hub_name(model);
+  return name.ok() ? name->repo() : std::string(model);
+}
+
 Result<fs::path> resolve_model(std::string_view model, const fs::path& model_dir) {
   std::error_code error;
-  if (fs::exists(model, error)) return fs::path(model);
+  if (fs::exists(model, error)) return model_at(model);
   if (model == DefaultModel::kName) return resolve_default_model(model_dir);
   if (model.starts_with(kHubPrefix)) return resolve_hub_model(model, model_dir);
-  return not_found(
-      "[model] expected a GGUF file, a folder, smollm2 or hf:ORG/NAME[@REVISION], got {}", model);
+  return unknown_model(model, model_dir);
 }
 
 Result<fs::path> resolve_model(std::string_view model) {
   std::error_code error;
-  if (fs::exists(model, error)) return fs::path(model);
+  if (fs::exists(model, error)) return model_at(model);
   PAGODA_ASSIGN_OR_RETURN(const fs::path model_dir, default_model_dir());
   return resolve_model(model, model_dir);
 }

@@ -61,11 +61,17 @@ struct HubFolders {
 HubFolders hub_folders(const std::filesystem::path& model_dir, const HubName& name);
 
 // The GGUF file or the folder that MODEL means: a path that exists, else `smollm2` or
-// `hf:ORG/NAME[@REVISION]` in the store. A name that is not in the store yet is kNotFound, and the
-// message says which command fetches it.
+// `hf:ORG/NAME[@REVISION]` in the store. Of a folder without safetensors it is the one GGUF file in
+// it, a split set's first; of a safetensors file the folder around it. A name that is not in the
+// store yet is kNotFound, and the message says which command fetches it; so is a path that is not
+// there, with what may have been meant. kInvalidArgument: a folder of several GGUF models, a
+// safetensors file without a config.json beside it.
 Result<std::filesystem::path> resolve_model(std::string_view model,
                                             const std::filesystem::path& model_dir);
 // The same in default_model_dir(), which a path needs not.
 Result<std::filesystem::path> resolve_model(std::string_view model);
+
+// What MODEL calls the model: ORG/NAME of hf:ORG/NAME[@REVISION], else `model` itself.
+std::string typed_name(std::string_view model);
 
 }  // namespace pagoda

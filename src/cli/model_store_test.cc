@@ -36,10 +36,11 @@ class ModelStoreTest : public testing::Test {
 };
 
 TEST_F(ModelStoreTest, APathThatExistsIsItself) {
+  put("model/config.json", "{}");
+  EXPECT_EQ(resolve_model((dir_ / "model").string(), dir_).value(), dir_ / "model");
   put("some.gguf", "x");
   const std::string file = (dir_ / "some.gguf").string();
   EXPECT_EQ(resolve_model(file, dir_).value(), file);
-  EXPECT_EQ(resolve_model(dir_.string(), dir_).value(), dir_);
 }
 
 TEST_F(ModelStoreTest, TheDefaultModelIsItsFileInTheStore) {
@@ -92,7 +93,53 @@ TEST_F(ModelStoreTest, AnUnfinishedPullIsNotTheModel) {
 }
 
 TEST_F(ModelStoreTest, AnUnknownNameSaysWhatWouldDo) {
-  EXPECT_THAT(message_for("gpt-17"), HasSubstr("smollm2 or hf:ORG/NAME[@REVISION], got gpt-17"));
+  EXPECT_EQ(message_for("gpt-17"),
+            "[model] gpt-17: no such file or folder; expected a GGUF file, a folder, smollm2 or "
+            "hf:ORG/NAME[@REVISION]");
+  EXPECT_EQ(message_for("models/gpt.gguf.part/x"),
+            "[model] models/gpt.gguf.part/x: no such file or folder");
+}
+
+TEST_F(ModelStoreTest, ATypoGetsTheNameItIsNearest) {
+  EXPECT_THAT(message_for("smolm2"), HasSubstr("did you mean smollm2?"));
+  EXPECT_THAT(message_for("SmolLM2"), HasSubstr("did you mean smollm2?"));
+  put("hf/Qwen/Qwen3-0.6B/refs/main", kCommit);
+  EXPECT_THAT(message_for("hg:qwen/Qwen3-0.6B"), HasSubstr("did you mean hf:Qwen/Qwen3-0.6B?"));
+}
+
+TEST_F(ModelStoreTest, AHubsNameWithoutItsPrefixIsHinted) {
+  EXPECT_THAT(message_for("Qwen/Qwen3-0.6B"), HasSubstr("`pagoda pull hf:Qwen/Qwen3-0.6B`"));
+}
+
+TEST_F(ModelStoreTest, AFolderOfOneGgufModelIsThatModel) {
+  put("one/m.gguf", "");
+  put("one/README.md", "");
+  EXPECT_EQ(resolve_model((dir_ / "one").string(), dir_).value().filename(), "m.gguf");
+  put("split/m-00002-of-00002.gguf", "");
+  put("split/m-00001-of-00002.gguf", "");
+  EXPECT_EQ(resolve_model((dir_ / "split").string(), dir_).value().filename(),
+            "m-00001-of-00002.gguf");
+  put("both/m.gguf", "");
+  put("both/model.safetensors", "");
+  EXPECT_EQ(resolve_model((dir_ / "both").string(), dir_).value(), dir_ / "both");
+  put("two/a.gguf", "");
+  put("two/b.gguf", "");
+  EXPECT_THAT(message_for((dir_ / "two").string()),
+              HasSubstr("expected one GGUF model in the folder, got a.gguf, b.gguf"));
+}
+
+TEST_F(ModelStoreTest, ASafetensorsFileIsTheFolderAroundIt) {
+  put("model/model-00001-of-00002.safetensors", "");
+  const std::string file = (dir_ / "model/model-00001-of-00002.safetensors").string();
+  EXPECT_THAT(message_for(file), HasSubstr("expected config.json and tokenizer.json beside it"));
+  put("model/config.json", "{}");
+  EXPECT_EQ(resolve_model(file, dir_).value(), dir_ / "model");
+}
+
+TEST(TypedNameTest, IsTheHubsNameOrWhatWasTyped) {
+  EXPECT_EQ(typed_name("hf:Qwen/Qwen3-0.6B@v1"), "Qwen/Qwen3-0.6B");
+  EXPECT_EQ(typed_name("smollm2"), "smollm2");
+  EXPECT_EQ(typed_name("some/model.gguf"), "some/model.gguf");
 }
 
 TEST(HubNameTest, IsReadInItsParts) {

@@ -2,14 +2,14 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/flag_values.h"
 #include "cli/progress_bar.h"
+#include "cli/prompt_text.h"
 #include "cli/report_error.h"
 #include "cli/timed_generation.h"
 
@@ -58,11 +58,8 @@ Result<Score> score(const PerplexityFlags& flags, const std::string& text) {
 }
 
 Status perplexity(const PerplexityFlags& flags) {
-  std::ifstream file(flags.file, std::ios::binary);
-  if (!file) return not_found("[perplexity] {}: cannot be read", flags.file);
-  std::ostringstream text;
-  text << file.rdbuf();
-  PAGODA_ASSIGN_OR_RETURN(const Score total, score(flags, text.str()));
+  PAGODA_ASSIGN_OR_RETURN(const std::string text, read_prompt_text("perplexity", flags.file));
+  PAGODA_ASSIGN_OR_RETURN(const Score total, score(flags, text));
   if (total.scored_tokens == 0)
     return invalid_argument("[perplexity] {}: expected two tokens at least, got {}", flags.file,
                             total.num_tokens);
@@ -94,9 +91,9 @@ void add_perplexity_command(CLI::App& app, CommandBody& body) {
   CLI::App& command = *app.add_subcommand("perplexity", "How well a model predicts a text");
   add_model_flags(command, flags->engine);
   add_batching_flags(command, flags->engine);
-  command.add_option("--file", flags->file, "The text, UTF-8")->required();
+  command.add_option("--file", flags->file, "The text, UTF-8; -: standard input")->required();
   command.add_option("--context", flags->context, "Tokens of a window")
-      ->check(CLI::Range(2, 1 << 20))
+      ->transform(whole_number(2, 1 << 20))
       ->capture_default_str();
   command.add_flag("--json", flags->as_json, "Print one JSON line");
   command.callback([flags, &body] {

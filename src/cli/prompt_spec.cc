@@ -1,10 +1,11 @@
 #include "cli/prompt_spec.h"
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
+
+#include "cli/flag_values.h"
+#include "cli/prompt_text.h"
 
 namespace pagoda {
 
@@ -17,8 +18,8 @@ constexpr int kDefaultMaxTokens = 128;  // of `run`; the server's are OpenAI's
 // Visits every field once: the flags and the JSON names are the same list.
 template <typename Visitor>
 void for_each_field(PromptSpec& spec, Visitor&& visit) {
-  visit("prompt", spec.prompt, "Text to go on with");
-  visit("prompt_file", spec.prompt_file, "A file with that text");
+  visit("prompt", spec.prompt, "Text to go on with; -: standard input, as without any prompt");
+  visit("prompt_file", spec.prompt_file, "A file with that text; -: standard input");
   visit("chat", spec.chat, "A user's message; goes through the chat template");
   visit("system", spec.system, "A system message before --chat");
   visit("max_tokens", spec.max_tokens, "Tokens of the answer at most");
@@ -47,13 +48,19 @@ struct FlagAdder {
   std::string flag(const char* name) const {
     std::string flag = std::string("--") + name;
     std::replace(flag.begin(), flag.end(), '_', '-');
-    return flag;
+    return flag == "--prompt" ? "PROMPT," + flag : flag;
   }
   void operator()(const char* name, bool& value, const char* help) {
     command.add_flag(flag(name), value, help);
   }
   // The process's --seed serves a single prompt as its own.
   void operator()(const char*, std::optional<std::uint64_t>&, const char*) {}
+  void operator()(const char* name, std::optional<int>& value, const char* help) {
+    command.add_option(flag(name), value, help)->transform(whole_number<int>());
+  }
+  void operator()(const char* name, std::optional<float>& value, const char* help) {
+    command.add_option(flag(name), value, help)->check(real_number());
+  }
   template <typename T>
   void operator()(const char* name, T& value, const char* help) {
     command.add_option(flag(name), value, help);
@@ -138,7 +145,9 @@ struct NameChecker {
 
 void add_prompt_flags(CLI::App& command, PromptSpec& spec) {
   for_each_field(spec, FlagAdder{command});
-  command.add_option("--prompt-ids", spec.prompt_ids, "Token ids, as 1,2,3")->delimiter(',');
+  command.add_option("--prompt-ids", spec.prompt_ids, "Token ids, as 1,2,3")
+      ->delimiter(',')
+      ->transform(whole_number<int>());
 }
 
 Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& defaults) {
@@ -162,27 +171,24 @@ Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& 
 
 namespace {
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return not_found("[prompt-file] {}: cannot be read", path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+int num_sources(const PromptSpec& spec) {
+  return spec.prompt.has_value() + spec.prompt_file.has_value() + spec.prompt_ids.has_value() +
+         spec.chat.has_value();
 }
 
 Result<std::vector<int>> prompt_token_ids(const ServedModel& model, const PromptSpec& spec) {
-  const int sources = spec.prompt.has_value() + spec.prompt_file.has_value() +
-                      spec.prompt_ids.has_value() + spec.chat.has_value();
-  if (sources != 1) {
+  if (num_sources(spec) != 1) {
     return invalid_argument(
-        "[run] expected one of --prompt, --prompt-file, --prompt-ids, --chat and --prompts-file, "
-        "got {}",
-        sources);
+        "[run] expected one of PROMPT, --prompt-file, --prompt-ids, --chat, --prompts-file and a "
+        "text on standard input, got {}",
+        num_sources(spec));
   }
+  if (!model.tokenizer && !is_without_text(spec)) return model.no_tokenizer;
   if (spec.prompt_ids) return *spec.prompt_ids;
   if (spec.prompt) return model.tokenizer->encode(*spec.prompt);
   if (spec.prompt_file) {
-    PAGODA_ASSIGN_OR_RETURN(const std::string text, read_text(*spec.prompt_file));
+    PAGODA_ASSIGN_OR_RETURN(const std::string text,
+                            read_prompt_text("prompt-file", *spec.prompt_file));
     return model.tokenizer->encode(text);
   }
   nlohmann::ordered_json messages =
@@ -220,6 +226,25 @@ T pick(const std::optional<T>& asked, const std::optional<T>& checkpoint, T othe
 }
 
 }  // namespace
+
+Status read_prompt(PromptSpec& spec) {
+  if (num_sources(spec) == 0 && is_text_piped_in()) {
+    PAGODA_ASSIGN_OR_RETURN(std::string text, read_prompt_text("prompt", "-"));
+    if (!text.empty()) spec.prompt = std::move(text);
+    return ok_status();
+  }
+  if (num_sources(spec) != 1) return ok_status();
+  if (spec.prompt == "-") spec.prompt_file = "-";
+  if (!spec.prompt_file) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(spec.prompt, read_prompt_text("prompt-file", *spec.prompt_file));
+  spec.prompt_file.reset();
+  return ok_status();
+}
+
+bool is_without_text(const PromptSpec& spec) {
+  return spec.prompt_ids && spec.stop.empty() && !spec.json_schema && !spec.regex &&
+         !spec.grammar && spec.choice.empty();
+}
 
 Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec& spec) {
   TextRequest request;

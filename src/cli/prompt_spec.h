@@ -49,6 +49,13 @@ void add_prompt_flags(CLI::App& command, PromptSpec& spec);
 // `defaults`'. A wrong type or an unknown name is kInvalidArgument.
 Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& defaults);
 
+// Reads what is to be read before a model is loaded: `prompt_file`, and standard input where "-"
+// stands for a prompt or its file, or where something is piped in and no prompt is given.
+Status read_prompt(PromptSpec& spec);
+
+// Whether token ids will do: nothing of this prompt is text, nor held to one.
+bool is_without_text(const PromptSpec& spec);
+
 // Tokens by the model's tokenizer and template; exactly one of the prompt's sources must be there.
 Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec& spec);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/flag_values.h"
 #include "cli/interrupt_guard.h"
 #include "cli/model_store.h"
 #include "cli/progress_bar.h"
@@ -22,6 +23,7 @@ struct QuantizeFlags {
   std::string output;
   std::string format;
   int num_threads = 0;
+  bool overwrites = false;
 };
 
 std::vector<std::string> format_names() {
@@ -55,6 +57,7 @@ Status quantize(const QuantizeFlags& flags) {
   QuantizeOptions options{
       .input = input.string(),
       .output = flags.output,
+      .overwrites = flags.overwrites,
       .format = format,
       .num_threads = flags.num_threads != 0 ? flags.num_threads : default_num_threads()};
   const InterruptGuard interrupts;
@@ -81,12 +84,13 @@ void add_quantize_command(CLI::App& app, CommandBody& body) {
   command.add_option("OUT", flags->output, "The GGUF file to write")->required();
   command.add_option("--format", flags->format, "What matrices become")
       ->required()
-      ->check(CLI::IsMember(format_names()));
+      ->check(one_of(format_names()));
   command
       .add_option("--threads", flags->num_threads,
                   "Worker threads; 0: the physical cores that the cgroup grants")
-      ->check(CLI::Range(0, 1024))
+      ->transform(whole_number(0, 1024))
       ->capture_default_str();
+  command.add_flag("--overwrite", flags.overwrites, "Replace OUT where it is there already");
   command.callback([flags, &body] {
     body = [flags] {
       const Status status = quantize(*flags);

@@ -183,6 +183,11 @@ Status check_output(const QuantizeOptions& options) {
   if (is_part_of_input(output, options.input)) {
     return invalid_argument("[quantize] {}: this is the input", options.output);
   }
+  if (!options.overwrites) {
+    return invalid_argument(
+        "[quantize] {}: expected a name that is free, got a file; --overwrite replaces it",
+        options.output);
+  }
   return ok_status();
 }
 

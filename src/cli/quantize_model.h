@@ -23,7 +23,9 @@ namespace pagoda {
 
 struct QuantizeOptions {
   std::string input;   // a GGUF file, the first of a split set too, or a Hugging Face folder
-  std::string output;  // name.gguf; what stands there is replaced once the new file is whole
+  std::string output;  // name.gguf
+  bool overwrites =
+      false;  // what stands there is replaced once the new file is whole; else refused
   WeightFormat format = WeightFormat::kQ8_0;
   int num_threads = 1;
   // Called with the share that is done, in [0, 1]; what it returns other than OK ends the work, and
@@ -45,9 +47,9 @@ inline constexpr WeightFormat kQuantizeFormats[] = {WeightFormat::kQ8_0, WeightF
 // What a tensor of this GGUF name and shape becomes.
 WeightFormat quantized_format(std::string_view name, const Shape& shape, WeightFormat wanted);
 
-// kInvalidArgument: an output that is not called .gguf, that is the input, or that cannot be
-// written. kDataLoss: a value that no quantised format holds (not finite, or beyond 65504). Others
-// as in read_gguf_model and write_gguf.
+// kInvalidArgument: an output that is not called .gguf, that is the input, that is there already
+// and may not be replaced, or that cannot be written. kDataLoss: a value that no quantised format
+// holds (not finite, or beyond 65504). Others as in read_gguf_model and write_gguf.
 Result<QuantizeSummary> quantize_model(const QuantizeOptions& options);
 
 }  // namespace pagoda

@@ -1,14 +1,15 @@
 // pagoda run: answers prompts, without a server.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/op_profile_table.h"
 #include "cli/prompt_spec.h"
+#include "cli/prompt_text.h"
 #include "cli/report_error.h"
 #include "cli/timed_generation.h"
 #include "tensor/op_profile.h"
@@ -72,15 +73,16 @@ json answer_json(const ServedModel& model, const TextRequest& request, const Tim
   return line;
 }
 
-Result<std::vector<TextRequest>> read_requests(const ServedModel& model, const RunFlags& flags) {
+// `prompts` is the text of flags.prompts_file.
+Result<std::vector<TextRequest>> read_requests(const ServedModel& model, const RunFlags& flags,
+                                               const std::string& prompts) {
   std::vector<TextRequest> requests;
   if (flags.prompts_file.empty()) {
     PAGODA_ASSIGN_OR_RETURN(TextRequest request, make_text_request(model, flags.prompt));
     requests.push_back(std::move(request));
     return requests;
   }
-  std::ifstream file(flags.prompts_file);
-  if (!file) return not_found("[prompts-file] {}: cannot be read", flags.prompts_file);
+  std::istringstream file(prompts);
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
@@ -97,6 +99,19 @@ Result<std::vector<TextRequest>> read_requests(const ServedModel& model, const R
   return requests;
 }
 
+// One line on stderr where an answer ended because it had to. `which` is "" or " to prompt 2".
+void say_if_cut(const ServedModel& model, const TextRequest& request, const TimedAnswer& answer,
+                const std::string& which = "") {
+  if (answer.finish_reason != FinishReason::kLength) return;
+  const auto length = request.generation.prompt_token_ids.size() + answer.token_ids.size();
+  const int most = model.engine->limits().max_model_len;
+  const std::string limit =
+      length >= static_cast<std::size_t>(most)
+          ? fmt::format("the context's end, after {} tokens", most)
+          : fmt::format("--max-tokens {}", request.generation.sampling.max_tokens);
+  std::fprintf(stderr, "[the answer%s stopped at %s]\n", which.c_str(), limit.c_str());
+}
+
 // One prompt, its text as it comes.
 Status run_streamed(ServedModel& model, const TextRequest& request) {
   const Clock::TimePoint start = Clock::system().now();
@@ -111,6 +126,7 @@ Status run_streamed(ServedModel& model, const TextRequest& request) {
   std::fprintf(stderr, "[%zu prompt tokens in %.2f s, %zu more at %.1f tokens/s]\n",
                request.generation.prompt_token_ids.size(), answer.prefill_s,
                answer.token_ids.size(), answer.decode_s > 0 ? decoded / answer.decode_s : 0.0);
+  say_if_cut(model, request, answer);
   return ok_status();
 }
 
@@ -124,6 +140,8 @@ Status run_whole(ServedModel& model, const RunFlags& flags,
                                        .dump(-1, ' ', false, json::error_handler_t::replace)
                                  : answers[i].text;
     std::printf("%s\n", line.c_str());
+    if (!flags.as_json)
+      say_if_cut(model, requests[i], answers[i], fmt::format(" to prompt {}", i + 1));
   }
   return ok_status();
 }
@@ -137,8 +155,15 @@ void print_profile(const OpProfile& profile, int num_threads) {
 Status run(RunFlags flags) {
   const auto profile = flags.profiles ? std::make_shared<OpProfile>() : nullptr;
   flags.engine.engine.op_profile = profile;
-  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
-  PAGODA_ASSIGN_OR_RETURN(std::vector<TextRequest> requests, read_requests(*model, flags));
+  std::string prompts;
+  if (flags.prompts_file.empty()) {
+    PAGODA_RETURN_IF_ERROR(read_prompt(flags.prompt));
+  } else {
+    PAGODA_ASSIGN_OR_RETURN(prompts, read_prompt_text("prompts-file", flags.prompts_file));
+  }
+  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model,
+                          load(flags.engine, Text::kTokenIdsWillDo));
+  PAGODA_ASSIGN_OR_RETURN(std::vector<TextRequest> requests, read_requests(*model, flags, prompts));
   for (TextRequest& request : requests) {
     request.generation.hash_logits = flags.as_json;
     if (!request.generation.sampling.seed && flags.engine.engine.seed)
@@ -155,12 +180,14 @@ Status run(RunFlags flags) {
 
 void add_run_command(CLI::App& app, CommandBody& body) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App& command = *app.add_subcommand("run", "Answer one prompt, or a file of them together");
+  CLI::App& command = *app.add_subcommand("run", "Answer a prompt, or a file of them together");
   add_model_flags(command, flags->engine);
   add_batching_flags(command, flags->engine);
   add_prompt_flags(command, flags->prompt);
-  command.add_option("--prompts-file", flags->prompts_file,
-                     "A JSON object a line: prompt or prompt_ids, and any of these flags");
+  command.add_option(
+      "--prompts-file", flags->prompts_file,
+      "A JSON object a line: prompt or prompt_ids, and any of these flags; -: standard "
+      "input");
   command.add_flag("--json", flags->as_json, "Print one JSON line a prompt");
   command.add_flag("--profile", flags->profiles,
                    "What each op cost, as a table on stderr: native backends only");

@@ -11,6 +11,7 @@
 #include "backend/cpu/cpu_isa.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/flag_values.h"
 #include "cli/report_error.h"
 #include "server/server.h"
 
@@ -33,13 +34,20 @@ void block_signals(sigset_t& signals) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
+// An IPv6 address stands in brackets there.
+std::string host_in_url(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";
+}
+
 Status serve(const ServeFlags& flags) {
   sigset_t signals;
   block_signals(signals);
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
-  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
-                          Server::start(*model, flags.server));
+  ServerOptions options = flags.server;
+  if (options.served_model_names.empty())
+    options.served_model_names = names_in_api(flags.engine, *model);
+  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::start(*model, options));
   const EngineLimits& limits = model->engine->limits();
   spdlog::info("{} on {}: {} sequences of {} tokens at most, loaded in {:.2f} s", model->name,
                model->device, limits.max_num_seqs, limits.max_model_len, model->load_s);
@@ -47,7 +55,7 @@ Status serve(const ServeFlags& flags) {
     PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
     spdlog::info("cpu instruction set: {}", cpu_isa_name(isa));
   }
-  spdlog::info("listening on http://{}:{}", flags.server.host, server->port());
+  spdlog::info("listening on http://{}:{}", host_in_url(flags.server.host), server->port());
   int signal = 0;
   sigwait(&signals, &signal);
   spdlog::info("finishing what runs; a second Ctrl-C ends it at once");
@@ -67,32 +75,34 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
   ServerOptions& server = flags->server;
   server.port = 8000;
   command.add_option("--host", server.host, "The address to listen on")->capture_default_str();
-  command.add_option("--port", server.port, "0: any free one")->capture_default_str();
+  command.add_option("--port", server.port, "0: any free one")
+      ->transform(whole_number<std::uint16_t>())
+      ->capture_default_str();
   command.add_option("--api-key", server.api_keys,
                      "A key that requests must bring; may be given more than once");
   command.add_option("--served-model-name", server.served_model_names,
-                     "The model's name in the API; by default its file's");
+                     "A name of the model in the API, instead of its file's and the one typed");
   command.add_option("--allowed-origins", server.allowed_origins,
                      "Origins whose pages may call the API; * by default");
   command
       .add_option("--max-queue", flags->engine.engine.max_queue,
                   "Requests waiting; one more is answered 429")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   command
       .add_option("--shutdown-timeout", flags->shutdown_timeout_s,
                   "Seconds that running answers have after the first Ctrl-C or SIGTERM")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->transform(real_number(0, 86400))
       ->capture_default_str();
   command
       .add_option("--log-level", flags->log_level,
                   "What goes to stderr; debug: each request, and when the engine starts it")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->check(one_of({"debug", "info", "warning", "error"}))
       ->capture_default_str();
   command
       .add_option("--generation-config", flags->engine.generation_config,
                   "Default sampling: the checkpoint's, or none of it")
-      ->check(CLI::IsMember({"auto", "none"}))
+      ->check(one_of({"auto", "none"}))
       ->capture_default_str();
   command.add_option("--chat-template", flags->engine.chat_template,
                      "A Jinja file instead of the checkpoint's template");

@@ -9,9 +9,10 @@ DATA = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "tests/golden/data"
 TINY = DATA / "tiny-llama"
 
 
-def pagoda(*args, code=0):
-    """What it said. It ends with `code`, and where that is not 0 with one line of why."""
-    done = subprocess.run([PAGODA, *map(str, args)], capture_output=True, text=True, timeout=120, check=False)
+def pagoda(*args, code=0, stdin="", **environment):
+    """What it said, with `stdin` piped in. It ends with `code`, and where that is not 0 with one line of why."""
+    done = subprocess.run([PAGODA, *map(str, args)], input=stdin, capture_output=True, text=True, timeout=120, check=False,
+                          env={**os.environ, **environment})
     assert done.returncode == code, done.stderr
     if code:
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr

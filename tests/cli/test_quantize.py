@@ -35,7 +35,13 @@ def test_bad_usage_is_one_line_and_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
     pagoda("quantize", TINY, out, "--format", "Q8_0")
     before = out.read_bytes()
-    assert "this is the input" in pagoda("quantize", out, out, "--format", "Q4_0", code=2).stderr
+    stderr = pagoda("quantize", TINY, out, "--format", "Q4_0", code=2).stderr
+    assert "expected a name that is free, got a file; --overwrite replaces it" in stderr
+    assert out.read_bytes() == before
+    pagoda("quantize", TINY, out, "--format", "Q4_0", "--overwrite")
+    before, old = out.read_bytes(), before
+    assert before != old
+    assert "this is the input" in pagoda("quantize", out, out, "--format", "Q8_0", "--overwrite", code=2).stderr
     assert out.read_bytes() == before
 
 

@@ -75,7 +75,78 @@ def test_text_streams_without_json():
     assert done.stdout.endswith("\n") and "tokens/s" in done.stderr
 
 
+@pytest.fixture
+def broken(tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(TINY, folder)
+    return folder
+
+
+PROMPT = ("import os", ("--max-tokens", 3, "--temperature", 0))
+
+
+def test_a_prompt_comes_as_an_argument_or_on_standard_input(tmp_path):
+    text, flags = PROMPT
+    wanted = pagoda("run", TINY, "--prompt", text, *flags).stdout
+    file = tmp_path / "prompt.txt"
+    file.write_text(text)
+    assert pagoda("run", TINY, text, *flags).stdout == wanted
+    assert pagoda("run", TINY, "--prompt-file", file, *flags).stdout == wanted
+    for arguments in ([], ["-"], ["--prompt", "-"], ["--prompt-file", "-"]):
+        assert pagoda("run", TINY, *arguments, *flags, stdin=text + "\n").stdout == wanted
+    line = json.dumps({"prompt": text})
+    assert pagoda("run", TINY, "--prompts-file", "-", *flags, stdin=line).stdout == wanted
+
+
+def test_an_answer_that_was_cut_says_so():
+    cut = pagoda("run", TINY, "import", "--max-tokens", 3, "--ignore-eos")
+    assert "[the answer stopped at --max-tokens 3]" in cut.stderr.splitlines()
+    full = pagoda("run", TINY, "--prompt-ids", "5,6,7", "--max-model-len", 8, "--ignore-eos")
+    assert "[the answer stopped at the context's end, after 8 tokens]" in full.stderr.splitlines()
+    ended = pagoda("run", TINY, "import", "--choice", "import os")
+    assert "stopped" not in ended.stderr
+
+
+def test_pagoda_alone_prints_its_help():
+    done = pagoda()
+    assert "Usage: pagoda" in done.stdout and "quantize" in done.stdout and done.stderr == ""
+
+
+def test_sizes_are_read_with_units():
+    (answer,) = run_json("import", "--max-model-len", "2k", "--kv-cache-memory-bytes", "64MiB", "--max-tokens", 2)
+    assert len(answer["token_ids"]) <= 2
+
+
+def test_a_safetensors_file_is_the_folder_around_it():
+    assert run_json("--prompt-ids", "5,6", "--max-tokens", 2)
+    answer = json.loads(pagoda("run", TINY / "model.safetensors", "--json", "--prompt-ids", "5,6", "--max-tokens", 2).stdout)
+    assert answer["model"] == TINY.name
+
+
+def test_token_ids_need_no_tokenizer(broken):
+    (wanted,) = run_json("--prompt-ids", "5,6,7", "--max-tokens", 4, "--ignore-eos")
+    (broken / "tokenizer.json").rename(broken / "tokenizer.model")
+    done = pagoda("run", broken, "--json", "--temperature", 0, "--prompt-ids", "5,6,7", "--max-tokens", 4, "--ignore-eos")
+    answer = json.loads(done.stdout)
+    assert answer["token_ids"] == wanted["token_ids"] and answer["text"] == ""
+    for args in (["run", broken, "a text"], ["run", broken, "--prompt-ids", "5", "--stop", "x"], ["serve", broken, "--port", "0"],
+                 ["quantize", broken, broken / "m.gguf", "--format", "Q8_0"]):
+        stderr = pagoda(*args, code=1).stderr
+        assert "expected tokenizer.json, got tokenizer.model alone" in stderr and "save_pretrained" in stderr
+    (broken / "tokenizer.model").unlink()
+    assert "expected tokenizer.json, got none" in pagoda("run", broken, "a text", code=1).stderr
+
+
 @pytest.mark.parametrize("args, code, says", [
+    (["run", TINY, "two", "words"], 2, "a text with spaces in it needs quotes"),
+    (["run", TINY, "x", "--max-model-len", "4Q"], 2, "--max-model-len: expected a whole number of 0 to 16777216, got 4Q"),
+    (["run", "smolm2", "x"], 1, "did you mean smollm2?"),
+    (["run", "Qwen/Qwen3-0.6B", "x"], 1, "`pagoda pull hf:Qwen/Qwen3-0.6B`"),
+    (["run", "models/none.gguf", "x"], 1, "models/none.gguf: no such file or folder"),
+    (["serve"], 2, "expected MODEL, got none"),
+    (["serve", TINY, "--port", "70000"], 2, "--port: expected a whole number of 0 to 65535, got 70000"),
+    (["serve", TINY, "--api-key="], 2, "--api-key: expected a value after the =, got none"),
+    (["info", "--device", "cuda"], 1, "cuda"),
     (["run", "no/such/model", "--prompt", "x"], 1, "no/such/model"),
     (["run", TINY, "--prompt", "x", "--device", "cuda"], 1, "cuda"),
     (["run", TINY, "--prompt", "x", "--device", "tpu"], 2, "--device"),
@@ -94,13 +165,6 @@ def test_text_streams_without_json():
 ])
 def test_bad_usage_is_one_clear_line(args, code, says):
     assert says in pagoda(*args, code=code).stderr
-
-
-@pytest.fixture
-def broken(tmp_path):
-    folder = tmp_path / "model"
-    shutil.copytree(TINY, folder)
-    return folder
 
 
 def edit_config(folder, **changes):
@@ -153,5 +217,18 @@ def test_bench_latency_prints_its_fields():
 
 
 def test_info_prints_the_matrix_of_ops():
-    table = pagoda("info", "--ops").stdout
-    assert "attention" in table and "reference" in table
+    lines = pagoda("info", "--ops").stdout.splitlines()
+    table = lines[next(i for i, line in enumerate(lines) if line.startswith("op ")):]
+    columns = [table[0].index(name) for name in ("reference", "cpu", "mlx", "cuda")]
+    assert any(line.startswith("top_k_top_p_min_p ") for line in table)
+    for line in table[1:]:
+        assert len(line) <= 80
+        assert [line[column - 1] + line[column] for column in columns] in (
+            [" y", " y", " y", " a"], [" y", " y", " a", " a"], [" y", " y", " y", " y"])
+
+
+def test_info_takes_a_device():
+    assert "devices: cpu\n" in pagoda("info", "--device", "cpu").stdout
+    header, *_ = [line for line in pagoda("info", "--device", "reference", "--ops").stdout.splitlines() if line.startswith("op ")]
+    assert header.split() == ["op", "reference"]
+    assert "3 layers" in pagoda("info", TINY, "--device", "cpu").stdout

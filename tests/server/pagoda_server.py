@@ -18,7 +18,7 @@ TINY = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "tests/golden/data/tiny-l
 class PagodaServer:
     """Listens when it is made. `flags` are those of `pagoda serve`, with underscores; its log is `log`."""
 
-    def __init__(self, model=TINY, log=None, **flags):
+    def __init__(self, model=TINY, log=None, url_host="127.0.0.1", **flags):
         self._terminated = False
         flags = {"port": 0, "device": "cpu", "threads": 2, **flags}
         command = [PAGODA, "serve", str(model)]
@@ -29,7 +29,7 @@ class PagodaServer:
         with open(self.log, "wb") as stderr:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
         self.port = flags["port"] or self._port_of_log()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{url_host}:{self.port}"
         self._wait_until_healthy()
 
     def _port_of_log(self):

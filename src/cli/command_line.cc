@@ -1,0 +1,61 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "cli/usage_error.h"
+#include "core/version.h"
+
+namespace pagoda {
+
+namespace {
+
+void take_single_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) option->allow_extra_args(false);
+  for (CLI::App* command : app.get_subcommands(nullptr)) take_single_values(*command);
+}
+
+int complain(const std::string& what) {
+  std::fprintf(stderr, "pagoda: %s\n", what.c_str());
+  return kExitUsage;
+}
+
+}  // namespace
+
+void add_commands(CLI::App& app, CommandBody& body) {
+  app.require_subcommand(1);
+  add_serve_command(app, body);
+  add_run_command(app, body);
+  add_chat_command(app, body);
+  add_bench_command(app, body);
+  add_perplexity_command(app, body);
+  add_pull_command(app, body);
+  add_quantize_command(app, body);
+  add_info_command(app, body);
+  take_single_values(app);
+}
+
+int run_command_line(int argc, const char* const* argv) {
+  CLI::App app(
+      "Pagoda serves language models: continuous batching over a paged KV cache, one answer "
+      "whatever the company.",
+      "pagoda");
+  app.set_version_flag("--version", std::string(kVersion));
+  CommandBody body;
+  add_commands(app, body);
+  if (argc <= 1) {
+    std::printf("%s", app.help().c_str());
+    return kExitOk;
+  }
+  if (const auto error = empty_value_error(app, argc, argv)) return complain(*error);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return complain(usage_error(app, error));
+  }
+  return body();
+}
+
+}  // namespace pagoda

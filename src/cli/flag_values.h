@@ -1,0 +1,69 @@
+// What a flag's value may be: checks that refuse in a user's words,
+//   pagoda: --port: expected a whole number of 0 to 65535, got 70000
+// and write numbers plainly for the parser, which would read "010" as eight and "8k" not at all.
+//
+// Every flag with a number or a choice takes one of them, by ->transform() (numbers) or ->check().
+#pragma once
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pagoda {
+
+// Reads "8192", "8k" (thousands), "8K" or "8KiB" (times 1024), "0.5M", "4G", "512MB" and so on: k,
+// m, g and t count in thousands, as do KB, MB, GB and TB; K, M, G, T and KiB, MiB, GiB, TiB in
+// steps of 1024, as vLLM has it. Nothing where it is no such text, no whole number, or beyond 2^53.
+std::optional<std::int64_t> parse_amount(std::string_view text);
+
+// "auto, cpu or mlx".
+std::string listed(const std::vector<std::string>& names);
+
+CLI::Validator one_of(std::vector<std::string> names);
+CLI::Validator real_number(double least = -std::numeric_limits<double>::infinity(),
+                           double most = std::numeric_limits<double>::infinity());
+
+namespace flag_values {
+
+// The decimal digits of a whole number, parse_amount's too, without zeros in front; "" of none.
+std::string plain_digits(std::string_view text);
+
+template <std::integral T>
+std::string range_words(T least, T most) {
+  using Limits = std::numeric_limits<T>;
+  if (least == Limits::min() && most == Limits::max() && least != 0) return "a whole number";
+  if (sizeof(T) == 8 && most == Limits::max())
+    return fmt::format("a whole number of {} or more", least);
+  return fmt::format("a whole number of {} to {}", least, most);
+}
+
+}  // namespace flag_values
+
+template <std::integral T>
+CLI::Validator whole_number(T least = std::numeric_limits<T>::min(),
+                            T most = std::numeric_limits<T>::max()) {
+  return CLI::Validator(
+      [=](std::string& text) -> std::string {
+        const std::string digits = flag_values::plain_digits(text);
+        T value{};
+        const char* end = digits.data() + digits.size();
+        const auto read = std::from_chars(digits.data(), end, value);
+        if (digits.empty() || read.ec != std::errc() || read.ptr != end || value < least ||
+            value > most) {
+          return fmt::format("expected {}, got {}", flag_values::range_words(least, most), text);
+        }
+        text = digits;
+        return {};
+      },
+      "");
+}
+
+}  // namespace pagoda
