@@ -14,6 +14,8 @@
 #include "cli/bench_serve/load_client.h"
 #include "cli/bench_serve/prompt_set.h"
 #include "cli/bench_serve/serve_figures.h"
+#include "cli/bench_serve/server_connection.h"
+#include "cli/flag_values.h"
 #include "cli/progress_bar.h"
 #include "cli/report_error.h"
 
@@ -24,10 +26,13 @@ using nlohmann::ordered_json;
 
 namespace {
 
+constexpr double kLeastRate = 1e-6;  // requests a second
+
 struct BenchServeFlags {
   std::string base_url = "http://127.0.0.1:8000";
   std::string model;
   std::string api_key;
+  bool is_insecure = false;
   PromptSetOptions prompts{.num_prompts = 100};
   LoadShape shape;
   int num_warmups = 0;
@@ -178,6 +183,8 @@ Status write_plot(const BenchServeFlags& flags, const std::string& model, const 
 Status bench_serve(const BenchServeFlags& flags) {
   ServerAccess server = {.api_key = flags.api_key};
   PAGODA_ASSIGN_OR_RETURN(server.url, parse_server_url(flags.base_url));
+  if (server.url.is_https) server.tls = make_tls_context(/*verifies=*/!flags.is_insecure);
+  PAGODA_RETURN_IF_ERROR(check_prompt_set(flags.prompts));
   PAGODA_ASSIGN_OR_RETURN(const std::string model, find_model(server, flags.model));
   PromptSetOptions prompt_options = flags.prompts;
   prompt_options.num_prompts += flags.num_warmups;
@@ -206,8 +213,10 @@ Status bench_serve(const BenchServeFlags& flags) {
 }
 
 void add_server_flags(CLI::App& command, BenchServeFlags& flags) {
-  command.add_option("--base-url", flags.base_url, "The server: http://HOST:PORT")
+  command.add_option("--base-url", flags.base_url, "The server: http://HOST:PORT, or https")
       ->capture_default_str();
+  command.add_flag("--insecure", flags.is_insecure,
+                   "Take any certificate of an https server, as one that has signed its own");
   command.add_option("--model", flags.model, "By default the first that the server lists");
   command.add_option("--api-key", flags.api_key, "By default OPENAI_API_KEY of the environment")
       ->envname("OPENAI_API_KEY");
@@ -215,25 +224,26 @@ void add_server_flags(CLI::App& command, BenchServeFlags& flags) {
   command.add_option("--device", "Accepted; the server chooses");
   command.add_option("--threads", "Accepted; one does");
   command.add_option("--seed", flags.prompts.seed, "Of the prompts and the arrivals")
+      ->transform(whole_number<std::uint64_t>())
       ->capture_default_str();
 }
 
 void add_load_flags(CLI::App& command, BenchServeFlags& flags) {
   command.add_option("--num-prompts", flags.prompts.num_prompts, "Requests that count")
-      ->check(CLI::Range(1, 1 << 20))
+      ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   command
       .add_option("--request-rate", flags.shape.request_rate,
                   "Requests a second, as a Poisson process; inf: all at once")
-      ->check(CLI::PositiveNumber)
+      ->transform(real_number(kLeastRate))
       ->capture_default_str();
   command
       .add_option("--max-concurrency", flags.shape.max_concurrency,
                   "Requests in flight at most; 0: no limit")
-      ->check(CLI::Range(0, 1 << 20))
+      ->transform(whole_number(0, 1 << 20))
       ->capture_default_str();
   command.add_option("--num-warmups", flags.num_warmups, "Requests before them that do not count")
-      ->check(CLI::Range(0, 1 << 20))
+      ->transform(whole_number(0, 1 << 20))
       ->capture_default_str();
   command.add_flag("--ignore-eos,!--no-ignore-eos", flags.ignore_eos,
                    "Answers as long as asked, the default; else as long as the model likes");
@@ -242,26 +252,26 @@ void add_load_flags(CLI::App& command, BenchServeFlags& flags) {
 void add_prompt_flags(CLI::App& command, BenchServeFlags& flags) {
   PromptSetOptions& prompts = flags.prompts;
   command.add_option("--dataset-name", prompts.name, "Prompts and their lengths")
-      ->check(CLI::IsMember({"random", "sharegpt", "sonnet", "prefix_repetition"}))
+      ->check(one_of({"random", "sharegpt", "sonnet", "prefix_repetition"}))
       ->capture_default_str();
   command.add_option("--dataset-path", prompts.path,
                      "Of sharegpt: its JSON; of sonnet: a text of lines");
-  const CLI::Range length(1, 1 << 20);
+  const CLI::Validator length = whole_number(1, 1 << 20);
   command
       .add_option("--input-len", prompts.input_len,
-                  "Tokens of a prompt; by default 1024, of sonnet 550, of sharegpt the data's")
-      ->check(length);
+                  "Tokens of a prompt; by default 1024, of sonnet 550; sharegpt has its own")
+      ->transform(length);
   command
       .add_option("--output-len", prompts.output_len,
                   "Tokens of an answer; by default 128, of sonnet 150, of sharegpt the data's")
-      ->check(length);
+      ->transform(length);
   command
       .add_option("--prefix-len", prompts.prefix_len,
                   "Tokens that prompts share; of prefix_repetition by default half of them, of "
                   "sonnet 200")
-      ->check(length);
+      ->transform(length);
   command.add_option("--num-prefixes", prompts.num_prefixes, "Of prefix_repetition")
-      ->check(length)
+      ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
 }
 

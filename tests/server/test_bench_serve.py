@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import signal
+import ssl
 import subprocess
 import threading
 import time
@@ -62,17 +63,25 @@ def test_requests_arrive_at_their_rate(server):
     assert figures["request_rate"] == 40
 
 
-@pytest.mark.parametrize("flags, input_tokens", [
-    (["--dataset-name", "sharegpt", "--output-len", 2], None),
-    (["--dataset-name", "sonnet", "--input-len", 300, "--output-len", 2], None),
-    (["--dataset-name", "prefix_repetition", "--input-len", 64, "--prefix-len", 48, "--output-len", 2], 8 * 64),
-])
-def test_data_sets(server, flags, input_tokens):
-    figures = figures_of(server.url, "--num-prompts", 8, *flags)
+def test_repeated_prefixes(server):
+    figures = figures_of(server.url, "--num-prompts", 8, "--dataset-name", "prefix_repetition", "--input-len", 64,
+                         "--prefix-len", 48, "--output-len", 2)
     assert (figures["completed"], figures["total_output_tokens"]) == (8, 16)
-    assert figures["dataset_name"] == flags[1]
-    if input_tokens:
-        assert figures["total_input_tokens"] == input_tokens
+    assert (figures["dataset_name"], figures["total_input_tokens"]) == ("prefix_repetition", 8 * 64)
+
+
+@pytest.mark.parametrize("name", ["sharegpt", "sonnet"])
+def test_no_data_are_made_up_under_a_data_sets_name(name):
+    stderr = bench("http://127.0.0.1:1", "--dataset-name", name, code=2).stderr
+    assert f"[dataset-path] the data set {name} is a file: expected its path, got none" in stderr
+
+
+def test_a_poem_in_a_file(server, tmp_path):
+    path = tmp_path / "poem.txt"
+    path.write_text("".join(f"the hour {i} of a day that is long\n" for i in range(50)))
+    figures = figures_of(server.url, "--num-prompts", 8, "--dataset-name", "sonnet", "--dataset-path", path, "--input-len", 300,
+                         "--output-len", 2)
+    assert (figures["completed"], figures["total_output_tokens"]) == (8, 16)
     assert figures["total_input_tokens"] > 8
 
 
@@ -181,6 +190,44 @@ def test_a_server_without_usage_or_tokenizer(other_server):
     assert (figures["completed"], figures["total_input_tokens"], figures["total_output_tokens"]) == (4, 48, 20)
     assert figures["model"] == "other"
     assert "without usage" in done.stderr
+
+
+@pytest.fixture
+def secure_server(tmp_path):
+    """The same by TLS, with a certificate for localhost that it has signed itself: its URL, and that file."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), OtherServer)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    OtherServer.mode = ""
+    yield f"https://localhost:{server.server_port}", certificate
+    server.shutdown()
+    server.server_close()
+
+
+def test_https_with_a_certificate_that_is_trusted(secure_server, monkeypatch):
+    url, certificate = secure_server
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    figures = figures_of(url, "--num-prompts", 4, "--input-len", 12, "--output-len", 5)
+    assert (figures["completed"], figures["failed"], figures["total_output_tokens"]) == (4, 0, 20)
+    elsewhere = url.replace("localhost", "127.0.0.1")  # for which the certificate is not
+    assert "the server's certificate: IP address mismatch" in bench(elsewhere, code=1).stderr
+
+
+def test_https_with_a_certificate_that_is_not(secure_server):
+    url, _ = secure_server
+    stderr = bench(url, "--num-prompts", 2, code=1).stderr
+    assert f"{url}/v1/models: cannot connect: the server's certificate: self" in stderr
+    assert figures_of(url, "--num-prompts", 2, "--input-len", 4, "--output-len", 2, "--insecure")["completed"] == 2
+
+
+def test_https_where_none_is_spoken(other_server):
+    stderr = bench(other_server.replace("http:", "https:"), code=1).stderr
+    assert "cannot connect: expected TLS, got:" in stderr
 
 
 def test_wrong_answers_are_one_line(other_server):

@@ -4,29 +4,22 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/buffer_body.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/field.hpp>
 #include <csignal>
 #include <memory>
 #include <random>
 
 #include "cli/bench_serve/completion_events.h"
+#include "cli/bench_serve/server_connection.h"
 
 namespace pagoda {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
 namespace http = boost::beast::http;
-using asio::ip::tcp;
 using boost::system::error_code;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
@@ -35,7 +28,6 @@ namespace {
 constexpr std::chrono::seconds kQuestionTimeout{30};
 // Between two pieces of an answer; a request may wait for its turn that long.
 constexpr std::chrono::seconds kSilenceTimeout{1800};
-constexpr std::size_t kReadBytes = 16 << 10;
 constexpr std::size_t kMaxAnswerBytes = 64 << 20;
 constexpr std::size_t kMaxErrorBytes = 64 << 10;
 
@@ -51,80 +43,13 @@ std::string request_text(const ServerAccess& server, const std::string& path,
   return text + "\r\n" + body;
 }
 
-// One connection to the server, and what has been read of it too early.
-struct Connection {
-  explicit Connection(asio::io_context& context) : stream(context) {}
-
-  beast::tcp_stream stream;
-  beast::flat_buffer buffer;
-  bool is_used = false;  // it has carried an answer: the server may have closed it since
-};
-
-asio::awaitable<Status> open(Connection& connection, const ServerUrl& url,
-                             std::chrono::seconds timeout) {
-  error_code error;
-  tcp::resolver resolver(co_await asio::this_coro::executor);
-  const auto endpoints = co_await resolver.async_resolve(
-      url.host, url.port, asio::redirect_error(asio::use_awaitable, error));
-  if (!error) {
-    connection.stream.expires_after(timeout);
-    co_await connection.stream.async_connect(endpoints,
-                                             asio::redirect_error(asio::use_awaitable, error));
-  }
-  if (error) co_return unavailable("cannot connect: {}", error.message());
-  connection.stream.socket().set_option(tcp::no_delay(true), error);
-  co_return ok_status();
-}
-
-using AnswerParser = http::response_parser<http::buffer_body>;
-using OnBytes = std::function<Status(std::string_view)>;
-
-// Body bytes go to `on_bytes` as they come.
-asio::awaitable<Status> read_body(Connection& connection, AnswerParser& parser,
-                                  const OnBytes& on_bytes) {
-  std::string piece(kReadBytes, '\0');
-  while (!parser.is_done()) {
-    auto& body = parser.get().body();
-    body.data = piece.data();
-    body.size = piece.size();
-    error_code error;
-    co_await http::async_read_some(connection.stream, connection.buffer, parser,
-                                   asio::redirect_error(asio::use_awaitable, error));
-    if (error == http::error::need_buffer) error = {};
-    const std::size_t num_bytes = piece.size() - body.size;
-    if (num_bytes > 0) {
-      connection.stream.expires_after(kSilenceTimeout);
-      Status status = on_bytes({piece.data(), num_bytes});
-      if (!status.ok()) co_return status;
-    }
-    if (error) co_return unavailable("the connection broke: {}", error.message());
-  }
-  co_return ok_status();
-}
-
-// Sends, and reads the answer's head.
-asio::awaitable<Status> exchange(Connection& connection, const std::string& text,
-                                 AnswerParser& parser, std::chrono::seconds timeout) {
-  parser.body_limit(boost::none);
-  error_code error;
-  connection.stream.expires_after(timeout);
-  co_await asio::async_write(connection.stream, asio::buffer(text),
-                             asio::redirect_error(asio::use_awaitable, error));
-  if (!error) {
-    co_await http::async_read_header(connection.stream, connection.buffer, parser,
-                                     asio::redirect_error(asio::use_awaitable, error));
-  }
-  if (error) co_return unavailable("expected an HTTP answer, got: {}", error.message());
-  co_return ok_status();
-}
-
 asio::awaitable<Result<HttpAnswer>> ask(asio::io_context& context, const ServerAccess& server,
                                         const std::string& text) {
-  Connection connection(context);
-  Status status = co_await open(connection, server.url, kQuestionTimeout);
+  ServerConnection connection(context, server.tls.get());
+  Status status = co_await connection.open(server.url, kQuestionTimeout);
   if (!status.ok()) co_return status;
   AnswerParser parser;
-  status = co_await exchange(connection, text, parser, kQuestionTimeout);
+  status = co_await connection.exchange(text, parser, kQuestionTimeout);
   if (!status.ok()) co_return status;
   HttpAnswer answer = {.status = static_cast<int>(parser.get().result_int())};
   const OnBytes on_bytes = [&](std::string_view bytes) -> Status {
@@ -133,7 +58,7 @@ asio::awaitable<Result<HttpAnswer>> ask(asio::io_context& context, const ServerA
     answer.body += bytes;
     return ok_status();
   };
-  status = co_await read_body(connection, parser, on_bytes);
+  status = co_await connection.read_body(parser, on_bytes, kQuestionTimeout);
   if (!status.ok()) co_return status;
   co_return answer;
 }
@@ -233,17 +158,17 @@ class Load {
   // On a kept connection first; where the server has closed that meanwhile, on a new one.
   asio::awaitable<Status> stream_completion(const std::string& text, RequestRecord& record) {
     while (true) {
-      std::unique_ptr<Connection> connection;
+      std::unique_ptr<ServerConnection> connection;
       if (!idle_.empty()) {
         connection = std::move(idle_.back());
         idle_.pop_back();
       } else {
-        connection = std::make_unique<Connection>(context_);
-        Status status = co_await open(*connection, options_.server.url, kQuestionTimeout);
+        connection = std::make_unique<ServerConnection>(context_, options_.server.tls.get());
+        Status status = co_await connection->open(options_.server.url, kQuestionTimeout);
         if (!status.ok()) co_return status;
       }
       AnswerParser parser;
-      Status status = co_await exchange(*connection, text, parser, kSilenceTimeout);
+      Status status = co_await connection->exchange(text, parser, kSilenceTimeout);
       if (!status.ok() && connection->is_used) continue;
       if (status.ok()) status = co_await read_completion(*connection, parser, record);
       if (!status.ok()) co_return status;
@@ -253,7 +178,7 @@ class Load {
     }
   }
 
-  asio::awaitable<Status> read_completion(Connection& connection, AnswerParser& parser,
+  asio::awaitable<Status> read_completion(ServerConnection& connection, AnswerParser& parser,
                                           RequestRecord& record) {
     const auto& head = parser.get();
     const int code = static_cast<int>(head.result_int());
@@ -264,14 +189,14 @@ class Load {
         body += bytes.substr(0, kMaxErrorBytes - std::min(body.size(), kMaxErrorBytes));
         return ok_status();
       };
-      Status status = co_await read_body(connection, parser, keep);
+      Status status = co_await connection.read_body(parser, keep, kSilenceTimeout);
       if (!status.ok()) co_return status;
       if (code != 200) co_return unavailable("HTTP {}: {}", code, error_message(body));
       co_return data_loss("expected an event stream, got {}", type);
     }
     CompletionEvents events(record);
     const OnBytes take = [&](std::string_view bytes) { return events.push(bytes, now_s()); };
-    Status status = co_await read_body(connection, parser, take);
+    Status status = co_await connection.read_body(parser, take, kSilenceTimeout);
     if (!status.ok()) co_return status;
     co_return events.finish();
   }
@@ -283,7 +208,7 @@ class Load {
   asio::signal_set signals_;
   asio::steady_timer arrival_;
   asio::steady_timer free_place_;
-  std::vector<std::unique_ptr<Connection>> idle_;
+  std::vector<std::unique_ptr<ServerConnection>> idle_;
   int num_in_flight_ = 0;
   SteadyTime start_;
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,16 @@
 #include "cli/bench_serve/server_url.h"
 #include "core/status.h"
 
+namespace boost::asio::ssl {
+class context;
+}
+
 namespace pagoda {
 
 struct ServerAccess {
   ServerUrl url;
-  std::string api_key;  // "": none
+  std::string api_key;                             // "": none
+  std::shared_ptr<boost::asio::ssl::context> tls;  // make_tls_context's where the URL is https
 };
 
 struct HttpAnswer {

@@ -18,17 +18,9 @@ constexpr int kDefaultSonnetOutputLen = 150;
 constexpr int kVocabularyWords = 4000;
 constexpr int kMinVocabulary = 2;
 constexpr double kTokensPerWord = 1.3;  // of English, where nobody counts
-constexpr int kNumVerses = 500;
 
 // What vLLM keeps of ShareGPT.
 constexpr int kMinShareGptLen = 4, kMaxShareGptInput = 1024, kMaxShareGptTotal = 2048;
-// Log-normal lengths with medians and spreads near those of what is kept.
-struct LengthSpread {
-  double median, sigma;
-};
-constexpr LengthSpread kShareGptInput{60, 1.5};
-constexpr LengthSpread kShareGptOutput{130, 1.0};
-
 // Where random prompts come from: token ids that the server's tokenizer really makes, so that every
 // one of them is valid there; or words, from a server that doesn't tell.
 class TokenSource {
@@ -106,29 +98,8 @@ bool is_kept(int input_len, int output_len) {
          input_len <= kMaxShareGptInput && input_len + output_len <= kMaxShareGptTotal;
 }
 
-std::vector<BenchPrompt> sharegpt_like_prompts(const PromptSetOptions& options,
-                                               const Encode& encode) {
-  std::mt19937_64 random(options.seed);
-  TokenSource source(encode, random);
-  std::lognormal_distribution<double> inputs(std::log(kShareGptInput.median), kShareGptInput.sigma);
-  std::lognormal_distribution<double> outputs(std::log(kShareGptOutput.median),
-                                              kShareGptOutput.sigma);
-  std::vector<BenchPrompt> prompts;
-  while (static_cast<int>(prompts.size()) < options.num_prompts) {
-    const double input_len = std::round(inputs(random));
-    const double output_len = std::round(outputs(random));
-    if (input_len + output_len > kMaxShareGptTotal ||
-        !is_kept(static_cast<int>(input_len), static_cast<int>(output_len)))
-      continue;
-    prompts.push_back({.output_len = options.output_len.value_or(static_cast<int>(output_len))});
-    source.append(prompts.back(), options.input_len.value_or(static_cast<int>(input_len)));
-  }
-  return prompts;
-}
-
 Result<std::vector<BenchPrompt>> sharegpt_prompts(const PromptSetOptions& options,
                                                   const Encode& encode) {
-  if (options.path.empty()) return sharegpt_like_prompts(options, encode);
   if (options.input_len) {
     return invalid_argument(
         "[input-len] a ShareGPT file has lengths of its own: expected no --input-len, got {}",
@@ -159,19 +130,6 @@ Result<std::vector<BenchPrompt>> sharegpt_prompts(const PromptSetOptions& option
   return prompts;
 }
 
-Result<std::vector<std::string>> read_verses(const PromptSetOptions& options,
-                                             std::mt19937_64& random) {
-  std::vector<std::string> lines;
-  if (options.path.empty()) {
-    for (int i = 0; i < kNumVerses; ++i) lines.push_back(random_verse(random));
-    return lines;
-  }
-  PAGODA_ASSIGN_OR_RETURN(lines, read_text_lines(options.path));
-  if (lines.empty())
-    return data_loss("[sonnet] {}: expected lines of text, got none", options.path);
-  return lines;
-}
-
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line;
@@ -181,7 +139,9 @@ std::string joined(const std::vector<std::string>& lines) {
 Result<std::vector<BenchPrompt>> sonnet_prompts(const PromptSetOptions& options,
                                                 const Encode& encode) {
   std::mt19937_64 random(options.seed);
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<std::string> lines, read_verses(options, random));
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<std::string> lines, read_text_lines(options.path));
+  if (lines.empty())
+    return data_loss("[sonnet] {}: expected lines of text, got none", options.path);
   const std::string order = "Pick as many lines as you can from these poem lines:\n";
   const int input_len = options.input_len.value_or(kDefaultSonnetInputLen);
   const int prefix_len = options.prefix_len.value_or(std::min(kDefaultSonnetPrefixLen, input_len));
@@ -212,20 +172,32 @@ Result<std::vector<BenchPrompt>> sonnet_prompts(const PromptSetOptions& options,
 
 }  // namespace
 
-Result<std::vector<BenchPrompt>> make_prompts(const PromptSetOptions& options,
-                                              const Encode& encode) {
+Status check_prompt_set(const PromptSetOptions& options) {
   const bool takes_path = options.name == "sharegpt" || options.name == "sonnet";
+  if (options.path.empty() && takes_path) {
+    return invalid_argument(
+        "[dataset-path] the data set {} is a file: expected its path, got none; random and "
+        "prefix_repetition need none",
+        options.name);
+  }
   if (!options.path.empty() && !takes_path) {
     return invalid_argument("[dataset-path] the data set {} is made here: expected no path, got {}",
                             options.name, options.path);
   }
-  if (options.name == "random") return random_prompts(options, encode);
-  if (options.name == "sharegpt") return sharegpt_prompts(options, encode);
-  if (options.name == "sonnet") return sonnet_prompts(options, encode);
-  if (options.name == "prefix_repetition") return repeated_prefix_prompts(options, encode);
+  if (takes_path || options.name == "random" || options.name == "prefix_repetition")
+    return ok_status();
   return invalid_argument(
       "[dataset-name] expected random, sharegpt, sonnet or prefix_repetition, got '{}'",
       options.name);
+}
+
+Result<std::vector<BenchPrompt>> make_prompts(const PromptSetOptions& options,
+                                              const Encode& encode) {
+  PAGODA_RETURN_IF_ERROR(check_prompt_set(options));
+  if (options.name == "sharegpt") return sharegpt_prompts(options, encode);
+  if (options.name == "sonnet") return sonnet_prompts(options, encode);
+  if (options.name == "prefix_repetition") return repeated_prefix_prompts(options, encode);
+  return random_prompts(options, encode);
 }
 
 }  // namespace pagoda

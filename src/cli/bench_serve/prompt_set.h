@@ -2,10 +2,8 @@
 //
 //   random             random tokens, every prompt and answer as long as asked
 //   sharegpt           of a ShareGPT file the first question and the length of its answer, in
-//                      random order, filtered as vLLM does; without a file random tokens with
-//                      lengths spread like those
-//   sonnet             lines of verse picked from one poem after a shared start; of a file, or of
-//                      verses made here
+//                      random order, filtered as vLLM does
+//   sonnet             lines picked from a file, one poem, after a shared start
 //   prefix_repetition  random tokens after one of a few shared beginnings
 //
 // The same options and the same tokens give the same prompts.
@@ -25,9 +23,9 @@ using Encode = std::function<std::optional<std::vector<int>>(const std::string& 
 
 struct PromptSetOptions {
   std::string name = "random";
-  std::string path;  // "": none
+  std::string path;  // of sharegpt and sonnet, which are nothing without
   int num_prompts = 0;
-  std::optional<int> input_len;   // tokens; of sharegpt: instead of the data's
+  std::optional<int> input_len;   // tokens; sharegpt has its own
   std::optional<int> output_len;  // tokens
   std::optional<int> prefix_len;  // of sonnet and prefix_repetition: tokens of input_len, shared
   int num_prefixes = 10;          // of prefix_repetition
@@ -40,6 +38,10 @@ struct BenchPrompt {
   int num_tokens = 0;  // of a text: as `encode` counts, else estimated
   int output_len = 0;
 };
+
+// What make_prompts refuses before it asks for tokens: a data set that is not known, or a path that
+// is missing or needless.
+Status check_prompt_set(const PromptSetOptions& options);
 
 // kInvalidArgument: options that contradict one another; kNotFound, kDataLoss: the file.
 Result<std::vector<BenchPrompt>> make_prompts(const PromptSetOptions& options,

@@ -51,24 +51,6 @@ constexpr std::string_view kVowels[] = {"a", "e", "i", "o", "u", "ai", "ea", "ee
 constexpr std::string_view kCodas[] = {"",   "l", "m",  "n", "nd", "ng", "nt", "r",
                                        "rs", "s", "st", "t", "ck", "x",  "d",  "sm"};
 
-constexpr std::string_view kOpenings[] = {
-    "When in the", "Upon a",      "Beneath the",   "Before the", "And though a", "O let the",
-    "Beside the",  "As once the", "Nor shall the", "If ever a",  "Yet in the",   "So does the"};
-constexpr std::string_view kQualities[] = {"silent", "golden",  "broken",  "gentle",   "restless",
-                                           "pale",   "distant", "bitter",  "summer",   "winter",
-                                           "lonely", "patient", "burning", "faithful", "weary"};
-constexpr std::string_view kThings[] = {"morning", "river", "harbour", "lantern", "garden",
-                                        "shadow",  "heart", "season",  "mirror",  "candle",
-                                        "ocean",   "rose",  "evening", "voice",   "star"};
-constexpr std::string_view kDeeds[] = {"doth keep",   "will borrow",  "may forget",   "has counted",
-                                       "must follow", "shall answer", "would number", "can carry",
-                                       "does mourn",  "might measure"};
-constexpr std::string_view kEndings[] = {"the hours of my days",       "what time has thrown away",
-                                         "a debt of song and sorrow",  "thy name among the reeds",
-                                         "the colour of the rain",     "all that the years allow",
-                                         "no promise but the sea",     "the letters we let fall",
-                                         "its price in fallen leaves", "the quarrel of the wind"};
-
 template <std::size_t kCount>
 std::string_view pick(const std::string_view (&words)[kCount], std::mt19937_64& random) {
   return words[std::uniform_int_distribution<std::size_t>(0, kCount - 1)(random)];
@@ -89,16 +71,6 @@ std::string random_syllables(std::mt19937_64& random) {
     word += pick(kCodas, random);
   }
   return word;
-}
-
-std::string random_verse(std::mt19937_64& random) {
-  std::string line(pick(kOpenings, random));
-  for (const std::string_view part : {pick(kQualities, random), pick(kThings, random),
-                                      pick(kDeeds, random), pick(kEndings, random)}) {
-    line += ' ';
-    line += part;
-  }
-  return line + ",\n";
 }
 
 }  // namespace pagoda

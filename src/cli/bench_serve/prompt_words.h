@@ -12,7 +12,4 @@ std::string random_word(std::mt19937_64& random);
 // A word that is none, of syllables: text whose tokens are many and various.
 std::string random_syllables(std::mt19937_64& random);
 
-// A line of verse of about ten tokens.
-std::string random_verse(std::mt19937_64& random);
-
 }  // namespace pagoda

@@ -6,10 +6,11 @@ namespace pagoda {
 
 namespace {
 
-constexpr std::string_view kScheme = "http://";
+constexpr std::string_view kHttp = "http://", kHttps = "https://";
 
 Status malformed(std::string_view text) {
-  return invalid_argument("[base-url] expected http://HOST[:PORT][/PREFIX], got '{}'", text);
+  return invalid_argument("[base-url] expected http://HOST[:PORT][/PREFIX] or https, got '{}'",
+                          text);
 }
 
 bool is_port(std::string_view text) {
@@ -33,13 +34,15 @@ std::string ServerUrl::authority() const {
 }
 
 std::string ServerUrl::text() const {
-  return fmt::format("{}{}{}", kScheme, authority(), prefix);
+  return fmt::format("{}{}{}", is_https ? kHttps : kHttp, authority(), prefix);
 }
 
 Result<ServerUrl> parse_server_url(std::string_view text) {
-  if (!text.starts_with(kScheme) || !is_printable(text)) return malformed(text);
-  std::string_view rest = text.substr(kScheme.size());
-  ServerUrl url;
+  ServerUrl url = {.is_https = text.starts_with(kHttps)};
+  const std::string_view scheme = url.is_https ? kHttps : kHttp;
+  if (!text.starts_with(scheme) || !is_printable(text)) return malformed(text);
+  std::string_view rest = text.substr(scheme.size());
+  if (url.is_https) url.port = "443";
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   std::string_view prefix = rest.substr(slash);
   drop_suffix(prefix, "/");

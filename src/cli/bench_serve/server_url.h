@@ -9,18 +9,19 @@
 namespace pagoda {
 
 struct ServerUrl {
+  bool is_https = false;
   std::string host;  // a name, or an address without brackets
   std::string port = "80";
   std::string prefix;  // of every path: "" or "/some/where"
 
-  // "http://host:port" + prefix, as errors show it.
+  // "http://host:port" + prefix, or https, as errors show it.
   std::string text() const;
   // The Host header.
   std::string authority() const;
 };
 
-// "http://HOST[:PORT][/PREFIX]", with or without a trailing "/" or "/v1". kInvalidArgument
-// otherwise, for https too.
+// "http://HOST[:PORT][/PREFIX]" or https, with or without a trailing "/" or "/v1". kInvalidArgument
+// otherwise.
 Result<ServerUrl> parse_server_url(std::string_view text);
 
 }  // namespace pagoda

@@ -28,10 +28,18 @@ TEST(ServerUrl, PartsOfAnAddress) {
   EXPECT_EQ(parse_server_url("http://[::1]:9/x")->text(), "http://[::1]:9/x");
 }
 
+TEST(ServerUrl, HttpsHasItsOwnPort) {
+  EXPECT_EQ(parse_server_url("https://host/v1")->text(), "https://host:443");
+  EXPECT_EQ(parse_server_url("https://host:8443/a")->text(), "https://host:8443/a");
+  EXPECT_TRUE(parse_server_url("https://host")->is_https);
+  EXPECT_FALSE(parse_server_url("http://host")->is_https);
+}
+
 TEST(ServerUrl, WhatIsNoneIsNamed) {
-  for (const char* text : {"", "localhost:8000", "https://host", "http://", "http://:8000",
-                           "http://host:", "http://host:x", "http://[::1", "http://[::1]x",
-                           "http://host:123456", "http://ho st", "http://host/\r\nX: y"}) {
+  for (const char* text :
+       {"", "localhost:8000", "https://", "httpss://host", "http://", "http://:8000",
+        "http://host:", "http://host:x", "http://[::1", "http://[::1]x", "http://host:123456",
+        "http://ho st", "http://host/\r\nX: y"}) {
     const Result<ServerUrl> url = parse_server_url(text);
     ASSERT_FALSE(url.ok()) << text;
     EXPECT_EQ(url.status().code(), StatusCode::kInvalidArgument);
