@@ -30,7 +30,8 @@ std::string content_security_policy() {
   return fmt::format(
       "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; img-src data:; "
       "base-uri 'none'; "
-      "form-action 'none'; frame-ancestors 'none'",
+      "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+      "trusted-types 'none'",
       inline_hash(kPageHtml, "<script>", "</script>"),
       inline_hash(kPageHtml, "<style>", "</style>"));
 }

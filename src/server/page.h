@@ -1,4 +1,5 @@
-// The page at "/": server/page/index.html, embedded in the binary by server/page/embed.cmake.
+// The page at "/": server/page/index.html with the files beside it, embedded in the binary by
+// server/page/embed.cmake.
 #pragma once
 
 #include <string_view>
@@ -10,7 +11,7 @@ namespace pagoda {
 extern const std::string_view kPageHtml;
 
 // With a Content-Security-Policy under which nothing runs or loads but the page's own script and
-// style.
+// style, and under which that script cannot make HTML of a text, by innerHTML or otherwise.
 HttpResponse page_response();
 
 }  // namespace pagoda

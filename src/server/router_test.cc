@@ -151,6 +151,9 @@ TEST(Router, ThePageRunsNothingButItsOwn) {
   ASSERT_NE(policy, page.headers.end());
   EXPECT_THAT(policy->second, HasSubstr("default-src 'none'; script-src 'sha256-"));
   EXPECT_THAT(policy->second, ::testing::Not(HasSubstr("unsafe")));
+  EXPECT_THAT(policy->second,
+              HasSubstr("require-trusted-types-for 'script'; trusted-types 'none'"));
+  EXPECT_THAT(page.body, ::testing::Not(HasSubstr("{{")));
 }
 
 TEST(OpenApi, DescribesTheFieldsThatAreRead) {

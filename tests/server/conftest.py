@@ -5,7 +5,9 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from fake_server import FakeServer  # noqa: E402
+from page_driver import open_browser, problems_of  # noqa: E402
 from pagoda_server import PagodaServer  # noqa: E402
+from scripted_server import ScriptedServer  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -24,3 +26,20 @@ def default_model():
     yield served
     assert served.is_running()
     served.close()
+
+
+@pytest.fixture
+def browser(tmp_path):
+    driver = open_browser(tmp_path)
+    yield driver
+    problems = problems_of(driver)
+    driver.quit()
+    assert problems == []
+
+
+@pytest.fixture
+def scripted(server):
+    """The page over a server that answers as the test says."""
+    script = ScriptedServer(server.url)
+    yield script
+    script.close()

@@ -1,22 +1,12 @@
-"""The page at / in a real browser: a conversation, stopping, settings, errors, a phone's screen.
+"""The page at / in a real browser: a conversation, stopping, settings, errors, screens from a phone's to a desk's."""
 
-PAGODA_SCREENSHOTS names a folder for pictures of what was tested.
-"""
-
-import os
-import pathlib
-import shutil
+import threading
 
 import pytest
 from fake_server import FakeServer
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.by import By
+from page_driver import Page, problems_of
+from scripted_server import Broken, Refusal
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
-
-FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-         "--disable-sync", "--no-first-run", "--disable-dev-shm-usage"]
 
 
 @pytest.fixture(scope="module")
@@ -24,63 +14,6 @@ def slow_server():
     fake = FakeServer(token_s=0.01)
     yield fake
     fake.close()
-
-
-@pytest.fixture
-def browser(tmp_path):
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium") or shutil.which("google-chrome")
-    for flag in FLAGS + [f"--user-data-dir={tmp_path}", "--window-size=1200,860"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    yield driver
-    # A 401 or 404 is logged by the browser itself; anything else is a mistake of the page.
-    problems = [entry for entry in driver.get_log("browser")
-                if entry["level"] == "SEVERE" and "the server responded with a status" not in entry["message"]]
-    driver.quit()
-    assert problems == []
-
-
-class Page:
-    def __init__(self, driver, url):
-        self.driver = driver
-        driver.get(url)
-        self.wait(lambda: self.text("#model") == "fake-model")
-
-    def wait(self, condition, seconds=15):
-        WebDriverWait(self.driver, seconds, poll_frequency=0.05).until(lambda _: condition())
-
-    def find(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def text(self, selector):
-        return self.find(selector).text
-
-    def say(self, message):
-        self.find("#input").send_keys(message, Keys.ENTER)
-
-    def answers(self):
-        return [element.text for element in self.all(".turn.assistant .text")]
-
-    def wait_until_idle(self):
-        self.wait(lambda: self.find("#send").is_displayed() and not self.find("#stop").is_displayed())
-
-    def picture(self, name):
-        folder = os.environ.get("PAGODA_SCREENSHOTS")
-        if folder:
-            self.driver.save_screenshot(str(pathlib.Path(folder) / f"{name}.png"))
-
-    def color_scheme(self, name):
-        self.driver.execute_cdp_cmd(
-            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": name}]})
-
-    def phone(self):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                    {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True})
 
 
 def test_streams_an_answer_with_its_figures(browser, slow_server):
@@ -110,7 +43,7 @@ def test_sends_the_whole_conversation(browser, server):
         page.say(message)
         page.wait_until_idle()
     assert page.answers() == ["one", "two"]
-    sent = browser.execute_script("return messages")
+    sent = browser.execute_script("return chat.turns")
     assert [(message["role"], message["content"]) for message in sent] == [
         ("user", "say one"), ("assistant", "one"), ("user", "say two"), ("assistant", "two")]
     page.find("#new").click()
@@ -191,9 +124,7 @@ def test_shows_failures_kindly(browser, server):
 def test_asks_for_the_api_key(browser):
     fake = FakeServer(api_key="secret")
     try:
-        browser.get(fake.url)
-        page = Page.__new__(Page)
-        page.driver = browser
+        page = Page(browser, fake.url, model="")
         page.say("say hello")
         page.wait(lambda: page.all(".trouble .link"))
         assert "API key" in page.text(".trouble")
@@ -209,7 +140,7 @@ def test_asks_for_the_api_key(browser):
 
 def test_fits_a_phone(browser, slow_server):
     page = Page(browser, slow_server.url)
-    page.phone()
+    page.screen(360)
     page.say("Tell me of pagodas")
     page.wait(lambda: page.answers() and "python" in page.all(".turn.assistant")[0].text)
     page.picture("phone-streaming")
@@ -225,3 +156,173 @@ def test_fits_a_phone(browser, slow_server):
     page.find("#open-settings").click()
     page.picture("phone-settings")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+
+
+LONG_NAME = "HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF/smollm2-1.7b-instruct-q4_k_m-with-an-importance-matrix.gguf"
+WIDE = """A table, code in a list and words without an end:
+
+| Country | Name | Material | Oldest that stands | Remarks |
+|:--|:--|:--|--:|:--|
+| China | pagoda | brick, wood | 523 | Songyue, of twelve sides and fifteen eaves close above one another |
+
+1. Install it:
+   ```a-language-of-a-long-name-that-fits-nowhere-at-all-but-is-there-nevertheless
+   sudo apt install a-package-with-a-very-long-name another-package --with --many --flags --and --more
+   ```
+   - [a link](https://example.org/%s) in a list in a list
+> > a quote in a quote %s
+
+`%s` and ### %s
+""" % (("word" * 60,) * 4)
+CUT_OFF = """
+const clips = (element) => element.matches('pre, .table') || getComputedStyle(element).textOverflow === 'ellipsis';
+const isClipped = (element) => !!element.parentElement && (clips(element.parentElement) || isClipped(element.parentElement));
+const root = document.querySelector('dialog[open]') ?? document.body;
+return [...root.querySelectorAll('*')].filter((element) => {
+  const {left, right, width} = element.getBoundingClientRect();
+  return width && element.checkVisibility({visibilityProperty: true}) && !isClipped(element) && !element.matches('.sr')
+      && (left < -0.5 || right > innerWidth + 0.5);
+}).map((element) => `${element.tagName}#${element.id}.${element.className} ${element.getBoundingClientRect().right}`);
+"""
+
+
+@pytest.mark.parametrize("width", [320, 375, 430, 1280])
+def test_nothing_is_cut_off(browser, scripted, width):
+    scripted.model = LONG_NAME
+    page = Page(browser, scripted.url, LONG_NAME)
+    page.screen(width)
+
+    def check(what):
+        assert page.run(CUT_OFF) == [], what
+        assert page.run("return document.querySelector('main').scrollWidth") <= width, what
+        page.picture(f"{what}-{width}")
+
+    check("welcome")
+    scripted.answers = [[WIDE], Refusal(429), Refusal(400, "too long", "context_length_exceeded"), Refusal(500, "word" * 200)]
+    page.ask("word" * 60)
+    check("answer")
+    for question in ["busy?", "too long?", "broken?"]:
+        page.ask(question)
+    check("failures")
+    page.find("#new").click()
+    check("earlier chats")
+    page.find("#open-settings").click()
+    check("settings")
+
+
+def test_no_text_can_become_html(browser, server):
+    page = Page(browser, server.url)
+    for way in ["innerHTML = '<b>x</b>'", "outerHTML = '<b>x</b>'", "insertAdjacentHTML('beforeend', '<b>x</b>')"]:
+        refused = page.run(f"try {{ document.querySelector('main').{way}; }} catch (error) {{ return error.name; }}")
+        assert refused == "TypeError", way
+    assert len(problems_of(browser)) == 3  # the browser's own words about these
+
+
+def test_a_word_that_is_being_composed_is_not_sent(browser, scripted):
+    page = Page(browser, scripted.url)
+    scripted.answers = [["Hello"]]
+    page.find("#input").send_keys("ni hao")
+    enter = "$('input').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true, cancelable: true, %s}))"
+    page.run(enter % "isComposing: true")
+    page.run(enter % "keyCode: 229")  # Safari's
+    assert page.questions() == []
+    page.run(enter % "keyCode: 13")
+    page.wait(lambda: page.answers() == ["Hello"])
+
+
+def test_the_end_is_in_view_until_the_reader_scrolls_up(browser, scripted):
+    page = Page(browser, scripted.url)
+    more = [threading.Event(), threading.Event()]
+    lines = "a line\n\n" * 100
+    scripted.answers = [[lines, more[0], lines, more[1], lines + "the end"]]
+    distance = "const {scrollTop, scrollHeight, clientHeight} = $('scroll'); return scrollHeight - scrollTop - clientHeight"
+    page.say("Much")
+    page.wait(lambda: len(page.all(".turn.assistant p")) == 100 and page.run(distance) < 8)
+    page.run("$('scroll').scrollTop -= 40")
+    page.wait(lambda: page.find("#latest").is_displayed())
+    there = page.run("return $('scroll').scrollTop")
+    more[0].set()
+    page.wait(lambda: len(page.all(".turn.assistant p")) == 200)
+    assert page.run("return $('scroll').scrollTop") == there
+    page.find("#latest").click()
+    more[1].set()
+    page.wait_until_idle()
+    page.wait(lambda: page.run(distance) < 8 and not page.find("#latest").is_displayed())
+
+
+def test_the_end_of_an_answer_takes_no_focus_away(browser, scripted):
+    page = Page(browser, scripted.url)
+    more = threading.Event()
+    scripted.answers = [["```\ncode\n```\n\nand", more, " text"]]
+    page.say("Code")
+    page.wait(lambda: page.answers() and page.answers()[0].endswith("and"))
+    page.run("document.querySelector('pre').focus()")
+    more.set()
+    page.wait_until_idle()
+    assert page.run("return document.activeElement.tagName") == "PRE"
+    scripted.answers = [["text"]]
+    page.ask("and text?")
+    assert page.run("return document.activeElement.id") == "input"
+
+
+@pytest.mark.parametrize("answer, words", [
+    (Refusal(429), "The server is busy. Please try again"),
+    (Refusal(503, "it is stopping"), "can’t answer now. it is stopping"),
+    (Refusal(400, "top_k: expected less", "bad"), "top_k: expected less"),
+    (["So far", Broken], "broke off"),
+    ([Broken], "broke off"),
+])
+def test_what_went_wrong_is_said_and_can_be_tried_again(browser, scripted, answer, words):
+    page = Page(browser, scripted.url)
+    scripted.answers = [answer, ["All is well"]]
+    page.ask("Hello")
+    assert words in page.text(".trouble")
+    page.find(".again").click()
+    page.wait(lambda: page.answers() == ["All is well"])
+    page.wait_until_idle()
+    assert page.all(".trouble") == []
+    assert [each["messages"] for each in scripted.asked] == [[{"role": "user", "content": "Hello"}]] * 2
+
+
+def test_says_at_once_that_a_key_is_wanted(browser):
+    fake = FakeServer(api_key="secret")
+    try:
+        page = Page(browser, fake.url, model="")
+        page.wait(lambda: page.find("#key-notice").is_displayed())
+        page.find("#key-notice button").click()
+        page.find("#api-key").send_keys("wrong – really")
+        page.find("#settings-form .main").click()
+        page.ask("say hello")
+        assert "does not accept this API key" in page.text(".trouble")
+        page.find(".trouble .link").click()
+        page.find("#api-key").clear()
+        page.find("#api-key").send_keys("secret")
+        page.find("#settings-form .main").click()
+        page.wait(lambda: page.text("#model") == "fake-model")
+        page.find(".again").click()
+        page.wait(lambda: page.answers() == ["hello"])
+        page.find("#new").click()
+        assert not page.find("#key-notice").is_displayed()
+    finally:
+        fake.close()
+
+
+def test_waits_for_a_model_that_is_being_loaded(browser, scripted):
+    scripted.models_status = 503
+    page = Page(browser, scripted.url, model="")
+    page.wait(lambda: page.text("#model") == "not ready yet")
+    scripted.models_status = 200
+    page.wait(lambda: page.text("#model") == "fake-model")
+
+
+@pytest.mark.parametrize("has_clipboard", [True, False], ids=["secure", "over plain HTTP"])
+def test_code_is_copied(browser, scripted, has_clipboard):
+    page = Page(browser, scripted.url)
+    if not has_clipboard:
+        page.run("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    scripted.answers = [["```make\nall: a\n\techo\n```"]]
+    page.ask("A makefile")
+    page.find(".code .link").click()
+    page.wait(lambda: page.text(".code .link") == "Copied")
+    page.find("#input").send_keys(Keys.CONTROL, "v")
+    assert page.find("#input").get_property("value") == "all: a\n\techo"

@@ -1,0 +1,154 @@
+"""What the page makes of a model's Markdown, whole and as it comes, and of texts that mean it ill."""
+
+import re
+
+import pytest
+from page_driver import Page, open_browser, problems_of
+
+# Draws each of the texts one after the other into one view; the last is whole if `whole`.
+DRAW = """
+const [texts, whole] = arguments;
+const element = document.createElement('div');
+const view = new MarkdownView(element);
+texts.forEach((text, i) => view.show(text, !whole || i < texts.length - 1));
+return element.innerHTML;
+"""
+
+
+@pytest.fixture(scope="module")
+def page(server, tmp_path_factory):
+    driver = open_browser(tmp_path_factory.mktemp("profile"))
+    yield Page(driver, server.url)
+    problems = problems_of(driver)
+    driver.quit()
+    assert problems == []
+
+
+def drawn(page, text, whole=True):
+    html = page.run(DRAW, [text], whole)
+    html = re.sub(r' (?:target|rel|tabindex|role|aria-label|scope|type|class)="[^"]*"', "", html)
+    return html.replace("<button>Copy</button>", "").replace(' style="text-align: left;"', "")
+
+
+@pytest.mark.parametrize("text, html", [
+    ("a **b *c* d** `x` ~~no~~ ***both***",
+     "<p>a <strong>b <em>c</em> d</strong> <code>x</code> <del>no</del> <em><strong>both</strong></em></p>"),
+    ("snake_case_name _em_ 2 * 3 * 4 \\*as is\\*", "<p>snake_case_name <em>em</em> 2 * 3 * 4 *as is*</p>"),
+    ("这是**“重点”**的", "<p>这是<strong>“重点”</strong>的</p>"),
+    ("``a ` b`` and `un", "<p><code>a ` b</code> and `un</p>"),
+    ("one\ntwo<br>three", "<p>one<br>two<br>three</p>"),
+    ("# One #\n#### Four\n#hashtag\n\n---", "<h3>One</h3><h5>Four</h5><p>#hashtag</p><hr>"),
+    ("7. x\n8. y", '<ol start="7"><li><p>x</p></li><li><p>y</p></li></ol>'),
+    ("In\n1986. A year", "<p>In<br>1986. A year</p>"),
+    ("- a\n  - b\n    1. c\n- d\n\n  more\n- [x] done",
+     '<ul><li><p>a</p><ul><li><p>b</p><ol start="1"><li><p>c</p></li></ol></li></ul></li><li><p>d</p><p>more</p></li>'
+     "<li><p>☑ done</p></li></ul>"),
+    ("1. a\n\t- b\n\t\t- c\n2. d",
+     '<ol start="1"><li><p>a</p><ul><li><p>b</p><ul><li><p>c</p></li></ul></li></ul></li><li><p>d</p></li></ol>'),
+    ("1. Run\n   ```sh\n   ls\n\n     two\n   ```\n2. Then",
+     '<ol start="1"><li><p>Run</p><div><div><span>sh</span></div><pre><code>ls\n\n  two</code></pre></div></li>'
+     "<li><p>Then</p></li></ol>"),
+    ("````\n```\n````\n~~~make\na:\n\tb\n~~~",
+     "<div><div><span>code</span></div><pre><code>```</code></pre></div>"
+     "<div><div><span>make</span></div><pre><code>a:\n\tb</code></pre></div>"),
+    ("| a | b |\n|:-:|--:|\n| 1 | `x\\|y` |\n| **2** |\n\nafter",
+     '<div><table><tr><th style="text-align: center;">a</th><th style="text-align: right;">b</th></tr>'
+     '<tr><td style="text-align: center;">1</td><td style="text-align: right;"><code>x|y</code></td></tr>'
+     '<tr><td style="text-align: center;"><strong>2</strong></td><td style="text-align: right;"></td></tr></table></div><p>after</p>'),
+    ("- in a list:\n\n  a | b\n  - | -\n  1 | 2",
+     "<ul><li><p>in a list:</p><div><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table></div></li></ul>"),
+    ("> a\n> - b\n> > c", "<blockquote><p>a</p><ul><li><p>b</p></li></ul><blockquote><p>c</p></blockquote></blockquote>"),
+    ("[a **b**](https://x.y/z_(w)) ![i](http://x.y/i.png)",
+     '<p><a href="https://x.y/z_(w)">a <strong>b</strong></a> <a href="http://x.y/i.png">i</a></p>'),
+    ("(https://x.y/a_b). [https://x.y](https://x.y)",
+     '<p>(<a href="https://x.y/a_b">https://x.y/a_b</a>). <a href="https://x.y">https://x.y</a></p>'),
+    ("<think>\nHm, *well*.\n</think>\n\nYes", "<details><summary>Thoughts</summary><p>Hm, <em>well</em>.</p></details><p>Yes</p>"),
+])
+def test_markdown_is_drawn(page, text, html):
+    assert drawn(page, text) == html
+
+
+@pytest.mark.parametrize("text", [
+    "[x](javascript:alert(1))", "[x](data:text/html,x)", "[x](//evil.org)", "[x](/health)", "![x](javascript:alert(1))",
+    "[x](\tjavascript:alert(1))", "[x](java\nscript:alert(1))", "<a href='//x.y'>x</a>", "<https:javascript:alert(1)>",
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "`<b>`", "| <i> |\n|--|\n| <u> |", "- <b>\n> <b>\n# <b>",
+    "```<b>\n</code><b>\n```",
+])
+def test_no_link_but_http_and_no_element_of_the_models(page, text):
+    tags = set(re.findall(r"<(\w+)", page.run(DRAW, [text], True)))
+    assert tags.isdisjoint({"a", "b", "i", "u", "img", "script"})
+
+
+STREAMED = """Some **bold text**, `code with a | bar` and a [link](https://example.org/path) to *see*.
+
+| Tier | Height |
+|:-----|-------:|
+| one  | **3** m |
+| two  | 2 m |
+
+- a list
+  1. with numbers
+  2. and code:
+     ```python
+     for i in range(3):
+         print("- no list")
+     ```
+- ends
+
+> a quote
+
+---
+
+### A heading
+
+~~~
+| no table |
+~~~
+
+The end."""
+
+
+def test_a_stream_changes_nothing_that_was_drawn(page):
+    """Each beginning of a text looks like the beginning of its whole: a block keeps its kind, and no markup shows."""
+    texts = [STREAMED[:end] for end in range(1, len(STREAMED) + 1)]
+    seen = page.run("""
+        const element = document.createElement('div');
+        const view = new MarkdownView(element);
+        const outline = () => [...element.querySelectorAll('*')].map((each) => each.tagName);
+        const inProse = () => [...element.children].filter((each) => !each.matches('.code')).map((each) => {
+          const copy = each.cloneNode(true);
+          copy.querySelectorAll('code, .head').forEach((code) => code.remove());
+          return copy.textContent;
+        }).join('\\n');
+        return arguments[0].map((text) => { view.show(text, true); return [outline(), inProse()]; });""", texts)
+    whole = seen[-1][0]
+    for text, (outline, prose) in zip(texts, seen):
+        # Rows and cells of a table's end and paragraphs of an item may still be missing, nothing may be other than it will be.
+        rest = iter(whole)
+        assert all(tag in rest for tag in outline), text
+        assert not re.search(r"[*`~|#>]|\]\(|--|https:", prose), text
+    assert page.run(DRAW, texts, True) == page.run(DRAW, [STREAMED], True)
+
+
+def test_what_is_complete_stays_as_it_is_while_the_rest_comes(page):
+    kept = page.run("""
+        const view = new MarkdownView(document.createElement('div'));
+        view.show('one\\n\\n```py\\nx', true);
+        const [paragraph, code] = view.element.children;
+        view.show('one\\n\\n```py\\nx = 1\\ny', true);
+        const grows = code === view.element.children[1] && code.textContent.endsWith('x = 1\\ny');
+        view.show('one\\n\\n```py\\nx = 1\\ny\\n```\\n\\ntwo **thr', true);
+        return grows && paragraph === view.element.children[0] && code === view.element.children[1];""")
+    assert kept
+
+
+@pytest.mark.parametrize("text", [
+    "*a " * 20000, "**a" * 20000, "_*" * 20000, "` `` " * 20000, "[" * 50000, "[a](http://" * 10000, ">" * 50000, "> " * 20000,
+    "\n".join(" " * i + "- x" for i in range(400)), "- " * 20000, "|" * 20000 + "\n" + "|-" * 20000 + "|", "- a" + "\n" * 50000 + "b",
+    " " * 50000 + "x", "```" + " " * 20000 + "`", "- - " * 10000 + "x", "<think>" * 10000, "</think>" * 10000, "a\n" * 20000,
+], ids=lambda text: text[:12].strip())
+def test_texts_made_to_hang_a_reader_are_drawn(page, text):
+    """A renderer that is quadratic in one of these takes minutes, one that recurses overflows its stack."""
+    script = "const start = performance.now();" + DRAW.replace("return element.innerHTML", "return performance.now() - start")
+    milliseconds = [page.run(script, [text[:len(text) // 4]], whole) + page.run(script, [text], whole) for whole in (True, False)]
+    assert max(milliseconds) < 60000
