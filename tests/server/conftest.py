@@ -28,12 +28,25 @@ def default_model():
     served.close()
 
 
-@pytest.fixture
-def browser(tmp_path):
-    driver = open_browser(tmp_path)
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    driver = open_browser(tmp_path_factory.mktemp("profile"))
     yield driver
-    problems = problems_of(driver)
     driver.quit()
+
+
+@pytest.fixture
+def browser(chromium):
+    """A new tab, and at the end no other and nothing kept."""
+    home = chromium.current_window_handle
+    chromium.switch_to.new_window("tab")
+    yield chromium
+    problems = problems_of(chromium)
+    for tab in set(chromium.window_handles) - {home}:
+        chromium.switch_to.window(tab)
+        chromium.execute_script("try { localStorage.clear(); } catch { /* the test has taken it away */ }")
+        chromium.close()
+    chromium.switch_to.window(home)
     assert problems == []
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from page_driver import Page, open_browser, problems_of
+from page_driver import Page, problems_of
 
 # Draws each of the texts one after the other into one view; the last is whole if `whole`.
 DRAW = """
@@ -16,12 +16,9 @@ return element.innerHTML;
 
 
 @pytest.fixture(scope="module")
-def page(server, tmp_path_factory):
-    driver = open_browser(tmp_path_factory.mktemp("profile"))
-    yield Page(driver, server.url)
-    problems = problems_of(driver)
-    driver.quit()
-    assert problems == []
+def page(server, chromium):
+    yield Page(chromium, server.url)
+    assert problems_of(chromium) == []
 
 
 def drawn(page, text, whole=True):
