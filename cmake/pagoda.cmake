@@ -37,16 +37,23 @@ endfunction()
 # worth another run without them.
 add_custom_target(pagoda_tests)
 
-# pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [ALONE] [TIMEOUT s]): one GoogleTest
-# binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our code. RELEASE_ONLY: too slow
-# under sanitizers for what they would find there. ALONE: it looks at time, so no other test runs beside it.
+# Limits guard against hanging, not against slow machines: each is ten times and more what its test takes on two quiet cores.
+# The longest takes 80 s there, and the longest of those that say LONG 180 s.
+function(pagoda_limit_test name is_long)
+  if(is_long)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 3600)
+  else()
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1200)
+  endif()
+endfunction()
+
+# pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [ALONE] [LONG]): one GoogleTest binary,
+# pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our code. RELEASE_ONLY: too slow under
+# sanitizers for what they would find there. ALONE: it looks at time, so no other test runs beside it.
 function(pagoda_test name)
-  cmake_parse_arguments(ARG "IN_RELEASE;RELEASE_ONLY;ALONE" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "IN_RELEASE;RELEASE_ONLY;ALONE;LONG" "" "SOURCES;DEPS" ${ARGN})
   if(ARG_RELEASE_ONLY AND PAGODA_SANITIZE)
     return()
-  endif()
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
   endif()
   add_executable(pagoda_${name}_test ${ARG_SOURCES})
   target_include_directories(pagoda_${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
@@ -54,7 +61,8 @@ function(pagoda_test name)
   target_compile_definitions(pagoda_${name}_test PRIVATE PAGODA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   # One ctest entry a binary: a process a case would reload models for each.
   add_test(NAME ${name} COMMAND pagoda_${name}_test)
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_ALONE})
+  pagoda_limit_test(${name} ${ARG_LONG})
+  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${ARG_ALONE})
   if(PAGODA_SANITIZE OR ARG_IN_RELEASE OR ARG_RELEASE_ONLY)
     add_dependencies(pagoda_tests pagoda_${name}_test)
   else()
@@ -62,17 +70,15 @@ function(pagoda_test name)
   endif()
 endfunction()
 
-# pagoda_pytest(run tests/cli/test_run.py [ALONE] [TIMEOUT s]): a pytest file that drives the binary from outside, by PAGODA_BINARY.
+# pagoda_pytest(run tests/cli/test_run.py [ALONE] [LONG]): a pytest file that drives the binary from outside, by PAGODA_BINARY.
 # In release alone: time and memory are part of what these tests look at.
 function(pagoda_pytest name file)
   if(PAGODA_SANITIZE)
     return()
   endif()
-  cmake_parse_arguments(ARG "ALONE" "TIMEOUT" "ENVIRONMENT" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
+  cmake_parse_arguments(ARG "ALONE;LONG" "" "ENVIRONMENT" ${ARGN})
   add_test(NAME ${name} COMMAND ${PAGODA_PYTHON} -m pytest -q -p no:cacheprovider ${PROJECT_SOURCE_DIR}/${file})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_ALONE}
+  pagoda_limit_test(${name} ${ARG_LONG})
+  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${ARG_ALONE}
     ENVIRONMENT "PAGODA_BINARY=$<TARGET_FILE:pagoda>;PAGODA_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
 endfunction()

@@ -22,6 +22,5 @@ pagoda_test(ops_mlx SOURCES kv_write/kv_write_mlx_test.cc DEPS pagoda_ops_mlx)
 if(NOT MLX_BUILD_METAL)
   pagoda_test(metal_kernels
     SOURCES ${PROJECT_SOURCE_DIR}/tests/metal/metal_kernels_test.cc ${PROJECT_SOURCE_DIR}/tests/support/metal_emulation.cc
-    DEPS pagoda_op_cases
-    TIMEOUT 300)
+    DEPS pagoda_op_cases)
 endif()

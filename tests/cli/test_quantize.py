@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from pagoda_command import PAGODA, TINY, pagoda
+from pagoda_command import HANGS_AFTER_S, PAGODA, TINY, pagoda
 
 
 @pytest.mark.parametrize("name", ["Q8_0", "Q4_0", "Q4_K"])
@@ -58,7 +58,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, which):
     while not list(out.iterdir()) and process.poll() is None:
         time.sleep(0.002)
     process.send_signal(which)
-    process.wait(timeout=60)
+    process.wait(timeout=HANGS_AFTER_S)
     assert process.returncode == -which
     assert list(out.iterdir()) == []
 

@@ -4,6 +4,8 @@ import os
 import pathlib
 import subprocess
 
+from waiting import HANGS_AFTER_S
+
 
 class FakeServer:
     """Runs from construction to close(). `api_key` and so on are its flags, with underscores."""
@@ -41,4 +43,4 @@ class FakeServer:
     def close(self):
         """Ends it cleanly; a server that does not end by itself fails the test."""
         self._process.stdin.close()
-        assert self._process.wait(timeout=20) == 0
+        assert self._process.wait(timeout=HANGS_AFTER_S) == 0

@@ -11,6 +11,8 @@ import time
 import urllib.error
 import urllib.request
 
+from waiting import HANGS_AFTER_S
+
 PAGODA = os.environ["PAGODA_BINARY"]
 TINY = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "tests/golden/data/tiny-llama"
 
@@ -33,7 +35,7 @@ class PagodaServer:
         self._wait_until_healthy()
 
     def _port_of_log(self):
-        for _ in range(3000):
+        for _ in range(100 * HANGS_AFTER_S):
             found = re.search(r"listening on http://[^ ]*:(\d+)", self.log.read_text())
             if found:
                 return int(found[1])
@@ -42,9 +44,9 @@ class PagodaServer:
         raise AssertionError(self.log.read_text())
 
     def _wait_until_healthy(self):
-        for _ in range(3000):
+        for _ in range(100 * HANGS_AFTER_S):
             try:
-                with urllib.request.urlopen(self.url + "/health", timeout=10) as answer:
+                with urllib.request.urlopen(self.url + "/health", timeout=HANGS_AFTER_S) as answer:
                     assert answer.status == 200
                     return
             except OSError:
@@ -57,14 +59,14 @@ class PagodaServer:
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
         try:
-            with urllib.request.urlopen(request, timeout=600) as answer:
+            with urllib.request.urlopen(request, timeout=HANGS_AFTER_S) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
 
     def metrics(self):
         """Figures of /metrics without labels of their own, by name."""
-        with urllib.request.urlopen(self.url + "/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(self.url + "/metrics", timeout=HANGS_AFTER_S) as answer:
             text = answer.read().decode()
         found = re.findall(r'^pagoda:(\w+)\{model_name="[^"]*"\} (\S+)$', text, re.MULTILINE)
         return {name: float(value) for name, value in found}
@@ -102,7 +104,7 @@ class PagodaServer:
         if self.is_running() and not self._terminated:
             self.terminate()
         try:
-            code = self.process.wait(timeout=60)
+            code = self.process.wait(timeout=HANGS_AFTER_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise

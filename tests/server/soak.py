@@ -16,6 +16,7 @@ import time
 
 from pagoda_server import TINY, PagodaServer
 from stream_client import complete, read_head, request_bytes
+from waiting import HANGS_AFTER_S
 
 ALLOWED_GROWTH_BYTES = 20 << 20
 NUM_FIRST = 1000
@@ -110,7 +111,7 @@ class Soak:
         await asyncio.gather(*(worker() for _ in range(self.flags.concurrency)))
 
     def state_at_rest(self):
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + HANGS_AFTER_S
         while time.monotonic() < deadline:
             metrics = self.server.metrics()
             busy = metrics["num_requests_running"] + metrics["num_requests_waiting"]

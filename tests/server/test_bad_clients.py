@@ -7,13 +7,14 @@ import time
 
 import pytest
 from fake_server import FakeServer
+from waiting import HANGS_AFTER_S, wait_for
 
 
 class Connection:
     """A socket that speaks just enough HTTP to be rude in it."""
 
     def __init__(self, port):
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=HANGS_AFTER_S)
         self._file = self._socket.makefile("rb")
 
     def send(self, data):
@@ -158,13 +159,6 @@ def test_a_chunked_body(connect):
     assert connection.read()[1]["choices"][0]["text"] == "chunks"
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition()
-
-
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("prompt", ["think 60", "count 9999"])
 def test_a_client_that_goes_away_is_forgotten(stream, prompt):
@@ -184,10 +178,10 @@ def test_a_slow_reader_delays_nobody(server, connect):
     slow = connect()
     slow.post("/v1/completions", {"prompt": "count 400", "max_tokens": 1500, "stream": True, "logprobs": 5, "n": 8})
     other = connect()
-    start = time.monotonic()
+    cancelled = server.num_cancelled()
     other.post("/v1/completions", {"prompt": "say quick"})
     assert other.read()[1]["choices"][0]["text"] == "quick"
-    assert time.monotonic() - start < 5
+    assert server.num_cancelled() == cancelled  # the slow one was there all the time
     assert slow.read_head()[0] == 200
 
 
@@ -211,13 +205,11 @@ def test_half_a_request_is_dropped(strict_server, start):
 
 def test_a_byte_at_a_time_is_dropped(strict_server):
     connection = Connection(strict_server.port)
-    started = time.monotonic()
-    with pytest.raises((BrokenPipeError, ConnectionResetError, AssertionError)):
+    # Two minutes of bytes for a server that waits a second; one that reads on raises nothing.
+    with pytest.raises((BrokenPipeError, ConnectionResetError)):
         for byte in b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 1000:
             connection.send(bytes([byte]))
             time.sleep(0.02)
-        raise AssertionError("the server reads on")
-    assert time.monotonic() - started < 15
     connection.close()
 
 
@@ -236,7 +228,7 @@ def test_idle_connections_are_closed_and_too_many_are_refused(strict_server):
 
 def test_comments_come_while_the_prompt_is_read(strict_server):
     connection = Connection(strict_server.port)
-    connection.post("/v1/completions", {"prompt": "think 0.7", "stream": True})
+    connection.post("/v1/completions", {"prompt": "think 2", "stream": True})
     status, headers = connection.read_head()
     assert status == 200 and headers["content-type"].startswith("text/event-stream")
     lines = []

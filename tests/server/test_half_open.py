@@ -7,10 +7,10 @@ import os
 import pathlib
 import re
 import socket
-import time
 
 from fake_server import FakeServer
 from stream_client import request_bytes
+from waiting import wait_for
 
 
 def test_a_silent_peer_is_asked_whether_it_is_there():
@@ -25,9 +25,7 @@ def test_a_silent_peer_is_asked_whether_it_is_there():
                 found = pattern.search(pathlib.Path("/proc/net/tcp").read_text())
                 return found and found[1] == "02" and int(found[2], 16) / os.sysconf("SC_CLK_TCK")
 
-            deadline = time.monotonic() + 10
-            while not probe_timer() and time.monotonic() < deadline:
-                time.sleep(0.01)
+            wait_for(probe_timer)
             assert 1 < probe_timer() <= 31
     finally:
         fake.close()

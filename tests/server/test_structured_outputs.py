@@ -13,6 +13,7 @@ import urllib.request
 import jsonschema
 import pytest
 from json_schema_cases import CASES
+from waiting import HANGS_AFTER_S
 
 NUM_ANSWERS = int(os.environ.get("PAGODA_ANSWERS_PER_SCHEMA", "3"))
 MAX_SAMPLES = 25  # of one request
@@ -162,7 +163,7 @@ def test_a_stream_is_the_same_text(server):
     _, whole = server.post("/v1/chat/completions", body)
     request = urllib.request.Request(server.url + "/v1/chat/completions", json.dumps({**body, "stream": True}).encode(),
                                      {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=HANGS_AFTER_S) as answer:
         events = [json.loads(line[6:]) for line in answer.read().decode().splitlines()
                   if line.startswith("data: {")]
     text = "".join(event["choices"][0]["delta"].get("content") or "" for event in events if event["choices"])
