@@ -63,7 +63,7 @@ function inWords(error) {
   if (error.status === 429) return 'The server is busy. Please try again in a moment.';
   if (error.status === 503) return 'The server can’t answer now. ' + error.message;
   if (error.code === 'context_length_exceeded') {
-    return 'This conversation has grown longer than the model can read, or asks for a longer answer than fits. Start a new chat, or lower “Max tokens”.';
+    return 'This conversation is longer than the model can read, or asks for a longer answer than fits. Ask in a new chat, shorten the question, or lower “Max tokens”.';
   }
   return error.message;
 }

@@ -73,7 +73,7 @@ function setRunning(controller) {
 function focusInput() {
   if (!matchMedia('(pointer: fine)').matches) return;
   const at = document.activeElement;
-  if (!at || at === document.body || !at.checkVisibility()) $('input').focus();
+  if (!at?.offsetParent) $('input').focus();  // nowhere, or where nothing is seen any more
 }
 
 // A reload shows the tab's chat again; others are listed where a new one begins.

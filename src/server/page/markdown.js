@@ -104,9 +104,9 @@ function itemLines(lines, at, marker) {
   return {lines: taken, end};
 }
 function cells(line) {
-  const row = line.trim().replace(/^\|/, '').split(/(?<!\\)\|/);
+  const row = line.trim().replace(/^\|/, '').replaceAll('\\|', '\0').split('|');
   if (row.length > 1 && !row.at(-1).trim()) row.pop();
-  return row.map((cell) => cell.trim().replaceAll('\\|', '|'));
+  return row.map((cell) => cell.trim().replaceAll('\0', '|'));
 }
 function isTable(lines, at) {
   const rule = lines[at + 1]?.trim();
