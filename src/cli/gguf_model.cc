@@ -70,7 +70,7 @@ bool is_redundant(std::string_view name, const ModelConfig& config) {
 
 Result<GgufModel> from_folder(const Checkpoint& checkpoint) {
   PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
-  PAGODA_ASSIGN_OR_RETURN(const HfRope rope, read_hf_rope(checkpoint.folder(), config));
+  const HfRope rope = hf_rope(config);
   PAGODA_ASSIGN_OR_RETURN(const GenerationDefaults defaults, read_generation_defaults(checkpoint));
   PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
                           read_hf_vocabulary(checkpoint.folder(), config.vocab_size));

@@ -2,26 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <functional>
 
-#include "model/config_limits.h"
-#include "model/json_fields.h"
 #include "model/rope_frequencies.h"
-#include "text/text_file.h"
 
 namespace pagoda {
 namespace {
 
 constexpr float kSameDivisor = 1e-6f;  // relative: float32's rounding of two quotients
-
-Result<double> read_theta(const JsonFields& config) {
-  const auto theta_in = [](const JsonFields& fields) {
-    return fields.number_or("rope_theta", kThetaRange, 10000);
-  };
-  if (!config.has("rope_parameters")) return theta_in(config);
-  PAGODA_ASSIGN_OR_RETURN(const JsonFields parameters, config.object("rope_parameters"));
-  return theta_in(parameters.has("rope_theta") ? parameters : config);
-}
 
 bool are_same(float a, float b) {
   return std::fabs(a - b) <= kSameDivisor * std::fabs(b);
@@ -33,13 +21,10 @@ std::string gguf_architecture(const ModelConfig& config) {
   return config.architecture == "mistral" ? "llama" : config.architecture;
 }
 
-Result<HfRope> read_hf_rope(const std::string& folder, const ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(const std::string text,
-                          read_text_file(std::filesystem::path(folder) / "config.json"));
-  PAGODA_ASSIGN_OR_RETURN(const nlohmann::json json, parse_json_object(text, "config.json"));
+HfRope hf_rope(const ModelConfig& config) {
   HfRope rope;
-  PAGODA_ASSIGN_OR_RETURN(rope.theta, read_theta(JsonFields(json, "config.json")));
-  const std::vector<float> unscaled = rope_inverse_frequencies(config.head_dim, rope.theta, {});
+  const std::vector<float> unscaled =
+      rope_inverse_frequencies(config.head_dim, config.rope_theta, {});
   std::vector<float> divisors(unscaled.size());
   std::transform(unscaled.begin(), unscaled.end(), config.rope_inv_freq.begin(), divisors.begin(),
                  std::divides<>());
@@ -75,7 +60,7 @@ Status set_architecture_keys(const ModelConfig& config, const HfRope& rope,
       .set(arch + ".attention.value_length", u32(config.head_dim))
       .set(arch + ".attention.layer_norm_rms_epsilon", config.rms_norm_eps)
       .set(arch + ".rope.dimension_count", u32(config.head_dim))
-      .set(arch + ".rope.freq_base", static_cast<float>(rope.theta))
+      .set(arch + ".rope.freq_base", static_cast<float>(config.rope_theta))
       .set(arch + ".vocab_size", u32(config.vocab_size));
   if (window > 0) metadata.set(arch + ".attention.sliding_window", u32(window));
   if (rope.linear_factor != 1) {

@@ -14,15 +14,14 @@ namespace pagoda {
 // GGUF calls Mistral's models llama.
 std::string gguf_architecture(const ModelConfig& config);
 
-// How GGUF says what the rotary embedding's frequencies are.
+// How GGUF says what scales the rotary embedding's frequencies.
 struct HfRope {
-  double theta = 10000;
   double linear_factor = 1;     // all frequencies divided by it
   std::vector<float> divisors;  // [head_dim / 2], for rope_freqs.weight; empty: none
 };
 
-// From config.json, which read_model_config has accepted, and the frequencies that it came to.
-Result<HfRope> read_hf_rope(const std::string& folder, const ModelConfig& config);
+// From the frequencies that the config came to.
+HfRope hf_rope(const ModelConfig& config);
 
 // kUnsupported: windows that differ by layer.
 Status set_architecture_keys(const ModelConfig& config, const HfRope& rope, GgufMetadata& metadata);

@@ -31,11 +31,12 @@ inline constexpr NumberRange kThetaRange{1, 1e12};
 inline constexpr NumberRange kRopeFactorRange{1e-6, 1e6};
 inline constexpr NumberRange kTemperatureRange{0, 1000};
 inline constexpr NumberRange kProbabilityRange{0, 1};
+inline constexpr NumberRange kMirostatTauRange{0, 100};
 inline constexpr NumberRange kPenaltyRange{1e-6, 1000};
 inline constexpr IntegerRange kTopKRange{-1, 1 << 24};  // -1 and 0: off
 
 // What only several fields together can be wrong in: heads that kv_heads do not divide, an odd
-// head_dim, end ids beyond the vocabulary.
+// head_dim.
 Status check_consistency(const ModelConfig& config);
 
 }  // namespace pagoda

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "model/config_limits.h"
+#include "model/gguf_keys.h"
+#include "model/gguf_tokens.h"
 #include "model/rope_frequencies.h"
 #include "weights/printable.h"
 
@@ -16,14 +18,6 @@ namespace pagoda {
 namespace {
 
 constexpr std::string_view kArchitectures[] = {"llama", "qwen2", "qwen3"};
-
-// Tokens that end a turn or a text, by their spelling: files often name only one of theirs. The
-// list is what llama.cpp stops at, less the ones of its fill-in-the-middle prompts.
-constexpr std::string_view kEndTokens[] = {
-    "<|eot_id|>",      "<|im_end|>",         "<|end|>",    "<|return|>", "<|call|>",
-    "<end_of_turn>",   "<|endoftext|>",      "<|eom_id|>", "<EOT>",      "_<EOT>",
-    "<|end_of_text|>", "<end_of_utterance>", "</s>",
-};
 
 // Reads "<architecture>.<key>" within a range.
 class ArchitectureKeys {
@@ -79,38 +73,6 @@ class ArchitectureKeys {
   const GgufFile& file_;
   std::string prefix_;
 };
-
-// Keys that change the arithmetic in a way that nothing here computes, unless they have this value.
-struct NeutralKey {
-  std::string_view key;
-  double neutral;
-};
-constexpr NeutralKey kNeutralKeys[] = {
-    {"expert_count", 0},
-    {"attention.clamp_kqv", 0},
-    {"attention.max_alibi_bias", 0},
-    {"attention.scale", 0},
-    {"logit_scale", 1},
-    {"residual_scale", 1},
-    {"embedding_scale", 1},
-    {"attn_logit_softcapping", 0},
-    {"final_logit_softcapping", 0},
-};
-
-Status check_supported(const GgufFile& file, const ArchitectureKeys& keys) {
-  for (const NeutralKey& neutral : kNeutralKeys) {
-    PAGODA_ASSIGN_OR_RETURN(const double value,
-                            file.number_or(keys.name(neutral.key), neutral.neutral));
-    if (value != neutral.neutral) {
-      return unsupported("[gguf] key {}: {} is not supported", keys.name(neutral.key), value);
-    }
-  }
-  if (keys.has("attention.sliding_window_pattern")) {
-    return unsupported("[gguf] key {} is not supported",
-                       keys.name("attention.sliding_window_pattern"));
-  }
-  return ok_status();
-}
 
 Status read_sizes(const Checkpoint& checkpoint, const ArchitectureKeys& keys, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(config.hidden_size, keys.integer("embedding_length", kHiddenRange));
@@ -202,9 +164,10 @@ Status read_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys, Mod
   // The converter permutes q and k of the llama architecture (Mistral's models too), and of no
   // other.
   config.rope_style = config.architecture == "llama" ? RopeStyle::kAdjacent : RopeStyle::kHalves;
-  PAGODA_ASSIGN_OR_RETURN(const double theta, keys.number_or("rope.freq_base", kThetaRange, 10000));
+  PAGODA_ASSIGN_OR_RETURN(config.rope_theta,
+                          keys.number_or("rope.freq_base", kThetaRange, config.rope_theta));
   PAGODA_ASSIGN_OR_RETURN(const RopeScaling scaling, read_rope_scaling(*checkpoint.gguf(), keys));
-  config.rope_inv_freq = rope_inverse_frequencies(config.head_dim, theta, scaling);
+  config.rope_inv_freq = rope_inverse_frequencies(config.head_dim, config.rope_theta, scaling);
   return apply_rope_divisors(checkpoint, config);
 }
 
@@ -217,67 +180,12 @@ Status read_windows(const ArchitectureKeys& keys, ModelConfig& config) {
   return ok_status();
 }
 
-void add_end_token(int id, ModelConfig& config) {
-  auto& ids = config.eos_token_ids;
-  if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
-}
-
-Result<std::optional<int>> read_token_id(const GgufFile& file, std::string_view key,
-                                         int vocab_size) {
-  PAGODA_ASSIGN_OR_RETURN(const std::int64_t id, file.integer_or(key, -1));
-  if (id == -1 && !file.has(key)) return std::optional<int>();
-  if (id < 0 || id >= vocab_size) {
-    return data_loss("[gguf] key {}: expected a token id of 0 to {}, got {}", key, vocab_size - 1,
-                     id);
-  }
-  return std::optional<int>(static_cast<int>(id));
-}
-
-Status add_end_tokens_by_spelling(const GgufFile& file, ModelConfig& config) {
-  constexpr std::int64_t kControl = 3;
-  constexpr std::int64_t kUserDefined = 4;
-  if (!file.has("tokenizer.ggml.tokens") || !file.has("tokenizer.ggml.token_type")) {
-    return ok_status();
-  }
-  PAGODA_ASSIGN_OR_RETURN(const auto tokens, file.strings("tokenizer.ggml.tokens"));
-  PAGODA_ASSIGN_OR_RETURN(const auto types, file.integers("tokenizer.ggml.token_type"));
-  if (tokens.size() > static_cast<std::size_t>(config.vocab_size)) {
-    return data_loss("[gguf] key tokenizer.ggml.tokens: expected at most {} tokens, got {}",
-                     config.vocab_size, tokens.size());
-  }
-  if (types.size() != tokens.size()) {
-    return data_loss("[gguf] key tokenizer.ggml.token_type: expected {} types, got {}",
-                     tokens.size(), types.size());
-  }
-  for (std::size_t id = 0; id < tokens.size(); ++id) {
-    if (types[id] != kControl && types[id] != kUserDefined) continue;
-    const auto* end = std::end(kEndTokens);
-    if (std::find(std::begin(kEndTokens), end, tokens[id]) != end) {
-      add_end_token(static_cast<int>(id), config);
-    }
-  }
-  return ok_status();
-}
-
 Status read_token_ids(const GgufFile& file, ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(config.bos_token_id,
-                          read_token_id(file, "tokenizer.ggml.bos_token_id", config.vocab_size));
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
-                          "tokenizer.ggml.eom_token_id"}) {
-    PAGODA_ASSIGN_OR_RETURN(const auto id, read_token_id(file, key, config.vocab_size));
-    if (id) add_end_token(*id, config);
-  }
-  return add_end_tokens_by_spelling(file, config);
-}
-
-Status read_sampling_key(const GgufFile& file, std::string_view key, NumberRange range,
-                         std::optional<float>& value) {
-  if (!file.has(key)) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(const double number, file.number(key));
-  if (!(number >= range.min && number <= range.max)) {
-    return data_loss("[gguf] key {}: expected {} to {}, got {}", key, range.min, range.max, number);
-  }
-  value = static_cast<float>(number);
+  PAGODA_ASSIGN_OR_RETURN(
+      config.bos_token_id,
+      read_gguf_token_id(file, "tokenizer.ggml.bos_token_id", config.vocab_size));
+  PAGODA_ASSIGN_OR_RETURN(GgufTokens tokens, read_gguf_tokens(file, config.vocab_size));
+  config.eos_token_ids = std::move(tokens.end_ids);
   return ok_status();
 }
 
@@ -294,7 +202,7 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   ModelConfig config;
   config.architecture = architecture;
   const ArchitectureKeys keys(file, config.architecture);
-  PAGODA_RETURN_IF_ERROR(check_supported(file, keys));
+  PAGODA_RETURN_IF_ERROR(check_gguf_keys(file, config.architecture));
   PAGODA_RETURN_IF_ERROR(read_sizes(checkpoint, keys, config));
   PAGODA_RETURN_IF_ERROR(read_head_dim(keys, config));
   PAGODA_RETURN_IF_ERROR(read_rope(checkpoint, keys, config));
@@ -306,27 +214,6 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   PAGODA_RETURN_IF_ERROR(read_token_ids(file, config));
   PAGODA_RETURN_IF_ERROR(check_consistency(config));
   return config;
-}
-
-Result<GenerationDefaults> read_gguf_generation_defaults(const GgufFile& file) {
-  GenerationDefaults defaults;
-  PAGODA_RETURN_IF_ERROR(
-      read_sampling_key(file, "general.sampling.temp", kTemperatureRange, defaults.temperature));
-  PAGODA_RETURN_IF_ERROR(
-      read_sampling_key(file, "general.sampling.top_p", kProbabilityRange, defaults.top_p));
-  PAGODA_RETURN_IF_ERROR(
-      read_sampling_key(file, "general.sampling.min_p", kProbabilityRange, defaults.min_p));
-  PAGODA_RETURN_IF_ERROR(read_sampling_key(file, "general.sampling.penalty_repeat", kPenaltyRange,
-                                           defaults.repetition_penalty));
-  if (file.has("general.sampling.top_k")) {
-    PAGODA_ASSIGN_OR_RETURN(const std::int64_t top_k, file.integer("general.sampling.top_k"));
-    if (top_k < kTopKRange.min || top_k > kTopKRange.max) {
-      return data_loss("[gguf] key general.sampling.top_k: expected {} to {}, got {}",
-                       kTopKRange.min, kTopKRange.max, top_k);
-    }
-    defaults.top_k = static_cast<int>(top_k);
-  }
-  return defaults;
 }
 
 }  // namespace pagoda

@@ -171,17 +171,26 @@ TEST(GgufConfigTest, CountsMayBeRepeatedForEachLayer) {
   EXPECT_EQ(model.read().status().code(), StatusCode::kDataLoss);
 }
 
-TEST(GgufConfigTest, EndTokensAreKeysAndKnownControlTokens) {
+TEST(GgufConfigTest, BookkeepingAndNeutralValuesAreHarmless) {
   GgufModel model("llama");
-  model.set("tokenizer.ggml.tokens",
-            std::vector<std::string>{"<|endoftext|>", "<s>", "</s>", "<|im_end|>", "<|eot_id|>",
-                                     "a", "<|end|>", "b"});
-  model.set("tokenizer.ggml.token_type", std::vector<std::int32_t>{3, 3, 3, 4, 1, 1, 3, 1});
-  model.set("tokenizer.ggml.eot_token_id", std::uint32_t{5});
+  model.set("general.name", "a name").set("general.base_model.0.name", "another");
+  model.set("general.type", "model").set("quantize.imatrix.file", "imatrix.dat");
+  model.set("mradermacher.quantized_by", "somebody").set("tokenizer.chat_template.tool_use", "{}");
+  model.set("tokenizer.ggml.padding_token_id", 0u).set_own("vocab_size", 8u);
+  model.set_own("attention.causal", true).set_own("pooling_type", 0u);
+  model.set_own("rope.scaling.attn_factor", 1.0f).set_own("expert_count", 0u);
+  const auto config = model.read();
+  EXPECT_TRUE(config.ok()) << config.status().message();
+}
+
+TEST(GgufConfigTest, SpecialIdsBeyondTheVocabularyAreDropped) {
+  GgufModel model("llama");
+  model.set("tokenizer.ggml.bos_token_id", -1).set("tokenizer.ggml.eos_token_id", 8u);
+  model.set("tokenizer.ggml.eot_token_id", 4294967295u);
   const auto config = model.read();
   ASSERT_TRUE(config.ok()) << config.status().message();
-  // The keys' first (2 is </s>, once); <|eot_id|> is here an ordinary text token.
-  EXPECT_THAT(config->eos_token_ids, ElementsAre(2, 5, 0, 3, 6));
+  EXPECT_FALSE(config->bos_token_id.has_value());
+  EXPECT_TRUE(config->eos_token_ids.empty());
 }
 
 TEST(GgufConfigTest, ReadsSamplingDefaults) {
@@ -199,9 +208,31 @@ TEST(GgufConfigTest, ReadsSamplingDefaults) {
   EXPECT_EQ(defaults->top_k, 20);
   EXPECT_EQ(defaults->min_p, 0.05f);
   EXPECT_EQ(defaults->repetition_penalty, 1.1f);
+  EXPECT_FALSE(defaults->mirostat || defaults->xtc_probability);
   model.set("general.sampling.temp", -1.0f);
   EXPECT_THAT(read_generation_defaults(model.open()).status().message(),
               HasSubstr("general.sampling.temp: expected 0 to 1000, got -1"));
+}
+
+TEST(GgufConfigTest, SamplingDefaultsAreThoseOfLlamaCppAsFarAsTheyGo) {
+  GgufModel model("llama");
+  model.set("general.sampling.xtc_probability", 0.5f).set("general.sampling.xtc_threshold", 0.2f);
+  model.set("general.sampling.mirostat", 2).set("general.sampling.mirostat_tau", 4.0f);
+  model.set("general.sampling.mirostat_eta", 0.2f).set("general.sampling.sequence", "kpt");
+  model.set("general.sampling.penalty_repeat", 1.1f).set("general.sampling.penalty_last_n", 0);
+  const auto defaults = read_generation_defaults(model.open());
+  ASSERT_TRUE(defaults.ok()) << defaults.status().message();
+  EXPECT_EQ(defaults->xtc_probability, 0.5f);
+  EXPECT_EQ(defaults->xtc_threshold, 0.2f);
+  EXPECT_EQ(defaults->mirostat, 2);
+  EXPECT_EQ(defaults->mirostat_tau, 4.0f);
+  EXPECT_EQ(defaults->mirostat_eta, 0.2f);
+  EXPECT_FALSE(defaults->repetition_penalty.has_value());  // over no token at all
+  model.set("general.sampling.mirostat", 1).set("general.sampling.penalty_last_n", 64);
+  const auto others = read_generation_defaults(model.open());
+  ASSERT_TRUE(others.ok()) << others.status().message();
+  EXPECT_FALSE(others->mirostat.has_value());
+  EXPECT_EQ(others->repetition_penalty, 1.1f);
 }
 
 struct Refused {
@@ -260,6 +291,36 @@ std::vector<Refused> refused_keys() {
   };
 }
 
+std::vector<Refused> refused_variants() {
+  constexpr auto kUnsupported = StatusCode::kUnsupported;
+  return {
+      {"SeesWhatComesLater", [](GgufModel& m) { m.set_own("attention.causal", false); },
+       kUnsupported, "llama.attention.causal: false is not supported"},
+      {"PoolsForEmbeddings", [](GgufModel& m) { m.set_own("pooling_type", 3u); }, kUnsupported,
+       "llama.pooling_type: 3 is not supported"},
+      {"Reranks", [](GgufModel& m) { m.set_own("pooling_type", 4u); }, kUnsupported,
+       "llama.pooling_type: 4 is not supported"},
+      {"AttentionFactor", [](GgufModel& m) { m.set_own("rope.scaling.attn_factor", 1.19f); },
+       kUnsupported, "llama.rope.scaling.attn_factor: 1.19 is not supported"},
+      {"TemperatureByPosition",
+       [](GgufModel& m) { m.set_own("attention.temperature_scale", 0.1f); }, kUnsupported,
+       "llama.attention.temperature_scale: 0.1 is not supported"},
+      {"Adapter", [](GgufModel& m) { m.set("general.type", "adapter"); }, kUnsupported,
+       "general.type: \"adapter\" is not supported"},
+      {"ClassifierLabels",
+       [](GgufModel& m) { m.set_own("classifier.output_labels", std::vector<std::string>{"yes"}); },
+       kUnsupported, "llama.classifier.output_labels is not supported: it is not known"},
+      {"KeyOfTheArchitectureThatNobodyKnows",
+       [](GgufModel& m) { m.set_own("attention.gate", true); }, kUnsupported,
+       "llama.attention.gate is not supported: it is not known and may change the answer"},
+      {"TokensNeverSampled",
+       [](GgufModel& m) { m.set("tokenizer.ggml.suppress_tokens", std::vector<std::int32_t>{3}); },
+       kUnsupported, "tokenizer.ggml.suppress_tokens: [1 x int32] is not supported"},
+      {"AdapterKeys", [](GgufModel& m) { m.set("adapter.type", "lora"); }, kUnsupported,
+       "key adapter.type is not supported"},
+  };
+}
+
 std::vector<Refused> refused_tensors_and_tokens() {
   constexpr auto kBad = StatusCode::kDataLoss;
   return {
@@ -274,10 +335,6 @@ std::vector<Refused> refused_tensors_and_tokens() {
        "tensor rope_freqs.weight: expected 8 values of F32, got 7 of F32"},
       {"RopeFactorZero", [](GgufModel& m) { m.tensor("rope_freqs.weight", {8}, {0}); }, kBad,
        "expected divisors"},
-      {"EosBeyondVocabulary", [](GgufModel& m) { m.set("tokenizer.ggml.eos_token_id", 8u); }, kBad,
-       "tokenizer.ggml.eos_token_id: expected a token id of 0 to 7, got 8"},
-      {"BosNegative", [](GgufModel& m) { m.set("tokenizer.ggml.bos_token_id", -1); }, kBad,
-       "tokenizer.ggml.bos_token_id"},
       {"TokensBeyondVocabulary",
        [](GgufModel& m) {
          m.set("tokenizer.ggml.tokens", std::vector<std::string>(9, "x"));
@@ -305,6 +362,8 @@ TEST_P(RefusedKeyTest, IsRefusedByName) {
 
 constexpr auto kCaseName = [](const auto& info) { return std::string(info.param.name); };
 INSTANTIATE_TEST_SUITE_P(Keys, RefusedKeyTest, ::testing::ValuesIn(refused_keys()), kCaseName);
+INSTANTIATE_TEST_SUITE_P(Variants, RefusedKeyTest, ::testing::ValuesIn(refused_variants()),
+                         kCaseName);
 INSTANTIATE_TEST_SUITE_P(TensorsAndTokens, RefusedKeyTest,
                          ::testing::ValuesIn(refused_tensors_and_tokens()), kCaseName);
 

@@ -1,5 +1,7 @@
 #include "model/hf_config.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "model/config_limits.h"
+#include "model/hf_keys.h"
 #include "model/json_fields.h"
 #include "model/rope_frequencies.h"
 #include "weights/affine_config.h"
@@ -22,18 +25,19 @@ constexpr std::string_view kGenerationFile = "generation_config.json";
 // What sets the families apart in config.json; all else they share.
 struct Family {
   std::string_view model_type;
-  bool qkv_bias;            // always there, whatever the keys say
-  bool reads_bias_key;      // attention_bias: q, k, v and o
-  bool reads_mlp_bias_key;  // mlp_bias
-  int default_head_dim;     // 0: hidden_size / num_attention_heads
+  std::string_view causal_class;  // what `architectures` may name
+  bool qkv_bias;                  // always there, whatever the keys say
+  bool reads_bias_key;            // attention_bias: q, k, v and o
+  bool reads_mlp_bias_key;        // mlp_bias
+  int default_head_dim;           // 0: hidden_size / num_attention_heads
   enum class Window { kNone, kAllLayers, kByLayer } window;
 };
 
 constexpr Family kFamilies[] = {
-    {"llama", false, true, true, 0, Family::Window::kNone},
-    {"mistral", false, false, false, 0, Family::Window::kAllLayers},
-    {"qwen2", true, false, false, 0, Family::Window::kByLayer},
-    {"qwen3", false, true, false, 128, Family::Window::kByLayer},
+    {"llama", "LlamaForCausalLM", false, true, true, 0, Family::Window::kNone},
+    {"mistral", "MistralForCausalLM", false, false, false, 0, Family::Window::kAllLayers},
+    {"qwen2", "Qwen2ForCausalLM", true, false, false, 0, Family::Window::kByLayer},
+    {"qwen3", "Qwen3ForCausalLM", false, true, false, 128, Family::Window::kByLayer},
 };
 
 constexpr int kDefaultWindow = 4096;         // of mistral, qwen2 and qwen3 in transformers
@@ -51,10 +55,43 @@ Result<const Family*> find_family(const JsonFields& fields) {
                      printable(model_type), known);
 }
 
-// Keys that change the arithmetic in a way that nothing here computes.
-Status check_supported(const JsonFields& fields) {
+// `architectures`: a classifier, a reward model or an encoder of the family is no causal model,
+// whatever else its config says. Nothing is said where the key is absent.
+Status check_class(const JsonFields& fields, const Family& family) {
+  const nlohmann::json* classes = fields.find("architectures");
+  if (classes == nullptr) return ok_status();
+  const std::string expected = fmt::format("a list of {}", family.causal_class);
+  if (!classes->is_array()) return fields.wrong("architectures", expected);
+  for (const nlohmann::json& name : *classes) {
+    // Conversions of the first LLaMA spell it so.
+    if (name == family.causal_class || name == "LLaMAForCausalLM") continue;
+    return unsupported("[config] {}: architectures: {} is not supported; {} is", fields.where(),
+                       printable(name.dump(), 60), family.causal_class);
+  }
+  return ok_status();
+}
+
+// `auto_map` names classes that lie beside the weights, whose code nothing here runs.
+Status check_own_code(const JsonFields& fields, const Family& family) {
+  if (!fields.has("auto_map")) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(const JsonFields classes, fields.object("auto_map"));
+  for (const char* key : {"AutoModel", "AutoModelForCausalLM"}) {
+    const nlohmann::json* name = classes.find(key);
+    if (name == nullptr) continue;
+    return unsupported(
+        "[config] {}: {} is code of the checkpoint's own ({}), which is not run; take auto_map out "
+        "of the file if {} computes the same",
+        classes.where(), key, printable(name->dump(), 60), family.causal_class);
+  }
+  return ok_status();
+}
+
+Status check_supported(const JsonFields& fields, const Family& family) {
+  PAGODA_RETURN_IF_ERROR(check_class(fields, family));
+  PAGODA_RETURN_IF_ERROR(check_own_code(fields, family));
+  PAGODA_RETURN_IF_ERROR(check_config_keys(fields));
   PAGODA_ASSIGN_OR_RETURN(const std::string activation, fields.text_or("hidden_act", "silu"));
-  if (activation != "silu") {
+  if (activation != "silu" && activation != "swish") {
     return unsupported("[config] {}: hidden_act {} is not supported; silu is", fields.where(),
                        printable(activation));
   }
@@ -102,46 +139,73 @@ Status read_flags(const JsonFields& fields, const Family& family, ModelConfig& c
   return ok_status();
 }
 
-// The block under which the scaling stands: transformers 5 calls it rope_parameters and keeps
-// rope_theta in it.
-Result<JsonFields> rope_block(const JsonFields& fields) {
-  if (const nlohmann::json* parameters = fields.find("rope_parameters")) {
-    for (const nlohmann::json& value : *parameters) {
-      if (!value.is_object()) continue;
-      return unsupported("[config] {}: rope_parameters that differ by layer type are not supported",
-                         fields.where());
-    }
-    return fields.object("rope_parameters");
-  }
-  if (fields.has("rope_scaling")) return fields.object("rope_scaling");
-  static const nlohmann::json no_keys = nlohmann::json::object();
-  return JsonFields(no_keys, fields.where());
+bool is_filled(const nlohmann::json* block) {
+  return block != nullptr && !(block->is_object() && block->empty());
 }
 
-Result<RopeScaling> read_rope_scaling(const JsonFields& block) {
-  RopeScaling scaling;
-  const char* key = block.has("rope_type") ? "rope_type" : "type";
-  PAGODA_ASSIGN_OR_RETURN(const std::string type, block.text_or(key, "default"));
-  if (type == "default") return scaling;
-  if (type != "linear" && type != "llama3") {
-    return unsupported("[config] {}: rope type {} is not supported; default, linear and llama3 are",
-                       block.where(), printable(type));
+// The block under which the scaling stands: transformers 5 calls it rope_parameters and keeps
+// rope_theta in it, and takes a rope_scaling beside it instead, theta and all.
+Result<JsonFields> rope_block(const JsonFields& fields) {
+  const nlohmann::json* parameters = fields.find("rope_parameters");
+  if (is_filled(fields.find("rope_scaling"))) {
+    PAGODA_ASSIGN_OR_RETURN(const JsonFields scaling, fields.object("rope_scaling"));
+    if (is_filled(parameters)) {
+      spdlog::warn("[config] {}: rope_parameters is ignored: rope_scaling stands beside it",
+                   fields.where());
+    }
+    return scaling;
   }
-  PAGODA_ASSIGN_OR_RETURN(const double factor, block.number("factor", kRopeFactorRange));
-  scaling.factor = static_cast<float>(factor);
-  scaling.type = RopeScalingType::kLinear;
-  if (type == "linear") return scaling;
+  static const nlohmann::json no_keys = nlohmann::json::object();
+  if (parameters == nullptr) return JsonFields(no_keys, fields.where());
+  for (const nlohmann::json& value : *parameters) {
+    if (!value.is_object()) continue;
+    return unsupported("[config] {}: rope_parameters that differ by layer type are not supported",
+                       fields.where());
+  }
+  return fields.object("rope_parameters");
+}
+
+// The numbers of Llama 3's scaling. `trained` stands in for the original positions where they are
+// not said.
+Status read_llama3_scaling(const JsonFields& block, int trained, RopeScaling& scaling) {
   scaling.type = RopeScalingType::kLlama3;
   PAGODA_ASSIGN_OR_RETURN(const double low, block.number("low_freq_factor", kRopeFactorRange));
   PAGODA_ASSIGN_OR_RETURN(const double high, block.number("high_freq_factor", kRopeFactorRange));
-  PAGODA_ASSIGN_OR_RETURN(const int positions,
-                          block.integer("original_max_position_embeddings", kPositionRange));
+  PAGODA_ASSIGN_OR_RETURN(const int positions, block.integer_or("original_max_position_embeddings",
+                                                                kPositionRange, trained));
   scaling.low_freq_factor = static_cast<float>(low);
   scaling.high_freq_factor = static_cast<float>(high);
   scaling.original_positions = static_cast<float>(positions);
-  if (scaling.low_freq_factor >= scaling.high_freq_factor) {
-    return block.wrong("high_freq_factor", fmt::format("more than low_freq_factor ({})", low));
+  if (scaling.low_freq_factor < scaling.high_freq_factor) return ok_status();
+  return block.wrong("high_freq_factor", fmt::format("more than low_freq_factor ({})", low));
+}
+
+// A number beside a type that does not read it: it was meant for another type.
+Status check_no_other_numbers(const JsonFields& block, std::string_view type) {
+  for (const char* key : {"factor", "low_freq_factor", "high_freq_factor"}) {
+    if (!block.has(key) || (type == "linear" && key == std::string_view("factor"))) continue;
+    if (*block.find(key) == 1) continue;
+    return unsupported("[config] {}: {} beside rope type {} is not supported", block.where(), key,
+                       type);
   }
+  return ok_status();
+}
+
+Result<RopeScaling> read_rope_scaling(const JsonFields& block, int trained) {
+  RopeScaling scaling;
+  const char* key = block.has("rope_type") ? "rope_type" : "type";
+  PAGODA_ASSIGN_OR_RETURN(const std::string type, block.text_or(key, "default"));
+  if (type != "default" && type != "linear" && type != "llama3") {
+    return unsupported("[config] {}: rope type {} is not supported; default, linear and llama3 are",
+                       block.where(), printable(type));
+  }
+  PAGODA_RETURN_IF_ERROR(check_rope_keys(block));
+  if (type != "llama3") PAGODA_RETURN_IF_ERROR(check_no_other_numbers(block, type));
+  if (type == "default") return scaling;
+  PAGODA_ASSIGN_OR_RETURN(const double factor, block.number("factor", kRopeFactorRange));
+  scaling.factor = static_cast<float>(factor);
+  scaling.type = RopeScalingType::kLinear;
+  if (type == "llama3") PAGODA_RETURN_IF_ERROR(read_llama3_scaling(block, trained, scaling));
   return scaling;
 }
 
@@ -156,11 +220,12 @@ Status read_rope(const JsonFields& fields, ModelConfig& config) {
     }
   }
   const JsonFields& theta_place = block.has("rope_theta") ? block : fields;
-  PAGODA_ASSIGN_OR_RETURN(const double theta,
-                          theta_place.number_or("rope_theta", kThetaRange, 10000));
-  PAGODA_ASSIGN_OR_RETURN(const RopeScaling scaling, read_rope_scaling(block));
+  PAGODA_ASSIGN_OR_RETURN(config.rope_theta,
+                          theta_place.number_or("rope_theta", kThetaRange, config.rope_theta));
+  PAGODA_ASSIGN_OR_RETURN(const RopeScaling scaling,
+                          read_rope_scaling(block, config.max_position_embeddings));
   config.rope_style = RopeStyle::kHalves;
-  config.rope_inv_freq = rope_inverse_frequencies(config.head_dim, theta, scaling);
+  config.rope_inv_freq = rope_inverse_frequencies(config.head_dim, config.rope_theta, scaling);
   return ok_status();
 }
 
@@ -191,19 +256,23 @@ Status read_layer_types(const JsonFields& fields, int window, ModelConfig& confi
 
 Status read_windows(const JsonFields& fields, const Family& family, ModelConfig& config) {
   config.layer_windows.assign(config.num_layers, 0);
-  if (family.window == Family::Window::kNone) return ok_status();
+  if (family.window == Family::Window::kNone) {
+    return fields.has("layer_types") ? read_layer_types(fields, 0, config) : ok_status();
+  }
   // An explicit null is "no window"; an absent key has a default.
   const auto window_of = [&fields](bool is_null) -> Result<int> {
     if (is_null) return 0;
     return fields.integer_or("sliding_window", kPositionRange, kDefaultWindow);
   };
   PAGODA_ASSIGN_OR_RETURN(int window, window_of(fields.is_null("sliding_window")));
-  if (family.window == Family::Window::kAllLayers) {
+  if (family.window == Family::Window::kAllLayers && !fields.has("layer_types")) {
     config.layer_windows.assign(config.num_layers, window);
     return ok_status();
   }
-  PAGODA_ASSIGN_OR_RETURN(const bool use_window, fields.boolean_or("use_sliding_window", false));
-  if (!use_window) window = 0;
+  if (family.window == Family::Window::kByLayer) {
+    PAGODA_ASSIGN_OR_RETURN(const bool use_window, fields.boolean_or("use_sliding_window", false));
+    if (!use_window) window = 0;
+  }
   if (fields.has("layer_types")) return read_layer_types(fields, window, config);
   PAGODA_ASSIGN_OR_RETURN(const int first, fields.integer_or("max_window_layers", {0, 1 << 20},
                                                              kDefaultMaxWindowLayers));
@@ -211,15 +280,30 @@ Status read_windows(const JsonFields& fields, const Family& family, ModelConfig&
   return ok_status();
 }
 
+// The ids under `key` that the vocabulary has: no text holds the others, and tools write them.
+Result<std::vector<int>> read_ids(const JsonFields& fields, const char* key, int vocab_size) {
+  constexpr IntegerRange kWhole{-(1LL << 53), 1LL << 53};
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> written, fields.integers(key, kWhole));
+  std::vector<int> ids;
+  for (const std::int64_t id : written) {
+    if (id >= 0 && id < vocab_size) {
+      ids.push_back(static_cast<int>(id));
+      continue;
+    }
+    spdlog::warn("[config] {}: {}: {} is ignored: the vocabulary has {} tokens", fields.where(),
+                 key, id, vocab_size);
+  }
+  return ids;
+}
+
 // Ids that `fields` has replace those in the config.
 Status read_token_ids(const JsonFields& fields, ModelConfig& config) {
-  const IntegerRange ids{0, config.vocab_size - 1};
-  if (fields.has("eos_token_id")) {
-    PAGODA_ASSIGN_OR_RETURN(config.eos_token_ids, fields.integers("eos_token_id", ids));
-  }
-  if (fields.has("bos_token_id")) {
-    PAGODA_ASSIGN_OR_RETURN(config.bos_token_id, fields.integer("bos_token_id", ids));
-  }
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> ends,
+                          read_ids(fields, "eos_token_id", config.vocab_size));
+  if (!ends.empty()) config.eos_token_ids = ends;
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<int> starts,
+                          read_ids(fields, "bos_token_id", config.vocab_size));
+  if (!starts.empty()) config.bos_token_id = starts.front();
   return ok_status();
 }
 
@@ -239,7 +323,7 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   PAGODA_ASSIGN_OR_RETURN(const nlohmann::json json, parse_json_object(config_json, kConfigFile));
   const JsonFields fields(json, std::string(kConfigFile));
   PAGODA_ASSIGN_OR_RETURN(const Family* family, find_family(fields));
-  PAGODA_RETURN_IF_ERROR(check_supported(fields));
+  PAGODA_RETURN_IF_ERROR(check_supported(fields, *family));
   // The checkpoint reads its tensors by it; here only other libraries' formats are refused.
   PAGODA_RETURN_IF_ERROR(parse_affine_config(config_json).status());
   ModelConfig config;

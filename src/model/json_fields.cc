@@ -1,5 +1,7 @@
 #include "model/json_fields.h"
 
+#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "weights/printable.h"
@@ -7,13 +9,18 @@
 namespace pagoda {
 namespace {
 
+// 2048, or 2048.0 as some tools write it; nothing for other values and for huge ones.
+std::optional<std::int64_t> whole_number(const nlohmann::json& value) {
+  constexpr double kLargest = 1LL << 53;
+  if (!value.is_number()) return std::nullopt;
+  const auto number = value.get<double>();
+  if (!(std::fabs(number) <= kLargest) || std::trunc(number) != number) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
 bool fits(const nlohmann::json& value, IntegerRange range) {
-  if (!value.is_number_integer()) return false;
-  // Unsigned numbers beyond int64 would come out negative.
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{1} << 62)
-    return false;
-  const auto integer = value.get<std::int64_t>();
-  return integer >= range.min && integer <= range.max;
+  const std::optional<std::int64_t> integer = whole_number(value);
+  return integer && *integer >= range.min && *integer <= range.max;
 }
 
 std::string describe(IntegerRange range) {
@@ -45,7 +52,7 @@ Status JsonFields::wrong(const char* key, std::string_view expected) const {
 Result<int> JsonFields::integer(const char* key, IntegerRange range) const {
   const nlohmann::json* value = find(key);
   if (value == nullptr || !fits(*value, range)) return wrong(key, describe(range));
-  return value->get<int>();
+  return static_cast<int>(*whole_number(*value));
 }
 
 Result<double> JsonFields::number(const char* key, NumberRange range) const {
@@ -64,14 +71,14 @@ Result<std::string> JsonFields::text(const char* key) const {
   return value->get<std::string>();
 }
 
-Result<std::vector<int>> JsonFields::integers(const char* key, IntegerRange range) const {
+Result<std::vector<std::int64_t>> JsonFields::integers(const char* key, IntegerRange range) const {
   const nlohmann::json* value = find(key);
-  std::vector<int> integers;
+  std::vector<std::int64_t> integers;
   if (value == nullptr) return integers;
   const auto all = value->is_array() ? *value : nlohmann::json::array({*value});
   for (const nlohmann::json& element : all) {
     if (!fits(element, range)) return wrong(key, describe(range) + " or a list of them");
-    integers.push_back(element.get<int>());
+    integers.push_back(*whole_number(element));
   }
   return integers;
 }

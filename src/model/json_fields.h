@@ -26,12 +26,12 @@ class JsonFields {
   // Null where absent.
   const nlohmann::json* find(const char* key) const;
 
-  // kInvalidArgument: absent, another type, or outside the range.
+  // kInvalidArgument: absent, another type, or outside the range. An integer may be written 2048.0.
   Result<int> integer(const char* key, IntegerRange range) const;
   Result<double> number(const char* key, NumberRange range) const;
   Result<std::string> text(const char* key) const;
   // An array of integers, or one integer alone; empty where absent.
-  Result<std::vector<int>> integers(const char* key, IntegerRange range) const;
+  Result<std::vector<std::int64_t>> integers(const char* key, IntegerRange range) const;
 
   Result<int> integer_or(const char* key, IntegerRange range, int otherwise) const;
   Result<double> number_or(const char* key, NumberRange range, double otherwise) const;
@@ -40,6 +40,8 @@ class JsonFields {
 
   // The object under that key, whose own messages name it too. kInvalidArgument: no object.
   Result<JsonFields> object(const char* key) const;
+
+  const nlohmann::json& json() const { return object_; }
 
   Status wrong(const char* key, std::string_view expected) const;
   const std::string& where() const { return where_; }

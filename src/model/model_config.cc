@@ -1,6 +1,10 @@
 #include "model/model_config.h"
 
+#include <spdlog/spdlog.h>
+
+#include <cstring>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "model/config_limits.h"
@@ -37,6 +41,33 @@ Result<std::string> read_generation_json(const Checkpoint& checkpoint) {
   return json;
 }
 
+bool are_same(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+bool hold_the_same(const HostTensor& a, const HostTensor& b) {
+  if (a.format != b.format || !(a.shape == b.shape) || !are_same(a.bytes, b.bytes)) return false;
+  if (!a.affine || !b.affine) return a.affine.has_value() == b.affine.has_value();
+  return a.affine->layout == b.affine->layout && are_same(a.affine->scales, b.affine->scales) &&
+         are_same(a.affine->biases, b.affine->biases);
+}
+
+// The flag gives way to a head that is stored and is another one than the embedding, as in
+// transformers: some tools leave the flag as it was when they train the head.
+Result<bool> are_embeddings_tied(const Checkpoint& checkpoint, const ModelConfig& config) {
+  constexpr std::string_view kHead = "lm_head.weight";
+  constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
+  if (!config.tie_word_embeddings || !checkpoint.has(kHead) || !checkpoint.has(kEmbedding)) {
+    return config.tie_word_embeddings;
+  }
+  PAGODA_ASSIGN_OR_RETURN(const HostTensor head, checkpoint.tensor(kHead));
+  PAGODA_ASSIGN_OR_RETURN(const HostTensor embedding, checkpoint.tensor(kEmbedding));
+  if (hold_the_same(head, embedding)) return true;
+  spdlog::warn("[config] config.json: tie_word_embeddings is ignored: {} is stored and differs",
+               kHead);
+  return false;
+}
+
 }  // namespace
 
 Status check_consistency(const ModelConfig& config) {
@@ -57,7 +88,9 @@ Result<ModelConfig> read_model_config(const Checkpoint& checkpoint) {
   PAGODA_ASSIGN_OR_RETURN(const std::string config,
                           read_json_file(path_in(checkpoint, "config.json")));
   PAGODA_ASSIGN_OR_RETURN(const std::string generation, read_generation_json(checkpoint));
-  return parse_hf_config(config, generation);
+  PAGODA_ASSIGN_OR_RETURN(ModelConfig parsed, parse_hf_config(config, generation));
+  PAGODA_ASSIGN_OR_RETURN(parsed.tie_word_embeddings, are_embeddings_tied(checkpoint, parsed));
+  return parsed;
 }
 
 Result<GenerationDefaults> read_generation_defaults(const Checkpoint& checkpoint) {

@@ -31,12 +31,14 @@ struct ModelConfig {
   bool attention_output_bias = false;  // o
   bool mlp_bias = false;
   RopeStyle rope_style = RopeStyle::kHalves;
+  double rope_theta = 10000;
   // The angle of pair i at position p is p * rope_inv_freq[i]; [head_dim / 2], scaling (Llama 3,
   // linear) already applied.
   std::vector<float> rope_inv_freq;
   std::vector<int> layer_windows;  // [num_layers]; 0: full attention, else a query sees that many
                                    // positions, its own included
-  // End-of-turn and end-of-text ids: generation_config.json's, else config.json's or GGUF's.
+  // End-of-turn and end-of-text ids: generation_config.json's, else config.json's or GGUF's. All
+  // lie within the vocabulary.
   std::vector<int> eos_token_ids;
   std::optional<int> bos_token_id;
 };
@@ -49,6 +51,13 @@ struct GenerationDefaults {
   std::optional<float> min_p;
   std::optional<int> top_k;
   std::optional<float> repetition_penalty;
+  std::optional<float> xtc_probability;
+  std::optional<float> xtc_threshold;
+  std::optional<int> mirostat;
+  std::optional<float> mirostat_tau;
+  std::optional<float> mirostat_eta;
+
+  bool operator==(const GenerationDefaults&) const = default;
 };
 
 // Errors: kUnsupported for an architecture, rope type or activation that nothing here computes;

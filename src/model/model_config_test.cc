@@ -45,6 +45,27 @@ TEST_F(ModelConfigTest, ReadsAFolderWithAndWithoutGenerationConfig) {
   EXPECT_EQ(read_generation_defaults(open())->temperature, 0.5f);
 }
 
+// A checkpoint that says that its embeddings are tied and stores a head nevertheless.
+bool is_tied(const std::vector<float>& head) {
+  const testing::TemporaryFolder folder;
+  const std::vector<float> embedding{1, 2, 3, 4};
+  testing::SafetensorsWriter()
+      .add("model.embed_tokens.weight", {2, 2}, WeightFormat::kBF16, embedding)
+      .add("lm_head.weight", {2, 2}, WeightFormat::kBF16, head)
+      .write(folder / "model.safetensors");
+  std::string config(kConfig);
+  config.replace(config.rfind('}'), 1, ", \"tie_word_embeddings\": true}");
+  testing::write_file(folder / "config.json", std::as_bytes(std::span(config)));
+  const auto read = read_model_config(*Checkpoint::open(folder.path()));
+  PAGODA_CHECK(read.ok(), read.status().message());
+  return read->tie_word_embeddings;
+}
+
+TEST(TiedEmbeddingsTest, AStoredHeadOfOtherValuesIsUsedWhateverTheFlagSays) {
+  EXPECT_TRUE(is_tied({1, 2, 3, 4}));
+  EXPECT_FALSE(is_tied({1, 2, 3, 5}));
+}
+
 TEST_F(ModelConfigTest, AMissingConfigIsNamed) {
   const Status status = read_model_config(open()).status();
   EXPECT_EQ(status.code(), StatusCode::kNotFound);

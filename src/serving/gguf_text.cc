@@ -1,6 +1,8 @@
 #include "serving/gguf_text.h"
 
-#include <limits>
+#include <utility>
+
+#include "model/gguf_tokens.h"
 
 namespace pagoda {
 
@@ -19,16 +21,6 @@ std::vector<std::string> copies(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
 }
 
-Status read_id(const GgufFile& file, std::string_view key, std::optional<int>& to) {
-  std::optional<std::int64_t> id;
-  PAGODA_RETURN_IF_ERROR(assign_if_present(file.integer(key), id));
-  if (!id) return ok_status();
-  if (*id < 0 || *id > std::numeric_limits<int>::max())
-    return data_loss("[gguf] {}: expected a token id, got {}", key, *id);
-  to = static_cast<int>(*id);
-  return ok_status();
-}
-
 }  // namespace
 
 Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file) {
@@ -40,16 +32,18 @@ Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file) {
   vocabulary.tokens = copies(tokens);
   PAGODA_RETURN_IF_ERROR(
       assign_if_present(file.numbers("tokenizer.ggml.scores"), vocabulary.scores));
-  std::vector<std::int64_t> types;
-  PAGODA_RETURN_IF_ERROR(assign_if_present(file.integers("tokenizer.ggml.token_type"), types));
-  vocabulary.token_types.assign(types.begin(), types.end());
+  const int num_tokens = static_cast<int>(tokens.size());
+  PAGODA_ASSIGN_OR_RETURN(GgufTokens kinds, read_gguf_tokens(file, num_tokens));
+  vocabulary.token_types = std::move(kinds.types);
   std::vector<std::string_view> merges;
   PAGODA_RETURN_IF_ERROR(assign_if_present(file.strings("tokenizer.ggml.merges"), merges));
   vocabulary.merges = copies(merges);
-  PAGODA_RETURN_IF_ERROR(read_id(file, "tokenizer.ggml.bos_token_id", vocabulary.bos_token_id));
-  PAGODA_RETURN_IF_ERROR(read_id(file, "tokenizer.ggml.eos_token_id", vocabulary.eos_token_id));
-  PAGODA_RETURN_IF_ERROR(
-      read_id(file, "tokenizer.ggml.unknown_token_id", vocabulary.unknown_token_id));
+  const auto read_id = [&](std::string_view key) {
+    return read_gguf_token_id(file, key, num_tokens);
+  };
+  PAGODA_ASSIGN_OR_RETURN(vocabulary.bos_token_id, read_id("tokenizer.ggml.bos_token_id"));
+  PAGODA_ASSIGN_OR_RETURN(vocabulary.eos_token_id, read_id("tokenizer.ggml.eos_token_id"));
+  PAGODA_ASSIGN_OR_RETURN(vocabulary.unknown_token_id, read_id("tokenizer.ggml.unknown_token_id"));
   PAGODA_RETURN_IF_ERROR(
       assign_if_present(file.boolean("tokenizer.ggml.add_bos_token"), vocabulary.add_bos_token));
   PAGODA_RETURN_IF_ERROR(

@@ -1,0 +1,17 @@
+// What becomes of each metadata key of a GGUF file: read, harmless, or refused by name. A key of
+// the architecture that nobody has thought about may change what the model computes, so it is
+// refused too.
+#pragma once
+
+#include <string_view>
+
+#include "core/status.h"
+#include "weights/gguf.h"
+
+namespace pagoda {
+
+// kUnsupported names a key that would change the answer, or that nobody knows; kDataLoss one of a
+// wrong type.
+Status check_gguf_keys(const GgufFile& file, std::string_view architecture);
+
+}  // namespace pagoda

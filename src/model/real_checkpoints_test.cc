@@ -1,0 +1,122 @@
+// Config files and GGUF headers of checkpoints that people run, without weights: read to the values
+// that transformers prints, or refused by name. testdata/make_checkpoints.py has made the values.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/hf_config.h"
+#include "model/model_config.h"
+#include "model/rope_frequencies.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/temporary_folder.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+json read_checkpoints() {
+  std::ifstream file(std::string(PAGODA_SOURCE_DIR) + "/src/model/testdata/checkpoints.json");
+  return json::parse(file);
+}
+
+void expect_sizes(const ModelConfig& config, const json& expected) {
+  EXPECT_EQ(config.vocab_size, expected["vocab_size"]);
+  EXPECT_EQ(config.hidden_size, expected["hidden_size"]);
+  EXPECT_EQ(config.intermediate_size, expected["intermediate_size"]);
+  EXPECT_EQ(config.num_layers, expected["num_hidden_layers"]);
+  EXPECT_EQ(config.num_heads, expected["num_attention_heads"]);
+  EXPECT_EQ(config.num_kv_heads, expected["num_key_value_heads"]);
+  EXPECT_EQ(config.head_dim, expected["head_dim"]);
+  EXPECT_EQ(config.max_position_embeddings, expected["max_position_embeddings"]);
+  EXPECT_EQ(config.rms_norm_eps, expected["rms_norm_eps"].get<float>());
+  EXPECT_EQ(config.rope_theta, expected["rope_parameters"]["rope_theta"]);
+  EXPECT_EQ(config.bos_token_id, expected["bos_token_id"].get<int>());
+}
+
+std::vector<float> frequencies(const json& expected) {
+  const json& rope = expected["rope_parameters"];
+  RopeScaling scaling;
+  if (rope["rope_type"] != "default") scaling.factor = rope["factor"];
+  if (rope["rope_type"] == "linear") scaling.type = RopeScalingType::kLinear;
+  if (rope["rope_type"] == "llama3") {
+    scaling.type = RopeScalingType::kLlama3;
+    scaling.low_freq_factor = rope["low_freq_factor"];
+    scaling.high_freq_factor = rope["high_freq_factor"];
+    scaling.original_positions = rope["original_max_position_embeddings"];
+  }
+  return rope_inverse_frequencies(expected["head_dim"], rope["rope_theta"], scaling);
+}
+
+TEST(RealCheckpointsTest, ConfigFilesAreReadAsTransformersReadsThemOrRefusedByName) {
+  const json checkpoints = read_checkpoints();
+  EXPECT_GE(checkpoints.size(), 20u);
+  for (const json& checkpoint : checkpoints) {
+    SCOPED_TRACE(checkpoint["name"]);
+    const json generation = checkpoint.value("generation_config", json());
+    const auto config =
+        parse_hf_config(checkpoint["config"].dump(), generation.is_null() ? "" : generation.dump());
+    if (checkpoint.contains("refused")) {
+      EXPECT_EQ(config.status().code(), StatusCode::kUnsupported);
+      EXPECT_THAT(config.status().message(), HasSubstr(checkpoint["refused"].get<std::string>()));
+      continue;
+    }
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const json& expected = checkpoint["expected"];
+    expect_sizes(*config, expected);
+    EXPECT_EQ(config->tie_word_embeddings, expected["tie_word_embeddings"]);
+    EXPECT_EQ(config->layer_windows, expected["layer_windows"].get<std::vector<int>>());
+    EXPECT_EQ(config->eos_token_ids, expected["eos_token_ids"].get<std::vector<int>>());
+    EXPECT_EQ(config->rope_inv_freq, frequencies(expected));
+  }
+}
+
+// A header as a converter writes it: the keys, and the embedding's shape in front of a hole.
+Checkpoint open_header(const json& keys, const json& config, const std::string& path) {
+  testing::GgufWriter writer;
+  for (const auto& [key, value] : keys.items()) {
+    if (value.is_string()) writer.set(key, value.get<std::string>());
+    if (value.is_boolean()) writer.set(key, value.get<bool>());
+    if (value.is_number_integer()) writer.set(key, value.get<std::uint32_t>());
+    if (value.is_number_float()) writer.set(key, value.get<float>());
+  }
+  const Shape shape = {config["vocab_size"].get<int>(), config["hidden_size"].get<int>()};
+  writer.add_raw_tensor("token_embd.weight", shape,
+                        testing::GgufWriter::type_id(WeightFormat::kQ8_0), {});
+  writer.write(path);
+  const auto hole = packed_bytes(WeightFormat::kQ8_0, shape.num_elements());
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) + hole);
+  const auto checkpoint = Checkpoint::open(path);
+  PAGODA_CHECK(checkpoint.ok(), checkpoint.status().message());
+  return *checkpoint;
+}
+
+TEST(RealCheckpointsTest, GgufHeadersAreReadAsTransformersReadsTheirSourceOrRefusedByName) {
+  const testing::TemporaryFolder folder;
+  for (const json& checkpoint : read_checkpoints()) {
+    if (!checkpoint.contains("gguf")) continue;
+    SCOPED_TRACE(checkpoint["name"]);
+    const auto config = read_model_config(
+        open_header(checkpoint["gguf"], checkpoint["config"], folder / "header.gguf"));
+    if (checkpoint.contains("gguf_refused")) {
+      EXPECT_EQ(config.status().code(), StatusCode::kUnsupported);
+      EXPECT_THAT(config.status().message(),
+                  HasSubstr(checkpoint["gguf_refused"].get<std::string>()));
+      continue;
+    }
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    expect_sizes(*config, checkpoint["expected"]);
+    EXPECT_THAT(config->eos_token_ids,
+                ::testing::Each(::testing::AnyOfArray(
+                    checkpoint["expected"]["eos_token_ids"].get<std::vector<int>>())));
+  }
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,55 @@
+#include "serving/gguf_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/gguf_writer.h"
+#include "text/tokenizer.h"
+
+namespace pagoda {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr std::int32_t kPlain = 1;
+
+testing::GgufWriter vocabulary(const std::vector<std::string>& tokens) {
+  testing::GgufWriter writer;
+  writer.set("tokenizer.ggml.model", "gpt2").set("tokenizer.ggml.pre", "gpt-2");
+  writer.set("tokenizer.ggml.tokens", tokens);
+  writer.set("tokenizer.ggml.token_type", std::vector<std::int32_t>(tokens.size(), kPlain));
+  writer.set("tokenizer.ggml.merges", std::vector<std::string>{});
+  return writer;
+}
+
+Result<GgufVocabulary> read(const testing::GgufWriter& writer) {
+  const std::vector<std::byte> bytes = writer.bytes();
+  return read_gguf_vocabulary(**GgufFile::parse(bytes, nullptr));
+}
+
+TEST(GgufTextTest, AnEndThatTheFileCallsPlainTextIsOneSpecialToken) {
+  const auto read_tokens = read(vocabulary({"a", "b", "<|im_end|>"}));
+  ASSERT_TRUE(read_tokens.ok()) << read_tokens.status().message();
+  const auto tokenizer = Tokenizer::from_gguf(*read_tokens);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  EXPECT_THAT(*(*tokenizer)->encode("ab<|im_end|>a"), ElementsAre(0, 1, 2, 0));
+  EXPECT_TRUE((*tokenizer)->is_special(2));
+}
+
+TEST(GgufTextTest, SpecialIdsBeyondTheVocabularyAreDropped) {
+  testing::GgufWriter writer = vocabulary({"a", "b"});
+  writer.set("tokenizer.ggml.bos_token_id", std::uint32_t{4294967295});
+  writer.set("tokenizer.ggml.eos_token_id", std::uint32_t{2});
+  writer.set("tokenizer.ggml.unknown_token_id", std::int32_t{-1});
+  const auto read_tokens = read(writer);
+  ASSERT_TRUE(read_tokens.ok()) << read_tokens.status().message();
+  EXPECT_FALSE(read_tokens->bos_token_id || read_tokens->eos_token_id ||
+               read_tokens->unknown_token_id);
+  EXPECT_TRUE(Tokenizer::from_gguf(*read_tokens).ok());
+}
+
+}  // namespace
+}  // namespace pagoda
