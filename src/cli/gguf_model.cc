@@ -8,6 +8,7 @@
 
 #include "cli/hf_metadata.h"
 #include "cli/hf_vocabulary.h"
+#include "model/checkpoint_tensors.h"
 #include "model/model_config.h"
 #include "weights/name_map.h"
 #include "weights/printable.h"
@@ -61,15 +62,17 @@ GgufModelTensor rope_divisors_tensor(std::span<const float> divisors) {
   return {.tensor = std::move(tensor)};
 }
 
-// What a checkpoint carries and no model of ours reads: tables that follow from the config, and the
-// output of a tied embedding.
+// A table that follows from the config, or the output of a tied embedding.
 bool is_redundant(std::string_view name, const ModelConfig& config) {
-  return name.ends_with(".rotary_emb.inv_freq") ||
-         (config.tie_word_embeddings && name == "lm_head.weight");
+  return is_derived_tensor(name) || (config.tie_word_embeddings && name == "lm_head.weight");
 }
 
 Result<GgufModel> from_folder(const Checkpoint& checkpoint) {
   PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
+  const Family* family = find_family(config.architecture);
+  if (family != nullptr) {
+    PAGODA_RETURN_IF_ERROR(check_all_tensors_are_read(checkpoint, config, *family));
+  }
   const HfRope rope = hf_rope(config);
   PAGODA_ASSIGN_OR_RETURN(const GenerationDefaults defaults, read_generation_defaults(checkpoint));
   PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,

@@ -1,5 +1,6 @@
 #include "model/decoder.h"
 
+#include "model/checkpoint_tensors.h"
 #include "model/family.h"
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/gather_rows/gather_rows.h"
@@ -76,6 +77,7 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   const Family* family = find_family(config.architecture);
   if (family == nullptr)
     return unsupported("[model] architecture {}: nothing here computes it", config.architecture);
+  PAGODA_RETURN_IF_ERROR(check_all_tensors_are_read(checkpoint, config, *family));
   Decoder decoder;
   decoder.config_ = config;
   for (int i = 0; i < config.num_layers; ++i) {

@@ -54,6 +54,18 @@ def test_prompts_of_a_file_run_together_and_equal_each_alone(tmp_path):
         assert alone["logits_hash"] == answer["logits_hash"] and alone["token_ids"] == answer["token_ids"]
 
 
+def test_a_tensor_that_nothing_reads_is_refused_by_name(tmp_path):
+    model = shutil.copytree(TINY, tmp_path / "model")
+    weights = (model / "model.safetensors").read_bytes()
+    size = struct.unpack("<Q", weights[:8])[0]
+    header = json.loads(weights[8:8 + size])
+    header["model.layers.0.self_attn.sinks"] = header["model.norm.weight"] | {
+        "data_offsets": [len(weights) - 8 - size, len(weights) - 8 - size + 128]}
+    text = json.dumps(header).encode()
+    (model / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + weights[8 + size:] + bytes(128))
+    assert "model.layers.0.self_attn.sinks" in pagoda("run", model, "--prompt", "x", code=1).stderr
+
+
 @pytest.mark.parametrize("line", [
     {"prompt": "x", "max_tokens": 1.5}, {"prompt": "x", "max_tokens": 1 << 40}, {"prompt": 7}, {"prompt": "x", "stop": [1]},
     {"prompt": "x", "ignore_eos": 1}, {"prompt_ids": [1, "2"]}, {"prompt": "x", "seed": -1}, {"prompt": "x", "wings": 2},

@@ -1,0 +1,70 @@
+#include "model/checkpoint_tensors.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weights/printable.h"
+
+namespace pagoda {
+namespace {
+
+std::vector<std::string> layer_tensors(const ModelConfig& config, const Family& family) {
+  std::vector<std::string> names = {"input_layernorm.weight", "post_attention_layernorm.weight"};
+  const auto add = [&names](std::initializer_list<const char*> parts, bool has_bias) {
+    for (const char* part : parts) {
+      names.push_back(std::string(part) + ".weight");
+      if (has_bias) names.push_back(std::string(part) + ".bias");
+    }
+  };
+  add({"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, config.attention_bias);
+  add({"self_attn.o_proj"}, config.attention_output_bias);
+  add({"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}, config.mlp_bias);
+  if (family.qk_norm) add({"self_attn.q_norm", "self_attn.k_norm"}, false);
+  return names;
+}
+
+// What stands behind "model.layers.N." for a layer of the model; nothing for any other name.
+std::optional<std::string_view> name_in_layer(std::string_view name, int num_layers) {
+  constexpr std::string_view kPrefix = "model.layers.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  int layer = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  if (error != std::errc() || layer < 0 || layer >= num_layers) return std::nullopt;
+  name.remove_prefix(end - name.data());
+  if (!name.starts_with('.')) return std::nullopt;
+  return name.substr(1);
+}
+
+bool is_read_once(std::string_view name, const Checkpoint& checkpoint) {
+  // The divisors of a GGUF file's rotation are in the config by now.
+  return name == "model.embed_tokens.weight" || name == "model.norm.weight" ||
+         name == "lm_head.weight" || (name == "rope_freqs.weight" && checkpoint.gguf() != nullptr);
+}
+
+}  // namespace
+
+bool is_derived_tensor(std::string_view name) {
+  return name == "model.rotary_emb.inv_freq" || name.ends_with(".self_attn.rotary_emb.inv_freq") ||
+         name.ends_with(".attn_rot_embd.weight");
+}
+
+Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config,
+                                  const Family& family) {
+  const std::vector<std::string> in_layer = layer_tensors(config, family);
+  for (const std::string& name : checkpoint.names()) {
+    if (is_read_once(name, checkpoint) || is_derived_tensor(name)) continue;
+    const auto part = name_in_layer(name, config.num_layers);
+    if (part && std::find(in_layer.begin(), in_layer.end(), *part) != in_layer.end()) continue;
+    return unsupported(
+        "[model] tensor {} is not supported: a {} of {} layers, as the config describes it, does "
+        "not read it",
+        printable(name), config.architecture, config.num_layers);
+  }
+  return ok_status();
+}
+
+}  // namespace pagoda

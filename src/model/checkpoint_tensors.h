@@ -1,0 +1,21 @@
+// Which tensors of a checkpoint a decoder reads. One that nobody reads means that the checkpoint is
+// of another model than its config says, so it is refused rather than passed over.
+#pragma once
+
+#include <string_view>
+
+#include "core/status.h"
+#include "model/family.h"
+#include "model/model_config.h"
+#include "weights/checkpoint.h"
+
+namespace pagoda {
+
+// A table that follows from the config, which old converters stored too.
+bool is_derived_tensor(std::string_view name);
+
+// kUnsupported names the first tensor that a decoder of that family does not read.
+Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config,
+                                  const Family& family);
+
+}  // namespace pagoda
