@@ -1,5 +1,6 @@
 #include "serving/served_model.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <future>
 
@@ -55,6 +56,14 @@ Status load_text(const Checkpoint& checkpoint, const ServedModelOptions& options
   return ok_status();
 }
 
+// The tokenizer's eos_token ends a text beside what the configs name, as in vLLM and llama.cpp.
+void add_end(std::optional<int> id, ModelConfig& config) {
+  auto& ends = config.eos_token_ids;
+  if (!id || *id >= config.vocab_size || std::find(ends.begin(), ends.end(), *id) != ends.end())
+    return;
+  ends.push_back(*id);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions& options) {
@@ -70,9 +79,15 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   // Reading a vocabulary takes about as long as packing a small model's weights.
   std::future<Status> text =
       std::async(std::launch::async, [&] { return load_text(checkpoint, options, *model); });
+  if (checkpoint.gguf() == nullptr) {
+    // A folder's tokenizer says another end, which the engine has to know from its start; a GGUF
+    // file's own keys say it.
+    PAGODA_RETURN_IF_ERROR(text.get());
+    if (model->tokenizer) add_end(model->tokenizer->eos_token_id(), model->config);
+  }
   Result<std::unique_ptr<Engine>> engine =
       create_engine(checkpoint, model->config, options.engine, options.on_progress);
-  PAGODA_RETURN_IF_ERROR(text.get());
+  if (text.valid()) PAGODA_RETURN_IF_ERROR(text.get());
   if (model->tokenizer) {
     model->grammars =
         std::make_unique<GrammarCompiler>(model->tokenizer, model->config.eos_token_ids);

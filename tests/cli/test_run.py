@@ -54,6 +54,26 @@ def test_prompts_of_a_file_run_together_and_equal_each_alone(tmp_path):
         assert alone["logits_hash"] == answer["logits_hash"] and alone["token_ids"] == answer["token_ids"]
 
 
+def greedy_answer(model):
+    case = json.loads((TINY / "golden.json").read_text())["cases"][1]
+    done = pagoda("run", model, "--json", "--temperature", 0, "--prompt-ids", ",".join(map(str, case["prompt_ids"])),
+                  "--max-tokens", 6)
+    return json.loads(done.stdout)
+
+
+def test_the_tokenizers_eos_token_ends_a_text(tmp_path):
+    model = shutil.copytree(TINY, tmp_path / "model")
+    unended = greedy_answer(model)["token_ids"]
+    assert len(unended) == 6
+    vocabulary = json.loads((TINY / "tokenizer.json").read_text())["model"]["vocab"]
+    spelling = {token: text for text, token in vocabulary.items()}
+    config = model / "tokenizer_config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token": spelling[unended[2]]}))
+    answer = greedy_answer(model)
+    assert answer["finish_reason"] == "stop"
+    assert answer["token_ids"] == unended[:unended.index(unended[2]) + 1]
+
+
 def test_a_tensor_that_nothing_reads_is_refused_by_name(tmp_path):
     model = shutil.copytree(TINY, tmp_path / "model")
     weights = (model / "model.safetensors").read_bytes()
