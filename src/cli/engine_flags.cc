@@ -27,6 +27,11 @@ void add_model_flags(CLI::App& command, EngineFlags& flags) {
       .add_option("--seed", flags.engine.seed, "Of the seeds drawn for requests that bring none")
       ->transform(whole_number<std::uint64_t>())
       ->capture_default_str();
+  command
+      .add_option("--generation-config", flags.generation_config,
+                  "Default sampling: the checkpoint's, or none of it")
+      ->check(one_of({"auto", "none"}))
+      ->capture_default_str();
 }
 
 void add_batching_flags(CLI::App& command, EngineFlags& flags) {
@@ -98,6 +103,10 @@ Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text) {
   PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path, resolve_model(flags.model));
   options.path = path.string();
   if (is_commit_id(path.filename().string())) options.name = typed_name(flags.model);
+  if (is_default_model(options.path)) {
+    options.card_defaults = {.temperature = DefaultModel::kTemperature,
+                             .top_p = DefaultModel::kTopP};
+  }
   PAGODA_ASSIGN_OR_RETURN(options.engine.backend, parse_device(flags.device));
   options.engine.kv_cache_layout = parse_layout(flags.kv_cache_layout);
   options.engine.kv_cache_dtype = parse_kv_dtype(flags.kv_cache_dtype);

@@ -23,7 +23,8 @@ struct EngineFlags {
   std::string generation_config = "auto";
 };
 
-// MODEL, --device, --threads, --seed: what every subcommand that loads a model takes.
+// MODEL, --device, --threads, --seed, --generation-config: what every subcommand that loads a model
+// takes.
 void add_model_flags(CLI::App& command, EngineFlags& flags);
 // --max-model-len, --block-size, the KV cache's flags and the batch's: what serve and run take
 // besides.

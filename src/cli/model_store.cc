@@ -162,6 +162,12 @@ Status unknown_model(std::string_view model, const fs::path& model_dir) {
 
 }  // namespace
 
+bool is_default_model(const fs::path& path) {
+  std::error_code error;
+  return path.filename() == DefaultModel::kFile &&
+         fs::file_size(path, error) == static_cast<std::uintmax_t>(DefaultModel::kSize) && !error;
+}
+
 Result<fs::path> default_model_dir() {
   if (const std::string folder = environment("PAGODA_MODEL_DIR"); !folder.empty()) {
     return fs::path(folder);

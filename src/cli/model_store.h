@@ -34,7 +34,14 @@ struct DefaultModel {
   static constexpr std::int64_t kSize = 98'362'432;
   static constexpr std::string_view kSha256 =
       "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
+  // What the model's card samples with, which the file has no keys for. At temperature 1 over the
+  // whole vocabulary so small a model talks nonsense.
+  static constexpr float kTemperature = 0.2f;
+  static constexpr float kTopP = 0.9f;
 };
+
+// Whether a path means that model, told by the file's name and size: in the store or copied.
+bool is_default_model(const std::filesystem::path& path);
 
 // ORG/NAME at a revision: a branch, a tag or a commit's 40 hex digits.
 struct HubName {

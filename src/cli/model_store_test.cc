@@ -50,6 +50,17 @@ TEST_F(ModelStoreTest, TheDefaultModelIsItsFileInTheStore) {
   EXPECT_EQ(resolve_model("smollm2", dir_).value(), file);
 }
 
+TEST_F(ModelStoreTest, ACopyOfTheDefaultModelIsKnownByItsNameAndSize) {
+  const fs::path file = dir_ / DefaultModel::kFile;
+  EXPECT_FALSE(is_default_model(file));
+  std::ofstream(file).put('x');
+  EXPECT_FALSE(is_default_model(file));
+  fs::resize_file(file, DefaultModel::kSize);
+  EXPECT_TRUE(is_default_model(file));
+  fs::rename(file, dir_ / "other.gguf");
+  EXPECT_FALSE(is_default_model(dir_ / "other.gguf"));
+}
+
 TEST_F(ModelStoreTest, AMissingDefaultModelNamesTheCommand) {
   EXPECT_EQ(resolve_model("smollm2", dir_).status().code(), StatusCode::kNotFound);
   EXPECT_THAT(message_for("smollm2"), HasSubstr("`pagoda pull smollm2`"));

@@ -258,6 +258,11 @@ Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec
   sampling.min_p = pick(spec.min_p, defaults.min_p, sampling.min_p);
   sampling.repetition_penalty =
       pick(spec.repetition_penalty, defaults.repetition_penalty, sampling.repetition_penalty);
+  sampling.xtc_probability = defaults.xtc_probability.value_or(sampling.xtc_probability);
+  sampling.xtc_threshold = defaults.xtc_threshold.value_or(sampling.xtc_threshold);
+  sampling.mirostat = defaults.mirostat.value_or(sampling.mirostat);
+  sampling.mirostat_tau = defaults.mirostat_tau.value_or(sampling.mirostat_tau);
+  sampling.mirostat_eta = defaults.mirostat_eta.value_or(sampling.mirostat_eta);
   sampling.presence_penalty = spec.presence_penalty.value_or(0.0f);
   sampling.frequency_penalty = spec.frequency_penalty.value_or(0.0f);
   sampling.seed = spec.seed;

@@ -99,11 +99,6 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
                   "What goes to stderr; debug: each request, and when the engine starts it")
       ->check(one_of({"debug", "info", "warning", "error"}))
       ->capture_default_str();
-  command
-      .add_option("--generation-config", flags->engine.generation_config,
-                  "Default sampling: the checkpoint's, or none of it")
-      ->check(one_of({"auto", "none"}))
-      ->capture_default_str();
   command.add_option("--chat-template", flags->engine.chat_template,
                      "A Jinja file instead of the checkpoint's template");
   command.callback([flags, &body] {

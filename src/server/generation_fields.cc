@@ -30,7 +30,7 @@ std::optional<ApiError> read_stop(const json& value, std::vector<std::string>& s
       "out_of_range");
 }
 
-std::optional<ApiError> read_mirostat(const json& value, int& mirostat) {
+std::optional<ApiError> read_mirostat(const json& value, std::optional<int>& mirostat) {
   if (!value.is_number()) return wrong_type("mirostat", "0 or 2", value);
   if (value != 0 && value != 2) {
     return bad_request("mirostat",
@@ -263,23 +263,25 @@ SamplingParams to_sampling_params(const GenerationFields& fields,
                                   const GenerationDefaults& defaults, std::optional<int> logprobs,
                                   int max_tokens) {
   SamplingParams params;
-  params.temperature =
-      fields.temperature.value_or(defaults.temperature.value_or(params.temperature));
-  params.top_p = fields.top_p.value_or(defaults.top_p.value_or(params.top_p));
-  params.min_p = fields.min_p.value_or(defaults.min_p.value_or(params.min_p));
-  params.top_k = std::max(0, fields.top_k.value_or(defaults.top_k.value_or(params.top_k)));
-  params.repetition_penalty = fields.repetition_penalty.value_or(
-      defaults.repetition_penalty.value_or(params.repetition_penalty));
+  const auto settle = [](const auto& asked, const auto& checkpoint, auto& param) {
+    param = asked.value_or(checkpoint.value_or(param));
+  };
+  settle(fields.temperature, defaults.temperature, params.temperature);
+  settle(fields.top_p, defaults.top_p, params.top_p);
+  settle(fields.min_p, defaults.min_p, params.min_p);
+  settle(fields.top_k, defaults.top_k, params.top_k);
+  params.top_k = std::max(0, params.top_k);
+  settle(fields.repetition_penalty, defaults.repetition_penalty, params.repetition_penalty);
   params.presence_penalty = fields.presence_penalty;
   params.frequency_penalty = fields.frequency_penalty;
   params.dynatemp_range = fields.dynatemp_range;
   params.dynatemp_exponent = fields.dynatemp_exponent;
   params.typical_p = fields.typical_p;
-  params.xtc_probability = fields.xtc_probability;
-  params.xtc_threshold = fields.xtc_threshold;
-  params.mirostat = fields.mirostat;
-  params.mirostat_tau = fields.mirostat_tau;
-  params.mirostat_eta = fields.mirostat_eta;
+  settle(fields.xtc_probability, defaults.xtc_probability, params.xtc_probability);
+  settle(fields.xtc_threshold, defaults.xtc_threshold, params.xtc_threshold);
+  settle(fields.mirostat, defaults.mirostat, params.mirostat);
+  settle(fields.mirostat_tau, defaults.mirostat_tau, params.mirostat_tau);
+  settle(fields.mirostat_eta, defaults.mirostat_eta, params.mirostat_eta);
   params.dry_multiplier = fields.dry_multiplier;
   params.dry_base = fields.dry_base;
   params.dry_allowed_length = fields.dry_allowed_length;

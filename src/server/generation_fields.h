@@ -37,11 +37,11 @@ struct GenerationFields {
   float dynatemp_range = 0;
   float dynatemp_exponent = 1;
   float typical_p = 1;
-  float xtc_probability = 0;
-  float xtc_threshold = 0.1f;
-  int mirostat = 0;
-  float mirostat_tau = 5;
-  float mirostat_eta = 0.1f;
+  std::optional<float> xtc_probability;
+  std::optional<float> xtc_threshold;
+  std::optional<int> mirostat;
+  std::optional<float> mirostat_tau;
+  std::optional<float> mirostat_eta;
   float dry_multiplier = 0;
   float dry_base = 1.75f;
   int dry_allowed_length = 2;

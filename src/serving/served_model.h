@@ -27,6 +27,7 @@ struct ServedModelOptions {
   EngineOptions engine;
   std::optional<std::string> chat_template_file;  // instead of the checkpoint's
   bool use_generation_config = true;              // default sampling from the checkpoint
+  GenerationDefaults card_defaults;               // where the checkpoint says none
   bool needs_tokenizer = true;                    // else a model without one loads for token ids
   std::function<void(double)>
       on_progress;  // the share of the weights loaded; called on the engine's thread

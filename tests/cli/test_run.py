@@ -86,6 +86,19 @@ def test_a_tensor_that_nothing_reads_is_refused_by_name(tmp_path):
     assert "model.layers.0.self_attn.sinks" in pagoda("run", model, "--prompt", "x", code=1).stderr
 
 
+def sampled(model, *args):
+    done = pagoda("run", model, "--json", "--chat", "Why is the sky blue?", "--max-tokens", 24, "--seed", 5, *args)
+    return json.loads(done.stdout)
+
+
+def test_the_default_model_samples_as_its_card_says():
+    by_card = sampled("smollm2")
+    assert by_card["token_ids"] == sampled("smollm2", "--temperature", 0.2, "--top-p", 0.9)["token_ids"]
+    unasked = sampled("smollm2", "--generation-config", "none")["token_ids"]
+    assert unasked == sampled("smollm2", "--temperature", 1, "--top-p", 1)["token_ids"] != by_card["token_ids"]
+    assert "sky" in by_card["text"]
+
+
 @pytest.mark.parametrize("line", [
     {"prompt": "x", "max_tokens": 1.5}, {"prompt": "x", "max_tokens": 1 << 40}, {"prompt": 7}, {"prompt": "x", "stop": [1]},
     {"prompt": "x", "ignore_eos": 1}, {"prompt_ids": [1, "2"]}, {"prompt": "x", "seed": -1}, {"prompt": "x", "wings": 2},
