@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/support/eventually.h"
 namespace pagoda {
 namespace {
 
@@ -139,9 +140,7 @@ class HttpListenerTest : public ::testing::Test {
 
   template <typename Condition>
   static void expect_soon(Condition condition) {
-    for (int i = 0; i < 500 && !condition(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_TRUE(condition());
+    EXPECT_TRUE(eventually(condition));
   }
 
   Work work_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/eventually.h"
 #include "tests/support/fake_model.h"
 
 namespace pagoda {
@@ -49,9 +50,7 @@ class TextGenerationTest : public ::testing::Test {
 
   // The engine learns of a cancellation by a call and acts on it in its next step.
   void expect_cancelled(int count) {
-    for (int i = 0; i < 500 && engine().num_cancelled_samples() < count; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    eventually([&] { return engine().num_cancelled_samples() >= count; });
     EXPECT_EQ(engine().num_cancelled_samples(), count);
   }
 

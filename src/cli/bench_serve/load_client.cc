@@ -112,17 +112,14 @@ class Load {
   }
 
   asio::awaitable<void> send_all() {
-    std::mt19937_64 random(options_.seed);
-    const bool is_paced = std::isfinite(options_.shape.request_rate);
-    std::exponential_distribution<double> gap_s(is_paced ? options_.shape.request_rate : 1);
-    double arrival_s = 0;
-    for (const LoadRequest& request : requests_) {
-      if (is_paced) co_await wait_until(arrival_s);
-      arrival_s += gap_s(random);
+    const std::vector<double> arrivals =
+        arrivals_s(options_.shape.request_rate, options_.seed, requests_.size());
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      co_await wait_until(arrivals[i]);
       while (options_.shape.max_concurrency > 0 && num_in_flight_ >= options_.shape.max_concurrency)
         co_await wait_for_place();
       ++num_in_flight_;
-      asio::co_spawn(context_, serve(request), asio::detached);
+      asio::co_spawn(context_, serve(requests_[i]), asio::detached);
     }
     if (requests_.empty()) signals_.cancel();
   }
@@ -214,6 +211,15 @@ class Load {
 };
 
 }  // namespace
+
+std::vector<double> arrivals_s(double rate, unsigned long seed, std::size_t count) {
+  std::vector<double> times(count);
+  if (!std::isfinite(rate)) return times;
+  std::mt19937_64 random(seed);
+  std::exponential_distribution<double> gap_s(rate);
+  for (std::size_t i = 1; i < count; ++i) times[i] = times[i - 1] + gap_s(random);
+  return times;
+}
 
 LoadRun run_load(const LoadOptions& options, const std::vector<LoadRequest>& requests) {
   Load load(options, requests);

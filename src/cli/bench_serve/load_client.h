@@ -3,6 +3,7 @@
 // One thread does it all, with a coroutine a request; connections are kept open and reused.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,8 +43,8 @@ struct LoadRequest {
 
 struct LoadOptions {
   ServerAccess server;
-  LoadShape shape;         // arrivals are Poisson's at its rate, the first at once
-  unsigned long seed = 0;  // of the arrivals
+  LoadShape shape;                                // see arrivals_s
+  unsigned long seed = 0;                         // of the arrivals
   std::function<void(int num_done)> on_progress;  // on the calling thread
 };
 
@@ -52,6 +53,10 @@ struct LoadRun {
   double duration_s = 0;
   bool interrupted = false;  // by SIGINT or SIGTERM: what was in flight then has no record
 };
+
+// When each of `count` requests is sent, in seconds from the start: at once where `rate` is
+// infinite, else as a Poisson process has it, the first at 0.
+std::vector<double> arrivals_s(double rate, unsigned long seed, std::size_t count);
 
 // Sends the requests and returns when the last has ended. A request that fails is a record.
 LoadRun run_load(const LoadOptions& options, const std::vector<LoadRequest>& requests);

@@ -1,0 +1,14 @@
+// Time that this process has used: unlike a clock's, it is the same whatever else the machine does.
+#pragma once
+
+#include <ctime>
+
+namespace pagoda {
+
+inline double process_cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+}  // namespace pagoda
