@@ -82,6 +82,7 @@ void add_chat_command(CLI::App& app, CommandBody& body) {
   auto flags = std::make_shared<ChatFlags>();
   CLI::App& command = *app.add_subcommand("chat", "A conversation in the terminal");
   add_model_flags(command, flags->engine);
+  add_sampling_flags(command, flags->engine);
   command.add_option("--system", flags->system, "A system message");
   command.callback([flags, &body] {
     body = [flags] {

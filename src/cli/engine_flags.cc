@@ -27,6 +27,9 @@ void add_model_flags(CLI::App& command, EngineFlags& flags) {
       .add_option("--seed", flags.engine.seed, "Of the seeds drawn for requests that bring none")
       ->transform(whole_number<std::uint64_t>())
       ->capture_default_str();
+}
+
+void add_sampling_flags(CLI::App& command, EngineFlags& flags) {
   command
       .add_option("--generation-config", flags.generation_config,
                   "Default sampling: the checkpoint's, or none of it")

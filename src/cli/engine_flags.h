@@ -23,12 +23,14 @@ struct EngineFlags {
   std::string generation_config = "auto";
 };
 
-// MODEL, --device, --threads, --seed, --generation-config: what every subcommand that loads a model
-// takes.
+// MODEL, --device, --threads, --seed: what every subcommand that loads a model takes.
 void add_model_flags(CLI::App& command, EngineFlags& flags);
 // --max-model-len, --block-size, the KV cache's flags and the batch's: what serve and run take
 // besides.
 void add_batching_flags(CLI::App& command, EngineFlags& flags);
+
+// --generation-config: what those take besides whose answers are sampled.
+void add_sampling_flags(CLI::App& command, EngineFlags& flags);
 
 // Resolves the model's name and the flags' words; loads, with a progress bar on a terminal. A model
 // without a tokenizer is refused unless token ids will do.
