@@ -222,13 +222,12 @@ Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_s
 
 Status set_vocabulary_keys(const GgufVocabulary& vocabulary, const ModelConfig& config,
                            GgufMetadata& metadata) {
-  // The tokenizer's own comes first: a chat template prints it.
+  // The tokenizer's own comes first: a chat template prints it, and it ends a text too.
   std::vector<int> ends = config.eos_token_ids;
-  if (const auto own = std::find(ends.begin(), ends.end(), vocabulary.eos_token_id.value_or(-1));
-      own != ends.end()) {
-    std::rotate(ends.begin(), own, own + 1);
+  if (const std::optional<int> own = vocabulary.eos_token_id) {
+    std::erase(ends, *own);
+    ends.insert(ends.begin(), *own);
   }
-  if (ends.empty() && vocabulary.eos_token_id) ends = {*vocabulary.eos_token_id};
   constexpr const char* kEndKeys[] = {"eos_token_id", "eot_token_id", "eom_token_id"};
   if (ends.size() > std::size(kEndKeys)) {
     return unsupported("[quantize] eos_token_id: GGUF has keys for {} ends of a text, got {}",
