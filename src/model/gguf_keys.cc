@@ -67,7 +67,8 @@ constexpr KeyRule kKeys[] = {
     {"ARCH.swin_norm", Rule::kOnly, 0},
     {"ARCH.use_parallel_residual", Rule::kOnly, 0},
 
-    // Said by tensors, or of no effect beside a scaling that is taken.
+    // Said by tensors, or of no effect in a model with RMS norms or beside a scaling that is taken.
+    {"ARCH.attention.layer_norm_epsilon", Rule::kHarmless},
     {"ARCH.rope.scaling.finetuned", Rule::kHarmless},
     {"ARCH.rope.scaling.original_context_length", Rule::kHarmless},
     {"ARCH.tensor_data_layout", Rule::kHarmless},

@@ -142,9 +142,11 @@ constexpr KeyRule kConfigKeys[] = {
     // Training.
     {"attention_dropout", Rule::kHarmless},
     {"attention_probs_dropout_prob", Rule::kHarmless},
+    {"attn_dropout", Rule::kHarmless},
     {"attn_pdrop", Rule::kHarmless},
     {"classifier_dropout", Rule::kHarmless},
     {"embd_pdrop", Rule::kHarmless},
+    {"embedding_dropout", Rule::kHarmless},
     {"gradient_checkpointing*", Rule::kHarmless},
     {"hidden_dropout", Rule::kHarmless},
     {"hidden_dropout_prob", Rule::kHarmless},
@@ -153,6 +155,7 @@ constexpr KeyRule kConfigKeys[] = {
     {"loss_type", Rule::kHarmless},
     {"mlp_dropout", Rule::kHarmless},
     {"resid_pdrop", Rule::kHarmless},
+    {"residual_dropout", Rule::kHarmless},
     {"router_aux_loss_coef", Rule::kHarmless},
 
     // Heads of other tasks, whose classes `architectures` names and whose tensors would be there.
