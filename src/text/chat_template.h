@@ -1,7 +1,7 @@
 // Conversations to prompts, by the checkpoint's own chat template, as Hugging Face transformers
-// renders it (apply_chat_template): Jinja with trim_blocks and lstrip_blocks, Python's string and
-// dict methods, loop controls, raise_exception, strftime_now, and a tojson that writes as Python's
-// json.dumps.
+// renders it (apply_chat_template): Jinja2 with trim_blocks and lstrip_blocks, Python's methods,
+// operators and way to print values, loop controls, raise_exception, strftime_now, and a tojson
+// that writes as Python's json.dumps. jinja_goldens_test.cc holds it to Jinja2.
 //
 // No template is guessed: a checkpoint without one gives kNotFound. A template is a program from
 // outside, so it runs on a thread of its own with a budget of instructions (5 million), memory (64
@@ -10,12 +10,15 @@
 // template that passed the limits of memory or time four times is not run again.
 //
 // Messages are prepared as in vLLM:
+// - of a message and its calls only the keys that templates read are there, and none of them holds
+//   null or an empty list: a template may take `"tool_calls": null` for a call;
 // - content as parts becomes one string, joined by newlines, unless the template walks through
-// parts itself; a string
-//   becomes one part for a template that does nothing else;
+//   parts itself; a string becomes one part for a template that does nothing else; no content
+//   becomes empty content, unless the template finds calls by it;
 // - `developer` becomes `system` for a template that does not know developers;
 // - the arguments of tool calls, a string of JSON in the API, become the value that the string
-// holds.
+//   holds, unless the template adds them to text;
+// - reasoning has each of the names that templates and clients give it.
 #pragma once
 
 #include <cstdint>

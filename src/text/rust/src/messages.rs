@@ -2,9 +2,26 @@
 
 use serde_json::{Map, Value, json};
 
+/// What templates read. Everything else that clients send (`refusal`, `annotations`, `audio` ...) stays out.
+const MESSAGE_KEYS: [&str; 11] = [
+    "role",
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "tools",
+    "tool_plan",
+    "prefix",
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+];
+const CALL_KEYS: [&str; 5] = ["id", "type", "function", "name", "arguments"];
+const FUNCTION_KEYS: [&str; 2] = ["name", "arguments"];
+
 /// What a template does with a message's content.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ContentUse {
+enum ContentUse {
     /// Prints it: parts are joined into one string.
     Text,
     /// Walks through its parts: a string becomes a list of one.
@@ -15,23 +32,47 @@ pub enum ContentUse {
 
 /// Finds loops over a message's content. Reading the tags is enough: templates name it `message.content`,
 /// `message['content']`, or take it into a variable or a macro's argument called `content`.
-pub fn content_use(template: &str) -> ContentUse {
+fn content_use(template: &str) -> ContentUse {
     let (mut walks, mut asks) = (false, false);
     for tag in tags(template) {
         if tag.split_whitespace().next() == Some("for") {
             let iterable = tag.split_once(" in ").map_or("", |(_, iterable)| iterable);
             walks |= is_content(iterable.split(" if ").next().unwrap_or(""));
         }
-        asks |= [" is string", " is not string"].iter().any(|test| {
-            let before = tag.split_once(test).map_or("", |(before, _)| before);
-            before.split_whitespace().last().is_some_and(is_content)
-        });
+        asks |= !before_tests(tag, "string").is_empty();
     }
     match (walks, asks) {
         (false, _) => ContentUse::Text,
         (true, false) => ContentUse::Parts,
         (true, true) => ContentUse::Either,
     }
+}
+
+/// The words before each `content is TEST` and `content is not TEST` of a tag.
+fn before_tests<'a>(tag: &'a str, test: &str) -> Vec<&'a str> {
+    let tests = [format!(" is {test}"), format!(" is not {test}")];
+    let places = tests.iter().flat_map(|test| tag.match_indices(test.as_str()));
+    let before = places.map(|(place, _)| tag[..place].rsplit_once(char::is_whitespace));
+    before.flatten().filter(|(_, word)| is_content(word)).map(|(before, _)| before).collect()
+}
+
+/// DeepSeek's templates print a message's calls where it is the assistant's `and message['content'] is none`.
+fn needs_none(template: &str) -> bool {
+    let mut before = tags(template).flat_map(|tag| before_tests(tag, "none"));
+    before.any(|before| before.trim_end().ends_with(" and"))
+}
+
+/// Whether a template adds a call's arguments to text, which only text can be, and does nothing else with them.
+fn adds_arguments(template: &str) -> bool {
+    let names = ["['arguments']", "[\"arguments\"]", ".arguments"];
+    let mut uses = names.iter().flat_map(|name| {
+        template.match_indices(name).map(|(place, name)| {
+            let before = template[..place].trim_end_matches(|c: char| !c.is_whitespace());
+            let is_filtered = template[place + name.len()..].trim_start().starts_with('|');
+            before.trim_end().ends_with('+') && !is_filtered
+        })
+    });
+    uses.next().is_some_and(|first| first && uses.all(|is_added| is_added))
 }
 
 /// Whether an expression, its filters aside, is a message's content.
@@ -50,9 +91,27 @@ fn tags(template: &str) -> impl Iterator<Item = &str> {
 }
 
 pub struct Options {
-    pub content_use: ContentUse,
+    content_use: ContentUse,
+    /// No content stays none for a template that needs it, and is empty content for all others.
+    keeps_none: bool,
+    /// A call's arguments stay text.
+    keeps_arguments: bool,
     /// A template that knows nothing of developers gets their messages as the system's.
-    pub knows_developer: bool,
+    knows_developer: bool,
+    /// gpt-oss's raises an exception for content and thoughts beside tool calls, so the thoughts stay out.
+    content_or_thinking: bool,
+}
+
+impl Options {
+    pub fn of(template: &str) -> Options {
+        Options {
+            content_use: content_use(template),
+            keeps_none: needs_none(template),
+            keeps_arguments: adds_arguments(template),
+            knows_developer: template.contains("developer"),
+            content_or_thinking: template.contains("message.content and message.thinking"),
+        }
+    }
 }
 
 pub fn prepare(messages: Value, options: &Options) -> Result<Vec<Value>, String> {
@@ -76,16 +135,31 @@ fn prepare_message(message: Value, options: &Options) -> Result<Value, String> {
         message["role"] = json!("system");
     }
     let content = message.get_mut("content").map(Value::take).unwrap_or_default();
-    let content =
-        prepare_content(content, options.content_use).map_err(|e| format!(".content{e}"))?;
+    let content = prepare_content(content, options).map_err(|e| format!(".content{e}"))?;
+    let has_text = content.as_str().is_some_and(|text| !text.is_empty());
     message.insert("content".to_string(), content);
-    read_arguments(&mut message);
+    keep_only(&mut message, &MESSAGE_KEYS);
+    prepare_calls(&mut message, options.keeps_arguments);
     alias_reasoning(&mut message);
+    if options.content_or_thinking && has_text && message.contains_key("tool_calls") {
+        message.remove("thinking");
+    }
     Ok(Value::Object(message))
 }
 
-fn prepare_content(content: Value, content_use: ContentUse) -> Result<Value, String> {
+/// A template asks whether a key is there (`'tool_calls' in message`), so what holds nothing goes: the `openai` client
+/// sends an answer back with `"tool_calls": null`. Content is always there.
+fn keep_only(object: &mut Map<String, Value>, keys: &[&str]) {
+    object.retain(|key, value| {
+        let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        keys.contains(&key.as_str()) && (key == "content" || !is_empty)
+    });
+}
+
+fn prepare_content(content: Value, options: &Options) -> Result<Value, String> {
+    let content_use = options.content_use;
     let texts = match content {
+        Value::Null if options.keeps_none => return Ok(Value::Null),
         Value::Null if content_use == ContentUse::Parts => return Ok(json!([])),
         Value::Null => return Ok(json!("")),
         Value::String(text) if content_use == ContentUse::Parts => vec![text],
@@ -119,28 +193,39 @@ fn part_text(part: Value) -> Result<String, String> {
     text.map(str::to_string).ok_or_else(|| format!(".{field}: expected a string"))
 }
 
-/// Clients send a call's arguments as a string of JSON; templates print them with `tojson`, so they become the value.
-fn read_arguments(message: &mut Map<String, Value>) {
+fn prepare_calls(message: &mut Map<String, Value>, keeps_arguments: bool) {
     let Some(Value::Array(calls)) = message.get_mut("tool_calls") else { return };
-    for call in calls {
-        let Some(arguments) = call.pointer_mut("/function/arguments") else { continue };
-        let read = arguments.as_str().map(|text| match text.trim() {
-            "" => Some(json!({})),
-            text => serde_json::from_str(text).ok(),
-        });
-        if let Some(Some(value)) = read {
-            *arguments = value;
+    for call in calls.iter_mut().filter_map(Value::as_object_mut) {
+        keep_only(call, &CALL_KEYS);
+        if let Some(Value::Object(function)) = call.get_mut("function") {
+            keep_only(function, &FUNCTION_KEYS);
+            read_arguments(function, keeps_arguments);
         }
     }
 }
 
-/// Templates read an earlier answer's reasoning under the first name; clients send any of the three.
+/// Clients send a call's arguments as a string of JSON; templates print them with `tojson`, so they become the value.
+fn read_arguments(function: &mut Map<String, Value>, keeps_text: bool) {
+    let arguments = function.entry("arguments").or_insert_with(|| json!({}));
+    let read = match arguments.as_str().map(str::trim) {
+        Some("") => Some(json!({})),
+        Some(_) if keeps_text => None,
+        Some(text) => serde_json::from_str(text).ok(),
+        None => None,
+    };
+    if let Some(value) = read {
+        *arguments = value;
+    }
+    if keeps_text && !arguments.is_string() {
+        *arguments = Value::String(arguments.to_string());
+    }
+}
+
+/// Templates read an earlier answer's reasoning under one of three names, and clients send any of them.
 fn alias_reasoning(message: &mut Map<String, Value>) {
     let names = ["reasoning_content", "thinking", "reasoning"];
-    let reasoning =
-        names.iter().filter_map(|name| message.get(*name)).find(|value| !value.is_null());
-    if let Some(reasoning) = reasoning.cloned() {
-        message.insert("reasoning_content".to_string(), reasoning.clone());
-        message.entry("thinking").or_insert(reasoning);
+    let Some(reasoning) = names.iter().find_map(|name| message.get(*name)).cloned() else { return };
+    for name in names {
+        message.entry(name).or_insert_with(|| reasoning.clone());
     }
 }

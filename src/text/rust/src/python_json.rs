@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::value::{Kwargs, ValueKind};
+use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
+
+use crate::python_arguments::Arguments;
 
 /// Deeper values than a request can hold (the JSON reader stops at 128) end with an error, not on the stack's end.
 const MAX_DEPTH: usize = 256;
@@ -17,15 +19,17 @@ struct Format {
 }
 
 /// The filter `tojson(ensure_ascii=False, indent=None, separators=None, sort_keys=False)`; nothing is escaped for HTML.
-pub fn tojson(value: &Value, kwargs: Kwargs) -> Result<Value, Error> {
-    let indent = kwargs.get::<Option<Value>>("indent")?.filter(|indent| !indent.is_none());
-    let indent = indent.map(|indent| match indent.as_str() {
+pub fn tojson(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let names = &["ensure_ascii", "indent", "separators", "sort_keys"];
+    let arguments = Arguments::of(args, kwargs, names)?;
+    let indent = arguments.get(1).map(|indent| match indent.as_str() {
         Some(text) => text.to_string(),
         None => " ".repeat(indent.as_usize().unwrap_or(0).min(64)),
     });
     let (mut item_separator, mut key_separator) =
         (if indent.is_some() { "," } else { ", " }.to_string(), ": ".to_string());
-    if let Some(separators) = kwargs.get::<Option<Vec<String>>>("separators")? {
+    if let Some(separators) = arguments.get(2) {
+        let separators: Vec<String> = separators.try_iter()?.map(|text| text.to_string()).collect();
         let [item, key] = <[String; 2]>::try_from(separators).map_err(|_| {
             Error::new(ErrorKind::InvalidOperation, "tojson: separators: expected two")
         })?;
@@ -35,10 +39,9 @@ pub fn tojson(value: &Value, kwargs: Kwargs) -> Result<Value, Error> {
         indent,
         item_separator,
         key_separator,
-        sort_keys: kwargs.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
-        ascii: kwargs.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false),
+        sort_keys: arguments.flag(3),
+        ascii: arguments.flag(0),
     };
-    kwargs.assert_all_used()?;
     let mut out = String::new();
     write_value(&mut out, value, &format, 0)?;
     Ok(Value::from(out))
@@ -156,7 +159,7 @@ fn write_string(out: &mut String, text: &str, ascii: bool) {
 }
 
 /// Python's repr: the shortest digits that read back, with an exponent below 1e-4 and from 1e16.
-fn float(number: f64) -> String {
+pub fn float(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_string();
     }

@@ -4,18 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Kwargs;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
+use minijinja::{Error, ErrorKind, Value};
 use serde_json::Value as Json;
 
 use crate::ffi::ChatInputView;
+use crate::jinja::Program;
 use crate::messages::{self, Options};
-use crate::python_json;
 use crate::sandbox::{self, Failure, Limits};
 
-/// Instructions that one rendering may take. A conversation of a thousand messages takes some hundred thousand.
-const FUEL: u64 = 5_000_000;
 /// Templates of checkpoints take up to 50 kB; nesting in one costs stack.
 const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 /// A rendering holds its input a few times over.
@@ -109,34 +105,9 @@ impl TextTemplate {
 }
 
 struct Renderer {
-    environment: Environment<'static>,
+    program: Program,
     name: String,
     options: Options,
-}
-
-fn raise_exception(message: String) -> Result<Value, Error> {
-    Err(Error::new(ErrorKind::InvalidOperation, message))
-}
-
-/// transformers knows {% generation %} blocks, which mark a model's own text for training. They print what is in them.
-fn without_generation_tags(text: &str) -> String {
-    let mut parts = text.split("{%");
-    let mut out = parts.next().unwrap_or("").to_string();
-    for part in parts {
-        out.push_str("{%");
-        let Some((tag, rest)) = part.split_once("%}") else {
-            out.push_str(part);
-            continue;
-        };
-        match tag.trim_matches(['-', '+']).trim() {
-            "generation" => out.push_str(&tag.replace("generation", " if true ")),
-            "endgeneration" => out.push_str(&tag.replace("endgeneration", " endif ")),
-            _ => out.push_str(tag),
-        }
-        out.push_str("%}");
-        out.push_str(rest);
-    }
-    out
 }
 
 /// "chat_template.jinja:12: unknown function: function `foo` is unknown"
@@ -154,25 +125,8 @@ fn describe(error: &Error, name: &str) -> String {
 
 impl Renderer {
     fn compile(name: String, text: &str) -> Result<Renderer, String> {
-        let mut environment = Environment::new();
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(|e| e.to_string())?);
-        environment.set_auto_escape_callback(|_| AutoEscape::None);
-        environment.set_fuel(Some(FUEL));
-        environment
-            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        environment.add_filter("tojson", |value: &Value, kwargs: Kwargs| {
-            python_json::tojson(value, kwargs)
-        });
-        environment.add_function("raise_exception", raise_exception);
-        environment
-            .add_template_owned(name.clone(), without_generation_tags(text))
-            .map_err(|e| describe(&e, &name))?;
-        let options = Options {
-            content_use: messages::content_use(text),
-            knows_developer: text.contains("developer"),
-        };
-        Ok(Renderer { environment, name, options })
+        let program = Program::compile(&name, text).map_err(|e| describe(&e, &name))?;
+        Ok(Renderer { program, name, options: Options::of(text) })
     }
 
     fn render(&self, input: &Input) -> Result<String, String> {
@@ -188,9 +142,7 @@ impl Renderer {
             false => None,
         };
         let context = self.context(messages, input)?;
-        let template =
-            self.environment.get_template(&self.name).map_err(|e| describe(&e, &self.name))?;
-        let text = template.render(context).map_err(|e| describe(&e, &self.name))?;
+        let text = self.program.run(context).map_err(|e| describe(&e, &self.name))?;
         match continued {
             Some(message) => cut_at_tag(text, &message),
             None => Ok(text),
