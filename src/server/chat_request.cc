@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "server/json_body.h"
+#include "server/request_json.h"
 
 namespace pagoda {
 namespace {
 
-using nlohmann::json;
 using MaybeError = std::optional<ApiError>;
 
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
@@ -30,7 +30,7 @@ ApiError message_error(std::size_t index, std::string_view rest) {
   return bad_request("messages", fmt::format("'messages[{}]{}", index, rest));
 }
 
-MaybeError check_part(std::size_t index, const json& part, std::string& text) {
+MaybeError check_part(std::size_t index, const RequestJson& part, std::string& text) {
   if (part.is_string()) {
     text += part.get_ref<const std::string&>();
     return {};
@@ -59,7 +59,7 @@ MaybeError check_part(std::size_t index, const json& part, std::string& text) {
   return {};
 }
 
-MaybeError check_content(std::size_t index, const json& message, std::string& text) {
+MaybeError check_content(std::size_t index, const RequestJson& message, std::string& text) {
   const auto content = message.find("content");
   text.clear();
   if (content == message.end() || content->is_null()) {
@@ -75,13 +75,13 @@ MaybeError check_content(std::size_t index, const json& message, std::string& te
                          fmt::format(".content': expected a string or a list of parts, got {}",
                                      type_in_words(*content)));
   }
-  for (const json& part : *content) {
+  for (const RequestJson& part : *content) {
     if (auto error = check_part(index, part, text)) return error;
   }
   return {};
 }
 
-MaybeError check_message(std::size_t index, const json& message, std::string& text) {
+MaybeError check_message(std::size_t index, const RequestJson& message, std::string& text) {
   if (!message.is_object()) {
     return message_error(index,
                          fmt::format("': expected an object, got {}", type_in_words(message)));
@@ -99,7 +99,7 @@ MaybeError check_message(std::size_t index, const json& message, std::string& te
   return check_content(index, message, text);
 }
 
-MaybeError read_messages(const json& value, ChatPrompt& prompt) {
+MaybeError read_messages(const RequestJson& value, ChatPrompt& prompt) {
   if (!value.is_array()) return wrong_type("messages", "a list of messages", value);
   if (value.empty())
     return bad_request("messages", "'messages': expected at least one message, got an empty list");
@@ -116,7 +116,7 @@ MaybeError read_messages(const json& value, ChatPrompt& prompt) {
   return {};
 }
 
-MaybeError read_template_kwargs(const json& value, ChatPrompt& prompt) {
+MaybeError read_template_kwargs(const RequestJson& value, ChatPrompt& prompt) {
   if (!value.is_object()) return wrong_type("chat_template_kwargs", "an object", value);
   prompt.template_kwargs_json = to_json_text(value);
   return {};
@@ -127,13 +127,15 @@ MaybeError read_template_kwargs(const json& value, ChatPrompt& prompt) {
 std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt) {
   return {
       {.name = "messages",
-       .target = CustomField{[&prompt](const json& value) { return read_messages(value, prompt); },
-                             kMessagesSchema},
+       .target =
+           CustomField{[&prompt](const RequestJson& value) { return read_messages(value, prompt); },
+                       kMessagesSchema},
        .required = true},
       {.name = "chat_template_kwargs",
-       .target =
-           CustomField{[&prompt](const json& value) { return read_template_kwargs(value, prompt); },
-                       R"({"type": ["object", "null"]})"},
+       .target = CustomField{[&prompt](const RequestJson& value) {
+                               return read_template_kwargs(value, prompt);
+                             },
+                             R"({"type": ["object", "null"]})"},
        .description = "Further variables for the chat template."},
       {.name = "add_generation_prompt", .target = &prompt.add_generation_prompt},
       {.name = "continue_final_message",
@@ -188,14 +190,11 @@ ApiResult<ChatRequest> read_chat_request(const std::string& body,
   auto parsed = parse_json_body(body);
   if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   ChatRequest request;
-  if (auto error = read_fields(std::get<json>(parsed), chat_field_table(request), unknown_names)) {
+  if (auto error =
+          read_fields(std::get<RequestJson>(parsed), chat_field_table(request), unknown_names)) {
     return std::move(*error);
   }
   if (request.max_completion_tokens) request.generation.max_tokens = request.max_completion_tokens;
-  if (request.generation.asks_for_grammar) {
-    if (auto error = read_grammar_fields(body, request.generation.grammar))
-      return std::move(*error);
-  }
   if (auto error = check_together(request.generation)) return std::move(*error);
   if (auto error = check_together(request.prompt)) return std::move(*error);
   if (request.top_logprobs > 0 && !request.logprobs) {

@@ -1,15 +1,13 @@
 #include "server/completion_request.h"
 
 #include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "server/json_body.h"
+#include "server/request_json.h"
 
 namespace pagoda {
 namespace {
-
-using nlohmann::json;
 
 constexpr FieldRange kIdRange = {.minimum = 0};
 constexpr std::string_view kPromptSchema =
@@ -17,7 +15,7 @@ constexpr std::string_view kPromptSchema =
                   {"type": "array", "items": {"type": "integer"}},
                   {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}]})";
 
-std::optional<ApiError> read_one_prompt(const json& value, PromptInput& prompt) {
+std::optional<ApiError> read_one_prompt(const RequestJson& value, PromptInput& prompt) {
   if (value.is_string()) {
     prompt = value.get<std::string>();
     return {};
@@ -27,7 +25,7 @@ std::optional<ApiError> read_one_prompt(const json& value, PromptInput& prompt) 
   return read_ints("prompt", value, kIdRange, prompt.emplace<std::vector<int>>());
 }
 
-std::optional<ApiError> read_prompts(const json& value, std::vector<PromptInput>& prompts) {
+std::optional<ApiError> read_prompts(const RequestJson& value, std::vector<PromptInput>& prompts) {
   prompts.clear();
   const bool is_one = !value.is_array() || (!value.empty() && value.front().is_number());
   if (is_one) return read_one_prompt(value, prompts.emplace_back());
@@ -38,7 +36,7 @@ std::optional<ApiError> read_prompts(const json& value, std::vector<PromptInput>
     return bad_request("prompt", fmt::format("'prompt': expected at most {} prompts, got {}",
                                              kMaxPrompts, value.size()));
   }
-  for (const json& item : value) {
+  for (const RequestJson& item : value) {
     if (auto error = read_one_prompt(item, prompts.emplace_back())) return error;
   }
   return {};
@@ -49,7 +47,7 @@ std::optional<ApiError> read_prompts(const json& value, std::vector<PromptInput>
 std::vector<Field> completion_field_table(CompletionRequest& request) {
   std::vector<Field> table = generation_field_table(request.generation);
   table.push_back({.name = "prompt",
-                   .target = CustomField{[&request](const json& value) {
+                   .target = CustomField{[&request](const RequestJson& value) {
                                            return read_prompts(value, request.prompts);
                                          },
                                          kPromptSchema},
@@ -78,13 +76,9 @@ ApiResult<CompletionRequest> read_completion_request(const std::string& body,
   auto parsed = parse_json_body(body);
   if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   CompletionRequest request;
-  if (auto error =
-          read_fields(std::get<json>(parsed), completion_field_table(request), unknown_names)) {
+  if (auto error = read_fields(std::get<RequestJson>(parsed), completion_field_table(request),
+                               unknown_names)) {
     return std::move(*error);
-  }
-  if (request.generation.asks_for_grammar) {
-    if (auto error = read_grammar_fields(body, request.generation.grammar))
-      return std::move(*error);
   }
   if (auto error = check_together(request.generation)) return std::move(*error);
   if (request.generation.max_tokens == 0 && !request.generation.echo) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "server/request_json.h"
+
 namespace pagoda {
 namespace {
 
@@ -35,7 +37,8 @@ MaybeError check_range(std::string_view name, double value, const FieldRange& ra
 
 // An integer as JSON Schema has it: 5 and 5.0, but not 5.5, true or "5".
 template <typename T>
-MaybeError read_integer(std::string_view name, const json& value, const FieldRange& range, T& out) {
+MaybeError read_integer(std::string_view name, const RequestJson& value, const FieldRange& range,
+                        T& out) {
   if (!value.is_number()) return wrong_type(name, "an integer", value);
   const double number = value.get<double>();
   if (number != std::floor(number)) {
@@ -61,7 +64,7 @@ MaybeError read_integer(std::string_view name, const json& value, const FieldRan
   return {};
 }
 
-MaybeError read_number(std::string_view name, const json& value, const FieldRange& range,
+MaybeError read_number(std::string_view name, const RequestJson& value, const FieldRange& range,
                        float& out) {
   if (!value.is_number()) return wrong_type(name, "a number", value);
   const double number = value.get<double>();
@@ -72,26 +75,27 @@ MaybeError read_number(std::string_view name, const json& value, const FieldRang
                      "out_of_range");
 }
 
-MaybeError read_strings(std::string_view name, const json& value, std::vector<std::string>& out) {
+MaybeError read_strings(std::string_view name, const RequestJson& value,
+                        std::vector<std::string>& out) {
   if (!value.is_array()) return wrong_type(name, "a list of strings", value);
   out.clear();
-  for (const json& item : value) {
+  for (const RequestJson& item : value) {
     if (!item.is_string()) return wrong_type(name, "a list of strings", item);
     out.push_back(item.get<std::string>());
   }
   return {};
 }
 
-bool is_neutral(const json& value, const RefusedField& refused) {
-  if (value.is_null() || value == json(false)) return true;
+bool is_neutral(const RequestJson& value, const RefusedField& refused) {
+  if (value.is_null() || value == RequestJson(false)) return true;
   if (value.is_string() && value.get_ref<const std::string&>().empty()) return true;
   if (value.is_structured() && value.empty()) return true;
-  return !refused.also_neutral.empty() && value == json::parse(refused.also_neutral);
+  return !refused.also_neutral.empty() && value == RequestJson::parse(refused.also_neutral);
 }
 
 struct Reader {
   const Field& field;
-  const json& value;
+  const RequestJson& value;
 
   MaybeError operator()(bool* out) const {
     if (!value.is_boolean()) return wrong_type(field.name, "true or false", value);
@@ -187,35 +191,35 @@ struct Describer {
 
 }  // namespace
 
-std::string_view type_in_words(const json& value) {
+std::string_view type_in_words(const RequestJson& value) {
   switch (value.type()) {
-    case json::value_t::null:
+    case RequestJson::value_t::null:
       return "null";
-    case json::value_t::object:
+    case RequestJson::value_t::object:
       return "an object";
-    case json::value_t::array:
+    case RequestJson::value_t::array:
       return "a list";
-    case json::value_t::string:
+    case RequestJson::value_t::string:
       return "a string";
-    case json::value_t::boolean:
+    case RequestJson::value_t::boolean:
       return "a boolean";
     default:
       return "a number";
   }
 }
 
-ApiError wrong_type(std::string_view param, std::string_view expected, const json& got) {
+ApiError wrong_type(std::string_view param, std::string_view expected, const RequestJson& got) {
   return bad_request(std::string(param),
                      fmt::format("'{}': expected {}, got {}", param, expected, type_in_words(got)),
                      "invalid_type");
 }
 
-std::optional<ApiError> read_ints(std::string_view param, const json& value,
+std::optional<ApiError> read_ints(std::string_view param, const RequestJson& value,
                                   const FieldRange& range, std::vector<int>& out) {
   if (!value.is_array()) return wrong_type(param, "a list of integers", value);
   out.clear();
   out.reserve(value.size());
-  for (const json& item : value) {
+  for (const RequestJson& item : value) {
     int number = 0;
     if (auto error = read_integer(param, item, range, number)) return error;
     out.push_back(number);
@@ -223,7 +227,7 @@ std::optional<ApiError> read_ints(std::string_view param, const json& value,
   return {};
 }
 
-std::optional<ApiError> read_fields(const json& object, const std::vector<Field>& fields,
+std::optional<ApiError> read_fields(const RequestJson& object, const std::vector<Field>& fields,
                                     std::vector<std::string>& unknown_names) {
   std::size_t num_known = 0;
   for (const Field& field : fields) {

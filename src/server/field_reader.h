@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "server/api_error.h"
+#include "server/request_json.h"
 
 namespace pagoda {
 
@@ -35,7 +36,7 @@ struct FieldRange {
 
 // A field of a shape of its own. `read` gets anything but null.
 struct CustomField {
-  std::function<std::optional<ApiError>(const nlohmann::json& value)> read;
+  std::function<std::optional<ApiError>(const RequestJson& value)> read;
   std::string_view schema;  // JSON Schema, as JSON text
 };
 
@@ -63,7 +64,7 @@ struct Field {
 
 // Reads `object`, a JSON object, through the table. Names that are not in it are appended to
 // `unknown_names`.
-std::optional<ApiError> read_fields(const nlohmann::json& object, const std::vector<Field>& fields,
+std::optional<ApiError> read_fields(const RequestJson& object, const std::vector<Field>& fields,
                                     std::vector<std::string>& unknown_names);
 
 // The JSON Schema of such an object; defaults are what the targets hold now. Refused fields are
@@ -72,12 +73,12 @@ nlohmann::json fields_schema(const std::vector<Field>& fields);
 
 // "'top_p': expected a number, got a string": for custom fields, and how the table's own errors
 // read.
-ApiError wrong_type(std::string_view param, std::string_view expected, const nlohmann::json& got);
+ApiError wrong_type(std::string_view param, std::string_view expected, const RequestJson& got);
 // "a string", "an object", for messages.
-std::string_view type_in_words(const nlohmann::json& value);
+std::string_view type_in_words(const RequestJson& value);
 
 // A list of token ids (or of other ints), for custom fields.
-std::optional<ApiError> read_ints(std::string_view param, const nlohmann::json& value,
+std::optional<ApiError> read_ints(std::string_view param, const RequestJson& value,
                                   const FieldRange& range, std::vector<int>& out);
 
 }  // namespace pagoda

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/request_json.h"
+
 namespace pagoda {
 namespace {
 
@@ -43,7 +45,7 @@ std::vector<Field> table(Example& example) {
 std::string read(const std::string& text, Example* out = nullptr) {
   Example example;
   std::vector<std::string> unknown;
-  const auto error = read_fields(json::parse(text), table(example), unknown);
+  const auto error = read_fields(RequestJson::parse(text), table(example), unknown);
   if (out != nullptr) *out = example;
   if (!error) return "";
   EXPECT_EQ(error->status, 400);
@@ -123,11 +125,12 @@ TEST(FieldReader, CollectsUnknownNamesAndAsksForRequiredOnes) {
   Example example;
   std::vector<std::string> unknown;
   auto fields = table(example);
-  EXPECT_FALSE(read_fields(json::parse(R"({"zig": 1, "count": 2, "zag": 2})"), fields, unknown));
-  EXPECT_THAT(unknown, ElementsAre("zag", "zig"));
+  EXPECT_FALSE(
+      read_fields(RequestJson::parse(R"({"zig": 1, "count": 2, "zag": 2})"), fields, unknown));
+  EXPECT_THAT(unknown, ElementsAre("zig", "zag"));
   fields[6].required = true;
-  EXPECT_EQ(read_fields(json::parse("{}"), fields, unknown)->message, "'name' is required");
-  EXPECT_EQ(read_fields(json::parse(R"({"name": null})"), fields, unknown)->param, "name");
+  EXPECT_EQ(read_fields(RequestJson::parse("{}"), fields, unknown)->message, "'name' is required");
+  EXPECT_EQ(read_fields(RequestJson::parse(R"({"name": null})"), fields, unknown)->param, "name");
 }
 
 TEST(FieldReader, DescribesTheSameTable) {

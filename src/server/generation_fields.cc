@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "server/request_json.h"
+
 namespace pagoda {
 namespace {
 
-using nlohmann::json;
-
 constexpr double kMaxInt = 2147483647.0;
 
-std::optional<ApiError> read_stop(const json& value, std::vector<std::string>& stop) {
+std::optional<ApiError> read_stop(const RequestJson& value, std::vector<std::string>& stop) {
   stop.clear();
   std::size_t num_bytes = 0;
-  const json list = value.is_array() ? value : json::array({value});
-  for (const json& item : list) {
+  const RequestJson list = value.is_array() ? value : RequestJson::array({value});
+  for (const RequestJson& item : list) {
     if (!item.is_string()) return wrong_type("stop", "a string or a list of strings", item);
     stop.push_back(item.get<std::string>());
     if (stop.back().empty()) return bad_request("stop", "'stop': a stop string must not be empty");
@@ -30,7 +30,7 @@ std::optional<ApiError> read_stop(const json& value, std::vector<std::string>& s
       "out_of_range");
 }
 
-std::optional<ApiError> read_mirostat(const json& value, std::optional<int>& mirostat) {
+std::optional<ApiError> read_mirostat(const RequestJson& value, std::optional<int>& mirostat) {
   if (!value.is_number()) return wrong_type("mirostat", "0 or 2", value);
   if (value != 0 && value != 2) {
     return bad_request("mirostat",
@@ -41,7 +41,7 @@ std::optional<ApiError> read_mirostat(const json& value, std::optional<int>& mir
   return {};
 }
 
-std::optional<ApiError> read_stream_options(const json& value,
+std::optional<ApiError> read_stream_options(const RequestJson& value,
                                             std::optional<StreamOptions>& options) {
   if (!value.is_object()) return wrong_type("stream_options", "an object", value);
   options.emplace();
@@ -120,8 +120,9 @@ void add_more_sampling(std::vector<Field>& table, GenerationFields& f) {
        .range = {.minimum = 0, .maximum = 1},
        .description = "Of tokens at least this likely all but the least likely are excluded."},
       {.name = "mirostat",
-       .target = CustomField{[&f](const json& value) { return read_mirostat(value, f.mirostat); },
-                             kMirostatSchema},
+       .target =
+           CustomField{[&f](const RequestJson& value) { return read_mirostat(value, f.mirostat); },
+                       kMirostatSchema},
        .description = "2 holds the surprise at mirostat_tau, instead of all other filters."},
       {.name = "mirostat_tau",
        .target = &f.mirostat_tau,
@@ -161,8 +162,8 @@ void add_stopping(std::vector<Field>& table, GenerationFields& f) {
        .range = {.minimum = 0, .maximum = kMaxInt},
        .description = "Before which nothing ends the answer."},
       {.name = "stop",
-       .target =
-           CustomField{[&f](const json& value) { return read_stop(value, f.stop); }, kStopSchema},
+       .target = CustomField{[&f](const RequestJson& value) { return read_stop(value, f.stop); },
+                             kStopSchema},
        .description = "Strings that end the answer."},
       {.name = "stop_token_ids", .target = &f.stop_token_ids, .range = {.minimum = 0}},
       {.name = "ignore_eos",
@@ -181,7 +182,7 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
       {.name = "model", .target = &f.model, .description = "May be left out."},
       {.name = "stream", .target = &f.stream, .description = "Answers as server-sent events."},
       {.name = "stream_options",
-       .target = CustomField{[&f](const json& value) {
+       .target = CustomField{[&f](const RequestJson& value) {
                                return read_stream_options(value, f.stream_options);
                              },
                              kStreamOptionsSchema}},
@@ -237,7 +238,7 @@ std::vector<Field> generation_field_table(GenerationFields& fields) {
   add_dry(table, fields);
   add_token_rule_fields(table, fields.token_rules);
   add_stopping(table, fields);
-  const std::vector<Field> grammar = grammar_field_table(fields.asks_for_grammar);
+  const std::vector<Field> grammar = grammar_field_table(fields.grammar);
   table.insert(table.end(), grammar.begin(), grammar.end());
   add_others(table);
   return table;

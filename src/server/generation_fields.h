@@ -59,7 +59,6 @@ struct GenerationFields {
   std::optional<int> prompt_logprobs;
   int priority = 0;
   std::string cache_salt;
-  bool asks_for_grammar = false;  // one of its fields is there
   std::optional<GrammarRequest> grammar;
   bool echo = false;
   bool stream = false;

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "server/json_body.h"
+#include "server/request_json.h"
+
 namespace pagoda {
 namespace {
 
-// Keeps the order of keys.
-using nlohmann::ordered_json;
 using MaybeError = std::optional<ApiError>;
 
 constexpr std::string_view kResponseFormat = "response_format";
@@ -29,12 +30,8 @@ ApiError refusal(std::string_view param, std::string_view rest) {
   return bad_request(std::string(param), fmt::format("'{}{}", param, rest));
 }
 
-bool is_neutral(const ordered_json& value) {
-  return value.is_null() || value == ordered_json(false);
-}
-
-std::string to_text(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+bool is_neutral(const RequestJson& value) {
+  return value.is_null() || value == RequestJson(false);
 }
 
 GrammarRequest make_grammar(std::string_view param, GrammarKind kind, std::string text) {
@@ -45,7 +42,7 @@ GrammarRequest any_object(std::string_view param) {
   return make_grammar(param, GrammarKind::kJsonSchema, R"({"type":"object"})");
 }
 
-MaybeError read_json_schema(const ordered_json& format, std::optional<GrammarRequest>& grammar) {
+MaybeError read_json_schema(const RequestJson& format, std::optional<GrammarRequest>& grammar) {
   const auto entry = format.find("json_schema");
   if (entry == format.end() || !entry->is_object())
     return refusal(kResponseFormat, ".json_schema': expected an object with a 'schema'");
@@ -56,12 +53,11 @@ MaybeError read_json_schema(const ordered_json& format, std::optional<GrammarReq
   const auto schema = entry->find("schema");
   if (schema == entry->end() || !(schema->is_object() || schema->is_boolean()))
     return refusal(kResponseFormat, ".json_schema.schema': expected a JSON Schema");
-  grammar = make_grammar(kResponseFormat, GrammarKind::kJsonSchema, to_text(*schema));
+  grammar = make_grammar(kResponseFormat, GrammarKind::kJsonSchema, to_json_text(*schema));
   return {};
 }
 
-MaybeError read_response_format(const ordered_json& format,
-                                std::optional<GrammarRequest>& grammar) {
+MaybeError read_response_format(const RequestJson& format, std::optional<GrammarRequest>& grammar) {
   if (is_neutral(format) || format.empty()) return {};
   const auto type = format.is_object() ? format.find("type") : format.end();
   if (type == format.end() || !type->is_string())
@@ -78,7 +74,7 @@ MaybeError read_response_format(const ordered_json& format,
   return {};
 }
 
-MaybeError read_string(const ordered_json& value, std::string_view name, GrammarKind kind,
+MaybeError read_string(const RequestJson& value, std::string_view name, GrammarKind kind,
                        std::optional<GrammarRequest>& grammar) {
   if (!value.is_string())
     return refusal(kStructuredOutputs, fmt::format(".{}': expected a string", name));
@@ -86,16 +82,16 @@ MaybeError read_string(const ordered_json& value, std::string_view name, Grammar
   return {};
 }
 
-MaybeError read_choice(const ordered_json& value, std::optional<GrammarRequest>& grammar) {
+MaybeError read_choice(const RequestJson& value, std::optional<GrammarRequest>& grammar) {
   const bool is_list =
       value.is_array() && std::all_of(value.begin(), value.end(),
-                                      [](const ordered_json& item) { return item.is_string(); });
+                                      [](const RequestJson& item) { return item.is_string(); });
   if (!is_list) return refusal(kStructuredOutputs, ".choice': expected a list of strings");
-  grammar = make_grammar(kStructuredOutputs, GrammarKind::kChoice, to_text(value));
+  grammar = make_grammar(kStructuredOutputs, GrammarKind::kChoice, to_json_text(value));
   return {};
 }
 
-MaybeError read_constraint(const std::string& name, const ordered_json& value,
+MaybeError read_constraint(const std::string& name, const RequestJson& value,
                            std::optional<GrammarRequest>& grammar) {
   if (name == "regex") return read_string(value, name, GrammarKind::kRegex, grammar);
   if (name == "grammar") return read_string(value, name, GrammarKind::kContextFree, grammar);
@@ -105,14 +101,14 @@ MaybeError read_constraint(const std::string& name, const ordered_json& value,
     return {};
   }
   if (name == "json" && (value.is_object() || value.is_boolean())) {
-    grammar = make_grammar(kStructuredOutputs, GrammarKind::kJsonSchema, to_text(value));
+    grammar = make_grammar(kStructuredOutputs, GrammarKind::kJsonSchema, to_json_text(value));
     return {};
   }
   if (name == "json") return read_string(value, name, GrammarKind::kJsonSchema, grammar);
   return refusal(kStructuredOutputs, fmt::format("': '{}' is not supported", name));
 }
 
-MaybeError read_structured_outputs(const ordered_json& fields,
+MaybeError read_structured_outputs(const RequestJson& fields,
                                    std::optional<GrammarRequest>& grammar) {
   if (is_neutral(fields) || fields.empty()) return {};
   if (!fields.is_object()) return refusal(kStructuredOutputs, "': expected an object");
@@ -127,44 +123,35 @@ MaybeError read_structured_outputs(const ordered_json& fields,
                  "': expected one of json, json_object, regex, choice and grammar, got more");
 }
 
-Field marker(std::string_view name, bool& is_there, std::string_view schema,
-             std::string_view description) {
-  return {.name = name,
-          .target = CustomField{[&is_there](const nlohmann::json&) -> MaybeError {
-                                  is_there = true;
-                                  return {};
-                                },
-                                schema},
-          .description = description};
+using ReadGrammar = MaybeError (*)(const RequestJson&, std::optional<GrammarRequest>&);
+
+// A field that asks for a grammar by itself; at most one does.
+Field grammar_field(std::string_view name, ReadGrammar read, std::optional<GrammarRequest>& grammar,
+                    std::string_view schema) {
+  const auto read_alone = [=, &grammar](const RequestJson& value) -> MaybeError {
+    std::optional<GrammarRequest> asked;
+    if (auto error = read(value, asked)) return error;
+    if (!asked) return {};
+    if (grammar)
+      return refusal(name, fmt::format("' and '{}' must not both be there", grammar->param));
+    grammar = std::move(asked);
+    return {};
+  };
+  return {.name = name, .target = CustomField{read_alone, schema}};
 }
 
 }  // namespace
 
-std::vector<Field> grammar_field_table(bool& is_there) {
-  return {marker(kResponseFormat, is_there, kResponseFormatSchema,
-                 "Holds the answer to JSON, or to a JSON Schema."),
-          marker(kStructuredOutputs, is_there, kStructuredOutputsSchema,
-                 "Holds the answer to one of: a JSON Schema, a regular expression, a choice of "
-                 "texts, a grammar as Lark or GBNF.")};
-}
-
-std::optional<ApiError> read_grammar_fields(const std::string& body,
-                                            std::optional<GrammarRequest>& grammar) {
-  const ordered_json object = ordered_json::parse(body, nullptr, /*allow_exceptions=*/false);
-  const auto format = object.find(kResponseFormat);
-  if (format != object.end() && !format->is_null()) {
-    if (auto error = read_response_format(*format, grammar)) return error;
-  }
-  const auto fields = object.find(kStructuredOutputs);
-  if (fields == object.end() || fields->is_null()) return {};
-  std::optional<GrammarRequest> structured;
-  if (auto error = read_structured_outputs(*fields, structured)) return error;
-  if (!structured) return {};
-  if (grammar) {
-    return refusal(kStructuredOutputs, "' and 'response_format' must not both be there");
-  }
-  grammar = std::move(structured);
-  return {};
+std::vector<Field> grammar_field_table(std::optional<GrammarRequest>& grammar) {
+  Field format =
+      grammar_field(kResponseFormat, read_response_format, grammar, kResponseFormatSchema);
+  format.description = "Holds the answer to JSON, or to a JSON Schema.";
+  Field structured =
+      grammar_field(kStructuredOutputs, read_structured_outputs, grammar, kStructuredOutputsSchema);
+  structured.description =
+      "Holds the answer to one of: a JSON Schema, a regular expression, a choice of texts, a "
+      "grammar as Lark or GBNF.";
+  return {std::move(format), std::move(structured)};
 }
 
 }  // namespace pagoda

@@ -17,12 +17,9 @@ struct GrammarRequest {
   std::string param;
 };
 
-// Both fields, as every other one in the table; `is_there` is set where one of them is.
-std::vector<Field> grammar_field_table(bool& is_there);
-
-// body: a JSON object with one of the two fields. It is read once more, because a schema's
-// properties are answered in the order that they have there, which a table's values have lost.
-std::optional<ApiError> read_grammar_fields(const std::string& body,
-                                            std::optional<GrammarRequest>& grammar);
+// Both fields, of which one at most may ask for something. Pointers to `grammar`, which must
+// outlive the result. The text of a schema keeps the client's order of keys, because properties are
+// answered in it.
+std::vector<Field> grammar_field_table(std::optional<GrammarRequest>& grammar);
 
 }  // namespace pagoda

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "server/request_json.h"
 #include "tests/support/api_client.h"
 
 namespace pagoda {
@@ -11,7 +13,9 @@ namespace {
 
 std::optional<GrammarRequest> grammar_of(const std::string& fields) {
   std::optional<GrammarRequest> grammar;
-  const auto error = read_grammar_fields("{" + fields + "}", grammar);
+  std::vector<std::string> unknown;
+  const auto error =
+      read_fields(RequestJson::parse("{" + fields + "}"), grammar_field_table(grammar), unknown);
   EXPECT_FALSE(error) << error->message;
   return grammar;
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "server/request_json.h"
+
 namespace pagoda {
 namespace {
 
@@ -61,7 +63,7 @@ std::size_t find_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-ApiResult<nlohmann::json> parse_json_body(std::string_view body) {
+ApiResult<RequestJson> parse_json_body(std::string_view body) {
   if (const auto at = find_invalid_utf8(body); at != std::string_view::npos) {
     return bad_request("", fmt::format("the body is not valid UTF-8 at byte {}", at),
                        "invalid_utf8");
@@ -72,7 +74,7 @@ ApiResult<nlohmann::json> parse_json_body(std::string_view body) {
         "invalid_json");
   }
   try {
-    nlohmann::json value = nlohmann::json::parse(body);
+    RequestJson value = RequestJson::parse(body);
     if (!value.is_object()) {
       return bad_request("",
                          fmt::format("the body: expected a JSON object, got {}", value.type_name()),
@@ -91,6 +93,10 @@ ApiResult<nlohmann::json> parse_json_body(std::string_view body) {
 
 std::string to_json_text(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string to_json_text(const RequestJson& value) {
+  return value.dump(-1, ' ', false, RequestJson::error_handler_t::replace);
 }
 
 }  // namespace pagoda

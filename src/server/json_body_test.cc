@@ -1,8 +1,9 @@
 #include "server/json_body.h"
 
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
+
+#include "server/request_json.h"
 
 namespace pagoda {
 namespace {
@@ -17,7 +18,7 @@ std::string refusal(std::string_view body) {
 
 TEST(JsonBody, ReadsAnObject) {
   const auto parsed = parse_json_body(R"({"a": [1, "\u00e9"], "b": {"c": null}})");
-  EXPECT_EQ(std::get<nlohmann::json>(parsed).at("a").at(1), "é");
+  EXPECT_EQ(std::get<RequestJson>(parsed).at("a").at(1), "é");
 }
 
 TEST(JsonBody, NamesWhatIsWrongAndWhere) {

@@ -7,10 +7,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "server/request_json.h"
+
 namespace pagoda {
 namespace {
 
-using nlohmann::json;
 using MaybeError = std::optional<ApiError>;
 
 constexpr std::string_view kLogitBiasSchema =
@@ -21,13 +22,13 @@ constexpr std::string_view kTokenIdsSchema =
 constexpr std::string_view kStringsSchema =
     R"({"type": ["array", "null"], "items": {"type": "string", "minLength": 1}})";
 
-MaybeError read_bias(const std::string& key, const json& value, LogitBias& entry) {
+MaybeError read_bias(const std::string& key, const RequestJson& value, LogitBias& entry) {
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), entry.token_id);
   if (error != std::errc() || end != key.data() + key.size() || entry.token_id < 0) {
     return bad_request("logit_bias",
                        fmt::format("'logit_bias': expected token ids as names, got '{}'", key));
   }
-  if (value == json(false)) {
+  if (value == RequestJson(false)) {
     entry.bias = -std::numeric_limits<float>::infinity();
     return {};
   }
@@ -44,7 +45,7 @@ MaybeError read_bias(const std::string& key, const json& value, LogitBias& entry
   return {};
 }
 
-MaybeError read_logit_bias(const json& value, std::vector<LogitBias>& out) {
+MaybeError read_logit_bias(const RequestJson& value, std::vector<LogitBias>& out) {
   if (!value.is_object()) return wrong_type("logit_bias", "an object", value);
   out.clear();
   for (const auto& [key, bias] : value.items()) {
@@ -53,7 +54,7 @@ MaybeError read_logit_bias(const json& value, std::vector<LogitBias>& out) {
   return {};
 }
 
-MaybeError read_allowed(const json& value, std::optional<std::vector<int>>& out) {
+MaybeError read_allowed(const RequestJson& value, std::optional<std::vector<int>>& out) {
   if (auto error = read_ints("allowed_token_ids", value, {.minimum = 0}, out.emplace()))
     return error;
   if (!out->empty()) return {};
@@ -80,13 +81,13 @@ constexpr TextListLimits kBreakers = {
     .max_bytes = kMaxSequenceBreakerBytes,
     .max_total = std::size_t{kMaxSequenceBreakers} * kMaxSequenceBreakerBytes};
 
-MaybeError read_texts(const json& value, const TextListLimits& limits,
+MaybeError read_texts(const RequestJson& value, const TextListLimits& limits,
                       std::vector<std::string>& out) {
   if (!value.is_array()) return wrong_type(limits.name, "a list of strings", value);
   out.clear();
   std::size_t total = 0;
   std::size_t longest = 0;
-  for (const json& item : value) {
+  for (const RequestJson& item : value) {
     if (!item.is_string()) return wrong_type(limits.name, "a list of strings", item);
     const auto& text = out.emplace_back(item.get<std::string>());
     if (text.empty()) {
@@ -111,19 +112,19 @@ MaybeError read_texts(const json& value, const TextListLimits& limits,
 
 void add_token_rule_fields(std::vector<Field>& table, TokenRuleFields& fields) {
   table.push_back({.name = "logit_bias",
-                   .target = CustomField{[&fields](const json& value) {
+                   .target = CustomField{[&fields](const RequestJson& value) {
                                            return read_logit_bias(value, fields.logit_bias);
                                          },
                                          kLogitBiasSchema},
                    .description = "By token id, added to its logit; false bans the token."});
   table.push_back({.name = "allowed_token_ids",
-                   .target = CustomField{[&fields](const json& value) {
+                   .target = CustomField{[&fields](const RequestJson& value) {
                                            return read_allowed(value, fields.allowed_token_ids);
                                          },
                                          kTokenIdsSchema},
                    .description = "All other tokens are banned, the end of sequence too."});
   table.push_back({.name = "bad_words",
-                   .target = CustomField{[&fields](const json& value) {
+                   .target = CustomField{[&fields](const RequestJson& value) {
                                            return read_texts(value, kBadWords, fields.bad_words);
                                          },
                                          kStringsSchema},
@@ -131,7 +132,7 @@ void add_token_rule_fields(std::vector<Field>& table, TokenRuleFields& fields) {
                                   "them at a text's beginning and after a space."});
   table.push_back(
       {.name = "dry_sequence_breakers",
-       .target = CustomField{[&fields](const json& value) {
+       .target = CustomField{[&fields](const RequestJson& value) {
                                return read_texts(value, kBreakers, fields.dry_sequence_breakers);
                              },
                              kStringsSchema},

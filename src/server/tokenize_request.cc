@@ -1,21 +1,19 @@
 #include "server/tokenize_request.h"
-
 #include <nlohmann/json.hpp>
 
 #include "server/json_body.h"
+#include "server/request_json.h"
 
 namespace pagoda {
 namespace {
 
-using nlohmann::json;
-
-std::optional<ApiError> read_text(const json& value, std::optional<std::string>& prompt) {
+std::optional<ApiError> read_text(const RequestJson& value, std::optional<std::string>& prompt) {
   if (!value.is_string()) return wrong_type("prompt", "a string", value);
   prompt = value.get<std::string>();
   return {};
 }
 
-std::optional<ApiError> read_flag(const json& value, std::optional<bool>& flag) {
+std::optional<ApiError> read_flag(const RequestJson& value, std::optional<bool>& flag) {
   if (!value.is_boolean()) return wrong_type("add_special_tokens", "true or false", value);
   flag = value.get<bool>();
   return {};
@@ -31,14 +29,14 @@ std::vector<Field> tokenize_field_table(TokenizeRequest& request) {
   }
   table.push_back({.name = "model", .target = &request.model});
   table.push_back({.name = "prompt",
-                   .target = CustomField{[&request](const json& value) {
+                   .target = CustomField{[&request](const RequestJson& value) {
                                            return read_text(value, request.prompt);
                                          },
                                          R"({"type": "string"})"},
                    .description = "A text; or messages, which the chat template turns into one."});
   table.push_back(
       {.name = "add_special_tokens",
-       .target = CustomField{[&request](const json& value) {
+       .target = CustomField{[&request](const RequestJson& value) {
                                return read_flag(value, request.add_special_tokens);
                              },
                              R"({"type": "boolean"})"},
@@ -57,8 +55,8 @@ ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
   auto parsed = parse_json_body(body);
   if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   TokenizeRequest request;
-  if (auto error =
-          read_fields(std::get<json>(parsed), tokenize_field_table(request), unknown_names)) {
+  if (auto error = read_fields(std::get<RequestJson>(parsed), tokenize_field_table(request),
+                               unknown_names)) {
     return std::move(*error);
   }
   const bool has_messages = !request.chat.messages_json.empty();
@@ -75,8 +73,8 @@ ApiResult<DetokenizeRequest> read_detokenize_request(const std::string& body,
   auto parsed = parse_json_body(body);
   if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   DetokenizeRequest request;
-  if (auto error =
-          read_fields(std::get<json>(parsed), detokenize_field_table(request), unknown_names)) {
+  if (auto error = read_fields(std::get<RequestJson>(parsed), detokenize_field_table(request),
+                               unknown_names)) {
     return std::move(*error);
   }
   return request;

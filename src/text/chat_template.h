@@ -33,8 +33,7 @@
 
 namespace pagoda {
 
-// Objects are printed with their keys in the order that they have here, so keep the client's
-// (nlohmann::ordered_json).
+// Objects are printed with their keys in the order that they have here, so keep the client's.
 struct ChatInput {
   std::string_view messages_json;  // a list of objects with at least a role, as the API has it
   std::string_view tools_json;     // a list; empty: no tools
