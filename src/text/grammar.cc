@@ -22,11 +22,11 @@ rust_text::GrammarKind to_rust(GrammarKind kind) {
 
 class GrammarMaskSource final : public TokenMaskSource {
  public:
-  explicit GrammarMaskSource(::rust::Box<rust_text::GrammarState> state)
-      : state_(std::move(state)) {}
+  GrammarMaskSource(::rust::Box<rust_text::GrammarState> state, std::string context)
+      : state_(std::move(state)), context_(std::move(context)) {}
 
   std::unique_ptr<TokenMaskSource> clone() const override {
-    return std::make_unique<GrammarMaskSource>(state_->copy());
+    return std::make_unique<GrammarMaskSource>(state_->copy(), context_);
   }
 
   Status fill_mask(std::span<std::uint32_t> bits) override {
@@ -46,12 +46,18 @@ class GrammarMaskSource final : public TokenMaskSource {
       call();
       return ok_status();
     } catch (const ::rust::Error& error) {
-      return invalid_argument("{}{}", kContext, error.what());
+      return invalid_argument("{}the grammar cannot be followed any further: {}", context_,
+                              error.what());
     }
   }
 
   ::rust::Box<rust_text::GrammarState> state_;
+  std::string context_;
 };
+
+std::string context_of(const GrammarSpec& spec) {
+  return spec.asked_by.empty() ? std::string(kContext) : fmt::format("'{}': ", spec.asked_by);
+}
 
 }  // namespace
 
@@ -78,11 +84,13 @@ Result<std::shared_ptr<const TokenMaskSource>> GrammarCompiler::compile(const Gr
   PAGODA_RETURN_IF_ERROR(prepared_);
   if (rust_->compiler->is_full())
     return resource_exhausted("[grammar] the grammars in use take all memory that they may");
-  return call_rust(StatusCode::kInvalidArgument, kContext,
-                   [&]() -> std::shared_ptr<const TokenMaskSource> {
-                     return prefetcher_.wrap(std::make_unique<GrammarMaskSource>(
-                         rust_->compiler->compile(to_rust(spec.kind), rust_bytes(spec.text))));
-                   });
+  const std::string context = context_of(spec);
+  return call_rust(
+      StatusCode::kInvalidArgument, context, [&]() -> std::shared_ptr<const TokenMaskSource> {
+        auto state = rust_->compiler->compile(to_rust(spec.kind), rust_bytes(spec.text),
+                                              rust_bytes(spec.white_space));
+        return prefetcher_.wrap(std::make_unique<GrammarMaskSource>(std::move(state), context));
+      });
 }
 
 }  // namespace pagoda

@@ -3,7 +3,8 @@
 //
 // A grammar comes from a client, and is held to wholly or refused: keywords of JSON Schema that are
 // not supported or not known, and what would be passed over in a context-free grammar, are errors
-// that say where they stand. Compilation is bounded in time (5 s) and memory (256 MiB), and so are
+// that say where they stand. Objects that list properties have no others unless the schema says so.
+// Compilation is bounded in time (5 s) and memory (256 MiB), and so are
 // all grammars together (1 GiB) and each step of one.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/status.h"
@@ -28,9 +30,18 @@ enum class GrammarKind : std::uint8_t {
   kContextFree,  // Lark as llguidance writes it, or GBNF (rules by ::=)
 };
 
+// One space, or a new line and its indent. A model that may write white space without end sometimes
+// does.
+inline constexpr std::string_view kJsonWhiteSpace = R"(\x20|\r?\n[\x20\t]{0,32})";
+
 struct GrammarSpec {
   GrammarKind kind = GrammarKind::kJsonSchema;
   std::string text;
+  // What may stand between the tokens of JSON text: a regular expression that matches white space
+  // alone, or nothing.
+  std::string white_space{kJsonWhiteSpace};
+  // A request's field, which errors name; none: they begin with [grammar].
+  std::string asked_by;
 };
 
 // Makes grammars for one tokenizer. What they share of the vocabulary is made at the first one, and

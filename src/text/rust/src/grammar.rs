@@ -10,13 +10,13 @@ use std::time::Duration;
 use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::toktrie::{ApproximateTokEnv, INVALID_TOKEN, TokEnv, TokRxInfo, TokTrie, TokenId};
 use llguidance::{Matcher, ParserFactory};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::ffi::GrammarKind;
 use crate::gbnf;
+use crate::json_grammar::JsonGrammar;
 use crate::lexer_masks::{LexerMasks, SplitTrie};
 use crate::sandbox::{self, Failure, Limits};
-use crate::schema_check;
 use crate::tokenizer::TextTokenizer;
 
 const COMPILE_LIMITS: Limits = Limits { num_bytes: 256 << 20, time: Duration::from_secs(5) };
@@ -26,11 +26,6 @@ const MAX_KEPT_BYTES: usize = 1 << 30;
 const MAX_STOPPED: usize = 4;
 const MAX_TEXT_BYTES: usize = 1 << 20;
 const MAX_MESSAGE_CHARS: usize = 400;
-/// Between a JSON text's tokens: one space, or a new line and its indent. Models that may write white space without end
-/// sometimes do.
-const JSON_WHITE_SPACE: &str = r"\x20|\r?\n[\x20\t]{0,32}";
-/// No \u: a name could be written in two ways, and pass as one that the schema doesn't list.
-const JSON_ESCAPES: &str = "nrbtf\\\"";
 
 struct Shared {
     factory: ParserFactory,
@@ -103,13 +98,23 @@ impl GrammarCompiler {
             || self.0.num_stopped.load(Ordering::Relaxed) >= MAX_STOPPED
     }
 
-    pub fn compile(&self, kind: GrammarKind, text: &[u8]) -> Result<GrammarState, String> {
-        if text.len() > MAX_TEXT_BYTES {
-            return Err(format!("expected at most {MAX_TEXT_BYTES} bytes, got {}", text.len()));
+    /// `white_space`: between the tokens of JSON text; see JsonGrammar.
+    pub fn compile(
+        &self,
+        kind: GrammarKind,
+        text: &[u8],
+        white_space: &[u8],
+    ) -> Result<GrammarState, String> {
+        let num_bytes = text.len().max(white_space.len());
+        if num_bytes > MAX_TEXT_BYTES {
+            return Err(format!("expected at most {MAX_TEXT_BYTES} bytes, got {num_bytes}"));
         }
-        let text = std::str::from_utf8(text).map_err(|_| "expected UTF-8")?.to_string();
+        let in_utf8 = |bytes: &[u8]| std::str::from_utf8(bytes).map(String::from);
+        let text = in_utf8(text).map_err(|_| "expected UTF-8")?;
+        let white_space = in_utf8(white_space).map_err(|_| "expected UTF-8")?;
         let shared = self.0.clone();
-        let compiled = sandbox::run(COMPILE_LIMITS, move || start(&shared, kind, &text));
+        let compiled =
+            sandbox::run(COMPILE_LIMITS, move || start(&shared, kind, &text, &white_space));
         let ((matcher, first_mask), num_bytes) = compiled.map_err(|failure| match failure {
             Failure::Failed(message) => one_line(&message),
             Failure::Stopped(message) => {
@@ -157,15 +162,26 @@ fn limits() -> ParserLimits {
     }
 }
 
-fn start(shared: &Shared, kind: GrammarKind, text: &str) -> Result<(Matcher, Vec<u32>), String> {
+fn start(
+    shared: &Shared,
+    kind: GrammarKind,
+    text: &str,
+    white_space: &str,
+) -> Result<(Matcher, Vec<u32>), String> {
+    let json = match kind {
+        GrammarKind::JsonSchema => Some(JsonGrammar::new(text, white_space)?),
+        _ => None,
+    };
     let grammar = match kind {
-        GrammarKind::JsonSchema => TopLevelGrammar::from_json_schema(json_schema(text)?),
         GrammarKind::Regex => TopLevelGrammar::from_regex(text),
         GrammarKind::Choice => TopLevelGrammar::from_lark(choice(text)?),
         GrammarKind::ContextFree => TopLevelGrammar::from_lark(context_free(text)?),
-        _ => return Err("unknown kind".into()),
+        _ => json.as_ref().ok_or("unknown kind")?.grammar()?,
     };
-    let mut parser = shared.factory.create_parser(grammar).map_err(|error| error.to_string())?;
+    let mut parser = shared.factory.create_parser(grammar).map_err(|error| match &json {
+        Some(json) => json.with_place(&error.to_string(), &limits()),
+        None => error.to_string(),
+    })?;
     parser.bias_computer = Arc::new(LexerMasks::new(
         shared.split_trie.clone(),
         parser.bias_computer,
@@ -174,18 +190,6 @@ fn start(shared: &Shared, kind: GrammarKind, text: &str) -> Result<(Matcher, Vec
     let mut matcher = Matcher::new(Ok(parser));
     let first_mask = matcher.compute_mask().map_err(|error| error.to_string())?;
     Ok((matcher, first_mask.as_slice().to_vec()))
-}
-
-fn json_schema(text: &str) -> Result<Value, String> {
-    let parsed = serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
-    let mut schema = match schema_check::check(parsed)? {
-        Value::Bool(true) => json!({}),
-        Value::Bool(false) => return Err("#: false allows no answer".into()),
-        schema => schema,
-    };
-    schema["x-guidance"] =
-        json!({"whitespace_pattern": JSON_WHITE_SPACE, "json_allowed_escapes": JSON_ESCAPES});
-    Ok(schema)
 }
 
 fn choice(text: &str) -> Result<String, String> {

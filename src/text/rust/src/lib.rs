@@ -10,6 +10,7 @@ mod gguf;
 mod grammar;
 mod jinja;
 mod jinja_filters;
+mod json_grammar;
 mod lexer_masks;
 mod messages;
 mod pieces;
@@ -20,7 +21,16 @@ mod python_methods;
 mod python_operators;
 mod python_text;
 mod sandbox;
+mod schema_arrays;
 mod schema_check;
+mod schema_document;
+mod schema_keywords;
+mod schema_names;
+mod schema_negation;
+mod schema_objects;
+mod schema_options;
+mod schema_overlap;
+mod schema_texts;
 mod template;
 mod tokenizer;
 
@@ -95,7 +105,12 @@ mod ffi {
         type GrammarCompiler;
         fn grammar_compiler(tokenizer: &Tokenizer, eos: &[i32]) -> Result<Box<GrammarCompiler>>;
         fn is_full(&self) -> bool;
-        fn compile(&self, kind: GrammarKind, text: &[u8]) -> Result<Box<GrammarState>>;
+        fn compile(
+            &self,
+            kind: GrammarKind,
+            text: &[u8],
+            white_space: &[u8],
+        ) -> Result<Box<GrammarState>>;
     }
 
     extern "Rust" {
@@ -207,8 +222,13 @@ impl GrammarCompiler {
     fn is_full(&self) -> bool {
         self.0.is_full()
     }
-    fn compile(&self, kind: ffi::GrammarKind, text: &[u8]) -> Result<Box<GrammarState>, String> {
-        guarded(|| Ok(Box::new(GrammarState(self.0.compile(kind, text)?))))
+    fn compile(
+        &self,
+        kind: ffi::GrammarKind,
+        text: &[u8],
+        white_space: &[u8],
+    ) -> Result<Box<GrammarState>, String> {
+        guarded(|| Ok(Box::new(GrammarState(self.0.compile(kind, text, white_space)?))))
     }
 }
 

@@ -1,175 +1,348 @@
-//! Which JSON Schemas can be held to. A schema that asks for more is refused with the place and the reason: llguidance
-//! alone would pass over keywords that its draft doesn't know, and over what a duplicate key or a rounded number breaks.
+//! From a client's JSON Schema to one that llguidance holds to wholly, in fewer words: references lead to `$defs` by number, what a
+//! keyword asks for is put by `properties`, `items`, `anyOf`, `allOf` and bounds, annotations are gone. What cannot be put so
+//! is refused with the place and the reason: llguidance alone would pass over keywords that its draft doesn't know, and over
+//! what a duplicate key or a rounded number breaks.
+//!
+//! Every answer that the new schema allows is valid by the old one. It allows fewer where the old one leaves open what
+//! nobody means: names of objects that list some (schema_names), an array's `contains` behind its first items.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-const SCHEMAS: [&str; 3] = ["items", "additionalItems", "additionalProperties"];
-const LISTS: [&str; 5] = ["anyOf", "oneOf", "allOf", "prefixItems", "items"];
-const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
-const VALUES: [&str; 18] = [
-    "type",
-    "enum",
-    "const",
-    "$ref",
-    "required",
-    "format",
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "maxProperties",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-];
-/// They say nothing of what is valid.
-const ANNOTATIONS: [&str; 15] = [
-    "$schema",
-    "$comment",
-    "$anchor",
-    "title",
-    "description",
-    "default",
-    "example",
-    "examples",
-    "deprecated",
-    "discriminator",
-    "readOnly",
-    "writeOnly",
-    "contentMediaType",
-    "contentEncoding",
-    "externalDocs",
-];
-const FORMATS: [&str; 10] =
-    ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
-/// What llguidance's dates lack: 29 February is in years that 4 divides, of full centuries in those that 400 does.
-const CALENDAR: &str = "^([0-9]{4}-(0[13-9]|1|02-([01]|2[0-8]))|\
-                        ([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)";
-/// Integers below are exact as the doubles that bounds and constants become.
-const END_OF_EXACT: f64 = 9007199254740992.0;
+use crate::schema_arrays;
+use crate::schema_document::Document;
+use crate::schema_keywords::{
+    Keywords, LISTS, MAPS, REFERENCES, as_count, check, escaped, is_annotation, shortened,
+};
+use crate::schema_names::Names;
+use crate::schema_negation::opposite;
+use crate::schema_objects;
+use crate::schema_texts;
 
-/// The schema without keywords at neutral values and with dates as the calendar has them, or why it can't be held to.
-pub fn check(mut schema: Value) -> Result<Value, String> {
-    let mut checker = Checker { locations: HashSet::new(), references: Vec::new() };
-    checker.visit("#", &mut schema)?;
-    for (at, target) in &checker.references {
-        if !checker.locations.contains(target.trim_end_matches('/')) {
-            return Err(format!(
-                "{at}: $ref: expected '#' or a place of a schema here, got '{target}'"
-            ));
-        }
+/// In a marked schema: where in the client's a schema came from.
+pub const PLACE: &str = "$comment";
+
+pub fn check_schema(document: &Document, is_marked: bool) -> Result<Value, String> {
+    let mut translator =
+        Translator { document, is_marked, indices: HashMap::new(), pending: VecDeque::new() };
+    let mut schema = translator.visit("#", document.root(), Some(&Names::default()))?;
+    let mut definitions = Map::new();
+    while let Some((place, is_closed)) = translator.pending.pop_front() {
+        let target = document.resolve_place(&place)?;
+        let names = Names::default();
+        let definition = translator.visit(&place, target, is_closed.then_some(&names))?;
+        definitions.insert(definitions.len().to_string(), definition);
+    }
+    if let Value::Object(keywords) = &mut schema {
+        keywords.insert("$defs".into(), definitions.into());
     }
     Ok(schema)
 }
 
-struct Checker {
-    locations: HashSet<String>,
-    references: Vec<(String, String)>,
+pub struct Translator<'a> {
+    pub document: &'a Document,
+    pub is_marked: bool,
+    /// Of definitions: by place, and whether their objects are closed.
+    indices: HashMap<(String, bool), usize>,
+    pending: VecDeque<(String, bool)>,
 }
 
-impl Checker {
-    fn visit(&mut self, at: &str, schema: &mut Value) -> Result<(), String> {
-        self.locations.insert(at.to_string());
-        match schema {
-            Value::Bool(_) => Ok(()),
-            Value::Object(keywords) => {
-                keywords
-                    .retain(|name, value| !(name == "uniqueItems" && *value == Value::Bool(false)));
-                for (name, value) in keywords.iter_mut() {
-                    self.visit_keyword(at, name, value)?;
-                }
-                check_min_properties(at, keywords)?;
-                hold_to_calendar(keywords);
-                Ok(())
-            }
+/// Their schemas are about the same value as the schema that they stand in.
+const APPLICATORS: [&str; 10] = [
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+];
+
+/// A schema in the making.
+#[derive(Default)]
+pub struct Output {
+    /// Keywords that llguidance has to see together, such as `properties` and `additionalProperties`.
+    pub plain: Keywords,
+    /// What has to hold besides: an `anyOf`, a reference, ...
+    pub besides: Vec<Value>,
+    /// The names of `plain` come behind those of `besides`.
+    is_plain_last: bool,
+}
+
+/// How the objects of a schema and of its options are closed: none, or with whose names besides their own.
+pub struct Closing {
+    own: Option<(Names, Value)>,
+    pub options: Option<Names>,
+}
+
+impl Translator<'_> {
+    /// `closing`: none for a part of a schema that closes its objects as a whole; otherwise names that are allowed besides.
+    pub fn visit(
+        &mut self,
+        at: &str,
+        schema: &Value,
+        closing: Option<&Names>,
+    ) -> Result<Value, String> {
+        self.document.step()?;
+        let mut visited = match schema {
+            Value::Bool(_) => schema.clone(),
+            Value::Object(keywords) => self.visit_object(at, keywords, closing)?,
             other => {
-                Err(format!("{at}: expected a schema (an object, true or false), got {other}"))
+                let got = shortened(other);
+                return Err(format!(
+                    "{at}: expected a schema (an object, true or false), got {got}"
+                ));
             }
+        };
+        if let Value::Object(keywords) = &mut visited
+            && self.is_marked
+        {
+            keywords.entry(PLACE).or_insert_with(|| at.into());
         }
+        Ok(visited)
     }
 
-    fn visit_keyword(&mut self, at: &str, name: &str, value: &mut Value) -> Result<(), String> {
-        let here = format!("{at}/{name}");
+    /// A schema that stands for itself.
+    pub fn visit_whole(&mut self, at: &str, schema: &Value) -> Result<Value, String> {
+        self.visit(at, schema, Some(&Names::default()))
+    }
+
+    fn visit_object(
+        &mut self,
+        at: &str,
+        keywords: &Keywords,
+        closing: Option<&Names>,
+    ) -> Result<Value, String> {
+        for (name, value) in keywords {
+            check(at, name, value)?;
+        }
+        let is_bare = |names: &Names| !names.are_listed && names.properties.is_empty();
+        if closing.is_none_or(is_bare)
+            && let Some(visited) = self.visit_stand_in(at, keywords, closing)?
+        {
+            return Ok(visited);
+        }
+        let closing = self.closing_of(at, keywords, closing)?;
+        let mut output = Output { is_plain_last: is_plain_last(keywords), ..Output::default() };
+        for (name, value) in keywords {
+            self.visit_keyword(at, (name, value), keywords, &mut output, &closing)?;
+        }
+        schema_objects::add_name_rules(self, at, keywords, &mut output)?;
+        schema_arrays::add_item_rules(self, at, keywords, &mut output)?;
+        if let Some((names, others)) = closing.own {
+            close(&mut output, &names, others);
+        }
+        schema_objects::bound_properties(at, &mut output)?;
+        Ok(output.into_schema())
+    }
+
+    /// A schema that is nothing but a reference, or an `allOf` of one.
+    fn visit_stand_in(
+        &mut self,
+        at: &str,
+        keywords: &Keywords,
+        closing: Option<&Names>,
+    ) -> Result<Option<Value>, String> {
+        let is_silent =
+            |name: &str| is_annotation(name) || name == "$defs" || name == "definitions";
+        let mut speaking = keywords.iter().filter(|(name, _)| !is_silent(name));
+        let (Some((name, value)), None) = (speaking.next(), speaking.next()) else {
+            return Ok(None);
+        };
         match value {
-            Value::Array(schemas) if LISTS.contains(&name) => {
-                for (index, schema) in schemas.iter_mut().enumerate() {
-                    self.visit(&format!("{here}/{index}"), schema)?;
-                }
-                Ok(())
+            Value::Array(schemas) if name == "allOf" && schemas.len() == 1 => {
+                self.visit(&format!("{at}/allOf/0"), &schemas[0], closing).map(Some)
             }
-            Value::Object(schemas) if MAPS.contains(&name) => {
-                for (key, schema) in schemas.iter_mut() {
-                    self.visit(&format!("{here}/{key}"), schema)?;
-                }
-                Ok(())
+            Value::String(target) if REFERENCES.contains(&name.as_str()) => {
+                self.reference(at, target, closing.is_some()).map(Some)
             }
-            value if SCHEMAS.contains(&name) => self.visit(&here, value),
-            _ if LISTS.contains(&name) => Err(format!("{here}: expected a list of schemas")),
-            _ if MAPS.contains(&name) => Err(format!("{here}: expected an object of schemas")),
-            value if VALUES.contains(&name) => self.check_value(at, name, value),
-            // An own base for $ref, below the root.
-            Value::String(_) if (name == "$id" || name == "id") && at == "#" => Ok(()),
-            _ if ANNOTATIONS.contains(&name) => Ok(()),
-            _ if name.starts_with("x-") && name != "x-guidance" => Ok(()),
-            _ => Err(format!("{at}: the keyword '{name}' is not supported")),
+            _ => Ok(None),
         }
     }
 
-    fn check_value(&mut self, at: &str, name: &str, value: &Value) -> Result<(), String> {
+    fn reference(&mut self, at: &str, target: &str, is_closed: bool) -> Result<Value, String> {
+        let (place, _) = self.document.resolve(at, target)?;
+        let next = self.indices.len();
+        let index = *self.indices.entry((place.clone(), is_closed)).or_insert(next);
+        if index == next {
+            self.pending.push_back((place, is_closed));
+        }
+        Ok(json!({"$ref": format!("#/$defs/{index}")}))
+    }
+
+    fn closing_of(
+        &mut self,
+        at: &str,
+        keywords: &Keywords,
+        outer: Option<&Names>,
+    ) -> Result<Closing, String> {
+        let open = Closing { own: None, options: None };
+        let rest = keywords.get("unevaluatedProperties").filter(|rest| **rest != Value::Bool(true));
+        if outer.is_none() && rest.is_none() {
+            return Ok(open);
+        }
+        let mut names = Names::of(self.document, keywords)?;
+        if rest.is_some() && names.are_conditional {
+            return Err(format!(
+                "{at}: unevaluatedProperties: not supported beside properties that only some objects have"
+            ));
+        }
+        if names.says_otherwise || keywords.get("unevaluatedProperties") == Some(&Value::Bool(true))
+        {
+            return Ok(open);
+        }
+        names.join(outer.filter(|_| rest.is_none()).unwrap_or(&Names::default()));
+        let others = match rest {
+            Some(schema) => self.visit_whole(&format!("{at}/unevaluatedProperties"), schema)?,
+            None => Value::Bool(false),
+        };
+        let lists: Vec<&Value> =
+            ["anyOf", "oneOf"].iter().filter_map(|name| keywords.get(*name)).collect();
+        let mut of_options = Names::default();
+        for option in lists.iter().filter_map(|list| list.as_array()).flatten() {
+            of_options.join(&Names::of_option(self.document, option)?);
+        }
+        if !of_options.are_listed || others != Value::Bool(false) {
+            names.join(&of_options);
+            let is_listing = names.are_listed || rest.is_some();
+            return Ok(Closing { own: is_listing.then_some((names, others)), options: None });
+        }
+        if lists.len() > 1 {
+            names.join(&of_options);
+            return Ok(Closing { own: Some((names, others)), options: None });
+        }
+        // Each option is closed with the names that stand beside it.
+        names.are_listed |= rest.is_some();
+        Ok(Closing { own: None, options: Some(names) })
+    }
+
+    fn visit_keyword(
+        &mut self,
+        at: &str,
+        (name, value): (&str, &Value),
+        keywords: &Keywords,
+        output: &mut Output,
+        closing: &Closing,
+    ) -> Result<(), String> {
+        let here = format!("{at}/{name}");
         match (name, value) {
-            ("$ref", Value::String(target)) => {
-                self.references.push((at.to_string(), target.clone()));
-                Ok(())
+            ("$defs" | "definitions", _) => {}
+            ("properties" | "patternProperties", Value::Object(schemas)) => {
+                let visited = schemas.iter().map(|(key, schema)| {
+                    let visited = self.visit_whole(&format!("{here}/{}", escaped(key)), schema)?;
+                    Ok((key.clone(), visited))
+                });
+                output
+                    .plain
+                    .insert(name.into(), visited.collect::<Result<Keywords, String>>()?.into());
             }
-            ("format", Value::String(format)) if !FORMATS.contains(&format.as_str()) => {
-                Err(format!("{at}: format: expected one of {}, got '{format}'", FORMATS.join(", ")))
+            ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(is_exclusive)) => {
+                let bound = if name == "exclusiveMinimum" { "minimum" } else { "maximum" };
+                if let Some(bound) = keywords.get(bound).filter(|_| *is_exclusive) {
+                    output.plain.insert(name.into(), bound.clone());
+                }
             }
-            ("multipleOf", Value::Number(step)) if step.as_f64().is_none_or(|step| step <= 0.0) => {
-                Err(format!("{at}: multipleOf: expected a number above 0, got {step}"))
+            ("format", Value::String(format)) => schema_texts::add_format(format, output),
+            ("pattern", Value::String(pattern)) => {
+                output.plain.insert(name.into(), schema_texts::plain_pattern(pattern).into());
             }
-            _ => check_numbers(&format!("{at}/{name}"), value),
+            _ if APPLICATORS.contains(&name) => {
+                let schemas = self.visit_applicator(at, (name, value), keywords, closing)?;
+                output.besides.extend(schemas);
+            }
+            _ if is_annotation(name) || schema_objects::RULES.contains(&name) => {}
+            _ if schema_arrays::RULES.contains(&name) => {}
+            _ if LISTS.contains(&name) || MAPS.contains(&name) => {}
+            (_, value) => {
+                let count = if name.starts_with('m') { as_count(value) } else { None };
+                let is_number = matches!(name, "minimum" | "maximum" | "multipleOf");
+                let value = count.filter(|_| !is_number).map_or_else(|| value.clone(), Value::from);
+                output.plain.insert(name.into(), value);
+            }
+        }
+        Ok(())
+    }
+
+    /// What has to hold besides the schema's plain keywords.
+    fn visit_applicator(
+        &mut self,
+        at: &str,
+        (name, value): (&str, &Value),
+        keywords: &Keywords,
+        closing: &Closing,
+    ) -> Result<Vec<Value>, String> {
+        let here = format!("{at}/{name}");
+        let options_as = |options: Vec<Value>| vec![json!({"anyOf": options})];
+        match (name, value) {
+            ("allOf", Value::Array(schemas)) => {
+                let numbered = schemas.iter().enumerate();
+                numbered
+                    .map(|(i, schema)| self.visit(&format!("{here}/{i}"), schema, None))
+                    .collect()
+            }
+            ("anyOf", Value::Array(schemas)) => {
+                let visited = schemas.iter().enumerate().map(|(index, schema)| {
+                    self.visit(&format!("{here}/{index}"), schema, closing.options.as_ref())
+                });
+                visited.collect::<Result<Vec<_>, _>>().map(options_as)
+            }
+            ("oneOf", Value::Array(schemas)) => {
+                self.visit_one_of(&here, schemas, keywords, closing).map(options_as)
+            }
+            ("not", schema) => {
+                let opposite = opposite(self.document, &here, schema, 0)?;
+                Ok(vec![self.visit(&here, &opposite, None)?])
+            }
+            ("if", condition) => {
+                Ok(self.visit_condition(at, condition, keywords)?.into_iter().collect())
+            }
+            (_, Value::String(target)) => Ok(vec![self.reference(at, target, false)?]),
+            // `then` and `else`, which `if` has seen to.
+            _ => Ok(Vec::new()),
         }
     }
 }
 
-/// Beside a pattern of the schema's own; `keywords` have been visited.
-fn hold_to_calendar(keywords: &mut Map<String, Value>) {
-    if !matches!(keywords.get("format").and_then(Value::as_str), Some("date" | "date-time")) {
+impl Output {
+    fn into_schema(mut self) -> Value {
+        if self.besides.is_empty() {
+            return self.plain.into();
+        }
+        if self.plain.is_empty() && self.besides.len() == 1 {
+            return self.besides.remove(0);
+        }
+        let besides = std::iter::once(("allOf".to_string(), Value::from(self.besides)));
+        if self.is_plain_last {
+            return besides.chain(self.plain).collect::<Keywords>().into();
+        }
+        self.plain.into_iter().chain(besides).collect::<Keywords>().into()
+    }
+}
+
+/// An answer has names in the order in which a schema has them.
+fn is_plain_last(keywords: &Keywords) -> bool {
+    let place_of = |names: &[&str]| keywords.keys().position(|key| names.contains(&key.as_str()));
+    let besides = place_of(&["allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef"]);
+    match (place_of(&["properties"]), besides) {
+        (Some(own), Some(besides)) => besides < own,
+        _ => false,
+    }
+}
+
+fn close(output: &mut Output, names: &Names, others: Value) {
+    if names.are_joined || output.plain.contains_key("additionalProperties") {
+        output.besides.push(names.closing(others));
         return;
     }
-    let schemas = keywords.entry("allOf").or_insert_with(|| json!([]));
-    if let Value::Array(schemas) = schemas {
-        schemas.push(json!({"pattern": CALENDAR}));
-    }
-}
-
-fn check_numbers(at: &str, value: &Value) -> Result<(), String> {
-    match value {
-        Value::Number(number) if number.as_f64().is_none_or(|x| x.abs() >= END_OF_EXACT) => {
-            Err(format!("{at}: expected a number below 2^53, got {number}"))
+    let properties = output.plain.entry("properties").or_insert_with(|| json!({}));
+    if let Value::Object(properties) = properties {
+        for name in names.properties.keys() {
+            properties.entry(name.as_str()).or_insert(Value::Bool(true));
         }
-        Value::Array(values) => values.iter().try_for_each(|value| check_numbers(at, value)),
-        Value::Object(values) => values.values().try_for_each(|value| check_numbers(at, value)),
-        _ => Ok(()),
     }
-}
-
-/// Names that the schema doesn't list may come twice, and then count once.
-fn check_min_properties(at: &str, keywords: &Map<String, Value>) -> Result<(), String> {
-    let Some(minimum) = keywords.get("minProperties").and_then(Value::as_u64) else {
-        return Ok(());
-    };
-    let num_required = keywords.get("required").and_then(Value::as_array).map_or(0, Vec::len);
-    if minimum <= 1.max(num_required as u64) {
-        return Ok(());
-    }
-    Err(format!(
-        "{at}: minProperties: expected at most 1, or as many as are required ({num_required}), got {minimum}"
-    ))
+    output.plain.insert("additionalProperties".into(), others);
 }

@@ -1,0 +1,63 @@
+// Keyword by keyword of JSON Schema, and type by type of pydantic: taken, with what an answer may
+// and may not be, or refused with its place. testdata/schema_keywords.json is written by hand (an
+// object that lists properties has no others there); testdata/record_pydantic_schemas.py makes the
+// other.
+#include <gmock/gmock.h>
+
+#include "text/grammar_test_rig.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+class GrammarSchemaTest : public GrammarTest {
+ protected:
+  // True where the schema is taken.
+  bool check(const ordered_json& entry) {
+    SCOPED_TRACE(entry.at("name").get<std::string>());
+    const std::string schema = entry.at("schema").dump();
+    if (entry.contains("refused")) {
+      EXPECT_THAT(refusal(GrammarKind::kJsonSchema, schema),
+                  HasSubstr(entry.at("refused").get<std::string>()));
+      return false;
+    }
+    const auto source = compile(GrammarKind::kJsonSchema, schema);
+    EXPECT_TRUE(source.ok()) << source.status().message();
+    if (!source.ok()) return false;
+    check_answers(entry, **source);
+    return true;
+  }
+
+  void check_answers(const ordered_json& entry, const TokenMaskSource& source) {
+    for (const char* kind : {"valid", "invalid"}) {
+      for (const auto& answer : entry.value(kind, ordered_json::array())) {
+        const auto state = source.clone();
+        const bool is_taken =
+            takes(*state, answer.get<std::string>()) && (state->is_stopped() || may_end(*state));
+        EXPECT_EQ(is_taken, kind == std::string_view("valid")) << answer;
+      }
+    }
+  }
+
+  // How many are taken of those that are counted, and how many there are.
+  std::pair<int, int> check_table(std::string_view name) {
+    const ordered_json tables = read_golden(name);
+    int num_taken = 0;
+    for (const auto& entry : tables.at("counted")) num_taken += check(entry);
+    for (const auto& entry : tables.at("more")) check(entry);
+    return {num_taken, static_cast<int>(tables.at("counted").size())};
+  }
+};
+
+TEST_F(GrammarSchemaTest, EachKeywordIsHeldToOrRefusedWithItsPlace) {
+  EXPECT_EQ(check_table("schema_keywords.json"), std::pair(57, 59));
+}
+
+TEST_F(GrammarSchemaTest, EachPydanticTypeIsTakenOrRefusedWithItsPlace) {
+  EXPECT_EQ(check_table("pydantic_schemas.json"), std::pair(50, 52));
+}
+
+}  // namespace
+}  // namespace pagoda

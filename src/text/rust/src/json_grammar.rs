@@ -1,0 +1,123 @@
+//! JSON text by a JSON Schema, as llguidance's grammar, and where in the schema it is that llguidance refuses.
+
+use llguidance::api::{ParserLimits, TopLevelGrammar};
+use llguidance::{GrammarBuilder, JsonCompileOptions};
+use serde_json::{Map, Value, json};
+
+use crate::schema_check::{PLACE, check_schema};
+use crate::schema_document::Document;
+
+/// No \u: a name could be written in two ways, and pass as one that the schema doesn't list.
+const JSON_ESCAPES: &str = "nrbtf\\\"";
+/// Of these a pattern for white space is made, in which each character outside braces stands for white space.
+const WHITE_SPACE_PATTERN: &str = " \t\n\r[]()?*+|{},0123456789";
+
+pub struct JsonGrammar {
+    document: Document,
+    options: Map<String, Value>,
+}
+
+impl JsonGrammar {
+    /// `white_space`: a regular expression of what may stand between a JSON text's tokens, or nothing.
+    pub fn new(schema: &str, white_space: &str) -> Result<JsonGrammar, String> {
+        let mut options = Map::new();
+        options.insert("json_allowed_escapes".into(), JSON_ESCAPES.into());
+        if white_space.is_empty() {
+            options.insert("whitespace_flexible".into(), false.into());
+        } else {
+            options.insert("whitespace_pattern".into(), white_space_pattern(white_space)?.into());
+        }
+        let schema = serde_json::from_str(schema).map_err(|error| format!("not JSON: {error}"))?;
+        Ok(JsonGrammar { document: Document::new(schema)?, options })
+    }
+
+    pub fn grammar(&self) -> Result<TopLevelGrammar, String> {
+        let mut schema = match check_schema(&self.document, false)? {
+            Value::Bool(true) => json!({}),
+            Value::Bool(false) => return Err("#: false allows no answer".into()),
+            schema => schema,
+        };
+        schema["x-guidance"] = self.options.clone().into();
+        Ok(TopLevelGrammar::from_json_schema(schema))
+    }
+
+    /// `error`, as llguidance gives it for the whole schema, with the innermost place that fails by itself in the same way.
+    pub fn with_place(&self, error: &str, limits: &ParserLimits) -> String {
+        let found = check_schema(&self.document, true).ok().and_then(|mut schema| {
+            let keywords = schema.as_object_mut()?;
+            let definitions = keywords.remove("$defs");
+            // References are as good as true here, and each definition is looked at by itself.
+            let names = definitions.iter().filter_map(Value::as_object).flat_map(Map::keys);
+            let stubs: Map<String, Value> = names.map(|name| (name.clone(), true.into())).collect();
+            let finder = Finder { stubs: stubs.into(), limits, is_empty: is_about_nothing(error) };
+            finder.find(&schema).or_else(|| finder.find(&definitions?))
+        });
+        found.unwrap_or_else(|| format!("#: {error}"))
+    }
+}
+
+struct Finder<'a> {
+    stubs: Value,
+    limits: &'a ParserLimits,
+    /// What is looked for: a schema that allows nothing, or one that llguidance cannot hold to.
+    is_empty: bool,
+}
+
+impl Finder<'_> {
+    fn find(&self, schema: &Value) -> Option<String> {
+        match schema {
+            Value::Array(schemas) => schemas.iter().find_map(|schema| self.find(schema)),
+            Value::Object(keywords) => {
+                let inner = keywords.values().find_map(|value| self.find(value));
+                inner.or_else(|| self.failure(keywords))
+            }
+            _ => None,
+        }
+    }
+
+    fn failure(&self, keywords: &Map<String, Value>) -> Option<String> {
+        let place = keywords.get(PLACE)?.as_str()?;
+        let mut schema = keywords.clone();
+        schema.insert("$defs".into(), self.stubs.clone());
+        let builder = GrammarBuilder::new(None, self.limits.clone());
+        let compiled = JsonCompileOptions::default().json_to_llg(builder, schema.into());
+        let error = compiled.err()?.to_string();
+        (is_about_nothing(&error) == self.is_empty).then(|| format!("{place}: {error}"))
+    }
+}
+
+fn is_about_nothing(error: &str) -> bool {
+    error.contains("nsatisfiable")
+}
+
+/// A client's own pattern, as a regular expression that matches JSON's white space alone.
+fn white_space_pattern(text: &str) -> Result<String, String> {
+    let refusal = || {
+        format!(
+            "whitespace_pattern: expected a regular expression of spaces, tabs and line ends, got '{text}'"
+        )
+    };
+    let mut pattern = String::new();
+    let mut is_count = false;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('s') => pattern.push_str("[ \\t\\r\\n]"),
+                Some(c @ ('t' | 'r' | 'n')) => pattern.extend(['\\', c]),
+                Some('x') if chars.as_str().starts_with("20") => {
+                    chars = chars.as_str()[2..].chars();
+                    pattern.push_str("\\x20");
+                }
+                _ => return Err(refusal()),
+            },
+            '0'..='9' | ',' if !is_count => return Err(refusal()),
+            c if WHITE_SPACE_PATTERN.contains(c) => {
+                is_count = c == '{' || (is_count && c != '}');
+                pattern.push(c);
+            }
+            _ => return Err(refusal()),
+        }
+    }
+    Ok(pattern)
+}

@@ -1,0 +1,47 @@
+//! Strings: formats and patterns.
+
+use serde_json::json;
+
+use crate::schema_check::Output;
+
+const FORMATS: [&str; 10] =
+    ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
+/// What llguidance's dates lack: 29 February is in years that 4 divides, of full centuries in those that 400 does.
+const CALENDAR: &str = "^([0-9]{4}-(0[13-9]|1|02-([01]|2[0-8]))|\
+                        ([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)";
+/// pydantic's decimal numbers, whose look-ahead asks for a digit, and the same texts without one.
+const DECIMAL: (&str, &str) = (r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$", r"^[+-]?(\d+\.?\d*|\.\d+)$");
+
+/// A format that is not known says nothing, as JSON Schema has it.
+pub fn add_format(format: &str, output: &mut Output) {
+    if FORMATS.contains(&format) {
+        output.plain.insert("format".into(), format.into());
+    }
+    if matches!(format, "date" | "date-time") {
+        output.besides.push(json!({"pattern": CALENDAR}));
+    }
+    if let Some(pattern) = pattern_of(format) {
+        output.besides.push(json!({"pattern": pattern}));
+    }
+}
+
+/// Of a format that is one regular expression: pydantic's uuid1 to uuid8.
+pub fn pattern_of(format: &str) -> Option<String> {
+    const HEX: &str = "[0-9a-fA-F]";
+    let version = match format.strip_prefix("uuid")? {
+        "" => HEX,
+        version if version.len() == 1 && ('1'..='8').contains(&version.chars().next()?) => version,
+        _ => return None,
+    };
+    let variant = if version == HEX { HEX } else { "[89abAB]" };
+    Some(format!("^{HEX}{{8}}-{HEX}{{4}}-{version}{HEX}{{3}}-{variant}{HEX}{{3}}-{HEX}{{12}}$"))
+}
+
+pub fn is_known(format: &str) -> bool {
+    FORMATS.contains(&format)
+}
+
+/// Without what the regular expressions of grammars lack.
+pub fn plain_pattern(pattern: &str) -> &str {
+    if pattern == DECIMAL.0 { DECIMAL.1 } else { pattern }
+}
