@@ -181,7 +181,7 @@ GgufVocabulary through_a_file(const TemporaryFolder& folder) {
   const std::string file = folder / "vocabulary.gguf";
   EXPECT_TRUE(
       write_gguf(file, plan, [](std::size_t, const GgufSink&) { return ok_status(); }).ok());
-  return *read_gguf_vocabulary(*GgufFile::open(file));
+  return *read_gguf_vocabulary(**GgufFile::open(file));
 }
 
 TEST(HfSentencePiece, AGgufFileHasTheFoldersIds) {

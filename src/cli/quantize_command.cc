@@ -90,7 +90,7 @@ void add_quantize_command(CLI::App& app, CommandBody& body) {
                   "Worker threads; 0: the physical cores that the cgroup grants")
       ->transform(whole_number(0, 1024))
       ->capture_default_str();
-  command.add_flag("--overwrite", flags.overwrites, "Replace OUT where it is there already");
+  command.add_flag("--overwrite", flags->overwrites, "Replace OUT where it is there already");
   command.callback([flags, &body] {
     body = [flags] {
       const Status status = quantize(*flags);

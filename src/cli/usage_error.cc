@@ -63,8 +63,8 @@ std::string unexpected_argument(const CLI::App& command, const std::string& argu
 std::string missing_argument(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (!option->get_required() || option->count() > 0) continue;
-    return fmt::format("expected {}, got none; `{} --help` says more", option->get_name(true),
-                       full_name(command));
+    return fmt::format("expected {}, got none; `{} --help` says more",
+                       option->get_name(option->get_positional()), full_name(command));
   }
   return fmt::format("expected a subcommand: {}; got none", listed(subcommand_names(command)));
 }

@@ -81,6 +81,7 @@ constexpr KeyRule kKeys[] = {
     {"general.*", Rule::kHarmless},  // names, authors, licences, the file's type
     {"split.*", Rule::kRead},
 
+    {"pagoda.tokenizer.metaspace", Rule::kRead},
     {"tokenizer.chat_template", Rule::kRead},
     {"tokenizer.ggml.add_bos_token", Rule::kRead},
     {"tokenizer.ggml.add_eos_token", Rule::kRead},

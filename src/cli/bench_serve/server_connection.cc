@@ -83,7 +83,7 @@ asio::awaitable<Status> ServerConnection::exchange(const std::string& text, Answ
                                                    std::chrono::seconds timeout) {
   parser.body_limit(boost::none);
   error_code error;
-  const auto done = asio::redirect_error(asio::use_awaitable, error);
+  auto done = asio::redirect_error(asio::use_awaitable, error);
   const auto request = asio::buffer(text);
   tcp_.expires_after(timeout);
   if (tls_) {
@@ -105,7 +105,7 @@ asio::awaitable<Status> ServerConnection::read_body(AnswerParser& parser, const 
     body.data = piece.data();
     body.size = piece.size();
     error_code error;
-    const auto done = asio::redirect_error(asio::use_awaitable, error);
+    auto done = asio::redirect_error(asio::use_awaitable, error);
     if (tls_) {
       co_await http::async_read_some(*tls_, buffer_, parser, done);
     } else {
