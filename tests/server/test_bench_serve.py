@@ -60,7 +60,7 @@ def test_figures_agree_with_one_another(server):
 def test_requests_arrive_at_their_rate(server):
     figures = figures_of(server.url, "--num-prompts", 40, "--request-rate", 40, "--input-len", 4, "--output-len", 2)
     assert figures["completed"] == 40
-    assert 0.5 < figures["duration"] < 2
+    assert 0.5 < figures["duration"] < 10  # a second, and what the machine takes besides
     assert figures["request_rate"] == 40
 
 
