@@ -53,6 +53,30 @@ TEST_F(ChatCompletionsTest, MessagesGoThroughTheTemplate) {
       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb");
 }
 
+TEST_F(ChatCompletionsTest, ObjectsReachTheTemplateInTheClientsOrder) {
+  const std::string prompt = prompt_of(
+      R"({"messages": [{"tool_calls": [{"type": "function", "function": {"name": "f", "arguments":
+                        {"zone": {"y": 1, "b": 2}, "at": 3}}, "id": "1"}], "role": "assistant", "content": null},
+                        {"role": "user", "content": "say a"}],
+          "chat_template_kwargs": {"shown": {"z": [{"d": 1, "c": 2}], "a": 3}}})");
+  EXPECT_EQ(
+      prompt,
+      R"({"z": [{"d": 1, "c": 2}], "a": 3}<|im_start|>assistant)"
+      "\n"
+      R"([{"type": "function", "function": {"name": "f", "arguments": {"zone": {"y": 1, "b": 2}, "at": 3}}, "id": "1"}])"
+      "<|im_end|>\n<|im_start|>user\nsay a<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST_F(ChatCompletionsTest, AnAnswerSentBackAsTheClientDumpsItKeepsItsText) {
+  EXPECT_EQ(
+      prompt_of(
+          R"({"messages": [{"content": "b", "refusal": null, "role": "assistant", "annotations": null,
+                            "audio": null, "function_call": null, "tool_calls": null},
+                           {"role": "user", "content": "say a"}]})"),
+      "<|im_start|>assistant\nb<|im_end|>\n<|im_start|>user\nsay "
+      "a<|im_end|>\n<|im_start|>assistant\n");
+}
+
 TEST_F(ChatCompletionsTest, TheRestOfTheContextIsTheDefault) {
   const json body = client_.answer(kPath, ask("count 9999"));
   EXPECT_EQ(body.at("usage").at("total_tokens"), 2048);

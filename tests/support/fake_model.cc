@@ -9,7 +9,9 @@ namespace pagoda {
 namespace {
 
 constexpr std::string_view kTemplate =
+    "{{ shown | tojson if shown is defined }}"
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] "
+    "+ (message['tool_calls'] | tojson if message['tool_calls'] is defined else '') "
     "+ '<|im_end|>' + '\\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 

@@ -1,5 +1,5 @@
-// A ServedModel without weights: a byte-level tokenizer, a ChatML template, and a FakeEngine that
-// does what the prompt says.
+// A ServedModel without weights: a byte-level tokenizer, a ChatML template, which prints calls and
+// the variable `shown` as JSON, and a FakeEngine that does what the prompt says.
 //
 // The last line of the prompt that says something (in a chat: the user's last message) is an order:
 //   say TEXT      answers TEXT
