@@ -48,7 +48,7 @@ std::vector<std::string> probe_texts(const GgufVocabulary& vocabulary) {
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     const int type = vocabulary.token_types[id];
     if (type != kControlToken && type != kUserDefinedToken && type != kUnknownToken) continue;
-    texts.push_back("a " + vocabulary.tokens[id] + " b" + vocabulary.tokens[id]);
+    texts.push_back("a " + vocabulary.tokens[id] + " b" + vocabulary.tokens[id] + "c");
     if (texts.size() > kNumProbes + kMaxSpecialProbes) break;
   }
   return texts;

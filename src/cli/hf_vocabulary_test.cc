@@ -140,7 +140,9 @@ TEST(HfVocabulary, RefusesWhatGgufCannotSay) {
   EXPECT_THAT(read(tokenizer_with_longer_pieces(), 400).status().message(),
               HasSubstr("expected token ids of 0 to 399"));
   json wide_merge = tokenizer_with_longer_pieces();
-  wide_merge["model"]["merges"].push_back({"a b", "c"});
+  wide_merge["model"]["vocab"]["a b"] = 519;
+  wide_merge["model"]["vocab"]["a b!"] = 520;
+  wide_merge["model"]["merges"].push_back({"a b", "!"});
   EXPECT_THAT(name_of(wide_merge), HasSubstr("expected merges of two tokens"));
 }
 

@@ -1,6 +1,7 @@
 // `pagoda quantize` over whole checkpoints: what is written is the same model, a little coarser.
 #include "cli/quantize_model.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -132,7 +133,7 @@ TEST(QuantizeModel, FewerBitsAreCoarserByWhatTheyLeaveOut) {
   double distances[3];
   for (int i = 0; i < 3; ++i) {
     const WeightFormat format = kQuantizeFormats[i];
-    const std::string path = folder / "wide.gguf";
+    const std::string path = folder / fmt::format("wide-{}.gguf", i);
     const QuantizeSummary summary = quantize(wide.path(), path, format);
     EXPECT_EQ(summary.num_tensors.at(traits_of(format).name), 15);
     EXPECT_EQ(summary.num_tensors.at("F32"), 5);
@@ -141,7 +142,7 @@ TEST(QuantizeModel, FewerBitsAreCoarserByWhatTheyLeaveOut) {
   EXPECT_LE(distances[0], 0.02);          // Q8_0
   EXPECT_LE(distances[1], 0.35);          // Q4_0
   EXPECT_LT(distances[2], distances[1]);  // Q4_K, of as many bits
-  const ModelConfig config = config_of(folder / "wide.gguf");
+  const ModelConfig config = config_of(folder / "wide-0.gguf");
   EXPECT_EQ(config.rope_inv_freq, config_of(wide.path()).rope_inv_freq);
   EXPECT_EQ(config.eos_token_ids, (std::vector<int>{1, 3}));
 }

@@ -94,15 +94,21 @@ std::string wrong_value(const CLI::App& command, const std::string& message) {
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = chosen_command(app);
-  const std::string& kind = error.get_name();
-  if (kind == "RequiredError" || kind == "ExtrasError") {
-    const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
-    return extras.empty() ? missing_argument(command)
-                          : unexpected_argument(command, extras.front());
+  // Its name is the subcommand's where an argument is left over, so the code tells the kind.
+  switch (static_cast<CLI::ExitCodes>(error.get_exit_code())) {
+    case CLI::ExitCodes::RequiredError:
+    case CLI::ExitCodes::ExtrasError: {
+      const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+      return extras.empty() ? missing_argument(command)
+                            : unexpected_argument(command, extras.front());
+    }
+    case CLI::ExitCodes::ArgumentMismatch:
+      return wrong_number_of_values(command, error.what());
+    case CLI::ExitCodes::ConversionError:
+      return wrong_value(command, error.what());
+    default:
+      return error.what();
   }
-  if (kind == "ArgumentMismatch") return wrong_number_of_values(command, error.what());
-  if (kind == "ConversionError") return wrong_value(command, error.what());
-  return error.what();
 }
 
 std::optional<std::string> empty_value_error(const CLI::App& app, int argc,
