@@ -147,7 +147,7 @@ std::string refusal_of(const json& tokenizer) {
 
 // Pieces that spaces, special tokens, runs and characters without a piece meet in.
 std::string random_text(std::mt19937& random) {
-  static const std::vector<std::string> kParts = {
+  static const std::vector<std::string> parts = {
       " ",    "  ",  "    ", "\n",      "\n\n",   "\t",     "the",    "The",    "ing",
       "word", "a",   "aa",   "aaaa",    "1",      "2026",   ".",      "...",    "-",
       "----", "===", "é",    "e\u0301", "中",     "日本",   "🙂",     "\u00a0", "▁",
@@ -155,7 +155,7 @@ std::string random_text(std::mt19937& random) {
       "un",   "ed",  " of",  " and ",   "it's"};
   std::string text;
   const int num_parts = std::uniform_int_distribution<int>(0, 25)(random);
-  for (int i = 0; i < num_parts; ++i) text += kParts[random() % kParts.size()];
+  for (int i = 0; i < num_parts; ++i) text += parts[random() % parts.size()];
   return text;
 }
 
