@@ -32,9 +32,9 @@ constexpr int kVocabSize = 1010;  // ten more than the tokenizer has
 
 // Thousand pieces that SentencePiece has trained, with its scores.
 const GgufVocabulary& trained_pieces() {
-  static const GgufVocabulary kPieces =
+  static const GgufVocabulary vocabulary =
       golden_vocabulary(read_golden("sentence_piece.json")["vocabulary"]);
-  return kPieces;
+  return vocabulary;
 }
 
 // All pairs of pieces that make a piece, the best score first, as transformers converts them.

@@ -23,6 +23,8 @@ namespace pagoda {
 template <typename Key, typename T, typename Compare, typename Allocator>
 class OrderedObject {
  public:
+  // A container's own names.
+  // NOLINTBEGIN(readability-identifier-naming)
   using key_type = Key;
   using mapped_type = T;
   using value_type = std::pair<const Key, T>;
@@ -45,6 +47,7 @@ class OrderedObject {
       return key_of(a) < key_of(b);
     }
   };
+  // NOLINTEND(readability-identifier-naming)
 
   OrderedObject() = default;
   template <typename InputIterator>
