@@ -190,25 +190,27 @@ def check_all(root):
 
 
 def clang_tool(name):
-    """Debian's, or the one from PyPI beside this interpreter; None where there is neither."""
-    beside = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", "")))
-    return shutil.which(f"{name}-16") or shutil.which(name, path=beside)
+    """The one from PyPI beside this interpreter; None where it has not been installed."""
+    return shutil.which(name, path=os.path.dirname(sys.executable))
 
 
 def format_all(root, only_check):
     """Lets clang-format change the C++ sources, or names those that it would change. True if all are as it wants them."""
     program = clang_tool("clang-format")
     if program is None:
-        print("check_layers: expected clang-format-16 (tools/setup.sh test installs it), found none", file=sys.stderr)
+        print("check_layers: expected clang-format in .venv (tools/setup.sh test installs it), found none", file=sys.stderr)
         return False
 
-    def is_formatted(file):
-        done = subprocess.run([program, *([] if only_check else ["-i"]), file], capture_output=True, check=True)
-        return not only_check or done.stdout == file.read_bytes()
+    def changes(files):
+        arguments = ["--dry-run"] if only_check else ["-i"]
+        done = subprocess.run([program, *arguments, *files], capture_output=True, text=True, check=True)
+        return re.findall(r"^(.+?):\d+:\d+: warning: code should be clang-formatted", done.stderr, re.MULTILINE)
 
     files = list(source_files(root, CPP))
-    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        unformatted = [file for file, fine in zip(files, pool.map(is_formatted, files)) if not fine]
+    num_shares = os.cpu_count() or 1
+    with concurrent.futures.ThreadPoolExecutor(max_workers=num_shares) as pool:
+        found = pool.map(changes, (files[share::num_shares] for share in range(num_shares)))
+        unformatted = sorted({pathlib.Path(name) for names in found for name in names})
     for file in unformatted:
         print(f"{file.relative_to(root)}: clang-format would change it: `make format` does")
     return not unformatted

@@ -19,8 +19,7 @@ debian_build=(
   libssl-dev libcurl4-openssl-dev libboost1.81-dev libboost-url1.81-dev nlohmann-json3-dev
   libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev libhwy-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
-debian_test=(
-  clang-14 libclang-rt-14-dev clang-format-16 clang-tidy-16 chromium chromium-driver fonts-liberation)
+debian_test=(clang-14 libclang-rt-14-dev chromium chromium-driver fonts-liberation)
 # For the ops' tests on an emulated AArch64.
 debian_cross=(
   g++-aarch64-linux-gnu qemu-user libfmt-dev:arm64 libspdlog-dev:arm64 libhwy-dev:arm64 libssl-dev:arm64

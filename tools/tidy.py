@@ -39,7 +39,7 @@ def tidy(program, build, path):
 def main():
     program = check_layers.clang_tool("clang-tidy")
     if program is None or len(sys.argv) < 2:
-        print("tidy: expected clang-tidy-16 (tools/setup.sh test installs it) and a build folder", file=sys.stderr)
+        print("tidy: expected clang-tidy in .venv (tools/setup.sh test installs it) and a build folder", file=sys.stderr)
         return 2
     build = pathlib.Path(sys.argv[1])
     sources = sources_of(build, sys.argv[2:])

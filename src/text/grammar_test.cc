@@ -66,9 +66,9 @@ TEST_F(GrammarTest, ErrorsNameTheFieldThatAsked) {
 }
 
 TEST_F(GrammarTest, WhiteSpaceIsBoundedOffOrByAPattern) {
-  const auto takes = [this](std::string white_space, std::string_view answer) {
-    const auto source =
-        compiler_.compile({.text = R"({"type": "array"})", .white_space = white_space});
+  const auto takes = [this](std::string_view white_space, std::string_view answer) {
+    const auto source = compiler_.compile(
+        {.text = R"({"type": "array"})", .white_space = std::string(white_space)});
     EXPECT_TRUE(source.ok()) << source.status().message();
     const auto state = (*source)->clone();
     return GrammarTest::takes(*state, answer) && (state->is_stopped() || may_end(*state));
