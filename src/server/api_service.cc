@@ -39,9 +39,12 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
   if (auto* error = std::get_if<ApiError>(&rules)) return std::move(*error);
   Constraints constraints;
   constraints.token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
-  if (!fields.grammar) return constraints;
-  auto source = service.model.grammars->compile(fields.grammar->spec);
-  if (!source.ok()) return api_error(source.status(), fields.grammar->param);
+  const auto& [grammar, white_space] = fields.grammar;
+  if (!grammar) return constraints;
+  GrammarSpec spec = grammar->spec;
+  if (white_space) spec.white_space = *white_space;
+  auto source = service.model.grammars->compile(spec);
+  if (!source.ok()) return api_error(source.status(), grammar->param);
   constraints.mask_source = *std::move(source);
   return constraints;
 }

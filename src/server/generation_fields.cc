@@ -213,9 +213,8 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
 // defaults; and what never would.
 void add_others(std::vector<Field>& table) {
   for (const std::string_view name :
-       {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "use_beam_search",
-        "truncate_prompt_tokens", "logits_processors", "kv_transfer_params", "vllm_xargs",
-        "prompt_embeds", "repetition_detection", "lora_path"}) {
+       {"use_beam_search", "truncate_prompt_tokens", "logits_processors", "kv_transfer_params",
+        "vllm_xargs", "prompt_embeds", "repetition_detection", "lora_path"}) {
     table.push_back({.name = name, .target = RefusedField{}});
   }
   table.push_back({.name = "length_penalty", .target = RefusedField{"1"}});

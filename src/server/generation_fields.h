@@ -59,7 +59,7 @@ struct GenerationFields {
   std::optional<int> prompt_logprobs;
   int priority = 0;
   std::string cache_salt;
-  std::optional<GrammarRequest> grammar;
+  GrammarFields grammar;
   bool echo = false;
   bool stream = false;
   std::optional<StreamOptions> stream_options;

@@ -109,9 +109,22 @@ bool GenerationGroup::finished() const {
   return true;
 }
 
+namespace {
+
+// An error that begins with 'NAME': is about that field.
+std::string field_of(const Status& error) {
+  const std::string& message = error.message();
+  if (!message.starts_with('\'')) return "";
+  const std::size_t end = message.find("': ");
+  return end == std::string::npos ? "" : message.substr(1, end - 1);
+}
+
+}  // namespace
+
 std::optional<ApiError> failure_of(const TextPiece& piece) {
   if (piece.finish_reason == FinishReason::kError) {
-    return api_error(piece.error.ok() ? internal_error("the engine failed") : piece.error);
+    const Status error = piece.error.ok() ? internal_error("the engine failed") : piece.error;
+    return api_error(error, field_of(error));
   }
   if (piece.finish_reason == FinishReason::kCancelled) {
     return ApiError{503, "the server is shutting down", "", "service_unavailable"};

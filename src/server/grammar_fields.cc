@@ -18,31 +18,95 @@ constexpr std::string_view kStructuredOutputs = "structured_outputs";
 
 constexpr std::string_view kResponseFormatSchema =
     R"({"type": ["object", "null"], "required": ["type"], "properties": {
-  "type": {"enum": ["text", "json_object", "json_schema"]},
-  "json_schema": {"type": "object", "required": ["schema"], "properties": {"name": {"type": "string"},
+  "type": {"enum": ["text", "json_object", "json_schema"]}, "schema": {"type": ["object", "null"]},
+  "json_schema": {"type": ["object", "null"], "required": ["schema"], "properties": {"name": {"type": "string"},
     "description": {"type": "string"}, "schema": {"type": "object"}, "strict": {"type": ["boolean", "null"]}}}}})";
 constexpr std::string_view kStructuredOutputsSchema =
     R"({"type": ["object", "null"], "properties": {
   "json": {"anyOf": [{"type": "string"}, {"type": "object"}]}, "json_object": {"type": "boolean"},
-  "regex": {"type": "string"}, "choice": {"type": "array", "items": {"type": "string"}}, "grammar": {"type": "string"}}})";
+  "regex": {"type": "string", "format": "regex"}, "grammar": {"type": "string"},
+  "choice": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+  "disable_any_whitespace": {"type": "boolean"}, "whitespace_pattern": {"type": "string"},
+  "disable_additional_properties": {"type": "boolean"}, "disable_fallback": {"type": "boolean"}}})";
+constexpr std::string_view kJsonSchemaSchema =
+    R"({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]})";
+constexpr std::string_view kRegexSchema = R"({"type": ["string", "null"], "format": "regex"})";
+constexpr std::string_view kTextSchema = R"({"type": ["string", "null"]})";
+constexpr std::string_view kChoiceSchema =
+    R"({"type": ["array", "null"], "items": {"type": "string", "minLength": 1}, "minItems": 1})";
 
 ApiError refusal(std::string_view param, std::string_view rest) {
   return bad_request(std::string(param), fmt::format("'{}{}", param, rest));
 }
 
 bool is_neutral(const RequestJson& value) {
-  return value.is_null() || value == RequestJson(false);
+  return value.is_null() || value == RequestJson(false) || value == RequestJson("");
 }
 
-GrammarRequest make_grammar(std::string_view param, GrammarKind kind, std::string text) {
-  return {.spec = {.kind = kind, .text = std::move(text)}, .param = std::string(param)};
+// A value of the field `param`, at `place` in it (".regex"; none for the field itself).
+struct Place {
+  std::string_view param;
+  std::string_view below;
+};
+
+MaybeError set_grammar(Place place, GrammarKind kind, std::string text, GrammarFields& fields) {
+  if (fields.grammar) {
+    if (fields.grammar->param == place.param)
+      return refusal(place.param,
+                     "': expected one of json, json_object, regex, choice and grammar, got more");
+    return refusal(place.param,
+                   fmt::format("' and '{}' must not both be there", fields.grammar->param));
+  }
+  std::string param(place.param);
+  fields.grammar = GrammarRequest{
+      .spec = {.kind = kind, .text = std::move(text), .asked_by = param}, .param = param};
+  return {};
 }
 
-GrammarRequest any_object(std::string_view param) {
-  return make_grammar(param, GrammarKind::kJsonSchema, R"({"type":"object"})");
+MaybeError read_any_object(Place place, GrammarFields& fields) {
+  return set_grammar(place, GrammarKind::kJsonSchema, R"({"type":"object"})", fields);
 }
 
-MaybeError read_json_schema(const RequestJson& format, std::optional<GrammarRequest>& grammar) {
+// As JSON, or as a string that holds JSON.
+MaybeError read_schema(Place place, const RequestJson& value, GrammarFields& fields) {
+  if (value.is_string())
+    return set_grammar(place, GrammarKind::kJsonSchema, value.get<std::string>(), fields);
+  if (value.is_object() || value.is_boolean())
+    return set_grammar(place, GrammarKind::kJsonSchema, to_json_text(value), fields);
+  return refusal(place.param, fmt::format("{}': expected a JSON Schema", place.below));
+}
+
+MaybeError read_text(Place place, const RequestJson& value, GrammarKind kind,
+                     GrammarFields& fields) {
+  if (!value.is_string())
+    return refusal(place.param, fmt::format("{}': expected a string", place.below));
+  return set_grammar(place, kind, value.get<std::string>(), fields);
+}
+
+MaybeError read_choice(Place place, const RequestJson& value, GrammarFields& fields) {
+  const bool is_list =
+      value.is_array() && std::all_of(value.begin(), value.end(),
+                                      [](const RequestJson& item) { return item.is_string(); });
+  if (!is_list)
+    return refusal(place.param, fmt::format("{}': expected a list of strings", place.below));
+  return set_grammar(place, GrammarKind::kChoice, to_json_text(value), fields);
+}
+
+// Ollama's.
+MaybeError read_format(Place place, const RequestJson& value, GrammarFields& fields) {
+  if (value == RequestJson("json")) return read_any_object(place, fields);
+  if (value.is_object()) return read_schema(place, value, fields);
+  return refusal(place.param, R"(': expected "json" or a JSON Schema)");
+}
+
+MaybeError read_white_space(Place place, const RequestJson& value, GrammarFields& fields) {
+  if (!value.is_string())
+    return refusal(place.param, fmt::format("{}': expected a string", place.below));
+  if (!fields.white_space) fields.white_space = value.get<std::string>();
+  return {};
+}
+
+MaybeError read_json_schema(const RequestJson& format, GrammarFields& fields) {
   const auto entry = format.find("json_schema");
   if (entry == format.end() || !entry->is_object())
     return refusal(kResponseFormat, ".json_schema': expected an object with a 'schema'");
@@ -53,105 +117,133 @@ MaybeError read_json_schema(const RequestJson& format, std::optional<GrammarRequ
   const auto schema = entry->find("schema");
   if (schema == entry->end() || !(schema->is_object() || schema->is_boolean()))
     return refusal(kResponseFormat, ".json_schema.schema': expected a JSON Schema");
-  grammar = make_grammar(kResponseFormat, GrammarKind::kJsonSchema, to_json_text(*schema));
-  return {};
+  return read_schema({kResponseFormat, ".json_schema.schema"}, *schema, fields);
 }
 
-MaybeError read_response_format(const RequestJson& format, std::optional<GrammarRequest>& grammar) {
-  if (is_neutral(format) || format.empty()) return {};
+// The schema may leave it to `json_object` to say that the answer is an object.
+MaybeError read_json_object(const RequestJson& format, GrammarFields& fields) {
+  const auto schema = format.find("schema");
+  if (schema == format.end() || is_neutral(*schema))
+    return read_any_object({kResponseFormat, ""}, fields);
+  if (!schema->is_object())
+    return refusal(kResponseFormat, ".schema': expected an object, a JSON Schema");
+  RequestJson object = *schema;
+  if (!object.contains("type")) object["type"] = "object";
+  return read_schema({kResponseFormat, ".schema"}, object, fields);
+}
+
+MaybeError read_response_format(Place, const RequestJson& format, GrammarFields& fields) {
+  if (format.empty()) return {};
   const auto type = format.is_object() ? format.find("type") : format.end();
   if (type == format.end() || !type->is_string())
     return refusal(kResponseFormat, "': expected an object with a 'type'");
   const auto& name = type->get_ref<const std::string&>();
-  if (name == "text") return {};
-  if (name == "json_schema") return read_json_schema(format, grammar);
-  if (name != "json_object") {
+  if (name != "text" && name != "json_object" && name != "json_schema") {
     return refusal(
         kResponseFormat,
         fmt::format(".type': expected one of text, json_object and json_schema, got '{}'", name));
   }
-  grammar = any_object(kResponseFormat);
-  return {};
+  const std::string_view own =
+      name == "json_object" ? "schema" : (name == "json_schema" ? "json_schema" : "type");
+  for (const auto& [key, value] : format.items()) {
+    if (key != "type" && key != own && !is_neutral(value))
+      return refusal(kResponseFormat,
+                     fmt::format("': '{}' is not supported beside type '{}'", key, name));
+  }
+  if (name == "text") return {};
+  return name == "json_object" ? read_json_object(format, fields)
+                               : read_json_schema(format, fields);
 }
 
-MaybeError read_string(const RequestJson& value, std::string_view name, GrammarKind kind,
-                       std::optional<GrammarRequest>& grammar) {
-  if (!value.is_string())
-    return refusal(kStructuredOutputs, fmt::format(".{}': expected a string", name));
-  grammar = make_grammar(kStructuredOutputs, kind, value.get<std::string>());
-  return {};
-}
-
-MaybeError read_choice(const RequestJson& value, std::optional<GrammarRequest>& grammar) {
-  const bool is_list =
-      value.is_array() && std::all_of(value.begin(), value.end(),
-                                      [](const RequestJson& item) { return item.is_string(); });
-  if (!is_list) return refusal(kStructuredOutputs, ".choice': expected a list of strings");
-  grammar = make_grammar(kStructuredOutputs, GrammarKind::kChoice, to_json_text(value));
-  return {};
-}
-
-MaybeError read_constraint(const std::string& name, const RequestJson& value,
-                           std::optional<GrammarRequest>& grammar) {
-  if (name == "regex") return read_string(value, name, GrammarKind::kRegex, grammar);
-  if (name == "grammar") return read_string(value, name, GrammarKind::kContextFree, grammar);
-  if (name == "choice") return read_choice(value, grammar);
-  if (name == "json_object" && value.is_boolean()) {
-    grammar = any_object(kStructuredOutputs);
+MaybeError read_structured_output(const std::string& name, const RequestJson& value,
+                                  GrammarFields& fields) {
+  const std::string below = "." + name;
+  const Place place{kStructuredOutputs, below};
+  if (name == "json") return read_schema(place, value, fields);
+  if (name == "regex") return read_text(place, value, GrammarKind::kRegex, fields);
+  if (name == "grammar") return read_text(place, value, GrammarKind::kContextFree, fields);
+  if (name == "choice") return read_choice(place, value, fields);
+  if (name == "whitespace_pattern") return read_white_space(place, value, fields);
+  if (!value.is_boolean() && (name == "json_object" || name.starts_with("disable_")))
+    return refusal(kStructuredOutputs, fmt::format("{}': expected true or false", below));
+  if (name == "json_object") return read_any_object(place, fields);
+  if (name == "disable_any_whitespace") {
+    fields.white_space = "";
     return {};
   }
-  if (name == "json" && (value.is_object() || value.is_boolean())) {
-    grammar = make_grammar(kStructuredOutputs, GrammarKind::kJsonSchema, to_json_text(value));
-    return {};
-  }
-  if (name == "json") return read_string(value, name, GrammarKind::kJsonSchema, grammar);
+  // There is nothing to fall back to, and objects that list properties have no others.
+  if (name == "disable_fallback" || name == "disable_additional_properties") return {};
   return refusal(kStructuredOutputs, fmt::format("': '{}' is not supported", name));
 }
 
-MaybeError read_structured_outputs(const RequestJson& fields,
-                                   std::optional<GrammarRequest>& grammar) {
-  if (is_neutral(fields) || fields.empty()) return {};
-  if (!fields.is_object()) return refusal(kStructuredOutputs, "': expected an object");
-  int num_asked = 0;
-  for (const auto& [name, value] : fields.items()) {
-    if (value.is_null() || (is_neutral(value) && name != "json")) continue;
-    ++num_asked;
-    if (auto error = read_constraint(name, value, grammar)) return error;
+// vLLM's, of today.
+MaybeError read_structured_outputs(Place, const RequestJson& outputs, GrammarFields& fields) {
+  if (!outputs.is_object() && !outputs.empty())
+    return refusal(kStructuredOutputs, "': expected an object");
+  for (const auto& [name, value] : outputs.items()) {
+    const bool is_asked = name == "json" ? !value.is_null() : !is_neutral(value);
+    if (!is_asked) continue;
+    if (auto error = read_structured_output(name, value, fields)) return error;
   }
-  if (num_asked <= 1) return {};
-  return refusal(kStructuredOutputs,
-                 "': expected one of json, json_object, regex, choice and grammar, got more");
+  return {};
 }
 
-using ReadGrammar = MaybeError (*)(const RequestJson&, std::optional<GrammarRequest>&);
-
-// A field that asks for a grammar by itself; at most one does.
-Field grammar_field(std::string_view name, ReadGrammar read, std::optional<GrammarRequest>& grammar,
-                    std::string_view schema) {
-  const auto read_alone = [=, &grammar](const RequestJson& value) -> MaybeError {
-    std::optional<GrammarRequest> asked;
-    if (auto error = read(value, asked)) return error;
-    if (!asked) return {};
-    if (grammar)
-      return refusal(name, fmt::format("' and '{}' must not both be there", grammar->param));
-    grammar = std::move(asked);
-    return {};
-  };
-  return {.name = name, .target = CustomField{read_alone, schema}};
+template <GrammarKind kind>
+MaybeError read_field_text(Place place, const RequestJson& value, GrammarFields& fields) {
+  return read_text(place, value, kind, fields);
 }
+
+// Each name that asks for a grammar, or says something of one.
+struct GrammarField {
+  std::string_view name;
+  MaybeError (*read)(Place, const RequestJson&, GrammarFields&);
+  std::string_view schema;
+  std::string_view description;
+};
+
+constexpr GrammarField kFields[] = {
+    {kResponseFormat, read_response_format, kResponseFormatSchema,
+     "Holds the answer to JSON, or to a JSON Schema."},
+    {kStructuredOutputs, read_structured_outputs, kStructuredOutputsSchema,
+     "Holds the answer to one of: a JSON Schema, a regular expression, a choice of texts, a "
+     "grammar as Lark or GBNF. Without white space between JSON's tokens, or with white space by a "
+     "pattern, where it says so."},
+    {"json_schema", read_schema, kJsonSchemaSchema,
+     "Holds the answer to a JSON Schema, as llama.cpp and SGLang name it."},
+    {"format", read_format, kJsonSchemaSchema,
+     R"(Holds the answer to "json", or to a JSON Schema, as Ollama names it.)"},
+    {"grammar", read_field_text<GrammarKind::kContextFree>, kTextSchema,
+     "Holds the answer to a grammar as GBNF or Lark, as llama.cpp names it."},
+    {"ebnf", read_field_text<GrammarKind::kContextFree>, kTextSchema,
+     "Holds the answer to a grammar as GBNF or Lark, as SGLang names it."},
+    {"regex", read_field_text<GrammarKind::kRegex>, kRegexSchema,
+     "Holds the answer to a regular expression, as SGLang names it."},
+    {"guided_json", read_schema, kJsonSchemaSchema, "Older name of structured_outputs.json."},
+    {"guided_regex", read_field_text<GrammarKind::kRegex>, kRegexSchema,
+     "Older name of structured_outputs.regex."},
+    {"guided_choice", read_choice, kChoiceSchema, "Older name of structured_outputs.choice."},
+    {"guided_grammar", read_field_text<GrammarKind::kContextFree>, kTextSchema,
+     "Older name of structured_outputs.grammar."},
+    {"guided_whitespace_pattern", read_white_space, kTextSchema,
+     "Older name of structured_outputs.whitespace_pattern."},
+};
 
 }  // namespace
 
-std::vector<Field> grammar_field_table(std::optional<GrammarRequest>& grammar) {
-  Field format =
-      grammar_field(kResponseFormat, read_response_format, grammar, kResponseFormatSchema);
-  format.description = "Holds the answer to JSON, or to a JSON Schema.";
-  Field structured =
-      grammar_field(kStructuredOutputs, read_structured_outputs, grammar, kStructuredOutputsSchema);
-  structured.description =
-      "Holds the answer to one of: a JSON Schema, a regular expression, a choice of texts, a "
-      "grammar as Lark or GBNF.";
-  return {std::move(format), std::move(structured)};
+std::vector<Field> grammar_field_table(GrammarFields& fields) {
+  std::vector<Field> table;
+  for (const GrammarField& field : kFields) {
+    const auto read = [&field, &fields](const RequestJson& value) -> MaybeError {
+      if (is_neutral(value)) return {};
+      return field.read({field.name, ""}, value, fields);
+    };
+    table.push_back({.name = field.name,
+                     .target = CustomField{read, field.schema},
+                     .description = field.description});
+  }
+  // All of them are one here.
+  table.push_back({.name = "guided_decoding_backend", .target = IgnoredField{}});
+  return table;
 }
 
 }  // namespace pagoda

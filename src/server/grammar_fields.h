@@ -1,4 +1,5 @@
-// response_format (OpenAI's) and structured_outputs (vLLM's): what an answer is held to.
+// What an answer is held to: response_format (OpenAI's), structured_outputs and guided_* (vLLM's),
+// grammar and json_schema (llama.cpp's), regex and ebnf (SGLang's), format (Ollama's).
 #pragma once
 
 #include <optional>
@@ -17,9 +18,15 @@ struct GrammarRequest {
   std::string param;
 };
 
-// Both fields, of which one at most may ask for something. Pointers to `grammar`, which must
+// What the fields say together.
+struct GrammarFields {
+  std::optional<GrammarRequest> grammar;
+  std::optional<std::string> white_space;  // GrammarSpec's, wherever the grammar comes from
+};
+
+// These fields, of which one at most may ask for a grammar. Pointers to `fields`, which must
 // outlive the result. The text of a schema keeps the client's order of keys, because properties are
 // answered in it.
-std::vector<Field> grammar_field_table(std::optional<GrammarRequest>& grammar);
+std::vector<Field> grammar_field_table(GrammarFields& fields);
 
 }  // namespace pagoda

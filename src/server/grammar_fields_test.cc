@@ -5,19 +5,25 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "server/generation_group.h"
 #include "server/request_json.h"
 #include "tests/support/api_client.h"
 
 namespace pagoda {
 namespace {
 
-std::optional<GrammarRequest> grammar_of(const std::string& fields) {
-  std::optional<GrammarRequest> grammar;
+GrammarFields fields_of(const std::string& text) {
+  GrammarFields fields;
   std::vector<std::string> unknown;
   const auto error =
-      read_fields(RequestJson::parse("{" + fields + "}"), grammar_field_table(grammar), unknown);
+      read_fields(RequestJson::parse("{" + text + "}"), grammar_field_table(fields), unknown);
   EXPECT_FALSE(error) << error->message;
-  return grammar;
+  EXPECT_TRUE(unknown.empty()) << unknown.front();
+  return fields;
+}
+
+std::optional<GrammarRequest> grammar_of(const std::string& text) {
+  return fields_of(text).grammar;
 }
 
 TEST(GrammarFields, EachKindIsRead) {
@@ -33,6 +39,19 @@ TEST(GrammarFields, EachKindIsRead) {
       {R"("structured_outputs": {"choice": ["b", "a"]})", GrammarKind::kChoice, R"(["b","a"])"},
       {R"("structured_outputs": {"grammar": "start: /a/"})", GrammarKind::kContextFree,
        "start: /a/"},
+      {R"("response_format": {"type": "json_object", "schema": {"required": ["a"]}})",
+       GrammarKind::kJsonSchema, R"({"required":["a"],"type":"object"})"},
+      {R"("json_schema": {"z": 1, "y": 2})", GrammarKind::kJsonSchema, R"({"z":1,"y":2})"},
+      {R"("json_schema": "{\"z\": 1}", "grammar": "")", GrammarKind::kJsonSchema, R"({"z": 1})"},
+      {R"("format": "json")", GrammarKind::kJsonSchema, R"({"type":"object"})"},
+      {R"("format": {"z": 1, "y": 2})", GrammarKind::kJsonSchema, R"({"z":1,"y":2})"},
+      {R"("grammar": "root ::= \"a\"")", GrammarKind::kContextFree, R"(root ::= "a")"},
+      {R"("ebnf": "root ::= \"a\"")", GrammarKind::kContextFree, R"(root ::= "a")"},
+      {R"("regex": "a+")", GrammarKind::kRegex, "a+"},
+      {R"("guided_json": {"z": 1, "y": 2})", GrammarKind::kJsonSchema, R"({"z":1,"y":2})"},
+      {R"("guided_regex": "a+")", GrammarKind::kRegex, "a+"},
+      {R"("guided_choice": ["b", "a"])", GrammarKind::kChoice, R"(["b","a"])"},
+      {R"("guided_grammar": "start: /a/")", GrammarKind::kContextFree, "start: /a/"},
   };
   for (const auto& [fields, kind, text] : cases) {
     const auto grammar = grammar_of(fields);
@@ -47,9 +66,29 @@ TEST(GrammarFields, NeutralValuesAskForNothing) {
   for (const char* fields : {R"("response_format": {"type": "text"})", R"("response_format": null)",
                              R"("response_format": {})", R"("structured_outputs": {})",
                              R"("structured_outputs": {"json": null, "whitespace_pattern": null})",
-                             R"("structured_outputs": null, "response_format": false)"}) {
+                             R"("structured_outputs": null, "response_format": false)",
+                             R"("structured_outputs": {"disable_any_whitespace": true})",
+                             R"("response_format": {"type": "text", "json_schema": null})",
+                             R"("grammar": "", "json_schema": null, "format": "")",
+                             R"("guided_json": null, "guided_regex": null, "regex": null)"}) {
     EXPECT_FALSE(grammar_of(fields)) << fields;
   }
+}
+
+TEST(GrammarFields, WhiteSpaceCanBeOffOrByAPattern) {
+  const auto white_space_of = [](const std::string& text) { return fields_of(text).white_space; };
+  EXPECT_EQ(white_space_of(R"("json_schema": {})"), std::nullopt);
+  EXPECT_EQ(
+      white_space_of(R"("structured_outputs": {"json": {}, "disable_any_whitespace": false})"),
+      std::nullopt);
+  EXPECT_EQ(white_space_of(R"("structured_outputs": {"json": {}, "disable_any_whitespace": true})"),
+            "");
+  EXPECT_EQ(white_space_of(R"("response_format": {"type": "json_object"},
+                              "structured_outputs": {"disable_any_whitespace": true})"),
+            "");
+  EXPECT_EQ(white_space_of(R"("structured_outputs": {"json": {}, "whitespace_pattern": " ?"})"),
+            " ?");
+  EXPECT_EQ(white_space_of(R"("guided_json": {}, "guided_whitespace_pattern": " ?")"), " ?");
 }
 
 TEST(GrammarFields, WhatIsWrongIsNamed) {
@@ -72,7 +111,27 @@ TEST(GrammarFields, WhatIsWrongIsNamed) {
       {R"("structured_outputs": {"choice": [1]})", "structured_outputs"},
       {R"("structured_outputs": {"grammar": "x"})", "structured_outputs"},
       {R"("structured_outputs": {"regex": "a", "json_object": true})", "structured_outputs"},
-      {R"("structured_outputs": {"whitespace_pattern": " "})", "structured_outputs"},
+      {R"("structured_outputs": {"json": {}, "whitespace_pattern": "x"})", "structured_outputs"},
+      {R"("structured_outputs": {"json": {}, "whitespace_pattern": "[^a]"})", "structured_outputs"},
+      {R"("structured_outputs": {"json": {}, "disable_any_whitespace": 1})", "structured_outputs"},
+      {R"("structured_outputs": {"structural_tag": "{}"})", "structured_outputs"},
+      {R"("response_format": {"type": "json_object", "schema": {"tipe": 1}})", "response_format"},
+      {R"("response_format": {"type": "json_object", "schema": 5})", "response_format"},
+      {R"("response_format": {"type": "text", "schema": {"type": "object"}})", "response_format"},
+      {R"("response_format": {"type": "json_object", "strict": true})", "response_format"},
+      {R"("json_schema": {"tipe": 1})", "json_schema"},
+      {R"("json_schema": "{")", "json_schema"},
+      {R"("json_schema": [])", "json_schema"},
+      {R"("format": "yaml")", "format"},
+      {R"("format": {"tipe": 1})", "format"},
+      {R"("grammar": "x")", "grammar"},
+      {R"("ebnf": 5)", "ebnf"},
+      {R"("regex": "[")", "regex"},
+      {R"("guided_json": 5)", "guided_json"},
+      {R"("guided_regex": "[")", "guided_regex"},
+      {R"("guided_choice": "a")", "guided_choice"},
+      {R"("guided_grammar": "x")", "guided_grammar"},
+      {R"("regex": "a", "json_schema": {})", "regex"},
       {R"("structured_outputs": {"regex": "a"}, "response_format": {"type": "json_object"})",
        "structured_outputs"},
   };
@@ -82,6 +141,22 @@ TEST(GrammarFields, WhatIsWrongIsNamed) {
     const std::string chat = R"({"messages": [{"role": "user", "content": "a"}], )" + fields + "}";
     EXPECT_EQ(client.refusal("/v1/chat/completions", chat).at("param"), param) << fields;
   }
+}
+
+TEST(GrammarFields, WhatFailsWhileAnAnswerIsDrawnNamesTheField) {
+  ApiClient client;
+  const GrammarSpec spec = grammar_of(R"("regex": "x{3}")")->spec;
+  const auto source = client.model().grammars->compile(spec);
+  ASSERT_TRUE(source.ok()) << source.status().message();
+  TextPiece piece;
+  piece.finish_reason = FinishReason::kError;
+  piece.error = (*source)->clone()->accept(1);  // no "x"
+  const auto error = failure_of(piece);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->status, 400);
+  EXPECT_EQ(error->param, "regex");
+  EXPECT_EQ(error->message.rfind("'regex': the grammar cannot be followed any further: ", 0), 0u)
+      << error->message;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ takes 100. With -s it prints how each schema's answers ended.
 import concurrent.futures
 import json
 import os
+import pathlib
 import re
 import urllib.request
 
@@ -17,6 +18,24 @@ from waiting import HANGS_AFTER_S
 
 NUM_ANSWERS = int(os.environ.get("PAGODA_ANSWERS_PER_SCHEMA", "3"))
 MAX_SAMPLES = 25  # of one request
+TABLES = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]) / "src/text/testdata"
+
+# As pydantic describes it: no additionalProperties anywhere.
+PERSON = {"type": "object", "title": "Person", "required": ["name", "age"], "properties": {
+    "name": {"title": "Name", "type": "string"}, "age": {"title": "Age", "type": "integer"}}}
+ORDER = {
+    "$defs": {
+        "Address": {"type": "object", "title": "Address", "required": ["street", "city"], "properties": {
+            "street": {"title": "Street", "type": "string"}, "city": {"title": "City", "type": "string"}}},
+        "Customer": {"type": "object", "title": "Customer", "required": ["name", "address"], "properties": {
+            "name": {"title": "Name", "type": "string"}, "address": {"$ref": "#/$defs/Address"}}},
+        "Item": {"type": "object", "title": "Item", "required": ["sku", "quantity", "price"], "properties": {
+            "sku": {"title": "Sku", "type": "string"}, "quantity": {"title": "Quantity", "type": "integer"},
+            "price": {"title": "Price", "type": "number"}}}},
+    "type": "object", "title": "Order", "required": ["customer", "items"], "properties": {
+        "customer": {"$ref": "#/$defs/Customer"},
+        "items": {"type": "array", "title": "Items", "items": {"$ref": "#/$defs/Item"}},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None, "title": "Note"}}}
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +113,85 @@ def test_json_object(server):
             assert isinstance(json.loads(text), dict)
         else:
             assert text.startswith("{")
+
+
+def count_ends(server, schema, about, max_tokens):
+    """Of twenty chats, seed by seed, how many end; those that do are valid."""
+    def ends(seed):
+        [(reason, text)] = ask(server, about=about, response_format=as_format(schema), max_tokens=max_tokens, seed=seed)
+        if reason == "stop":
+            check_answer(schema, text)
+        return reason == "stop"
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        num_ended = sum(pool.map(ends, range(20)))
+    print(f"{schema['title']}: {num_ended} of 20 answers end")
+    return num_ended
+
+
+def test_objects_without_additional_properties_end(server):
+    assert count_ends(server, PERSON, "a person with name and age", 256) == 20
+
+
+def test_nested_models_end(server):
+    assert count_ends(server, ORDER, "an order with its customer, the customer's address, its items and a note", 512) >= 15
+
+
+def test_white_space_can_be_off(server):
+    schema = {"type": "object", "required": ["a", "b"], "properties": {
+        "a": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9}, "minItems": 2, "maxItems": 4},
+        "b": {"enum": [None, True]}}}
+
+    def spaced(**fields):
+        answers = ask(server, about="numbers", response_format=as_format(schema), max_tokens=64, n=8, **fields)
+        assert all(reason == "stop" for reason, _ in answers)
+        return [" " in text for _, text in answers]
+    assert any(spaced())
+    assert not any(spaced(structured_outputs={"disable_any_whitespace": True}))
+
+
+@pytest.mark.parametrize("table", ["schema_keywords", "pydantic_schemas"])
+def test_each_keyword_and_type_validates_or_is_refused(server, table):
+    tables = json.loads((TABLES / f"{table}.json").read_text())
+
+    def check(entry):
+        schema = entry["schema"]
+        body = {"messages": [{"role": "user", "content": "x"}], "temperature": 1, "seed": 1, "n": 2, "max_tokens": 32,
+                "response_format": as_format(schema)}
+        status, answer = server.post("/v1/chat/completions", body)
+        assert (status == 400) == ("refused" in entry), (entry["name"], answer)
+        if status == 400:
+            assert entry["refused"] in answer["error"]["message"], (entry["name"], answer)
+            return
+        for choice in answer["choices"]:
+            if choice["finish_reason"] == "stop":
+                check_answer(schema, choice["message"]["content"])
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(check, tables["counted"] + tables["more"]))
+
+
+def test_json_object_is_held_to_its_schema(server):
+    schema = {"properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}}, "required": ["a"]}
+    for reason, text in ask(server, response_format={"type": "json_object", "schema": schema}, max_tokens=64, n=8):
+        assert reason == "stop" and set(json.loads(text)) == {"a"}, text
+
+
+@pytest.mark.parametrize("fields, pattern", [
+    ({"json_schema": {"enum": [1, "a"]}}, '1|"a"'),
+    ({"json_schema": '{"enum": [1, "a"]}'}, '1|"a"'),
+    ({"format": {"enum": [1, "a"]}}, '1|"a"'),
+    ({"format": "json"}, r"(?s)\{.*\}"),
+    ({"grammar": 'root ::= "a" | "b"'}, "a|b"),
+    ({"ebnf": 'root ::= "a" | "b"'}, "a|b"),
+    ({"regex": "[ab]{3}"}, "[ab]{3}"),
+    ({"guided_json": {"enum": [1, "a"]}}, '1|"a"'),
+    ({"guided_regex": "[ab]{3}"}, "[ab]{3}"),
+    ({"guided_choice": ["yes", "no"]}, "yes|no"),
+    ({"guided_grammar": "start: /[ab]{3}/"}, "[ab]{3}"),
+])
+def test_other_servers_names_are_taken(server, fields, pattern):
+    for reason, text in ask(server, max_tokens=128, n=2, seed=2, **fields):
+        assert reason == "length" or re.fullmatch(pattern, text), text
 
 
 @pytest.mark.parametrize("constraint, pattern", [

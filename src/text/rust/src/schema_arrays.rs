@@ -106,6 +106,9 @@ fn ways_to_contain(
         let opposite = opposite(translator.document, &here, schema, 0)?;
         other = translator.visit(&here, &opposite, None)?;
     }
+    if least > MAX_PLACES {
+        return Err(format!("{at}/minContains: expected at most {MAX_PLACES}, got {least}"));
+    }
     let max_items = count("maxItems").unwrap_or(usize::MAX);
     let mut ways = Vec::new();
     for count in least..=most.unwrap_or(least).min(least + MAX_PLACES) {

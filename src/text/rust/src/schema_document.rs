@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::schema_keywords::{Keywords, LISTS, MAPS, REFERENCES, SCHEMAS, schemas_below};
 
 /// Looks at a schema by whoever asks what it means (`step`): what is written in a page may mean more than memory holds.
-const MAX_STEPS: usize = 500_000;
+const MAX_STEPS: usize = 300_000;
 
 pub struct Document {
     root: Value,

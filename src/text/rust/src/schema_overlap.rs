@@ -6,6 +6,8 @@ use crate::schema_document::{Document, reference_of};
 use crate::schema_keywords::{Keywords, strings_of, type_of, types_of, values_of};
 
 const MAX_DEPTH: usize = 8;
+/// Of one schema, by `allOf` and references.
+const MAX_PARTS: usize = 1000;
 const ALL_TYPES: u8 = 0b11_1111;
 const OBJECT: u8 = 0b10_0000;
 
@@ -32,6 +34,9 @@ pub fn all_parts<'a>(
         let Value::Object(keywords) = schema else { continue };
         if parts.iter().any(|part| std::ptr::eq(*part, keywords)) {
             continue;
+        }
+        if parts.len() == MAX_PARTS {
+            return Err(format!("#: allOf: more than {MAX_PARTS} schemas for one value"));
         }
         parts.push(keywords);
         pending.extend(keywords.get("allOf").and_then(Value::as_array).into_iter().flatten());
