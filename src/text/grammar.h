@@ -30,15 +30,14 @@ enum class GrammarKind : std::uint8_t {
   kContextFree,  // Lark as llguidance writes it, or GBNF (rules by ::=)
 };
 
-// One space, or a new line and its indent. A model that may write white space without end sometimes
-// does.
-inline constexpr std::string_view kJsonWhiteSpace = R"(\x20|\r?\n[\x20\t]{0,32})";
+// One space: models that may write new lines and white space wherever JSON has it lose their way.
+inline constexpr std::string_view kJsonWhiteSpace = R"(\x20)";
 
 struct GrammarSpec {
   GrammarKind kind = GrammarKind::kJsonSchema;
   std::string text;
-  // What may stand between the tokens of JSON text: a regular expression that matches white space
-  // alone, or nothing.
+  // What may stand behind ',' and ':' of JSON text, which has no other white space: a regular
+  // expression that matches white space alone, or nothing.
   std::string white_space{kJsonWhiteSpace};
   // A request's field, which errors name; none: they begin with [grammar].
   std::string asked_by;

@@ -73,6 +73,10 @@ TEST_F(GrammarTest, WhiteSpaceIsBoundedOffOrByAPattern) {
     const auto state = (*source)->clone();
     return GrammarTest::takes(*state, answer) && (state->is_stopped() || may_end(*state));
   };
+  const std::string by_default(kJsonWhiteSpace);
+  EXPECT_TRUE(takes(by_default, R"([1, [2,{"a": 3,"b":4}]])"));
+  for (const char* text : {"[1,  2]", "[1,\n2]", "[1 ,2]", "[ 1]", "[1 ]", R"([{"a" :1}])", " []"})
+    EXPECT_FALSE(takes(by_default, text)) << text;
   EXPECT_TRUE(takes("", "[1,[2]]"));
   EXPECT_FALSE(takes("", "[1, 2]"));
   EXPECT_TRUE(takes(" {0,2}", "[1,  2]"));
@@ -99,7 +103,7 @@ TEST_F(GrammarTest, SchemasHoldNestedObjectsInTheirOrder) {
       "required": ["b", "a"], "additionalProperties": false,
       "$defs": {"c": {"enum": ["x", null]}}})";
   EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"b": -1, "a": ["x", null]})"));
-  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema, schema, "{\n  \"b\": 10,\n  \"a\": []\n}"));
+  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"b":10,"a": []})"));
   EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"a": [], "b": 1})"));
   EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"b": 1, "a": ["y"]})"));
   EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"b":  1, "a": []})"));

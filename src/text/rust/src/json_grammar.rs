@@ -18,15 +18,18 @@ pub struct JsonGrammar {
 }
 
 impl JsonGrammar {
-    /// `white_space`: a regular expression of what may stand between a JSON text's tokens, or nothing.
+    /// `white_space`: a regular expression of what may stand behind ',' and ':', or nothing. There is none elsewhere: in
+    /// front of ',' and ':', which llguidance's own white space would allow, small models lose their way.
     pub fn new(schema: &str, white_space: &str) -> Result<JsonGrammar, String> {
+        let white_space = match white_space {
+            "" => String::new(),
+            pattern => format!("({})?", white_space_pattern(pattern)?),
+        };
         let mut options = Map::new();
         options.insert("json_allowed_escapes".into(), JSON_ESCAPES.into());
-        if white_space.is_empty() {
-            options.insert("whitespace_flexible".into(), false.into());
-        } else {
-            options.insert("whitespace_pattern".into(), white_space_pattern(white_space)?.into());
-        }
+        options.insert("whitespace_flexible".into(), false.into());
+        options.insert("item_separator".into(), format!(",{white_space}").into());
+        options.insert("key_separator".into(), format!(":{white_space}").into());
         let schema = serde_json::from_str(schema).map_err(|error| format!("not JSON: {error}"))?;
         Ok(JsonGrammar { document: Document::new(schema)?, options })
     }
