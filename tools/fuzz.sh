@@ -15,12 +15,19 @@ done
 
 [ -e $build/build.ninja ] || cmake --preset fuzz
 cmake --build --preset fuzz --target "${targets[@]}"
-for target in "${targets[@]}"; do
-  kept=tests/fuzz/corpus/$target
+
+# One target, a core; what it says comes in one piece.
+run_target() {
+  local target=$1 kept=tests/fuzz/corpus/$1
   [ -d "$kept" ] || { echo "fuzz: $target has no corpus in $kept" >&2; exit 1; }
   mkdir -p "$build/corpus/$target" "$build/crashes"
-  echo "--- $target, $seconds s"
+  local log=$build/$target.log status=0
   "$(find $build -type f -name "$target" -perm -u+x)" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
     -print_final_stats=1 -verbosity=0 -artifact_prefix="$build/crashes/$target-" "$build/corpus/$target" "$kept" \
-    2>&1 | sed '/recommended dictionary/d; /" # Uses: /d'
-done
+    >"$log" 2>&1 || status=$?
+  printf -- '--- %s, %s s\n%s\n' "$target" "$seconds" "$(sed '/recommended dictionary/d; /" # Uses: /d' "$log")"
+  return $status
+}
+export -f run_target
+export build seconds
+printf '%s\n' "${targets[@]}" | xargs -P "$(getconf _NPROCESSORS_ONLN)" -I{} bash -euo pipefail -c 'run_target {}'
