@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 struct CommandLine {
   CommandLine() { add_commands(app, body); }
 
-  // "" where `arguments` parse, else what is said on stderr.
+  // "" where `arguments` parse, else what is said on stderr. Each time starts afresh.
   std::string parse(const std::vector<std::string>& arguments) {
     std::vector<const char*> argv = {"pagoda"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
@@ -78,11 +78,11 @@ constexpr const char* kValues[] = {"7",    "0.5",    "auto", "info", "none",
 TEST(CommandLine, NoFlagSwallowsWhatFollowsIt) {
   const std::vector<Flag> flags = all_flags();
   EXPECT_GT(flags.size(), 100U);
+  CommandLine line;
   for (const Flag& flag : flags) {
     std::string last_error;
     bool is_parsed = false;
     for (const char* value : kValues) {
-      CommandLine line;
       std::vector<std::string> arguments = flag.command;
       arguments.insert(arguments.end(), {flag.name, value});
       arguments.insert(arguments.end(), flag.positionals.begin(), flag.positionals.end());
@@ -108,9 +108,9 @@ TEST(CommandLine, AListTakesOneValueEachTimeItIsGiven) {
 }
 
 TEST(CommandLine, EveryFlagRefusesWithItsNameAndWhatItExpected) {
+  CommandLine line;
   for (const Flag& flag : all_flags()) {
     for (const char* value : {"wings", "-1", "1e999", "12345678901234567890123", "4Q"}) {
-      CommandLine line;
       std::vector<std::string> arguments = flag.command;
       arguments.insert(arguments.end(), {flag.name, value});
       arguments.insert(arguments.end(), flag.positionals.begin(), flag.positionals.end());
@@ -118,7 +118,6 @@ TEST(CommandLine, EveryFlagRefusesWithItsNameAndWhatItExpected) {
       if (error.empty() || error.starts_with("expected --")) continue;  // takes it as a text
       EXPECT_THAT(error, AllOf(HasSubstr(flag.name + ": expected "), HasSubstr(value)));
     }
-    CommandLine line;
     std::vector<std::string> arguments = flag.command;
     arguments.insert(arguments.end(), flag.positionals.begin(), flag.positionals.end());
     arguments.push_back(flag.name);
