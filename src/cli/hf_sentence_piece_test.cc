@@ -166,7 +166,7 @@ std::vector<std::string> texts() {
   const auto golden = read_golden("sentence_piece.json");
   for (const auto& text : golden["texts"]) texts.push_back(text);
   std::mt19937 random(3);
-  for (int i = 0; i < 3000; ++i) texts.push_back(random_text(random));
+  for (int i = 0; i < 1000; ++i) texts.push_back(random_text(random));
   return texts;
 }
 

@@ -197,9 +197,9 @@ void set_kind_keys(const GgufVocabulary& vocabulary, const std::string& prefix,
 }  // namespace
 
 Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_size) {
-  PAGODA_ASSIGN_OR_RETURN(const std::shared_ptr<const Tokenizer> tokenizer,
-                          Tokenizer::from_folder(folder));
   const fs::path file = fs::path(folder) / "tokenizer.json";
+  if (std::error_code error; !fs::exists(file, error))
+    return Tokenizer::from_folder(folder).status();  // it says where to get one
   PAGODA_ASSIGN_OR_RETURN(const std::string text, read_text_file(file));
   PAGODA_ASSIGN_OR_RETURN(const json tokenizer_json, parse_json_object(text, file.string()));
   const json model = tokenizer_json.value("model", json::object());
@@ -211,6 +211,8 @@ Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_s
   PAGODA_RETURN_IF_ERROR(read_tokens(tokenizer_json, model, vocab_size, vocabulary));
   PAGODA_RETURN_IF_ERROR(read_merges(model, vocabulary));
   PAGODA_ASSIGN_OR_RETURN(vocabulary.chat_template, read_chat_template(folder));
+  PAGODA_ASSIGN_OR_RETURN(const std::shared_ptr<const Tokenizer> tokenizer,
+                          Tokenizer::from_folder(folder));
   PAGODA_RETURN_IF_ERROR(read_ends(*tokenizer, vocabulary));
   if (is_sentence_piece) {
     PAGODA_RETURN_IF_ERROR(set_pieces(model, vocabulary));
