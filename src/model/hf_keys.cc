@@ -236,12 +236,18 @@ bool is_allowed(const KeyRule& row, const nlohmann::json& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
+// Null where no row is about the key.
+const KeyRule* find_rule(std::span<const KeyRule> rows, std::string_view key) {
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [key](const KeyRule& each) { return matches(each, key); });
+  return row == rows.end() ? nullptr : &*row;
+}
+
 Status check_keys(const JsonFields& fields, std::span<const KeyRule> rows) {
   for (const auto& [key, value] : fields.json().items()) {
     if (value.is_null()) continue;  // nothing is asked for
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&key](const KeyRule& each) { return matches(each, key); });
-    if (row == rows.end()) {
+    const KeyRule* row = find_rule(rows, key);
+    if (row == nullptr) {
       return unsupported(
           "[config] {}: key {} is not known and may change what the model computes; take it out of "
           "the file if it does not",

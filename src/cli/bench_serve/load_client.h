@@ -15,7 +15,7 @@
 #include "core/status.h"
 
 namespace boost::asio::ssl {
-class context;
+class context;  // NOLINT(readability-identifier-naming): Boost's
 }
 
 namespace pagoda {
