@@ -74,10 +74,10 @@ std::optional<std::vector<int>> tokenize(const ServerAccess& server, const json&
 }
 
 Encode server_encode(const ServerAccess& server, const std::string& model) {
-  const auto vllm = [=](const std::string& text) {
+  auto vllm = [=](const std::string& text) {
     return tokenize(server, {{"model", model}, {"prompt", text}, {"add_special_tokens", false}});
   };
-  const auto llama_server = [=](const std::string& text) {
+  auto llama_server = [=](const std::string& text) {
     return tokenize(server, {{"content", text}, {"add_special", false}});
   };
   const auto has_tokens = [](const std::optional<std::vector<int>>& ids) {
