@@ -87,7 +87,7 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
                      "Origins whose pages may call the API; * by default");
   command
       .add_option("--max-queue", flags->engine.engine.max_queue,
-                  "Requests waiting; one more is answered 429")
+                  "Prompts waiting, each with all its samples; one more is answered 429")
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   command

@@ -32,6 +32,30 @@ struct GenerationRequest {
   bool hash_logits = false;  // fills OutputEvent::logits_hash at the end
 };
 
+// What requests take of the queue until their first tokens are computed. A request is a prompt with
+// all its samples, which wait and start together.
+struct QueueDemand {
+  int num_requests = 1;
+  std::int64_t num_bytes = 0;  // each sample keeps its prompt, and about 1 KiB besides
+
+  static QueueDemand of(const GenerationRequest& request) {
+    const auto num_tokens = static_cast<std::int64_t>(request.prompt_token_ids.size());
+    return {.num_requests = 1,
+            .num_bytes = request.sampling.n * (1024 + num_tokens * std::int64_t{sizeof(int)})};
+  }
+  QueueDemand& operator+=(const QueueDemand& other) {
+    num_requests += other.num_requests;
+    num_bytes += other.num_bytes;
+    return *this;
+  }
+  QueueDemand& operator-=(const QueueDemand& other) {
+    num_requests -= other.num_requests;
+    num_bytes -= other.num_bytes;
+    return *this;
+  }
+};
+inline constexpr std::int64_t kMaxQueueBytes = 256 << 20;
+
 // What a request's sink receives: new tokens of one of its samples, in order.
 struct OutputEvent {
   int sample_index = 0;  // in [0, n)
@@ -57,7 +81,7 @@ struct EngineLimits {
   int max_model_len = 0;  // tokens of prompt and output together
   int max_num_seqs = 0;
   int max_num_batched_tokens = 0;
-  int max_queue = 0;
+  int max_queue = 0;  // requests that wait, whatever their samples
   int vocab_size = 0;
   Backend backend = Backend::kCpu;
 };
@@ -66,7 +90,8 @@ struct EngineLimits {
 struct EngineStats {
   bool healthy = true;
   int num_running = 0;
-  int num_waiting = 0;
+  int num_waiting = 0;           // sequences: samples of requests that wait, and preempted ones
+  int num_waiting_requests = 0;  // that have not started
   int num_blocks = 0;
   int num_free_blocks = 0;
   std::uint64_t num_steps = 0;
@@ -104,12 +129,13 @@ class Engine {
 
   virtual const EngineLimits& limits() const = 0;
 
-  // What submit() would say of any request at this moment: kResourceExhausted, kUnavailable. So
-  // that refusals come before the work of reading what is refused.
-  virtual Status check_room() const = 0;
+  // What submit() would say at this moment of requests that take so much of the queue:
+  // kInvalidArgument (it never holds as much), kResourceExhausted (not now), kUnavailable. So that
+  // refusals come before the work of reading what is refused, and before a part of it is queued.
+  virtual Status check_room(const QueueDemand& demand) const = 0;
   // Checks the request and queues it. kInvalidArgument (empty or over-long prompt, ids out of
-  // range, a sampling value out of range), kResourceExhausted (the queue is full), kUnavailable
-  // (draining, or dead).
+  // range, a sampling value out of range, more memory than the queue has), kResourceExhausted (the
+  // queue is full), kUnavailable (draining, or dead).
   virtual Result<RequestId> submit(GenerationRequest request, EventSink sink) = 0;
   // Frees the request's blocks within one step; its samples end with kCancelled. Unknown ids are
   // ignored.

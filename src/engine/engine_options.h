@@ -31,7 +31,7 @@ struct EngineOptions {
   KvCacheLayout kv_cache_layout = KvCacheLayout::kAuto;
   std::optional<DType> kv_cache_dtype;  // absent: float32 on reference, bfloat16 elsewhere
   bool enable_prefix_caching = true;
-  int max_queue = 1024;  // requests waiting; one more is refused
+  int max_queue = 1024;  // prompts waiting, each with all its samples; one more is refused
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;  // on every row, in order
   std::shared_ptr<OpProfile> op_profile;  // what the steps' ops cost is added here; native backends
 };

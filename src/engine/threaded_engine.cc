@@ -94,18 +94,33 @@ ThreadedEngine::~ThreadedEngine() {
   thread_.join();
 }
 
-Status ThreadedEngine::check_room() const {
+Status ThreadedEngine::check_room(const QueueDemand& demand) const {
   const std::lock_guard lock(mutex_);
-  return check_room_locked();
+  return check_room_locked(demand);
 }
 
-Status ThreadedEngine::check_room_locked() const {
+Status ThreadedEngine::check_room_locked(const QueueDemand& demand) const {
   if (!stats_.healthy) return unavailable("[engine] it has failed and takes no new requests");
   if (draining_ || stopping_)
     return unavailable("[engine] it is shutting down and takes no new requests");
-  if (num_submitted_ + stats_.num_waiting >= limits().max_queue) {
-    return resource_exhausted("[engine] the queue of {} requests is full", limits().max_queue);
+  const int max_queue = limits().max_queue;
+  if (demand.num_requests > max_queue) {
+    return invalid_argument(
+        "[engine] expected at most {} prompts, as many as the queue holds, got {}", max_queue,
+        demand.num_requests);
   }
+  if (demand.num_bytes > kMaxQueueBytes) {
+    return invalid_argument(
+        "[engine] expected prompts and samples of at most {} MB, as much as the queue holds, got "
+        "{}",
+        kMaxQueueBytes >> 20, demand.num_bytes >> 20);
+  }
+  QueueDemand queued = queued_;
+  queued += demand;
+  if (queued.num_requests > max_queue)
+    return resource_exhausted("[engine] the queue of {} requests is full", max_queue);
+  if (queued.num_bytes > kMaxQueueBytes)
+    return resource_exhausted("[engine] the queue's {} MB are full", kMaxQueueBytes >> 20);
   return ok_status();
 }
 
@@ -119,10 +134,12 @@ Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink si
         "[prompt] {} tokens and the answer's {} need more blocks than the KV cache has",
         num_prompt_tokens, request.sampling.max_tokens);
   }
+  const QueueDemand demand = QueueDemand::of(request);
   const std::lock_guard lock(mutex_);
-  PAGODA_RETURN_IF_ERROR(check_room_locked());
+  PAGODA_RETURN_IF_ERROR(check_room_locked(demand));
   const RequestId id = next_id_++;
-  Submission submission = {.sink = std::move(sink), .hash_logits = request.hash_logits};
+  Submission submission = {
+      .sink = std::move(sink), .demand = demand, .hash_logits = request.hash_logits};
   submission.request = {.id = id,
                         .prompt_token_ids = std::move(request.prompt_token_ids),
                         .seed = request.sampling.seed.value_or(draw_seed(parts_.seed, id)),
@@ -131,6 +148,7 @@ Result<RequestId> ThreadedEngine::submit(GenerationRequest request, EventSink si
                         .mask_source = std::move(request.mask_source)};
   submission.request.params = std::move(request.sampling);
   num_submitted_ += submission.request.params.n;
+  queued_ += demand;
   submissions_.push_back(std::move(submission));
   work_.notify_one();
   return id;
@@ -154,6 +172,7 @@ EngineStats ThreadedEngine::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats stats = stats_;
   stats.num_waiting += num_submitted_;
+  stats.num_waiting_requests = queued_.num_requests;
   return stats;
 }
 
@@ -242,7 +261,8 @@ void ThreadedEngine::admit(Submission submission) {
   const SamplingParams& params = submission.request.params;
   ActiveRequest request = {.sink = std::exchange(submission.sink, nullptr),
                            .num_unfinished = params.n,
-                           .is_finished = std::vector<bool>(params.n)};
+                           .is_finished = std::vector<bool>(params.n),
+                           .demand = submission.demand};
   if (submission.hash_logits) {
     request.logits_hashes.assign(params.n, kHashOffset);
     ++num_hashed_;
@@ -269,7 +289,7 @@ void ThreadedEngine::step() {
 }
 
 ThreadedEngine::LaunchedStep ThreadedEngine::launch(const Plan& plan, Clock::TimePoint start) {
-  if (spdlog::should_log(spdlog::level::debug)) log_starts(plan);
+  note_starts(plan);
   return {.plan = &plan, .start = start, .status = guarded([&] {
                                            return parts_.runner->forward(plan);
                                          })};
@@ -327,14 +347,22 @@ void ThreadedEngine::fail_steps(const Status& status) {
   parts_.runner->abandon();
 }
 
-// Who is first in which order: ids grow with arrival.
-void ThreadedEngine::log_starts(const Plan& plan) {
-  for (const PlannedSequence& planned : plan.sequences) {
-    const Sequence& sequence = *planned.sequence;
-    if (std::exchange(active_.at(sequence.request_id()).has_started, true)) continue;
+// A request starts with a part of its prompt. The log tells who is first in which order: ids grow
+// with arrival.
+void ThreadedEngine::note_starts(const Plan& plan) {
+  for (std::size_t i = plan.num_decodes; i < plan.sequences.size(); ++i) {
+    const Sequence& sequence = *plan.sequences[i].sequence;
+    ActiveRequest& request = active_.at(sequence.request_id());
+    if (std::exchange(request.has_started, true)) continue;
+    leave_queue(request);
     spdlog::debug("[engine] request {} of priority {} starts", sequence.request_id(),
                   sequence.priority());
   }
+}
+
+void ThreadedEngine::leave_queue(const ActiveRequest& request) {
+  const std::lock_guard lock(mutex_);
+  queued_ -= request.demand;
 }
 
 void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds) {
@@ -407,6 +435,7 @@ void ThreadedEngine::deliver_finished() {
     if (!ended_by_token(request, *sequence)) send(request, *sequence, {});
     if (--request.num_unfinished > 0) continue;
     if (!request.logits_hashes.empty()) --num_hashed_;
+    if (!request.has_started) leave_queue(request);
     active_.erase(found);
     ++counters_.num_finished_requests;
   }
@@ -479,6 +508,7 @@ void ThreadedEngine::die(const Status& reason) {
     submissions_.clear();
     cancellations_.clear();
     num_submitted_ = 0;
+    queued_ = {.num_requests = 0};
     idle_.notify_all();
   }
   const auto fail = [&](const EventSink& sink, int sample_index) {

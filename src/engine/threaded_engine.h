@@ -52,7 +52,7 @@ class ThreadedEngine final : public Engine {
   ~ThreadedEngine() override;  // cancels what runs
 
   const EngineLimits& limits() const override { return parts_.limits; }
-  Status check_room() const override;
+  Status check_room(const QueueDemand& demand) const override;
   Result<RequestId> submit(GenerationRequest request, EventSink sink) override;
   void cancel(RequestId id) override;
   void cancel_sample(RequestId id, int sample_index) override;
@@ -63,6 +63,7 @@ class ThreadedEngine final : public Engine {
   struct Submission {
     Request request;
     EventSink sink;
+    QueueDemand demand;
     bool hash_logits = false;
   };
   struct Cancellation {
@@ -74,7 +75,8 @@ class ThreadedEngine final : public Engine {
     EventSink sink;
     int num_unfinished = 0;         // samples
     std::vector<bool> is_finished;  // [n]
-    bool has_started = false;       // where that is logged
+    QueueDemand demand;             // of the queue, while it waits
+    bool has_started = false;
     std::vector<std::optional<TokenLogprobs>>
         prompt_logprobs;                       // until sample 0's first event takes them
     std::vector<std::uint64_t> logits_hashes;  // [n], where asked for
@@ -88,7 +90,7 @@ class ThreadedEngine final : public Engine {
   };
 
   explicit ThreadedEngine() = default;
-  Status check_room_locked() const;
+  Status check_room_locked(const QueueDemand& demand) const;
   void run();
   void serve();
   bool wait_for_work();  // false: the engine ends
@@ -102,7 +104,8 @@ class ThreadedEngine final : public Engine {
   bool look_ahead();
   void end_step();
   void fail_steps(const Status& status);
-  void log_starts(const Plan& plan);
+  void note_starts(const Plan& plan);
+  void leave_queue(const ActiveRequest& request);
   void count_step(const Plan& plan, bool succeeded, double seconds);
   void deliver(const Plan& plan, const StepOutput& output);
   void deliver_scores(const Plan& plan, const StepOutput& output);
@@ -133,6 +136,7 @@ class ThreadedEngine final : public Engine {
   std::condition_variable idle_;  // nothing left to drain
   std::vector<Submission> submissions_;
   int num_submitted_ = 0;  // samples of submissions_: each will wait as a sequence
+  QueueDemand queued_ = {.num_requests = 0};  // of requests that have not started
   std::vector<Cancellation> cancellations_;
   EngineStats stats_;
   RequestId next_id_ = 1;

@@ -384,14 +384,25 @@ TEST(CompletionsMemory, AnAnswerThatCouldTakeAllOfItIsRefused) {
             128U);
 }
 
-TEST(CompletionsQueue, AFullQueueIs429AndCancelsTheRestOfTheRequest) {
+TEST(CompletionsQueue, AFullQueueIs429AndTakesNoPartOfTheRequest) {
   ApiClient client({.max_queue = 2});
-  const HttpResponse response =
-      client.post(kPath, R"({"prompt": ["think 9", "think 9", "think 9"]})");
+  const json tokens = client.answer("/tokenize", R"({"prompt": "think 9"})").at("tokens");
+  const auto waiting =
+      client.engine().submit({.prompt_token_ids = tokens}, [](const OutputEvent&) {});
+  ASSERT_TRUE(waiting.ok());
+  const HttpResponse response = client.post(kPath, R"({"prompt": ["think 9", "think 9"]})");
   EXPECT_EQ(response.status, 429);
   EXPECT_THAT(response.headers, ::testing::Contains(::testing::Pair("Retry-After", "1")));
-  client.engine().drain(5);  // returns because the two before it were cancelled
-  EXPECT_EQ(client.engine().num_cancelled_samples(), 2);
+  client.engine().cancel(*waiting);
+  client.engine().drain(5);
+  EXPECT_EQ(client.engine().num_cancelled_samples(), 1);
+}
+
+TEST(CompletionsQueue, MorePromptsThanTheQueueHoldsAre400) {
+  ApiClient client({.max_queue = 2});
+  const json error = client.refusal(kPath, R"({"prompt": ["think 9", "think 9", "think 9"]})", 400);
+  EXPECT_THAT(error.at("message").get<std::string>(), HasSubstr("at most 2 prompts, got 3"));
+  EXPECT_EQ(error.at("param"), "prompt");
 }
 
 TEST(CompletionsQueue, AFullQueueIs429BeforeTheRequestIsRead) {

@@ -30,11 +30,20 @@ std::optional<ApiError> check_answer_size(const std::vector<TextRequest>& reques
                                       kMaxAnswerBytes >> 20, num_bytes >> 20));
 }
 
+// None of them is queued where one of them would be refused.
+Status check_queue(const Engine& engine, const std::vector<TextRequest>& requests) {
+  QueueDemand demand = {.num_requests = 0};
+  for (const TextRequest& request : requests) demand += QueueDemand::of(request.generation);
+  return engine.check_room(demand);
+}
+
 }  // namespace
 
 ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(
     ApiService& service, std::vector<TextRequest> requests, const Wake& wake) {
   if (auto error = check_answer_size(requests)) return std::move(*error);
+  if (const Status room = check_queue(*service.model.engine, requests); !room.ok())
+    return api_error(room, "prompt");
   std::unique_ptr<GenerationGroup> group(new GenerationGroup(service));
   group->arrival_ = Clock::system().now();
   for (TextRequest& request : requests) {

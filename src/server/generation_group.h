@@ -31,7 +31,8 @@ class GenerationGroup {
  public:
   ~GenerationGroup();
 
-  // All requests have the same `n`. An error of any prompt's submission cancels those before it.
+  // All requests have the same `n`; none is submitted where not all have room in the queue. An
+  // error of any prompt's submission cancels those before it.
   // 400 where the answer could take more than a gigabyte of memory.
   static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
                                                            std::vector<TextRequest> requests,

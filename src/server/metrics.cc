@@ -124,7 +124,9 @@ std::string ServerMetrics::text(const EngineStats& stats) const {
   const double used =
       stats.num_blocks == 0 ? 0 : 1 - static_cast<double>(stats.num_free_blocks) / stats.num_blocks;
   gauge("num_requests_running", "Sequences in the engine's steps.", stats.num_running);
-  gauge("num_requests_waiting", "Requests in the queue.", stats.num_waiting);
+  gauge("num_requests_waiting", "Sequences in the queue, and preempted ones.", stats.num_waiting);
+  gauge("num_queued_prompts", "Prompts in the queue: at most --max-queue.",
+        stats.num_waiting_requests);
   gauge("kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", used);
   gauge("engine_healthy", "1 while the engine works.", stats.healthy ? 1 : 0);
   gauge("num_kv_blocks", "KV blocks.", stats.num_blocks);

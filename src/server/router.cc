@@ -93,7 +93,7 @@ HttpReply Router::route(const HttpRequest& request, const Wake& wake) const {
 
   if (path == "/v1/chat/completions" || path == "/v1/completions") {
     // Most is refused when least time is left to read it.
-    if (const Status room = service_.model.engine->check_room(); !room.ok())
+    if (const Status room = service_.model.engine->check_room({}); !room.ok())
       return {error_response(api_error(room)), {}};
     return path == "/v1/completions" ? handle_completions(service_, request, wake)
                                      : handle_chat_completions(service_, request, wake);

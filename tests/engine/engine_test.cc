@@ -2,9 +2,11 @@
 // text.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <limits>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "tensor/op_profile.h"
@@ -193,6 +195,42 @@ TEST(Engine, AFullQueueRefuses) {
   }
   gate.open();
   EXPECT_GE(num_refused, 3);
+  engine->drain(10);
+}
+
+TEST(Engine, TheQueueCountsRequestsWhateverTheirSamples) {
+  const auto engine = open_tiny({.max_num_seqs = 1, .max_queue = 2});
+  Gate gate;
+  ASSERT_TRUE(engine->submit(greedy(2), [&](const OutputEvent&) { gate.pass(); }).ok());
+  gate.wait_until_reached();
+  GenerationRequest of_many_samples = greedy(1);
+  of_many_samples.sampling.n = 16;
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(engine->submit(of_many_samples, [](const OutputEvent&) {}).ok());
+  EXPECT_EQ(engine->stats().num_waiting_requests, 2);
+  EXPECT_EQ(engine->submit(greedy(1), [](const OutputEvent&) {}).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_EQ(engine->check_room({.num_requests = 3}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(engine->check_room({.num_bytes = kMaxQueueBytes + 1}).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(engine->check_room({}).code(), StatusCode::kResourceExhausted);
+  gate.open();
+  engine->drain(10);
+  EXPECT_EQ(engine->stats().num_waiting_requests, 0);
+}
+
+TEST(Engine, RequestsThatAreCancelledBeforeTheyStartLeaveTheQueue) {
+  const auto engine = open_tiny({.max_num_seqs = 1, .max_queue = 1});
+  Gate gate;
+  ASSERT_TRUE(engine->submit(greedy(2), [&](const OutputEvent&) { gate.pass(); }).ok());
+  gate.wait_until_reached();
+  const Result<RequestId> waiting = engine->submit(greedy(1), [](const OutputEvent&) {});
+  ASSERT_TRUE(waiting.ok());
+  engine->cancel(*waiting);
+  gate.open();
+  for (int i = 0; i < 1000 && !engine->check_room({}).ok(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(engine->check_room({}).ok());
   engine->drain(10);
 }
 

@@ -271,6 +271,28 @@ def test_a_full_queue_refuses_at_once():
     server.close()
 
 
+def test_a_hundred_requests_of_many_samples_fit_the_queue():
+    server = PagodaServer()
+
+    async def run():
+        request = {"prompt": [5, 6], "n": 16, "max_tokens": 2, "ignore_eos": True}
+        return await asyncio.gather(*(complete(server.port, **request) for _ in range(128)))
+
+    answers = asyncio.run(run())
+    assert [answer.status for answer in answers] == [200] * 128
+    assert all(answer.finished and not answer.error for answer in answers)
+    server.close()
+
+
+def test_a_request_of_more_prompts_than_the_queue_holds_is_not_asked_to_come_again():
+    server = PagodaServer(max_queue=4)
+    status, answer = server.post("/v1/completions", {"prompt": ["a"] * 5, "max_tokens": 1})
+    assert status == 400 and "at most 4 prompts" in answer["error"]["message"], answer
+    status, answer = server.post("/v1/completions", {"prompt": ["a"] * 4, "max_tokens": 1, "n": 8})
+    assert status == 200 and len(answer["choices"]) == 32
+    server.close()
+
+
 def test_requests_start_by_priority_then_arrival():
     server = PagodaServer(max_num_seqs=4, log_level="debug")
 

@@ -42,15 +42,19 @@ float FakeEngine::logprob_of(int token_id) {
   return -0.25f - 0.125f * static_cast<float>(token_id % 8);
 }
 
-Status FakeEngine::check_room() const {
+Status FakeEngine::check_room(const QueueDemand& demand) const {
   std::lock_guard lock(mutex_);
-  return check_room_locked();
+  return check_room_locked(demand);
 }
 
-Status FakeEngine::check_room_locked() const {
+Status FakeEngine::check_room_locked(const QueueDemand& demand) const {
   if (draining_ || !stats_.healthy)
     return unavailable("[engine] expected a running engine, got one that has ended");
-  if (static_cast<int>(running_.size()) >= options_.limits.max_queue) {
+  if (demand.num_requests > options_.limits.max_queue) {
+    return invalid_argument("[engine] expected at most {} prompts, got {}",
+                            options_.limits.max_queue, demand.num_requests);
+  }
+  if (static_cast<int>(running_.size()) + demand.num_requests > options_.limits.max_queue) {
     return resource_exhausted("[engine] expected at most {} requests, got one more",
                               options_.limits.max_queue);
   }
@@ -60,7 +64,7 @@ Status FakeEngine::check_room_locked() const {
 Result<RequestId> FakeEngine::submit(GenerationRequest request, EventSink sink) {
   PAGODA_RETURN_IF_ERROR(validate(request.sampling, options_.limits.vocab_size));
   std::lock_guard lock(mutex_);
-  PAGODA_RETURN_IF_ERROR(check_room_locked());
+  PAGODA_RETURN_IF_ERROR(check_room_locked(QueueDemand::of(request)));
   last_request_ = request;
   Running running{
       .id = next_id_++, .request = std::move(request), .sink = std::move(sink), .samples = {}};

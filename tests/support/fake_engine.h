@@ -39,7 +39,7 @@ class FakeEngine : public Engine {
   ~FakeEngine() override;
 
   const EngineLimits& limits() const override { return options_.limits; }
-  Status check_room() const override;
+  Status check_room(const QueueDemand& demand) const override;
   Result<RequestId> submit(GenerationRequest request, EventSink sink) override;
   void cancel(RequestId id) override;
   void cancel_sample(RequestId id, int sample_index) override;
@@ -57,7 +57,7 @@ class FakeEngine : public Engine {
   static float logprob_of(int token_id);
 
  private:
-  Status check_room_locked() const;
+  Status check_room_locked(const QueueDemand& demand) const;
 
   struct Sample {
     FakeReply reply;
