@@ -2,8 +2,10 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,11 +24,12 @@ namespace {
 struct ServeFlags {
   EngineFlags engine;
   ServerOptions server;
+  std::vector<std::string> served_model_names;
   double shutdown_timeout_s = 30;
   std::string log_level = "info";
 };
 
-// Blocked in every thread from here on, so that wait_for_signal() alone sees them.
+// Blocked in every thread from here on, so that serve() alone sees them.
 void block_signals(sigset_t& signals) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -39,15 +42,35 @@ std::string host_in_url(const std::string& host) {
   return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
+bool has_signal() {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+}
+
+// load(), on a thread of its own: a signal meanwhile ends the process as it would have at once,
+// since loading can't be broken off and leaves nothing behind.
+Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& flags,
+                                                             const sigset_t& signals) {
+  std::future<Result<std::unique_ptr<ServedModel>>> loading =
+      std::async(std::launch::async, [&flags] { return load(flags); });
+  while (loading.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+    if (!has_signal()) continue;
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // where whoever started it has it ignored
+  }
+  return loading.get();
+}
+
 Status serve(const ServeFlags& flags) {
   sigset_t signals;
   block_signals(signals);
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
-  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
-  ServerOptions options = flags.server;
-  if (options.served_model_names.empty())
-    options.served_model_names = names_in_api(flags.engine, *model);
-  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::start(*model, options));
+  std::unique_ptr<ServedModel> model;  // outlives the server, which is there before it
+  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::listen(flags.server));
+  PAGODA_ASSIGN_OR_RETURN(model, load_unless_interrupted(flags.engine, signals));
+  server->serve(*model, flags.served_model_names.empty() ? names_in_api(flags.engine, *model)
+                                                         : flags.served_model_names);
   const EngineLimits& limits = model->engine->limits();
   spdlog::info("{} on {}: {} sequences of {} tokens at most, loaded in {:.2f} s", model->name,
                model->device, limits.max_num_seqs, limits.max_model_len, model->load_s);
@@ -81,7 +104,7 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       ->capture_default_str();
   command.add_option("--api-key", server.api_keys,
                      "A key that requests must bring; may be given more than once");
-  command.add_option("--served-model-name", server.served_model_names,
+  command.add_option("--served-model-name", flags->served_model_names,
                      "A name of the model in the API, instead of its file's and the one typed");
   command.add_option("--allowed-origins", server.allowed_origins,
                      "Origins whose pages may call the API; * by default");

@@ -1,5 +1,7 @@
 #include "server/server.h"
 
+#include <atomic>
+
 #include "server/api_service.h"
 #include "server/http_listener.h"
 #include "server/router.h"
@@ -9,44 +11,55 @@ namespace {
 
 constexpr double kFarewellS = 2;  // for clients to take the error that ends their answers
 
-std::vector<std::string> model_names(const ServedModel& model, const ServerOptions& options) {
-  if (options.served_model_names.empty()) return {model.name};
-  return options.served_model_names;
-}
-
 }  // namespace
 
 struct Server::Impl {
-  Impl(ServedModel& model, const ServerOptions& options)
-      : service{model,
-                model_names(model, options),
-                ServerMetrics(model_names(model, options).front()),
-                {}},
-        router(service, options.api_keys, options.allowed_origins) {}
+  // What answers for a model.
+  struct Api {
+    Api(ServedModel& model, const std::vector<std::string>& names, const ServerOptions& options)
+        : service{model, names, ServerMetrics(names.front()), {}},
+          router(service, options.api_keys, options.allowed_origins) {}
 
-  ApiService service;
-  Router router;
-  std::unique_ptr<HttpListener> listener;  // goes first: its connections use the rest
+    ApiService service;
+    Router router;
+  };
+
+  HttpReply handle(const HttpRequest& request, const Wake& wake) const {
+    const Api* const current = serving.load();
+    if (current != nullptr) return current->router.handle(request, wake);
+    return {error_response({503, "the model is being loaded", "", "loading"}), {}};
+  }
+
+  ServerOptions options;
+  std::unique_ptr<Api> api;
+  std::atomic<const Api*> serving = nullptr;  // `api`, once it is there
+  std::unique_ptr<HttpListener> listener;     // goes first: its connections use the rest
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
-Result<std::unique_ptr<Server>> Server::start(ServedModel& model, const ServerOptions& options) {
+Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
   if (options.num_threads < 1) {
     return invalid_argument("[server] threads: expected at least 1, got {}", options.num_threads);
   }
-  auto impl = std::make_unique<Impl>(model, options);
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
   const ListenerOptions listener_options{.host = options.host,
                                          .port = options.port,
                                          .num_threads = options.num_threads,
                                          .limits = options.limits};
-  HttpHandler handler = [router = &impl->router](const HttpRequest& request, const Wake& wake) {
-    return router->handle(request, wake);
+  HttpHandler handler = [impl = impl.get()](const HttpRequest& request, const Wake& wake) {
+    return impl->handle(request, wake);
   };
   PAGODA_ASSIGN_OR_RETURN(impl->listener,
                           HttpListener::start(listener_options, std::move(handler)));
   return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+void Server::serve(ServedModel& model, const std::vector<std::string>& names) {
+  impl_->api = std::make_unique<Impl::Api>(model, names, impl_->options);
+  impl_->serving = impl_->api.get();
 }
 
 std::uint16_t Server::port() const {
@@ -58,7 +71,8 @@ int Server::num_connections() const {
 }
 
 void Server::stop(double deadline_s) {
-  if (!impl_->listener->drain(deadline_s)) impl_->service.model.engine->drain(0);
+  const bool is_done = impl_->listener->drain(deadline_s);
+  if (!is_done && impl_->api) impl_->api->service.model.engine->drain(0);
   impl_->listener->stop(kFarewellS);
 }
 

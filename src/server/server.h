@@ -17,9 +17,8 @@ namespace pagoda {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;                    // 0: any free one
-  std::vector<std::string> api_keys;            // none: everybody may ask
-  std::vector<std::string> served_model_names;  // none: the model's own; answers carry the first
+  std::uint16_t port = 8000;                         // 0: any free one
+  std::vector<std::string> api_keys;                 // none: everybody may ask
   std::vector<std::string> allowed_origins = {"*"};  // whose pages a browser lets ask; "*": all
   int num_threads = 2;
   HttpLimits limits;
@@ -27,10 +26,15 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Listens when it returns. kUnavailable names an address that can't be bound, kInvalidArgument a
-  // host that does not resolve. `model` outlives the server.
-  static Result<std::unique_ptr<Server>> start(ServedModel& model, const ServerOptions& options);
+  // Listens when it returns, and answers 503 "loading" to everything until serve(), /health too: so
+  // a port that is taken is told before a model is loaded. kUnavailable names an address that can't
+  // be bound, kInvalidArgument a host that does not resolve.
+  static Result<std::unique_ptr<Server>> listen(const ServerOptions& options);
   ~Server();  // stop(0)
+
+  // Answers for `model`, which outlives the server, from here on. Once. `names`: its own in the
+  // API, at least one; answers to requests without a name carry the first.
+  void serve(ServedModel& model, const std::vector<std::string>& names);
 
   std::uint16_t port() const;
   int num_connections() const;

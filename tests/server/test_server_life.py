@@ -1,8 +1,11 @@
 """A server's life as its users see it: how it ends, what it survives, and who has to wait for whom."""
 
 import asyncio
+import json
+import math
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +17,7 @@ import urllib.request
 import pytest
 from fake_server import FakeServer
 from many_streams import many_streams
-from pagoda_server import TINY, PagodaServer
+from pagoda_server import PAGODA, TINY, PagodaServer
 from stream_client import complete, read_head, request_bytes
 from waiting import HANGS_AFTER_S, wait_for
 
@@ -33,6 +36,14 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def is_listening(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        return True
+    except OSError:
+        return False
 
 
 class FirstEvents:
@@ -59,6 +70,60 @@ async def streams_meanwhile(port, requests, action):
     await wait_until(lambda: begun.count == len(requests))
     action()
     return await asyncio.gather(*tasks)
+
+
+# --- how it begins
+
+def test_a_taken_port_is_told_before_a_model_is_loaded():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = subprocess.run([PAGODA, "serve", "/no/such/model", "--port", str(port)], capture_output=True, text=True,
+                               timeout=60)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [f"pagoda: [server] 127.0.0.1:{port}: expected an address that is free to listen on, "
+                                         "got: Address already in use"]
+
+
+def write_slow_model(folder, intermediate_size=1 << 20):
+    """The small checkpoint with feed-forward networks of 1.2 GB, which are holes in the file: loading takes a while."""
+    for file in TINY.iterdir():
+        if file.suffix in (".json", ".jinja"):
+            shutil.copy(file, folder)
+    config = json.loads((TINY / "config.json").read_text())
+    stored = (TINY / "model.safetensors").read_bytes()
+    length = int.from_bytes(stored[:8], "little")
+    tensors = json.loads(stored[8:8 + length])
+    tensors.pop("__metadata__", None)
+    end = 0
+    for name, entry in tensors.items():
+        entry["shape"] = [intermediate_size if size == config["intermediate_size"] else size for size in entry["shape"]]
+        num_bytes = 2 * math.prod(entry["shape"])
+        entry["data_offsets"] = [end, end + num_bytes]
+        end += num_bytes
+    config["intermediate_size"] = intermediate_size
+    (folder / "config.json").write_text(json.dumps(config))
+    header = json.dumps(tensors).encode()
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(8 + len(header) + end)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_while_a_model_is_loaded_it_says_so_and_a_signal_ends_it(tmp_path, number):
+    write_slow_model(tmp_path)
+    port = free_port()
+    server = subprocess.Popen([PAGODA, "serve", tmp_path, "--port", str(port), "--device", "cpu", "--threads", "1"],
+                              stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: is_listening(port))
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10)
+        assert refused.value.code == 503 and refused.value.headers["Retry-After"] == "1"
+        assert json.load(refused.value)["error"]["code"] == "loading"
+        server.send_signal(number)
+        assert server.wait(timeout=10) == -number
+    finally:
+        server.kill()
 
 
 # --- how it ends

@@ -33,11 +33,12 @@ int main(int argc, char** argv) {
     options.limits.linger_s = 2;
   }
   const auto model = pagoda::make_fake_model(model_options);
-  auto server = pagoda::Server::start(*model, options);
+  auto server = pagoda::Server::listen(options);
   if (!server.ok()) {
     std::fprintf(stderr, "%s\n", server.status().message().c_str());
     return 1;
   }
+  (*server)->serve(*model, {model->name});
   std::printf("port %d\n", (*server)->port());
   std::fflush(stdout);
   std::string line;

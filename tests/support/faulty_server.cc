@@ -57,11 +57,12 @@ int main(int argc, char** argv) {
   (*model)->engine = pagoda::open_faulty_engine(
       argv[1], {.num_threads = 1},
       {.of_forward = [&](const pagoda::Plan&) { return orders.obey(); }});
-  auto server = pagoda::Server::start(**model, {.port = 0});
+  auto server = pagoda::Server::listen({.port = 0});
   if (!server.ok()) {
     std::fprintf(stderr, "%s\n", server.status().message().c_str());
     return 1;
   }
+  (*server)->serve(**model, {(*model)->name});
   std::printf("port %d\n", (*server)->port());
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) orders.give(line);
