@@ -1,8 +1,10 @@
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <limits>
@@ -191,6 +193,14 @@ void ask_for_short_slices() {
   if (status != 0 || attributes.policy != SCHED_OTHER) return;
   attributes.runtime_ns = kShortSliceNs;
   (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+void give_way() {
+  constexpr int kNicer = 5;
+  const auto thread = static_cast<id_t>(gettid());
+  errno = 0;  // -1 is a priority too
+  const int niceness = getpriority(PRIO_PROCESS, thread);
+  if (errno == 0) (void)setpriority(PRIO_PROCESS, thread, niceness + kNicer);
 }
 
 std::int64_t available_memory_bytes(const fs::path& root) {

@@ -37,6 +37,8 @@ void leave_cpu(int cpu) {}
 
 void ask_for_short_slices() {}
 
+void give_way() {}
+
 std::int64_t available_memory_bytes(const std::filesystem::path& root) {
   vm_statistics64_data_t statistics;
   mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;

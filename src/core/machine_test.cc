@@ -176,6 +176,17 @@ TEST(Machine, AThreadWithShortSlicesIsOtherwiseAsItWas) {
   }).join();
 }
 
+TEST(Machine, AThreadThatGivesWayIsNicerAndNoOtherIs) {
+  const int before = getpriority(PRIO_PROCESS, gettid());
+  std::thread([before] {
+    give_way();
+    EXPECT_EQ(getpriority(PRIO_PROCESS, gettid()), std::min(before + 5, 19));
+    give_way();
+    EXPECT_EQ(getpriority(PRIO_PROCESS, gettid()), std::min(before + 10, 19));
+  }).join();
+  EXPECT_EQ(getpriority(PRIO_PROCESS, gettid()), before);
+}
+
 TEST(Machine, ThisOneHasThreadsAndMemory) {
   EXPECT_GE(default_num_threads(), 1);
   EXPECT_GT(available_memory_bytes(), 64 * kMiB);

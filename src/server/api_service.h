@@ -9,6 +9,7 @@
 #include "server/api_error.h"
 #include "server/metrics.h"
 #include "server/request_token_rules.h"
+#include "server/text_workers.h"
 #include "serving/served_model.h"
 #include "serving/text_generation.h"
 
@@ -31,6 +32,7 @@ struct ApiService {
   ServerMetrics metrics;
   UnknownFieldLog unknown_fields;
   VocabularyText vocabulary_text{model.tokenizer};
+  TextWorkers text_workers{};  // last: their work uses the rest
 };
 
 // What a request says of its answer's tokens; shared by all of its samples.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 namespace pagoda {
@@ -26,28 +27,35 @@ class BodyBudget {
   std::atomic<std::size_t> used_ = 0;
 };
 
-// A part of the budget, given back at its end.
+// A part of the budget, which it keeps alive; given back at its end. Movable.
 class BodyReservation {
  public:
   BodyReservation() = default;
   ~BodyReservation() { release(); }
-  BodyReservation(const BodyReservation&) = delete;
-  BodyReservation& operator=(const BodyReservation&) = delete;
+  BodyReservation(BodyReservation&& other) noexcept
+      : budget_(std::move(other.budget_)), num_bytes_(other.num_bytes_) {}
+  BodyReservation& operator=(BodyReservation&& other) noexcept {
+    release();
+    budget_ = std::move(other.budget_);
+    num_bytes_ = other.num_bytes_;
+    return *this;
+  }
 
   // False if there is not that much left.
-  bool take(BodyBudget& budget, std::size_t num_bytes) {
+  bool take(const std::shared_ptr<BodyBudget>& budget, std::size_t num_bytes) {
     release();
-    if (!budget.take(num_bytes)) return false;
-    budget_ = &budget;
+    if (!budget->take(num_bytes)) return false;
+    budget_ = budget;
     num_bytes_ = num_bytes;
     return true;
   }
-  void release() {
-    if (BodyBudget* budget = std::exchange(budget_, nullptr)) budget->give_back(num_bytes_);
-  }
 
  private:
-  BodyBudget* budget_ = nullptr;
+  void release() {
+    if (const auto budget = std::move(budget_)) budget->give_back(num_bytes_);
+  }
+
+  std::shared_ptr<BodyBudget> budget_;
   std::size_t num_bytes_ = 0;
 };
 

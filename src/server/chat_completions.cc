@@ -17,6 +17,7 @@ using nlohmann::json;
 // A request that has passed every check, with its prompt encoded.
 struct ChatJob {
   ChatRequest request;
+  Clock::TimePoint arrival;  // of the HTTP request
   AnswerIdentity identity;
   EncodedPrompt prompt;
   Constraints constraints;
@@ -33,7 +34,7 @@ json logprobs_json(const ChatJob& job, const TokenNaming& naming,
   return {{"content", chat_logprobs_content(naming, logprobs)}};
 }
 
-class PendingChat : public PendingResponse {
+class PendingChat : public PendingReply {
  public:
   PendingChat(std::unique_ptr<ChatJob> job, const ServedModel& model,
               std::unique_ptr<GenerationGroup> group)
@@ -43,13 +44,13 @@ class PendingChat : public PendingResponse {
         group_(std::move(group)),
         choices_(group_->num_choices()) {}
 
-  std::optional<HttpResponse> poll() override {
+  std::optional<HttpReply> poll() override {
     for (ChoicePiece& piece : group_->take()) {
-      if (auto error = failure_of(piece.piece)) return error_response(*error);
+      if (auto error = failure_of(piece.piece)) return HttpReply{error_response(*error), {}};
       append(piece.choice_index, std::move(piece.piece));
     }
     if (!group_->finished()) return {};
-    return HttpResponse{.body = to_json_text(body())};
+    return HttpReply{HttpResponse{.body = to_json_text(body())}, {}};
   }
 
  private:
@@ -206,6 +207,7 @@ ApiResult<std::unique_ptr<ChatJob>> prepare(ApiService& service, const HttpReque
   service.unknown_fields.report(unknown_names);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
   auto job = std::make_unique<ChatJob>();
+  job->arrival = request.arrival;
   job->request = std::move(std::get<ChatRequest>(read));
   const std::string& model_name = job->request.generation.model;
   if (auto error = check_model_name(service, model_name)) return std::move(*error);
@@ -215,9 +217,6 @@ ApiResult<std::unique_ptr<ChatJob>> prepare(ApiService& service, const HttpReque
   auto encoded = encode_chat_prompt(service.model, job->request.prompt);
   if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
   job->prompt = std::move(std::get<EncodedPrompt>(encoded));
-  auto constraints = make_constraints(service, job->request.generation);
-  if (auto* error = std::get_if<ApiError>(&constraints)) return std::move(*error);
-  job->constraints = std::move(std::get<Constraints>(constraints));
   return job;
 }
 
@@ -233,6 +232,23 @@ ApiResult<TextRequest> make_text_request(const ChatJob& job, const ServedModel& 
       to_sampling_params(fields, model.defaults, logprobs, std::get<int>(max_tokens)));
 }
 
+HttpReply start(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& wake) {
+  auto constraints = make_constraints(service, job->request.generation);
+  if (auto* error = std::get_if<ApiError>(&constraints)) return {error_response(*error), {}};
+  job->constraints = std::move(std::get<Constraints>(constraints));
+  auto made = make_text_request(*job, service.model);
+  if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
+  std::vector<TextRequest> text_requests;
+  text_requests.push_back(std::move(std::get<TextRequest>(made)));
+  auto started = GenerationGroup::start(service, std::move(text_requests), job->arrival, wake);
+  if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};
+  auto group = std::move(std::get<std::unique_ptr<GenerationGroup>>(started));
+  if (job->request.generation.stream) {
+    return {std::make_unique<ChatStream>(std::move(job), service.model, std::move(group)), {}};
+  }
+  return {std::make_unique<PendingChat>(std::move(job), service.model, std::move(group)), {}};
+}
+
 }  // namespace
 
 HttpReply handle_chat_completions(ApiService& service, const HttpRequest& request,
@@ -240,17 +256,11 @@ HttpReply handle_chat_completions(ApiService& service, const HttpRequest& reques
   auto prepared = prepare(service, request);
   if (auto* error = std::get_if<ApiError>(&prepared)) return {error_response(*error), {}};
   auto job = std::move(std::get<std::unique_ptr<ChatJob>>(prepared));
-  auto made = make_text_request(*job, service.model);
-  if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
-  std::vector<TextRequest> text_requests;
-  text_requests.push_back(std::move(std::get<TextRequest>(made)));
-  auto started = GenerationGroup::start(service, std::move(text_requests), wake);
-  if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};
-  auto group = std::move(std::get<std::unique_ptr<GenerationGroup>>(started));
-  if (job->request.generation.stream) {
-    return {std::make_unique<ChatStream>(std::move(job), service.model, std::move(group)), {}};
-  }
-  return {std::make_unique<PendingChat>(std::move(job), service.model, std::move(group)), {}};
+  if (!job->request.generation.grammar.grammar) return start(service, std::move(job), wake);
+  return service.text_workers.run({.lane = TextLane::kGrammar}, wake,
+                                  [&service, wake, job = std::move(job)]() mutable {
+                                    return start(service, std::move(job), wake);
+                                  });
 }
 
 }  // namespace pagoda

@@ -1,4 +1,6 @@
 // POST /v1/chat/completions.
+//
+// Runs on one of the text workers' threads. A grammar goes on to their lane for grammars.
 #pragma once
 
 #include "server/api_service.h"

@@ -17,6 +17,7 @@ using nlohmann::json;
 // A request that has passed every check, with its prompts encoded.
 struct CompletionJob {
   CompletionRequest request;
+  Clock::TimePoint arrival;  // of the HTTP request
   AnswerIdentity identity;
   std::vector<EncodedPrompt> prompts;
   Constraints constraints;
@@ -124,7 +125,7 @@ std::vector<CompletionChoice> make_choices(const CompletionJob& job, const Serve
   return choices;
 }
 
-class PendingCompletion : public PendingResponse {
+class PendingCompletion : public PendingReply {
  public:
   PendingCompletion(std::unique_ptr<CompletionJob> job, const ServedModel& model,
                     std::unique_ptr<GenerationGroup> group)
@@ -132,9 +133,9 @@ class PendingCompletion : public PendingResponse {
         group_(std::move(group)),
         choices_(make_choices(*job_, model, group_->num_choices())) {}
 
-  std::optional<HttpResponse> poll() override {
+  std::optional<HttpReply> poll() override {
     for (const ChoicePiece& piece : group_->take()) {
-      if (auto error = failure_of(piece.piece)) return error_response(*error);
+      if (auto error = failure_of(piece.piece)) return HttpReply{error_response(*error), {}};
       choices_[piece.choice_index].append(piece);
     }
     if (!group_->finished()) return {};
@@ -143,7 +144,7 @@ class PendingCompletion : public PendingResponse {
     for (std::size_t i = 0; i < choices_.size(); ++i)
       body["choices"].push_back(choices_[i].take(static_cast<int>(i)));
     body["usage"] = usage_json(shown_usage(*job_, *group_));
-    return HttpResponse{.body = to_json_text(body)};
+    return HttpReply{HttpResponse{.body = to_json_text(body)}, {}};
   }
 
  private:
@@ -232,6 +233,7 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const Htt
   service.unknown_fields.report(unknown_names);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
   auto job = std::make_unique<CompletionJob>();
+  job->arrival = request.arrival;
   job->request = std::move(std::get<CompletionRequest>(read));
   const GenerationFields& fields = job->request.generation;
   if (auto error = check_model_name(service, fields.model)) return std::move(*error);
@@ -243,10 +245,27 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const Htt
     if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
     job->prompts.push_back(std::move(std::get<EncodedPrompt>(encoded)));
   }
-  auto constraints = make_constraints(service, job->request.generation);
-  if (auto* error = std::get_if<ApiError>(&constraints)) return std::move(*error);
-  job->constraints = std::move(std::get<Constraints>(constraints));
   return job;
+}
+
+HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const Wake& wake) {
+  auto constraints = make_constraints(service, job->request.generation);
+  if (auto* error = std::get_if<ApiError>(&constraints)) return {error_response(*error), {}};
+  job->constraints = std::move(std::get<Constraints>(constraints));
+  std::vector<TextRequest> text_requests;
+  for (const EncodedPrompt& prompt : job->prompts) {
+    auto made = make_text_request(*job, service.model, prompt);
+    if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
+    text_requests.push_back(std::move(std::get<TextRequest>(made)));
+  }
+  auto started = GenerationGroup::start(service, std::move(text_requests), job->arrival, wake);
+  if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};
+  auto group = std::move(std::get<std::unique_ptr<GenerationGroup>>(started));
+  if (job->request.generation.stream) {
+    return {std::make_unique<CompletionStream>(std::move(job), service.model, std::move(group)),
+            {}};
+  }
+  return {std::make_unique<PendingCompletion>(std::move(job), service.model, std::move(group)), {}};
 }
 
 }  // namespace
@@ -255,20 +274,11 @@ HttpReply handle_completions(ApiService& service, const HttpRequest& request, co
   auto prepared = prepare(service, request);
   if (auto* error = std::get_if<ApiError>(&prepared)) return {error_response(*error), {}};
   auto job = std::move(std::get<std::unique_ptr<CompletionJob>>(prepared));
-  std::vector<TextRequest> text_requests;
-  for (const EncodedPrompt& prompt : job->prompts) {
-    auto made = make_text_request(*job, service.model, prompt);
-    if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
-    text_requests.push_back(std::move(std::get<TextRequest>(made)));
-  }
-  auto started = GenerationGroup::start(service, std::move(text_requests), wake);
-  if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};
-  auto group = std::move(std::get<std::unique_ptr<GenerationGroup>>(started));
-  if (job->request.generation.stream) {
-    return {std::make_unique<CompletionStream>(std::move(job), service.model, std::move(group)),
-            {}};
-  }
-  return {std::make_unique<PendingCompletion>(std::move(job), service.model, std::move(group)), {}};
+  if (!job->request.generation.grammar.grammar) return start(service, std::move(job), wake);
+  return service.text_workers.run({.lane = TextLane::kGrammar}, wake,
+                                  [&service, wake, job = std::move(job)]() mutable {
+                                    return start(service, std::move(job), wake);
+                                  });
 }
 
 }  // namespace pagoda

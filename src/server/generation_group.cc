@@ -40,12 +40,13 @@ Status check_queue(const Engine& engine, const std::vector<TextRequest>& request
 }  // namespace
 
 ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(
-    ApiService& service, std::vector<TextRequest> requests, const Wake& wake) {
+    ApiService& service, std::vector<TextRequest> requests, Clock::TimePoint arrival,
+    const Wake& wake) {
   if (auto error = check_answer_size(requests)) return std::move(*error);
   if (const Status room = check_queue(*service.model.engine, requests); !room.ok())
     return api_error(room, "prompt");
   std::unique_ptr<GenerationGroup> group(new GenerationGroup(service));
-  group->arrival_ = Clock::system().now();
+  group->arrival_ = arrival;
   for (TextRequest& request : requests) {
     const int num_prompt_tokens = static_cast<int>(request.generation.prompt_token_ids.size());
     group->num_samples_ = request.generation.sampling.n;

@@ -32,10 +32,12 @@ class GenerationGroup {
   ~GenerationGroup();
 
   // All requests have the same `n`; none is submitted where not all have room in the queue. An
-  // error of any prompt's submission cancels those before it.
+  // error of any prompt's submission cancels those before it. `arrival`: of the HTTP request, from
+  // which the metrics count.
   // 400 where the answer could take more than a gigabyte of memory.
   static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
                                                            std::vector<TextRequest> requests,
+                                                           Clock::TimePoint arrival,
                                                            const Wake& wake);
 
   std::vector<ChoicePiece> take();

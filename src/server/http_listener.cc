@@ -76,7 +76,7 @@ struct HttpListener::Impl {
   Impl(const ListenerOptions& options, HttpHandler handler)
       : limits(options.limits),
         handler(std::move(handler)),
-        body_budget(limits.max_total_body_bytes),
+        body_budget(std::make_shared<BodyBudget>(limits.max_total_body_bytes)),
         acceptor(asio::make_strand(context)) {}
 
   Status bind(const ListenerOptions& options);
@@ -87,7 +87,7 @@ struct HttpListener::Impl {
 
   const HttpLimits limits;
   const HttpHandler handler;
-  BodyBudget body_budget;
+  const std::shared_ptr<BodyBudget> body_budget;
   asio::io_context context;
   tcp::acceptor acceptor;
   std::uint16_t port = 0;
@@ -139,7 +139,8 @@ void HttpListener::Impl::serve(tcp::socket socket) {
     std::lock_guard lock(mutex);
     if (stopping) return;
     if (static_cast<int>(sessions.size()) < limits.max_connections) {
-      session = std::make_shared<HttpSession>(std::move(socket), limits, handler, body_budget);
+      session = std::make_shared<HttpSession>(std::move(socket),
+                                              HttpSession::Shared{limits, handler, body_budget});
       sessions.insert(session);
     }
   }

@@ -83,13 +83,13 @@ struct Work {
   }
 };
 
-class SlowResponse : public PendingResponse {
+class SlowResponse : public PendingReply {
  public:
   explicit SlowResponse(Work& work) : work_(work) { ++work_.num_alive; }
   ~SlowResponse() override { --work_.num_alive; }
-  std::optional<HttpResponse> poll() override {
+  std::optional<HttpReply> poll() override {
     if (!work_.finish) return {};
-    return HttpResponse{.content_type = "text/plain", .body = "done"};
+    return HttpReply{HttpResponse{.content_type = "text/plain", .body = "done"}, {}};
   }
 
  private:

@@ -15,6 +15,9 @@
 #include <variant>
 #include <vector>
 
+#include "core/clock.h"
+#include "server/body_budget.h"
+
 namespace pagoda {
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
@@ -25,6 +28,8 @@ struct HttpRequest {
   std::string query;    // after '?', undecoded
   HttpHeaders headers;  // names in lower case
   std::string body;
+  BodyReservation body_reservation;  // of a large body, for as long as the request is kept
+  Clock::TimePoint arrival = Clock::system().now();  // of its last byte
 
   // The first header of that (lower-case) name, or "".
   std::string_view header(std::string_view name) const;
@@ -37,12 +42,14 @@ struct HttpResponse {
   std::string body;
 };
 
-// Calls of one reply come one at a time, from any of the server's threads.
-class PendingResponse {
+struct HttpReply;
+
+// A reply that is not known yet. Calls come one at a time, from any of the server's threads.
+class PendingReply {
  public:
-  virtual ~PendingResponse() = default;
-  // The response, once it is complete.
-  virtual std::optional<HttpResponse> poll() = 0;
+  virtual ~PendingReply() = default;
+  // The reply, once it is known: a response, a stream, or another one to wait for.
+  virtual std::optional<HttpReply> poll() = 0;
 };
 
 // A text/event-stream, sent as it comes.
@@ -56,8 +63,7 @@ class EventStream {
 };
 
 struct HttpReply {
-  std::variant<HttpResponse, std::unique_ptr<PendingResponse>, std::unique_ptr<EventStream>>
-      content;
+  std::variant<HttpResponse, std::unique_ptr<PendingReply>, std::unique_ptr<EventStream>> content;
   HttpHeaders headers;  // besides the content's own
 };
 
@@ -66,7 +72,7 @@ struct HttpReply {
 using Wake = std::function<void()>;
 
 // Called on the server's threads, many at a time.
-using HttpHandler = std::function<HttpReply(const HttpRequest&, Wake)>;
+using HttpHandler = std::function<HttpReply(HttpRequest, Wake)>;
 
 // "Not Found" for 404; "" for a status that nothing here sends.
 std::string_view reason_phrase(int status);

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
@@ -15,6 +16,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <exception>
+#include <iterator>
 
 #include "server/api_error.h"
 
@@ -82,12 +84,20 @@ std::string_view origin_form(std::string_view target) {
   return target;
 }
 
-HttpRequest take_request(http::request<http::string_body>& message) {
-  HttpRequest request;
+std::string_view text_of(boost::beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+std::string path_of(std::string_view target) {
+  const std::string_view from_root = origin_form(target);
+  return std::string(from_root.substr(0, from_root.find('?')));
+}
+
+void take_request(http::request<http::string_body>& message, HttpRequest& request) {
   request.method = std::string(message.method_string());
-  const std::string_view target = origin_form({message.target().data(), message.target().size()});
+  const std::string_view target = text_of(message.target());
+  request.path = path_of(target);
   const std::size_t query = target.find('?');
-  request.path = std::string(target.substr(0, query));
   if (query != std::string_view::npos) request.query = std::string(target.substr(query + 1));
   for (const auto& field : message) {
     std::string name(field.name_string());
@@ -97,7 +107,7 @@ HttpRequest take_request(http::request<http::string_body>& message) {
     request.headers.emplace_back(std::move(name), std::string(field.value()));
   }
   request.body = std::move(message.body());
-  return request;
+  request.arrival = Clock::system().now();
 }
 
 // A peer whose machine or network is gone sends nothing, not even an end: probes find out where
@@ -139,12 +149,10 @@ struct HttpSession::WakeState {
   }
 };
 
-HttpSession::HttpSession(asio::ip::tcp::socket socket, const HttpLimits& limits,
-                         const HttpHandler& handler, BodyBudget& body_budget)
+HttpSession::HttpSession(asio::ip::tcp::socket socket, const Shared& shared)
     : socket_(std::move(socket)),
-      limits_(limits),
-      handler_(handler),
-      body_budget_(body_budget),
+      shared_(shared),
+      limits_(shared.limits),
       wake_(std::make_shared<WakeState>(socket_.get_executor())),
       watchdog_(socket_.get_executor()),
       deadline_(TimePoint::max()) {}
@@ -203,11 +211,14 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_request(Incoming& in
   error_code error;
   co_await http::async_read_header(socket_, buffer_, parser,
                                    asio::redirect_error(asio::use_awaitable, error));
+  // As far as they came, where there is an error.
+  incoming.method = text_of(parser.get().method_string());
+  incoming.path = path_of(text_of(parser.get().target()));
   if (!error) {
     incoming.version = parser.get().version();
     const std::size_t length = parser.content_length_remaining().value_or(limits_.max_body_bytes);
     if (length > kSmallBodyBytes && !parser.is_done() &&
-        !incoming.body_reservation.take(body_budget_, length)) {
+        !incoming.request.body_reservation.take(shared_.body_budget, length)) {
       incoming.refusal = refusal(503, "too many large bodies are on their way", "too_many_bytes");
       co_return ReadOutcome::kRefused;
     }
@@ -223,7 +234,7 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_request(Incoming& in
   clear_deadline();
   if (!error) {
     incoming.keep_alive = parser.keep_alive();
-    incoming.request = take_request(parser.get());
+    take_request(parser.get(), incoming.request);
     co_return ReadOutcome::kRequest;
   }
   if (timed_out_) {
@@ -240,7 +251,7 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_request(Incoming& in
   co_return ReadOutcome::kRefused;
 }
 
-HttpReply HttpSession::handle(const HttpRequest& request) const {
+HttpReply HttpSession::handle(Incoming& incoming) const {
   Wake wake = [weak = std::weak_ptr(wake_)] {
     const auto state = weak.lock();
     if (!state || state->posted.exchange(true)) return;
@@ -250,9 +261,9 @@ HttpReply HttpSession::handle(const HttpRequest& request) const {
     });
   };
   try {
-    return handler_(request, std::move(wake));
+    return shared_.handler(std::move(incoming.request), std::move(wake));
   } catch (const std::exception& error) {
-    spdlog::error("[server] {} {}: {}", request.method, request.path, error.what());
+    spdlog::error("[server] {} {}: {}", incoming.method, incoming.path, error.what());
     return {error_response({500, "the server failed to answer this request", "", "internal_error"}),
             {}};
   }
@@ -260,25 +271,39 @@ HttpReply HttpSession::handle(const HttpRequest& request) const {
 
 asio::awaitable<bool> HttpSession::answer(Incoming& incoming) {
   const TimePoint start = std::chrono::steady_clock::now();
-  HttpReply reply = handle(incoming.request);
-  // What the handler needs of it, it has; the answer may take minutes.
-  incoming.request.body = {};
-  incoming.body_reservation.release();
-  bool goes_on = false;
-  if (auto* response = std::get_if<HttpResponse>(&reply.content)) {
-    goes_on = co_await send_response(incoming, std::move(*response), reply.headers,
-                                     closes_after(incoming));
-  } else if (auto* pending = std::get_if<std::unique_ptr<PendingResponse>>(&reply.content)) {
-    goes_on = co_await await_response(incoming, **pending, reply.headers);
-  } else {
-    goes_on = co_await send_stream(incoming, *std::get<std::unique_ptr<EventStream>>(reply.content),
-                                   reply.headers);
+  HttpReply reply = handle(incoming);
+  bool goes_on = co_await await_reply(reply);
+  if (goes_on) {
+    if (auto* response = std::get_if<HttpResponse>(&reply.content)) {
+      goes_on = co_await send_response(incoming, std::move(*response), reply.headers,
+                                       closes_after(incoming));
+    } else {
+      goes_on = co_await send_stream(
+          incoming, *std::get<std::unique_ptr<EventStream>>(reply.content), reply.headers);
+    }
   }
   co_await stop_watching_peer();
   spdlog::debug(
-      "[server] {} {} {:.1f} ms", incoming.request.method, incoming.request.path,
+      "[server] {} {} {:.1f} ms", incoming.method, incoming.path,
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   co_return goes_on && !peer_gone_;
+}
+
+// Until `reply` is known; false: nobody waits for it any more.
+asio::awaitable<bool> HttpSession::await_reply(HttpReply& reply) {
+  while (auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&reply.content)) {
+    start_watching_peer();
+    if (peer_gone_ || closed_) co_return false;
+    wake_->signalled = false;
+    std::optional<HttpReply> next = (*pending)->poll();
+    if (next) {
+      reply.content = std::move(next->content);
+      std::move(next->headers.begin(), next->headers.end(), std::back_inserter(reply.headers));
+    } else {
+      co_await wait_for_wake(0);
+    }
+  }
+  co_return true;
 }
 
 asio::awaitable<bool> HttpSession::send_response(const Incoming& incoming, HttpResponse response,
@@ -291,25 +316,9 @@ asio::awaitable<bool> HttpSession::send_response(const Incoming& incoming, HttpR
   append_headers(bytes, response.headers);
   append_headers(bytes, headers);
   bytes += "\r\n";
-  if (incoming.request.method != "HEAD") bytes += response.body;
+  if (incoming.method != "HEAD") bytes += response.body;
   const bool sent = co_await write(bytes);
   co_return sent && !close;
-}
-
-asio::awaitable<bool> HttpSession::await_response(const Incoming& incoming,
-                                                  PendingResponse& pending,
-                                                  const HttpHeaders& headers) {
-  start_watching_peer();
-  while (!peer_gone_ && !closed_) {
-    wake_->signalled = false;
-    std::optional<HttpResponse> response = pending.poll();
-    if (response) {
-      co_return co_await send_response(incoming, std::move(*response), headers,
-                                       closes_after(incoming));
-    }
-    co_await wait_for_wake(0);
-  }
-  co_return false;
 }
 
 asio::awaitable<bool> HttpSession::send_stream(const Incoming& incoming, EventStream& stream,

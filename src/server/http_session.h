@@ -22,9 +22,14 @@ namespace pagoda {
 
 class HttpSession : public std::enable_shared_from_this<HttpSession> {
  public:
+  // What all connections share; outlives them.
+  struct Shared {
+    const HttpLimits& limits;
+    const HttpHandler& handler;
+    std::shared_ptr<BodyBudget> body_budget;
+  };
   // `socket` is bound to a strand of its own.
-  HttpSession(boost::asio::ip::tcp::socket socket, const HttpLimits& limits,
-              const HttpHandler& handler, BodyBudget& body_budget);
+  HttpSession(boost::asio::ip::tcp::socket socket, const Shared& shared);
 
   // Serves requests until either side closes. Never throws.
   boost::asio::awaitable<void> run();
@@ -37,8 +42,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
  private:
   enum class ReadOutcome { kRequest, kRefused, kClosed };
   struct Incoming {
-    HttpRequest request;
-    BodyReservation body_reservation;
+    HttpRequest request;       // the handler takes it
+    std::string method, path;  // empty where the header could not be read
     unsigned version = 11;
     bool keep_alive = true;
     HttpResponse refusal;  // of kRefused
@@ -49,17 +54,16 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::awaitable<bool> wait_for_first_byte();
   boost::asio::awaitable<ReadOutcome> read_request(Incoming& incoming);
   boost::asio::awaitable<bool> answer(Incoming& incoming);
+  boost::asio::awaitable<bool> await_reply(HttpReply& reply);
   boost::asio::awaitable<bool> send_response(const Incoming& incoming, HttpResponse response,
                                              const HttpHeaders& headers, bool close);
-  boost::asio::awaitable<bool> await_response(const Incoming& incoming, PendingResponse& pending,
-                                              const HttpHeaders& headers);
   boost::asio::awaitable<bool> send_stream(const Incoming& incoming, EventStream& stream,
                                            const HttpHeaders& headers);
   boost::asio::awaitable<bool> write(std::string_view bytes);
   boost::asio::awaitable<void> wait_for_wake(double timeout_s);
   boost::asio::awaitable<void> linger();
 
-  HttpReply handle(const HttpRequest& request) const;
+  HttpReply handle(Incoming& incoming) const;
   bool closes_after(const Incoming& incoming) const { return !incoming.keep_alive || draining_; }
 
   void start_watching_peer();
@@ -70,9 +74,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void start_watchdog();
 
   boost::asio::ip::tcp::socket socket_;
+  const Shared shared_;
   const HttpLimits& limits_;
-  const HttpHandler& handler_;
-  BodyBudget& body_budget_;
   boost::beast::flat_buffer buffer_;  // received, not yet parsed
   std::shared_ptr<WakeState> wake_;
 

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "text/token_bound.h"
+
 namespace pagoda {
 namespace {
-
-// More bytes than any vocabulary's tokens have: a text longer than the context at that rate need
-// not be tokenised to be refused.
-constexpr std::size_t kMaxTokenBytes = 512;
 
 ApiError too_long(const EngineLimits& limits, std::string_view param, std::string_view num_tokens) {
   return bad_request(
@@ -39,9 +37,9 @@ std::optional<ApiError> check_token_ids(const EngineLimits& limits, const std::v
 ApiResult<EncodedPrompt> encode_text(const ServedModel& model, std::string text,
                                      bool add_special_tokens, std::string_view param) {
   const EngineLimits& limits = model.engine->limits();
-  if (text.size() / kMaxTokenBytes >= static_cast<std::size_t>(limits.max_model_len)) {
-    return too_long(limits, param, fmt::format("at least {}", limits.max_model_len));
-  }
+  const auto exceeds = surely_exceeds(*model.tokenizer, text, limits.max_model_len - 1);
+  if (!exceeds.ok()) return api_error(exceeds.status(), std::string(param));
+  if (*exceeds) return too_long(limits, param, fmt::format("at least {}", limits.max_model_len));
   auto tokenized = tokenize_text(model, text, add_special_tokens, param);
   if (auto* error = std::get_if<ApiError>(&tokenized)) return std::move(*error);
   auto ids = std::move(std::get<std::vector<int>>(tokenized));

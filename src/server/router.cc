@@ -70,13 +70,14 @@ Router::Router(ApiService& service, const std::vector<std::string>& api_keys,
       cors_(std::move(allowed_origins)),
       openapi_document_(openapi_document()) {}
 
-HttpReply Router::handle(const HttpRequest& request, const Wake& wake) const {
-  HttpReply reply = route(request, wake);
-  for (auto& header : cors_.headers(request)) reply.headers.push_back(std::move(header));
+HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
+  HttpHeaders headers = cors_.headers(request);
+  HttpReply reply = route(std::move(request), wake);
+  reply.headers = std::move(headers);
   return reply;
 }
 
-HttpReply Router::route(const HttpRequest& request, const Wake& wake) const {
+HttpReply Router::route(HttpRequest request, const Wake& wake) const {
   // A browser sends no key with its preflight.
   if (cors_.is_preflight(request)) return {cors_.preflight(request), {}};
   const std::string& path = request.path;
@@ -91,15 +92,7 @@ HttpReply Router::route(const HttpRequest& request, const Wake& wake) const {
   if (is_post_path && request.method != "POST") return {wrong_method(request, "POST"), {}};
   if (!is_post_path && !is_get) return {wrong_method(request, "GET, HEAD"), {}};
 
-  if (path == "/v1/chat/completions" || path == "/v1/completions") {
-    // Most is refused when least time is left to read it.
-    if (const Status room = service_.model.engine->check_room({}); !room.ok())
-      return {error_response(api_error(room)), {}};
-    return path == "/v1/completions" ? handle_completions(service_, request, wake)
-                                     : handle_chat_completions(service_, request, wake);
-  }
-  if (path == "/tokenize") return {tokenize_response(service_, request), {}};
-  if (path == "/detokenize") return {detokenize_response(service_, request), {}};
+  if (is_post_path) return read_body(std::move(request), wake);
   if (path == "/health") return {health_response(service_), {}};
   if (path == "/version") return {version_response(), {}};
   if (path == "/metrics") return {metrics_response(service_), {}};
@@ -109,6 +102,26 @@ HttpReply Router::route(const HttpRequest& request, const Wake& wake) const {
   return {
       model_response(service_, percent_decoded(std::string_view(path).substr(kModelPrefix.size()))),
       {}};
+}
+
+HttpReply Router::read_body(HttpRequest request, const Wake& wake) const {
+  const bool generates = request.path.starts_with("/v1/");
+  // Most is refused when least time is left to read it.
+  if (generates) {
+    if (const Status room = service_.model.engine->check_room({}); !room.ok())
+      return {error_response(api_error(room)), {}};
+  }
+  const std::size_t num_bytes = request.body.size();
+  // The service, not this: work that runs when the server ends outlives the router.
+  auto work = [&service = service_, wake, request = std::move(request)]() -> HttpReply {
+    if (request.path == "/v1/chat/completions")
+      return handle_chat_completions(service, request, wake);
+    if (request.path == "/v1/completions") return handle_completions(service, request, wake);
+    if (request.path == "/tokenize") return {tokenize_response(service, request), {}};
+    return {detokenize_response(service, request), {}};
+  };
+  return service_.text_workers.run({.lane = lane_of_text(num_bytes), .num_bytes = num_bytes}, wake,
+                                   std::move(work));
 }
 
 }  // namespace pagoda

@@ -15,10 +15,13 @@ class Router {
   Router(ApiService& service, const std::vector<std::string>& api_keys,
          std::vector<std::string> allowed_origins);
 
-  HttpReply handle(const HttpRequest& request, const Wake& wake) const;
+  // What an endpoint reads of a body, the text workers read: all that they answer is known later,
+  // what tells of the server at once.
+  HttpReply handle(HttpRequest request, const Wake& wake) const;
 
  private:
-  HttpReply route(const HttpRequest& request, const Wake& wake) const;
+  HttpReply route(HttpRequest request, const Wake& wake) const;
+  HttpReply read_body(HttpRequest request, const Wake& wake) const;
 
   ApiService& service_;
   ApiKeys api_keys_;

@@ -132,9 +132,13 @@ TEST(Router, MetricsCountWhatHappened) {
 
 TEST(Router, AnswersThatNobodyWaitsForCountAsAborted) {
   ApiClient client;
-  client.router().handle(
-      {.method = "POST", .path = "/v1/completions", .body = R"({"prompt": "think 9", "n": 3})"},
-      [] {});
+  {
+    HttpReply dropped = client.router().handle(
+        {.method = "POST", .path = "/v1/completions", .body = R"({"prompt": "think 9", "n": 3})"},
+        [] {});
+    std::optional<HttpReply> started;
+    while (!started) started = std::get<std::unique_ptr<PendingReply>>(dropped.content)->poll();
+  }
   EXPECT_THAT(
       client.get("/metrics").body,
       HasSubstr(

@@ -24,20 +24,27 @@ struct Server::Impl {
     Router router;
   };
 
-  HttpReply handle(const HttpRequest& request, const Wake& wake) const {
+  HttpReply handle(HttpRequest request, const Wake& wake) const {
     const Api* const current = serving.load();
-    if (current != nullptr) return current->router.handle(request, wake);
+    if (current != nullptr) return current->router.handle(std::move(request), wake);
     return {error_response({503, "the model is being loaded", "", "loading"}), {}};
   }
 
   ServerOptions options;
   std::unique_ptr<Api> api;
   std::atomic<const Api*> serving = nullptr;  // `api`, once it is there
-  std::unique_ptr<HttpListener> listener;     // goes first: its connections use the rest
+  std::unique_ptr<HttpListener> listener;
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Server::~Server() = default;
+
+// Connections first, which use the rest; then the model's part, whose threads may still wake one;
+// the listener, which runs what they post, last.
+Server::~Server() {
+  impl_->listener->stop(0);
+  impl_->serving = nullptr;
+  impl_->api.reset();
+}
 
 Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
   if (options.num_threads < 1) {
@@ -49,8 +56,8 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
                                          .port = options.port,
                                          .num_threads = options.num_threads,
                                          .limits = options.limits};
-  HttpHandler handler = [impl = impl.get()](const HttpRequest& request, const Wake& wake) {
-    return impl->handle(request, wake);
+  HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
+    return impl->handle(std::move(request), wake);
   };
   PAGODA_ASSIGN_OR_RETURN(impl->listener,
                           HttpListener::start(listener_options, std::move(handler)));

@@ -41,16 +41,20 @@ ApiClient::ApiClient(const FakeModelOptions& options, const std::vector<std::str
 
 ApiClient::~ApiClient() = default;
 
-HttpResponse ApiClient::send(const HttpRequest& request) {
+HttpResponse ApiClient::send(HttpRequest request) {
   Bell bell;
-  HttpReply reply = router_->handle(request, [&bell] { bell.ring(); });
+  HttpReply reply = router_->handle(std::move(request), [&bell] { bell.ring(); });
+  while (auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&reply.content)) {
+    std::optional<HttpReply> known = (*pending)->poll();
+    if (known) {
+      reply.content = std::move(known->content);
+    } else {
+      bell.wait();
+    }
+  }
   HttpResponse response;
   if (auto* whole = std::get_if<HttpResponse>(&reply.content)) {
     response = std::move(*whole);
-  } else if (auto* pending = std::get_if<std::unique_ptr<PendingResponse>>(&reply.content)) {
-    std::optional<HttpResponse> polled = (*pending)->poll();
-    for (; !polled; polled = (*pending)->poll()) bell.wait();
-    response = std::move(*polled);
   } else {
     auto& stream = *std::get<std::unique_ptr<EventStream>>(reply.content);
     response.content_type = "text/event-stream";

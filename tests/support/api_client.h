@@ -19,7 +19,7 @@ class ApiClient {
   ~ApiClient();
 
   // The whole reply; a stream's events are its body. Waits until it is complete.
-  HttpResponse send(const HttpRequest& request);
+  HttpResponse send(HttpRequest request);
   HttpResponse get(const std::string& path) { return send({.method = "GET", .path = path}); }
   HttpResponse post(const std::string& path, const std::string& body) {
     return send({.method = "POST", .path = path, .body = body});
