@@ -119,8 +119,9 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       ->transform(real_number(0, 86400))
       ->capture_default_str();
   command
-      .add_option("--log-level", flags->log_level,
-                  "What goes to stderr; debug: each request, and when the engine starts it")
+      .add_option(
+          "--log-level", flags->log_level,
+          "What goes to stderr; info: a line a request; debug: also when the engine starts it")
       ->check(one_of({"debug", "info", "warning", "error"}))
       ->capture_default_str();
   command.add_option("--chat-template", flags->engine.chat_template,

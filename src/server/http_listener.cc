@@ -22,6 +22,7 @@
 
 #include "core/machine.h"
 #include "server/api_error.h"
+#include "server/http_head.h"
 #include "server/http_session.h"
 
 namespace pagoda {
@@ -88,6 +89,7 @@ struct HttpListener::Impl {
   const HttpLimits limits;
   const HttpHandler handler;
   const std::shared_ptr<BodyBudget> body_budget;
+  AccessLog access_log;
   asio::io_context context;
   tcp::acceptor acceptor;
   std::uint16_t port = 0;
@@ -139,8 +141,8 @@ void HttpListener::Impl::serve(tcp::socket socket) {
     std::lock_guard lock(mutex);
     if (stopping) return;
     if (static_cast<int>(sessions.size()) < limits.max_connections) {
-      session = std::make_shared<HttpSession>(std::move(socket),
-                                              HttpSession::Shared{limits, handler, body_budget});
+      session = std::make_shared<HttpSession>(
+          std::move(socket), HttpSession::Shared{limits, handler, body_budget, access_log});
       sessions.insert(session);
     }
   }
@@ -153,14 +155,15 @@ void HttpListener::Impl::serve(tcp::socket socket) {
 void HttpListener::Impl::refuse(tcp::socket socket) {
   const std::string body =
       error_body({503, "too many connections are open", "", "too_many_connections"});
+  const std::string id = request_id_for("");
   const std::string bytes = fmt::format(
-      "HTTP/1.1 503 {}\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: application/json\r\n"
-      "Content-Length: {}\r\n\r\n{}",
-      reason_phrase(503), body.size(), body);
+      "{}Retry-After: 1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+      response_head({.status = 503, .close = true, .request_id = id}), body.size(), body);
   error_code ignored;
   socket.non_blocking(true, ignored);
-  socket.write_some(asio::buffer(bytes), ignored);
+  const std::size_t num_bytes = socket.write_some(asio::buffer(bytes), ignored);
   socket.shutdown(asio::socket_base::shutdown_both, ignored);
+  access_log.write({.status = 503, .num_bytes = num_bytes, .request_id = id});
 }
 
 asio::awaitable<void> HttpListener::Impl::run_session(std::shared_ptr<HttpSession> session) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,13 +13,16 @@
 #include <chrono>
 #include <csignal>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 #include "tests/support/eventually.h"
 namespace pagoda {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
 // A client without manners of its own: it sends the bytes it is given.
@@ -153,8 +158,9 @@ TEST_F(HttpListenerTest, KeepsAConnectionAndTakesPipelinedRequests) {
       "GET /a HTTP/1.1\r\nHost: x\r\n\r\nPOST /b?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: "
       "3\r\n\r\nabc"
       "HEAD /c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-  EXPECT_THAT(replies, StartsWith("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: "
-                                  "8\r\n\r\nGET /a 0HTTP/1.1 200"));
+  EXPECT_THAT(replies, StartsWith("HTTP/1.1 200 OK\r\nDate: "));
+  EXPECT_THAT(replies, HasSubstr("\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n\r\nGET /a 0"
+                                 "HTTP/1.1 200"));
   EXPECT_THAT(replies, HasSubstr("\r\n\r\nPOST /b 3HTTP/1.1 200 OK\r\nConnection: close\r\n"));
   EXPECT_TRUE(replies.ends_with("Content-Length: 9\r\n\r\n")) << replies;
 }
@@ -272,6 +278,74 @@ TEST_F(HttpListenerTest, ALateAnswerIsSentWhenItIsThere) {
   const std::string reply = connection.read_until("GET /next 0");
   EXPECT_THAT(reply, HasSubstr("\r\n\r\ndoneHTTP/1.1 200 OK"));
   EXPECT_EQ(work_.num_alive, 0);
+}
+
+constexpr char kDateAndFreshId[] =
+    "\r\nDate: [A-Z][a-z][a-z], [0-3][0-9] [A-Z][a-z][a-z] 20[0-9][0-9] [0-9:]+ GMT"
+    "\r\nX-Request-Id: req-[0-9a-f]+\r\n";
+
+TEST_F(HttpListenerTest, EveryAnswerHasItsDateAndRequestId) {
+  start({.max_body_bytes = 100, .max_connections = 1, .linger_s = 0.1});
+  work_.finish = true;
+  for (const char* request :
+       {"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n", "GET /slow HTTP/1.0\r\n\r\n",
+        "GET /stream HTTP/1.0\r\n\r\n", "GET /throw HTTP/1.0\r\n\r\n", "nonsense\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n"}) {
+    EXPECT_THAT(exchange(request), ContainsRegex(kDateAndFreshId)) << request;
+    expect_soon([&] { return listener_->num_connections() == 0; });
+  }
+  Connection first(listener_->port());
+  first.send("GET /a HTTP/1.1\r\n\r\n");
+  first.read_until("GET /a 0");
+  EXPECT_THAT(exchange(""), ContainsRegex(kDateAndFreshId));  // one connection too many
+}
+
+TEST_F(HttpListenerTest, AClientsRequestIdComesBackInRefusalsToo) {
+  start({.max_body_bytes = 100, .linger_s = 0.1});
+  EXPECT_THAT(exchange("GET /a HTTP/1.1\r\nX-Request-Id: mine\r\nConnection: close\r\n\r\n"),
+              HasSubstr("\r\nX-Request-Id: mine\r\n"));
+  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nX-Request-Id: mine\r\nContent-Length: 101\r\n\r\n"),
+              HasSubstr("\r\nX-Request-Id: mine\r\n"));
+  EXPECT_THAT(exchange("GET /a HTTP/1.1\r\nX-Request-Id: a b\r\nConnection: close\r\n\r\n"),
+              ContainsRegex(kDateAndFreshId));
+}
+
+// Takes the process' log for as long as it lives.
+class LogCapture {
+ public:
+  LogCapture() : before_(spdlog::default_logger()) {
+    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
+    sink->set_pattern("%l %v");
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("captured", std::move(sink)));
+  }
+  ~LogCapture() { spdlog::set_default_logger(before_); }
+  // Once nobody writes any more.
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> before_;
+};
+
+TEST_F(HttpListenerTest, EveryRequestIsOneLineOfTheLogWithoutWhatWasAsked) {
+  LogCapture log;
+  start({.linger_s = 0.1});
+  exchange(
+      "POST /a?key=sk-secret HTTP/1.0\r\nAuthorization: Bearer sk-secret\r\n"
+      "X-Request-Id: one\r\nContent-Length: 6\r\n\r\nprompt");
+  exchange("nonsense\r\n\r\n");
+  {
+    Connection connection(listener_->port());
+    connection.send("GET /stream HTTP/1.1\r\nX-Request-Id: three\r\n\r\n");
+    connection.read_until("begin");
+  }
+  expect_soon([&] { return listener_->num_connections() == 0; });
+  listener_.reset();
+  EXPECT_THAT(log.text(),
+              MatchesRegex("info \\[access\\] POST /a 200 [0-9.]+ ms [0-9]+ bytes one\n"
+                           "info \\[access\\] - - 400 [0-9.]+ ms [0-9]+ bytes req-[0-9a-f]+\n"
+                           "info \\[access\\] GET /stream 200 [0-9.]+ ms [0-9]+ bytes three, "
+                           "the client went away\n"));
 }
 
 TEST_F(HttpListenerTest, AStreamComesInChunksWithCommentsInItsSilences) {

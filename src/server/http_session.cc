@@ -19,6 +19,7 @@
 #include <iterator>
 
 #include "server/api_error.h"
+#include "server/http_head.h"
 
 namespace pagoda {
 namespace {
@@ -38,17 +39,6 @@ constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
 asio::steady_timer::duration to_duration(double seconds) {
   return std::chrono::duration_cast<asio::steady_timer::duration>(
       std::chrono::duration<double>(seconds));
-}
-
-std::string response_head(unsigned version, int status, bool close) {
-  std::string head =
-      fmt::format("HTTP/1.{} {} {}\r\n", version >= 11 ? 1 : 0, status, reason_phrase(status));
-  if (close) {
-    head += "Connection: close\r\n";
-  } else if (version < 11) {
-    head += "Connection: keep-alive\r\n";
-  }
-  return head;
 }
 
 void append_headers(std::string& head, const HttpHeaders& headers) {
@@ -179,15 +169,18 @@ asio::awaitable<void> HttpSession::serve() {
     const bool has_byte = co_await wait_for_first_byte();
     idle_ = false;
     if (!has_byte) co_return;
+    num_written_ = 0;
     Incoming incoming;
     const ReadOutcome outcome = co_await read_request(incoming);
     if (outcome == ReadOutcome::kClosed) co_return;
     if (outcome == ReadOutcome::kRefused) {
       co_await send_response(incoming, std::move(incoming.refusal), {}, /*close=*/true);
+      log(incoming);
       co_await linger();
       co_return;
     }
     const bool goes_on = co_await answer(incoming);
+    log(incoming);
     if (!goes_on) co_return;
   }
 }
@@ -212,6 +205,7 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_request(Incoming& in
   co_await http::async_read_header(socket_, buffer_, parser,
                                    asio::redirect_error(asio::use_awaitable, error));
   // As far as they came, where there is an error.
+  incoming.request_id = request_id_for(text_of(parser.get()["X-Request-Id"]));
   incoming.method = text_of(parser.get().method_string());
   incoming.path = path_of(text_of(parser.get().target()));
   if (!error) {
@@ -270,7 +264,6 @@ HttpReply HttpSession::handle(Incoming& incoming) const {
 }
 
 asio::awaitable<bool> HttpSession::answer(Incoming& incoming) {
-  const TimePoint start = std::chrono::steady_clock::now();
   HttpReply reply = handle(incoming);
   bool goes_on = co_await await_reply(reply);
   if (goes_on) {
@@ -283,9 +276,6 @@ asio::awaitable<bool> HttpSession::answer(Incoming& incoming) {
     }
   }
   co_await stop_watching_peer();
-  spdlog::debug(
-      "[server] {} {} {:.1f} ms", incoming.method, incoming.path,
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   co_return goes_on && !peer_gone_;
 }
 
@@ -306,9 +296,29 @@ asio::awaitable<bool> HttpSession::await_reply(HttpReply& reply) {
   co_return true;
 }
 
-asio::awaitable<bool> HttpSession::send_response(const Incoming& incoming, HttpResponse response,
+void HttpSession::log(const Incoming& incoming) const {
+  std::string_view how_it_ended;
+  if (!incoming.is_answered) {
+    how_it_ended = closed_      ? "ended by the server"
+                   : timed_out_ ? "the client did not read"
+                                : "the client went away";
+  }
+  shared_.access_log.write({.method = incoming.method,
+                            .path = incoming.path,
+                            .status = incoming.status,
+                            .seconds = seconds_between(incoming.arrival, Clock::system().now()),
+                            .num_bytes = num_written_,
+                            .request_id = incoming.request_id,
+                            .how_it_ended = how_it_ended});
+}
+
+asio::awaitable<bool> HttpSession::send_response(Incoming& incoming, HttpResponse response,
                                                  const HttpHeaders& headers, bool close) {
-  std::string bytes = response_head(incoming.version, response.status, close);
+  incoming.status = response.status;
+  std::string bytes = response_head({.version = incoming.version,
+                                     .status = response.status,
+                                     .close = close,
+                                     .request_id = incoming.request_id});
   if (response.status != 204) {
     bytes += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type,
                          response.body.size());
@@ -317,15 +327,17 @@ asio::awaitable<bool> HttpSession::send_response(const Incoming& incoming, HttpR
   append_headers(bytes, headers);
   bytes += "\r\n";
   if (incoming.method != "HEAD") bytes += response.body;
-  const bool sent = co_await write(bytes);
-  co_return sent && !close;
+  incoming.is_answered = co_await write(bytes);
+  co_return incoming.is_answered && !close;
 }
 
-asio::awaitable<bool> HttpSession::send_stream(const Incoming& incoming, EventStream& stream,
+asio::awaitable<bool> HttpSession::send_stream(Incoming& incoming, EventStream& stream,
                                                const HttpHeaders& headers) {
   const bool chunked = incoming.version >= 11;
   const bool close = !chunked || closes_after(incoming);
-  std::string bytes = response_head(incoming.version, 200, close);
+  incoming.status = 200;
+  std::string bytes = response_head(
+      {.version = incoming.version, .close = close, .request_id = incoming.request_id});
   bytes +=
       "Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: "
       "no-cache\r\nX-Accel-Buffering: no\r\n";
@@ -346,6 +358,7 @@ asio::awaitable<bool> HttpSession::send_stream(const Incoming& incoming, EventSt
     if (chunked && !events.empty()) events = fmt::format("{:x}\r\n{}\r\n", events.size(), events);
     if (chunked && finished) events += "0\r\n\r\n";
     sent = co_await write(events);
+    incoming.is_answered = sent && finished;
     if (finished) co_return sent && !close;
   }
   co_return false;
@@ -358,6 +371,7 @@ asio::awaitable<bool> HttpSession::write(std::string_view bytes) {
     error_code error;
     const std::size_t n = co_await socket_.async_write_some(
         asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
+    num_written_ += n;
     if (error || timed_out_) co_return false;
     bytes.remove_prefix(n);
   }

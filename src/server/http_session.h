@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "server/access_log.h"
 #include "server/body_budget.h"
 #include "server/http_limits.h"
 #include "server/http_message.h"
@@ -27,6 +28,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     const HttpLimits& limits;
     const HttpHandler& handler;
     std::shared_ptr<BodyBudget> body_budget;
+    AccessLog& access_log;
   };
   // `socket` is bound to a strand of its own.
   HttpSession(boost::asio::ip::tcp::socket socket, const Shared& shared);
@@ -44,9 +46,13 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   struct Incoming {
     HttpRequest request;       // the handler takes it
     std::string method, path;  // empty where the header could not be read
+    std::string request_id;
+    Clock::TimePoint arrival = Clock::system().now();  // of the first byte
     unsigned version = 11;
     bool keep_alive = true;
-    HttpResponse refusal;  // of kRefused
+    HttpResponse refusal;      // of kRefused
+    int status = 0;            // of the answer; 0: it has not begun
+    bool is_answered = false;  // wholly
   };
   struct WakeState;
 
@@ -55,15 +61,16 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::awaitable<ReadOutcome> read_request(Incoming& incoming);
   boost::asio::awaitable<bool> answer(Incoming& incoming);
   boost::asio::awaitable<bool> await_reply(HttpReply& reply);
-  boost::asio::awaitable<bool> send_response(const Incoming& incoming, HttpResponse response,
+  boost::asio::awaitable<bool> send_response(Incoming& incoming, HttpResponse response,
                                              const HttpHeaders& headers, bool close);
-  boost::asio::awaitable<bool> send_stream(const Incoming& incoming, EventStream& stream,
+  boost::asio::awaitable<bool> send_stream(Incoming& incoming, EventStream& stream,
                                            const HttpHeaders& headers);
   boost::asio::awaitable<bool> write(std::string_view bytes);
   boost::asio::awaitable<void> wait_for_wake(double timeout_s);
   boost::asio::awaitable<void> linger();
 
   HttpReply handle(Incoming& incoming) const;
+  void log(const Incoming& incoming) const;
   bool closes_after(const Incoming& incoming) const { return !incoming.keep_alive || draining_; }
 
   void start_watching_peer();
@@ -88,6 +95,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   bool peer_gone_ = false;
 
   bool idle_ = true;  // between two requests
+  std::size_t num_written_ = 0;
   bool draining_ = false;
   bool closed_ = false;
 };

@@ -1,8 +1,8 @@
 // Server: the OpenAI API and the page for one model, over HTTP.
 //
 // Text work (templates, tokenising, detokenising) runs on the server's threads, never on the
-// engine's; what may take long has threads of its own (server/text_workers.h). No prompt and no
-// answer goes to a log. Thread-safe; stop() may be called once.
+// engine's; what may take long has threads of its own (server/text_workers.h). No prompt, no answer
+// and no key goes to a log. Thread-safe; stop() may be called once.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,9 @@
 //
 //   pagoda_fake_server [--api-key K] [--token-s S] [--max-model-len N] [--max-queue N] [--port N]
 //   [--quick-limits]
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
@@ -11,6 +14,7 @@
 #include "tests/support/fake_model.h"
 
 int main(int argc, char** argv) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("fake"));  // stdout is for answers
   pagoda::FakeModelOptions model_options;
   pagoda::ServerOptions options;
   options.port = 0;

@@ -3,6 +3,9 @@
 // input ends. A line of it is a fault for the next step: "fail TEXT", "throw TEXT" or "die TEXT".
 //
 //   pagoda_faulty_server MODEL
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -47,6 +50,7 @@ class Orders {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("faulty"));  // stdout is for answers
   Orders orders;
   auto model = pagoda::load_served_model(
       {.path = argv[1], .engine = {.backend = pagoda::Backend::kCpu, .num_threads = 1}});

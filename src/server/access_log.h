@@ -1,0 +1,46 @@
+// AccessLog: one line for each request, at the level info: what was asked and how it ended, never a
+// query, a prompt, an answer or a key.
+//
+// Lines are written by a thread of the log's own, where the process' log goes: a terminal or a pipe
+// that takes nothing delays no answer. Of lines that it can't get rid of, the oldest are lost.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+namespace spdlog {
+class logger;
+namespace details {
+class thread_pool;
+}
+}  // namespace spdlog
+
+namespace pagoda {
+
+struct AccessRecord {
+  std::string_view method, path;  // empty where the request could not be read
+  int status = 0;                 // 0: no answer was begun
+  double seconds = 0;             // from the request's first byte to the answer's last
+  std::size_t num_bytes = 0;      // of the answer, that the system took
+  std::string_view request_id;
+  std::string_view how_it_ended;  // "": as it should; else in words
+};
+
+// Takes sinks and level of the process' log as they are when it is made. Thread-safe.
+class AccessLog {
+ public:
+  AccessLog();
+  // Writes what waits.
+  ~AccessLog();
+  AccessLog(const AccessLog&) = delete;
+  AccessLog& operator=(const AccessLog&) = delete;
+
+  void write(const AccessRecord& record);
+
+ private:
+  std::shared_ptr<spdlog::details::thread_pool> thread_;
+  std::shared_ptr<spdlog::logger> logger_;
+};
+
+}  // namespace pagoda

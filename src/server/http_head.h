@@ -1,0 +1,28 @@
+// What every answer says besides its content: when it was made, and the number by which client and
+// log speak of the request.
+#pragma once
+
+#include <cstddef>
+#include <ctime>
+#include <string>
+#include <string_view>
+
+namespace pagoda {
+
+// "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, 5.6.7).
+std::string http_date(std::time_t time);
+
+// The client's own X-Request-Id, if it has 1 to 128 bytes, all of them visible ASCII; else a fresh
+// one.
+std::string request_id_for(std::string_view clients_own);
+
+struct ResponseLine {
+  unsigned version = 11;  // the request's: 10 or 11
+  int status = 200;
+  bool close = false;  // the connection ends with this answer
+  std::string_view request_id;
+};
+// The status line and the headers that all answers have, each with its line's end.
+std::string response_head(const ResponseLine& line);
+
+}  // namespace pagoda
