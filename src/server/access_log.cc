@@ -25,23 +25,29 @@ std::string shown(std::string_view text) {
 
 }  // namespace
 
-AccessLog::AccessLog() {
+struct AccessLog::Impl {
+  std::shared_ptr<spdlog::details::thread_pool> thread =
+      std::make_shared<spdlog::details::thread_pool>(kMaxWaiting, 1);
+  std::shared_ptr<spdlog::logger> logger;
+};
+
+AccessLog::AccessLog() : impl_(std::make_unique<Impl>()) {
   const std::shared_ptr<spdlog::logger> log = spdlog::default_logger();
-  thread_ = std::make_shared<spdlog::details::thread_pool>(kMaxWaiting, 1);
-  logger_ = std::make_shared<spdlog::async_logger>(log->name(), log->sinks().begin(),
-                                                   log->sinks().end(), thread_,
-                                                   spdlog::async_overflow_policy::overrun_oldest);
-  logger_->set_level(log->level());
+  impl_->logger = std::make_shared<spdlog::async_logger>(
+      log->name(), log->sinks().begin(), log->sinks().end(), impl_->thread,
+      spdlog::async_overflow_policy::overrun_oldest);
+  impl_->logger->set_level(log->level());
 }
 
 AccessLog::~AccessLog() = default;
 
 void AccessLog::write(const AccessRecord& record) {
-  if (!logger_->should_log(spdlog::level::info)) return;
-  logger_->info("[access] {} {} {} {:.1f} ms {} bytes {}{}{}", shown(record.method),
-                shown(record.path), record.status == 0 ? "-" : std::to_string(record.status),
-                1e3 * record.seconds, record.num_bytes, record.request_id,
-                record.how_it_ended.empty() ? "" : ", ", record.how_it_ended);
+  spdlog::logger& log = *impl_->logger;
+  if (!log.should_log(spdlog::level::info)) return;
+  log.info("[access] {} {} {} {:.1f} ms {} bytes {}{}{}", shown(record.method), shown(record.path),
+           record.status == 0 ? "-" : std::to_string(record.status), 1e3 * record.seconds,
+           record.num_bytes, record.request_id, record.how_it_ended.empty() ? "" : ", ",
+           record.how_it_ended);
 }
 
 }  // namespace pagoda

@@ -9,13 +9,6 @@
 #include <memory>
 #include <string_view>
 
-namespace spdlog {
-class logger;
-namespace details {
-class thread_pool;
-}
-}  // namespace spdlog
-
 namespace pagoda {
 
 struct AccessRecord {
@@ -39,8 +32,8 @@ class AccessLog {
   void write(const AccessRecord& record);
 
  private:
-  std::shared_ptr<spdlog::details::thread_pool> thread_;
-  std::shared_ptr<spdlog::logger> logger_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace pagoda
