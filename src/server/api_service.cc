@@ -40,9 +40,16 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
   Constraints constraints;
   constraints.token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
   const auto& [grammar, white_space] = fields.grammar;
+  if (white_space && !(grammar && grammar->spec.kind == GrammarKind::kJsonSchema)) {
+    // The pattern is for nothing here, but a wrong one is told.
+    auto tried = service.model.grammars->compile({.text = R"({"const": 0})",
+                                                  .white_space = white_space->pattern,
+                                                  .asked_by = white_space->param});
+    if (!tried.ok()) return api_error(tried.status(), white_space->param);
+  }
   if (!grammar) return constraints;
   GrammarSpec spec = grammar->spec;
-  if (white_space) spec.white_space = *white_space;
+  if (white_space) spec.white_space = white_space->pattern;
   auto source = service.model.grammars->compile(spec);
   if (!source.ok()) return api_error(source.status(), grammar->param);
   constraints.mask_source = *std::move(source);

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "server/json_body.h"
+#include "server/known_fields.h"
 #include "server/request_json.h"
 
 namespace pagoda {
@@ -17,14 +19,6 @@ using MaybeError = std::optional<ApiError>;
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                     "tool"};
 constexpr std::array<std::string_view, 3> kTextParts = {"text", "input_text", "output_text"};
-
-constexpr std::string_view kMessagesSchema =
-    R"({"type": "array", "minItems": 1, "items": {"type": "object",
-  "required": ["role"], "properties": {
-    "role": {"enum": ["system", "developer", "user", "assistant", "tool"]},
-    "content": {"anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": {"type": "object",
-      "required": ["type", "text"], "properties": {"type": {"enum": ["text"]}, "text": {"type": "string"}}}}]},
-    "name": {"type": "string"}}}})";
 
 ApiError message_error(std::size_t index, std::string_view rest) {
   return bad_request("messages", fmt::format("'messages[{}]{}", index, rest));
@@ -75,26 +69,116 @@ MaybeError check_content(std::size_t index, const RequestJson& message, std::str
                          fmt::format(".content': expected a string or a list of parts, got {}",
                                      type_in_words(*content)));
   }
+  if (content->size() > kMaxParts) {
+    return message_error(index, fmt::format(".content': expected at most {} parts, got {}",
+                                            kMaxParts, content->size()));
+  }
   for (const RequestJson& part : *content) {
     if (auto error = check_part(index, part, text)) return error;
   }
   return {};
 }
 
-MaybeError check_message(std::size_t index, const RequestJson& message, std::string& text) {
-  if (!message.is_object()) {
-    return message_error(index,
-                         fmt::format("': expected an object, got {}", type_in_words(message)));
+// In templates' words: a call of a function by its name, with its arguments as an object or as a
+// string that holds one.
+constexpr std::string_view kToolCallsSchema =
+    R"({"type": "array", "maxItems": 1024, "items": {"type": "object", "required": ["function"], "properties": {
+        "id": {"type": ["string", "null"], "maxLength": 16777216}, "type": {"enum": ["function", null]},
+        "function": {"type": "object", "required": ["name"], "properties": {
+          "name": {"type": "string", "maxLength": 16777216},
+          "arguments": {"anyOf": [{"type": "object"}, {"type": "null"}, {"enum": ["", "{}"]}]}}}}}})";
+constexpr std::size_t kMaxToolCalls = 1024;
+
+ApiError tool_call_error(std::string_view rest) {
+  return bad_request("tool_calls", fmt::format("'tool_calls{}", rest));
+}
+
+bool holds_arguments(const RequestJson& arguments) {
+  if (arguments.is_object() || arguments.is_null()) return true;
+  if (!arguments.is_string()) return false;
+  const auto& text = arguments.get_ref<const std::string&>();
+  return text.empty() || RequestJson::parse(text, nullptr, /*allow_exceptions=*/false).is_object();
+}
+
+MaybeError check_tool_call(const RequestJson& call) {
+  if (!call.is_object()) return tool_call_error("': expected a list of objects");
+  const auto function = call.find("function");
+  if (function == call.end() || !function->is_object() || !function->contains("name") ||
+      !function->at("name").is_string())
+    return tool_call_error("[].function': expected an object with a 'name'");
+  const auto id = call.find("id");
+  if (id != call.end() && !id->is_null() && !id->is_string())
+    return tool_call_error("[].id': expected a string");
+  const auto type = call.find("type");
+  if (type != call.end() && !type->is_null() && *type != RequestJson("function"))
+    return tool_call_error("[].type': expected 'function'");
+  const auto arguments = function->find("arguments");
+  if (arguments == function->end() || holds_arguments(*arguments)) return {};
+  return tool_call_error("[].function.arguments': expected a string that holds a JSON object");
+}
+
+MaybeError check_tool_calls(const RequestJson& calls) {
+  if (!calls.is_array()) return wrong_type("tool_calls", "a list of calls", calls);
+  if (calls.size() > kMaxToolCalls) {
+    return tool_call_error(
+        fmt::format("': expected at most {} calls, got {}", kMaxToolCalls, calls.size()));
   }
+  for (const RequestJson& call : calls) {
+    if (auto error = check_tool_call(call)) return error;
+  }
+  return {};
+}
+
+// What a message may say beside its role and content. Templates get the message as it was sent, so
+// nothing is kept.
+struct OtherMessageFields {
+  std::string text;
+
+  std::vector<Field> table() {
+    const auto text_field = [this](std::string_view name) {
+      return Field{.name = name, .target = &text, .size = {.max_chars = kMaxTextChars}};
+    };
+    const auto refused = [](std::string_view name) {
+      return Field{.name = name, .target = RefusedField{}};
+    };
+    return {text_field("name"),
+            text_field("tool_call_id"),
+            text_field("refusal"),
+            text_field("reasoning"),
+            text_field("reasoning_content"),
+            text_field("thinking"),
+            {.name = "tool_calls", .target = CustomField{check_tool_calls, kToolCallsSchema}},
+            refused("function_call"),
+            refused("audio"),
+            refused("images"),
+            refused("tools"),
+            refused("prefix"),
+            refused("partial")};
+  }
+};
+
+MaybeError check_role(std::size_t index, const RequestJson& message) {
   const auto role = message.find("role");
   if (role == message.end() || !role->is_string())
     return message_error(index, ".role': expected a string");
   const auto& name = role->get_ref<const std::string&>();
-  if (std::find(kRoles.begin(), kRoles.end(), name) == kRoles.end()) {
-    return message_error(
-        index,
-        fmt::format(".role': expected one of system, developer, user, assistant and tool, got '{}'",
-                    name));
+  if (std::find(kRoles.begin(), kRoles.end(), name) != kRoles.end()) return {};
+  return message_error(
+      index,
+      fmt::format(".role': expected one of system, developer, user, assistant and tool, got '{}'",
+                  name));
+}
+
+MaybeError check_message(std::size_t index, const RequestJson& message,
+                         const std::vector<Field>& others, std::string& text) {
+  if (!message.is_object()) {
+    return message_error(index,
+                         fmt::format("': expected an object, got {}", type_in_words(message)));
+  }
+  if (auto error = check_role(index, message)) return error;
+  if (auto error = read_inner_fields(message, others, fmt::format("messages[{}]", index))) {
+    error->param = "messages";
+    return error;
   }
   return check_content(index, message, text);
 }
@@ -108,8 +192,10 @@ MaybeError read_messages(const RequestJson& value, ChatPrompt& prompt) {
                                                kMaxMessages, value.size()));
   }
   std::string text;
+  OtherMessageFields others;
+  const std::vector<Field> table = others.table();
   for (std::size_t i = 0; i < value.size(); ++i) {
-    if (auto error = check_message(i, value[i], text)) return error;
+    if (auto error = check_message(i, value[i], table, text)) return error;
   }
   if (value.back().at("role") == "assistant") prompt.last_message_text = text;
   prompt.messages_json = to_json_text(value);
@@ -122,6 +208,40 @@ MaybeError read_template_kwargs(const RequestJson& value, ChatPrompt& prompt) {
   return {};
 }
 
+// A role's message. Only the assistant's may have no content.
+nlohmann::json message_schema() {
+  using nlohmann::json;
+  const json text = {{"type", "string"}, {"maxLength", kMaxTextChars}};
+  const json parts = {
+      {"type", "array"},
+      {"maxItems", kMaxParts},
+      {"items",
+       {{"anyOf",
+         {text,
+          {{"type", "object"},
+           {"required", {"type", "text"}},
+           {"properties", {{"type", {{"enum", kTextParts}}}, {"text", text}}}},
+          {{"type", "object"},
+           {"required", {"type", "refusal"}},
+           {"properties", {{"type", {{"const", "refusal"}}}, {"refusal", text}}}}}}}}};
+  json schema = fields_schema(OtherMessageFields().table());
+  schema["required"] = json::array({"role"});
+  schema["properties"]["role"] = {{"enum", kRoles}};
+  schema["properties"]["content"] = {{"anyOf", {text, parts, {{"type", "null"}}}}};
+  schema["anyOf"] = json::parse(R"([{"properties": {"role": {"const": "assistant"}}},
+      {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}])");
+  return schema;
+}
+
+std::string_view messages_schema() {
+  static const std::string schema = nlohmann::json({{"type", "array"},
+                                                    {"minItems", 1},
+                                                    {"maxItems", kMaxMessages},
+                                                    {"items", message_schema()}})
+                                        .dump();
+  return schema;
+}
+
 }  // namespace
 
 std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt) {
@@ -129,21 +249,24 @@ std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt) {
       {.name = "messages",
        .target =
            CustomField{[&prompt](const RequestJson& value) { return read_messages(value, prompt); },
-                       kMessagesSchema},
+                       messages_schema()},
        .required = true},
       {.name = "chat_template_kwargs",
        .target = CustomField{[&prompt](const RequestJson& value) {
                                return read_template_kwargs(value, prompt);
                              },
-                             R"({"type": ["object", "null"]})"},
-       .description = "Further variables for the chat template."},
-      {.name = "add_generation_prompt", .target = &prompt.add_generation_prompt},
+                             R"({"type": "object"})"},
+       .description = "Further variables for the chat template.",
+       .from = "vLLM"},
+      {.name = "add_generation_prompt", .target = &prompt.add_generation_prompt, .from = "vLLM"},
       {.name = "continue_final_message",
        .target = &prompt.continue_final_message,
-       .description = "Goes on with the last message; needs add_generation_prompt to be false."},
+       .description = "Goes on with the last message; needs add_generation_prompt to be false.",
+       .from = "vLLM"},
       {.name = "add_special_tokens",
        .target = &prompt.add_special_tokens,
-       .description = "Besides those that the template writes."},
+       .description = "Besides those that the template writes.",
+       .from = "vLLM"},
   };
 }
 
@@ -153,49 +276,50 @@ std::optional<ApiError> check_together(const ChatPrompt& prompt) {
                      "'continue_final_message' and 'add_generation_prompt' must not both be true");
 }
 
+void describe_prompt_together(nlohmann::json& schema) {
+  add_rule(schema, nlohmann::json::parse(R"({"anyOf": [{"required": ["add_generation_prompt"],
+                                  "properties": {"add_generation_prompt": {"const": false}}},
+      {"properties": {"continue_final_message": {"enum": [false, null]}}}]})"));
+}
+
 std::vector<Field> chat_field_table(ChatRequest& request) {
-  std::vector<Field> table = generation_field_table(request.generation);
-  const std::vector<Field> prompt = chat_prompt_field_table(request.prompt);
-  table.insert(table.end(), prompt.begin(), prompt.end());
-  table.push_back({.name = "max_tokens",
-                   .target = &request.generation.max_tokens,
-                   .range = {.minimum = 1},
-                   .description = "Of the answer; the rest of the context where it is left out."});
-  table.push_back({.name = "max_completion_tokens",
-                   .target = &request.max_completion_tokens,
-                   .range = {.minimum = 1},
-                   .description = "The newer name of max_tokens; goes before it."});
+  std::vector<Field> table = generation_field_table(request.generation, /*fewest_tokens=*/1);
+  std::vector<Field> prompt = chat_prompt_field_table(request.prompt);
+  std::move(prompt.begin(), prompt.end(), std::back_inserter(table));
   table.push_back({.name = "logprobs", .target = &request.logprobs});
   table.push_back({.name = "top_logprobs",
                    .target = &request.top_logprobs,
                    .range = {.minimum = 0, .maximum = kMaxLogprobs},
                    .description = "The likeliest tokens at each place; needs logprobs."});
-  for (const std::string_view name :
-       {"tools", "functions", "audio", "web_search_options", "reasoning_effort", "chat_template",
-        "documents", "mm_processor_kwargs", "media_io_kwargs", "thinking_token_budget"}) {
-    table.push_back({.name = name, .target = RefusedField{}});
-  }
-  table.push_back({.name = "tool_choice", .target = RefusedField{R"("none")"}});
-  table.push_back({.name = "function_call", .target = RefusedField{R"("none")"}});
-  table.push_back({.name = "modalities", .target = RefusedField{R"(["text"])"}});
-  table.push_back({.name = "verbosity", .target = RefusedField{R"("medium")"}});
-  for (const std::string_view name : {"parallel_tool_calls", "include_reasoning"}) {
-    table.push_back({.name = name, .target = IgnoredField{}});
-  }
+  add_known_fields(table, FieldPlace::kChat);
   return table;
+}
+
+nlohmann::json chat_request_schema() {
+  ChatRequest request;
+  const std::vector<Field> table = chat_field_table(request);
+  nlohmann::json schema = fields_schema(table);
+  describe_options(schema, table);
+  describe_together(schema);
+  describe_prompt_together(schema);
+  add_rule(
+      schema,
+      nlohmann::json::parse(
+          R"({"anyOf": [{"required": ["logprobs"], "properties": {"logprobs": {"const": true}}},
+                                 {"properties": {"top_logprobs": {"enum": [0, null]}}}]})"));
+  return schema;
 }
 
 ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names) {
   auto parsed = parse_json_body(body);
   if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  auto& body_json = std::get<RequestJson>(parsed);
+  if (auto error = lift_options(body_json)) return std::move(*error);
   ChatRequest request;
-  if (auto error =
-          read_fields(std::get<RequestJson>(parsed), chat_field_table(request), unknown_names)) {
+  if (auto error = read_fields(body_json, chat_field_table(request), unknown_names))
     return std::move(*error);
-  }
-  if (request.max_completion_tokens) request.generation.max_tokens = request.max_completion_tokens;
-  if (auto error = check_together(request.generation)) return std::move(*error);
+  if (auto error = settle_together(request.generation)) return std::move(*error);
   if (auto error = check_together(request.prompt)) return std::move(*error);
   if (request.top_logprobs > 0 && !request.logprobs) {
     return bad_request("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");

@@ -10,6 +10,7 @@
 namespace pagoda {
 
 inline constexpr int kMaxMessages = 4096;
+inline constexpr int kMaxParts = 4096;  // of one message's content
 
 // A conversation as its template takes it.
 struct ChatPrompt {
@@ -24,16 +25,18 @@ struct ChatPrompt {
 // Pointers into `prompt`, which must outlive the result. /tokenize has these fields too.
 std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt);
 std::optional<ApiError> check_together(const ChatPrompt& prompt);
+// What check_together() refuses, for `schema`, the JSON Schema of a table with these fields.
+void describe_prompt_together(nlohmann::json& schema);
 
 struct ChatRequest {
   GenerationFields generation;
   ChatPrompt prompt;
   bool logprobs = false;
   int top_logprobs = 0;
-  std::optional<int> max_completion_tokens;  // goes before max_tokens
 };
 
 std::vector<Field> chat_field_table(ChatRequest& request);
+nlohmann::json chat_request_schema();
 
 ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names);

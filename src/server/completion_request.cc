@@ -1,19 +1,35 @@
 #include "server/completion_request.h"
 
 #include <fmt/format.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "server/json_body.h"
+#include "server/known_fields.h"
 #include "server/request_json.h"
 
 namespace pagoda {
 namespace {
 
-constexpr FieldRange kIdRange = {.minimum = 0};
-constexpr std::string_view kPromptSchema =
-    R"({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}},
-                  {"type": "array", "items": {"type": "integer"}},
-                  {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}]})";
+// As long a list of ids as a body may hold.
+constexpr std::size_t kMaxPromptTokens = 16 << 20;
+
+std::string_view prompt_schema() {
+  static const std::string schema = [] {
+    using nlohmann::json;
+    const json text = {{"type", "string"}, {"minLength", 1}, {"maxLength", kMaxTextChars}};
+    const json id = {{"type", "integer"},
+                     {"minimum", 0},
+                     {"maximum", std::numeric_limits<int>::max()},
+                     {"format", kTokenIdFormat}};
+    const auto list = [](const json& items, std::size_t most) -> json {
+      return {{"type", "array"}, {"items", items}, {"minItems", 1}, {"maxItems", most}};
+    };
+    const json ids = list(id, kMaxPromptTokens);
+    return json({{"anyOf", {text, ids, list({{"anyOf", {text, ids}}}, kMaxPrompts)}}}).dump();
+  }();
+  return schema;
+}
 
 std::optional<ApiError> read_one_prompt(const RequestJson& value, PromptInput& prompt) {
   if (value.is_string()) {
@@ -22,7 +38,10 @@ std::optional<ApiError> read_one_prompt(const RequestJson& value, PromptInput& p
   }
   if (!value.is_array())
     return wrong_type("prompt", "a string, a list of token ids, or a list of those", value);
-  return read_ints("prompt", value, kIdRange, prompt.emplace<std::vector<int>>());
+  return read_ints({.name = "prompt",
+                    .range = {.minimum = 0},
+                    .size = {.max_items = kMaxPromptTokens, .min_items = 1}},
+                   value, prompt.emplace<std::vector<int>>());
 }
 
 std::optional<ApiError> read_prompts(const RequestJson& value, std::vector<PromptInput>& prompts) {
@@ -45,18 +64,14 @@ std::optional<ApiError> read_prompts(const RequestJson& value, std::vector<Promp
 }  // namespace
 
 std::vector<Field> completion_field_table(CompletionRequest& request) {
-  std::vector<Field> table = generation_field_table(request.generation);
+  std::vector<Field> table = generation_field_table(request.generation, /*fewest_tokens=*/0);
   table.push_back({.name = "prompt",
                    .target = CustomField{[&request](const RequestJson& value) {
                                            return read_prompts(value, request.prompts);
                                          },
-                                         kPromptSchema},
+                                         prompt_schema()},
                    .description = "Text, a list of texts, a list of token ids, or a list of those.",
                    .required = true});
-  table.push_back({.name = "max_tokens",
-                   .target = &request.generation.max_tokens,
-                   .range = {.minimum = 0},
-                   .description = "Of the answer; 16 where it is left out. 0 only with echo."});
   table.push_back({.name = "logprobs",
                    .target = &request.logprobs,
                    .range = {.minimum = 0, .maximum = kMaxLogprobs},
@@ -66,21 +81,36 @@ std::vector<Field> completion_field_table(CompletionRequest& request) {
       {.name = "add_special_tokens",
        .target = &request.add_special_tokens,
        .description =
-           "Lets the tokenizer put its own (such as a beginning of sequence) around a text."});
-  table.push_back({.name = "suffix", .target = RefusedField{}});
+           "Lets the tokenizer put its own (such as a beginning of sequence) around a text.",
+       .from = "vLLM"});
+  add_known_fields(table, FieldPlace::kCompletions);
   return table;
+}
+
+nlohmann::json completion_request_schema() {
+  CompletionRequest request;
+  const std::vector<Field> table = completion_field_table(request);
+  nlohmann::json schema = fields_schema(table);
+  describe_options(schema, table);
+  describe_together(schema);
+  add_rule(schema,
+           nlohmann::json::parse(
+               R"({"anyOf": [{"required": ["echo"], "properties": {"echo": {"const": true}}},
+      {"properties": {"max_tokens": {"minimum": 1}, "max_completion_tokens": {"minimum": 1},
+                      "max_new_tokens": {"minimum": 1}}}]})"));
+  return schema;
 }
 
 ApiResult<CompletionRequest> read_completion_request(const std::string& body,
                                                      std::vector<std::string>& unknown_names) {
   auto parsed = parse_json_body(body);
   if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  auto& body_json = std::get<RequestJson>(parsed);
+  if (auto error = lift_options(body_json)) return std::move(*error);
   CompletionRequest request;
-  if (auto error = read_fields(std::get<RequestJson>(parsed), completion_field_table(request),
-                               unknown_names)) {
+  if (auto error = read_fields(body_json, completion_field_table(request), unknown_names))
     return std::move(*error);
-  }
-  if (auto error = check_together(request.generation)) return std::move(*error);
+  if (auto error = settle_together(request.generation)) return std::move(*error);
   if (request.generation.max_tokens == 0 && !request.generation.echo) {
     return bad_request("max_tokens",
                        "'max_tokens': expected at least 1 where 'echo' is not set, got 0",

@@ -26,6 +26,7 @@ struct CompletionRequest {
 
 // Pointers into `request`, which must outlive the result.
 std::vector<Field> completion_field_table(CompletionRequest& request);
+nlohmann::json completion_request_schema();
 
 ApiResult<CompletionRequest> read_completion_request(const std::string& body,
                                                      std::vector<std::string>& unknown_names);

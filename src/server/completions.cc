@@ -216,8 +216,10 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
   const GenerationFields& fields = job.request.generation;
   std::optional<int> asked = fields.max_tokens;
   if (job.echo_only) asked = 1;
-  auto max_tokens = settle_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked,
-                                      kDefaultCompletionTokens);
+  std::optional<int> fallback = kDefaultCompletionTokens;
+  if (fields.n_predict) fallback.reset();  // -1: all that fits
+  auto max_tokens =
+      settle_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked, fallback);
   if (auto* error = std::get_if<ApiError>(&max_tokens)) return std::move(*error);
   SamplingParams sampling =
       to_sampling_params(fields, model.defaults, job.request.logprobs, std::get<int>(max_tokens));

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-
-#include "server/request_json.h"
+#include <set>
 
 namespace pagoda {
 namespace {
 
-using nlohmann::json;
 using MaybeError = std::optional<ApiError>;
 
 std::string range_in_words(const FieldRange& range) {
@@ -25,14 +23,16 @@ std::string range_in_words(const FieldRange& range) {
   return "finite";
 }
 
+ApiError out_of_range(std::string_view name, std::string rest) {
+  return bad_request(std::string(name), fmt::format("'{}': {}", name, rest), "out_of_range");
+}
+
 MaybeError check_range(std::string_view name, double value, const FieldRange& range) {
   const bool over_minimum =
       range.exclusive_minimum ? value > range.minimum : value >= range.minimum;
   if (over_minimum && value <= range.maximum && std::isfinite(value)) return {};
-  return bad_request(
-      std::string(name),
-      fmt::format("'{}': expected a number {}, got {}", name, range_in_words(range), value),
-      "out_of_range");
+  return out_of_range(name,
+                      fmt::format("expected a number {}, got {}", range_in_words(range), value));
 }
 
 // An integer as JSON Schema has it: 5 and 5.0, but not 5.5, true or "5".
@@ -55,10 +55,8 @@ MaybeError read_integer(std::string_view name, const RequestJson& value, const F
                                 : number >= static_cast<double>(std::numeric_limits<T>::min()) &&
                                       number < std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (!fits) {
-    return bad_request(std::string(name),
-                       fmt::format("'{}': expected an integer of {} bits, got {}", name,
-                                   std::numeric_limits<T>::digits + 1, number),
-                       "out_of_range");
+    return out_of_range(name, fmt::format("expected an integer of {} bits, got {}",
+                                          std::numeric_limits<T>::digits + 1, number));
   }
   out = value.is_number_float() ? static_cast<T>(number) : value.get<T>();
   return {};
@@ -70,27 +68,41 @@ MaybeError read_number(std::string_view name, const RequestJson& value, const Fi
   const double number = value.get<double>();
   if (auto error = check_range(name, number, range)) return error;
   out = static_cast<float>(number);
+  // Rounding does not bring it onto a minimum that it is above.
+  if (range.exclusive_minimum && out <= range.minimum)
+    out = std::nextafter(static_cast<float>(range.minimum), std::numeric_limits<float>::max());
   if (std::isfinite(out)) return {};
-  return bad_request(std::string(name), fmt::format("'{}': {} is too large", name, number),
-                     "out_of_range");
+  return out_of_range(name, fmt::format("{} is too large", number));
 }
 
-MaybeError read_strings(std::string_view name, const RequestJson& value,
-                        std::vector<std::string>& out) {
-  if (!value.is_array()) return wrong_type(name, "a list of strings", value);
-  out.clear();
-  for (const RequestJson& item : value) {
-    if (!item.is_string()) return wrong_type(name, "a list of strings", item);
-    out.push_back(item.get<std::string>());
+// Code points of well-formed UTF-8.
+std::size_t num_chars(std::string_view text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+}
+
+MaybeError read_string(const Field& field, const RequestJson& value, std::string& out) {
+  if (!value.is_string()) return wrong_type(field.name, "a string", value);
+  out = value.get<std::string>();
+  const std::size_t length = num_chars(out);
+  if (length <= field.size.max_chars) return {};
+  return out_of_range(field.name, fmt::format("expected at most {} characters, got {}",
+                                              field.size.max_chars, length));
+}
+
+MaybeError check_num_items(const Field& field, std::size_t count) {
+  if (count < field.size.min_items) {
+    return out_of_range(field.name, fmt::format("expected at least {} in the list, got {}",
+                                                field.size.min_items, count));
   }
-  return {};
+  if (count <= field.size.max_items) return {};
+  return out_of_range(field.name, fmt::format("expected at most {} in the list, got {}",
+                                              field.size.max_items, count));
 }
 
 bool is_neutral(const RequestJson& value, const RefusedField& refused) {
-  if (value.is_null() || value == RequestJson(false)) return true;
-  if (value.is_string() && value.get_ref<const std::string&>().empty()) return true;
-  if (value.is_structured() && value.empty()) return true;
-  return !refused.also_neutral.empty() && value == RequestJson::parse(refused.also_neutral);
+  const auto neutral = RequestJson::parse(refused.neutral);
+  return std::find(neutral.begin(), neutral.end(), value) != neutral.end();
 }
 
 struct Reader {
@@ -117,77 +129,77 @@ struct Reader {
   MaybeError operator()(std::optional<float>* out) const {
     return read_number(field.name, value, field.range, out->emplace());
   }
-  MaybeError operator()(std::string* out) const {
-    if (!value.is_string()) return wrong_type(field.name, "a string", value);
-    *out = value.get<std::string>();
-    return {};
+  MaybeError operator()(std::string* out) const { return read_string(field, value, *out); }
+  MaybeError operator()(std::optional<std::string>* out) const {
+    return read_string(field, value, out->emplace());
   }
-  MaybeError operator()(std::vector<int>* out) const {
-    return read_ints(field.name, value, field.range, *out);
-  }
+  MaybeError operator()(std::vector<int>* out) const { return read_ints(field, value, *out); }
   MaybeError operator()(std::vector<std::string>* out) const {
-    return read_strings(field.name, value, *out);
+    return read_strings(field, value, *out);
   }
   MaybeError operator()(const CustomField& custom) const { return custom.read(value); }
   MaybeError operator()(const RefusedField& refused) const {
     if (is_neutral(value, refused)) return {};
-    return bad_request(std::string(field.name), fmt::format("'{}' is not supported", field.name),
+    return bad_request(std::string(field.name),
+                       fmt::format("'{}' is not supported{}{}", field.name,
+                                   refused.instead.empty() ? "" : ": ", refused.instead),
                        "unsupported_parameter");
   }
   MaybeError operator()(IgnoredField) const { return {}; }
 };
 
-json number_schema(const char* type, const FieldRange& range) {
-  json schema = {{"type", type}};
-  if (std::isfinite(range.minimum))
-    schema[range.exclusive_minimum ? "exclusiveMinimum" : "minimum"] = range.minimum;
-  if (std::isfinite(range.maximum)) schema["maximum"] = range.maximum;
-  return schema;
-}
-
-template <typename T>
-json with_default(json schema, const T& value) {
-  schema["default"] = value;
-  return schema;
-}
-
-template <typename T>
-json nullable(json schema, const std::optional<T>& value) {
-  schema["type"] = {schema["type"], "null"};
-  if (value) schema["default"] = *value;
-  return schema;
-}
-
-struct Describer {
-  const Field& field;
-
-  json operator()(bool* value) const { return with_default({{"type", "boolean"}}, *value); }
-  json operator()(int* value) const {
-    return with_default(number_schema("integer", field.range), *value);
-  }
-  json operator()(std::optional<int>* value) const {
-    return nullable(number_schema("integer", field.range), *value);
-  }
-  json operator()(std::optional<std::int64_t>* value) const {
-    return nullable(number_schema("integer", field.range), *value);
-  }
-  json operator()(float* value) const {
-    return with_default(number_schema("number", field.range), *value);
-  }
-  json operator()(std::optional<float>* value) const {
-    return nullable(number_schema("number", field.range), *value);
-  }
-  json operator()(std::string*) const { return {{"type", "string"}}; }
-  json operator()(std::vector<int>*) const {
-    return {{"type", "array"}, {"items", number_schema("integer", field.range)}};
-  }
-  json operator()(std::vector<std::string>*) const {
-    return {{"type", "array"}, {"items", {{"type", "string"}}}};
-  }
-  json operator()(const CustomField& custom) const { return json::parse(custom.schema); }
-  json operator()(const RefusedField&) const { return {}; }
-  json operator()(IgnoredField) const { return {{"description", "Accepted; changes nothing."}}; }
+// What `object` says of a field, under which of its names.
+struct Said {
+  std::string_view name;
+  const RequestJson* value = nullptr;  // null: nothing
+  MaybeError contradiction = {};
 };
+
+Said find_said(const RequestJson& object, const Field& field, std::size_t& num_known) {
+  Said said;
+  const auto look_up = [&](std::string_view name) {
+    const auto found = object.find(name);
+    if (found == object.end()) return;
+    ++num_known;
+    if (found->is_null() || said.contradiction) return;
+    if (said.value == nullptr) {
+      said = {.name = name, .value = &*found};
+    } else if (*said.value != *found) {
+      said.contradiction = bad_request(
+          std::string(name),
+          fmt::format("'{}' and '{}' mean the same, but their values differ", said.name, name));
+    }
+  };
+  look_up(field.name);
+  for (const std::string_view alias : field.aliases) look_up(alias);
+  return said;
+}
+
+MaybeError read_field(const RequestJson& object, const Field& field, std::size_t& num_known) {
+  Said said = find_said(object, field, num_known);
+  if (said.contradiction) return std::move(said.contradiction);
+  if (said.value != nullptr) {
+    if (said.name == field.name) return std::visit(Reader{field, *said.value}, field.target);
+    Field named = field;  // errors say the name that was sent
+    named.name = said.name;
+    return std::visit(Reader{named, *said.value}, field.target);
+  }
+  if (!field.required) return {};
+  return bad_request(std::string(field.name), fmt::format("'{}' is required", field.name),
+                     "missing_required_parameter");
+}
+
+void collect_unknown(const RequestJson& object, const std::vector<Field>& fields,
+                     std::vector<std::string>& unknown_names) {
+  std::set<std::string_view> known;
+  for (const Field& field : fields) {
+    known.insert(field.name);
+    known.insert(field.aliases.begin(), field.aliases.end());
+  }
+  for (const auto& [name, value] : object.items()) {
+    if (!known.contains(name)) unknown_names.push_back(name);
+  }
+}
 
 }  // namespace
 
@@ -214,15 +226,37 @@ ApiError wrong_type(std::string_view param, std::string_view expected, const Req
                      "invalid_type");
 }
 
-std::optional<ApiError> read_ints(std::string_view param, const RequestJson& value,
-                                  const FieldRange& range, std::vector<int>& out) {
-  if (!value.is_array()) return wrong_type(param, "a list of integers", value);
+std::optional<ApiError> read_ints(const Field& field, const RequestJson& value,
+                                  std::vector<int>& out) {
+  if (!value.is_array()) return wrong_type(field.name, "a list of integers", value);
+  if (auto error = check_num_items(field, value.size())) return error;
   out.clear();
   out.reserve(value.size());
   for (const RequestJson& item : value) {
     int number = 0;
-    if (auto error = read_integer(param, item, range, number)) return error;
+    if (auto error = read_integer(field.name, item, field.range, number)) return error;
     out.push_back(number);
+  }
+  return {};
+}
+
+std::optional<ApiError> read_strings(const Field& field, const RequestJson& value,
+                                     std::vector<std::string>& out) {
+  if (!value.is_array()) return wrong_type(field.name, "a list of strings", value);
+  if (auto error = check_num_items(field, value.size())) return error;
+  out.clear();
+  for (const RequestJson& item : value) {
+    if (!item.is_string()) return wrong_type(field.name, "a list of strings", item);
+    const std::size_t length = num_chars(item.get_ref<const std::string&>());
+    if (length < field.size.min_chars) {
+      return out_of_range(field.name, "a string must not be empty");
+    }
+    if (length > field.size.max_chars) {
+      return out_of_range(field.name,
+                          fmt::format("expected strings of at most {} characters, got one of {}",
+                                      field.size.max_chars, length));
+    }
+    out.push_back(item.get<std::string>());
   }
   return {};
 }
@@ -231,37 +265,24 @@ std::optional<ApiError> read_fields(const RequestJson& object, const std::vector
                                     std::vector<std::string>& unknown_names) {
   std::size_t num_known = 0;
   for (const Field& field : fields) {
-    const auto found = object.find(field.name);
-    if (found != object.end()) ++num_known;
-    if (found == object.end() || found->is_null()) {
-      if (!field.required) continue;
-      return bad_request(std::string(field.name), fmt::format("'{}' is required", field.name),
-                         "missing_required_parameter");
-    }
-    if (auto error = std::visit(Reader{field, *found}, field.target)) return error;
+    if (auto error = read_field(object, field, num_known)) return error;
   }
-  if (num_known == object.size()) return {};
-  for (const auto& [name, value] : object.items()) {
-    const auto is_name = [&name = name](const Field& field) { return field.name == name; };
-    if (std::find_if(fields.begin(), fields.end(), is_name) == fields.end())
-      unknown_names.push_back(name);
-  }
+  if (num_known < object.size()) collect_unknown(object, fields, unknown_names);
   return {};
 }
 
-json fields_schema(const std::vector<Field>& fields) {
-  json properties = json::object();
-  json required = json::array();
+std::optional<ApiError> read_inner_fields(const RequestJson& object,
+                                          const std::vector<Field>& fields,
+                                          std::string_view place) {
+  std::size_t num_known = 0;
   for (const Field& field : fields) {
-    if (std::holds_alternative<RefusedField>(field.target)) continue;
-    json schema = std::visit(Describer{field}, field.target);
-    if (!field.description.empty()) schema["description"] = field.description;
-    properties[std::string(field.name)] = std::move(schema);
-    if (field.required) required.push_back(field.name);
+    auto error = read_field(object, field, num_known);
+    if (!error) continue;
+    if (error->message.starts_with('\''))
+      error->message = fmt::format("'{}.{}", place, error->message.substr(1));
+    return error;
   }
-  json schema = {{"type", "object"}, {"properties", std::move(properties)}};
-  if (!required.empty()) schema["required"] = std::move(required);
-  return schema;
+  return {};
 }
 
 }  // namespace pagoda

@@ -34,16 +34,27 @@ struct FieldRange {
   double maximum = std::numeric_limits<double>::infinity();
 };
 
+// How long a string, a list and a list's strings may be. Characters are Unicode's code points, as
+// in JSON Schema.
+struct FieldSize {
+  std::size_t max_chars = 0;  // of a string
+  std::size_t min_chars = 0;  // of a list's string
+  std::size_t max_items = 0;  // of a list
+  std::size_t min_items = 0;
+};
+
 // A field of a shape of its own. `read` gets anything but null.
 struct CustomField {
   std::function<std::optional<ApiError>(const RequestJson& value)> read;
-  std::string_view schema;  // JSON Schema, as JSON text
+  std::string_view schema;  // JSON Schema of what it takes beside null, as JSON text
 };
 
-// Would change the answer, and nothing here supports it: only a neutral value is accepted (null,
-// false, [], {}, "" and `also_neutral`, as JSON text).
+// Would change the answer, and nothing here supports it: only values that ask for nothing are
+// accepted.
 struct RefusedField {
-  std::string_view also_neutral;
+  // A JSON list of them, beside null.
+  std::string_view neutral = R"([false, [], {}, ""])";
+  std::string_view instead = {};  // what to do about it, for the refusal
 };
 
 // Accepted whatever it is; changes nothing.
@@ -51,14 +62,27 @@ struct IgnoredField {};
 
 using FieldTarget =
     std::variant<bool*, int*, std::optional<int>*, std::optional<std::int64_t>*, float*,
-                 std::optional<float>*, std::string*, std::vector<int>*, std::vector<std::string>*,
-                 CustomField, RefusedField, IgnoredField>;
+                 std::optional<float>*, std::string*, std::optional<std::string>*,
+                 std::vector<int>*, std::vector<std::string>*, CustomField, RefusedField,
+                 IgnoredField>;
+
+// Bounds that only the served model knows; they are checked where it is at hand, and
+// openapi_document() writes them into the schema in place of the format.
+inline constexpr std::string_view kTokenIdFormat = "token-id";       // below the vocabulary's size
+inline constexpr std::string_view kTokenKeyFormat = "token-id-key";  // the same, as an object's key
+inline constexpr std::string_view kTokenCountFormat = "token-count";  // within the context
+inline constexpr std::string_view kModelFormat = "served-model";      // one of the names served
 
 struct Field {
   std::string_view name;
   FieldTarget target;
-  FieldRange range;  // of a number, or of a list's numbers
-  std::string_view description;
+  FieldRange range = {};  // of a number, or of a list's numbers
+  FieldSize size = {};
+  std::string_view format = {};  // one of the above; of a list's items where it is a list
+  std::string_view description = {};
+  std::string_view from = {};  // the server whose name it is; none: OpenAI's
+  // Names that mean the same. Two of them with different values contradict one another.
+  std::vector<std::string_view> aliases = {};
   bool required = false;
 };
 
@@ -67,9 +91,19 @@ struct Field {
 std::optional<ApiError> read_fields(const RequestJson& object, const std::vector<Field>& fields,
                                     std::vector<std::string>& unknown_names);
 
-// The JSON Schema of such an object; defaults are what the targets hold now. Refused fields are
-// left out.
+// An object within a field, such as "messages[2]": errors name the place ("'messages[2].role':
+// ..."). Other names in it are left alone.
+std::optional<ApiError> read_inner_fields(const RequestJson& object,
+                                          const std::vector<Field>& fields, std::string_view place);
+
+// The JSON Schema of such an object; defaults are what the targets hold now. What no single field
+// shows stands in its `not`, a list of contradictions: two names of one field, and what add_rule()
+// adds.
 nlohmann::json fields_schema(const std::vector<Field>& fields);
+// Such an object is taken only where `rule` holds, a JSON Schema.
+void add_rule(nlohmann::json& schema, nlohmann::json rule);
+// Two fields of which at most one may be there, unless one of them is null.
+void add_rule_against_both(nlohmann::json& schema, std::string_view a, std::string_view b);
 
 // "'top_p': expected a number, got a string": for custom fields, and how the table's own errors
 // read.
@@ -77,8 +111,10 @@ ApiError wrong_type(std::string_view param, std::string_view expected, const Req
 // "a string", "an object", for messages.
 std::string_view type_in_words(const RequestJson& value);
 
-// A list of token ids (or of other ints), for custom fields.
-std::optional<ApiError> read_ints(std::string_view param, const RequestJson& value,
-                                  const FieldRange& range, std::vector<int>& out);
+// What a Field's range and size say, for custom fields.
+std::optional<ApiError> read_ints(const Field& field, const RequestJson& value,
+                                  std::vector<int>& out);
+std::optional<ApiError> read_strings(const Field& field, const RequestJson& value,
+                                     std::vector<std::string>& out);
 
 }  // namespace pagoda

@@ -34,10 +34,17 @@ std::vector<Field> table(Example& example) {
            .target = &example.share,
            .range = {.minimum = 0, .exclusive_minimum = true, .maximum = 1}},
           {.name = "scale", .target = &example.scale},
-          {.name = "name", .target = &example.name, .description = "A name."},
-          {.name = "ids", .target = &example.ids, .range = {.minimum = 0}},
-          {.name = "words", .target = &example.words},
-          {.name = "tools", .target = RefusedField{R"("none")"}},
+          {.name = "name",
+           .target = &example.name,
+           .size = {.max_chars = 5},
+           .description = "A name.",
+           .aliases = {"title"}},
+          {.name = "ids",
+           .target = &example.ids,
+           .range = {.minimum = 0},
+           .size = {.max_items = 3, .min_items = 1}},
+          {.name = "words", .target = &example.words, .size = {.max_chars = 4, .max_items = 3}},
+          {.name = "tools", .target = RefusedField{R"(["none", []])", "a plain request"}},
           {.name = "user", .target = IgnoredField{}}};
 }
 
@@ -117,7 +124,7 @@ TEST(FieldReader, MessagesSayWhatWasExpectedAndWhatCame) {
   EXPECT_EQ(read(R"({"scale": 1e300})"), "'scale': 1e+300 is too large");
   EXPECT_EQ(read(R"({"ids": [1, -1]})"), "'ids': expected a number at least 0, got -1");
   EXPECT_EQ(read(R"({"words": ["a", 1]})"), "'words': expected a list of strings, got a number");
-  EXPECT_EQ(read(R"({"tools": [1]})"), "'tools' is not supported");
+  EXPECT_EQ(read(R"({"tools": [1]})"), "'tools' is not supported: a plain request");
   EXPECT_EQ(read(R"({"tools": "none"})"), "");
 }
 
@@ -133,16 +140,48 @@ TEST(FieldReader, CollectsUnknownNamesAndAsksForRequiredOnes) {
   EXPECT_EQ(read_fields(RequestJson::parse(R"({"name": null})"), fields, unknown)->param, "name");
 }
 
+TEST(FieldReader, LengthsAreBounded) {
+  EXPECT_EQ(read(R"({"name": "ééééé"})"), "");
+  EXPECT_EQ(read(R"({"name": "ééééée"})"), "'name': expected at most 5 characters, got 6");
+  EXPECT_EQ(read(R"({"ids": []})"), "'ids': expected at least 1 in the list, got 0");
+  EXPECT_EQ(read(R"({"ids": [1, 2, 3, 4]})"), "'ids': expected at most 3 in the list, got 4");
+  EXPECT_EQ(read(R"({"words": ["abcde"]})"),
+            "'words': expected strings of at most 4 characters, got one of 5");
+}
+
+TEST(FieldReader, AnAliasIsTakenAndMustNotContradict) {
+  Example example;
+  EXPECT_EQ(read(R"({"title": "x"})", &example), "");
+  EXPECT_EQ(example.name, "x");
+  EXPECT_EQ(read(R"({"title": "x", "name": null})", &example), "");
+  EXPECT_EQ(example.name, "x");
+  EXPECT_EQ(read(R"({"title": "x", "name": "x"})"), "");
+  EXPECT_EQ(read(R"({"title": "x", "name": "y"})"),
+            "'name' and 'title' mean the same, but their values differ");
+  EXPECT_EQ(read(R"({"title": 1})"), "'title': expected a string, got a number");
+}
+
+TEST(FieldReader, RoundingKeepsANumberAboveItsMinimum) {
+  Example example;
+  EXPECT_EQ(read(R"({"share": 1e-320})", &example), "");
+  EXPECT_GT(example.share, 0);
+}
+
 TEST(FieldReader, DescribesTheSameTable) {
   Example example;
   const json schema = fields_schema(table(example));
   const json& properties = schema.at("properties");
-  EXPECT_EQ(properties.at("count"),
-            json::parse(R"({"type": "integer", "minimum": 1.0, "maximum": 9.0, "default": 3})"));
-  EXPECT_EQ(properties.at("top"), json::parse(R"({"type": ["integer", "null"]})"));
+  EXPECT_EQ(
+      properties.at("count"),
+      json::parse(R"({"type": ["integer", "null"], "minimum": 1, "maximum": 9, "default": 3})"));
+  EXPECT_EQ(properties.at("top"),
+            json::parse(
+                R"({"type": ["integer", "null"], "minimum": -2147483648, "maximum": 2147483647})"));
   EXPECT_EQ(properties.at("share").at("exclusiveMinimum"), 0);
   EXPECT_EQ(properties.at("name").at("description"), "A name.");
-  EXPECT_FALSE(properties.contains("tools"));
+  EXPECT_EQ(properties.at("title").at("maxLength"), 5);
+  EXPECT_EQ(properties.at("tools").at("enum"), json::parse(R"(["none", [], null])"));
+  EXPECT_EQ(properties.at("ids").at("maxItems"), 3);
   EXPECT_FALSE(schema.contains("required"));
 }
 

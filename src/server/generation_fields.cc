@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "server/grammar_field_schemas.h"
 #include "server/request_json.h"
 
 namespace pagoda {
@@ -13,31 +15,52 @@ namespace {
 constexpr double kMaxInt = 2147483647.0;
 
 std::optional<ApiError> read_stop(const RequestJson& value, std::vector<std::string>& stop) {
-  stop.clear();
-  std::size_t num_bytes = 0;
+  if (!value.is_string() && !value.is_array())
+    return wrong_type("stop", "a string or a list of strings", value);
+  const Field field = {
+      .name = "stop",
+      .size = {.max_chars = kMaxStopChars, .min_chars = 1, .max_items = kMaxStopStrings}};
   const RequestJson list = value.is_array() ? value : RequestJson::array({value});
-  for (const RequestJson& item : list) {
-    if (!item.is_string()) return wrong_type("stop", "a string or a list of strings", item);
-    stop.push_back(item.get<std::string>());
-    if (stop.back().empty()) return bad_request("stop", "'stop': a stop string must not be empty");
-    num_bytes += stop.back().size();
-  }
-  if (stop.size() <= kMaxStopStrings && num_bytes <= kMaxStopBytes) return {};
+  if (auto error = read_strings(field, list, stop)) return error;
+  std::size_t num_bytes = 0;
+  for (const std::string& text : stop) num_bytes += text.size();
+  if (num_bytes <= kMaxStopBytes) return {};
   return bad_request(
       "stop",
-      fmt::format("'stop': expected at most {} strings of {} bytes together, got {} of {}",
-                  kMaxStopStrings, kMaxStopBytes, stop.size(), num_bytes),
+      fmt::format("'stop': expected at most {} bytes together, got {}", kMaxStopBytes, num_bytes),
       "out_of_range");
+}
+
+std::string_view stop_schema() {
+  static const std::string schema = fmt::format(
+      R"({{"anyOf": [{{"type": "string", "minLength": 1, "maxLength": {0}}},
+           {{"type": "array", "maxItems": {1}, "items": {{"type": "string", "minLength": 1, "maxLength": {0}}}}}]}})",
+      kMaxStopChars, kMaxStopStrings);
+  return schema;
+}
+
+std::optional<ApiError> read_n_predict(const RequestJson& value, std::optional<int>& n_predict) {
+  if (!value.is_number()) return wrong_type("n_predict", "an integer", value);
+  const Field field = {
+      .name = "n_predict", .range = {.minimum = -2, .maximum = kMaxInt}, .size = {.max_items = 1}};
+  std::vector<int> numbers;
+  if (auto error = read_ints(field, RequestJson::array({value}), numbers)) return error;
+  if (numbers.front() != 0) {
+    n_predict = numbers.front();
+    return {};
+  }
+  return bad_request("n_predict", "'n_predict': expected a number of tokens, or -1, got 0",
+                     "out_of_range");
 }
 
 std::optional<ApiError> read_mirostat(const RequestJson& value, std::optional<int>& mirostat) {
   if (!value.is_number()) return wrong_type("mirostat", "0 or 2", value);
-  if (value != 0 && value != 2) {
+  if (value != RequestJson(0) && value != RequestJson(2)) {
     return bad_request("mirostat",
                        fmt::format("'mirostat': expected 0 (off) or 2, got {}", value.dump()),
                        "out_of_range");
   }
-  mirostat = value == 2 ? 2 : 0;
+  mirostat = value == RequestJson(2) ? 2 : 0;
   return {};
 }
 
@@ -45,26 +68,27 @@ std::optional<ApiError> read_stream_options(const RequestJson& value,
                                             std::optional<StreamOptions>& options) {
   if (!value.is_object()) return wrong_type("stream_options", "an object", value);
   options.emplace();
-  std::vector<std::string> unknown_names;
   const std::vector<Field> table = {
       {.name = "include_usage", .target = &options->include_usage},
       {.name = "continuous_usage_stats", .target = &options->continuous_usage_stats},
       {.name = "include_obfuscation", .target = IgnoredField{}}};
-  return read_fields(value, table, unknown_names);
+  return read_inner_fields(value, table, "stream_options");
 }
 
-constexpr std::string_view kStopSchema =
-    R"({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})";
-constexpr std::string_view kMirostatSchema = R"({"enum": [0, 2, null], "default": 0})";
+constexpr std::string_view kMirostatSchema = R"({"enum": [0, 2]})";
 constexpr std::string_view kStreamOptionsSchema =
-    R"({"type": ["object", "null"], "properties": {"include_usage": {"type": "boolean", "default": false},
-        "continuous_usage_stats": {"type": "boolean", "default": false}}})";
+    R"({"type": "object", "properties": {"include_usage": {"type": ["boolean", "null"]},
+        "continuous_usage_stats": {"type": ["boolean", "null"]},
+        "include_obfuscation": {"description": "Accepted; changes nothing."}}})";
+constexpr std::string_view kNumPredictSchema =
+    R"({"anyOf": [{"enum": [-1, -2]}, {"type": "integer", "minimum": 1, "maximum": 2147483647,
+        "format": "token-count"}]})";
 
 void add_sampling(std::vector<Field>& table, GenerationFields& f) {
   const std::vector<Field> sampling = {
       {.name = "temperature",
        .target = &f.temperature,
-       .range = {.minimum = 0},
+       .range = {.minimum = 0, .maximum = kMaxTemperature},
        .description = "0 is greedy."},
       {.name = "top_p",
        .target = &f.top_p,
@@ -73,26 +97,34 @@ void add_sampling(std::vector<Field>& table, GenerationFields& f) {
       {.name = "top_k",
        .target = &f.top_k,
        .range = {.minimum = -1, .maximum = kMaxInt},
-       .description = "Keeps that many of the likeliest tokens; 0 or -1 is off."},
+       .description = "Keeps that many of the likeliest tokens; 0 or -1 is off.",
+       .from = "vLLM"},
       {.name = "min_p",
        .target = &f.min_p,
        .range = {.minimum = 0, .maximum = 1},
-       .description = "Keeps tokens at least this likely against the likeliest; 0 is off."},
+       .description = "Keeps tokens at least this likely against the likeliest; 0 is off.",
+       .from = "vLLM"},
       {.name = "repetition_penalty",
        .target = &f.repetition_penalty,
-       .range = {.minimum = 0, .exclusive_minimum = true},
-       .description = "Divides (or multiplies) the logits of tokens seen; 1 is off."},
+       .range = {.minimum = 0, .exclusive_minimum = true, .maximum = kMaxRepetitionPenalty},
+       .description = "Divides (or multiplies) the logits of tokens seen; 1 is off.",
+       .from = "vLLM",
+       .aliases = {"repeat_penalty"}},
       {.name = "presence_penalty",
        .target = &f.presence_penalty,
        .range = {.minimum = -2, .maximum = 2}},
       {.name = "frequency_penalty",
        .target = &f.frequency_penalty,
        .range = {.minimum = -2, .maximum = 2}},
-      {.name = "seed", .target = &f.seed, .description = "The same seed draws the same answer."},
+      {.name = "seed",
+       .target = &f.seed,
+       .description = "The same seed draws the same answer; -1 draws one.",
+       .aliases = {"sampling_seed"}},
       {.name = "n",
        .target = &f.n,
        .range = {.minimum = 1, .maximum = kMaxSamples},
-       .description = "Answers to each prompt."},
+       .description = "Answers to each prompt.",
+       .aliases = {"n_cmpl"}},
   };
   table.insert(table.end(), sampling.begin(), sampling.end());
 }
@@ -103,32 +135,42 @@ void add_more_sampling(std::vector<Field>& table, GenerationFields& f) {
       {.name = "dynatemp_range",
        .target = &f.dynatemp_range,
        .range = {.minimum = 0, .maximum = kMaxDynatemp},
-       .description = "Lets the temperature vary that much either way, with the entropy."},
+       .description = "Lets the temperature vary that much either way, with the entropy.",
+       .from = "llama.cpp"},
       {.name = "dynatemp_exponent",
        .target = &f.dynatemp_exponent,
-       .range = {.minimum = 0, .maximum = kMaxDynatemp}},
+       .range = {.minimum = 0, .maximum = kMaxDynatemp},
+       .from = "llama.cpp"},
       {.name = "typical_p",
        .target = &f.typical_p,
        .range = {.minimum = 0, .exclusive_minimum = true, .maximum = 1},
-       .description = "Keeps the tokens nearest to the expected surprise; 1 is off."},
+       .description = "Keeps the tokens nearest to the expected surprise; 1 is off.",
+       .from = "llama.cpp"},
       {.name = "xtc_probability",
        .target = &f.xtc_probability,
        .range = {.minimum = 0, .maximum = 1},
-       .description = "How often the likeliest choices are excluded; 0 is off."},
+       .description = "How often the likeliest choices are excluded; 0 is off.",
+       .from = "llama.cpp"},
       {.name = "xtc_threshold",
        .target = &f.xtc_threshold,
        .range = {.minimum = 0, .maximum = 1},
-       .description = "Of tokens at least this likely all but the least likely are excluded."},
+       .description = "Of tokens at least this likely all but the least likely are excluded.",
+       .from = "llama.cpp"},
       {.name = "mirostat",
        .target =
            CustomField{[&f](const RequestJson& value) { return read_mirostat(value, f.mirostat); },
                        kMirostatSchema},
-       .description = "2 holds the surprise at mirostat_tau, instead of all other filters."},
+       .description = "2 holds the surprise at mirostat_tau, instead of all other filters.",
+       .from = "llama.cpp"},
       {.name = "mirostat_tau",
        .target = &f.mirostat_tau,
        .range = {.minimum = 0, .maximum = kMaxMirostatTau},
-       .description = "In bits."},
-      {.name = "mirostat_eta", .target = &f.mirostat_eta, .range = {.minimum = 0, .maximum = 1}},
+       .description = "In bits.",
+       .from = "llama.cpp"},
+      {.name = "mirostat_eta",
+       .target = &f.mirostat_eta,
+       .range = {.minimum = 0, .maximum = 1},
+       .from = "llama.cpp"},
   };
   table.insert(table.end(), sampling.begin(), sampling.end());
 }
@@ -138,19 +180,23 @@ void add_dry(std::vector<Field>& table, GenerationFields& f) {
       {.name = "dry_multiplier",
        .target = &f.dry_multiplier,
        .range = {.minimum = 0, .maximum = kMaxDryMultiplier},
-       .description = "Penalises what would go on with a repetition; 0 is off."},
+       .description = "Penalises what would go on with a repetition; 0 is off.",
+       .from = "llama.cpp"},
       {.name = "dry_base",
        .target = &f.dry_base,
        .range = {.minimum = 1, .maximum = kMaxDryBase},
-       .description = "By which the penalty grows with every token repeated."},
+       .description = "By which the penalty grows with every token repeated.",
+       .from = "llama.cpp"},
       {.name = "dry_allowed_length",
        .target = &f.dry_allowed_length,
        .range = {.minimum = 1, .maximum = kMaxInt},
-       .description = "Repetitions shorter than this are not penalised."},
+       .description = "Repetitions shorter than this are not penalised.",
+       .from = "llama.cpp"},
       {.name = "dry_penalty_last_n",
        .target = &f.dry_penalty_last_n,
        .range = {.minimum = -1, .maximum = kMaxInt},
-       .description = "How many tokens it looks back over; -1 is all, 0 is off."},
+       .description = "How many tokens it looks back over; -1 is all, 0 is off.",
+       .from = "llama.cpp"},
   };
   table.insert(table.end(), dry.begin(), dry.end());
 }
@@ -160,26 +206,41 @@ void add_stopping(std::vector<Field>& table, GenerationFields& f) {
       {.name = "min_tokens",
        .target = &f.min_tokens,
        .range = {.minimum = 0, .maximum = kMaxInt},
-       .description = "Before which nothing ends the answer."},
+       .description = "Before which nothing ends the answer, but max_tokens.",
+       .from = "vLLM",
+       .aliases = {"min_new_tokens"}},
       {.name = "stop",
        .target = CustomField{[&f](const RequestJson& value) { return read_stop(value, f.stop); },
-                             kStopSchema},
-       .description = "Strings that end the answer."},
-      {.name = "stop_token_ids", .target = &f.stop_token_ids, .range = {.minimum = 0}},
+                             stop_schema()},
+       .description = "Strings that end the answer, of 4096 bytes together."},
+      {.name = "stop_token_ids",
+       .target = &f.stop_token_ids,
+       .range = {.minimum = 0},
+       .size = {.max_items = kMaxStopTokens},
+       .format = kTokenIdFormat,
+       .from = "vLLM"},
       {.name = "ignore_eos",
        .target = &f.ignore_eos,
-       .description = "Goes on past the model's end-of-sequence tokens."},
-      {.name = "include_stop_str_in_output", .target = &f.include_stop_str_in_output},
+       .description = "Goes on past the model's end-of-sequence tokens.",
+       .from = "vLLM"},
+      {.name = "include_stop_str_in_output",
+       .target = &f.include_stop_str_in_output,
+       .from = "vLLM"},
       {.name = "skip_special_tokens",
        .target = &f.skip_special_tokens,
-       .description = "Leaves them out of the text."},
+       .description = "Leaves them out of the text.",
+       .from = "vLLM"},
   };
   table.insert(table.end(), stopping.begin(), stopping.end());
 }
 
 void add_answering(std::vector<Field>& table, GenerationFields& f) {
   const std::vector<Field> answering = {
-      {.name = "model", .target = &f.model, .description = "May be left out."},
+      {.name = "model",
+       .target = &f.model,
+       .size = {.max_chars = kMaxTextChars},
+       .format = kModelFormat,
+       .description = "May be left out."},
       {.name = "stream", .target = &f.stream, .description = "Answers as server-sent events."},
       {.name = "stream_options",
        .target = CustomField{[&f](const RequestJson& value) {
@@ -193,57 +254,70 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
        .target = &f.prompt_logprobs,
        .range = {.minimum = 0, .maximum = kMaxLogprobs},
        .description = "Log-probabilities of the prompt's tokens, with as many of the likeliest at "
-                      "each place."},
-      {.name = "return_token_ids", .target = &f.return_token_ids},
+                      "each place.",
+       .from = "vLLM"},
+      {.name = "return_token_ids", .target = &f.return_token_ids, .from = "vLLM"},
       {.name = "return_tokens_as_token_ids",
        .target = &f.return_tokens_as_token_ids,
-       .description = "Writes tokens in log-probabilities as token_id:N."},
+       .description = "Writes tokens in log-probabilities as token_id:N.",
+       .from = "vLLM"},
       {.name = "priority",
        .target = &f.priority,
        .range = {.minimum = -kMaxInt, .maximum = kMaxInt},
-       .description = "Lower runs first."},
+       .description = "Lower runs first.",
+       .from = "vLLM"},
       {.name = "cache_salt",
        .target = &f.cache_salt,
-       .description = "Separates what requests may share of the cache."},
+       .size = {.max_chars = kMaxSaltChars},
+       .description = "Separates what requests may share of the cache.",
+       .from = "vLLM"},
   };
   table.insert(table.end(), answering.begin(), answering.end());
 }
 
-// What would change the answer and is not here, with the values that other servers have as
-// defaults; and what never would.
-void add_others(std::vector<Field>& table) {
-  for (const std::string_view name :
-       {"use_beam_search", "truncate_prompt_tokens", "logits_processors", "kv_transfer_params",
-        "vllm_xargs", "prompt_embeds", "repetition_detection", "lora_path"}) {
-    table.push_back({.name = name, .target = RefusedField{}});
-  }
-  table.push_back({.name = "length_penalty", .target = RefusedField{"1"}});
-  table.push_back({.name = "best_of", .target = RefusedField{"1"}});
-  for (const std::string_view name :
-       {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
-        "prompt_cache_retention", "request_id", "prediction", "spaces_between_special_tokens"}) {
-    table.push_back({.name = name, .target = IgnoredField{}});
-  }
+void add_lengths(std::vector<Field>& table, GenerationFields& f, int fewest_tokens) {
+  const FieldRange range = {.minimum = static_cast<double>(fewest_tokens)};
+  table.push_back({.name = "max_tokens",
+                   .target = &f.max_tokens,
+                   .range = range,
+                   .format = kTokenCountFormat,
+                   .description =
+                       "Of the answer. Where it is left out, 16 for a completion and the rest of "
+                       "the context for a chat; 0 only with echo.",
+                   .aliases = {"max_new_tokens"}});
+  table.push_back({.name = "max_completion_tokens",
+                   .target = &f.max_completion_tokens,
+                   .range = range,
+                   .format = kTokenCountFormat,
+                   .description = "The newer name of max_tokens; goes before it."});
+  table.push_back({.name = "n_predict",
+                   .target = CustomField{[&f](const RequestJson& value) {
+                                           return read_n_predict(value, f.n_predict);
+                                         },
+                                         kNumPredictSchema},
+                   .description = "max_tokens, or -1 for the rest of the context.",
+                   .from = "llama.cpp",
+                   .aliases = {"num_predict"}});
 }
 
 }  // namespace
 
-std::vector<Field> generation_field_table(GenerationFields& fields) {
+std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens) {
   std::vector<Field> table;
-  table.reserve(96);
+  table.reserve(320);
   add_answering(table, fields);
   add_sampling(table, fields);
   add_more_sampling(table, fields);
   add_dry(table, fields);
   add_token_rule_fields(table, fields.token_rules);
+  add_lengths(table, fields, fewest_tokens);
   add_stopping(table, fields);
-  const std::vector<Field> grammar = grammar_field_table(fields.grammar);
-  table.insert(table.end(), grammar.begin(), grammar.end());
-  add_others(table);
+  std::vector<Field> grammars = grammar_field_table(fields.grammar);
+  std::move(grammars.begin(), grammars.end(), std::back_inserter(table));
   return table;
 }
 
-std::optional<ApiError> check_together(const GenerationFields& fields) {
+std::optional<ApiError> settle_together(GenerationFields& fields) {
   if (fields.stream_options && !fields.stream) {
     return bad_request("stream_options", "'stream_options' needs 'stream' to be true");
   }
@@ -251,12 +325,29 @@ std::optional<ApiError> check_together(const GenerationFields& fields) {
     return bad_request("prompt_logprobs",
                        "'prompt_logprobs' is not available where 'stream' is true");
   }
-  if (fields.max_tokens && fields.min_tokens > *fields.max_tokens) {
-    return bad_request("min_tokens",
-                       fmt::format("'min_tokens': expected at most max_tokens, {}, got {}",
-                                   *fields.max_tokens, fields.min_tokens));
+  if (fields.max_completion_tokens) fields.max_tokens = fields.max_completion_tokens;
+  if (!fields.n_predict) return {};
+  if (fields.max_tokens && fields.max_tokens != fields.n_predict) {
+    return bad_request("n_predict",
+                       "'max_tokens' and 'n_predict' mean the same, but their values differ");
   }
+  if (*fields.n_predict > 0) fields.max_tokens = fields.n_predict;
   return {};
+}
+
+void describe_together(nlohmann::json& schema) {
+  add_rule(schema,
+           nlohmann::json::parse(
+               R"({"anyOf": [{"properties": {"stream": {"const": true}}, "required": ["stream"]},
+                         {"properties": {"stream_options": {"type": "null"}}}]})"));
+  add_rule(schema,
+           nlohmann::json::parse(R"({"anyOf": [{"properties": {"stream": {"enum": [false, null]}}},
+                                 {"properties": {"prompt_logprobs": {"type": "null"}}}]})"));
+  add_rule(schema,
+           nlohmann::json::parse(R"({"anyOf": [{"properties": {"max_tokens": {"type": "null"},
+          "max_new_tokens": {"type": "null"}, "max_completion_tokens": {"type": "null"}}},
+      {"properties": {"n_predict": {"type": "null"}, "num_predict": {"type": "null"}}}]})"));
+  describe_grammars_together(schema);
 }
 
 SamplingParams to_sampling_params(const GenerationFields& fields,

@@ -17,7 +17,15 @@
 namespace pagoda {
 
 inline constexpr int kMaxStopStrings = 64;
+inline constexpr int kMaxStopChars = 1024;  // of one stop string
 inline constexpr int kMaxStopBytes = 4096;  // of all stop strings together
+// Each is looked for at every token; templates and model cards ask for a handful.
+inline constexpr int kMaxStopTokens = 128;
+inline constexpr int kMaxSaltChars = 1024;            // vLLM's
+inline constexpr float kMaxTemperature = 1000;        // everything is as likely long before
+inline constexpr float kMaxRepetitionPenalty = 1000;  // only what was not seen is left long before
+// Of one text in a request. No body holds more.
+inline constexpr std::size_t kMaxTextChars = 16 << 20;
 
 struct StreamOptions {
   bool include_usage = false;           // a last chunk with the usage
@@ -50,6 +58,8 @@ struct GenerationFields {
   std::optional<std::int64_t> seed;
   int n = 1;
   std::optional<int> max_tokens;
+  std::optional<int> max_completion_tokens;  // goes before it
+  std::optional<int> n_predict;  // llama.cpp's max_tokens; below 0: the rest of the context
   int min_tokens = 0;
   std::vector<std::string> stop;
   std::vector<int> stop_token_ids;
@@ -67,11 +77,16 @@ struct GenerationFields {
   bool return_tokens_as_token_ids = false;
 };
 
-// Pointers into `fields`, which must outlive the result.
-std::vector<Field> generation_field_table(GenerationFields& fields);
+// Pointers into `fields`, which must outlive the result. `fewest_tokens` is the least max_tokens
+// that the endpoint takes.
+std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens);
 
-// What no single field shows: fields that contradict one another.
-std::optional<ApiError> check_together(const GenerationFields& fields);
+// Brings the lengths together in max_tokens. What no single field shows: fields that contradict one
+// another.
+std::optional<ApiError> settle_together(GenerationFields& fields);
+
+// What settle_together() refuses, for `schema`, the JSON Schema of a table with those fields.
+void describe_together(nlohmann::json& schema);
 
 // `logprobs` and `max_tokens` as the endpoint settled them. What the request leaves open is the
 // checkpoint's default, and where it has none, vLLM's.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "server/grammar_field_schemas.h"
 #include "server/json_body.h"
 #include "server/request_json.h"
 
@@ -15,25 +16,6 @@ using MaybeError = std::optional<ApiError>;
 
 constexpr std::string_view kResponseFormat = "response_format";
 constexpr std::string_view kStructuredOutputs = "structured_outputs";
-
-constexpr std::string_view kResponseFormatSchema =
-    R"({"type": ["object", "null"], "required": ["type"], "properties": {
-  "type": {"enum": ["text", "json_object", "json_schema"]}, "schema": {"type": ["object", "null"]},
-  "json_schema": {"type": ["object", "null"], "required": ["schema"], "properties": {"name": {"type": "string"},
-    "description": {"type": "string"}, "schema": {"type": "object"}, "strict": {"type": ["boolean", "null"]}}}}})";
-constexpr std::string_view kStructuredOutputsSchema =
-    R"({"type": ["object", "null"], "properties": {
-  "json": {"anyOf": [{"type": "string"}, {"type": "object"}]}, "json_object": {"type": "boolean"},
-  "regex": {"type": "string", "format": "regex"}, "grammar": {"type": "string"},
-  "choice": {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
-  "disable_any_whitespace": {"type": "boolean"}, "whitespace_pattern": {"type": "string"},
-  "disable_additional_properties": {"type": "boolean"}, "disable_fallback": {"type": "boolean"}}})";
-constexpr std::string_view kJsonSchemaSchema =
-    R"({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]})";
-constexpr std::string_view kRegexSchema = R"({"type": ["string", "null"], "format": "regex"})";
-constexpr std::string_view kTextSchema = R"({"type": ["string", "null"]})";
-constexpr std::string_view kChoiceSchema =
-    R"({"type": ["array", "null"], "items": {"type": "string", "minLength": 1}, "minItems": 1})";
 
 ApiError refusal(std::string_view param, std::string_view rest) {
   return bad_request(std::string(param), fmt::format("'{}{}", param, rest));
@@ -102,7 +84,8 @@ MaybeError read_format(Place place, const RequestJson& value, GrammarFields& fie
 MaybeError read_white_space(Place place, const RequestJson& value, GrammarFields& fields) {
   if (!value.is_string())
     return refusal(place.param, fmt::format("{}': expected a string", place.below));
-  if (!fields.white_space) fields.white_space = value.get<std::string>();
+  if (!fields.white_space)
+    fields.white_space = WhiteSpaceRequest{value.get<std::string>(), std::string(place.param)};
   return {};
 }
 
@@ -111,8 +94,13 @@ MaybeError read_json_schema(const RequestJson& format, GrammarFields& fields) {
   if (entry == format.end() || !entry->is_object())
     return refusal(kResponseFormat, ".json_schema': expected an object with a 'schema'");
   for (const auto& [name, value] : entry->items()) {
-    if (name != "name" && name != "description" && name != "strict" && name != "schema")
+    const bool is_text = name == "name" || name == "description";
+    if (!is_text && name != "strict" && name != "schema")
       return refusal(kResponseFormat, fmt::format(".json_schema': '{}' is not supported", name));
+    if (is_text && !value.is_string() && !value.is_null())
+      return refusal(kResponseFormat, fmt::format(".json_schema.{}': expected a string", name));
+    if (name == "strict" && !value.is_boolean() && !value.is_null())
+      return refusal(kResponseFormat, ".json_schema.strict': expected true or false");
   }
   const auto schema = entry->find("schema");
   if (schema == entry->end() || !(schema->is_object() || schema->is_boolean()))
@@ -168,7 +156,7 @@ MaybeError read_structured_output(const std::string& name, const RequestJson& va
     return refusal(kStructuredOutputs, fmt::format("{}': expected true or false", below));
   if (name == "json_object") return read_any_object(place, fields);
   if (name == "disable_any_whitespace") {
-    fields.white_space = "";
+    fields.white_space = WhiteSpaceRequest{"", std::string(kStructuredOutputs)};
     return {};
   }
   // There is nothing to fall back to, and objects that list properties have no others.
@@ -197,34 +185,31 @@ MaybeError read_field_text(Place place, const RequestJson& value, GrammarFields&
 struct GrammarField {
   std::string_view name;
   MaybeError (*read)(Place, const RequestJson&, GrammarFields&);
-  std::string_view schema;
+  std::string_view from;  // the server whose name it is; none: OpenAI's
   std::string_view description;
 };
 
 constexpr GrammarField kFields[] = {
-    {kResponseFormat, read_response_format, kResponseFormatSchema,
-     "Holds the answer to JSON, or to a JSON Schema."},
-    {kStructuredOutputs, read_structured_outputs, kStructuredOutputsSchema,
+    {kResponseFormat, read_response_format, "", "Holds the answer to JSON, or to a JSON Schema."},
+    {kStructuredOutputs, read_structured_outputs, "vLLM",
      "Holds the answer to one of: a JSON Schema, a regular expression, a choice of texts, a "
      "grammar as Lark or GBNF. Without white space between JSON's tokens, or with white space by a "
      "pattern, where it says so."},
-    {"json_schema", read_schema, kJsonSchemaSchema,
-     "Holds the answer to a JSON Schema, as llama.cpp and SGLang name it."},
-    {"format", read_format, kJsonSchemaSchema,
-     R"(Holds the answer to "json", or to a JSON Schema, as Ollama names it.)"},
-    {"grammar", read_field_text<GrammarKind::kContextFree>, kTextSchema,
-     "Holds the answer to a grammar as GBNF or Lark, as llama.cpp names it."},
-    {"ebnf", read_field_text<GrammarKind::kContextFree>, kTextSchema,
-     "Holds the answer to a grammar as GBNF or Lark, as SGLang names it."},
-    {"regex", read_field_text<GrammarKind::kRegex>, kRegexSchema,
-     "Holds the answer to a regular expression, as SGLang names it."},
-    {"guided_json", read_schema, kJsonSchemaSchema, "Older name of structured_outputs.json."},
-    {"guided_regex", read_field_text<GrammarKind::kRegex>, kRegexSchema,
+    {"json_schema", read_schema, "llama.cpp", "Holds the answer to a JSON Schema; SGLang's too."},
+    {"format", read_format, "Ollama", R"(Holds the answer to "json", or to a JSON Schema.)"},
+    {"grammar", read_field_text<GrammarKind::kContextFree>, "llama.cpp",
+     "Holds the answer to a grammar as GBNF or Lark."},
+    {"ebnf", read_field_text<GrammarKind::kContextFree>, "SGLang",
+     "Holds the answer to a grammar as GBNF or Lark."},
+    {"regex", read_field_text<GrammarKind::kRegex>, "SGLang",
+     "Holds the answer to a regular expression."},
+    {"guided_json", read_schema, "vLLM", "Older name of structured_outputs.json."},
+    {"guided_regex", read_field_text<GrammarKind::kRegex>, "vLLM",
      "Older name of structured_outputs.regex."},
-    {"guided_choice", read_choice, kChoiceSchema, "Older name of structured_outputs.choice."},
-    {"guided_grammar", read_field_text<GrammarKind::kContextFree>, kTextSchema,
+    {"guided_choice", read_choice, "vLLM", "Older name of structured_outputs.choice."},
+    {"guided_grammar", read_field_text<GrammarKind::kContextFree>, "vLLM",
      "Older name of structured_outputs.grammar."},
-    {"guided_whitespace_pattern", read_white_space, kTextSchema,
+    {"guided_whitespace_pattern", read_white_space, "vLLM",
      "Older name of structured_outputs.whitespace_pattern."},
 };
 
@@ -238,11 +223,12 @@ std::vector<Field> grammar_field_table(GrammarFields& fields) {
       return field.read({field.name, ""}, value, fields);
     };
     table.push_back({.name = field.name,
-                     .target = CustomField{read, field.schema},
-                     .description = field.description});
+                     .target = CustomField{read, grammar_field_schema(field.name)},
+                     .description = field.description,
+                     .from = field.from});
   }
   // All of them are one here.
-  table.push_back({.name = "guided_decoding_backend", .target = IgnoredField{}});
+  table.push_back({.name = "guided_decoding_backend", .target = IgnoredField{}, .from = "vLLM"});
   return table;
 }
 

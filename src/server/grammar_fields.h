@@ -18,10 +18,16 @@ struct GrammarRequest {
   std::string param;
 };
 
-// What the fields say together.
+// GrammarSpec's white space, and the field that sets it.
+struct WhiteSpaceRequest {
+  std::string pattern;
+  std::string param;
+};
+
+// What the fields say together. The white space is for a grammar of JSON, wherever it comes from.
 struct GrammarFields {
   std::optional<GrammarRequest> grammar;
-  std::optional<std::string> white_space;  // GrammarSpec's, wherever the grammar comes from
+  std::optional<WhiteSpaceRequest> white_space;
 };
 
 // These fields, of which one at most may ask for a grammar. Pointers to `fields`, which must

@@ -76,7 +76,11 @@ TEST(GrammarFields, NeutralValuesAskForNothing) {
 }
 
 TEST(GrammarFields, WhiteSpaceCanBeOffOrByAPattern) {
-  const auto white_space_of = [](const std::string& text) { return fields_of(text).white_space; };
+  const auto white_space_of = [](const std::string& text) -> std::optional<std::string> {
+    const auto asked = fields_of(text).white_space;
+    if (!asked) return {};
+    return asked->pattern;
+  };
   EXPECT_EQ(white_space_of(R"("json_schema": {})"), std::nullopt);
   EXPECT_EQ(
       white_space_of(R"("structured_outputs": {"json": {}, "disable_any_whitespace": false})"),
@@ -113,6 +117,12 @@ TEST(GrammarFields, WhatIsWrongIsNamed) {
       {R"("structured_outputs": {"regex": "a", "json_object": true})", "structured_outputs"},
       {R"("structured_outputs": {"json": {}, "whitespace_pattern": "x"})", "structured_outputs"},
       {R"("structured_outputs": {"json": {}, "whitespace_pattern": "[^a]"})", "structured_outputs"},
+      {R"("structured_outputs": {"whitespace_pattern": "x"})", "structured_outputs"},
+      {R"("guided_whitespace_pattern": "x", "guided_regex": "a")", "guided_whitespace_pattern"},
+      {R"("response_format": {"type": "json_schema", "json_schema": {"schema": {}, "name": 5}})",
+       "response_format"},
+      {R"("response_format": {"type": "json_schema", "json_schema": {"schema": {}, "strict": 1}})",
+       "response_format"},
       {R"("structured_outputs": {"json": {}, "disable_any_whitespace": 1})", "structured_outputs"},
       {R"("structured_outputs": {"structural_tag": "{}"})", "structured_outputs"},
       {R"("response_format": {"type": "json_object", "schema": {"tipe": 1}})", "response_format"},

@@ -12,10 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-// /tokenize answers texts far beyond the context, but not without end: encoding takes time that
-// others wait for.
-constexpr std::size_t kMaxTokenizedBytes = 4 << 20;
-
 json model_json(const ApiService& service, const std::string& name) {
   return {{"id", name},
           {"object", "model"},

@@ -68,7 +68,7 @@ Router::Router(ApiService& service, const std::vector<std::string>& api_keys,
     : service_(service),
       api_keys_(api_keys),
       cors_(std::move(allowed_origins)),
-      openapi_document_(openapi_document()) {}
+      openapi_document_(openapi_document(service, !api_keys.empty())) {}
 
 HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
   HttpHeaders headers = cors_.headers(request);

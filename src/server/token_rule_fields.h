@@ -11,9 +11,12 @@
 
 namespace pagoda {
 
-inline constexpr int kMaxBadWordBytes = 16384;  // of all bad words together
+inline constexpr int kMaxLogitBiases = 65536;      // as many tokens as bad words may have together
+inline constexpr int kMaxAllowedTokens = 1 << 20;  // beyond every vocabulary
+inline constexpr int kMaxBadWordChars = 1024;      // of one
+inline constexpr int kMaxBadWordBytes = 16384;     // of all bad words together
 inline constexpr int kMaxSequenceBreakers = 64;
-inline constexpr int kMaxSequenceBreakerBytes = 40;  // of one; llama.cpp's
+inline constexpr int kMaxSequenceBreakerChars = 40;  // of one; llama.cpp's
 
 struct TokenRuleFields {
   std::vector<LogitBias> logit_bias;

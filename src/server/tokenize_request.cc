@@ -7,16 +7,18 @@
 namespace pagoda {
 namespace {
 
-std::optional<ApiError> read_text(const RequestJson& value, std::optional<std::string>& prompt) {
-  if (!value.is_string()) return wrong_type("prompt", "a string", value);
-  prompt = value.get<std::string>();
-  return {};
-}
-
 std::optional<ApiError> read_flag(const RequestJson& value, std::optional<bool>& flag) {
   if (!value.is_boolean()) return wrong_type("add_special_tokens", "true or false", value);
   flag = value.get<bool>();
   return {};
+}
+
+Field model_field(std::string& model) {
+  return {.name = "model",
+          .target = &model,
+          .size = {.max_chars = kMaxTextChars},
+          .format = kModelFormat,
+          .description = "May be left out."};
 }
 
 }  // namespace
@@ -27,12 +29,10 @@ std::vector<Field> tokenize_field_table(TokenizeRequest& request) {
     field.required = false;
     if (field.name != "add_special_tokens") table.push_back(std::move(field));
   }
-  table.push_back({.name = "model", .target = &request.model});
+  table.push_back(model_field(request.model));
   table.push_back({.name = "prompt",
-                   .target = CustomField{[&request](const RequestJson& value) {
-                                           return read_text(value, request.prompt);
-                                         },
-                                         R"({"type": "string"})"},
+                   .target = &request.prompt,
+                   .size = {.max_chars = kMaxTokenizedBytes},
                    .description = "A text; or messages, which the chat template turns into one."});
   table.push_back(
       {.name = "add_special_tokens",
@@ -45,9 +45,24 @@ std::vector<Field> tokenize_field_table(TokenizeRequest& request) {
   return table;
 }
 
+nlohmann::json tokenize_request_schema() {
+  TokenizeRequest request;
+  nlohmann::json schema = fields_schema(tokenize_field_table(request));
+  describe_prompt_together(schema);
+  add_rule(schema, nlohmann::json::parse(R"({"anyOf": [
+      {"required": ["prompt"], "properties": {"prompt": {"type": "string"}, "messages": {"type": "null"}}},
+      {"required": ["messages"], "properties": {"messages": {"type": "array"}, "prompt": {"type": "null"}}}]})"));
+  return schema;
+}
+
 std::vector<Field> detokenize_field_table(DetokenizeRequest& request) {
-  return {{.name = "model", .target = &request.model},
-          {.name = "tokens", .target = &request.tokens, .range = {.minimum = 0}, .required = true}};
+  return {model_field(request.model),
+          {.name = "tokens",
+           .target = &request.tokens,
+           .range = {.minimum = 0},
+           .size = {.max_items = kMaxDetokenized},
+           .format = kTokenIdFormat,
+           .required = true}};
 }
 
 ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,

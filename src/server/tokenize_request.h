@@ -9,6 +9,11 @@
 
 namespace pagoda {
 
+// /tokenize answers texts far beyond the context, but not without end: encoding takes time that
+// others wait for.
+inline constexpr std::size_t kMaxTokenizedBytes = 4 << 20;
+inline constexpr std::size_t kMaxDetokenized = 1 << 20;
+
 struct TokenizeRequest {
   std::string model;
   std::optional<std::string> prompt;  // this, or `chat` with messages
@@ -23,6 +28,7 @@ struct DetokenizeRequest {
 };
 
 std::vector<Field> tokenize_field_table(TokenizeRequest& request);
+nlohmann::json tokenize_request_schema();
 std::vector<Field> detokenize_field_table(DetokenizeRequest& request);
 
 ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,

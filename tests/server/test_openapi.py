@@ -1,4 +1,4 @@
-"""/openapi.json is JSON Schema, and says of requests what the server does with them."""
+"""/openapi.json is JSON Schema, states a bound for whatever it takes, and says of requests what the server does with them."""
 
 import json
 import urllib.error
@@ -6,6 +6,10 @@ import urllib.request
 
 import jsonschema
 import pytest
+
+CHAT_PATH = "/v1/chat/completions"
+CHAT = {"messages": [{"role": "user", "content": "say a"}]}
+REQUESTS = ["CompletionRequest", "ChatCompletionRequest", "TokenizeRequest", "DetokenizeRequest"]
 
 
 @pytest.fixture(scope="module")
@@ -16,35 +20,98 @@ def document(server):
 
 def test_every_schema_is_one(document):
     schemas = document["components"]["schemas"]
-    assert len(schemas) == 5
+    assert set(REQUESTS) < set(schemas)
     for schema in schemas.values():
         jsonschema.Draft202012Validator.check_schema(schema)
 
 
-CHAT = {"messages": [{"role": "user", "content": "say a"}]}
+def without_bounds(schema, place):
+    """Places in a schema where a string, a list or a number may be of any size."""
+    if not isinstance(schema, dict) or "enum" in schema or "const" in schema:
+        return
+    types = schema.get("type", [])
+    types = {types} if isinstance(types, str) else set(types)
+    if "string" in types and not {"maxLength", "format", "pattern"} & set(schema):
+        yield place
+    if "array" in types and "maxItems" not in schema:
+        yield place
+    if {"integer", "number"} & types and not (
+            {"minimum", "exclusiveMinimum"} & set(schema) and "maximum" in schema):
+        yield place
+    for name, inner in schema.get("properties", {}).items():
+        yield from without_bounds(inner, f"{place}.{name}")
+    for inner in schema.get("anyOf", []):
+        yield from without_bounds(inner, place)
+    yield from without_bounds(schema.get("items"), place + "[]")
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_every_field_states_its_bounds(document, name):
+    assert not list(without_bounds(document["components"]["schemas"][name], name))
+
+
+def test_fields_of_five_servers_are_described(document):
+    schemas = document["components"]["schemas"]
+    for name in ("CompletionRequest", "ChatCompletionRequest"):
+        assert len(schemas[name]["properties"]) >= 150
+    chat = schemas["ChatCompletionRequest"]["properties"]
+    servers = {server: [field for field in chat.values() if f"({server})" in field.get("description", "")]
+               for server in ("OpenAI", "vLLM", "SGLang", "llama.cpp", "Ollama")}
+    assert all(len(fields) >= 10 or server == "Ollama" for server, fields in servers.items())
+    assert len(servers["Ollama"]) >= 5
 
 
 @pytest.mark.parametrize("path, schema, body", [
     ("/v1/completions", "CompletionRequest", {"prompt": "say a"}),
     ("/v1/completions", "CompletionRequest", {"prompt": [1, 2], "top_k": -1, "stop": ["x"], "seed": None}),
     ("/v1/completions", "CompletionRequest", {"prompt": [[1], [2]], "stream_options": None}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "n": None, "echo": None, "cache_salt": None}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "max_tokens": 0}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "max_tokens": 0, "echo": True}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "logit_bias": {"263": 1}}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "logit_bias": {"264": 1}}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "logit_bias": {"01": 1}}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "stop_token_ids": [264]}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "stop_token_ids": [1] * 129}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "cache_salt": "x" * 1025}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "top_n_sigma": -1, "top_k": 5.0}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "top_n_sigma": 2}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "n_predict": 5, "max_tokens": 6}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "n_predict": -1}),
+    ("/v1/completions", "CompletionRequest", {"prompt": "a", "stream_options": {}}),
     ("/v1/completions", "CompletionRequest", {}),
+    ("/v1/completions", "CompletionRequest", {"prompt": ""}),
+    ("/v1/completions", "CompletionRequest", {"prompt": [264]}),
     ("/v1/completions", "CompletionRequest", {"prompt": "a", "top_p": 0}),
     ("/v1/completions", "CompletionRequest", {"prompt": "a", "n": 129}),
     ("/v1/completions", "CompletionRequest", {"prompt": "a", "logprobs": "5"}),
     ("/v1/completions", "CompletionRequest", {"prompt": {"a": 1}}),
-    ("/v1/chat/completions", "ChatCompletionRequest", CHAT),
-    ("/v1/chat/completions", "ChatCompletionRequest", {**CHAT, "temperature": 0, "top_logprobs": 3, "logprobs": True}),
-    ("/v1/chat/completions", "ChatCompletionRequest", {"messages": []}),
-    ("/v1/chat/completions", "ChatCompletionRequest", {"messages": [{"role": "robot", "content": "a"}]}),
-    ("/v1/chat/completions", "ChatCompletionRequest", {**CHAT, "max_tokens": 0}),
+    (CHAT_PATH, "ChatCompletionRequest", CHAT),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "temperature": 0, "top_logprobs": 3, "logprobs": True}),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "top_logprobs": 3}),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "continue_final_message": True}),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "tools": [], "tool_choice": "auto", "think": None}),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "tools": [{"type": "function"}]}),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "think": True}),
+    (CHAT_PATH, "ChatCompletionRequest", {"messages": []}),
+    (CHAT_PATH, "ChatCompletionRequest", {"messages": [{"role": "robot", "content": "a"}]}),
+    (CHAT_PATH, "ChatCompletionRequest", {"messages": [{"role": "user"}]}),
+    (CHAT_PATH, "ChatCompletionRequest", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
+    (CHAT_PATH, "ChatCompletionRequest", {"messages": [{"role": "user", "content": "a", "name": 5}]}),
+    (CHAT_PATH, "ChatCompletionRequest", {"messages": [*CHAT["messages"], {"role": "assistant"}, *CHAT["messages"]]}),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "max_tokens": 0}),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "model": ""}),
     ("/tokenize", "TokenizeRequest", {"prompt": "a", "return_token_strs": True}),
+    ("/tokenize", "TokenizeRequest", {"prompt": "a", **CHAT}),
+    ("/tokenize", "TokenizeRequest", {"prompt": None}),
     ("/tokenize", "TokenizeRequest", {"prompt": 5}),
     ("/detokenize", "DetokenizeRequest", {"tokens": [97]}),
+    ("/detokenize", "DetokenizeRequest", {"tokens": [264]}),
     ("/detokenize", "DetokenizeRequest", {"tokens": ["a"]}),
 ])
 def test_schema_and_server_agree(server, document, path, schema, body):
-    valid = jsonschema.Draft202012Validator(document["components"]["schemas"][schema]).is_valid(body)
+    valid = jsonschema.Draft202012Validator(
+        {"$ref": f"#/components/schemas/{schema}", "components": document["components"]}).is_valid(body)
     request = urllib.request.Request(server.url + path, data=json.dumps(body).encode())
     try:
         status = urllib.request.urlopen(request).status

@@ -1,0 +1,29 @@
+// Names of request fields that other servers know and that have no part in an answer here:
+// OpenAI's, vLLM's, SGLang's, llama.cpp's and Ollama's. What would change an answer there is
+// refused by name, so that no client takes another answer for the one that it asked for; what never
+// would is accepted.
+//
+// Names that are done are declared where they are read (generation_fields.h, chat_request.h and so
+// on). A name in neither place is nobody's: it is logged once and passed over.
+#pragma once
+
+#include <vector>
+
+#include "server/field_reader.h"
+
+namespace pagoda {
+
+enum class FieldPlace { kBoth, kCompletions, kChat };
+
+// Appends those of `place` (kCompletions or kChat), and those of both.
+void add_known_fields(std::vector<Field>& table, FieldPlace place);
+
+// Completes what `schema`, fields_schema(table), says of `options`.
+void describe_options(nlohmann::json& schema, const std::vector<Field>& table);
+
+// Ollama's `options`: its names are taken as if they stood beside it, and what only says how Ollama
+// is to load the model is passed over. Errors: a name that Ollama does not know, a name that stands
+// beside it with another value.
+std::optional<ApiError> lift_options(RequestJson& object);
+
+}  // namespace pagoda
