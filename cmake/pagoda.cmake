@@ -77,7 +77,8 @@ function(pagoda_pytest name file)
     return()
   endif()
   cmake_parse_arguments(ARG "ALONE;LONG" "" "ENVIRONMENT" ${ARGN})
-  add_test(NAME ${name} COMMAND ${PAGODA_PYTHON} -m pytest -q -p no:cacheprovider ${PROJECT_SOURCE_DIR}/${file})
+  add_test(NAME ${name} COMMAND ${PAGODA_PYTHON} -m pytest -q -p no:cacheprovider -p no:schemathesis
+           -p no:hypothesispytest ${PROJECT_SOURCE_DIR}/${file})  # plugins that take two seconds to start and are not used
   pagoda_limit_test(${name} ${ARG_LONG})
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ${ARG_ALONE}
     ENVIRONMENT "PAGODA_BINARY=$<TARGET_FILE:pagoda>;PAGODA_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
