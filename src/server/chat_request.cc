@@ -117,8 +117,8 @@ MaybeError check_tool_call(const RequestJson& call) {
   return tool_call_error("[].function.arguments': expected a string that holds a JSON object");
 }
 
-MaybeError check_tool_calls(const RequestJson& calls) {
-  if (!calls.is_array()) return wrong_type("tool_calls", "a list of calls", calls);
+MaybeError check_tool_calls(std::string_view name, const RequestJson& calls) {
+  if (!calls.is_array()) return wrong_type(name, "a list of calls", calls);
   if (calls.size() > kMaxToolCalls) {
     return tool_call_error(
         fmt::format("': expected at most {} calls, got {}", kMaxToolCalls, calls.size()));
@@ -247,12 +247,13 @@ std::string_view messages_schema() {
 std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt) {
   return {
       {.name = "messages",
-       .target =
-           CustomField{[&prompt](const RequestJson& value) { return read_messages(value, prompt); },
-                       messages_schema()},
+       .target = CustomField{[&prompt](std::string_view, const RequestJson& value) {
+                               return read_messages(value, prompt);
+                             },
+                             messages_schema()},
        .required = true},
       {.name = "chat_template_kwargs",
-       .target = CustomField{[&prompt](const RequestJson& value) {
+       .target = CustomField{[&prompt](std::string_view, const RequestJson& value) {
                                return read_template_kwargs(value, prompt);
                              },
                              R"({"type": "object"})"},

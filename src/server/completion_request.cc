@@ -66,7 +66,7 @@ std::optional<ApiError> read_prompts(const RequestJson& value, std::vector<Promp
 std::vector<Field> completion_field_table(CompletionRequest& request) {
   std::vector<Field> table = generation_field_table(request.generation, /*fewest_tokens=*/0);
   table.push_back({.name = "prompt",
-                   .target = CustomField{[&request](const RequestJson& value) {
+                   .target = CustomField{[&request](std::string_view, const RequestJson& value) {
                                            return read_prompts(value, request.prompts);
                                          },
                                          prompt_schema()},

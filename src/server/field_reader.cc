@@ -137,7 +137,7 @@ struct Reader {
   MaybeError operator()(std::vector<std::string>* out) const {
     return read_strings(field, value, *out);
   }
-  MaybeError operator()(const CustomField& custom) const { return custom.read(value); }
+  MaybeError operator()(const CustomField& custom) const { return custom.read(field.name, value); }
   MaybeError operator()(const RefusedField& refused) const {
     if (is_neutral(value, refused)) return {};
     return bad_request(std::string(field.name),

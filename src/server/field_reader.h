@@ -45,7 +45,8 @@ struct FieldSize {
 
 // A field of a shape of its own. `read` gets anything but null.
 struct CustomField {
-  std::function<std::optional<ApiError>(const RequestJson& value)> read;
+  // `name`: the one of the field's names that was sent.
+  std::function<std::optional<ApiError>(std::string_view name, const RequestJson& value)> read;
   std::string_view schema;  // JSON Schema of what it takes beside null, as JSON text
 };
 

@@ -39,17 +39,19 @@ std::string_view stop_schema() {
   return schema;
 }
 
-std::optional<ApiError> read_n_predict(const RequestJson& value, std::optional<int>& n_predict) {
-  if (!value.is_number()) return wrong_type("n_predict", "an integer", value);
+std::optional<ApiError> read_n_predict(std::string_view name, const RequestJson& value,
+                                       std::optional<int>& n_predict) {
+  if (!value.is_number()) return wrong_type(name, "an integer", value);
   const Field field = {
-      .name = "n_predict", .range = {.minimum = -2, .maximum = kMaxInt}, .size = {.max_items = 1}};
+      .name = name, .range = {.minimum = -2, .maximum = kMaxInt}, .size = {.max_items = 1}};
   std::vector<int> numbers;
   if (auto error = read_ints(field, RequestJson::array({value}), numbers)) return error;
   if (numbers.front() != 0) {
     n_predict = numbers.front();
     return {};
   }
-  return bad_request("n_predict", "'n_predict': expected a number of tokens, or -1, got 0",
+  return bad_request(std::string(name),
+                     fmt::format("'{}': expected a number of tokens, or -1, got 0", name),
                      "out_of_range");
 }
 
@@ -157,9 +159,10 @@ void add_more_sampling(std::vector<Field>& table, GenerationFields& f) {
        .description = "Of tokens at least this likely all but the least likely are excluded.",
        .from = "llama.cpp"},
       {.name = "mirostat",
-       .target =
-           CustomField{[&f](const RequestJson& value) { return read_mirostat(value, f.mirostat); },
-                       kMirostatSchema},
+       .target = CustomField{[&f](std::string_view, const RequestJson& value) {
+                               return read_mirostat(value, f.mirostat);
+                             },
+                             kMirostatSchema},
        .description = "2 holds the surprise at mirostat_tau, instead of all other filters.",
        .from = "llama.cpp"},
       {.name = "mirostat_tau",
@@ -210,7 +213,9 @@ void add_stopping(std::vector<Field>& table, GenerationFields& f) {
        .from = "vLLM",
        .aliases = {"min_new_tokens"}},
       {.name = "stop",
-       .target = CustomField{[&f](const RequestJson& value) { return read_stop(value, f.stop); },
+       .target = CustomField{[&f](std::string_view, const RequestJson& value) {
+                               return read_stop(value, f.stop);
+                             },
                              stop_schema()},
        .description = "Strings that end the answer, of 4096 bytes together."},
       {.name = "stop_token_ids",
@@ -243,7 +248,7 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
        .description = "May be left out."},
       {.name = "stream", .target = &f.stream, .description = "Answers as server-sent events."},
       {.name = "stream_options",
-       .target = CustomField{[&f](const RequestJson& value) {
+       .target = CustomField{[&f](std::string_view, const RequestJson& value) {
                                return read_stream_options(value, f.stream_options);
                              },
                              kStreamOptionsSchema}},
@@ -291,8 +296,8 @@ void add_lengths(std::vector<Field>& table, GenerationFields& f, int fewest_toke
                    .format = kTokenCountFormat,
                    .description = "The newer name of max_tokens; goes before it."});
   table.push_back({.name = "n_predict",
-                   .target = CustomField{[&f](const RequestJson& value) {
-                                           return read_n_predict(value, f.n_predict);
+                   .target = CustomField{[&f](std::string_view name, const RequestJson& value) {
+                                           return read_n_predict(name, value, f.n_predict);
                                          },
                                          kNumPredictSchema},
                    .description = "max_tokens, or -1 for the rest of the context.",

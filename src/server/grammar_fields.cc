@@ -218,7 +218,7 @@ constexpr GrammarField kFields[] = {
 std::vector<Field> grammar_field_table(GrammarFields& fields) {
   std::vector<Field> table;
   for (const GrammarField& field : kFields) {
-    const auto read = [&field, &fields](const RequestJson& value) -> MaybeError {
+    const auto read = [&field, &fields](std::string_view, const RequestJson& value) -> MaybeError {
       if (is_neutral(value)) return {};
       return field.read({field.name, ""}, value, fields);
     };

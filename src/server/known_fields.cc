@@ -236,7 +236,9 @@ bool contains(const Names& names, std::string_view name) {
 // The names have been lifted out before the table is read.
 Field options_field() {
   return {.name = "options",
-          .target = CustomField{[](const RequestJson&) { return std::optional<ApiError>(); },
+          .target = CustomField{[](std::string_view, const RequestJson&) {
+                                  return std::optional<ApiError>();
+                                },
                                 R"({"type": "object"})"},
           .description = "The names in it are taken as if they stood beside it.",
           .from = kOllama};

@@ -106,13 +106,13 @@ std::string_view bad_words_schema() {
 
 void add_token_rule_fields(std::vector<Field>& table, TokenRuleFields& fields) {
   table.push_back({.name = "logit_bias",
-                   .target = CustomField{[&fields](const RequestJson& value) {
+                   .target = CustomField{[&fields](std::string_view, const RequestJson& value) {
                                            return read_logit_bias(value, fields.logit_bias);
                                          },
                                          logit_bias_schema()},
                    .description = "By token id, added to its logit; false bans the token."});
   table.push_back({.name = "allowed_token_ids",
-                   .target = CustomField{[&fields](const RequestJson& value) {
+                   .target = CustomField{[&fields](std::string_view, const RequestJson& value) {
                                            return read_allowed(value,
                                                                fields.allowed_token_ids.emplace());
                                          },
@@ -120,7 +120,7 @@ void add_token_rule_fields(std::vector<Field>& table, TokenRuleFields& fields) {
                    .description = "All other tokens are banned, the end of sequence too.",
                    .from = "vLLM"});
   table.push_back({.name = "bad_words",
-                   .target = CustomField{[&fields](const RequestJson& value) {
+                   .target = CustomField{[&fields](std::string_view, const RequestJson& value) {
                                            return read_bad_words(value, fields.bad_words);
                                          },
                                          bad_words_schema()},

@@ -36,7 +36,7 @@ std::vector<Field> tokenize_field_table(TokenizeRequest& request) {
                    .description = "A text; or messages, which the chat template turns into one."});
   table.push_back(
       {.name = "add_special_tokens",
-       .target = CustomField{[&request](const RequestJson& value) {
+       .target = CustomField{[&request](std::string_view, const RequestJson& value) {
                                return read_flag(value, request.add_special_tokens);
                              },
                              R"({"type": "boolean"})"},
