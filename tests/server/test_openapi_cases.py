@@ -1,6 +1,6 @@
 """What /openapi.json takes is answered, and what it does not take is refused: schemathesis makes up requests from the
 document, right ones and wrong ones, with a seed that is always the same. PAGODA_OPENAPI_CASES: how many of an operation
-(1250 are 5000 altogether)."""
+(1250 are 5000 altogether; they outlast ctest's limit)."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from waiting import HANGS_AFTER_S
 
 HERE = pathlib.Path(__file__).parent
 NUM_CASES = os.environ.get("PAGODA_OPENAPI_CASES", "25")
-# Answers that end soon: 128 samples of a whole context each may be asked for.
-MAX_MODEL_LEN = 256
+# Answers that end soon, because 128 samples of a whole context each may be asked for; and room for most prompts.
+MAX_MODEL_LEN = 1024
 # The log tells acceptance apart from a prompt that is too long, which no schema can.
 NOT_ASKED = "positive_data_acceptance"
 
