@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxWaiting = 4096;  // lines
 constexpr std::size_t kMaxShownBytes = 200;
 
-// What a client sent, fit for a word of a line.
+// Makes a word of a log line of what a client sent.
 std::string shown(std::string_view text) {
   if (text.empty()) return "-";
   std::string word(text.substr(0, kMaxShownBytes));

@@ -44,6 +44,16 @@ struct Constraints {
 // Errors are make_token_rules()'s, and 400 with the field and what is wrong with its grammar.
 ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFields& fields);
 
+// Returns the HttpReply of `start()`, which calls make_constraints(): a later one, from the
+// grammars' lane of the text workers, where a grammar or a pattern of white space is to be
+// compiled.
+template <typename Start>
+HttpReply start_constrained(ApiService& service, const GrammarFields& fields, const Wake& wake,
+                            Start start) {
+  if (!fields.grammar && !fields.white_space) return start();
+  return service.text_workers.run({.lane = TextLane::kGrammar}, wake, std::move(start));
+}
+
 // Of one prompt; `sampling` as to_sampling_params() has it.
 TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,
                             std::vector<int> prompt_token_ids, SamplingParams sampling);

@@ -129,7 +129,7 @@ MaybeError check_tool_calls(std::string_view name, const RequestJson& calls) {
   return {};
 }
 
-// What a message may say beside its role and content. Templates get the message as it was sent, so
+// Fields of a message beside its role and content. Templates get the message as it was sent, so
 // nothing is kept.
 struct OtherMessageFields {
   std::string text;

@@ -25,7 +25,7 @@ struct ChatPrompt {
 // Pointers into `prompt`, which must outlive the result. /tokenize has these fields too.
 std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt);
 std::optional<ApiError> check_together(const ChatPrompt& prompt);
-// What check_together() refuses, for `schema`, the JSON Schema of a table with these fields.
+// Adds to `schema`, the JSON Schema of a table with these fields, what check_together() refuses.
 void describe_prompt_together(nlohmann::json& schema);
 
 struct ChatRequest {

@@ -276,11 +276,11 @@ HttpReply handle_completions(ApiService& service, const HttpRequest& request, co
   auto prepared = prepare(service, request);
   if (auto* error = std::get_if<ApiError>(&prepared)) return {error_response(*error), {}};
   auto job = std::move(std::get<std::unique_ptr<CompletionJob>>(prepared));
-  if (!job->request.generation.grammar.grammar) return start(service, std::move(job), wake);
-  return service.text_workers.run({.lane = TextLane::kGrammar}, wake,
-                                  [&service, wake, job = std::move(job)]() mutable {
-                                    return start(service, std::move(job), wake);
-                                  });
+  const GrammarFields& grammar = job->request.generation.grammar;
+  return start_constrained(service, grammar, wake,
+                           [&service, wake, job = std::move(job)]() mutable {
+                             return start(service, std::move(job), wake);
+                           });
 }
 
 }  // namespace pagoda

@@ -148,7 +148,7 @@ struct Reader {
   MaybeError operator()(IgnoredField) const { return {}; }
 };
 
-// What `object` says of a field, under which of its names.
+// A field's value in an object, and the name that it has there.
 struct Said {
   std::string_view name;
   const RequestJson* value = nullptr;  // null: nothing

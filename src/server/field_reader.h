@@ -112,7 +112,7 @@ ApiError wrong_type(std::string_view param, std::string_view expected, const Req
 // "a string", "an object", for messages.
 std::string_view type_in_words(const RequestJson& value);
 
-// What a Field's range and size say, for custom fields.
+// Reads a list within a Field's range and size, for custom fields.
 std::optional<ApiError> read_ints(const Field& field, const RequestJson& value,
                                   std::vector<int>& out);
 std::optional<ApiError> read_strings(const Field& field, const RequestJson& value,

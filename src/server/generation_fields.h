@@ -85,7 +85,7 @@ std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_t
 // another.
 std::optional<ApiError> settle_together(GenerationFields& fields);
 
-// What settle_together() refuses, for `schema`, the JSON Schema of a table with those fields.
+// Adds to `schema`, the JSON Schema of a table with those fields, what settle_together() refuses.
 void describe_together(nlohmann::json& schema);
 
 // `logprobs` and `max_tokens` as the endpoint settled them. What the request leaves open is the

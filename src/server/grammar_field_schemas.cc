@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxTextChars = 1 << 20;
+constexpr std::size_t kMaxGrammarChars = 1 << 20;
 constexpr std::size_t kMaxChoices = 1024;
 
 // What asks for nothing.
@@ -33,7 +33,7 @@ json closed(json properties, json required = json::array()) {
 }
 
 json text() {
-  return {{"type", "string"}, {"maxLength", kMaxTextChars}};
+  return {{"type", "string"}, {"maxLength", kMaxGrammarChars}};
 }
 
 // JSON Schemas that name a type or nothing at all. Which others can be held to is more than a
@@ -52,7 +52,7 @@ json schemas() {
 json regexes() {
   return {{"type", "string"},
           {"minLength", 1},
-          {"maxLength", kMaxTextChars},
+          {"maxLength", kMaxGrammarChars},
           {"format", "regex"},
           {"description", "In Rust's syntax."}};
 }
@@ -66,7 +66,7 @@ json grammars() {
 }
 
 json choices() {
-  const json choice = {{"type", "string"}, {"minLength", 1}, {"maxLength", kMaxTextChars}};
+  const json choice = {{"type", "string"}, {"minLength", 1}, {"maxLength", kMaxGrammarChars}};
   return {{"type", "array"}, {"items", choice}, {"minItems", 1}, {"maxItems", kMaxChoices}};
 }
 
