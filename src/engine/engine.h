@@ -32,8 +32,8 @@ struct GenerationRequest {
   bool hash_logits = false;  // fills OutputEvent::logits_hash at the end
 };
 
-// What requests take of the queue until their first tokens are computed. A request is a prompt with
-// all its samples, which wait and start together.
+// Room that requests take in the queue until their first tokens are computed. A request is a prompt
+// with all its samples, which wait and start together.
 struct QueueDemand {
   int num_requests = 1;
   std::int64_t num_bytes = 0;  // each sample keeps its prompt, and about 1 KiB besides
@@ -129,9 +129,9 @@ class Engine {
 
   virtual const EngineLimits& limits() const = 0;
 
-  // What submit() would say at this moment of requests that take so much of the queue:
-  // kInvalidArgument (it never holds as much), kResourceExhausted (not now), kUnavailable. So that
-  // refusals come before the work of reading what is refused, and before a part of it is queued.
+  // Answers as submit() would at this moment for requests that take so much of the queue:
+  // kInvalidArgument (it never holds as much), kResourceExhausted (not now), kUnavailable. A caller
+  // asks before it reads a request's texts, and before it queues a part of several prompts.
   virtual Status check_room(const QueueDemand& demand) const = 0;
   // Checks the request and queues it. kInvalidArgument (empty or over-long prompt, ids out of
   // range, a sampling value out of range, more memory than the queue has), kResourceExhausted (the

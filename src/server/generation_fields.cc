@@ -12,8 +12,6 @@
 namespace pagoda {
 namespace {
 
-constexpr double kMaxInt = 2147483647.0;
-
 std::optional<ApiError> read_stop(const RequestJson& value, std::vector<std::string>& stop) {
   if (!value.is_string() && !value.is_array())
     return wrong_type("stop", "a string or a list of strings", value);
@@ -42,8 +40,7 @@ std::string_view stop_schema() {
 std::optional<ApiError> read_n_predict(std::string_view name, const RequestJson& value,
                                        std::optional<int>& n_predict) {
   if (!value.is_number()) return wrong_type(name, "an integer", value);
-  const Field field = {
-      .name = name, .range = {.minimum = -2, .maximum = kMaxInt}, .size = {.max_items = 1}};
+  const Field field = {.name = name, .range = {.minimum = -2}, .size = {.max_items = 1}};
   std::vector<int> numbers;
   if (auto error = read_ints(field, RequestJson::array({value}), numbers)) return error;
   if (numbers.front() != 0) {
@@ -98,7 +95,7 @@ void add_sampling(std::vector<Field>& table, GenerationFields& f) {
        .description = "Keeps the likeliest tokens that together reach this share; 1 is off."},
       {.name = "top_k",
        .target = &f.top_k,
-       .range = {.minimum = -1, .maximum = kMaxInt},
+       .range = {.minimum = -1},
        .description = "Keeps that many of the likeliest tokens; 0 or -1 is off.",
        .from = "vLLM"},
       {.name = "min_p",
@@ -192,12 +189,12 @@ void add_dry(std::vector<Field>& table, GenerationFields& f) {
        .from = "llama.cpp"},
       {.name = "dry_allowed_length",
        .target = &f.dry_allowed_length,
-       .range = {.minimum = 1, .maximum = kMaxInt},
+       .range = {.minimum = 1},
        .description = "Repetitions shorter than this are not penalised.",
        .from = "llama.cpp"},
       {.name = "dry_penalty_last_n",
        .target = &f.dry_penalty_last_n,
-       .range = {.minimum = -1, .maximum = kMaxInt},
+       .range = {.minimum = -1},
        .description = "How many tokens it looks back over; -1 is all, 0 is off.",
        .from = "llama.cpp"},
   };
@@ -208,7 +205,7 @@ void add_stopping(std::vector<Field>& table, GenerationFields& f) {
   const std::vector<Field> stopping = {
       {.name = "min_tokens",
        .target = &f.min_tokens,
-       .range = {.minimum = 0, .maximum = kMaxInt},
+       .range = {.minimum = 0},
        .description = "Before which nothing ends the answer, but max_tokens.",
        .from = "vLLM",
        .aliases = {"min_new_tokens"}},
@@ -268,7 +265,6 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
        .from = "vLLM"},
       {.name = "priority",
        .target = &f.priority,
-       .range = {.minimum = -kMaxInt, .maximum = kMaxInt},
        .description = "Lower runs first.",
        .from = "vLLM"},
       {.name = "cache_salt",
