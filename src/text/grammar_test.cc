@@ -31,6 +31,15 @@ TEST_F(GrammarTest, ChoicesAreAllThatCanBeSaid) {
   EXPECT_FALSE(takes_whole(GrammarKind::kChoice, choices, "abcd"));
 }
 
+TEST_F(GrammarTest, AChoiceMayHoldAnyCharacter) {
+  for (int c = 1; c < 0x80; ++c) {
+    const std::string text = {'x', static_cast<char>(c)};
+    EXPECT_TRUE(takes_whole(GrammarKind::kChoice, nlohmann::json({text}).dump(), text)) << c;
+  }
+  const std::string del = "root ::= \"x\x7f\"";
+  EXPECT_TRUE(takes_whole(GrammarKind::kContextFree, del, "x\x7f"));
+}
+
 TEST_F(GrammarTest, StopsWhereNothingMayFollow) {
   auto source = start(GrammarKind::kRegex, "a{2,3}");
   EXPECT_TRUE(takes(*source, "aa"));

@@ -108,11 +108,16 @@ fn is_in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
+/// As JSON writes it, and the one control character more that Lark wants escaped.
+pub fn lark_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\x7f', "\\u007f")
+}
+
 fn literal(chars: &mut Peekable<Chars>) -> Result<String, String> {
     let mut text = String::new();
     loop {
         match chars.next() {
-            Some('"') => return Ok(serde_json::Value::from(text).to_string()),
+            Some('"') => return Ok(lark_text(&text)),
             Some('\\') => text.push(escaped(chars)?),
             Some(c) => text.push(c),
             None => return Err("a text has no end".into()),

@@ -10,7 +10,6 @@ use std::time::Duration;
 use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::toktrie::{ApproximateTokEnv, INVALID_TOKEN, TokEnv, TokRxInfo, TokTrie, TokenId};
 use llguidance::{Matcher, ParserFactory};
-use serde_json::Value;
 
 use crate::ffi::GrammarKind;
 use crate::gbnf;
@@ -198,8 +197,7 @@ fn choice(text: &str) -> Result<String, String> {
     if choices.is_empty() || choices.iter().any(String::is_empty) {
         return Err("expected at least one choice, and none empty".into());
     }
-    let quoted: Vec<String> =
-        choices.iter().map(|choice| Value::from(&**choice).to_string()).collect();
+    let quoted: Vec<String> = choices.iter().map(|choice| gbnf::lark_text(choice)).collect();
     Ok(format!("start: {}", quoted.join(" | ")))
 }
 
