@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/field_reader.h"
+#include "server/grammar_fields.h"
 
 namespace pagoda {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxGrammarChars = 1 << 20;
-constexpr std::size_t kMaxChoices = 1024;
 
 // What asks for nothing.
 json nothing() {
@@ -67,7 +67,7 @@ json grammars() {
 
 json choices() {
   const json choice = {{"type", "string"}, {"minLength", 1}, {"maxLength", kMaxGrammarChars}};
-  return {{"type", "array"}, {"items", choice}, {"minItems", 1}, {"maxItems", kMaxChoices}};
+  return {{"type", "array"}, {"items", choice}, {"minItems", 1}, {"maxItems", kMaxGrammarChoices}};
 }
 
 json white_spaces() {

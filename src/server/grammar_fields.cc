@@ -71,6 +71,9 @@ MaybeError read_choice(Place place, const RequestJson& value, GrammarFields& fie
                                       [](const RequestJson& item) { return item.is_string(); });
   if (!is_list)
     return refusal(place.param, fmt::format("{}': expected a list of strings", place.below));
+  if (value.size() > kMaxGrammarChoices)
+    return refusal(place.param, fmt::format("{}': expected at most {} in the list, got {}",
+                                            place.below, kMaxGrammarChoices, value.size()));
   return set_grammar(place, GrammarKind::kChoice, to_json_text(value), fields);
 }
 

@@ -12,6 +12,8 @@
 
 namespace pagoda {
 
+inline constexpr std::size_t kMaxGrammarChoices = 1024;  // texts that an answer may be one of
+
 // A grammar that a request asks for, and the field that asks.
 struct GrammarRequest {
   GrammarSpec spec;

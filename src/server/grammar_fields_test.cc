@@ -153,6 +153,19 @@ TEST(GrammarFields, WhatIsWrongIsNamed) {
   }
 }
 
+TEST(GrammarFields, AChoiceIsNoLongerThanItsSchemaSays) {
+  const auto error_of = [](std::size_t num_choices) {
+    const RequestJson choices = std::vector<std::string>(num_choices, "a");
+    GrammarFields fields;
+    std::vector<std::string> unknown;
+    return read_fields({{"guided_choice", choices}}, grammar_field_table(fields), unknown);
+  };
+  EXPECT_FALSE(error_of(kMaxGrammarChoices));
+  const auto error = error_of(kMaxGrammarChoices + 1);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->message, "'guided_choice': expected at most 1024 in the list, got 1025");
+}
+
 TEST(GrammarFields, WhatFailsWhileAnAnswerIsDrawnNamesTheField) {
   ApiClient client;
   const GrammarSpec spec = grammar_of(R"("regex": "x{3}")")->spec;
