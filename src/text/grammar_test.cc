@@ -40,6 +40,22 @@ TEST_F(GrammarTest, AChoiceMayHoldAnyCharacter) {
   EXPECT_TRUE(takes_whole(GrammarKind::kContextFree, del, "x\x7f"));
 }
 
+// An answer without it would not be what the schema asks for.
+TEST_F(GrammarTest, ACharacterThatCannotBeSaidIsNotLeftOut) {
+  for (const char* schema :
+       {R"({"const": "x\u0001y"})", R"({"enum": ["a", "x\u007f"]})", R"({"const": [["\u0000"]]})",
+        R"({"pattern": "^x\u0001y$"})", R"({"pattern": "^x\\x7fy$"})",
+        R"({"pattern": "^[a]\\u{1f}"})", R"({"pattern": "a\\vb"})"}) {
+    EXPECT_THAT(refusal(GrammarKind::kJsonSchema, schema), HasSubstr("the control character U+00"))
+        << schema;
+  }
+  const std::string said = R"("\"\\\b\f\n\r\té")";
+  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema, R"({"const": )" + said + "}", said));
+  EXPECT_TRUE(takes_whole(GrammarKind::kJsonSchema,
+                          R"({"type": "string", "pattern": "^[^\\x00-\\x1f]{2}\\n$"})",
+                          R"("ab\n")"));
+}
+
 TEST_F(GrammarTest, StopsWhereNothingMayFollow) {
   auto source = start(GrammarKind::kRegex, "a{2,3}");
   EXPECT_TRUE(takes(*source, "aa"));

@@ -114,7 +114,15 @@ pub fn check(at: &str, name: &str, value: &Value) -> Result<(), String> {
         return Err(format!("{at}/{name}: expected {}, got {}", expected.1, shortened(value)));
     }
     let holds_schemas = SCHEMAS.contains(&name) || LISTS.contains(&name) || MAPS.contains(&name);
-    if holds_schemas { Ok(()) } else { check_numbers(&format!("{at}/{name}"), value) }
+    if holds_schemas {
+        return Ok(());
+    }
+    match value {
+        Value::String(pattern) if name == "pattern" => {
+            check_pattern(&format!("{at}/{name}"), pattern)
+        }
+        _ => check_value(&format!("{at}/{name}"), value),
+    }
 }
 
 /// 3, and 3.0 as well.
@@ -175,13 +183,63 @@ fn is_list_of_strings(value: &Value) -> bool {
     value.as_array().is_some_and(|list| list.iter().all(Value::is_string))
 }
 
-fn check_numbers(at: &str, value: &Value) -> Result<(), String> {
+fn check_value(at: &str, value: &Value) -> Result<(), String> {
     match value {
         Value::Number(number) if number.as_f64().is_none_or(|x| x.abs() >= END_OF_EXACT) => {
             Err(format!("{at}: expected a number below 2^53, got {number}"))
         }
-        Value::Array(values) => values.iter().try_for_each(|value| check_numbers(at, value)),
-        Value::Object(values) => values.values().try_for_each(|value| check_numbers(at, value)),
+        Value::String(text) => text.chars().try_for_each(|c| check_character(at, c)),
+        Value::Array(values) => values.iter().try_for_each(|value| check_value(at, value)),
+        Value::Object(values) => values.values().try_for_each(|value| check_value(at, value)),
         _ => Ok(()),
     }
+}
+
+/// llguidance leaves a character out of an answer that it would have to write as \u.
+fn check_character(at: &str, c: char) -> Result<(), String> {
+    let has_short_escape = "\u{8}\t\n\u{c}\r".contains(c);
+    if has_short_escape || !c.is_ascii_control() {
+        return Ok(());
+    }
+    Err(format!("{at}: the control character U+{:04X} is not supported", c as u32))
+}
+
+/// What stands for itself; in brackets such a character is one of several, and may be left out.
+fn check_pattern(at: &str, pattern: &str) -> Result<(), String> {
+    let mut rest = pattern.chars();
+    let mut depth = 0;
+    while let Some(c) = rest.next() {
+        let meant = match c {
+            '[' => {
+                depth += 1;
+                continue;
+            }
+            ']' => {
+                depth = 0.max(depth - 1);
+                continue;
+            }
+            '\\' => match rest.next() {
+                Some('a') => '\u{7}',
+                Some('v') => '\u{b}',
+                Some('x') => hexadecimal(rest.as_str(), 2),
+                Some('u') => hexadecimal(rest.as_str(), 4),
+                _ => continue,
+            },
+            c => c,
+        };
+        if depth == 0 {
+            check_character(at, meant)?;
+        }
+    }
+    Ok(())
+}
+
+/// The character of "7f" or "{7f}"; a space where it is none.
+fn hexadecimal(text: &str, num_digits: usize) -> char {
+    let digits = match text.strip_prefix('{') {
+        Some(braced) => braced.split('}').next(),
+        None => text.get(..num_digits),
+    };
+    let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    code.and_then(char::from_u32).unwrap_or(' ')
 }

@@ -1,0 +1,58 @@
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path("/work/main/tests/server")))
+from fake_server import FakeServer  # noqa: E402
+from page_driver import open_browser, problems_of  # noqa: E402
+from pagoda_server import PagodaServer  # noqa: E402
+from scripted_server import ScriptedServer  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server as users get it, at full speed."""
+    fake = FakeServer()
+    yield fake
+    assert fake.is_running()
+    fake.close()
+
+
+@pytest.fixture(scope="module")
+def default_model():
+    """A server of the default model, as `pagoda pull smollm2` has left it."""
+    served = PagodaServer("smollm2", max_model_len=2048, max_num_seqs=64)
+    yield served
+    assert served.is_running()
+    served.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    driver = open_browser(tmp_path_factory.mktemp("profile"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browser(chromium):
+    """A new tab, and at the end no other and nothing kept."""
+    home = chromium.current_window_handle
+    chromium.switch_to.new_window("tab")
+    yield chromium
+    problems = problems_of(chromium)
+    for tab in set(chromium.window_handles) - {home}:
+        chromium.switch_to.window(tab)
+        chromium.execute_script("try { localStorage.clear(); } catch { /* the test has taken it away */ }")
+        chromium.close()
+    chromium.switch_to.window(home)
+    assert problems == []
+
+
+@pytest.fixture
+def scripted(server):
+    """The page over a server that answers as the test says."""
+    script = ScriptedServer(server.url)
+    yield script
+    script.close()
