@@ -33,18 +33,18 @@ class BodyReservation {
   BodyReservation() = default;
   ~BodyReservation() { release(); }
   BodyReservation(BodyReservation&& other) noexcept
-      : budget_(std::move(other.budget_)), num_bytes_(other.num_bytes_) {}
+      : budget_(std::move(other.budget_)), num_bytes_(std::exchange(other.num_bytes_, 0)) {}
   BodyReservation& operator=(BodyReservation&& other) noexcept {
     release();
     budget_ = std::move(other.budget_);
-    num_bytes_ = other.num_bytes_;
+    num_bytes_ = std::exchange(other.num_bytes_, 0);
     return *this;
   }
 
-  // False if there is not that much left.
-  bool take(const std::shared_ptr<BodyBudget>& budget, std::size_t num_bytes) {
-    release();
-    if (!budget->take(num_bytes)) return false;
+  // `num_bytes` in all. False if there is not that much left; then it is as large as before.
+  bool grow_to(const std::shared_ptr<BodyBudget>& budget, std::size_t num_bytes) {
+    if (num_bytes <= num_bytes_) return true;
+    if (!budget->take(num_bytes - num_bytes_)) return false;
     budget_ = budget;
     num_bytes_ = num_bytes;
     return true;

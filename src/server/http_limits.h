@@ -5,17 +5,23 @@
 
 namespace pagoda {
 
+// A body up to this is small: it counts for nothing in the budget of bodies.
+inline constexpr std::size_t kSmallBodyBytes = 16 << 10;
+
 struct HttpLimits {
+  // Of a request's header; and again of what stands around the pieces of a chunked body.
   std::size_t max_header_bytes = 32 << 10;
+  std::size_t max_header_fields = 128;
   std::size_t max_body_bytes = 16 << 20;
-  // All bodies of more than 64 KiB together; one more is answered 503. Small ones are bounded by
-  // the connections.
+  // What has come of all bodies that are not small, together; one byte more is answered 503. Small
+  // ones are bounded by the connections.
   std::size_t max_total_body_bytes = 256 << 20;
   // Open at a time, and fewer where the system's limit of descriptors is lower; one more is
   // answered 503 and closed. Far above max_queue: a full queue is told apart from a full house.
   int max_connections = 8192;
   double header_timeout_s = 20;   // from a request's first byte to the end of its header
   double body_timeout_s = 60;     // from there to the end of its body
+  double body_silence_s = 10;     // in which nothing comes of a body
   double idle_timeout_s = 75;     // between two requests of a connection
   double write_timeout_s = 60;    // for a client to take some bytes of an answer
   double comment_interval_s = 5;  // of silence in an event stream, after which a comment is sent

@@ -74,8 +74,9 @@ Result<tcp::endpoint> resolve(asio::io_context& context, const std::string& host
 }  // namespace
 
 struct HttpListener::Impl {
-  Impl(const ListenerOptions& options, HttpHandler handler)
+  Impl(const ListenerOptions& options, HttpHandler handler, HttpGate gate)
       : limits(options.limits),
+        gate(std::move(gate)),
         handler(std::move(handler)),
         body_budget(std::make_shared<BodyBudget>(limits.max_total_body_bytes)),
         acceptor(asio::make_strand(context)) {}
@@ -87,6 +88,7 @@ struct HttpListener::Impl {
   asio::awaitable<void> run_session(std::shared_ptr<HttpSession> session);
 
   const HttpLimits limits;
+  const HttpGate gate;
   const HttpHandler handler;
   const std::shared_ptr<BodyBudget> body_budget;
   AccessLog access_log;
@@ -142,7 +144,7 @@ void HttpListener::Impl::serve(tcp::socket socket) {
     if (stopping) return;
     if (static_cast<int>(sessions.size()) < limits.max_connections) {
       session = std::make_shared<HttpSession>(
-          std::move(socket), HttpSession::Shared{limits, handler, body_budget, access_log});
+          std::move(socket), HttpSession::Shared{limits, gate, handler, body_budget, access_log});
       sessions.insert(session);
     }
   }
@@ -176,10 +178,10 @@ asio::awaitable<void> HttpListener::Impl::run_session(std::shared_ptr<HttpSessio
 HttpListener::HttpListener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<HttpListener>> HttpListener::start(const ListenerOptions& options,
-                                                          HttpHandler handler) {
+                                                          HttpHandler handler, HttpGate gate) {
   ListenerOptions effective = options;
   effective.limits.max_connections = raise_descriptor_limit(options.limits.max_connections);
-  auto impl = std::make_unique<Impl>(effective, std::move(handler));
+  auto impl = std::make_unique<Impl>(effective, std::move(handler), std::move(gate));
   PAGODA_RETURN_IF_ERROR(impl->bind(options));
   asio::co_spawn(impl->acceptor.get_executor(), impl->accept_loop(), asio::detached);
   for (int i = 0; i < options.num_threads; ++i) {

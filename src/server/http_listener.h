@@ -3,7 +3,8 @@
 //
 // Keep-alive, pipelining, chunked bodies and "Expect: 100-continue" are understood. What is not
 // HTTP is answered 400 and closed; a header or body over its limit 431 or 413, without being read;
-// a client that dawdles 408. All members are thread-safe but stop(), which may be called once.
+// a client that dawdles 408. What the gate refuses is answered before its body is read, and closed
+// unless little of it is left. All members are thread-safe but stop(), which may be called once.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,9 @@ class HttpListener {
  public:
   // kUnavailable names the address that could not be bound, kInvalidArgument a host that does not
   // resolve.
+  // An empty gate lets every request pass.
   static Result<std::unique_ptr<HttpListener>> start(const ListenerOptions& options,
-                                                     HttpHandler handler);
+                                                     HttpHandler handler, HttpGate gate = {});
   ~HttpListener();  // stop(0)
 
   std::uint16_t port() const;

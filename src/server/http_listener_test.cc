@@ -133,7 +133,12 @@ class HttpListenerTest : public ::testing::Test {
                                    std::to_string(request.body.size())},
               {}};
     };
-    listener_ = HttpListener::start({.limits = limits}, std::move(handler)).value();
+    HttpGate gate = [](const HttpRequest& head) -> std::optional<HttpResponse> {
+      if (head.path != "/closed") return {};
+      return HttpResponse{.status = 403, .content_type = "text/plain", .body = "no"};
+    };
+    listener_ =
+        HttpListener::start({.limits = limits}, std::move(handler), std::move(gate)).value();
   }
 
   // All that comes back for `bytes` on a connection of their own.
@@ -231,10 +236,10 @@ TEST_F(HttpListenerTest, LargeBodiesShareABudgetAndSmallOnesDoNot) {
   const std::string large =
       "POST /a HTTP/1.1\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n";
   Connection first(listener_->port());
-  first.send(large);
+  first.send(large + std::string(99'999, 'x'));
   std::string second;
   for (int i = 0; i < 500 && !second.starts_with("HTTP/1.1 503 "); ++i) {
-    // Until the first one's header has been read, this one has the budget and is not answered.
+    // Until the first one's body has been read, this one has the budget.
     Connection connection(listener_->port());
     connection.send(large + std::string(100000, 'x'));
     second = connection.read_to_close();
@@ -242,7 +247,7 @@ TEST_F(HttpListenerTest, LargeBodiesShareABudgetAndSmallOnesDoNot) {
   EXPECT_THAT(second, HasSubstr("too_many_bytes"));
   EXPECT_THAT(exchange("POST /a HTTP/1.1\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc"),
               HasSubstr("POST /a 3"));
-  first.send(std::string(100000, 'x'));
+  first.send("x");
   EXPECT_THAT(first.read_to_close(), HasSubstr("POST /a 100000"));
   EXPECT_THAT(exchange(large + std::string(100000, 'x')), HasSubstr("POST /a 100000"));
 }
@@ -254,6 +259,27 @@ TEST_F(HttpListenerTest, DropsClientsThatDawdle) {
   EXPECT_THAT(exchange("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc"),
               StartsWith("HTTP/1.1 408 "));
   expect_soon([&] { return listener_->num_connections() == 0; });
+}
+
+TEST_F(HttpListenerTest, DropsABodyThatDoesNotGoOn) {
+  start({.body_silence_s = 0.2, .linger_s = 0.1});
+  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc"),
+              StartsWith("HTTP/1.1 408 "));
+}
+
+TEST_F(HttpListenerTest, WhatTheGateRefusesIsAnsweredBeforeItsBody) {
+  start({.linger_s = 0.1});
+  for (const char* fields : {"Content-Length: 16000000", "Transfer-Encoding: chunked",
+                             "Content-Length: 2\r\nExpect: 100-continue"}) {
+    const std::string reply =
+        exchange("POST /closed HTTP/1.1\r\n" + std::string(fields) + "\r\n\r\n");
+    EXPECT_THAT(reply, StartsWith("HTTP/1.1 403 Forbidden\r\nConnection: close\r\n")) << fields;
+  }
+  Connection connection(listener_->port());
+  connection.send("POST /closed HTTP/1.1\r\nContent-Length: 3\r\n\r\n");
+  EXPECT_THAT(connection.read_until("\r\n\r\nno"), StartsWith("HTTP/1.1 403 "));
+  connection.send("abcPOST /closed HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET /a HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(connection.read_until("GET /a 0"), HasSubstr("\r\n\r\nnoHTTP/1.1 200 "));
 }
 
 TEST_F(HttpListenerTest, DropsAClientThatDoesNotRead) {

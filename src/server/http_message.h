@@ -71,7 +71,10 @@ struct HttpReply {
 // but no call may be under way once the reply is destroyed.
 using Wake = std::function<void()>;
 
-// Called on the server's threads, many at a time.
+// Called on the server's threads, many at a time, with a request of which only the header has come:
+// the answer where none of its body need be read, so that nobody sends much for a refusal.
+using HttpGate = std::function<std::optional<HttpResponse>(const HttpRequest&)>;
+// Called on the server's threads, many at a time, with whole requests that the gate has let pass.
 using HttpHandler = std::function<HttpReply(HttpRequest, Wake)>;
 
 // "Not Found" for 404; "" for a status that nothing here sends.

@@ -11,9 +11,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <exception>
 #include <iterator>
@@ -25,16 +22,14 @@ namespace pagoda {
 namespace {
 
 namespace asio = boost::asio;
-namespace http = boost::beast::http;
 using boost::system::error_code;
 using TimePoint = asio::steady_timer::time_point;
 
 constexpr std::size_t kReadBytes = 4096;
 constexpr int kNumProbes = 3;  // without an answer, and the peer is gone
-constexpr std::size_t kSmallBodyBytes = 64 << 10;
 // Of requests that a client pipelines behind a running one; past it, its going away shows only when
 // it is written to.
-constexpr std::size_t kMaxPipelinedBytes = 64 << 10;
+constexpr std::size_t kMaxPipelinedBytes = 16 << 10;
 
 asio::steady_timer::duration to_duration(double seconds) {
   return std::chrono::duration_cast<asio::steady_timer::duration>(
@@ -45,59 +40,10 @@ void append_headers(std::string& head, const HttpHeaders& headers) {
   for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
 }
 
-HttpResponse refusal(int status, std::string message, std::string code) {
-  return error_response({status, std::move(message), "", std::move(code)});
-}
-
-HttpResponse refusal_for(const error_code& error, const HttpLimits& limits) {
-  if (error == http::error::body_limit) {
-    return refusal(413,
-                   fmt::format("the body is over the limit of {} bytes", limits.max_body_bytes),
-                   "body_too_large");
-  }
-  if (error == http::error::header_limit) {
-    return refusal(431,
-                   fmt::format("the header is over the limit of {} bytes", limits.max_header_bytes),
-                   "header_too_large");
-  }
-  return refusal(400, fmt::format("this is not an HTTP/1.1 request: {}", error.message()),
-                 "bad_http");
-}
-
-// Of a target in absolute form, as proxies get it, what follows the host.
-std::string_view origin_form(std::string_view target) {
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!boost::beast::iequals(target.substr(0, scheme.size()), scheme)) continue;
-    const std::size_t path = target.find('/', scheme.size());
-    return path == std::string_view::npos ? "/" : target.substr(path);
-  }
-  return target;
-}
-
-std::string_view text_of(boost::beast::string_view text) {
-  return {text.data(), text.size()};
-}
-
-std::string path_of(std::string_view target) {
-  const std::string_view from_root = origin_form(target);
-  return std::string(from_root.substr(0, from_root.find('?')));
-}
-
-void take_request(http::request<http::string_body>& message, HttpRequest& request) {
-  request.method = std::string(message.method_string());
-  const std::string_view target = text_of(message.target());
-  request.path = path_of(target);
-  const std::size_t query = target.find('?');
-  if (query != std::string_view::npos) request.query = std::string(target.substr(query + 1));
-  for (const auto& field : message) {
-    std::string name(field.name_string());
-    for (char& c : name) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
-    request.headers.emplace_back(std::move(name), std::string(field.value()));
-  }
-  request.body = std::move(message.body());
-  request.arrival = Clock::system().now();
+HttpResponse internal_error_response(const std::string& method, const std::string& path,
+                                     const std::exception& error) {
+  spdlog::error("[server] {} {}: {}", method, path, error.what());
+  return error_response({500, "the server failed to answer this request", "", "internal_error"});
 }
 
 // A peer whose machine or network is gone sends nothing, not even an end: probes find out where
@@ -143,6 +89,8 @@ HttpSession::HttpSession(asio::ip::tcp::socket socket, const Shared& shared)
     : socket_(std::move(socket)),
       shared_(shared),
       limits_(shared.limits),
+      buffer_(std::max(limits_.max_header_bytes, kMaxPipelinedBytes) +
+              HttpRequestParser::kMaxReadBytes),
       wake_(std::make_shared<WakeState>(socket_.get_executor())),
       watchdog_(socket_.get_executor()),
       deadline_(TimePoint::max()) {}
@@ -170,19 +118,37 @@ asio::awaitable<void> HttpSession::serve() {
     idle_ = false;
     if (!has_byte) co_return;
     num_written_ = 0;
-    Incoming incoming;
-    const ReadOutcome outcome = co_await read_request(incoming);
-    if (outcome == ReadOutcome::kClosed) co_return;
-    if (outcome == ReadOutcome::kRefused) {
-      co_await send_response(incoming, std::move(incoming.refusal), {}, /*close=*/true);
-      log(incoming);
-      co_await linger();
-      co_return;
-    }
-    const bool goes_on = co_await answer(incoming);
-    log(incoming);
+    const bool goes_on = co_await serve_request();
     if (!goes_on) co_return;
   }
+}
+
+// False: the connection ends.
+asio::awaitable<bool> HttpSession::serve_request() {
+  Incoming incoming(shared_);
+  ReadOutcome outcome = co_await read_head(incoming);
+  if (outcome == ReadOutcome::kRead) {
+    if (std::optional<HttpResponse> refusal = refusal_of_gate(incoming)) {
+      const bool close = closes_after(incoming) || !incoming.parser.can_skip_body();
+      co_return co_await refuse(incoming, std::move(*refusal), close);
+    }
+    outcome = co_await read_body(incoming);
+  }
+  if (outcome == ReadOutcome::kClosed) co_return false;
+  if (outcome == ReadOutcome::kRefused)
+    co_return co_await refuse(incoming, std::move(incoming.refusal), /*close=*/true);
+  const bool goes_on = co_await answer(incoming);
+  log(incoming);
+  co_return goes_on;
+}
+
+// Where the connection goes on, what is left of the request is read and forgotten.
+asio::awaitable<bool> HttpSession::refuse(Incoming& incoming, HttpResponse response, bool close) {
+  const bool goes_on = co_await send_response(incoming, std::move(response), {}, close);
+  log(incoming);
+  if (goes_on) co_return co_await read_body(incoming) == ReadOutcome::kRead;
+  if (!incoming.parser.is_whole()) co_await linger();
+  co_return false;
 }
 
 asio::awaitable<bool> HttpSession::wait_for_first_byte() {
@@ -196,53 +162,65 @@ asio::awaitable<bool> HttpSession::wait_for_first_byte() {
   co_return !error;
 }
 
-asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_request(Incoming& incoming) {
-  http::request_parser<http::string_body> parser;
-  parser.header_limit(static_cast<std::uint32_t>(limits_.max_header_bytes));
-  parser.body_limit(limits_.max_body_bytes);
-  set_deadline(limits_.header_timeout_s);
-  error_code error;
-  co_await http::async_read_header(socket_, buffer_, parser,
-                                   asio::redirect_error(asio::use_awaitable, error));
-  // As far as they came, where there is an error.
-  incoming.request_id = request_id_for(text_of(parser.get()["X-Request-Id"]));
-  incoming.method = text_of(parser.get().method_string());
-  incoming.path = path_of(text_of(parser.get().target()));
-  if (!error) {
-    incoming.version = parser.get().version();
-    const std::size_t length = parser.content_length_remaining().value_or(limits_.max_body_bytes);
-    if (length > kSmallBodyBytes && !parser.is_done() &&
-        !incoming.request.body_reservation.take(shared_.body_budget, length)) {
-      incoming.refusal = refusal(503, "too many large bodies are on their way", "too_many_bytes");
+asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_head(Incoming& incoming) {
+  const double timeout_s = limits_.header_timeout_s;
+  const ReadOutcome outcome =
+      co_await read(incoming, {.total_s = timeout_s, .silence_s = timeout_s});
+  // As far as they came, where it is refused.
+  const HttpRequest& request = incoming.parser.request();
+  incoming.request_id = request_id_for(request.header("x-request-id"));
+  incoming.method = request.method;
+  incoming.path = request.path;
+  if (outcome == ReadOutcome::kRead) incoming.keep_alive = incoming.parser.keeps_alive();
+  co_return outcome;
+}
+
+asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_body(Incoming& incoming) {
+  if (incoming.parser.expects_continue()) {
+    const bool sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+    if (!sent) co_return ReadOutcome::kClosed;
+  }
+  const ReadOutcome outcome = co_await read(
+      incoming, {.total_s = limits_.body_timeout_s, .silence_s = limits_.body_silence_s});
+  // The room that a large body took to come is not kept while it is answered.
+  if (buffer_.size() == 0 && buffer_.capacity() > kReadBytes) buffer_.shrink_to_fit();
+  co_return outcome;
+}
+
+// To the end of the header, or from there to the end of the request.
+asio::awaitable<HttpSession::ReadOutcome> HttpSession::read(Incoming& incoming, ReadTimes times) {
+  using Progress = HttpRequestParser::Progress;
+  const TimePoint end = std::chrono::steady_clock::now() + to_duration(times.total_s);
+  while (true) {
+    const Progress progress = incoming.parser.parse(buffer_);
+    if (progress == Progress::kRefused) {
+      incoming.refusal = std::move(incoming.parser.refusal());
       co_return ReadOutcome::kRefused;
     }
-    const auto expect = parser.get()[http::field::expect];
-    if (boost::beast::iequals(expect, "100-continue") && !parser.is_done()) {
-      const bool sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
-      if (!sent) co_return ReadOutcome::kClosed;
+    if (progress != Progress::kNeedsMore) co_return ReadOutcome::kRead;
+    set_deadline(std::min(end, std::chrono::steady_clock::now() + to_duration(times.silence_s)));
+    error_code error;
+    const std::size_t n =
+        co_await socket_.async_read_some(buffer_.prepare(incoming.parser.read_size()),
+                                         asio::redirect_error(asio::use_awaitable, error));
+    buffer_.commit(n);
+    clear_deadline();
+    if (timed_out_) {
+      incoming.refusal =
+          error_response({408, "the request did not come in time", "", "request_timeout"});
+      co_return ReadOutcome::kRefused;
     }
-    set_deadline(limits_.body_timeout_s);
-    co_await http::async_read(socket_, buffer_, parser,
-                              asio::redirect_error(asio::use_awaitable, error));
+    if (error) co_return ReadOutcome::kClosed;
   }
-  clear_deadline();
-  if (!error) {
-    incoming.keep_alive = parser.keep_alive();
-    take_request(parser.get(), incoming.request);
-    co_return ReadOutcome::kRequest;
+}
+
+std::optional<HttpResponse> HttpSession::refusal_of_gate(Incoming& incoming) const {
+  if (!shared_.gate) return {};
+  try {
+    return shared_.gate(incoming.parser.request());
+  } catch (const std::exception& error) {
+    return internal_error_response(incoming.method, incoming.path, error);
   }
-  if (timed_out_) {
-    incoming.refusal = refusal(408, "the request did not come in time", "request_timeout");
-    co_return ReadOutcome::kRefused;
-  }
-  const bool is_http_error =
-      error.category() == http::make_error_code(http::error::bad_method).category();
-  if (!is_http_error || error == http::error::end_of_stream ||
-      error == http::error::partial_message) {
-    co_return ReadOutcome::kClosed;
-  }
-  incoming.refusal = refusal_for(error, limits_);
-  co_return ReadOutcome::kRefused;
 }
 
 HttpReply HttpSession::handle(Incoming& incoming) const {
@@ -255,11 +233,9 @@ HttpReply HttpSession::handle(Incoming& incoming) const {
     });
   };
   try {
-    return shared_.handler(std::move(incoming.request), std::move(wake));
+    return shared_.handler(std::move(incoming.parser.request()), std::move(wake));
   } catch (const std::exception& error) {
-    spdlog::error("[server] {} {}: {}", incoming.method, incoming.path, error.what());
-    return {error_response({500, "the server failed to answer this request", "", "internal_error"}),
-            {}};
+    return {internal_error_response(incoming.method, incoming.path, error), {}};
   }
 }
 
@@ -315,7 +291,7 @@ void HttpSession::log(const Incoming& incoming) const {
 asio::awaitable<bool> HttpSession::send_response(Incoming& incoming, HttpResponse response,
                                                  const HttpHeaders& headers, bool close) {
   incoming.status = response.status;
-  std::string bytes = response_head({.version = incoming.version,
+  std::string bytes = response_head({.version = incoming.parser.version(),
                                      .status = response.status,
                                      .close = close,
                                      .request_id = incoming.request_id});
@@ -333,11 +309,11 @@ asio::awaitable<bool> HttpSession::send_response(Incoming& incoming, HttpRespons
 
 asio::awaitable<bool> HttpSession::send_stream(Incoming& incoming, EventStream& stream,
                                                const HttpHeaders& headers) {
-  const bool chunked = incoming.version >= 11;
+  const bool chunked = incoming.parser.version() >= 11;
   const bool close = !chunked || closes_after(incoming);
   incoming.status = 200;
   std::string bytes = response_head(
-      {.version = incoming.version, .close = close, .request_id = incoming.request_id});
+      {.version = incoming.parser.version(), .close = close, .request_id = incoming.request_id});
   bytes +=
       "Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: "
       "no-cache\r\nX-Accel-Buffering: no\r\n";
@@ -400,7 +376,7 @@ asio::awaitable<void> HttpSession::linger() {
   buffer_.clear();
   timed_out_ = false;
   set_deadline(limits_.linger_s);
-  std::string sink(64 << 10, '\0');
+  std::string sink(4 * kReadBytes, '\0');
   while (!error && !timed_out_ && !closed_) {
     co_await socket_.async_read_some(asio::buffer(sink),
                                      asio::redirect_error(asio::use_awaitable, error));
@@ -434,8 +410,12 @@ asio::awaitable<void> HttpSession::stop_watching_peer() {
 }
 
 void HttpSession::set_deadline(double seconds) {
+  set_deadline(std::chrono::steady_clock::now() + to_duration(seconds));
+}
+
+void HttpSession::set_deadline(TimePoint deadline) {
   timed_out_ = false;
-  deadline_ = std::chrono::steady_clock::now() + to_duration(seconds);
+  deadline_ = deadline;
   // A deadline that moved away is met by the watchdog when it wakes at the old one.
   if (deadline_ < watchdog_.expiry()) start_watchdog();
 }

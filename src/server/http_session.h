@@ -12,12 +12,14 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/access_log.h"
 #include "server/body_budget.h"
 #include "server/http_limits.h"
 #include "server/http_message.h"
+#include "server/http_request_parser.h"
 
 namespace pagoda {
 
@@ -26,6 +28,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   // What all connections share; outlives them.
   struct Shared {
     const HttpLimits& limits;
+    const HttpGate& gate;
     const HttpHandler& handler;
     std::shared_ptr<BodyBudget> body_budget;
     AccessLog& access_log;
@@ -42,13 +45,18 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void close();
 
  private:
-  enum class ReadOutcome { kRequest, kRefused, kClosed };
+  enum class ReadOutcome { kRead, kRefused, kClosed };
+  // How long a part of a request may take in all, and how long nothing of it may come.
+  struct ReadTimes {
+    double total_s, silence_s;
+  };
   struct Incoming {
-    HttpRequest request;       // the handler takes it
+    explicit Incoming(const Shared& shared) : parser(shared.limits, shared.body_budget) {}
+
+    HttpRequestParser parser;  // has the request, until the handler takes it
     std::string method, path;  // empty where the header could not be read
     std::string request_id;
     Clock::TimePoint arrival = Clock::system().now();  // of the first byte
-    unsigned version = 11;
     bool keep_alive = true;
     HttpResponse refusal;      // of kRefused
     int status = 0;            // of the answer; 0: it has not begun
@@ -58,7 +66,11 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
   boost::asio::awaitable<void> serve();
   boost::asio::awaitable<bool> wait_for_first_byte();
-  boost::asio::awaitable<ReadOutcome> read_request(Incoming& incoming);
+  boost::asio::awaitable<bool> serve_request();
+  boost::asio::awaitable<ReadOutcome> read(Incoming& incoming, ReadTimes times);
+  boost::asio::awaitable<ReadOutcome> read_head(Incoming& incoming);
+  boost::asio::awaitable<ReadOutcome> read_body(Incoming& incoming);
+  boost::asio::awaitable<bool> refuse(Incoming& incoming, HttpResponse response, bool close);
   boost::asio::awaitable<bool> answer(Incoming& incoming);
   boost::asio::awaitable<bool> await_reply(HttpReply& reply);
   boost::asio::awaitable<bool> send_response(Incoming& incoming, HttpResponse response,
@@ -69,6 +81,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::awaitable<void> wait_for_wake(double timeout_s);
   boost::asio::awaitable<void> linger();
 
+  std::optional<HttpResponse> refusal_of_gate(Incoming& incoming) const;
   HttpReply handle(Incoming& incoming) const;
   void log(const Incoming& incoming) const;
   bool closes_after(const Incoming& incoming) const { return !incoming.keep_alive || draining_; }
@@ -77,6 +90,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::awaitable<void> stop_watching_peer();
 
   void set_deadline(double seconds);
+  void set_deadline(boost::asio::steady_timer::time_point deadline);
   void clear_deadline();
   void start_watchdog();
 

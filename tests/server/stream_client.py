@@ -17,7 +17,7 @@ class Answer(NamedTuple):
 
 def request_bytes(path, body):
     data = json.dumps(body).encode()
-    return (f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n").encode() + data
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n").encode() + data
 
 
 async def read_head(reader):

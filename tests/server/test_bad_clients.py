@@ -1,56 +1,14 @@
 """Clients that send what they should not, or do not do what they should: each is answered, and so is the next one."""
 
 import json
-import socket
 import threading
 import time
 
 import jsonschema
 import pytest
 from fake_server import FakeServer
-from waiting import HANGS_AFTER_S, wait_for
-
-
-class Connection:
-    """A socket that speaks just enough HTTP to be rude in it."""
-
-    def __init__(self, port):
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=HANGS_AFTER_S)
-        self._file = self._socket.makefile("rb")
-
-    def send(self, data):
-        self._socket.sendall(data)
-
-    def post(self, path, body, headers=()):
-        if not isinstance(body, bytes):
-            body = json.dumps(body).encode()
-        head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers]
-        self.send("\r\n".join(head).encode() + b"\r\n\r\n" + body)
-
-    def read_head(self):
-        lines = []
-        while True:
-            line = self._file.readline().decode().rstrip("\r\n")
-            if not line:
-                break
-            lines.append(line)
-        assert lines, "the server closed without an answer"
-        headers = dict(line.lower().split(": ", 1) for line in lines[1:])
-        return int(lines[0].split()[1]), headers
-
-    def read(self):
-        status, headers = self.read_head()
-        return status, json.loads(self._file.read(int(headers["content-length"])))
-
-    def read_line(self):
-        return self._file.readline()
-
-    def closed_by_server(self):
-        return self._file.read(1) == b""
-
-    def close(self):
-        self._file.close()
-        self._socket.close()
+from raw_connection import RawConnection
+from waiting import wait_for
 
 
 @pytest.fixture
@@ -58,13 +16,13 @@ def connect(server):
     connections = []
 
     def open_connection():
-        connections.append(Connection(server.port))
+        connections.append(RawConnection(server.port))
         return connections[-1]
 
     yield open_connection
     for connection in connections:
         connection.close()
-    next_one = Connection(server.port)
+    next_one = RawConnection(server.port)
     next_one.post("/v1/completions", {"prompt": "say well"})
     status, body = next_one.read()
     next_one.close()
@@ -122,7 +80,7 @@ def test_a_body_of_100_mb_is_refused_without_being_kept(server, connect):
     before = server.resident_bytes()
     connection = connect()
     size = 100 << 20
-    connection.send(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size)
+    connection.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size)
     piece = b"x" * (1 << 20)
     try:
         for _ in range(size // len(piece)):
@@ -162,7 +120,7 @@ def test_a_chunked_body(connect):
 def test_a_client_that_goes_away_is_forgotten(stream, prompt):
     fake = FakeServer(token_s=0.005, max_model_len=100000)
     try:
-        connection = Connection(fake.port)
+        connection = RawConnection(fake.port)
         connection.post("/v1/completions", {"prompt": prompt, "stream": stream, "max_tokens": 50000})
         time.sleep(0.2)
         assert fake.num_cancelled() == 0
@@ -194,7 +152,7 @@ def strict_server():
     b"GET /health HTTP/1.1\r\nHost", b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{",
 ])
 def test_half_a_request_is_dropped(strict_server, start):
-    connection = Connection(strict_server.port)
+    connection = RawConnection(strict_server.port)
     connection.send(start)
     status, answer = connection.read()
     assert status == 408 and answer["error"]["code"] == "request_timeout"
@@ -202,7 +160,7 @@ def test_half_a_request_is_dropped(strict_server, start):
 
 
 def test_a_byte_at_a_time_is_dropped(strict_server):
-    connection = Connection(strict_server.port)
+    connection = RawConnection(strict_server.port)
     # Two minutes of bytes for a server that waits a second; one that reads on raises nothing.
     with pytest.raises((BrokenPipeError, ConnectionResetError)):
         for byte in b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 1000:
@@ -212,20 +170,20 @@ def test_a_byte_at_a_time_is_dropped(strict_server):
 
 
 def test_idle_connections_are_closed_and_too_many_are_refused(strict_server):
-    connections = [Connection(strict_server.port) for _ in range(9)]
+    connections = [RawConnection(strict_server.port) for _ in range(9)]
     status, answer = connections[8].read()
     assert status == 503 and answer["error"]["code"] == "too_many_connections"
     assert all(connection.closed_by_server() for connection in connections)
     for connection in connections:
         connection.close()
-    connection = Connection(strict_server.port)
+    connection = RawConnection(strict_server.port)
     connection.send(b"GET /health HTTP/1.1\r\n\r\n")
     assert connection.read()[0] == 200
     connection.close()
 
 
 def test_comments_come_while_the_prompt_is_read(strict_server):
-    connection = Connection(strict_server.port)
+    connection = RawConnection(strict_server.port)
     connection.post("/v1/completions", {"prompt": "think 2", "stream": True})
     status, headers = connection.read_head()
     assert status == 200 and headers["content-type"].startswith("text/event-stream")
@@ -242,7 +200,7 @@ def test_many_clients_at_once(server):
     texts = [None] * 48
 
     def ask(i):
-        connection = Connection(server.port)
+        connection = RawConnection(server.port)
         connection.post("/v1/chat/completions", {"messages": [{"role": "user", "content": f"say {i}"}]})
         texts[i] = connection.read()[1]["choices"][0]["message"]["content"]
         connection.close()

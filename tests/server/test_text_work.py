@@ -56,7 +56,7 @@ async def slowest_health(port, seconds):
     while time.monotonic() < end:
         start = time.monotonic()
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert (await reader.readline()).split()[1] == b"200"
         await reader.read()
         writer.close()

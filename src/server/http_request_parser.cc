@@ -1,0 +1,208 @@
+#include "server/http_request_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/error.hpp>
+#include <optional>
+
+#include "server/api_error.h"
+
+namespace pagoda {
+namespace {
+
+namespace http = boost::beast::http;
+
+constexpr std::size_t kReadBytes = 4 << 10;
+// What may stand around each byte of a chunked body, besides max_header_bytes in all: a chunk of
+// one byte has five.
+constexpr std::size_t kFramingOfBodyByte = 8;
+
+std::string_view text_of(boost::beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Of a target in absolute form, as proxies get it, what follows the host.
+std::string_view origin_form(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!boost::beast::iequals(target.substr(0, scheme.size()), scheme)) continue;
+    const std::size_t path = target.find('/', scheme.size());
+    return path == std::string_view::npos ? "/" : target.substr(path);
+  }
+  return target;
+}
+
+// All values of a header, separated by ", ", as they mean the same on lines of their own; nothing
+// where there is none.
+std::optional<std::string> joined(const HttpHeaders& headers, std::string_view name) {
+  std::optional<std::string> values;
+  for (const auto& [key, value] : headers) {
+    if (key == name) values = values ? *values + ", " + value : value;
+  }
+  return values;
+}
+
+// What makes it doubtful where the request ends or whom it asks, in words; "": nothing.
+std::string ambiguity_of(const HttpHeaders& headers, unsigned version) {
+  const auto num_hosts = std::count_if(headers.begin(), headers.end(),
+                                       [](const auto& header) { return header.first == "host"; });
+  if (num_hosts > 1) return fmt::format("Host: expected one, got {}", num_hosts);
+  const auto length = joined(headers, "content-length");
+  if (length && !is_number(*length))
+    return fmt::format("Content-Length: expected one number, got {}", *length);
+  const auto coding = joined(headers, "transfer-encoding");
+  if (coding && !boost::beast::iequals(*coding, "chunked"))
+    return fmt::format("Transfer-Encoding: expected chunked, got {}", *coding);
+  if (coding && version < 11) return "Transfer-Encoding: expected none in HTTP/1.0";
+  return "";
+}
+
+}  // namespace
+
+HttpRequestParser::HttpRequestParser(const HttpLimits& limits,
+                                     std::shared_ptr<BodyBudget> body_budget)
+    : limits_(limits), body_budget_(std::move(body_budget)) {
+  header_limit(static_cast<std::uint32_t>(limits.max_header_bytes));
+  body_limit(limits.max_body_bytes);
+}
+
+HttpRequestParser::Progress HttpRequestParser::parse(boost::beast::flat_buffer& received) {
+  return is_header_done() ? parse_body(received) : parse_head(received);
+}
+
+HttpRequestParser::Progress HttpRequestParser::parse_head(boost::beast::flat_buffer& received) {
+  if (received.size() == 0) return Progress::kNeedsMore;
+  ErrorCode error;
+  const std::size_t num_taken = put(received.data(), error);
+  received.consume(num_taken);
+  num_head_bytes_ += num_taken;
+  // The base's limit is for what waits at a time, this one for the whole header.
+  const bool needs_more = error == http::error::need_more;
+  const std::size_t num_waiting = needs_more ? received.size() : 0;
+  if (is_refused_) return Progress::kRefused;
+  if (num_head_bytes_ + num_waiting > limits_.max_header_bytes) return refuse_long_header();
+  if (needs_more) return Progress::kNeedsMore;
+  if (error) return refuse_for(error);
+  if (std::string flaw = ambiguity_of(request_.headers, version_); !flaw.empty())
+    return refuse(400, std::move(flaw), "bad_http");
+  eager(true);
+  return Progress::kHead;
+}
+
+HttpRequestParser::Progress HttpRequestParser::parse_body(boost::beast::flat_buffer& received) {
+  ErrorCode error;
+  if (!is_done() && received.size() > 0) {
+    const std::size_t num_taken = put(received.data(), error);
+    received.consume(num_taken);
+    num_bytes_behind_head_ += num_taken;
+  }
+  if (is_refused_) return Progress::kRefused;
+  if (error && error != http::error::need_more) return refuse_for(error);
+  const std::size_t num_waiting = is_done() ? 0 : received.size();
+  const std::size_t num_around = num_bytes_behind_head_ + num_waiting - request_.body.size();
+  if (num_waiting > limits_.max_header_bytes ||
+      num_around > limits_.max_header_bytes + kFramingOfBodyByte * request_.body.size()) {
+    return refuse(413,
+                  fmt::format("chunk headers and trailer are over the limit of {} bytes, and {} "
+                              "more for each byte of the body",
+                              limits_.max_header_bytes, kFramingOfBodyByte),
+                  "chunk_headers_too_large");
+  }
+  if (!is_done()) return Progress::kNeedsMore;
+  request_.arrival = Clock::system().now();
+  return Progress::kWhole;
+}
+
+std::size_t HttpRequestParser::read_size() const {
+  return request_.body.size() < kSmallBodyBytes ? kReadBytes : kMaxReadBytes;
+}
+
+bool HttpRequestParser::expects_continue() const {
+  return !is_done() && boost::beast::iequals(request_.header("expect"), "100-continue");
+}
+
+bool HttpRequestParser::can_skip_body() const {
+  if (is_done()) return true;
+  const auto num_left = content_length_remaining();
+  return num_left && *num_left <= kSmallBodyBytes && !expects_continue();
+}
+
+HttpRequestParser::Progress HttpRequestParser::refuse(int status, std::string message,
+                                                      std::string code) {
+  is_refused_ = true;
+  refusal_ = error_response({status, std::move(message), "", std::move(code)});
+  return Progress::kRefused;
+}
+
+HttpRequestParser::Progress HttpRequestParser::refuse_long_header() {
+  return refuse(431,
+                fmt::format("the header is over the limit of {} bytes", limits_.max_header_bytes),
+                "header_too_large");
+}
+
+HttpRequestParser::Progress HttpRequestParser::refuse_for(const ErrorCode& error) {
+  if (error == http::error::header_limit) return refuse_long_header();
+  if (error == http::error::body_limit) {
+    return refuse(413,
+                  fmt::format("the body is over the limit of {} bytes", limits_.max_body_bytes),
+                  "body_too_large");
+  }
+  return refuse(400, fmt::format("this is not an HTTP/1.1 request: {}", error.message()),
+                "bad_http");
+}
+
+// Room grows with what has come, never with what was announced.
+void HttpRequestParser::append(StringView piece, ErrorCode& error) {
+  std::string& body = request_.body;
+  const std::size_t num_bytes = body.size() + piece.size();
+  if (num_bytes > kSmallBodyBytes && !request_.body_reservation.grow_to(body_budget_, num_bytes)) {
+    refuse(503, "too many large bodies are on their way", "too_many_bytes");
+    error = http::error::body_limit;
+    return;
+  }
+  body.append(piece.data(), piece.size());
+}
+
+void HttpRequestParser::on_request_impl(http::verb /*verb*/, StringView method, StringView target,
+                                        int version, ErrorCode& /*error*/) {
+  version_ = static_cast<unsigned>(version);
+  request_.method = text_of(method);
+  const std::string_view from_root = origin_form(text_of(target));
+  const std::size_t query = from_root.find('?');
+  request_.path = from_root.substr(0, query);
+  if (query != std::string_view::npos) request_.query = from_root.substr(query + 1);
+}
+
+void HttpRequestParser::on_field_impl(http::field /*field*/, StringView name, StringView value,
+                                      ErrorCode& error) {
+  if (is_header_done()) return;  // the trailer's
+  if (request_.headers.size() == limits_.max_header_fields) {
+    refuse(431, fmt::format("the header has more than {} fields", limits_.max_header_fields),
+           "header_too_large");
+    error = http::error::header_limit;
+    return;
+  }
+  std::string lower(name);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  request_.headers.emplace_back(std::move(lower), std::string(value));
+}
+
+std::size_t HttpRequestParser::on_body_impl(StringView body, ErrorCode& error) {
+  append(body, error);
+  return body.size();
+}
+
+std::size_t HttpRequestParser::on_chunk_body_impl(std::uint64_t /*remaining*/, StringView body,
+                                                  ErrorCode& error) {
+  append(body, error);
+  return body.size();
+}
+
+}  // namespace pagoda
