@@ -101,7 +101,9 @@ TEST(CommandLine, NoFlagSwallowsWhatFollowsIt) {
 
 TEST(CommandLine, AListTakesOneValueEachTimeItIsGiven) {
   CommandLine line;
-  EXPECT_EQ(line.parse({"serve", "--api-key", "a", "--api-key", "[b]", "model"}), "");
+  EXPECT_EQ(line.parse({"serve", "--api-key", "a", "--api-key", "[b]", "--allowed-hosts", "*",
+                        "--allowed-origins", "https://a.example", "model"}),
+            "");
   const CLI::App& serve = *line.app.get_subcommand("serve");
   EXPECT_EQ(serve.get_option("--api-key")->results(), (std::vector<std::string>{"a", "[b]"}));
   EXPECT_EQ(serve.get_option("MODEL")->results(), std::vector<std::string>{"model"});

@@ -106,8 +106,13 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
                      "A key that requests must bring; may be given more than once");
   command.add_option("--served-model-name", flags->served_model_names,
                      "A name of the model in the API, instead of its file's and the one typed");
-  command.add_option("--allowed-origins", server.allowed_origins,
-                     "Origins whose pages may call the API; * by default");
+  command.add_option(
+      "--allowed-origins", server.allowed_origins,
+      "An origin whose pages may call the API, or * for all; none by default. May be "
+      "given more than once");
+  command.add_option("--allowed-hosts", server.allowed_hosts,
+                     "A name by which the server may be asked, such as llm.example.com, "
+                     "*.example.com or *; may be given more than once");
   command
       .add_option("--max-queue", flags->engine.engine.max_queue,
                   "Prompts waiting, each with all its samples; one more is answered 429")

@@ -1,6 +1,7 @@
 #include "server/access.h"
 
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 
 #include "core/sha256.h"
 
@@ -21,17 +22,36 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
 std::string_view bearer_token(std::string_view authorization) {
   constexpr std::string_view kScheme = "bearer ";
   if (authorization.size() <= kScheme.size()) return {};
-  for (std::size_t i = 0; i < kScheme.size(); ++i) {
-    const char c = authorization[i];
-    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    if (lower != kScheme[i]) return {};
-  }
+  if (lower_case(authorization.substr(0, kScheme.size())) != kScheme) return {};
   authorization.remove_prefix(kScheme.size());
   const std::size_t start = authorization.find_first_not_of(' ');
   return start == std::string_view::npos ? std::string_view() : authorization.substr(start);
+}
+
+// "[::1]:8000" to "::1", "localhost:8000" to "localhost".
+std::string_view without_port(std::string_view host) {
+  if (host.starts_with('[')) {
+    const std::size_t end = host.find(']');
+    return end == std::string_view::npos ? host : host.substr(1, end - 1);
+  }
+  return host.substr(0, host.find(':'));
+}
+
+bool is_address(std::string_view host) {
+  boost::system::error_code error;
+  boost::asio::ip::make_address(std::string(host), error);
+  return !error;
 }
 
 }  // namespace
@@ -64,6 +84,20 @@ bool Cors::allows(std::string_view origin) const {
                             allowed_origins_.end();
 }
 
+bool Cors::refuses(const HttpRequest& request) const {
+  const std::string_view origin = request.header("origin");
+  if (allows_all_ || allows(origin)) return false;
+  const std::string_view site = request.header("sec-fetch-site");
+  if (!site.empty()) {
+    const bool is_link = request.method == "GET" && request.header("sec-fetch-mode") == "navigate";
+    return site != "same-origin" && site != "none" && !is_link;
+  }
+  if (origin.empty()) return false;
+  const std::size_t scheme_end = origin.find("://");
+  return scheme_end == std::string_view::npos ||
+         lower_case(origin.substr(scheme_end + 3)) != lower_case(request.header("host"));
+}
+
 HttpHeaders Cors::headers(const HttpRequest& request) const {
   const std::string_view origin = request.header("origin");
   if (!allows(origin)) return {};
@@ -75,14 +109,31 @@ bool Cors::is_preflight(const HttpRequest& request) const {
   return request.method == "OPTIONS" && !request.header("access-control-request-method").empty();
 }
 
-HttpResponse Cors::preflight(const HttpRequest& request) const {
-  if (!allows(request.header("origin")))
-    return {.status = 403, .content_type = "text/plain", .body = "origin not allowed"};
+HttpResponse Cors::preflight() const {
   HttpResponse response{.status = 204};
   response.headers = {{"Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS"},
                       {"Access-Control-Allow-Headers", "*, Authorization, Content-Type"},
                       {"Access-Control-Max-Age", "600"}};
   return response;
+}
+
+AllowedHosts::AllowedHosts(std::vector<std::string> names) : names_(std::move(names)) {
+  for (std::string& name : names_) name = lower_case(name);
+}
+
+bool AllowedHosts::allow(std::string_view host) const {
+  const std::string name = lower_case(without_port(host));
+  if (host.empty() || name == "localhost" || name.ends_with(".localhost") || is_address(name))
+    return true;
+  return std::any_of(names_.begin(), names_.end(), [&](std::string_view allowed) {
+    if (allowed == "*" || allowed == name) return true;
+    return allowed.starts_with("*.") && name.ends_with(allowed.substr(1));
+  });
+}
+
+bool is_json_type(std::string_view content_type) {
+  const std::string type = lower_case(content_type.substr(0, content_type.find_first_of("; \t")));
+  return type.empty() || type == "application/json" || type == "application/x-www-form-urlencoded";
 }
 
 }  // namespace pagoda

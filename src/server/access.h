@@ -1,4 +1,19 @@
-// Who may ask: API keys, and cross-origin requests of browsers.
+// Who may ask: API keys, which web pages, and by which name of this server.
+//
+// A browser sends what any page tells it to, with its user's place in the network: a page from
+// anywhere reaches a server on the user's own machine. Three rules keep it out, each told of in the
+// header, before anything of a body is read:
+//
+// - Pages of other origins are refused, whatever they send (Cors). Browsers say of every request
+//   that a page makes where the page is from, and pages can't change that; a program that is no
+//   browser says nothing, and passes. So a page gets nowhere with the content types that need no
+//   preflight either (text/plain, application/x-www-form-urlencoded, multipart/form-data, none).
+// - A body says that it is JSON, or nothing, or what `curl -d` says by itself (is_json_type).
+//   That is for people at a shell, and costs nothing beside the first rule.
+// - The name by which the server was asked is its own (AllowedHosts). Else a page's own name could
+//   be made to lead here after the page has come, which makes it the same origin to its browser.
+//   What a proxy says of the name that it was asked by (X-Forwarded-Host) anybody can say, so it is
+//   not heard.
 #pragma once
 
 #include <string>
@@ -27,15 +42,20 @@ class ApiKeys {
 bool needs_api_key(std::string_view path);
 
 // Cross-origin resource sharing (https://fetch.spec.whatwg.org/#http-cors-protocol). "*" allows
-// every origin.
+// every origin. The server's own is always allowed.
 class Cors {
  public:
   explicit Cors(std::vector<std::string> allowed_origins);
 
+  // Whether a browser sent it for a page that may not ask. Sec-Fetch-Site decides where there is
+  // one, since a proxy may have changed the Host; else the Origin, beside the Host. A link to this
+  // server, which shows what it leads to and tells the page nothing, may be anywhere.
+  bool refuses(const HttpRequest& request) const;
+
   // For the answer to `request`; empty without an Origin that is allowed.
   HttpHeaders headers(const HttpRequest& request) const;
   bool is_preflight(const HttpRequest& request) const;
-  HttpResponse preflight(const HttpRequest& request) const;
+  HttpResponse preflight() const;
 
  private:
   bool allows(std::string_view origin) const;
@@ -43,5 +63,21 @@ class Cors {
   std::vector<std::string> allowed_origins_;
   bool allows_all_ = false;
 };
+
+// By which names the server may be asked: addresses, localhost and what ends with .localhost, and
+// `names`, of which "*.example.com" stands for what ends so and "*" for all. Case does not matter.
+class AllowedHosts {
+ public:
+  explicit AllowedHosts(std::vector<std::string> names);
+
+  // `host` is a Host header, with or without a port; "" passes: browsers always send one.
+  bool allow(std::string_view host) const;
+
+ private:
+  std::vector<std::string> names_;  // in lower case
+};
+
+// Whether a body of that Content-Type is read as JSON.
+bool is_json_type(std::string_view content_type);
 
 }  // namespace pagoda

@@ -51,11 +51,78 @@ TEST(Cors, AnswersAPreflight) {
   HttpRequest request{
       .method = "OPTIONS",
       .headers = {{"origin", "https://a.example"}, {"access-control-request-method", "POST"}}};
-  EXPECT_TRUE(Cors({"*"}).is_preflight(request));
-  EXPECT_EQ(Cors({"*"}).preflight(request).status, 204);
-  EXPECT_EQ(Cors({"https://b.example"}).preflight(request).status, 403);
+  const Cors cors({"https://a.example"});
+  EXPECT_TRUE(cors.is_preflight(request));
+  EXPECT_FALSE(cors.refuses(request));
+  EXPECT_EQ(cors.preflight().status, 204);
+  EXPECT_TRUE(Cors({}).refuses(request));
   request.headers.pop_back();
-  EXPECT_FALSE(Cors({"*"}).is_preflight(request));
+  EXPECT_FALSE(cors.is_preflight(request));
+}
+
+TEST(Cors, PagesOfOtherOriginsAreRefused) {
+  const Cors none({});
+  for (const char* method : {"POST", "GET", "OPTIONS"}) {
+    const auto refuses = [&](HttpHeaders headers) {
+      headers.emplace_back("host", "LocalHost:8000");
+      return none.refuses({.method = method, .headers = std::move(headers)});
+    };
+    EXPECT_FALSE(refuses({})) << "no browser";
+    EXPECT_FALSE(refuses({{"origin", "http://localhost:8000"}}));
+    for (const char* foreign : {"http://localhost:3000", "https://evil.example", "http://localhost",
+                                "null", "file://", "http://localhost:8000.evil.example"}) {
+      EXPECT_TRUE(refuses({{"origin", foreign}})) << foreign;
+    }
+    EXPECT_TRUE(refuses({{"sec-fetch-site", "cross-site"}, {"sec-fetch-mode", "no-cors"}}));
+    EXPECT_TRUE(refuses({{"sec-fetch-site", "same-site"}}));
+    EXPECT_FALSE(refuses({{"sec-fetch-site", "same-origin"}, {"origin", "https://proxy.example"}}));
+    EXPECT_FALSE(refuses({{"sec-fetch-site", "none"}, {"sec-fetch-mode", "navigate"}}));
+  }
+}
+
+TEST(Cors, ALinkMayBeAnywhereAndAFormMayNot) {
+  HttpRequest request{
+      .method = "GET",
+      .headers = {{"sec-fetch-site", "cross-site"}, {"sec-fetch-mode", "navigate"}}};
+  EXPECT_FALSE(Cors({}).refuses(request));
+  request.method = "POST";
+  EXPECT_TRUE(Cors({}).refuses(request));
+}
+
+TEST(Cors, AllowedOriginsPass) {
+  const HttpRequest request{
+      .method = "POST",
+      .headers = {{"origin", "https://a.example"}, {"sec-fetch-site", "cross-site"}}};
+  EXPECT_FALSE(Cors({"https://a.example"}).refuses(request));
+  EXPECT_FALSE(Cors({"*"}).refuses(request));
+  EXPECT_TRUE(Cors({"https://b.example"}).refuses(request));
+}
+
+TEST(AllowedHosts, AddressesLocalhostAndGivenNames) {
+  const AllowedHosts hosts({"Box", "*.example.com"});
+  for (const char* host :
+       {"", "127.0.0.1:8000", "10.1.2.3", "[::1]:8000", "[::1]", "localhost:8000", "LOCALHOST",
+        "page.localhost", "box:80", "llm.Example.com:8000"}) {
+    EXPECT_TRUE(hosts.allow(host)) << host;
+  }
+  for (const char* host : {"evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example",
+                           "notlocalhost", "example.com", "evilexample.com", "box.evil.example",
+                           "box@evil.example", "[::1", "*", "localhost, box", ":8000"}) {
+    EXPECT_FALSE(hosts.allow(host)) << host;
+  }
+  EXPECT_TRUE(AllowedHosts({"*"}).allow("any.example"));
+}
+
+TEST(JsonType, IsJsonOrWhatCurlSaysOrNothing) {
+  for (const char* type : {"", "application/json", "Application/JSON;charset=utf-8",
+                           "application/x-www-form-urlencoded"}) {
+    EXPECT_TRUE(is_json_type(type)) << type;
+  }
+  for (const char* type :
+       {"text/plain", "text/plain;charset=UTF-8", "multipart/form-data; boundary=x",
+        "application/jsonp", "application/octet-stream"}) {
+    EXPECT_FALSE(is_json_type(type)) << type;
+  }
 }
 
 }  // namespace

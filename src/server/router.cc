@@ -48,27 +48,73 @@ std::string percent_decoded(std::string_view text) {
   return decoded;
 }
 
-HttpResponse wrong_method(const HttpRequest& request, std::string_view allowed) {
-  HttpResponse response = error_response(
-      {405, fmt::format("{}: expected {}, got {}", request.path, allowed, request.method), "",
-       "method_not_allowed"});
-  response.headers.emplace_back("Allow", std::string(allowed));
-  return response;
+// Of a path that is known.
+std::string_view methods_of(std::string_view path) {
+  return contains(kPostPaths, path) ? "POST" : "GET, HEAD";
 }
 
-HttpResponse unauthorized() {
-  return error_response(
-      {401, "expected a valid API key in 'Authorization: Bearer KEY'", "", "invalid_api_key"});
+std::optional<ApiError> error_of_target(const HttpRequest& head) {
+  const std::string& path = head.path;
+  const bool is_post_path = contains(kPostPaths, path);
+  if (!is_post_path && !contains(kGetPaths, path) && !is_model_path(path)) {
+    return ApiError{404, fmt::format("there is nothing at {} {}", head.method, path), "",
+                    "not_found"};
+  }
+  const bool is_get = head.method == "GET" || head.method == "HEAD";
+  if (is_post_path ? head.method != "POST" : !is_get) {
+    return ApiError{405,
+                    fmt::format("{}: expected {}, got {}", path, methods_of(path), head.method), "",
+                    "method_not_allowed"};
+  }
+  if (const auto type = head.header("content-type"); is_post_path && !is_json_type(type)) {
+    return ApiError{415, fmt::format("Content-Type: expected application/json, got {}", type), "",
+                    "unsupported_media_type"};
+  }
+  return {};
 }
 
 }  // namespace
 
-Router::Router(ApiService& service, const std::vector<std::string>& api_keys,
-               std::vector<std::string> allowed_origins)
+Router::Router(ApiService& service, const AccessOptions& access)
     : service_(service),
-      api_keys_(api_keys),
-      cors_(std::move(allowed_origins)),
-      openapi_document_(openapi_document(service, !api_keys.empty())) {}
+      api_keys_(access.api_keys),
+      cors_(access.allowed_origins),
+      allowed_hosts_(access.allowed_hosts),
+      openapi_document_(openapi_document(service, !access.api_keys.empty())) {}
+
+std::optional<HttpResponse> Router::refuse(const HttpRequest& head) const {
+  const std::optional<ApiError> error = error_of_head(head);
+  if (!error) return {};
+  HttpResponse response = error_response(*error);
+  if (error->status == 405) response.headers.emplace_back("Allow", methods_of(head.path));
+  for (auto& header : cors_.headers(head)) response.headers.push_back(std::move(header));
+  return response;
+}
+
+std::optional<ApiError> Router::error_of_head(const HttpRequest& head) const {
+  if (const auto host = head.header("host"); !allowed_hosts_.allow(host)) {
+    return ApiError{403,
+                    fmt::format("Host: expected an address, localhost or a name given by "
+                                "--allowed-hosts, got {}",
+                                host),
+                    "", "host_not_allowed"};
+  }
+  if (cors_.refuses(head)) {
+    const auto origin = head.header("origin");
+    return ApiError{403,
+                    fmt::format("Origin: expected this server's own or one given by "
+                                "--allowed-origins, got {}",
+                                origin.empty() ? "none from a page elsewhere" : origin),
+                    "", "origin_not_allowed"};
+  }
+  // A browser sends no key with its preflight.
+  if (cors_.is_preflight(head)) return {};
+  if (needs_api_key(head.path) && !api_keys_.accept(head)) {
+    return ApiError{401, "expected a valid API key in 'Authorization: Bearer KEY'", "",
+                    "invalid_api_key"};
+  }
+  return error_of_target(head);
+}
 
 HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
   HttpHeaders headers = cors_.headers(request);
@@ -78,21 +124,9 @@ HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
 }
 
 HttpReply Router::route(HttpRequest request, const Wake& wake) const {
-  // A browser sends no key with its preflight.
-  if (cors_.is_preflight(request)) return {cors_.preflight(request), {}};
+  if (cors_.is_preflight(request)) return {cors_.preflight(), {}};
   const std::string& path = request.path;
-  if (needs_api_key(path) && !api_keys_.accept(request)) return {unauthorized(), {}};
-  const bool is_get = request.method == "GET" || request.method == "HEAD";
-  const bool is_post_path = contains(kPostPaths, path);
-  if (!is_post_path && !contains(kGetPaths, path) && !is_model_path(path)) {
-    return {error_response({404, fmt::format("there is nothing at {} {}", request.method, path), "",
-                            "not_found"}),
-            {}};
-  }
-  if (is_post_path && request.method != "POST") return {wrong_method(request, "POST"), {}};
-  if (!is_post_path && !is_get) return {wrong_method(request, "GET, HEAD"), {}};
-
-  if (is_post_path) return read_body(std::move(request), wake);
+  if (contains(kPostPaths, path)) return read_body(std::move(request), wake);
   if (path == "/health") return {health_response(service_), {}};
   if (path == "/version") return {version_response(), {}};
   if (path == "/metrics") return {metrics_response(service_), {}};

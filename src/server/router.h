@@ -1,31 +1,44 @@
-// Router: from a request to its endpoint, through API keys and CORS. Thread-safe.
+// Router: from a request to its endpoint, past what says who may ask (access.h). Thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/access.h"
+#include "server/api_error.h"
 #include "server/api_service.h"
 #include "server/http_message.h"
 
 namespace pagoda {
 
+struct AccessOptions {
+  std::vector<std::string> api_keys;         // none: everybody may ask
+  std::vector<std::string> allowed_origins;  // of pages besides the server's own; "*": all
+  std::vector<std::string> allowed_hosts;    // names of the server; see AllowedHosts
+};
+
 class Router {
  public:
-  Router(ApiService& service, const std::vector<std::string>& api_keys,
-         std::vector<std::string> allowed_origins);
+  Router(ApiService& service, const AccessOptions& access);
 
-  // What an endpoint reads of a body, the text workers read: all that they answer is known later,
-  // what tells of the server at once.
+  // The answer to a request that is refused for what its header says, by whom it is asked, for what
+  // or in which form; nothing where the rest of it is to be read.
+  std::optional<HttpResponse> refuse(const HttpRequest& head) const;
+
+  // Of a request that is not refused. What an endpoint reads of a body, the text workers read: all
+  // that they answer is known later, what tells of the server at once.
   HttpReply handle(HttpRequest request, const Wake& wake) const;
 
  private:
+  std::optional<ApiError> error_of_head(const HttpRequest& head) const;
   HttpReply route(HttpRequest request, const Wake& wake) const;
   HttpReply read_body(HttpRequest request, const Wake& wake) const;
 
   ApiService& service_;
   ApiKeys api_keys_;
   Cors cors_;
+  AllowedHosts allowed_hosts_;
   std::string openapi_document_;
 };
 

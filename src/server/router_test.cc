@@ -56,7 +56,7 @@ TEST(Router, MessagesQuoteOnlySoMuch) {
 }
 
 TEST(Router, AsksForKeysAndLetsPreflightsPass) {
-  ApiClient client({}, {"key"}, {"https://a.example"});
+  ApiClient client({}, {.api_keys = {"key"}, .allowed_origins = {"https://a.example"}});
   const HttpResponse refused = client.get("/v1/models");
   EXPECT_EQ(refused.status, 401);
   EXPECT_EQ(parsed(refused).at("error").at("code"), "invalid_api_key");
@@ -76,6 +76,56 @@ TEST(Router, AsksForKeysAndLetsPreflightsPass) {
   EXPECT_EQ(preflight.status, 204);
   EXPECT_THAT(preflight.headers,
               Contains(Pair("Access-Control-Allow-Origin", "https://a.example")));
+}
+
+TEST(Router, APageOfAnotherOriginIsRefusedWhateverItSends) {
+  ApiClient client({}, {.allowed_origins = {"https://a.example"}});
+  const auto ask = [&](const std::string& origin) {
+    return client.send({.method = "POST",
+                        .path = "/v1/completions",
+                        .headers = {{"host", "localhost:8000"}, {"origin", origin}},
+                        .body = R"({"prompt": "say a"})"});
+  };
+  EXPECT_EQ(parsed(ask("https://b.example")).at("error").at("message"),
+            "Origin: expected this server's own or one given by --allowed-origins, got "
+            "https://b.example");
+  EXPECT_EQ(ask("https://b.example").status, 403);
+  EXPECT_EQ(ask("http://localhost:8000").status, 200);
+  EXPECT_THAT(ask("https://a.example").headers,
+              Contains(Pair("Access-Control-Allow-Origin", "https://a.example")));
+  const HttpResponse preflight = client.send(
+      {.method = "OPTIONS",
+       .path = "/v1/completions",
+       .headers = {{"origin", "https://b.example"}, {"access-control-request-method", "POST"}}});
+  EXPECT_EQ(preflight.status, 403);
+}
+
+TEST(Router, AnotherNameThanTheServersOwnIsRefused) {
+  ApiClient client({}, {.allowed_hosts = {"llm.example"}});
+  const auto ask = [&](const std::string& host) {
+    return client.send({.method = "GET", .path = "/health", .headers = {{"host", host}}});
+  };
+  EXPECT_EQ(ask("llm.example:8000").status, 200);
+  EXPECT_EQ(ask("evil.example:8000").status, 403);
+  EXPECT_EQ(parsed(ask("evil.example:8000")).at("error").at("message"),
+            "Host: expected an address, localhost or a name given by --allowed-hosts, got "
+            "evil.example:8000");
+}
+
+TEST(Router, ABodyThatIsNotJsonByItsTypeIsRefused) {
+  ApiClient client;
+  const auto ask = [&](const std::string& path, const std::string& type) {
+    return client.send({.method = "POST",
+                        .path = path,
+                        .headers = {{"content-type", type}},
+                        .body = R"({"prompt": "say a"})"});
+  };
+  for (const char* type : {"text/plain", "multipart/form-data; boundary=x"}) {
+    EXPECT_EQ(ask("/v1/completions", type).status, 415) << type;
+  }
+  EXPECT_EQ(parsed(ask("/tokenize", "text/plain")).at("error").at("message"),
+            "Content-Type: expected application/json, got text/plain");
+  EXPECT_EQ(ask("/v1/completions", "Application/JSON; charset=utf-8").status, 200);
 }
 
 TEST(Router, TokenizesAndBack) {

@@ -11,6 +11,14 @@ namespace {
 
 constexpr double kFarewellS = 2;  // for clients to take the error that ends their answers
 
+AccessOptions access_of(const ServerOptions& options) {
+  AccessOptions access{.api_keys = options.api_keys,
+                       .allowed_origins = options.allowed_origins,
+                       .allowed_hosts = options.allowed_hosts};
+  access.allowed_hosts.push_back(options.host);
+  return access;
+}
+
 }  // namespace
 
 struct Server::Impl {
@@ -18,16 +26,16 @@ struct Server::Impl {
   struct Api {
     Api(ServedModel& model, const std::vector<std::string>& names, const ServerOptions& options)
         : service{model, names, ServerMetrics(names.front()), {}},
-          router(service, options.api_keys, options.allowed_origins) {}
+          router(service, access_of(options)) {}
 
     ApiService service;
     Router router;
   };
 
-  HttpReply handle(HttpRequest request, const Wake& wake) const {
+  std::optional<HttpResponse> refuse(const HttpRequest& head) const {
     const Api* const current = serving.load();
-    if (current != nullptr) return current->router.handle(std::move(request), wake);
-    return {error_response({503, "the model is being loaded", "", "loading"}), {}};
+    if (current != nullptr) return current->router.refuse(head);
+    return error_response({503, "the model is being loaded", "", "loading"});
   }
 
   ServerOptions options;
@@ -56,11 +64,12 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
                                          .port = options.port,
                                          .num_threads = options.num_threads,
                                          .limits = options.limits};
+  HttpGate gate = [impl = impl.get()](const HttpRequest& head) { return impl->refuse(head); };
   HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
-    return impl->handle(std::move(request), wake);
+    return impl->serving.load()->router.handle(std::move(request), wake);
   };
-  PAGODA_ASSIGN_OR_RETURN(impl->listener,
-                          HttpListener::start(listener_options, std::move(handler)));
+  PAGODA_ASSIGN_OR_RETURN(
+      impl->listener, HttpListener::start(listener_options, std::move(handler), std::move(gate)));
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

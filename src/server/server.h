@@ -18,9 +18,12 @@ namespace pagoda {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;                         // 0: any free one
-  std::vector<std::string> api_keys;                 // none: everybody may ask
-  std::vector<std::string> allowed_origins = {"*"};  // whose pages a browser lets ask; "*": all
+  std::uint16_t port = 8000;          // 0: any free one
+  std::vector<std::string> api_keys;  // none: everybody may ask
+  // Origins, besides the server's own, whose pages may ask; "*": all.
+  std::vector<std::string> allowed_origins;
+  // Names by which the server may be asked, besides addresses, localhost and `host`; "*": all.
+  std::vector<std::string> allowed_hosts;
   int num_threads = 2;
   HttpLimits limits;
 };

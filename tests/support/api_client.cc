@@ -32,16 +32,16 @@ class Bell {
 
 }  // namespace
 
-ApiClient::ApiClient(const FakeModelOptions& options, const std::vector<std::string>& api_keys,
-                     std::vector<std::string> allowed_origins)
+ApiClient::ApiClient(const FakeModelOptions& options, const AccessOptions& access)
     : model_(make_fake_model(options)),
       service_(
           new ApiService{*model_, {"fake-model", "other-name"}, ServerMetrics("fake-model"), {}}),
-      router_(std::make_unique<Router>(*service_, api_keys, std::move(allowed_origins))) {}
+      router_(std::make_unique<Router>(*service_, access)) {}
 
 ApiClient::~ApiClient() = default;
 
 HttpResponse ApiClient::send(HttpRequest request) {
+  if (std::optional<HttpResponse> refusal = router_->refuse(request)) return *std::move(refusal);
   Bell bell;
   HttpReply reply = router_->handle(std::move(request), [&bell] { bell.ring(); });
   while (auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&reply.content)) {

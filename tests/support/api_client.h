@@ -13,9 +13,7 @@ namespace pagoda {
 
 class ApiClient {
  public:
-  explicit ApiClient(const FakeModelOptions& options = {},
-                     const std::vector<std::string>& api_keys = {},
-                     std::vector<std::string> allowed_origins = {"*"});
+  explicit ApiClient(const FakeModelOptions& options = {}, const AccessOptions& access = {});
   ~ApiClient();
 
   // The whole reply; a stream's events are its body. Waits until it is complete.

@@ -1,0 +1,50 @@
+"""Clients that announce much and send nothing: they hold up nobody, and need a key to be read at all."""
+
+import contextlib
+
+import pytest
+from fake_server import FakeServer
+from raw_connection import RawConnection
+
+ANNOUNCED = 16 << 20
+HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % ANNOUNCED
+
+
+@pytest.fixture(scope="module")
+def server_with_key():
+    fake = FakeServer(api_key="right")
+    yield fake
+    fake.close()
+
+
+def test_sixteen_silent_bodies_do_not_keep_out_a_seventeenth(server):
+    with contextlib.ExitStack() as stack:
+        for _ in range(16):
+            silent = RawConnection(server.port)
+            stack.callback(silent.close)
+            silent.send(HEAD + b"Expect: 100-continue\r\n\r\n")
+            assert silent.read_line() == b"HTTP/1.1 100 Continue\r\n"  # its header has been read
+        client = RawConnection(server.port)
+        stack.callback(client.close)
+        client.post("/v1/completions", b'{"prompt": "say me"}' + b" " * (1 << 20))
+        status, answer = client.read()
+        assert status == 200 and answer["choices"][0]["text"] == "me"
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: %d" % ANNOUNCED, b"Transfer-Encoding: chunked"])
+def test_the_key_is_asked_for_before_the_body_comes(server_with_key, framing):
+    connection = RawConnection(server_with_key.port)
+    connection.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n" + framing + b"\r\n\r\n")
+    status, answer = connection.read()
+    assert status == 401 and answer["error"]["code"] == "invalid_api_key"
+    assert connection.closed_by_server()
+    connection.close()
+
+
+def test_a_small_request_without_its_key_leaves_the_connection_as_it_was(server_with_key):
+    connection = RawConnection(server_with_key.port)
+    connection.post("/v1/completions", {"prompt": "say no"})
+    assert connection.read()[0] == 401
+    connection.post("/v1/completions", {"prompt": "say yes"}, ["Authorization: Bearer right"])
+    assert connection.read()[1]["choices"][0]["text"] == "yes"
+    connection.close()
