@@ -19,6 +19,9 @@ struct HttpLimits {
   // Open at a time, and fewer where the system's limit of descriptors is lower; one more is
   // answered 503 and closed. Far above max_queue: a full queue is told apart from a full house.
   int max_connections = 8192;
+  // Of those, as many as one peer may have (peer_counts.h); one more is answered in the same way. A
+  // proxy or a network behind one address has most of the server, and never all.
+  double max_peer_share = 0.75;
   double header_timeout_s = 20;   // from a request's first byte to the end of its header
   double body_timeout_s = 60;     // from there to the end of its body
   double body_silence_s = 10;     // in which nothing comes of a body

@@ -24,6 +24,7 @@
 #include "server/api_error.h"
 #include "server/http_head.h"
 #include "server/http_session.h"
+#include "server/peer_counts.h"
 
 namespace pagoda {
 
@@ -79,13 +80,14 @@ struct HttpListener::Impl {
         gate(std::move(gate)),
         handler(std::move(handler)),
         body_budget(std::make_shared<BodyBudget>(limits.max_total_body_bytes)),
-        acceptor(asio::make_strand(context)) {}
+        acceptor(asio::make_strand(context)),
+        peers(std::max(1, static_cast<int>(limits.max_connections * limits.max_peer_share))) {}
 
   Status bind(const ListenerOptions& options);
   asio::awaitable<void> accept_loop();
   void serve(tcp::socket socket);
-  void refuse(tcp::socket socket);
-  asio::awaitable<void> run_session(std::shared_ptr<HttpSession> session);
+  void refuse(tcp::socket socket, std::string message);
+  asio::awaitable<void> run_session(std::shared_ptr<HttpSession> session, asio::ip::address peer);
 
   const HttpLimits limits;
   const HttpGate gate;
@@ -100,6 +102,7 @@ struct HttpListener::Impl {
   std::mutex mutex;
   std::condition_variable session_ended;
   std::set<std::shared_ptr<HttpSession>> sessions;
+  PeerCounts peers;  // of the sessions
   bool stopping = false;
 };
 
@@ -138,25 +141,31 @@ asio::awaitable<void> HttpListener::Impl::accept_loop() {
 
 void HttpListener::Impl::serve(tcp::socket socket) {
   const auto executor = socket.get_executor();
+  error_code gone;  // already; its peer is 0.0.0.0 then
+  const asio::ip::address peer = socket.remote_endpoint(gone).address();
   std::shared_ptr<HttpSession> session;
+  std::string refusal = "too many connections are open";
   {
     std::lock_guard lock(mutex);
     if (stopping) return;
-    if (static_cast<int>(sessions.size()) < limits.max_connections) {
+    const bool has_room = static_cast<int>(sessions.size()) < limits.max_connections;
+    if (has_room && !peers.add(peer)) {
+      refusal += " from this address";
+    } else if (has_room) {
       session = std::make_shared<HttpSession>(
           std::move(socket), HttpSession::Shared{limits, gate, handler, body_budget, access_log});
       sessions.insert(session);
     }
   }
   // Without a session the socket has not been moved.
-  if (!session) return refuse(std::move(socket));  // NOLINT(bugprone-use-after-move)
-  asio::co_spawn(executor, run_session(std::move(session)), asio::detached);
+  if (!session)
+    return refuse(std::move(socket), std::move(refusal));  // NOLINT(bugprone-use-after-move)
+  asio::co_spawn(executor, run_session(std::move(session), peer), asio::detached);
 }
 
 // The refusal fits any send buffer, so this does not wait for the client.
-void HttpListener::Impl::refuse(tcp::socket socket) {
-  const std::string body =
-      error_body({503, "too many connections are open", "", "too_many_connections"});
+void HttpListener::Impl::refuse(tcp::socket socket, std::string message) {
+  const std::string body = error_body({503, std::move(message), "", "too_many_connections"});
   const std::string id = request_id_for("");
   const std::string bytes = fmt::format(
       "{}Retry-After: 1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
@@ -168,9 +177,11 @@ void HttpListener::Impl::refuse(tcp::socket socket) {
   access_log.write({.status = 503, .num_bytes = num_bytes, .request_id = id});
 }
 
-asio::awaitable<void> HttpListener::Impl::run_session(std::shared_ptr<HttpSession> session) {
+asio::awaitable<void> HttpListener::Impl::run_session(std::shared_ptr<HttpSession> session,
+                                                      asio::ip::address peer) {
   co_await session->run();
   std::lock_guard lock(mutex);
+  peers.remove(peer);
   sessions.erase(session);
   session_ended.notify_all();
 }
