@@ -40,10 +40,11 @@ ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
-Result<ChatTemplate> ChatTemplate::from_text(std::string_view name, std::string_view text) {
+Result<ChatTemplate> ChatTemplate::from_text(std::string_view name, std::string_view text,
+                                             const SandboxLimits& limits) {
   auto rust = call_rust(StatusCode::kInvalidArgument, kContext, [&] {
-    return std::make_unique<Rust>(
-        Rust{rust_text::template_from_text(rust_bytes(name), rust_bytes(text))});
+    return std::make_unique<Rust>(Rust{
+        rust_text::template_from_text(rust_bytes(name), rust_bytes(text), rust_limits(limits))});
   });
   if (!rust.ok()) return rust.status();
   return ChatTemplate(*std::move(rust));
@@ -86,6 +87,8 @@ Result<ChatTemplate> ChatTemplate::from_gguf(const GgufVocabulary& vocabulary) {
 
 Result<std::string> ChatTemplate::render(const ChatInput& input) const {
   if (tool_use_ != nullptr && !input.tools_json.empty()) return tool_use_->render(input);
+  if (rust_->chat_template->is_busy())
+    return resource_exhausted("{}renderings that take too long have not ended yet", kContext);
   const rust_text::ChatInputView view = {
       .messages = rust_bytes(input.messages_json),
       .tools = rust_bytes(input.tools_json),

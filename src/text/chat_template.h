@@ -5,9 +5,10 @@
 //
 // No template is guessed: a checkpoint without one gives kNotFound. A template is a program from
 // outside, so it runs on a thread of its own with a budget of instructions (5 million), memory (64
-// MiB and 32 times the input) and time (10 s). One that passes a limit, raises an exception or
-// contradicts itself gives kInvalidArgument with the template's name, the line and the reason. A
-// template that passed the limits of memory or time four times is not run again.
+// MiB and 32 times the input) and the processor's time (10 s). A rendering that passes a limit,
+// raises an exception or contradicts itself gives kInvalidArgument with the template's name, the
+// line and the reason. It concerns its own input alone: what it took is given back, and the next
+// one is rendered.
 //
 // Messages are prepared as in vLLM:
 // - of a message and its calls only the keys that templates read are there, and none of them holds
@@ -30,6 +31,7 @@
 
 #include "core/status.h"
 #include "text/gguf_vocabulary.h"
+#include "text/sandbox_limits.h"
 
 namespace pagoda {
 
@@ -51,8 +53,13 @@ struct ChatInput {
 // Immutable and thread-safe.
 class ChatTemplate {
  public:
+  // Of a rendering, besides 32 bytes for each of its input's.
+  static constexpr SandboxLimits kRenderLimits = {.num_bytes = 64 << 20,
+                                                  .processor_time = std::chrono::seconds(10)};
+
   // `name` is for messages.
-  static Result<ChatTemplate> from_text(std::string_view name, std::string_view text);
+  static Result<ChatTemplate> from_text(std::string_view name, std::string_view text,
+                                        const SandboxLimits& limits = kRenderLimits);
   static Result<ChatTemplate> from_file(const std::filesystem::path& file);
   // chat_template.jinja, else the chat_template of tokenizer_config.json: a string, or a list of
   // named ones, of which tool_use serves requests with tools and default all others.
@@ -63,7 +70,8 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
-  // The prompt's text; encode it without adding special tokens.
+  // The prompt's text; encode it without adding special tokens. kResourceExhausted: renderings that
+  // were to be stopped for their time are at work still, and no other one is started beside four.
   Result<std::string> render(const ChatInput& input) const;
 
  private:

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "core/machine.h"
+#include "tests/support/kept_memory.h"
 #include "tests/support/temporary_folder.h"
 #include "text/golden_files.h"
 #include "text/tokenizer.h"
@@ -224,21 +226,32 @@ TEST(ChatTemplateTest, NestingEndsNeitherTheStackNorTheProcess) {
               HasSubstr("expected at most 1048576 bytes"));
 }
 
-TEST(ChatTemplateTest, ATemplateThatTakesTooMuchMemoryIsStoppedAndThenGivenUp) {
-  const auto chat_template = ChatTemplate::from_text(
-      "t",
-      "{% set ns = namespace(x='aaaaaaaa') %}{% if messages[0].content == 'bad' %}{% for i in "
-      "range(60) %}"
-      "{% set ns.x = ns.x ~ ns.x %}{% endfor %}{% endif %}{{ ns.x | length }}");
-  const ChatInput good = {.messages_json = kHello};
-  const ChatInput bad = {.messages_json = R"([{"role": "user", "content": "bad"}])"};
-  EXPECT_EQ(text_of(chat_template->render(good)), "8");
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(text_of(chat_template->render(good)), "8");
-    EXPECT_THAT(text_of(chat_template->render(bad)),
-                HasSubstr("t: stopped: it takes more than 64 MiB of memory"));
+// What one client sends takes nothing from others.
+TEST(ChatTemplateTest, RenderingsThatAreStoppedTakeNothingFromOthers) {
+  constexpr const char* kTemplate =
+      "{% set ns = namespace(x='aaaaaaaa') %}{% if messages[0].content == 'memory' %}"
+      "{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}"
+      "{% elif messages[0].content == 'time' %}"
+      "{% for i in range(2000) %}{% for j in range(2000) %}{{ j }}{% endfor %}{% endfor %}"
+      "{% endif %}{{ ns.x | length }}";
+  const auto of_memory = ChatTemplate::from_text(
+      "t", kTemplate, {.num_bytes = 16 << 20, .processor_time = std::chrono::seconds(10)});
+  const auto of_time = ChatTemplate::from_text(
+      "t", kTemplate, {.num_bytes = 64 << 20, .processor_time = std::chrono::milliseconds(50)});
+  const ChatInput plain = {.messages_json = kHello};
+  const std::int64_t resident = peak_resident_bytes();
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_THAT(
+        text_of(of_memory->render({.messages_json = R"([{"role": "user", "content": "memory"}])"})),
+        HasSubstr("t: the rendering of these messages was stopped: it takes more than 16 MiB of "
+                  "memory"));
+    EXPECT_EQ(text_of(of_memory->render(plain)), "8");
+    EXPECT_THAT(
+        text_of(of_time->render({.messages_json = R"([{"role": "user", "content": "time"}])"})),
+        HasSubstr("t: the rendering of these messages was stopped: it takes longer than 0.05 s"));
+    EXPECT_EQ(text_of(of_time->render(plain)), "8");
   }
-  EXPECT_THAT(text_of(chat_template->render(good)), HasSubstr("it is not run again"));
+  EXPECT_LT(peak_resident_bytes() - resident, (std::int64_t{100} << 20) + kMaxKeptBytes);
 }
 
 TEST(ChatTemplateTest, ThreadsShareATemplate) {

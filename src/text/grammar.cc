@@ -62,8 +62,8 @@ std::string context_of(const GrammarSpec& spec) {
 }  // namespace
 
 GrammarCompiler::GrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
-                                 std::vector<int> eos_token_ids)
-    : tokenizer_(std::move(tokenizer)), eos_token_ids_(std::move(eos_token_ids)) {
+                                 std::vector<int> eos_token_ids, const SandboxLimits& limits)
+    : tokenizer_(std::move(tokenizer)), eos_token_ids_(std::move(eos_token_ids)), limits_(limits) {
   if (const auto eos = tokenizer_->eos_token_id()) eos_token_ids_.push_back(*eos);
 }
 
@@ -72,7 +72,8 @@ GrammarCompiler::~GrammarCompiler() = default;
 Status GrammarCompiler::prepare() {
   auto rust = call_rust(StatusCode::kInternal, kContext, [&] {
     return std::make_unique<Rust>(Rust{rust_text::grammar_compiler(
-        *tokenizer_->rust_->tokenizer, {eos_token_ids_.data(), eos_token_ids_.size()})});
+        *tokenizer_->rust_->tokenizer, {eos_token_ids_.data(), eos_token_ids_.size()},
+        rust_limits(limits_))});
   });
   if (!rust.ok()) return rust.status();
   rust_ = *std::move(rust);
@@ -83,7 +84,8 @@ Result<std::shared_ptr<const TokenMaskSource>> GrammarCompiler::compile(const Gr
   std::call_once(once_, [this] { prepared_ = prepare(); });
   PAGODA_RETURN_IF_ERROR(prepared_);
   if (rust_->compiler->is_full())
-    return resource_exhausted("[grammar] the grammars in use take all memory that they may");
+    return resource_exhausted(
+        "[grammar] the grammars in use take all memory or time that they may");
   const std::string context = context_of(spec);
   return call_rust(
       StatusCode::kInvalidArgument, context, [&]() -> std::shared_ptr<const TokenMaskSource> {

@@ -4,8 +4,9 @@
 // A grammar comes from a client, and is held to wholly or refused: keywords of JSON Schema that are
 // not supported or not known, and what would be passed over in a context-free grammar, are errors
 // that say where they stand. Objects that list properties have no others unless the schema says so.
-// Compilation is bounded in time (5 s) and memory (256 MiB), and so are
-// all grammars together (1 GiB) and each step of one.
+// Compilation is bounded in the processor's time (5 s) and memory (256 MiB), and so are all
+// grammars together (1 GiB) and each step of one. A compilation that passes a limit concerns its
+// own grammar alone: what it took is given back, and the next one is compiled.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "core/status.h"
 #include "core/token_mask_source.h"
 #include "text/mask_prefetcher.h"
+#include "text/sandbox_limits.h"
 #include "text/tokenizer.h"
 
 namespace pagoda {
@@ -47,14 +49,19 @@ struct GrammarSpec {
 // so is the thread that computes their masks ahead. Thread-safe.
 class GrammarCompiler {
  public:
+  static constexpr SandboxLimits kCompileLimits = {.num_bytes = 256 << 20,
+                                                   .processor_time = std::chrono::seconds(5)};
+
   // eos_token_ids end a text. tokenizer: [vocab], a model's own vocabulary may be padded beyond it.
-  GrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer, std::vector<int> eos_token_ids);
+  GrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer, std::vector<int> eos_token_ids,
+                  const SandboxLimits& limits = kCompileLimits);
   ~GrammarCompiler();
   GrammarCompiler(const GrammarCompiler&) = delete;
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
   // The state before the first token; samples clone it. kInvalidArgument says what is wrong with
-  // the grammar, kResourceExhausted: grammars in use take all the memory that they may.
+  // the grammar, kResourceExhausted: grammars in use take all the memory that they may, or four
+  // compilations that were to be stopped for their time are at work still.
   Result<std::shared_ptr<const TokenMaskSource>> compile(const GrammarSpec& spec);
 
  private:
@@ -63,6 +70,7 @@ class GrammarCompiler {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<int> eos_token_ids_;
+  SandboxLimits limits_;
   std::once_flag once_;
   Status prepared_;
   std::unique_ptr<Rust> rust_;

@@ -11,7 +11,16 @@
 
 #include "core/machine.h"
 #include "tests/support/cpu_time.h"
+#include "tests/support/kept_memory.h"
 #include "text/grammar_test_rig.h"
+
+#ifdef __SANITIZE_ADDRESS__
+// A stop that comes while this crate moves a tree may leave the tree behind: seen once in 120
+// stops, 3 kB. NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:regex_syntax\n";
+}
+#endif
 
 namespace pagoda {
 namespace {
@@ -366,6 +375,43 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
     EXPECT_LT(process_cpu_seconds() - started, 10) << bomb.text.substr(0, 60);
   }
   EXPECT_LT(peak_resident_bytes() - resident, std::int64_t{1} << 30);
+}
+
+// What one client asks for takes nothing from others.
+TEST_F(GrammarTest, CompilationsThatAreStoppedTakeNothingFromOthers) {
+  std::string schema = R"({"anyOf": [)";
+  std::string lark = "start: ";
+  for (int i = 0; i < 4000; ++i) {
+    schema += fmt::format(R"({{"properties": {{"k{}": {{}}}}, "required": ["k{}"]}},)", i, i);
+    lark += fmt::format("/a{}[^b]*/ \"c{}\" | ", i, i);
+  }
+  schema.back() = ']';
+  const std::vector<GrammarSpec> bombs = {{GrammarKind::kJsonSchema, schema + "}"},
+                                          {GrammarKind::kContextFree, lark + "\"\""}};
+  const GrammarSpec plain = {GrammarKind::kJsonSchema, R"({"type": "boolean"})"};
+  const std::int64_t resident = peak_resident_bytes();
+  for (const bool for_memory : {true, false}) {
+    SandboxLimits limits = GrammarCompiler::kCompileLimits;
+    if (for_memory) {
+      limits.num_bytes = 4 << 20;
+    } else {
+      limits.processor_time = std::chrono::milliseconds(30);
+    }
+    GrammarCompiler compiler(tokenizer_, {}, limits);
+    const int num_stops = for_memory ? 120 : 20;  // more than the allocator may keep
+    for (int i = 0; i < num_stops; ++i) {
+      const Status status = compiler.compile(bombs[i % bombs.size()]).status();
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << i;
+      EXPECT_THAT(
+          status.message(),
+          HasSubstr(for_memory ? "the grammar's compilation was stopped: it takes more than "
+                                 "4 MiB of memory"
+                               : "the grammar's compilation was stopped: it takes longer "
+                                 "than 0.03 s"));
+      ASSERT_TRUE(compiler.compile(plain).ok());
+    }
+  }
+  EXPECT_LT(peak_resident_bytes() - resident, (std::int64_t{200} << 20) + kMaxKeptBytes);
 }
 
 }  // namespace

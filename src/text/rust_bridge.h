@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "pagoda_text_rust/src/lib.rs.h"
 #include "rust/cxx.h"
+#include "text/sandbox_limits.h"
 #include "text/tokenizer.h"
 
 namespace pagoda {
@@ -19,6 +20,11 @@ struct Tokenizer::Rust {
 
 inline ::rust::Slice<const std::uint8_t> rust_bytes(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+inline rust_text::SandboxLimits rust_limits(const SandboxLimits& limits) {
+  return {.num_bytes = limits.num_bytes,
+          .num_milliseconds = static_cast<std::uint64_t>(limits.processor_time.count())};
 }
 
 // A call into the crate, whose errors arrive as exceptions, as a Result.

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::toktrie::{ApproximateTokEnv, INVALID_TOKEN, TokEnv, TokRxInfo, TokTrie, TokenId};
@@ -15,14 +14,11 @@ use crate::ffi::GrammarKind;
 use crate::gbnf;
 use crate::json_grammar::JsonGrammar;
 use crate::lexer_masks::{LexerMasks, SplitTrie};
-use crate::sandbox::{self, Failure, Limits};
+use crate::sandbox::{Failure, Limits, Sandbox};
 use crate::tokenizer::TextTokenizer;
 
-const COMPILE_LIMITS: Limits = Limits { num_bytes: 256 << 20, time: Duration::from_secs(5) };
 /// Of all grammars that somebody has; see `is_full`.
 const MAX_KEPT_BYTES: usize = 1 << 30;
-/// Compilations stopped for memory or time before no more are tried: each leaves its memory taken.
-const MAX_STOPPED: usize = 4;
 const MAX_TEXT_BYTES: usize = 1 << 20;
 const MAX_MESSAGE_CHARS: usize = 400;
 
@@ -30,7 +26,8 @@ struct Shared {
     factory: ParserFactory,
     split_trie: Arc<SplitTrie>,
     num_kept_bytes: Arc<AtomicUsize>,
-    num_stopped: AtomicUsize,
+    sandbox: Sandbox,
+    limits: Limits,
 }
 
 pub struct GrammarCompiler(Arc<Shared>);
@@ -58,8 +55,12 @@ pub struct GrammarState {
 }
 
 impl GrammarCompiler {
-    /// `eos_ids` end a text; none of them stands for text.
-    pub fn new(tokenizer: &TextTokenizer, eos_ids: &[i32]) -> Result<GrammarCompiler, String> {
+    /// `eos_ids` end a text; none of them stands for text. `limits`: of a compilation.
+    pub fn new(
+        tokenizer: &TextTokenizer,
+        eos_ids: &[i32],
+        limits: Limits,
+    ) -> Result<GrammarCompiler, String> {
         let vocab_size = tokenizer.vocab_size();
         let eos: Vec<TokenId> =
             eos_ids.iter().map(|&id| id as TokenId).filter(|&id| id < vocab_size).collect();
@@ -82,19 +83,22 @@ impl GrammarCompiler {
         let mut factory = ParserFactory::new_simple(&environment)
             .map_err(|error| one_line(&error.to_string()))?;
         factory.quiet();
-        *factory.limits_mut() = limits();
+        *factory.limits_mut() = parser_limits();
+        // What llguidance sets up once in a process must not be stopped half way.
+        let first = factory.create_parser(TopLevelGrammar::from_regex("a"));
+        first.map_err(|error| one_line(&error.to_string()))?;
         Ok(GrammarCompiler(Arc::new(Shared {
             factory,
             split_trie: Arc::new(SplitTrie::new(environment.tok_trie())),
             num_kept_bytes: Arc::default(),
-            num_stopped: AtomicUsize::new(0),
+            sandbox: Sandbox::default(),
+            limits,
         })))
     }
 
-    /// Others' grammars take all the memory that there is for them.
+    /// Others' grammars take all the memory that there is for them, or places to compile.
     pub fn is_full(&self) -> bool {
-        self.0.num_kept_bytes.load(Ordering::Relaxed) >= MAX_KEPT_BYTES
-            || self.0.num_stopped.load(Ordering::Relaxed) >= MAX_STOPPED
+        self.0.num_kept_bytes.load(Ordering::Relaxed) >= MAX_KEPT_BYTES || self.0.sandbox.is_busy()
     }
 
     /// `white_space`: between the tokens of JSON text; see JsonGrammar.
@@ -113,12 +117,11 @@ impl GrammarCompiler {
         let white_space = in_utf8(white_space).map_err(|_| "expected UTF-8")?;
         let shared = self.0.clone();
         let compiled =
-            sandbox::run(COMPILE_LIMITS, move || start(&shared, kind, &text, &white_space));
+            self.0.sandbox.run(self.0.limits, move || start(&shared, kind, &text, &white_space));
         let ((matcher, first_mask), num_bytes) = compiled.map_err(|failure| match failure {
             Failure::Failed(message) => one_line(&message),
             Failure::Stopped(message) => {
-                self.0.num_stopped.fetch_add(1, Ordering::Relaxed);
-                message
+                format!("the grammar's compilation was stopped: {message}")
             }
         })?;
         self.0.num_kept_bytes.fetch_add(num_bytes, Ordering::Relaxed);
@@ -152,7 +155,7 @@ impl GrammarState {
     }
 }
 
-fn limits() -> ParserLimits {
+fn parser_limits() -> ParserLimits {
     ParserLimits {
         max_lexer_states: 50_000,
         step_lexer_fuel: 100_000,
@@ -178,7 +181,7 @@ fn start(
         _ => json.as_ref().ok_or("unknown kind")?.grammar()?,
     };
     let mut parser = shared.factory.create_parser(grammar).map_err(|error| match &json {
-        Some(json) => json.with_place(&error.to_string(), &limits()),
+        Some(json) => json.with_place(&error.to_string(), &parser_limits()),
         None => error.to_string(),
     })?;
     parser.bias_computer = Arc::new(LexerMasks::new(

@@ -2,8 +2,10 @@
 //!
 //! Every entry point returns a Result, which arrives in C++ as an exception that the faces in src/text turn into a Status,
 //! and no panic leaves this crate.
+#![feature(alloc_error_hook)] // for sandbox.rs
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 mod gbnf;
 mod gguf;
@@ -62,6 +64,12 @@ mod ffi {
         unix_time: i64,
     }
 
+    /// text/sandbox_limits.h
+    struct SandboxLimits {
+        num_bytes: u64,
+        num_milliseconds: u64,
+    }
+
     /// What a name of tokenizer.ggml.pre means.
     struct PreTokenizerFacts {
         is_known: bool,
@@ -103,7 +111,11 @@ mod ffi {
 
     extern "Rust" {
         type GrammarCompiler;
-        fn grammar_compiler(tokenizer: &Tokenizer, eos: &[i32]) -> Result<Box<GrammarCompiler>>;
+        fn grammar_compiler(
+            tokenizer: &Tokenizer,
+            eos: &[i32],
+            limits: SandboxLimits,
+        ) -> Result<Box<GrammarCompiler>>;
         fn is_full(&self) -> bool;
         fn compile(
             &self,
@@ -123,7 +135,12 @@ mod ffi {
 
     extern "Rust" {
         type Template;
-        fn template_from_text(name: &[u8], text: &[u8]) -> Result<Box<Template>>;
+        fn template_from_text(
+            name: &[u8],
+            text: &[u8],
+            limits: SandboxLimits,
+        ) -> Result<Box<Template>>;
+        fn is_busy(&self) -> bool;
         fn render(&self, input: &ChatInputView) -> Result<String>;
     }
 }
@@ -159,12 +176,31 @@ fn tokenizer_from_gguf(vocabulary: &ffi::GgufVocabularyView) -> Result<Box<Token
     guarded(|| Ok(Box::new(Tokenizer(tokenizer::tokenizer_from_gguf(vocabulary)?))))
 }
 
-fn template_from_text(name: &[u8], text: &[u8]) -> Result<Box<Template>, String> {
-    guarded(|| Ok(Box::new(Template(template::TextTemplate::from_text(name, text)?))))
+fn limits_of(limits: ffi::SandboxLimits) -> sandbox::Limits {
+    let num_bytes = usize::try_from(limits.num_bytes).unwrap_or(usize::MAX);
+    sandbox::Limits { num_bytes, time: Duration::from_millis(limits.num_milliseconds) }
 }
 
-fn grammar_compiler(tokenizer: &Tokenizer, eos: &[i32]) -> Result<Box<GrammarCompiler>, String> {
-    guarded(|| Ok(Box::new(GrammarCompiler(grammar::GrammarCompiler::new(&tokenizer.0, eos)?))))
+fn template_from_text(
+    name: &[u8],
+    text: &[u8],
+    limits: ffi::SandboxLimits,
+) -> Result<Box<Template>, String> {
+    guarded(|| {
+        let template = template::TextTemplate::from_text(name, text, limits_of(limits))?;
+        Ok(Box::new(Template(template)))
+    })
+}
+
+fn grammar_compiler(
+    tokenizer: &Tokenizer,
+    eos: &[i32],
+    limits: ffi::SandboxLimits,
+) -> Result<Box<GrammarCompiler>, String> {
+    guarded(|| {
+        let compiler = grammar::GrammarCompiler::new(&tokenizer.0, eos, limits_of(limits))?;
+        Ok(Box::new(GrammarCompiler(compiler)))
+    })
 }
 
 impl Tokenizer {
@@ -213,6 +249,9 @@ impl Detokenizer {
 }
 
 impl Template {
+    fn is_busy(&self) -> bool {
+        self.0.is_busy()
+    }
     fn render(&self, input: &ffi::ChatInputView) -> Result<String, String> {
         guarded(|| self.0.render(input))
     }

@@ -4,13 +4,17 @@
 //! - memory and time have limits, which the allocator watches: a template needs few instructions to double a string. Time is the
 //!   processor's, so that a job is no more likely to be stopped on a busy machine or at a low priority.
 //!
-//! Rust can neither unwind from an allocation nor stop a thread, so a thread that passes a limit is left where it is, asleep:
-//! its memory, the limit at most, stays taken. The caller goes on at once, and counts.
+//! A job that has passed a limit gets no more memory, and so unwinds: handle_alloc_error may panic, and everything on its way
+//! gives back what it holds. The job ends, its thread with it, and nothing of it stays taken. (Rust aborts instead unless its
+//! error hook says otherwise, which is why this crate asks for a feature that is not stable.) A job beyond its time that asks for
+//! no memory just then cannot be stopped. Its caller goes on without it, and as long as some of those are still at work, they
+//! are counted, and hold up others of their sandbox.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout, System, set_alloc_error_hook};
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -25,6 +29,10 @@ const LARGE_ALLOCATION: usize = 1 << 16;
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 /// Of a processor, the reciprocal: a job that gets less hangs for other reasons.
 const SMALLEST_SHARE: u32 = 30;
+/// For a job beyond its time to ask for memory, and to unwind.
+const TIME_TO_STOP: Duration = Duration::from_millis(200);
+/// Jobs beyond their time that are still at work: no further one is started beside so many.
+const MAX_OVERDUE: usize = 4;
 
 #[derive(Clone, Copy)]
 pub struct Limits {
@@ -32,24 +40,57 @@ pub struct Limits {
     pub time: Duration,
 }
 
+impl Limits {
+    /// With so many times the memory that a job's input takes.
+    pub fn with_input(self, num_bytes: usize, times: usize) -> Limits {
+        let num_bytes = self.num_bytes.saturating_add(num_bytes.saturating_mul(times));
+        Limits { num_bytes, ..self }
+    }
+}
+
 pub enum Failure {
     /// The job's own error, or a panic.
     Failed(String),
-    /// A limit was passed; the thread is left asleep.
+    /// A limit was passed.
     Stopped(String),
+}
+
+#[derive(Clone, Copy)]
+enum Excess {
+    Memory,
+    Time,
+}
+
+impl Excess {
+    fn as_failure(self, limits: &Limits) -> Failure {
+        Failure::Stopped(match self {
+            Excess::Memory => {
+                format!("it takes more than {} MiB of memory", limits.num_bytes >> 20)
+            }
+            Excess::Time => format!("it takes longer than {} s", limits.time.as_secs_f64()),
+        })
+    }
+}
+
+/// Where jobs of one kind run. Thread-safe.
+#[derive(Default)]
+pub struct Sandbox {
+    num_overdue: Arc<AtomicUsize>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Running,
     Done,
-    OutOfMemory,
-    OutOfTime,
+    /// The caller has gone on without the job.
+    Overdue,
 }
 
 struct Signal {
     state: Mutex<State>,
     changed: Condvar,
+    is_overdue: AtomicBool,
+    num_overdue: Arc<AtomicUsize>,
 }
 
 impl Signal {
@@ -57,13 +98,15 @@ impl Signal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, state: State) {
-        *self.lock() = state;
+    fn end(&self) {
+        if std::mem::replace(&mut *self.lock(), State::Done) == State::Overdue {
+            self.num_overdue.fetch_sub(1, Ordering::Relaxed);
+        }
         self.changed.notify_one();
     }
 
-    /// The state after the job, or OutOfTime for one that is still at work: its next allocation puts it to sleep.
-    fn wait<T>(&self, thread: &JoinHandle<T>, limit: Duration) -> State {
+    /// False: the job is beyond its time and still at work.
+    fn wait<T>(&self, thread: &JoinHandle<T>, limit: Duration) -> bool {
         let start = Instant::now();
         let is_running = |state: &mut State| *state == State::Running;
         let mut state = self.lock();
@@ -72,14 +115,23 @@ impl Signal {
             let waited = self.changed.wait_timeout_while(state, left, is_running);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if *state != State::Running {
-                return *state;
+                return true;
             }
             let used = processor_time_of(thread).unwrap_or_else(|| start.elapsed());
             if used >= limit || start.elapsed() >= limit * SMALLEST_SHARE {
-                return State::OutOfTime;
+                break;
             }
             left = limit.saturating_sub(used).max(SHORTEST_WAIT);
         }
+        self.is_overdue.store(true, Ordering::Relaxed);
+        let waited = self.changed.wait_timeout_while(state, TIME_TO_STOP, is_running);
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if *state != State::Running {
+            return true;
+        }
+        *state = State::Overdue;
+        self.num_overdue.fetch_add(1, Ordering::Relaxed);
+        false
     }
 }
 
@@ -106,52 +158,116 @@ fn processor_time_of<T>(_: &JoinHandle<T>) -> Option<Duration> {
 }
 
 /// What a sandboxed thread may still take; it lives on that thread's stack.
-struct Budget {
+struct Budget<'a> {
     num_bytes: Cell<usize>,
     num_allocations: Cell<u32>,
+    /// Once a limit is passed, the job gets nothing any more.
+    excess: Cell<Option<Excess>>,
     limits: Limits,
-    signal: Arc<Signal>,
+    is_overdue: &'a AtomicBool,
+}
+
+impl Budget<'_> {
+    fn charge(&self, num_bytes: usize) -> bool {
+        let total = self.num_bytes.get().saturating_add(num_bytes);
+        if self.excess.get().is_none() {
+            self.excess.set(self.find_excess(total, num_bytes));
+        }
+        // What unwinds may need some memory for it.
+        if self.excess.get().is_some() && !thread::panicking() {
+            return false;
+        }
+        self.num_bytes.set(total);
+        true
+    }
+
+    fn find_excess(&self, total: usize, num_bytes: usize) -> Option<Excess> {
+        if total > self.limits.num_bytes {
+            return Some(Excess::Memory);
+        }
+        let num_allocations = self.num_allocations.get().wrapping_add(1);
+        self.num_allocations.set(num_allocations);
+        let looks = num_bytes >= LARGE_ALLOCATION || num_allocations % ALLOCATIONS_PER_LOOK == 0;
+        let is_late = self.is_overdue.load(Ordering::Relaxed)
+            || looks && read_clock(libc::CLOCK_THREAD_CPUTIME_ID) > Some(self.limits.time);
+        is_late.then_some(Excess::Time)
+    }
 }
 
 thread_local! {
-    static BUDGET: Cell<*const Budget> = const { Cell::new(ptr::null()) };
+    /// Null: the thread is not sandboxed. Points into the frame of `Sandbox::run`'s closure, which outlives the time that it
+    /// is set.
+    static BUDGET: Cell<*const Budget<'static>> = const { Cell::new(ptr::null()) };
 }
 
-/// The job's result, and how many bytes of what the job has taken are still taken.
-pub fn run<T: Send + 'static>(
+/// Of an allocation that failed; a return aborts.
+fn unwind_job(layout: Layout) {
+    let budget = BUDGET.get();
+    if !budget.is_null() && unsafe { &*budget }.excess.get().is_some() {
+        resume_unwind(Box::new(()));
+    }
+    eprintln!("memory allocation of {} bytes failed", layout.size());
+}
+
+/// On a sandboxed thread.
+fn run_job<T>(
     limits: Limits,
-    job: impl FnOnce() -> Result<T, String> + Send + 'static,
+    signal: &Signal,
+    job: impl FnOnce() -> Result<T, String>,
 ) -> Result<(T, usize), Failure> {
-    let signal = Arc::new(Signal { state: Mutex::new(State::Running), changed: Condvar::new() });
     let budget = Budget {
         num_bytes: Cell::new(0),
         num_allocations: Cell::new(0),
+        excess: Cell::new(None),
         limits,
-        signal: signal.clone(),
+        is_overdue: &signal.is_overdue,
     };
-    let guarded = move || {
-        BUDGET.set(&budget);
-        let result = catch_unwind(AssertUnwindSafe(job));
-        BUDGET.set(ptr::null());
-        budget.signal.set(State::Done);
-        result.map(|result| result.map(|value| (value, budget.num_bytes.get())))
-    };
-    let spawned =
-        thread::Builder::new().name("sandbox".into()).stack_size(STACK_BYTES).spawn(guarded);
-    let thread = spawned.map_err(|e| Failure::Failed(format!("cannot start a thread: {e}")))?;
-    match signal.wait(&thread, limits.time) {
-        State::OutOfMemory => {
-            let mib = limits.num_bytes >> 20;
-            Err(Failure::Stopped(format!("stopped: it takes more than {mib} MiB of memory")))
+    BUDGET.set(ptr::from_ref(&budget).cast());
+    let result = catch_unwind(AssertUnwindSafe(job));
+    BUDGET.set(ptr::null());
+    // Whatever the job has made of the unwinding.
+    if let Some(excess) = budget.excess.get() {
+        return Err(excess.as_failure(&limits));
+    }
+    match result {
+        Ok(Ok(value)) => Ok((value, budget.num_bytes.get())),
+        Ok(Err(message)) => Err(Failure::Failed(message)),
+        Err(_) => Err(Failure::Failed("internal error: it panicked".into())),
+    }
+}
+
+impl Sandbox {
+    /// Jobs that are beyond their time and still at work take all the places that there are for them.
+    pub fn is_busy(&self) -> bool {
+        self.num_overdue.load(Ordering::Relaxed) >= MAX_OVERDUE
+    }
+
+    /// The job's result, and how many bytes of what the job has taken are still taken.
+    pub fn run<T: Send + 'static>(
+        &self,
+        limits: Limits,
+        job: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<(T, usize), Failure> {
+        set_alloc_error_hook(unwind_job);
+        let signal = Arc::new(Signal {
+            state: Mutex::new(State::Running),
+            changed: Condvar::new(),
+            is_overdue: AtomicBool::new(false),
+            num_overdue: self.num_overdue.clone(),
+        });
+        let of_job = signal.clone();
+        let guarded = move || {
+            let result = run_job(limits, &of_job, job);
+            of_job.end();
+            result
+        };
+        let spawned =
+            thread::Builder::new().name("sandbox".into()).stack_size(STACK_BYTES).spawn(guarded);
+        let thread = spawned.map_err(|e| Failure::Failed(format!("cannot start a thread: {e}")))?;
+        if !signal.wait(&thread, limits.time) {
+            return Err(Excess::Time.as_failure(&limits));
         }
-        State::OutOfTime => {
-            let seconds = limits.time.as_secs();
-            Err(Failure::Stopped(format!("stopped: it takes longer than {seconds} s")))
-        }
-        _ => match thread.join() {
-            Ok(Ok(result)) => result.map_err(Failure::Failed),
-            _ => Err(Failure::Failed("internal error: it panicked".into())),
-        },
+        thread.join().unwrap_or_else(|_| Err(Failure::Failed("internal error: it panicked".into())))
     }
 }
 
@@ -162,12 +278,14 @@ struct Allocator;
 static ALLOCATOR: Allocator = Allocator;
 
 #[inline]
-fn charge(num_bytes: usize) {
+fn charge(num_bytes: usize) -> bool {
     let budget = BUDGET.get();
-    if !budget.is_null() {
-        // Points into the frame of `run`'s closure, which outlives the time that it is set.
-        charge_budget(unsafe { &*budget }, num_bytes);
-    }
+    budget.is_null() || charge_budget(unsafe { &*budget }, num_bytes)
+}
+
+#[cold]
+fn charge_budget(budget: &Budget, num_bytes: usize) -> bool {
+    budget.charge(num_bytes)
 }
 
 #[inline]
@@ -180,42 +298,25 @@ fn credit(num_bytes: usize) {
     }
 }
 
-#[cold]
-fn charge_budget(budget: &Budget, num_bytes: usize) {
-    let total = budget.num_bytes.get().saturating_add(num_bytes);
-    budget.num_bytes.set(total);
-    if total > budget.limits.num_bytes {
-        sleep_for_good(budget, State::OutOfMemory);
-    }
-    let num_allocations = budget.num_allocations.get().wrapping_add(1);
-    budget.num_allocations.set(num_allocations);
-    let looks = num_bytes >= LARGE_ALLOCATION || num_allocations % ALLOCATIONS_PER_LOOK == 0;
-    if looks && read_clock(libc::CLOCK_THREAD_CPUTIME_ID) > Some(budget.limits.time) {
-        sleep_for_good(budget, State::OutOfTime);
-    }
-}
-
-fn sleep_for_good(budget: &Budget, state: State) -> ! {
-    BUDGET.set(ptr::null());
-    budget.signal.set(state);
-    loop {
-        thread::sleep(Duration::from_secs(3600));
-    }
-}
-
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        charge(layout.size());
+        if !charge(layout.size()) {
+            return ptr::null_mut();
+        }
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        charge(layout.size());
+        if !charge(layout.size()) {
+            return ptr::null_mut();
+        }
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        charge(new_size);
+        if !charge(new_size) {
+            return ptr::null_mut();
+        }
         credit(layout.size());
         unsafe { System.realloc(block, layout, new_size) }
     }

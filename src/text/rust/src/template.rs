@@ -1,8 +1,6 @@
 //! Chat templates as Hugging Face transformers renders them (`apply_chat_template`), behind text/chat_template.h.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use minijinja::{Error, ErrorKind, Value};
 use serde_json::Value as Json;
@@ -10,23 +8,20 @@ use serde_json::Value as Json;
 use crate::ffi::ChatInputView;
 use crate::jinja::Program;
 use crate::messages::{self, Options};
-use crate::sandbox::{self, Failure, Limits};
+use crate::sandbox::{Failure, Limits, Sandbox};
 
 /// Templates of checkpoints take up to 50 kB; nesting in one costs stack.
 const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 /// A rendering holds its input a few times over.
-const MEMORY_BYTES: usize = 64 << 20;
 const MEMORY_PER_INPUT_BYTE: usize = 32;
-const TIME: Duration = Duration::from_secs(10);
-/// Renderings stopped for memory or time before the template is given up: each leaves its memory taken.
-const MAX_STOPPED: usize = 4;
 /// Marks the end of a message that is to be continued. The trailing space tells whether the template trims.
 const CONTINUE_TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 /// A template that checks its input against its limits and runs apart (see sandbox.rs).
 pub struct TextTemplate {
     renderer: Arc<Renderer>,
-    num_stopped: AtomicUsize,
+    sandbox: Sandbox,
+    limits: Limits,
 }
 
 /// The parts of text/chat_template.h's ChatInput.
@@ -61,7 +56,8 @@ impl Input {
 }
 
 impl TextTemplate {
-    pub fn from_text(name: &[u8], text: &[u8]) -> Result<TextTemplate, String> {
+    /// `limits`: of a rendering, besides the memory for its input.
+    pub fn from_text(name: &[u8], text: &[u8], limits: Limits) -> Result<TextTemplate, String> {
         let name = String::from_utf8_lossy(name).into_owned();
         let text = std::str::from_utf8(text).map_err(|e| {
             format!("{name}: expected UTF-8, got other bytes at offset {}", e.valid_up_to())
@@ -73,32 +69,35 @@ impl TextTemplate {
             ));
         }
         let (inner_name, text) = (name.clone(), text.to_string());
-        let limits =
-            Limits { num_bytes: MEMORY_BYTES + MEMORY_PER_INPUT_BYTE * text.len(), time: TIME };
-        let (renderer, _) = sandbox::run(limits, move || Renderer::compile(inner_name, &text))
+        let sandbox = Sandbox::default();
+        let (renderer, _) = sandbox
+            .run(limits.with_input(text.len(), MEMORY_PER_INPUT_BYTE), move || {
+                Renderer::compile(inner_name, &text)
+            })
             .map_err(|failure| match failure {
                 Failure::Failed(message) => message,
-                Failure::Stopped(message) => format!("{name}: {message}"),
+                Failure::Stopped(message) => {
+                    format!("{name}: the template's compilation was stopped: {message}")
+                }
             })?;
-        Ok(TextTemplate { renderer: Arc::new(renderer), num_stopped: AtomicUsize::new(0) })
+        Ok(TextTemplate { renderer: Arc::new(renderer), sandbox, limits })
+    }
+
+    /// No rendering is started now; see sandbox.rs.
+    pub fn is_busy(&self) -> bool {
+        self.sandbox.is_busy()
     }
 
     pub fn render(&self, view: &ChatInputView) -> Result<String, String> {
         let name = &self.renderer.name;
-        if self.num_stopped.load(Ordering::Relaxed) >= MAX_STOPPED {
-            return Err(format!(
-                "{name}: was stopped {MAX_STOPPED} times for its memory or time; it is not run again"
-            ));
-        }
         let input = Input::copy_of(view);
-        let num_bytes = MEMORY_BYTES + MEMORY_PER_INPUT_BYTE * input.num_bytes();
+        let limits = self.limits.with_input(input.num_bytes(), MEMORY_PER_INPUT_BYTE);
         let renderer = self.renderer.clone();
-        let run = sandbox::run(Limits { num_bytes, time: TIME }, move || renderer.render(&input));
+        let run = self.sandbox.run(limits, move || renderer.render(&input));
         run.map(|(text, _)| text).map_err(|failure| match failure {
             Failure::Failed(message) => message,
             Failure::Stopped(message) => {
-                self.num_stopped.fetch_add(1, Ordering::Relaxed);
-                format!("{name}: {message}")
+                format!("{name}: the rendering of these messages was stopped: {message}")
             }
         })
     }
