@@ -377,6 +377,29 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
   EXPECT_LT(peak_resident_bytes() - resident, std::int64_t{1} << 30);
 }
 
+// The library's trie has room for tokens of a thousand bytes.
+TEST_F(GrammarTest, AVocabularyWithVeryLongTokensHasGrammars) {
+  const int first = tokenizer_->vocab_size() - 1;  // in the place of the one that ends a text
+  std::vector<std::string> runs;
+  for (const int length : {255, 256, 1000, 1001, 1025, 100'000}) runs.emplace_back(length, 'a');
+  for (const bool is_huge : {false, true}) {
+    if (is_huge) {  // together more than the trie holds
+      for (int i = 0; i < 5000; ++i) runs.push_back(fmt::format("b{}", i) + std::string(990, 'b'));
+    }
+    GrammarCompiler compiler(make_tokenizer(runs), {});
+    const auto state = compiler.compile({.kind = GrammarKind::kRegex, .text = "a+"});
+    ASSERT_TRUE(state.ok()) << state.status().message();
+    const std::unique_ptr<TokenMaskSource> source = (*state)->clone();
+    std::vector<std::uint32_t> bits((first + runs.size() + 32) / 32);
+    ASSERT_TRUE(source->fill_mask(bits).ok());
+    const auto is_allowed = [&](int id) { return (bits[id / 32] >> id % 32 & 1) != 0; };
+    EXPECT_TRUE(is_allowed(first)) << "255 bytes";
+    EXPECT_EQ(is_allowed(first + 2), !is_huge) << "1,000 bytes";
+    for (int i = 3; i < 6; ++i) EXPECT_FALSE(is_allowed(first + i)) << runs[i].size() << " bytes";
+    EXPECT_TRUE(source->accept(first).ok());
+  }
+}
+
 // What one client asks for takes nothing from others.
 TEST_F(GrammarTest, CompilationsThatAreStoppedTakeNothingFromOthers) {
   std::string schema = R"({"anyOf": [)";

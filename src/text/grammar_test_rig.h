@@ -17,13 +17,16 @@
 namespace pagoda {
 
 // All bytes, some longer tokens, and a control token that ends a text.
-inline std::shared_ptr<const Tokenizer> make_tokenizer() {
+inline std::shared_ptr<const Tokenizer> make_tokenizer(
+    const std::vector<std::string>& more_tokens = {}) {
   GgufVocabulary vocabulary = golden_vocabulary(read_golden("pre_tokenizers.json")["vocabulary"]);
   vocabulary.tokens.resize(256);
   vocabulary.merges.clear();
   vocabulary.pre = "gpt-2";
-  for (const char* token : {"\"}", "{\"", "true", "10", "Ġ\"", "ab", "\":", "<end>"})
+  for (const char* token : {"\"}", "{\"", "true", "10", "Ġ\"", "ab", "\":"})
     vocabulary.tokens.emplace_back(token);
+  vocabulary.tokens.insert(vocabulary.tokens.end(), more_tokens.begin(), more_tokens.end());
+  vocabulary.tokens.emplace_back("<end>");
   vocabulary.token_types.assign(vocabulary.tokens.size(), 1);
   vocabulary.token_types.back() = 3;
   vocabulary.eos_token_id = static_cast<int>(vocabulary.tokens.size()) - 1;

@@ -20,6 +20,9 @@ use crate::tokenizer::TextTokenizer;
 /// Of all grammars that somebody has; see `is_full`.
 const MAX_KEPT_BYTES: usize = 1 << 30;
 const MAX_TEXT_BYTES: usize = 1 << 20;
+/// The vocabulary's trie holds no longer tokens, and no more bytes of them.
+const MAX_TOKEN_BYTES: usize = 1000;
+const MAX_VOCABULARY_BYTES: usize = 4_000_000;
 const MAX_MESSAGE_CHARS: usize = 400;
 
 struct Shared {
@@ -64,7 +67,7 @@ impl GrammarCompiler {
         let vocab_size = tokenizer.vocab_size();
         let eos: Vec<TokenId> =
             eos_ids.iter().map(|&id| id as TokenId).filter(|&id| id < vocab_size).collect();
-        let words: Vec<Vec<u8>> = (0..vocab_size)
+        let mut words: Vec<Vec<u8>> = (0..vocab_size)
             .map(|id| {
                 let is_special = eos.contains(&id) || tokenizer.is_special(id as i32);
                 if is_special {
@@ -75,6 +78,7 @@ impl GrammarCompiler {
                 }
             })
             .collect();
+        leave_out_long_words(&mut words);
         let mut trie = TokTrie::from(&TokRxInfo::new(vocab_size, INVALID_TOKEN), &words);
         if !eos.is_empty() {
             trie = trie.with_eos_tokens(&eos);
@@ -152,6 +156,17 @@ impl GrammarState {
     /// Nothing but an end may follow.
     pub fn is_stopped(&self) -> bool {
         self.matcher.is_stopped()
+    }
+}
+
+/// What the trie has no room for becomes empty, and then no grammar ever allows it.
+fn leave_out_long_words(words: &mut [Vec<u8>]) {
+    let mut max_bytes = MAX_TOKEN_BYTES;
+    let mut num_bytes = usize::MAX;
+    while num_bytes > MAX_VOCABULARY_BYTES {
+        words.iter_mut().filter(|word| word.len() > max_bytes).for_each(Vec::clear);
+        num_bytes = words.iter().map(Vec::len).sum();
+        max_bytes /= 2;
     }
 }
 
