@@ -12,6 +12,7 @@
 #include "cli/engine_flags.h"
 #include "cli/prompt_spec.h"
 #include "cli/report_error.h"
+#include "cli/standard_output.h"
 #include "cli/timed_generation.h"
 
 namespace pagoda {
@@ -43,8 +44,7 @@ Result<std::string> answer(ServedModel& model, const json& messages) {
   PAGODA_ASSIGN_OR_RETURN(auto generation, TextGeneration::start(model, request, [] {}));
   PAGODA_ASSIGN_OR_RETURN(const TimedAnswer whole,
                           collect(*generation, Clock::system().now(), [&](const std::string& text) {
-                            std::fwrite(text.data(), 1, text.size(), stdout);
-                            std::fflush(stdout);
+                            write_answer(stdout, text);
                             if (interrupted) generation->cancel();
                           }));
   std::printf("\n\n");

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "cli/standard_output.h"
 #include "cli/usage_error.h"
 #include "core/version.h"
 
@@ -46,16 +47,17 @@ int run_command_line(int argc, const char* const* argv) {
   add_commands(app, body);
   if (argc <= 1) {
     std::printf("%s", app.help().c_str());
-    return kExitOk;
+    return close_standard_output(kExitOk);
   }
   if (const auto error = empty_value_error(app, argc, argv)) return complain(*error);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0)
+      return close_standard_output(app.exit(error));  // --help, --version
     return complain(usage_error(app, error));
   }
-  return body();
+  return close_standard_output(body());
 }
 
 }  // namespace pagoda

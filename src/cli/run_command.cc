@@ -11,6 +11,7 @@
 #include "cli/prompt_spec.h"
 #include "cli/prompt_text.h"
 #include "cli/report_error.h"
+#include "cli/standard_output.h"
 #include "cli/timed_generation.h"
 #include "tensor/op_profile.h"
 
@@ -116,11 +117,9 @@ void say_if_cut(const ServedModel& model, const TextRequest& request, const Time
 Status run_streamed(ServedModel& model, const TextRequest& request) {
   const Clock::TimePoint start = Clock::system().now();
   PAGODA_ASSIGN_OR_RETURN(auto generation, TextGeneration::start(model, request, [] {}));
-  PAGODA_ASSIGN_OR_RETURN(const TimedAnswer answer,
-                          collect(*generation, start, [](const std::string& text) {
-                            std::fwrite(text.data(), 1, text.size(), stdout);
-                            std::fflush(stdout);
-                          }));
+  PAGODA_ASSIGN_OR_RETURN(
+      const TimedAnswer answer,
+      collect(*generation, start, [](const std::string& text) { write_answer(stdout, text); }));
   std::fputc('\n', stdout);
   const auto decoded = static_cast<double>(answer.token_ids.size()) - 1;
   std::fprintf(stderr, "[%zu prompt tokens in %.2f s, %zu more at %.1f tokens/s]\n",
@@ -139,7 +138,7 @@ Status run_whole(ServedModel& model, const RunFlags& flags,
                                  ? answer_json(model, requests[i], answers[i])
                                        .dump(-1, ' ', false, json::error_handler_t::replace)
                                  : answers[i].text;
-    std::printf("%s\n", line.c_str());
+    write_answer(stdout, line + "\n");
     if (!flags.as_json)
       say_if_cut(model, requests[i], answers[i], fmt::format(" to prompt {}", i + 1));
   }

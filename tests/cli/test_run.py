@@ -3,9 +3,10 @@
 import json
 import shutil
 import struct
+import subprocess
 
 import pytest
-from pagoda_command import DATA, TINY, pagoda
+from pagoda_command import DATA, HANGS_AFTER_S, PAGODA, TINY, pagoda
 
 
 def run_json(*args):
@@ -277,3 +278,13 @@ def test_info_takes_a_device():
     header, *_ = [line for line in pagoda("info", "--device", "reference", "--ops").stdout.splitlines() if line.startswith("op ")]
     assert header.split() == ["op", "reference"]
     assert "3 layers" in pagoda("info", TINY, "--device", "cpu").stdout
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["info", TINY], ["run", TINY, "--prompt-ids", "5,6,7"],
+                                  ["run", TINY, "--prompt-ids", "5,6,7", "--json"]])
+def test_an_answer_that_cannot_be_written_is_a_failure(args):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PAGODA, *map(str, args)], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                              timeout=HANGS_AFTER_S)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("pagoda: standard output could not be written"), done.stderr
