@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -157,7 +158,8 @@ Status make_folder(const fs::path& folder) {
   return ok_status();
 }
 
-// Bytes that are still to come, by what lies in the folder.
+// Bytes that are still to come, by what lies in the folder; the largest number where a listing's
+// sizes add up to more than that.
 std::int64_t missing_bytes(const std::vector<HubFile>& files, const fs::path& folder) {
   std::int64_t missing = 0;
   for (const HubFile& file : files) {
@@ -167,7 +169,8 @@ std::int64_t missing_bytes(const std::vector<HubFile>& files, const fs::path& fo
       const std::uintmax_t size = fs::file_size(folder / (file.path + suffix), error);
       if (!error) here = std::max(here, static_cast<std::int64_t>(size));
     }
-    missing += std::max<std::int64_t>(0, file.content.size - here);
+    const std::int64_t of_file = std::max<std::int64_t>(0, file.content.size - here);
+    missing += std::min(of_file, std::numeric_limits<std::int64_t>::max() - missing);
   }
   return missing;
 }

@@ -256,6 +256,12 @@ TEST_F(PullTest, AModelThatDoesNotFitIsRefusedBeforeItsFirstByte) {
   EXPECT_EQ(hub_->requests(repo("huge")).size(), 1u);
 }
 
+TEST_F(PullTest, SizesThatAddUpBeyond63BitsDoNotFitEither) {
+  const auto failed = pull("beyond");
+  EXPECT_EQ(failed.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(failed.status().message(), HasSubstr("expected room for 9223372036854775807 bytes"));
+}
+
 TEST_F(PullTest, SaysWhatIsNotThere) {
   EXPECT_EQ(pull("gone").status().code(), StatusCode::kNotFound);
   EXPECT_THAT(pull("gone").status().message(), HasSubstr("HTTP 404"));

@@ -14,6 +14,7 @@ Every repository is ORG/NAME with the same made files; the name says what goes w
   moved        files are at the second port, which counts as another host
   traversal    one file is called ../escaped.json
   huge         weights of 2^60 bytes, says the list
+  beyond       weights of 2^62 bytes, each of them
   busy         503
   no-weights, no-digest, not-json, gguf: what they say
 
@@ -65,7 +66,7 @@ def listing(name):
     for path, data in files_of(name).items():
         entry = {"rfilename": path, "size": len(data)}
         if path.endswith((".safetensors", ".gguf")):
-            entry["size"] = 2**60 if name == "huge" else len(data)
+            entry["size"] = {"huge": 2**60, "beyond": 2**62}.get(name, len(data))
             entry["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
         else:
             entry["blobId"] = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
