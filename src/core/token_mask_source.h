@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "core/clock.h"
 #include "core/status.h"
 
 namespace pagoda {
@@ -25,6 +26,14 @@ class TokenMaskSource {
   // are written. kInvalidArgument: the grammar has become too complex to go on, which concerns this
   // sample alone.
   virtual Status fill_mask(std::span<std::uint32_t> bits) = 0;
+
+  // That fill_mask() takes little or nothing now, as far as can be told. It makes the mask itself
+  // else, and so delays its caller; those who cannot wait ask for it by wait_for_mask().
+  virtual bool is_mask_near() const { return true; }
+
+  // Lets others make the mask, and waits for them until `deadline`, which may be past: true if it
+  // is there, and fill_mask() copies it.
+  virtual bool wait_for_mask(Clock::TimePoint) { return true; }
 
   // The token that came. kInvalidArgument for one whose bit was not set, or as above.
   virtual Status accept(int token_id) = 0;

@@ -98,6 +98,7 @@ struct EngineStats {
   std::uint64_t num_lookahead_steps =
       0;  // of those, started before the last one's tokens were read
   std::uint64_t num_dropped_positions = 0;  // computed so for sequences that had ended
+  std::uint64_t num_deferred_draws = 0;     // their masks were not there in time
   std::uint64_t num_prompt_tokens = 0;      // computed
   std::uint64_t num_generated_tokens = 0;
   std::uint64_t num_finished_requests = 0;

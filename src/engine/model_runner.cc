@@ -22,6 +22,9 @@ constexpr std::int64_t kMostPrefaultedTokens = 8192, kLeastPrefaultedTokens = 10
 constexpr std::int64_t kMostPrefaultedBytes = 256 << 20;
 constexpr std::int64_t kPartsOfPrefaulted = 8;  // one of them is what is needed soon
 
+// That a step's rows wait for their masks, all together; and where none has any.
+constexpr std::chrono::milliseconds kMaskPatience(10), kMorePatience(90);
+
 std::int64_t num_prefaulted_tokens(const KvLayout& layout) {
   return std::clamp(kMostPrefaultedBytes / layout.bytes_per_token(), kLeastPrefaultedTokens,
                     kMostPrefaultedTokens);
@@ -390,7 +393,9 @@ Status ModelRunner::sample_rows(const Plan& plan, const Step& step, bool wants_l
   PAGODA_ASSIGN_OR_RETURN(const Rows rows, read_rows(step, wants_logits));
   const auto vocab = static_cast<std::size_t>(decoder_.config().vocab_size);
   host_rows_.clear();
+  rows_without_mask_.clear();
   row_masks_.clear();
+  mask_deadline_ = Clock::system().now() + kMaskPatience;
   for_each_sample(plan, [&](Sequence& sequence, int row, const PlannedSequence&) {
     const auto logits = rows.logits.empty() ? rows.logits : rows.logits.subspan(row * vocab, vocab);
     output_.samples.push_back({.sequence = &sequence, .logits = logits});
@@ -401,6 +406,7 @@ Status ModelRunner::sample_rows(const Plan& plan, const Step& step, bool wants_l
       add_host_row(sequence, logits);
     }
   });
+  wait_for_masks(plan);
   draw_host_rows();
   return ok_status();
 }
@@ -430,18 +436,48 @@ Status ModelRunner::take_log_probs(const Plan& plan, Step& step) {
 // The host draws the last of the samples. A sequence that has ended while the step ran draws
 // nothing: its state is what it was at its end.
 void ModelRunner::add_host_row(Sequence& sequence, std::span<const float> logits) {
-  SampleOutcome& outcome = output_.outcomes.emplace_back();
+  output_.outcomes.emplace_back();
   if (sequence.finished()) return;
   RowSampling row = row_of(sequence, sequence.num_tokens());
   row.logits = logits;
   row.state = synced_state(sequence);
-  const Result<std::span<const std::uint32_t>> mask = row_masks_.of(sequence);
+  const HostRow host_row = {
+      .outcome = output_.outcomes.size() - 1, .sequence = &sequence, .sampling = row};
+  if (!may_defer(sequence)) return take_mask(host_row);
+  // What is near may take long nevertheless: then it delays this step, and no other does.
+  TokenMaskSource& source = *sequence.mask_source();
+  const bool is_near = source.is_mask_near() && Clock::system().now() < mask_deadline_;
+  if (is_near || source.wait_for_mask(/*deadline=*/{})) return take_mask(host_row);
+  rows_without_mask_.push_back(host_row);
+}
+
+// A sequence's first token has a mask that is there from the start.
+bool ModelRunner::may_defer(const Sequence& sequence) const {
+  return sequence.mask_source() != nullptr && !options_.has_lookahead &&
+         sequence.num_output_tokens() > 0;
+}
+
+void ModelRunner::take_mask(HostRow row) {
+  const Result<std::span<const std::uint32_t>> mask = row_masks_.of(*row.sequence);
   if (!mask.ok()) {
-    outcome.status = mask.status();
+    output_.outcomes[row.outcome].status = mask.status();
     return;
   }
-  row.mask = *mask;
-  host_rows_.push_back({.outcome = output_.outcomes.size() - 1, .sampling = row});
+  row.sampling.mask = *mask;
+  host_rows_.push_back(row);
+}
+
+// Until the deadline, or longer where nothing else comes of the step: only who comes anew waits.
+void ModelRunner::wait_for_masks(const Plan& plan) {
+  const bool is_all = plan.is_decode() && rows_without_mask_.size() == output_.outcomes.size();
+  const auto deadline = is_all ? mask_deadline_ + kMorePatience : mask_deadline_;
+  for (const HostRow& row : rows_without_mask_) {
+    if (row.sequence->mask_source()->wait_for_mask(deadline)) {
+      take_mask(row);
+    } else {
+      output_.outcomes[row.outcome].is_deferred = true;
+    }
+  }
 }
 
 void ModelRunner::draw_host_rows() {

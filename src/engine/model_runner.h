@@ -11,6 +11,10 @@
 // sample() does, which comes before the next forward then; all else of the host's work on a step is
 // still done while the next one runs.
 //
+// A grammar's mask may take longer than a step. Without lookahead a step's rows wait for theirs 10
+// ms together; the draw of one whose mask is not there then is deferred, and the others go on. With
+// lookahead, where the next step is launched for tokens that are not known yet, all rows wait.
+//
 // Belongs to the engine thread.
 #pragma once
 
@@ -21,6 +25,7 @@
 #include <vector>
 
 #include "batch/step_batch.h"
+#include "core/clock.h"
 #include "core/status.h"
 #include "engine/row_masks.h"
 #include "engine/scheduler.h"
@@ -125,6 +130,7 @@ class ModelRunner {
   // A row that the host draws.
   struct HostRow {
     std::size_t outcome;
+    Sequence* sequence;
     RowSampling sampling;
   };
 
@@ -153,6 +159,9 @@ class ModelRunner {
   void take_drawn(std::int32_t drawn, const Status& row_error);
   Status take_log_probs(const Plan& plan, Step& step);
   void add_host_row(Sequence& sequence, std::span<const float> logits);
+  bool may_defer(const Sequence& sequence) const;
+  void take_mask(HostRow row);
+  void wait_for_masks(const Plan& plan);
   void draw_host_rows();
 
   Exec& exec_;
@@ -170,6 +179,8 @@ class ModelRunner {
   std::array<Step, 2> steps_;
   int newest_ = 0;  // of steps_
   std::vector<HostRow> host_rows_;
+  std::vector<HostRow> rows_without_mask_;  // of the step that is sampled
+  Clock::TimePoint mask_deadline_;          // its
   std::vector<std::int32_t> ids_;
   std::vector<Tensor> roots_;
   StepOutput output_;

@@ -22,6 +22,7 @@ Result<std::span<const std::uint32_t>> RowMasks::of(const Sequence& sequence) {
   if (source == nullptr) return std::span<const std::uint32_t>();
   if (num_used_ == masks_.size()) masks_.emplace_back(without_eos_.size());
   std::vector<std::uint32_t>& mask = masks_[num_used_++];
+  if (!source->is_mask_near()) source->wait_for_mask(Clock::TimePoint::max());
   PAGODA_RETURN_IF_ERROR(source->fill_mask(mask));
   if (!sequence.params().ignore_eos) return std::span<const std::uint32_t>(mask);
   without_eos_ = mask;

@@ -133,7 +133,9 @@ void Scheduler::commit_sequence(const PlannedSequence& planned,
     counters_.num_dropped_positions += planned.num_new_tokens;
     return give_back(sequence);
   }
+  const bool is_deferred = !outcomes.empty() && outcomes.front().is_deferred;
   sequence.num_computed_ = planned.context_len();
+  if (is_deferred) defer(sequence);
   sequence.num_scored_ = std::max(
       sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
   cache_blocks(sequence);
@@ -148,9 +150,19 @@ void Scheduler::commit_sequence(const PlannedSequence& planned,
     finish(sequence, FinishReason::kCancelled);
   } else if (is_all) {
     finish(sequence, FinishReason::kLength);
-  } else if (!outcomes.empty()) {
+  } else if (!outcomes.empty() && !is_deferred) {
     append(sequence, outcomes.front());
   }
+}
+
+// The last token of those that are computed counts as pending: it is computed again for its row.
+void Scheduler::defer(Sequence& sequence) {
+  PAGODA_CHECK(
+      sequence.num_forks() == 0 && sequence.num_in_flight_ == 0 && sequence.num_output_tokens() > 0,
+      "[scheduler] a draw is deferred that others wait for");
+  sequence.num_planned_ = --sequence.num_computed_;
+  sequence.awaits_mask_ = sequence.mask_source_ != nullptr;
+  ++counters_.num_deferred_draws;
 }
 
 // The prompt is computed: each fork runs by itself from here on, in the same blocks.

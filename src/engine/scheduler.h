@@ -49,6 +49,9 @@
 // are always computed. Blocks enter the cache when they are full, the last one when its sequence
 // ends or is preempted.
 //
+// A sequence whose draw was deferred keeps its place and its blocks, and is planned again when its
+// mask is there.
+//
 // Belongs to the engine thread, except check(), which is thread-safe.
 #pragma once
 
@@ -133,12 +136,16 @@ struct SchedulerCounters {
   std::uint64_t num_prefix_hits = 0;     // of those, tokens that it had
   std::uint64_t num_block_copies = 0;
   std::uint64_t num_dropped_positions = 0;  // planned ahead for sequences that had ended by then
+  std::uint64_t num_deferred_draws = 0;
 };
 
 // What the sampler made of one row: a token, or the error of that sequence alone.
 struct SampleOutcome {
   int token_id = 0;
   Status status;
+  // Neither: the row's mask is not there. Only of a sequence that has output; what the row was
+  // drawn from is computed again, to the same bits, once the mask is there.
+  bool is_deferred = false;
 };
 
 class Scheduler {
@@ -157,7 +164,8 @@ class Scheduler {
   void cancel(RequestId id);
   void cancel_sample(RequestId id, int sample_index);
 
-  // The next step; empty where nothing is to be done. Every step before it has been committed.
+  // The next step; empty where nothing is to be done, or only for sequences whose masks are not
+  // there: then idle() is false. Every step before it has been committed.
   // Valid until its commit, and after that until the next plan.
   const Plan& plan();
   // The step behind the one in flight; null where that has to be committed first. Valid as above.
@@ -208,6 +216,7 @@ class Scheduler {
   int whole_tiles(int num_tokens, int num_decodes) const;
   int num_blocks_wanted(Shares shares) const;
   void number_outcomes();
+  void look_for_masks();
   void plan_step(Shares shares);
   Plan& next_plan() { return plans_[num_in_flight_ == 0 ? newest_ : 1 - newest_]; }
   const Plan& launch();
@@ -227,6 +236,7 @@ class Scheduler {
   void end_forks(Sequence& sequence, FinishReason reason);
   void drop_cancelled_forks(Sequence& sequence);
   void hand_over(Sequence& sequence);
+  void defer(Sequence& sequence);
   void append(Sequence& sequence, const SampleOutcome& outcome);
   bool is_stop_token(const Sequence& sequence, int token_id) const;
   void cancel_samples(RequestId id, std::optional<int> sample_index);

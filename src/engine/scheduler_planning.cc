@@ -10,6 +10,7 @@ namespace pagoda {
 
 const Plan& Scheduler::plan() {
   PAGODA_CHECK(num_in_flight_ == 0, "[scheduler] a plan is made before the last one is committed");
+  look_for_masks();
   plan_step(share_step());
   if (next_plan().empty() && !idle()) {
     // Those whose step it was found no blocks.
@@ -17,6 +18,13 @@ const Plan& Scheduler::plan() {
         {.decodes = true, .num_prefill_tokens = options_.max_num_batched_tokens - num_decodes()});
   }
   return next_plan().empty() ? next_plan() : launch();
+}
+
+void Scheduler::look_for_masks() {
+  for (const SequencePtr& sequence : running_) {
+    if (sequence->awaits_mask_)
+      sequence->awaits_mask_ = !sequence->mask_source_->wait_for_mask(/*deadline=*/{});
+  }
 }
 
 // Nobody can be preempted: a step in flight uses the blocks.
@@ -36,10 +44,11 @@ const Plan& Scheduler::launch() {
 }
 
 // Pending tokens that a step may take now. A sequence that has ended while a step in flight
-// computes it has none, nor one whose forks wait for the token of that step.
+// computes it has none, nor one whose forks wait for the token of that step, nor one that awaits a
+// mask.
 int Scheduler::num_plannable(const Sequence& sequence) {
   const bool forks_wait = sequence.num_awaited_ > 0 && sequence.num_forks() > 0;
-  if (sequence.finished() || sequence.cancelled_ || forks_wait) return 0;
+  if (sequence.finished() || sequence.cancelled_ || forks_wait || sequence.awaits_mask_) return 0;
   return sequence.num_pending();
 }
 
@@ -215,6 +224,7 @@ void Scheduler::preempt_last() {
   PAGODA_CHECK(num_in_flight_ == 0, "[scheduler] a sequence is preempted in flight");
   SequencePtr sequence = std::move(running_.back());
   running_.pop_back();
+  sequence->awaits_mask_ = false;
   cache_tail(*sequence);
   release_blocks(*sequence);
   ++counters_.num_preemptions;

@@ -119,6 +119,7 @@ class Sequence {
   int num_awaited_ = 0;       // tokens that those sample
   int awaited_outcome_ = -1;  // of the newest one's outcomes, the next token
   bool cancelled_ = false;    // while in flight
+  bool awaits_mask_ = false;  // its draw was deferred, and it is not planned
   FinishReason finish_reason_ = FinishReason::kNone;
   std::optional<int> stop_token_id_;
   Status error_;

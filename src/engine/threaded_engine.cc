@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t kHashOffset = 0xcbf29ce484222325ull;  // FNV-1a, over 32-bit words
 constexpr std::uint64_t kHashPrime = 0x100000001b3ull;
+constexpr std::chrono::milliseconds kBetweenLooks(1);  // for masks that a step can be planned with
 constexpr double kPrefaultShare = 0.5;  // of steps' time, where a system is slow to give memory
 
 std::uint64_t hash_row(std::uint64_t hash, std::span<const float> logits) {
@@ -279,13 +280,21 @@ void ThreadedEngine::step() {
   if (!current_) {
     const Clock::TimePoint start = Clock::system().now();
     const Plan& plan = parts_.scheduler->plan();
-    if (plan.empty()) return;
+    if (plan.empty()) return wait_for_masks();
     current_ = launch(plan, start);
   }
   draw();
   if (current_->status.ok() && parts_.runner->draws_ahead() && look_ahead())
     ++counters_.num_lookahead_steps;
   end_step();
+}
+
+// Whatever runs awaits its mask. Whoever makes masks does not know who waits, so look again soon.
+void ThreadedEngine::wait_for_masks() {
+  if (parts_.scheduler->idle()) return;
+  std::unique_lock lock(mutex_);
+  work_.wait_for(lock, kBetweenLooks,
+                 [this] { return stopping_ || !submissions_.empty() || !cancellations_.empty(); });
 }
 
 ThreadedEngine::LaunchedStep ThreadedEngine::launch(const Plan& plan, Clock::TimePoint start) {
@@ -374,10 +383,13 @@ void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds
         static_cast<std::uint64_t>(std::clamp(prompt_left, 0, planned.num_new_tokens));
     if (plan.is_decode()) counters_.num_decode_kv_tokens += planned.context_len();
   }
-  const std::uint64_t num_dropped = parts_.scheduler->counters().num_dropped_positions;
-  const std::uint64_t dropped = num_dropped - counters_.num_dropped_positions;
-  counters_.num_dropped_positions = num_dropped;
-  const std::uint64_t generated = succeeded ? plan.num_samples - dropped : 0;
+  const SchedulerCounters& scheduler = parts_.scheduler->counters();
+  const std::uint64_t num_without_token =
+      scheduler.num_dropped_positions - counters_.num_dropped_positions +
+      scheduler.num_deferred_draws - counters_.num_deferred_draws;
+  counters_.num_dropped_positions = scheduler.num_dropped_positions;
+  counters_.num_deferred_draws = scheduler.num_deferred_draws;
+  const std::uint64_t generated = succeeded ? plan.num_samples - num_without_token : 0;
   counters_.num_generated_tokens += generated;
   (plan.is_decode() ? counters_.decode_s : counters_.prefill_s) += seconds;
   if (!plan.is_decode()) return;
@@ -387,8 +399,10 @@ void ThreadedEngine::count_step(const Plan& plan, bool succeeded, double seconds
 
 void ThreadedEngine::deliver(const Plan& plan, const StepOutput& output) {
   deliver_scores(plan, output);
-  for (std::size_t i = 0; i < output.samples.size(); ++i)
-    deliver_token(*output.samples[i].sequence, output.outcomes[i], output.samples[i]);
+  for (std::size_t i = 0; i < output.samples.size(); ++i) {
+    if (!output.outcomes[i].is_deferred)
+      deliver_token(*output.samples[i].sequence, output.outcomes[i], output.samples[i]);
+  }
 }
 
 void ThreadedEngine::deliver_scores(const Plan& plan, const StepOutput& output) {

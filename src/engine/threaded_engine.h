@@ -99,6 +99,7 @@ class ThreadedEngine final : public Engine {
   void take_commands();
   void admit(Submission submission);
   void step();
+  void wait_for_masks();
   LaunchedStep launch(const Plan& plan, Clock::TimePoint start);
   void draw();
   bool look_ahead();

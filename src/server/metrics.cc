@@ -144,6 +144,8 @@ std::string ServerMetrics::text(const EngineStats& stats) const {
   counter("lookahead_dropped_positions_total",
           "Positions that such steps computed for sequences that had ended.",
           stats.num_dropped_positions);
+  counter("deferred_draws_total", "Draws put off to a later step: a grammar's mask was not there.",
+          stats.num_deferred_draws);
   counter("num_preemptions_total", "Sequences that gave their blocks back and were computed again.",
           stats.num_preemptions);
   counter("prefix_cache_queries_total", "Prompt tokens that asked the prefix cache.",

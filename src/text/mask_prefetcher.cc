@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/machine.h"
 
 namespace pagoda {
 namespace {
@@ -17,6 +18,10 @@ namespace {
 // Waking a thread and going back to sleep takes 15 us of the machine's time, and on one without an
 // idle core as much of the forward's.
 constexpr std::chrono::microseconds kLong(30);
+// Whoever waits for such a mask must not delay those behind it.
+constexpr std::chrono::milliseconds kVeryLong(3);
+constexpr unsigned kMaxQuickThreads = 4;
+constexpr unsigned kMaxSlowThreads = 8;
 
 }  // namespace
 
@@ -28,25 +33,34 @@ struct MaskPrefetcher::Job {
   Status fill(std::span<std::uint32_t> bits) {
     const auto start = std::chrono::steady_clock::now();
     Status filled = source->fill_mask(bits);
-    takes_long = std::chrono::steady_clock::now() - start > kLong;
+    last_took = std::chrono::steady_clock::now() - start;
     return filled;
   }
+  bool takes_long() const { return last_took > kLong; }
+  bool takes_very_long() const { return last_took > kVeryLong; }
 
   std::unique_ptr<TokenMaskSource> source;
-  bool takes_long = false;
+  std::chrono::steady_clock::duration last_took{0};
   std::vector<std::uint32_t> mask;
   Status status;
   Phase phase = Phase::kIdle;
 };
 
 struct MaskPrefetcher::Queue {
+  // Threads and what they do, first come first served.
+  struct Lane {
+    unsigned max_threads = 1;
+    bool gives_way = false;
+    std::condition_variable work;
+    std::deque<std::shared_ptr<Job>> jobs;
+    unsigned num_idle = 0;
+    std::vector<std::thread> threads;
+  };
+
+  // Of an idle job.
   void push(const std::shared_ptr<Job>& job) {
     const std::lock_guard lock(mutex);
-    if (is_over) return;
-    job->phase = Job::Phase::kQueued;
-    jobs.push_back(job);
-    if (!thread.joinable()) thread = std::thread([this] { run(); });
-    work.notify_one();
+    push_locked(job);
   }
 
   // The caller has the job afterwards; true if its mask is ready.
@@ -56,19 +70,61 @@ struct MaskPrefetcher::Queue {
     return std::exchange(job.phase, Job::Phase::kIdle) == Job::Phase::kReady;
   }
 
+  bool is_near(const Job& job) {
+    const std::lock_guard lock(mutex);
+    if (job.phase == Job::Phase::kReady) return true;
+    return job.phase != Job::Phase::kRunning && !job.takes_very_long();
+  }
+
+  bool wait_for(const std::shared_ptr<Job>& job, Clock::TimePoint deadline) {
+    std::unique_lock lock(mutex);
+    if (is_over) return true;  // its caller's
+    if (job->phase == Job::Phase::kIdle) push_locked(job);
+    const auto is_ready = [&] { return is_over || job->phase == Job::Phase::kReady; };
+    return done.wait_until(lock, deadline, is_ready);
+  }
+
   // Nobody asks for its mask any more.
   void drop(Job& job) {
     const std::lock_guard lock(mutex);
     if (job.phase == Job::Phase::kQueued) job.phase = Job::Phase::kIdle;
   }
 
-  void run() {
+  void end() {
+    {
+      const std::lock_guard lock(mutex);
+      is_over = true;
+      for (Lane* lane : {&quick, &slow}) {
+        lane->jobs.clear();
+        lane->work.notify_all();
+      }
+      done.notify_all();
+    }
+    for (Lane* lane : {&quick, &slow}) {
+      for (std::thread& thread : lane->threads) thread.join();
+    }
+  }
+
+  void push_locked(const std::shared_ptr<Job>& job) {
+    if (is_over) return;
+    Lane& lane = job->takes_very_long() ? slow : quick;
+    job->phase = Job::Phase::kQueued;
+    lane.jobs.push_back(job);
+    if (lane.jobs.size() > lane.num_idle && lane.threads.size() < lane.max_threads)
+      lane.threads.emplace_back([this, &lane] { run(lane); });
+    lane.work.notify_one();
+  }
+
+  void run(Lane& lane) {
+    if (lane.gives_way) give_way();
     std::unique_lock lock(mutex);
     while (true) {
-      work.wait(lock, [this] { return is_over || !jobs.empty(); });
+      ++lane.num_idle;
+      lane.work.wait(lock, [&] { return is_over || !lane.jobs.empty(); });
+      --lane.num_idle;
       if (is_over) return;
-      const std::shared_ptr<Job> job = std::move(jobs.front());
-      jobs.pop_front();
+      const std::shared_ptr<Job> job = std::move(lane.jobs.front());
+      lane.jobs.pop_front();
       if (job->phase != Job::Phase::kQueued) continue;  // its caller was faster
       job->phase = Job::Phase::kRunning;
       lock.unlock();
@@ -79,22 +135,12 @@ struct MaskPrefetcher::Queue {
     }
   }
 
-  void end() {
-    {
-      const std::lock_guard lock(mutex);
-      is_over = true;
-      jobs.clear();
-      work.notify_one();
-    }
-    if (thread.joinable()) thread.join();
-  }
-
   std::mutex mutex;
-  std::condition_variable work;  // for the thread
   std::condition_variable done;  // for those who wait for a mask
-  std::deque<std::shared_ptr<Job>> jobs;
   bool is_over = false;
-  std::thread thread;
+  const unsigned num_cores = std::thread::hardware_concurrency();
+  Lane quick{.max_threads = std::clamp(num_cores / 2, 1u, kMaxQuickThreads)};
+  Lane slow{.max_threads = std::clamp(num_cores, 1u, kMaxSlowThreads), .gives_way = true};
 };
 
 class PrefetchingMaskSource final : public TokenMaskSource {
@@ -124,11 +170,18 @@ class PrefetchingMaskSource final : public TokenMaskSource {
     return job_->fill(bits);
   }
 
+  bool is_mask_near() const override { return queue_->is_near(*job_); }
+
+  bool wait_for_mask(Clock::TimePoint deadline) override {
+    // Nobody else knows the size before the first call of fill_mask().
+    return job_->mask.empty() || queue_->wait_for(job_, deadline);
+  }
+
   Status accept(int token_id) override {
     queue_->take(*job_);
     PAGODA_RETURN_IF_ERROR(job_->source->accept(token_id));
     is_stopped_ = job_->source->is_stopped();
-    if (!is_stopped_ && job_->takes_long) queue_->push(job_);
+    if (!is_stopped_ && job_->takes_long()) queue_->push(job_);
     return ok_status();
   }
 

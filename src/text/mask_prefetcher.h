@@ -1,18 +1,20 @@
-// MaskPrefetcher: a thread that computes masks ahead, from the moment that a source has accepted a
+// MaskPrefetcher: threads that compute masks ahead, from the moment that a source has accepted a
 // token, where the source's mask before took long. The engine's thread goes on with the next
-// forward meanwhile; what is not done when it asks for a mask, it computes itself, and so it does
-// where a mask is quicker than waking the thread is.
+// forward meanwhile; what is not begun when it asks for a mask, it computes itself, and so it does
+// where a mask is quicker than waking a thread is.
+//
+// Masks of sources whose last one took longer than 3 ms have threads of their own, one a core and
+// eight at most, which give way to the engine's: whoever wants such masks waits, nobody else.
 #pragma once
 
 #include <memory>
-#include <thread>
 
 #include "core/token_mask_source.h"
 
 namespace pagoda {
 
-// Thread-safe; the thread starts with the first mask that is asked of it. Sources may outlive it,
-// and then compute their masks when they are asked.
+// Thread-safe; threads start when there is something for them. Sources may outlive it, and then
+// compute their masks when they are asked.
 class MaskPrefetcher {
  public:
   MaskPrefetcher();

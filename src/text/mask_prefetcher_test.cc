@@ -18,12 +18,13 @@ struct Calls {
   std::atomic<int> num_masks_elsewhere = 0;
 };
 
-// Its mask is a hash of what it has taken; every `slow_one`-th takes long, none if that is 0. Stops
-// after `length` tokens; token 13 is wrong, and after token 14 there is no mask.
+// Its mask is a hash of what it has taken; every `slow_one`-th takes as long as `slow`, none if
+// that is 0. Stops after `length` tokens; token 13 is wrong, and after token 14 there is no mask.
 class HashSource final : public TokenMaskSource {
  public:
-  HashSource(Calls* calls, int length, unsigned slow_one = 0)
-      : calls_(calls), length_(length), slow_one_(slow_one) {}
+  HashSource(Calls* calls, int length, unsigned slow_one = 0,
+             std::chrono::microseconds slow = std::chrono::microseconds(200))
+      : calls_(calls), length_(length), slow_one_(slow_one), slow_(slow) {}
 
   std::unique_ptr<TokenMaskSource> clone() const override {
     return std::make_unique<HashSource>(*this);
@@ -31,8 +32,7 @@ class HashSource final : public TokenMaskSource {
   Status fill_mask(std::span<std::uint32_t> bits) override {
     ++calls_->num_masks;
     if (std::this_thread::get_id() != home_) ++calls_->num_masks_elsewhere;
-    if (slow_one_ != 0 && hash_ % slow_one_ == 0)
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    if (slow_one_ != 0 && hash_ % slow_one_ == 0) std::this_thread::sleep_for(slow_);
     for (std::size_t i = 0; i < bits.size(); ++i)
       bits[i] = hash_ * 2654435761u + static_cast<std::uint32_t>(i);
     return hash_ == 14 ? invalid_argument("no mask") : ok_status();
@@ -49,6 +49,7 @@ class HashSource final : public TokenMaskSource {
   Calls* calls_;
   int length_;
   unsigned slow_one_;
+  std::chrono::microseconds slow_;
   std::uint32_t hash_ = 0;
   std::thread::id home_ = std::this_thread::get_id();
 };
@@ -95,6 +96,31 @@ TEST(MaskPrefetcher, ComputesSlowMasksAheadOnItsOwnThread) {
   mask_of(*source);
   EXPECT_EQ(calls.num_masks, 2);
   EXPECT_EQ(calls.num_masks_elsewhere, 1);
+}
+
+TEST(MaskPrefetcher, NobodyNeedWaitForVeryLongMasks) {
+  MaskPrefetcher prefetcher;
+  Calls calls;
+  std::vector<std::unique_ptr<TokenMaskSource>> sources;
+  for (int i = 0; i < 4; ++i) {
+    sources.push_back(prefetcher.wrap(
+        std::make_unique<HashSource>(&calls, 10, 1, std::chrono::milliseconds(200))));
+    EXPECT_TRUE(sources[i]->is_mask_near()) << "nothing is known of it";
+    mask_of(*sources[i]);
+    ASSERT_TRUE(sources[i]->accept(1).ok());
+    EXPECT_FALSE(sources[i]->is_mask_near());
+    EXPECT_FALSE(sources[i]->wait_for_mask({}));
+  }
+  for (const auto& source : sources) {
+    EXPECT_TRUE(source->wait_for_mask(Clock::TimePoint::max()));
+    EXPECT_TRUE(source->is_mask_near());
+    mask_of(*source);
+  }
+  EXPECT_EQ(calls.num_masks, 8);
+  EXPECT_EQ(calls.num_masks_elsewhere, 4);
+  // Asked for before a token has been accepted.
+  EXPECT_FALSE(sources[0]->wait_for_mask({}));
+  EXPECT_TRUE(eventually([&] { return sources[0]->wait_for_mask({}); }));
 }
 
 TEST(MaskPrefetcher, LeavesQuickMasksToTheirCaller) {

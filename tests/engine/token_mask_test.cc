@@ -2,6 +2,12 @@
 // over token ids stands for a grammar.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tests/support/eventually.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 
@@ -150,6 +156,135 @@ TEST_P(TokenMasks, SamplesAndPreemptionKeepTheirPlaces) {
     EXPECT_EQ(tight[i].finish_reason, roomy[i].finish_reason);
   }
   EXPECT_NE(roomy[0].token_ids, roomy[1].token_ids);
+}
+
+// Counts as well, but has a mask in time only now and then.
+class LateSource final : public TokenMaskSource {
+ public:
+  explicit LateSource(unsigned seed) : random_(seed) {}
+
+  std::unique_ptr<TokenMaskSource> clone() const override {
+    auto copy = std::make_unique<LateSource>(*this);
+    copy->random_.seed(static_cast<unsigned>(random_()));
+    return copy;
+  }
+  Status fill_mask(std::span<std::uint32_t> bits) override { return rule_.fill_mask(bits); }
+  bool is_mask_near() const override { return is_there_; }
+  bool wait_for_mask(Clock::TimePoint deadline) override {
+    is_there_ |= deadline == Clock::TimePoint::max() || random_() % 3 == 0;
+    return is_there_;
+  }
+  Status accept(int token_id) override {
+    is_there_ = false;
+    return rule_.accept(token_id);
+  }
+  bool is_stopped() const override { return rule_.is_stopped(); }
+
+ private:
+  CountingSource rule_{{.min_length = 30, .max_length = 36, .eos_token_ids = {kEos}}};
+  mutable std::mt19937 random_;
+  bool is_there_ = true;
+};
+
+// Each request another of the methods that keep a state or draw on the host.
+std::vector<GenerationRequest> held_in_many_ways() {
+  std::vector<GenerationRequest> requests(6, held(30, 36));
+  requests[0].sampling.n = 3;
+  requests[1].sampling.logprobs = 2;
+  requests[1].sampling.repetition_penalty = 1.3f;
+  requests[2].sampling.mirostat = 2;
+  requests[3].sampling.dry_multiplier = 0.8f;
+  requests[3].sampling.dry_allowed_length = 1;
+  requests[4].sampling.temperature = 0;
+  requests[5].mask_source = nullptr;
+  for (GenerationRequest& request : requests) request.hash_logits = true;
+  return requests;
+}
+
+// Blocks are too few for all, so that some are computed again from their prompts meanwhile.
+TEST_P(TokenMasks, ASampleThatWaitsForItsMaskSaysTheSame) {
+  std::vector<GenerationRequest> requests = held_in_many_ways();
+  const std::vector<WholeAnswer> in_time = run_to_end(*open(), requests);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].mask_source != nullptr)
+      requests[i].mask_source = std::make_shared<LateSource>(static_cast<unsigned>(17 + i));
+  }
+  for (const int num_blocks : {0, 24}) {
+    const auto engine = open({.block_size = 8, .num_kv_blocks = num_blocks});
+    const std::vector<WholeAnswer> late = run_to_end(*engine, requests);
+    ASSERT_EQ(late.size(), in_time.size());
+    for (std::size_t i = 0; i < late.size(); ++i) {
+      ASSERT_TRUE(late[i].error.ok()) << late[i].error.message();
+      EXPECT_EQ(late[i].token_ids, in_time[i].token_ids) << i;
+      EXPECT_EQ(late[i].logits_hash, in_time[i].logits_hash) << i;
+      EXPECT_EQ(late[i].finish_reason, in_time[i].finish_reason) << i;
+      ASSERT_EQ(late[i].logprobs.size(), in_time[i].logprobs.size());
+      for (std::size_t t = 0; t < late[i].logprobs.size(); ++t)
+        EXPECT_EQ(late[i].logprobs[t].chosen.logprob, in_time[i].logprobs[t].chosen.logprob);
+    }
+    const EngineStats stats = stats_at_rest(*engine);
+    std::size_t num_tokens = 0;
+    for (const WholeAnswer& answer : late) num_tokens += answer.token_ids.size();
+    EXPECT_EQ(stats.num_generated_tokens, num_tokens);
+    // Where the device works ahead, rows wait.
+    if (stats.num_lookahead_steps == 0) {
+      EXPECT_GT(stats.num_deferred_draws, 10u);
+    }
+  }
+}
+
+// Has its masks from the second one on when the test says so.
+class HeldUpSource final : public TokenMaskSource {
+ public:
+  explicit HeldUpSource(const std::atomic<bool>* is_released) : is_released_(is_released) {}
+
+  std::unique_ptr<TokenMaskSource> clone() const override {
+    return std::make_unique<HeldUpSource>(*this);
+  }
+  Status fill_mask(std::span<std::uint32_t> bits) override { return rule_.fill_mask(bits); }
+  bool is_mask_near() const override { return is_first_ || *is_released_; }
+  bool wait_for_mask(Clock::TimePoint deadline) override {
+    while (!is_mask_near() && Clock::system().now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return is_mask_near();
+  }
+  Status accept(int token_id) override {
+    is_first_ = false;
+    return rule_.accept(token_id);
+  }
+  bool is_stopped() const override { return rule_.is_stopped(); }
+
+ private:
+  CountingSource rule_{{.min_length = 9, .max_length = 9, .eos_token_ids = {kEos}}};
+  const std::atomic<bool>* is_released_;
+  bool is_first_ = true;
+};
+
+TEST(LateMasks, OthersGoOnWhileSamplesWait) {
+  std::atomic<bool> is_released = false;
+  const auto engine = open_engine(kTinyLlama, {.backend = Backend::kCpu, .max_model_len = 256});
+  GenerationRequest request = held(9, 9);
+  const WholeAnswer expected = run_to_end(*engine, request);
+  request.mask_source = std::make_shared<HeldUpSource>(&is_released);
+  request.sampling.n = 4;
+  std::atomic<int> num_tokens = 0, num_ends = 0;
+  std::vector<int> first_sample;
+  const auto id = engine->submit(request, [&](OutputEvent event) {
+    num_tokens += static_cast<int>(event.token_ids.size());
+    if (event.sample_index == 0)
+      first_sample.insert(first_sample.end(), event.token_ids.begin(), event.token_ids.end());
+    if (event.finish_reason != FinishReason::kNone) ++num_ends;
+  });
+  ASSERT_TRUE(id.ok());
+  ASSERT_TRUE(eventually([&] { return num_tokens == 4; }));  // the first mask is there
+  const WholeAnswer other = run_to_end(
+      *engine, GenerationRequest{.prompt_token_ids = {9, 8},
+                                 .sampling = {.seed = 1, .max_tokens = 50, .ignore_eos = true}});
+  EXPECT_EQ(other.token_ids.size(), 50u);
+  EXPECT_EQ(num_tokens, 4);
+  is_released = true;
+  EXPECT_TRUE(eventually([&] { return num_ends == 4; }));
+  EXPECT_EQ(first_sample, expected.token_ids);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, TokenMasks, ::testing::ValuesIn(built_backends()),

@@ -327,6 +327,13 @@ std::uint64_t SchedulerSimulation::read_back(const PlannedSequence& planned,
   return hash;
 }
 
+// That the draw is put off: an eighth of those that may be.
+bool SchedulerSimulation::is_late(const PlannedSequence& planned) const {
+  const Sequence& sequence = *planned.sequence;
+  return !options_.has_lookahead && sequence.num_output_tokens() > 0 && !sequence.finished() &&
+         hash_with(start_hash(sequence), static_cast<int>(num_steps_)) % 8 == 0;
+}
+
 // Writes the chunks into the cache, reads every context back through its table, and samples.
 void SchedulerSimulation::run(const Launched& step, bool fail_first_row) {
   copy_blocks(*step.plan);
@@ -341,6 +348,9 @@ void SchedulerSimulation::run(const Launched& step, bool fail_first_row) {
     if (fail_first_row && outcomes.size() == 1) {
       outcomes[0].status = internal_error("row");
       if (!sequence.finished()) disturb(sequence);
+    } else if (is_late(planned)) {
+      outcomes.back().is_deferred = true;
+      lives_.at(sample_of(sequence)).num_run = planned.context_len() - 1;
     }
     for (const auto& fork : sequence.forks()) {
       outcomes.push_back({.token_id = next_token(hash, fork->sample_index())});

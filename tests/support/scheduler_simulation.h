@@ -117,6 +117,7 @@ class SchedulerSimulation {
   int token_at(const PlannedSequence& planned, int position) const;
   void copy_blocks(const Plan& plan);
   void write(const Launched& step);
+  bool is_late(const PlannedSequence& planned) const;
   std::uint64_t read_back(const PlannedSequence& planned, const std::vector<int>& table);
   void run(const Launched& step, bool fail_first_row);
   std::map<int, int> holds_of_steps() const;

@@ -74,7 +74,8 @@ std::size_t SteppedEngine::add(const GenerationRequest& request) {
                    .params = request.sampling,
                    .seed = request.sampling.seed.value_or(1),
                    .priority = request.priority,
-                   .cache_salt = request.cache_salt});
+                   .cache_salt = request.cache_salt,
+                   .mask_source = request.mask_source});
   return first;
 }
 
@@ -128,6 +129,7 @@ void SteppedEngine::take(const Plan& plan, const StepOutput& output) {
   for (std::size_t i = 0; i < output.samples.size(); ++i) {
     const SampleOutput& sample = output.samples[i];
     if (sample.sequence->finished()) continue;  // by the step before
+    if (output.outcomes[i].is_deferred) continue;
     WholeAnswer& answer =
         answers_[first_of_[sample.sequence->request_id()] + sample.sequence->sample_index()];
     answer.token_ids.push_back(output.outcomes[i].token_id);
