@@ -6,9 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use llguidance::api::{ParserLimits, TopLevelGrammar};
-use llguidance::toktrie::{ApproximateTokEnv, INVALID_TOKEN, TokEnv, TokRxInfo, TokTrie, TokenId};
-use llguidance::{Matcher, ParserFactory};
+use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
+use llguidance::toktrie::{
+    ApproximateTokEnv, INVALID_TOKEN, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId,
+};
+use llguidance::{Logger, Matcher, ParserFactory};
 
 use crate::ffi::GrammarKind;
 use crate::gbnf;
@@ -87,7 +89,6 @@ impl GrammarCompiler {
         let mut factory = ParserFactory::new_simple(&environment)
             .map_err(|error| one_line(&error.to_string()))?;
         factory.quiet();
-        *factory.limits_mut() = parser_limits();
         // What llguidance sets up once in a process must not be stopped half way.
         let first = factory.create_parser(TopLevelGrammar::from_regex("a"));
         first.map_err(|error| one_line(&error.to_string()))?;
@@ -170,12 +171,18 @@ fn leave_out_long_words(words: &mut [Vec<u8>]) {
     }
 }
 
-fn parser_limits() -> ParserLimits {
+/// Of a text's step. A grammar that its author writes freely may be ambiguous, and then a row of n items takes n^3 to make: 20 ms
+/// for 1,000 of them. Those of other kinds have long rows of other sorts: a list of choices.
+fn parser_limits(kind: GrammarKind) -> ParserLimits {
+    let defaults = ParserLimits::default();
+    let is_free = kind == GrammarKind::ContextFree;
     ParserLimits {
+        max_items_in_row: if is_free { 1000 } else { defaults.max_items_in_row },
+        step_max_items: if is_free { 10_000 } else { defaults.step_max_items },
         max_lexer_states: 50_000,
         step_lexer_fuel: 100_000,
         verbose_errors: false,
-        ..ParserLimits::default()
+        ..defaults
     }
 }
 
@@ -195,8 +202,15 @@ fn start(
         GrammarKind::ContextFree => TopLevelGrammar::from_lark(context_free(text)?),
         _ => json.as_ref().ok_or("unknown kind")?.grammar()?,
     };
-    let mut parser = shared.factory.create_parser(grammar).map_err(|error| match &json {
-        Some(json) => json.with_place(&error.to_string(), &parser_limits()),
+    let limits = parser_limits(kind);
+    let parser = shared.factory.create_parser_from_init_ext(
+        GrammarInit::Serialized(grammar),
+        Logger::new(0, 0),
+        InferenceCapabilities::default(),
+        limits.clone(),
+    );
+    let mut parser = parser.map_err(|error| match &json {
+        Some(json) => json.with_place(&error.to_string(), &limits),
         None => error.to_string(),
     })?;
     parser.bias_computer = Arc::new(LexerMasks::new(
