@@ -5,12 +5,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backend/cpu/cpu_isa.h"
+#include "cli/api_keys.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/flag_values.h"
@@ -24,6 +26,7 @@ namespace {
 struct ServeFlags {
   EngineFlags engine;
   ServerOptions server;
+  ApiKeySources api_keys;
   std::vector<std::string> served_model_names;
   double shutdown_timeout_s = 30;
   std::string log_level = "info";
@@ -62,7 +65,8 @@ Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& 
   return loading.get();
 }
 
-Status serve(const ServeFlags& flags) {
+Status serve(ServeFlags& flags) {
+  PAGODA_ASSIGN_OR_RETURN(flags.server.api_keys, read_api_keys(flags.api_keys));
   sigset_t signals;
   block_signals(signals);
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
@@ -102,8 +106,11 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
   command.add_option("--port", server.port, "0: any free one")
       ->transform(whole_number<std::uint16_t>())
       ->capture_default_str();
-  command.add_option("--api-key", server.api_keys,
-                     "A key that requests must bring; may be given more than once");
+  command.add_option("--api-key", flags->api_keys.flags,
+                     "A key that requests must bring; may be given more than once. Without: "
+                     "PAGODA_API_KEY of the environment");
+  command.add_option("--api-key-file", flags->api_keys.file,
+                     "A file with a key a line, which no list of processes shows");
   command.add_option("--served-model-name", flags->served_model_names,
                      "A name of the model in the API, instead of its file's and the one typed");
   command.add_option(
@@ -133,6 +140,7 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
                      "A Jinja file instead of the checkpoint's template");
   command.callback([flags, &body] {
     body = [flags] {
+      flags->api_keys.environment = std::getenv("PAGODA_API_KEY");
       const Status status = serve(*flags);
       return status.ok() ? kExitOk : report_error(status);
     };
