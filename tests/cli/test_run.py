@@ -1,6 +1,7 @@
 """`pagoda` from a shell: what it prints, where it fails, and how."""
 
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -181,6 +182,17 @@ def test_token_ids_need_no_tokenizer(broken):
         assert "expected tokenizer.json, got tokenizer.model alone" in stderr and "save_pretrained" in stderr
     (broken / "tokenizer.model").unlink()
     assert "expected tokenizer.json, got none" in pagoda("run", broken, "a text", code=1).stderr
+
+
+def test_pull_runs_nothing_that_lies_in_the_current_folder(tmp_path):
+    for module in ("pip", "zipfile"):
+        (tmp_path / module).mkdir()
+        for name in ("__init__.py", "__main__.py"):
+            (tmp_path / module / name).write_text("import pathlib\npathlib.Path('it-ran').touch()\n")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    done = subprocess.run([PAGODA, "pull", "smollm2"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=HANGS_AFTER_S)
+    assert done.returncode == 1 and "-I -m pip: expected exit status 0" in done.stderr
+    assert not (tmp_path / "it-ran").exists()
 
 
 @pytest.mark.parametrize("args, code, says", [
