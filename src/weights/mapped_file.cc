@@ -5,9 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <string_view>
 
 namespace pagoda {
 namespace {
@@ -25,6 +31,68 @@ class FileDescriptor {
  private:
   int fd_;
 };
+
+// The mapped files, for on_bus_error(): a signal handler may neither allocate nor lock. Of more
+// files than there are places, some are not known there.
+struct KnownMapping {
+  std::atomic<const std::byte*> start = nullptr;  // null: a free place
+  std::size_t size = 0;                           // written before `start`, as is the path
+  std::array<char, 512> path = {};
+};
+
+std::array<KnownMapping, 256> known_mappings;
+std::mutex known_mappings_mutex;  // of who writes them
+struct sigaction default_bus_action;
+
+void write_to_stderr(std::string_view text) {
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+}
+
+void on_bus_error(int signal, siginfo_t* info, void*) {
+  const auto* const address = static_cast<const std::byte*>(info->si_addr);
+  for (const KnownMapping& mapping : known_mappings) {
+    const std::byte* const start = mapping.start;
+    if (start == nullptr || address < start || address >= start + mapping.size) continue;
+    write_to_stderr("pagoda: [file] ");
+    write_to_stderr(mapping.path.data());
+    write_to_stderr(
+        ": expected a file that stays as it is, got one that was cut while it is read\n");
+    ::_exit(1);
+  }
+  // Not ours: the instruction runs into it again, and the handler that was there before gets it.
+  ::sigaction(signal, &default_bus_action, nullptr);
+}
+
+void handle_bus_errors() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGBUS, &action, &default_bus_action);
+  });
+}
+
+void make_known(std::span<const std::byte> bytes, const std::string& path) {
+  handle_bus_errors();
+  const std::lock_guard lock(known_mappings_mutex);
+  for (KnownMapping& mapping : known_mappings) {
+    if (mapping.start != nullptr) continue;
+    mapping.size = bytes.size();
+    const std::size_t length = std::min(path.size(), mapping.path.size() - 1);
+    std::copy_n(path.data(), length, mapping.path.data());
+    mapping.path[length] = '\0';
+    mapping.start = bytes.data();
+    return;
+  }
+}
+
+void forget(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(known_mappings_mutex);
+  for (KnownMapping& mapping : known_mappings) {
+    if (mapping.start == bytes.data()) mapping.start = nullptr;
+  }
+}
 
 }  // namespace
 
@@ -46,12 +114,15 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     return resource_exhausted("[file] cannot map {} ({} bytes): {}", path, size,
                               std::strerror(errno));
   }
-  return std::shared_ptr<const MappedFile>(
-      new MappedFile({static_cast<const std::byte*>(start), size}));
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(start), size);
+  make_known(bytes, path);
+  return std::shared_ptr<const MappedFile>(new MappedFile(bytes));
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  forget(bytes_);
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 void MappedFile::release_pages(std::span<const std::byte> bytes) const {

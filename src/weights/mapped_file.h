@@ -1,7 +1,8 @@
 // MappedFile: a file's bytes, mapped read-only.
 //
-// A file that somebody truncates while it is mapped ends the process with SIGBUS, as with every
-// memory-mapping reader: replace a checkpoint by renaming, never by writing into it.
+// A file that somebody truncates while it is mapped ends the process, as with every memory-mapping
+// reader: its pages are gone (SIGBUS). One line on stderr then names the file, and the exit status
+// is 1. Replace a checkpoint by renaming, never by writing into it.
 #pragma once
 
 #include <cstddef>

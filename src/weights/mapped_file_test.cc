@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,17 @@ TEST(MappedFileTest, HasTheFilesBytes) {
   const auto file = MappedFile::open(folder / "file");
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_TRUE(std::ranges::equal((*file)->bytes(), wanted));
+}
+
+// As loading ends where somebody writes another checkpoint into the file meanwhile.
+TEST(MappedFileDeathTest, AFileThatIsCutWhileItIsReadIsNamed) {
+  const TemporaryFolder folder;
+  testing::write_file(folder / "weights.gguf", pattern(40'000));
+  const auto file = MappedFile::open(folder / "weights.gguf");
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  std::filesystem::resize_file(folder / "weights.gguf", 100);
+  const volatile std::byte* const last = &(*file)->bytes().back();
+  EXPECT_EXIT((void)*last, ::testing::ExitedWithCode(1), "weights.gguf: .* was cut");
 }
 
 TEST(MappedFileTest, AnEmptyFileHasNoBytes) {
