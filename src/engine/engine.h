@@ -103,6 +103,7 @@ struct EngineStats {
   std::uint64_t num_generated_tokens = 0;
   std::uint64_t num_finished_requests = 0;
   std::uint64_t num_preemptions = 0;
+  std::uint64_t num_priority_turns = 0;
   std::uint64_t num_prefix_queries = 0;    // prompt tokens that asked the prefix cache
   std::uint64_t num_prefix_hits = 0;       // of those, tokens that it had
   std::uint64_t num_prefix_evictions = 0;  // blocks

@@ -23,8 +23,11 @@
 // "Sarathi-Serve", OSDI 2024): a step takes one token of every sequence that decodes, and chunks of
 // prompts.
 //
-// Order: lower priority value first, then arrival. Nothing overtakes the head of the queue, so
-// nothing starves within a priority.
+// Order: lower priority value first, then arrival. Nothing overtakes the head of the queue.
+// Priority is every client's to choose, so it is a preference and no right: in every 1,024 steps in
+// which others overtake them, the first that came of all that wait becomes the first of all,
+// whatever its priority. So nothing starves, and those of better priority lose one place in some
+// seconds.
 //
 // Shares of a step: decodes never wait for more than what a step of 2.5 decode steps takes while
 // one prompt waits, and 2.5 more for each other one that has a place to run, up to 15 (StepCost
@@ -81,6 +84,7 @@ struct SchedulerOptions {
   int max_num_batched_tokens = 2048;
   int row_tile = 1;                // tokens of a step that cost as much as one (ops/linear)
   int max_model_len = 0;           // tokens of prompt and output together
+  int num_steps_per_turn = 1024;   // of overtaking, after which who was overtaken has a turn
   std::vector<int> eos_token_ids;  // end a sequence unless its request ignores them
 };
 
@@ -132,8 +136,9 @@ struct Plan {
 // Counters for /metrics; they only grow.
 struct SchedulerCounters {
   std::uint64_t num_preemptions = 0;
+  std::uint64_t num_priority_turns = 0;  // given to who had been overtaken
   std::uint64_t num_prefix_queries = 0;  // tokens of prompts that asked the prefix cache
-  std::uint64_t num_prefix_hits = 0;     // of those, tokens that it had
+  std::uint64_t num_prefix_hits = 0;     // of those, tokens that it had, in whole blocks
   std::uint64_t num_block_copies = 0;
   std::uint64_t num_dropped_positions = 0;  // planned ahead for sequences that had ended by then
   std::uint64_t num_deferred_draws = 0;
@@ -225,6 +230,7 @@ class Scheduler {
   int take_blocks(std::size_t index, int num_tokens);
   int grow(Sequence& sequence, int num_tokens);
   void preempt_last();
+  void give_turn();
   void admit_waiting(Shares& shares);
   Admission try_admit();
   bool is_shared(int block_id) const;
@@ -260,7 +266,8 @@ class Scheduler {
   BlockPool& pool_;
   PrefixCache* cache_;  // or null
   StepCost cost_;
-  bool decodes_waited_ = false;  // in the last step
+  bool decodes_waited_ = false;   // in the last step
+  int num_steps_overtaking_ = 0;  // since one overtook others that still wait; 0: none did
   std::uint64_t next_arrival_ = 0;
   std::deque<SequencePtr> waiting_;   // by (priority, arrival)
   int num_waiting_forks_ = 0;         // of those

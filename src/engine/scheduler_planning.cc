@@ -2,6 +2,7 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/check.h"
@@ -11,6 +12,7 @@ namespace pagoda {
 const Plan& Scheduler::plan() {
   PAGODA_CHECK(num_in_flight_ == 0, "[scheduler] a plan is made before the last one is committed");
   look_for_masks();
+  give_turn();
   plan_step(share_step());
   if (next_plan().empty() && !idle()) {
     // Those whose step it was found no blocks.
@@ -30,6 +32,7 @@ void Scheduler::look_for_masks() {
 // Nobody can be preempted: a step in flight uses the blocks.
 const Plan* Scheduler::plan_ahead() {
   if (num_in_flight_ != 1 || !has_committed_) return nullptr;
+  give_turn();
   const Shares shares = share_step();
   if (num_blocks_wanted(shares) > num_free_blocks()) return nullptr;
   number_outcomes();
@@ -232,6 +235,33 @@ void Scheduler::preempt_last() {
   insert_in_order(waiting_, std::move(sequence));
 }
 
+// Where others have overtaken those that wait for long enough, makes the request of them that came
+// first the first of all. It stays that when it runs, too, or it were preempted for those that it
+// went before.
+void Scheduler::give_turn() {
+  const bool some_may_overtake =
+      !waiting_.empty() && waiting_.front()->priority() < waiting_.back()->priority();
+  if (!some_may_overtake) num_steps_overtaking_ = 0;
+  if (num_steps_overtaking_ == 0 || ++num_steps_overtaking_ <= options_.num_steps_per_turn) return;
+  num_steps_overtaking_ = 0;
+  ++counters_.num_priority_turns;
+  const auto came_before = [](const SequencePtr& a, const SequencePtr& b) {
+    return a->arrival() < b->arrival();
+  };
+  const SequencePtr& first = *std::min_element(waiting_.begin(), waiting_.end(), came_before);
+  const RequestId request_id = first->request_id();
+  const auto put_first = [&](auto& sequences) {
+    for (const SequencePtr& sequence : sequences) {
+      if (sequence->request_id() != request_id) continue;
+      sequence->priority_ = std::numeric_limits<int>::min();
+      for (const auto& fork : sequence->forks_) fork->priority_ = sequence->priority_;
+    }
+    std::stable_sort(sequences.begin(), sequences.end(), runs_before);
+  };
+  put_first(waiting_);
+  put_first(running_);
+}
+
 void Scheduler::admit_waiting(Shares& shares) {
   while (!waiting_.empty() && shares.num_prefill_tokens > 0) {
     Sequence& head = *waiting_.front();
@@ -261,6 +291,8 @@ Admission Scheduler::try_admit() {
   acquire_beginning(*head);
   head->num_planned_ = head->num_computed_;
   num_waiting_forks_ -= head->num_forks();
+  const bool overtakes = head->priority() < waiting_.back()->priority();
+  if (overtakes && num_steps_overtaking_ == 0) num_steps_overtaking_ = 1;
   insert_in_order(running_, std::move(head));
   waiting_.pop_front();
   return Admission::kAdmitted;

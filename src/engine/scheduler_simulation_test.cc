@@ -33,6 +33,7 @@ SimulationOptions draw_options(const Draw& draw) {
   options.scheduler.max_num_batched_tokens = one_of(draw, {1, 3, 8, 9, 16, 64});
   options.scheduler.max_model_len = one_of(draw, {24, 60});
   options.scheduler.eos_token_ids = {SchedulerSimulation::kEos};
+  options.scheduler.num_steps_per_turn = one_of(draw, {1, 20, 1024});
   // From less than the longest sequence's to those of five.
   options.num_blocks =
       draw(1, 5 * options.scheduler.max_model_len / options.scheduler.block_size + 2);
@@ -104,7 +105,7 @@ TEST(SchedulerSimulation, KeepsItsPromisesForALongTime) {
   const Draw draw = [&](int low, int high) {
     return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low));
   };
-  std::uint64_t num_tokens = 0, num_preemptions = 0, num_hits = 0;
+  std::uint64_t num_tokens = 0, num_preemptions = 0, num_hits = 0, num_turns = 0;
   int num_steps_ahead = 0;
   for (int num_steps = 0; num_steps < PAGODA_SIMULATED_STEPS;) {
     SchedulerSimulation simulation(draw_options(draw));
@@ -115,12 +116,14 @@ TEST(SchedulerSimulation, KeepsItsPromisesForALongTime) {
     num_steps_ahead += simulation.num_steps_ahead();
     num_tokens += simulation.num_tokens();
     num_hits += simulation.scheduler().counters().num_prefix_hits;
+    num_turns += simulation.scheduler().counters().num_priority_turns;
     num_preemptions += simulation.scheduler().counters().num_preemptions;
   }
   std::cout << PAGODA_SIMULATED_STEPS << " steps, " << num_tokens << " tokens, " << num_preemptions
-            << " preemptions, " << num_hits << " prefix hits, " << num_steps_ahead
-            << " steps ahead\n";
+            << " preemptions, " << num_turns << " turns, " << num_hits << " prefix hits, "
+            << num_steps_ahead << " steps ahead\n";
   EXPECT_GT(num_steps_ahead, PAGODA_SIMULATED_STEPS / 5);
+  EXPECT_GT(num_turns, static_cast<std::uint64_t>(PAGODA_SIMULATED_STEPS / 5000));
   EXPECT_GT(num_preemptions, static_cast<std::uint64_t>(PAGODA_SIMULATED_STEPS / 500));
 }
 

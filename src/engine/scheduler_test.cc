@@ -283,6 +283,28 @@ TEST_F(SchedulerTest, LowerPriorityValuesRunFirst) {
   for (const RequestId id : {first, second, late}) EXPECT_EQ(step(), (Planned{{id, 2}}));
 }
 
+// Clients that always have another request of the best priority keep nobody out for good.
+TEST_F(SchedulerTest, NobodyIsOvertakenForever) {
+  start({.max_num_seqs = 1}, 100);
+  const auto urgent = [&] { add(2, {.max_tokens = 4}, -1); };
+  urgent();
+  const RequestId patient = add(2, {.max_tokens = 4});
+  const RequestId last = add(2, {.max_tokens = 4}, 1);
+  std::vector<int> turns;  // the steps in which one of them was computed
+  for (int i = 0; i < 2200; ++i) {
+    if (scheduler_->num_waiting() < 3) urgent();
+    const Planned planned = step();
+    ASSERT_EQ(planned.size(), 1u);
+    if (planned[0].first == patient || planned[0].first == last) turns.push_back(i);
+  }
+  // Within 1,024 steps and an answer's, each; once it has begun, it is not put off again.
+  ASSERT_EQ(turns.size(), 8u);
+  EXPECT_LT(turns[0], 1024 + 4);
+  EXPECT_EQ(turns[3], turns[0] + 3);
+  EXPECT_GT(turns[4], 1024);
+  EXPECT_LT(turns[4], turns[3] + 1024 + 5);
+}
+
 TEST_F(SchedulerTest, NeverRunsMoreSequencesThanTheBudgetHasTokens) {
   start({.max_num_seqs = 8, .max_num_batched_tokens = 2}, 100);
   for (int i = 0; i < 4; ++i) add(1, {.max_tokens = 3});

@@ -39,6 +39,7 @@ class Sequence {
   int sample_index() const { return sample_index_; }
   const SamplingParams& params() const { return params_; }
   std::uint64_t seed() const { return seed_; }
+  // The request's, or the best there is: see Scheduler.
   int priority() const { return priority_; }
   std::uint64_t arrival() const { return arrival_; }  // grows with every sequence added
 

@@ -478,6 +478,7 @@ void ThreadedEngine::publish_stats() {
   stats.num_free_blocks = parts_.scheduler->num_free_blocks();
   const SchedulerCounters& scheduler = parts_.scheduler->counters();
   stats.num_preemptions = scheduler.num_preemptions;
+  stats.num_priority_turns = scheduler.num_priority_turns;
   stats.num_prefix_queries = scheduler.num_prefix_queries;
   stats.num_prefix_hits = scheduler.num_prefix_hits;
   stats.num_block_copies = scheduler.num_block_copies;

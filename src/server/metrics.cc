@@ -148,9 +148,12 @@ std::string ServerMetrics::text(const EngineStats& stats) const {
           stats.num_deferred_draws);
   counter("num_preemptions_total", "Sequences that gave their blocks back and were computed again.",
           stats.num_preemptions);
+  counter("priority_turns_total",
+          "Requests that ran before others because those had overtaken them for long.",
+          stats.num_priority_turns);
   counter("prefix_cache_queries_total", "Prompt tokens that asked the prefix cache.",
           stats.num_prefix_queries);
-  counter("prefix_cache_hits_total", "Prompt tokens that the prefix cache had.",
+  counter("prefix_cache_hits_total", "Prompt tokens that the prefix cache had, in whole blocks.",
           stats.num_prefix_hits);
   counter("prefix_cache_evictions_total", "Blocks that the prefix cache gave up.",
           stats.num_prefix_evictions);

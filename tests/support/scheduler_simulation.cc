@@ -125,7 +125,9 @@ void SchedulerSimulation::step(StepEvent event, unsigned choice) {
   ++num_steps_;
   if (in_flight_.empty()) {
     note_cache();
-    launch(scheduler_.plan(), /*is_ahead=*/false);
+    const Plan& plan = scheduler_.plan();
+    note_turn();
+    launch(plan, /*is_ahead=*/false);
   }
   const bool cancels = event == StepEvent::kCancelDuringStep;
   if (cancels && choice % 2 == 0) cancel(choice / 2);
@@ -152,6 +154,7 @@ void SchedulerSimulation::note_cache() {
 void SchedulerSimulation::look_ahead() {
   note_cache();
   const Plan* const plan = scheduler_.plan_ahead();
+  note_turn();
   if (plan == nullptr) return;
   require(!plan->empty());
   ++num_steps_ahead_;

@@ -90,6 +90,7 @@ class SchedulerSimulation {
   };
 
   static Sample sample_of(const Sequence& sequence);
+  static Sample sample_of(const Rank& rank) { return {std::get<1>(rank), std::get<2>(rank)}; }
   static Rank rank(const Sequence& sequence);
   int num_blocks_of(int num_tokens) const;
   int worst_case(const Request& request) const;
@@ -103,6 +104,7 @@ class SchedulerSimulation {
   void check_order(const Launched& before, const Launched& after) const;
   std::set<int> slots_read(const Launched& step) const;
   std::set<int> slots_written(const Launched& step) const;
+  void note_turn();
   void check_preempted(const std::set<const Sequence*>& planned, bool is_ahead);
   void check_chunk(const PlannedSequence& planned, bool is_decode);
   int check_awaited(const PlannedSequence& planned) const;
@@ -141,6 +143,7 @@ class SchedulerSimulation {
   std::vector<SampleOutcome> outcomes_;  // of the last step that ran
   std::uint64_t num_samples_ = 0;
   std::uint64_t num_ended_ = 0;
+  std::uint64_t num_turns_ = 0;     // given to those that had been overtaken
   bool blocks_were_short_ = false;  // in the last plan
   // Of the full blocks that were cached before the plan, and the evictions until then.
   std::set<std::uint64_t> cached_beginnings_;

@@ -1,5 +1,7 @@
 // What every plan keeps to.
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "tests/support/scheduler_simulation.h"
 
@@ -43,6 +45,33 @@ void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
   num_tokens_ += num_tokens;
   check_cost(plan);
   check_nobody_waits_in_vain(plan);
+}
+
+// Before all others goes the request that came first of all that wait, where the scheduler says
+// that it was somebody's turn.
+void SchedulerSimulation::note_turn() {
+  const std::uint64_t num_turns = scheduler_.counters().num_priority_turns;
+  if (num_turns == num_turns_) return;
+  require(num_turns == num_turns_ + 1);
+  num_turns_ = num_turns;
+  const auto came_before = [](const Rank& a, const Rank& b) { return sample_of(a) < sample_of(b); };
+  const auto place = std::min_element(waiting_.begin(), waiting_.end(), came_before);
+  require(place != waiting_.end());
+  const RequestId id = sample_of(*place).first;
+  const auto moved = [&](Rank rank) {
+    if (sample_of(rank).first == id) std::get<0>(rank) = std::numeric_limits<int>::min();
+    return rank;
+  };
+  std::set<Rank> waiting;
+  for (const Rank& rank : waiting_) waiting.insert(moved(rank));
+  waiting_ = std::move(waiting);
+  for (auto* const sequences : {&running_, &with_others_}) {
+    std::map<Rank, Sequence*> ranked;
+    for (const auto& [rank, sequence] : *sequences) ranked.emplace(moved(rank), sequence);
+    *sequences = std::move(ranked);
+  }
+  if (const auto first = first_of_.find(id); first != first_of_.end())
+    first->second = moved(first->second);
 }
 
 // Those that ran and hold nothing now are behind all that still run.
