@@ -66,7 +66,7 @@ struct OutputEvent {
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
   std::optional<int> stop_token_id;  // of kStop: the id that ended it; it is the last of token_ids
-  int num_cached_tokens = 0;         // prompt tokens that the prefix cache had
+  int num_cached_tokens = 0;         // prompt tokens that the prefix cache had, in whole blocks
   Status error;                      // of kError
   Clock::TimePoint time;             // when the engine sent it
   std::uint64_t logits_hash =

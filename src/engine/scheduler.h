@@ -136,9 +136,10 @@ struct Plan {
 // Counters for /metrics; they only grow.
 struct SchedulerCounters {
   std::uint64_t num_preemptions = 0;
-  std::uint64_t num_priority_turns = 0;  // given to who had been overtaken
-  std::uint64_t num_prefix_queries = 0;  // tokens of prompts that asked the prefix cache
-  std::uint64_t num_prefix_hits = 0;     // of those, tokens that it had, in whole blocks
+  std::uint64_t num_priority_turns = 0;    // given to who had been overtaken
+  std::uint64_t num_prefix_queries = 0;    // tokens of prompts that asked the prefix cache
+  std::uint64_t num_prefix_hits = 0;       // of those, tokens that it had
+  std::uint64_t num_told_prefix_hits = 0;  // in whole blocks: Sequence::num_cached_tokens()
   std::uint64_t num_block_copies = 0;
   std::uint64_t num_dropped_positions = 0;  // planned ahead for sequences that had ended by then
   std::uint64_t num_deferred_draws = 0;

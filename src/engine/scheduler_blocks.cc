@@ -74,9 +74,12 @@ void Scheduler::acquire_beginning(Sequence& sequence) {
   if (beginning.num_tokens > 0 && copy_beginning(sequence, beginning))
     sequence.num_computed_ += beginning.num_tokens;
   if (sequence.num_cached_tokens_) return;  // it was preempted
-  sequence.num_cached_tokens_ = sequence.num_computed_;
+  // Told to the token, it would let one guess what others have asked, a token at a time.
+  const int num_told = sequence.num_computed_ / options_.block_size * options_.block_size;
+  sequence.num_cached_tokens_ = num_told;
   counters_.num_prefix_queries += sequence.num_prompt_tokens();
   counters_.num_prefix_hits += sequence.num_computed_;
+  counters_.num_told_prefix_hits += num_told;
 }
 
 // Into a fresh block. A tail that the sequence goes on from is taken over instead, if nobody reads

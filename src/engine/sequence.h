@@ -66,7 +66,7 @@ class Sequence {
   // Changes whenever block_table() does more than grow.
   std::uint64_t table_epoch() const { return table_epoch_; }
 
-  // Prompt tokens that stood in the prefix cache when it was first admitted.
+  // Prompt tokens that stood in the prefix cache when it was first admitted, in whole blocks.
   int num_cached_tokens() const { return num_cached_tokens_.value_or(0); }
 
   // Other samples of the request, which wait for this one to compute the prompt: they take their

@@ -480,7 +480,7 @@ void ThreadedEngine::publish_stats() {
   stats.num_preemptions = scheduler.num_preemptions;
   stats.num_priority_turns = scheduler.num_priority_turns;
   stats.num_prefix_queries = scheduler.num_prefix_queries;
-  stats.num_prefix_hits = scheduler.num_prefix_hits;
+  stats.num_prefix_hits = scheduler.num_told_prefix_hits;
   stats.num_block_copies = scheduler.num_block_copies;
   if (parts_.prefix_cache) {
     stats.num_prefix_evictions = parts_.prefix_cache->counters().num_evicted_blocks;

@@ -60,12 +60,13 @@ ApiKeys::ApiKeys(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) digests_.push_back(digest_of(key));
 }
 
-bool ApiKeys::accept(const HttpRequest& request) const {
-  if (digests_.empty()) return true;
-  const std::string digest = digest_of(bearer_token(request.header("authorization")));
+std::optional<std::string> ApiKeys::client_of(const HttpRequest& request) const {
+  if (digests_.empty()) return "";
+  std::string digest = digest_of(bearer_token(request.header("authorization")));
   bool accepted = false;
   for (const std::string& known : digests_) accepted |= equal_in_constant_time(digest, known);
-  return accepted;
+  if (!accepted) return std::nullopt;
+  return digest;
 }
 
 bool needs_api_key(std::string_view path) {

@@ -16,6 +16,7 @@
 //   not heard.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,9 @@ class ApiKeys {
  public:
   explicit ApiKeys(const std::vector<std::string>& keys);
 
-  // True for every request where there are no keys.
-  bool accept(const HttpRequest& request) const;
+  // The digest of the key that the request brings; nothing where it brings none that is accepted.
+  // Empty for every request where there are no keys.
+  std::optional<std::string> client_of(const HttpRequest& request) const;
 
  private:
   std::vector<std::string> digests_;

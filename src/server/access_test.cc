@@ -17,14 +17,24 @@ HttpRequest with_header(const std::string& name, const std::string& value) {
 TEST(ApiKeys, AcceptsOnlyWholeKeys) {
   const ApiKeys keys({"secret", "other"});
   for (const char* good : {"Bearer secret", "bearer other", "Bearer   secret"}) {
-    EXPECT_TRUE(keys.accept(with_header("authorization", good))) << good;
+    EXPECT_TRUE(keys.client_of(with_header("authorization", good))) << good;
   }
   for (const char* bad : {"", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret",
                           "secret", "Bearer Secret"}) {
-    EXPECT_FALSE(keys.accept(with_header("authorization", bad))) << bad;
+    EXPECT_FALSE(keys.client_of(with_header("authorization", bad))) << bad;
   }
-  EXPECT_FALSE(keys.accept({}));
-  EXPECT_TRUE(ApiKeys({}).accept({}));
+  EXPECT_FALSE(keys.client_of({}));
+  EXPECT_EQ(ApiKeys({}).client_of({}), "");
+}
+
+TEST(ApiKeys, TellClientsApart) {
+  const ApiKeys keys({"secret", "other"});
+  const auto client_of = [&](const std::string& authorization) {
+    return keys.client_of(with_header("authorization", authorization));
+  };
+  EXPECT_EQ(client_of("Bearer secret"), client_of("bearer  secret"));
+  EXPECT_NE(client_of("Bearer secret"), client_of("Bearer other"));
+  EXPECT_NE(client_of("Bearer secret"), "");
 }
 
 TEST(ApiKeys, GuardTheModelAndLeaveTheRestOpen) {

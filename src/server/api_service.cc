@@ -56,6 +56,10 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
   return constraints;
 }
 
+void keep_cache_to(const std::string& client, GenerationFields& fields) {
+  fields.cache_salt.insert(0, client);
+}
+
 TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,
                             std::vector<int> prompt_token_ids, SamplingParams sampling) {
   TextRequest request;

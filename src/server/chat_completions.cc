@@ -209,6 +209,7 @@ ApiResult<std::unique_ptr<ChatJob>> prepare(ApiService& service, const HttpReque
   auto job = std::make_unique<ChatJob>();
   job->arrival = request.arrival;
   job->request = std::move(std::get<ChatRequest>(read));
+  keep_cache_to(request.client, job->request.generation);
   const std::string& model_name = job->request.generation.model;
   if (auto error = check_model_name(service, model_name)) return std::move(*error);
   job->identity = AnswerIdentity::make(

@@ -237,6 +237,7 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const Htt
   auto job = std::make_unique<CompletionJob>();
   job->arrival = request.arrival;
   job->request = std::move(std::get<CompletionRequest>(read));
+  keep_cache_to(request.client, job->request.generation);
   const GenerationFields& fields = job->request.generation;
   if (auto error = check_model_name(service, fields.model)) return std::move(*error);
   job->echo_only = fields.max_tokens == 0;

@@ -28,6 +28,7 @@ struct HttpRequest {
   std::string query;    // after '?', undecoded
   HttpHeaders headers;  // names in lower case
   std::string body;
+  std::string client;  // digest of the API key that it brought; empty where none is needed
   BodyReservation body_reservation;  // of a large body, for as long as the request is kept
   Clock::TimePoint arrival = Clock::system().now();  // of its last byte
 

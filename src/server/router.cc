@@ -109,7 +109,7 @@ std::optional<ApiError> Router::error_of_head(const HttpRequest& head) const {
   }
   // A browser sends no key with its preflight.
   if (cors_.is_preflight(head)) return {};
-  if (needs_api_key(head.path) && !api_keys_.accept(head)) {
+  if (needs_api_key(head.path) && !api_keys_.client_of(head)) {
     return ApiError{401, "expected a valid API key in 'Authorization: Bearer KEY'", "",
                     "invalid_api_key"};
   }
@@ -117,6 +117,7 @@ std::optional<ApiError> Router::error_of_head(const HttpRequest& head) const {
 }
 
 HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
+  if (needs_api_key(request.path)) request.client = api_keys_.client_of(request).value_or("");
   HttpHeaders headers = cors_.headers(request);
   HttpReply reply = route(std::move(request), wake);
   reply.headers = std::move(headers);
