@@ -239,9 +239,12 @@ HttpReply start(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& w
   job->constraints = std::move(std::get<Constraints>(constraints));
   auto made = make_text_request(*job, service.model);
   if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
-  std::vector<TextRequest> text_requests;
-  text_requests.push_back(std::move(std::get<TextRequest>(made)));
-  auto started = GenerationGroup::start(service, std::move(text_requests), job->arrival, wake);
+  const GenerationFields& fields = job->request.generation;
+  GroupRequest request = {.num_echoed_bytes = std::ssize(job->echoed) * fields.n,
+                          .arrival = job->arrival};
+  if (fields.return_token_ids) request.num_echoed_tokens = std::ssize(job->prompt.token_ids);
+  request.texts.push_back(std::move(std::get<TextRequest>(made)));
+  auto started = GenerationGroup::start(service, std::move(request), wake);
   if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};
   auto group = std::move(std::get<std::unique_ptr<GenerationGroup>>(started));
   if (job->request.generation.stream) {

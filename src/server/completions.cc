@@ -255,13 +255,17 @@ HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const W
   auto constraints = make_constraints(service, job->request.generation);
   if (auto* error = std::get_if<ApiError>(&constraints)) return {error_response(*error), {}};
   job->constraints = std::move(std::get<Constraints>(constraints));
-  std::vector<TextRequest> text_requests;
+  const GenerationFields& fields = job->request.generation;
+  GroupRequest request = {.arrival = job->arrival};
   for (const EncodedPrompt& prompt : job->prompts) {
     auto made = make_text_request(*job, service.model, prompt);
     if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
-    text_requests.push_back(std::move(std::get<TextRequest>(made)));
+    request.texts.push_back(std::move(std::get<TextRequest>(made)));
+    if (fields.echo) request.num_echoed_bytes += std::ssize(prompt.text) * fields.n;
+    if (fields.return_token_ids)
+      request.num_echoed_tokens += std::ssize(prompt.token_ids) * fields.n;
   }
-  auto started = GenerationGroup::start(service, std::move(text_requests), job->arrival, wake);
+  auto started = GenerationGroup::start(service, std::move(request), wake);
   if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};
   auto group = std::move(std::get<std::unique_ptr<GenerationGroup>>(started));
   if (job->request.generation.stream) {

@@ -377,6 +377,18 @@ TEST_F(CompletionsTest, ADeadEngineIs503) {
   EXPECT_EQ(response.status, 503);
 }
 
+TEST(CompletionsMemory, PromptsThatAreSaidAgainCount) {
+  ApiClient client({.max_model_len = 100000});
+  json body = {{"prompt", std::string(60000, 'a')}, {"n", 2}, {"max_tokens", 1}};
+  for (const char* again : {"echo", "return_token_ids"}) {
+    body[again] = true;
+    EXPECT_EQ(client.post(kPath, body.dump()).status, 200) << again;
+  }
+  body["n"] = 128;
+  body["prompt"] = {std::string(60000, 'a'), std::string(60000, 'b'), std::string(60000, 'c')};
+  EXPECT_THAT(client.refusal(kPath, body.dump()).at("message"), HasSubstr("at most 1024 MB"));
+}
+
 TEST(CompletionsMemory, AnAnswerThatCouldTakeAllOfItIsRefused) {
   ApiClient client({.max_model_len = 10000});
   const json error =

@@ -7,6 +7,7 @@ constexpr std::int64_t kMaxAnswerBytes = 1 << 30;
 // As JSON and what it is made from, measured: 50 a token, 160 a log-probability of completions, 680
 // of chat's.
 constexpr std::int64_t kTokenBytes = 64;
+constexpr std::int64_t kEchoedByteBytes = 8;  // escapes, and copies while the answer is written
 constexpr std::int64_t kLogprobBytes = 700;
 
 std::int64_t logprob_bytes(const std::optional<int>& num_top) {
@@ -14,9 +15,10 @@ std::int64_t logprob_bytes(const std::optional<int>& num_top) {
 }
 
 // An answer is held until its client has it: one request must not take all the memory there is.
-std::optional<ApiError> check_answer_size(const std::vector<TextRequest>& requests) {
-  std::int64_t num_bytes = 0;
-  for (const TextRequest& request : requests) {
+std::optional<ApiError> check_answer_size(const GroupRequest& group) {
+  std::int64_t num_bytes =
+      group.num_echoed_bytes * kEchoedByteBytes + group.num_echoed_tokens * kTokenBytes;
+  for (const TextRequest& request : group.texts) {
     const SamplingParams& sampling = request.generation.sampling;
     const auto num_prompt_tokens =
         static_cast<std::int64_t>(request.generation.prompt_token_ids.size());
@@ -39,21 +41,21 @@ Status check_queue(const Engine& engine, const std::vector<TextRequest>& request
 
 }  // namespace
 
-ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(
-    ApiService& service, std::vector<TextRequest> requests, Clock::TimePoint arrival,
-    const Wake& wake) {
-  if (auto error = check_answer_size(requests)) return std::move(*error);
-  if (const Status room = check_queue(*service.model.engine, requests); !room.ok())
+ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(ApiService& service,
+                                                                   GroupRequest request,
+                                                                   const Wake& wake) {
+  if (auto error = check_answer_size(request)) return std::move(*error);
+  if (const Status room = check_queue(*service.model.engine, request.texts); !room.ok())
     return api_error(room, "prompt");
   std::unique_ptr<GenerationGroup> group(new GenerationGroup(service));
-  group->arrival_ = arrival;
-  for (TextRequest& request : requests) {
-    const int num_prompt_tokens = static_cast<int>(request.generation.prompt_token_ids.size());
-    group->num_samples_ = request.generation.sampling.n;
+  group->arrival_ = request.arrival;
+  for (TextRequest& text : request.texts) {
+    const int num_prompt_tokens = static_cast<int>(text.generation.prompt_token_ids.size());
+    group->num_samples_ = text.generation.sampling.n;
     for (int i = 0; i < group->num_samples_; ++i)
       group->choices_.push_back({.num_prompt_tokens = num_prompt_tokens});
     group->usage_.num_prompt_tokens += num_prompt_tokens;
-    auto generation = TextGeneration::start(service.model, std::move(request), wake);
+    auto generation = TextGeneration::start(service.model, std::move(text), wake);
     if (!generation.ok()) return api_error(generation.status());
     group->generations_.push_back(*std::move(generation));
   }

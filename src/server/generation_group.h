@@ -2,6 +2,7 @@
 // their choice's index.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -26,19 +27,23 @@ struct Usage {
   int num_cached_tokens = 0;  // prompt tokens that the prefix cache had
 };
 
+struct GroupRequest {
+  std::vector<TextRequest> texts;  // one a prompt, all with the same `n`
+  // Of prompts, as often as the answer's choices say them again.
+  std::int64_t num_echoed_bytes = 0;
+  std::int64_t num_echoed_tokens = 0;
+  Clock::TimePoint arrival;  // of the HTTP request, from which the metrics count
+};
+
 // Thread-compatible. Its end cancels what still runs, and counts it as aborted.
 class GenerationGroup {
  public:
   ~GenerationGroup();
 
-  // All requests have the same `n`; none is submitted where not all have room in the queue. An
-  // error of any prompt's submission cancels those before it. `arrival`: of the HTTP request, from
-  // which the metrics count.
-  // 400 where the answer could take more than a gigabyte of memory.
+  // No text is submitted where not all have room in the queue. An error of any submission cancels
+  // those before it. 400 where the answer could take more than a gigabyte of memory.
   static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
-                                                           std::vector<TextRequest> requests,
-                                                           Clock::TimePoint arrival,
-                                                           const Wake& wake);
+                                                           GroupRequest request, const Wake& wake);
 
   std::vector<ChoicePiece> take();
   bool finished() const;
