@@ -4,6 +4,7 @@
 
 #include "server/api_service.h"
 #include "server/http_listener.h"
+#include "server/memory_trimmer.h"
 #include "server/router.h"
 
 namespace pagoda {
@@ -41,6 +42,7 @@ struct Server::Impl {
   ServerOptions options;
   std::unique_ptr<Api> api;
   std::atomic<const Api*> serving = nullptr;  // `api`, once it is there
+  MemoryTrimmer trimmer;
   std::unique_ptr<HttpListener> listener;
 };
 
@@ -66,6 +68,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
                                          .limits = options.limits};
   HttpGate gate = [impl = impl.get()](const HttpRequest& head) { return impl->refuse(head); };
   HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
+    if (request.method == "POST") impl->trimmer.note_request();  // probes come all the time
     return impl->serving.load()->router.handle(std::move(request), wake);
   };
   PAGODA_ASSIGN_OR_RETURN(

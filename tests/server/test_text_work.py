@@ -8,6 +8,7 @@ import time
 import pytest
 from pagoda_server import PagodaServer
 from stream_client import complete, request_bytes
+from waiting import HANGS_AFTER_S
 
 LARGE_TEXT = "the cat sat on a mat, and 12 mice thought of it. " * 85000  # 4 MB
 FAR_TOO_LONG = LARGE_TEXT[:1_000_000]
@@ -109,3 +110,24 @@ def test_a_prompt_far_beyond_the_context_is_refused_for_what_the_context_costs(s
     assert "maximum context length is 2048 tokens. However, your request has at least 2048" in answer["error"]["message"]
     print(f"{path}: refused after {refused:.2f} s; all of it takes {whole:.2f} s")
     assert refused < whole / 2
+
+
+def test_memory_that_large_texts_took_is_given_back():
+    server = PagodaServer(max_model_len=2048)
+    assert server.post("/tokenize", {"prompt": "a"})[0] == 200
+    at_rest = server.resident_bytes()
+    clients = LargeTexts(server.port, 8, LARGE_TEXT)
+    most = at_rest
+    for _ in range(100 * HANGS_AFTER_S):
+        most = max(most, server.resident_bytes())
+        if most > at_rest + 100e6:
+            break
+        time.sleep(0.01)
+    clients.close()
+    assert most > at_rest + 100e6
+    for _ in range(10 * HANGS_AFTER_S):
+        if server.resident_bytes() < at_rest + 30e6:
+            break
+        time.sleep(0.1)
+    assert server.resident_bytes() < at_rest + 30e6
+    server.close()

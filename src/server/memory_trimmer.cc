@@ -1,0 +1,57 @@
+#include "server/memory_trimmer.h"
+
+#include <chrono>
+#include <utility>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace pagoda {
+namespace {
+
+void trim() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+}  // namespace
+
+MemoryTrimmer::MemoryTrimmer(double rest_s) : rest_s_(rest_s), thread_([this] { run(); }) {}
+
+MemoryTrimmer::~MemoryTrimmer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void MemoryTrimmer::note_request() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(has_request_, true)) return;
+  }
+  changed_.notify_one();
+}
+
+void MemoryTrimmer::run() {
+  std::unique_lock lock(mutex_);
+  const auto is_called = [this] { return has_request_ || stopping_; };
+  while (!stopping_) {
+    changed_.wait(lock, is_called);
+    // A request after another puts it off, so that none of them waits for the allocator.
+    while (has_request_ && !stopping_) {
+      has_request_ = false;
+      changed_.wait_for(lock, std::chrono::duration<double>(rest_s_), is_called);
+    }
+    if (stopping_) return;
+    lock.unlock();
+    trim();
+    lock.lock();
+  }
+}
+
+}  // namespace pagoda

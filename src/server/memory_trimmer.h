@@ -1,0 +1,35 @@
+// MemoryTrimmer: gives memory that requests took back to the system once the server is at rest.
+//
+// glibc's malloc keeps what was freed for its next call, in an arena a thread, for good: a burst of
+// large requests would hold its memory until the next restart. With other allocators it does
+// nothing. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace pagoda {
+
+class MemoryTrimmer {
+ public:
+  // Trims when that many seconds have passed without a call of note_request().
+  explicit MemoryTrimmer(double rest_s = 5);
+  ~MemoryTrimmer();
+  MemoryTrimmer(const MemoryTrimmer&) = delete;
+  MemoryTrimmer& operator=(const MemoryTrimmer&) = delete;
+
+  void note_request();
+
+ private:
+  void run();
+
+  const double rest_s_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool has_request_ = false;  // since the thread last looked
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace pagoda
