@@ -126,6 +126,17 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   command
+      .add_option(
+          "--max-connections", server.limits.max_connections,
+          "Open at a time, three quarters of them from one address; one more is answered 503")
+      ->transform(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option("--max-body-bytes", server.limits.max_body_bytes,
+                  "Of a request; a longer one is answered 413")
+      ->transform(whole_number<std::size_t>(1 << 10, HttpLimits{}.max_total_body_bytes))
+      ->capture_default_str();
+  command
       .add_option("--shutdown-timeout", flags->shutdown_timeout_s,
                   "Seconds that running answers have after the first Ctrl-C or SIGTERM")
       ->transform(real_number(0, 86400))
