@@ -137,6 +137,11 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       ->transform(whole_number<std::size_t>(1 << 10, HttpLimits{}.max_total_body_bytes))
       ->capture_default_str();
   command
+      .add_option("--max-answer-memory-bytes", server.max_held_answer_bytes,
+                  "Of all answers until their clients have them; one past it ends with an error")
+      ->transform(whole_number<std::int64_t>(1 << 20, std::int64_t{1} << 40))
+      ->capture_default_str();
+  command
       .add_option("--shutdown-timeout", flags->shutdown_timeout_s,
                   "Seconds that running answers have after the first Ctrl-C or SIGTERM")
       ->transform(real_number(0, 86400))

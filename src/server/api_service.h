@@ -1,6 +1,7 @@
 // ApiService: what every endpoint needs of the process: the model, its names, the metrics.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 #include "server/metrics.h"
 #include "server/request_token_rules.h"
 #include "server/text_workers.h"
+#include "serving/answer_budget.h"
 #include "serving/served_model.h"
 #include "serving/text_generation.h"
 
@@ -31,6 +33,7 @@ struct ApiService {
       model_names;  // at least one; answers carry the first where the request names none
   ServerMetrics metrics;
   UnknownFieldLog unknown_fields;
+  std::shared_ptr<AnswerBudget> answers = std::make_shared<AnswerBudget>();
   VocabularyText vocabulary_text{model.tokenizer};
   TextWorkers text_workers{};  // last: their work uses the rest
 };

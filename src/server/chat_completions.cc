@@ -50,7 +50,7 @@ class PendingChat : public PendingReply {
       append(piece.choice_index, std::move(piece.piece));
     }
     if (!group_->finished()) return {};
-    return HttpReply{HttpResponse{.body = to_json_text(body())}, {}};
+    return HttpReply{HttpResponse{.body = to_json_text(body()), .held = group_->held()}, {}};
   }
 
  private:
@@ -241,6 +241,7 @@ HttpReply start(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& w
   if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
   const GenerationFields& fields = job->request.generation;
   GroupRequest request = {.num_echoed_bytes = std::ssize(job->echoed) * fields.n,
+                          .is_streamed = fields.stream,
                           .arrival = job->arrival};
   if (fields.return_token_ids) request.num_echoed_tokens = std::ssize(job->prompt.token_ids);
   request.texts.push_back(std::move(std::get<TextRequest>(made)));

@@ -144,7 +144,7 @@ class PendingCompletion : public PendingReply {
     for (std::size_t i = 0; i < choices_.size(); ++i)
       body["choices"].push_back(choices_[i].take(static_cast<int>(i)));
     body["usage"] = usage_json(shown_usage(*job_, *group_));
-    return HttpReply{HttpResponse{.body = to_json_text(body)}, {}};
+    return HttpReply{HttpResponse{.body = to_json_text(body), .held = group_->held()}, {}};
   }
 
  private:
@@ -256,7 +256,7 @@ HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const W
   if (auto* error = std::get_if<ApiError>(&constraints)) return {error_response(*error), {}};
   job->constraints = std::move(std::get<Constraints>(constraints));
   const GenerationFields& fields = job->request.generation;
-  GroupRequest request = {.arrival = job->arrival};
+  GroupRequest request = {.is_streamed = fields.stream, .arrival = job->arrival};
   for (const EncodedPrompt& prompt : job->prompts) {
     auto made = make_text_request(*job, service.model, prompt);
     if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};

@@ -384,27 +384,27 @@ TEST(CompletionsMemory, PromptsThatAreSaidAgainCount) {
     body[again] = true;
     EXPECT_EQ(client.post(kPath, body.dump()).status, 200) << again;
   }
-  body["n"] = 128;
-  body["prompt"] = {std::string(60000, 'a'), std::string(60000, 'b'), std::string(60000, 'c')};
-  EXPECT_THAT(client.refusal(kPath, body.dump()).at("message"), HasSubstr("at most 1024 MB"));
+  client.service().answers = std::make_shared<AnswerBudget>(1 << 20);
+  body["prompt"] = {std::string(60000, 'a'), std::string(60000, 'b')};
+  EXPECT_THAT(client.refusal(kPath, body.dump()).at("message"), HasSubstr("at most 1 MB"));
 }
 
-TEST(CompletionsMemory, AnAnswerThatCouldTakeAllOfItIsRefused) {
+TEST(CompletionsMemory, AnAnswerCountsAsItComes) {
   ApiClient client({.max_model_len = 10000});
-  const json error =
-      client.refusal(kPath, R"({"prompt": "say it", "n": 128, "max_tokens": 9000, "logprobs": 5})");
-  EXPECT_EQ(error.at("param"), "n");
-  EXPECT_THAT(error.at("message"), HasSubstr("at most 1024 MB, got a request for up to 4684"));
-  EXPECT_THAT(client
-                  .refusal("/v1/chat/completions",
-                           R"({"messages": [{"role": "user", "content": "say it"}], "n": 32,
-                                 "max_tokens": 9000, "logprobs": true, "top_logprobs": 20})")
-                  .at("message"),
-              HasSubstr("at most 1024 MB"));
-  EXPECT_EQ(client.answer(kPath, R"({"prompt": "say it", "n": 128, "max_tokens": 9000})")
+  client.service().answers = std::make_shared<AnswerBudget>(1 << 20);
+  EXPECT_EQ(client.answer(kPath, R"({"prompt": "say it", "n": 64, "max_tokens": 9000})")
                 .at("choices")
                 .size(),
-            128U);
+            64U);
+  const json error = client.refusal(
+      kPath, R"({"prompt": "count 2000", "n": 4, "max_tokens": 9000, "logprobs": 5})");
+  EXPECT_THAT(error.at("message"), HasSubstr("expected an answer of at most 1 MB"));
+  EXPECT_THAT(client
+                  .refusal("/v1/chat/completions",
+                           R"({"messages": [{"role": "user", "content": "count 2000"}],
+                                 "logprobs": true, "top_logprobs": 20})")
+                  .at("message"),
+              HasSubstr("at most 1 MB"));
 }
 
 TEST(CompletionsQueue, AFullQueueIs429AndTakesNoPartOfTheRequest) {

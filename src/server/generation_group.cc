@@ -3,33 +3,18 @@
 namespace pagoda {
 namespace {
 
-constexpr std::int64_t kMaxAnswerBytes = 1 << 30;
-// As JSON and what it is made from, measured: 50 a token, 160 a log-probability of completions, 680
-// of chat's.
-constexpr std::int64_t kTokenBytes = 64;
 constexpr std::int64_t kEchoedByteBytes = 8;  // escapes, and copies while the answer is written
-constexpr std::int64_t kLogprobBytes = 700;
 
-std::int64_t logprob_bytes(const std::optional<int>& num_top) {
-  return num_top ? kLogprobBytes * (1 + *num_top) : 0;
-}
-
-// An answer is held until its client has it: one request must not take all the memory there is.
-std::optional<ApiError> check_answer_size(const GroupRequest& group) {
+// Of the answer's parts that are there before anything is generated.
+std::int64_t num_known_bytes(const GroupRequest& group) {
   std::int64_t num_bytes =
-      group.num_echoed_bytes * kEchoedByteBytes + group.num_echoed_tokens * kTokenBytes;
-  for (const TextRequest& request : group.texts) {
-    const SamplingParams& sampling = request.generation.sampling;
-    const auto num_prompt_tokens =
-        static_cast<std::int64_t>(request.generation.prompt_token_ids.size());
-    num_bytes += num_prompt_tokens * logprob_bytes(sampling.prompt_logprobs) +
-                 std::int64_t{sampling.n} * sampling.max_tokens *
-                     (kTokenBytes + logprob_bytes(sampling.logprobs));
+      group.num_echoed_bytes * kEchoedByteBytes + group.num_echoed_tokens * kAnswerTokenBytes;
+  for (const TextRequest& text : group.texts) {
+    const GenerationRequest& request = text.generation;
+    if (const auto& num_top = request.sampling.prompt_logprobs)
+      num_bytes += std::ssize(request.prompt_token_ids) * (1 + *num_top) * kAnswerLogprobBytes;
   }
-  if (num_bytes <= kMaxAnswerBytes) return {};
-  return bad_request("n", fmt::format("expected an answer of at most {} MB, got a request for up "
-                                      "to {}: ask for fewer samples, tokens or log-probabilities",
-                                      kMaxAnswerBytes >> 20, num_bytes >> 20));
+  return num_bytes;
 }
 
 // None of them is queued where one of them would be refused.
@@ -44,10 +29,13 @@ Status check_queue(const Engine& engine, const std::vector<TextRequest>& request
 ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(ApiService& service,
                                                                    GroupRequest request,
                                                                    const Wake& wake) {
-  if (auto error = check_answer_size(request)) return std::move(*error);
+  const auto held = std::make_shared<HeldAnswer>(service.answers);
+  if (const Status size = held->grow(num_known_bytes(request)); !size.ok())
+    return api_error(size, "n");
   if (const Status room = check_queue(*service.model.engine, request.texts); !room.ok())
     return api_error(room, "prompt");
   std::unique_ptr<GenerationGroup> group(new GenerationGroup(service));
+  group->held_ = held;
   group->arrival_ = request.arrival;
   for (TextRequest& text : request.texts) {
     const int num_prompt_tokens = static_cast<int>(text.generation.prompt_token_ids.size());
@@ -55,6 +43,8 @@ ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(ApiService& s
     for (int i = 0; i < group->num_samples_; ++i)
       group->choices_.push_back({.num_prompt_tokens = num_prompt_tokens});
     group->usage_.num_prompt_tokens += num_prompt_tokens;
+    text.held = held;
+    text.is_held_to_the_end = !request.is_streamed;
     auto generation = TextGeneration::start(service.model, std::move(text), wake);
     if (!generation.ok()) return api_error(generation.status());
     group->generations_.push_back(*std::move(generation));

@@ -32,6 +32,7 @@ struct GroupRequest {
   // Of prompts, as often as the answer's choices say them again.
   std::int64_t num_echoed_bytes = 0;
   std::int64_t num_echoed_tokens = 0;
+  bool is_streamed = false;  // its pieces need not be held once they are taken
   Clock::TimePoint arrival;  // of the HTTP request, from which the metrics count
 };
 
@@ -41,7 +42,8 @@ class GenerationGroup {
   ~GenerationGroup();
 
   // No text is submitted where not all have room in the queue. An error of any submission cancels
-  // those before it. 400 where the answer could take more than a gigabyte of memory.
+  // those before it. Refused, or ended by an error, where the answer takes too much of
+  // ApiService::answers.
   static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
                                                            GroupRequest request, const Wake& wake);
 
@@ -49,6 +51,8 @@ class GenerationGroup {
   bool finished() const;
   int num_choices() const { return static_cast<int>(choices_.size()); }
   const Usage& usage() const { return usage_; }
+  // For who sends the answer to keep until that is done.
+  const std::shared_ptr<HeldAnswer>& held() const { return held_; }
 
  private:
   struct Choice {
@@ -63,6 +67,7 @@ class GenerationGroup {
   void finish(Choice& choice, FinishReason reason);
 
   ApiService& service_;
+  std::shared_ptr<HeldAnswer> held_;
   Clock::TimePoint arrival_;
   int num_samples_ = 1;    // a prompt
   bool is_whole_ = false;  // every prompt has been submitted

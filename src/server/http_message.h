@@ -41,6 +41,7 @@ struct HttpResponse {
   std::string content_type = "application/json";
   HttpHeaders headers;
   std::string body;
+  std::shared_ptr<const void> held;  // what is given back once it has been sent
 };
 
 struct HttpReply;

@@ -27,7 +27,9 @@ struct Server::Impl {
   struct Api {
     Api(ServedModel& model, const std::vector<std::string>& names, const ServerOptions& options)
         : service{model, names, ServerMetrics(names.front()), {}},
-          router(service, access_of(options)) {}
+          router(service, access_of(options)) {
+      service.answers = std::make_shared<AnswerBudget>(options.max_held_answer_bytes);
+    }
 
     ApiService service;
     Router router;

@@ -12,6 +12,7 @@
 
 #include "core/status.h"
 #include "server/http_limits.h"
+#include "serving/answer_budget.h"
 #include "serving/served_model.h"
 
 namespace pagoda {
@@ -24,6 +25,8 @@ struct ServerOptions {
   std::vector<std::string> allowed_origins;
   // Names by which the server may be asked, besides addresses, localhost and `host`; "*": all.
   std::vector<std::string> allowed_hosts;
+  // Of answers in memory until their clients have them; see serving/answer_budget.h.
+  std::int64_t max_held_answer_bytes = kMaxHeldAnswerBytes;
   int num_threads = 2;
   HttpLimits limits;
 };

@@ -10,15 +10,36 @@
 namespace pagoda {
 namespace {
 
+std::int64_t num_answer_bytes(const OutputEvent& event) {
+  std::int64_t num_logprobs = 0;
+  for (const TokenLogprobs& logprobs : event.logprobs) num_logprobs += 1 + std::ssize(logprobs.top);
+  return std::ssize(event.token_ids) * kAnswerTokenBytes + num_logprobs * kAnswerLogprobBytes;
+}
+
 // Between the engine's thread, which pushes, and the caller's, which takes. Shared with the sink,
 // which may outlive the generation.
 class EventQueue {
  public:
-  explicit EventQueue(std::function<void()> on_ready) : on_ready_(std::move(on_ready)) {}
+  EventQueue(const TextRequest& request, std::function<void()> on_ready)
+      : held_(request.held),
+        is_held_to_the_end_(request.is_held_to_the_end),
+        on_ready_(std::move(on_ready)) {}
 
   // on_ready is called under the lock, so that none is under way once disconnect() has returned.
+  // Where the answer would be too large, it ends with that error.
   void push(OutputEvent event) {
     std::lock_guard lock(mutex_);
+    if (has_failed_) return;
+    const std::int64_t num_bytes = num_answer_bytes(event);
+    if (const Status status = held_ ? held_->grow(num_bytes) : ok_status(); status.ok()) {
+      num_waiting_bytes_ += num_bytes;
+    } else {
+      has_failed_ = true;
+      event = {.sample_index = event.sample_index,
+               .finish_reason = FinishReason::kError,
+               .error = status,
+               .time = event.time};
+    }
     events_.push_back(std::move(event));
     if (events_.size() > 1) return;  // the caller knows already
     not_empty_.notify_one();
@@ -27,13 +48,13 @@ class EventQueue {
 
   std::vector<OutputEvent> take() {
     std::lock_guard lock(mutex_);
-    return std::exchange(events_, {});
+    return take_events();
   }
 
   std::vector<OutputEvent> wait() {
     std::unique_lock lock(mutex_);
     not_empty_.wait(lock, [this] { return !events_.empty(); });
-    return std::exchange(events_, {});
+    return take_events();
   }
 
   void disconnect() {
@@ -42,9 +63,18 @@ class EventQueue {
   }
 
  private:
+  std::vector<OutputEvent> take_events() {
+    if (held_ && !is_held_to_the_end_) held_->give_back(std::exchange(num_waiting_bytes_, 0));
+    return std::exchange(events_, {});
+  }
+
+  const std::shared_ptr<HeldAnswer> held_;
+  const bool is_held_to_the_end_;
   std::mutex mutex_;
   std::condition_variable not_empty_;
   std::vector<OutputEvent> events_;
+  std::int64_t num_waiting_bytes_ = 0;  // of them
+  bool has_failed_ = false;
   std::function<void()> on_ready_;
 };
 
@@ -80,7 +110,7 @@ class EngineTextGeneration : public TextGeneration {
         include_stop_(request.include_stop_str_in_output),
         min_tokens_(request.generation.sampling.min_tokens),
         stop_strings_(std::move(stop_strings)),
-        queue_(std::make_shared<EventQueue>(std::move(on_ready))) {
+        queue_(std::make_shared<EventQueue>(request, std::move(on_ready))) {
     const int num_samples = request.generation.sampling.n;
     num_running_ = num_samples;
     samples_.reserve(num_samples);

@@ -9,6 +9,7 @@
 
 #include "core/status.h"
 #include "engine/engine.h"
+#include "serving/answer_budget.h"
 #include "serving/served_model.h"
 
 namespace pagoda {
@@ -18,6 +19,10 @@ struct TextRequest {
   std::vector<std::string> stop;  // stop strings
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
+  // What is generated counts in it, but for `prompt_logprobs`, whose number is known before: until
+  // it is taken or, where that is not yet sending it, to the end. Null: nothing counts.
+  std::shared_ptr<HeldAnswer> held;
+  bool is_held_to_the_end = false;
 };
 
 // New text of one sample; the concatenation over a sample's pieces is its answer.

@@ -180,5 +180,34 @@ TEST_F(TextGenerationTest, CancelEndsWithItsReason) {
   EXPECT_EQ(reason, FinishReason::kCancelled);
 }
 
+TEST_F(TextGenerationTest, WhatIsTakenCountsNoMoreUnlessTheAnswerIsKept) {
+  constexpr std::int64_t kLimit = 1 << 20;
+  for (const bool is_held_to_the_end : {false, true}) {
+    const auto budget = std::make_shared<AnswerBudget>(kLimit);
+    TextRequest asked = request("count 100");
+    asked.generation.sampling.logprobs = 5;
+    asked.held = std::make_shared<HeldAnswer>(budget);
+    asked.is_held_to_the_end = is_held_to_the_end;
+    auto generation = TextGeneration::start(*model_, std::move(asked), nullptr).value();
+    while (!generation->finished()) generation->wait();
+    HeldAnswer other(budget);
+    EXPECT_EQ(other.grow(kLimit).ok(), !is_held_to_the_end);
+    generation.reset();
+    // The engine's sink may have it a moment longer.
+    if (is_held_to_the_end) eventually([&] { return other.grow(kLimit).ok(); });
+  }
+}
+
+TEST_F(TextGenerationTest, AnAnswerThatGetsTooLargeEndsWithAnError) {
+  TextRequest asked = request("count 900");
+  asked.generation.sampling.logprobs = 5;
+  asked.held = std::make_shared<HeldAnswer>(std::make_shared<AnswerBudget>(1 << 20));
+  asked.is_held_to_the_end = true;
+  const Answer answer = run(std::move(asked)).front();
+  EXPECT_EQ(answer.last.finish_reason, FinishReason::kError);
+  EXPECT_EQ(answer.last.error.code(), StatusCode::kInvalidArgument);
+  EXPECT_LT(answer.token_ids.size(), 300U);
+}
+
 }  // namespace
 }  // namespace pagoda
