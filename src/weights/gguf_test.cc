@@ -247,6 +247,8 @@ std::vector<Malformed> malformed_headers() {
        StatusCode::kUnsupported, "big-endian"},
       {"AbsurdTensors", long_file(header(kAbsurd, 0)), StatusCode::kDataLoss, "tensors are more"},
       {"AbsurdKeys", long_file(header(0, kAbsurd)), StatusCode::kDataLoss, "keys are more"},
+      {"TooManyKeys", header(0, (1 << 16) + 1).put_bytes(std::vector<std::byte>(1 << 20)).bytes(),
+       StatusCode::kDataLoss, "65537 keys are more"},
       {"AbsurdKeyLength", long_file(header(0, 1).put(kAbsurd)), StatusCode::kDataLoss,
        "expected key 1 of 1"},
       {"EmptyKey", long_file(header(0, 1).put_string("")), StatusCode::kDataLoss,
