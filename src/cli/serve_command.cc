@@ -91,28 +91,18 @@ Status serve(ServeFlags& flags) {
   return ok_status();
 }
 
-}  // namespace
-
-void add_serve_command(CLI::App& app, CommandBody& body) {
-  auto flags = std::make_shared<ServeFlags>();
-  CLI::App& command =
-      *app.add_subcommand("serve", "Answer the OpenAI API over HTTP, with a page at /");
-  add_model_flags(command, flags->engine);
-  add_sampling_flags(command, flags->engine);
-  add_batching_flags(command, flags->engine);
-  ServerOptions& server = flags->server;
+void add_access_flags(CLI::App& command, ServeFlags& flags) {
+  ServerOptions& server = flags.server;
   server.port = 8000;
   command.add_option("--host", server.host, "The address to listen on")->capture_default_str();
   command.add_option("--port", server.port, "0: any free one")
       ->transform(whole_number<std::uint16_t>())
       ->capture_default_str();
-  command.add_option("--api-key", flags->api_keys.flags,
+  command.add_option("--api-key", flags.api_keys.flags,
                      "A key that requests must bring; may be given more than once. Without: "
                      "PAGODA_API_KEY of the environment");
-  command.add_option("--api-key-file", flags->api_keys.file,
+  command.add_option("--api-key-file", flags.api_keys.file,
                      "A file with a key a line, which no list of processes shows");
-  command.add_option("--served-model-name", flags->served_model_names,
-                     "A name of the model in the API, instead of its file's and the one typed");
   command.add_option(
       "--allowed-origins", server.allowed_origins,
       "An origin whose pages may call the API, or * for all; none by default. May be "
@@ -120,8 +110,12 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
   command.add_option("--allowed-hosts", server.allowed_hosts,
                      "A name by which the server may be asked, such as llm.example.com, "
                      "*.example.com or *; may be given more than once");
+}
+
+void add_limit_flags(CLI::App& command, ServeFlags& flags) {
+  ServerOptions& server = flags.server;
   command
-      .add_option("--max-queue", flags->engine.engine.max_queue,
+      .add_option("--max-queue", flags.engine.engine.max_queue,
                   "Prompts waiting, each with all its samples; one more is answered 429")
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
@@ -141,6 +135,21 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
                   "Of all answers until their clients have them; one past it ends with an error")
       ->transform(whole_number<std::int64_t>(1 << 20, std::int64_t{1} << 40))
       ->capture_default_str();
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, CommandBody& body) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App& command =
+      *app.add_subcommand("serve", "Answer the OpenAI API over HTTP, with a page at /");
+  add_model_flags(command, flags->engine);
+  add_sampling_flags(command, flags->engine);
+  add_batching_flags(command, flags->engine);
+  add_access_flags(command, *flags);
+  command.add_option("--served-model-name", flags->served_model_names,
+                     "A name of the model in the API, instead of its file's and the one typed");
+  add_limit_flags(command, *flags);
   command
       .add_option("--shutdown-timeout", flags->shutdown_timeout_s,
                   "Seconds that running answers have after the first Ctrl-C or SIGTERM")

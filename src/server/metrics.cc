@@ -45,6 +45,89 @@ prometheus::MetricFamily single(const char* name, const char* help, MetricType t
   return family;
 }
 
+// What /metrics shows, in order.
+class FamilyList {
+ public:
+  FamilyList(std::vector<prometheus::MetricFamily> families, const prometheus::Labels& labels)
+      : families_(std::move(families)), labels_(labels) {}
+
+  void gauge(const char* name, const char* help, double value) {
+    families_.push_back(single(name, help, MetricType::Gauge, value, labels_));
+  }
+  void counter(const char* name, const char* help, std::uint64_t value) {
+    const auto count = static_cast<double>(value);
+    families_.push_back(single(name, help, MetricType::Counter, count, labels_));
+  }
+  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  std::vector<prometheus::MetricFamily> families_;
+  const prometheus::Labels& labels_;
+};
+
+void add_state(FamilyList& list, const EngineStats& stats) {
+  const double used =
+      stats.num_blocks == 0 ? 0 : 1 - static_cast<double>(stats.num_free_blocks) / stats.num_blocks;
+  list.gauge("num_requests_running", "Sequences in the engine's steps.", stats.num_running);
+  list.gauge("num_requests_waiting", "Sequences in the queue, and preempted ones.",
+             stats.num_waiting);
+  list.gauge("num_queued_prompts", "Prompts in the queue: at most --max-queue.",
+             stats.num_waiting_requests);
+  list.gauge("kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", used);
+  list.gauge("engine_healthy", "1 while the engine works.", stats.healthy ? 1 : 0);
+  list.gauge("num_kv_blocks", "KV blocks.", stats.num_blocks);
+  list.gauge("weight_bytes_per_step", "Bytes of weights that a decode step reads.",
+             static_cast<double>(stats.weight_bytes_per_step));
+  list.gauge("kv_bytes_per_token", "Bytes of KV cache that a token takes.",
+             static_cast<double>(stats.kv_bytes_per_token));
+}
+
+void add_steps(FamilyList& list, const EngineStats& stats) {
+  list.counter("prompt_tokens_total", "Prompt tokens computed.", stats.num_prompt_tokens);
+  list.counter("generation_tokens_total", "Tokens generated.", stats.num_generated_tokens);
+  list.counter("finished_requests_total", "Requests that the engine has finished.",
+               stats.num_finished_requests);
+  list.counter("engine_steps_total", "Steps of the engine.", stats.num_steps);
+  list.counter("lookahead_steps_total",
+               "Steps started before the tokens of the last one were read.",
+               stats.num_lookahead_steps);
+  list.counter("lookahead_dropped_positions_total",
+               "Positions that such steps computed for sequences that had ended.",
+               stats.num_dropped_positions);
+  list.counter("deferred_draws_total",
+               "Draws put off to a later step: a grammar's mask was not there.",
+               stats.num_deferred_draws);
+  list.counter("contiguous_steps_total", "Steps whose sequences all lie in consecutive KV blocks.",
+               stats.num_contiguous_steps);
+  list.counter("paged_steps_total", "Steps with a sequence whose KV blocks lie apart.",
+               stats.num_paged_steps);
+  list.counter("step_words_total", "Words of 4 bytes written to describe steps to the device.",
+               stats.num_step_words);
+  list.counter("evaluations_total", "Evaluations of a lazy backend.", stats.num_evaluations);
+  list.counter("logits_rows_total", "Rows through the last projection.", stats.num_logits_rows);
+  list.counter("logits_rows_skipped_total", "Rows that the last projection left out.",
+               stats.num_logits_rows_skipped);
+}
+
+void add_cache(FamilyList& list, const EngineStats& stats) {
+  list.counter("num_preemptions_total",
+               "Sequences that gave their blocks back and were computed again.",
+               stats.num_preemptions);
+  list.counter("priority_turns_total",
+               "Requests that ran before others because those had overtaken them for long.",
+               stats.num_priority_turns);
+  list.counter("prefix_cache_queries_total", "Prompt tokens that asked the prefix cache.",
+               stats.num_prefix_queries);
+  list.counter("prefix_cache_hits_total",
+               "Prompt tokens that the prefix cache had, in whole blocks.", stats.num_prefix_hits);
+  list.counter("prefix_cache_evictions_total", "Blocks that the prefix cache gave up.",
+               stats.num_prefix_evictions);
+  list.counter("prefix_cache_hashed_blocks_total", "Blocks hashed for the prefix cache.",
+               stats.num_hashed_blocks);
+  list.counter("kv_block_copies_total", "Shared KV blocks copied before a write.",
+               stats.num_block_copies);
+}
+
 }  // namespace
 
 struct ServerMetrics::Impl {
@@ -111,67 +194,11 @@ void ServerMetrics::observe_finished(const FinishedSample& sample) {
 }
 
 std::string ServerMetrics::text(const EngineStats& stats) const {
-  std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
-  const auto add = [&](const char* name, const char* help, MetricType type, double value) {
-    families.push_back(single(name, help, type, value, impl_->labels));
-  };
-  const auto gauge = [&](const char* name, const char* help, double value) {
-    add(name, help, MetricType::Gauge, value);
-  };
-  const auto counter = [&](const char* name, const char* help, std::uint64_t value) {
-    add(name, help, MetricType::Counter, static_cast<double>(value));
-  };
-  const double used =
-      stats.num_blocks == 0 ? 0 : 1 - static_cast<double>(stats.num_free_blocks) / stats.num_blocks;
-  gauge("num_requests_running", "Sequences in the engine's steps.", stats.num_running);
-  gauge("num_requests_waiting", "Sequences in the queue, and preempted ones.", stats.num_waiting);
-  gauge("num_queued_prompts", "Prompts in the queue: at most --max-queue.",
-        stats.num_waiting_requests);
-  gauge("kv_cache_usage_perc", "Share of the KV blocks in use; 1 is all.", used);
-  gauge("engine_healthy", "1 while the engine works.", stats.healthy ? 1 : 0);
-  gauge("num_kv_blocks", "KV blocks.", stats.num_blocks);
-  gauge("weight_bytes_per_step", "Bytes of weights that a decode step reads.",
-        static_cast<double>(stats.weight_bytes_per_step));
-  gauge("kv_bytes_per_token", "Bytes of KV cache that a token takes.",
-        static_cast<double>(stats.kv_bytes_per_token));
-  counter("prompt_tokens_total", "Prompt tokens computed.", stats.num_prompt_tokens);
-  counter("generation_tokens_total", "Tokens generated.", stats.num_generated_tokens);
-  counter("finished_requests_total", "Requests that the engine has finished.",
-          stats.num_finished_requests);
-  counter("engine_steps_total", "Steps of the engine.", stats.num_steps);
-  counter("lookahead_steps_total", "Steps started before the tokens of the last one were read.",
-          stats.num_lookahead_steps);
-  counter("lookahead_dropped_positions_total",
-          "Positions that such steps computed for sequences that had ended.",
-          stats.num_dropped_positions);
-  counter("deferred_draws_total", "Draws put off to a later step: a grammar's mask was not there.",
-          stats.num_deferred_draws);
-  counter("num_preemptions_total", "Sequences that gave their blocks back and were computed again.",
-          stats.num_preemptions);
-  counter("priority_turns_total",
-          "Requests that ran before others because those had overtaken them for long.",
-          stats.num_priority_turns);
-  counter("prefix_cache_queries_total", "Prompt tokens that asked the prefix cache.",
-          stats.num_prefix_queries);
-  counter("prefix_cache_hits_total", "Prompt tokens that the prefix cache had, in whole blocks.",
-          stats.num_prefix_hits);
-  counter("prefix_cache_evictions_total", "Blocks that the prefix cache gave up.",
-          stats.num_prefix_evictions);
-  counter("prefix_cache_hashed_blocks_total", "Blocks hashed for the prefix cache.",
-          stats.num_hashed_blocks);
-  counter("kv_block_copies_total", "Shared KV blocks copied before a write.",
-          stats.num_block_copies);
-  counter("contiguous_steps_total", "Steps whose sequences all lie in consecutive KV blocks.",
-          stats.num_contiguous_steps);
-  counter("paged_steps_total", "Steps with a sequence whose KV blocks lie apart.",
-          stats.num_paged_steps);
-  counter("step_words_total", "Words of 4 bytes written to describe steps to the device.",
-          stats.num_step_words);
-  counter("evaluations_total", "Evaluations of a lazy backend.", stats.num_evaluations);
-  counter("logits_rows_total", "Rows through the last projection.", stats.num_logits_rows);
-  counter("logits_rows_skipped_total", "Rows that the last projection left out.",
-          stats.num_logits_rows_skipped);
-  return prometheus::TextSerializer().Serialize(families);
+  FamilyList list(impl_->registry.Collect(), impl_->labels);
+  add_state(list, stats);
+  add_steps(list, stats);
+  add_cache(list, stats);
+  return list.text();
 }
 
 }  // namespace pagoda
