@@ -42,8 +42,9 @@ void ask_for_short_slices();
 void give_way();
 
 // Bytes that can still be taken without swapping or being killed: the least of the system's
-// MemAvailable and, for every cgroup (v1 or v2) around this process, its limit less what is in use
-// there. The cgroup's inactive file pages count as free, because the kernel drops them first.
+// MemAvailable, what `ulimit -v` leaves of the address space and, for every cgroup (v1 or v2)
+// around this process, its limit less what is in use there. The cgroup's inactive file pages count
+// as free, because the kernel drops them first.
 std::int64_t available_memory_bytes(const std::filesystem::path& root = "/");
 
 // The most memory this process has had resident so far (VmHWM).

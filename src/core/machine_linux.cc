@@ -140,6 +140,14 @@ std::int64_t memory_left(const fs::path& folder, bool v2) {
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *usage - droppable));
 }
 
+// What `ulimit -v` leaves.
+std::int64_t address_space_left(const fs::path& root) {
+  const auto limit = read_field(root / "proc/self/limits", "Max address space");
+  if (!limit) return kUnlimited;
+  const std::int64_t taken = read_field(root / "proc/self/status", "VmSize:").value_or(0) * 1024;
+  return std::max<std::int64_t>(0, *limit - taken);
+}
+
 int count_physical_cores(std::span<const int> allowed_cpus, const fs::path& root) {
   std::set<std::string> cores;  // each known by the list of its hyper-threads
   for (const int cpu : allowed_cpus) {
@@ -210,7 +218,7 @@ std::int64_t available_memory_bytes(const fs::path& root) {
   for (const fs::path& folder : groups.folders) {
     available = std::min(available, memory_left(folder, groups.v2));
   }
-  return available;
+  return std::min(available, address_space_left(root));
 }
 
 std::int64_t peak_resident_bytes(const fs::path& root) {

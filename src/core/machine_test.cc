@@ -143,6 +143,15 @@ TEST_F(MachineTest, AFullCgroupLeavesNothing) {
   EXPECT_EQ(available_memory_bytes(root_), 0);
 }
 
+TEST_F(MachineTest, ALimitOfTheAddressSpaceLeavesWhatIsNotTaken) {
+  const std::string row = "Max address space         ";
+  put("proc/self/limits", row + "unlimited            unlimited            bytes\n");
+  put("proc/self/status", "VmSize:\t  1024 kB\n");
+  EXPECT_EQ(available_memory_bytes(root_), 4096 * kMiB);
+  put("proc/self/limits", row + std::to_string(300 * kMiB) + "            unlimited     bytes\n");
+  EXPECT_EQ(available_memory_bytes(root_), 299 * kMiB);
+}
+
 TEST_F(MachineTest, PeakResidentIsVmHwm) {
   put("proc/self/status", "Name:\tpagoda\nVmPeak:\t  999 kB\nVmHWM:\t  2048 kB\n");
   EXPECT_EQ(peak_resident_bytes(root_), 2 * kMiB);

@@ -71,6 +71,10 @@ void Arena::SpinLock::lock() {
 Result<std::shared_ptr<Arena>> Arena::create(const Options& options) {
   for (std::size_t bytes = options.reserve_bytes; bytes >= kMinReserveBytes; bytes /= 2) {
     if (std::byte* base = reserve(bytes)) {
+      if (bytes < options.reserve_bytes) {
+        (void)munmap(base + bytes / 2, bytes - bytes / 2);
+        bytes /= 2;
+      }
       if (options.huge_pages) advise_huge_pages(base, bytes);
       return std::shared_ptr<Arena>(new Arena(base, bytes),
                                     [](Arena* arena) { arena->lose_owner(); });

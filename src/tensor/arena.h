@@ -25,7 +25,8 @@ namespace pagoda {
 class Arena {
  public:
   struct Options {
-    // Addresses, not memory. Where the system refuses so many, fewer are taken.
+    // Addresses, not memory. Where the system refuses so many, fewer are taken, and more than that
+    // left: whoever comes next needs some too.
     std::size_t reserve_bytes = std::size_t{64} << 30;
     bool huge_pages = false;  // ask the system for 2 MiB pages
   };

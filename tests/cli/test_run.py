@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import struct
 import subprocess
@@ -182,6 +183,13 @@ def test_token_ids_need_no_tokenizer(broken):
         assert "expected tokenizer.json, got tokenizer.model alone" in stderr and "save_pretrained" in stderr
     (broken / "tokenizer.model").unlink()
     assert "expected tokenizer.json, got none" in pagoda("run", broken, "a text", code=1).stderr
+
+
+@pytest.mark.parametrize("limit", [5 * 10**9, 10**10])
+def test_a_limit_of_the_address_space_leaves_room_for_all(limit):
+    done = subprocess.run([PAGODA, "run", TINY, "--chat", "hello", "--max-tokens", "2"], capture_output=True, text=True,
+                          timeout=HANGS_AFTER_S, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+    assert done.returncode == 0, done.stderr
 
 
 def test_pull_runs_nothing_that_lies_in_the_current_folder(tmp_path):

@@ -263,7 +263,12 @@ impl Sandbox {
         };
         let spawned =
             thread::Builder::new().name("sandbox".into()).stack_size(STACK_BYTES).spawn(guarded);
-        let thread = spawned.map_err(|e| Failure::Failed(format!("cannot start a thread: {e}")))?;
+        let thread = spawned.map_err(|e| {
+            Failure::Failed(format!(
+                "cannot start a thread with {} MB of address space for its stack (does `ulimit -v` leave as much?): {e}",
+                STACK_BYTES >> 20
+            ))
+        })?;
         if !signal.wait(&thread, limits.time) {
             return Err(Excess::Time.as_failure(&limits));
         }
