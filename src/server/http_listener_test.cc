@@ -232,7 +232,10 @@ TEST_F(HttpListenerTest, ARefusalReachesAClientThatStillSends) {
 }
 
 TEST_F(HttpListenerTest, LargeBodiesShareABudgetAndSmallOnesDoNot) {
-  start({.max_body_bytes = 1 << 20, .max_total_body_bytes = 150'000, .linger_s = 0.1});
+  start({.max_body_bytes = 1 << 20,
+         .max_total_body_bytes = 150'000,
+         .body_silence_s = 1000,
+         .linger_s = 0.1});
   const std::string large =
       "POST /a HTTP/1.1\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n";
   Connection first(listener_->port());

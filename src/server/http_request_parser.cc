@@ -18,6 +18,9 @@ constexpr std::size_t kReadBytes = 4 << 10;
 // What may stand around each byte of a chunked body, besides max_header_bytes in all: a chunk of
 // one byte has five.
 constexpr std::size_t kFramingOfBodyByte = 8;
+// "0\r\n\r\n": at least that much follows wherever a chunk begins. Beast asserts that it does not
+// see less of a chunk that it has seen the beginning of, and ends the process.
+constexpr std::size_t kLastChunkBytes = 5;
 
 std::string_view text_of(boost::beast::string_view text) {
   return {text.data(), text.size()};
@@ -96,10 +99,12 @@ HttpRequestParser::Progress HttpRequestParser::parse_head(boost::beast::flat_buf
 
 HttpRequestParser::Progress HttpRequestParser::parse_body(boost::beast::flat_buffer& received) {
   ErrorCode error;
-  if (!is_done() && received.size() > 0) {
+  const std::size_t num_needed = has_begun_chunk_ ? kLastChunkBytes : 1;
+  if (!is_done() && received.size() >= num_needed) {
     const std::size_t num_taken = put(received.data(), error);
     received.consume(num_taken);
     num_bytes_behind_head_ += num_taken;
+    has_begun_chunk_ = chunked() && received.size() > 0;
   }
   if (is_refused_) return Progress::kRefused;
   if (error && error != http::error::need_more) return refuse_for(error);

@@ -84,6 +84,7 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
   bool is_refused_ = false;
   std::size_t num_head_bytes_ = 0;
   std::size_t num_bytes_behind_head_ = 0;  // of the body and what stands around it
+  bool has_begun_chunk_ = false;           // and waits for the rest of what stands around it
 };
 
 }  // namespace pagoda

@@ -88,6 +88,17 @@ TEST(HttpRequestParser, ABodyInChunksOfOneByteIsTaken) {
   EXPECT_EQ(feed.parser.request().body, std::string(100'000, 'x'));
 }
 
+TEST(HttpRequestParser, TheLastChunkMayComeInAnyPieces) {
+  for (const std::string chunks : {"0\r\n\r\n", "1\r\nx\r\n0\r\n\r\n", "00;a=b\r\nX: y\r\n\r\n"}) {
+    for (std::size_t piece_size = 1; piece_size <= chunks.size(); ++piece_size) {
+      Feed feed;
+      ASSERT_EQ(feed.give(kChunked, 1000), Progress::kNeedsMore);
+      EXPECT_EQ(feed.give(chunks, piece_size), Progress::kWhole) << chunks;
+      EXPECT_EQ(feed.received.size(), 0u);
+    }
+  }
+}
+
 TEST(HttpRequestParser, WhatHasNoEndIsRefusedAtItsLimit) {
   const std::string filler(1000, 'x');
   const struct {

@@ -1,5 +1,7 @@
 """What stands around a request's body: nothing of it may be without end, or be read in two ways."""
 
+import time
+
 import pytest
 from raw_connection import RawConnection
 
@@ -51,6 +53,17 @@ def test_a_body_of_16_mb_in_small_chunks_is_answered(connection):
     connection.send(CHUNKED + chunks + b"0\r\n\r\n")
     status, answer = connection.read()
     assert status == 200 and answer["choices"][0]["text"] == "chunks"
+
+
+# Each piece in a read of its own. An empty body is no request, and an answer nevertheless.
+@pytest.mark.parametrize("pieces", [[b"0\r\n", b"\r", b"\n"], [b"0", b"\r", b"\n", b"\r", b"\n"], [b"0\r\n\r", b"\n"]], ids=repr)
+def test_a_last_chunk_in_pieces(connection, pieces):
+    connection.send(CHUNKED)
+    for piece in pieces:
+        time.sleep(0.1)
+        connection.send(piece)
+    status, answer = connection.read()
+    assert status == 400 and answer["error"]["message"]
 
 
 @pytest.mark.parametrize("fields", [
