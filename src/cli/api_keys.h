@@ -11,7 +11,7 @@ namespace pagoda {
 struct ApiKeySources {
   std::vector<std::string> flags;  // of --api-key
   std::string file;                // of --api-key-file: a key a line; "-": standard input; "": none
-  // Of PAGODA_API_KEY, read where neither flag is given; null: it is not set.
+  // The value of PAGODA_API_KEY, read where neither flag is given; null: it is not set.
   const char* environment = nullptr;
 };
 

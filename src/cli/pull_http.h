@@ -43,8 +43,8 @@ class HttpClient {
   std::unique_ptr<Transfer> transfer_;
 };
 
-// Where a redirect of `url` may lead, as libcurl lists protocols: never from an encrypted
-// connection to one that anybody on the way can read and change.
+// Returns the protocols that a redirect of `url` may lead to, as libcurl lists them: never from an
+// encrypted connection to one that anybody on the way can read and change.
 const char* redirect_protocols(std::string_view url);
 
 // Text as one segment of a URL's path, or as several where it has slashes: everything unusual

@@ -140,7 +140,7 @@ std::int64_t memory_left(const fs::path& folder, bool v2) {
   return std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, *usage - droppable));
 }
 
-// What `ulimit -v` leaves.
+// Returns the bytes of address space that `ulimit -v` leaves.
 std::int64_t address_space_left(const fs::path& root) {
   const auto limit = read_field(root / "proc/self/limits", "Max address space");
   if (!limit) return kUnlimited;

@@ -27,8 +27,8 @@ class TokenMaskSource {
   // sample alone.
   virtual Status fill_mask(std::span<std::uint32_t> bits) = 0;
 
-  // That fill_mask() takes little or nothing now, as far as can be told. It makes the mask itself
-  // else, and so delays its caller; those who cannot wait ask for it by wait_for_mask().
+  // Returns whether fill_mask() takes little or nothing now, as far as can be told. Else it makes
+  // the mask itself, and so delays its caller; those who cannot wait ask for it by wait_for_mask().
   virtual bool is_mask_near() const { return true; }
 
   // Lets others make the mask, and waits for them until `deadline`, which may be past: true if it

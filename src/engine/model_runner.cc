@@ -22,7 +22,8 @@ constexpr std::int64_t kMostPrefaultedTokens = 8192, kLeastPrefaultedTokens = 10
 constexpr std::int64_t kMostPrefaultedBytes = 256 << 20;
 constexpr std::int64_t kPartsOfPrefaulted = 8;  // one of them is what is needed soon
 
-// That a step's rows wait for their masks, all together; and where none has any.
+// The time that a step's rows wait for their masks, all together, and how much longer where none of
+// them has one.
 constexpr std::chrono::milliseconds kMaskPatience(10), kMorePatience(90);
 
 std::int64_t num_prefaulted_tokens(const KvLayout& layout) {
@@ -444,7 +445,7 @@ void ModelRunner::add_host_row(Sequence& sequence, std::span<const float> logits
   const HostRow host_row = {
       .outcome = output_.outcomes.size() - 1, .sequence = &sequence, .sampling = row};
   if (!may_defer(sequence)) return take_mask(host_row);
-  // What is near may take long nevertheless: then it delays this step, and no other does.
+  // A mask that seems near may take long nevertheless: then it delays this step, and no other does.
   TokenMaskSource& source = *sequence.mask_source();
   const bool is_near = source.is_mask_near() && Clock::system().now() < mask_deadline_;
   if (is_near || source.wait_for_mask(/*deadline=*/{})) return take_mask(host_row);

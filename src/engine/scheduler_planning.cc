@@ -235,8 +235,8 @@ void Scheduler::preempt_last() {
   insert_in_order(waiting_, std::move(sequence));
 }
 
-// Where others have overtaken those that wait for long enough, makes the request of them that came
-// first the first of all. It stays that when it runs, too, or it were preempted for those that it
+// Makes the request that came first of those that wait the first of all, once others have overtaken
+// them for long enough. It stays that when it runs, too, or it were preempted for those that it
 // went before.
 void Scheduler::give_turn() {
   const bool some_may_overtake =

@@ -1,4 +1,4 @@
-// Who may ask: API keys, which web pages, and by which name of this server.
+// Access control: API keys, the origins of web pages, and the names by which this server is asked.
 //
 // A browser sends what any page tells it to, with its user's place in the network: a page from
 // anywhere reaches a server on the user's own machine. Three rules keep it out, each told of in the
