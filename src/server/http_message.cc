@@ -9,6 +9,14 @@ std::string_view HttpRequest::header(std::string_view name) const {
   return {};
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
 std::string_view reason_phrase(int status) {
   switch (status) {
     case 200:

@@ -79,6 +79,9 @@ using HttpGate = std::function<std::optional<HttpResponse>(const HttpRequest&)>;
 // Called on the server's threads, many at a time, with whole requests that the gate has let pass.
 using HttpHandler = std::function<HttpReply(HttpRequest, Wake)>;
 
+// Returns the text with its ASCII letters in lower case, as names of headers and hosts compare.
+std::string lower_case(std::string_view text);
+
 // "Not Found" for 404; "" for a status that nothing here sends.
 std::string_view reason_phrase(int status);
 

@@ -192,11 +192,7 @@ void HttpRequestParser::on_field_impl(http::field /*field*/, StringView name, St
     error = http::error::header_limit;
     return;
   }
-  std::string lower(name);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  request_.headers.emplace_back(std::move(lower), std::string(value));
+  request_.headers.emplace_back(lower_case(text_of(name)), std::string(value));
 }
 
 std::size_t HttpRequestParser::on_body_impl(StringView body, ErrorCode& error) {
