@@ -1,5 +1,7 @@
 #include "server/information.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -41,8 +43,33 @@ ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRe
     return bad_request(std::string(param), fmt::format("expected at most {} bytes of text, got {}",
                                                        kMaxTokenizedBytes, text.size()));
   }
+  const auto longest_piece = model.tokenizer->longest_piece(text);
+  if (!longest_piece.ok()) return api_error(longest_piece.status(), std::string(param));
+  if (*longest_piece > kMaxTokenizedPiece) {
+    return bad_request(
+        std::string(param),
+        fmt::format("expected at most {} bytes of text that the tokenizer can't cut between words, "
+                    "got {}",
+                    kMaxTokenizedPiece, *longest_piece));
+  }
   return tokenize_text(model, text, request.add_special_tokens.value_or(request.prompt.has_value()),
                        param);
+}
+
+// Written as it goes: as JSON values the tokens of a long text would take a hundred bytes each.
+std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
+                          bool with_token_strs) {
+  std::string text =
+      fmt::format(R"({{"count":{},"max_model_len":{},"tokens":[{}],"token_strs":)", ids.size(),
+                  model.engine->limits().max_model_len, fmt::join(ids, ","));
+  if (!with_token_strs) return text + "null}";
+  char before = '[';
+  for (const int id : ids) {
+    const auto token = model.tokenizer->id_to_token(id);
+    text += before + to_json_text(json(token.ok() ? *token : std::string()));
+    before = ',';
+  }
+  return text + (ids.empty() ? "[]}" : "]}");
 }
 
 }  // namespace
@@ -82,18 +109,7 @@ HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_requ
   auto tokenized = tokens_of(service.model, request);
   if (auto* error = std::get_if<ApiError>(&tokenized)) return error_response(*error);
   const auto& ids = std::get<std::vector<int>>(tokenized);
-  json body = {{"count", ids.size()},
-               {"max_model_len", service.model.engine->limits().max_model_len},
-               {"tokens", ids},
-               {"token_strs", nullptr}};
-  if (request.return_token_strs) {
-    body["token_strs"] = json::array();
-    for (const int id : ids) {
-      auto token = service.model.tokenizer->id_to_token(id);
-      body["token_strs"].push_back(token.ok() ? *token : std::string());
-    }
-  }
-  return json_response(body);
+  return {.body = tokenize_json(service.model, ids, request.return_token_strs)};
 }
 
 HttpResponse detokenize_response(ApiService& service, const HttpRequest& http_request) {

@@ -159,6 +159,11 @@ Result<std::vector<int>> Tokenizer::encode(std::string_view utf8, EncodeOptions 
   });
 }
 
+Result<std::size_t> Tokenizer::longest_piece(std::string_view utf8) const {
+  return call_rust(StatusCode::kInvalidArgument, kContext,
+                   [&] { return rust_->tokenizer->longest_piece(rust_bytes(utf8)); });
+}
+
 Status Tokenizer::check_id(int id) const {
   if (id >= 0 && id < vocab_size_) return ok_status();
   return invalid_argument("[tokenizer] token id: expected one below {}, got {}", vocab_size_, id);

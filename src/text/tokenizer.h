@@ -50,8 +50,13 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // kInvalidArgument for bytes that are not UTF-8.
+  // kInvalidArgument for bytes that are not UTF-8. It takes up to 260 bytes of memory for each of
+  // longest_piece(), and 8 for each token.
   Result<std::vector<int>> encode(std::string_view utf8, EncodeOptions options = {}) const;
+  // The bytes of the longest piece that encode() tokenises at once. Byte-level texts are cut
+  // between words, and are in pieces of 256 KiB but for stretches without any; other texts, and
+  // those of pre-tokenizers that are not known, are one piece. Errors are encode()'s.
+  Result<std::size_t> longest_piece(std::string_view utf8) const;
 
   // Valid UTF-8 whatever the ids. kInvalidArgument for an id outside of [0, vocab_size).
   Result<std::string> decode(std::span<const int> ids, bool skip_special_tokens) const;

@@ -7,10 +7,7 @@ import urllib.request
 import pytest
 from fake_server import FakeServer
 
-# Over what the server takes at rest. The fake model's tokens are bytes, and each takes some 130 bytes while it is made: 4 MB
-# of text are the most that is tokenised for its own sake, one such text at a time.
-MAX_MEMORY_BYTES = {"/tokenize": 600e6}
-USUAL_MEMORY_BYTES = 300e6
+MAX_MEMORY_BYTES = 300e6  # over what the server takes at rest
 MAX_BODY_BYTES = 16 << 20
 PATHS = {"/v1/completions": ("CompletionRequest", {"prompt": "a", "max_tokens": 1}),
          "/v1/chat/completions": ("ChatCompletionRequest", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1}),
@@ -90,7 +87,7 @@ def test_each_field_at_its_bound_and_past_it(server, path):
             assert status != 200 or not is_past, said
             sent.add(field)
     assert len(sent) > {"/tokenize": 1, "/detokenize": 0}.get(path, 30)
-    assert server.resident_bytes() < at_rest + MAX_MEMORY_BYTES.get(path, USUAL_MEMORY_BYTES)
+    assert server.resident_bytes() < at_rest + MAX_MEMORY_BYTES
 
 
 def test_parts_of_a_message(server):
@@ -99,3 +96,14 @@ def test_parts_of_a_message(server):
         body = {"messages": [{"role": "user", "content": content}], "max_tokens": 1}
         status, error = post(server, "/v1/chat/completions", json.dumps(body).encode())
         assert status in (200, 400) and ("got 4097" in error.get("message", "")) == (num_parts == 4097), error
+
+
+def test_the_longest_texts_are_tokenised_in_pieces(server):
+    at_rest = server.resident_bytes()
+    words = "of words " * 466_033
+    assert post(server, "/tokenize", json.dumps({"prompt": words, "return_token_strs": True}).encode())[0] == 200
+    status, error = post(server, "/tokenize", json.dumps({"prompt": "1" * (512 << 10)}).encode())
+    assert status == 200, error
+    status, error = post(server, "/tokenize", json.dumps({"prompt": "1" * ((512 << 10) + 1)}).encode())
+    assert status == 400 and "got 524289" in error["message"]
+    assert server.resident_bytes() < at_rest + MAX_MEMORY_BYTES

@@ -14,6 +14,7 @@ mod jinja;
 mod jinja_filters;
 mod json_grammar;
 mod lexer_masks;
+mod long_texts;
 mod messages;
 mod pieces;
 mod pre_tokenizer;
@@ -82,6 +83,7 @@ mod ffi {
         fn tokenizer_from_json(json: &[u8]) -> Result<Box<Tokenizer>>;
         fn tokenizer_from_gguf(vocabulary: &GgufVocabularyView) -> Result<Box<Tokenizer>>;
         fn encode(&self, text: &[u8], add_special: bool, parse_special: bool) -> Result<Vec<i32>>;
+        fn longest_piece(&self, text: &[u8]) -> Result<usize>;
         fn decode(&self, ids: &[i32], skip_special_tokens: bool) -> Result<String>;
         fn id_to_token(&self, id: i32) -> Result<String>;
         fn token_bytes(&self, id: i32) -> Result<Vec<u8>>;
@@ -211,6 +213,9 @@ impl Tokenizer {
         parse_special: bool,
     ) -> Result<Vec<i32>, String> {
         guarded(|| self.0.encode(text, add_special, parse_special))
+    }
+    fn longest_piece(&self, text: &[u8]) -> Result<usize, String> {
+        guarded(|| self.0.longest_piece(text))
     }
     fn decode(&self, ids: &[i32], skip_special_tokens: bool) -> Result<String, String> {
         guarded(|| Ok(self.0.decode(ids, skip_special_tokens)))

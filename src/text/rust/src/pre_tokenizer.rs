@@ -61,6 +61,13 @@ const DEEPSEEK3: &str = concat!(
     r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"##,
     r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 );
+const PUNCTUATION: &str = r"[\p{P}\$\+<=>\^~\|]+";
+const FALCON_PUNCTUATION: &str = r"[\p{P}\$\+<=>\^~\|`]+";
+const DIGIT: &str = r"\p{N}";
+const DIGITS: &str = r"\p{N}+";
+const UP_TO_THREE_DIGITS: &str = r"\p{N}{1,3}";
+const THREE_DIGITS: &str = "[0-9][0-9][0-9]";
+const HAN_AND_KANA: &str = "[一-龥぀-ゟ゠-ヿ]+";
 
 /// How one name cuts text, and what else the checkpoints behind it do.
 pub struct PreTokenizer {
@@ -92,12 +99,12 @@ pub fn find(name: &str) -> Option<PreTokenizer> {
         "gpt-2" | "phi-2" | "jina-es" | "jina-de" | "jina-v1-en" | "jina-v2-es" | "jina-v2-de"
         | "jina-v2-code" | "roberta-bpe" | "gigachat" | "exaone4" | "mellum" | "modern-bert"
         | "a.x-4.0" | "mpt" | "olmo" | "jais" | "trillion" | "granite-docling" => cuts(&[GPT2]),
-        "" | "default" => cuts(&[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"]),
+        "" | "default" => cuts(&[PUNCTUATION, GPT2, DIGITS, THREE_DIGITS]),
         "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" | "exaone" | "minerva-7b"
-        | "mellum2" => cuts(&[r"\p{N}", GPT2]),
+        | "mellum2" => cuts(&[DIGIT, GPT2]),
         "falcon" => PreTokenizer {
-            expressions_on_bytes: &[r"\p{N}+", "[0-9][0-9][0-9]"],
-            ..cuts(&[r"[\p{P}\$\+<=>\^~\|`]+", GPT2])
+            expressions_on_bytes: &[DIGITS, THREE_DIGITS],
+            ..cuts(&[FALCON_PUNCTUATION, GPT2])
         },
         "llama-bpe" | "llama3" | "llama-v3" | "falcon3" | "falcon-h1" | "pixtral" | "midm-2.0"
         | "lfm2" | "jina-v5-nano" => {
@@ -117,14 +124,27 @@ pub fn find(name: &str) -> Option<PreTokenizer> {
             r"\s?[!-/:-~！-／：-～‘-‟　-。]+",
             r"\s+$",
             "[一-龥ࠀ-一가-퟿]+",
-            r"\p{N}",
+            DIGIT,
         ]),
         "deepseek-coder" => {
-            cuts(&[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", r"\p{N}"])
+            cuts(&[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", DIGIT])
         }
-        "deepseek-v3" | "hunyuan-dense" => cuts(&[r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", DEEPSEEK3]),
+        "deepseek-v3" | "hunyuan-dense" => cuts(&[UP_TO_THREE_DIGITS, HAN_AND_KANA, DEEPSEEK3]),
         _ => return None,
     })
+}
+
+/// Whether an expression ends its matches in front of a space between letters, and behind a line's end before a letter,
+/// whatever comes there.
+pub fn cuts_words(expression: &str) -> bool {
+    [GPT2, LLAMA3, QWEN2, QWEN35, TEKKEN, GPT4O, DEEPSEEK3].contains(&expression)
+}
+
+/// Whether an expression's matches have no white space, and nothing around them matters.
+pub fn stays_within_words(expression: &str) -> bool {
+    let punctuation = [PUNCTUATION, FALCON_PUNCTUATION];
+    let digits = [DIGIT, DIGITS, UP_TO_THREE_DIGITS, THREE_DIGITS];
+    punctuation.contains(&expression) || digits.contains(&expression) || expression == HAN_AND_KANA
 }
 
 impl PreTokenizer {

@@ -1,19 +1,21 @@
 //! The tokenizer and the incremental detokenizer behind text/tokenizer.h and text/detokenizer.h.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use serde::de::IgnoredAny;
-use tokenizers::Tokenizer;
+use tokenizers::{Encoding, Tokenizer};
 
 use crate::ffi::GgufVocabularyView;
 use crate::pieces::{PieceRule, PieceStream};
-use crate::{gguf, pre_tokenizer};
+use crate::{gguf, long_texts, pre_tokenizer};
 
 struct Shared {
     tokenizer: Tokenizer,
     /// The same tokenizer taking special tokens in a text as plain text; made when first asked for.
     literal: OnceLock<Tokenizer>,
     rule: PieceRule,
+    can_be_cut: bool,
     /// What a GGUF file asks for around a text; a tokenizer.json has a post-processor instead.
     bos: Option<u32>,
     eos: Option<u32>,
@@ -59,6 +61,25 @@ pub fn tokenizer_from_gguf(view: &GgufVocabularyView) -> Result<TextTokenizer, S
     TextTokenizer::new(tokenizer, id_of(view.bos_token_id), id_of(view.eos_token_id))
 }
 
+fn checked_utf8(text: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(text)
+        .map_err(|e| format!("expected UTF-8, got other bytes at offset {}", e.valid_up_to()))
+}
+
+/// What a piece adds to a text's tokens: of those that the post-processor puts around, only what goes before the first
+/// piece and behind the last.
+fn wanted_ids(encoding: &Encoding, is_first: bool, is_last: bool) -> Range<usize> {
+    let is_around = encoding.get_special_tokens_mask();
+    let is_inner = |&is_around: &u32| is_around == 0;
+    let begin = if is_first { Some(0) } else { is_around.iter().position(is_inner) };
+    let end = if is_last {
+        Some(is_around.len())
+    } else {
+        is_around.iter().rposition(is_inner).map(|at| at + 1)
+    };
+    begin.unwrap_or(0)..end.unwrap_or(0)
+}
+
 /// -1 is what the bridge has for "none".
 fn id_of(id: i32) -> Option<u32> {
     u32::try_from(id).ok()
@@ -67,13 +88,16 @@ fn id_of(id: i32) -> Option<u32> {
 impl TextTokenizer {
     fn new(tokenizer: Tokenizer, bos: Option<u32>, eos: Option<u32>) -> Result<Self, String> {
         let rule = PieceRule::of(&tokenizer)?;
+        let can_be_cut = long_texts::can_be_cut(&tokenizer)?;
         let last =
             tokenizer.get_vocab(true).into_values().max().ok_or("expected tokens, got none")?;
         if last >= i32::MAX as u32 {
             return Err(format!("expected token ids below 2^31 - 1, got {last}"));
         }
         let literal = OnceLock::new();
-        Ok(Self(Arc::new(Shared { tokenizer, literal, rule, bos, eos, vocab_size: last + 1 })))
+        let vocab_size = last + 1;
+        let shared = Shared { tokenizer, literal, rule, can_be_cut, bos, eos, vocab_size };
+        Ok(Self(Arc::new(shared)))
     }
 
     pub fn encode(
@@ -82,9 +106,7 @@ impl TextTokenizer {
         add_special: bool,
         parse_special: bool,
     ) -> Result<Vec<i32>, String> {
-        let text = std::str::from_utf8(text).map_err(|e| {
-            format!("expected UTF-8, got other bytes at offset {}", e.valid_up_to())
-        })?;
+        let text = checked_utf8(text)?;
         let shared = &*self.0;
         let tokenizer = if parse_special {
             &shared.tokenizer
@@ -95,15 +117,32 @@ impl TextTokenizer {
                 literal
             })
         };
-        let encoding = tokenizer.encode_fast(text, add_special).map_err(|e| e.to_string())?;
-        let around = |id: Option<u32>| id.filter(|_| add_special);
-        let ids = encoding.get_ids().iter().copied();
-        Ok(around(shared.bos)
-            .into_iter()
-            .chain(ids)
-            .chain(around(shared.eos))
-            .map(|id| id as i32)
-            .collect())
+        let around = |id: Option<u32>| id.filter(|_| add_special).map(|id| id as i32);
+        let mut ids = Vec::from_iter(around(shared.bos));
+        let mut pieces = self.pieces(text).peekable();
+        let mut is_first = true;
+        while let Some(piece) = pieces.next() {
+            let encoding = tokenizer.encode_fast(piece, add_special).map_err(|e| e.to_string())?;
+            let wanted = wanted_ids(&encoding, is_first, pieces.peek().is_none());
+            ids.extend(encoding.get_ids()[wanted].iter().map(|&id| id as i32));
+            is_first = false;
+        }
+        ids.extend(around(shared.eos));
+        Ok(ids)
+    }
+
+    /// The bytes of the longest piece that `encode` gives the crate at once.
+    pub fn longest_piece(&self, text: &[u8]) -> Result<usize, String> {
+        Ok(self.pieces(checked_utf8(text)?).map(str::len).max().unwrap_or(0))
+    }
+
+    /// At least one, so that an empty text gets what goes around it.
+    fn pieces<'t>(&self, text: &'t str) -> Box<dyn Iterator<Item = &'t str> + 't> {
+        if self.0.can_be_cut && !text.is_empty() {
+            Box::new(long_texts::pieces(text))
+        } else {
+            Box::new(std::iter::once(text))
+        }
     }
 
     pub fn decode(&self, ids: &[i32], skip_special_tokens: bool) -> String {
