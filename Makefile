@@ -42,8 +42,9 @@ bench: setup-test build model ## this machine's limits, decoding and prefill aga
 tidy: setup-test build ## clang-tidy over every source
 	$(PYTHON) tools/tidy.py build/release
 
-fuzz: setup-test ## every fuzz target for a minute
-	tools/fuzz.sh 60
+fuzz: setup-test ## every fuzz target for a minute, by the address and then by the thread sanitizer
+	tools/fuzz.sh 60 address
+	tools/fuzz.sh 60 thread
 
 format: setup-test ## clang-format over every C++ file
 	$(PYTHON) tools/check_layers.py --format

@@ -1,4 +1,5 @@
-// Any bytes as the body of every POST endpoint.
+// A body for every POST endpoint: an input that begins as JSON lists and objects do is the body
+// itself, any other draws one from the field table by field_grammar.h.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -8,6 +9,7 @@
 #include "server/completion_request.h"
 #include "server/json_body.h"
 #include "server/tokenize_request.h"
+#include "tests/fuzz/field_grammar.h"
 
 namespace pagoda {
 namespace {
@@ -26,38 +28,62 @@ void check_generation(const GenerationFields& fields) {
                "sampling is in range");
   PAGODA_CHECK(params.top_k >= 0 && params.min_tokens <= params.max_tokens, "counts are in range");
   PAGODA_CHECK(fields.stop.size() <= kMaxStopStrings, "stop strings are few");
-  for (const std::string& stop : fields.stop)
+  std::size_t num_stop_bytes = 0;
+  for (const std::string& stop : fields.stop) {
     PAGODA_CHECK(!stop.empty(), "stop strings are not empty");
+    num_stop_bytes += stop.size();
+  }
+  PAGODA_CHECK(num_stop_bytes <= kMaxStopBytes, "stop strings are short together");
+  const TokenRuleFields& rules = fields.token_rules;
+  PAGODA_CHECK(rules.logit_bias.size() <= kMaxLogitBiases, "biases are few");
+  PAGODA_CHECK(!rules.allowed_token_ids || rules.allowed_token_ids->size() <= kMaxAllowedTokens,
+               "allowed tokens are few");
+  PAGODA_CHECK(rules.dry_sequence_breakers.size() <= kMaxSequenceBreakers, "breakers are few");
 }
 
 void read_all(const std::string& body) {
   std::vector<std::string> unknown_names;
-  const auto completion = read_completion_request(body, unknown_names);
-  if (const auto* request = std::get_if<CompletionRequest>(&completion)) {
+  auto completion = read_completion_request(body, unknown_names);
+  if (auto* request = std::get_if<CompletionRequest>(&completion)) {
     PAGODA_CHECK(!request->prompts.empty() && request->prompts.size() <= kMaxPrompts,
                  "there are prompts");
     check_generation(request->generation);
+    check_bounds(completion_field_table(*request));
   } else {
     check_error(std::get<ApiError>(completion));
   }
-  const auto chat = read_chat_request(body, unknown_names);
-  if (const auto* request = std::get_if<ChatRequest>(&chat)) {
+  auto chat = read_chat_request(body, unknown_names);
+  if (auto* request = std::get_if<ChatRequest>(&chat)) {
     PAGODA_CHECK(request->prompt.messages_json.starts_with("[{"), "there are messages");
     PAGODA_CHECK(request->top_logprobs <= kMaxLogprobs, "top_logprobs is in range");
     check_generation(request->generation);
+    check_bounds(chat_field_table(*request));
   } else {
     check_error(std::get<ApiError>(chat));
   }
-  const auto tokenize = read_tokenize_request(body, unknown_names);
-  if (const auto* error = std::get_if<ApiError>(&tokenize)) check_error(*error);
-  const auto detokenize = read_detokenize_request(body, unknown_names);
-  if (const auto* error = std::get_if<ApiError>(&detokenize)) check_error(*error);
+  auto tokenize = read_tokenize_request(body, unknown_names);
+  if (auto* request = std::get_if<TokenizeRequest>(&tokenize)) {
+    check_bounds(tokenize_field_table(*request));
+  } else {
+    check_error(std::get<ApiError>(tokenize));
+  }
+  auto detokenize = read_detokenize_request(body, unknown_names);
+  if (auto* request = std::get_if<DetokenizeRequest>(&detokenize)) {
+    check_bounds(detokenize_field_table(*request));
+  } else {
+    check_error(std::get<ApiError>(detokenize));
+  }
 }
 
 }  // namespace
 }  // namespace pagoda
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  pagoda::read_all(std::string(reinterpret_cast<const char*>(data), size));
+  if (size > 0 && (data[0] == '{' || data[0] == '[')) {
+    pagoda::read_all(std::string(reinterpret_cast<const char*>(data), size));
+    return 0;
+  }
+  FuzzedDataProvider draws(data, size);
+  pagoda::read_all(pagoda::draw_body(draws));
   return 0;
 }

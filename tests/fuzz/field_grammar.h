@@ -1,0 +1,21 @@
+// Bodies of requests from a fuzzer's bytes, composed from the field table by the JSON Schemas that
+// it says of itself: values at, inside and past their bounds, of other types, too deep, too long,
+// names twice.
+#pragma once
+
+#include <fuzzer/FuzzedDataProvider.h>
+
+#include <string>
+#include <vector>
+
+#include "server/field_reader.h"
+
+namespace pagoda {
+
+// The text of a body for one of the POST endpoints, mostly well-formed.
+std::string draw_body(FuzzedDataProvider& draws);
+
+// What was read through `table` holds nothing past the bounds that it declares.
+void check_bounds(const std::vector<Field>& table);
+
+}  // namespace pagoda
