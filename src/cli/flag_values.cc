@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <regex>
 
 namespace pagoda {
 
 namespace {
 
 constexpr std::string_view kDigits = "0123456789";
+constexpr std::size_t kMaxPathPrefix = 256;
 constexpr double kMostExact = 9007199254740992.0;  // 2^53
 
 struct Unit {
@@ -104,6 +106,18 @@ std::string flag_values::plain_digits(std::string_view text) {
   if (text.empty() || text.find_first_not_of(kDigits) != std::string_view::npos) return {};
   text.remove_prefix(std::min(text.find_first_not_of('0'), text.size() - 1));
   return (is_negative && text != "0" ? "-" : "") + std::string(text);
+}
+
+CLI::Validator path_prefix() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        static const std::regex form(R"((/(?!\.\.?(/|$))[A-Za-z0-9._~-]+)*/?)");
+        if (text.size() > kMaxPathPrefix || text.empty() || !std::regex_match(text, form))
+          return fmt::format("expected a path such as /llm, got {}", text);
+        if (text.back() == '/') text.pop_back();
+        return {};
+      },
+      "");
 }
 
 }  // namespace pagoda

@@ -30,6 +30,9 @@ std::string listed(const std::vector<std::string>& names);
 CLI::Validator one_of(std::vector<std::string> names);
 CLI::Validator real_number(double least = -std::numeric_limits<double>::infinity(),
                            double most = std::numeric_limits<double>::infinity());
+// The path of an URL, "/" and "/llm/" as "" and "/llm": of letters, digits and "-._~" between
+// slashes, and none of its parts "." or "..".
+CLI::Validator path_prefix();
 
 namespace flag_values {
 

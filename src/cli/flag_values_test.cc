@@ -33,6 +33,17 @@ TEST(FlagValues, AmountsHaveUnits) {
   }
 }
 
+TEST(FlagValues, APathPrefixHasNoSlashAtItsEnd) {
+  EXPECT_EQ(checked(path_prefix(), "/llm"), "/llm");
+  EXPECT_EQ(checked(path_prefix(), "/a-b/v2.0~x/"), "/a-b/v2.0~x");
+  EXPECT_EQ(checked(path_prefix(), "/"), "");
+  for (const std::string text : {"", "llm", "//", "/a//b", "/a b", "/..", "/a/../b", "/.", "/a\"b",
+                                 "https://a.example/llm", "/a?b", "/%41", "/a\n"}) {
+    EXPECT_EQ(checked(path_prefix(), text), "expected a path such as /llm, got " + text);
+  }
+  EXPECT_EQ(path_prefix()(std::string(10'000, '/')).substr(0, 20), "expected a path such");
+}
+
 TEST(FlagValues, WholeNumbersArePlainDigitsInTheirRange) {
   EXPECT_EQ(checked(whole_number<std::uint16_t>(), "65535"), "65535");
   EXPECT_EQ(checked(whole_number<std::uint16_t>(), "65536"),

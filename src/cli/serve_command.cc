@@ -110,6 +110,10 @@ void add_access_flags(CLI::App& command, ServeFlags& flags) {
   command.add_option("--allowed-hosts", server.allowed_hosts,
                      "A name by which the server may be asked, such as llm.example.com, "
                      "*.example.com or *; may be given more than once");
+  command
+      .add_option("--root-path", server.root_path,
+                  "The path below which a proxy serves this, such as /llm")
+      ->transform(path_prefix());
 }
 
 void add_limit_flags(CLI::App& command, ServeFlags& flags) {

@@ -211,13 +211,15 @@ json schemas(const ApiService& service) {
 
 }  // namespace
 
-std::string openapi_document(const ApiService& service, bool needs_key) {
+std::string openapi_document(const ApiService& service, bool needs_key,
+                             std::string_view root_path) {
   json components = {{"schemas", schemas(service)}};
   if (needs_key) components["securitySchemes"]["bearer"] = {{"type", "http"}, {"scheme", "bearer"}};
-  const json document = {{"openapi", "3.1.0"},
-                         {"info", {{"title", "Pagoda"}, {"version", PAGODA_VERSION}}},
-                         {"paths", paths(service, needs_key)},
-                         {"components", std::move(components)}};
+  json document = {{"openapi", "3.1.0"},
+                   {"info", {{"title", "Pagoda"}, {"version", PAGODA_VERSION}}},
+                   {"paths", paths(service, needs_key)},
+                   {"components", std::move(components)}};
+  if (!root_path.empty()) document["servers"] = json::array({{{"url", root_path}}});
   return document.dump(2);
 }
 

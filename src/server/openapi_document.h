@@ -4,12 +4,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "server/api_service.h"
 
 namespace pagoda {
 
-// OpenAPI 3.1, as JSON text. needs_key: requests to the API need one.
-std::string openapi_document(const ApiService& service, bool needs_key);
+// OpenAPI 3.1, as JSON text. needs_key: requests to the API need one. root_path:
+// where a proxy serves it, or "".
+std::string openapi_document(const ApiService& service, bool needs_key, std::string_view root_path);
 
 }  // namespace pagoda

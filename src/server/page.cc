@@ -8,6 +8,8 @@
 namespace pagoda {
 namespace {
 
+constexpr std::string_view kRootPath = R"(<meta name="root-path" content=")";
+
 std::string base64(std::string_view bytes) {
   std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
   const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
@@ -38,13 +40,15 @@ std::string content_security_policy() {
 
 }  // namespace
 
-HttpResponse page_response() {
+HttpResponse page_response(std::string_view root_path) {
   HttpResponse response{.content_type = "text/html; charset=utf-8"};
   response.headers = {{"Content-Security-Policy", content_security_policy()},
                       {"X-Content-Type-Options", "nosniff"},
                       {"Referrer-Policy", "no-referrer"},
                       {"Cache-Control", "no-cache"}};
   response.body = kPageHtml;
+  const std::size_t root = response.body.find(kRootPath) + kRootPath.size();
+  response.body.insert(root, root_path);
   return response;
 }
 

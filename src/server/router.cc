@@ -53,8 +53,7 @@ std::string_view methods_of(std::string_view path) {
   return contains(kPostPaths, path) ? "POST" : "GET, HEAD";
 }
 
-std::optional<ApiError> error_of_target(const HttpRequest& head) {
-  const std::string& path = head.path;
+std::optional<ApiError> error_of_target(const HttpRequest& head, const std::string& path) {
   const bool is_post_path = contains(kPostPaths, path);
   if (!is_post_path && !contains(kGetPaths, path) && !is_model_path(path)) {
     return ApiError{404, fmt::format("there is nothing at {} {}", head.method, path), "",
@@ -75,23 +74,33 @@ std::optional<ApiError> error_of_target(const HttpRequest& head) {
 
 }  // namespace
 
-Router::Router(ApiService& service, const AccessOptions& access)
+Router::Router(ApiService& service, const RouterOptions& options)
     : service_(service),
-      api_keys_(access.api_keys),
-      cors_(access.allowed_origins),
-      allowed_hosts_(access.allowed_hosts),
-      openapi_document_(openapi_document(service, !access.api_keys.empty())) {}
+      api_keys_(options.api_keys),
+      cors_(options.allowed_origins),
+      allowed_hosts_(options.allowed_hosts),
+      root_path_(options.root_path),
+      openapi_document_(openapi_document(service, !options.api_keys.empty(), options.root_path)) {}
+
+std::string Router::below_root(std::string_view path) const {
+  std::string_view below = path;
+  if (below.starts_with(root_path_)) below.remove_prefix(root_path_.size());
+  if (below.empty()) return "/";
+  return std::string(below.front() == '/' ? below : path);
+}
 
 std::optional<HttpResponse> Router::refuse(const HttpRequest& head) const {
-  const std::optional<ApiError> error = error_of_head(head);
+  const std::string path = below_root(head.path);
+  const std::optional<ApiError> error = error_of_head(head, path);
   if (!error) return {};
   HttpResponse response = error_response(*error);
-  if (error->status == 405) response.headers.emplace_back("Allow", methods_of(head.path));
+  if (error->status == 405) response.headers.emplace_back("Allow", methods_of(path));
   for (auto& header : cors_.headers(head)) response.headers.push_back(std::move(header));
   return response;
 }
 
-std::optional<ApiError> Router::error_of_head(const HttpRequest& head) const {
+std::optional<ApiError> Router::error_of_head(const HttpRequest& head,
+                                              const std::string& path) const {
   if (const auto host = head.header("host"); !allowed_hosts_.allow(host)) {
     return ApiError{403,
                     fmt::format("Host: expected an address, localhost or a name given by "
@@ -109,14 +118,15 @@ std::optional<ApiError> Router::error_of_head(const HttpRequest& head) const {
   }
   // A browser sends no key with its preflight.
   if (cors_.is_preflight(head)) return {};
-  if (needs_api_key(head.path) && !api_keys_.client_of(head)) {
+  if (needs_api_key(path) && !api_keys_.client_of(head)) {
     return ApiError{401, "expected a valid API key in 'Authorization: Bearer KEY'", "",
                     "invalid_api_key"};
   }
-  return error_of_target(head);
+  return error_of_target(head, path);
 }
 
 HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
+  request.path = below_root(request.path);
   if (needs_api_key(request.path)) request.client = api_keys_.client_of(request).value_or("");
   HttpHeaders headers = cors_.headers(request);
   HttpReply reply = route(std::move(request), wake);
@@ -133,7 +143,7 @@ HttpReply Router::route(HttpRequest request, const Wake& wake) const {
   if (path == "/metrics") return {metrics_response(service_), {}};
   if (path == "/openapi.json") return {HttpResponse{.body = openapi_document_}, {}};
   if (path == "/v1/models") return {models_response(service_), {}};
-  if (path == "/") return {page_response(), {}};
+  if (path == "/") return {page_response(root_path_), {}};
   return {
       model_response(service_, percent_decoded(std::string_view(path).substr(kModelPrefix.size()))),
       {}};

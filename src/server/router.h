@@ -12,15 +12,17 @@
 
 namespace pagoda {
 
-struct AccessOptions {
+struct RouterOptions {
   std::vector<std::string> api_keys;         // none: everybody may ask
   std::vector<std::string> allowed_origins;  // of pages besides the server's own; "*": all
   std::vector<std::string> allowed_hosts;    // names of the server; see AllowedHosts
+  // Below which a proxy passes requests on, such as "/llm"; see ServerOptions.
+  std::string root_path;
 };
 
 class Router {
  public:
-  Router(ApiService& service, const AccessOptions& access);
+  Router(ApiService& service, const RouterOptions& options);
 
   // The answer to a request that is refused for what its header says, by whom it is asked, for what
   // or in which form; nothing where the rest of it is to be read.
@@ -31,7 +33,9 @@ class Router {
   HttpReply handle(HttpRequest request, const Wake& wake) const;
 
  private:
-  std::optional<ApiError> error_of_head(const HttpRequest& head) const;
+  // What the request asks for, whether the proxy has taken the root path away or not.
+  std::string below_root(std::string_view path) const;
+  std::optional<ApiError> error_of_head(const HttpRequest& head, const std::string& path) const;
   HttpReply route(HttpRequest request, const Wake& wake) const;
   HttpReply read_body(HttpRequest request, const Wake& wake) const;
 
@@ -39,6 +43,7 @@ class Router {
   ApiKeys api_keys_;
   Cors cors_;
   AllowedHosts allowed_hosts_;
+  std::string root_path_;
   std::string openapi_document_;
 };
 

@@ -112,6 +112,26 @@ TEST(Router, AnotherNameThanTheServersOwnIsRefused) {
             "evil.example:8000");
 }
 
+TEST(Router, AProxyMayTakeTheRootPathAwayOrLeaveIt) {
+  ApiClient client({}, {.api_keys = {"key"}, .root_path = "/llm"});
+  for (const std::string root : {"", "/llm"}) {
+    EXPECT_EQ(client.get(root + "/health").status, 200);
+    EXPECT_EQ(client.get(root + "/v1/models").status, 401) << root;
+    EXPECT_EQ(client.get(root + "/nothing").status, 404) << root;
+    const HttpResponse answer = client.send({.method = "POST",
+                                             .path = root + "/v1/completions",
+                                             .headers = {{"authorization", "Bearer key"}},
+                                             .body = R"({"prompt": "say well"})"});
+    EXPECT_EQ(parsed(answer).at("choices").at(0).at("text"), "well") << root;
+    EXPECT_THAT(client.get(root + "/").body, HasSubstr(R"(name="root-path" content="/llm">)"));
+  }
+  EXPECT_THAT(client.get("/llm").body, HasSubstr("<title>Pagoda"));
+  EXPECT_EQ(client.get("/llmother/health").status, 404);
+  EXPECT_EQ(client.get("/llm/llm/health").status, 404);
+  EXPECT_EQ(parsed(client.get("/openapi.json")).at("servers").at(0).at("url"), "/llm");
+  EXPECT_FALSE(parsed(ApiClient().get("/openapi.json")).contains("servers"));
+}
+
 TEST(Router, ABodyThatIsNotJsonByItsTypeIsRefused) {
   ApiClient client;
   const auto ask = [&](const std::string& path, const std::string& type) {

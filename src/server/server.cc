@@ -12,12 +12,13 @@ namespace {
 
 constexpr double kFarewellS = 2;  // for clients to take the error that ends their answers
 
-AccessOptions access_of(const ServerOptions& options) {
-  AccessOptions access{.api_keys = options.api_keys,
+RouterOptions router_options(const ServerOptions& options) {
+  RouterOptions router{.api_keys = options.api_keys,
                        .allowed_origins = options.allowed_origins,
-                       .allowed_hosts = options.allowed_hosts};
-  access.allowed_hosts.push_back(options.host);
-  return access;
+                       .allowed_hosts = options.allowed_hosts,
+                       .root_path = options.root_path};
+  router.allowed_hosts.push_back(options.host);
+  return router;
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ struct Server::Impl {
   struct Api {
     Api(ServedModel& model, const std::vector<std::string>& names, const ServerOptions& options)
         : service{model, names, ServerMetrics(names.front()), {}},
-          router(service, access_of(options)) {
+          router(service, router_options(options)) {
       service.answers = std::make_shared<AnswerBudget>(options.max_held_answer_bytes);
     }
 

@@ -32,7 +32,7 @@ class Bell {
 
 }  // namespace
 
-ApiClient::ApiClient(const FakeModelOptions& options, const AccessOptions& access)
+ApiClient::ApiClient(const FakeModelOptions& options, const RouterOptions& access)
     : model_(make_fake_model(options)),
       service_(
           new ApiService{*model_, {"fake-model", "other-name"}, ServerMetrics("fake-model"), {}}),

@@ -13,7 +13,7 @@ namespace pagoda {
 
 class ApiClient {
  public:
-  explicit ApiClient(const FakeModelOptions& options = {}, const AccessOptions& access = {});
+  explicit ApiClient(const FakeModelOptions& options = {}, const RouterOptions& access = {});
   ~ApiClient();
 
   // The whole reply; a stream's events are its body. Waits until it is complete.

@@ -2,7 +2,7 @@
 // "port N" once it listens and runs until its standard input ends.
 //
 //   pagoda_fake_server [--api-key K] [--token-s S] [--max-model-len N] [--max-queue N] [--port N]
-//   [--quick-limits] [--allowed-origins O] [--allowed-hosts H]
+//   [--quick-limits] [--allowed-origins O] [--allowed-hosts H] [--root-path P]
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   app.add_option("--api-key", options.api_keys);
   app.add_option("--allowed-origins", options.allowed_origins);
   app.add_option("--allowed-hosts", options.allowed_hosts);
+  app.add_option("--root-path", options.root_path);
   app.add_option("--port", options.port);
   app.add_option("--token-s", model_options.token_s);
   app.add_option("--max-model-len", model_options.max_model_len);

@@ -1,11 +1,12 @@
 // ---- The server.
+const root = document.querySelector('meta[name="root-path"]').content;
 // A header takes Latin-1 alone; a key with anything else would be an error of the browser's, in its words.
 const apiKey = () => (stored('sessionStorage', 'pagoda.key') ?? '').replace(/[^\x21-\x7e]/g, '');
 const headers = () => ({'Content-Type': 'application/json', ...(apiKey() ? {Authorization: 'Bearer ' + apiKey()} : {})});
 
 async function loadModel() {
   try {
-    const response = await fetch('/v1/models', {headers: headers()});
+    const response = await fetch(root + '/v1/models', {headers: headers()});
     $('key-notice').hidden = response.status !== 401;
     wantsKey ||= response.status === 401;
     if (response.status === 503) {
@@ -46,7 +47,7 @@ async function* answer(conversation, signal) {
   const {system, ...sampling} = settings;
   const messages = system?.trim() ? [{role: 'system', content: system}, ...conversation] : conversation;
   const body = {...sampling, messages, stream: true, stream_options: {include_usage: true, continuous_usage_stats: true}};
-  const response = await fetch('/v1/chat/completions', {method: 'POST', headers: headers(), body: JSON.stringify(body), signal});
+  const response = await fetch(root + '/v1/chat/completions', {method: 'POST', headers: headers(), body: JSON.stringify(body), signal});
   if (!response.ok) throw new ServerError(response.status, (await response.json().catch(() => null))?.error);
   let ended = false;
   for await (const event of events(response)) {
