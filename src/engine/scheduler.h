@@ -236,7 +236,8 @@ class Scheduler {
   Admission try_admit();
   bool is_shared(int block_id) const;
   bool copy_shared_block(Sequence& sequence);
-  bool has_blocks_for(const Sequence& sequence) const;
+  static SequencePtr split_forks(Sequence& sequence, int num_kept);
+  bool has_blocks_for(const Sequence& sequence, int num_forks) const;
   void plan_chunk(Sequence& sequence, int num_new_tokens, bool is_decode);
   void commit_sequence(const PlannedSequence& planned, std::span<const SampleOutcome> outcomes);
   void start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes);

@@ -2,7 +2,9 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "core/check.h"
@@ -273,35 +275,54 @@ void Scheduler::admit_waiting(Shares& shares) {
   }
 }
 
-// Moves the queue's head to those that run, or says why it has to wait.
+// Moves the queue's head to those that run, with as many of its forks as have a place, or says why
+// it has to wait. Were all forks to wait for places, so would everybody behind them, until all
+// those that run have ended.
 Admission Scheduler::try_admit() {
   SequencePtr& head = waiting_.front();
-  if (num_running() + 1 + head->num_forks() > options_.max_num_seqs)
-    return Admission::kNoSequencePlace;
+  const int num_places = options_.max_num_seqs - num_running();
+  if (num_places < 1) return Admission::kNoSequencePlace;
+  const int num_forks = std::min(head->num_forks(), num_places - 1);
   // All the memory that its steps will need, now.
   head->tokens_.reserve(head->max_num_tokens());
   head->block_table_.reserve(worst_case_blocks(head->num_prompt_tokens(), head->max_num_tokens()));
   // In each step that it waits, which takes 1 us for 1,000 cached tokens, and keeps them from being
   // the least recently used.
   acquire_prefix(*head);
-  if (!has_blocks_for(*head)) {
+  if (!has_blocks_for(*head, num_forks)) {
     release_blocks(*head);
     return Admission::kNoBlocks;
   }
   acquire_beginning(*head);
   head->num_planned_ = head->num_computed_;
   num_waiting_forks_ -= head->num_forks();
+  SequencePtr left = split_forks(*head, num_forks);
   const bool overtakes = head->priority() < waiting_.back()->priority();
   if (overtakes && num_steps_overtaking_ == 0) num_steps_overtaking_ = 1;
   insert_in_order(running_, std::move(head));
   waiting_.pop_front();
+  if (left != nullptr) {
+    num_waiting_forks_ += left->num_forks();
+    insert_in_order(waiting_, std::move(left));
+  }
   return Admission::kAdmitted;
+}
+
+// The forks past the first `num_kept`, as forks of the first of them; null where there are none.
+std::unique_ptr<Sequence> Scheduler::split_forks(Sequence& sequence, int num_kept) {
+  if (sequence.num_forks() == num_kept) return nullptr;
+  const auto begin = sequence.forks_.begin() + num_kept;
+  SequencePtr first = std::move(*begin);
+  first->forks_.assign(std::make_move_iterator(begin + 1),
+                       std::make_move_iterator(sequence.forks_.end()));
+  sequence.forks_.erase(begin, sequence.forks_.end());
+  return first;
 }
 
 // Besides what those that run know of, and a block for each of them to grow into where it may: or
 // what is admitted now were preempted soon.
-bool Scheduler::has_blocks_for(const Sequence& sequence) const {
-  std::int64_t num_wanted = num_blocks_of(sequence.num_tokens()) + sequence.num_forks() -
+bool Scheduler::has_blocks_for(const Sequence& sequence, int num_forks) const {
+  std::int64_t num_wanted = num_blocks_of(sequence.num_tokens()) + num_forks -
                             static_cast<int>(sequence.block_table_.size());
   for (const SequencePtr& other : running_) {
     const int worst_case = worst_case_blocks(other->num_prompt_tokens(), other->max_num_tokens());

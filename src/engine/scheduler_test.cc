@@ -403,6 +403,29 @@ TEST_F(SchedulerTest, SamplesShareThePromptsBlocksUntilTheyWrite) {
   EXPECT_EQ(pool_->num_free(), 100);
 }
 
+TEST_F(SchedulerTest, AsManySamplesStartAsHavePlacesAndNobodyWaitsForTheOthers) {
+  start({.max_num_seqs = 4}, 100);
+  const RequestId a = add(2);
+  step();
+  const RequestId b = add(3, {.n = 5, .max_tokens = 2});
+  const RequestId c = add(2, {.max_tokens = 2});
+  EXPECT_EQ(step(), (Planned{{a, 1}, {b, 3}}));
+  EXPECT_EQ(scheduler_->num_running(), 4);
+  EXPECT_EQ(scheduler_->num_waiting(), 3);
+  EXPECT_EQ(step(), (Planned{{a, 1}, {b, 1}, {b, 1}, {b, 1}}));
+  EXPECT_EQ(step(), (Planned{{a, 1}, {b, 3}, {b, 3}, {c, 2}}));
+  EXPECT_EQ(scheduler_->num_waiting(), 0);
+  step();
+  std::vector<int> samples;
+  for (const auto& sequence : scheduler_->take_finished()) {
+    EXPECT_EQ(sequence->num_output_tokens(), 2);
+    if (sequence->request_id() == b) samples.push_back(sequence->sample_index());
+  }
+  EXPECT_EQ(samples, (std::vector<int>{0, 1, 2, 3, 4}));
+  scheduler_->cancel(a);
+  EXPECT_EQ(pool_->num_free(), 100);
+}
+
 TEST_F(SchedulerTest, AnotherSampleGoesOnWhereTheFirstOneIsCancelled) {
   start({.block_size = 4, .max_num_batched_tokens = 8}, 100);
   const RequestId a = add(10, {.n = 3});
