@@ -5,7 +5,7 @@ MODEL ?= smollm2
 PORT ?= 8000
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve test emulated bench tidy fuzz format setup setup-test setup-emulated model
+.PHONY: help demo build serve test attacks emulated bench tidy fuzz format setup setup-test setup-emulated model
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -27,6 +27,9 @@ test: setup-test model build/dev/build.ninja build/release/build.ninja ## build 
 	ctest --preset dev
 	$(CMAKE_BUILD) release --target pagoda pagoda_tests
 	ctest --preset release --label-exclude 'emulated|sanitized'
+
+attacks: setup-test build model ## every attack of tests/server/attacks in its whole size, beside a stream, in 1 GB of memory
+	$(PYTHON) tests/server/attacks/whole_sizes.py $(PAGODA) --model $(MODEL)
 
 emulated: setup-emulated ## cross-build the ops for AArch64 and run them under qemu
 	cmake --preset release >/dev/null  # looks for what setup has installed, again

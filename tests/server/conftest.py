@@ -13,7 +13,7 @@ from scripted_server import ScriptedServer  # noqa: E402
 @pytest.fixture(scope="module")
 def server():
     """A server as users get it, at full speed."""
-    fake = FakeServer()
+    fake = FakeServer(max_queue=1024)
     yield fake
     assert fake.is_running()
     fake.close()

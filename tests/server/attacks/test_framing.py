@@ -3,10 +3,9 @@
 import time
 
 import pytest
+from attack_requests import CHUNKED, ENDLESS
 from raw_connection import RawConnection
 
-CHUNKED = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-FILLER = b"x" * (64 << 10)
 SENT = 32 << 20
 
 
@@ -21,16 +20,7 @@ def connection(server):
     next_one.close()
 
 
-@pytest.mark.parametrize("start, piece, status", [
-    (CHUNKED + b"1;", FILLER, 413),
-    (CHUNKED + b"1;a=\"", FILLER, 413),
-    (CHUNKED, b"1;" + FILLER + b"\r\nx\r\n", 413),
-    (CHUNKED, b"0" * len(FILLER), 413),
-    (CHUNKED + b"0\r\nX: ", FILLER, 413),
-    (CHUNKED + b"0\r\n", b"X: y\r\n" * 10_000, 413),
-    (b"GET / HTTP/1.1\r\nX: ", FILLER, 431),
-    (b"GET /", FILLER, 431),
-], ids=["extension", "quoted extension", "extensions", "size", "trailer line", "trailer lines", "header line", "target"])
+@pytest.mark.parametrize("start, piece, status", ENDLESS.values(), ids=ENDLESS)
 def test_what_has_no_end_is_refused_without_being_kept(server, connection, start, piece, status):
     before = server.resident_bytes()
     connection.send(start)

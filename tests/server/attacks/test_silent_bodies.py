@@ -3,11 +3,10 @@
 import contextlib
 
 import pytest
+from attack_requests import MAX_BODY_BYTES, head_of_a_body
+from attackers import crowd
 from fake_server import FakeServer
 from raw_connection import RawConnection
-
-ANNOUNCED = 16 << 20
-HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % ANNOUNCED
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,7 @@ def test_sixteen_silent_bodies_do_not_keep_out_a_seventeenth(server):
         for _ in range(16):
             silent = RawConnection(server.port)
             stack.callback(silent.close)
-            silent.send(HEAD + b"Expect: 100-continue\r\n\r\n")
+            silent.send(head_of_a_body(MAX_BODY_BYTES, "Expect: 100-continue"))
             assert silent.read_line() == b"HTTP/1.1 100 Continue\r\n"  # its header has been read
         client = RawConnection(server.port)
         stack.callback(client.close)
@@ -31,10 +30,15 @@ def test_sixteen_silent_bodies_do_not_keep_out_a_seventeenth(server):
         assert status == 200 and answer["choices"][0]["text"] == "me"
 
 
-@pytest.mark.parametrize("framing", [b"Content-Length: %d" % ANNOUNCED, b"Transfer-Encoding: chunked"])
+def test_a_crowd_that_says_nothing_keeps_out_nobody(server):
+    assert crowd(500)(server.port).statuses == [200]
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: %d" % MAX_BODY_BYTES, b"Transfer-Encoding: chunked"])
 def test_the_key_is_asked_for_before_the_body_comes(server_with_key, framing):
     connection = RawConnection(server_with_key.port)
-    connection.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n" + framing + b"\r\n\r\n")
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n"
+    connection.send(head + framing + b"\r\n\r\n")
     status, answer = connection.read()
     assert status == 401 and answer["error"]["code"] == "invalid_api_key"
     assert connection.closed_by_server()
