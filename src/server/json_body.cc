@@ -32,9 +32,20 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-// Offset of the bracket that opens one level too many; npos: there is none. Needs no well-formed
-// JSON.
-std::size_t find_too_deep(std::string_view text) {
+// What a value takes once it is read: 16 bytes, and as much again while the list that holds it
+// grows. A list or an object takes its memory besides, and so does a string or a name.
+constexpr std::size_t kValueBytes = 32;
+constexpr std::size_t kContainerBytes = 96;
+constexpr std::size_t kStringBytes = 96;
+
+struct JsonMeasures {
+  std::size_t too_deep_at = std::string_view::npos;  // the bracket that opens one level too many
+  std::size_t num_bytes = 0;                         // about what its values take
+};
+
+// Needs no well-formed JSON; ends where it is too deep.
+JsonMeasures measure_json(std::string_view text) {
+  JsonMeasures measures;
   int depth = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -44,11 +55,20 @@ std::size_t find_too_deep(std::string_view text) {
       if (c == '"') in_string = false;
       continue;
     }
-    if (c == '"') in_string = true;
+    if (c == ',') measures.num_bytes += kValueBytes;
+    if (c == '"') {
+      in_string = true;
+      measures.num_bytes += kStringBytes;
+    }
     if (c == ']' || c == '}') --depth;
-    if ((c == '[' || c == '{') && ++depth > kMaxJsonDepth) return i;
+    if (c != '[' && c != '{') continue;
+    measures.num_bytes += kContainerBytes;
+    if (++depth > kMaxJsonDepth) {
+      measures.too_deep_at = i;
+      return measures;
+    }
   }
-  return std::string_view::npos;
+  return measures;
 }
 
 }  // namespace
@@ -68,10 +88,19 @@ ApiResult<RequestJson> parse_json_body(std::string_view body) {
     return bad_request("", fmt::format("the body is not valid UTF-8 at byte {}", at),
                        "invalid_utf8");
   }
-  if (const auto at = find_too_deep(body); at != std::string_view::npos) {
-    return bad_request(
-        "", fmt::format("the body nests deeper than {} levels at byte {}", kMaxJsonDepth, at),
-        "invalid_json");
+  const JsonMeasures measures = measure_json(body);
+  if (measures.too_deep_at != std::string_view::npos) {
+    return bad_request("",
+                       fmt::format("the body nests deeper than {} levels at byte {}", kMaxJsonDepth,
+                                   measures.too_deep_at),
+                       "invalid_json");
+  }
+  if (measures.num_bytes > kMaxJsonBytes) {
+    return bad_request("",
+                       fmt::format("the body: expected values that take at most {} bytes of "
+                                   "memory, got so many that they take {}",
+                                   kMaxJsonBytes, measures.num_bytes),
+                       "out_of_range");
   }
   try {
     RequestJson value = RequestJson::parse(body);

@@ -1,6 +1,7 @@
 // A request's body as JSON, checked before anything is built from it.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -14,8 +15,13 @@ namespace pagoda {
 // recurses.
 inline constexpr int kMaxJsonDepth = 64;
 
+// What a body's values may take in memory, besides the bytes of their strings: 32 a value, and 96
+// more where it is a string, a list or an object, which in a body are two or three bytes each. Two
+// million token ids have room.
+inline constexpr std::size_t kMaxJsonBytes = 64 << 20;
+
 // The body's object. Errors name the byte: not UTF-8, not JSON (NaN and numbers beyond a double
-// among it), too deep, not an object.
+// among it), too deep; or say that its values take too much memory, or that it is no object.
 ApiResult<RequestJson> parse_json_body(std::string_view body);
 
 // Offset of the first byte that is no part of well-formed UTF-8; npos: there is none.

@@ -1,5 +1,6 @@
 #include "server/json_body.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -43,6 +44,26 @@ TEST(JsonBody, BoundsItsDepthAndNotItsBreadth) {
   std::string broad = R"({"a": [[])";
   for (int i = 0; i < 1000; ++i) broad += ",[]";
   EXPECT_EQ(refusal(broad + "]}"), "accepted");
+}
+
+TEST(JsonBody, BoundsWhatItsValuesTakeInMemory) {
+  const auto listed = [](std::string_view value, std::size_t count) {
+    std::string body = R"({"a": [)";
+    for (std::size_t i = 0; i < count; ++i) (body += value) += ',';
+    return body + "0]}";
+  };
+  const std::size_t around = 3 * 96;  // the object, its name and the list
+  const std::size_t num_numbers = (kMaxJsonBytes - around) / 32;
+  EXPECT_EQ(refusal(listed("7", num_numbers)), "accepted");
+  EXPECT_EQ(refusal(listed("7", num_numbers + 1)),
+            "the body: expected values that take at most 67108864 bytes of memory, got so many "
+            "that they take 67108896");
+  for (const std::string_view value : {"{}", "[]", R"("")"}) {
+    EXPECT_THAT(refusal(listed(value, (kMaxJsonBytes - around) / 128 + 1)),
+                testing::StartsWith("the body: expected values that take at most 67108864 bytes"));
+  }
+  // What stands in a string is none.
+  EXPECT_EQ(refusal(R"({"a": ")" + std::string(16 << 20, ',') + R"("})"), "accepted");
 }
 
 TEST(Utf8, EveryWellFormedLeadAndNothingElse) {

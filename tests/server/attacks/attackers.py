@@ -213,8 +213,8 @@ TAKEN = frozenset({200})
 ANY = TAKEN | REFUSED
 BOUNDED = frozenset({200, 400, 404, 413, 429})
 # As many as fit a body of 16 MB, and as are taken.
-VALUES = ((b"7", 8_300_000, REFUSED), (b"7", 4_000_000, TAKEN), (b'""', 5_500_000, REFUSED), (b'""', 1_040_000, TAKEN),
-          (b"[]", 5_500_000, REFUSED), (b"[]", 1_040_000, TAKEN), (b"{}", 5_500_000, REFUSED), (b"{}", 1_040_000, TAKEN))
+VALUES = ((b"7", 8_300_000, REFUSED), (b"7", 2_000_000, TAKEN), (b'""', 5_500_000, REFUSED), (b'""', 520_000, TAKEN),
+          (b"[]", 5_500_000, REFUSED), (b"[]", 520_000, TAKEN), (b"{}", 5_500_000, REFUSED), (b"{}", 520_000, TAKEN))
 ATTACKS = [
     Attack("each header at its bound and past it", headers_at_bounds, frozenset({200, 431})),
     *(Attack(f"each field of {path} at its bound and past it", lambda path=path: each_bound(path), BOUNDED)
@@ -223,11 +223,11 @@ ATTACKS = [
              company=lambda: posts(COMPLETIONS, attack_requests.many_samples(4)), company_name="1,024 prompts of 4 samples")
       for path in MANY_SAMPLES),
     Attack("100,000 names beside response_format", lambda: posts(CHATS, attack_requests.many_names(100_000))),
-    Attack("16 MB of names", lambda: posts(CHATS, attack_requests.many_names(690_000))),
+    Attack("16 MB of names", lambda: posts(CHATS, attack_requests.many_names(690_000)), REFUSED),
     *(Attack(f"{count:,} of {value.decode()} in a body", lambda body=(value, count): many_values(*body), statuses, num_clients=2)
       for value, count, statuses in VALUES),
     Attack("16 MB of brackets", lambda: posts(CHATS, b"[" * MAX_BODY_BYTES), REFUSED),
-    Attack("4,000,000 ids as a prompt", lambda: posts(COMPLETIONS, {"prompt": [7] * 4_000_000}), REFUSED),
+    Attack("2,000,000 ids as a prompt", lambda: posts(COMPLETIONS, {"prompt": [7] * 2_000_000}), REFUSED),
     Attack("16 MB of text as a prompt", lambda: posts(COMPLETIONS, {"prompt": large_text(16_000_000)}), REFUSED),
     Attack("1,024 prompts with all that samples share", lambda: posts(COMPLETIONS, attack_requests.all_that_samples_share(4)),
            company=lambda: posts(COMPLETIONS, attack_requests.many_samples(4)), company_name="the prompts without that"),

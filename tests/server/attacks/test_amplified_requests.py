@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from attack_requests import HONEST_CHATS, STOPPED, all_that_samples_share, ids, many_names, said_again
+from attack_requests import HONEST_CHATS, STOPPED, all_that_samples_share, ids, many_names, many_values, said_again
 from raw_connection import RawConnection
 
 
@@ -28,6 +28,16 @@ def test_many_names_take_time_in_proportion(server):
     few = min(seconds_with_names(server, 50_000) for _ in range(3))
     many = min(seconds_with_names(server, 400_000) for _ in range(3))
     assert many < 24 * few
+
+
+# Two bytes of a body may be a hundred of memory.
+@pytest.mark.parametrize("value", [b"7", b'""', b"[]", b"{}"], ids=repr)
+def test_many_small_values_take_little_memory(server, value):
+    before = server.resident_bytes()
+    status, answer, _ = ask(server, "/v1/completions", many_values(value, ((16 << 20) - 100) // (len(value) + 1)))
+    assert status == 400 and "values that take at most" in answer["error"]["message"]
+    assert ask(server, "/v1/completions", many_values(value, 2_000_000 if value == b"7" else 520_000))[0] == 200
+    assert server.resident_bytes() - before < 300e6
 
 
 def test_what_all_prompts_share_is_not_copied_for_each(server):
