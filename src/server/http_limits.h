@@ -15,7 +15,7 @@ struct HttpLimits {
   std::size_t max_body_bytes = 16 << 20;
   // What has come of all bodies that are not small, together; one byte more is answered 503. Small
   // ones are bounded by the connections.
-  std::size_t max_total_body_bytes = 256 << 20;
+  std::size_t max_total_body_bytes = 128 << 20;
   // Open at a time, and fewer where the system's limit of descriptors is lower; one more is
   // answered 503 and closed. Far above max_queue: a full queue is told apart from a full house.
   int max_connections = 8192;

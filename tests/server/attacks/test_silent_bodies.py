@@ -30,6 +30,21 @@ def test_sixteen_silent_bodies_do_not_keep_out_a_seventeenth(server):
         assert status == 200 and answer["choices"][0]["text"] == "me"
 
 
+def test_bodies_that_lack_a_byte_take_no_more_than_all_may(server):
+    before = server.resident_bytes()
+    body = b" " * (MAX_BODY_BYTES - 1)
+    with contextlib.ExitStack() as stack:
+        silent = []
+        for _ in range(24):
+            silent.append(RawConnection(server.port))
+            stack.callback(silent[-1].close)
+            with contextlib.suppress(OSError):  # it is refused already
+                silent[-1].send(head_of_a_body(MAX_BODY_BYTES) + body)
+        status, answer = silent[-1].read()
+        assert status == 503 and answer["error"]["message"] == "too many large bodies are on their way"
+    assert server.resident_bytes() - before < 200e6
+
+
 def test_a_crowd_that_says_nothing_keeps_out_nobody(server):
     assert crowd(500)(server.port).statuses == [200]
 
