@@ -131,8 +131,9 @@ class Server:
         (self._folder / "clear_refs").write_text("5")
 
     def peak_bytes(self):
-        status = (self._folder / "status").read_text()
-        return int(re.search(r"^VmHWM:\s+(\d+)", status, re.MULTILINE)[1]) * 1024
+        """Since it was forgotten; 0 once the process has ended."""
+        found = re.search(r"^VmHWM:\s+(\d+)", (self._folder / "status").read_text(), re.MULTILINE)
+        return int(found[1]) * 1024 if found else 0
 
     def come_to_rest(self):
         """Uses every KV block and each kind of work once: what is never used is never resident."""
@@ -310,7 +311,7 @@ def main():
             running = stack.enter_context(RunningServer(command, port, "/dev/null"))
             server = Server(running.process, port)
             server.come_to_rest()
-            print(f"At rest {server.rest_bytes / 1e6:.0f} MB are resident.\n")
+            print(f"At rest {server.rest_bytes / 1e6:.0f} MB are resident.\n", flush=True)
             print("| attack | answered | s | memory over rest, MB | stream's p99, ms | allowed | /health's slowest, ms | holds |")
             print("|" + "---|" * 8, flush=True)
             num_wrong = measure(flags, server)
