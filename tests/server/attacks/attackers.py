@@ -244,7 +244,7 @@ ATTACKS = [
     Attack("64 silent bodies", lambda: silent(64, 0), frozenset({408})),
     Attack("64 bodies of 16 MB that lack a byte", lambda: silent(64, MAX_BODY_BYTES - 1), frozenset({408, 503})),
     Attack("8,000 connections that say nothing", lambda: crowd(8000)),
-    Attack("an ambiguous grammar, 32 samples", lambda: samples(**AMBIGUOUS),
+    Attack("an ambiguous grammar, 32 samples", lambda: samples(**AMBIGUOUS), ANY,
            company=samples, company_name="32 samples without one"),
     Attack("12 clients at priority -1", lambda: in_front(-1), num_clients=12, company=lambda: in_front(0),
            company_name="12 at priority 0", has_newcomer=True),
