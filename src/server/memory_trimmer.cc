@@ -10,6 +10,9 @@
 namespace pagoda {
 namespace {
 
+// Whose reading takes so much that the next ones are better off with it given back.
+constexpr std::size_t kLargeBodyBytes = 256 << 10;
+
 void trim() {
 #ifdef __GLIBC__
   malloc_trim(0);
@@ -29,9 +32,11 @@ MemoryTrimmer::~MemoryTrimmer() {
   thread_.join();
 }
 
-void MemoryTrimmer::note_request() {
+void MemoryTrimmer::note_request(std::size_t num_body_bytes) {
   {
     const std::lock_guard lock(mutex_);
+    if (num_body_bytes >= kLargeBodyBytes && !large_request_at_)
+      large_request_at_ = Clock::system().now();
     if (std::exchange(has_request_, true)) return;
   }
   changed_.notify_one();
@@ -43,11 +48,16 @@ void MemoryTrimmer::run() {
   while (!stopping_) {
     changed_.wait(lock, is_called);
     // A request after another puts it off, so that none of them waits for the allocator.
-    while (has_request_ && !stopping_) {
+    const auto is_due = [this] {
+      return large_request_at_ &&
+             seconds_between(*large_request_at_, Clock::system().now()) > rest_s_;
+    };
+    while (has_request_ && !stopping_ && !is_due()) {
       has_request_ = false;
       changed_.wait_for(lock, std::chrono::duration<double>(rest_s_), is_called);
     }
     if (stopping_) return;
+    large_request_at_.reset();
     lock.unlock();
     trim();
     lock.lock();

@@ -1,4 +1,5 @@
-// MemoryTrimmer: gives memory that requests took back to the system once the server is at rest.
+// MemoryTrimmer: gives memory that requests took back to the system once the server is at rest, and
+// now and then between large ones.
 //
 // glibc's malloc keeps what was freed for its next call, in an arena a thread, for good: a burst of
 // large requests would hold its memory until the next restart. With other allocators it does
@@ -6,20 +7,25 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
+#include <optional>
 #include <thread>
+
+#include "core/clock.h"
 
 namespace pagoda {
 
 class MemoryTrimmer {
  public:
-  // Trims when that many seconds have passed without a call of note_request().
+  // Trims when that many seconds have passed without a call of note_request(), or since a call with
+  // a large body.
   explicit MemoryTrimmer(double rest_s = 5);
   ~MemoryTrimmer();
   MemoryTrimmer(const MemoryTrimmer&) = delete;
   MemoryTrimmer& operator=(const MemoryTrimmer&) = delete;
 
-  void note_request();
+  void note_request(std::size_t num_body_bytes);
 
  private:
   void run();
@@ -27,7 +33,8 @@ class MemoryTrimmer {
   const double rest_s_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool has_request_ = false;  // since the thread last looked
+  bool has_request_ = false;                          // since the thread last looked
+  std::optional<Clock::TimePoint> large_request_at_;  // the first since it last trimmed
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -71,7 +71,8 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
                                          .limits = options.limits};
   HttpGate gate = [impl = impl.get()](const HttpRequest& head) { return impl->refuse(head); };
   HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
-    if (request.method == "POST") impl->trimmer.note_request();  // probes come all the time
+    // Not of probes, which come all the time.
+    if (request.method == "POST") impl->trimmer.note_request(request.body.size());
     return impl->serving.load()->router.handle(std::move(request), wake);
   };
   PAGODA_ASSIGN_OR_RETURN(

@@ -220,7 +220,7 @@ ATTACKS = [
     *(Attack(f"each field of {path} at its bound and past it", lambda path=path: each_bound(path), BOUNDED)
       for path in PATHS),
     *(Attack(f"as many samples as {path} takes, and past that", lambda path=path: each_bound(path, True), BOUNDED,
-             company=lambda: posts(COMPLETIONS, attack_requests.many_samples(4)), company_name="1,024 prompts of 4 samples")
+             company=lambda: posts(COMPLETIONS, attack_requests.many_samples(1)), company_name="1,024 prompts")
       for path in MANY_SAMPLES),
     Attack("100,000 names beside response_format", lambda: posts(CHATS, attack_requests.many_names(100_000))),
     Attack("16 MB of names", lambda: posts(CHATS, attack_requests.many_names(690_000)), REFUSED),
@@ -236,7 +236,8 @@ ATTACKS = [
       for name, (start, piece, status) in ENDLESS.items()),
     *(Attack(f"six times a stopped {name}", lambda body=body: stopped(body), ANY) for name, body in STOPPED.items()),
     Attack("4 MB of text to /tokenize, 8 clients", lambda: posts("/tokenize", {"prompt": large_text(4 << 20)}), num_clients=8),
-    Attack("4 MB of digits to /tokenize", lambda: posts("/tokenize", {"prompt": "7" * (4 << 20)})),
+    Attack("512 KB without words to /tokenize, 4 clients", lambda: posts("/tokenize", {"prompt": "1." * (256 << 10)}), num_clients=4),
+    Attack("4 MB without words to /tokenize", lambda: posts("/tokenize", {"prompt": "1." * (2 << 20)}), REFUSED),
     Attack("1,048,576 ids to /detokenize, 4 clients", lambda: posts("/detokenize", attack_requests.ids(1 << 20)), num_clients=4),
     Attack("4,000,000 ids to /detokenize, 4 clients", lambda: posts("/detokenize", attack_requests.ids(4_000_000)), REFUSED,
            num_clients=4),

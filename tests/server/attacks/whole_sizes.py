@@ -289,7 +289,7 @@ def parse_flags():
     parser.add_argument("pagoda", help="the binary")
     parser.add_argument("--model", default="smollm2", help="of a vocabulary of 30,000 tokens or more, and a context of 8,192")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--alone-s", type=float, default=4, help="how long a stream runs before an attack")
+    parser.add_argument("--alone-s", type=float, default=6, help="how long a stream runs before an attack")
     parser.add_argument("--beside-s", type=float, default=6, help="how long an attack is repeated; it ends when it is through")
     parser.add_argument("--only", default="", help="attacks whose names this regular expression is found in")
     return parser.parse_args()
