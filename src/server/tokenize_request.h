@@ -13,7 +13,7 @@ namespace pagoda {
 // others wait for.
 inline constexpr std::size_t kMaxTokenizedBytes = 4 << 20;
 // Of Tokenizer::longest_piece(), which bounds the memory.
-inline constexpr std::size_t kMaxTokenizedPiece = 512 << 10;
+inline constexpr std::size_t kMaxTokenizedPiece = 256 << 10;
 inline constexpr std::size_t kMaxDetokenized = 1 << 20;
 
 struct TokenizeRequest {

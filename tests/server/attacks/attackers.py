@@ -236,7 +236,7 @@ ATTACKS = [
       for name, (start, piece, status) in ENDLESS.items()),
     *(Attack(f"six times a stopped {name}", lambda body=body: stopped(body), ANY) for name, body in STOPPED.items()),
     Attack("4 MB of text to /tokenize, 8 clients", lambda: posts("/tokenize", {"prompt": large_text(4 << 20)}), num_clients=8),
-    Attack("512 KB without words to /tokenize, 4 clients", lambda: posts("/tokenize", {"prompt": "1." * (256 << 10)}), num_clients=4),
+    Attack("256 KB without words to /tokenize, 4 clients", lambda: posts("/tokenize", {"prompt": "1." * (128 << 10)}), num_clients=4),
     Attack("4 MB without words to /tokenize", lambda: posts("/tokenize", {"prompt": "1." * (2 << 20)}), REFUSED),
     Attack("1,048,576 ids to /detokenize, 4 clients", lambda: posts("/detokenize", attack_requests.ids(1 << 20)), num_clients=4),
     Attack("4,000,000 ids to /detokenize, 4 clients", lambda: posts("/detokenize", attack_requests.ids(4_000_000)), REFUSED,
