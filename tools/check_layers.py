@@ -29,31 +29,26 @@ MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
 MAX_KERNEL_LINES = 150
 
-# core <- tensor <- {quant, batch} <- backend <- ops <- {weights, kv, sampling} <- model <- engine; text sits on core alone;
-# serving joins text and engine for server and cli. A folder may include itself and what stands here.
-ON_CORE = {"core"}
-ON_TENSOR = ON_CORE | {"tensor"}
-ON_BACKEND = ON_TENSOR | {"quant", "batch", "backend"}
-ON_OPS = ON_BACKEND | {"ops"}
-ON_MODEL = ON_OPS | {"weights", "kv", "sampling", "model"}
-ON_SERVING = ON_MODEL | {"engine", "text", "serving"}
+# What each folder may include besides itself, as docs/ARCHITECTURE.md's code map says it: each names what stands below it and what
+# it needs of that, no more. check_code_map() holds the two to one another.
 MAY_INCLUDE = {
-    "core": set(),
-    "tensor": ON_CORE,
-    "quant": ON_TENSOR,
-    "batch": ON_TENSOR,
-    "backend": ON_BACKEND - {"backend"},
-    "ops": ON_BACKEND,
-    "weights": ON_OPS,
-    "kv": ON_OPS,
-    "sampling": ON_OPS,
-    "model": ON_MODEL - {"model"},
-    "engine": ON_MODEL,
-    "text": ON_CORE,
-    "serving": ON_SERVING - {"serving"},
-    "server": ON_SERVING,
-    "cli": ON_SERVING | {"server"},
+    "core": "",
+    "tensor": "core",
+    "quant": "core",
+    "batch": "core tensor",
+    "backend": "core tensor quant",
+    "ops": "core tensor quant batch backend",
+    "weights": "core quant",
+    "kv": "core tensor batch",
+    "sampling": "core tensor backend ops",
+    "model": "core tensor quant batch backend ops weights kv",
+    "engine": "core tensor quant batch backend ops weights kv sampling model",
+    "text": "core",
+    "serving": "core weights sampling model engine text",
+    "server": "core sampling model engine text serving",
+    "cli": "core tensor quant batch backend ops weights kv sampling model engine text serving server",
 }
+MAY_INCLUDE = {folder: frozenset(others.split()) for folder, others in MAY_INCLUDE.items()}
 
 # Bookkeeping runs in tests with a fake runner and a fake clock, so it knows nothing of devices and tensors: these files
 # include core and one another.
@@ -182,6 +177,23 @@ def source_files(root, suffixes):
             yield from (pathlib.Path(parent) / name for name in sorted(files) if name.endswith(suffixes))
 
 
+CODE_MAP = "docs/ARCHITECTURE.md"
+CODE_MAP_ROW = re.compile(r"^\| `src/(\w+)` \|.*\| ([^|]+) \|$", re.MULTILINE)
+
+
+def check_code_map(source):
+    """The document's table of folders against MAY_INCLUDE."""
+    stated = {}
+    for match in CODE_MAP_ROW.finditer(source):
+        folder, others = match.groups()
+        stated[folder] = frozenset(others.split(", ")) if others != "nothing of ours" else frozenset()
+        if stated[folder] != MAY_INCLUDE.get(folder):
+            expected = ", ".join(sorted(MAY_INCLUDE[folder])) if folder in MAY_INCLUDE else "no such folder"
+            yield Finding(CODE_MAP, line_at(source, match.start()), f"src/{folder} may include: expected {expected}, got {others}")
+    for folder in MAY_INCLUDE.keys() - stated.keys():
+        yield Finding(CODE_MAP, 1, f"src/{folder} is not in the code map")
+
+
 def check_all(root):
     findings = []
     for file in source_files(root, MEASURED):
@@ -224,7 +236,7 @@ def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     if options.format or options.check_format:
         return 0 if format_all(root, only_check=options.check_format) else 1
-    findings = check_all(root)
+    findings = [*check_code_map((root / CODE_MAP).read_text(encoding="utf-8")), *check_all(root)]
     for finding in findings:
         print(finding)
     print(f"{len(findings)} findings" if findings else "the house is in order")

@@ -20,6 +20,30 @@ def include(header):
     return f'#include "{header}"\n'
 
 
+class CodeMap(unittest.TestCase):
+    def findings(self, *rows):
+        return [finding.message for finding in check_layers.check_code_map("\n".join(rows))]
+
+    def rows(self):
+        """The table as it must be."""
+        return [f"| `src/{folder}` | what it is | {', '.join(sorted(others)) or 'nothing of ours'} |"
+                for folder, others in check_layers.MAY_INCLUDE.items()]
+
+    def test_says_what_the_code_says(self):
+        self.assertEqual(self.findings(*self.rows()), [])
+
+    def test_a_row_that_says_something_else(self):
+        rows = [row.replace("| core, tensor |", "| core |") for row in self.rows()]
+        self.assertEqual(self.findings(*rows), ["src/batch may include: expected core, tensor, got core"])
+
+    def test_a_folder_that_it_lacks(self):
+        self.assertEqual(self.findings(*self.rows()[1:]), ["src/core is not in the code map"])
+
+    def test_a_folder_that_is_gone(self):
+        gone = "| `src/plugins` | what they were | core |"
+        self.assertEqual(self.findings(*self.rows(), gone), ["src/plugins may include: expected no such folder, got core"])
+
+
 class IncludeRules(unittest.TestCase):
     def assert_allowed(self, path, header):
         self.assertEqual(messages(path, include(header)), [])
@@ -56,6 +80,11 @@ class IncludeRules(unittest.TestCase):
 
     def test_a_new_folder_needs_a_layer(self):
         self.assertIn("folder src/plugins has no layer", messages("src/plugins/a.cc", "")[0])
+
+    def test_each_folder_names_only_those_before_it(self):
+        folders = list(check_layers.MAY_INCLUDE)
+        for place, folder in enumerate(folders):
+            self.assertLessEqual(check_layers.MAY_INCLUDE[folder], set(folders[:place]), folder)
 
     def test_outside_headers_have_their_places(self):
         for header, bad, good in (

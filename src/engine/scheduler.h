@@ -29,11 +29,10 @@
 // whatever its priority. So nothing starves, and those of better priority lose one place in some
 // seconds.
 //
-// Shares of a step: decodes never wait for more than what a step of 2.5 decode steps takes while
-// one prompt waits, and 2.5 more for each other one that has a place to run, up to 15 (StepCost
-// says how long a chunk that leaves), and chunks end with a tile of the products' rows. Where
-// decodes leave prompts less than a quarter of the token budget, every other step is the prompts'
-// alone, under the same bound.
+// Shares of a step: decodes never wait for more than a step of StepCost::max_mixed_step() decode
+// steps takes, which grows with the prompts that have a place to run, and chunks end with a tile of
+// the products' rows. Where decodes leave prompts less than a quarter of the token budget, every
+// other step is the prompts' alone, under the same bound.
 //
 // Blocks are taken as tokens come. A sequence is admitted when the pool holds all it knows besides
 // what those that run know and a block for each of them to grow into. Where none is left, the last

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "ops/rope/rope.h"
+#include "ops/rope/rope_style.h"
 #include "weights/checkpoint.h"
 
 namespace pagoda {

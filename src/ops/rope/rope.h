@@ -2,14 +2,10 @@
 #pragma once
 
 #include "ops/dispatch.h"
+#include "ops/rope/rope_style.h"
 #include "tensor/tensor.h"
 
 namespace pagoda {
-
-// Which elements of a head a rotation pairs. kHalves: i with i + head_dim / 2 (Hugging Face,
-// GPT-NeoX). kAdjacent: 2i with 2i + 1 (the original Llama; GGUF files of the llama architecture
-// have their q and k rows permuted for it).
-enum class RopeStyle { kHalves, kAdjacent };
 
 struct RopeArgs {
   RopeStyle style = RopeStyle::kHalves;
