@@ -130,6 +130,7 @@ main() {
   install_python_packages
   [ "$level" != test ] || fetch_chat_templates
   mkdir -p build
+  ln -sfn build/release/compile_commands.json compile_commands.json  # for editors
   fingerprint >"$stamp"
   say "done ($level)"
 }

@@ -42,7 +42,7 @@ int run_command_line(int argc, const char* const* argv) {
       "Pagoda serves language models: continuous batching over a paged KV cache, one answer "
       "whatever the company.",
       "pagoda");
-  app.set_version_flag("--version", std::string(kVersion));
+  app.set_version_flag("--version", std::string(version()));
   CommandBody body;
   add_commands(app, body);
   if (argc <= 1) {

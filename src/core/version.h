@@ -4,6 +4,7 @@
 
 namespace pagoda {
 
-inline constexpr std::string_view kVersion = "0.1.0";
+// The release as CMakeLists.txt's project() names it, "MAJOR.MINOR.PATCH".
+std::string_view version();
 
 }  // namespace pagoda

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/version.h"
 #include "server/json_body.h"
 #include "server/prompt_encoding.h"
 #include "server/tokenize_request.h"
@@ -91,7 +92,7 @@ HttpResponse health_response(const ApiService& service) {
 }
 
 HttpResponse version_response() {
-  return json_response({{"version", PAGODA_VERSION}});
+  return json_response({{"version", version()}});
 }
 
 HttpResponse metrics_response(const ApiService& service) {

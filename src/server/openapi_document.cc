@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/version.h"
 #include "server/access.h"
 #include "server/chat_request.h"
 #include "server/completion_request.h"
@@ -216,7 +217,7 @@ std::string openapi_document(const ApiService& service, bool needs_key,
   json components = {{"schemas", schemas(service)}};
   if (needs_key) components["securitySchemes"]["bearer"] = {{"type", "http"}, {"scheme", "bearer"}};
   json document = {{"openapi", "3.1.0"},
-                   {"info", {{"title", "Pagoda"}, {"version", PAGODA_VERSION}}},
+                   {"info", {{"title", "Pagoda"}, {"version", version()}}},
                    {"paths", paths(service, needs_key)},
                    {"components", std::move(components)}};
   if (!root_path.empty()) document["servers"] = json::array({{{"url", root_path}}});

@@ -1,0 +1,7 @@
+#include "core/version.h"
+
+namespace pagoda {
+
+std::string_view version() { return PAGODA_VERSION; }
+
+}  // namespace pagoda
