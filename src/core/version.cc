@@ -2,6 +2,8 @@
 
 namespace pagoda {
 
-std::string_view version() { return PAGODA_VERSION; }
+std::string_view version() {
+  return PAGODA_VERSION;
+}
 
 }  // namespace pagoda

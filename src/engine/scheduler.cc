@@ -1,15 +1,20 @@
+// What a step computes: who decodes, who grows, who is preempted, who is admitted.
 #include "engine/scheduler.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
+#include <memory>
 #include <utility>
 
 #include "core/check.h"
 
 namespace pagoda {
+
 Scheduler::Scheduler(SchedulerOptions options, BlockPool& pool, PrefixCache* cache)
-    : options_(std::move(options)), pool_(pool), cache_(cache) {
+    : options_(std::move(options)), tables_(pool, cache, options_.block_size) {
   PAGODA_CHECK(options_.block_size > 0 && options_.max_num_seqs > 0 &&
                    options_.max_num_batched_tokens > 0 && options_.max_model_len > 0,
                "[scheduler] expected positive limits");
@@ -25,18 +30,21 @@ int Scheduler::max_num_tokens(int num_prompt_tokens, const SamplingParams& param
   return static_cast<int>(std::min<std::int64_t>(wanted, options_.max_model_len));
 }
 
-int Scheduler::num_blocks_of(int num_tokens) const {
-  return (num_tokens + options_.block_size - 1) / options_.block_size;
+int Scheduler::worst_case_blocks(int num_prompt_tokens, int max_num_tokens) const {
+  return tables_.blocks_for(std::max(num_prompt_tokens, max_num_tokens - 1));
 }
 
-int Scheduler::worst_case_blocks(int num_prompt_tokens, int max_num_tokens) const {
-  // The last token is sampled, but never computed.
-  return num_blocks_of(std::max(num_prompt_tokens, max_num_tokens - 1));
+// The last token that it may have is sampled, but never computed.
+SequenceLength Scheduler::length_of(const Sequence& sequence) {
+  return {
+      .num_tokens = sequence.num_tokens(),
+      .max_stored = std::max(sequence.num_prompt_tokens(), sequence.max_num_tokens() - 1),
+  };
 }
 
 Admission Scheduler::check(int num_prompt_tokens, const SamplingParams& params) const {
   const int max_tokens = max_num_tokens(num_prompt_tokens, params);
-  return worst_case_blocks(num_prompt_tokens, max_tokens) <= pool_.num_blocks()
+  return worst_case_blocks(num_prompt_tokens, max_tokens) <= tables_.num_blocks()
              ? Admission::kAdmitted
              : Admission::kNeverFits;
 }
@@ -49,7 +57,7 @@ void Scheduler::add(const Request& request) {
   std::unique_ptr<Sequence> first;
   for (int sample = 0; sample < request.params.n; ++sample) {
     auto sequence = std::make_unique<Sequence>(request, sample, next_arrival_++, max_tokens);
-    if (cache_ != nullptr) sequence->chain_.scope = cache_->scope(request.cache_salt);
+    tables_.open(sequence->block_table_, request.cache_salt);
     if (sample == 0) {
       first = std::move(sequence);
     } else if (sample < options_.max_num_seqs) {
@@ -68,228 +76,317 @@ int Scheduler::num_running() const {
   return num_running;
 }
 
-void Scheduler::cancel(RequestId id) {
-  cancel_samples(id, std::nullopt);
+bool Scheduler::has_prompts() const {
+  return !waiting_.empty() ||
+         std::any_of(running_.begin(), running_.end(),
+                     [](const SequencePtr& sequence) { return num_plannable(*sequence) > 1; });
 }
 
-void Scheduler::cancel_sample(RequestId id, int sample_index) {
-  cancel_samples(id, sample_index);
+const Plan& Scheduler::plan() {
+  PAGODA_CHECK(num_in_flight_ == 0, "[scheduler] a plan is made before the last one is committed");
+  look_for_masks();
+  give_turn();
+  plan_step(share_next_step());
+  if (next_plan().empty() && !idle()) {
+    // Those whose step it was found no blocks.
+    plan_step(
+        {.decodes = true, .num_prefill_tokens = options_.max_num_batched_tokens - num_decodes()});
+  }
+  return next_plan().empty() ? next_plan() : launch();
 }
 
-void Scheduler::cancel_samples(RequestId id, std::optional<int> sample_index) {
-  const auto cancel_matching = [&](Sequence& sequence) {
-    if (sequence.request_id() != id) return;
-    if (!sample_index || sequence.sample_index() == *sample_index) sequence.cancelled_ = true;
-    for (const SequencePtr& fork : sequence.forks_) {
-      if (!sample_index || fork->sample_index() == *sample_index) fork->cancelled_ = true;
-    }
-    // A step in flight still writes into its blocks, and may sample the forks.
-    if (sequence.num_in_flight_ > 0) return;
-    drop_cancelled_forks(sequence);
-    if (sequence.cancelled_) finish(sequence, FinishReason::kCancelled);
+// Nobody can be preempted: a step in flight uses the blocks.
+const Plan* Scheduler::plan_ahead() {
+  if (num_in_flight_ != 1 || !has_committed_) return nullptr;
+  give_turn();
+  const StepShares shares = share_next_step();
+  if (num_blocks_wanted(shares) > num_free_blocks()) return nullptr;
+  number_outcomes();
+  plan_step(shares);
+  return next_plan().empty() ? nullptr : &launch();
+}
+
+void Scheduler::look_for_masks() {
+  for (const SequencePtr& sequence : running_) {
+    if (sequence->awaits_mask_)
+      sequence->awaits_mask_ = !sequence->mask_source_->wait_for_mask(/*deadline=*/{});
+  }
+}
+
+// Makes the request that came first of those that wait the first of all, once others have overtaken
+// them for long enough. It stays that when it runs, too, or it were preempted for those that it
+// went before.
+void Scheduler::give_turn() {
+  const bool some_may_overtake =
+      !waiting_.empty() && waiting_.front()->priority() < waiting_.back()->priority();
+  if (!some_may_overtake) num_steps_overtaking_ = 0;
+  if (num_steps_overtaking_ == 0 || ++num_steps_overtaking_ <= options_.num_steps_per_turn) return;
+  num_steps_overtaking_ = 0;
+  ++counters_.num_priority_turns;
+  const auto came_before = [](const SequencePtr& a, const SequencePtr& b) {
+    return a->arrival() < b->arrival();
   };
-  for (const SequencePtr& sequence : waiting_) cancel_matching(*sequence);
-  for (const SequencePtr& sequence : running_) cancel_matching(*sequence);
-  collect_finished(waiting_);
-  collect_finished(running_);
-  num_waiting_forks_ = 0;
-  for (const SequencePtr& sequence : waiting_) num_waiting_forks_ += sequence->num_forks();
-}
-
-void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes, double seconds) {
-  PAGODA_CHECK(
-      static_cast<int>(outcomes.size()) == plan.num_samples,
-      fmt::format("[scheduler] expected {} outcomes, got {}", plan.num_samples, outcomes.size()));
-  if (plan.empty()) return;
-  land(plan);
-  has_committed_ = true;
-  cost_.observe(plan.num_decodes, plan.num_tokens - plan.num_decodes, seconds);
-  for (const PlannedSequence& planned : plan.sequences) {
-    const std::size_t count = planned.samples ? 1 + planned.sequence->num_forks() : 0;
-    commit_sequence(planned, outcomes.first(count));
-    outcomes = outcomes.subspan(count);
-  }
-  collect_finished(running_);
-}
-
-// The oldest plan in flight is over.
-void Scheduler::land(const Plan& plan) {
-  Plan& oldest = plans_[num_in_flight_ == 2 ? 1 - newest_ : newest_];
-  PAGODA_CHECK(num_in_flight_ > 0 && &plan == &oldest,
-               "[scheduler] a plan is committed out of its order");
-  --num_in_flight_;
-  release_step_blocks(oldest);
-  for (const PlannedSequence& planned : plan.sequences) {
-    --planned.sequence->num_in_flight_;
-    if (planned.samples) --planned.sequence->num_awaited_;
-  }
-}
-
-// outcomes: the sequence's, then its forks'; none where it does not sample.
-void Scheduler::commit_sequence(const PlannedSequence& planned,
-                                std::span<const SampleOutcome> outcomes) {
-  Sequence& sequence = *planned.sequence;
-  if (sequence.finished()) {  // by the step before
-    counters_.num_dropped_positions += planned.num_new_tokens;
-    return give_back(sequence);
-  }
-  const bool is_deferred = !outcomes.empty() && outcomes.front().is_deferred;
-  sequence.num_computed_ = planned.context_len();
-  if (is_deferred) defer(sequence);
-  sequence.num_scored_ = std::max(
-      sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
-  cache_blocks(sequence);
-  // The forks are part of the step in flight behind this one, which samples nothing.
-  if (sequence.num_in_flight_ > 0 && sequence.num_forks() > 0) return;
-  // Nothing is to be sampled.
-  const bool is_all = outcomes.empty() && sequence.num_computed_ == sequence.num_tokens();
-  if (!outcomes.empty()) start_forks(sequence, outcomes.subspan(1));
-  if (is_all) end_forks(sequence, FinishReason::kLength);
-  drop_cancelled_forks(sequence);
-  if (sequence.cancelled_) {
-    finish(sequence, FinishReason::kCancelled);
-  } else if (is_all) {
-    finish(sequence, FinishReason::kLength);
-  } else if (!outcomes.empty() && !is_deferred) {
-    append(sequence, outcomes.front());
-  }
-}
-
-// The last token of those that are computed counts as pending: it is computed again for its row.
-void Scheduler::defer(Sequence& sequence) {
-  PAGODA_CHECK(
-      sequence.num_forks() == 0 && sequence.num_in_flight_ == 0 && sequence.num_output_tokens() > 0,
-      "[scheduler] a draw is deferred that others wait for");
-  sequence.num_planned_ = --sequence.num_computed_;
-  sequence.awaits_mask_ = sequence.mask_source_ != nullptr;
-  ++counters_.num_deferred_draws;
-}
-
-// The prompt is computed: each fork runs by itself from here on, in the same blocks.
-void Scheduler::start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes) {
-  for (int i = 0; i < sequence.num_forks(); ++i) {
-    SequencePtr fork = std::move(sequence.forks_[i]);
-    fork->tokens_.reserve(fork->max_num_tokens());
-    fork->block_table_.reserve(sequence.block_table_.capacity());
-    fork->block_table_ = sequence.block_table_;
-    for (const int block_id : fork->block_table_) pool_.retain(block_id);
-    fork->chain_ = sequence.chain_;
-    fork->num_computed_ = fork->num_planned_ = sequence.num_computed_;
-    fork->num_cached_tokens_ = sequence.num_cached_tokens_;
-    if (fork->cancelled_) {
-      finish(*fork, FinishReason::kCancelled);
-    } else {
-      append(*fork, outcomes[i]);
+  const SequencePtr& first = *std::min_element(waiting_.begin(), waiting_.end(), came_before);
+  const RequestId request_id = first->request_id();
+  const auto put_first = [&](auto& sequences) {
+    for (const SequencePtr& sequence : sequences) {
+      if (sequence->request_id() != request_id) continue;
+      sequence->priority_ = std::numeric_limits<int>::min();
+      for (const auto& fork : sequence->forks_) fork->priority_ = sequence->priority_;
     }
-    insert_in_order(running_, std::move(fork));
-  }
-  sequence.forks_.clear();
-}
-
-void Scheduler::end_forks(Sequence& sequence, FinishReason reason) {
-  for (SequencePtr& fork : sequence.forks_) {
-    if (!fork->cancelled_) fork->error_ = sequence.error_;
-    finish(*fork, fork->cancelled_ ? FinishReason::kCancelled : reason);
-    finished_.push_back(std::move(fork));
-  }
-  sequence.forks_.clear();
-}
-
-void Scheduler::drop_cancelled_forks(Sequence& sequence) {
-  for (SequencePtr& fork : sequence.forks_) {
-    if (!fork->cancelled_) continue;
-    finish(*fork, FinishReason::kCancelled);
-    finished_.push_back(std::move(fork));
-  }
-  std::erase(sequence.forks_, nullptr);
-}
-
-// To the first fork of a sequence that ends before its prompt is computed: it goes on from there.
-void Scheduler::hand_over(Sequence& sequence) {
-  Sequence& fork = *sequence.forks_.front();
-  fork.block_table_ = std::exchange(sequence.block_table_, {});
-  fork.chain_ = std::move(sequence.chain_);
-  fork.num_computed_ = fork.num_planned_ = std::exchange(sequence.num_computed_, 0);
-  fork.num_cached_tokens_ = sequence.num_cached_tokens_;
-  fork.tokens_.reserve(fork.max_num_tokens());
-}
-
-void Scheduler::fail(const Plan& plan, const Status& status) {
-  land(plan);
-  for (const PlannedSequence& planned : plan.sequences) {
-    Sequence& sequence = *planned.sequence;
-    if (sequence.finished()) {
-      give_back(sequence);
-      continue;
-    }
-    sequence.error_ = status;
-    sequence.num_computed_ = 0;  // what the step wrote or copied is nothing to keep
-    end_forks(sequence, FinishReason::kError);
-    if (sequence.cancelled_) sequence.error_ = ok_status();
-    finish(sequence, sequence.cancelled_ ? FinishReason::kCancelled : FinishReason::kError);
-  }
-  collect_finished(running_);
-}
-
-std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {
-  return std::exchange(finished_, {});
-}
-
-void Scheduler::append(Sequence& sequence, const SampleOutcome& outcome) {
-  if (!outcome.status.ok()) {
-    sequence.error_ = outcome.status;
-    return finish(sequence, FinishReason::kError);
-  }
-  sequence.tokens_.push_back(outcome.token_id);
-  TokenMaskSource* const grammar = sequence.mask_source();
-  if (grammar != nullptr) sequence.error_ = grammar->accept(outcome.token_id);
-  if (!sequence.error_.ok()) {
-    finish(sequence, FinishReason::kError);
-  } else if (is_stop_token(sequence, outcome.token_id)) {
-    sequence.stop_token_id_ = outcome.token_id;
-    finish(sequence, FinishReason::kStop);
-  } else if (grammar != nullptr && grammar->is_stopped()) {
-    finish(sequence, FinishReason::kStop);
-  } else if (sequence.num_tokens() == sequence.max_num_tokens()) {
-    finish(sequence, FinishReason::kLength);
-  }
-}
-
-bool Scheduler::is_stop_token(const Sequence& sequence, int token_id) const {
-  const auto contains = [token_id](const std::vector<int>& ids) {
-    return std::find(ids.begin(), ids.end(), token_id) != ids.end();
+    std::stable_sort(sequences.begin(), sequences.end(), runs_before);
   };
-  const SamplingParams& params = sequence.params();
-  return (!params.ignore_eos && contains(options_.eos_token_ids)) ||
-         contains(params.stop_token_ids);
+  put_first(waiting_);
+  put_first(running_);
 }
 
-void Scheduler::finish(Sequence& sequence, FinishReason reason) {
-  sequence.finish_reason_ = reason;
-  // A step in flight writes to its blocks: they come back with that one's commit.
-  if (sequence.num_in_flight_ == 0) give_back(sequence);
-}
-
-void Scheduler::give_back(Sequence& sequence) {
-  if (sequence.num_forks() > 0) hand_over(sequence);
-  if (sequence.finish_reason_ != FinishReason::kError) cache_tail(sequence);
-  release_blocks(sequence);
-}
-
-// The first fork of one that has ended takes its place.
-template <typename Sequences>
-void Scheduler::collect_finished(Sequences& sequences) {
-  for (SequencePtr& sequence : sequences) {
-    if (!sequence->finished() || sequence->num_in_flight_ > 0) continue;
-    SequencePtr next;
-    if (sequence->num_forks() > 0) {
-      next = std::move(sequence->forks_.front());
-      sequence->forks_.erase(sequence->forks_.begin());
-      next->forks_ = std::exchange(sequence->forks_, {});
-    }
-    finished_.push_back(std::exchange(sequence, std::move(next)));
+StepShares Scheduler::share_next_step() const {
+  StepDemand demand = {.decodes_waited = decodes_waited_};
+  for (const SequencePtr& sequence : running_) {
+    const int num_tokens = num_plannable(*sequence);
+    if (num_tokens == 1) ++demand.num_decodes;
+    if (num_tokens < 2) continue;
+    ++demand.num_prompts;
+    demand.num_prompt_tokens += num_tokens;
   }
-  std::erase(sequences, nullptr);
+  const int num_places = options_.max_num_seqs - num_running();
+  demand.num_prompts += std::min(static_cast<int>(waiting_.size()), num_places);
+  return share_step(demand,
+                    {
+                        .max_num_batched_tokens = options_.max_num_batched_tokens,
+                        .row_tile = options_.row_tile,
+                        .max_prefill_tokens = cost_.max_prefill_tokens(demand.num_prompts),
+                        .wants_decodes_alone = cost_.wants_decodes_alone(demand.num_decodes),
+                    });
+}
+
+// Pending tokens that a step may take now. A sequence that has ended while a step in flight
+// computes it has none, nor one whose forks wait for the token of that step, nor one that awaits a
+// mask.
+int Scheduler::num_plannable(const Sequence& sequence) {
+  const bool forks_wait = sequence.num_awaited_ > 0 && sequence.num_forks() > 0;
+  if (sequence.finished() || sequence.cancelled_ || forks_wait || sequence.awaits_mask_) return 0;
+  return sequence.num_pending();
+}
+
+// Of what is left of the shares, which it takes.
+int Scheduler::tokens_for(const Sequence& sequence, StepShares& shares) {
+  const int num_pending = num_plannable(sequence);
+  if (num_pending == 1) return shares.decodes ? 1 : 0;
+  const int num_tokens = std::min(num_pending, shares.num_prefill_tokens);
+  shares.num_prefill_tokens -= num_tokens;
+  return num_tokens;
+}
+
+int Scheduler::num_decodes() const {
+  return static_cast<int>(
+      std::count_if(running_.begin(), running_.end(),
+                    [](const SequencePtr& sequence) { return num_plannable(*sequence) == 1; }));
+}
+
+// Of the pool's, for what those that run get of a step.
+int Scheduler::num_blocks_wanted(StepShares shares) const {
+  int num_blocks = 0;
+  for (const SequencePtr& sequence : running_) {
+    const int num_tokens = tokens_for(*sequence, shares);
+    if (num_tokens == 0) continue;
+    const int begin = sequence->num_planned();
+    num_blocks += tables_.num_missing(sequence->block_table_, begin, begin + num_tokens);
+  }
+  return num_blocks;
+}
+
+// So that the next step's sequences can name theirs.
+void Scheduler::number_outcomes() {
+  int num_outcomes = 0;
+  for (const PlannedSequence& planned : plans_[newest_].sequences) {
+    if (!planned.samples) continue;
+    planned.sequence->awaited_outcome_ = num_outcomes;
+    num_outcomes += 1 + planned.sequence->num_forks();
+  }
+}
+
+void Scheduler::plan_step(StepShares shares) {
+  Plan& plan = next_plan();
+  plan.sequences.clear();
+  plan.num_tokens = 0;
+  plan.num_samples = 0;
+  prefills_.clear();
+  decodes_waited_ = !shares.decodes;
+  if (plan_running(shares)) admit_waiting(shares);
+  plan.num_decodes = static_cast<int>(plan.sequences.size());
+  plan.sequences.insert(plan.sequences.end(), prefills_.begin(), prefills_.end());
+}
+
+// In their order, so that whoever is preempted is not in the plan yet. False: blocks were short.
+bool Scheduler::plan_running(StepShares& shares) {
+  const std::size_t num_running_before = running_.size();
+  bool all_grew = true;
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    Sequence& sequence = *running_[i];
+    const bool is_decode = sequence.is_decoding();
+    const int wanted = tokens_for(sequence, shares);
+    if (wanted == 0) continue;
+    const int num_tokens = take_blocks(i, wanted);
+    all_grew &= num_tokens == wanted;
+    if (!is_decode) shares.num_prefill_tokens += wanted - num_tokens;
+    if (num_tokens == 0) continue;  // keeps what it has: who comes before it will end
+    plan_chunk(sequence, num_tokens, is_decode);
+  }
+  return all_grew && running_.size() == num_running_before;
+}
+
+// Room for as many of the sequence's next tokens as there are blocks; for one at least, as long as
+// somebody behind it can be preempted.
+int Scheduler::take_blocks(std::size_t index, int num_tokens) {
+  Sequence& sequence = *running_[index];
+  while (true) {
+    const int room = grow(sequence, num_tokens);
+    if (room > 0 || index + 1 == running_.size()) return room;
+    preempt_last();
+  }
+}
+
+// Takes blocks for the sequence's next tokens; returns for how many of them there is room.
+int Scheduler::grow(Sequence& sequence, int num_tokens) {
+  const int begin = sequence.num_planned();
+  return tables_.extend(sequence.block_table_, begin, begin + num_tokens, length_of(sequence),
+                        next_plan().block_copies) -
+         begin;
+}
+
+void Scheduler::preempt_last() {
+  PAGODA_CHECK(num_in_flight_ == 0, "[scheduler] a sequence is preempted in flight");
+  SequencePtr sequence = std::move(running_.back());
+  running_.pop_back();
+  sequence->awaits_mask_ = false;
+  tables_.keep_tail(sequence->block_table_, sequence->tokens(), sequence->num_computed());
+  release_blocks(*sequence);
+  ++counters_.num_preemptions;
+  num_waiting_forks_ += sequence->num_forks();
+  insert_in_order(waiting_, std::move(sequence));
+}
+
+void Scheduler::admit_waiting(StepShares& shares) {
+  while (!waiting_.empty() && shares.num_prefill_tokens > 0) {
+    Sequence& head = *waiting_.front();
+    if (try_admit() != Admission::kAdmitted) return;
+    const int num_tokens = grow(head, std::min(head.num_pending(), shares.num_prefill_tokens));
+    PAGODA_CHECK(num_tokens > 0, "[scheduler] a sequence was admitted without a block");
+    shares.num_prefill_tokens -= num_tokens;
+    plan_chunk(head, num_tokens, /*is_decode=*/false);
+  }
+}
+
+// Moves the queue's head to those that run, with as many of its forks as have a place, or says why
+// it has to wait. Were all forks to wait for places, so would everybody behind them, until all
+// those that run have ended.
+Admission Scheduler::try_admit() {
+  SequencePtr& head = waiting_.front();
+  const int num_places = options_.max_num_seqs - num_running();
+  if (num_places < 1) return Admission::kNoSequencePlace;
+  const int num_forks = std::min(head->num_forks(), num_places - 1);
+  head->tokens_.reserve(head->max_num_tokens());
+  // In each step that it waits, which takes 1 us for 1,000 cached tokens, and keeps them from being
+  // the least recently used.
+  head->num_computed_ = tables_.acquire(head->block_table_, head->tokens(), num_readable(*head));
+  if (!has_blocks_for(*head, num_forks)) {
+    release_blocks(*head);
+    return Admission::kNoBlocks;
+  }
+  acquire_beginning(*head);
+  head->num_planned_ = head->num_computed_;
+  num_waiting_forks_ -= head->num_forks();
+  SequencePtr left = split_forks(*head, num_forks);
+  const bool overtakes = head->priority() < waiting_.back()->priority();
+  if (overtakes && num_steps_overtaking_ == 0) num_steps_overtaking_ = 1;
+  insert_in_order(running_, std::move(head));
+  waiting_.pop_front();
+  if (left != nullptr) {
+    num_waiting_forks_ += left->num_forks();
+    insert_in_order(waiting_, std::move(left));
+  }
+  return Admission::kAdmitted;
+}
+
+// Besides what those that run know of, and a block for each of them to grow into where it may: or
+// what is admitted now were preempted soon.
+bool Scheduler::has_blocks_for(const Sequence& sequence, int num_forks) const {
+  std::int64_t num_wanted =
+      tables_.blocks_for(sequence.num_tokens()) + num_forks - sequence.block_table_.num_blocks();
+  for (const SequencePtr& other : running_) {
+    const int worst_case = worst_case_blocks(other->num_prompt_tokens(), other->max_num_tokens());
+    num_wanted += std::min(tables_.blocks_for(other->num_tokens()) + 1, worst_case) +
+                  other->num_forks() - other->block_table_.num_blocks();
+  }
+  return running_.empty() || num_wanted <= num_free_blocks();
+}
+
+// The forks past the first `num_kept`, as forks of the first of them; null where there are none.
+std::unique_ptr<Sequence> Scheduler::split_forks(Sequence& sequence, int num_kept) {
+  if (sequence.num_forks() == num_kept) return nullptr;
+  const auto begin = sequence.forks_.begin() + num_kept;
+  SequencePtr first = std::move(*begin);
+  first->forks_.assign(std::make_move_iterator(begin + 1),
+                       std::make_move_iterator(sequence.forks_.end()));
+  sequence.forks_.erase(begin, sequence.forks_.end());
+  return first;
+}
+
+// The last known token is computed whatever the cache has: its logits give the next one. So are the
+// rows of a prompt that are still to be scored.
+int Scheduler::num_readable(const Sequence& sequence) const {
+  const int last = sequence.num_tokens() - 1;
+  const bool has_rows_to_score =
+      sequence.scores_prompt() && sequence.num_scored_ < sequence.num_prompt_tokens() - 1;
+  return has_rows_to_score ? std::min(last, sequence.num_scored_) : last;
+}
+
+// Of the block behind those that are cached whole.
+void Scheduler::acquire_beginning(Sequence& sequence) {
+  if (!tables_.has_cache()) return;
+  const int num_left = num_readable(sequence) - sequence.num_computed_;
+  sequence.num_computed_ += tables_.acquire_beginning(
+      sequence.block_table_, sequence.tokens().subspan(sequence.num_computed_, num_left),
+      length_of(sequence), next_plan().block_copies);
+  if (sequence.num_cached_tokens_) return;  // it was preempted
+  // Told to the token, it would let one guess what others have asked, a token at a time.
+  const int num_told = sequence.num_computed_ / options_.block_size * options_.block_size;
+  sequence.num_cached_tokens_ = num_told;
+  counters_.num_prefix_queries += sequence.num_prompt_tokens();
+  counters_.num_prefix_hits += sequence.num_computed_;
+  counters_.num_told_prefix_hits += num_told;
+}
+
+void Scheduler::plan_chunk(Sequence& sequence, int num_new_tokens, bool is_decode) {
+  PlannedSequence planned = {.sequence = &sequence,
+                             .first_position = sequence.num_planned(),
+                             .num_new_tokens = num_new_tokens};
+  const int end = planned.context_len();
+  const int num_known = sequence.num_tokens() + sequence.num_awaited_;
+  planned.samples = end == num_known && num_known < sequence.max_num_tokens();
+  if (end > sequence.num_tokens()) planned.awaited_outcome = sequence.awaited_outcome_;
+  if (sequence.scores_prompt()) {
+    const int first = std::max(planned.first_position, sequence.num_scored_);
+    planned.first_scored_row = first - planned.first_position;
+    planned.num_scored_rows = std::max(0, std::min(end, sequence.num_prompt_tokens() - 1) - first);
+  }
+  ++sequence.num_in_flight_;
+  sequence.num_planned_ = end;
+  Plan& plan = next_plan();
+  plan.num_tokens += num_new_tokens;
+  if (planned.samples) {
+    ++sequence.num_awaited_;
+    plan.num_samples += 1 + sequence.num_forks();
+  }
+  (is_decode ? plan.sequences : prefills_).push_back(planned);
+}
+
+const Plan& Scheduler::launch() {
+  if (num_in_flight_ > 0) newest_ = 1 - newest_;
+  ++num_in_flight_;
+  counters_.num_block_copies += plans_[newest_].block_copies.size();
+  return plans_[newest_];
 }
 
 }  // namespace pagoda

@@ -29,10 +29,7 @@
 // whatever its priority. So nothing starves, and those of better priority lose one place in some
 // seconds.
 //
-// Shares of a step: decodes never wait for more than a step of StepCost::max_mixed_step() decode
-// steps takes, which grows with the prompts that have a place to run, and chunks end with a tile of
-// the products' rows. Where decodes leave prompts less than a quarter of the token budget, every
-// other step is the prompts' alone, under the same bound.
+// What a step takes of decodes and of prompts: step_shares.h.
 //
 // Blocks are taken as tokens come. A sequence is admitted when the pool holds all it knows besides
 // what those that run know and a block for each of them to grow into. Where none is left, the last
@@ -72,7 +69,9 @@
 #include "engine/request.h"
 #include "engine/sequence.h"
 #include "engine/step_cost.h"
+#include "engine/step_shares.h"
 #include "kv/block_pool.h"
+#include "kv/block_tables.h"
 #include "kv/prefix_cache.h"
 
 namespace pagoda {
@@ -110,14 +109,6 @@ struct PlannedSequence {
   bool samples = false;
 
   int context_len() const { return first_position + num_new_tokens; }
-};
-
-// Beginnings of blocks that the step copies before its layers. No block is written twice, or both
-// read and written.
-struct PlannedCopy {
-  int source = 0;       // block id
-  int destination = 0;  // block id
-  int num_tokens = 0;
 };
 
 struct Plan {
@@ -192,80 +183,66 @@ class Scheduler {
   // Prompt tokens are left to plan, whether or not the last step had any.
   bool has_prompts() const;
   // That a sequence could have: free ones, and cached ones that nobody else holds.
-  int num_free_blocks() const {
-    return pool_.num_free() + (cache_ == nullptr ? 0 : cache_->num_evictable());
-  }
+  int num_free_blocks() const { return tables_.num_free(); }
   const SchedulerOptions& options() const { return options_; }
   const StepCost& cost() const { return cost_; }
   const SchedulerCounters& counters() const { return counters_; }
 
  private:
   using SequencePtr = std::unique_ptr<Sequence>;
-  // Who gets how much of a step.
-  struct Shares {
-    bool decodes = true;
-    int num_prefill_tokens = 0;
-  };
 
   static bool runs_before(const SequencePtr& a, const SequencePtr& b);
   template <typename Sequences>
   static void insert_in_order(Sequences& sequences, SequencePtr sequence);
 
+  // Sizes.
   int max_num_tokens(int num_prompt_tokens, const SamplingParams& params) const;
-  int num_blocks_of(int num_tokens) const;
   int worst_case_blocks(int num_prompt_tokens, int max_num_tokens) const;
-  static int num_plannable(const Sequence& sequence);
-  static int tokens_for(const Sequence& sequence, Shares& shares);
-  int num_decodes() const;
-  Shares share_step() const;
-  int whole_tiles(int num_tokens, int num_decodes) const;
-  int num_blocks_wanted(Shares shares) const;
-  void number_outcomes();
-  void look_for_masks();
-  void plan_step(Shares shares);
+  static SequenceLength length_of(const Sequence& sequence);
+
+  // A plan.
   Plan& next_plan() { return plans_[num_in_flight_ == 0 ? newest_ : 1 - newest_]; }
-  const Plan& launch();
-  void land(const Plan& plan);
-  bool plan_running(Shares& shares);
+  void look_for_masks();
+  void give_turn();
+  StepShares share_next_step() const;
+  static int num_plannable(const Sequence& sequence);
+  static int tokens_for(const Sequence& sequence, StepShares& shares);
+  int num_decodes() const;
+  int num_blocks_wanted(StepShares shares) const;
+  void number_outcomes();
+  void plan_step(StepShares shares);
+  bool plan_running(StepShares& shares);
   int take_blocks(std::size_t index, int num_tokens);
   int grow(Sequence& sequence, int num_tokens);
   void preempt_last();
-  void give_turn();
-  void admit_waiting(Shares& shares);
+  void admit_waiting(StepShares& shares);
   Admission try_admit();
-  bool is_shared(int block_id) const;
-  bool copy_shared_block(Sequence& sequence);
-  static SequencePtr split_forks(Sequence& sequence, int num_kept);
   bool has_blocks_for(const Sequence& sequence, int num_forks) const;
+  static SequencePtr split_forks(Sequence& sequence, int num_kept);
+  int num_readable(const Sequence& sequence) const;
+  void acquire_beginning(Sequence& sequence);
   void plan_chunk(Sequence& sequence, int num_new_tokens, bool is_decode);
+  const Plan& launch();
+
+  // Its outcome.
+  void land(const Plan& plan);
   void commit_sequence(const PlannedSequence& planned, std::span<const SampleOutcome> outcomes);
+  void defer(Sequence& sequence);
+  void append(Sequence& sequence, const SampleOutcome& outcome);
+  bool is_stop_token(const Sequence& sequence, int token_id) const;
   void start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes);
   void end_forks(Sequence& sequence, FinishReason reason);
   void drop_cancelled_forks(Sequence& sequence);
   void hand_over(Sequence& sequence);
-  void defer(Sequence& sequence);
-  void append(Sequence& sequence, const SampleOutcome& outcome);
-  bool is_stop_token(const Sequence& sequence, int token_id) const;
   void cancel_samples(RequestId id, std::optional<int> sample_index);
   void finish(Sequence& sequence, FinishReason reason);
   void give_back(Sequence& sequence);
-  BlockWish next_block_of(const Sequence& sequence) const;
-  std::optional<int> allocate_block(const BlockWish& wish);
-  void release_block(int block_id);
   void release_blocks(Sequence& sequence);
-  int num_readable(const Sequence& sequence) const;
-  void acquire_prefix(Sequence& sequence);
-  void acquire_beginning(Sequence& sequence);
-  bool copy_beginning(Sequence& sequence, const PrefixCache::Beginning& beginning);
-  void cache_blocks(Sequence& sequence);
-  void cache_tail(Sequence& sequence);
-  void release_step_blocks(Plan& plan);
   template <typename Sequences>
   void collect_finished(Sequences& sequences);
 
   SchedulerOptions options_;
-  BlockPool& pool_;
-  PrefixCache* cache_;  // or null
+  BlockTables tables_;
   StepCost cost_;
   bool decodes_waited_ = false;   // in the last step
   int num_steps_overtaking_ = 0;  // since one overtook others that still wait; 0: none did
@@ -279,7 +256,6 @@ class Scheduler {
   int num_in_flight_ = 0;                  // plans that are not committed
   bool has_committed_ = false;             // a step: from then on it is known what they cost
   std::vector<PlannedSequence> prefills_;  // of a plan, until the decodes are all there
-  std::vector<int> replaced_blocks_;       // by cached ones; go with the next commit
   SchedulerCounters counters_;
 };
 

@@ -23,7 +23,7 @@
 #include "core/status.h"
 #include "core/token_mask_source.h"
 #include "engine/request.h"
-#include "kv/prefix_cache.h"
+#include "kv/block_tables.h"
 #include "sampling/sampling_params.h"
 
 namespace pagoda {
@@ -61,10 +61,13 @@ class Sequence {
     return num_known - num_planned_ - (num_awaited_ > 0 && num_known >= max_num_tokens_ ? 1 : 0);
   }
 
+  // All tokens but one are computed or planned: the row of that one gives the next.
+  bool is_decoding() const { return num_pending() == 1; }
+
   // The blocks that hold positions 0, block_size, 2 * block_size, ...
-  std::span<const int> block_table() const { return block_table_; }
+  std::span<const int> block_table() const { return block_table_.ids(); }
   // Changes whenever block_table() does more than grow.
-  std::uint64_t table_epoch() const { return table_epoch_; }
+  std::uint64_t table_epoch() const { return block_table_.epoch(); }
 
   // Prompt tokens that stood in the prefix cache when it was first admitted, in whole blocks.
   int num_cached_tokens() const { return num_cached_tokens_.value_or(0); }
@@ -108,11 +111,9 @@ class Sequence {
   int max_num_tokens_ = 0;
   int num_computed_ = 0;
   int num_planned_ = 0;
-  int num_scored_ =
-      0;  // rows of the prompt that have been scored once, whatever was preempted since
-  std::vector<int> block_table_;
-  std::uint64_t table_epoch_ = 0;
-  PrefixChain chain_;  // empty where there is no prefix cache
+  // Rows of the prompt that have been scored once, whatever was preempted since.
+  int num_scored_ = 0;
+  BlockTable block_table_;
   std::optional<int> num_cached_tokens_;
   std::vector<std::unique_ptr<Sequence>> forks_;
 

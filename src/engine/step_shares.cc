@@ -1,0 +1,34 @@
+#include "engine/step_shares.h"
+
+#include <algorithm>
+
+namespace pagoda {
+namespace {
+
+// The most prompt tokens up to `num_tokens` that fill tiles with the decodes; all of them where
+// that would leave out half: a context's keys and values are read once a step, for however few
+// tokens.
+int whole_tiles(int num_tokens, int num_decodes, int tile) {
+  const int first = tile - num_decodes % tile;  // that fill what the decodes began
+  const int whole = first + (num_tokens - first) / tile * tile;
+  return num_tokens < first || whole <= num_tokens - whole ? num_tokens : whole;
+}
+
+}  // namespace
+
+StepShares share_step(const StepDemand& demand, const StepLimits& limits) {
+  const int budget = limits.max_num_batched_tokens;
+  if (demand.num_decodes == 0) return {.decodes = true, .num_prefill_tokens = budget};
+  if (demand.num_prompts == 0 || limits.wants_decodes_alone) return {};
+  const int affordable = limits.max_prefill_tokens;
+  const int left = budget - demand.num_decodes;
+  const bool are_crowded_out =
+      left < budget / 4 && left < affordable && left < demand.num_prompt_tokens;
+  if (are_crowded_out && !demand.decodes_waited)
+    return {.decodes = false, .num_prefill_tokens = std::min(budget, affordable)};
+  return {.decodes = true,
+          .num_prefill_tokens =
+              std::min(left, whole_tiles(affordable, demand.num_decodes, limits.row_tile))};
+}
+
+}  // namespace pagoda

@@ -1,0 +1,122 @@
+// BlockTables: which blocks hold the tokens of which sequence. Takes blocks as tokens come, finds
+// those that the prefix cache has, shares them between the samples of a request, keeps them for
+// later requests, and gives them back. (Block tables: Kwon et al., "PagedAttention", SOSP 2023,
+// arXiv:2309.06180.)
+//
+//   open() -> acquire(), acquire_beginning() -> extend() -> keep() -> extend() -> keep() ...
+//                                                 |                                   |
+//                               share() to a sample of the same prompt      keep_tail(), release()
+//
+// A block is written by one holder: extend() copies one that others hold too before the sequence
+// writes to it. Such copies are the step's, which runs them before its layers; their sources, and
+// blocks that the step may still read, are held until end_step().
+//
+// Nothing in it is a function of anything but the calls. Errors: too few blocks are an answer; a
+// table that is not empty where it must be is our own mistake and ends the process.
+// Thread-compatible: it belongs to the engine thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kv/block_pool.h"
+#include "kv/prefix_cache.h"
+
+namespace pagoda {
+
+// The blocks of one sequence, which BlockTables alone changes.
+class BlockTable {
+ public:
+  // The blocks that hold positions 0, block_size, 2 * block_size, ...
+  std::span<const int> ids() const { return ids_; }
+  int num_blocks() const { return static_cast<int>(ids_.size()); }
+  // Changes whenever ids() does more than grow.
+  std::uint64_t epoch() const { return epoch_; }
+
+ private:
+  friend class BlockTables;
+
+  std::vector<int> ids_;
+  std::uint64_t epoch_ = 0;
+  PrefixChain chain_;  // empty where there is no prefix cache
+};
+
+// The beginning of a block that a step copies before its layers. In one step no block is written
+// twice, or both read and written.
+struct PlannedCopy {
+  int source = 0;       // block id
+  int destination = 0;  // block id
+  int num_tokens = 0;
+};
+
+// How long a sequence is, and may become.
+struct SequenceLength {
+  int num_tokens = 0;  // that are known
+  int max_stored = 0;  // tokens whose keys and values it may come to hold
+};
+
+class BlockTables {
+ public:
+  // `pool` outlives this, which takes blocks from it and gives all of them back; so does `cache`, a
+  // cache of the pool's blocks, or null: nothing is kept, nothing hashed.
+  BlockTables(BlockPool& pool, PrefixCache* cache, int block_size);
+
+  // Blocks that so many tokens fill.
+  int blocks_for(int num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
+  int num_blocks() const { return pool_.num_blocks(); }
+  // That a sequence could have: free ones, and cached ones that nobody else holds.
+  int num_free() const {
+    return pool_.num_free() + (cache_ == nullptr ? 0 : cache_->num_evictable());
+  }
+  bool has_cache() const { return cache_ != nullptr; }
+
+  // Only tables of the same salt share cached blocks. `table` is new.
+  void open(BlockTable& table, std::string_view cache_salt) const;
+  // Fills an empty table with the cached full blocks of tokens[0, limit); returns the tokens in
+  // them.
+  int acquire(BlockTable& table, std::span<const int> tokens, int limit);
+  // Adds a block that begins with the longest cached beginning of `tokens`, those behind the full
+  // blocks of the table; returns how many of them it holds. The block is a copy that is added to
+  // `copies`, or a tail that nobody holds, taken over. 0: nothing is cached, or no block is free.
+  int acquire_beginning(BlockTable& table, std::span<const int> tokens,
+                        const SequenceLength& length, std::vector<PlannedCopy>& copies);
+  // Makes room for the tokens [begin, end), which the sequence writes next; returns the end of
+  // those that there is room for, `begin` where there is none. A block with room left that others
+  // hold is copied, which is added to `copies`.
+  int extend(BlockTable& table, int begin, int end, const SequenceLength& length,
+             std::vector<PlannedCopy>& copies);
+  // Blocks that extend() would take for it.
+  int num_missing(const BlockTable& table, int begin, int end) const;
+  // `to`, of another sample of the same prompt, holds the blocks of `from` as well.
+  void share(const BlockTable& from, BlockTable& to);
+  // Gives the cache the full blocks of tokens[0, num_computed). Where it has the same ones under
+  // other ids, the table takes these; the sequence's own are held until the step is over if
+  // `in_flight`, because that step reads them.
+  void keep(BlockTable& table, std::span<const int> tokens, int num_computed, bool in_flight);
+  // Gives the cache the block that tokens[0, num_computed) end within, for good: nobody writes to
+  // the table after it.
+  void keep_tail(BlockTable& table, std::span<const int> tokens, int num_computed);
+  // Gives all blocks back.
+  void release(BlockTable& table);
+  // The step with these copies is over: releases what it alone held, and clears them.
+  void end_step(std::vector<PlannedCopy>& copies);
+
+ private:
+  bool is_shared(int block_id) const;
+  bool copy_shared_block(BlockTable& table, int begin, std::vector<PlannedCopy>& copies);
+  void add_copy(const PlannedCopy& copy, std::vector<PlannedCopy>& copies);
+  BlockWish next_block_of(const BlockTable& table, const SequenceLength& length) const;
+  std::optional<int> allocate(const BlockWish& wish);
+  void release(int block_id);
+
+  BlockPool& pool_;
+  PrefixCache* cache_;  // or null
+  int block_size_;
+  std::vector<int> num_copying_;  // [num_blocks]; copies of steps in flight that read it
+  std::vector<int> replaced_;     // by cached ones; held until the step is over
+};
+
+}  // namespace pagoda

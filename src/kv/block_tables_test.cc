@@ -1,0 +1,175 @@
+#include "kv/block_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+namespace pagoda {
+namespace {
+
+constexpr int kBlockSize = 4;
+
+using Copies = std::vector<PlannedCopy>;
+
+std::vector<int> ids_of(const BlockTable& table) {
+  return {table.ids().begin(), table.ids().end()};
+}
+
+std::vector<int> tokens_from(int first, int count) {
+  std::vector<int> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+class BlockTablesTest : public ::testing::Test {
+ protected:
+  // Room for tokens [begin, end) of a sequence of `end` tokens that grows no further.
+  int extend(BlockTable& table, int begin, int end) {
+    return tables_.extend(table, begin, end, {.num_tokens = end, .max_stored = end}, copies_);
+  }
+
+  // A table of these tokens, computed and kept.
+  BlockTable computed(const std::vector<int>& tokens) {
+    const int num_tokens = static_cast<int>(tokens.size());
+    BlockTable table;
+    tables_.open(table, "");
+    EXPECT_EQ(extend(table, 0, num_tokens), num_tokens);
+    tables_.keep(table, tokens, num_tokens, /*in_flight=*/false);
+    return table;
+  }
+
+  BlockPool pool_{6};
+  PrefixCache cache_{pool_, kBlockSize, "model"};
+  BlockTables tables_{pool_, &cache_, kBlockSize};
+  Copies copies_;
+};
+
+TEST_F(BlockTablesTest, ATableGrowsByWholeBlocksAsFarAsThereAreSome) {
+  BlockTable table;
+  tables_.open(table, "");
+  EXPECT_EQ(tables_.num_missing(table, 0, 5), 2);
+  EXPECT_EQ(extend(table, 0, 5), 5);
+  EXPECT_EQ(table.num_blocks(), 2);
+  EXPECT_EQ(tables_.num_missing(table, 5, 8), 0);
+  EXPECT_EQ(extend(table, 5, 8), 8);
+  EXPECT_EQ(extend(table, 8, 40), 24);  // all six blocks
+  EXPECT_EQ(tables_.num_free(), 0);
+  EXPECT_EQ(table.epoch(), 0u);  // it has only grown
+  tables_.release(table);
+  EXPECT_EQ(tables_.num_free(), 6);
+  EXPECT_NE(table.epoch(), 0u);
+}
+
+TEST_F(BlockTablesTest, ABlockThatOthersHoldIsCopiedBeforeItIsWritten) {
+  BlockTable first, second;
+  tables_.open(first, "");
+  extend(first, 0, 6);
+  tables_.share(first, second);
+  EXPECT_EQ(ids_of(first), ids_of(second));
+  const int shared = first.ids()[1];
+  EXPECT_EQ(tables_.num_missing(second, 6, 7), 1);
+  EXPECT_EQ(extend(second, 6, 7), 7);
+  ASSERT_EQ(copies_.size(), 1u);
+  EXPECT_EQ(copies_[0].source, shared);
+  EXPECT_EQ(copies_[0].destination, second.ids()[1]);
+  EXPECT_EQ(copies_[0].num_tokens, 2);
+  EXPECT_EQ(second.ids()[0], first.ids()[0]);
+  EXPECT_NE(second.epoch(), 0u);
+  // The first is alone with it now, but for the copy, which only reads what is there.
+  EXPECT_EQ(tables_.num_missing(first, 6, 7), 0);
+  EXPECT_EQ(extend(first, 6, 7), 7);
+  EXPECT_EQ(copies_.size(), 1u);
+  EXPECT_EQ(first.ids()[1], shared);
+  EXPECT_EQ(pool_.num_holders(shared), 2);
+  tables_.end_step(copies_);
+  EXPECT_TRUE(copies_.empty());
+  EXPECT_EQ(pool_.num_holders(shared), 1);
+}
+
+TEST_F(BlockTablesTest, WithoutABlockToCopyIntoThereIsNoRoom) {
+  BlockTable first, second;
+  tables_.open(first, "");
+  extend(first, 0, 22);
+  tables_.share(first, second);
+  EXPECT_EQ(extend(second, 22, 23), 22);
+  EXPECT_TRUE(copies_.empty());
+}
+
+TEST_F(BlockTablesTest, WhatIsKeptIsFoundByTheSameBeginning) {
+  const std::vector<int> tokens = tokens_from(10, 10);
+  BlockTable first = computed(tokens);
+  const std::vector<int> blocks = ids_of(first);
+  tables_.keep_tail(first, tokens, 10);
+  tables_.release(first);
+  EXPECT_EQ(tables_.num_free(), 6);  // evictable
+  BlockTable other;
+  tables_.open(other, "another salt");
+  EXPECT_EQ(tables_.acquire(other, tokens, 10), 0);
+  BlockTable second;
+  tables_.open(second, "");
+  EXPECT_EQ(tables_.acquire(second, tokens, 10), 8);
+  // The tail behind them goes over as it is: nobody holds it.
+  const std::span<const int> rest = std::span(tokens).subspan(8);
+  EXPECT_EQ(tables_.acquire_beginning(second, rest, {.num_tokens = 10, .max_stored = 10}, copies_),
+            2);
+  EXPECT_TRUE(copies_.empty());
+  EXPECT_EQ(ids_of(second), blocks);
+}
+
+TEST_F(BlockTablesTest, ABeginningOfAFullBlockIsCopied) {
+  const BlockTable first = computed(tokens_from(10, 8));
+  std::vector<int> tokens = tokens_from(10, 8);
+  tokens[6] = 99;
+  BlockTable second;
+  tables_.open(second, "");
+  EXPECT_EQ(tables_.acquire(second, tokens, 7), 4);
+  const std::span<const int> rest = std::span(tokens).subspan(4, 3);
+  EXPECT_EQ(tables_.acquire_beginning(second, rest, {.num_tokens = 8, .max_stored = 8}, copies_),
+            2);
+  ASSERT_EQ(copies_.size(), 1u);
+  EXPECT_EQ(copies_[0].source, first.ids()[1]);
+  EXPECT_EQ(copies_[0].destination, second.ids()[1]);
+  EXPECT_EQ(copies_[0].num_tokens, 2);
+  tables_.end_step(copies_);
+}
+
+TEST_F(BlockTablesTest, OneBlockStandsForTheSameTokens) {
+  const std::vector<int> tokens = tokens_from(10, 4);
+  for (const bool in_flight : {false, true}) {
+    BlockTable first = computed(tokens);
+    BlockTable second;
+    tables_.open(second, "");
+    extend(second, 0, 4);
+    const int own = second.ids()[0];
+    ASSERT_NE(own, first.ids()[0]);
+    tables_.keep(second, tokens, 4, in_flight);
+    EXPECT_EQ(second.ids()[0], first.ids()[0]);
+    EXPECT_NE(second.epoch(), 0u);
+    EXPECT_EQ(pool_.num_holders(own), in_flight ? 1 : 0);  // until the step that reads it is over
+    tables_.end_step(copies_);
+    EXPECT_EQ(pool_.num_holders(own), 0);
+    tables_.release(second);
+    tables_.release(first);
+  }
+}
+
+TEST_F(BlockTablesTest, WithoutACacheNothingIsKept) {
+  BlockPool pool(2);
+  BlockTables tables(pool, nullptr, kBlockSize);
+  const std::vector<int> tokens = tokens_from(10, 6);
+  BlockTable table;
+  tables.open(table, "");
+  EXPECT_EQ(tables.acquire(table, tokens, 6), 0);
+  EXPECT_EQ(tables.acquire_beginning(table, tokens, {.num_tokens = 6, .max_stored = 6}, copies_),
+            0);
+  EXPECT_EQ(tables.extend(table, 0, 6, {.num_tokens = 6, .max_stored = 6}, copies_), 6);
+  tables.keep(table, tokens, 6, /*in_flight=*/true);
+  tables.keep_tail(table, tokens, 6);
+  EXPECT_EQ(table.num_blocks(), 2);
+  tables.release(table);
+  EXPECT_EQ(tables.num_free(), 2);
+}
+
+}  // namespace
+}  // namespace pagoda
