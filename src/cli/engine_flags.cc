@@ -45,22 +45,22 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
       ->transform(whole_number(0, 1 << 24));
   command
       .add_option("--max-num-seqs", engine.max_num_seqs,
-                  "Sequences computed at once; 0: 64, fewer where memory is short")
+                  "Sequences computed at once, one a token of a step at most; 0: 64")
       ->transform(whole_number(0, 65536));
   command
       .add_option("--max-num-batched-tokens", engine.max_num_batched_tokens,
-                  "Tokens of one step; 0: 512 on cpu, 2048 on mlx")
+                  "Tokens of one step; 0: 512 on cpu, 2048 on mlx, or a token a sequence")
       ->transform(whole_number(0, 1 << 20));
   command.add_option("--block-size", engine.block_size, "Tokens of a KV cache block")
       ->transform(whole_number(1, 1 << 16))
       ->capture_default_str();
   command
       .add_option("--kv-cache-memory-bytes", engine.kv_cache_memory_bytes,
-                  "Memory of the KV cache; 0: what is free")
+                  "Bytes of the KV cache; 0: all contexts, in half of what is free and 4 GiB")
       ->transform(whole_number<std::int64_t>(0));
   command
       .add_option("--num-kv-blocks,--num-gpu-blocks-override", engine.num_kv_blocks,
-                  "Blocks of the KV cache; 0: by memory")
+                  "Blocks of the paged KV cache; 0: by memory")
       ->transform(whole_number(0, 1 << 30));
   command
       .add_option("--kv-cache-layout", flags.kv_cache_layout, "Blocks of a page, or one a sequence")

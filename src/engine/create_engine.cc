@@ -94,7 +94,7 @@ Result<EngineParts> make_parts(const Checkpoint& checkpoint, const ModelConfig& 
                                                    .eos_token_ids = config.eos_token_ids},
                                   *parts.pool, parts.prefix_cache.get());
   parts.limits = {.max_model_len = sizing.max_model_len,
-                  .max_num_seqs = sizing.max_num_seqs,
+                  .max_num_seqs = parts.scheduler->options().max_num_seqs,
                   .max_num_batched_tokens = max_num_batched_tokens,
                   .max_queue = options.max_queue,
                   .vocab_size = config.vocab_size,

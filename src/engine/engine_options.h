@@ -23,11 +23,11 @@ struct EngineOptions {
   bool int8_activations = false;  // of the cpu backend: faster and less exact (backend/backend.h)
   std::uint64_t seed = 0;         // of the seeds drawn for requests without one
   int max_model_len = 0;  // tokens; 0: the checkpoint's, shortened to what the KV memory holds
-  int max_num_seqs = 0;   // 0: 64, fewer where the KV memory is short
-  int max_num_batched_tokens = 0;          // of a step; 0: 512 on native backends, 2048 on others
+  int max_num_seqs = 0;   // 0: 64; contiguous: fewer where memory is short
+  int max_num_batched_tokens = 0;          // of a step; 0: 512, 2048 on mlx, at least max_num_seqs
   int block_size = 16;                     // tokens
-  std::int64_t kv_cache_memory_bytes = 0;  // 0: what is free
-  int num_kv_blocks = 0;                   // 0: from the bytes
+  std::int64_t kv_cache_memory_bytes = 0;  // 0: see engine/kv_sizing.h
+  int num_kv_blocks = 0;                   // paged; 0: from the bytes
   KvCacheLayout kv_cache_layout = KvCacheLayout::kAuto;
   std::optional<DType> kv_cache_dtype;  // absent: float32 on reference, bfloat16 elsewhere
   bool enable_prefix_caching = true;

@@ -36,6 +36,14 @@ std::int64_t pool_bytes(const EngineOptions& options, const KvSizing& sizing,
 
 Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& config,
                                Backend backend, std::int64_t available_bytes) {
+  if (options.kv_cache_layout == KvCacheLayout::kContiguous && options.num_kv_blocks > 0) {
+    return invalid_argument(
+        "[kv cache] num_kv_blocks is of the paged layout: a contiguous one has a block a sequence");
+  }
+  if (options.max_model_len == 1) {
+    return invalid_argument(
+        "[kv cache] max_model_len: expected 2 tokens at least, a prompt's and an answer's, got 1");
+  }
   KvSizing sizing = {.layout = layout_of(options, config, backend)};
   sizing.max_model_len = config.max_position_embeddings;
   if (options.max_model_len > 0)
@@ -61,7 +69,8 @@ Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& 
   }
   if (sizing.num_blocks < 1 || sizing.max_model_len < 2) {
     return resource_exhausted(
-        "[kv cache] expected room for a block of {} tokens ({} bytes), got {} bytes",
+        "[kv cache] expected room for a block of {} tokens ({} bytes) and for a context of 2, got "
+        "{} bytes",
         options.block_size, sizing.layout.bytes_per_token() * options.block_size, bytes);
   }
   return sizing;

@@ -1,5 +1,6 @@
 #include "engine/kv_sizing.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace pagoda {
@@ -45,6 +46,20 @@ TEST(KvSizing, TheContextIsAtMostTheCheckpoints) {
   EXPECT_EQ(
       size_kv_cache({.max_model_len = 300}, small_config(), Backend::kCpu, kGiB)->max_model_len,
       300);
+}
+
+TEST(KvSizing, AContextHasRoomForAPromptAndAnAnswer) {
+  const auto sizing = size_kv_cache({.max_model_len = 1}, small_config(), Backend::kCpu, kGiB);
+  EXPECT_EQ(sizing.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(sizing.status().message(), testing::HasSubstr("expected 2 tokens at least"));
+}
+
+TEST(KvSizing, ANumberOfBlocksIsOfThePagedLayout) {
+  const auto sizing =
+      size_kv_cache({.num_kv_blocks = 8, .kv_cache_layout = KvCacheLayout::kContiguous},
+                    small_config(), Backend::kCpu, kGiB);
+  EXPECT_EQ(sizing.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(sizing.status().message(), testing::HasSubstr("num_kv_blocks"));
 }
 
 TEST(KvSizing, ShortMemoryShortensTheContext) {

@@ -518,7 +518,10 @@ void ThreadedEngine::die(const Status& reason) {
   counters_.healthy = false;
   {
     const std::lock_guard lock(mutex_);
-    stats_ = counters_;
+    // What was published last: the engine's parts may be half way through a step.
+    stats_.healthy = false;
+    stats_.num_running = stats_.num_waiting = 0;
+    stats_.num_free_blocks = stats_.num_blocks;
     for (Submission& submission : submissions_) taken_submissions_.push_back(std::move(submission));
     submissions_.clear();
     cancellations_.clear();

@@ -228,6 +228,8 @@ def test_pull_runs_nothing_that_lies_in_the_current_folder(tmp_path):
     (["run", TINY, "--prompt-ids", ",".join(["5"] * 3000)], 2, "3000"),
     (["run", TINY, "--prompt", "x", "--temperature", "-1"], 2, "temperature"),
     (["run", TINY, "--prompt", "x", "--max-tokens", "many"], 2, "--max-tokens"),
+    (["run", TINY, "--prompt", "x", "--max-model-len", "1"], 2, "expected 2 tokens at least, a prompt's and an answer's, got 1"),
+    (["run", TINY, "--prompt", "x", "--kv-cache-layout", "contiguous", "--num-kv-blocks", "8"], 2, "num_kv_blocks is of the paged layout"),
     (["frobnicate"], 2, ""),
     (["perplexity", TINY, "--file", "no/such/file"], 1, "no/such/file"),
     (["pull", "nobody-knows"], 2, "nobody-knows"),

@@ -220,7 +220,13 @@ TEST_P(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
     EXPECT_EQ(event.error.code(), StatusCode::kUnavailable);
     EXPECT_THAT(event.error.message(), HasSubstr("the device is gone"));
   }
-  EXPECT_FALSE(engine_->stats().healthy);
+  // What was counted stays counted.
+  const EngineStats stats = engine_->stats();
+  EXPECT_FALSE(stats.healthy);
+  EXPECT_GT(stats.num_steps, 0u);
+  EXPECT_GT(stats.num_logits_rows, 0u);
+  EXPECT_GT(stats.num_blocks, 0);
+  EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
   EXPECT_EQ(engine_->submit(greedy({7}, 1), ends_.sink()).status().code(),
             StatusCode::kUnavailable);
   engine_->cancel(1);

@@ -67,6 +67,11 @@ TEST(Engine, EndsAtTheContextWhateverMaxTokensSays) {
   EXPECT_EQ(answer.token_ids.size(), 256u - 3);
 }
 
+TEST(Engine, SaysNoMoreSequencesThanAStepHasTokens) {
+  EXPECT_EQ(open_tiny({.max_num_batched_tokens = 8})->limits().max_num_seqs, 8);
+  EXPECT_EQ(open_tiny({.max_num_seqs = 4, .max_num_batched_tokens = 8})->limits().max_num_seqs, 4);
+}
+
 TEST(Engine, StopTokensEndAndStandLast) {
   const auto engine = open_tiny();
   const WholeAnswer free_run = run_to_end(*engine, greedy(8));
