@@ -26,7 +26,8 @@ struct ChatFlags {
   std::string system;
 };
 
-// Ctrl-C ends the answer; a second one, or one while nothing is answered, ends the conversation.
+// Ctrl-C ends the answer at its next text, or the conversation where nothing is answered; a second
+// one during an answer, which may still wait for its first text, ends the process.
 volatile std::sig_atomic_t interrupted = 0;
 
 std::string dump(const json& value) {
@@ -54,9 +55,14 @@ Result<std::string> answer(ServedModel& model, const json& messages) {
 Status converse(const ChatFlags& flags) {
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
   struct sigaction action = {};
+  // Without SA_RESTART: it also ends a read of the terminal.
   action.sa_handler = [](int) {
+    if (interrupted) {
+      std::signal(SIGINT, SIG_DFL);
+      std::raise(SIGINT);
+    }
     interrupted = 1;
-  };  // without SA_RESTART: it also ends a read of the terminal
+  };
   sigaction(SIGINT, &action, nullptr);
   json messages = json::array();
   if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
