@@ -79,6 +79,11 @@ MaybeError check_content(std::size_t index, const RequestJson& message, std::str
   return {};
 }
 
+// Names that the renderer gives the template itself (text/rust/src/template.rs).
+constexpr std::string_view kTemplateKwargsSchema =
+    R"({"type": "object", "propertyNames": {"not": {"enum":
+        ["messages", "tools", "documents", "add_generation_prompt"]}}})";
+
 // In templates' words: a call of a function by its name, with its arguments as an object or as a
 // string that holds one.
 constexpr std::string_view kToolCallsSchema =
@@ -256,7 +261,7 @@ std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt) {
        .target = CustomField{[&prompt](std::string_view, const RequestJson& value) {
                                return read_template_kwargs(value, prompt);
                              },
-                             R"({"type": "object"})"},
+                             kTemplateKwargsSchema},
        .description = "Further variables for the chat template.",
        .from = "vLLM"},
       {.name = "add_generation_prompt", .target = &prompt.add_generation_prompt, .from = "vLLM"},

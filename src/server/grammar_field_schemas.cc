@@ -13,6 +13,7 @@ namespace {
 
 using nlohmann::json;
 
+// Of the schemas alone: what refuses is the bytes of a grammar (text/rust/src/grammar.rs).
 constexpr std::size_t kMaxGrammarChars = 1 << 20;
 
 // What asks for nothing.

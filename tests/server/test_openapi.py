@@ -93,6 +93,8 @@ def test_fields_of_five_servers_are_described(document):
     (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "tools": [], "tool_choice": "auto", "think": None}),
     (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "tools": [{"type": "function"}]}),
     (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "think": True}),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "chat_template_kwargs": {"enable_thinking": False}}),
+    (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "chat_template_kwargs": {"messages": []}}),
     (CHAT_PATH, "ChatCompletionRequest", {"messages": []}),
     (CHAT_PATH, "ChatCompletionRequest", {"messages": [{"role": "robot", "content": "a"}]}),
     (CHAT_PATH, "ChatCompletionRequest", {"messages": [{"role": "user"}]}),
