@@ -54,10 +54,15 @@ void Scheduler::add(const Request& request) {
   PAGODA_CHECK(check(num_prompt_tokens, request.params) == Admission::kAdmitted,
                fmt::format("[scheduler] request {} can never run", request.id));
   const int max_tokens = max_num_tokens(num_prompt_tokens, request.params);
+  // What all samples share: one hash of the salt, one copy of the parameters.
+  BlockTable empty_table;
+  tables_.open(empty_table, request.cache_salt);
+  const auto params = std::make_shared<const SamplingParams>(request.params);
   std::unique_ptr<Sequence> first;
   for (int sample = 0; sample < request.params.n; ++sample) {
-    auto sequence = std::make_unique<Sequence>(request, sample, next_arrival_++, max_tokens);
-    tables_.open(sequence->block_table_, request.cache_salt);
+    auto sequence =
+        std::make_unique<Sequence>(request, params, sample, next_arrival_++, max_tokens);
+    sequence->block_table_ = empty_table;
     if (sample == 0) {
       first = std::move(sequence);
     } else if (sample < options_.max_num_seqs) {

@@ -2,15 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "core/check.h"
 
 namespace pagoda {
 
-Sequence::Sequence(const Request& request, int sample_index, std::uint64_t arrival,
-                   int max_num_tokens)
+Sequence::Sequence(const Request& request, std::shared_ptr<const SamplingParams> params,
+                   int sample_index, std::uint64_t arrival, int max_num_tokens)
     : request_id_(request.id),
       sample_index_(sample_index),
-      params_(request.params),
+      params_(std::move(params)),
       seed_(request.seed),
       priority_(request.priority),
       arrival_(arrival),

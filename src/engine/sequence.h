@@ -32,12 +32,14 @@ class SamplerState;  // sampling/sampler_state.h
 
 class Sequence {
  public:
-  // max_num_tokens: of prompt and output together, at least the prompt's.
-  Sequence(const Request& request, int sample_index, std::uint64_t arrival, int max_num_tokens);
+  // params: the request's, which its samples share. max_num_tokens: of prompt and output together,
+  // at least the prompt's.
+  Sequence(const Request& request, std::shared_ptr<const SamplingParams> params, int sample_index,
+           std::uint64_t arrival, int max_num_tokens);
 
   RequestId request_id() const { return request_id_; }
   int sample_index() const { return sample_index_; }
-  const SamplingParams& params() const { return params_; }
+  const SamplingParams& params() const { return *params_; }
   std::uint64_t seed() const { return seed_; }
   // The request's, or the best there is: see Scheduler.
   int priority() const { return priority_; }
@@ -78,9 +80,9 @@ class Sequence {
   int num_forks() const { return static_cast<int>(forks_.size()); }
 
   // Sample 0 alone scores the prompt; the others' scores would be the same.
-  bool scores_prompt() const { return params_.prompt_logprobs.has_value() && sample_index_ == 0; }
+  bool scores_prompt() const { return params_->prompt_logprobs.has_value() && sample_index_ == 0; }
   // Before min_tokens: end-of-sequence and stop ids must not be sampled.
-  bool bans_stop_tokens() const { return num_output_tokens() < params_.min_tokens; }
+  bool bans_stop_tokens() const { return num_output_tokens() < params_->min_tokens; }
 
   bool finished() const { return finish_reason_ != FinishReason::kNone; }
   FinishReason finish_reason() const { return finish_reason_; }
@@ -101,7 +103,7 @@ class Sequence {
 
   RequestId request_id_ = 0;
   int sample_index_ = 0;
-  SamplingParams params_;
+  std::shared_ptr<const SamplingParams> params_;
   std::uint64_t seed_ = 0;
   int priority_ = 0;
   std::uint64_t arrival_ = 0;
