@@ -130,12 +130,19 @@ json plain_outputs() {
       {{{"enum", {nullptr, false, "", json::array()}}}, structured_outputs_of(nullptr, {})});
 }
 
+// One of the two, where both are there.
+json says_white_space_once(const char* one, const char* other) {
+  return any_of({{{"properties", {{one, nothing()}}}}, {{"properties", {{other, nothing()}}}}});
+}
+
 json structured_outputs() {
-  return any_of({plain_outputs(), structured_outputs_of("json", schemas()),
-                 structured_outputs_of("json_object", {{"const", true}}),
-                 structured_outputs_of("regex", regexes()),
-                 structured_outputs_of("choice", choices()),
-                 structured_outputs_of("grammar", grammars())});
+  json schema =
+      any_of({plain_outputs(), structured_outputs_of("json", schemas()),
+              structured_outputs_of("json_object", {{"const", true}}),
+              structured_outputs_of("regex", regexes()), structured_outputs_of("choice", choices()),
+              structured_outputs_of("grammar", grammars())});
+  add_rule(schema, says_white_space_once("whitespace_pattern", "disable_any_whitespace"));
+  return schema;
 }
 
 struct FieldSchemas {
@@ -178,6 +185,10 @@ std::string_view grammar_field_schema(std::string_view name) {
 }
 
 void describe_grammars_together(json& schema) {
+  const json without = {
+      {"properties", {{"whitespace_pattern", nothing()}, {"disable_any_whitespace", nothing()}}}};
+  add_rule(schema, any_of({{{"properties", {{"guided_whitespace_pattern", nothing()}}}},
+                           {{"properties", {{"structured_outputs", without}}}}}));
   std::vector<json> plain;
   for (const auto& [name, schemas] : schemas_by_name()) {
     if (!schemas.plain.empty()) plain.push_back({{"properties", {{name, schemas.plain}}}});

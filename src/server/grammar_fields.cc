@@ -84,12 +84,21 @@ MaybeError read_format(Place place, const RequestJson& value, GrammarFields& fie
   return refusal(place.param, R"(': expected "json" or a JSON Schema)");
 }
 
+// pattern: "" for none at all.
+MaybeError set_white_space(Place place, std::string pattern, GrammarFields& fields) {
+  if (fields.white_space && fields.white_space->pattern != pattern) {
+    return refusal(place.param,
+                   fmt::format("{}': expected one pattern of white space, '{}' has another",
+                               place.below, fields.white_space->param));
+  }
+  fields.white_space = WhiteSpaceRequest{std::move(pattern), std::string(place.param)};
+  return {};
+}
+
 MaybeError read_white_space(Place place, const RequestJson& value, GrammarFields& fields) {
   if (!value.is_string())
     return refusal(place.param, fmt::format("{}': expected a string", place.below));
-  if (!fields.white_space)
-    fields.white_space = WhiteSpaceRequest{value.get<std::string>(), std::string(place.param)};
-  return {};
+  return set_white_space(place, value.get<std::string>(), fields);
 }
 
 MaybeError read_json_schema(const RequestJson& format, GrammarFields& fields) {
@@ -158,10 +167,7 @@ MaybeError read_structured_output(const std::string& name, const RequestJson& va
   if (!value.is_boolean() && (name == "json_object" || name.starts_with("disable_")))
     return refusal(kStructuredOutputs, fmt::format("{}': expected true or false", below));
   if (name == "json_object") return read_any_object(place, fields);
-  if (name == "disable_any_whitespace") {
-    fields.white_space = WhiteSpaceRequest{"", std::string(kStructuredOutputs)};
-    return {};
-  }
+  if (name == "disable_any_whitespace") return set_white_space(place, "", fields);
   // There is nothing to fall back to, and objects that list properties have no others.
   if (name == "disable_fallback" || name == "disable_additional_properties") return {};
   return refusal(kStructuredOutputs, fmt::format("': '{}' is not supported", name));
