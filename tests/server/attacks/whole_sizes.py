@@ -7,7 +7,8 @@ ms. Where the attack asks for answers too, the gaps before it are those beside c
 row says so. With clients that push themselves in front of others, it also has how long a newcomer waits for a first token.
 
 Exits 1 unless the server lives, answers only as each attack is to be answered, never has more than 300 MB over what it has at
-rest, always answers /health, and keeps no stream waiting longer than that. The attackers are processes of their own.
+rest, always answers /health, and keeps no stream waiting longer than that (in the median of three where it does in the first).
+The attackers are processes of their own.
 """
 
 import argparse
@@ -41,6 +42,7 @@ NUM_STEPS_PER_TURN = 1024  # of overtaking (engine/scheduler.h)
 HEALTH_PAUSE_S = 0.05
 SETTLE_S = 1
 PROMPT_LEN = 1000  # of what fills the KV cache
+WAITED = "the stream waited too long"
 JOIN = ["sh", "-c", 'echo $$ > "$0" && exec "$@"']  # joins the cgroup of a cgroup.procs and becomes the command after it
 
 
@@ -261,8 +263,25 @@ class Measurement:
             return 0, 0
         p99_s, allowed_s = percentile(beside, 0.99), ALLOWED_FACTOR * max(before) + ALLOWED_MORE_S
         if p99_s > allowed_s:
-            problems.append(f"the stream waited too long, {1e3 * max(beside):.0f} ms at most")
+            problems.append(f"{WAITED}, {1e3 * max(beside):.0f} ms at most")
         return p99_s, allowed_s
+
+
+def median_row(flags, server, attack):
+    """The row, and what does not hold. Six seconds have some eighty gaps, whose p99 is the longest: one stall of the machine. So
+    where the stream waited too long it is measured twice more, and of that the median counts; of the rest, whatever was wrong."""
+    rows = [Measurement(flags, server, attack).row()]
+    if any(problem.startswith(WAITED) for problem in rows[0][1]):
+        rows += [Measurement(flags, server, attack).row() for _ in range(2)]
+    has_waited = [any(problem.startswith(WAITED) for problem in problems) for _, problems in rows]
+    ranked = sorted(range(len(rows)), key=lambda i: (has_waited[i], float(rows[i][0][4])))
+    median, problems = rows[ranked[len(rows) // 2]]
+    problems = problems + [problem for _, others in rows for problem in others
+                           if not problem.startswith(WAITED) and problem not in problems]
+    if len(rows) > 1:
+        times = ", ".join(f"{row[4]} of {row[5]}" for row, _ in rows)
+        median = [f"{median[0]}; the median of {times}", *median[1:]]
+    return median, problems
 
 
 def measure(flags, server):
@@ -272,7 +291,7 @@ def measure(flags, server):
         if not re.search(flags.only, attack.name):
             continue
         try:
-            row, problems = Measurement(flags, server, attack).row()
+            row, problems = median_row(flags, server, attack)
         except OSError as error:
             row, problems = [attack.name, "", "", "", "", "", ""], [str(error)]
         if not server.is_alive():
