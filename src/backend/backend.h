@@ -18,9 +18,9 @@ struct ExecOptions {
   int num_threads = 0;  // 0: what core/machine.h counts; ignored by mlx and cuda
   // cpu's instruction set; left out: PAGODA_CPU_ISA, or the best that the machine has.
   std::optional<CpuIsa> cpu_isa;
-  // cpu's products round x to bytes where the weights have four or eight bits: half as much work,
-  // and 7e-3 of x instead of 2e-5. kUnsupported on a machine without AVX-512, and on other
-  // backends.
+  // cpu's products round x to bytes where the weights have four or eight bits (but IQ4_NL and
+  // IQ4_XS, whose codes are no numbers): half as much work, and 7e-3 of x instead of 2e-5.
+  // kUnsupported on a machine without AVX-512, and on other backends.
   bool int8_activations = false;
 };
 

@@ -220,7 +220,7 @@ void add_server_flags(CLI::App& command, BenchServeFlags& flags) {
   command.add_option("--model", flags.model, "By default the first that the server lists");
   command.add_option("--api-key", flags.api_key, "By default OPENAI_API_KEY of the environment")
       ->envname("OPENAI_API_KEY");
-  // Every subcommand takes them; here the server has its own.
+  // Every subcommand that runs a model takes them; here the server has its own.
   command.add_option("--device", "Accepted; the server chooses");
   command.add_option("--threads", "Accepted; one does");
   command.add_option("--seed", flags.prompts.seed, "Of the prompts and the arrivals")

@@ -23,10 +23,11 @@ struct EngineFlags {
   std::string generation_config = "auto";
 };
 
-// MODEL, --device, --threads, --seed: what every subcommand that loads a model takes.
+// MODEL, --device, --threads, --int8-activations, --seed: what every subcommand that loads a model
+// takes.
 void add_model_flags(CLI::App& command, EngineFlags& flags);
-// --max-model-len, --block-size, the KV cache's flags and the batch's: what serve and run take
-// besides.
+// --max-model-len, --block-size, the KV cache's flags and the batch's: what all of them
+// but chat take besides.
 void add_batching_flags(CLI::App& command, EngineFlags& flags);
 
 // --generation-config: what those take besides whose answers are sampled.

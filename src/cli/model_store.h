@@ -4,10 +4,10 @@
 // The store is one folder: $PAGODA_MODEL_DIR where that is set, else $XDG_CACHE_HOME/pagoda/models,
 // else $HOME/.cache/pagoda/models, on Linux and macOS alike. Inside:
 //
-//   SmolLM2-135M-Instruct.Q4_1.gguf      the default model, `smollm2`
-//   hf/ORG/NAME/refs/REVISION            a text file: the commit that REVISION named when it was
-//   last pulled hf/ORG/NAME/COMMIT/                  that commit's files, complete and checked
-//   hf/ORG/NAME/COMMIT.partial/          a pull that is under way or was cut short
+//   SmolLM2-135M-Instruct.Q4_1.gguf   the default model, `smollm2`
+//   hf/ORG/NAME/refs/REVISION         a text file: the commit that REVISION was at the last pull
+//   hf/ORG/NAME/COMMIT/               that commit's files, complete and checked
+//   hf/ORG/NAME/COMMIT.partial/       a pull that is under way or was cut short
 //
 // Whatever has its final name is whole: files and folders are renamed into place when they are
 // complete.

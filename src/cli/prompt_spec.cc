@@ -53,7 +53,7 @@ struct FlagAdder {
   void operator()(const char* name, bool& value, const char* help) {
     command.add_flag(flag(name), value, help);
   }
-  // The process's --seed serves a single prompt as its own.
+  // The process's --seed serves every prompt that has none as its own, unless it is 0.
   void operator()(const char*, std::optional<std::uint64_t>&, const char*) {}
   void operator()(const char* name, std::optional<int>& value, const char* help) {
     command.add_option(flag(name), value, help)->transform(whole_number<int>());

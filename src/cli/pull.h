@@ -23,7 +23,8 @@ struct PullOptions {
 Result<PullOptions> pull_options_from_environment();
 
 // Fetches `smollm2` or `hf:ORG/NAME[@REVISION]`, unless it is there already, and gives its place.
-// Where it fails, nothing has a final name, and the next pull goes on from what has come.
+// Where it fails, nothing has a final name; the next pull of hf: goes on from what has come, that
+// of smollm2 begins again.
 Result<std::filesystem::path> pull_model(std::string_view name, const PullOptions& options);
 
 }  // namespace pagoda

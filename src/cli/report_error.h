@@ -5,7 +5,8 @@
 
 namespace pagoda {
 
-// Prints "pagoda: MESSAGE" and returns the exit code: 2 for what the user typed, 1 for the rest.
+// Prints "pagoda: MESSAGE" and returns the exit code: 2 where something typed, or a
+// file that was named, says what it must not (kInvalidArgument), 1 for the rest.
 int report_error(const Status& status);
 
 }  // namespace pagoda

@@ -124,9 +124,9 @@ void add_limit_flags(CLI::App& command, ServeFlags& flags) {
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   command
-      .add_option(
-          "--max-connections", server.limits.max_connections,
-          "Open at a time, three quarters of them from one address; one more is answered 503")
+      .add_option("--max-connections", server.limits.max_connections,
+                  "Open at a time, three quarters of them from one peer elsewhere; one more is "
+                  "answered 503")
       ->transform(whole_number(1, 1 << 20))
       ->capture_default_str();
   command

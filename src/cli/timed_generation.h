@@ -1,5 +1,5 @@
-// TimedGeneration: one prompt through the engine to its whole answer, with the times that `run` and
-// `bench` print.
+// TimedGeneration: one prompt through the engine to its whole answer, with the times that `run`
+// prints; `chat` and `perplexity` use it too.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,8 @@ struct TimedAnswer {
 Result<TimedAnswer> collect(TextGeneration& generation, Clock::TimePoint start,
                             const std::function<void(const std::string&)>& on_text = {});
 
-// Submits all prompts, then collects them in order, each with its own times.
+// Submits all prompts and takes their pieces as they come; the answers are in the prompts' order,
+// each with its own times.
 Result<std::vector<TimedAnswer>> generate_together(ServedModel& model,
                                                    const std::vector<TextRequest>& requests);
 

@@ -105,7 +105,7 @@ struct EngineStats {
   std::uint64_t num_preemptions = 0;
   std::uint64_t num_priority_turns = 0;
   std::uint64_t num_prefix_queries = 0;    // prompt tokens that asked the prefix cache
-  std::uint64_t num_prefix_hits = 0;       // of those, tokens that it had
+  std::uint64_t num_prefix_hits = 0;       // of those, tokens that it had, in whole blocks
   std::uint64_t num_prefix_evictions = 0;  // blocks
   std::uint64_t num_hashed_blocks = 0;     // for the prefix cache
   std::uint64_t num_block_copies = 0;      // of shared blocks, before they are written

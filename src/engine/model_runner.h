@@ -12,8 +12,9 @@
 // still done while the next one runs.
 //
 // A grammar's mask may take longer than a step. Without lookahead a step's rows wait for theirs 10
-// ms together; the draw of one whose mask is not there then is deferred, and the others go on. With
-// lookahead, where the next step is launched for tokens that are not known yet, all rows wait.
+// ms together, or 100 where nothing else comes of the step: decodes alone, none with its mask. The
+// draw of one whose mask is not there then is deferred, and the others go on. With lookahead, where
+// the next step is launched for tokens that are not known yet, all rows wait.
 //
 // Belongs to the engine thread.
 #pragma once

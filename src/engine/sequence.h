@@ -89,7 +89,8 @@ class Sequence {
   std::optional<int> stop_token_id() const { return stop_token_id_; }  // of kStop: the last token
   const Status& error() const { return error_; }                       // of kError
 
-  // The sampler's memory of this sequence; null where no penalty is asked for. The model runner
+  // The sampler's memory of this sequence; null where neither a penalty nor mirostat is asked for.
+  // The model runner
   // makes it at the first draw, and it lives as long as the sequence; the scheduler never looks
   // inside.
   const std::shared_ptr<SamplerState>& sampler_state() const { return sampler_state_; }

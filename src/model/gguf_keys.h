@@ -10,8 +10,9 @@
 
 namespace pagoda {
 
-// kUnsupported names a key that would change the answer, or that nobody knows; kDataLoss one of a
-// wrong type.
+// kUnsupported names a key that would change the answer, or one that nobody knows of the
+// architecture's, the tokenizer's or another namespace that means something; the others are their
+// makers' bookkeeping. kDataLoss names one of a wrong type.
 Status check_gguf_keys(const GgufFile& file, std::string_view architecture);
 
 }  // namespace pagoda

@@ -25,7 +25,7 @@ class DryState {
  public:
   static bool is_needed(const SamplingParams& params);
 
-  // Takes its memory now: 13 bytes for each of `max_tokens`.
+  // Takes its memory now: 17 bytes for each of `max_tokens`.
   DryState(const SamplingParams& params, int max_tokens);
 
   // `index` is the token's in SeenTokens.

@@ -24,7 +24,8 @@ using ApiResult = std::variant<T, ApiError>;
 
 // What the client sent is wrong.
 ApiError bad_request(std::string param, std::string message, std::string code = "");
-// From the engine or the text layer: 400, 429 with Retry-After, 503 or 500 by the status' code.
+// From the engine or the text layer: 400, 404, 429 or 503 with Retry-After, or 500 by the status'
+// code.
 ApiError api_error(const Status& status, std::string param = "");
 
 std::string error_body(const ApiError& error);

@@ -28,12 +28,13 @@ struct TextRequest {
 // New text of one sample; the concatenation over a sample's pieces is its answer.
 struct TextPiece {
   int sample_index = 0;
-  std::string text;            // whole UTF-8 characters; never a part of a stop string
+  std::string text;  // whole UTF-8 characters; of a stop string all, where it is wanted, or nothing
   std::vector<int> token_ids;  // that came with it (their text may be held back for a later piece)
   std::vector<TokenLogprobs> logprobs;
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
   FinishReason finish_reason = FinishReason::kNone;
-  std::optional<int> stop_token_id;        // the id that ended it; its own text is not in `text`
+  std::optional<int>
+      stop_token_id;  // the id that ended it; its text is in `text` only where that is wanted
   std::optional<std::string> stop_string;  // or the string that did
   int num_cached_tokens = 0;               // prompt tokens that the prefix cache had
   Status error;
@@ -45,7 +46,8 @@ struct TextPiece {
 class TextGeneration {
  public:
   // `on_ready` is called on the engine's thread whenever take() has something new; it only wakes
-  // the caller's own thread or executor. Submits at once; errors are Engine::submit's.
+  // the caller's own thread or executor. Submits at once; errors are StopStrings::create's and
+  // Engine::submit's.
   static Result<std::unique_ptr<TextGeneration>> start(ServedModel& model, TextRequest request,
                                                        std::function<void()> on_ready);
   virtual ~TextGeneration() = default;  // cancels what still runs

@@ -59,16 +59,17 @@ class Exec {
   }
 
   // Starts the computation of everything built so far that `roots` need. A lazy backend computes
-  // here and only here: once a step, with the outputs and every KV array written (by a chunk that
-  // samples nothing too) as roots. Native backends have computed already. Returns before the work
-  // is done; a failure may only show in read().
+  // here, and in read() what no evaluate() has covered: once a step with the outputs and every KV
+  // array written (by a chunk that samples nothing too) as roots, and once more where rows are
+  // drawn or scored behind the forward. Native backends have computed already. Returns before the
+  // work is done; a failure may only show in read().
   virtual Status evaluate(std::span<const Tensor> roots) = 0;
   // Waits for the tensor's values. The bytes, row-major, stay valid as long as the handle. `tensor`
   // is contiguous.
   virtual Result<std::span<const std::byte>> read(const Tensor& tensor) = 0;
 
-  // How often evaluate() did something: one a step on a lazy backend, or the lazy graph has been
-  // cut.
+  // How often evaluate() did something: one or two a step on a lazy backend, or the lazy graph has
+  // been cut.
   std::uint64_t num_evaluations() const { return num_evaluations_; }
 
  protected:

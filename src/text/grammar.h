@@ -45,8 +45,8 @@ struct GrammarSpec {
   std::string asked_by;
 };
 
-// Makes grammars for one tokenizer. What they share of the vocabulary is made at the first one, and
-// so is the thread that computes their masks ahead. Thread-safe.
+// Makes grammars for one tokenizer. What they share of the vocabulary is made at the first one;
+// threads that compute masks ahead start when there is something for them. Thread-safe.
 class GrammarCompiler {
  public:
   static constexpr SandboxLimits kCompileLimits = {.num_bytes = 256 << 20,

@@ -2,9 +2,8 @@
 //
 // Ids equal those of Hugging Face tokenizers: tokenizer.json is read by the same code, and a GGUF
 // vocabulary is rebuilt as the tokenizer that it was converted from:
-//   gpt2   byte-level BPE, cut by the expression that tokenizer.ggml.pre names (GPT-2, Llama 3,
-//   Qwen 2, ...); llama  SentencePiece BPE, merges ranked by score, <0xNN> tokens for characters
-//   that have none (byte fallback).
+//   gpt2   byte-level BPE, cut by the expression that tokenizer.ggml.pre names (Llama 3, Qwen 2)
+//   llama  SentencePiece BPE, merges ranked by score, <0xNN> for characters that have no token
 //
 // Decoding follows the checkpoint's decoder with one departure: where byte tokens hold both whole
 // characters and broken ones, the whole ones are kept. Hugging Face gives U+FFFD for each byte of
@@ -34,7 +33,7 @@ struct EncodeOptions {
   // Adds BOS and EOS where the checkpoint wants them. Off for rendered chats: their template prints
   // them.
   bool add_special_tokens = true;
-  // Takes "<|im_end|>" in the text as that token; off: as seven characters or more.
+  // Takes "<|im_end|>" in the text as that token; off: as the tokens of its characters.
   bool parse_special = true;
 };
 

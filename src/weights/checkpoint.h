@@ -25,8 +25,10 @@ struct StoredTensor;
 class Checkpoint {
  public:
   // `path`: a folder, or a .gguf file. Errors: kNotFound (no such path, no weights in the folder),
-  // kDataLoss (truncated or contradictory), kUnsupported (a tensor type that nothing here reads:
-  // found only when that tensor is asked for).
+  // kInvalidArgument (no regular file, a later part of a split set, a wrong value in config.json's
+  // quantization), kDataLoss (truncated or contradictory), kUnsupported (a GGUF version or byte
+  // order, a quantization that is not MLX's; a tensor type that nothing here reads is found only
+  // when that tensor is asked for).
   static Result<Checkpoint> open(const std::string& path);
 
   // The tensor of that canonical name; kNotFound names it. A matrix of affine groups is one tensor

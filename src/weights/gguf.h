@@ -4,10 +4,12 @@
 // byte order, of which big endian is refused):
 //
 //   "GGUF" | version u32 | num_tensors u64 | num_keys u64
-//   num_keys x    { key string | type u32 | value }              string: length u64, bytes; array:
-//   type u32, count u64, elements num_tensors x { name string | num_dims u32 | dims u64[] | type
-//   u32 | offset u64 } padding to general.alignment (32 unless the key says otherwise) data: each
-//   tensor at its offset from here
+//   num_keys x    { key string | type u32 | value }
+//   num_tensors x { name string | num_dims u32 | dims u64[] | type u32 | offset u64 }
+//   padding to general.alignment (32 unless the key says otherwise)
+//   data: each tensor at its offset from here
+//
+// A string: length u64, bytes. An array: type u32, count u64, elements.
 //
 // dims[0] is the innermost extent; a GgufTensor's shape is row-major, so the other way round.
 //

@@ -1,8 +1,8 @@
 // safetensors, Hugging Face's format, a file or a set of them with an index
 // (https://github.com/huggingface/safetensors):
 //
-//   header_bytes u64 | header: JSON, { "name": {"dtype": "BF16", "shape": [...], "data_offsets":
-//   [begin, end]}, ... } | data
+//   header_bytes u64 | header: JSON | data
+//   { "name": {"dtype": "BF16", "shape": [...], "data_offsets": [begin, end]}, ... }
 //
 // Offsets count from the start of the data; the tensors fill the data without a hole or an overlap,
 // which is checked. So are the shape against the offsets, products against overflow, and names

@@ -1,5 +1,6 @@
 // Projection: a weight with its bias, as the model pages call it. LoRA rows, sharding and the
-// all-reduce belong here, so no page calls ops/linear.
+// all-reduce belong here, so no page calls ops/linear; the head, whose logits are float32, still
+// does.
 #pragma once
 
 #include <span>
@@ -14,7 +15,7 @@
 
 namespace pagoda {
 
-// One named matrix of a checkpoint, rows x cols, and whether a bias [rows] stands beside it.
+// One named matrix of a checkpoint, by its rows.
 struct ProjectionPart {
   std::string name;  // without ".weight" and ".bias"
   std::int64_t rows = 0;

@@ -6,10 +6,11 @@
 
 namespace pagoda {
 
-// out = swiglu(linear(x, weight, args)), the same bits. On cpu the products never leave a core's
-// cache: a prompt of 512 of SmolLM2 saves writing and reading 6 MB a layer.
+// out = swiglu(linear(x, weight, {.bias = bias})), the same bits. On cpu the products never leave a
+// core's cache: a prompt of 512 of SmolLM2 saves writing and reading 6 MB a layer.
 //   x       [tokens, cols]
 //   weight  2 * dim x cols: gate's rows, then up's
+//   bias    [2 * dim] float32, or undefined
 //   out     [tokens, dim], x's dtype
 Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight, const Tensor& bias);
 

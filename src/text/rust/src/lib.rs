@@ -1,6 +1,6 @@
 //! The field's own text parts behind a C++ bridge: tokenizers, chat templates through minijinja, grammars through llguidance.
 //!
-//! Every entry point returns a Result, which arrives in C++ as an exception that the faces in src/text turn into a Status,
+//! Every entry point but three questions that read a flag (is_full, is_stopped, is_busy) returns a Result, which arrives in C++ as an exception that the faces in src/text turn into a Status,
 //! and no panic leaves this crate.
 #![feature(alloc_error_hook)] // for sandbox.rs
 
