@@ -143,6 +143,13 @@ TEST_F(GrammarTest, SchemasHoldNestedObjectsInTheirOrder) {
   EXPECT_FALSE(takes_whole(GrammarKind::kJsonSchema, schema, R"({"b":  1, "a": []})"));
 }
 
+// As Python and JavaScript read it: a right request by /openapi.json.
+TEST_F(GrammarTest, ARegexMayEscapeAnyCharacterBeyondAscii) {
+  EXPECT_TRUE(takes_whole(GrammarKind::kRegex, R"(\Ð[\é]\\\d)", R"(Ðé\7)"));
+  EXPECT_FALSE(takes_whole(GrammarKind::kRegex, R"(\\Ð)", "Ð"));
+  EXPECT_THAT(refusal(GrammarKind::kRegex, "a\\"), StartsWith("[grammar] "));
+}
+
 TEST_F(GrammarTest, NamesHaveOneSpelling) {
   const std::string schema =
       R"({"properties": {"ab": {"type": "integer"}}, "additionalProperties": true})";

@@ -186,6 +186,24 @@ fn parser_limits(kind: GrammarKind) -> ParserLimits {
     }
 }
 
+/// Python and JavaScript take a backslash before a character beyond ASCII for that character; regex-syntax takes its number.
+fn escapes_beyond_ascii(pattern: &str) -> Result<String, String> {
+    let mut escaped = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if character != '\\' {
+            escaped.push(character);
+            continue;
+        }
+        match characters.next() {
+            Some(next) if next.is_ascii() => escaped.extend([character, next]),
+            Some(next) => escaped += &format!("\\x{{{:X}}}", next as u32),
+            None => return Err("invalid regex: nothing is behind its last backslash".to_string()),
+        }
+    }
+    Ok(escaped)
+}
+
 fn start(
     shared: &Shared,
     kind: GrammarKind,
@@ -197,7 +215,7 @@ fn start(
         _ => None,
     };
     let grammar = match kind {
-        GrammarKind::Regex => TopLevelGrammar::from_regex(text),
+        GrammarKind::Regex => TopLevelGrammar::from_regex(&escapes_beyond_ascii(text)?),
         GrammarKind::Choice => TopLevelGrammar::from_lark(choice(text)?),
         GrammarKind::ContextFree => TopLevelGrammar::from_lark(context_free(text)?),
         _ => json.as_ref().ok_or("unknown kind")?.grammar()?,
