@@ -52,7 +52,8 @@ json answer_json(const ServedModel& model, const TextRequest& request, const Tim
   const auto prompt_tokens = static_cast<double>(request.generation.prompt_token_ids.size());
   const auto decoded =
       answer.token_ids.empty() ? 0.0 : static_cast<double>(answer.token_ids.size() - 1);
-  const double bytes = static_cast<double>(model.engine->stats().weight_bytes_per_step) * decoded;
+  const double bytes =
+      static_cast<double>(model.engine->stats().runner.weight_bytes_per_step) * decoded;
   json line = {
       {"model", model.name},
       {"device", model.device},

@@ -36,11 +36,11 @@ class Steps {
     std::mt19937_64 random(kSeed + number);
     const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
     for (int i = number < 300 ? below(3) : 0; i > 0; --i) {
-      Request request{.id = next_id_++, .priority = below(3)};
-      request.params = {.n = below(4) == 0 ? 3 : 1, .max_tokens = 1 + below(30)};
+      GenerationRequest request = {.priority = below(3)};
+      request.sampling = {.n = below(4) == 0 ? 3 : 1, .max_tokens = 1 + below(30)};
       for (int length = 1 + below(29); length > 0; --length)
         request.prompt_token_ids.push_back(below(2));
-      scheduler_.add(request);
+      scheduler_.add({.id = next_id_++, .generation = std::move(request)});
     }
     if (below(10) == 0) scheduler_.cancel(1 + below(static_cast<int>(next_id_)));
     if (scheduler_.idle()) return number < 300;

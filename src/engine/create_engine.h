@@ -1,7 +1,6 @@
 // create_engine: a checkpoint behind a running engine.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "core/status.h"
@@ -12,14 +11,8 @@
 
 namespace pagoda {
 
-// Called with the share of the weights loaded, in (0, 1], on the engine's thread.
-using LoadProgress = std::function<void(double)>;
-
-// Starts the engine's thread, which makes the Exec, loads the weights and sizes the KV cache there
-// (MLX's streams belong to a thread), and returns when it is ready. Options left at 0 are filled
-// in; where memory is short max_model_len shrinks, with one line in the log that says so. Errors:
-// the checkpoint's and the backend's, and kResourceExhausted where not even one sequence of a block
-// fits.
+// Starts the engine's thread, which assembles the engine's parts (engine/assemble.h says what that
+// fills in, and its errors), and returns when it is ready.
 Result<std::unique_ptr<Engine>> create_engine(const Checkpoint& checkpoint,
                                               const ModelConfig& config,
                                               const EngineOptions& options,

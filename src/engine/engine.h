@@ -6,31 +6,18 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/status.h"
-#include "core/token_mask_source.h"
+#include "engine/engine_stats.h"
 #include "engine/request.h"
 #include "sampling/sampling_params.h"
 #include "sampling/token_logprobs.h"
 #include "tensor/exec.h"
 
 namespace pagoda {
-
-struct GenerationRequest {
-  std::vector<int> prompt_token_ids;
-  SamplingParams sampling;
-  int priority = 0;        // lower runs first; first come first served within one
-  std::string cache_salt;  // only requests with the same one share cached blocks
-  // A grammar's state before the first token; null: nothing holds the answer. A sample whose text
-  // is complete ends with kStop, and no stop_token_id where it ends before an end of sequence.
-  std::shared_ptr<const TokenMaskSource> mask_source;
-  bool hash_logits = false;  // fills OutputEvent::logits_hash at the end
-};
 
 // Room that requests take in the queue until their first tokens are computed. A request is a prompt
 // with all its samples, which wait and start together.
@@ -84,45 +71,6 @@ struct EngineLimits {
   int max_queue = 0;  // requests that wait, whatever their samples
   int vocab_size = 0;
   Backend backend = Backend::kCpu;
-};
-
-// A snapshot for /metrics and bench; counters only grow.
-struct EngineStats {
-  bool healthy = true;
-  int num_running = 0;
-  int num_waiting = 0;           // sequences: samples of requests that wait, and preempted ones
-  int num_waiting_requests = 0;  // that have not started
-  int num_blocks = 0;
-  int num_free_blocks = 0;
-  std::uint64_t num_steps = 0;
-  std::uint64_t num_lookahead_steps =
-      0;  // of those, started before the last one's tokens were read
-  std::uint64_t num_dropped_positions = 0;  // computed so for sequences that had ended
-  std::uint64_t num_deferred_draws = 0;     // their masks were not there in time
-  std::uint64_t num_prompt_tokens = 0;      // computed
-  std::uint64_t num_generated_tokens = 0;
-  std::uint64_t num_finished_requests = 0;
-  std::uint64_t num_preemptions = 0;
-  std::uint64_t num_priority_turns = 0;
-  std::uint64_t num_prefix_queries = 0;    // prompt tokens that asked the prefix cache
-  std::uint64_t num_prefix_hits = 0;       // of those, tokens that it had, in whole blocks
-  std::uint64_t num_prefix_evictions = 0;  // blocks
-  std::uint64_t num_hashed_blocks = 0;     // for the prefix cache
-  std::uint64_t num_block_copies = 0;      // of shared blocks, before they are written
-  double prefill_s = 0;                    // in steps that computed prompt tokens
-  double decode_s = 0;                     // in the others
-  std::uint64_t num_decode_steps = 0;      // those others
-  std::uint64_t num_decode_tokens = 0;     // that they generated
-  std::uint64_t num_decode_kv_tokens = 0;  // whose keys and values they read
-  std::uint64_t num_evaluations = 0;       // of a lazy backend
-  // Steps whose sequences lie in consecutive blocks, all of them, and the others.
-  std::uint64_t num_contiguous_steps = 0;
-  std::uint64_t num_paged_steps = 0;
-  std::uint64_t num_step_words = 0;           // of 4 bytes, written to describe steps to the device
-  std::uint64_t num_logits_rows = 0;          // that went through the last projection
-  std::uint64_t num_logits_rows_skipped = 0;  // that did not have to
-  std::int64_t weight_bytes_per_step = 0;     // that a decode step reads
-  std::int64_t kv_bytes_per_token = 0;
 };
 
 class Engine {

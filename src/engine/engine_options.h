@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -35,5 +36,8 @@ struct EngineOptions {
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;  // on every row, in order
   std::shared_ptr<OpProfile> op_profile;  // what the steps' ops cost is added here; native backends
 };
+
+// Called with the share of the weights loaded, in (0, 1], on the engine's thread.
+using LoadProgress = std::function<void(double)>;
 
 }  // namespace pagoda

@@ -67,6 +67,18 @@ bool ModelRunner::prefault(int first_block, bool beside_prompts) {
       beside_prompts ? num_prefaulted_tokens_ / kPartsOfPrefaulted : num_prefaulted_tokens_);
 }
 
+RunnerStats ModelRunner::stats() const {
+  const StepInputCounters& input = input_.counters();
+  return {.num_evaluations = exec_.num_evaluations(),
+          .num_contiguous_steps = input.num_contiguous_steps,
+          .num_paged_steps = input.num_paged_steps,
+          .num_step_words = input.num_words,
+          .num_logits_rows = num_logits_rows_,
+          .num_logits_rows_skipped = num_logits_rows_skipped_,
+          .weight_bytes_per_step = decoder_.num_weight_bytes(),
+          .kv_bytes_per_token = kv_.layout().bytes_per_token()};
+}
+
 Status ModelRunner::forward(const Plan& plan) {
   if (OpProfile* profile = exec_.profile())
     profile->begin_step(plan.is_decode() ? StepPhase::kDecode : StepPhase::kPrefill);
@@ -78,8 +90,8 @@ Status ModelRunner::forward(const Plan& plan) {
   step.hidden = decoder_.forward(exec_, batch, kv_);
   if (batch.num_rows > 0) step.logits = decoder_.logits(exec_, step.hidden, batch.logits_rows);
   const std::uint64_t projected = host.logits_rows.size() + step.scored_rows.size();
-  counters_.num_logits_rows += projected;
-  counters_.num_logits_rows_skipped += static_cast<std::uint64_t>(host.num_tokens()) - projected;
+  num_logits_rows_ += projected;
+  num_logits_rows_skipped_ += static_cast<std::uint64_t>(host.num_tokens()) - projected;
   if (options_.has_lookahead) share_draws(plan, step);
   if (!step.waits_for_history) draw_rows(plan, step);
   Status status = evaluate(step);

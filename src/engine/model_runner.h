@@ -29,8 +29,8 @@
 #include "core/clock.h"
 #include "core/status.h"
 #include "engine/row_masks.h"
-#include "engine/scheduler.h"
 #include "engine/step_input.h"
+#include "engine/step_runner.h"
 #include "kv/kv_store.h"
 #include "model/decoder.h"
 #include "sampling/row_changes.h"
@@ -42,70 +42,28 @@
 
 namespace pagoda {
 
-// What a step gave one planned sequence. The vector keeps its memory from step to step.
-struct SequenceOutput {
-  std::vector<TokenLogprobs> scored;  // of the prompt's tokens behind the plan's scored rows
-  Status score_error;                 // a row that cannot be scored: NaN
-};
-
-// A token drawn from a row: by the planned sequence, or by one of its forks.
-struct SampleOutput {
-  Sequence* sequence = nullptr;
-  std::optional<TokenLogprobs> logprobs;  // where asked for
-  std::span<const float> logits;  // [vocab]; the row, until the next forward(). Empty where it was
-                                  // drawn on the device and nobody wants it
-};
-
-struct StepOutput {
-  std::vector<SampleOutcome> outcomes;      // in the plan's order, as Scheduler::commit wants them
-  std::vector<SampleOutput> samples;        // one an outcome
-  std::vector<SequenceOutput> of_sequence;  // one a planned sequence
-};
-
-// Counters for /metrics; they only grow.
-struct RunnerCounters {
-  std::uint64_t num_logits_rows = 0;          // that went through the last projection
-  std::uint64_t num_logits_rows_skipped = 0;  // tokens whose logits nobody wanted
-};
-
 struct ModelRunnerOptions {
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;
   bool has_lookahead = false;  // worth it where Exec::is_asynchronous()
 };
 
-class ModelRunner {
+class ModelRunner final : public StepRunner {
  public:
   // Rows of prompt log-probabilities are projected this many at a time, so that memory does not
   // grow with the prompt.
   static constexpr int kScoreTileRows = 64;
 
   ModelRunner(Exec& exec, Decoder decoder, KvStore kv, ModelRunnerOptions options = {});
-  virtual ~ModelRunner() = default;
+  Status forward(const Plan& plan) override;
+  Status draw(const Plan& plan) override;
+  bool draws_ahead() const override { return steps_[newest_].draws_ahead; }
+  Result<const StepOutput*> sample(const Plan& plan, bool wants_logits) override;
+  void abandon() override;
+  bool prefault(int first_block, bool beside_prompts) override;
+  bool has_lookahead() const override { return options_.has_lookahead; }
+  RunnerStats stats() const override;
 
-  // Starts the step; one that was planned ahead, where draws_ahead() of the one before it, or after
-  // that one's sample(). After a failure the step's sequences must be given up: their cache is
-  // undefined. kUnavailable: the device is gone, and no later step can work.
-  virtual Status forward(const Plan& plan);
-  // Draws the rows of the last step that wait for the tokens before them, which have been committed
-  // by now.
-  Status draw(const Plan& plan);
-  // That the tokens of the last step are on the device, before sample() and without the host.
-  bool draws_ahead() const { return steps_[newest_].draws_ahead; }
-  // Ends the oldest step. Row errors stand in the outcomes; a Status is the whole step's, as above.
-  // wants_logits: of rows that ops draw, too.
-  virtual Result<const StepOutput*> sample(const Plan& plan, bool wants_logits);
-  // Waits for the steps that have not been sampled, whose results nobody wants.
-  void abandon();
-  // Between steps: memory for what comes next, of which no block from first_block on has been used.
-  // A small part a call, because requests may wait; false: nothing was left to do. beside_prompts:
-  // steps are long already, and only what is needed soon is not left for later ones.
-  virtual bool prefault(int first_block, bool beside_prompts);
-
-  bool has_lookahead() const { return options_.has_lookahead; }
-  const Decoder& decoder() const { return decoder_; }
   const KvStore& kv() const { return kv_; }
-  const RunnerCounters& counters() const { return counters_; }
-  const StepInputCounters& input_counters() const { return input_.counters(); }
 
  private:
   // What a step leaves behind for sample().
@@ -185,7 +143,8 @@ class ModelRunner {
   std::vector<std::int32_t> ids_;
   std::vector<Tensor> roots_;
   StepOutput output_;
-  RunnerCounters counters_;
+  std::uint64_t num_logits_rows_ = 0;
+  std::uint64_t num_logits_rows_skipped_ = 0;
 };
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// What the scheduler knows of a request: token ids, parameters, and how it may end.
+// A request for tokens: what a caller asks for, what the engine keeps of it, and how it may end.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,24 @@ constexpr std::string_view finish_reason_name(FinishReason reason) {
   return "";
 }
 
-// Checked before it comes here: the prompt is not empty and below the model's length, parameters
-// are in range.
-struct Request {
-  RequestId id = 0;
+// What a caller asks for.
+struct GenerationRequest {
   std::vector<int> prompt_token_ids;
-  SamplingParams params;   // params.n samples, each a sequence of its own
-  std::uint64_t seed = 0;  // params.seed, or the one drawn at admission
+  SamplingParams sampling;
   int priority = 0;        // lower runs first; first come first served within one
   std::string cache_salt;  // only requests with the same one share cached blocks
-  // The grammar's state before the first token, which each sample clones; null: there is none.
+  // A grammar's state before the first token; null: nothing holds the answer. A sample whose text
+  // is complete ends with kStop, and no stop_token_id where it ends before an end of sequence.
   std::shared_ptr<const TokenMaskSource> mask_source;
+  bool hash_logits = false;  // fills OutputEvent::logits_hash at the end
+};
+
+// A request that the engine has taken. The prompt is not empty and below the model's length, and
+// the parameters are in range: EngineCore::check() has looked.
+struct Request {
+  RequestId id = 0;
+  GenerationRequest generation;
+  std::uint64_t seed = 0;  // the sampling's, or one drawn for the request
 };
 
 }  // namespace pagoda

@@ -49,17 +49,19 @@ Admission Scheduler::check(int num_prompt_tokens, const SamplingParams& params) 
              : Admission::kNeverFits;
 }
 
-void Scheduler::add(const Request& request) {
-  const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
-  PAGODA_CHECK(check(num_prompt_tokens, request.params) == Admission::kAdmitted,
+void Scheduler::add(Request request) {
+  const GenerationRequest& generation = request.generation;
+  const int num_prompt_tokens = static_cast<int>(generation.prompt_token_ids.size());
+  PAGODA_CHECK(check(num_prompt_tokens, generation.sampling) == Admission::kAdmitted,
                fmt::format("[scheduler] request {} can never run", request.id));
-  const int max_tokens = max_num_tokens(num_prompt_tokens, request.params);
+  const int max_tokens = max_num_tokens(num_prompt_tokens, generation.sampling);
   // What all samples share: one hash of the salt, one copy of the parameters.
   BlockTable empty_table;
-  tables_.open(empty_table, request.cache_salt);
-  const auto params = std::make_shared<const SamplingParams>(request.params);
+  tables_.open(empty_table, generation.cache_salt);
+  const auto params =
+      std::make_shared<const SamplingParams>(std::move(request.generation.sampling));
   std::unique_ptr<Sequence> first;
-  for (int sample = 0; sample < request.params.n; ++sample) {
+  for (int sample = 0; sample < params->n; ++sample) {
     auto sequence =
         std::make_unique<Sequence>(request, params, sample, next_arrival_++, max_tokens);
     sequence->block_table_ = empty_table;

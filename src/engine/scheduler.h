@@ -153,8 +153,8 @@ class Scheduler {
   // kNeverFits, or kAdmitted: it will run some day. Thread-safe.
   Admission check(int num_prompt_tokens, const SamplingParams& params) const;
 
-  // Queues params.n sequences; the engine has asked check().
-  void add(const Request& request);
+  // Queues a sequence for each of the request's samples; the engine has asked check().
+  void add(Request request);
   // Ends all samples of a request, or one, with kCancelled. Blocks are free at once, or, for a
   // sequence that is in steps not committed yet, with their commits. Unknown ids are ignored.
   void cancel(RequestId id);

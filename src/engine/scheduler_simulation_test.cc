@@ -43,8 +43,8 @@ SimulationOptions draw_options(const Draw& draw) {
   return options;
 }
 
-Request draw_request(const Draw& draw) {
-  Request request;
+GenerationRequest draw_request(const Draw& draw) {
+  GenerationRequest request;
   request.prompt_token_ids.resize(one_of(draw, {draw(1, 5), draw(1, 24)}));
   // Many begin alike.
   const int num_alike = draw(0, 2) * draw(0, 24);
@@ -53,7 +53,7 @@ Request draw_request(const Draw& draw) {
   }
   if (draw(0, 4) == 0) request.cache_salt = "s";
   request.priority = one_of(draw, {0, 0, 0, 1, -1});
-  SamplingParams& params = request.params;
+  SamplingParams& params = request.sampling;
   params.max_tokens = draw(1, 50);
   params.n = one_of(draw, {1, 1, 1, 3});
   params.ignore_eos = draw(0, 2) == 0;

@@ -24,12 +24,12 @@ class SchedulerTest : public ::testing::Test {
 
   RequestId add(int num_prompt_tokens, const SamplingParams& params = {}, int priority = 0) {
     EXPECT_EQ(scheduler_->check(num_prompt_tokens, params), Admission::kAdmitted);
-    const Request request = {.id = next_id_++,
-                             .prompt_token_ids = std::vector<int>(num_prompt_tokens, 9),
-                             .params = params,
-                             .priority = priority};
-    scheduler_->add(request);
-    return request.id;
+    const RequestId id = next_id_++;
+    scheduler_->add({.id = id,
+                     .generation = {.prompt_token_ids = std::vector<int>(num_prompt_tokens, 9),
+                                    .sampling = params,
+                                    .priority = priority}});
+    return id;
   }
 
   // One step; what was planned, as (request, tokens).
@@ -506,8 +506,9 @@ TEST_F(SchedulerTest, AnIdleSchedulerPlansNothing) {
 
 TEST_F(SchedulerTest, EndsTheProcessAtOurOwnMistakes) {
   start({}, 2);
-  EXPECT_DEATH(scheduler_->add({.id = 7, .prompt_token_ids = std::vector<int>(40, 9)}),
-               "request 7 can never run");
+  EXPECT_DEATH(
+      scheduler_->add({.id = 7, .generation = {.prompt_token_ids = std::vector<int>(40, 9)}}),
+      "request 7 can never run");
   add(2);
   const Plan& plan = scheduler_->plan();
   EXPECT_DEATH(scheduler_->commit(plan, {}), "expected 1 outcomes, got 0");

@@ -26,9 +26,9 @@ class Steps {
   int below(int end) { return static_cast<int>(random_() % static_cast<std::uint64_t>(end)); }
 
   void add(int num_prompt_tokens, const SamplingParams& params, int num_ids = 3) {
-    Request request{.id = next_id_++, .params = params, .priority = below(3)};
+    GenerationRequest request = {.sampling = params, .priority = below(3)};
     for (int i = 0; i < num_prompt_tokens; ++i) request.prompt_token_ids.push_back(below(num_ids));
-    scheduler_->add(request);
+    scheduler_->add({.id = next_id_++, .generation = std::move(request)});
   }
 
   void commit(const Plan& plan) {

@@ -77,9 +77,9 @@ void add_state(FamilyList& list, const EngineStats& stats) {
   list.gauge("engine_healthy", "1 while the engine works.", stats.healthy ? 1 : 0);
   list.gauge("num_kv_blocks", "KV blocks.", stats.num_blocks);
   list.gauge("weight_bytes_per_step", "Bytes of weights that a decode step reads.",
-             static_cast<double>(stats.weight_bytes_per_step));
+             static_cast<double>(stats.runner.weight_bytes_per_step));
   list.gauge("kv_bytes_per_token", "Bytes of KV cache that a token takes.",
-             static_cast<double>(stats.kv_bytes_per_token));
+             static_cast<double>(stats.runner.kv_bytes_per_token));
 }
 
 void add_steps(FamilyList& list, const EngineStats& stats) {
@@ -98,15 +98,16 @@ void add_steps(FamilyList& list, const EngineStats& stats) {
                "Draws put off to a later step: a grammar's mask was not there.",
                stats.num_deferred_draws);
   list.counter("contiguous_steps_total", "Steps whose sequences all lie in consecutive KV blocks.",
-               stats.num_contiguous_steps);
+               stats.runner.num_contiguous_steps);
   list.counter("paged_steps_total", "Steps with a sequence whose KV blocks lie apart.",
-               stats.num_paged_steps);
+               stats.runner.num_paged_steps);
   list.counter("step_words_total", "Words of 4 bytes written to describe steps to the device.",
-               stats.num_step_words);
-  list.counter("evaluations_total", "Evaluations of a lazy backend.", stats.num_evaluations);
-  list.counter("logits_rows_total", "Rows through the last projection.", stats.num_logits_rows);
+               stats.runner.num_step_words);
+  list.counter("evaluations_total", "Evaluations of a lazy backend.", stats.runner.num_evaluations);
+  list.counter("logits_rows_total", "Rows through the last projection.",
+               stats.runner.num_logits_rows);
   list.counter("logits_rows_skipped_total", "Rows that the last projection left out.",
-               stats.num_logits_rows_skipped);
+               stats.runner.num_logits_rows_skipped);
 }
 
 void add_cache(FamilyList& list, const EngineStats& stats) {

@@ -157,7 +157,7 @@ class Company {
     }
     EXPECT_EQ(engine.scheduler().num_free_blocks(), way.options.num_blocks) << way.name;
     const SchedulerCounters& counters = engine.scheduler().counters();
-    const StepInputCounters& steps = engine.input_counters();
+    const RunnerStats steps = engine.stats().runner;
     std::cout << fmt::format(
         "{}: {} preemptions, {} of {} prompt tokens cached, {} copies, {} of {} steps straight\n",
         way.name, counters.num_preemptions, counters.num_prefix_hits, counters.num_prefix_queries,

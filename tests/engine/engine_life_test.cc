@@ -224,7 +224,7 @@ TEST_P(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
   const EngineStats stats = engine_->stats();
   EXPECT_FALSE(stats.healthy);
   EXPECT_GT(stats.num_steps, 0u);
-  EXPECT_GT(stats.num_logits_rows, 0u);
+  EXPECT_GT(stats.runner.num_logits_rows, 0u);
   EXPECT_GT(stats.num_blocks, 0);
   EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
   EXPECT_EQ(engine_->submit(greedy({7}, 1), ends_.sink()).status().code(),

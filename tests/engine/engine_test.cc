@@ -289,8 +289,8 @@ TEST(Engine, OnlyWantedRowsAreProjected) {
   GenerationRequest request = greedy(4);
   request.prompt_token_ids.assign(50, 9);
   run_to_end(*engine, request);
-  EXPECT_TRUE(eventually([&] { return engine->stats().num_logits_rows == 4; }));
-  EXPECT_EQ(engine->stats().num_logits_rows_skipped, 49u);
+  EXPECT_TRUE(eventually([&] { return engine->stats().runner.num_logits_rows == 4; }));
+  EXPECT_EQ(engine->stats().runner.num_logits_rows_skipped, 49u);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct Faults {
   Fault of_forward = {};  // empty: none
   Fault of_sample = {};
   bool has_lookahead = false;
-  // In ModelRunner::prefault()'s place, on the engine's thread.
+  // In StepRunner::prefault()'s place, on the engine's thread.
   std::function<bool(int first_block, bool beside_prompts)> prefault = {};
 };
 

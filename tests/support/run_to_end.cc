@@ -15,7 +15,9 @@ void append(std::vector<T>& to, std::vector<T>& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-void take(OutputEvent& event, WholeAnswer& answer) {
+}  // namespace
+
+void add_event(OutputEvent event, WholeAnswer& answer) {
   append(answer.token_ids, event.token_ids);
   append(answer.logprobs, event.logprobs);
   append(answer.prompt_logprobs, event.prompt_logprobs);
@@ -24,8 +26,6 @@ void take(OutputEvent& event, WholeAnswer& answer) {
   answer.error = event.error;
   answer.logits_hash = event.logits_hash;
 }
-
-}  // namespace
 
 std::vector<WholeAnswer> run_to_end(Engine& engine,
                                     const std::vector<GenerationRequest>& requests) {
@@ -42,8 +42,8 @@ std::vector<WholeAnswer> run_to_end(Engine& engine,
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const auto sink = [&, first = first_answer[i]](OutputEvent event) {
       const std::lock_guard lock(mutex);
-      take(event, answers[first + event.sample_index]);
       num_finished += event.finish_reason != FinishReason::kNone;
+      add_event(std::move(event), answers[first + event.sample_index]);
       changed.notify_one();
     };
     const Result<RequestId> id = engine.submit(requests[i], sink);

@@ -17,6 +17,8 @@ struct WholeAnswer {
   std::uint64_t logits_hash = 0;
 };
 
+void add_event(OutputEvent event, WholeAnswer& answer);
+
 // All at once; one answer a sample, in the requests' order. A refused request's answer has kError
 // and the refusal.
 std::vector<WholeAnswer> run_to_end(Engine& engine, const std::vector<GenerationRequest>& requests);

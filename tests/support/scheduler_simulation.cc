@@ -32,8 +32,8 @@ struct Ending {
 };
 
 // The sequence run alone, without scheduler or cache.
-Ending run_alone(const Request& request, int sample_index, int max_model_len) {
-  const SamplingParams& params = request.params;
+Ending run_alone(const GenerationRequest& request, int sample_index, int max_model_len) {
+  const SamplingParams& params = request.sampling;
   Ending ending = {.tokens = request.prompt_token_ids, .reason = FinishReason::kLength};
   std::uint64_t hash = start_hash(request.cache_salt);
   for (const int token : ending.tokens) hash = hash_with(hash, token);
@@ -83,26 +83,26 @@ int SchedulerSimulation::num_blocks_of(int num_tokens) const {
   return (num_tokens + options_.scheduler.block_size - 1) / options_.scheduler.block_size;
 }
 
-int SchedulerSimulation::worst_case(const Request& request) const {
+int SchedulerSimulation::worst_case(const GenerationRequest& request) const {
   const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
   const int longest =
-      std::min(num_prompt_tokens + request.params.max_tokens, options_.scheduler.max_model_len);
+      std::min(num_prompt_tokens + request.sampling.max_tokens, options_.scheduler.max_model_len);
   return num_blocks_of(std::max(num_prompt_tokens, longest - 1));
 }
 
-void SchedulerSimulation::add(Request request) {
-  request.id = static_cast<RequestId>(requests_.size());
+void SchedulerSimulation::add(GenerationRequest request) {
+  const auto id = static_cast<RequestId>(requests_.size());
   const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
-  if (scheduler_.check(num_prompt_tokens, request.params) != Admission::kAdmitted) {
+  if (scheduler_.check(num_prompt_tokens, request.sampling) != Admission::kAdmitted) {
     require(worst_case(request) > pool_.num_blocks());
     return;
   }
-  scheduler_.add(request);
-  for (int sample = 0; sample < request.params.n; ++sample) {
-    waiting_.insert({request.priority, request.id, sample});
-    lives_[{request.id, sample}] = {};
+  scheduler_.add({.id = id, .generation = request});
+  for (int sample = 0; sample < request.sampling.n; ++sample) {
+    waiting_.insert({request.priority, id, sample});
+    lives_[{id, sample}] = {};
   }
-  num_samples_ += request.params.n;
+  num_samples_ += request.sampling.n;
   requests_.push_back(std::move(request));
 }
 
@@ -113,7 +113,7 @@ void SchedulerSimulation::cancel(unsigned choice) {
   const auto [id, sample] = life->first;
   if (choice % 3 == 0) {
     scheduler_.cancel(id);
-    for (int i = 0; i < requests_[id].params.n; ++i) disturbed_.insert({id, i});
+    for (int i = 0; i < requests_[id].sampling.n; ++i) disturbed_.insert({id, i});
   } else {
     scheduler_.cancel_sample(id, sample);
     disturbed_.insert({id, sample});
@@ -193,8 +193,8 @@ void SchedulerSimulation::finish() {
   // but not the first one: so many steps are enough.
   std::uint64_t limit = 8;
   for (const auto& [sample, life] : lives_) {
-    const Request& request = requests_[sample.first];
-    limit += 3 * (request.prompt_token_ids.size() + request.params.max_tokens);
+    const GenerationRequest& request = requests_[sample.first];
+    limit += 3 * (request.prompt_token_ids.size() + request.sampling.max_tokens);
   }
   for (; !scheduler_.idle(); --limit) {
     require(limit > 0u);
@@ -423,7 +423,7 @@ void SchedulerSimulation::collect() {
                 with_others_.erase(rank(*sequence)) ==
             1u);
     require(sequence->block_table().empty());
-    const Request& request = requests_[sample.first];
+    const GenerationRequest& request = requests_[sample.first];
     const Ending alone = run_alone(request, sample.second, options_.scheduler.max_model_len);
     const auto tokens = sequence->tokens();
     if (disturbed_.erase(sample) == 0) {

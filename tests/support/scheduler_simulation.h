@@ -61,7 +61,7 @@ class SchedulerSimulation {
 
   explicit SchedulerSimulation(const SimulationOptions& options);
 
-  void add(Request request);  // gives it the next id; dropped where it never fits
+  void add(GenerationRequest request);  // gives it the next id; dropped where it never fits
   void cancel(unsigned choice);
   void step(StepEvent event, unsigned choice);
   void finish();  // steps until everything has ended
@@ -93,7 +93,7 @@ class SchedulerSimulation {
   static Sample sample_of(const Rank& rank) { return {std::get<1>(rank), std::get<2>(rank)}; }
   static Rank rank(const Sequence& sequence);
   int num_blocks_of(int num_tokens) const;
-  int worst_case(const Request& request) const;
+  int worst_case(const GenerationRequest& request) const;
   void disturb(const Sequence& sequence) { disturbed_.insert(sample_of(sequence)); }
 
   void launch(const Plan& plan, bool is_ahead);
@@ -131,11 +131,11 @@ class SchedulerSimulation {
   BlockPool pool_;
   std::optional<PrefixCache> cache_;
   Scheduler scheduler_;
-  std::vector<std::uint64_t> slots_;       // the cache: a hash a slot
-  std::vector<Request> requests_;          // by id, while any of their samples lives
-  std::map<Rank, Sequence*> running_;      // before the plan, then with those it admits
-  std::map<Rank, Sequence*> with_others_;  // whose request's first sample computes the prompt
-  std::map<RequestId, Rank> first_of_;     // that sample
+  std::vector<std::uint64_t> slots_;         // the cache: a hash a slot
+  std::vector<GenerationRequest> requests_;  // by id, while any of their samples lives
+  std::map<Rank, Sequence*> running_;        // before the plan, then with those it admits
+  std::map<Rank, Sequence*> with_others_;    // whose request's first sample computes the prompt
+  std::map<RequestId, Rank> first_of_;       // that sample
   std::set<Rank> waiting_;
   std::map<Sample, Life> lives_;
   std::set<Sample> disturbed_;  // cancelled or failed: may end early

@@ -133,7 +133,7 @@ void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_de
   require(planned.context_len() <= num_known);
   require(!sequence.finished());
   require(static_cast<int>(sequence.block_table().size()) == num_blocks_of(planned.context_len()));
-  const SamplingParams& params = requests_[sequence.request_id()].params;
+  const SamplingParams& params = requests_[sequence.request_id()].sampling;
   require(planned.samples == (planned.context_len() == num_known && params.max_tokens > 0));
   // What nobody would read is not computed.
   require(params.max_tokens == 0 || num_known < sequence.max_num_tokens());

@@ -1,17 +1,14 @@
-// SteppedEngine: what an Engine is made of, without its thread: a test calls its steps and so
-// decides what is where in each of them. Between steps every KV block that nobody holds is filled
-// with NaN, on a 16-bit cache too.
+// SteppedEngine: an EngineCore whose steps a test calls, so that it decides what is where in each
+// of them. Between steps every KV block that nobody holds is filled with NaN, on a 16-bit cache
+// too.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/engine_core.h"
 #include "engine/model_runner.h"
-#include "engine/scheduler.h"
-#include "kv/block_pool.h"
-#include "kv/prefix_cache.h"
 #include "tests/support/run_to_end.h"
 
 namespace pagoda {
@@ -33,46 +30,46 @@ class SteppedEngine {
  public:
   // Fails the running test where the checkpoint cannot be loaded.
   SteppedEngine(const std::string& path, const SteppedEngineOptions& options);
-  ~SteppedEngine();
 
-  int vocab_size() const { return runner_->decoder().config().vocab_size; }
+  int vocab_size() const { return core_->limits().vocab_size; }
 
   // Returns the number of its first answer; the samples' follow one another.
-  std::size_t add(const GenerationRequest& request);
+  std::size_t add(GenerationRequest request);
   // Ends a step, and starts the one behind it where there is lookahead. `seconds`: what the
   // scheduler is told that the step took.
   void step(double seconds = 0);
-  // Of the request whose answers begin with that one.
+  // Cancels a sample of the request whose answers begin with that one.
   void cancel_sample(std::size_t first_answer, int sample_index);
-  bool idle() const { return scheduler_->idle(); }
+  bool idle() const { return core_->idle(); }
 
   const std::vector<WholeAnswer>& answers() const { return answers_; }
-  const Scheduler& scheduler() const { return *scheduler_; }
-  const PrefixCache* cache() const { return cache_.get(); }
-  const StepInputCounters& input_counters() const { return runner_->input_counters(); }
-  const Plan& last_plan() const { return *plan_; }
-  // Started before the tokens of the step in front of them were read.
-  int num_steps_ahead() const { return num_steps_ahead_; }
+  const Scheduler& scheduler() const { return core_->scheduler(); }
+  EngineStats stats() const { return core_->stats(); }
 
  private:
-  const Plan* launch(const Plan* plan);
-  void take(const Plan& plan, const StepOutput& output);
-  void take_finished();
+  // Stands still but in steps, which take as long as the test says.
+  class StepClock final : public Clock {
+   public:
+    TimePoint now() const override { return now_; }
+    void pass(double seconds) {
+      now_ +=
+          std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
+    }
+
+   private:
+    TimePoint now_;
+  };
+  class TimedRunner;
+
   void poison();
 
-  SteppedEngineOptions options_;
-  std::unique_ptr<Exec> exec_;
-  std::unique_ptr<ModelRunner> runner_;
-  std::unique_ptr<BlockPool> pool_;
-  std::unique_ptr<PrefixCache> cache_;
-  std::unique_ptr<Scheduler> scheduler_;
-  const Plan* plan_ = nullptr;
-  const Plan* next_ = nullptr;  // in flight already
-  int num_steps_ahead_ = 0;
-  std::vector<bool> is_poisoned_;              // blocks
-  std::map<RequestId, std::size_t> first_of_;  // answer
+  StepClock clock_;
+  double step_seconds_ = 0;
+  Exec* exec_ = nullptr;           // the core's
+  ModelRunner* runner_ = nullptr;  // the core's
+  std::unique_ptr<EngineCore> core_;
+  std::vector<bool> is_poisoned_;  // blocks
   std::vector<WholeAnswer> answers_;
-  RequestId next_id_ = 0;
 };
 
 }  // namespace pagoda

@@ -1,0 +1,71 @@
+// ActiveRequests: the requests between their admission and their last event. Turns what steps give
+// into events for the sinks of those who asked.
+//
+// Belongs to the engine thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/status.h"
+#include "engine/engine.h"
+#include "engine/step_runner.h"
+
+namespace pagoda {
+
+class ActiveRequests {
+ public:
+  // Called when a request leaves the queue, with the room that it took there: when it starts, or
+  // when it ends before.
+  using LeavesQueue = std::function<void(const QueueDemand&)>;
+
+  ActiveRequests(LeavesQueue leaves_queue, const Clock& clock)
+      : leaves_queue_(std::move(leaves_queue)), clock_(clock) {}
+
+  void add(const Request& request, EventSink sink);
+  // Whether a request wants the hash of its logits, for which rows have to be read.
+  bool wants_logits() const { return num_hashed_ > 0; }
+  std::vector<RequestId> ids() const;
+
+  // Notes the requests whose first chunks the plan has.
+  void start(const Plan& plan);
+  // Sends what a step gave; its plan has been committed. Returns the requests that cannot go on,
+  // because a row of their prompts cannot be scored.
+  std::vector<RequestId> deliver(const Plan& plan, const StepOutput& output);
+  // Sends the last events of sequences that did not end with a token. Returns how many requests
+  // have ended with these.
+  int deliver_ends(std::span<const std::unique_ptr<Sequence>> finished);
+  // Ends every request with this error.
+  void fail_all(const Status& reason);
+
+ private:
+  struct ActiveRequest {
+    EventSink sink;
+    int num_unfinished = 0;         // samples
+    std::vector<bool> is_finished;  // [n]
+    QueueDemand demand;             // of the queue, while it waits
+    bool has_started = false;
+    std::vector<std::optional<TokenLogprobs>>
+        prompt_logprobs;                       // until sample 0's first event takes them
+    std::vector<std::uint64_t> logits_hashes;  // [n], where asked for
+    Status error;                              // why it is being given up
+  };
+
+  std::vector<RequestId> take_scores(const Plan& plan, const StepOutput& output);
+  void deliver_token(const SampleOutput& output, const SampleOutcome& outcome);
+  void send(ActiveRequest& request, const Sequence& sequence, OutputEvent event) const;
+  static bool ended_by_token(const ActiveRequest& request, const Sequence& sequence);
+
+  LeavesQueue leaves_queue_;
+  const Clock& clock_;
+  std::unordered_map<RequestId, ActiveRequest> requests_;
+  int num_hashed_ = 0;  // requests that want their logits' hash
+};
+
+}  // namespace pagoda

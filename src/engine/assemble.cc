@@ -1,0 +1,120 @@
+#include "engine/assemble.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/backend.h"
+#include "core/machine.h"
+#include "engine/kv_sizing.h"
+#include "engine/model_runner.h"
+#include "ops/linear/linear.h"
+
+namespace pagoda {
+namespace {
+
+// The best backend that is built and finds its device.
+Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options) {
+#ifdef __APPLE__
+  constexpr Backend kOrder[] = {Backend::kMlx, Backend::kCpu};
+#else
+  constexpr Backend kOrder[] = {Backend::kCuda, Backend::kCpu};
+#endif
+  for (const Backend backend : kOrder) {
+    if (!backend_is_built(backend)) continue;
+    options.backend = backend;
+    Result<std::unique_ptr<Exec>> exec = make_exec(options);
+    if (exec.ok() || backend == Backend::kCpu) return exec;
+  }
+  return unsupported("[device] auto: this binary was built without a backend");
+}
+
+void log_shortened_context(const EngineOptions& options, const ModelConfig& config,
+                           const KvSizing& sizing) {
+  const int trained = config.max_position_embeddings;
+  if (options.max_model_len > trained) {
+    spdlog::warn("max_model_len: {} asked for, the checkpoint was trained for {}",
+                 options.max_model_len, trained);
+  }
+  const int wanted = options.max_model_len > 0 ? std::min(options.max_model_len, trained) : trained;
+  if (sizing.max_model_len < wanted) {
+    spdlog::warn(
+        "max_model_len: {} instead of {} tokens, which is what the KV cache of {} blocks holds",
+        sizing.max_model_len, wanted, sizing.num_blocks);
+  }
+}
+
+// Products on native backends gain nothing from more rows than that, and a step's memory grows with
+// them: 2048 tokens of a hidden size of 1024 take 84 MB, a quarter of a small checkpoint.
+int tokens_per_step(const EngineOptions& options, Backend backend, int max_num_seqs) {
+  if (options.max_num_batched_tokens > 0) return options.max_num_batched_tokens;
+  const bool is_native = backend == Backend::kReference || backend == Backend::kCpu;
+  return std::max(is_native ? 512 : 2048, max_num_seqs);
+}
+
+Result<std::unique_ptr<Exec>> make_exec_of(const EngineOptions& options) {
+  const ExecOptions exec_options = {.backend = options.backend.value_or(Backend::kCpu),
+                                    .num_threads = options.num_threads,
+                                    .int8_activations = options.int8_activations};
+  PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<Exec> exec,
+                          options.backend ? make_exec(exec_options) : make_best_exec(exec_options));
+  if (options.op_profile && exec->backend() == Backend::kMlx)
+    return unsupported("[profile] mlx: per-op times need a native backend, --device cpu");
+  exec->set_profile(options.op_profile);
+  return exec;
+}
+
+}  // namespace
+
+std::unique_ptr<StepRunner> make_model_runner(RunnerParts parts) {
+  return std::make_unique<ModelRunner>(*parts.exec, std::move(parts.decoder), std::move(parts.kv),
+                                       std::move(parts.options));
+}
+
+Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& config,
+                             const EngineOptions& options, const LoadProgress& on_progress,
+                             const RunnerFactory& make_runner) {
+  EngineParts parts;
+  PAGODA_ASSIGN_OR_RETURN(parts.exec, make_exec_of(options));
+  const Backend backend = parts.exec->backend();
+  PAGODA_ASSIGN_OR_RETURN(Decoder decoder,
+                          Decoder::load(*parts.exec, checkpoint, config, on_progress));
+  PAGODA_ASSIGN_OR_RETURN(KvSizing sizing,
+                          size_kv_cache(options, config, backend, available_memory_bytes()));
+  log_shortened_context(options, config, sizing);
+  PAGODA_ASSIGN_OR_RETURN(KvStore kv,
+                          KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
+  parts.runner = make_runner({.exec = parts.exec.get(),
+                              .decoder = std::move(decoder),
+                              .kv = std::move(kv),
+                              .options = {.logits_processors = options.logits_processors,
+                                          .has_lookahead = parts.exec->is_asynchronous()}});
+  parts.pool = std::make_unique<BlockPool>(sizing.num_blocks,
+                                           options.kv_cache_layout == KvCacheLayout::kPaged
+                                               ? BlockOrder::kLowest
+                                               : BlockOrder::kConsecutive);
+  if (options.enable_prefix_caching) {
+    parts.prefix_cache =
+        std::make_unique<PrefixCache>(*parts.pool, sizing.layout.block_size, config.architecture);
+  }
+  const int max_num_batched_tokens = tokens_per_step(options, backend, sizing.max_num_seqs);
+  parts.scheduler =
+      std::make_unique<Scheduler>(SchedulerOptions{.block_size = sizing.layout.block_size,
+                                                   .max_num_seqs = sizing.max_num_seqs,
+                                                   .max_num_batched_tokens = max_num_batched_tokens,
+                                                   .row_tile = row_tile(*parts.exec),
+                                                   .max_model_len = sizing.max_model_len,
+                                                   .eos_token_ids = config.eos_token_ids},
+                                  *parts.pool, parts.prefix_cache.get());
+  parts.limits = {.max_model_len = sizing.max_model_len,
+                  .max_num_seqs = parts.scheduler->options().max_num_seqs,
+                  .max_num_batched_tokens = max_num_batched_tokens,
+                  .max_queue = options.max_queue,
+                  .vocab_size = config.vocab_size,
+                  .backend = backend};
+  parts.seed = options.seed;
+  return parts;
+}
+
+}  // namespace pagoda

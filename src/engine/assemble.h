@@ -1,0 +1,37 @@
+// assemble: a checkpoint and options become the parts of an engine. The only place that does it.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/status.h"
+#include "engine/engine_core.h"
+#include "engine/engine_options.h"
+#include "engine/model_runner.h"
+#include "kv/kv_store.h"
+#include "model/decoder.h"
+#include "model/model_config.h"
+#include "weights/checkpoint.h"
+
+namespace pagoda {
+
+// What a runner is made of. `exec` outlives it.
+struct RunnerParts {
+  Exec* exec = nullptr;
+  Decoder decoder;
+  KvStore kv;
+  ModelRunnerOptions options;
+};
+using RunnerFactory = std::function<std::unique_ptr<StepRunner>(RunnerParts)>;
+
+std::unique_ptr<StepRunner> make_model_runner(RunnerParts parts);
+
+// Makes the Exec, loads the weights and sizes the KV cache, on the thread that will step. Options
+// left at 0 are filled in; where memory is short max_model_len shrinks, with one line in the log
+// that says so. Errors: the checkpoint's and the backend's, and kResourceExhausted where not even
+// one sequence of a block fits.
+Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& config,
+                             const EngineOptions& options, const LoadProgress& on_progress = {},
+                             const RunnerFactory& make_runner = make_model_runner);
+
+}  // namespace pagoda
