@@ -20,7 +20,7 @@ struct RunnerParts {
   Exec* exec = nullptr;
   Decoder decoder;
   KvStore kv;
-  ModelRunnerOptions options;
+  StepSamplerOptions options;
 };
 using RunnerFactory = std::function<std::unique_ptr<StepRunner>(RunnerParts)>;
 
