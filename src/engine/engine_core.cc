@@ -82,7 +82,7 @@ void EngineCore::cancel(RequestId id) {
 }
 
 void EngineCore::cancel_sample(RequestId id, int sample_index) {
-  parts_.scheduler->cancel_sample(id, sample_index);
+  parts_.scheduler->cancel(id, sample_index);
   deliver_ends();
 }
 

@@ -23,11 +23,8 @@
 // "Sarathi-Serve", OSDI 2024): a step takes one token of every sequence that decodes, and chunks of
 // prompts.
 //
-// Order: lower priority value first, then arrival. Nothing overtakes the head of the queue.
-// Priority is every client's to choose, so it is a preference and no right: in every 1,024 steps in
-// which others overtake them, the first that came of all that wait becomes the first of all,
-// whatever its priority. So nothing starves, and those of better priority lose one place in some
-// seconds.
+// Order: lower priority value first, then arrival, and whose turn it is before all
+// (waiting_queue.h). Nothing overtakes the head of the queue.
 //
 // What a step takes of decodes and of prompts: step_shares.h.
 //
@@ -54,22 +51,19 @@
 // Belongs to the engine thread, except check(), which is thread-safe.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "core/status.h"
+#include "engine/plan.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
 #include "engine/step_cost.h"
 #include "engine/step_shares.h"
+#include "engine/waiting_queue.h"
 #include "kv/block_pool.h"
 #include "kv/block_tables.h"
 #include "kv/prefix_cache.h"
@@ -82,7 +76,7 @@ struct SchedulerOptions {
   int max_num_batched_tokens = 2048;
   int row_tile = 1;                // tokens of a step that cost as much as one (ops/linear)
   int max_model_len = 0;           // tokens of prompt and output together
-  int num_steps_per_turn = 1024;   // of overtaking, after which who was overtaken has a turn
+  int num_steps_per_turn = 1024;   // see WaitingQueue
   std::vector<int> eos_token_ids;  // end a sequence unless its request ignores them
 };
 
@@ -91,36 +85,6 @@ enum class Admission : std::uint8_t {
   kNoSequencePlace,  // as many run as may
   kNoBlocks,         // what runs leaves too few blocks
   kNeverFits,        // more blocks than the pool has
-};
-
-// One sequence's part of a step: tokens [first_position, first_position + num_new_tokens), and
-// which of their rows of logits are wanted. The row at position p scores or samples the token at
-// p + 1.
-struct PlannedSequence {
-  Sequence* sequence = nullptr;
-  int first_position = 0;
-  int num_new_tokens = 0;
-  // The outcome of the step before that is the token at first_position; -1: it is known.
-  int awaited_outcome = -1;
-  int first_scored_row = 0;  // of the chunk
-  int num_scored_rows = 0;   // from there, each scored against sequence->token(p + 1)
-  // The chunk's last row gives a new token, to the sequence and to each of its forks; it is never
-  // among the scored ones.
-  bool samples = false;
-
-  int context_len() const { return first_position + num_new_tokens; }
-};
-
-struct Plan {
-  std::vector<PlannedSequence> sequences;  // decodes first, then prefill chunks
-  std::vector<PlannedCopy> block_copies;
-  int num_decodes = 0;  // the first sequences, one token each
-  int num_tokens = 0;
-  int num_samples = 0;  // tokens that come of it: of sequences that sample, and of their forks
-
-  bool empty() const { return sequences.empty(); }
-  // No prompt tokens: every sequence gets one token.
-  bool is_decode() const { return num_decodes == static_cast<int>(sequences.size()); }
 };
 
 // Counters for /metrics; they only grow.
@@ -133,15 +97,6 @@ struct SchedulerCounters {
   std::uint64_t num_block_copies = 0;
   std::uint64_t num_dropped_positions = 0;  // planned ahead for sequences that had ended by then
   std::uint64_t num_deferred_draws = 0;
-};
-
-// What the sampler made of one row: a token, or the error of that sequence alone.
-struct SampleOutcome {
-  int token_id = 0;
-  Status status;
-  // Neither: the row's mask is not there. Only of a sequence that has output; what the row was
-  // drawn from is computed again, to the same bits, once the mask is there.
-  bool is_deferred = false;
 };
 
 class Scheduler {
@@ -157,8 +112,7 @@ class Scheduler {
   void add(Request request);
   // Ends all samples of a request, or one, with kCancelled. Blocks are free at once, or, for a
   // sequence that is in steps not committed yet, with their commits. Unknown ids are ignored.
-  void cancel(RequestId id);
-  void cancel_sample(RequestId id, int sample_index);
+  void cancel(RequestId id, std::optional<int> sample_index = std::nullopt);
 
   // The next step; empty where nothing is to be done, or only for sequences whose masks are not
   // there: then idle() is false. Every step before it has been committed.
@@ -177,7 +131,7 @@ class Scheduler {
   // Sequences that have ended since the last call, in the order of their ends. They hold no blocks.
   std::vector<std::unique_ptr<Sequence>> take_finished();
 
-  int num_waiting() const { return static_cast<int>(waiting_.size()) + num_waiting_forks_; }
+  int num_waiting() const { return waiting_.num_samples(); }
   int num_running() const;
   bool idle() const { return waiting_.empty() && running_.empty(); }
   // Prompt tokens are left to plan, whether or not the last step had any.
@@ -191,25 +145,10 @@ class Scheduler {
  private:
   using SequencePtr = std::unique_ptr<Sequence>;
 
-  static bool runs_before(const SequencePtr& a, const SequencePtr& b);
-  template <typename Sequences>
-  static void insert_in_order(Sequences& sequences, SequencePtr sequence);
-
-  // Sizes.
-  int max_num_tokens(int num_prompt_tokens, const SamplingParams& params) const;
-  int worst_case_blocks(int num_prompt_tokens, int max_num_tokens) const;
-  static SequenceLength length_of(const Sequence& sequence);
-
   // A plan.
-  Plan& next_plan() { return plans_[num_in_flight_ == 0 ? newest_ : 1 - newest_]; }
-  void look_for_masks();
   void give_turn();
   StepShares share_next_step() const;
-  static int num_plannable(const Sequence& sequence);
-  static int tokens_for(const Sequence& sequence, StepShares& shares);
-  int num_decodes() const;
   int num_blocks_wanted(StepShares shares) const;
-  void number_outcomes();
   void plan_step(StepShares shares);
   bool plan_running(StepShares& shares);
   int take_blocks(std::size_t index, int num_tokens);
@@ -218,55 +157,29 @@ class Scheduler {
   void admit_waiting(StepShares& shares);
   Admission try_admit();
   bool has_blocks_for(const Sequence& sequence, int num_forks) const;
-  static SequencePtr split_forks(Sequence& sequence, int num_kept);
-  int num_readable(const Sequence& sequence) const;
   void acquire_beginning(Sequence& sequence);
-  void plan_chunk(Sequence& sequence, int num_new_tokens, bool is_decode);
-  const Plan& launch();
 
   // Its outcome.
   void land(const Plan& plan);
   void commit_sequence(const PlannedSequence& planned, std::span<const SampleOutcome> outcomes);
-  void defer(Sequence& sequence);
   void append(Sequence& sequence, const SampleOutcome& outcome);
-  bool is_stop_token(const Sequence& sequence, int token_id) const;
   void start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes);
-  void end_forks(Sequence& sequence, FinishReason reason);
-  void drop_cancelled_forks(Sequence& sequence);
-  void hand_over(Sequence& sequence);
-  void cancel_samples(RequestId id, std::optional<int> sample_index);
+  void finish_forks(Sequence& sequence, FinishReason reason);
   void finish(Sequence& sequence, FinishReason reason);
   void give_back(Sequence& sequence);
   void release_blocks(Sequence& sequence);
-  template <typename Sequences>
-  void collect_finished(Sequences& sequences);
 
   SchedulerOptions options_;
   BlockTables tables_;
   StepCost cost_;
-  bool decodes_waited_ = false;   // in the last step
-  int num_steps_overtaking_ = 0;  // since one overtook others that still wait; 0: none did
+  bool decodes_waited_ = false;  // in the last step
   std::uint64_t next_arrival_ = 0;
-  std::deque<SequencePtr> waiting_;   // by (priority, arrival)
-  int num_waiting_forks_ = 0;         // of those
+  WaitingQueue waiting_;
   std::vector<SequencePtr> running_;  // by (priority, arrival)
   std::vector<SequencePtr> finished_;
-  std::array<Plan, 2> plans_;
-  int newest_ = 0;                         // of plans_, the last one launched
-  int num_in_flight_ = 0;                  // plans that are not committed
-  bool has_committed_ = false;             // a step: from then on it is known what they cost
-  std::vector<PlannedSequence> prefills_;  // of a plan, until the decodes are all there
+  Plans plans_;
+  bool has_committed_ = false;  // a step: from then on it is known what they cost
   SchedulerCounters counters_;
 };
-
-inline bool Scheduler::runs_before(const SequencePtr& a, const SequencePtr& b) {
-  return std::tuple(a->priority(), a->arrival()) < std::tuple(b->priority(), b->arrival());
-}
-
-template <typename Sequences>
-void Scheduler::insert_in_order(Sequences& sequences, SequencePtr sequence) {
-  const auto place = std::upper_bound(sequences.begin(), sequences.end(), sequence, runs_before);
-  sequences.insert(place, std::move(sequence));
-}
 
 }  // namespace pagoda

@@ -8,6 +8,20 @@
 #include "engine/scheduler.h"
 
 namespace pagoda {
+namespace {
+
+// Moves the sequences that have ended; the first fork of one takes its place.
+template <typename Sequences>
+void take_ended(Sequences& sequences, std::vector<std::unique_ptr<Sequence>>& ended) {
+  for (std::unique_ptr<Sequence>& sequence : sequences) {
+    if (!sequence->finished() || sequence->is_in_flight()) continue;
+    std::unique_ptr<Sequence> next = sequence->split_forks(/*num_kept=*/0);
+    ended.push_back(std::exchange(sequence, std::move(next)));
+  }
+  std::erase(sequences, nullptr);
+}
+
+}  // namespace
 
 void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes, double seconds) {
   PAGODA_CHECK(
@@ -22,16 +36,14 @@ void Scheduler::commit(const Plan& plan, std::span<const SampleOutcome> outcomes
     commit_sequence(planned, outcomes.first(count));
     outcomes = outcomes.subspan(count);
   }
-  collect_finished(running_);
+  take_ended(running_, finished_);
 }
 
-// The oldest plan in flight is over.
+// Ends the oldest step in flight.
 void Scheduler::land(const Plan& plan) {
-  Plan& oldest = plans_[num_in_flight_ == 2 ? 1 - newest_ : newest_];
-  PAGODA_CHECK(num_in_flight_ > 0 && &plan == &oldest,
-               "[scheduler] a plan is committed out of its order");
-  --num_in_flight_;
-  tables_.end_step(oldest.block_copies);
+  Plan& landed = plans_.land(plan);
+  counters_.num_block_copies += landed.block_copies.size();
+  tables_.end_step(landed.block_copies);
   for (const PlannedSequence& planned : plan.sequences) {
     --planned.sequence->num_in_flight_;
     if (planned.samples) --planned.sequence->num_awaited_;
@@ -48,18 +60,20 @@ void Scheduler::commit_sequence(const PlannedSequence& planned,
   }
   const bool is_deferred = !outcomes.empty() && outcomes.front().is_deferred;
   sequence.num_computed_ = planned.context_len();
-  if (is_deferred) defer(sequence);
+  if (is_deferred) {
+    sequence.defer();
+    ++counters_.num_deferred_draws;
+  }
   sequence.num_scored_ = std::max(
       sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
   tables_.keep(sequence.block_table_, sequence.tokens(), sequence.num_computed(),
-               /*in_flight=*/sequence.num_in_flight_ > 0);
+               /*in_flight=*/sequence.is_in_flight());
   // The forks are part of the step in flight behind this one, which samples nothing.
-  if (sequence.num_in_flight_ > 0 && sequence.num_forks() > 0) return;
+  if (sequence.is_in_flight() && sequence.num_forks() > 0) return;
   // Nothing is to be sampled.
   const bool is_all = outcomes.empty() && sequence.num_computed_ == sequence.num_tokens();
   if (!outcomes.empty()) start_forks(sequence, outcomes.subspan(1));
-  if (is_all) end_forks(sequence, FinishReason::kLength);
-  drop_cancelled_forks(sequence);
+  finish_forks(sequence, is_all ? FinishReason::kLength : FinishReason::kNone);
   if (sequence.cancelled_) {
     finish(sequence, FinishReason::kCancelled);
   } else if (is_all) {
@@ -69,53 +83,22 @@ void Scheduler::commit_sequence(const PlannedSequence& planned,
   }
 }
 
-// The last token of those that are computed counts as pending: it is computed again for its row.
-void Scheduler::defer(Sequence& sequence) {
-  PAGODA_CHECK(
-      sequence.num_forks() == 0 && sequence.num_in_flight_ == 0 && sequence.num_output_tokens() > 0,
-      "[scheduler] a draw is deferred that others wait for");
-  sequence.num_planned_ = --sequence.num_computed_;
-  sequence.awaits_mask_ = sequence.mask_source_ != nullptr;
-  ++counters_.num_deferred_draws;
-}
-
 void Scheduler::append(Sequence& sequence, const SampleOutcome& outcome) {
-  if (!outcome.status.ok()) {
+  FinishReason reason = FinishReason::kError;
+  if (outcome.status.ok()) {
+    reason = sequence.append(outcome.token_id, options_.eos_token_ids);
+  } else {
     sequence.error_ = outcome.status;
-    return finish(sequence, FinishReason::kError);
   }
-  sequence.tokens_.push_back(outcome.token_id);
-  TokenMaskSource* const grammar = sequence.mask_source();
-  if (grammar != nullptr) sequence.error_ = grammar->accept(outcome.token_id);
-  if (!sequence.error_.ok()) {
-    finish(sequence, FinishReason::kError);
-  } else if (is_stop_token(sequence, outcome.token_id)) {
-    sequence.stop_token_id_ = outcome.token_id;
-    finish(sequence, FinishReason::kStop);
-  } else if (grammar != nullptr && grammar->is_stopped()) {
-    finish(sequence, FinishReason::kStop);
-  } else if (sequence.num_tokens() == sequence.max_num_tokens()) {
-    finish(sequence, FinishReason::kLength);
-  }
+  if (reason != FinishReason::kNone) finish(sequence, reason);
 }
 
-bool Scheduler::is_stop_token(const Sequence& sequence, int token_id) const {
-  const auto contains = [token_id](const std::vector<int>& ids) {
-    return std::find(ids.begin(), ids.end(), token_id) != ids.end();
-  };
-  const SamplingParams& params = sequence.params();
-  return (!params.ignore_eos && contains(options_.eos_token_ids)) ||
-         contains(params.stop_token_ids);
-}
-
-// The prompt is computed: each fork runs by itself from here on, in the same blocks.
+// Lets each fork run by itself from here on, in the same blocks: the prompt is computed.
 void Scheduler::start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes) {
   for (int i = 0; i < sequence.num_forks(); ++i) {
     SequencePtr fork = std::move(sequence.forks_[i]);
-    fork->tokens_.reserve(fork->max_num_tokens());
     tables_.share(sequence.block_table_, fork->block_table_);
-    fork->num_computed_ = fork->num_planned_ = sequence.num_computed_;
-    fork->num_cached_tokens_ = sequence.num_cached_tokens_;
+    fork->go_on_from(sequence);
     if (fork->cancelled_) {
       finish(*fork, FinishReason::kCancelled);
     } else {
@@ -126,31 +109,15 @@ void Scheduler::start_forks(Sequence& sequence, std::span<const SampleOutcome> o
   sequence.forks_.clear();
 }
 
-void Scheduler::end_forks(Sequence& sequence, FinishReason reason) {
+// Ends the forks that were cancelled, and for any reason but kNone the others too.
+void Scheduler::finish_forks(Sequence& sequence, FinishReason reason) {
   for (SequencePtr& fork : sequence.forks_) {
+    if (!fork->cancelled_ && reason == FinishReason::kNone) continue;
     if (!fork->cancelled_) fork->error_ = sequence.error_;
     finish(*fork, fork->cancelled_ ? FinishReason::kCancelled : reason);
     finished_.push_back(std::move(fork));
   }
-  sequence.forks_.clear();
-}
-
-void Scheduler::drop_cancelled_forks(Sequence& sequence) {
-  for (SequencePtr& fork : sequence.forks_) {
-    if (!fork->cancelled_) continue;
-    finish(*fork, FinishReason::kCancelled);
-    finished_.push_back(std::move(fork));
-  }
   std::erase(sequence.forks_, nullptr);
-}
-
-// To the first fork of a sequence that ends before its prompt is computed: it goes on from there.
-void Scheduler::hand_over(Sequence& sequence) {
-  Sequence& fork = *sequence.forks_.front();
-  fork.block_table_ = std::exchange(sequence.block_table_, {});
-  fork.num_computed_ = fork.num_planned_ = std::exchange(sequence.num_computed_, 0);
-  fork.num_cached_tokens_ = sequence.num_cached_tokens_;
-  fork.tokens_.reserve(fork.max_num_tokens());
 }
 
 void Scheduler::fail(const Plan& plan, const Status& status) {
@@ -163,22 +130,14 @@ void Scheduler::fail(const Plan& plan, const Status& status) {
     }
     sequence.error_ = status;
     sequence.num_computed_ = 0;  // what the step wrote or copied is nothing to keep
-    end_forks(sequence, FinishReason::kError);
+    finish_forks(sequence, FinishReason::kError);
     if (sequence.cancelled_) sequence.error_ = ok_status();
     finish(sequence, sequence.cancelled_ ? FinishReason::kCancelled : FinishReason::kError);
   }
-  collect_finished(running_);
+  take_ended(running_, finished_);
 }
 
-void Scheduler::cancel(RequestId id) {
-  cancel_samples(id, std::nullopt);
-}
-
-void Scheduler::cancel_sample(RequestId id, int sample_index) {
-  cancel_samples(id, sample_index);
-}
-
-void Scheduler::cancel_samples(RequestId id, std::optional<int> sample_index) {
+void Scheduler::cancel(RequestId id, std::optional<int> sample_index) {
   const auto cancel_matching = [&](Sequence& sequence) {
     if (sequence.request_id() != id) return;
     if (!sample_index || sequence.sample_index() == *sample_index) sequence.cancelled_ = true;
@@ -186,26 +145,31 @@ void Scheduler::cancel_samples(RequestId id, std::optional<int> sample_index) {
       if (!sample_index || fork->sample_index() == *sample_index) fork->cancelled_ = true;
     }
     // A step in flight still writes into its blocks, and may sample the forks.
-    if (sequence.num_in_flight_ > 0) return;
-    drop_cancelled_forks(sequence);
+    if (sequence.is_in_flight()) return;
+    finish_forks(sequence, FinishReason::kNone);
     if (sequence.cancelled_) finish(sequence, FinishReason::kCancelled);
   };
-  for (const SequencePtr& sequence : waiting_) cancel_matching(*sequence);
-  for (const SequencePtr& sequence : running_) cancel_matching(*sequence);
-  collect_finished(waiting_);
-  collect_finished(running_);
-  num_waiting_forks_ = 0;
-  for (const SequencePtr& sequence : waiting_) num_waiting_forks_ += sequence->num_forks();
+  const auto cancel_in = [&](auto& sequences) {
+    for (const SequencePtr& sequence : sequences) cancel_matching(*sequence);
+    take_ended(sequences, finished_);
+  };
+  waiting_.change(cancel_in);
+  cancel_in(running_);
 }
 
 void Scheduler::finish(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   // A step in flight writes to its blocks: they come back with that one's commit.
-  if (sequence.num_in_flight_ == 0) give_back(sequence);
+  if (!sequence.is_in_flight()) give_back(sequence);
 }
 
 void Scheduler::give_back(Sequence& sequence) {
-  if (sequence.num_forks() > 0) hand_over(sequence);
+  if (sequence.num_forks() > 0) {  // before its prompt is computed: the first fork goes on with it
+    Sequence& fork = *sequence.forks_.front();
+    fork.go_on_from(sequence);
+    fork.block_table_ = std::exchange(sequence.block_table_, {});
+    sequence.num_computed_ = 0;
+  }
   if (sequence.finish_reason_ != FinishReason::kError)
     tables_.keep_tail(sequence.block_table_, sequence.tokens(), sequence.num_computed());
   release_blocks(sequence);
@@ -214,22 +178,6 @@ void Scheduler::give_back(Sequence& sequence) {
 void Scheduler::release_blocks(Sequence& sequence) {
   tables_.release(sequence.block_table_);
   sequence.num_computed_ = sequence.num_planned_ = 0;
-}
-
-// The first fork of one that has ended takes its place.
-template <typename Sequences>
-void Scheduler::collect_finished(Sequences& sequences) {
-  for (SequencePtr& sequence : sequences) {
-    if (!sequence->finished() || sequence->num_in_flight_ > 0) continue;
-    SequencePtr next;
-    if (sequence->num_forks() > 0) {
-      next = std::move(sequence->forks_.front());
-      sequence->forks_.erase(sequence->forks_.begin());
-      next->forks_ = std::exchange(sequence->forks_, {});
-    }
-    finished_.push_back(std::exchange(sequence, std::move(next)));
-  }
-  std::erase(sequences, nullptr);
 }
 
 std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {

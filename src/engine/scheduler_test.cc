@@ -364,11 +364,11 @@ TEST_F(SchedulerTest, ACancelFreesBlocksAtOnceOutsideAStep) {
   EXPECT_EQ(pool_->num_free(), 98);
   step();  // the samples go apart
   EXPECT_EQ(pool_->num_free(), 97);
-  scheduler_->cancel_sample(a, 1);
+  scheduler_->cancel(a, 1);
   EXPECT_EQ(pool_->num_free(), 98);
   EXPECT_EQ(take_one()->sample_index(), 1);
   scheduler_->cancel(12345);
-  scheduler_->cancel_sample(b, 1);
+  scheduler_->cancel(b, 1);
   EXPECT_TRUE(scheduler_->take_finished().empty());
   scheduler_->cancel(a);
   const auto sequence = take_one();
@@ -430,7 +430,7 @@ TEST_F(SchedulerTest, AnotherSampleGoesOnWhereTheFirstOneIsCancelled) {
   start({.block_size = 4, .max_num_batched_tokens = 8}, 100);
   const RequestId a = add(10, {.n = 3});
   EXPECT_EQ(step(), (Planned{{a, 8}}));
-  scheduler_->cancel_sample(a, 0);
+  scheduler_->cancel(a, 0);
   EXPECT_EQ(take_one()->sample_index(), 0);
   EXPECT_EQ(scheduler_->num_running(), 2);
   const Plan& plan = scheduler_->plan();

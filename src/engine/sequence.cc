@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/check.h"
@@ -23,6 +25,67 @@ Sequence::Sequence(const Request& request, std::shared_ptr<const SamplingParams>
                            max_num_tokens_, num_prompt_tokens_));
   tokens_ = request.generation.prompt_token_ids;
   if (request.generation.mask_source) mask_source_ = request.generation.mask_source->clone();
+}
+
+int Sequence::num_readable() const {
+  const int last = num_tokens() - 1;
+  const bool has_rows_to_score = scores_prompt() && num_scored_ < num_prompt_tokens_ - 1;
+  return has_rows_to_score ? std::min(last, num_scored_) : last;
+}
+
+PlannedSequence Sequence::plan(int num_new_tokens) {
+  PlannedSequence planned = {
+      .sequence = this, .first_position = num_planned_, .num_new_tokens = num_new_tokens};
+  const int end = planned.context_len();
+  const int num_known = num_tokens() + num_awaited_;
+  planned.samples = end == num_known && num_known < max_num_tokens_;
+  if (end > num_tokens()) planned.awaited_outcome = awaited_outcome_;
+  if (scores_prompt()) {
+    const int first = std::max(planned.first_position, num_scored_);
+    planned.first_scored_row = first - planned.first_position;
+    planned.num_scored_rows = std::max(0, std::min(end, num_prompt_tokens_ - 1) - first);
+  }
+  ++num_in_flight_;
+  num_planned_ = end;
+  if (planned.samples) ++num_awaited_;
+  return planned;
+}
+
+FinishReason Sequence::append(int token_id, std::span<const int> eos_token_ids) {
+  const auto contains = [token_id](std::span<const int> ids) {
+    return std::find(ids.begin(), ids.end(), token_id) != ids.end();
+  };
+  tokens_.push_back(token_id);
+  if (mask_source_) error_ = mask_source_->accept(token_id);
+  if (!error_.ok()) return FinishReason::kError;
+  if ((!params_->ignore_eos && contains(eos_token_ids)) || contains(params_->stop_token_ids)) {
+    stop_token_id_ = token_id;
+    return FinishReason::kStop;
+  }
+  if (mask_source_ && mask_source_->is_stopped()) return FinishReason::kStop;
+  return num_tokens() == max_num_tokens_ ? FinishReason::kLength : FinishReason::kNone;
+}
+
+void Sequence::defer() {
+  PAGODA_CHECK(num_forks() == 0 && num_in_flight_ == 0 && num_output_tokens() > 0,
+               "[scheduler] a draw is deferred that others wait for");
+  num_planned_ = --num_computed_;
+  awaits_mask_ = mask_source_ != nullptr;
+}
+
+std::unique_ptr<Sequence> Sequence::split_forks(int num_kept) {
+  if (num_forks() == num_kept) return nullptr;
+  const auto begin = forks_.begin() + num_kept;
+  std::unique_ptr<Sequence> first = std::move(*begin);
+  first->forks_.assign(std::make_move_iterator(begin + 1), std::make_move_iterator(forks_.end()));
+  forks_.erase(begin, forks_.end());
+  return first;
+}
+
+void Sequence::go_on_from(const Sequence& first) {
+  tokens_.reserve(max_num_tokens_);
+  num_computed_ = num_planned_ = first.num_computed_;
+  num_cached_tokens_ = first.num_cached_tokens_;
 }
 
 }  // namespace pagoda

@@ -14,6 +14,7 @@
 // Thread-compatible.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 
 #include "core/status.h"
 #include "core/token_mask_source.h"
+#include "engine/plan.h"
 #include "engine/request.h"
 #include "kv/block_tables.h"
 #include "sampling/sampling_params.h"
@@ -65,6 +67,22 @@ class Sequence {
 
   // All tokens but one are computed or planned: the row of that one gives the next.
   bool is_decoding() const { return num_pending() == 1; }
+  // Pending tokens that a step may take now. A sequence that has ended while a step in flight
+  // computes it has none, nor one whose forks wait for the token of that step, nor one that awaits
+  // a mask.
+  int num_plannable() const {
+    const bool forks_wait = num_awaited_ > 0 && num_forks() > 0;
+    return finished() || cancelled_ || forks_wait || awaits_mask_ ? 0 : num_pending();
+  }
+  // Tokens that may be read from the prefix cache. The last known token is computed whatever the
+  // cache has: its logits give the next one. So are the rows of a prompt that are still to be
+  // scored.
+  int num_readable() const;
+  // The last token that it may have is sampled, but never computed.
+  SequenceLength length() const {
+    return {.num_tokens = num_tokens(),
+            .max_stored = std::max(num_prompt_tokens_, max_num_tokens_ - 1)};
+  }
 
   // The blocks that hold positions 0, block_size, 2 * block_size, ...
   std::span<const int> block_table() const { return block_table_.ids(); }
@@ -78,12 +96,15 @@ class Sequence {
   // first tokens from its last row, and go on from its blocks.
   std::span<const std::unique_ptr<Sequence>> forks() const { return forks_; }
   int num_forks() const { return static_cast<int>(forks_.size()); }
+  // Takes the forks past the first `num_kept`, as forks of the first of them; null: there are none.
+  std::unique_ptr<Sequence> split_forks(int num_kept);
 
   // Sample 0 alone scores the prompt; the others' scores would be the same.
   bool scores_prompt() const { return params_->prompt_logprobs.has_value() && sample_index_ == 0; }
   // Before min_tokens: end-of-sequence and stop ids must not be sampled.
   bool bans_stop_tokens() const { return num_output_tokens() < params_->min_tokens; }
 
+  bool is_in_flight() const { return num_in_flight_ > 0; }  // a step that is not over computes it
   bool finished() const { return finish_reason_ != FinishReason::kNone; }
   FinishReason finish_reason() const { return finish_reason_; }
   std::optional<int> stop_token_id() const { return stop_token_id_; }  // of kStop: the last token
@@ -101,6 +122,18 @@ class Sequence {
 
  private:
   friend class Scheduler;
+
+  // The next step takes so many pending tokens.
+  PlannedSequence plan(int num_new_tokens);
+  // Takes a token behind the others; returns how the sequence ends with it, kNone where it goes on.
+  // kError: the grammar has refused it; error() says why.
+  FinishReason append(int token_id, std::span<const int> eos_token_ids);
+  // A step's draw was deferred. The last token of those that are computed counts as pending: it is
+  // computed again for its row.
+  void defer();
+  // Goes on where `first` is, another sample of the request, which has computed the prompt or a
+  // part of it.
+  void go_on_from(const Sequence& first);
 
   RequestId request_id_ = 0;
   int sample_index_ = 0;

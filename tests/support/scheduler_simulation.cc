@@ -115,7 +115,7 @@ void SchedulerSimulation::cancel(unsigned choice) {
     scheduler_.cancel(id);
     for (int i = 0; i < requests_[id].sampling.n; ++i) disturbed_.insert({id, i});
   } else {
-    scheduler_.cancel_sample(id, sample);
+    scheduler_.cancel(id, sample);
     disturbed_.insert({id, sample});
   }
   collect();
