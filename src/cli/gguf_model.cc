@@ -9,8 +9,8 @@
 #include "cli/hf_metadata.h"
 #include "cli/hf_vocabulary.h"
 #include "model/checkpoint_tensors.h"
+#include "model/family.h"
 #include "model/model_config.h"
-#include "weights/name_map.h"
 #include "weights/printable.h"
 
 namespace pagoda {
@@ -69,10 +69,8 @@ bool is_redundant(std::string_view name, const ModelConfig& config) {
 
 Result<GgufModel> from_folder(const Checkpoint& checkpoint) {
   PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
-  const Family* family = find_family(config.architecture);
-  if (family != nullptr) {
-    PAGODA_RETURN_IF_ERROR(check_all_tensors_are_read(checkpoint, config, *family));
-  }
+  const Family& family = *find_family(config.architecture);
+  PAGODA_RETURN_IF_ERROR(check_all_tensors_are_read(checkpoint, config));
   const HfRope rope = hf_rope(config);
   PAGODA_ASSIGN_OR_RETURN(const GenerationDefaults defaults, read_generation_defaults(checkpoint));
   PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
@@ -82,23 +80,24 @@ Result<GgufModel> from_folder(const Checkpoint& checkpoint) {
   set_sampling_keys(defaults, model.metadata);
   PAGODA_RETURN_IF_ERROR(set_vocabulary_keys(vocabulary, config, model.metadata));
   if (!rope.divisors.empty()) model.tensors.push_back(rope_divisors_tensor(rope.divisors));
-  const bool is_interleaved = gguf_architecture(config) == "llama";
+  const bool is_interleaved = family.gguf_rope_style == RopeStyle::kAdjacent;
+  const int head_dim = config.layers.front().head_dim;
   for (const std::string& name : checkpoint.names()) {
     if (is_redundant(name, config)) continue;
     GgufModelTensor tensor;
     PAGODA_ASSIGN_OR_RETURN(tensor.tensor, checkpoint.tensor(name));
-    tensor.tensor.name = gguf_tensor_name(name);
+    tensor.tensor.name = family.gguf_tensor_names->gguf_of(name);
     if (tensor.tensor.name.empty()) {
       return unsupported("[quantize] tensor {}: GGUF has no name for it", printable(name));
     }
     const bool is_q_or_k = name.find(".self_attn.q_proj.") != std::string::npos ||
                            name.find(".self_attn.k_proj.") != std::string::npos;
     if (is_q_or_k && is_interleaved) {
-      if (tensor.tensor.shape[0] % config.head_dim != 0) {
+      if (tensor.tensor.shape[0] % head_dim != 0) {
         return data_loss("[quantize] tensor {}: expected whole heads of {} rows, got {}", name,
-                         config.head_dim, tensor.tensor.shape[0]);
+                         head_dim, tensor.tensor.shape[0]);
       }
-      tensor.interleaved_head_dim = config.head_dim;
+      tensor.interleaved_head_dim = head_dim;
     }
     model.tensors.push_back(std::move(tensor));
   }

@@ -11,9 +11,6 @@
 
 namespace pagoda {
 
-// GGUF calls Mistral's models llama.
-std::string gguf_architecture(const ModelConfig& config);
-
 // How GGUF says what scales the rotary embedding's frequencies.
 struct HfRope {
   double linear_factor = 1;     // all frequencies divided by it

@@ -79,16 +79,17 @@ void print_ops(const std::vector<Backend>& backends) {
 }
 
 void print_config(const ModelConfig& config) {
-  std::printf("architecture     %s, %d layers\n", config.architecture.c_str(), config.num_layers);
+  std::printf("architecture     %s, %d layers\n", config.architecture.c_str(), config.num_layers());
   std::printf("hidden           %d, intermediate %d\n", config.hidden_size,
               config.intermediate_size);
-  std::printf("attention        %d heads of %d, %d kv heads\n", config.num_heads, config.head_dim,
-              config.num_kv_heads);
+  const LayerConfig& layer = config.layers.front();
+  std::printf("attention        %d heads of %d, %d kv heads\n", layer.num_heads, layer.head_dim,
+              layer.num_kv_heads);
   std::printf("vocabulary       %d%s\n", config.vocab_size,
               config.tie_word_embeddings ? ", tied" : "");
   std::printf("context          %d tokens\n", config.max_position_embeddings);
   std::map<int, int> windows;
-  for (const int window : config.layer_windows) ++windows[window];
+  for (const LayerConfig& each : config.layers) ++windows[each.window];
   for (const auto& [window, layers] : windows) {
     if (window > 0) std::printf("window           %d tokens on %d layers\n", window, layers);
   }

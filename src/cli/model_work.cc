@@ -6,11 +6,14 @@ namespace pagoda {
 
 double layer_products_per_token(const ModelConfig& config) {
   const double hidden = config.hidden_size;
-  const double q_dim = static_cast<double>(config.num_heads) * config.head_dim;
-  const double kv_dim = static_cast<double>(config.num_kv_heads) * config.head_dim;
-  const double attention = hidden * (q_dim + 2 * kv_dim) + q_dim * hidden;
   const double mlp = 3 * hidden * config.intermediate_size;
-  return config.num_layers * (attention + mlp);
+  double products = 0;
+  for (const LayerConfig& layer : config.layers) {
+    const double q_dim = static_cast<double>(layer.num_heads) * layer.head_dim;
+    const double kv_dim = static_cast<double>(layer.num_kv_heads) * layer.head_dim;
+    products += hidden * (q_dim + 2 * kv_dim) + q_dim * hidden + mlp;
+  }
+  return products;
 }
 
 double head_products_per_row(const ModelConfig& config) {
@@ -18,14 +21,16 @@ double head_products_per_row(const ModelConfig& config) {
 }
 
 double attention_products(const ModelConfig& config, std::int64_t num_tokens) {
-  double pairs = 0;  // of a query and a position that it sees, in all layers
-  for (const int window : config.layer_windows) {
-    const std::int64_t width = window > 0 ? std::min<std::int64_t>(window, num_tokens) : num_tokens;
+  double products = 0;
+  for (const LayerConfig& layer : config.layers) {
+    const std::int64_t width =
+        layer.window > 0 ? std::min<std::int64_t>(layer.window, num_tokens) : num_tokens;
     // The first `width` tokens see 1, 2, ... width positions, the others width each.
-    pairs += static_cast<double>(width) * static_cast<double>(width + 1) / 2 +
-             static_cast<double>(num_tokens - width) * static_cast<double>(width);
+    const double pairs = static_cast<double>(width) * static_cast<double>(width + 1) / 2 +
+                         static_cast<double>(num_tokens - width) * static_cast<double>(width);
+    products += 2 * pairs * layer.num_heads * layer.head_dim;
   }
-  return 2 * pairs * config.num_heads * config.head_dim;
+  return products;
 }
 
 }  // namespace pagoda

@@ -8,14 +8,11 @@ namespace pagoda {
 namespace {
 
 ModelConfig smollm2_like() {
-  return {.vocab_size = 49152,
-          .hidden_size = 576,
-          .intermediate_size = 1536,
-          .num_layers = 30,
-          .num_heads = 9,
-          .num_kv_heads = 3,
-          .head_dim = 64,
-          .layer_windows = std::vector<int>(30, 0)};
+  return {
+      .vocab_size = 49152,
+      .hidden_size = 576,
+      .intermediate_size = 1536,
+      .layers = std::vector<LayerConfig>(30, {.num_heads = 9, .num_kv_heads = 3, .head_dim = 64})};
 }
 
 TEST(ModelWork, CountsEveryWeightOfALayerOnceAToken) {
@@ -26,12 +23,15 @@ TEST(ModelWork, CountsEveryWeightOfALayerOnceAToken) {
 
 TEST(ModelWork, AttentionIsTheSumOverWhatEachTokenSees) {
   ModelConfig config = smollm2_like();
-  config.layer_windows = {0, 5, 1, 1000};
+  config.layers.resize(4);
+  config.layers[1].window = 5;
+  config.layers[2].window = 1;
+  config.layers[3].window = 1000;
   for (const int tokens : {1, 2, 4, 5, 6, 37}) {
     double pairs = 0;
-    for (const int window : config.layer_windows) {
+    for (const LayerConfig& layer : config.layers) {
       for (int position = 0; position < tokens; ++position)
-        pairs += window > 0 ? std::min(window, position + 1) : position + 1;
+        pairs += layer.window > 0 ? std::min(layer.window, position + 1) : position + 1;
     }
     EXPECT_EQ(attention_products(config, tokens), 2 * pairs * 9 * 64) << tokens;
   }

@@ -13,6 +13,7 @@
 #include "model/model_config.h"
 #include "serving/gguf_text.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/layer_windows.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 #include "tests/support/temporary_folder.h"
@@ -108,19 +109,21 @@ TEST(QuantizeModel, TheConfigStaysTheSame) {
     quantize(kData + model, path, WeightFormat::kQ4_0);
     const ModelConfig before = config_of(kData + model), after = config_of(path);
     EXPECT_EQ(after.architecture, before.architecture);
-    EXPECT_EQ(after.num_layers, before.num_layers) << model;
-    EXPECT_EQ(after.head_dim, before.head_dim) << model;
+    EXPECT_EQ(after.num_layers(), before.num_layers()) << model;
+    EXPECT_EQ(after.layers.front().head_dim, before.layers.front().head_dim) << model;
     EXPECT_EQ(after.vocab_size, before.vocab_size) << model;
     EXPECT_EQ(after.max_position_embeddings, before.max_position_embeddings) << model;
     EXPECT_EQ(after.rms_norm_eps, before.rms_norm_eps) << model;
     EXPECT_EQ(after.tie_word_embeddings, before.tie_word_embeddings) << model;
-    EXPECT_EQ(after.layer_windows, before.layer_windows) << model;
+    EXPECT_EQ(testing::windows_of(after), testing::windows_of(before)) << model;
     EXPECT_EQ(after.bos_token_id, before.bos_token_id) << model;
     for (const int id : before.eos_token_ids) {
       EXPECT_THAT(after.eos_token_ids, ::testing::Contains(id)) << model;
     }
-    for (std::size_t i = 0; i < before.rope_inv_freq.size(); ++i) {
-      EXPECT_NEAR(after.rope_inv_freq[i] / before.rope_inv_freq[i], 1, 1e-6) << model << " " << i;
+    for (std::size_t i = 0; i < before.rope_tables.front().inv_freq.size(); ++i) {
+      EXPECT_NEAR(after.rope_tables.front().inv_freq[i] / before.rope_tables.front().inv_freq[i], 1,
+                  1e-6)
+          << model << " " << i;
     }
   }
 }
@@ -143,7 +146,8 @@ TEST(QuantizeModel, FewerBitsAreCoarserByWhatTheyLeaveOut) {
   EXPECT_LE(distances[1], 0.35);          // Q4_0
   EXPECT_LT(distances[2], distances[1]);  // Q4_K, of as many bits
   const ModelConfig config = config_of(folder / "wide-0.gguf");
-  EXPECT_EQ(config.rope_inv_freq, config_of(wide.path()).rope_inv_freq);
+  EXPECT_EQ(config.rope_tables.front().inv_freq,
+            config_of(wide.path()).rope_tables.front().inv_freq);
   EXPECT_EQ(config.eos_token_ids, (std::vector<int>{1, 3}));
 }
 

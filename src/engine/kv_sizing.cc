@@ -13,11 +13,11 @@ constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 30;         // block ids 
 KvLayout layout_of(const EngineOptions& options, const ModelConfig& config, Backend backend) {
   const DType automatic = backend == Backend::kReference ? DType::kFloat32 : DType::kBFloat16;
   KvLayout layout = {.block_size = options.block_size, .layers = {}};
-  for (const int window : config.layer_windows) {
+  for (const LayerConfig& layer : config.layers) {
     layout.layers.push_back({.dtype = options.kv_cache_dtype.value_or(automatic),
-                             .num_kv_heads = config.num_kv_heads,
-                             .head_dim = config.head_dim,
-                             .window = window});
+                             .num_kv_heads = layer.num_kv_heads,
+                             .head_dim = layer.head_dim,
+                             .window = layer.window});
   }
   return layout;
 }

@@ -11,11 +11,9 @@ constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 // 2 layers of 2 heads of 8: 64 bytes a token and layer in bfloat16.
 ModelConfig small_config() {
   ModelConfig config;
-  config.num_layers = 2;
-  config.num_kv_heads = 2;
-  config.head_dim = 8;
   config.max_position_embeddings = 1000;
-  config.layer_windows = {0, 16};
+  config.layers = {{.num_kv_heads = 2, .head_dim = 8},
+                   {.num_kv_heads = 2, .head_dim = 8, .window = 16}};
   return config;
 }
 

@@ -11,7 +11,7 @@
 namespace pagoda {
 namespace {
 
-std::vector<std::string> layer_tensors(const ModelConfig& config, const Family& family) {
+std::vector<std::string> layer_tensors(const ModelConfig& config, const LayerConfig& layer) {
   std::vector<std::string> names = {"input_layernorm.weight", "post_attention_layernorm.weight"};
   const auto add = [&names](std::initializer_list<const char*> parts, bool has_bias) {
     for (const char* part : parts) {
@@ -22,12 +22,18 @@ std::vector<std::string> layer_tensors(const ModelConfig& config, const Family& 
   add({"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, config.attention_bias);
   add({"self_attn.o_proj"}, config.attention_output_bias);
   add({"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}, config.mlp_bias);
-  if (family.qk_norm) add({"self_attn.q_norm", "self_attn.k_norm"}, false);
+  if (layer.has_qk_norm) add({"self_attn.q_norm", "self_attn.k_norm"}, false);
   return names;
 }
 
-// What stands behind "model.layers.N." for a layer of the model; nothing for any other name.
-std::optional<std::string_view> name_in_layer(std::string_view name, int num_layers) {
+// A name behind "model.layers.N.".
+struct NameInLayer {
+  int layer = 0;
+  std::string_view name;
+};
+
+// Nothing for a name that is not of a layer of the model.
+std::optional<NameInLayer> name_in_layer(std::string_view name, int num_layers) {
   constexpr std::string_view kPrefix = "model.layers.";
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
@@ -36,7 +42,7 @@ std::optional<std::string_view> name_in_layer(std::string_view name, int num_lay
   if (error != std::errc() || layer < 0 || layer >= num_layers) return std::nullopt;
   name.remove_prefix(end - name.data());
   if (!name.starts_with('.')) return std::nullopt;
-  return name.substr(1);
+  return NameInLayer{.layer = layer, .name = name.substr(1)};
 }
 
 bool is_read_once(std::string_view name, const Checkpoint& checkpoint) {
@@ -52,17 +58,19 @@ bool is_derived_tensor(std::string_view name) {
          name.ends_with(".attn_rot_embd.weight");
 }
 
-Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config,
-                                  const Family& family) {
-  const std::vector<std::string> in_layer = layer_tensors(config, family);
+Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config) {
+  std::vector<std::vector<std::string>> in_layers;
+  for (const LayerConfig& layer : config.layers) in_layers.push_back(layer_tensors(config, layer));
   for (const std::string& name : checkpoint.names()) {
     if (is_read_once(name, checkpoint) || is_derived_tensor(name)) continue;
-    const auto part = name_in_layer(name, config.num_layers);
-    if (part && std::find(in_layer.begin(), in_layer.end(), *part) != in_layer.end()) continue;
+    if (const auto part = name_in_layer(name, config.num_layers())) {
+      const std::vector<std::string>& known = in_layers[part->layer];
+      if (std::find(known.begin(), known.end(), part->name) != known.end()) continue;
+    }
     return unsupported(
         "[model] tensor {} is not supported: a {} of {} layers, as the config describes it, does "
         "not read it",
-        printable(name), config.architecture, config.num_layers);
+        printable(name), config.architecture, config.num_layers());
   }
   return ok_status();
 }

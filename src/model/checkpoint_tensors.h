@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "core/status.h"
-#include "model/family.h"
 #include "model/model_config.h"
 #include "weights/checkpoint.h"
 
@@ -14,8 +13,8 @@ namespace pagoda {
 // A table that follows from the config, which old converters stored too.
 bool is_derived_tensor(std::string_view name);
 
-// kUnsupported names the first tensor that a decoder of that family does not read.
-Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config,
-                                  const Family& family);
+// kUnsupported names the first tensor that a decoder of that config does not read. The checkpoint
+// has canonical names.
+Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace pagoda

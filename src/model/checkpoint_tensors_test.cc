@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/family.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
@@ -20,7 +21,9 @@ using ::testing::HasSubstr;
 Status check(const Checkpoint& checkpoint) {
   const auto config = read_model_config(checkpoint);
   if (!config.ok()) return config.status();
-  return check_all_tensors_are_read(checkpoint, *config, *find_family(config->architecture));
+  const auto named = checkpoint.renamed(*find_family(config->architecture)->gguf_tensor_names);
+  if (!named.ok()) return named.status();
+  return check_all_tensors_are_read(*named, *config);
 }
 
 // A golden checkpoint's names with one more among them, of which no value is looked at.

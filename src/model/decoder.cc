@@ -13,7 +13,10 @@ namespace pagoda {
 HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) const {
   const RmsNormArgs norm = {.eps = config_.rms_norm_eps};
   Tensor residual = gather_rows(exec, embedding_, batch.token_ids);  // [tokens, hidden]
-  const Tensor angles = rope_angles(exec, batch.positions, rope_inv_freq_);
+  std::vector<Tensor> angles;
+  for (const Tensor& inv_freq : rope_inv_freqs_)
+    angles.push_back(rope_angles(exec, batch.positions, inv_freq));
+  const Step step = {.exec = exec, .config = config_, .batch = batch, .kv = kv, .angles = angles};
   Tensor delta;  // [tokens, hidden]
   for (const Layer& layer : layers_) {
     Tensor normed;
@@ -24,10 +27,10 @@ HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) co
     } else {
       normed = rms_norm(exec, residual, layer.attention_norm, norm);
     }
-    delta = layer.attention.apply(exec, config_, angles, normed, batch, kv);
+    delta = layer.attention.apply(step, normed);
     AddRmsNormResult attended = add_rms_norm(exec, residual, delta, layer.mlp_norm, norm);
     residual = std::move(attended.sum);
-    delta = layer.mlp.apply(exec, attended.normed);
+    delta = layer.mlp.apply(step, attended.normed);
   }
   return {std::move(residual), std::move(delta)};
 }
@@ -37,19 +40,17 @@ Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows)
   const Tensor delta = select_rows(exec, state.delta, rows);        // [n, hidden]
   const Tensor normed =
       add_rms_norm(exec, residual, delta, final_norm_, {.eps = config_.rms_norm_eps}).normed;
-  return linear(exec, normed, head_, {.out_float32 = true});
+  return head_.apply_float32(exec, normed);
 }
 
 Result<Decoder::Layer> Decoder::load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                           const ModelConfig& config, const Family& family,
-                                           int layer) {
+                                           const ModelConfig& config, int layer) {
   const std::string prefix = fmt::format("model.layers.{}.", layer);
   Layer loaded;
   PAGODA_ASSIGN_OR_RETURN(
       loaded.attention_norm,
       load_norm(exec, checkpoint, prefix + "input_layernorm.weight", config.hidden_size));
-  PAGODA_ASSIGN_OR_RETURN(loaded.attention,
-                          load_attention_block(exec, checkpoint, config, family, layer));
+  PAGODA_ASSIGN_OR_RETURN(loaded.attention, load_attention_block(exec, checkpoint, config, layer));
   PAGODA_ASSIGN_OR_RETURN(
       loaded.mlp_norm,
       load_norm(exec, checkpoint, prefix + "post_attention_layernorm.weight", config.hidden_size));
@@ -63,12 +64,12 @@ Status Decoder::load_ends(Exec& exec, const Checkpoint& checkpoint) {
                           load_norm(exec, checkpoint, "model.norm.weight", config_.hidden_size));
   if (!config_.tie_word_embeddings) {
     PAGODA_ASSIGN_OR_RETURN(HostTensor head, checked_tensor(checkpoint, "lm_head.weight", shape));
-    PAGODA_ASSIGN_OR_RETURN(head_, prepare_weight(exec, {&head, 1}));
+    PAGODA_ASSIGN_OR_RETURN(head_.weight, prepare_weight(exec, {&head, 1}));
   }
   PAGODA_ASSIGN_OR_RETURN(HostTensor embedding,
                           checked_tensor(checkpoint, "model.embed_tokens.weight", shape));
   PAGODA_ASSIGN_OR_RETURN(embedding_, prepare_weight(exec, {&embedding, 1}));
-  if (config_.tie_word_embeddings) head_ = embedding_;
+  if (config_.tie_word_embeddings) head_.weight = embedding_;
   return ok_status();
 }
 
@@ -77,29 +78,37 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   const Family* family = find_family(config.architecture);
   if (family == nullptr)
     return unsupported("[model] architecture {}: nothing here computes it", config.architecture);
-  PAGODA_RETURN_IF_ERROR(check_all_tensors_are_read(checkpoint, config, *family));
+  PAGODA_ASSIGN_OR_RETURN(const Checkpoint named, checkpoint.renamed(*family->gguf_tensor_names));
+  PAGODA_RETURN_IF_ERROR(check_all_tensors_are_read(named, config));
   Decoder decoder;
   decoder.config_ = config;
-  for (int i = 0; i < config.num_layers; ++i) {
-    PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer(exec, checkpoint, config, *family, i));
+  for (int i = 0; i < config.num_layers(); ++i) {
+    PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer(exec, named, config, i));
     for (const Projection* part :
          {&layer.attention.qkv, &layer.attention.output, &layer.mlp.gate_up, &layer.mlp.down}) {
       decoder.num_weight_bytes_ += part->weight.packed->num_bytes();
     }
     decoder.layers_.push_back(std::move(layer));
-    if (progress) progress(static_cast<double>(i + 1) / (config.num_layers + 1));
+    if (progress) progress(static_cast<double>(i + 1) / (config.num_layers() + 1));
   }
-  PAGODA_RETURN_IF_ERROR(decoder.load_ends(exec, checkpoint));
-  decoder.num_weight_bytes_ += decoder.head_.packed->num_bytes();
-  // The engine's own thread uploads nothing at load: this one vector is made where the weights are.
-  const auto bytes = std::as_bytes(std::span<const float>(config.rope_inv_freq));
-  const HostTensor inv_freq = {.name = "rope_inv_freq",
-                               .format = WeightFormat::kF32,
-                               .shape = {static_cast<std::int64_t>(config.rope_inv_freq.size())},
-                               .bytes = bytes};
-  PAGODA_ASSIGN_OR_RETURN(decoder.rope_inv_freq_, prepare_vector(exec, {&inv_freq, 1}));
+  PAGODA_RETURN_IF_ERROR(decoder.load_ends(exec, named));
+  PAGODA_RETURN_IF_ERROR(decoder.load_rope_tables(exec));
+  decoder.num_weight_bytes_ += decoder.head_.weight.packed->num_bytes();
   if (progress) progress(1.0);
   return decoder;
+}
+
+// The engine's own thread uploads nothing at load: these vectors are made where the weights are.
+Status Decoder::load_rope_tables(Exec& exec) {
+  for (const RopeTable& table : config_.rope_tables) {
+    const HostTensor inv_freq = {.name = "inv_freq",
+                                 .format = WeightFormat::kF32,
+                                 .shape = {static_cast<std::int64_t>(table.inv_freq.size())},
+                                 .bytes = std::as_bytes(std::span(table.inv_freq))};
+    PAGODA_ASSIGN_OR_RETURN(Tensor loaded, prepare_vector(exec, {&inv_freq, 1}));
+    rope_inv_freqs_.push_back(std::move(loaded));
+  }
+  return ok_status();
 }
 
 }  // namespace pagoda

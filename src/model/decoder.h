@@ -53,15 +53,16 @@ class Decoder {
     MlpBlock mlp;
   };
   static Result<Layer> load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                  const ModelConfig& config, const Family& family, int layer);
+                                  const ModelConfig& config, int layer);
   Status load_ends(Exec& exec, const Checkpoint& checkpoint);
+  Status load_rope_tables(Exec& exec);
 
   ModelConfig config_;
-  Tensor rope_inv_freq_;  // [head_dim / 2]
+  std::vector<Tensor> rope_inv_freqs_;  // of the config's rope tables: [head_dim / 2]
   std::vector<Layer> layers_;
   Tensor final_norm_;  // [hidden]
   Weight embedding_;   // vocab x hidden
-  Weight head_;        // vocab x hidden; the embedding itself where they are tied
+  Projection head_;    // vocab x hidden; the embedding itself where they are tied
   std::int64_t num_weight_bytes_ = 0;
 };
 

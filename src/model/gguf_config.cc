@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model/config_limits.h"
+#include "model/family.h"
 #include "model/gguf_keys.h"
 #include "model/gguf_tokens.h"
 #include "model/rope_frequencies.h"
@@ -16,8 +17,6 @@
 
 namespace pagoda {
 namespace {
-
-constexpr std::string_view kArchitectures[] = {"llama", "qwen2", "qwen3"};
 
 // Reads "<architecture>.<key>" within a range.
 class ArchitectureKeys {
@@ -78,14 +77,6 @@ Status read_sizes(const Checkpoint& checkpoint, const ArchitectureKeys& keys, Mo
   PAGODA_ASSIGN_OR_RETURN(config.hidden_size, keys.integer("embedding_length", kHiddenRange));
   PAGODA_ASSIGN_OR_RETURN(config.intermediate_size,
                           keys.uniform_integer("feed_forward_length", kIntermediateRange));
-  PAGODA_ASSIGN_OR_RETURN(config.num_layers, keys.integer("block_count", kLayerRange));
-  PAGODA_ASSIGN_OR_RETURN(config.num_heads,
-                          keys.uniform_integer("attention.head_count", kHeadRange));
-  config.num_kv_heads = config.num_heads;
-  if (keys.has("attention.head_count_kv")) {
-    PAGODA_ASSIGN_OR_RETURN(config.num_kv_heads,
-                            keys.uniform_integer("attention.head_count_kv", kHeadRange));
-  }
   PAGODA_ASSIGN_OR_RETURN(config.max_position_embeddings,
                           keys.integer("context_length", kPositionRange));
   PAGODA_ASSIGN_OR_RETURN(const double eps,
@@ -102,20 +93,38 @@ Status read_sizes(const Checkpoint& checkpoint, const ArchitectureKeys& keys, Mo
   return ok_status();
 }
 
-Status read_head_dim(const ArchitectureKeys& keys, ModelConfig& config) {
-  if (!keys.has("attention.key_length") && config.hidden_size % config.num_heads != 0) {
+Result<int> read_head_dim(const ArchitectureKeys& keys, int hidden_size, int num_heads) {
+  if (!keys.has("attention.key_length") && hidden_size % num_heads != 0) {
     return data_loss("[gguf] key {}: expected a multiple of {} heads, got {}",
-                     keys.name("embedding_length"), config.num_heads, config.hidden_size);
+                     keys.name("embedding_length"), num_heads, hidden_size);
   }
-  PAGODA_ASSIGN_OR_RETURN(config.head_dim, keys.integer_or("attention.key_length", kHeadDimRange,
-                                                           config.hidden_size / config.num_heads));
+  PAGODA_ASSIGN_OR_RETURN(const int head_dim, keys.integer_or("attention.key_length", kHeadDimRange,
+                                                              hidden_size / num_heads));
   for (const char* key : {"attention.value_length", "rope.dimension_count"}) {
-    PAGODA_ASSIGN_OR_RETURN(const int dim, keys.integer_or(key, kHeadDimRange, config.head_dim));
-    if (dim != config.head_dim) {
+    PAGODA_ASSIGN_OR_RETURN(const int dim, keys.integer_or(key, kHeadDimRange, head_dim));
+    if (dim != head_dim) {
       return unsupported("[gguf] key {}: {} in heads of {} is not supported", keys.name(key), dim,
-                         config.head_dim);
+                         head_dim);
     }
   }
+  return head_dim;
+}
+
+// All layers are alike.
+Status read_layers(const ArchitectureKeys& keys, const Family& family, int window,
+                   ModelConfig& config) {
+  LayerConfig layer = {.window = window, .has_qk_norm = family.has_qk_norm};
+  PAGODA_ASSIGN_OR_RETURN(const int num_layers, keys.integer("block_count", kLayerRange));
+  PAGODA_ASSIGN_OR_RETURN(layer.num_heads,
+                          keys.uniform_integer("attention.head_count", kHeadRange));
+  layer.num_kv_heads = layer.num_heads;
+  if (keys.has("attention.head_count_kv")) {
+    PAGODA_ASSIGN_OR_RETURN(layer.num_kv_heads,
+                            keys.uniform_integer("attention.head_count_kv", kHeadRange));
+  }
+  PAGODA_ASSIGN_OR_RETURN(layer.head_dim, read_head_dim(keys, config.hidden_size, layer.num_heads));
+  layer.score_scale = default_score_scale(layer.head_dim);
+  config.layers.assign(num_layers, layer);
   return ok_status();
 }
 
@@ -139,44 +148,35 @@ Result<RopeScaling> read_rope_scaling(const GgufFile& file, const ArchitectureKe
 }
 
 // rope_freqs.weight: Llama 3's scaling, worked out by the converter into a divisor for each pair.
-Status apply_rope_divisors(const Checkpoint& checkpoint, ModelConfig& config) {
+Status apply_rope_divisors(const Checkpoint& checkpoint, RopeTable& table) {
   constexpr std::string_view kName = "rope_freqs.weight";
   if (!checkpoint.has(kName)) return ok_status();
   PAGODA_ASSIGN_OR_RETURN(const HostTensor divisors, checkpoint.tensor(kName));
-  const int num_pairs = config.head_dim / 2;
+  const auto num_pairs = static_cast<std::int64_t>(table.inv_freq.size());
   if (divisors.format != WeightFormat::kF32 || divisors.shape != Shape{num_pairs}) {
     return data_loss("[gguf] tensor {}: expected {} values of F32, got {} of {}", kName, num_pairs,
                      to_string(divisors.shape), traits_of(divisors.format).name);
   }
-  for (int i = 0; i < num_pairs; ++i) {
+  for (std::int64_t i = 0; i < num_pairs; ++i) {
     float divisor = 0;
     std::memcpy(&divisor, divisors.bytes.data() + i * sizeof(divisor), sizeof(divisor));
     if (!(divisor >= kRopeFactorRange.min && divisor <= kRopeFactorRange.max)) {
       return data_loss("[gguf] tensor {}: expected divisors of {} to {}, got {}", kName,
                        kRopeFactorRange.min, kRopeFactorRange.max, divisor);
     }
-    config.rope_inv_freq[i] /= divisor;
+    table.inv_freq[i] /= divisor;
   }
   return ok_status();
 }
 
-Status read_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys, ModelConfig& config) {
-  // The converter permutes q and k of the llama architecture (Mistral's models too), and of no
-  // other.
-  config.rope_style = config.architecture == "llama" ? RopeStyle::kAdjacent : RopeStyle::kHalves;
-  PAGODA_ASSIGN_OR_RETURN(config.rope_theta,
-                          keys.number_or("rope.freq_base", kThetaRange, config.rope_theta));
+Status read_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys, const Family& family,
+                 ModelConfig& config) {
+  RopeTable table = {.style = family.gguf_rope_style};
+  PAGODA_ASSIGN_OR_RETURN(table.theta, keys.number_or("rope.freq_base", kThetaRange, table.theta));
   PAGODA_ASSIGN_OR_RETURN(const RopeScaling scaling, read_rope_scaling(*checkpoint.gguf(), keys));
-  config.rope_inv_freq = rope_inverse_frequencies(config.head_dim, config.rope_theta, scaling);
-  return apply_rope_divisors(checkpoint, config);
-}
-
-Status read_windows(const ArchitectureKeys& keys, ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(const int window,
-                          keys.integer_or("attention.sliding_window", {0, kPositionRange.max}, 0));
-  config.layer_windows.assign(config.num_layers, window);
-  // GGUF calls Mistral's models llama; a window is what tells them apart.
-  if (window != 0 && config.architecture == "llama") config.architecture = "mistral";
+  table.inv_freq = rope_inverse_frequencies(config.layers.front().head_dim, table.theta, scaling);
+  PAGODA_RETURN_IF_ERROR(apply_rope_divisors(checkpoint, table));
+  config.rope_tables = {std::move(table)};
   return ok_status();
 }
 
@@ -194,23 +194,25 @@ Status read_token_ids(const GgufFile& file, ModelConfig& config) {
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   const GgufFile& file = *checkpoint.gguf();
   PAGODA_ASSIGN_OR_RETURN(const std::string_view architecture, file.string("general.architecture"));
-  const auto* end = std::end(kArchitectures);
-  if (std::find(std::begin(kArchitectures), end, architecture) == end) {
+  if (find_gguf_family(architecture, /*has_window=*/false) == nullptr) {
     return unsupported("[gguf] architecture {} is not supported; these are: {}",
-                       printable(architecture), fmt::join(kArchitectures, ", "));
+                       printable(architecture), supported_gguf_architectures());
   }
+  const ArchitectureKeys keys(file, std::string(architecture));
+  PAGODA_RETURN_IF_ERROR(check_gguf_keys(file, architecture));
+  PAGODA_ASSIGN_OR_RETURN(const int window,
+                          keys.integer_or("attention.sliding_window", {0, kPositionRange.max}, 0));
+  const Family& family = *find_gguf_family(architecture, window != 0);
+  PAGODA_ASSIGN_OR_RETURN(const Checkpoint named, checkpoint.renamed(*family.gguf_tensor_names));
   ModelConfig config;
-  config.architecture = architecture;
-  const ArchitectureKeys keys(file, config.architecture);
-  PAGODA_RETURN_IF_ERROR(check_gguf_keys(file, config.architecture));
-  PAGODA_RETURN_IF_ERROR(read_sizes(checkpoint, keys, config));
-  PAGODA_RETURN_IF_ERROR(read_head_dim(keys, config));
-  PAGODA_RETURN_IF_ERROR(read_rope(checkpoint, keys, config));
-  PAGODA_RETURN_IF_ERROR(read_windows(keys, config));
-  config.tie_word_embeddings = !checkpoint.has("lm_head.weight");
-  config.attention_bias = checkpoint.has("model.layers.0.self_attn.q_proj.bias");
-  config.attention_output_bias = checkpoint.has("model.layers.0.self_attn.o_proj.bias");
-  config.mlp_bias = checkpoint.has("model.layers.0.mlp.up_proj.bias");
+  config.architecture = family.model_type;
+  PAGODA_RETURN_IF_ERROR(read_sizes(named, keys, config));
+  PAGODA_RETURN_IF_ERROR(read_layers(keys, family, window, config));
+  PAGODA_RETURN_IF_ERROR(read_rope(named, keys, family, config));
+  config.tie_word_embeddings = !named.has("lm_head.weight");
+  config.attention_bias = named.has("model.layers.0.self_attn.q_proj.bias");
+  config.attention_output_bias = named.has("model.layers.0.self_attn.o_proj.bias");
+  config.mlp_bias = named.has("model.layers.0.mlp.up_proj.bias");
   PAGODA_RETURN_IF_ERROR(read_token_ids(file, config));
   PAGODA_RETURN_IF_ERROR(check_consistency(config));
   return config;

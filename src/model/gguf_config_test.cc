@@ -10,6 +10,7 @@
 
 #include "model/rope_frequencies.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/layer_windows.h"
 #include "tests/support/temporary_folder.h"
 
 namespace pagoda {
@@ -94,17 +95,17 @@ TEST(GgufConfigTest, ReadsLlama) {
   EXPECT_EQ(config->vocab_size, kVocab);
   EXPECT_EQ(config->hidden_size, kHidden);
   EXPECT_EQ(config->intermediate_size, 112);
-  EXPECT_EQ(config->num_layers, 3);
-  EXPECT_EQ(config->num_heads, 4);
-  EXPECT_EQ(config->num_kv_heads, 2);
-  EXPECT_EQ(config->head_dim, 16);
+  EXPECT_EQ(config->num_layers(), 3);
+  EXPECT_EQ(config->layers.front().num_heads, 4);
+  EXPECT_EQ(config->layers.front().num_kv_heads, 2);
+  EXPECT_EQ(config->layers.front().head_dim, 16);
   EXPECT_EQ(config->max_position_embeddings, 2048);
   EXPECT_EQ(config->rms_norm_eps, 1e-5f);
   EXPECT_TRUE(config->tie_word_embeddings);
   EXPECT_FALSE(config->attention_bias || config->attention_output_bias || config->mlp_bias);
-  EXPECT_EQ(config->rope_style, RopeStyle::kAdjacent);
-  EXPECT_EQ(config->rope_inv_freq, rope_inverse_frequencies(16, 10000, {}));
-  EXPECT_THAT(config->layer_windows, ElementsAre(0, 0, 0));
+  EXPECT_EQ(config->rope_tables.front().style, RopeStyle::kAdjacent);
+  EXPECT_EQ(config->rope_tables.front().inv_freq, rope_inverse_frequencies(16, 10000, {}));
+  EXPECT_THAT(testing::windows_of(*config), ElementsAre(0, 0, 0));
   EXPECT_THAT(config->eos_token_ids, ElementsAre(2));
   EXPECT_EQ(config->bos_token_id, 1);
 }
@@ -115,9 +116,9 @@ TEST(GgufConfigTest, QwenPairsHalvesAndHasItsOwnHeadDim) {
   model.set_own("rope.freq_base", 1e6f);
   const auto config = model.read();
   ASSERT_TRUE(config.ok()) << config.status().message();
-  EXPECT_EQ(config->rope_style, RopeStyle::kHalves);
-  EXPECT_EQ(config->head_dim, 32);
-  EXPECT_EQ(config->rope_inv_freq, rope_inverse_frequencies(32, 1e6, {}));
+  EXPECT_EQ(config->rope_tables.front().style, RopeStyle::kHalves);
+  EXPECT_EQ(config->layers.front().head_dim, 32);
+  EXPECT_EQ(config->rope_tables.front().inv_freq, rope_inverse_frequencies(32, 1e6, {}));
 }
 
 TEST(GgufConfigTest, TensorsSayWhatIsTiedAndBiased) {
@@ -138,7 +139,8 @@ TEST(GgufConfigTest, RopeFactorsDivideEachPair) {
   const auto config = GgufModel("llama").tensor("rope_freqs.weight", {8}, divisors).read();
   ASSERT_TRUE(config.ok()) << config.status().message();
   const auto plain = rope_inverse_frequencies(16, 10000, {});
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(config->rope_inv_freq[i], plain[i] / divisors[i]);
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ(config->rope_tables.front().inv_freq[i], plain[i] / divisors[i]);
 }
 
 TEST(GgufConfigTest, LinearScalingInAllItsSpellings) {
@@ -146,25 +148,29 @@ TEST(GgufConfigTest, LinearScalingInAllItsSpellings) {
       rope_inverse_frequencies(16, 10000, {.type = RopeScalingType::kLinear, .factor = 4});
   GgufModel typed("llama");
   typed.set_own("rope.scaling.type", "linear").set_own("rope.scaling.factor", 4.0f);
-  EXPECT_EQ(typed.read()->rope_inv_freq, wanted);
-  EXPECT_EQ(GgufModel("llama").set_own("rope.scaling.factor", 4.0f).read()->rope_inv_freq, wanted);
-  EXPECT_EQ(GgufModel("llama").set_own("rope.scale_linear", 4.0f).read()->rope_inv_freq, wanted);
+  EXPECT_EQ(typed.read()->rope_tables.front().inv_freq, wanted);
+  EXPECT_EQ(
+      GgufModel("llama").set_own("rope.scaling.factor", 4.0f).read()->rope_tables.front().inv_freq,
+      wanted);
+  EXPECT_EQ(
+      GgufModel("llama").set_own("rope.scale_linear", 4.0f).read()->rope_tables.front().inv_freq,
+      wanted);
   typed.set_own("rope.scaling.type", "none");
-  EXPECT_EQ(typed.read()->rope_inv_freq, rope_inverse_frequencies(16, 10000, {}));
+  EXPECT_EQ(typed.read()->rope_tables.front().inv_freq, rope_inverse_frequencies(16, 10000, {}));
 }
 
 TEST(GgufConfigTest, AWindowMakesALlamaAMistral) {
   const auto config = GgufModel("llama").set_own("attention.sliding_window", 16u).read();
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->architecture, "mistral");
-  EXPECT_EQ(config->rope_style, RopeStyle::kAdjacent);
-  EXPECT_THAT(config->layer_windows, Each(16));
+  EXPECT_EQ(config->rope_tables.front().style, RopeStyle::kAdjacent);
+  EXPECT_THAT(testing::windows_of(*config), Each(16));
 }
 
 TEST(GgufConfigTest, CountsMayBeRepeatedForEachLayer) {
   GgufModel model("llama");
   model.set_own("attention.head_count_kv", std::vector<std::int32_t>{2, 2, 2});
-  EXPECT_EQ(model.read()->num_kv_heads, 2);
+  EXPECT_EQ(model.read()->layers.front().num_kv_heads, 2);
   model.set_own("attention.head_count_kv", std::vector<std::int32_t>{2, 1, 2});
   EXPECT_EQ(model.read().status().code(), StatusCode::kUnsupported);
   model.set_own("attention.head_count_kv", std::vector<std::int32_t>{});

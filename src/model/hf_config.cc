@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/config_limits.h"
+#include "model/family.h"
 #include "model/hf_keys.h"
 #include "model/json_fields.h"
 #include "model/rope_frequencies.h"
@@ -22,37 +23,15 @@ namespace {
 constexpr std::string_view kConfigFile = "config.json";
 constexpr std::string_view kGenerationFile = "generation_config.json";
 
-// What sets the families apart in config.json; all else they share.
-struct Family {
-  std::string_view model_type;
-  std::string_view causal_class;  // what `architectures` may name
-  bool qkv_bias;                  // always there, whatever the keys say
-  bool reads_bias_key;            // attention_bias: q, k, v and o
-  bool reads_mlp_bias_key;        // mlp_bias
-  int default_head_dim;           // 0: hidden_size / num_attention_heads
-  enum class Window { kNone, kAllLayers, kByLayer } window;
-};
-
-constexpr Family kFamilies[] = {
-    {"llama", "LlamaForCausalLM", false, true, true, 0, Family::Window::kNone},
-    {"mistral", "MistralForCausalLM", false, false, false, 0, Family::Window::kAllLayers},
-    {"qwen2", "Qwen2ForCausalLM", true, false, false, 0, Family::Window::kByLayer},
-    {"qwen3", "Qwen3ForCausalLM", false, true, false, 128, Family::Window::kByLayer},
-};
-
 constexpr int kDefaultWindow = 4096;         // of mistral, qwen2 and qwen3 in transformers
 constexpr int kDefaultMaxWindowLayers = 28;  // of qwen2 and qwen3
 
-Result<const Family*> find_family(const JsonFields& fields) {
+Result<const Family*> read_family(const JsonFields& fields) {
   PAGODA_ASSIGN_OR_RETURN(const std::string model_type, fields.text("model_type"));
-  std::string known;
-  for (const Family& family : kFamilies) {
-    if (family.model_type == model_type) return &family;
-    known += known.empty() ? "" : ", ";
-    known += family.model_type;
-  }
+  const Family* const family = find_family(model_type);
+  if (family != nullptr) return family;
   return unsupported("[config] architecture {} is not supported; these are: {}",
-                     printable(model_type), known);
+                     printable(model_type), supported_model_types());
 }
 
 // `architectures`: a classifier, a reward model or an encoder of the family is no causal model,
@@ -98,42 +77,53 @@ Status check_supported(const JsonFields& fields, const Family& family) {
   return ok_status();
 }
 
-Status read_sizes(const JsonFields& fields, const Family& family, ModelConfig& config) {
+Status read_sizes(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(config.vocab_size, fields.integer("vocab_size", kVocabRange));
   PAGODA_ASSIGN_OR_RETURN(config.hidden_size, fields.integer("hidden_size", kHiddenRange));
   PAGODA_ASSIGN_OR_RETURN(config.intermediate_size,
                           fields.integer("intermediate_size", kIntermediateRange));
-  PAGODA_ASSIGN_OR_RETURN(config.num_layers, fields.integer("num_hidden_layers", kLayerRange));
-  PAGODA_ASSIGN_OR_RETURN(config.num_heads, fields.integer("num_attention_heads", kHeadRange));
-  PAGODA_ASSIGN_OR_RETURN(config.num_kv_heads,
-                          fields.integer_or("num_key_value_heads", kHeadRange, config.num_heads));
   PAGODA_ASSIGN_OR_RETURN(config.max_position_embeddings,
                           fields.integer("max_position_embeddings", kPositionRange));
   PAGODA_ASSIGN_OR_RETURN(const double eps, fields.number_or("rms_norm_eps", kEpsilonRange, 1e-6));
   config.rms_norm_eps = static_cast<float>(eps);
-  if (fields.has("head_dim") || family.default_head_dim != 0) {
-    PAGODA_ASSIGN_OR_RETURN(config.head_dim,
-                            fields.integer_or("head_dim", kHeadDimRange, family.default_head_dim));
-    return ok_status();
-  }
-  if (config.hidden_size % config.num_heads != 0) {
+  return ok_status();
+}
+
+Result<int> read_head_dim(const JsonFields& fields, const Family& family, int hidden_size,
+                          int num_heads) {
+  if (fields.has("head_dim") || family.default_head_dim != 0)
+    return fields.integer_or("head_dim", kHeadDimRange, family.default_head_dim);
+  if (hidden_size % num_heads != 0) {
     return invalid_argument(
         "[config] {}: expected hidden_size to be a multiple of {} heads, got {}", fields.where(),
-        config.num_heads, config.hidden_size);
+        num_heads, hidden_size);
   }
-  config.head_dim = config.hidden_size / config.num_heads;
+  return hidden_size / num_heads;
+}
+
+// All layers are alike but for their windows.
+Status read_layers(const JsonFields& fields, const Family& family, ModelConfig& config) {
+  LayerConfig layer = {.has_qk_norm = family.has_qk_norm};
+  PAGODA_ASSIGN_OR_RETURN(const int num_layers, fields.integer("num_hidden_layers", kLayerRange));
+  PAGODA_ASSIGN_OR_RETURN(layer.num_heads, fields.integer("num_attention_heads", kHeadRange));
+  PAGODA_ASSIGN_OR_RETURN(layer.num_kv_heads,
+                          fields.integer_or("num_key_value_heads", kHeadRange, layer.num_heads));
+  PAGODA_ASSIGN_OR_RETURN(layer.head_dim,
+                          read_head_dim(fields, family, config.hidden_size, layer.num_heads));
+  layer.score_scale = default_score_scale(layer.head_dim);
+  config.layers.assign(num_layers, layer);
   return ok_status();
 }
 
 Status read_flags(const JsonFields& fields, const Family& family, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(config.tie_word_embeddings,
                           fields.boolean_or("tie_word_embeddings", false));
-  config.attention_bias = family.qkv_bias;
-  if (family.reads_bias_key) {
+  config.attention_bias = family.has_qkv_bias;
+  if (family.reads_attention_bias) {
     PAGODA_ASSIGN_OR_RETURN(config.attention_bias, fields.boolean_or("attention_bias", false));
     config.attention_output_bias = config.attention_bias;
   }
-  if (family.reads_mlp_bias_key) {
+  if (family.reads_mlp_bias) {
     PAGODA_ASSIGN_OR_RETURN(config.mlp_bias, fields.boolean_or("mlp_bias", false));
   }
   return ok_status();
@@ -220,22 +210,23 @@ Status read_rope(const JsonFields& fields, ModelConfig& config) {
     }
   }
   const JsonFields& theta_place = block.has("rope_theta") ? block : fields;
-  PAGODA_ASSIGN_OR_RETURN(config.rope_theta,
-                          theta_place.number_or("rope_theta", kThetaRange, config.rope_theta));
+  RopeTable table;
+  PAGODA_ASSIGN_OR_RETURN(table.theta,
+                          theta_place.number_or("rope_theta", kThetaRange, table.theta));
   PAGODA_ASSIGN_OR_RETURN(const RopeScaling scaling,
                           read_rope_scaling(block, config.max_position_embeddings));
-  config.rope_style = RopeStyle::kHalves;
-  config.rope_inv_freq = rope_inverse_frequencies(config.head_dim, config.rope_theta, scaling);
+  table.inv_freq = rope_inverse_frequencies(config.layers.front().head_dim, table.theta, scaling);
+  config.rope_tables = {std::move(table)};
   return ok_status();
 }
 
 // layer_types: "full_attention" or "sliding_attention" for each layer.
 Status read_layer_types(const JsonFields& fields, int window, ModelConfig& config) {
   const nlohmann::json& types = *fields.find("layer_types");
-  if (!types.is_array() || types.size() != static_cast<std::size_t>(config.num_layers)) {
-    return fields.wrong("layer_types", fmt::format("a list of {} layers", config.num_layers));
+  if (!types.is_array() || types.size() != config.layers.size()) {
+    return fields.wrong("layer_types", fmt::format("a list of {} layers", config.num_layers()));
   }
-  for (int layer = 0; layer < config.num_layers; ++layer) {
+  for (int layer = 0; layer < config.num_layers(); ++layer) {
     const nlohmann::json& type = types[layer];
     if (type == "full_attention") continue;
     if (type != "sliding_attention") {
@@ -249,14 +240,13 @@ Status read_layer_types(const JsonFields& fields, int window, ModelConfig& confi
           "[config] {}: layer_types has a sliding_attention, but sliding_window is off",
           fields.where());
     }
-    config.layer_windows[layer] = window;
+    config.layers[layer].window = window;
   }
   return ok_status();
 }
 
 Status read_windows(const JsonFields& fields, const Family& family, ModelConfig& config) {
-  config.layer_windows.assign(config.num_layers, 0);
-  if (family.window == Family::Window::kNone) {
+  if (family.windows == WindowRule::kNone) {
     return fields.has("layer_types") ? read_layer_types(fields, 0, config) : ok_status();
   }
   // An explicit null is "no window"; an absent key has a default.
@@ -265,18 +255,19 @@ Status read_windows(const JsonFields& fields, const Family& family, ModelConfig&
     return fields.integer_or("sliding_window", kPositionRange, kDefaultWindow);
   };
   PAGODA_ASSIGN_OR_RETURN(int window, window_of(fields.is_null("sliding_window")));
-  if (family.window == Family::Window::kAllLayers && !fields.has("layer_types")) {
-    config.layer_windows.assign(config.num_layers, window);
+  if (family.windows == WindowRule::kAllLayers && !fields.has("layer_types")) {
+    for (LayerConfig& layer : config.layers) layer.window = window;
     return ok_status();
   }
-  if (family.window == Family::Window::kByLayer) {
+  if (family.windows == WindowRule::kByLayer) {
     PAGODA_ASSIGN_OR_RETURN(const bool use_window, fields.boolean_or("use_sliding_window", false));
     if (!use_window) window = 0;
   }
   if (fields.has("layer_types")) return read_layer_types(fields, window, config);
   PAGODA_ASSIGN_OR_RETURN(const int first, fields.integer_or("max_window_layers", {0, 1 << 20},
                                                              kDefaultMaxWindowLayers));
-  for (int layer = first; layer < config.num_layers; ++layer) config.layer_windows[layer] = window;
+  for (int layer = first; layer < config.num_layers(); ++layer)
+    config.layers[layer].window = window;
   return ok_status();
 }
 
@@ -322,13 +313,14 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
                                     std::string_view generation_json) {
   PAGODA_ASSIGN_OR_RETURN(const nlohmann::json json, parse_json_object(config_json, kConfigFile));
   const JsonFields fields(json, std::string(kConfigFile));
-  PAGODA_ASSIGN_OR_RETURN(const Family* family, find_family(fields));
+  PAGODA_ASSIGN_OR_RETURN(const Family* family, read_family(fields));
   PAGODA_RETURN_IF_ERROR(check_supported(fields, *family));
   // The checkpoint reads its tensors by it; here only other libraries' formats are refused.
   PAGODA_RETURN_IF_ERROR(parse_affine_config(config_json).status());
   ModelConfig config;
   config.architecture = family->model_type;
-  PAGODA_RETURN_IF_ERROR(read_sizes(fields, *family, config));
+  PAGODA_RETURN_IF_ERROR(read_sizes(fields, config));
+  PAGODA_RETURN_IF_ERROR(read_layers(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_flags(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_rope(fields, config));
   PAGODA_RETURN_IF_ERROR(read_windows(fields, *family, config));

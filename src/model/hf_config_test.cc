@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/rope_frequencies.h"
+#include "tests/support/layer_windows.h"
 
 namespace pagoda {
 namespace {
@@ -49,16 +50,16 @@ TEST(HfConfigTest, ReadsLlama) {
   EXPECT_EQ(config->vocab_size, 512);
   EXPECT_EQ(config->hidden_size, 64);
   EXPECT_EQ(config->intermediate_size, 112);
-  EXPECT_EQ(config->num_layers, 4);
-  EXPECT_EQ(config->num_heads, 4);
-  EXPECT_EQ(config->num_kv_heads, 2);
-  EXPECT_EQ(config->head_dim, 16);
+  EXPECT_EQ(config->num_layers(), 4);
+  EXPECT_EQ(config->layers.front().num_heads, 4);
+  EXPECT_EQ(config->layers.front().num_kv_heads, 2);
+  EXPECT_EQ(config->layers.front().head_dim, 16);
   EXPECT_EQ(config->max_position_embeddings, 2048);
   EXPECT_EQ(config->rms_norm_eps, 1e-5f);
   EXPECT_TRUE(config->tie_word_embeddings);
-  EXPECT_EQ(config->rope_style, RopeStyle::kHalves);
-  EXPECT_EQ(config->rope_inv_freq, rope_inverse_frequencies(16, 10000, {}));
-  EXPECT_THAT(config->layer_windows, ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(config->rope_tables.front().style, RopeStyle::kHalves);
+  EXPECT_EQ(config->rope_tables.front().inv_freq, rope_inverse_frequencies(16, 10000, {}));
+  EXPECT_THAT(testing::windows_of(*config), ElementsAre(0, 0, 0, 0));
   EXPECT_THAT(config->eos_token_ids, ElementsAre(1));
   EXPECT_EQ(config->bos_token_id, 0);
 }
@@ -71,18 +72,19 @@ TEST(HfConfigTest, DefaultsAreTransformers) {
   }
   const auto read = parse(config);
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read->num_kv_heads, 4);
+  EXPECT_EQ(read->layers.front().num_kv_heads, 4);
   EXPECT_EQ(read->rms_norm_eps, 1e-6f);
   EXPECT_FALSE(read->tie_word_embeddings);
-  EXPECT_EQ(read->rope_inv_freq, rope_inverse_frequencies(16, 10000, {}));
+  EXPECT_EQ(read->rope_tables.front().inv_freq, rope_inverse_frequencies(16, 10000, {}));
   EXPECT_TRUE(read->eos_token_ids.empty());
   EXPECT_FALSE(read->bos_token_id.has_value());
 }
 
 TEST(HfConfigTest, HeadDimMayStandAlone) {
-  EXPECT_EQ(parse(with(base_config("mistral"), {{"head_dim", 24}}))->head_dim, 24);
-  EXPECT_EQ(parse(with(base_config("llama"), {{"head_dim", nullptr}}))->head_dim, 16);
-  EXPECT_EQ(parse(base_config("qwen3"))->head_dim, 128);
+  EXPECT_EQ(parse(with(base_config("mistral"), {{"head_dim", 24}}))->layers.front().head_dim, 24);
+  EXPECT_EQ(parse(with(base_config("llama"), {{"head_dim", nullptr}}))->layers.front().head_dim,
+            16);
+  EXPECT_EQ(parse(base_config("qwen3"))->layers.front().head_dim, 128);
 }
 
 TEST(HfConfigTest, BiasesAreTheFamilys) {
@@ -128,36 +130,39 @@ TEST(HfConfigTest, RopeOfBothGenerations) {
                             .high_freq_factor = 4,
                             .original_positions = 64};
   const auto wanted = rope_inverse_frequencies(16, 500000, scaling);
-  EXPECT_EQ(parse(old_keys)->rope_inv_freq, wanted);
-  EXPECT_EQ(parse(new_keys)->rope_inv_freq, wanted);
+  EXPECT_EQ(parse(old_keys)->rope_tables.front().inv_freq, wanted);
+  EXPECT_EQ(parse(new_keys)->rope_tables.front().inv_freq, wanted);
   const json linear =
       with(base_config("llama"), {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}});
-  EXPECT_EQ(parse(linear)->rope_inv_freq,
+  EXPECT_EQ(parse(linear)->rope_tables.front().inv_freq,
             rope_inverse_frequencies(16, 10000, {.type = RopeScalingType::kLinear, .factor = 2}));
-  EXPECT_EQ(parse(with(base_config("llama"), {{"rope_scaling", nullptr}}))->rope_inv_freq,
-            rope_inverse_frequencies(16, 10000, {}));
+  EXPECT_EQ(
+      parse(with(base_config("llama"), {{"rope_scaling", nullptr}}))->rope_tables.front().inv_freq,
+      rope_inverse_frequencies(16, 10000, {}));
 }
 
 TEST(HfConfigTest, MistralsWindowIsOnAllLayers) {
-  EXPECT_THAT(parse(with(base_config("mistral"), {{"sliding_window", 16}}))->layer_windows,
+  EXPECT_THAT(testing::windows_of(*parse(with(base_config("mistral"), {{"sliding_window", 16}}))),
               ElementsAre(16, 16, 16, 16));
-  EXPECT_THAT(parse(with(base_config("mistral"), {{"sliding_window", nullptr}}))->layer_windows,
+  EXPECT_THAT(
+      testing::windows_of(*parse(with(base_config("mistral"), {{"sliding_window", nullptr}}))),
+      Each(0));
+  EXPECT_THAT(testing::windows_of(*parse(base_config("mistral"))), Each(4096));
+  EXPECT_THAT(testing::windows_of(*parse(with(base_config("llama"), {{"sliding_window", 16}}))),
               Each(0));
-  EXPECT_THAT(parse(base_config("mistral"))->layer_windows, Each(4096));
-  EXPECT_THAT(parse(with(base_config("llama"), {{"sliding_window", 16}}))->layer_windows, Each(0));
 }
 
 TEST(HfConfigTest, QwensWindowIsOnTheLastLayersOrTheNamedOnes) {
   for (const char* family : {"qwen2", "qwen3"}) {
     const json off = with(base_config(family), {{"sliding_window", 8}, {"max_window_layers", 1}});
-    EXPECT_THAT(parse(off)->layer_windows, Each(0));
+    EXPECT_THAT(testing::windows_of(*parse(off)), Each(0));
     const json on = with(off, {{"use_sliding_window", true}});
-    EXPECT_THAT(parse(on)->layer_windows, ElementsAre(0, 8, 8, 8));
+    EXPECT_THAT(testing::windows_of(*parse(on)), ElementsAre(0, 8, 8, 8));
     const json named = with(
         on, {{"layer_types",
               {"sliding_attention", "full_attention", "sliding_attention", "full_attention"}}});
-    EXPECT_THAT(parse(named)->layer_windows, ElementsAre(8, 0, 8, 0));
-    EXPECT_THAT(parse(with(on, {{"max_window_layers", 28}}))->layer_windows, Each(0));
+    EXPECT_THAT(testing::windows_of(*parse(named)), ElementsAre(8, 0, 8, 0));
+    EXPECT_THAT(testing::windows_of(*parse(with(on, {{"max_window_layers", 28}}))), Each(0));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "model/hf_config.h"
 #include "model/rope_frequencies.h"
+#include "tests/support/layer_windows.h"
 
 namespace pagoda {
 namespace {
@@ -130,20 +131,23 @@ TEST(HfKeysTest, RopeScalingWinsOverRopeParametersBesideIt) {
   const json scaling{{"rope_type", "linear"}, {"factor", 4.0}};
   // Its theta is its own or the one at the top, never that of rope_parameters.
   const RopeScaling linear{.type = RopeScalingType::kLinear, .factor = 4};
-  EXPECT_EQ(
-      parse("llama", {{"rope_parameters", parameters}, {"rope_scaling", scaling}})->rope_inv_freq,
-      rope_inverse_frequencies(16, 1e4, linear));
+  EXPECT_EQ(parse("llama", {{"rope_parameters", parameters}, {"rope_scaling", scaling}})
+                ->rope_tables.front()
+                .inv_freq,
+            rope_inverse_frequencies(16, 1e4, linear));
   EXPECT_EQ(parse("llama",
                   {{"rope_parameters", parameters}, {"rope_theta", 1e6}, {"rope_scaling", scaling}})
-                ->rope_inv_freq,
+                ->rope_tables.front()
+                .inv_freq,
             rope_inverse_frequencies(16, 1e6, linear));
   EXPECT_THAT(refusal("qwen2", {{"rope_parameters", parameters},
                                 {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}}),
               HasSubstr("rope_scaling: rope type yarn is not supported"));
   for (const json& nothing : {json(), json::object()}) {
-    EXPECT_EQ(
-        parse("llama", {{"rope_parameters", parameters}, {"rope_scaling", nothing}})->rope_theta,
-        5e5);
+    EXPECT_EQ(parse("llama", {{"rope_parameters", parameters}, {"rope_scaling", nothing}})
+                  ->rope_tables.front()
+                  .theta,
+              5e5);
   }
 }
 
@@ -154,12 +158,13 @@ TEST(HfKeysTest, Llama3ScalingWithoutItsOriginalPositionsTakesTheModels) {
                                         {"low_freq_factor", 1},
                                         {"high_freq_factor", 4}}}});
   ASSERT_TRUE(config.ok()) << config.status().message();
-  EXPECT_EQ(config->rope_inv_freq, rope_inverse_frequencies(16, 1e4,
-                                                            {.type = RopeScalingType::kLlama3,
-                                                             .factor = 8,
-                                                             .low_freq_factor = 1,
-                                                             .high_freq_factor = 4,
-                                                             .original_positions = 2048}));
+  EXPECT_EQ(config->rope_tables.front().inv_freq,
+            rope_inverse_frequencies(16, 1e4,
+                                     {.type = RopeScalingType::kLlama3,
+                                      .factor = 8,
+                                      .low_freq_factor = 1,
+                                      .high_freq_factor = 4,
+                                      .original_positions = 2048}));
 }
 
 TEST(HfKeysTest, SwishIsSiluAndWholeNumbersMayHaveAPoint) {
@@ -169,15 +174,16 @@ TEST(HfKeysTest, SwishIsSiluAndWholeNumbersMayHaveAPoint) {
                                       {"eos_token_id", {1.0, 2}}});
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->max_position_embeddings, 2048);
-  EXPECT_EQ(config->num_layers, 3);
+  EXPECT_EQ(config->num_layers(), 3);
   EXPECT_THAT(config->eos_token_ids, ElementsAre(1, 2));
 }
 
 TEST(HfKeysTest, MistralsLayerTypesWindowTheNamedLayersOnly) {
   const json types{"full_attention", "sliding_attention", "full_attention", "sliding_attention"};
-  EXPECT_THAT(parse("mistral", {{"layer_types", types}, {"sliding_window", 8}})->layer_windows,
-              ElementsAre(0, 8, 0, 8));
-  EXPECT_THAT(parse("mistral", {{"layer_types", types}})->layer_windows,
+  EXPECT_THAT(
+      testing::windows_of(*parse("mistral", {{"layer_types", types}, {"sliding_window", 8}})),
+      ElementsAre(0, 8, 0, 8));
+  EXPECT_THAT(testing::windows_of(*parse("mistral", {{"layer_types", types}})),
               ElementsAre(0, 4096, 0, 4096));
   EXPECT_FALSE(parse("mistral", {{"layer_types", types}, {"sliding_window", nullptr}}).ok());
   EXPECT_FALSE(parse("llama", {{"layer_types", types}, {"sliding_window", 8}}).ok());

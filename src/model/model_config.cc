@@ -71,14 +71,16 @@ Result<bool> are_embeddings_tied(const Checkpoint& checkpoint, const ModelConfig
 }  // namespace
 
 Status check_consistency(const ModelConfig& config) {
-  if (config.num_heads % config.num_kv_heads != 0) {
-    return invalid_argument("[config] expected heads to be a multiple of kv heads, got {} and {}",
-                            config.num_heads, config.num_kv_heads);
-  }
-  if (config.head_dim < kHeadDimRange.min || config.head_dim > kHeadDimRange.max ||
-      config.head_dim % 2 != 0) {
-    return invalid_argument("[config] expected an even head_dim of {} to {}, got {}",
-                            kHeadDimRange.min, kHeadDimRange.max, config.head_dim);
+  for (const LayerConfig& layer : config.layers) {
+    if (layer.num_heads % layer.num_kv_heads != 0) {
+      return invalid_argument("[config] expected heads to be a multiple of kv heads, got {} and {}",
+                              layer.num_heads, layer.num_kv_heads);
+    }
+    if (layer.head_dim < kHeadDimRange.min || layer.head_dim > kHeadDimRange.max ||
+        layer.head_dim % 2 != 0) {
+      return invalid_argument("[config] expected an even head_dim of {} to {}, got {}",
+                              kHeadDimRange.min, kHeadDimRange.max, layer.head_dim);
+    }
   }
   return ok_status();
 }

@@ -5,6 +5,10 @@
 
 namespace pagoda {
 
-const Family kQwen2 = {.model_type = "qwen2"};
+const Family kQwen2 = {.model_type = "qwen2",
+                       .causal_class = "Qwen2ForCausalLM",
+                       .gguf_architecture = "qwen2",
+                       .has_qkv_bias = true,
+                       .windows = WindowRule::kByLayer};
 
 }  // namespace pagoda

@@ -4,6 +4,12 @@
 
 namespace pagoda {
 
-const Family kQwen3 = {.model_type = "qwen3", .qk_norm = true};
+const Family kQwen3 = {.model_type = "qwen3",
+                       .causal_class = "Qwen3ForCausalLM",
+                       .gguf_architecture = "qwen3",
+                       .reads_attention_bias = true,
+                       .default_head_dim = 128,
+                       .windows = WindowRule::kByLayer,
+                       .has_qk_norm = true};
 
 }  // namespace pagoda

@@ -13,6 +13,7 @@
 #include "model/model_config.h"
 #include "model/rope_frequencies.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/layer_windows.h"
 #include "tests/support/temporary_folder.h"
 
 namespace pagoda {
@@ -30,13 +31,13 @@ void expect_sizes(const ModelConfig& config, const json& expected) {
   EXPECT_EQ(config.vocab_size, expected["vocab_size"]);
   EXPECT_EQ(config.hidden_size, expected["hidden_size"]);
   EXPECT_EQ(config.intermediate_size, expected["intermediate_size"]);
-  EXPECT_EQ(config.num_layers, expected["num_hidden_layers"]);
-  EXPECT_EQ(config.num_heads, expected["num_attention_heads"]);
-  EXPECT_EQ(config.num_kv_heads, expected["num_key_value_heads"]);
-  EXPECT_EQ(config.head_dim, expected["head_dim"]);
+  EXPECT_EQ(config.num_layers(), expected["num_hidden_layers"]);
+  EXPECT_EQ(config.layers.front().num_heads, expected["num_attention_heads"]);
+  EXPECT_EQ(config.layers.front().num_kv_heads, expected["num_key_value_heads"]);
+  EXPECT_EQ(config.layers.front().head_dim, expected["head_dim"]);
   EXPECT_EQ(config.max_position_embeddings, expected["max_position_embeddings"]);
   EXPECT_EQ(config.rms_norm_eps, expected["rms_norm_eps"].get<float>());
-  EXPECT_EQ(config.rope_theta, expected["rope_parameters"]["rope_theta"]);
+  EXPECT_EQ(config.rope_tables.front().theta, expected["rope_parameters"]["rope_theta"]);
   EXPECT_EQ(config.bos_token_id, expected["bos_token_id"].get<int>());
 }
 
@@ -71,9 +72,9 @@ TEST(RealCheckpointsTest, ConfigFilesAreReadAsTransformersReadsThemOrRefusedByNa
     const json& expected = checkpoint["expected"];
     expect_sizes(*config, expected);
     EXPECT_EQ(config->tie_word_embeddings, expected["tie_word_embeddings"]);
-    EXPECT_EQ(config->layer_windows, expected["layer_windows"].get<std::vector<int>>());
+    EXPECT_EQ(testing::windows_of(*config), expected["layer_windows"].get<std::vector<int>>());
     EXPECT_EQ(config->eos_token_ids, expected["eos_token_ids"].get<std::vector<int>>());
-    EXPECT_EQ(config->rope_inv_freq, frequencies(expected));
+    EXPECT_EQ(config->rope_tables.front().inv_freq, frequencies(expected));
   }
 }
 

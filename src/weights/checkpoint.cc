@@ -52,7 +52,7 @@ std::vector<StoredTensor> stored_tensors(const GgufFile& file) {
   tensors.reserve(file.tensors().size());
   for (const GgufTensor& tensor : file.tensors()) {
     StoredTensor stored;
-    stored.tensor.name = canonical_tensor_name(tensor.name);
+    stored.tensor.name = tensor.name;
     stored.tensor.shape = tensor.shape;
     stored.tensor.bytes = tensor.bytes;
     stored.tensor.storage = tensor.storage;
@@ -93,6 +93,15 @@ Result<Checkpoint> Checkpoint::open_folder(const std::string& path) {
   checkpoint.file_bytes_ = set.file_bytes;
   PAGODA_RETURN_IF_ERROR(checkpoint.index(std::move(set.tensors)).with_context(path));
   PAGODA_RETURN_IF_ERROR(checkpoint.read_affine().with_context(path));
+  return checkpoint;
+}
+
+Result<Checkpoint> Checkpoint::renamed(const TensorNames& names) const {
+  Checkpoint checkpoint = *this;
+  if (gguf_ == nullptr) return checkpoint;
+  std::vector<StoredTensor> tensors = *tensors_;
+  for (StoredTensor& stored : tensors) stored.tensor.name = names.canonical_of(stored.tensor.name);
+  PAGODA_RETURN_IF_ERROR(checkpoint.index(std::move(tensors)));
   return checkpoint;
 }
 

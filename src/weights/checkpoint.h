@@ -3,7 +3,8 @@
 // Two formats are known: a folder as Hugging Face saves it (config.json, *.safetensors with or
 // without an index), in MLX's affine groups too, and a GGUF file, the first of a split set too.
 // Files are memory-mapped read-only; every length and offset in them is checked before use, so a
-// HostTensor's bytes are always inside its file. Names are Hugging Face's whatever the format.
+// HostTensor's bytes are always inside its file. Names are those of the file; renamed() gives a
+// GGUF file the canonical ones of its family.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ namespace pagoda {
 
 struct AffineConfig;
 struct StoredTensor;
+struct TensorNames;
 
 // Immutable, so thread-safe; a copy is cheap and shares the mappings.
 class Checkpoint {
@@ -31,7 +33,11 @@ class Checkpoint {
   // when that tensor is asked for).
   static Result<Checkpoint> open(const std::string& path);
 
-  // The tensor of that canonical name; kNotFound names it. A matrix of affine groups is one tensor
+  // The same checkpoint with canonical names, where it is a GGUF file. Two tensors under one name
+  // cannot come of it that were not there before: kDataLoss.
+  Result<Checkpoint> renamed(const TensorNames& names) const;
+
+  // The tensor of that name; kNotFound names it. A matrix of affine groups is one tensor
   // [rows, cols] under its weight's name; what is wrong with its parts is told here.
   Result<HostTensor> tensor(std::string_view name) const;
   bool has(std::string_view name) const;

@@ -12,6 +12,7 @@
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
+#include "weights/name_map.h"
 
 namespace pagoda {
 namespace {
@@ -84,7 +85,7 @@ TEST(CheckpointTest, AShardThatLacksItsTensorIsNamed) {
   EXPECT_THAT(status.message(), HasSubstr("model.embed_tokens.weight in model-00002-of-00002"));
 }
 
-TEST(CheckpointTest, OpensGgufUnderCanonicalNames) {
+TEST(CheckpointTest, OpensGgufUnderTheFilesOwnNames) {
   const TemporaryFolder folder;
   const std::string path = folder / "m.gguf";
   const std::vector<float> row(32, 0.5f);
@@ -98,12 +99,38 @@ TEST(CheckpointTest, OpensGgufUnderCanonicalNames) {
   EXPECT_NE(checkpoint->gguf(), nullptr);
   EXPECT_EQ(checkpoint->folder(), "");
   EXPECT_THAT(checkpoint->names(),
-              ElementsAre("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight",
-                          "rope_freqs.weight"));
-  const auto tensor = checkpoint->tensor("model.layers.0.self_attn.q_proj.weight");
+              ElementsAre("blk.0.attn_q.weight", "rope_freqs.weight", "token_embd.weight"));
+  const auto tensor = checkpoint->tensor("blk.0.attn_q.weight");
   ASSERT_TRUE(tensor.ok()) << tensor.status().message();
   EXPECT_EQ(tensor->shape, (Shape{2, 4}));
   EXPECT_EQ(values_of(*tensor), kValues);
+}
+
+TEST(CheckpointTest, RenamesGgufToCanonicalNames) {
+  constexpr TensorName kOfModel[] = {{"token_embd", "model.embed_tokens"}};
+  constexpr TensorName kOfLayer[] = {{"attn_q", "self_attn.q_proj"}};
+  const TensorNames names = {.of_model = kOfModel, .of_layer = kOfLayer};
+  const TemporaryFolder folder;
+  const std::string path = folder / "m.gguf";
+  GgufWriter()
+      .add_tensor("token_embd.weight", {2, 4}, WeightFormat::kF16, kValues)
+      .add_tensor("blk.0.attn_q.weight", {2, 4}, WeightFormat::kF16, kValues)
+      .add_tensor("rope_freqs.weight", {8}, WeightFormat::kF32, kValues)
+      .write(path);
+  const auto renamed = Checkpoint::open(path)->renamed(names);
+  ASSERT_TRUE(renamed.ok()) << renamed.status().message();
+  EXPECT_THAT(renamed->names(),
+              ElementsAre("model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight",
+                          "rope_freqs.weight"));
+  EXPECT_TRUE(renamed->tensor("model.layers.0.self_attn.q_proj.weight").ok());
+  EXPECT_FALSE(renamed->has("blk.0.attn_q.weight"));
+  GgufWriter()
+      .add_tensor("token_embd.weight", {2, 4}, WeightFormat::kF16, kValues)
+      .add_tensor("model.embed_tokens.weight", {2, 4}, WeightFormat::kF16, kValues)
+      .write(path);
+  const Status twice = Checkpoint::open(path)->renamed(names).status();
+  EXPECT_EQ(twice.code(), StatusCode::kDataLoss);
+  EXPECT_THAT(twice.message(), HasSubstr("model.embed_tokens.weight stands twice"));
 }
 
 TEST(CheckpointTest, ATensorOutlivesItsCheckpoint) {
@@ -128,8 +155,8 @@ TEST(CheckpointTest, OpensTheFirstOfASplitSet) {
                                 .write_split(folder / "m", 2);
   const auto checkpoint = Checkpoint::open(first);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  EXPECT_THAT(checkpoint->names(), ElementsAre("lm_head.weight", "model.norm.weight"));
-  EXPECT_EQ(values_of(*checkpoint->tensor("lm_head.weight")), kValues);
+  EXPECT_THAT(checkpoint->names(), ElementsAre("output.weight", "output_norm.weight"));
+  EXPECT_EQ(values_of(*checkpoint->tensor("output.weight")), kValues);
 }
 
 TEST(CheckpointTest, TwoPartsWithTheSameTensorAreRefused) {
@@ -140,7 +167,7 @@ TEST(CheckpointTest, TwoPartsWithTheSameTensorAreRefused) {
                                 .write_split(folder / "m", 2);
   const Status status = Checkpoint::open(first).status();
   EXPECT_EQ(status.code(), StatusCode::kDataLoss);
-  EXPECT_THAT(status.message(), HasSubstr("tensor lm_head.weight stands twice"));
+  EXPECT_THAT(status.message(), HasSubstr("tensor output.weight stands twice"));
 }
 
 TEST(CheckpointTest, ATypeThatNothingReadsIsAnErrorOnceAskedFor) {
@@ -152,11 +179,11 @@ TEST(CheckpointTest, ATypeThatNothingReadsIsAnErrorOnceAskedFor) {
       .write(path);
   const auto checkpoint = Checkpoint::open(path);
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status().message();
-  EXPECT_TRUE(checkpoint->tensor("model.norm.weight").ok());
-  EXPECT_TRUE(checkpoint->has("lm_head.weight"));
-  const Status status = checkpoint->tensor("lm_head.weight").status();
+  EXPECT_TRUE(checkpoint->tensor("output_norm.weight").ok());
+  EXPECT_TRUE(checkpoint->has("output.weight"));
+  const Status status = checkpoint->tensor("output.weight").status();
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
-  EXPECT_THAT(status.message(), HasSubstr("tensor lm_head.weight: IQ3_S is not supported; "));
+  EXPECT_THAT(status.message(), HasSubstr("tensor output.weight: IQ3_S is not supported; "));
 }
 
 const std::string kAffineConfig =

@@ -8,32 +8,12 @@
 namespace pagoda {
 namespace {
 
-struct NamePair {
-  std::string_view gguf;
-  std::string_view canonical;
-};
-
-constexpr NamePair kModelNames[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
-};
-
-constexpr NamePair kLayerNames[] = {
-    {"attn_norm", "input_layernorm"},    {"attn_q", "self_attn.q_proj"},
-    {"attn_k", "self_attn.k_proj"},      {"attn_v", "self_attn.v_proj"},
-    {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
-    {"attn_k_norm", "self_attn.k_norm"}, {"ffn_norm", "post_attention_layernorm"},
-    {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
-    {"ffn_down", "mlp.down_proj"},
-};
-
-using Side = std::string_view NamePair::*;
+using Side = std::string_view TensorName::*;
 
 // What stands on the other side of `name`; empty where nothing does.
-std::string_view look_up(std::span<const NamePair> names, std::string_view name, Side from,
+std::string_view look_up(std::span<const TensorName> names, std::string_view name, Side from,
                          Side to) {
-  for (const NamePair& pair : names) {
+  for (const TensorName& pair : names) {
     if (pair.*from == name) return pair.*to;
   }
   return {};
@@ -45,14 +25,15 @@ struct LayerPrefix {
   std::string_view to;
 };
 
-// Empty for a name that the tables lack.
-std::string translate(std::string_view name, const LayerPrefix& prefix, Side from, Side to) {
+// Returns an empty string for a name that the lists lack.
+std::string translate(const TensorNames& names, std::string_view name, const LayerPrefix& prefix,
+                      Side from, Side to) {
   const std::size_t last_dot = name.rfind('.');
   if (last_dot == std::string_view::npos) return {};
   const std::string_view kind = name.substr(last_dot + 1);  // "weight" or "bias"
   std::string_view part = name.substr(0, last_dot);
   if (!part.starts_with(prefix.from)) {
-    const std::string_view other = look_up(kModelNames, part, from, to);
+    const std::string_view other = look_up(names.of_model, part, from, to);
     return other.empty() ? "" : fmt::format("{}.{}", other, kind);
   }
   part.remove_prefix(prefix.from.size());
@@ -62,21 +43,21 @@ std::string translate(std::string_view name, const LayerPrefix& prefix, Side fro
   if (!std::all_of(layer.begin(), layer.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     return {};
   }
-  const std::string_view other = look_up(kLayerNames, part.substr(dot + 1), from, to);
+  const std::string_view other = look_up(names.of_layer, part.substr(dot + 1), from, to);
   return other.empty() ? "" : fmt::format("{}{}.{}.{}", prefix.to, layer, other, kind);
 }
 
 }  // namespace
 
-std::string canonical_tensor_name(std::string_view gguf_name) {
-  std::string name = translate(gguf_name, {.from = "blk.", .to = "model.layers."}, &NamePair::gguf,
-                               &NamePair::canonical);
+std::string TensorNames::canonical_of(std::string_view gguf_name) const {
+  std::string name = translate(*this, gguf_name, {.from = "blk.", .to = "model.layers."},
+                               &TensorName::gguf, &TensorName::canonical);
   return name.empty() ? std::string(gguf_name) : name;
 }
 
-std::string gguf_tensor_name(std::string_view canonical_name) {
-  return translate(canonical_name, {.from = "model.layers.", .to = "blk."}, &NamePair::canonical,
-                   &NamePair::gguf);
+std::string TensorNames::gguf_of(std::string_view canonical_name) const {
+  return translate(*this, canonical_name, {.from = "model.layers.", .to = "blk."},
+                   &TensorName::canonical, &TensorName::gguf);
 }
 
 }  // namespace pagoda

@@ -79,10 +79,10 @@ Model make_model(Backend backend) {
   model.decoder =
       std::make_unique<Decoder>(Decoder::load(*model.exec, checkpoint, config, {}).value());
   KvLayout layout{.block_size = kBlockSize, .layers = {}};
-  for (int layer = 0; layer < config.num_layers; ++layer) {
+  for (int layer = 0; layer < config.num_layers(); ++layer) {
     layout.layers.push_back({.dtype = DType::kFloat32,
-                             .num_kv_heads = config.num_kv_heads,
-                             .head_dim = config.head_dim,
+                             .num_kv_heads = config.layers[layer].num_kv_heads,
+                             .head_dim = config.layers[layer].head_dim,
                              .window = 0});
   }
   model.kv = std::make_unique<KvStore>(KvStore::create(*model.exec, layout, kNumBlocks).value());

@@ -10,6 +10,10 @@
 namespace pagoda {
 namespace {
 
+constexpr TensorName kOfModel[] = {{"output", "lm_head"}};
+constexpr TensorName kOfLayer[] = {{"ffn_up", "mlp.up_proj"}};
+constexpr TensorNames kNames = {.of_model = kOfModel, .of_layer = kOfLayer};
+
 void read_entry(const GgufFile& file, const GgufEntry& entry) {
   (void)to_string(entry);
   (void)file.string(entry.key);
@@ -28,7 +32,7 @@ void read_entry(const GgufFile& file, const GgufEntry& entry) {
 }
 
 void read_tensor(const GgufTensor& tensor) {
-  (void)canonical_tensor_name(tensor.name);
+  (void)kNames.canonical_of(tensor.name);
   (void)gguf_tensor_type_name(tensor.type_id);
   if (!tensor.format) return;
   const auto num_values = static_cast<std::size_t>(tensor.shape.num_elements());

@@ -13,8 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto config = parse_hf_config(text, "");
   if (config.ok()) {
-    PAGODA_CHECK(config->rope_inv_freq.size() == static_cast<std::size_t>(config->head_dim / 2) &&
-                     config->layer_windows.size() == static_cast<std::size_t>(config->num_layers),
+    PAGODA_CHECK(config->rope_tables.front().inv_freq.size() ==
+                         static_cast<std::size_t>(config->layers.front().head_dim / 2) &&
+                     config->num_layers() > 0,
                  "a config that was accepted is whole");
     (void)parse_hf_config(text, text);
   }

@@ -20,31 +20,33 @@ std::string gguf_architecture(const ModelConfig& config) {
 
 void set_keys(const ModelConfig& config, double rope_theta, GgufWriter& writer) {
   const std::string arch = gguf_architecture(config);
+  const LayerConfig& layer = config.layers.front();
   const auto u32 = [](int value) { return static_cast<std::uint32_t>(value); };
   writer.set("general.architecture", arch)
-      .set(arch + ".block_count", u32(config.num_layers))
+      .set(arch + ".block_count", u32(config.num_layers()))
       .set(arch + ".context_length", u32(config.max_position_embeddings))
       .set(arch + ".embedding_length", u32(config.hidden_size))
       .set(arch + ".feed_forward_length", u32(config.intermediate_size))
-      .set(arch + ".attention.head_count", u32(config.num_heads))
-      .set(arch + ".attention.head_count_kv", u32(config.num_kv_heads))
-      .set(arch + ".attention.key_length", u32(config.head_dim))
-      .set(arch + ".attention.value_length", u32(config.head_dim))
-      .set(arch + ".rope.dimension_count", u32(config.head_dim))
+      .set(arch + ".attention.head_count", u32(layer.num_heads))
+      .set(arch + ".attention.head_count_kv", u32(layer.num_kv_heads))
+      .set(arch + ".attention.key_length", u32(layer.head_dim))
+      .set(arch + ".attention.value_length", u32(layer.head_dim))
+      .set(arch + ".rope.dimension_count", u32(layer.head_dim))
       .set(arch + ".rope.freq_base", static_cast<float>(rope_theta))
       .set(arch + ".attention.layer_norm_rms_epsilon", config.rms_norm_eps)
       .set("tokenizer.ggml.eos_token_id", u32(config.eos_token_ids.at(0)));
-  if (config.layer_windows[0] > 0)
-    writer.set(arch + ".attention.sliding_window", u32(config.layer_windows[0]));
+  if (layer.window > 0) writer.set(arch + ".attention.sliding_window", u32(layer.window));
 }
 
 // Llama 3's scaling comes as a divisor for each pair's frequency.
 void add_rope_divisors(const ModelConfig& config, double rope_theta, GgufWriter& writer) {
   std::vector<float> divisors;
   bool scaled = false;
-  for (std::size_t i = 0; i < config.rope_inv_freq.size(); ++i) {
-    const double unscaled = std::pow(rope_theta, -2.0 * static_cast<double>(i) / config.head_dim);
-    divisors.push_back(static_cast<float>(unscaled / config.rope_inv_freq[i]));
+  const std::vector<float>& inv_freq = config.rope_tables.front().inv_freq;
+  for (std::size_t i = 0; i < inv_freq.size(); ++i) {
+    const double unscaled =
+        std::pow(rope_theta, -2.0 * static_cast<double>(i) / config.layers.front().head_dim);
+    divisors.push_back(static_cast<float>(unscaled / inv_freq[i]));
     scaled = scaled || std::abs(divisors.back() - 1) > 1e-3;
   }
   const auto count = static_cast<std::int64_t>(divisors.size());
@@ -109,7 +111,7 @@ GgufWriter to_gguf(const HfSource& source, double rope_theta, WeightFormat forma
         name.find("q_proj") != std::string::npos || name.find("k_proj") != std::string::npos;
     const auto width = static_cast<std::size_t>(tensor.shape.rank() == 2 ? tensor.shape[1] : 1);
     if (is_q_or_k && gguf_architecture(source.config) == "llama") {
-      values = interleave_halves(values, source.config.head_dim, width);
+      values = interleave_halves(values, source.config.layers.front().head_dim, width);
     }
     WeightFormat stored = tensor.shape.rank() == 1 ? WeightFormat::kF32 : format;
     // As converters do.

@@ -1,11 +1,8 @@
 // AttentionBlock: projections, positions, cache and attention of one layer.
 #pragma once
 
-#include "batch/step_batch.h"
-#include "kv/kv_store.h"
 #include "model/blocks/projection.h"
-#include "model/family.h"
-#include "model/model_config.h"
+#include "model/step.h"
 
 namespace pagoda {
 
@@ -14,27 +11,23 @@ struct AttentionBlock {
   Tensor q_norm;      // [head_dim], or undefined
   Tensor k_norm;      // [head_dim], or undefined
   Projection output;  // [hidden, num_heads * head_dim]
-  int layer = 0;      // the cache's
-  int window = 0;     // positions; 0: full attention
+  int layer = 0;      // of the config, and of the cache
 
-  // x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into `kv`.
-  //   angles  [tokens, 2, head_dim / 2], of rope_angles
-  Tensor apply(Exec& exec, const ModelConfig& config, const Tensor& angles, const Tensor& x,
-               const StepBatch& batch, KvStore& kv) const;
+  // x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into its cache.
+  Tensor apply(const Step& step, const Tensor& x) const;
 
  private:
   struct QueriesAndKeys {
     Tensor q;  // [tokens, num_heads, head_dim]
     Tensor k;  // [tokens, num_kv_heads, head_dim]
   };
-  // Normed where the family does so, and turned: both at once where they lie side by side.
+  // Norms queries and keys where the layer does so, and rotates them: both at once where they lie
+  // side by side.
   //   joined  [tokens, (num_heads + 2 * num_kv_heads) * head_dim]
-  QueriesAndKeys turn(Exec& exec, const ModelConfig& config, const Tensor& joined,
-                      const Tensor& angles) const;
+  QueriesAndKeys rotate(const Step& step, const Tensor& joined) const;
 };
 
 Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkpoint,
-                                            const ModelConfig& config, const Family& family,
-                                            int layer);
+                                            const ModelConfig& config, int layer);
 
 }  // namespace pagoda

@@ -4,8 +4,8 @@
 
 namespace pagoda {
 
-Tensor MlpBlock::apply(Exec& exec, const Tensor& x) const {
-  return down.apply(exec, gate_up.apply_gated(exec, x));
+Tensor MlpBlock::apply(const Step& step, const Tensor& x) const {
+  return down.apply(step.exec, gate_up.apply_gated(step.exec, x));
 }
 
 Result<MlpBlock> load_mlp_block(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/blocks/projection.h"
-#include "model/model_config.h"
+#include "model/step.h"
 
 namespace pagoda {
 
@@ -11,7 +11,7 @@ struct MlpBlock {
   Projection down;     // [hidden, intermediate]
 
   // x [tokens, hidden] -> [tokens, hidden]
-  Tensor apply(Exec& exec, const Tensor& x) const;
+  Tensor apply(const Step& step, const Tensor& x) const;
 };
 
 Result<MlpBlock> load_mlp_block(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,

@@ -1,6 +1,5 @@
 // Projection: a weight with its bias, as the model pages call it. LoRA rows, sharding and the
-// all-reduce belong here, so no page calls ops/linear; the head, whose logits are float32, still
-// does.
+// all-reduce belong here, so no page calls ops/linear.
 #pragma once
 
 #include <span>
@@ -34,6 +33,10 @@ struct Projection {
   // x [tokens, cols] -> [tokens, rows]
   Tensor apply(Exec& exec, const Tensor& x) const {
     return linear(exec, x, weight, {.bias = bias});
+  }
+  // The same in float32, for logits.
+  Tensor apply_float32(Exec& exec, const Tensor& x) const {
+    return linear(exec, x, weight, {.bias = bias, .out_float32 = true});
   }
   // Of a joined gate and up: x [tokens, cols] -> [tokens, rows / 2]
   Tensor apply_gated(Exec& exec, const Tensor& x) const {

@@ -1,11 +1,11 @@
-#include "weights/name_map.h"
+#include "model/family.h"
 
 #include <gtest/gtest.h>
 
 namespace pagoda {
 namespace {
 
-TEST(NameMapTest, NamesWhatTheModelsRead) {
+TEST(LlamaTensorNames, AreWhatTheModelsRead) {
   const std::pair<const char*, const char*> pairs[] = {
       {"token_embd.weight", "model.embed_tokens.weight"},
       {"output_norm.weight", "model.norm.weight"},
@@ -24,22 +24,39 @@ TEST(NameMapTest, NamesWhatTheModelsRead) {
       {"blk.3.ffn_down.weight", "model.layers.3.mlp.down_proj.weight"},
   };
   for (const auto& [gguf, canonical] : pairs) {
-    EXPECT_EQ(canonical_tensor_name(gguf), canonical);
-    EXPECT_EQ(gguf_tensor_name(canonical), gguf);
+    EXPECT_EQ(kLlamaTensorNames.canonical_of(gguf), canonical);
+    EXPECT_EQ(kLlamaTensorNames.gguf_of(canonical), gguf);
   }
 }
 
-TEST(NameMapTest, KeepsWhatItDoesNotKnow) {
+TEST(LlamaTensorNames, KeepWhatTheyDoNotKnow) {
   for (const char* name : {"rope_freqs.weight", "blk.0.ffn_gate_exps.weight", "blk.x.attn_q.weight",
                            "blk..attn_q.weight", "blk.0", "blk.", "", ".", "output",
                            "model.layers.0.mlp.up_proj.weight"}) {
-    EXPECT_EQ(canonical_tensor_name(name), name);
+    EXPECT_EQ(kLlamaTensorNames.canonical_of(name), name);
   }
   for (const char* name :
        {"model.layers.0.self_attn.rotary_emb.inv_freq", "model.layers.x.mlp.up_proj.weight",
         "blk.0.ffn_up.weight", "model.layers.", "lm_head", ""}) {
-    EXPECT_EQ(gguf_tensor_name(name), "");
+    EXPECT_EQ(kLlamaTensorNames.gguf_of(name), "");
   }
+}
+
+TEST(FamilyTest, EveryOneIsFoundByItsNames) {
+  for (const Family* family : families()) {
+    EXPECT_EQ(find_family(family->model_type), family);
+    const bool has_window = family->windows == WindowRule::kAllLayers;
+    EXPECT_EQ(find_gguf_family(family->gguf_architecture, has_window), family)
+        << family->model_type;
+  }
+  EXPECT_EQ(find_family("gpt2"), nullptr);
+  EXPECT_EQ(find_gguf_family("mistral", false), nullptr);
+  EXPECT_EQ(find_gguf_family("qwen2", true), &kQwen2);
+}
+
+TEST(FamilyTest, MessagesNameEachOnce) {
+  EXPECT_EQ(supported_model_types(), "llama, mistral, qwen2, qwen3");
+  EXPECT_EQ(supported_gguf_architectures(), "llama, qwen2, qwen3");
 }
 
 }  // namespace
