@@ -41,7 +41,7 @@ MAY_INCLUDE = {
     "weights": "core quant",
     "kv": "core tensor batch",
     "sampling": "core tensor backend ops",
-    "model": "core tensor quant batch backend ops weights kv",
+    "model": "core tensor quant batch backend ops weights kv sampling",
     "engine": "core tensor quant batch backend ops weights kv sampling model",
     "text": "core",
     "serving": "core weights sampling model engine text",
@@ -53,7 +53,7 @@ MAY_INCLUDE = {folder: frozenset(others.split()) for folder, others in MAY_INCLU
 # Bookkeeping runs in tests with a fake runner and a fake clock, so it knows nothing of devices and tensors: these files
 # include core and one another.
 BOOKKEEPING_FILES = (
-    r"(?:engine/(?:scheduler(?:_outcomes)?|sequence|request|plan|step_cost|step_shares|waiting_queue)|kv/(?:block_pool|block_tables|prefix_cache)|sampling/sampling_params)"
+    r"(?:engine/(?:scheduler(?:_outcomes)?|sequence|request|plan|step_cost|step_shares|waiting_queue)|kv/(?:block_pool|block_tables|prefix_cache)|sampling/sampling_(?:fields|params))"
 )
 BOOKKEEPING = re.compile(rf"^src/{BOOKKEEPING_FILES}\.(?:h|cc)$")
 BOOKKEEPING_MAY_INCLUDE = re.compile(rf"^(?:core/.*|{BOOKKEEPING_FILES}\.h)$")

@@ -72,7 +72,7 @@ Result<GgufModel> from_folder(const Checkpoint& checkpoint) {
   const Family& family = *find_family(config.architecture);
   PAGODA_RETURN_IF_ERROR(check_all_tensors_are_read(checkpoint, config));
   const HfRope rope = hf_rope(config);
-  PAGODA_ASSIGN_OR_RETURN(const GenerationDefaults defaults, read_generation_defaults(checkpoint));
+  PAGODA_ASSIGN_OR_RETURN(const PartialSampling defaults, read_generation_defaults(checkpoint));
   PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
                           read_hf_vocabulary(checkpoint.folder(), config.vocab_size));
   GgufModel model;

@@ -68,7 +68,7 @@ Status set_architecture_keys(const ModelConfig& config, const HfRope& rope,
   return ok_status();
 }
 
-void set_sampling_keys(const GenerationDefaults& defaults, GgufMetadata& metadata) {
+void set_sampling_keys(const PartialSampling& defaults, GgufMetadata& metadata) {
   const auto set = [&metadata](const char* key, const auto& value) {
     if (value) metadata.set(std::string("general.sampling.") + key, *value);
   };

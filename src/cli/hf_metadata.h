@@ -23,6 +23,6 @@ HfRope hf_rope(const ModelConfig& config);
 // kUnsupported: windows that differ by layer.
 Status set_architecture_keys(const ModelConfig& config, const HfRope& rope, GgufMetadata& metadata);
 
-void set_sampling_keys(const GenerationDefaults& defaults, GgufMetadata& metadata);
+void set_sampling_keys(const PartialSampling& defaults, GgufMetadata& metadata);
 
 }  // namespace pagoda

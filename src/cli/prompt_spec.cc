@@ -6,6 +6,7 @@
 
 #include "cli/flag_values.h"
 #include "cli/prompt_text.h"
+#include "sampling/sampling_fields.h"
 
 namespace pagoda {
 
@@ -23,17 +24,16 @@ void for_each_field(PromptSpec& spec, Visitor&& visit) {
   visit("chat", spec.chat, "A user's message; goes through the chat template");
   visit("system", spec.system, "A system message before --chat");
   visit("max_tokens", spec.max_tokens, "Tokens of the answer at most");
-  visit("temperature", spec.temperature, "0: greedy");
-  visit("top_k", spec.top_k, "Keep the k likeliest; 0: all");
-  visit("top_p", spec.top_p, "Keep the likeliest up to this probability together");
-  visit("min_p", spec.min_p, "Keep what has this share of the likeliest's probability");
-  visit("repetition_penalty", spec.repetition_penalty, "Divides seen tokens' logits");
-  visit("presence_penalty", spec.presence_penalty, "Taken once from answered tokens' logits");
-  visit("frequency_penalty", spec.frequency_penalty,
-        "Taken from answered tokens' logits for each time");
+  for_each_sampling_field([&](const auto& field) {
+    if (std::string_view(field.name) == "n") return;  // one answer to each prompt
+    if (field.partial != nullptr) {
+      visit(field.name, spec.asked.*field.partial, field.help);
+    } else {
+      visit(field.name, spec.sampling.*field.member, field.help);
+    }
+  });
   visit("seed", spec.seed, "Of this prompt's draws");
   visit("stop", spec.stop, "A text that ends the answer; may be given more than once");
-  visit("ignore_eos", spec.ignore_eos, "Go on past the end-of-text token");
   visit("logprobs", spec.logprobs, "Print log-probabilities, and those of the N likeliest");
   visit("prompt_logprobs", spec.prompt_logprobs, "Print the prompt's log-probabilities");
   visit("json_schema", spec.json_schema, "Hold the answer to a JSON Schema");
@@ -58,8 +58,17 @@ struct FlagAdder {
   void operator()(const char* name, std::optional<int>& value, const char* help) {
     command.add_option(flag(name), value, help)->transform(whole_number<int>());
   }
+  void operator()(const char* name, int& value, const char* help) {
+    command.add_option(flag(name), value, help)->transform(whole_number<int>());
+  }
   void operator()(const char* name, std::optional<float>& value, const char* help) {
     command.add_option(flag(name), value, help)->check(real_number());
+  }
+  void operator()(const char* name, float& value, const char* help) {
+    command.add_option(flag(name), value, help)->check(real_number());
+  }
+  void operator()(const char* name, std::vector<int>& value, const char* help) {
+    command.add_option(flag(name), value, help)->delimiter(',')->transform(whole_number<int>());
   }
   template <typename T>
   void operator()(const char* name, T& value, const char* help) {
@@ -220,11 +229,6 @@ Result<std::optional<GrammarSpec>> grammar_spec(const PromptSpec& spec) {
   return specs.empty() ? std::nullopt : std::optional(std::move(specs.front()));
 }
 
-template <typename T>
-T pick(const std::optional<T>& asked, const std::optional<T>& checkpoint, T otherwise) {
-  return asked ? *asked : checkpoint.value_or(otherwise);
-}
-
 }  // namespace
 
 Status read_prompt(PromptSpec& spec) {
@@ -251,23 +255,10 @@ Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec
   PAGODA_ASSIGN_OR_RETURN(request.generation.prompt_token_ids, prompt_token_ids(model, spec));
   request.stop = spec.stop;
   SamplingParams& sampling = request.generation.sampling;
-  const GenerationDefaults& defaults = model.defaults;
-  sampling.temperature = pick(spec.temperature, defaults.temperature, sampling.temperature);
-  sampling.top_k = pick(spec.top_k, defaults.top_k, sampling.top_k);
-  sampling.top_p = pick(spec.top_p, defaults.top_p, sampling.top_p);
-  sampling.min_p = pick(spec.min_p, defaults.min_p, sampling.min_p);
-  sampling.repetition_penalty =
-      pick(spec.repetition_penalty, defaults.repetition_penalty, sampling.repetition_penalty);
-  sampling.xtc_probability = defaults.xtc_probability.value_or(sampling.xtc_probability);
-  sampling.xtc_threshold = defaults.xtc_threshold.value_or(sampling.xtc_threshold);
-  sampling.mirostat = defaults.mirostat.value_or(sampling.mirostat);
-  sampling.mirostat_tau = defaults.mirostat_tau.value_or(sampling.mirostat_tau);
-  sampling.mirostat_eta = defaults.mirostat_eta.value_or(sampling.mirostat_eta);
-  sampling.presence_penalty = spec.presence_penalty.value_or(0.0f);
-  sampling.frequency_penalty = spec.frequency_penalty.value_or(0.0f);
+  sampling = spec.sampling;
+  settle(spec.asked, model.defaults, sampling);
   sampling.seed = spec.seed;
   sampling.max_tokens = spec.max_tokens.value_or(kDefaultMaxTokens);
-  sampling.ignore_eos = spec.ignore_eos;
   sampling.logprobs = spec.logprobs;
   PAGODA_ASSIGN_OR_RETURN(const std::optional<GrammarSpec> grammar, grammar_spec(spec));
   if (grammar) {

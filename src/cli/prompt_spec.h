@@ -24,16 +24,10 @@ struct PromptSpec {
   std::optional<std::string> chat;
   std::optional<std::string> system;
   std::optional<int> max_tokens;
-  std::optional<float> temperature;
-  std::optional<int> top_k;
-  std::optional<float> top_p;
-  std::optional<float> min_p;
-  std::optional<float> repetition_penalty;
-  std::optional<float> presence_penalty;
-  std::optional<float> frequency_penalty;
+  SamplingParams sampling;  // of sampling/sampling_fields.h, where `asked` has no place for them
+  PartialSampling asked;
   std::optional<std::uint64_t> seed;
   std::vector<std::string> stop;
-  bool ignore_eos = false;
   std::optional<int> logprobs;
   bool prompt_logprobs = false;
   // What the answer is held to; one of them at most.

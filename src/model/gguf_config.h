@@ -10,6 +10,6 @@ namespace pagoda {
 // checkpoint.gguf() is not null. Errors as in read_model_config.
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
 
-Result<GenerationDefaults> read_gguf_generation_defaults(const GgufFile& file);
+Result<PartialSampling> read_gguf_generation_defaults(const GgufFile& file);
 
 }  // namespace pagoda

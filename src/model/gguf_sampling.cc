@@ -42,7 +42,7 @@ class SamplingKeys {
 };
 
 // llama.cpp looks back over so many tokens; here a penalty is over all, as in vLLM.
-Status read_penalty(const SamplingKeys& keys, GenerationDefaults& defaults) {
+Status read_penalty(const SamplingKeys& keys, PartialSampling& defaults) {
   PAGODA_RETURN_IF_ERROR(keys.read("penalty_repeat", kPenaltyRange, defaults.repetition_penalty));
   std::optional<int> last_n;
   PAGODA_RETURN_IF_ERROR(keys.read("penalty_last_n", {-1, 1 << 28}, last_n));
@@ -56,7 +56,7 @@ Status read_penalty(const SamplingKeys& keys, GenerationDefaults& defaults) {
   return ok_status();
 }
 
-Status read_mirostat(const SamplingKeys& keys, GenerationDefaults& defaults) {
+Status read_mirostat(const SamplingKeys& keys, PartialSampling& defaults) {
   PAGODA_RETURN_IF_ERROR(keys.read("mirostat", {0, 2}, defaults.mirostat));
   PAGODA_RETURN_IF_ERROR(keys.read("mirostat_tau", kMirostatTauRange, defaults.mirostat_tau));
   PAGODA_RETURN_IF_ERROR(keys.read("mirostat_eta", kProbabilityRange, defaults.mirostat_eta));
@@ -85,9 +85,9 @@ void warn_of_others(const GgufFile& file) {
 
 }  // namespace
 
-Result<GenerationDefaults> read_gguf_generation_defaults(const GgufFile& file) {
+Result<PartialSampling> read_gguf_generation_defaults(const GgufFile& file) {
   const SamplingKeys keys(file);
-  GenerationDefaults defaults;
+  PartialSampling defaults;
   PAGODA_RETURN_IF_ERROR(keys.read("temp", kTemperatureRange, defaults.temperature));
   PAGODA_RETURN_IF_ERROR(keys.read("top_p", kProbabilityRange, defaults.top_p));
   PAGODA_RETURN_IF_ERROR(keys.read("min_p", kProbabilityRange, defaults.min_p));

@@ -335,8 +335,8 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   return config;
 }
 
-Result<GenerationDefaults> parse_hf_generation_defaults(std::string_view generation_json) {
-  GenerationDefaults defaults;
+Result<PartialSampling> parse_hf_generation_defaults(std::string_view generation_json) {
+  PartialSampling defaults;
   if (generation_json.empty()) return defaults;
   PAGODA_ASSIGN_OR_RETURN(const nlohmann::json json,
                           parse_json_object(generation_json, kGenerationFile));

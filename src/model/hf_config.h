@@ -14,6 +14,6 @@ namespace pagoda {
 // read_model_config.
 Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_view generation_json);
 
-Result<GenerationDefaults> parse_hf_generation_defaults(std::string_view generation_json);
+Result<PartialSampling> parse_hf_generation_defaults(std::string_view generation_json);
 
 }  // namespace pagoda

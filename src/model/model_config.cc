@@ -95,7 +95,7 @@ Result<ModelConfig> read_model_config(const Checkpoint& checkpoint) {
   return parsed;
 }
 
-Result<GenerationDefaults> read_generation_defaults(const Checkpoint& checkpoint) {
+Result<PartialSampling> read_generation_defaults(const Checkpoint& checkpoint) {
   if (checkpoint.gguf() != nullptr) return read_gguf_generation_defaults(*checkpoint.gguf());
   PAGODA_ASSIGN_OR_RETURN(const std::string generation, read_generation_json(checkpoint));
   return parse_hf_generation_defaults(generation);

@@ -12,6 +12,7 @@
 
 #include "core/status.h"
 #include "ops/rope/rope_style.h"
+#include "sampling/sampling_params.h"
 #include "weights/checkpoint.h"
 
 namespace pagoda {
@@ -62,27 +63,11 @@ struct ModelConfig {
   int num_layers() const { return static_cast<int>(layers.size()); }
 };
 
-// A checkpoint's default sampling: generation_config.json's, or GGUF's general.sampling.* keys.
-// Absent: vLLM's defaults.
-struct GenerationDefaults {
-  std::optional<float> temperature;
-  std::optional<float> top_p;
-  std::optional<float> min_p;
-  std::optional<int> top_k;
-  std::optional<float> repetition_penalty;
-  std::optional<float> xtc_probability;
-  std::optional<float> xtc_threshold;
-  std::optional<int> mirostat;
-  std::optional<float> mirostat_tau;
-  std::optional<float> mirostat_eta;
-
-  bool operator==(const GenerationDefaults&) const = default;
-};
-
 // Errors: kUnsupported for an architecture, rope type or activation that nothing here computes;
 // kInvalidArgument or kDataLoss for a value that is missing, of the wrong type or out of range.
 // Each names the key.
 Result<ModelConfig> read_model_config(const Checkpoint& checkpoint);
-Result<GenerationDefaults> read_generation_defaults(const Checkpoint& checkpoint);
+// The checkpoint's default sampling: generation_config.json's, or GGUF's general.sampling.* keys.
+Result<PartialSampling> read_generation_defaults(const Checkpoint& checkpoint);
 
 }  // namespace pagoda

@@ -1,18 +1,60 @@
 #include "sampling/sampling_params.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "sampling/sampling_fields.h"
 
 namespace pagoda {
 namespace {
 
-constexpr int kMaxInt = std::numeric_limits<int>::max();
-
-Status check_number(const char* name, float value, float low, float high) {
-  if (value >= low && value <= high) return ok_status();  // false for NaN
-  return invalid_argument("[sampling] {}: expected a number of [{}, {}], got {}", name, low, high,
-                          value);
+// "[0, 1]", "(0, 1]" or "[1, inf)".
+template <typename T>
+std::string range_of(const SamplingField<T>& field) {
+  return fmt::format("{}{}, {}{}", field.is_above_least ? "(" : "[", field.least, field.most,
+                     std::isinf(field.most) ? ")" : "]");
 }
+
+// Looks at one field after another, and keeps the first error.
+struct Checker {
+  const SamplingParams& params;
+  int vocab_size;
+  Status status;
+
+  void operator()(const SamplingField<float>& field) {
+    check(field, params.*field.member, "a number");
+  }
+  void operator()(const SamplingField<int>& field) {
+    check(field, params.*field.member, "an integer");
+  }
+  void operator()(const SamplingField<bool>&) {}
+  void operator()(const SamplingField<std::vector<int>>& field) {
+    SamplingField<std::vector<int>> ids = field;
+    ids.most = vocab_size - 1;
+    for (const int id : params.*field.member) check(ids, id, "an integer");
+  }
+
+  // False for NaN.
+  template <typename T>
+  static bool is_within(const SamplingField<T>& field, double value) {
+    if (!field.values.empty()) {
+      return std::find(field.values.begin(), field.values.end(), value) != field.values.end();
+    }
+    return (field.is_above_least ? value > field.least : value >= field.least) &&
+           value <= field.most && std::isfinite(value);
+  }
+
+  template <typename T, typename Value>
+  void check(const SamplingField<T>& field, Value value, const char* kind) {
+    if (!status.ok() || is_within(field, static_cast<double>(value))) return;
+    const std::string expected = field.values.empty()
+                                     ? fmt::format("{} of {}", kind, range_of(field))
+                                     : fmt::format("{}", fmt::join(field.values, " or "));
+    status = invalid_argument("[sampling] {}: expected {}, got {}", field.name, expected, value);
+  }
+};
 
 Status check_integer(const char* name, int value, int low, int high) {
   if (value >= low && value <= high) return ok_status();
@@ -20,62 +62,7 @@ Status check_integer(const char* name, int value, int low, int high) {
                           value);
 }
 
-Status check_temperature(const SamplingParams& params) {
-  if (!(params.temperature >= 0) || !std::isfinite(params.temperature)) {
-    return invalid_argument("[sampling] temperature: expected a finite number from 0, got {}",
-                            params.temperature);
-  }
-  PAGODA_RETURN_IF_ERROR(check_number("dynatemp_range", params.dynatemp_range, 0, kMaxDynatemp));
-  return check_number("dynatemp_exponent", params.dynatemp_exponent, 0, kMaxDynatemp);
-}
-
-Status check_share(const char* name, float value) {
-  if (value > 0 && value <= 1) return ok_status();
-  return invalid_argument("[sampling] {}: expected a number of (0, 1], got {}", name, value);
-}
-
-Status check_mirostat(const SamplingParams& params) {
-  if (params.mirostat != 0 && params.mirostat != 2) {
-    return invalid_argument("[sampling] mirostat: expected 0 (off) or 2, got {}", params.mirostat);
-  }
-  PAGODA_RETURN_IF_ERROR(check_number("mirostat_tau", params.mirostat_tau, 0, kMaxMirostatTau));
-  return check_number("mirostat_eta", params.mirostat_eta, 0, 1);
-}
-
-Status check_filters(const SamplingParams& params) {
-  PAGODA_RETURN_IF_ERROR(check_share("top_p", params.top_p));
-  PAGODA_RETURN_IF_ERROR(check_share("typical_p", params.typical_p));
-  if (params.top_k < -1) {
-    return invalid_argument(
-        "[sampling] top_k: expected -1 or 0 (off) or a positive integer, got {}", params.top_k);
-  }
-  PAGODA_RETURN_IF_ERROR(check_number("min_p", params.min_p, 0, 1));
-  PAGODA_RETURN_IF_ERROR(check_number("xtc_probability", params.xtc_probability, 0, 1));
-  PAGODA_RETURN_IF_ERROR(check_number("xtc_threshold", params.xtc_threshold, 0, 1));
-  return check_mirostat(params);
-}
-
-Status check_penalties(const SamplingParams& params) {
-  if (!(params.repetition_penalty > 0) || !std::isfinite(params.repetition_penalty)) {
-    return invalid_argument(
-        "[sampling] repetition_penalty: expected a finite number above 0, got {}",
-        params.repetition_penalty);
-  }
-  PAGODA_RETURN_IF_ERROR(check_number("presence_penalty", params.presence_penalty, -2, 2));
-  return check_number("frequency_penalty", params.frequency_penalty, -2, 2);
-}
-
-Status check_dry(const SamplingParams& params) {
-  PAGODA_RETURN_IF_ERROR(
-      check_number("dry_multiplier", params.dry_multiplier, 0, kMaxDryMultiplier));
-  PAGODA_RETURN_IF_ERROR(check_number("dry_base", params.dry_base, 1, kMaxDryBase));
-  PAGODA_RETURN_IF_ERROR(
-      check_integer("dry_allowed_length", params.dry_allowed_length, 1, kMaxInt));
-  return check_integer("dry_penalty_last_n", params.dry_penalty_last_n, -1, kMaxInt);
-}
-
 Status check_lengths(const SamplingParams& params) {
-  PAGODA_RETURN_IF_ERROR(check_integer("n", params.n, 1, kMaxSamples));
   // Scoring a prompt needs no output; anything else without output is a mistake.
   const int least = params.prompt_logprobs ? 0 : 1;
   if (params.max_tokens < least) {
@@ -88,15 +75,20 @@ Status check_lengths(const SamplingParams& params) {
 
 }  // namespace
 
+void settle(const PartialSampling& asked, const PartialSampling& checkpoint,
+            SamplingParams& params) {
+  for_each_sampling_field([&](const auto& field) {
+    if (field.partial == nullptr) return;
+    const auto& said = asked.*field.partial ? asked.*field.partial : checkpoint.*field.partial;
+    if (said) params.*field.member = *said;
+  });
+}
+
 Status validate(const SamplingParams& params, int vocab_size) {
-  PAGODA_RETURN_IF_ERROR(check_temperature(params));
-  PAGODA_RETURN_IF_ERROR(check_filters(params));
-  PAGODA_RETURN_IF_ERROR(check_penalties(params));
-  PAGODA_RETURN_IF_ERROR(check_dry(params));
+  Checker checker{params, vocab_size, ok_status()};
+  for_each_sampling_field(checker);
+  PAGODA_RETURN_IF_ERROR(checker.status);
   PAGODA_RETURN_IF_ERROR(check_lengths(params));
-  for (const int id : params.stop_token_ids) {
-    PAGODA_RETURN_IF_ERROR(check_integer("stop_token_ids", id, 0, vocab_size - 1));
-  }
   if (params.token_rules) PAGODA_RETURN_IF_ERROR(validate(*params.token_rules, vocab_size));
   if (params.logprobs)
     PAGODA_RETURN_IF_ERROR(check_integer("logprobs", *params.logprobs, 0, kMaxLogprobs));

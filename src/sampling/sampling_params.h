@@ -1,5 +1,6 @@
 // SamplingParams: what a request asks of its sampling. Names, meanings and ranges are vLLM's; those
-// of dynamic temperature, typical-p, XTC, DRY and mirostat are llama.cpp's.
+// of dynamic temperature, typical-p, XTC, DRY and mirostat are llama.cpp's. sampling_fields.h lists
+// them for all that reads, checks or describes them.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +45,29 @@ struct SamplingParams {
   std::optional<int> prompt_logprobs;  // the same for the prompt's tokens
 };
 
+// The parameters that a checkpoint may have values for, as far as somebody has said them: a
+// request, or the checkpoint.
+struct PartialSampling {
+  std::optional<float> temperature;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<int> top_k;
+  std::optional<float> repetition_penalty;
+  std::optional<float> xtc_probability;
+  std::optional<float> xtc_threshold;
+  std::optional<int> mirostat;
+  std::optional<float> mirostat_tau;
+  std::optional<float> mirostat_eta;
+
+  bool operator==(const PartialSampling&) const = default;
+};
+
 inline constexpr int kMaxLogprobs = 20;  // vLLM's --max-logprobs default
 inline constexpr int kMaxSamples = 128;  // n
 // Ends of ranges that nothing else sets: far beyond use, and no arithmetic overflows within them.
-inline constexpr float kMaxDynatemp = 100;  // range and exponent
+inline constexpr float kMaxTemperature = 1000;        // everything is as likely long before
+inline constexpr float kMaxRepetitionPenalty = 1000;  // only what was not seen is left long before
+inline constexpr float kMaxDynatemp = 100;            // range and exponent
 inline constexpr float kMaxMirostatTau = 100;
 inline constexpr float kMaxDryMultiplier = 1000;
 inline constexpr float kMaxDryBase = 1000;

@@ -56,7 +56,7 @@ TEST(SamplingParams, ErrorsNameFieldRangeAndValue) {
     EXPECT_THAT(error_of(change), HasSubstr(message));
   };
   expect_error([](auto& p) { p.temperature = -0.5f; },
-               "[sampling] temperature: expected a finite number from 0, got -0.5");
+               "[sampling] temperature: expected a number of [0, 1000], got -0.5");
   expect_error([](auto& p) { p.temperature = kNan; }, "temperature: expected");
   expect_error([](auto& p) { p.temperature = kInfinity; }, "temperature: expected");
   expect_error([](auto& p) { p.top_p = 0; }, "top_p: expected a number of (0, 1], got 0");
@@ -102,7 +102,7 @@ TEST(SamplingParams, ErrorsOfLlamaCppsFieldsNameFieldRangeAndValue) {
   expect_error([](auto& p) { p.xtc_probability = 1.5f; },
                "xtc_probability: expected a number of [0, 1], got 1.5");
   expect_error([](auto& p) { p.xtc_threshold = -0.5f; }, "xtc_threshold: expected");
-  expect_error([](auto& p) { p.mirostat = 1; }, "mirostat: expected 0 (off) or 2, got 1");
+  expect_error([](auto& p) { p.mirostat = 1; }, "mirostat: expected 0 or 2, got 1");
   expect_error([](auto& p) { p.mirostat_tau = -1; }, "mirostat_tau: expected");
   expect_error([](auto& p) { p.mirostat_eta = kNan; }, "mirostat_eta: expected");
   expect_error([](auto& p) { p.dry_multiplier = -1; }, "dry_multiplier: expected");

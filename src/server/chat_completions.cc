@@ -240,7 +240,7 @@ HttpReply start(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& w
   auto made = make_text_request(*job, service.model);
   if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
   const GenerationFields& fields = job->request.generation;
-  GroupRequest request = {.num_echoed_bytes = std::ssize(job->echoed) * fields.n,
+  GroupRequest request = {.num_echoed_bytes = std::ssize(job->echoed) * fields.sampling.n,
                           .is_streamed = fields.stream,
                           .arrival = job->arrival};
   if (fields.return_token_ids) request.num_echoed_tokens = std::ssize(job->prompt.token_ids);

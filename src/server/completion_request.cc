@@ -116,7 +116,7 @@ ApiResult<CompletionRequest> read_completion_request(const std::string& body,
                        "'max_tokens': expected at least 1 where 'echo' is not set, got 0",
                        "out_of_range");
   }
-  const std::size_t num_choices = request.prompts.size() * request.generation.n;
+  const std::size_t num_choices = request.prompts.size() * request.generation.sampling.n;
   if (num_choices > kMaxChoices) {
     return bad_request("n",
                        fmt::format("'n' times the number of prompts: expected at most {}, got {}",

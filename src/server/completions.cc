@@ -25,7 +25,7 @@ struct CompletionJob {
       false;  // max_tokens 0: one token is computed, so that the prompt is, and not shown
 
   const EncodedPrompt& prompt_of(int choice_index) const {
-    return prompts[choice_index / request.generation.n];
+    return prompts[choice_index / request.generation.sampling.n];
   }
 };
 
@@ -261,9 +261,9 @@ HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const W
     auto made = make_text_request(*job, service.model, prompt);
     if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
     request.texts.push_back(std::move(std::get<TextRequest>(made)));
-    if (fields.echo) request.num_echoed_bytes += std::ssize(prompt.text) * fields.n;
+    if (fields.echo) request.num_echoed_bytes += std::ssize(prompt.text) * fields.sampling.n;
     if (fields.return_token_ids)
-      request.num_echoed_tokens += std::ssize(prompt.token_ids) * fields.n;
+      request.num_echoed_tokens += std::ssize(prompt.token_ids) * fields.sampling.n;
   }
   auto started = GenerationGroup::start(service, std::move(request), wake);
   if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};

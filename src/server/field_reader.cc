@@ -1,6 +1,7 @@
 #include "server/field_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -59,7 +60,11 @@ MaybeError read_integer(std::string_view name, const RequestJson& value, const F
                                           std::numeric_limits<T>::digits + 1, number));
   }
   out = value.is_number_float() ? static_cast<T>(number) : value.get<T>();
-  return {};
+  if (range.values.empty() ||
+      std::find(range.values.begin(), range.values.end(), number) != range.values.end())
+    return {};
+  return out_of_range(name,
+                      fmt::format("expected {}, got {}", fmt::join(range.values, " or "), number));
 }
 
 MaybeError read_number(std::string_view name, const RequestJson& value, const FieldRange& range,

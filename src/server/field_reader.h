@@ -18,6 +18,7 @@
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -32,6 +33,7 @@ struct FieldRange {
   double minimum = -std::numeric_limits<double>::infinity();
   bool exclusive_minimum = false;
   double maximum = std::numeric_limits<double>::infinity();
+  std::span<const int> values = {};  // of an integer: these alone, where there are any
 };
 
 // How long a string, a list and a list's strings may be. Characters are Unicode's code points, as

@@ -18,6 +18,8 @@ constexpr double kMaxFloat = std::numeric_limits<float>::max();
 
 json integer_schema(const Field& field) {
   const FieldRange& range = field.range;
+  if (!range.values.empty())
+    return {{"enum", std::vector<int>(range.values.begin(), range.values.end())}};
   json schema = {{"type", "integer"}};
   const std::int64_t minimum = static_cast<std::int64_t>(std::max(range.minimum, kMinInt));
   schema["minimum"] = range.exclusive_minimum ? minimum + 1 : minimum;

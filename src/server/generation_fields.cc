@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
+#include "sampling/sampling_fields.h"
 #include "server/grammar_field_schemas.h"
 #include "server/request_json.h"
 
@@ -52,17 +54,6 @@ std::optional<ApiError> read_n_predict(std::string_view name, const RequestJson&
                      "out_of_range");
 }
 
-std::optional<ApiError> read_mirostat(const RequestJson& value, std::optional<int>& mirostat) {
-  if (!value.is_number()) return wrong_type("mirostat", "0 or 2", value);
-  if (value != RequestJson(0) && value != RequestJson(2)) {
-    return bad_request("mirostat",
-                       fmt::format("'mirostat': expected 0 (off) or 2, got {}", value.dump()),
-                       "out_of_range");
-  }
-  mirostat = value == RequestJson(2) ? 2 : 0;
-  return {};
-}
-
 std::optional<ApiError> read_stream_options(const RequestJson& value,
                                             std::optional<StreamOptions>& options) {
   if (!value.is_object()) return wrong_type("stream_options", "an object", value);
@@ -74,7 +65,6 @@ std::optional<ApiError> read_stream_options(const RequestJson& value,
   return read_inner_fields(value, table, "stream_options");
 }
 
-constexpr std::string_view kMirostatSchema = R"({"enum": [0, 2]})";
 constexpr std::string_view kStreamOptionsSchema =
     R"({"type": "object", "properties": {"include_usage": {"type": ["boolean", "null"]},
         "continuous_usage_stats": {"type": ["boolean", "null"]},
@@ -83,148 +73,48 @@ constexpr std::string_view kNumPredictSchema =
     R"({"anyOf": [{"enum": [-1, -2]}, {"type": "integer", "minimum": 1, "maximum": 2147483647,
         "format": "token-count"}]})";
 
+// Adds the fields that sampling/sampling_fields.h lists.
+struct SamplingFieldAdder {
+  std::vector<Field>& table;
+  GenerationFields& fields;
+
+  template <typename T>
+  void operator()(const SamplingField<T>& row) {
+    Field field = {.name = row.name, .description = row.help, .from = row.from};
+    field.range = {.minimum = row.least,
+                   .exclusive_minimum = row.is_above_least,
+                   .maximum = row.most,
+                   .values = row.values};
+    if (row.alias != nullptr) field.aliases = {row.alias};
+    if constexpr (std::is_same_v<T, std::vector<int>>) {
+      field.target = &(fields.sampling.*row.member);
+      field.size = {.max_items = kMaxStopTokens};
+      field.format = kTokenIdFormat;
+    } else if (row.partial == nullptr) {
+      field.target = &(fields.sampling.*row.member);
+    } else if constexpr (!std::is_same_v<T, bool>) {
+      field.target = &(fields.asked.*row.partial);
+    }
+    table.push_back(std::move(field));
+  }
+};
+
 void add_sampling(std::vector<Field>& table, GenerationFields& f) {
-  const std::vector<Field> sampling = {
-      {.name = "temperature",
-       .target = &f.temperature,
-       .range = {.minimum = 0, .maximum = kMaxTemperature},
-       .description = "0 is greedy."},
-      {.name = "top_p",
-       .target = &f.top_p,
-       .range = {.minimum = 0, .exclusive_minimum = true, .maximum = 1},
-       .description = "Keeps the likeliest tokens that together reach this share; 1 is off."},
-      {.name = "top_k",
-       .target = &f.top_k,
-       .range = {.minimum = -1},
-       .description = "Keeps that many of the likeliest tokens; 0 or -1 is off.",
-       .from = "vLLM"},
-      {.name = "min_p",
-       .target = &f.min_p,
-       .range = {.minimum = 0, .maximum = 1},
-       .description = "Keeps tokens at least this likely against the likeliest; 0 is off.",
-       .from = "vLLM"},
-      {.name = "repetition_penalty",
-       .target = &f.repetition_penalty,
-       .range = {.minimum = 0, .exclusive_minimum = true, .maximum = kMaxRepetitionPenalty},
-       .description = "Divides (or multiplies) the logits of tokens seen; 1 is off.",
-       .from = "vLLM",
-       .aliases = {"repeat_penalty"}},
-      {.name = "presence_penalty",
-       .target = &f.presence_penalty,
-       .range = {.minimum = -2, .maximum = 2}},
-      {.name = "frequency_penalty",
-       .target = &f.frequency_penalty,
-       .range = {.minimum = -2, .maximum = 2}},
-      {.name = "seed",
-       .target = &f.seed,
-       .description = "The same seed draws the same answer; -1 draws one.",
-       .aliases = {"sampling_seed"}},
-      {.name = "n",
-       .target = &f.n,
-       .range = {.minimum = 1, .maximum = kMaxSamples},
-       .description = "Answers to each prompt.",
-       .aliases = {"n_cmpl"}},
-  };
-  table.insert(table.end(), sampling.begin(), sampling.end());
-}
-
-// llama.cpp's, where vLLM has none.
-void add_more_sampling(std::vector<Field>& table, GenerationFields& f) {
-  const std::vector<Field> sampling = {
-      {.name = "dynatemp_range",
-       .target = &f.dynatemp_range,
-       .range = {.minimum = 0, .maximum = kMaxDynatemp},
-       .description = "Lets the temperature vary that much either way, with the entropy.",
-       .from = "llama.cpp"},
-      {.name = "dynatemp_exponent",
-       .target = &f.dynatemp_exponent,
-       .range = {.minimum = 0, .maximum = kMaxDynatemp},
-       .from = "llama.cpp"},
-      {.name = "typical_p",
-       .target = &f.typical_p,
-       .range = {.minimum = 0, .exclusive_minimum = true, .maximum = 1},
-       .description = "Keeps the tokens nearest to the expected surprise; 1 is off.",
-       .from = "llama.cpp"},
-      {.name = "xtc_probability",
-       .target = &f.xtc_probability,
-       .range = {.minimum = 0, .maximum = 1},
-       .description = "How often the likeliest choices are excluded; 0 is off.",
-       .from = "llama.cpp"},
-      {.name = "xtc_threshold",
-       .target = &f.xtc_threshold,
-       .range = {.minimum = 0, .maximum = 1},
-       .description = "Of tokens at least this likely all but the least likely are excluded.",
-       .from = "llama.cpp"},
-      {.name = "mirostat",
-       .target = CustomField{[&f](std::string_view, const RequestJson& value) {
-                               return read_mirostat(value, f.mirostat);
-                             },
-                             kMirostatSchema},
-       .description = "2 holds the surprise at mirostat_tau, instead of all other filters.",
-       .from = "llama.cpp"},
-      {.name = "mirostat_tau",
-       .target = &f.mirostat_tau,
-       .range = {.minimum = 0, .maximum = kMaxMirostatTau},
-       .description = "In bits.",
-       .from = "llama.cpp"},
-      {.name = "mirostat_eta",
-       .target = &f.mirostat_eta,
-       .range = {.minimum = 0, .maximum = 1},
-       .from = "llama.cpp"},
-  };
-  table.insert(table.end(), sampling.begin(), sampling.end());
-}
-
-void add_dry(std::vector<Field>& table, GenerationFields& f) {
-  const std::vector<Field> dry = {
-      {.name = "dry_multiplier",
-       .target = &f.dry_multiplier,
-       .range = {.minimum = 0, .maximum = kMaxDryMultiplier},
-       .description = "Penalises what would go on with a repetition; 0 is off.",
-       .from = "llama.cpp"},
-      {.name = "dry_base",
-       .target = &f.dry_base,
-       .range = {.minimum = 1, .maximum = kMaxDryBase},
-       .description = "By which the penalty grows with every token repeated.",
-       .from = "llama.cpp"},
-      {.name = "dry_allowed_length",
-       .target = &f.dry_allowed_length,
-       .range = {.minimum = 1},
-       .description = "Repetitions shorter than this are not penalised.",
-       .from = "llama.cpp"},
-      {.name = "dry_penalty_last_n",
-       .target = &f.dry_penalty_last_n,
-       .range = {.minimum = -1},
-       .description = "How many tokens it looks back over; -1 is all, 0 is off.",
-       .from = "llama.cpp"},
-  };
-  table.insert(table.end(), dry.begin(), dry.end());
+  for_each_sampling_field(SamplingFieldAdder{table, f});
+  table.push_back({.name = "seed",
+                   .target = &f.seed,
+                   .description = "The same seed draws the same answer; -1 draws one.",
+                   .aliases = {"sampling_seed"}});
 }
 
 void add_stopping(std::vector<Field>& table, GenerationFields& f) {
   const std::vector<Field> stopping = {
-      {.name = "min_tokens",
-       .target = &f.min_tokens,
-       .range = {.minimum = 0},
-       .description = "Before which nothing ends the answer, but max_tokens.",
-       .from = "vLLM",
-       .aliases = {"min_new_tokens"}},
       {.name = "stop",
        .target = CustomField{[&f](std::string_view, const RequestJson& value) {
                                return read_stop(value, f.stop);
                              },
                              stop_schema()},
        .description = "Strings that end the answer, of 4096 bytes together."},
-      {.name = "stop_token_ids",
-       .target = &f.stop_token_ids,
-       .range = {.minimum = 0},
-       .size = {.max_items = kMaxStopTokens},
-       .format = kTokenIdFormat,
-       .from = "vLLM"},
-      {.name = "ignore_eos",
-       .target = &f.ignore_eos,
-       .description = "Goes on past the model's end-of-sequence tokens.",
-       .from = "vLLM"},
       {.name = "include_stop_str_in_output",
        .target = &f.include_stop_str_in_output,
        .from = "vLLM"},
@@ -308,8 +198,6 @@ std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_t
   table.reserve(320);
   add_answering(table, fields);
   add_sampling(table, fields);
-  add_more_sampling(table, fields);
-  add_dry(table, fields);
   add_token_rule_fields(table, fields.token_rules);
   add_lengths(table, fields, fewest_tokens);
   add_stopping(table, fields);
@@ -351,40 +239,15 @@ void describe_together(nlohmann::json& schema) {
   describe_grammars_together(schema);
 }
 
-SamplingParams to_sampling_params(const GenerationFields& fields,
-                                  const GenerationDefaults& defaults, std::optional<int> logprobs,
-                                  int max_tokens) {
-  SamplingParams params;
-  const auto settle = [](const auto& asked, const auto& checkpoint, auto& param) {
-    param = asked.value_or(checkpoint.value_or(param));
-  };
-  settle(fields.temperature, defaults.temperature, params.temperature);
-  settle(fields.top_p, defaults.top_p, params.top_p);
-  settle(fields.min_p, defaults.min_p, params.min_p);
-  settle(fields.top_k, defaults.top_k, params.top_k);
+SamplingParams to_sampling_params(const GenerationFields& fields, const PartialSampling& defaults,
+                                  std::optional<int> logprobs, int max_tokens) {
+  SamplingParams params = fields.sampling;
+  settle(fields.asked, defaults, params);
   params.top_k = std::max(0, params.top_k);
-  settle(fields.repetition_penalty, defaults.repetition_penalty, params.repetition_penalty);
-  params.presence_penalty = fields.presence_penalty;
-  params.frequency_penalty = fields.frequency_penalty;
-  params.dynatemp_range = fields.dynatemp_range;
-  params.dynatemp_exponent = fields.dynatemp_exponent;
-  params.typical_p = fields.typical_p;
-  settle(fields.xtc_probability, defaults.xtc_probability, params.xtc_probability);
-  settle(fields.xtc_threshold, defaults.xtc_threshold, params.xtc_threshold);
-  settle(fields.mirostat, defaults.mirostat, params.mirostat);
-  settle(fields.mirostat_tau, defaults.mirostat_tau, params.mirostat_tau);
-  settle(fields.mirostat_eta, defaults.mirostat_eta, params.mirostat_eta);
-  params.dry_multiplier = fields.dry_multiplier;
-  params.dry_base = fields.dry_base;
-  params.dry_allowed_length = fields.dry_allowed_length;
-  params.dry_penalty_last_n = fields.dry_penalty_last_n;
   // -1 draws one, as in vLLM.
   if (fields.seed && *fields.seed != -1) params.seed = static_cast<std::uint64_t>(*fields.seed);
-  params.n = fields.n;
   params.max_tokens = max_tokens;
-  params.min_tokens = std::min(fields.min_tokens, max_tokens);
-  params.ignore_eos = fields.ignore_eos;
-  params.stop_token_ids = fields.stop_token_ids;
+  params.min_tokens = std::min(params.min_tokens, max_tokens);
   params.logprobs = logprobs;
   params.prompt_logprobs = fields.prompt_logprobs;
   return params;

@@ -21,9 +21,7 @@ inline constexpr int kMaxStopChars = 1024;  // of one stop string
 inline constexpr int kMaxStopBytes = 4096;  // of all stop strings together
 // Each is looked for at every token; templates and model cards ask for a handful.
 inline constexpr int kMaxStopTokens = 128;
-inline constexpr int kMaxSaltChars = 1024;            // vLLM's
-inline constexpr float kMaxTemperature = 1000;        // everything is as likely long before
-inline constexpr float kMaxRepetitionPenalty = 1000;  // only what was not seen is left long before
+inline constexpr int kMaxSaltChars = 1024;  // vLLM's
 // Of one text in a request. No body holds more.
 inline constexpr std::size_t kMaxTextChars = 16 << 20;
 
@@ -32,38 +30,17 @@ struct StreamOptions {
   bool continuous_usage_stats = false;  // the usage so far in every chunk
 };
 
-// As sent; absent values are settled by to_sampling_params().
+// As sent; what is absent is settled by to_sampling_params().
 struct GenerationFields {
   std::string model;
-  std::optional<float> temperature;
-  std::optional<float> top_p;
-  std::optional<float> min_p;
-  std::optional<int> top_k;
-  std::optional<float> repetition_penalty;
-  float presence_penalty = 0;
-  float frequency_penalty = 0;
-  float dynatemp_range = 0;
-  float dynatemp_exponent = 1;
-  float typical_p = 1;
-  std::optional<float> xtc_probability;
-  std::optional<float> xtc_threshold;
-  std::optional<int> mirostat;
-  std::optional<float> mirostat_tau;
-  std::optional<float> mirostat_eta;
-  float dry_multiplier = 0;
-  float dry_base = 1.75f;
-  int dry_allowed_length = 2;
-  int dry_penalty_last_n = -1;
+  SamplingParams sampling;  // of sampling/sampling_fields.h, where `asked` has no place for them
+  PartialSampling asked;
   TokenRuleFields token_rules;
   std::optional<std::int64_t> seed;
-  int n = 1;
   std::optional<int> max_tokens;
   std::optional<int> max_completion_tokens;  // goes before it
   std::optional<int> n_predict;  // llama.cpp's max_tokens; below 0: the rest of the context
-  int min_tokens = 0;
   std::vector<std::string> stop;
-  std::vector<int> stop_token_ids;
-  bool ignore_eos = false;
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
   std::optional<int> prompt_logprobs;
@@ -90,8 +67,7 @@ void describe_together(nlohmann::json& schema);
 
 // `logprobs` and `max_tokens` as the endpoint settled them. What the request leaves open is the
 // checkpoint's default, and where it has none, vLLM's.
-SamplingParams to_sampling_params(const GenerationFields& fields,
-                                  const GenerationDefaults& defaults, std::optional<int> logprobs,
-                                  int max_tokens);
+SamplingParams to_sampling_params(const GenerationFields& fields, const PartialSampling& defaults,
+                                  std::optional<int> logprobs, int max_tokens);
 
 }  // namespace pagoda

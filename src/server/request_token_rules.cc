@@ -62,7 +62,7 @@ MaybeError add_breaker(const TokenRuleContext& context, const std::string& text,
 
 MaybeError add_breakers(const TokenRuleContext& context, const GenerationFields& fields,
                         TokenRules& rules) {
-  if (fields.dry_multiplier <= 0) return {};
+  if (fields.sampling.dry_multiplier <= 0) return {};
   for (const std::string& text : fields.token_rules.dry_sequence_breakers) {
     if (auto error = add_breaker(context, text, rules.dry_sequence_breakers)) return error;
   }

@@ -73,7 +73,7 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   PAGODA_ASSIGN_OR_RETURN(model->config, read_model_config(checkpoint));
   if (options.use_generation_config) {
     PAGODA_ASSIGN_OR_RETURN(model->defaults, read_generation_defaults(checkpoint));
-    if (model->defaults == GenerationDefaults{}) model->defaults = options.card_defaults;
+    if (model->defaults == PartialSampling{}) model->defaults = options.card_defaults;
   }
   model->name = options.name.empty() ? model_name(options.path) : options.name;
   model->file_bytes = checkpoint.file_bytes();

@@ -27,7 +27,7 @@ struct ServedModelOptions {
   EngineOptions engine;
   std::optional<std::string> chat_template_file;  // instead of the checkpoint's
   bool use_generation_config = true;              // default sampling from the checkpoint
-  GenerationDefaults card_defaults;               // where the checkpoint says none
+  PartialSampling card_defaults;                  // where the checkpoint says none
   bool needs_tokenizer = true;                    // else a model without one loads for token ids
   std::function<void(double)>
       on_progress;  // the share of the weights loaded; called on the engine's thread
@@ -37,7 +37,7 @@ struct ServedModelOptions {
 struct ServedModel {
   std::string name;
   ModelConfig config;
-  GenerationDefaults defaults;
+  PartialSampling defaults;
   std::shared_ptr<const Tokenizer> tokenizer;  // null: there is none, and answers have no text
   Status no_tokenizer;                         // why
   std::shared_ptr<const ChatTemplate>

@@ -1,0 +1,201 @@
+// The one list of the fields of a request's sampling: name, member, range, help. Validation, the
+// JSON of requests and its schema, command-line flags and lines of --prompts-file visit it.
+//
+// What every place has in a way of its own is not in it: seed, max_tokens, log-probabilities and
+// the rules for single tokens.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sampling/sampling_params.h"
+
+namespace pagoda {
+
+// T: float, int, bool or std::vector<int>.
+template <typename T>
+struct SamplingField {
+  const char* name;
+  T SamplingParams::*member;
+  // Where a checkpoint may have a value for it, which goes before the default.
+  std::optional<T> PartialSampling::*partial = nullptr;
+  // Of a number, or of a list's numbers.
+  double least = -std::numeric_limits<double>::infinity();
+  bool is_above_least = false;  // and not at it
+  double most = std::numeric_limits<double>::infinity();
+  std::span<const int> values = {};  // these alone, where there are any
+  const char* help = "";
+  const char* from = "";        // the server whose name it is; none: OpenAI's
+  const char* alias = nullptr;  // another name in requests
+};
+
+inline constexpr int kMirostatVersions[] = {0, 2};
+
+inline constexpr SamplingField<float> kSamplingNumbers[] = {
+    {.name = "temperature",
+     .member = &SamplingParams::temperature,
+     .partial = &PartialSampling::temperature,
+     .least = 0,
+     .most = kMaxTemperature,
+     .help = "0 is greedy."},
+    {.name = "top_p",
+     .member = &SamplingParams::top_p,
+     .partial = &PartialSampling::top_p,
+     .least = 0,
+     .is_above_least = true,
+     .most = 1,
+     .help = "Keeps the likeliest tokens that together reach this share; 1 is off."},
+    {.name = "min_p",
+     .member = &SamplingParams::min_p,
+     .partial = &PartialSampling::min_p,
+     .least = 0,
+     .most = 1,
+     .help = "Keeps tokens at least this likely against the likeliest; 0 is off.",
+     .from = "vLLM"},
+    {.name = "repetition_penalty",
+     .member = &SamplingParams::repetition_penalty,
+     .partial = &PartialSampling::repetition_penalty,
+     .least = 0,
+     .is_above_least = true,
+     .most = kMaxRepetitionPenalty,
+     .help = "Divides (or multiplies) the logits of tokens seen; 1 is off.",
+     .from = "vLLM",
+     .alias = "repeat_penalty"},
+    {.name = "presence_penalty",
+     .member = &SamplingParams::presence_penalty,
+     .least = -2,
+     .most = 2,
+     .help = "Taken once from the logits of tokens answered; 0 is off."},
+    {.name = "frequency_penalty",
+     .member = &SamplingParams::frequency_penalty,
+     .least = -2,
+     .most = 2,
+     .help = "Taken from the logits of tokens answered, once for each time; 0 is off."},
+    {.name = "dynatemp_range",
+     .member = &SamplingParams::dynatemp_range,
+     .least = 0,
+     .most = kMaxDynatemp,
+     .help = "Lets the temperature vary that much either way, with the entropy.",
+     .from = "llama.cpp"},
+    {.name = "dynatemp_exponent",
+     .member = &SamplingParams::dynatemp_exponent,
+     .least = 0,
+     .most = kMaxDynatemp,
+     .help = "Of the entropy's share, where dynatemp_range is given.",
+     .from = "llama.cpp"},
+    {.name = "typical_p",
+     .member = &SamplingParams::typical_p,
+     .least = 0,
+     .is_above_least = true,
+     .most = 1,
+     .help = "Keeps the tokens nearest to the expected surprise; 1 is off.",
+     .from = "llama.cpp"},
+    {.name = "xtc_probability",
+     .member = &SamplingParams::xtc_probability,
+     .partial = &PartialSampling::xtc_probability,
+     .least = 0,
+     .most = 1,
+     .help = "How often the likeliest choices are excluded; 0 is off.",
+     .from = "llama.cpp"},
+    {.name = "xtc_threshold",
+     .member = &SamplingParams::xtc_threshold,
+     .partial = &PartialSampling::xtc_threshold,
+     .least = 0,
+     .most = 1,
+     .help = "Of tokens at least this likely all but the least likely are excluded.",
+     .from = "llama.cpp"},
+    {.name = "mirostat_tau",
+     .member = &SamplingParams::mirostat_tau,
+     .partial = &PartialSampling::mirostat_tau,
+     .least = 0,
+     .most = kMaxMirostatTau,
+     .help = "In bits.",
+     .from = "llama.cpp"},
+    {.name = "mirostat_eta",
+     .member = &SamplingParams::mirostat_eta,
+     .partial = &PartialSampling::mirostat_eta,
+     .least = 0,
+     .most = 1,
+     .help = "How fast mirostat learns.",
+     .from = "llama.cpp"},
+    {.name = "dry_multiplier",
+     .member = &SamplingParams::dry_multiplier,
+     .least = 0,
+     .most = kMaxDryMultiplier,
+     .help = "Penalises what would go on with a repetition; 0 is off.",
+     .from = "llama.cpp"},
+    {.name = "dry_base",
+     .member = &SamplingParams::dry_base,
+     .least = 1,
+     .most = kMaxDryBase,
+     .help = "By which the penalty grows with every token repeated.",
+     .from = "llama.cpp"},
+};
+
+inline constexpr SamplingField<int> kSamplingIntegers[] = {
+    {.name = "top_k",
+     .member = &SamplingParams::top_k,
+     .partial = &PartialSampling::top_k,
+     .least = -1,
+     .help = "Keeps that many of the likeliest tokens; 0 or -1 is off.",
+     .from = "vLLM"},
+    {.name = "mirostat",
+     .member = &SamplingParams::mirostat,
+     .partial = &PartialSampling::mirostat,
+     .values = kMirostatVersions,
+     .help = "2 holds the surprise at mirostat_tau, instead of all other filters.",
+     .from = "llama.cpp"},
+    {.name = "dry_allowed_length",
+     .member = &SamplingParams::dry_allowed_length,
+     .least = 1,
+     .help = "Repetitions shorter than this are not penalised.",
+     .from = "llama.cpp"},
+    {.name = "dry_penalty_last_n",
+     .member = &SamplingParams::dry_penalty_last_n,
+     .least = -1,
+     .help = "How many tokens it looks back over; -1 is all, 0 is off.",
+     .from = "llama.cpp"},
+    {.name = "n",
+     .member = &SamplingParams::n,
+     .least = 1,
+     .most = kMaxSamples,
+     .help = "Answers to each prompt.",
+     .alias = "n_cmpl"},
+    {.name = "min_tokens",
+     .member = &SamplingParams::min_tokens,
+     .least = 0,
+     .help = "Before which nothing ends the answer, but max_tokens.",
+     .from = "vLLM",
+     .alias = "min_new_tokens"},
+};
+
+inline constexpr SamplingField<bool> kSamplingFlags[] = {
+    {.name = "ignore_eos",
+     .member = &SamplingParams::ignore_eos,
+     .help = "Goes on past the model's end-of-sequence tokens.",
+     .from = "vLLM"},
+};
+
+inline constexpr SamplingField<std::vector<int>> kSamplingLists[] = {
+    {.name = "stop_token_ids",
+     .member = &SamplingParams::stop_token_ids,
+     .least = 0,
+     .help = "Tokens that end the answer.",
+     .from = "vLLM"},
+};
+
+template <typename Visit>
+void for_each_sampling_field(Visit&& visit) {
+  for (const auto& field : kSamplingNumbers) visit(field);
+  for (const auto& field : kSamplingIntegers) visit(field);
+  for (const auto& field : kSamplingFlags) visit(field);
+  for (const auto& field : kSamplingLists) visit(field);
+}
+
+// Gives params what the request has said and, where it has not, what the checkpoint says.
+void settle(const PartialSampling& asked, const PartialSampling& checkpoint,
+            SamplingParams& params);
+
+}  // namespace pagoda
