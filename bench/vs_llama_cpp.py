@@ -215,7 +215,7 @@ def load_table(pagoda, models):
 
 
 def default_model():
-    """Where `pagoda pull smollm2` puts its file (src/cli/model_store.h)."""
+    """Where `pagoda pull smollm2` puts its file (src/hub/model_store.h)."""
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     folder = os.environ.get("PAGODA_MODEL_DIR") or pathlib.Path(cache) / "pagoda" / "models"
     return pathlib.Path(folder) / DEFAULT_MODEL_FILE

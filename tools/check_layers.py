@@ -44,9 +44,12 @@ MAY_INCLUDE = {
     "model": "core tensor quant batch backend ops weights kv sampling",
     "engine": "core tensor quant batch backend ops weights kv sampling model",
     "text": "core",
+    "hub": "core",
     "serving": "core weights sampling model engine text",
+    "convert": "core quant weights model text serving",
     "server": "core sampling model engine text serving",
-    "cli": "core tensor quant batch backend ops weights kv sampling model engine text serving server",
+    "bench_serve": "core",
+    "cli": "core tensor quant batch backend ops weights kv sampling model engine text hub serving convert server bench_serve",
 }
 MAY_INCLUDE = {folder: frozenset(others.split()) for folder, others in MAY_INCLUDE.items()}
 
@@ -60,12 +63,12 @@ BOOKKEEPING_MAY_INCLUDE = re.compile(rf"^(?:core/.*|{BOOKKEEPING_FILES}\.h)$")
 
 # Other people's headers, and the sources that may know them.
 OUTSIDE = (
-    (r"boost/", r"^src/(?:server|cli/bench_serve)/"),
-    (r"nlohmann/", r"^src/(?:weights|model|text|serving|server|cli)/"),
+    (r"boost/", r"^src/(?:server|bench_serve)/"),
+    (r"nlohmann/", r"^src/(?:weights|model|text|hub|convert|serving|server|bench_serve|cli)/"),
     (r"prometheus/", r"^src/server/"),
     (r"CLI/", r"^src/cli/"),
-    (r"curl/", r"^src/cli/pull"),
-    (r"openssl/", r"^src/(?:core|server|cli)/"),
+    (r"curl/", r"^src/hub/"),
+    (r"openssl/", r"^src/(?:core|hub|server|bench_serve|cli)/"),
     (r"hwy/", r"^src/(?:ops/\w+/\w+(?:_cpu\w*|_portable|-inl)|(?:backend/cpu|quant|sampling|cli)/.*)\.(?:cc|h)$"),
     (r"mlx/", r"^src/(?:ops/\w+/\w+_mlx\w*|backend/mlx/.*)\.(?:cc|h)$"),
     (r"(?:cuda|cublas|nccl)", r"^src/(?:ops/\w+/\w+_cuda\w*|backend/cuda/.*)\.(?:cc|cu|cuh|h)$"),

@@ -91,7 +91,7 @@ class IncludeRules(unittest.TestCase):
             ("<boost/beast.hpp>", "src/engine/engine.cc", "src/server/http.cc"),
             ("<nlohmann/json.hpp>", "src/core/status.cc", "src/weights/safetensors.cc"),
             ("<CLI/CLI.hpp>", "src/server/http.cc", "src/cli/main.cc"),
-            ("<curl/curl.h>", "src/cli/main.cc", "src/cli/pull_http.cc"),
+            ("<curl/curl.h>", "src/cli/main.cc", "src/hub/pull_http.cc"),
             ("<prometheus/counter.h>", "src/engine/engine.cc", "src/server/metrics.cc"),
             ("<openssl/evp.h>", "src/kv/prefix_cache.cc", "src/core/sha256.cc"),
             ('"hwy/highway.h"', "src/engine/engine.cc", "src/ops/linear/linear_cpu.cc"),

@@ -8,16 +8,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench_serve/completion_events.h"
+#include "bench_serve/latency_plot.h"
+#include "bench_serve/load_client.h"
+#include "bench_serve/prompt_set.h"
+#include "bench_serve/serve_figures.h"
+#include "bench_serve/server_connection.h"
 #include "cli/bench_command.h"
-#include "cli/bench_serve/completion_events.h"
-#include "cli/bench_serve/latency_plot.h"
-#include "cli/bench_serve/load_client.h"
-#include "cli/bench_serve/prompt_set.h"
-#include "cli/bench_serve/serve_figures.h"
-#include "cli/bench_serve/server_connection.h"
 #include "cli/flag_values.h"
-#include "cli/progress_bar.h"
 #include "cli/report_error.h"
+#include "core/progress_bar.h"
 
 namespace pagoda {
 

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/flag_values.h"
-#include "cli/model_store.h"
-#include "cli/progress_bar.h"
+#include "core/progress_bar.h"
+#include "hub/model_store.h"
 
 namespace pagoda {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/nearest_name.h"
+#include "core/nearest_name.h"
 
 namespace pagoda {
 namespace {

@@ -8,10 +8,10 @@
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/flag_values.h"
-#include "cli/progress_bar.h"
 #include "cli/prompt_text.h"
 #include "cli/report_error.h"
 #include "cli/timed_generation.h"
+#include "core/progress_bar.h"
 
 namespace pagoda {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/command.h"
-#include "cli/pull.h"
 #include "cli/report_error.h"
+#include "hub/pull.h"
 
 namespace pagoda {
 

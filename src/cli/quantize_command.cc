@@ -8,11 +8,11 @@
 #include "cli/command.h"
 #include "cli/flag_values.h"
 #include "cli/interrupt_guard.h"
-#include "cli/model_store.h"
-#include "cli/progress_bar.h"
-#include "cli/quantize_model.h"
 #include "cli/report_error.h"
+#include "convert/quantize_model.h"
 #include "core/machine.h"
+#include "core/progress_bar.h"
+#include "hub/model_store.h"
 
 namespace pagoda {
 

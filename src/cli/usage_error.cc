@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/flag_values.h"
-#include "cli/nearest_name.h"
+#include "core/nearest_name.h"
 
 namespace pagoda {
 

@@ -1,6 +1,6 @@
 #include "tests/support/default_model.h"
 
-#include "cli/model_store.h"
+#include "hub/model_store.h"
 
 namespace pagoda {
 

@@ -1,0 +1,245 @@
+#include "convert/quantize_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "convert/gguf_model.h"
+#include "weights/printable.h"
+
+namespace pagoda {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Values decoded, quantised and written between two looks at whoever waits.
+constexpr std::int64_t kChunkValues = std::int64_t{1} << 21;
+constexpr float kLargestValue = 65504;  // of f16, in which scales are kept
+
+// general.file_type, by which llama.cpp tells people what a file is.
+std::uint32_t file_type(WeightFormat format) {
+  if (format == WeightFormat::kQ4_0) return 2;
+  return format == WeightFormat::kQ8_0 ? 7 : 14;  // 14: Q4_K for all alike, without Q6_K
+}
+
+// Calls work(begin, end) for ranges of [0, count) on several threads; the first error in order.
+template <typename Work>
+Status parallel_ranges(int num_threads, std::int64_t count, Work work) {
+  const auto num_ranges = std::clamp<std::int64_t>(num_threads, 1, count);
+  std::vector<Status> statuses(num_ranges);
+  std::vector<std::thread> threads;
+  const auto run = [&](std::int64_t i) {
+    statuses[i] = work(count * i / num_ranges, count * (i + 1) / num_ranges);
+  };
+  for (std::int64_t i = 1; i < num_ranges; ++i) threads.emplace_back(run, i);
+  run(0);
+  for (std::thread& thread : threads) thread.join();
+  const auto failed = std::find_if(statuses.begin(), statuses.end(),
+                                   [](const Status& status) { return !status.ok(); });
+  return failed == statuses.end() ? ok_status() : *failed;
+}
+
+// One tensor, row by row, in another format.
+class RowConverter {
+ public:
+  RowConverter(const GgufModelTensor& source, WeightFormat format)
+      : tensor_(source.tensor), head_dim_(source.interleaved_head_dim), format_(format) {
+    // A bias that is interleaved has rows of one value.
+    const bool is_vector = tensor_.shape.rank() == 1;
+    width_ = is_vector && head_dim_ != 0 ? 1 : tensor_.shape[-1];
+    rows_ = tensor_.shape.num_elements() / width_;
+  }
+
+  std::int64_t rows() const { return rows_; }
+  std::int64_t width() const { return width_; }
+  std::int64_t row_bytes() const { return packed_bytes(format_, width_); }
+
+  // Rows [begin, end) of the new tensor into `out`.
+  Status convert(std::int64_t begin, std::int64_t end, std::byte* out) const {
+    std::vector<float> values(width_);
+    for (std::int64_t row = begin; row < end; ++row, out += row_bytes()) {
+      decode(source_row(row), values.data());
+      PAGODA_RETURN_IF_ERROR(check(row, values));
+      traits_of(format_).quantize(values, out);
+    }
+    return ok_status();
+  }
+
+ private:
+  std::int64_t source_row(std::int64_t row) const {
+    if (head_dim_ == 0) return row;
+    const std::int64_t in_head = row % head_dim_;
+    return row - in_head + in_head / 2 + in_head % 2 * (head_dim_ / 2);
+  }
+
+  void decode(std::int64_t row, float* values) const {
+    if (tensor_.format == WeightFormat::kAffine) {
+      return dequantize_affine_row(affine_row(tensor_, row), values);
+    }
+    const auto size = static_cast<std::size_t>(packed_bytes(tensor_.format, width_));
+    traits_of(tensor_.format)
+        .dequantize(tensor_.bytes.subspan(static_cast<std::size_t>(row) * size, size), values);
+  }
+
+  Status check(std::int64_t row, std::span<const float> values) const {
+    if (format_ == WeightFormat::kF32) return ok_status();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::fabs(values[i]) <= kLargestValue) continue;
+      return data_loss("[quantize] tensor {}: expected values of at most {}, got {} at {}, {}",
+                       printable(tensor_.name), kLargestValue, values[i], row, i);
+    }
+    return ok_status();
+  }
+
+  const HostTensor& tensor_;
+  const int head_dim_;
+  const WeightFormat format_;
+  std::int64_t width_ = 0;
+  std::int64_t rows_ = 0;
+};
+
+class Quantizer {
+ public:
+  Quantizer(const GgufModel& model, const GgufPlan& plan, const QuantizeOptions& options)
+      : model_(model), plan_(plan), options_(options) {
+    for (const GgufModelTensor& tensor : model.tensors) {
+      num_values_ += tensor.tensor.shape.num_elements();
+    }
+  }
+
+  Status write_tensor(std::size_t index, const GgufSink& sink) {
+    const GgufModelTensor& source = model_.tensors[index];
+    const WeightFormat format = plan_.tensors[index].format;
+    const bool is_copy = format == source.tensor.format && source.interleaved_head_dim == 0;
+    PAGODA_RETURN_IF_ERROR(is_copy ? copy(source.tensor, sink) : convert(source, format, sink));
+    release_pages(source.tensor);
+    return ok_status();
+  }
+
+ private:
+  Status copy(const HostTensor& tensor, const GgufSink& sink) {
+    PAGODA_RETURN_IF_ERROR(sink(tensor.bytes));
+    return advance(tensor.shape.num_elements());
+  }
+
+  Status convert(const GgufModelTensor& source, WeightFormat format, const GgufSink& sink) {
+    const RowConverter converter(source, format);
+    const std::int64_t chunk = std::max<std::int64_t>(kChunkValues / converter.width(), 1);
+    std::vector<std::byte> bytes;
+    for (std::int64_t first = 0; first < converter.rows(); first += chunk) {
+      const std::int64_t rows = std::min(chunk, converter.rows() - first);
+      bytes.resize(rows * converter.row_bytes());
+      PAGODA_RETURN_IF_ERROR(
+          parallel_ranges(options_.num_threads, rows, [&](std::int64_t begin, std::int64_t end) {
+            return converter.convert(first + begin, first + end,
+                                     bytes.data() + begin * converter.row_bytes());
+          }));
+      PAGODA_RETURN_IF_ERROR(sink(bytes));
+      PAGODA_RETURN_IF_ERROR(advance(rows * converter.width()));
+    }
+    return ok_status();
+  }
+
+  Status advance(std::int64_t num_values) {
+    num_done_ += num_values;
+    if (!options_.on_progress) return ok_status();
+    return options_.on_progress(static_cast<double>(num_done_) / static_cast<double>(num_values_));
+  }
+
+  const GgufModel& model_;
+  const GgufPlan& plan_;
+  const QuantizeOptions& options_;
+  std::int64_t num_values_ = 0;
+  std::int64_t num_done_ = 0;
+};
+
+// Whether `output` is a file that `input` reads from: itself, a part of a split set, a shard.
+bool is_part_of_input(const fs::path& output, const fs::path& input) {
+  std::error_code error;
+  const fs::path folder = fs::is_directory(input, error) ? input : input.parent_path();
+  if (fs::equivalent(output, input, error)) return true;
+  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
+    const std::string name = entry.path().filename();
+    const bool is_read = fs::is_directory(input, error) || name.find("-of-") != std::string::npos;
+    if (is_read && fs::equivalent(output, entry.path(), error)) return true;
+  }
+  return false;
+}
+
+Status check_output(const QuantizeOptions& options) {
+  const fs::path output = options.output;
+  if (output.extension() != ".gguf") {
+    return invalid_argument("[quantize] {}: expected a name that ends in .gguf", options.output);
+  }
+  std::error_code error;
+  if (!fs::exists(output, error)) return ok_status();
+  if (!fs::is_regular_file(output, error)) {
+    return invalid_argument("[quantize] {}: expected a file's name, got something else's",
+                            options.output);
+  }
+  if (is_part_of_input(output, options.input)) {
+    return invalid_argument("[quantize] {}: this is the input", options.output);
+  }
+  if (!options.overwrites) {
+    return invalid_argument(
+        "[quantize] {}: expected a name that is free, got a file; --overwrite replaces it",
+        options.output);
+  }
+  return ok_status();
+}
+
+GgufPlan make_plan(const GgufModel& model, WeightFormat wanted) {
+  GgufPlan plan{.metadata = model.metadata, .tensors = {}, .alignment = model.alignment};
+  plan.metadata.set("general.file_type", file_type(wanted))
+      .set("general.quantization_version", std::uint32_t{2});
+  for (const GgufModelTensor& source : model.tensors) {
+    const HostTensor& tensor = source.tensor;
+    plan.tensors.push_back({.name = tensor.name,
+                            .shape = tensor.shape,
+                            .format = quantized_format(tensor.name, tensor.shape, wanted)});
+  }
+  return plan;
+}
+
+QuantizeSummary summary_of(const GgufModel& model, const GgufPlan& plan) {
+  QuantizeSummary summary;
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    const GgufTensorPlan& tensor = plan.tensors[i];
+    summary.num_values += tensor.shape.num_elements();
+    summary.input_bytes += num_bytes(model.tensors[i].tensor);
+    summary.output_bytes += packed_bytes(tensor.format, tensor.shape.num_elements());
+    ++summary.num_tensors[traits_of(tensor.format).name];
+  }
+  return summary;
+}
+
+}  // namespace
+
+WeightFormat quantized_format(std::string_view name, const Shape& shape, WeightFormat wanted) {
+  if (shape.rank() < 2) return WeightFormat::kF32;
+  const bool is_vocabulary = name == "token_embd.weight" || name == "output.weight";
+  const WeightFormat second =
+      wanted == WeightFormat::kQ4_K && !is_vocabulary ? WeightFormat::kQ5_0 : WeightFormat::kQ8_0;
+  for (const WeightFormat format : {wanted, second}) {
+    if (shape[-1] % traits_of(format).block_size == 0) return format;
+  }
+  return WeightFormat::kF16;
+}
+
+Result<QuantizeSummary> quantize_model(const QuantizeOptions& options) {
+  PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(options.input));
+  PAGODA_RETURN_IF_ERROR(check_output(options));
+  PAGODA_ASSIGN_OR_RETURN(const GgufModel model, read_gguf_model(checkpoint));
+  const GgufPlan plan = make_plan(model, options.format);
+  Quantizer quantizer(model, plan, options);
+  PAGODA_RETURN_IF_ERROR(
+      write_gguf(options.output, plan, [&](std::size_t index, const GgufSink& sink) {
+        return quantizer.write_tensor(index, sink);
+      }));
+  return summary_of(model, plan);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,188 @@
+#include "hub/pull_http.h"
+
+#include <curl/curl.h>
+
+#include <charconv>
+#include <mutex>
+#include <string_view>
+
+namespace pagoda {
+namespace {
+
+constexpr long kConnectTimeoutSeconds = 30;
+constexpr long kSilenceSeconds = 60;
+constexpr long kMaxRedirects = 10;
+
+// libcurl's own set-up, which is not thread-safe, once a process.
+void start_libcurl() {
+  static std::once_flag once;
+  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+}
+
+Status status_of(long http_status, const std::string& url) {
+  switch (http_status) {
+    case 401:
+    case 403:
+      return invalid_argument(
+          "[pull] {}: HTTP {}: the model does not exist or asks for access; HF_TOKEN gives a token",
+          url, http_status);
+    case 404:
+      return not_found("[pull] {}: HTTP 404: there is no such model, revision or file", url);
+    default:
+      break;
+  }
+  if (http_status == 429 || http_status >= 500) {
+    return unavailable("[pull] {}: HTTP {}", url, http_status);
+  }
+  return data_loss("[pull] {}: expected HTTP 200 or 206, got {}", url, http_status);
+}
+
+// The first byte's offset in "bytes 100-199/1000", or -1.
+std::int64_t content_range_start(std::string_view value) {
+  constexpr std::string_view kUnit = "bytes ";
+  std::int64_t start = -1;
+  if (!value.starts_with(kUnit)) return -1;
+  value.remove_prefix(kUnit.size());
+  const auto parsed = std::from_chars(value.data(), value.data() + value.size(), start);
+  return parsed.ec == std::errc() ? start : -1;
+}
+
+}  // namespace
+
+struct HttpClient::Transfer {
+  struct FreeEasy {
+    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+  };
+  struct FreeList {
+    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  };
+
+  std::unique_ptr<CURL, FreeEasy> easy;
+  std::unique_ptr<curl_slist, FreeList> headers;
+
+  // Of the request under way.
+  std::string url;
+  std::int64_t offset = 0;
+  const Receiver* receiver = nullptr;
+  bool started = false;
+  Status failure;
+
+  Status receive(std::span<const std::byte> data);
+  Status start_body();
+  static std::size_t on_data(char* data, std::size_t size, std::size_t count, void* self);
+};
+
+Status HttpClient::Transfer::start_body() {
+  long http_status = 0;
+  curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &http_status);
+  if (http_status == 200) return receiver->start(0);
+  if (http_status != 206) return status_of(http_status, url);
+  curl_header* range = nullptr;
+  const CURLHcode found =
+      curl_easy_header(easy.get(), "Content-Range", 0, CURLH_HEADER, -1, &range);
+  if (found != CURLHE_OK || content_range_start(range->value) != offset) {
+    return data_loss("[pull] {}: expected the bytes from {} on, got {}", url, offset,
+                     found == CURLHE_OK ? range->value : "no Content-Range");
+  }
+  return receiver->start(offset);
+}
+
+Status HttpClient::Transfer::receive(std::span<const std::byte> data) {
+  if (!started) {
+    started = true;
+    PAGODA_RETURN_IF_ERROR(start_body());
+  }
+  return receiver->data(data);
+}
+
+std::size_t HttpClient::Transfer::on_data(char* data, std::size_t size, std::size_t count,
+                                          void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  const std::size_t length = size * count;
+  transfer.failure = transfer.receive(std::as_bytes(std::span(data, length)));
+  return transfer.failure.ok() ? length : CURL_WRITEFUNC_ERROR;
+}
+
+HttpClient::HttpClient(const std::string& bearer_token) : transfer_(std::make_unique<Transfer>()) {
+  start_libcurl();
+  transfer_->easy.reset(curl_easy_init());
+  CURL* easy = transfer_->easy.get();
+  PAGODA_CHECK(easy != nullptr, "libcurl gives a handle");
+  if (!bearer_token.empty()) {
+    // libcurl keeps a header of this name from other hosts when it follows a redirect.
+    const std::string header = "Authorization: Bearer " + bearer_token;
+    transfer_->headers.reset(curl_slist_append(nullptr, header.c_str()));
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer_->headers.get());
+  }
+  curl_easy_setopt(easy, CURLOPT_USERAGENT, "pagoda");
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(easy, CURLOPT_MAXREDIRS, kMaxRedirects);
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, kConnectTimeoutSeconds);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kSilenceSeconds);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::on_data);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer_.get());
+}
+
+HttpClient::~HttpClient() = default;
+
+Status HttpClient::stream(const std::string& url, std::int64_t offset, const Receiver& receiver) {
+  Transfer& transfer = *transfer_;
+  CURL* easy = transfer.easy.get();
+  transfer.url = url;
+  transfer.offset = offset;
+  transfer.receiver = &receiver;
+  transfer.started = false;
+  transfer.failure = ok_status();
+  const std::string range = fmt::format("{}-", offset);
+  curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, redirect_protocols(url));
+  curl_easy_setopt(easy, CURLOPT_RANGE, offset > 0 ? range.c_str() : nullptr);
+  const CURLcode code = curl_easy_perform(easy);
+  transfer.receiver = nullptr;
+  if (!transfer.failure.ok()) return transfer.failure;
+  if (code != CURLE_OK) return unavailable("[pull] {}: {}", url, curl_easy_strerror(code));
+  if (transfer.started) return ok_status();
+  // No body at all: an empty file, or an error that says nothing more than its number.
+  transfer.receiver = &receiver;
+  Status started = transfer.start_body();
+  transfer.receiver = nullptr;
+  return started;
+}
+
+Result<std::string> HttpClient::get(const std::string& url, std::size_t max_bytes) {
+  std::string body;
+  const Receiver receiver{.start = [](std::int64_t) { return ok_status(); },
+                          .data = [&](std::span<const std::byte> data) -> Status {
+                            if (data.size() > max_bytes - body.size()) {
+                              return data_loss("[pull] {}: expected at most {} bytes, got more",
+                                               url, max_bytes);
+                            }
+                            body.append(reinterpret_cast<const char*>(data.data()), data.size());
+                            return ok_status();
+                          }};
+  PAGODA_RETURN_IF_ERROR(stream(url, 0, receiver));
+  return body;
+}
+
+const char* redirect_protocols(std::string_view url) {
+  return url.starts_with("http://") ? "http,https" : "https";
+}
+
+std::string escape_url_path(std::string_view path) {
+  constexpr std::string_view kUnescaped =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+  std::string escaped;
+  for (const char c : path) {
+    if (kUnescaped.find(c) != std::string_view::npos) {
+      escaped += c;
+    } else {
+      escaped += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return escaped;
+}
+
+}  // namespace pagoda
