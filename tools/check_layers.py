@@ -69,7 +69,7 @@ OUTSIDE = (
     (r"CLI/", r"^src/cli/"),
     (r"curl/", r"^src/hub/"),
     (r"openssl/", r"^src/(?:core|hub|server|bench_serve|cli)/"),
-    (r"hwy/", r"^src/(?:ops/\w+/\w+(?:_cpu\w*|_portable|-inl)|(?:backend/cpu|quant|sampling|cli)/.*)\.(?:cc|h)$"),
+    (r"hwy/", r"^src/(?:ops/\w+/(?:\w+/)?\w+(?:_cpu\w*|_portable|-inl)|(?:backend/cpu|quant|sampling|cli)/.*)\.(?:cc|h)$"),
     (r"mlx/", r"^src/(?:ops/\w+/\w+_mlx\w*|backend/mlx/.*)\.(?:cc|h)$"),
     (r"(?:cuda|cublas|nccl)", r"^src/(?:ops/\w+/\w+_cuda\w*|backend/cuda/.*)\.(?:cc|cu|cuh|h)$"),
 )

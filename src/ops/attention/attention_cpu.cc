@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "backend/cpu/cpu_exec.h"
-#include "ops/attention/attention_items.h"
+#include "ops/attention/cpu/attention_items.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/attention/attention_cpu.cc"
 #include "hwy/foreach_target.h"  // compiles this file once a target
 
 #include "hwy/highway.h"
-#include "ops/attention/attention_walk-inl.h"
+#include "ops/attention/cpu/attention_walk-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {

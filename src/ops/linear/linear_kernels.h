@@ -9,8 +9,8 @@
 //
 // with s exact, in 32-bit integers; float32 weights have one chain over all k. A kernel may have x
 // share a scale over several blocks and apply it to what they came to, or have powers of two for
-// scales (avx512_tile-inl.h), and take minima, or blocks' own integer scales, as integers too
-// (avx512_minima-inl.h, avx512_super-inl.h).
+// scales (avx512/tile-inl.h), and take minima, or blocks' own integer scales, as integers too
+// (avx512/minima-inl.h, avx512/super-inl.h).
 #pragma once
 
 #include <cstddef>

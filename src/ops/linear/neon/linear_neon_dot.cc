@@ -6,8 +6,8 @@
 //
 // This file is compiled for its instruction set, so it keeps to its own functions: an inline
 // function of a shared header would be linked into code that runs everywhere.
-#include "ops/linear/linear_neon.h"
-#include "ops/linear/neon_tile-inl.h"
+#include "ops/linear/neon/linear_neon.h"
+#include "ops/linear/neon/tile-inl.h"
 
 namespace pagoda::cpu {
 namespace {

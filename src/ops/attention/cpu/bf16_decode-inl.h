@@ -15,7 +15,7 @@
 #include <cstring>
 
 #include "hwy/highway.h"
-#include "ops/attention/bf16_dots-inl.h"
+#include "ops/attention/cpu/bf16_dots-inl.h"
 
 #if PAGODA_HAS_BF16_DOTS
 

@@ -1,4 +1,4 @@
-// The cpu product on AVX-512 of the formats that avx512_super-inl.h tells of.
+// The cpu product on AVX-512 of the formats that avx512/super-inl.h tells of.
 //
 // Few rows wait for memory: their kernel reads panels as they lie. For many a group of two panels
 // is unpacked, scales and all, into 16 KB of 16-bit integers, which all tiles of rows then meet in
@@ -7,8 +7,8 @@
 // scale.
 #include <immintrin.h>
 
-#include "ops/linear/avx512_super-inl.h"
-#include "ops/linear/avx512_tile-inl.h"
+#include "ops/linear/avx512/super-inl.h"
+#include "ops/linear/avx512/tile-inl.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/unrolled-inl.h"
 
@@ -28,7 +28,7 @@ PAGODA_INLINE SuperRows rows_of(const SuperView& tile, std::int64_t g, int pairs
 }
 
 template <PanelKind kKind, int kRows>
-class FewRowsTile {
+class FewRowsSuperTile {
  public:
   using Numbers = SuperNumbers<kKind>;
   static constexpr PanelFormat kFormat = Numbers::kFormat;
@@ -235,7 +235,7 @@ template <PanelKind kKind, int kRows>
 void multiply_few(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   for (std::int64_t panel = begin; panel < end; ++panel) {
     for (std::int64_t row = 0; row < product.num_rows; row += kRows) {
-      FewRowsTile<kKind, kRows>::multiply(product, row, panel);
+      FewRowsSuperTile<kKind, kRows>::multiply(product, row, panel);
     }
   }
 }

@@ -11,8 +11,8 @@
 #include <array>
 
 #include "backend/cpu/arm_features.h"
-#include "ops/linear/linear_neon.h"
-#include "ops/linear/neon_tile-inl.h"
+#include "ops/linear/neon/linear_neon.h"
+#include "ops/linear/neon/tile-inl.h"
 
 namespace pagoda::cpu {
 namespace {

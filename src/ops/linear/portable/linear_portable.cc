@@ -7,7 +7,7 @@
 #include "ops/linear/linear_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/linear/linear_portable.cc"
+#define HWY_TARGET_INCLUDE "ops/linear/portable/linear_portable.cc"
 #include "hwy/foreach_target.h"  // compiles this file once a target
 
 #include "hwy/highway.h"

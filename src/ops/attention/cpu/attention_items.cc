@@ -1,4 +1,4 @@
-#include "ops/attention/attention_items.h"
+#include "ops/attention/cpu/attention_items.h"
 
 #include <algorithm>
 

@@ -10,9 +10,10 @@
 // function of a shared header would be linked into code that runs everywhere.
 #include <immintrin.h>
 
-#include "ops/linear/avx512_codes-inl.h"
-#include "ops/linear/avx512_minima-inl.h"
-#include "ops/linear/avx512_tile-inl.h"
+#include "ops/linear/avx512/few_rows_block-inl.h"
+#include "ops/linear/avx512/minima-inl.h"
+#include "ops/linear/avx512/tile-inl.h"
+#include "ops/linear/avx512/tile_loops-inl.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/unrolled-inl.h"
 

@@ -8,9 +8,10 @@
 // whole, 84 to 87 % so.
 #include <immintrin.h>
 
-#include "ops/linear/avx512_codes-inl.h"
-#include "ops/linear/avx512_minima-inl.h"
-#include "ops/linear/avx512_tile-inl.h"
+#include "ops/linear/avx512/few_rows_block-inl.h"
+#include "ops/linear/avx512/minima-inl.h"
+#include "ops/linear/avx512/tile-inl.h"
+#include "ops/linear/avx512/tile_loops-inl.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/unrolled-inl.h"
 

@@ -14,8 +14,8 @@
 
 #include "core/half.h"
 #include "hwy/highway.h"
-#include "ops/attention/attention_items.h"
-#include "ops/attention/attention_target-inl.h"
+#include "ops/attention/cpu/attention_items.h"
+#include "ops/attention/cpu/attention_target-inl.h"
 
 // Loops over registers must vanish: an array that is indexed at run time lives in memory.
 #undef PAGODA_UNROLL

@@ -17,9 +17,9 @@
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
-#include "ops/attention/attention_items.h"
-#include "ops/attention/attention_target-inl.h"
-#include "ops/attention/transpose-inl.h"
+#include "ops/attention/cpu/attention_items.h"
+#include "ops/attention/cpu/attention_target-inl.h"
+#include "ops/attention/cpu/transpose-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {

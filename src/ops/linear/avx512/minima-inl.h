@@ -5,8 +5,9 @@
 
 #include <immintrin.h>
 
-#include "ops/linear/avx512_codes-inl.h"
-#include "ops/linear/avx512_tile-inl.h"
+#include "ops/linear/avx512/few_rows_block-inl.h"
+#include "ops/linear/avx512/tile-inl.h"
+#include "ops/linear/avx512/tile_loops-inl.h"
 #include "ops/linear/unrolled-inl.h"
 
 namespace pagoda::cpu {

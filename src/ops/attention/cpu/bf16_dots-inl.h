@@ -13,7 +13,7 @@
 #include <algorithm>
 
 #include "hwy/highway.h"
-#include "ops/attention/attention_kernels-inl.h"
+#include "ops/attention/cpu/attention_kernels-inl.h"
 
 #if PAGODA_HAS_BF16_DOTS
 

@@ -17,11 +17,11 @@
 #include <utility>
 
 #include "hwy/highway.h"
-#include "ops/attention/attention_items.h"
-#include "ops/attention/bf16_decode-inl.h"
-#include "ops/attention/bf16_dots-inl.h"
-#include "ops/attention/float_dots-inl.h"
-#include "ops/attention/query_packing-inl.h"
+#include "ops/attention/cpu/attention_items.h"
+#include "ops/attention/cpu/bf16_decode-inl.h"
+#include "ops/attention/cpu/bf16_dots-inl.h"
+#include "ops/attention/cpu/float_dots-inl.h"
+#include "ops/attention/cpu/query_packing-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {

@@ -10,7 +10,7 @@
 #include <numbers>
 
 #include "hwy/highway.h"
-#include "ops/attention/attention_kernels-inl.h"
+#include "ops/attention/cpu/attention_kernels-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {

@@ -1,8 +1,8 @@
-// Rows of x into tiles for the AVX-512 product (avx512_tile-inl.h). Compiled for its instruction
+// Rows of x into tiles for the AVX-512 product (avx512/tile-inl.h). Compiled for its instruction
 // set, as linear_avx512.cc is.
 #include <immintrin.h>
 
-#include "ops/linear/avx512_tile-inl.h"
+#include "ops/linear/avx512/tile-inl.h"
 
 namespace pagoda::cpu {
 namespace {

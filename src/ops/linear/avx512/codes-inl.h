@@ -1,0 +1,131 @@
+// A panel's codes as integers of 16 bits, two and two, and as bytes.
+#pragma once
+
+#include <immintrin.h>
+
+#include "ops/linear/avx512/loads-inl.h"
+#include "ops/linear/linear_kernels.h"
+#include "ops/linear/unrolled-inl.h"
+
+namespace pagoda::cpu {
+namespace {
+
+// The codes of pair kPair of a unit, each at bit kTo of its half-word, other bits as they come.
+template <int kBits, int kPair, int kTo = 0>
+PAGODA_INLINE __m512i shifted_codes(const std::byte* plane) {
+  constexpr int kCodes = 16 / kBits;  // a half-word
+  constexpr int kShift = kBits * (kPair % kCodes) - kTo;
+  const __m512i line = load_line(plane + kLineBytes * (kPair / kCodes));
+  if constexpr (kShift > 0) return _mm512_srli_epi16(line, kShift);
+  if constexpr (kShift < 0) return _mm512_slli_epi16(line, -kShift);
+  return line;
+}
+
+// Formats with a float minimum for each block of 32. Against 16-bit integers their codes are taken
+// around the middle one, so that little is left to the minima.
+constexpr bool has_float_minima(PanelKind kind) {
+  return panel_format(kind).header == PanelHeader::kScalesMinima;
+}
+constexpr int middle_code(PanelKind kind) {
+  return has_float_minima(kind) ? 1 << (panel_format(kind).code_bits() - 1) : 0;
+}
+
+// What each code stands for; bits above the code are whatever the shift left there.
+struct CodeTable {
+  alignas(kLineBytes) std::int16_t values[64];
+};
+template <PanelKind kKind>
+constexpr CodeTable make_table() {
+  CodeTable table = {};
+  const int num_codes = 1 << (panel_format(kKind).code_bits() % 16);
+  for (int i = 0; i < 64; ++i) {
+    table.values[i] =
+        static_cast<std::int16_t>(code_value(kKind, i % num_codes) - middle_code(kKind));
+  }
+  return table;
+}
+
+// Pairs of codes of a panel as 16 x 2 integers of 16 bits.
+template <PanelKind kKind>
+class PairReader {
+ public:
+  static constexpr PanelFormat kFormat = panel_format(kKind);
+
+  PAGODA_INLINE PairReader()
+      : first_(_mm512_load_si512(kTable.values)), second_(_mm512_load_si512(kTable.values + 32)) {}
+
+  template <int kPair>
+  PAGODA_INLINE __m512i pair(const std::byte* low, const std::byte* high) const {
+    if constexpr (kFormat.low_bits == 16) {
+      return load_line(low + kLineBytes * kPair);
+    } else if constexpr (kFormat.low_bits == 8) {
+      return byte_pair<kPair>(low);
+    } else {
+      __m512i codes = shifted_codes<kFormat.low_bits, kPair>(low);
+      if constexpr (kFormat.high_bits > 0) {
+        const __m512i above = shifted_codes<kFormat.high_bits, kPair, kFormat.low_bits>(high);
+        const __m512i mask = _mm512_set1_epi16((1 << kFormat.low_bits) - 1);
+        codes = _mm512_ternarylogic_epi32(mask, codes, above, 0xca);  // mask ? codes : above
+      }
+      if constexpr (kFormat.code_bits() == 6) {
+        return _mm512_permutex2var_epi16(first_, codes, second_);
+      } else {
+        return _mm512_permutexvar_epi16(codes, first_);
+      }
+    }
+  }
+
+ private:
+  static constexpr CodeTable kTable = make_table<kKind>();
+
+  template <int kPair>
+  PAGODA_INLINE static __m512i byte_pair(const std::byte* low) {
+    const __m512i line = load_line(low + kLineBytes * (kPair / 2));
+    if constexpr (kKind == PanelKind::kQ8_0) {
+      if constexpr (kPair % 2 == 1) return _mm512_srai_epi16(line, 8);
+      return _mm512_srai_epi16(_mm512_slli_epi16(line, 8), 8);
+    } else {
+      if constexpr (kPair % 2 == 1) return _mm512_srli_epi16(line, 8);
+      return _mm512_and_si512(line, _mm512_set1_epi16(255));
+    }
+  }
+
+  __m512i first_, second_;
+};
+
+// Nibbles that stand for themselves less an offset.
+constexpr bool has_plain_nibbles(PanelKind kind) {
+  const PanelFormat format = panel_format(kind);
+  return format.low_bits == 4 && format.high_bits == 0 && kind != PanelKind::kIQ4_NL &&
+         kind != PanelKind::kIQ4_XS;
+}
+
+// Word kWord (four k) of a unit's codes as bytes without a sign.
+template <PanelKind kKind, int kWord>
+PAGODA_INLINE __m512i code_bytes(const std::byte* low) {
+  if constexpr (panel_format(kKind).low_bits == 8) {
+    const __m512i line = load_line(low + kLineBytes * kWord);
+    if constexpr (kKind == PanelKind::kQ8_0) {
+      return _mm512_xor_si512(line, _mm512_set1_epi8(-128));
+    }
+    return line;
+  } else {
+    __m512i line = load_line(low + kLineBytes * (kWord / 2));
+    if constexpr (kWord % 2 == 1) line = _mm512_srli_epi16(line, 4);
+    return _mm512_and_si512(line, _mm512_set1_epi8(15));
+  }
+}
+
+// What those bytes are too high.
+template <PanelKind kKind>
+constexpr int kByteOffset = kKind == PanelKind::kQ8_0 ? 128 : -code_value(kKind, 0);
+
+// Kinds whose codes are bytes after a shift and a mask.
+constexpr bool takes_bytes(PanelKind kind) {
+  const PanelFormat format = panel_format(kind);
+  return (format.low_bits == 4 || format.low_bits == 8) && format.high_bits == 0 &&
+         format.block == kUnit && kind != PanelKind::kIQ4_NL && kind != PanelKind::kIQ4_XS;
+}
+
+}  // namespace
+}  // namespace pagoda::cpu
