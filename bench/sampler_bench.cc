@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "sampling/sampler.h"
+#include "sampling/host/sampler.h"
 
 namespace pagoda {
 namespace {

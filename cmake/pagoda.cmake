@@ -83,3 +83,16 @@ function(pagoda_pytest name file)
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ${ARG_ALONE}
     ENVIRONMENT "PAGODA_BINARY=$<TARGET_FILE:pagoda>;PAGODA_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
 endfunction()
+
+# Highway compiles a library's vector code once a target and picks one at run time: SSE4, AVX2 and AVX-512, or NEON. Left
+# out is SVE, whose vectors have no fixed length.
+function(pagoda_set_highway_targets target)
+  target_compile_definitions(${target} PRIVATE
+    "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_options(${target} PRIVATE -msse4.2 -mpclmul -maes)  # the least that an x86 machine needs
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # As Highway's pragma for NEON says, which GCC does not apply to constructors that it writes itself.
+    target_compile_options(${target} PRIVATE -march=armv8-a+crypto)
+  endif()
+endfunction()

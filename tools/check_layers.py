@@ -33,16 +33,17 @@ MAX_KERNEL_LINES = 150
 # it needs of that, no more. check_code_map() holds the two to one another.
 MAY_INCLUDE = {
     "core": "",
+    "draw": "core",
     "tensor": "core",
     "quant": "core",
     "batch": "core tensor",
     "backend": "core tensor quant",
-    "ops": "core tensor quant batch backend",
+    "ops": "core draw tensor quant batch backend",
     "weights": "core quant",
     "kv": "core tensor batch",
-    "sampling": "core tensor backend ops",
+    "sampling": "core draw tensor backend ops",
     "model": "core tensor quant batch backend ops weights kv sampling",
-    "engine": "core tensor quant batch backend ops weights kv sampling model",
+    "engine": "core draw tensor quant batch backend ops weights kv sampling model",
     "text": "core",
     "hub": "core",
     "serving": "core weights sampling model engine text",
@@ -69,13 +70,13 @@ OUTSIDE = (
     (r"CLI/", r"^src/cli/"),
     (r"curl/", r"^src/hub/"),
     (r"openssl/", r"^src/(?:core|hub|server|bench_serve|cli)/"),
-    (r"hwy/", r"^src/(?:ops/\w+/(?:\w+/)?\w+(?:_cpu\w*|_portable|-inl)|(?:backend/cpu|quant|sampling|cli)/.*)\.(?:cc|h)$"),
+    (r"hwy/", r"^src/(?:ops/\w+/(?:\w+/)?\w+(?:_cpu\w*|_portable|-inl)|(?:backend/cpu|draw|quant|sampling|cli)/.*)\.(?:cc|h)$"),
     (r"mlx/", r"^src/(?:ops/\w+/\w+_mlx\w*|backend/mlx/.*)\.(?:cc|h)$"),
     (r"(?:cuda|cublas|nccl)", r"^src/(?:ops/\w+/\w+_cuda\w*|backend/cuda/.*)\.(?:cc|cu|cuh|h)$"),
 )
 
 KERNELS = re.compile(
-    r"^src/(?:ops/.*(?:_(?:reference|cpu|mlx|cuda)\w*|-inl)|backend/(?:cpu|mlx|cuda)/.*|quant/.*)\.(?:cc|h|cu|cuh|metal)$"
+    r"^src/(?:ops/.*(?:_(?:reference|cpu|mlx|cuda)\w*|-inl)|backend/(?:cpu|mlx|cuda)/.*|(?:draw|quant)/.*)\.(?:cc|h|cu|cuh|metal)$"
 )
 VAGUE_NAMES = {"util", "utils", "common", "misc", "helper", "helpers"}
 BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)

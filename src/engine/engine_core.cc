@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "sampling/rng.h"
+#include "draw/rng.h"
 
 namespace pagoda {
 namespace {

@@ -13,7 +13,7 @@
 
 namespace pagoda {
 
-class LogitsProcessor;  // sampling/logits_processor.h
+class LogitsProcessor;  // sampling/host/logits_processor.h
 
 enum class KvCacheLayout : std::uint8_t { kAuto, kPaged, kContiguous };
 

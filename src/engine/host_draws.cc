@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "backend/parallel_for.h"
-#include "sampling/sampler_state.h"
+#include "sampling/host/sampler_state.h"
 
 namespace pagoda {
 namespace {

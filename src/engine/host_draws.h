@@ -16,7 +16,7 @@
 #include "core/clock.h"
 #include "engine/row_masks.h"
 #include "engine/step_runner.h"
-#include "sampling/sampler.h"
+#include "sampling/host/sampler.h"
 #include "tensor/exec.h"
 
 namespace pagoda {

@@ -30,7 +30,7 @@
 
 namespace pagoda {
 
-class SamplerState;  // sampling/sampler_state.h
+class SamplerState;  // sampling/host/sampler_state.h
 
 class Sequence {
  public:

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "ops/argmax/argmax.h"
+#include "draw/drawn_token.h"
 #include "ops/resolve_tokens/resolve_tokens.h"
 #include "ops/select_rows/select_rows.h"
-#include "sampling/sampler_state.h"
+#include "sampling/host/sampler_state.h"
 #include "tensor/op_profile.h"
 #include "tensor/read_values.h"
 #include "tensor/upload_list.h"

@@ -23,10 +23,10 @@
 #include "engine/step_input.h"
 #include "engine/step_runner.h"
 #include "model/decoder.h"
-#include "sampling/row_changes.h"
-#include "sampling/row_draws.h"
-#include "sampling/row_log_probs.h"
-#include "sampling/row_penalties.h"
+#include "sampling/device/row_changes.h"
+#include "sampling/device/row_draws.h"
+#include "sampling/device/row_log_probs.h"
+#include "sampling/device/row_penalties.h"
 #include "tensor/exec.h"
 
 namespace pagoda {
@@ -42,7 +42,7 @@ struct StepRows {
   bool waits_for_history = false;  // until StepSampler::draw()
   int num_by_ops = 0;              // rows
   std::vector<Status> row_errors;  // [outcomes], of what ops draw
-  Tensor drawn;                    // [outcomes] int32: what ops draw (sampling/row_draws.h)
+  Tensor drawn;                    // [outcomes] int32: what ops draw (sampling/device/row_draws.h)
   LogProbs log_probs;              // of the outcomes that ask, where draws_ahead
 };
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/status.h"
-#include "ops/sample/token_weight.h"
+#include "draw/token_weight.h"
 
 namespace pagoda {
 

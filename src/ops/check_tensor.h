@@ -19,7 +19,7 @@ void check_list(std::string_view op, std::string_view name, const Tensor& tensor
 void check_logits(std::string_view op, const Tensor& logits);
 void check_float32_logits(std::string_view op, const Tensor& logits);
 
-// Of [rows, vocab]: no more tokens than weights can be summed of (ops/sample/token_weight.h).
+// Of [rows, vocab]: no more tokens than weights can be summed of (draw/token_weight.h).
 void check_weighed_vocabulary(std::string_view op, const Tensor& logits);
 
 }  // namespace pagoda

@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "sampling/sampler_state.h"
+#include "sampling/host/sampler_state.h"
 #include "sampling/token_rules.h"
 
 namespace pagoda {

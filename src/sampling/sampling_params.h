@@ -16,15 +16,15 @@ struct TokenRules;  // sampling/token_rules.h
 
 struct SamplingParams {
   float temperature = 1.0f;        // 0: greedy
-  float dynatemp_range = 0.0f;     // 0: off; sampling/dynamic_temperature.h
+  float dynatemp_range = 0.0f;     // 0: off; sampling/host/dynamic_temperature.h
   float dynatemp_exponent = 1.0f;  // of the entropy's share
   int top_k = 0;                   // 0 (or -1 in requests): off
   float top_p = 1.0f;              // 1: off; the token that crosses p is kept
   float min_p = 0.0f;              // 0: off; a share of the most likely token's probability
-  float typical_p = 1.0f;          // 1: off; sampling/typical.h
-  float xtc_probability = 0.0f;    // 0: off; sampling/xtc.h
+  float typical_p = 1.0f;          // 1: off; sampling/host/typical.h
+  float xtc_probability = 0.0f;    // 0: off; sampling/host/xtc.h
   float xtc_threshold = 0.1f;      // above 0.5 it never excludes anything
-  int mirostat = 0;           // 2: version 2, instead of all other filters; sampling/mirostat.h
+  int mirostat = 0;  // 2: version 2, instead of all other filters; sampling/host/mirostat.h
   float mirostat_tau = 5.0f;  // bits
   float mirostat_eta = 0.1f;
   float repetition_penalty = 1.0f;

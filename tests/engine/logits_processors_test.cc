@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "sampling/logits_processor.h"
+#include "sampling/host/logits_processor.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sampling/sampler.h"
+#include "sampling/host/sampler.h"
 
 namespace pagoda {
 

@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "ops/sample/row_sampler_cpu.h"
+#include "draw/row_sampler.h"
 #include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
-#include "sampling/dynamic_temperature.h"
-#include "sampling/row_changes.h"
-#include "sampling/row_draws.h"
-#include "sampling/row_penalties.h"
+#include "sampling/device/row_changes.h"
+#include "sampling/device/row_draws.h"
+#include "sampling/device/row_penalties.h"
+#include "sampling/host/dynamic_temperature.h"
+#include "sampling/host/typical.h"
+#include "sampling/host/xtc.h"
 #include "sampling/token_rules.h"
-#include "sampling/typical.h"
-#include "sampling/xtc.h"
 #include "tests/sampling/filter_case.h"
 #include "tests/support/every_exec.h"
 
@@ -217,7 +217,7 @@ TEST(Filters, TheHostChangesLogitsAsNumpyDoes) {
     std::vector<float> logits = c.logits;
     add_logit_bias(*c.params.token_rules, logits);
     ban_tokens(*c.params.token_rules, row.tokens.subspan(c.num_prompt_tokens), logits);
-    apply_penalties(c.params, state.entries(), logits);
+    penalise_logits(c.params, state.entries(), logits);
     if (state.dry() != nullptr) state.dry()->apply(c.params, state.entries(), logits);
     expect_changed(logits, c);
   }

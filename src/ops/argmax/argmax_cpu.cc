@@ -1,7 +1,7 @@
 #include "ops/argmax/argmax.h"
 
 #include "backend/cpu/cpu_exec.h"
-#include "ops/sample/row_kernels_cpu.h"
+#include "draw/row_kernels.h"
 
 namespace pagoda::cpu {
 namespace {

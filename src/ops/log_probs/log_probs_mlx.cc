@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
+#include "draw/token_weight.h"
 #include "ops/argmax/argmax.h"
 #include "ops/sample/rows_mlx.h"
-#include "ops/sample/token_weight.h"
 
 namespace pagoda::mlx {
 namespace {
@@ -19,7 +19,7 @@ struct Rows {
   mx::array ids;          // [n, 1] int32, 0 where a row has no token
 };
 
-// Of x [n, vocab]: [n, 1]. Summed as whole numbers, as weights are (ops/sample/token_weight.h):
+// Of x [n, vocab]: [n, 1]. Summed as whole numbers, as weights are (draw/token_weight.h):
 // exactly and in any order. A float32 sum of 151,936 is off by 2e-4, this one by 1e-6.
 mx::array log_sum_exp(const mx::array& x) {
   const mx::array unit = mx::array(ExpConstants::kWeightOfTheLikeliest);

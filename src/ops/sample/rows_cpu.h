@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "backend/cpu/cpu_exec.h"
-#include "ops/sample/row_sampler_cpu.h"
+#include "draw/row_sampler.h"
 #include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
 
 namespace pagoda::cpu {

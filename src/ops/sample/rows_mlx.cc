@@ -4,8 +4,8 @@
 
 #include <limits>
 
+#include "draw/token_weight.h"
 #include "ops/argmax/argmax.h"
-#include "ops/sample/token_weight.h"
 
 namespace pagoda::mlx {
 

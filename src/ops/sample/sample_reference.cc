@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "draw/token_weight.h"
 #include "ops/sample/sample.h"
-#include "ops/sample/token_weight.h"
 
 namespace pagoda::reference {
 namespace {

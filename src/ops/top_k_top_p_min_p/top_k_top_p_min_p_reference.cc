@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "ops/sample/token_weight.h"
+#include "draw/token_weight.h"
 #include "ops/top_k_top_p_min_p/top_k_top_p_min_p.h"
 
 namespace pagoda::reference {

@@ -1,0 +1,99 @@
+#include "sampling/device/row_changes.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/token_mask.h"
+#include "ops/apply_logit_bias/apply_logit_bias.h"
+#include "ops/apply_token_mask/apply_token_mask.h"
+#include "sampling/dry.h"
+#include "sampling/token_rules.h"
+#include "tensor/upload_list.h"
+
+namespace pagoda {
+namespace {
+
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+bool RowChanges::cover(const SamplingParams& params) {
+  return !DryState::is_needed(params);
+}
+
+bool RowChanges::look_back(const SamplingParams& params) {
+  if (!params.token_rules) return false;
+  const auto& words = params.token_rules->bad_words;
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::vector<int>& word) { return word.size() > 1; });
+}
+
+RowChanges::RowChanges(int vocab_size) : vocab_size_(vocab_size) {}
+
+void RowChanges::clear() {
+  for (auto* ints : {&bias_rows_, &bias_ids_, &mask_words_, &mask_of_}) ints->clear();
+  biases_.clear();
+  num_rows_ = num_masks_ = 0;
+}
+
+void RowChanges::add(const RowSampling& row) {
+  const SamplingParams& params = *row.params;
+  mask_of_.push_back(-1);
+  if (cover(params)) {
+    if (params.token_rules)
+      add_rules(*params.token_rules, row.tokens.subspan(row.num_prompt_tokens));
+    if (row.bans_stop_tokens) {
+      for (const int id : row.eos_token_ids) add_bias(id, kBanned);
+      for (const int id : params.stop_token_ids) add_bias(id, kBanned);
+    }
+    if (!row.mask.empty()) add_mask(row.mask);
+  }
+  ++num_rows_;
+}
+
+void RowChanges::add_bias(int token_id, float bias) {
+  if (token_id < 0 || token_id >= vocab_size_) return;
+  bias_rows_.push_back(num_rows_);
+  bias_ids_.push_back(token_id);
+  biases_.push_back(bias);
+}
+
+void RowChanges::add_rules(const TokenRules& rules, std::span<const int> output) {
+  for (const LogitBias& entry : rules.logit_bias) add_bias(entry.token_id, entry.bias);
+  for (const std::vector<int>& word : rules.bad_words) {
+    if (is_nearly_there(word, output)) add_bias(word.back(), kBanned);
+  }
+  if (!rules.allowed_tokens.empty()) add_mask(rules.allowed_tokens);
+}
+
+// One row has one mask: what all of its own allow.
+void RowChanges::add_mask(std::span<const std::uint32_t> mask) {
+  if (mask_of_.back() < 0) {
+    mask_of_.back() = num_masks_++;
+    mask_words_.insert(mask_words_.end(), mask.begin(), mask.end());
+    return;
+  }
+  const auto words = mask_words_.end() - static_cast<std::ptrdiff_t>(mask.size());
+  std::transform(
+      words, mask_words_.end(), mask.begin(), words,
+      [](std::int32_t own, std::uint32_t other) { return own & static_cast<std::int32_t>(other); });
+}
+
+Tensor RowChanges::apply(Exec& exec, const Tensor& logits) const {
+  const auto put = [&](const auto& values) { return upload_list(exec, values); };
+  Tensor changed = logits;
+  if (!biases_.empty()) {
+    changed = apply_logit_bias(
+        exec, changed, {.rows = put(bias_rows_), .token_ids = put(bias_ids_)}, put(biases_));
+  }
+  if (num_masks_ > 0) {
+    const std::int64_t num_words = num_mask_words(vocab_size_);
+    changed =
+        apply_token_mask(exec, changed,
+                         {.words = exec.upload<std::int32_t>(mask_words_, {num_masks_, num_words}),
+                          .mask_of = put(mask_of_)});
+  }
+  return changed;
+}
+
+}  // namespace pagoda

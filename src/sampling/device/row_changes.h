@@ -1,0 +1,48 @@
+// RowChanges: what requests change of a step's logits before they are drawn, for ops to do on the
+// device: biases, bans and masks. What they penalise comes behind it
+// (sampling/device/row_penalties.h).
+//
+// The Sampler's changes, in its order, to the same bits. Processors of logits and DRY are the
+// Sampler's alone. Thread-compatible.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sampling/host/sampler.h"
+#include "sampling/sampling_params.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+class RowChanges {
+ public:
+  // All that these parameters change, but penalties.
+  static bool cover(const SamplingParams& params);
+  // It depends on the output: known only when the token before has been read.
+  static bool look_back(const SamplingParams& params);
+
+  explicit RowChanges(int vocab_size);
+
+  void clear();  // keeps the memory
+  // The next row; one that is not covered stays as it is. Its logits are not looked at.
+  void add(const RowSampling& row);
+
+  // logits [rows, vocab] float32 -> the same, changed. Where nothing is to be changed, those.
+  Tensor apply(Exec& exec, const Tensor& logits) const;
+
+ private:
+  void add_bias(int token_id, float bias);
+  void add_rules(const TokenRules& rules, std::span<const int> output);
+  void add_mask(std::span<const std::uint32_t> mask);
+
+  int vocab_size_;
+  int num_rows_ = 0;
+  std::vector<std::int32_t> bias_rows_, bias_ids_;  // [biases]
+  std::vector<float> biases_;
+  std::vector<std::int32_t> mask_words_;  // [masks, (vocab + 31) / 32]
+  std::vector<std::int32_t> mask_of_;     // [rows]; -1: none
+  int num_masks_ = 0;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,53 @@
+#include "sampling/device/row_draws.h"
+
+#include "draw/token_weight.h"
+#include "ops/argmax/argmax.h"
+#include "ops/sample/sample.h"
+#include "sampling/host/sampler.h"
+#include "tensor/upload_list.h"
+
+namespace pagoda {
+
+bool RowDraws::cover(const SamplingParams& params) {
+  return params.mirostat == 0 && params.typical_p >= 1 && params.xtc_probability <= 0 &&
+         params.dynatemp_range <= 0;
+}
+
+void RowDraws::clear() {
+  inverse_temperatures_.clear();
+  uniforms_.clear();
+  top_ks_.clear();
+  top_ps_.clear();
+  min_p_margins_.clear();
+  has_random_ = has_filters_ = false;
+}
+
+void RowDraws::add(const SamplingParams& params, const RandomKey& place) {
+  const bool is_random = cover(params) && !is_greedy(params);
+  const bool has_filter = is_random && (params.top_k > 0 || params.top_p < 1 || params.min_p > 0);
+  const std::int64_t fraction = is_random ? fraction_of_uniform(random_uniform(place)) : 0;
+  inverse_temperatures_.push_back(is_random ? 1.0f / params.temperature
+                                            : kGreedyInverseTemperature);
+  uniforms_.push_back(static_cast<std::int32_t>(fraction >> 31));
+  uniforms_.push_back(static_cast<std::int32_t>(fraction & 0x7fffffff));
+  top_ks_.push_back(has_filter ? params.top_k : 0);
+  top_ps_.push_back(has_filter ? params.top_p : 1.0f);
+  min_p_margins_.push_back(min_p_margin(has_filter ? params.min_p : 0, params.temperature));
+  has_random_ |= is_random;
+  has_filters_ |= has_filter;
+}
+
+Tensor RowDraws::draw(Exec& exec, const Tensor& logits) const {
+  if (!has_random_) return argmax(exec, logits);
+  const auto put = [&](const auto& values) { return upload_list(exec, values); };
+  RowFilters filters;
+  if (has_filters_) {
+    filters = {.top_k = put(top_ks_), .top_p = put(top_ps_), .min_p_margin = put(min_p_margins_)};
+  }
+  return sample(exec, logits,
+                {.inverse_temperature = put(inverse_temperatures_),
+                 .uniforms = exec.upload<std::int32_t>(uniforms_, {num_rows(), 2}),
+                 .filters = has_filters_ ? &filters : nullptr});
+}
+
+}  // namespace pagoda

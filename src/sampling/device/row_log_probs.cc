@@ -1,0 +1,52 @@
+#include "sampling/device/row_log_probs.h"
+
+#include <algorithm>
+
+#include "tensor/read_values.h"
+
+namespace pagoda {
+
+void RowLogProbs::clear() {
+  rows_.clear();
+  num_top_ = 0;
+}
+
+void RowLogProbs::add(int row, int num_top) {
+  rows_.push_back(row);
+  num_top_ = std::max(num_top_, num_top);
+}
+
+LogProbs RowLogProbs::compute(Exec& exec, const Tensor& logits, const Tensor& token_ids) const {
+  const Tensor rows = exec.upload<std::int32_t>(rows_, {num_rows()});
+  const auto vocab_size = static_cast<int>(logits.extent(1));
+  return log_probs(exec, logits, token_ids,
+                   {.rows = &rows, .num_top = std::min(num_top_, vocab_size)});
+}
+
+Result<HostLogProbs> HostLogProbs::read(Exec& exec, const LogProbs& log_probs) {
+  HostLogProbs read;
+  PAGODA_ASSIGN_OR_RETURN(read.chosen_, read_values<float>(exec, log_probs.chosen));
+  PAGODA_ASSIGN_OR_RETURN(read.ranks_, read_values<std::int32_t>(exec, log_probs.rank));
+  if (!log_probs.top_ids.defined()) return read;
+  PAGODA_ASSIGN_OR_RETURN(read.top_ids_, read_values<std::int32_t>(exec, log_probs.top_ids));
+  PAGODA_ASSIGN_OR_RETURN(read.top_logprobs_, read_values<float>(exec, log_probs.top_logprobs));
+  return read;
+}
+
+Result<TokenLogprobs> HostLogProbs::of(int i, int token_id, int num_top) const {
+  if (ranks_[i] == 0) {
+    return invalid_argument(
+        "[log_probs] logits: expected numbers, one above -inf at least, got others");
+  }
+  TokenLogprobs result;
+  result.chosen = {.token_id = token_id, .logprob = chosen_[i]};
+  result.rank = ranks_[i];
+  const std::size_t width = top_ids_.size() / ranks_.size();
+  const std::size_t count = std::min<std::size_t>(num_top, width);
+  result.top.reserve(count);
+  for (std::size_t at = i * width; at < i * width + count && top_ids_[at] >= 0; ++at)
+    result.top.push_back({.token_id = top_ids_[at], .logprob = top_logprobs_[at]});
+  return result;
+}
+
+}  // namespace pagoda

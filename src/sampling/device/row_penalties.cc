@@ -1,0 +1,156 @@
+#include "sampling/device/row_penalties.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/check.h"
+#include "ops/apply_penalties/apply_penalties.h"
+#include "ops/count_tokens/count_tokens.h"
+#include "sampling/host/sampler_state.h"
+#include "sampling/seen_tokens.h"
+#include "tensor/upload_list.h"
+
+namespace pagoda {
+
+RowPenalties::RowPenalties(int vocab_size) : vocab_size_(vocab_size) {}
+
+bool RowPenalties::has_counted(std::uint64_t sequence, int num_tokens) const {
+  const auto found = histogram_of_sequence_.find(sequence);
+  return found != histogram_of_sequence_.end() &&
+         histograms_[found->second].num_tokens == num_tokens;
+}
+
+void RowPenalties::clear() {
+  rows_.clear();
+  histogram_of_.clear();
+  num_penalised_ = 0;
+}
+
+void RowPenalties::add(const SamplingParams& params, const History& history) {
+  const bool is_penalised = penalises(params);
+  rows_.push_back({.params = is_penalised ? &params : nullptr, .history = history});
+  histogram_of_.push_back(-1);
+  num_penalised_ += is_penalised ? 1 : 0;
+}
+
+Status RowPenalties::prepare(Exec& exec) {
+  if (!is_penalised()) return ok_status();
+  if (!has_room(num_penalised_)) {
+    Status status = make_room(exec);
+    if (!status.ok()) {
+      num_penalised_ = 0;
+      return status;
+    }
+  }
+  ++step_;
+  find_histograms();
+  fill(exec);
+  return ok_status();
+}
+
+Status RowPenalties::make_room(Exec& exec) {
+  const std::size_t wanted =
+      std::max({static_cast<std::size_t>(num_penalised_), 2 * histograms_.size(), std::size_t{4}});
+  forget();
+  if (wanted * vocab_size_ > std::numeric_limits<std::int32_t>::max()) {
+    return resource_exhausted("[penalties] {} rows of {} tokens at once are more than {} counts",
+                              num_penalised_, vocab_size_,
+                              std::numeric_limits<std::int32_t>::max());
+  }
+  PAGODA_ASSIGN_OR_RETURN(
+      counts_,
+      exec.allocate_persistent(DType::kInt32, {static_cast<std::int64_t>(wanted), vocab_size_}));
+  histograms_.assign(wanted, {});
+  return ok_status();
+}
+
+// Those that rows have already first, so that nobody takes them.
+void RowPenalties::find_histograms() {
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const auto found = rows_[i].params == nullptr
+                           ? histogram_of_sequence_.end()
+                           : histogram_of_sequence_.find(rows_[i].history.sequence);
+    if (found == histogram_of_sequence_.end()) continue;
+    histogram_of_[i] = found->second;
+    histograms_[found->second].last_step = step_;
+  }
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i].params == nullptr || histogram_of_[i] >= 0) continue;
+    histogram_of_[i] = take_oldest();
+    histograms_[histogram_of_[i]] = {.sequence = rows_[i].history.sequence, .last_step = step_};
+    histogram_of_sequence_[rows_[i].history.sequence] = histogram_of_[i];
+  }
+}
+
+// Of those that this step has no use for. There is one: there are as many as rows.
+int RowPenalties::take_oldest() {
+  const auto oldest = std::min_element(
+      histograms_.begin(), histograms_.end(),
+      [](const Histogram& a, const Histogram& b) { return a.last_step < b.last_step; });
+  histogram_of_sequence_.erase(oldest->sequence);
+  return static_cast<int>(oldest - histograms_.begin());
+}
+
+// The histograms that are out of step.
+void RowPenalties::fill(Exec& exec) {
+  std::vector<std::int32_t> cleared, histograms, token_ids, times;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const History& history = rows_[i].history;
+    if (histogram_of_[i] < 0 || histograms_[histogram_of_[i]].num_tokens == history.num_tokens)
+      continue;
+    const int num_known = static_cast<int>(history.tokens.size());
+    PAGODA_CHECK(num_known == history.num_tokens,
+                 "[penalties] a history is counted before its end is known");
+    SeenTokens seen(num_known);
+    for (int t = 0; t < num_known; ++t)
+      seen.add(history.tokens[t], /*is_output=*/t >= history.num_prompt_tokens);
+    for (const SeenToken& token : seen.entries()) {
+      histograms.push_back(histogram_of_[i]);
+      token_ids.push_back(token.token_id);
+      times.push_back(token.output_count);
+    }
+    cleared.push_back(histogram_of_[i]);
+    histograms_[histogram_of_[i]].num_tokens = num_known;
+  }
+  if (cleared.empty()) return;
+  counts_ = count_tokens(exec, counts_, upload_list(exec, cleared),
+                         {.histograms = upload_list(exec, histograms),
+                          .token_ids = upload_list(exec, token_ids),
+                          .times = upload_list(exec, times)});
+}
+
+Tensor RowPenalties::apply(Exec& exec, const Tensor& logits) const {
+  if (!is_penalised()) return logits;
+  static const SamplingParams off;
+  std::vector<float> repetitions, frequencies, presences;
+  for (const Row& row : rows_) {
+    const SamplingParams& params = row.params == nullptr ? off : *row.params;
+    repetitions.push_back(params.repetition_penalty);
+    frequencies.push_back(params.frequency_penalty);
+    presences.push_back(params.presence_penalty);
+  }
+  return apply_penalties(exec, logits,
+                         {.counts = counts_, .histogram_of = upload_list(exec, histogram_of_)},
+                         {.repetition = upload_list(exec, repetitions),
+                          .frequency = upload_list(exec, frequencies),
+                          .presence = upload_list(exec, presences)});
+}
+
+void RowPenalties::count(Exec& exec, const Tensor& drawn) {
+  if (!is_penalised()) return;
+  counts_ = count_tokens(exec, counts_, {},
+                         {.histograms = upload_list(exec, histogram_of_),
+                          .token_ids = drawn,
+                          .times = upload_list(exec, std::vector<std::int32_t>(rows_.size(), 1))});
+  for (const std::int32_t histogram : histogram_of_) {
+    if (histogram >= 0) ++histograms_[histogram].num_tokens;
+  }
+}
+
+void RowPenalties::forget() {
+  counts_ = {};
+  histograms_.clear();
+  histogram_of_sequence_.clear();
+}
+
+}  // namespace pagoda

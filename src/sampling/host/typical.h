@@ -1,0 +1,40 @@
+// Locally typical sampling: keeps the tokens whose surprise is nearest to the expected one.
+// Meister, Pimentel, Wiher, Cotterell, "Locally typical sampling", TACL 2023; typical_p in
+// llama.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "sampling/host/candidates.h"
+
+namespace pagoda {
+
+class TypicalFilter {
+ public:
+  // Takes its memory now: 12 bytes for each of `max_candidates`.
+  explicit TypicalFilter(std::size_t max_candidates)
+      : distances_(std::make_unique_for_overwrite<std::uint32_t[]>(max_candidates)),
+        keys_(std::make_unique_for_overwrite<std::uint64_t[]>(max_candidates)) {}
+
+  // Keeps the shortest prefix whose share of the candidates' weight reaches `typical_p`, the token
+  // that crosses included, in the order of |surprise - entropy|; of equals the lower id first. The
+  // kept are moved to the front; returns how many they are, at least one. candidates: not empty.
+  std::size_t keep(const Candidates& candidates, float temperature, float typical_p);
+
+ private:
+  // A distance without its sign: this many of its highest bits tell buckets apart.
+  static constexpr std::size_t kNumBuckets = 1 << 11;
+
+  std::uint64_t find_last_kept(const Candidates& candidates, float typical_p);
+  std::uint64_t find_last_of(const Candidates& candidates, std::size_t count, std::uint64_t left);
+
+  // Of each candidate, how far its surprise is from the entropy: the bits of a float32.
+  std::unique_ptr<std::uint32_t[]> distances_;
+  // Of the candidates in the bucket that crosses: their distance and place, an order without ties.
+  std::unique_ptr<std::uint64_t[]> keys_;
+  std::array<std::uint64_t, kNumBuckets> bucket_weights_ = {};
+};
+
+}  // namespace pagoda
