@@ -13,40 +13,15 @@
 //   for (auto& sequence : scheduler.take_finished()) ...
 //
 // Lookahead: while a step is in flight, plan_ahead() gives the one behind it, whose first tokens
-// may be ids that the device has sampled and nobody has read. Where such a sequence turns out to
-// have ended, what the second step computed of it is dropped, one position, and its blocks come
-// back when that step is over: a block changes hands only after the last step that knows it. Ends
-// by length are known ahead and drop nothing. Nobody is preempted for a step that is planned ahead:
-// it is planned after the commit then, as is what waits for a token of a request's other samples.
+// may be ids that the device has sampled and nobody has read. Nobody is preempted for it.
 //
-// Continuous batching (Yu et al., "Orca", OSDI 2022) with chunked prefill (Agrawal et al.,
-// "Sarathi-Serve", OSDI 2024): a step takes one token of every sequence that decodes, and chunks of
-// prompts.
+// What a step takes of decodes and of prompts: step_shares.h. Who goes first: waiting_queue.h.
+// Which blocks hold what: kv/block_tables.h. docs/scheduling.md tells the policy whole, with its
+// reasons.
 //
-// Order: lower priority value first, then arrival, and whose turn it is before all
-// (waiting_queue.h). Nothing overtakes the head of the queue.
-//
-// What a step takes of decodes and of prompts: step_shares.h.
-//
-// Blocks are taken as tokens come. A sequence is admitted when the pool holds all it knows besides
-// what those that run know and a block for each of them to grow into. Where none is left, the last
-// one in the order is preempted: it gives its blocks back, waits in its place in the queue, and is
-// computed again from its tokens, to the same bits; nothing of its output is lost or said twice.
-// The first one in the order is never preempted, and the pool holds the worst case of any one
-// (kNeverFits otherwise), so there always is progress.
-//
-// A request's samples share its prompt. The first one computes it, the others wait with it and
-// start at its end, in its blocks; a block that has room left is copied by whoever writes to it
-// while others hold it. Of more samples than may run, the rest compute the prompt themselves.
-//
-// With a prefix cache a sequence starts behind the longest beginning of it that is cached, its last
-// token excepted: full blocks are shared, of the block behind them a beginning is copied into a
-// fresh block, or taken over where it is a tail that nobody holds. Rows of a prompt that are scored
-// are always computed. Blocks enter the cache when they are full, the last one when its sequence
-// ends or is preempted.
-//
-// A sequence whose draw was deferred keeps its place and its blocks, and is planned again when its
-// mask is there.
+// Every request that check() admits runs some day: the first one in the order is never preempted,
+// and the pool holds the worst case of any one. A sequence that is preempted, or whose draw was
+// deferred, is computed again to the same bits; nothing of its output is lost or said twice.
 //
 // Belongs to the engine thread, except check(), which is thread-safe.
 #pragma once

@@ -11,7 +11,7 @@ namespace pagoda::cpu {
 namespace {
 
 // A panel is a stream that the hardware foresees too late, most of all where a group begins with a
-// header (docs/performance.md has the figures). Few rows meet it once: it is fetched past the
+// header (docs/performance/log.md has the figures). Few rows meet it once: it is fetched past the
 // second and third level, which it would only fill, a tenth faster where the cores are on two
 // chiplets.
 constexpr int kFetchAhead = 8192;  // bytes
