@@ -36,27 +36,31 @@ std::string_view format_of(std::span<const HostTensor> parts) {
   return is_one ? traits_of(first).name : "mixed";
 }
 
-Result<Weight> pack(Exec& exec, std::span<const HostTensor> parts) {
+Result<Weight> pack(Exec& exec, std::span<const HostTensor> parts, WeightUse use) {
   switch (exec.backend()) {
     case Backend::kReference:
-      return reference::prepare_weight(exec, parts);
+      return reference::prepare_weight(exec, parts, use);
     case Backend::kCpu:
-      return cpu::prepare_weight(exec, parts);
+      return cpu::prepare_weight(exec, parts, use);
     case Backend::kMlx:
-      return mlx::prepare_weight(exec, parts);
+      return mlx::prepare_weight(exec, parts, use);
     case Backend::kCuda:
-      return cuda::prepare_weight(exec, parts);
+      return cuda::prepare_weight(exec, parts, use);
   }
   return internal_error("[weight] unknown backend {}", static_cast<int>(exec.backend()));
 }
 
 }  // namespace
 
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use) {
   if (parts.empty()) return invalid_argument("[weight] expected at least one part, got none");
   const std::int64_t cols = parts[0].shape.rank() == 2 ? parts[0].shape[1] : 0;
   for (const HostTensor& part : parts) PAGODA_RETURN_IF_ERROR(check_part(part, cols));
-  PAGODA_ASSIGN_OR_RETURN(Weight weight, pack(exec, parts));
+  if (use == WeightUse::kGated && (parts.size() != 2 || parts[0].shape[0] != parts[1].shape[0])) {
+    return invalid_argument("[weight] tensor {}: expected a gate and another part of as many rows",
+                            parts[0].name);
+  }
+  PAGODA_ASSIGN_OR_RETURN(Weight weight, pack(exec, parts, use));
   weight.format = format_of(parts);
   return weight;
 }

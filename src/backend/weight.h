@@ -20,38 +20,47 @@ class PackedWeight {
  public:
   virtual ~PackedWeight() = default;
   virtual std::int64_t num_bytes() const = 0;  // that a product with one row reads
+  // Says which weight of the same backend a step reads after this one, before any step runs: its
+  // beginning may be fetched ahead.
+  virtual void set_next(const PackedWeight& next, const Exec& exec) {}
+};
+
+// What the parts of a joined weight are to one another.
+enum class WeightUse : std::uint8_t {
+  kRows,   // rows of one product, one part after the other: q, k and v
+  kGated,  // a gate and what goes through it, of as many rows: gated_linear reads both together
 };
 
 struct Weight {
   std::int64_t rows = 0;  // out_features
   std::int64_t cols = 0;  // in_features
-  std::shared_ptr<const PackedWeight> packed;
+  std::shared_ptr<PackedWeight> packed;
   std::string_view format;  // of its parts: "Q4_1"; "mixed" where they differ
 
   bool defined() const { return packed != nullptr; }
 };
 
 // Joins `parts`, each [rows_i, cols], along their rows (q, k and v as one) and packs them; parts
-// may differ in format. Source pages are released as they are packed. Call in the order in which a
-// step reads the weights: a backend may lay them out in one ascending stream. kInvalidArgument
-// where shapes disagree, kUnsupported for a format the backend can't hold.
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts);
+// may differ in format. Source pages are released as they are packed. kInvalidArgument where shapes
+// disagree, kUnsupported for a format the backend can't hold.
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts,
+                              WeightUse use = WeightUse::kRows);
 
 // Norm weights and biases: `parts`, each [n_i], joined and widened to float32; a persistent tensor
 // [sum of n_i].
 Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts);
 
 namespace reference {
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts);
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use);
 }
 namespace cpu {
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts);
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use);
 }
 namespace mlx {
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts);
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use);
 }
 namespace cuda {
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts);
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use);
 }
 
 }  // namespace pagoda

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -125,10 +126,14 @@ TEST(PrepareWeight, ThreadsPartsAreAllOfAWeightInOrder) {
                                make_matrix(WeightFormat::kQ4_1, 40, 64).tensor};
   const HostTensor in_turns[] = {make_matrix(WeightFormat::kQ8_0, 160, 64).tensor,
                                  make_matrix(WeightFormat::kQ4_1, 160, 64).tensor};
-  for (const std::span<const HostTensor> parts :
-       {std::span(joined).first(1), std::span<const HostTensor>(joined),
-        std::span<const HostTensor>(in_turns)}) {
-    const Weight weight = prepare_weight(*exec, parts).value();
+  const std::pair<std::span<const HostTensor>, WeightUse> weights[] = {
+      {std::span(joined).first(1), WeightUse::kRows},
+      {joined, WeightUse::kRows},
+      {in_turns, WeightUse::kRows},
+      {in_turns, WeightUse::kGated}};
+  for (const auto& [parts, use] : weights) {
+    const Weight weight = prepare_weight(*exec, parts, use).value();
+    EXPECT_EQ(cpu::packed(weight).is_gated(), use == WeightUse::kGated);
     const cpu::CpuWeight& packed = cpu::packed(weight);
     for (const int num_threads : {1, 2, 3, 16}) {
       const std::byte* next = packed.segments()[0].panel(0);
@@ -147,7 +152,9 @@ TEST(PrepareWeight, AWeightKnowsWhatThreadsReadFirstOfTheNext) {
   const HostTensor small[] = {make_matrix(WeightFormat::kQ8_0, 64, 64).tensor};
   const HostTensor large[] = {make_matrix(WeightFormat::kF32, 256, 1024).tensor};
   const Weight first = prepare_weight(*exec, small).value();
-  Weight second = prepare_weight(*exec, large).value();
+  const Weight second = prepare_weight(*exec, large).value();
+  EXPECT_TRUE(cpu::packed(first).read_next().empty());
+  first.packed->set_next(*second.packed, *exec);
   const auto ahead = cpu::packed(first).read_next();
   ASSERT_EQ(ahead.size(), 2u);
   for (int thread = 0; thread < 2; ++thread) {
@@ -157,9 +164,17 @@ TEST(PrepareWeight, AWeightKnowsWhatThreadsReadFirstOfTheNext) {
     EXPECT_GT(part.size(), ahead[thread].size());
   }
   EXPECT_TRUE(cpu::packed(second).read_next().empty());
-  second = {};  // what was prepared before a weight may be gone
-  const Weight third = prepare_weight(*exec, small).value();
-  EXPECT_TRUE(cpu::packed(third).read_next().empty());
+}
+
+TEST(PrepareWeight, AGateHasAnotherPartOfAsManyRows) {
+  const auto exec = exec_of(Backend::kCpu);
+  const HostTensor parts[] = {make_matrix(WeightFormat::kQ8_0, 96, 64).tensor,
+                              make_matrix(WeightFormat::kQ4_1, 40, 64).tensor};
+  for (const std::span<const HostTensor> wrong :
+       {std::span<const HostTensor>(parts), std::span(parts).first(1)}) {
+    EXPECT_EQ(prepare_weight(*exec, wrong, WeightUse::kGated).status().code(),
+              StatusCode::kInvalidArgument);
+  }
 }
 
 TEST(PrepareWeight, WideWeightsAreExactWithinAFactorAndNoNumberStaysNone) {

@@ -84,18 +84,32 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   decoder.config_ = config;
   for (int i = 0; i < config.num_layers(); ++i) {
     PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer(exec, named, config, i));
-    for (const Projection* part :
-         {&layer.attention.qkv, &layer.attention.output, &layer.mlp.gate_up, &layer.mlp.down}) {
-      decoder.num_weight_bytes_ += part->weight.packed->num_bytes();
-    }
     decoder.layers_.push_back(std::move(layer));
     if (progress) progress(static_cast<double>(i + 1) / (config.num_layers() + 1));
   }
   PAGODA_RETURN_IF_ERROR(decoder.load_ends(exec, named));
   PAGODA_RETURN_IF_ERROR(decoder.load_rope_tables(exec));
-  decoder.num_weight_bytes_ += decoder.head_.weight.packed->num_bytes();
+  decoder.link_weights(exec);
   if (progress) progress(1.0);
   return decoder;
+}
+
+// Counts the weights of a step, and tells each which one the step reads after it.
+void Decoder::link_weights(const Exec& exec) {
+  PackedWeight* before = nullptr;
+  const auto add = [&](const Projection& projection) {
+    PackedWeight& weight = *projection.weight.packed;
+    num_weight_bytes_ += weight.num_bytes();
+    if (before != nullptr) before->set_next(weight, exec);
+    before = &weight;
+  };
+  for (const Layer& layer : layers_) {
+    add(layer.attention.qkv);
+    add(layer.attention.output);
+    add(layer.mlp.gate_up);
+    add(layer.mlp.down);
+  }
+  add(head_);
 }
 
 // The engine's own thread uploads nothing at load: these vectors are made where the weights are.

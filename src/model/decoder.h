@@ -56,6 +56,7 @@ class Decoder {
                                   const ModelConfig& config, int layer);
   Status load_ends(Exec& exec, const Checkpoint& checkpoint);
   Status load_rope_tables(Exec& exec);
+  void link_weights(const Exec& exec);
 
   ModelConfig config_;
   std::vector<Tensor> rope_inv_freqs_;  // of the config's rope tables: [head_dim / 2]

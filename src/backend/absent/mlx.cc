@@ -10,7 +10,7 @@ Result<std::unique_ptr<Exec>> make_exec(const ExecOptions&) {
   return unsupported("[device] mlx: not built into this binary");
 }
 
-Result<Weight> prepare_weight(Exec&, std::span<const HostTensor>) {
+Result<Weight> prepare_weight(Exec&, std::span<const HostTensor>, WeightUse) {
   return unsupported("[device] mlx: not built into this binary");
 }
 

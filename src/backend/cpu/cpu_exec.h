@@ -11,8 +11,6 @@
 
 namespace pagoda::cpu {
 
-class CpuWeight;
-
 class CpuExec final : public NativeExec {
  public:
   static Result<std::unique_ptr<Exec>> create(const ExecOptions& options);
@@ -21,10 +19,6 @@ class CpuExec final : public NativeExec {
   ThreadPool& pool() { return pool_; }
   CpuIsa isa() const { return isa_; }
   bool int8_activations() const { return int8_activations_; }
-  // The weight that was prepared last, if it still is there; `weight` takes its place.
-  std::shared_ptr<CpuWeight> exchange_last_weight(std::weak_ptr<CpuWeight> weight) {
-    return std::exchange(last_weight_, std::move(weight)).lock();
-  }
 
  private:
   CpuExec(Arenas arenas, const ExecOptions& options)
@@ -36,7 +30,6 @@ class CpuExec final : public NativeExec {
   const CpuIsa isa_;
   const bool int8_activations_;
   ThreadPool pool_;
-  std::weak_ptr<CpuWeight> last_weight_;
 };
 
 // An op's body is only ever called with its own backend's Exec.

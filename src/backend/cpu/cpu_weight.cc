@@ -24,8 +24,9 @@ void release_rows(const HostTensor& matrix, std::int64_t begin, std::int64_t end
 }
 
 // Where each part's panels lie, and how many bytes they take together.
-std::int64_t lay_out(std::span<const HostTensor> parts, std::vector<WeightSegment>& segments) {
-  const bool take_turns = parts.size() == 2 && parts[0].shape[0] == parts[1].shape[0];
+std::int64_t lay_out(std::span<const HostTensor> parts, WeightUse use,
+                     std::vector<WeightSegment>& segments) {
+  const bool take_turns = use == WeightUse::kGated;
   std::int64_t pair_bytes = 0, total = 0;
   for (const HostTensor& part : parts) {
     const PanelLayout layout = panel_layout_of(part);
@@ -105,17 +106,19 @@ std::span<const std::byte> CpuWeight::part_of(int thread, int num_threads) const
           pair(part_begin(num_pairs, thread + 1, num_threads))};
 }
 
-void CpuWeight::set_next(const CpuWeight& next, int num_threads) {
-  for (int thread = 0; thread < num_threads; ++thread) {
-    const std::span<const std::byte> part = next.part_of(thread, num_threads);
+void CpuWeight::set_next(const PackedWeight& next, const Exec& exec) {
+  const auto& after = static_cast<const CpuWeight&>(next);
+  read_next_.clear();
+  for (int thread = 0; thread < exec.num_threads(); ++thread) {
+    const std::span<const std::byte> part = after.part_of(thread, exec.num_threads());
     read_next_.push_back(part.first(std::min(part.size(), kBytesReadNext)));
   }
 }
 
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use) {
   auto& cpu_exec = static_cast<CpuExec&>(exec);
   std::vector<WeightSegment> segments;
-  const std::int64_t num_bytes = lay_out(parts, segments);
+  const std::int64_t num_bytes = lay_out(parts, use, segments);
   PAGODA_ASSIGN_OR_RETURN(const BufferRef panels,
                           cpu_exec.allocate_weight_bytes(static_cast<std::size_t>(num_bytes)));
   Weight weight{.rows = 0, .cols = parts[0].shape[1], .packed = {}};
@@ -124,10 +127,7 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
     pack_segment(cpu_exec, parts[i], segments[i]);
     weight.rows += segments[i].rows;
   }
-  const auto packed = std::make_shared<CpuWeight>(std::move(segments));
-  const std::shared_ptr<CpuWeight> before = cpu_exec.exchange_last_weight(packed);
-  if (before) before->set_next(*packed, exec.num_threads());
-  weight.packed = packed;
+  weight.packed = std::make_shared<CpuWeight>(std::move(segments));
   return weight;
 }
 

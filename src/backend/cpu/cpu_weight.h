@@ -4,8 +4,8 @@
 // A vector register holds a pair of k of 16 outputs, so that no sum crosses lanes, and a thread
 // reads one ascending stream. Parts of different formats (a joined q, k and v) are segments one
 // after the other, each of whole pairs of panels, the most that a kernel takes at a time; rows that
-// are missing are zero. Two parts of as many rows (gate and up), which are multiplied together,
-// take turns: a pair of the one, a pair of the other.
+// are missing are zero. A gate and its other part, which are multiplied together, take turns: a
+// pair of the one, a pair of the other.
 #pragma once
 
 #include <span>
@@ -49,10 +49,12 @@ class CpuWeight final : public PackedWeight {
   // What a thread reads where threads share the panels out for few rows.
   std::span<const std::byte> part_of(int thread, int num_threads) const;
 
+  bool is_gated() const { return segments_.front().takes_turns(); }
+
   // What each thread reads first of the weight that a step multiplies after this one. Nothing keeps
   // it: it may be fetched, not read.
   std::span<const std::span<const std::byte>> read_next() const { return read_next_; }
-  void set_next(const CpuWeight& next, int num_threads);
+  void set_next(const PackedWeight& next, const Exec& exec) override;
 
  private:
   const std::byte* pair(std::int64_t index) const;

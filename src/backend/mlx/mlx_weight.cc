@@ -285,7 +285,7 @@ std::int64_t MlxWeight::num_bytes() const {
   return static_cast<std::int64_t>(bytes);
 }
 
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse) {
   auto packed = std::make_shared<MlxWeight>();
   Weight weight{.rows = 0, .cols = parts[0].shape[1], .packed = nullptr};
   try {

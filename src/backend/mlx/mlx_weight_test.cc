@@ -117,7 +117,7 @@ TEST_P(MlxWeightTest, KeepsEveryValue) {
   std::mt19937 random(kSeed);
   MlxExec exec;
   const Part part = make_part(GetParam(), 5, kCols, random);
-  const auto weight = mlx::prepare_weight(exec, std::span(&part.tensor, 1));
+  const auto weight = mlx::prepare_weight(exec, std::span(&part.tensor, 1), WeightUse::kRows);
   ASSERT_TRUE(weight.ok()) << weight.status().message();
   EXPECT_EQ(weight->rows, 5);
   EXPECT_EQ(weight->cols, kCols);
@@ -137,7 +137,7 @@ TEST_P(MlxWeightTest, MlxReadsTheSameValues) {
   std::mt19937 random(kSeed + 1);
   MlxExec exec;
   const Part part = make_part(GetParam(), 3, kCols, random);
-  const auto weight = mlx::prepare_weight(exec, std::span(&part.tensor, 1));
+  const auto weight = mlx::prepare_weight(exec, std::span(&part.tensor, 1), WeightUse::kRows);
   ASSERT_TRUE(weight.ok()) << weight.status().message();
   const WeightSegment& segment = mlx_weight(*weight).segments[0];
   if (segment.bits == 0) return;
@@ -155,7 +155,7 @@ TEST_P(MlxWeightTest, TakesTheMemoryThatTheHeaderSays) {
   std::mt19937 random(kSeed);
   MlxExec exec;
   const Part part = make_part(GetParam(), 4, kCols, random);
-  const auto weight = mlx::prepare_weight(exec, std::span(&part.tensor, 1));
+  const auto weight = mlx::prepare_weight(exec, std::span(&part.tensor, 1), WeightUse::kRows);
   ASSERT_TRUE(weight.ok());
   const auto bits = [] {
     switch (GetParam()) {
@@ -202,7 +202,7 @@ TEST(MlxWeightJoinTest, PartsOfOneLayoutShareASegment) {
     num_bytes += tensors.back().bytes.size();
     for (const float value : dequantized(tensors.back())) expected.push_back(value);
   }
-  const auto weight = mlx::prepare_weight(exec, tensors);
+  const auto weight = mlx::prepare_weight(exec, tensors, WeightUse::kRows);
   ASSERT_TRUE(weight.ok());
   EXPECT_EQ(weight->rows, 2 + 3 + 4 + 5 + 6);
   EXPECT_EQ(storage->released, num_bytes);
@@ -238,7 +238,7 @@ TEST(MlxAffineWeightTest, MlxReadsTheCodecsValues) {
       for (const WeightFormat format :
            {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
         const HostTensor tensor = make_affine({bits, group_size, format}, 3, random);
-        const auto weight = mlx::prepare_weight(exec, std::span(&tensor, 1));
+        const auto weight = mlx::prepare_weight(exec, std::span(&tensor, 1), WeightUse::kRows);
         ASSERT_TRUE(weight.ok()) << weight.status().message();
         EXPECT_EQ(weight->packed->num_bytes(), 3 * (128 * bits / 8 + 128 / group_size * 8));
         const WeightSegment& segment = mlx_weight(*weight).segments.at(0);
@@ -266,7 +266,7 @@ TEST(MlxAffineWeightTest, PartsOfOneWidthShareASegment) {
       make_affine({4, 64, WeightFormat::kBF16}, 2, random),
       make_affine({6, 64, WeightFormat::kBF16}, 2, random),
   };
-  const auto weight = mlx::prepare_weight(exec, tensors);
+  const auto weight = mlx::prepare_weight(exec, tensors, WeightUse::kRows);
   ASSERT_TRUE(weight.ok()) << weight.status().message();
   EXPECT_EQ(weight->rows, 10);
   const auto& segments = mlx_weight(*weight).segments;

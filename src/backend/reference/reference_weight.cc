@@ -64,7 +64,7 @@ void ReferenceWeight::read_row(std::int64_t row, float* values) const {
   PAGODA_CHECK(false, fmt::format("[weight] row {} past the end", row));
 }
 
-Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts) {
+Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse) {
   auto& native = static_cast<NativeExec&>(exec);
   std::vector<ReferenceWeight::Part> copies;
   Weight weight{.rows = 0, .cols = parts[0].shape[1]};

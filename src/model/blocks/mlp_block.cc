@@ -18,7 +18,8 @@ Result<MlpBlock> load_mlp_block(Exec& exec, const Checkpoint& checkpoint, const 
                                           {.parts = {{prefix + "gate_proj", intermediate},
                                                      {prefix + "up_proj", intermediate}},
                                            .cols = config.hidden_size,
-                                           .bias = config.mlp_bias}));
+                                           .bias = config.mlp_bias,
+                                           .use = WeightUse::kGated}));
   PAGODA_ASSIGN_OR_RETURN(block.down,
                           load_projection(exec, checkpoint,
                                           {.parts = {{prefix + "down_proj", config.hidden_size}},

@@ -26,7 +26,7 @@ Result<Projection> load_projection(Exec& exec, const Checkpoint& checkpoint,
     biases.push_back(std::move(bias));
   }
   Projection projection;
-  PAGODA_ASSIGN_OR_RETURN(projection.weight, prepare_weight(exec, weights));
+  PAGODA_ASSIGN_OR_RETURN(projection.weight, prepare_weight(exec, weights, spec.use));
   if (spec.bias) {
     PAGODA_ASSIGN_OR_RETURN(projection.bias, prepare_vector(exec, biases));
   }

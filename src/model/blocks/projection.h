@@ -24,6 +24,7 @@ struct ProjectionSpec {
   std::vector<ProjectionPart> parts;  // joined along their rows: q, k and v as one
   std::int64_t cols = 0;
   bool bias = false;
+  WeightUse use = WeightUse::kRows;
 };
 
 struct Projection {

@@ -25,7 +25,7 @@ OpCase make_case(const GatedShape& shape) {
     const auto n = static_cast<std::int64_t>(tokens.size());
     const HostTensor parts[] = {random_matrix(100, shape.gate, shape.dim, shape.cols),
                                 random_matrix(101, shape.up, shape.dim, shape.cols)};
-    PAGODA_ASSIGN_OR_RETURN(const Weight weight, prepare_weight(exec, parts));
+    PAGODA_ASSIGN_OR_RETURN(const Weight weight, prepare_weight(exec, parts, WeightUse::kGated));
     Tensor bias;
     if (shape.has_bias) {
       bias = exec.upload<float>(random_values(2, weight.rows), {weight.rows});

@@ -45,12 +45,6 @@ namespace {
 
 constexpr std::int64_t kPairColumns = 2 * kPanelColumns;
 
-// Gate and up are the segments of a weight of two parts that are as long as each other.
-bool is_gate_and_up(const CpuWeight& weight) {
-  const auto& segments = weight.segments();
-  return segments.size() == 2 && segments[0].rows == segments[1].rows;
-}
-
 // Gate, up and their products.
 class GatedWork {
  public:
@@ -115,7 +109,7 @@ class GatedWork {
 }  // namespace
 
 Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight, const Tensor& bias) {
-  if (!is_gate_and_up(packed(weight))) {
+  if (!packed(weight).is_gated()) {
     return cpu::swiglu(exec, cpu::linear(exec, x, weight, {.bias = bias}));
   }
   Tensor out = exec.allocate(DType::kFloat32, {x.extent(0), weight.rows / 2});
