@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "core/status.h"
@@ -19,8 +20,27 @@ struct ApiError {
   std::string_view type() const;  // follows from the status
 };
 
+// A value, or the error that a client is told: Result's face, with an ApiError for a Status.
 template <typename T>
-using ApiResult = std::variant<T, ApiError>;
+class [[nodiscard]] ApiResult {
+ public:
+  ApiResult(T value) : content_(std::move(value)) {}         // NOLINT: converts like Result
+  ApiResult(ApiError error) : content_(std::move(error)) {}  // NOLINT
+
+  bool ok() const { return std::holds_alternative<T>(content_); }
+  // REQUIRES: !ok().
+  const ApiError& error() const& { return std::get<ApiError>(content_); }
+  ApiError&& error() && { return std::get<ApiError>(std::move(content_)); }
+  // REQUIRES: ok().
+  T& operator*() & { return std::get<T>(content_); }
+  const T& operator*() const& { return std::get<T>(content_); }
+  T&& operator*() && { return std::get<T>(std::move(content_)); }
+  T* operator->() { return &**this; }
+  const T* operator->() const { return &**this; }
+
+ private:
+  std::variant<T, ApiError> content_;
+};
 
 // What the client sent is wrong.
 ApiError bad_request(std::string param, std::string message, std::string code = "");

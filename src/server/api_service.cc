@@ -36,9 +36,9 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
                                  .vocabulary_text = service.vocabulary_text,
                                  .vocab_size = service.model.engine->limits().vocab_size},
                                 fields);
-  if (auto* error = std::get_if<ApiError>(&rules)) return std::move(*error);
+  if (!rules.ok()) return std::move(rules).error();
   Constraints constraints;
-  constraints.token_rules = std::move(std::get<std::shared_ptr<const TokenRules>>(rules));
+  constraints.token_rules = *std::move(rules);
   const auto& [grammar, white_space] = fields.grammar;
   if (white_space && !(grammar && grammar->spec.kind == GrammarKind::kJsonSchema)) {
     // The pattern is for nothing here, but a wrong one is told.

@@ -205,10 +205,10 @@ ApiResult<std::unique_ptr<ChatJob>> prepare(ApiService& service, const HttpReque
   std::vector<std::string> unknown_names;
   auto read = read_chat_request(request.body, unknown_names);
   service.unknown_fields.report(unknown_names);
-  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+  if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<ChatJob>();
   job->arrival = request.arrival;
-  job->request = std::move(std::get<ChatRequest>(read));
+  job->request = *std::move(read);
   keep_cache_to(request.client, job->request.generation);
   const std::string& model_name = job->request.generation.model;
   if (auto error = check_model_name(service, model_name)) return std::move(*error);
@@ -216,8 +216,8 @@ ApiResult<std::unique_ptr<ChatJob>> prepare(ApiService& service, const HttpReque
       "chatcmpl-", model_name.empty() ? service.model_names.front() : model_name);
   if (job->request.generation.echo) job->echoed = job->request.prompt.last_message_text;
   auto encoded = encode_chat_prompt(service.model, job->request.prompt);
-  if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
-  job->prompt = std::move(std::get<EncodedPrompt>(encoded));
+  if (!encoded.ok()) return std::move(encoded).error();
+  job->prompt = *std::move(encoded);
   return job;
 }
 
@@ -225,29 +225,28 @@ ApiResult<TextRequest> make_text_request(const ChatJob& job, const ServedModel& 
   const GenerationFields& fields = job.request.generation;
   const int num_prompt_tokens = static_cast<int>(job.prompt.token_ids.size());
   auto max_tokens = settle_max_tokens(model, num_prompt_tokens, fields.max_tokens, std::nullopt);
-  if (auto* error = std::get_if<ApiError>(&max_tokens)) return std::move(*error);
+  if (!max_tokens.ok()) return std::move(max_tokens).error();
   std::optional<int> logprobs;
   if (job.request.logprobs) logprobs = job.request.top_logprobs;
-  return to_text_request(
-      fields, job.constraints, job.prompt.token_ids,
-      to_sampling_params(fields, model.defaults, logprobs, std::get<int>(max_tokens)));
+  return to_text_request(fields, job.constraints, job.prompt.token_ids,
+                         to_sampling_params(fields, model.defaults, logprobs, *max_tokens));
 }
 
 HttpReply start(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& wake) {
   auto constraints = make_constraints(service, job->request.generation);
-  if (auto* error = std::get_if<ApiError>(&constraints)) return {error_response(*error), {}};
-  job->constraints = std::move(std::get<Constraints>(constraints));
+  if (!constraints.ok()) return {error_response(constraints.error()), {}};
+  job->constraints = *std::move(constraints);
   auto made = make_text_request(*job, service.model);
-  if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
+  if (!made.ok()) return {error_response(made.error()), {}};
   const GenerationFields& fields = job->request.generation;
   GroupRequest request = {.num_echoed_bytes = std::ssize(job->echoed) * fields.sampling.n,
                           .is_streamed = fields.stream,
                           .arrival = job->arrival};
   if (fields.return_token_ids) request.num_echoed_tokens = std::ssize(job->prompt.token_ids);
-  request.texts.push_back(std::move(std::get<TextRequest>(made)));
+  request.texts.push_back(*std::move(made));
   auto started = GenerationGroup::start(service, std::move(request), wake);
-  if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};
-  auto group = std::move(std::get<std::unique_ptr<GenerationGroup>>(started));
+  if (!started.ok()) return {error_response(started.error()), {}};
+  auto group = *std::move(started);
   if (job->request.generation.stream) {
     return {std::make_unique<ChatStream>(std::move(job), service.model, std::move(group)), {}};
   }
@@ -259,8 +258,8 @@ HttpReply start(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& w
 HttpReply handle_chat_completions(ApiService& service, const HttpRequest& request,
                                   const Wake& wake) {
   auto prepared = prepare(service, request);
-  if (auto* error = std::get_if<ApiError>(&prepared)) return {error_response(*error), {}};
-  auto job = std::move(std::get<std::unique_ptr<ChatJob>>(prepared));
+  if (!prepared.ok()) return {error_response(prepared.error()), {}};
+  auto job = *std::move(prepared);
   const GrammarFields& grammar = job->request.generation.grammar;
   return start_constrained(service, grammar, wake,
                            [&service, wake, job = std::move(job)]() mutable {

@@ -319,8 +319,8 @@ nlohmann::json chat_request_schema() {
 ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names) {
   auto parsed = parse_json_body(body);
-  if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  auto& body_json = std::get<RequestJson>(parsed);
+  if (!parsed.ok()) return std::move(parsed).error();
+  auto& body_json = *parsed;
   if (auto error = lift_options(body_json)) return std::move(*error);
   ChatRequest request;
   if (auto error = read_fields(body_json, chat_field_table(request), unknown_names))

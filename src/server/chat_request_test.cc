@@ -8,11 +8,11 @@ namespace {
 ChatRequest read(const std::string& body) {
   std::vector<std::string> unknown;
   auto request = read_chat_request(body, unknown);
-  if (auto* error = std::get_if<ApiError>(&request)) {
-    ADD_FAILURE() << error->message;
+  if (!request.ok()) {
+    ADD_FAILURE() << request.error().message;
     return {};
   }
-  return std::move(std::get<ChatRequest>(request));
+  return *std::move(request);
 }
 
 TEST(ChatRequest, ObjectsReachTheTemplateWithTheClientsOrderOfKeys) {

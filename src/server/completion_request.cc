@@ -104,8 +104,8 @@ nlohmann::json completion_request_schema() {
 ApiResult<CompletionRequest> read_completion_request(const std::string& body,
                                                      std::vector<std::string>& unknown_names) {
   auto parsed = parse_json_body(body);
-  if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  auto& body_json = std::get<RequestJson>(parsed);
+  if (!parsed.ok()) return std::move(parsed).error();
+  auto& body_json = *parsed;
   if (auto error = lift_options(body_json)) return std::move(*error);
   CompletionRequest request;
   if (auto error = read_fields(body_json, completion_field_table(request), unknown_names))

@@ -220,9 +220,9 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
   if (fields.n_predict) fallback.reset();  // -1: all that fits
   auto max_tokens =
       settle_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked, fallback);
-  if (auto* error = std::get_if<ApiError>(&max_tokens)) return std::move(*error);
+  if (!max_tokens.ok()) return std::move(max_tokens).error();
   SamplingParams sampling =
-      to_sampling_params(fields, model.defaults, job.request.logprobs, std::get<int>(max_tokens));
+      to_sampling_params(fields, model.defaults, job.request.logprobs, *max_tokens);
   if (fields.echo && job.request.logprobs && !fields.prompt_logprobs) {
     sampling.prompt_logprobs = job.request.logprobs;
   }
@@ -233,10 +233,10 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const Htt
   std::vector<std::string> unknown_names;
   auto read = read_completion_request(request.body, unknown_names);
   service.unknown_fields.report(unknown_names);
-  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+  if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<CompletionJob>();
   job->arrival = request.arrival;
-  job->request = std::move(std::get<CompletionRequest>(read));
+  job->request = *std::move(read);
   keep_cache_to(request.client, job->request.generation);
   const GenerationFields& fields = job->request.generation;
   if (auto error = check_model_name(service, fields.model)) return std::move(*error);
@@ -245,29 +245,29 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const Htt
       "cmpl-", fields.model.empty() ? service.model_names.front() : fields.model);
   for (const PromptInput& prompt : job->request.prompts) {
     auto encoded = encode_prompt(service.model, prompt, job->request.add_special_tokens);
-    if (auto* error = std::get_if<ApiError>(&encoded)) return std::move(*error);
-    job->prompts.push_back(std::move(std::get<EncodedPrompt>(encoded)));
+    if (!encoded.ok()) return std::move(encoded).error();
+    job->prompts.push_back(*std::move(encoded));
   }
   return job;
 }
 
 HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const Wake& wake) {
   auto constraints = make_constraints(service, job->request.generation);
-  if (auto* error = std::get_if<ApiError>(&constraints)) return {error_response(*error), {}};
-  job->constraints = std::move(std::get<Constraints>(constraints));
+  if (!constraints.ok()) return {error_response(constraints.error()), {}};
+  job->constraints = *std::move(constraints);
   const GenerationFields& fields = job->request.generation;
   GroupRequest request = {.is_streamed = fields.stream, .arrival = job->arrival};
   for (const EncodedPrompt& prompt : job->prompts) {
     auto made = make_text_request(*job, service.model, prompt);
-    if (auto* error = std::get_if<ApiError>(&made)) return {error_response(*error), {}};
-    request.texts.push_back(std::move(std::get<TextRequest>(made)));
+    if (!made.ok()) return {error_response(made.error()), {}};
+    request.texts.push_back(*std::move(made));
     if (fields.echo) request.num_echoed_bytes += std::ssize(prompt.text) * fields.sampling.n;
     if (fields.return_token_ids)
       request.num_echoed_tokens += std::ssize(prompt.token_ids) * fields.sampling.n;
   }
   auto started = GenerationGroup::start(service, std::move(request), wake);
-  if (auto* error = std::get_if<ApiError>(&started)) return {error_response(*error), {}};
-  auto group = std::move(std::get<std::unique_ptr<GenerationGroup>>(started));
+  if (!started.ok()) return {error_response(started.error()), {}};
+  auto group = *std::move(started);
   if (job->request.generation.stream) {
     return {std::make_unique<CompletionStream>(std::move(job), service.model, std::move(group)),
             {}};
@@ -279,8 +279,8 @@ HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const W
 
 HttpReply handle_completions(ApiService& service, const HttpRequest& request, const Wake& wake) {
   auto prepared = prepare(service, request);
-  if (auto* error = std::get_if<ApiError>(&prepared)) return {error_response(*error), {}};
-  auto job = std::move(std::get<std::unique_ptr<CompletionJob>>(prepared));
+  if (!prepared.ok()) return {error_response(prepared.error()), {}};
+  auto job = *std::move(prepared);
   const GrammarFields& grammar = job->request.generation.grammar;
   return start_constrained(service, grammar, wake,
                            [&service, wake, job = std::move(job)]() mutable {

@@ -37,8 +37,8 @@ ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRe
   } else {
     param = "messages";
     auto rendered = render_chat(model, request.chat);
-    if (auto* error = std::get_if<ApiError>(&rendered)) return std::move(*error);
-    text = std::move(std::get<std::string>(rendered));
+    if (!rendered.ok()) return std::move(rendered).error();
+    text = *std::move(rendered);
   }
   if (text.size() > kMaxTokenizedBytes) {
     return bad_request(std::string(param), fmt::format("expected at most {} bytes of text, got {}",
@@ -104,12 +104,12 @@ HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_requ
   std::vector<std::string> unknown_names;
   auto read = read_tokenize_request(http_request.body, unknown_names);
   service.unknown_fields.report(unknown_names);
-  if (auto* error = std::get_if<ApiError>(&read)) return error_response(*error);
-  const auto& request = std::get<TokenizeRequest>(read);
+  if (!read.ok()) return error_response(read.error());
+  const auto& request = *read;
   if (auto error = check_model_name(service, request.model)) return error_response(*error);
   auto tokenized = tokens_of(service.model, request);
-  if (auto* error = std::get_if<ApiError>(&tokenized)) return error_response(*error);
-  const auto& ids = std::get<std::vector<int>>(tokenized);
+  if (!tokenized.ok()) return error_response(tokenized.error());
+  const auto& ids = *tokenized;
   return {.body = tokenize_json(service.model, ids, request.return_token_strs)};
 }
 
@@ -117,8 +117,8 @@ HttpResponse detokenize_response(ApiService& service, const HttpRequest& http_re
   std::vector<std::string> unknown_names;
   auto read = read_detokenize_request(http_request.body, unknown_names);
   service.unknown_fields.report(unknown_names);
-  if (auto* error = std::get_if<ApiError>(&read)) return error_response(*error);
-  const auto& request = std::get<DetokenizeRequest>(read);
+  if (!read.ok()) return error_response(read.error());
+  const auto& request = *read;
   if (auto error = check_model_name(service, request.model)) return error_response(*error);
   auto text = service.model.tokenizer->decode(request.tokens, /*skip_special_tokens=*/false);
   if (!text.ok()) return error_response(api_error(text.status(), "tokens"));

@@ -41,8 +41,8 @@ ApiResult<EncodedPrompt> encode_text(const ServedModel& model, std::string text,
   if (!exceeds.ok()) return api_error(exceeds.status(), std::string(param));
   if (*exceeds) return too_long(limits, param, fmt::format("at least {}", limits.max_model_len));
   auto tokenized = tokenize_text(model, text, add_special_tokens, param);
-  if (auto* error = std::get_if<ApiError>(&tokenized)) return std::move(*error);
-  auto ids = std::move(std::get<std::vector<int>>(tokenized));
+  if (!tokenized.ok()) return std::move(tokenized).error();
+  auto ids = *std::move(tokenized);
   if (auto error = check_token_ids(limits, ids, param)) return std::move(*error);
   return EncodedPrompt{std::move(ids), std::move(text)};
 }
@@ -86,9 +86,8 @@ ApiResult<std::string> render_chat(const ServedModel& model, const ChatPrompt& p
 
 ApiResult<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt) {
   auto rendered = render_chat(model, prompt);
-  if (auto* error = std::get_if<ApiError>(&rendered)) return std::move(*error);
-  return encode_text(model, std::move(std::get<std::string>(rendered)), prompt.add_special_tokens,
-                     "messages");
+  if (!rendered.ok()) return std::move(rendered).error();
+  return encode_text(model, *std::move(rendered), prompt.add_special_tokens, "messages");
 }
 
 ApiResult<int> settle_max_tokens(const ServedModel& model, int num_prompt_tokens,

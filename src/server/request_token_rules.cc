@@ -36,12 +36,12 @@ MaybeError add_bad_word(const Tokenizer& tokenizer, const std::string& word, Tok
   const std::size_t first = word.find_first_not_of(" \t\n\r\f\v");
   const std::string stripped = first == std::string::npos ? word : word.substr(first);
   auto at_beginning = encode_word(tokenizer, "bad_words", stripped);
-  if (auto* error = std::get_if<ApiError>(&at_beginning)) return std::move(*error);
-  auto& plain = std::get<std::vector<int>>(at_beginning);
+  if (!at_beginning.ok()) return std::move(at_beginning).error();
+  auto& plain = *at_beginning;
   if (first != std::string::npos) {
     auto after_space = encode_word(tokenizer, "bad_words", " " + stripped);
-    if (auto* error = std::get_if<ApiError>(&after_space)) return std::move(*error);
-    auto& spaced = std::get<std::vector<int>>(after_space);
+    if (!after_space.ok()) return std::move(after_space).error();
+    auto& spaced = *after_space;
     if (spaced.size() == plain.size() && spaced.front() != plain.front())
       rules.bad_words.push_back(std::move(spaced));
   }
@@ -55,8 +55,8 @@ MaybeError add_breaker(const TokenRuleContext& context, const std::string& text,
   context.vocabulary_text.find_tokens_with(text, breakers);
   if (breakers.size() > num_before) return {};
   auto ids = encode_word(context.tokenizer, "dry_sequence_breakers", text);
-  if (auto* error = std::get_if<ApiError>(&ids)) return std::move(*error);
-  breakers.push_back(std::get<std::vector<int>>(ids).back());
+  if (!ids.ok()) return std::move(ids).error();
+  breakers.push_back(ids->back());
   return {};
 }
 

@@ -1,7 +1,7 @@
 #include "server/router.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "server/chat_completions.h"
 #include "server/completions.h"
@@ -12,16 +12,53 @@
 namespace pagoda {
 namespace {
 
+// What endpoints that tell of the server answer from.
+struct ServerFacts {
+  const ApiService& service;
+  const std::string& root_path;
+  const std::string& openapi_document;
+};
+
+struct Endpoint {
+  std::string_view path;
+  // GET and HEAD, answered at once; null: POST, whose body a text worker reads.
+  HttpResponse (*tell)(const ServerFacts& facts) = nullptr;
+  HttpReply (*read)(ApiService& service, const HttpRequest& request, const Wake& wake) = nullptr;
+  bool generates = false;  // so that it is refused while the queue has no room
+
+  std::string_view methods() const { return tell == nullptr ? "POST" : "GET, HEAD"; }
+};
+
+constexpr Endpoint kEndpoints[] = {
+    {.path = "/", .tell = [](const ServerFacts& facts) { return page_response(facts.root_path); }},
+    {.path = "/health",
+     .tell = [](const ServerFacts& facts) { return health_response(facts.service); }},
+    {.path = "/version", .tell = [](const ServerFacts&) { return version_response(); }},
+    {.path = "/metrics",
+     .tell = [](const ServerFacts& facts) { return metrics_response(facts.service); }},
+    {.path = "/openapi.json",
+     .tell = [](const ServerFacts& facts) { return HttpResponse{.body = facts.openapi_document}; }},
+    {.path = "/v1/models",
+     .tell = [](const ServerFacts& facts) { return models_response(facts.service); }},
+    {.path = "/v1/completions", .read = handle_completions, .generates = true},
+    {.path = "/v1/chat/completions", .read = handle_chat_completions, .generates = true},
+    {.path = "/tokenize",
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {tokenize_response(service, request), {}};
+     }},
+    {.path = "/detokenize",
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {detokenize_response(service, request), {}};
+     }},
+};
+// Behind it stands a model's name, percent-encoded. GET and HEAD.
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
-constexpr std::array<std::string_view, 6> kGetPaths = {"/",        "/health",    "/version",
-                                                       "/metrics", "/v1/models", "/openapi.json"};
-constexpr std::array<std::string_view, 4> kPostPaths = {"/v1/completions", "/v1/chat/completions",
-                                                        "/tokenize", "/detokenize"};
-
-template <typename Paths>
-bool contains(const Paths& paths, std::string_view path) {
-  return std::find(paths.begin(), paths.end(), path) != paths.end();
+// Null for a path that the table lacks.
+const Endpoint* find_endpoint(std::string_view path) {
+  const auto* const found = std::find_if(std::begin(kEndpoints), std::end(kEndpoints),
+                                         [&](const Endpoint& each) { return each.path == path; });
+  return found == std::end(kEndpoints) ? nullptr : found;
 }
 
 bool is_model_path(std::string_view path) {
@@ -50,22 +87,23 @@ std::string percent_decoded(std::string_view text) {
 
 // Of a path that is known.
 std::string_view methods_of(std::string_view path) {
-  return contains(kPostPaths, path) ? "POST" : "GET, HEAD";
+  const Endpoint* const endpoint = find_endpoint(path);
+  return endpoint == nullptr ? "GET, HEAD" : endpoint->methods();
 }
 
 std::optional<ApiError> error_of_target(const HttpRequest& head, const std::string& path) {
-  const bool is_post_path = contains(kPostPaths, path);
-  if (!is_post_path && !contains(kGetPaths, path) && !is_model_path(path)) {
+  if (find_endpoint(path) == nullptr && !is_model_path(path)) {
     return ApiError{404, fmt::format("there is nothing at {} {}", head.method, path), "",
                     "not_found"};
   }
+  const std::string_view methods = methods_of(path);
+  const bool is_post = methods == "POST";
   const bool is_get = head.method == "GET" || head.method == "HEAD";
-  if (is_post_path ? head.method != "POST" : !is_get) {
-    return ApiError{405,
-                    fmt::format("{}: expected {}, got {}", path, methods_of(path), head.method), "",
+  if (is_post ? head.method != "POST" : !is_get) {
+    return ApiError{405, fmt::format("{}: expected {}, got {}", path, methods, head.method), "",
                     "method_not_allowed"};
   }
-  if (const auto type = head.header("content-type"); is_post_path && !is_json_type(type)) {
+  if (const auto type = head.header("content-type"); is_post && !is_json_type(type)) {
     return ApiError{415, fmt::format("Content-Type: expected application/json, got {}", type), "",
                     "unsupported_media_type"};
   }
@@ -136,34 +174,26 @@ HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
 
 HttpReply Router::route(HttpRequest request, const Wake& wake) const {
   if (cors_.is_preflight(request)) return {cors_.preflight(), {}};
-  const std::string& path = request.path;
-  if (contains(kPostPaths, path)) return read_body(std::move(request), wake);
-  if (path == "/health") return {health_response(service_), {}};
-  if (path == "/version") return {version_response(), {}};
-  if (path == "/metrics") return {metrics_response(service_), {}};
-  if (path == "/openapi.json") return {HttpResponse{.body = openapi_document_}, {}};
-  if (path == "/v1/models") return {models_response(service_), {}};
-  if (path == "/") return {page_response(root_path_), {}};
-  return {
-      model_response(service_, percent_decoded(std::string_view(path).substr(kModelPrefix.size()))),
-      {}};
+  const Endpoint* const endpoint = find_endpoint(request.path);
+  if (endpoint == nullptr) {
+    const auto name = std::string_view(request.path).substr(kModelPrefix.size());
+    return {model_response(service_, percent_decoded(name)), {}};
+  }
+  if (endpoint->tell == nullptr) return read_body(std::move(request), wake);
+  return {endpoint->tell({service_, root_path_, openapi_document_}), {}};
 }
 
 HttpReply Router::read_body(HttpRequest request, const Wake& wake) const {
-  const bool generates = request.path.starts_with("/v1/");
+  const Endpoint& endpoint = *find_endpoint(request.path);
   // Most is refused when least time is left to read it.
-  if (generates) {
+  if (endpoint.generates) {
     if (const Status room = service_.model.engine->check_room({}); !room.ok())
       return {error_response(api_error(room)), {}};
   }
   const std::size_t num_bytes = request.body.size();
   // The service, not this: work that runs when the server ends outlives the router.
-  auto work = [&service = service_, wake, request = std::move(request)]() -> HttpReply {
-    if (request.path == "/v1/chat/completions")
-      return handle_chat_completions(service, request, wake);
-    if (request.path == "/v1/completions") return handle_completions(service, request, wake);
-    if (request.path == "/tokenize") return {tokenize_response(service, request), {}};
-    return {detokenize_response(service, request), {}};
+  auto work = [&service = service_, &endpoint, wake, request = std::move(request)] {
+    return endpoint.read(service, request, wake);
   };
   return service_.text_workers.run({.lane = lane_of_text(num_bytes), .num_bytes = num_bytes}, wake,
                                    std::move(work));

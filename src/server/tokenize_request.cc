@@ -68,10 +68,9 @@ std::vector<Field> detokenize_field_table(DetokenizeRequest& request) {
 ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
                                                  std::vector<std::string>& unknown_names) {
   auto parsed = parse_json_body(body);
-  if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  if (!parsed.ok()) return std::move(parsed).error();
   TokenizeRequest request;
-  if (auto error = read_fields(std::get<RequestJson>(parsed), tokenize_field_table(request),
-                               unknown_names)) {
+  if (auto error = read_fields(*parsed, tokenize_field_table(request), unknown_names)) {
     return std::move(*error);
   }
   const bool has_messages = !request.chat.messages_json.empty();
@@ -86,10 +85,9 @@ ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
 ApiResult<DetokenizeRequest> read_detokenize_request(const std::string& body,
                                                      std::vector<std::string>& unknown_names) {
   auto parsed = parse_json_body(body);
-  if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
+  if (!parsed.ok()) return std::move(parsed).error();
   DetokenizeRequest request;
-  if (auto error = read_fields(std::get<RequestJson>(parsed), detokenize_field_table(request),
-                               unknown_names)) {
+  if (auto error = read_fields(*parsed, detokenize_field_table(request), unknown_names)) {
     return std::move(*error);
   }
   return request;

@@ -44,34 +44,38 @@ void check_generation(const GenerationFields& fields) {
 void read_all(const std::string& body) {
   std::vector<std::string> unknown_names;
   auto completion = read_completion_request(body, unknown_names);
-  if (auto* request = std::get_if<CompletionRequest>(&completion)) {
-    PAGODA_CHECK(!request->prompts.empty() && request->prompts.size() <= kMaxPrompts,
+  if (completion.ok()) {
+    auto& request = *completion;
+    PAGODA_CHECK(!request.prompts.empty() && request.prompts.size() <= kMaxPrompts,
                  "there are prompts");
-    check_generation(request->generation);
-    check_bounds(completion_field_table(*request));
+    check_generation(request.generation);
+    check_bounds(completion_field_table(request));
   } else {
-    check_error(std::get<ApiError>(completion));
+    check_error(completion.error());
   }
   auto chat = read_chat_request(body, unknown_names);
-  if (auto* request = std::get_if<ChatRequest>(&chat)) {
-    PAGODA_CHECK(request->prompt.messages_json.starts_with("[{"), "there are messages");
-    PAGODA_CHECK(request->top_logprobs <= kMaxLogprobs, "top_logprobs is in range");
-    check_generation(request->generation);
-    check_bounds(chat_field_table(*request));
+  if (chat.ok()) {
+    auto& request = *chat;
+    PAGODA_CHECK(request.prompt.messages_json.starts_with("[{"), "there are messages");
+    PAGODA_CHECK(request.top_logprobs <= kMaxLogprobs, "top_logprobs is in range");
+    check_generation(request.generation);
+    check_bounds(chat_field_table(request));
   } else {
-    check_error(std::get<ApiError>(chat));
+    check_error(chat.error());
   }
   auto tokenize = read_tokenize_request(body, unknown_names);
-  if (auto* request = std::get_if<TokenizeRequest>(&tokenize)) {
-    check_bounds(tokenize_field_table(*request));
+  if (tokenize.ok()) {
+    auto& request = *tokenize;
+    check_bounds(tokenize_field_table(request));
   } else {
-    check_error(std::get<ApiError>(tokenize));
+    check_error(tokenize.error());
   }
   auto detokenize = read_detokenize_request(body, unknown_names);
-  if (auto* request = std::get_if<DetokenizeRequest>(&detokenize)) {
-    check_bounds(detokenize_field_table(*request));
+  if (detokenize.ok()) {
+    auto& request = *detokenize;
+    check_bounds(detokenize_field_table(request));
   } else {
-    check_error(std::get<ApiError>(detokenize));
+    check_error(detokenize.error());
   }
 }
 
