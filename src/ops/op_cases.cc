@@ -1,6 +1,6 @@
 #include "ops/op_cases.h"
 
-#include "backend/backend.h"
+#include "ops/op_bodies.h"
 
 namespace pagoda {
 
@@ -38,7 +38,8 @@ std::vector<OpSupport> op_support() {
     if (support.empty() || support.back().op != op_case.op) {
       support.push_back({.op = op_case.op});
       for (const Backend backend : kBackends) {
-        support.back().is_built[static_cast<std::size_t>(backend)] = backend_is_built(backend);
+        support.back().is_built[static_cast<std::size_t>(backend)] =
+            op_has_body(op_case.op, backend);
       }
     }
     ++support.back().num_cases;

@@ -36,10 +36,9 @@ std::vector<OpCase> all_op_cases();
 struct OpSupport {
   std::string op;
   int num_cases = 0;
-  std::array<bool, kNumBackends> is_built = {};  // by Backend
+  std::array<bool, kNumBackends> is_built = {};  // by Backend: whether it has a body
 };
-// One entry an op, by name. Every built backend has every op: a body that were missing would not
-// link.
+// One entry an op, by name.
 std::vector<OpSupport> op_support();
 
 }  // namespace pagoda

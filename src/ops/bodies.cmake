@@ -1,0 +1,40 @@
+# The bodies of a backend's ops: <op>/<op>_<backend>.cc where there is one and the backend is built, else a stub, generated
+# from the op's PAGODA_DECLARE_BODIES into one file, which the linker picks. So a backend grows op by op, and
+# op_has_body() knows how far it is.
+
+# pagoda_op_bodies(mlx ${PAGODA_HAVE_MLX} mlx_bodies): sets the list of sources, and appends to `op_bodies_table` a row
+# for each function that has a body.
+function(pagoda_op_bodies backend is_built out)
+  set(includes "")
+  set(stubs "")
+  set(rows "${op_bodies_table}")
+  string(SUBSTRING ${backend} 0 1 initial)
+  string(TOUPPER ${initial} initial)
+  string(SUBSTRING ${backend} 1 -1 others)
+  foreach(op ${ops})
+    file(READ ${op}/${op}.h header)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${op}/${op}.h)
+    string(REGEX MATCHALL "PAGODA_DECLARE_BODIES\\([^()]*\\([^()]*\\)\\)" declarations "${header}")
+    set(body ${op}/${op}_${backend}.cc)
+    if(is_built AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${body})
+      list(APPEND bodies ${body})
+      foreach(declaration ${declarations})
+        string(REGEX MATCH "([a-z_0-9]+)\\([^()]*\\)\\)$" signature "${declaration}")
+        string(APPEND rows "    {\"${CMAKE_MATCH_1}\", Backend::k${initial}${others}},\n")
+      endforeach()
+    else()
+      string(APPEND includes "#include \"ops/${op}/${op}.h\"\n")
+      foreach(declaration ${declarations})
+        string(REGEX REPLACE "^PAGODA_DECLARE_BODIES\\((.*)\\)$" "\\1" signature "${declaration}")
+        string(APPEND stubs "${signature} {\n  absent_op(\"${op}\", \"${backend}\");\n}\n")
+      endforeach()
+    endif()
+  endforeach()
+  if(stubs)
+    file(CONFIGURE OUTPUT absent_${backend}.cc @ONLY CONTENT
+      "#include \"ops/absent/absent_op.h\"\n${includes}\nnamespace pagoda::${backend} {\n${stubs}}  // namespace pagoda::${backend}\n")
+    list(APPEND bodies ${CMAKE_CURRENT_BINARY_DIR}/absent_${backend}.cc)
+  endif()
+  set(${out} ${bodies} PARENT_SCOPE)
+  set(op_bodies_table "${rows}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,14 @@
+// Which ops have a body on which backend of this binary.
+#pragma once
+
+#include <string_view>
+
+#include "core/dtype.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+// `op`: an op's function, "rope_angles". False where a stub stands in (absent/).
+bool op_has_body(std::string_view op, Backend backend);
+
+}  // namespace pagoda
