@@ -1,9 +1,11 @@
 #include "backend/backend.h"
 
+#include <utility>
+
 namespace pagoda {
 
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
-  if (options.int8_activations && options.backend != Backend::kCpu) {
+  if (options.int8_activations && !traits_of(options.backend).takes_bytes) {
     return unsupported("[device] int8 activations: expected --device cpu, got {}",
                        backend_name(options.backend));
   }
@@ -31,6 +33,19 @@ bool backend_is_built(Backend backend) {
       return cuda::kBuilt;
   }
   return false;
+}
+
+Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options) {
+  const std::pair<Backend, bool> gpus[] = {{Backend::kCuda, cuda::has_gpu()},
+                                           {Backend::kMlx, mlx::has_gpu()}};
+  for (const auto& [backend, has_gpu] : gpus) {
+    if (!has_gpu) continue;
+    options.backend = backend;
+    Result<std::unique_ptr<Exec>> exec = make_exec(options);
+    if (exec.ok()) return exec;
+  }
+  options.backend = Backend::kCpu;
+  return make_exec(options);
 }
 
 }  // namespace pagoda

@@ -1,7 +1,7 @@
 // The backends that this binary was built with.
 //
-// A backend that is not built is a stub that the linker picks (src/backend/absent, src/ops/absent):
-// no #ifdef anywhere.
+// A backend that is not built is a stub that the linker picks (src/backend/absent,
+// src/ops/bodies.cmake): no #ifdef anywhere.
 #pragma once
 
 #include <memory>
@@ -28,6 +28,9 @@ struct ExecOptions {
 // lacks the device.
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 bool backend_is_built(Backend backend);
+// The best one that is built and finds its device: one with a GPU, else cpu. options.backend is
+// passed over.
+Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options);
 
 namespace reference {
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
@@ -37,10 +40,12 @@ Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 }
 namespace mlx {
 extern const bool kBuilt;
+bool has_gpu();
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 }  // namespace mlx
 namespace cuda {
 extern const bool kBuilt;
+bool has_gpu();
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 }  // namespace cuda
 

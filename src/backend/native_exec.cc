@@ -39,8 +39,16 @@ Tensor NativeExec::upload(DType dtype, const Shape& shape, std::span<const std::
   const std::size_t expected = static_cast<std::size_t>(shape.num_elements()) * dtype_size(dtype);
   PAGODA_CHECK(bytes.size() == expected, fmt::format("[upload] expected {} bytes for {}, got {}",
                                                      expected, to_string(shape), bytes.size()));
-  if (!bytes.empty()) std::memcpy(result.buffer()->data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(result.buffer()->host(), bytes.data(), bytes.size());
   return result;
+}
+
+void NativeExec::write(const Tensor& tensor, std::int64_t first, std::span<const std::byte> bytes) {
+  const std::size_t begin = static_cast<std::size_t>(first) * dtype_size(tensor.dtype());
+  const std::span<std::byte> all = tensor.bytes();
+  PAGODA_CHECK(begin <= all.size() && bytes.size() <= all.size() - begin,
+               "[exec] a write past a tensor's end");
+  std::copy(bytes.begin(), bytes.end(), all.begin() + static_cast<std::ptrdiff_t>(begin));
 }
 
 Status NativeExec::evaluate(std::span<const Tensor>) {

@@ -19,6 +19,9 @@ class NativeExec : public Exec {
   Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
   void prefault(const Tensor& tensor) override;
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
+  bool writes_in_place() const override { return true; }
+  using Exec::write;
+  void write(const Tensor& tensor, std::int64_t first, std::span<const std::byte> bytes) override;
   Status evaluate(std::span<const Tensor> roots) override;
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;
 

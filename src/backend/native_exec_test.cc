@@ -39,6 +39,16 @@ TEST_P(NativeExecTest, MoreMemoryThanThereIsIsRefused) {
               ::testing::HasSubstr("expected 70368744177664 bytes free"));
 }
 
+TEST_P(NativeExecTest, WritesPersistentMemoryInPlace) {
+  ASSERT_TRUE(exec_->writes_in_place());
+  const Tensor tensor = exec_->allocate_persistent(DType::kInt32, {2, 3}).value();
+  EXPECT_EQ(tensor.buffer()->space(), MemorySpace::kHost);
+  const std::vector<std::int32_t> values = {7, 8};
+  exec_->write<std::int32_t>(tensor, 2, values);
+  EXPECT_THAT(tensor.span<std::int32_t>(), ::testing::ElementsAre(0, 0, 7, 8, 0, 0));
+  EXPECT_DEATH(exec_->write<std::int32_t>(tensor, 5, values), "past a tensor's end");
+}
+
 TEST_P(NativeExecTest, EvaluatesNothingLater) {
   const Tensor tensor = exec_->upload<float>(std::vector<float>{1}, {1});
   EXPECT_TRUE(exec_->evaluate({&tensor, 1}).ok());
@@ -54,6 +64,12 @@ TEST_P(NativeExecTest, TensorsOutliveTheirExec) {
 INSTANTIATE_TEST_SUITE_P(Backends, NativeExecTest,
                          ::testing::Values(Backend::kReference, Backend::kCpu),
                          [](const auto& info) { return std::string(backend_name(info.param)); });
+
+TEST(MakeExec, TheBestOneIsThere) {
+  const auto exec = make_best_exec({.backend = Backend::kReference});
+  ASSERT_TRUE(exec.ok()) << exec.status().message();
+  EXPECT_TRUE((*exec)->backend() == Backend::kCpu || mlx::has_gpu() || cuda::has_gpu());
+}
 
 TEST(MakeExec, RefusesAnAbsurdNumberOfThreads) {
   for (const int num_threads : {-1, 100'000}) {

@@ -6,29 +6,12 @@
 #include <utility>
 
 #include "backend/backend.h"
-#include "core/machine.h"
 #include "engine/kv_sizing.h"
 #include "engine/model_runner.h"
 #include "ops/linear/linear.h"
 
 namespace pagoda {
 namespace {
-
-// The best backend that is built and finds its device.
-Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options) {
-#ifdef __APPLE__
-  constexpr Backend kOrder[] = {Backend::kMlx, Backend::kCpu};
-#else
-  constexpr Backend kOrder[] = {Backend::kCuda, Backend::kCpu};
-#endif
-  for (const Backend backend : kOrder) {
-    if (!backend_is_built(backend)) continue;
-    options.backend = backend;
-    Result<std::unique_ptr<Exec>> exec = make_exec(options);
-    if (exec.ok() || backend == Backend::kCpu) return exec;
-  }
-  return unsupported("[device] auto: this binary was built without a backend");
-}
 
 void log_shortened_context(const EngineOptions& options, const ModelConfig& config,
                            const KvSizing& sizing) {
@@ -45,12 +28,9 @@ void log_shortened_context(const EngineOptions& options, const ModelConfig& conf
   }
 }
 
-// Products on native backends gain nothing from more rows than that, and a step's memory grows with
-// them: 2048 tokens of a hidden size of 1024 take 84 MB, a quarter of a small checkpoint.
 int tokens_per_step(const EngineOptions& options, Backend backend, int max_num_seqs) {
   if (options.max_num_batched_tokens > 0) return options.max_num_batched_tokens;
-  const bool is_native = backend == Backend::kReference || backend == Backend::kCpu;
-  return std::max(is_native ? 512 : 2048, max_num_seqs);
+  return std::max(traits_of(backend).max_num_batched_tokens, max_num_seqs);
 }
 
 Result<std::unique_ptr<Exec>> make_exec_of(const EngineOptions& options) {
@@ -59,8 +39,10 @@ Result<std::unique_ptr<Exec>> make_exec_of(const EngineOptions& options) {
                                     .int8_activations = options.int8_activations};
   PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<Exec> exec,
                           options.backend ? make_exec(exec_options) : make_best_exec(exec_options));
-  if (options.op_profile && exec->backend() == Backend::kMlx)
-    return unsupported("[profile] mlx: per-op times need a native backend, --device cpu");
+  if (options.op_profile && !traits_of(exec->backend()).is_native) {
+    return unsupported("[profile] {}: per-op times need a native backend, --device cpu",
+                       backend_name(exec->backend()));
+  }
   exec->set_profile(options.op_profile);
   return exec;
 }
@@ -81,7 +63,7 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
   PAGODA_ASSIGN_OR_RETURN(Decoder decoder,
                           Decoder::load(*parts.exec, checkpoint, config, on_progress));
   PAGODA_ASSIGN_OR_RETURN(KvSizing sizing,
-                          size_kv_cache(options, config, backend, available_memory_bytes()));
+                          size_kv_cache(options, config, backend, parts.exec->available_bytes()));
   log_shortened_context(options, config, sizing);
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));

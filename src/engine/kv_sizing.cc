@@ -11,7 +11,7 @@ constexpr std::int64_t kDefaultPoolBytes = std::int64_t{4} << 30;  // vLLM's def
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 30;         // block ids and slots are int32
 
 KvLayout layout_of(const EngineOptions& options, const ModelConfig& config, Backend backend) {
-  const DType automatic = backend == Backend::kReference ? DType::kFloat32 : DType::kBFloat16;
+  const DType automatic = traits_of(backend).kv_cache_dtype;
   KvLayout layout = {.block_size = options.block_size, .layers = {}};
   for (const LayerConfig& layer : config.layers) {
     layout.layers.push_back({.dtype = options.kv_cache_dtype.value_or(automatic),

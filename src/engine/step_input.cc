@@ -114,13 +114,11 @@ StepBatch StepInput::upload(Exec& exec) {
 }
 
 void StepInput::update_device_table(Exec& exec) {
-  const bool is_in_place = device_table_.defined() && device_table_.buffer()->data() != nullptr;
-  if (is_in_place) {
-    std::int32_t* const to = device_table_.data<std::int32_t>();
+  if (device_table_.defined() && exec.writes_in_place()) {
+    const std::span<const std::int32_t> tables = host_.block_tables;
     for (const TablePart& part : new_parts_) {
-      std::copy(host_.block_tables.begin() + static_cast<std::ptrdiff_t>(part.begin),
-                host_.block_tables.begin() + static_cast<std::ptrdiff_t>(part.end),
-                to + part.begin);
+      exec.write<std::int32_t>(device_table_, static_cast<std::int64_t>(part.begin),
+                               tables.subspan(part.begin, part.end - part.begin));
     }
   } else if (!device_table_.defined() || !new_parts_.empty()) {
     const auto num_rows = static_cast<std::int64_t>(table_rows_.size());

@@ -20,7 +20,7 @@ class HeapBuffer : public Buffer {
   }
 
  private:
-  HeapBuffer(std::byte* data, std::size_t size) : Buffer(data, size) {}
+  HeapBuffer(std::byte* data, std::size_t size) : Buffer(MemorySpace::kHost, data, size) {}
   void release() override {
     delete[] data_;
     delete this;
@@ -43,13 +43,13 @@ class MemoryExec : public Exec {
   }
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override {
     Tensor tensor = allocate(dtype, shape);
-    std::copy(bytes.begin(), bytes.end(), tensor.buffer()->data());
+    std::copy(bytes.begin(), bytes.end(), tensor.buffer()->host());
     return tensor;
   }
   void prefault(const Tensor& tensor) override { prefaulted.push_back(tensor); }
   Status evaluate(std::span<const Tensor>) override { return ok_status(); }
   Result<std::span<const std::byte>> read(const Tensor& tensor) override {
-    return std::span<const std::byte>(tensor.buffer()->data(), tensor.buffer()->size());
+    return std::span<const std::byte>(tensor.buffer()->host(), tensor.buffer()->size());
   }
 
   std::vector<Tensor> prefaulted;
@@ -85,8 +85,8 @@ TEST(KvStore, HoldsZeroedKeysAndValuesOfEachLayer) {
   for (float x : store->view(1).values.span<float>()) ASSERT_EQ(x, 0.0f);
   std::vector<const std::byte*> addresses;
   for (const KvView& view : store->views()) {
-    addresses.push_back(view.keys.buffer()->data());
-    addresses.push_back(view.values.buffer()->data());
+    addresses.push_back(view.keys.buffer()->host());
+    addresses.push_back(view.values.buffer()->host());
   }
   std::sort(addresses.begin(), addresses.end());
   EXPECT_EQ(std::unique(addresses.begin(), addresses.end()), addresses.end());

@@ -124,7 +124,7 @@ std::vector<float> product_by(const cpu::LinearKernels& kernels, Exec& exec, Wei
                     .tile_rows = 1,
                     .num_rows = kTokens,
                     .cols = kCols,
-                    .panels = segment.panels->data(),
+                    .panels = segment.panels->host(),
                     .panel_bytes = segment.panel_bytes,
                     .header_area = segment.layout.header_area(),
                     .units_of_header = segment.layout.units_of_header,

@@ -270,8 +270,7 @@ float relative_error(std::span<const float> actual, std::span<const float> expec
 }
 
 DType activation_dtype(const Exec& exec) {
-  const bool is_native = exec.backend() == Backend::kReference || exec.backend() == Backend::kCpu;
-  return is_native ? DType::kFloat32 : DType::kBFloat16;
+  return traits_of(exec.backend()).activation_dtype;
 }
 
 Tensor upload_activations(Exec& exec, std::span<const float> values, const Shape& shape) {

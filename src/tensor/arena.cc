@@ -34,7 +34,7 @@ constexpr std::size_t round_up(std::size_t bytes) {
 
 class MappedBuffer final : public Buffer {
  public:
-  MappedBuffer(std::byte* data, std::size_t size) : Buffer(data, size) {}
+  MappedBuffer(std::byte* data, std::size_t size) : Buffer(MemorySpace::kHost, data, size) {}
 
  private:
   ~MappedBuffer() override { munmap(data_, std::max<std::size_t>(size_, 1)); }
@@ -45,7 +45,7 @@ class MappedBuffer final : public Buffer {
 
 class Arena::Span final : public Buffer {
  public:
-  Span() : Buffer(nullptr, 0) {}
+  Span() : Buffer(MemorySpace::kHost, nullptr, 0) {}
   ~Span() override = default;
 
   void lend(Arena* arena, std::byte* data, std::size_t size) {
@@ -155,7 +155,7 @@ void Arena::release(Span* span) {
   {
     const std::lock_guard lock(lock_);
     const std::size_t size = round_up(span->size());
-    put_back(static_cast<std::size_t>(span->data() - base_), size);
+    put_back(static_cast<std::size_t>(span->host() - base_), size);
     used_bytes_ -= size;
     free_nodes_.push_back(span);
     is_last = --num_lent_ == 0 && !has_owner_;

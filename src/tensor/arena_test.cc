@@ -27,7 +27,7 @@ std::vector<std::byte*> run_step(Arena& arena, std::vector<BufferRef>& live) {
   addresses.reserve(200);
   for (int i = 0; i < 200; ++i) {
     BufferRef buffer = arena.allocate(random() % 100'000);
-    addresses.push_back(buffer->data());
+    addresses.push_back(buffer->host());
     live[random() % live.size()] = std::move(buffer);
   }
   for (BufferRef& buffer : live) buffer = BufferRef();
@@ -64,12 +64,12 @@ TEST(Arena, SpansAreAlignedAndApart) {
     Owned& owned = live[random() % live.size()];
     if (owned.buffer) {
       for (std::size_t b = 0; b < owned.buffer->size(); ++b) {
-        ASSERT_EQ(static_cast<int>(owned.buffer->data()[b]), owned.value) << "step " << i;
+        ASSERT_EQ(static_cast<int>(owned.buffer->host()[b]), owned.value) << "step " << i;
       }
     }
     owned = {arena->allocate(random() % 500), i % 251};
-    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(owned.buffer->data()) % Arena::kAlignment, 0u);
-    std::memset(owned.buffer->data(), owned.value, owned.buffer->size());
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(owned.buffer->host()) % Arena::kAlignment, 0u);
+    std::memset(owned.buffer->host(), owned.value, owned.buffer->size());
   }
 }
 
@@ -77,30 +77,30 @@ TEST(Arena, HolesJoinWithBothNeighbours) {
   const auto arena = make_arena();
   std::vector<BufferRef> parts(4);
   for (BufferRef& part : parts) part = arena->allocate(1000);
-  std::byte* const begin = parts[0]->data();
+  std::byte* const begin = parts[0]->host();
   for (const int i : {1, 3, 0, 2}) parts[i] = BufferRef();
   const BufferRef whole = arena->allocate(arena->reserved_bytes());
-  EXPECT_EQ(whole->data(), begin);
+  EXPECT_EQ(whole->host(), begin);
 }
 
 TEST(Arena, FirstFitTakesTheLowestHole) {
   const auto arena = make_arena();
   std::vector<BufferRef> parts(5);
   for (BufferRef& part : parts) part = arena->allocate(640);
-  std::byte* const low = parts[1]->data();
+  std::byte* const low = parts[1]->host();
   parts[3] = BufferRef();
   parts[1] = BufferRef();
-  EXPECT_EQ(arena->allocate(64)->data(), low);
+  EXPECT_EQ(arena->allocate(64)->host(), low);
 }
 
 TEST(Arena, BuffersOutliveTheirOwner) {
   auto arena = make_arena();
   BufferRef buffer = arena->allocate(100);
   arena.reset();
-  std::memset(buffer->data(), 1, buffer->size());
+  std::memset(buffer->host(), 1, buffer->size());
   const BufferRef copy = buffer;
   buffer = BufferRef();
-  EXPECT_EQ(static_cast<int>(copy->data()[99]), 1);
+  EXPECT_EQ(static_cast<int>(copy->host()[99]), 1);
 }
 
 TEST(Arena, ReservesFewerAddressesWhereSoManyAreRefused) {
@@ -124,7 +124,7 @@ TEST(Arena, OtherThreadsMayLetGoLast) {
 TEST(MapZeroedBytes, IsZeroAndItsOwn) {
   const BufferRef buffer = map_zeroed_bytes(100'000, true).value();
   for (std::size_t i = 0; i < buffer->size(); ++i) {
-    ASSERT_EQ(static_cast<int>(buffer->data()[i]), 0);
+    ASSERT_EQ(static_cast<int>(buffer->host()[i]), 0);
   }
   EXPECT_EQ(map_zeroed_bytes(std::size_t{1} << 60, false).status().code(),
             StatusCode::kResourceExhausted);
@@ -141,7 +141,7 @@ std::ptrdiff_t num_resident_pages(std::span<std::byte> bytes) {
 TEST(Prefault, GivesThePagesAndKeepsTheirValues) {
   const std::size_t page = sysconf(_SC_PAGESIZE);
   const BufferRef buffer = map_zeroed_bytes(16 * page, false).value();
-  const std::span<std::byte> bytes(buffer->data(), buffer->size());
+  const std::span<std::byte> bytes(buffer->host(), buffer->size());
   bytes[2 * page] = std::byte{7};
   EXPECT_EQ(num_resident_pages(bytes), 1);
   const bool can_give = madvise(bytes.data(), page, MADV_POPULATE_WRITE) == 0;  // Linux 5.14

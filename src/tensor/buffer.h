@@ -3,25 +3,41 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
+#include "core/check.h"
+
 namespace pagoda {
+
+// Who may read a buffer's bytes where they are.
+enum class MemorySpace : std::uint8_t {
+  kHost,    // everybody
+  kDevice,  // the backend alone: Exec::read() brings them to the host
+};
 
 class Buffer {
  public:
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // Host-readable bytes of a native backend; null for a backend whose values are computed lazily.
-  std::byte* data() const { return data_; }
+  MemorySpace space() const { return space_; }
+  // REQUIRES: space() is kHost.
+  std::byte* host() const {
+    PAGODA_CHECK(space_ == MemorySpace::kHost, "a device's memory is read as the host's");
+    return data_;
+  }
   std::size_t size() const { return size_; }  // bytes
 
  protected:
-  Buffer(std::byte* data, std::size_t size) : data_(data), size_(size) {}
+  // data: null where the host cannot read it.
+  Buffer(MemorySpace space, std::byte* data, std::size_t size)
+      : space_(space), data_(data), size_(size) {}
   virtual ~Buffer() = default;
   // The last handle is gone: give the memory back, to the arena that lent it or to the system.
   virtual void release() = 0;
 
+  const MemorySpace space_;
   std::byte* data_;
   std::size_t size_;
 

@@ -22,7 +22,20 @@ enum class Backend : std::uint8_t { kReference, kCpu, kMlx, kCuda };
 inline constexpr std::size_t kNumBackends = 4;
 inline constexpr std::array<Backend, kNumBackends> kBackends = {Backend::kReference, Backend::kCpu,
                                                                 Backend::kMlx, Backend::kCuda};
-std::string_view backend_name(Backend backend);  // "reference", "cpu", "mlx", "cuda"
+
+// What the house asks of a backend, so that nobody compares names.
+struct BackendTraits {
+  std::string_view name;
+  bool is_native = false;    // computes at once, in the host's memory: ops can be timed one by one
+  bool takes_bytes = false;  // ExecOptions::int8_activations
+  DType activation_dtype = DType::kBFloat16;
+  DType kv_cache_dtype = DType::kBFloat16;  // what --kv-cache-dtype auto means
+  int max_num_batched_tokens = 2048;        // what --max-num-batched-tokens 0 means
+};
+const BackendTraits& traits_of(Backend backend);
+inline std::string_view backend_name(Backend backend) {
+  return traits_of(backend).name;
+}
 
 class Exec {
  public:
@@ -57,6 +70,20 @@ class Exec {
   Tensor upload(std::span<const T> values, const Shape& shape) {
     return upload(dtype_of<T>, shape, std::as_bytes(values));
   }
+
+  // Whether write() works: elsewhere a step that still runs may read what it would change, and a
+  // new upload takes its place.
+  virtual bool writes_in_place() const { return false; }
+  // Changes a contiguous tensor from its element `first` on, behind all steps so far and before the
+  // next. REQUIRES: writes_in_place().
+  virtual void write(const Tensor& tensor, std::int64_t first, std::span<const std::byte> bytes);
+  template <typename T>
+  void write(const Tensor& tensor, std::int64_t first, std::span<const T> values) {
+    write(tensor, first, std::as_bytes(values));
+  }
+
+  // What its memory has left.
+  virtual std::int64_t available_bytes() const;
 
   // Starts the computation of everything built so far that `roots` need. A lazy backend computes
   // here, and in read() what no evaluate() has covered: once a step with the outputs and every KV

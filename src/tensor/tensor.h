@@ -41,14 +41,14 @@ class Tensor {
   // kept.
   Tensor split_last(std::int64_t outer, std::int64_t inner) const;
 
-  // The first element's address; native backends only. T must be the dtype's type.
+  // The first element's address, of memory that the host can read. T must be the dtype's type.
   template <typename T>
   T* data() const {
     PAGODA_CHECK(dtype_of<T> == dtype_, "a tensor is read as another dtype than its own");
-    return reinterpret_cast<T*>(buffer_->data()) + offset_;
+    return reinterpret_cast<T*>(buffer_->host()) + offset_;
   }
   std::byte* first_byte() const {
-    return buffer_->data() + offset_ * static_cast<std::int64_t>(dtype_size(dtype_));
+    return buffer_->host() + offset_ * static_cast<std::int64_t>(dtype_size(dtype_));
   }
   // All elements; needs contiguity.
   template <typename T>

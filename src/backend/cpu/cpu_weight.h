@@ -33,7 +33,7 @@ struct WeightSegment {
   std::int64_t num_pairs() const { return num_panels() / 2; }
   bool takes_turns() const { return pair_stride > 2 * panel_bytes; }
   std::byte* panel(std::int64_t i) const {
-    return panels->data() + offset + i / 2 * pair_stride + i % 2 * panel_bytes;
+    return panels->host() + offset + i / 2 * pair_stride + i % 2 * panel_bytes;
   }
 };
 

@@ -213,6 +213,10 @@ Tensor MlxExec::failed(std::string_view op, DType dtype, const Shape& shape,
 
 extern const bool kBuilt = true;
 
+bool has_gpu() {
+  return mx::default_device() == mx::Device(mx::Device::gpu);
+}
+
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
   try {
     // Touching the device finds out whether the machine has what the library was built for.

@@ -40,7 +40,7 @@ mx::Shape to_mlx(const Shape& shape);
 class MlxBuffer final : public Buffer {
  public:
   explicit MlxBuffer(mx::array values)
-      : Buffer(nullptr, values.nbytes()), array(std::move(values)) {}
+      : Buffer(MemorySpace::kDevice, nullptr, values.nbytes()), array(std::move(values)) {}
 
   mx::array array;
 

@@ -80,6 +80,14 @@ Tensor failing(MlxExec& exec, Failing::When when) {
   });
 }
 
+TEST(MlxExec, ItsMemoryIsItsOwn) {
+  MlxExec exec;
+  EXPECT_FALSE(exec.writes_in_place());
+  const Tensor tensor = exec.upload<float>(std::vector<float>{1}, {1});
+  EXPECT_EQ(tensor.buffer()->space(), MemorySpace::kDevice);
+  EXPECT_DEATH((void)tensor.data<float>(), "a device's memory is read as the host's");
+}
+
 TEST(MlxExecTest, ReadsBackWhatWasUploaded) {
   MlxExec exec;
   const std::vector<float> values = counting(6);

@@ -9,7 +9,7 @@ namespace pagoda::reference {
 namespace {
 
 std::span<const std::byte> row_of(const BufferRef& rows, std::int64_t row, std::int64_t row_bytes) {
-  return {rows->data() + row * row_bytes, static_cast<std::size_t>(row_bytes)};
+  return {rows->host() + row * row_bytes, static_cast<std::size_t>(row_bytes)};
 }
 
 void read_part_row(const ReferenceWeight::Part& part, std::int64_t row, std::int64_t cols,
@@ -28,7 +28,7 @@ void read_part_row(const ReferenceWeight::Part& part, std::int64_t row, std::int
 
 Result<BufferRef> copy_of(NativeExec& exec, std::span<const std::byte> bytes) {
   PAGODA_ASSIGN_OR_RETURN(BufferRef copy, exec.allocate_weight_bytes(bytes.size()));
-  std::memcpy(copy->data(), bytes.data(), bytes.size());
+  std::memcpy(copy->host(), bytes.data(), bytes.size());
   return copy;
 }
 
