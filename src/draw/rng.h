@@ -1,5 +1,5 @@
 // Random numbers as a function of their place: no state, so that an answer never depends on the
-// company, on chunk borders or on what was computed before (preemption, replays).
+// batch, on chunk borders or on what was computed before (preemption, replays).
 //
 // Philox 4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
 // 2011. Thread-safe.

@@ -86,7 +86,7 @@ RC_GTEST_PROP(SchedulerSimulation, KeepsItsPromisesUnderAnyTraffic, ()) {
 }
 
 // Nothing is disturbed here: every answer must be the one that the sequence has alone.
-RC_GTEST_PROP(SchedulerSimulation, AnswersNeverDependOnTheCompany, ()) {
+RC_GTEST_PROP(SchedulerSimulation, AnswersNeverDependOnTheBatch, ()) {
   SchedulerSimulation simulation(draw_options(kRapidCheck));
   const int num_requests = *rc::gen::inRange(0, 30);
   for (int i = 0; i < num_requests; ++i) {

@@ -17,7 +17,7 @@
 // parents.
 //
 // One block stands for a digest: insert() puts the cache's block into the table of a sequence that
-// computed the same one itself. By one arithmetic their bits are the same.
+// computed the same one itself. By batch invariance their bits are the same.
 //
 // Nothing in it is a function of anything but the calls: it reads no clock. Thread-compatible: it
 // belongs to the engine thread.

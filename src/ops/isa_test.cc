@@ -52,7 +52,7 @@ void expect_last_rows(const Outputs& actual, const Outputs& all, const OpCase& o
 
 class Isa : public testing::TestWithParam<CpuIsa> {};
 
-TEST_P(Isa, IsNearTheReferenceAndBitwiseApartFromCompanyAndThreads) {
+TEST_P(Isa, IsNearTheReferenceAndBatchInvariant) {
   const auto reference = make_exec({.backend = Backend::kReference}).value();
   const auto two = make_isa_exec(GetParam(), 2);
   const auto three = make_isa_exec(GetParam(), 3);

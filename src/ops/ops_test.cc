@@ -1,5 +1,5 @@
 // Every op case on every backend that this binary has: near the reference, and bitwise apart from
-// the company of a token, its place and the number of threads.
+// the batch of a token, its place in it and the number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ TEST(Ops, EveryBackendIsNearTheReference) {
 
 // The bodies of the older instruction sets that this machine has too, which would else run only on
 // older machines.
-TEST(Ops, EveryVectorTargetIsNearTheReferenceAndApartFromCompany) {
+TEST(Ops, EveryVectorTargetIsNearTheReferenceAndBatchInvariant) {
   const auto reference = make_test_exec(Backend::kReference);
   for (const cpu::VectorTarget& target : cpu::vector_targets()) {
     const cpu::OnlyVectorTarget only(target);
@@ -118,7 +118,7 @@ TEST(Ops, OutputsAreFinite) {
   }
 }
 
-TEST(Ops, NoTokenDependsOnItsCompanyOrPlace) {
+TEST(Ops, NoTokenDependsOnItsBatchOrPlace) {
   for (const Backend backend : {Backend::kReference, Backend::kCpu, Backend::kMlx}) {
     const auto exec = make_test_exec(backend);
     if (!exec) continue;

@@ -1,5 +1,5 @@
 // The kernels for Apple GPUs, run as C++ over their ops' cases: near the reference, and bitwise
-// apart from the company of a token and its place.
+// whatever the batch of a token and its place in it.
 //
 // What cannot be seen here is whether Apple's compiler takes them, and how fast they are.
 #include <gtest/gtest.h>
@@ -204,7 +204,7 @@ void expect_near(std::span<const float> actual, std::span<const float> expected,
     ASSERT_LE(std::fabs(actual[i] - expected[i]), tolerance * largest) << i;
 }
 
-TEST(MetalKernels, AreNearTheReferenceAndApartFromCompany) {
+TEST(MetalKernels, AreNearTheReferenceAndBatchInvariant) {
   const auto reference = make_exec({.backend = Backend::kReference}).value();
   MlxExec exec(/*uses_metal_kernels=*/true);
   for (const OpCase& op_case : small_cases()) {

@@ -6,7 +6,7 @@
 // one that nobody has begun, and where work is long the end of another's part, so that a thread
 // which the system keeps from running holds up no more than what it was at. (Chase and Lev's
 // work-stealing deques, 2005, with a range for a deque.) No result may depend on who computes which
-// range (design: one arithmetic).
+// range (batch invariance).
 //
 // A worker that has nothing to do spins, because the next op comes within microseconds, and sleeps
 // once a request must have ended, so that an idle process uses no CPU. Where other processes want

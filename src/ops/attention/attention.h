@@ -29,7 +29,7 @@ struct AttentionArgs {
 // never multiplies or adds, wholly masked tiles are skipped, and no epsilon sits in the
 // denominator, so whatever lies in slots that no sequence owns (NaN too) changes no bit. A query's
 // keys are walked in tiles at fixed absolute positions and merged in order: the result is bitwise
-// the same whatever the chunks, the company, the block ids and the thread count. A token whose
+// the same whatever the chunks, the batch, the block ids and the thread count. A token whose
 // slot_mapping is -1 is padding: its output is undefined. Beside bfloat16 keys and values a backend
 // may round queries and weights to bfloat16 too.
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,

@@ -23,7 +23,7 @@ std::vector<float> run(Exec& exec, const LinearShape& shape, std::span<const flo
   return {values.begin(), values.end()};
 }
 
-TEST(Linear, BytesOfXAreNearFloat32AndApartFromCompany) {
+TEST(Linear, BytesOfXAreNearFloat32AndBatchInvariant) {
   const auto reference = make_exec({.backend = Backend::kReference}).value();
   Result<std::unique_ptr<Exec>> exec =
       make_exec({.backend = Backend::kCpu, .num_threads = 2, .int8_activations = true});

@@ -1,4 +1,4 @@
-// rms_norm_rope: each head normed and turned, as Qwen3 has its queries and keys, in one pass.
+// rms_norm_rope: each head normed and rotated, as Qwen3 has its queries and keys, in one pass.
 #pragma once
 
 #include "ops/dispatch.h"

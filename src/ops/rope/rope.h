@@ -19,7 +19,7 @@ struct RopeArgs {
 // hundred thousand is off by a hundredth.
 Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq);
 
-// Turns each pair by its token's angle:
+// Rotates each pair by its token's angle:
 //   out[a] = x[a] cos - x[b] sin;  out[b] = x[b] cos + x[a] sin      for the pair (a, b)
 //   x       [tokens, heads, head_dim]; the last extent contiguous, the others at any stride
 //   angles  [tokens, 2, head_dim / 2] float32, of rope_angles

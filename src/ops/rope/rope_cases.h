@@ -1,4 +1,4 @@
-// Angles of case tokens, for the case lists of the ops that turn heads.
+// Angles of case tokens, for the case lists of the ops that rotate heads.
 #pragma once
 
 #include <span>

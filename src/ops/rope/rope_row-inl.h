@@ -1,4 +1,4 @@
-// One head's turn, for each target of the cpu backend; rope and rms_norm_rope share it.
+// One head's rotation, for each target of the cpu backend; rope and rms_norm_rope share it.
 #if defined(PAGODA_ROPE_ROW_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ROPE_ROW_INL_H
 #undef PAGODA_ROPE_ROW_INL_H

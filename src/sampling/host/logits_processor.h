@@ -18,7 +18,7 @@ struct LogitsContext {
   int num_prompt_tokens = 0;
 };
 
-// Called on the engine's thread, a row at a time. For an answer not to depend on its company, what
+// Called on the engine's thread, a row at a time. For batch invariance, what
 // it does must be a function of its arguments.
 class LogitsProcessor {
  public:

@@ -550,7 +550,8 @@ class Walk {
   }
   std::int64_t token_extent() const { return call_.kv_heads * call_.group * call_.head_dim; }
 
-  // Adding 0 makes the zero of a sum that underflowed, whose sign may depend on company, positive.
+  // Adding 0 makes the zero of a sum that underflowed, whose sign may depend on the batch,
+  // positive.
   void write_row(const Softmax& merged, int row, float* out) const {
     const D d;
     const V total = hn::Set(d, merged.totals[row]);

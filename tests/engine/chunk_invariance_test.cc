@@ -1,4 +1,5 @@
-// Invariant 7: an answer never depends on the company it is computed in, bit for bit.
+// Batch invariance over formats, chunks, blocks and threads: an answer is the same bits whatever is
+// computed beside it, and however its prompt is cut.
 //
 // logits_hash is over the bits of every logits row that a request samples, so equal hashes are
 // equal logits all along.
@@ -59,7 +60,7 @@ void expect_same(const WholeAnswer& answer, const WholeAnswer& alone, const std:
 }
 
 // Every request alone with one thread and whole prompts is what all other ways must equal.
-void check_one_arithmetic(const std::string& path, EngineOptions options, int longest) {
+void check_chunk_invariance(const std::string& path, EngineOptions options, int longest) {
   std::cout << "seed " << kSeed << "\n";
   options.max_num_seqs = 16;
   options.max_model_len = longest + 8;
@@ -103,35 +104,35 @@ void check_one_arithmetic(const std::string& path, EngineOptions options, int lo
   }
 }
 
-class OneArithmetic : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {};
+class ChunkInvariance : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {};
 
-TEST_P(OneArithmetic, CompanyChunksBlocksAndThreadsChangeNoBit) {
+TEST_P(ChunkInvariance, BatchesChunksBlocksAndThreadsChangeNoBit) {
   const auto& [backend, model] = GetParam();
-  check_one_arithmetic(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model,
-                       {.backend = backend}, 130);
+  check_chunk_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model,
+                         {.backend = backend}, 130);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, OneArithmetic,
+INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
                          ::testing::Combine(::testing::ValuesIn(built_backends()),
                                             ::testing::Values("tiny-llama", "tiny-mistral",
                                                               "tiny-qwen3")));
 
-class OneArithmeticOfFormats : public ::testing::TestWithParam<WeightFormat> {};
+class ChunkInvarianceOfFormats : public ::testing::TestWithParam<WeightFormat> {};
 
-TEST_P(OneArithmeticOfFormats, CompanyChunksBlocksAndThreadsChangeNoBitOnCpu) {
+TEST_P(ChunkInvarianceOfFormats, BatchesChunksBlocksAndThreadsChangeNoBitOnCpu) {
   const testing::TemporaryFolder wide;
   testing::make_wide_checkpoint(wide);
   const testing::TemporaryFolder folder;
   const std::string path = folder / "model.gguf";
   testing::to_gguf(testing::open_hf_source(wide.path()), 2e4, GetParam()).write(path);
-  check_one_arithmetic(path, {.backend = Backend::kCpu}, 70);
+  check_chunk_invariance(path, {.backend = Backend::kCpu}, 70);
 }
 
-INSTANTIATE_TEST_SUITE_P(Wide, OneArithmeticOfFormats, ::testing::ValuesIn(kWeightFormats),
+INSTANTIATE_TEST_SUITE_P(Wide, ChunkInvarianceOfFormats, ::testing::ValuesIn(kWeightFormats),
                          [](const auto& info) { return std::string(traits_of(info.param).name); });
 
-TEST(OneArithmetic, RealCheckpointOnCpu) {
-  check_one_arithmetic(default_model_path(), {.backend = Backend::kCpu}, 150);
+TEST(ChunkInvariance, RealCheckpointOnCpu) {
+  check_chunk_invariance(default_model_path(), {.backend = Backend::kCpu}, 150);
 }
 
 }  // namespace

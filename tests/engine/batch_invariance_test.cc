@@ -1,6 +1,7 @@
-// An answer never depends on its company: token ids, log-probabilities and logits of each request
-// are bit for bit those of the request alone, however requests arrive, whatever was preempted,
-// found in the prefix cache or shared between samples, with any chunks, blocks and threads.
+// Batch invariance: an answer never depends on what is computed beside it. Token ids,
+// log-probabilities and logits of each request are bit for bit those of the request alone, however
+// requests arrive, whatever was preempted, found in the prefix cache or shared between samples,
+// with any chunks, blocks and threads.
 //
 // Every block that nobody holds is NaN, so that reading one entry too many shows.
 #include <fmt/format.h>
@@ -121,9 +122,9 @@ struct Way {
   int num_rounds = 1;            // over the same engine
 };
 
-class Company {
+class Answers {
  public:
-  Company(std::string path, Backend backend, const Traffic& traffic)
+  Answers(std::string path, Backend backend, const Traffic& traffic)
       : path_(std::move(path)), traffic_(traffic) {
     std::cout << "seed " << kSeed << "\n";
     options_.backend = backend;
@@ -219,40 +220,40 @@ std::vector<Layout> layouts_of(Backend backend, int longest) {
   return layouts;
 }
 
-void check_company(const std::string& path, Backend backend, const Traffic& traffic) {
-  const Company company(path, backend, traffic);
+void check_batch_invariance(const std::string& path, Backend backend, const Traffic& traffic) {
+  const Answers alone(path, backend, traffic);
   const auto with = [&](auto&& change) {
-    SteppedEngineOptions options = company.options();
+    SteppedEngineOptions options = alone.options();
     change(options);
     return options;
   };
-  const int longest = company.options().max_model_len;
+  const int longest = alone.options().max_model_len;
   for (const int chunk : {2048, 64, 16}) {
-    company.run({.name = fmt::format("all at once, {} tokens a step", chunk),
-                 .options = with([&](auto& o) { o.max_num_batched_tokens = chunk; })});
+    alone.run({.name = fmt::format("all at once, {} tokens a step", chunk),
+               .options = with([&](auto& o) { o.max_num_batched_tokens = chunk; })});
   }
-  company.run({.name = "staggered, chunks by cost, two threads",
-               .options = with([](auto& o) { o.num_threads = 2; }),
-               .arrivals_per_step = 0.5,
-               .is_timed = true});
+  alone.run({.name = "staggered, chunks by cost, two threads",
+             .options = with([](auto& o) { o.num_threads = 2; }),
+             .arrivals_per_step = 0.5,
+             .is_timed = true});
   for (const Layout& layout : layouts_of(backend, longest)) {
     const auto options = with([&](auto& o) {
       o.num_threads = layout.num_threads;
       o.block_size = layout.block_size;
       o.block_order = layout.order;
-      o.num_blocks = Company::num_blocks_for(longest, layout.block_size) * 16;
+      o.num_blocks = Answers::num_blocks_for(longest, layout.block_size) * 16;
       o.has_prefix_cache = true;
     });
-    company.run({.name = fmt::format("blocks of {}{}, {} threads, cached", layout.block_size,
-                                     layout.order == BlockOrder::kLowest ? " anywhere" : "",
-                                     layout.num_threads),
-                 .options = options,
-                 .arrivals_per_step = 0.7});
+    alone.run({.name = fmt::format("blocks of {}{}, {} threads, cached", layout.block_size,
+                                   layout.order == BlockOrder::kLowest ? " anywhere" : "",
+                                   layout.num_threads),
+               .options = options,
+               .arrivals_per_step = 0.7});
   }
-  const auto cached = company.run({.name = "prefix cache cold, then warm",
-                                   .options = with([](auto& o) { o.has_prefix_cache = true; }),
-                                   .arrivals_per_step = 0.7,
-                                   .num_rounds = 2});
+  const auto cached = alone.run({.name = "prefix cache cold, then warm",
+                                 .options = with([](auto& o) { o.has_prefix_cache = true; }),
+                                 .arrivals_per_step = 0.7,
+                                 .num_rounds = 2});
   // Much traffic is more than the pool holds.
   EXPECT_GT(cached.num_prefix_hits,
             cached.num_prefix_queries / (traffic.num_requests > 100 ? 20 : 4));
@@ -261,37 +262,38 @@ void check_company(const std::string& path, Backend backend, const Traffic& traf
     const auto options = with([&](auto& o) {
       o.has_prefix_cache = has_cache;
       o.block_size = 2;  // many to run out of
-      o.num_blocks = Company::num_blocks_for(longest, 2) + 10;
+      o.num_blocks = Answers::num_blocks_for(longest, 2) + 10;
       o.max_num_batched_tokens = 64;
     });
-    const auto tiny = company.run({.name = fmt::format("tiny pool, cache {}", has_cache),
-                                   .options = options,
-                                   .num_rounds = traffic.num_requests > 100 ? 8 : 4});
+    const auto tiny = alone.run({.name = fmt::format("tiny pool, cache {}", has_cache),
+                                 .options = options,
+                                 .num_rounds = traffic.num_requests > 100 ? 8 : 4});
     EXPECT_GE(tiny.num_preemptions, 50u);
   }
 }
 
-// PAGODA_MUCH_COMPANY=1: 200 requests, with prompts up to 1,500 tokens; takes half an hour a model.
+// PAGODA_MUCH_TRAFFIC=1: 200 requests, with prompts up to 1,500 tokens; takes half an hour a model.
 Traffic traffic_or(const Traffic& usual) {
-  if (std::getenv("PAGODA_MUCH_COMPANY") == nullptr) return usual;
+  if (std::getenv("PAGODA_MUCH_TRAFFIC") == nullptr) return usual;
   return {.num_requests = 200, .longest_prompt = 1500, .max_tokens = 60};
 }
 
-class CompanyOfTinyModels : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {};
+class BatchInvarianceOfTinyModels
+    : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {};
 
-TEST_P(CompanyOfTinyModels, ChangesNoBit) {
+TEST_P(BatchInvarianceOfTinyModels, ChangesNoBit) {
   const auto& [backend, model] = GetParam();
-  check_company(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model, backend,
-                traffic_or({}));
+  check_batch_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model, backend,
+                         traffic_or({}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, CompanyOfTinyModels,
+INSTANTIATE_TEST_SUITE_P(Tiny, BatchInvarianceOfTinyModels,
                          ::testing::Combine(::testing::ValuesIn(built_backends()),
                                             ::testing::Values("tiny-llama", "tiny-mistral")));
 
-TEST(CompanyOfARealModel, ChangesNoBitOnCpu) {
-  check_company(default_model_path(), Backend::kCpu,
-                traffic_or({.longest_prompt = 90, .max_tokens = 40}));
+TEST(BatchInvarianceOfARealModel, ChangesNoBitOnCpu) {
+  check_batch_invariance(default_model_path(), Backend::kCpu,
+                         traffic_or({.longest_prompt = 90, .max_tokens = 40}));
 }
 
 }  // namespace
