@@ -1,9 +1,6 @@
 #include "server/http_session.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -26,15 +23,9 @@ using boost::system::error_code;
 using TimePoint = asio::steady_timer::time_point;
 
 constexpr std::size_t kReadBytes = 4096;
-constexpr int kNumProbes = 3;  // without an answer, and the peer is gone
 // Of requests that a client pipelines behind a running one; past it, its going away shows only when
 // it is written to.
 constexpr std::size_t kMaxPipelinedBytes = 16 << 10;
-
-asio::steady_timer::duration to_duration(double seconds) {
-  return std::chrono::duration_cast<asio::steady_timer::duration>(
-      std::chrono::duration<double>(seconds));
-}
 
 void append_headers(std::string& head, const HttpHeaders& headers) {
   for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
@@ -44,28 +35,6 @@ HttpResponse internal_error_response(const std::string& method, const std::strin
                                      const std::exception& error) {
   spdlog::error("[server] {} {}: {}", method, path, error.what());
   return error_response({500, "the server failed to answer this request", "", "internal_error"});
-}
-
-// A peer whose machine or network is gone sends nothing, not even an end: probes find out where
-// nothing is to be sent, and bytes that are never acknowledged where something is. Where an option
-// is refused, the system's own times hold: hours.
-void notice_lost_peer(asio::ip::tcp::socket& socket, const HttpLimits& limits) {
-  error_code ignored;
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);
-  const auto set = [&](int option, double value) {
-    const int rounded = std::max(1, static_cast<int>(value));
-    (void)setsockopt(socket.native_handle(), IPPROTO_TCP, option, &rounded, sizeof(rounded));
-  };
-#ifdef TCP_KEEPIDLE
-  set(TCP_KEEPIDLE, limits.probe_after_s);
-#else
-  set(TCP_KEEPALIVE, limits.probe_after_s);
-#endif
-  set(TCP_KEEPINTVL, limits.probe_after_s / kNumProbes);
-  set(TCP_KEEPCNT, kNumProbes);
-#ifdef TCP_USER_TIMEOUT
-  set(TCP_USER_TIMEOUT, 1000 * limits.write_timeout_s);
-#endif
 }
 
 }  // namespace
@@ -92,35 +61,29 @@ HttpSession::HttpSession(asio::ip::tcp::socket socket, const Shared& shared)
       buffer_(std::max(limits_.max_header_bytes, kMaxPipelinedBytes) +
               HttpRequestParser::kMaxReadBytes),
       wake_(std::make_shared<WakeState>(socket_.get_executor())),
-      watchdog_(socket_.get_executor()),
-      deadline_(TimePoint::max()) {}
+      deadline_(std::make_shared<SocketDeadline>(socket_)) {}
 
 asio::awaitable<void> HttpSession::run() {
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-  notice_lost_peer(socket_, limits_);
-  start_watchdog();
+  deadline_->start(limits_);
   try {
-    co_await serve();
+    while (!closed_) {
+      idle_ = true;
+      const bool has_byte = co_await wait_for_first_byte();
+      idle_ = false;
+      if (!has_byte) break;
+      num_written_ = 0;
+      const bool goes_on = co_await serve_request();
+      if (!goes_on) break;
+    }
   } catch (const std::exception& error) {
     spdlog::error("[server] connection: {}", error.what());
   }
   closed_ = true;
-  watchdog_.cancel();
+  deadline_->stop();
   socket_.shutdown(asio::socket_base::shutdown_both, ignored);
   socket_.close(ignored);
-}
-
-asio::awaitable<void> HttpSession::serve() {
-  while (!closed_) {
-    idle_ = true;
-    const bool has_byte = co_await wait_for_first_byte();
-    idle_ = false;
-    if (!has_byte) co_return;
-    num_written_ = 0;
-    const bool goes_on = co_await serve_request();
-    if (!goes_on) co_return;
-  }
 }
 
 // False: the connection ends.
@@ -154,7 +117,7 @@ asio::awaitable<bool> HttpSession::refuse(Incoming& incoming, HttpResponse respo
 asio::awaitable<bool> HttpSession::wait_for_first_byte() {
   if (buffer_.size() > 0) co_return true;
   if (draining_) co_return false;
-  set_deadline(limits_.idle_timeout_s);
+  deadline_->set(limits_.idle_timeout_s);
   error_code error;
   const std::size_t n = co_await socket_.async_read_some(
       buffer_.prepare(kReadBytes), asio::redirect_error(asio::use_awaitable, error));
@@ -190,7 +153,8 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_body(Incoming& incom
 // To the end of the header, or from there to the end of the request.
 asio::awaitable<HttpSession::ReadOutcome> HttpSession::read(Incoming& incoming, ReadTimes times) {
   using Progress = HttpRequestParser::Progress;
-  const TimePoint end = std::chrono::steady_clock::now() + to_duration(times.total_s);
+  const TimePoint end =
+      std::chrono::steady_clock::now() + SocketDeadline::to_duration(times.total_s);
   while (true) {
     const Progress progress = incoming.parser.parse(buffer_);
     if (progress == Progress::kRefused) {
@@ -198,14 +162,15 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read(Incoming& incoming, 
       co_return ReadOutcome::kRefused;
     }
     if (progress != Progress::kNeedsMore) co_return ReadOutcome::kRead;
-    set_deadline(std::min(end, std::chrono::steady_clock::now() + to_duration(times.silence_s)));
+    deadline_->set(std::min(
+        end, std::chrono::steady_clock::now() + SocketDeadline::to_duration(times.silence_s)));
     error_code error;
     const std::size_t n =
         co_await socket_.async_read_some(buffer_.prepare(incoming.parser.read_size()),
                                          asio::redirect_error(asio::use_awaitable, error));
     buffer_.commit(n);
-    clear_deadline();
-    if (timed_out_) {
+    deadline_->clear();
+    if (deadline_->timed_out()) {
       incoming.refusal =
           error_response({408, "the request did not come in time", "", "request_timeout"});
       co_return ReadOutcome::kRefused;
@@ -275,9 +240,9 @@ asio::awaitable<bool> HttpSession::await_reply(HttpReply& reply) {
 void HttpSession::log(const Incoming& incoming) const {
   std::string_view how_it_ended;
   if (!incoming.is_answered) {
-    how_it_ended = closed_      ? "ended by the server"
-                   : timed_out_ ? "the client did not read"
-                                : "the client went away";
+    how_it_ended = closed_                  ? "ended by the server"
+                   : deadline_->timed_out() ? "the client did not read"
+                                            : "the client went away";
   }
   shared_.access_log.write({.method = incoming.method,
                             .path = incoming.path,
@@ -343,15 +308,15 @@ asio::awaitable<bool> HttpSession::send_stream(Incoming& incoming, EventStream& 
 // One piece after another, so that the deadline is for progress and not for the whole answer.
 asio::awaitable<bool> HttpSession::write(std::string_view bytes) {
   while (!bytes.empty()) {
-    set_deadline(limits_.write_timeout_s);
+    deadline_->set(limits_.write_timeout_s);
     error_code error;
     const std::size_t n = co_await socket_.async_write_some(
         asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
     num_written_ += n;
-    if (error || timed_out_) co_return false;
+    if (error || deadline_->timed_out()) co_return false;
     bytes.remove_prefix(n);
   }
-  clear_deadline();
+  deadline_->clear();
   co_return true;
 }
 
@@ -360,7 +325,7 @@ asio::awaitable<bool> HttpSession::write(std::string_view bytes) {
 asio::awaitable<void> HttpSession::wait_for_wake(double timeout_s) {
   if (wake_->signalled) co_return;
   if (timeout_s > 0) {
-    wake_->timer.expires_after(to_duration(timeout_s));
+    wake_->timer.expires_after(SocketDeadline::to_duration(timeout_s));
   } else {
     wake_->timer.expires_at(TimePoint::max());
   }
@@ -374,10 +339,9 @@ asio::awaitable<void> HttpSession::linger() {
   error_code error;
   socket_.shutdown(asio::socket_base::shutdown_send, error);
   buffer_.clear();
-  timed_out_ = false;
-  set_deadline(limits_.linger_s);
+  deadline_->set(limits_.linger_s);
   std::string sink(4 * kReadBytes, '\0');
-  while (!error && !timed_out_ && !closed_) {
+  while (!error && !deadline_->timed_out() && !closed_) {
     co_await socket_.async_read_some(asio::buffer(sink),
                                      asio::redirect_error(asio::use_awaitable, error));
   }
@@ -407,37 +371,6 @@ asio::awaitable<void> HttpSession::stop_watching_peer() {
     stop_watching_.emit(asio::cancellation_type::terminal);
     co_await wait_for_wake(1);
   }
-}
-
-void HttpSession::set_deadline(double seconds) {
-  set_deadline(std::chrono::steady_clock::now() + to_duration(seconds));
-}
-
-void HttpSession::set_deadline(TimePoint deadline) {
-  timed_out_ = false;
-  deadline_ = deadline;
-  // A deadline that moved away is met by the watchdog when it wakes at the old one.
-  if (deadline_ < watchdog_.expiry()) start_watchdog();
-}
-
-void HttpSession::clear_deadline() {
-  deadline_ = TimePoint::max();
-}
-
-void HttpSession::start_watchdog() {
-  if (closed_) return;
-  watchdog_.expires_at(deadline_);
-  watchdog_.async_wait([weak = weak_from_this()](error_code error) {
-    const auto self = weak.lock();
-    if (!self || self->closed_ || error) return;
-    if (std::chrono::steady_clock::now() >= self->deadline_) {
-      self->timed_out_ = true;
-      self->deadline_ = TimePoint::max();
-      error_code ignored;
-      self->socket_.cancel(ignored);
-    }
-    self->start_watchdog();
-  });
 }
 
 void HttpSession::drain() {

@@ -1,7 +1,7 @@
 // HttpSession: one connection, from its accept to its close. Only the listener includes this.
 //
-// Everything in it runs on the connection's strand. A watchdog timer cancels the operation under
-// way when its deadline passes; while an answer is being computed or streamed, a read stands so
+// Everything in it runs on the connection's strand. Each operation has a deadline
+// (socket_deadline.h); while an answer is being computed or streamed, a read stands so
 // that the client's going away is seen at once.
 #pragma once
 
@@ -9,7 +9,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <memory>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "server/http_limits.h"
 #include "server/http_message.h"
 #include "server/http_request_parser.h"
+#include "server/socket_deadline.h"
 
 namespace pagoda {
 
@@ -64,7 +64,6 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   };
   struct WakeState;
 
-  boost::asio::awaitable<void> serve();
   boost::asio::awaitable<bool> wait_for_first_byte();
   boost::asio::awaitable<bool> serve_request();
   boost::asio::awaitable<ReadOutcome> read(Incoming& incoming, ReadTimes times);
@@ -89,20 +88,13 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void start_watching_peer();
   boost::asio::awaitable<void> stop_watching_peer();
 
-  void set_deadline(double seconds);
-  void set_deadline(boost::asio::steady_timer::time_point deadline);
-  void clear_deadline();
-  void start_watchdog();
-
   boost::asio::ip::tcp::socket socket_;
   const Shared shared_;
   const HttpLimits& limits_;
   boost::beast::flat_buffer buffer_;  // received, not yet parsed
   std::shared_ptr<WakeState> wake_;
 
-  boost::asio::steady_timer watchdog_;
-  boost::asio::steady_timer::time_point deadline_;
-  bool timed_out_ = false;
+  std::shared_ptr<SocketDeadline> deadline_;
 
   boost::asio::cancellation_signal stop_watching_;
   bool watching_ = false;
