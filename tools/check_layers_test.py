@@ -113,9 +113,18 @@ class IncludeRules(unittest.TestCase):
 
 
 class OtherRules(unittest.TestCase):
-    def test_a_file_has_600_lines_at_most(self):
-        self.assertEqual(messages("src/core/a.cc", "int a;\n" * 600), [])
-        self.assertEqual(messages("src/core/a.cc", "int a;\n" * 601), ["expected at most 600 lines, got 601"])
+    def test_a_file_has_400_lines_at_most_and_a_kernel_600(self):
+        for path, limit in (("src/core/a.cc", 400), ("src/ops/linear/linear_cpu.cc", 600)):
+            self.assertEqual(messages(path, "int a;\n" * limit), [])
+            self.assertEqual(messages(path, "int a;\n" * (limit + 1)), [f"expected at most {limit} lines, got {limit + 1}"])
+
+    def test_a_class_has_20_private_methods_at_most(self):
+        def header(num_methods):
+            methods = "".join(f"  int read_{i}(const Row& row) const;\n" for i in range(num_methods))
+            return "class A {\n public:\n" + methods + "\n private:\n  struct B {\n    int c();\n  };\n" + methods + "\n  int d_ = 0;\n};\n"
+
+        self.assertEqual(messages("src/core/a.h", header(20)), [])
+        self.assertEqual(messages("src/core/a.h", header(21)), ["A: expected at most 20 private methods, got 21"])
 
     def test_a_function_has_60_lines_at_most_and_a_kernel_150(self):
         def function(num_lines):
@@ -148,7 +157,7 @@ class OtherRules(unittest.TestCase):
             root = pathlib.Path(folder)
             for path in ("src/core/a.cc", "tests/server/test_a.py", "src/text/rust/target/b.rs", "build/c.cc"):
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
-                (root / path).write_text("x\n" * 601 if path.endswith(".cc") else "pass\n")
+                (root / path).write_text("x\n" * 401 if path.endswith(".cc") else "pass\n")
             files = {file.relative_to(root).as_posix() for file in check_layers.source_files(root, check_layers.MEASURED)}
             self.assertEqual(files, {"src/core/a.cc", "tests/server/test_a.py"})
             self.assertEqual(len(check_layers.check_all(root)), 1)

@@ -73,6 +73,7 @@ class SchedulerSimulation {
   const PrefixCache* cache() const { return cache_ ? &*cache_ : nullptr; }
 
  private:
+  static constexpr std::uint64_t kUnowned = 0;  // what stands in slots that nobody owns
   using Sample = std::pair<RequestId, int>;
   // The order: priority, request, sample.
   using Rank = std::tuple<int, RequestId, int>;
