@@ -149,7 +149,7 @@ class DecodeStep {
     run();
     profile.end_step();
     exec_->set_profile(nullptr);
-    const int num_layers = decoder_->config().num_layers;
+    const int num_layers = decoder_->config().num_layers();
     std::vector<double> of_layer, once;
     for (const OpTotals& op : profile.ops()) {
       if (op.call.products == 0) continue;
