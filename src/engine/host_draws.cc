@@ -27,7 +27,7 @@ RowSampling row_of(const Sequence& sequence, int context_len, std::span<const in
 }
 
 HostDraws::HostDraws(Exec& exec, int vocab_size, std::span<const int> eos_token_ids,
-                     std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors,
+                     const std::vector<std::shared_ptr<const LogitsProcessor>>& logits_processors,
                      bool may_defer)
     : exec_(exec),
       eos_token_ids_(eos_token_ids.begin(), eos_token_ids.end()),

@@ -29,7 +29,8 @@ class HostDraws {
  public:
   // may_defer: whether a step may end without the draws whose masks are late. `exec` outlives this.
   HostDraws(Exec& exec, int vocab_size, std::span<const int> eos_token_ids,
-            std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors, bool may_defer);
+            const std::vector<std::shared_ptr<const LogitsProcessor>>& logits_processors,
+            bool may_defer);
 
   // Starts a step, whose outcomes come into `outcomes`, which lives until draw().
   void begin_step(std::vector<SampleOutcome>& outcomes);

@@ -24,13 +24,13 @@ std::int64_t num_prefaulted_tokens(const KvLayout& layout) {
 
 }  // namespace
 
-ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, StepSamplerOptions options)
+ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamplerOptions& options)
     : exec_(exec),
       decoder_(std::move(decoder)),
       kv_(std::move(kv)),
       num_prefaulted_tokens_(num_prefaulted_tokens(kv_.layout())),
       input_(kv_.block_size()),
-      sampler_(exec, decoder_, std::move(options)) {}
+      sampler_(exec, decoder_, options) {}
 
 bool ModelRunner::prefault(int first_block, bool beside_prompts) {
   return kv_.prefault(

@@ -37,13 +37,13 @@ void add_parts(const LogProbs& log_probs, std::vector<Tensor>& roots) {
 
 }  // namespace
 
-StepSampler::StepSampler(Exec& exec, const Decoder& decoder, StepSamplerOptions options)
+StepSampler::StepSampler(Exec& exec, const Decoder& decoder, const StepSamplerOptions& options)
     : exec_(exec),
       decoder_(decoder),
       has_lookahead_(options.has_lookahead),
       has_processors_(!options.logits_processors.empty()),
       host_draws_(exec, decoder.config().vocab_size, decoder.config().eos_token_ids,
-                  std::move(options.logits_processors), /*may_defer=*/!options.has_lookahead),
+                  options.logits_processors, /*may_defer=*/!options.has_lookahead),
       row_masks_(decoder.config().vocab_size, decoder.config().eos_token_ids),
       row_changes_(decoder.config().vocab_size),
       row_penalties_(decoder.config().vocab_size) {}

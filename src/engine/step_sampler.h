@@ -58,7 +58,7 @@ class StepSampler {
   static constexpr int kScoreTileRows = 64;
 
   // `exec` and `decoder` outlive this.
-  StepSampler(Exec& exec, const Decoder& decoder, StepSamplerOptions options);
+  StepSampler(Exec& exec, const Decoder& decoder, const StepSamplerOptions& options);
 
   // Decides who draws which of the step's rows, and draws those that ops can draw now.
   void begin(const Plan& plan, StepRows& rows);

@@ -43,7 +43,8 @@ std::vector<WholeAnswer> run_to_end(Engine& engine,
     const auto sink = [&, first = first_answer[i]](OutputEvent event) {
       const std::lock_guard lock(mutex);
       num_finished += event.finish_reason != FinishReason::kNone;
-      add_event(std::move(event), answers[first + event.sample_index]);
+      WholeAnswer& answer = answers[first + event.sample_index];
+      add_event(std::move(event), answer);
       changed.notify_one();
     };
     const Result<RequestId> id = engine.submit(requests[i], sink);

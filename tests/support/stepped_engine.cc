@@ -74,7 +74,8 @@ std::size_t SteppedEngine::add(GenerationRequest request) {
   answers_.resize(first + request.sampling.n);
   request.hash_logits = true;
   core_->add(/*id=*/first, std::move(request), [this, first](OutputEvent event) {
-    add_event(std::move(event), answers_[first + event.sample_index]);
+    WholeAnswer& answer = answers_[first + event.sample_index];
+    add_event(std::move(event), answer);
   });
   return first;
 }
