@@ -140,8 +140,8 @@ class DecodeStep {
     decoder_->logits(*exec_, hidden, batch.logits_rows);
   }
 
-  // What each job of a step reads, in its order: a layer's ops one after the other, then what a
-  // step runs once.
+  // Returns the bytes that each job of a step reads, in the step's order: a layer's ops one after
+  // the other, then what a step runs once.
   std::vector<double> job_bytes() {
     OpProfile profile;
     exec_->set_profile(std::shared_ptr<OpProfile>(&profile, [](OpProfile*) {}));
@@ -199,7 +199,7 @@ class DecodeStep {
   std::mt19937 random_{20261120};
 };
 
-// What turns measured of one of the loops.
+// The figures that the turns gave for one of the loops.
 struct Measured {
   std::vector<double> gb_per_s;
   std::vector<double> shares;  // of the same turn's limit

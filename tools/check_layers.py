@@ -86,6 +86,12 @@ UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 SKIPPED = re.compile(r"GTEST_" r"SKIP|\bDISABLED_\w|pytest\.(?:mark\.)?" r"skip|unittest\." r"skip|#\[ig" r"nore")
 CLASS = re.compile(r"^class (?:\[\[nodiscard\]\] )?(\w+)[^;{]*\{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 METHOD = re.compile(r"  (?!using |friend |struct |class |enum |//|static constexpr |template )[\w~][\w:<>,&*~\[\] ]*\([^=]*(?:[;,{}]|const)$")
+COMMENT = re.compile(r"\s*//(?: (.*)|$)")
+# How no comment begins: with what is said of something that nobody has named yet.
+FRAGMENT = re.compile(r"(Of|What|That)\b")
+# A function's comment begins with its verb; a constructor's may say at once what it requires.
+VERB = re.compile(r"(?:[A-Z][a-z]+s|REQUIRES:)(?![\w-])")
+FUNCTION = re.compile(r"\s*(?!struct |class |enum |using |namespace |#|std::function<|\})[\w\[][^;={]*\(")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
 
@@ -171,6 +177,29 @@ def check_private_methods(path, source):
             yield Finding(path, line_at(source, match.start()), message)
 
 
+def comments_of(lines):
+    """Each block of comment lines: the index of its first line, and of the line behind it."""
+    first = None
+    for i, line in enumerate([*lines, ""]):
+        if COMMENT.match(line):
+            first = i if first is None else first
+        elif first is not None:
+            yield first, i
+            first = None
+
+
+def check_comments(path, source):
+    """No comment begins with "Of", "What" or "That", and a header's function with its verb."""
+    lines = source.splitlines()
+    for first, behind in comments_of(lines):
+        text = COMMENT.match(lines[first])[1] or ""
+        if fragment := FRAGMENT.match(text):
+            yield Finding(path, first + 1, f'a comment begins with a noun or a verb, got "{fragment[1]}"')
+        declaration = next((line for line in lines[behind:] if not line.lstrip().startswith("template")), "")
+        if path.endswith(".h") and FUNCTION.match(declaration) and not VERB.match(text):
+            yield Finding(path, first + 1, f'a function\'s comment begins with a verb ("Returns"), got "{text[:30]}"')
+
+
 def check_name(path, source):
     for part in pathlib.PurePosixPath(path).with_suffix("").parts:
         if vague := VAGUE_NAMES & set(re.split(r"[_\-.]", part.lower())):
@@ -187,7 +216,7 @@ def check_patterns(path, source):
             yield Finding(path, line_at(source, match.start()), message)
 
 
-CPP_RULES = (check_include_layers, check_outside_includes, check_include_form, check_private_methods)
+CPP_RULES = (check_include_layers, check_outside_includes, check_include_form, check_private_methods, check_comments)
 RULES = (check_file_length, check_function_lengths, check_name, check_patterns)
 
 

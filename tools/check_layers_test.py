@@ -126,6 +126,22 @@ class OtherRules(unittest.TestCase):
         self.assertEqual(messages("src/core/a.h", header(20)), [])
         self.assertEqual(messages("src/core/a.h", header(21)), ["A: expected at most 20 private methods, got 21"])
 
+    def test_a_comment_begins_with_a_noun_or_a_verb(self):
+        for word in ("Of", "What", "That"):
+            message = f'a comment begins with a noun or a verb, got "{word}"'
+            self.assertEqual(messages("src/core/a.cc", f"// {word} each row.\nint a;\n"), [message])
+        self.assertEqual(messages("src/core/a.cc", "// The sum\n// Of each row.\nint a;\n"), [])
+
+    def test_a_headers_function_says_with_a_verb_what_it_does(self):
+        refused = "a function's comment begins with a verb (\"Returns\"), got \"The sum.\""
+        for declaration in ("int sum(int a);", "  virtual int sum() const = 0;", "template <class T>\nT sum() {"):
+            self.assertEqual(messages("src/core/a.h", f"// The sum.\n{declaration}\n"), [refused])
+            self.assertEqual(messages("src/core/a.h", f"// Returns the sum.\n{declaration}\n"), [])
+        for declaration in ("int sum = 0;", "struct Sum {", "std::function<int(int)> sum;", "", "using Sum = int(int);"):
+            self.assertEqual(messages("src/core/a.h", f"// The sum.\n{declaration}\n"), [])
+        self.assertEqual(messages("src/core/a.cc", "// The sum.\nint sum(int a);\n"), [])
+        self.assertEqual(messages("src/core/a.h", "// REQUIRES: `a` outlives this.\nexplicit A(int& a);\n"), [])
+
     def test_a_function_has_60_lines_at_most_and_a_kernel_150(self):
         def function(num_lines):
             return "void long_one() {\n" + "  ++n;\n" * (num_lines - 2) + "}\n"

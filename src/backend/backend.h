@@ -24,12 +24,12 @@ struct ExecOptions {
   bool int8_activations = false;
 };
 
-// kUnsupported: "[device] mlx: not built into this binary"; kUnavailable: built, but the machine
-// lacks the device.
+// Makes the Exec of a backend. kUnsupported: "[device] mlx: not built into this binary";
+// kUnavailable: built, but the machine lacks the device.
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
 bool backend_is_built(Backend backend);
-// The best one that is built and finds its device: one with a GPU, else cpu. options.backend is
-// passed over.
+// Returns the best one that is built and finds its device: one with a GPU, else cpu.
+// options.backend is passed over.
 Result<std::unique_ptr<Exec>> make_best_exec(ExecOptions options);
 
 namespace reference {

@@ -25,8 +25,8 @@ class NativeExec : public Exec {
   Status evaluate(std::span<const Tensor> roots) override;
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;
 
-  // Memory for packed weights, in ascending order of the calls. kResourceExhausted where the
-  // machine has less.
+  // Allocates memory for packed weights, in ascending order of the calls. kResourceExhausted where
+  // the machine has less.
   Result<BufferRef> allocate_weight_bytes(std::size_t bytes);
 
  protected:
@@ -40,7 +40,8 @@ class NativeExec : public Exec {
   NativeExec(Backend backend, Arenas arenas) : Exec(backend), arenas_(std::move(arenas)) {}
 
  private:
-  // kResourceExhausted where the machine has not so many bytes left for `what`.
+  // Checks the memory that is free. kResourceExhausted where the machine has not so many bytes left
+  // for `what`.
   Status expect_free(std::int64_t bytes, std::string_view what);
 
   Arenas arenas_;

@@ -25,7 +25,7 @@ class PackedWeight {
   virtual void set_next(const PackedWeight& next, const Exec& exec) {}
 };
 
-// What the parts of a joined weight are to one another.
+// The relation between the parts of a joined weight.
 enum class WeightUse : std::uint8_t {
   kRows,   // rows of one product, one part after the other: q, k and v
   kGated,  // a gate and what goes through it, of as many rows: gated_linear reads both together
@@ -46,8 +46,8 @@ struct Weight {
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts,
                               WeightUse use = WeightUse::kRows);
 
-// Norm weights and biases: `parts`, each [n_i], joined and widened to float32; a persistent tensor
-// [sum of n_i].
+// Joins `parts`, each [n_i], and widens them to float32: norm weights and biases. Returns a
+// persistent tensor [sum of n_i].
 Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts);
 
 namespace reference {

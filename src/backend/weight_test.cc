@@ -71,7 +71,8 @@ std::vector<float> read_row(const Exec& exec, const Weight& weight, std::int64_t
   return values;
 }
 
-// What a row may be off: the cpu backend makes integers of 14 bits of 16-bit values.
+// Returns the error that a row may have: the cpu backend makes integers of 14 bits of 16-bit
+// values.
 float bound_of(Backend backend, WeightFormat format, std::span<const float> row) {
   const bool is_wide = format == WeightFormat::kF16 || format == WeightFormat::kBF16;
   if (backend != Backend::kCpu || !is_wide) return 0;

@@ -14,14 +14,14 @@ namespace pagoda {
 
 class CompletionEvents {
  public:
-  // `record` outlives this; its num_input_tokens stands where the server tells none.
+  // REQUIRES: `record` outlives this. Its num_input_tokens stands where the server tells none.
   explicit CompletionEvents(RequestRecord& record) : record_(record) {}
 
   // Bytes that came at `now_s`. kInternal: the server says that it has failed; kDataLoss: this is
   // no such stream.
   Status push(std::string_view bytes, double now_s);
 
-  // At the body's end. kDataLoss: it ended before the answer did.
+  // Ends the body. kDataLoss: it ended before the answer did.
   Status finish() const;
 
  private:
@@ -33,7 +33,8 @@ class CompletionEvents {
   bool ended_ = false;  // a finish reason, or [DONE]
 };
 
-// The message of an error body or event in OpenAI's shape, on one line; else the text's start.
+// Returns the message of an error body or event in OpenAI's shape, on one line; else the text's
+// start.
 std::string error_message(std::string_view body);
 
 }  // namespace pagoda

@@ -31,8 +31,9 @@ struct HttpAnswer {
   std::string body;
 };
 
-// GET where `body` is empty, else a POST of JSON. `path` comes after the URL's prefix. kUnavailable
-// names the URL: nobody listens there, or no HTTP, or not within 30 s.
+// Sends a GET where `body` is empty, else a POST of JSON, and returns the answer. `path` comes
+// after the URL's prefix. kUnavailable names the URL: nobody listens there, or no HTTP, or not
+// within 30 s.
 Result<HttpAnswer> ask_server(const ServerAccess& server, const std::string& path,
                               const std::string& body = {});
 
@@ -54,7 +55,7 @@ struct LoadRun {
   bool interrupted = false;  // by SIGINT or SIGTERM: what was in flight then has no record
 };
 
-// When each of `count` requests is sent, in seconds from the start: at once where `rate` is
+// Returns when each of `count` requests is sent, in seconds from the start: at once where `rate` is
 // infinite, else as a Poisson process has it, the first at 0.
 std::vector<double> arrivals_s(double rate, unsigned long seed, std::size_t count);
 

@@ -19,7 +19,7 @@ constexpr int kVocabularyWords = 4000;
 constexpr int kMinVocabulary = 2;
 constexpr double kTokensPerWord = 1.3;  // of English, where nobody counts
 
-// What vLLM keeps of ShareGPT.
+// The lengths of the ShareGPT conversations that vLLM keeps.
 constexpr int kMinShareGptLen = 4, kMaxShareGptInput = 1024, kMaxShareGptTotal = 2048;
 // Where random prompts come from: token ids that the server's tokenizer really makes, so that every
 // one of them is valid there; or words, from a server that doesn't tell.

@@ -39,11 +39,12 @@ struct BenchPrompt {
   int output_len = 0;
 };
 
-// What make_prompts refuses before it asks for tokens: a data set that is not known, or a path that
-// is missing or needless.
+// Returns the error that make_prompts finds before it asks for tokens: a data set that is not
+// known, or a path that is missing or needless.
 Status check_prompt_set(const PromptSetOptions& options);
 
-// kInvalidArgument: options that contradict one another; kNotFound, kDataLoss: the file.
+// Makes the prompts of a benchmark. kInvalidArgument: options that contradict one another;
+// kNotFound, kDataLoss: the file.
 Result<std::vector<BenchPrompt>> make_prompts(const PromptSetOptions& options,
                                               const Encode& encode);
 

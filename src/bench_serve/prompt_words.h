@@ -6,10 +6,10 @@
 
 namespace pagoda {
 
-// A common English word.
+// Returns a common English word.
 std::string random_word(std::mt19937_64& random);
 
-// A word that is none, of syllables: text whose tokens are many and various.
+// Returns a word of syllables that is none: text whose tokens are many and various.
 std::string random_syllables(std::mt19937_64& random);
 
 }  // namespace pagoda

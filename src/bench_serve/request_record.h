@@ -17,7 +17,7 @@ struct RequestRecord {
   std::string error;               // of a failed one, a line
 
   bool completed() const { return error.empty(); }
-  // As vLLM's benchmark defines them, of a completed one.
+  // Computes latencies of a completed request as vLLM's benchmark defines them.
   double first_token_s() const { return events_s.front() - start_s; }  // time to first token
   double latency_s() const { return events_s.back() - start_s; }       // end to end
 };

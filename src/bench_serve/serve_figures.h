@@ -43,17 +43,18 @@ struct ServeFigures {
 
 ServeFigures serve_figures(std::span<const RequestRecord> records, double duration_s);
 
-// Of numbers in any order: share 0.5 is the median; 0 of none.
+// Returns the value below which that share of the numbers lies; they may be in any order. A share
+// of 0.5 is the median; no numbers give 0.
 double percentile(std::vector<double> values, double share);
 
-// vLLM's names.
+// Returns the figures under vLLM's names.
 nlohmann::ordered_json serve_figures_json(const ServeFigures& figures);
 
 struct LoadShape {
   double request_rate = std::numeric_limits<double>::infinity();  // requests a second
   int max_concurrency = 0;                                        // 0: no limit
 };
-// vLLM's printed block.
+// Returns the block that vLLM's benchmark prints.
 std::string serve_figures_block(const ServeFigures& figures, const LoadShape& shape);
 
 }  // namespace pagoda

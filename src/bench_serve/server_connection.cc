@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 16 << 10;
 
-// What the certificate has to be for: the URL's name or address.
+// Sets the name or address of the URL as the one that the certificate has to be for.
 void expect_host(SSL* connection, const std::string& host) {
   error_code not_an_address;
   asio::ip::make_address(host, not_an_address);

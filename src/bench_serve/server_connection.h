@@ -25,21 +25,23 @@ namespace pagoda {
 using AnswerParser = boost::beast::http::response_parser<boost::beast::http::buffer_body>;
 using OnBytes = std::function<Status(std::string_view)>;
 
-// For https: TLS 1.2 or newer. Certificates are checked by the system's authorities, or those that
-// SSL_CERT_FILE and SSL_CERT_DIR name; not at all with `verifies` false.
+// Makes the context of https connections: TLS 1.2 or newer. Certificates are checked by the
+// system's authorities, or those that SSL_CERT_FILE and SSL_CERT_DIR name; not at all with
+// `verifies` false.
 std::shared_ptr<boost::asio::ssl::context> make_tls_context(bool verifies);
 
 class ServerConnection {
  public:
-  // `tls` is null for http and outlives this otherwise.
+  // REQUIRES: `tls` is null for http, and outlives this otherwise.
   ServerConnection(boost::asio::io_context& context, boost::asio::ssl::context* tls);
 
-  // kUnavailable: nobody listens, or a certificate that is not the host's.
+  // Connects within `timeout`. kUnavailable: nobody listens, or a certificate that is not the
+  // host's.
   boost::asio::awaitable<Status> open(const ServerUrl& url, std::chrono::seconds timeout);
   // Sends a request, and reads the answer's head.
   boost::asio::awaitable<Status> exchange(const std::string& text, AnswerParser& parser,
                                           std::chrono::seconds timeout);
-  // Body bytes go to `on_bytes` as they come; `timeout` is between two pieces.
+  // Hands the body's bytes to `on_bytes` as they come; `timeout` is between two pieces.
   boost::asio::awaitable<Status> read_body(AnswerParser& parser, const OnBytes& on_bytes,
                                            std::chrono::seconds timeout);
 

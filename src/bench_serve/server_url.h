@@ -14,14 +14,14 @@ struct ServerUrl {
   std::string port = "80";
   std::string prefix;  // of every path: "" or "/some/where"
 
-  // "http://host:port" + prefix, or https, as errors show it.
+  // Returns "http://host:port" + prefix, or https, as errors show it.
   std::string text() const;
-  // The Host header.
+  // Returns the Host header.
   std::string authority() const;
 };
 
-// "http://HOST[:PORT][/PREFIX]" or https, with or without a trailing "/" or "/v1". kInvalidArgument
-// otherwise.
+// Parses "http://HOST[:PORT][/PREFIX]" or https, with or without a trailing "/" or "/v1".
+// kInvalidArgument otherwise.
 Result<ServerUrl> parse_server_url(std::string_view text);
 
 }  // namespace pagoda

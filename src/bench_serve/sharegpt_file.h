@@ -13,12 +13,12 @@ struct Conversation {
   std::string answer;  // the first
 };
 
-// [{"conversations": [{"from": "human", "value": ...}, {"from": "gpt", "value": ...}, ...]}, ...]:
-// the first two turns of every conversation that has two. Only those stay in memory. kNotFound,
-// kDataLoss.
+// Reads [{"conversations": [{"from": "human", "value": ...}, {"from": "gpt", "value": ...}, ...]},
+// ...]: the first two turns of every conversation that has two. Only those stay in memory.
+// kNotFound, kDataLoss.
 Result<std::vector<Conversation>> read_sharegpt_file(const std::string& path);
 
-// With their ends; empty ones are left out. kNotFound.
+// Reads a file's lines with their ends; empty ones are left out. kNotFound.
 Result<std::vector<std::string>> read_text_lines(const std::string& path);
 
 }  // namespace pagoda

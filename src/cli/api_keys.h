@@ -15,9 +15,9 @@ struct ApiKeySources {
   const char* environment = nullptr;
 };
 
-// All keys; none where no source is given. kInvalidArgument where a source that is given has no key
-// or an empty one: a variable that was never set must not open the server. A key is visible ASCII,
-// as an HTTP header can hold it. Errors name the source and never show a key.
+// Reads all keys; none where no source is given. kInvalidArgument where a source that is given has
+// no key or an empty one: a variable that was never set must not open the server. A key is visible
+// ASCII, as an HTTP header can hold it. Errors name the source and never show a key.
 Result<std::vector<std::string>> read_api_keys(const ApiKeySources& sources);
 
 }  // namespace pagoda

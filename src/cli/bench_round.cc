@@ -75,7 +75,7 @@ EngineStats settled_stats(const Engine& engine) {
   return stats;
 }
 
-// What the engine did between two snapshots.
+// Returns what the engine did between two snapshots.
 BenchRound between(const EngineStats& before, const EngineStats& after) {
   const auto grown = [&](std::uint64_t EngineStats::*counter) {
     return static_cast<double>(after.*counter - before.*counter);
@@ -93,7 +93,8 @@ BenchRound between(const EngineStats& before, const EngineStats& after) {
   return round;
 }
 
-// Of prompts and of the decodes that share their steps; the latter's attention is left out.
+// Counts the products of the prompts and of the decodes that share their steps; the decodes'
+// attention is left out.
 double prefill_products(const ModelConfig& config, const BenchRound& round, int num_prompts,
                         int input_len) {
   const double sampled_rows = round.generated_tokens - round.decode_tokens;

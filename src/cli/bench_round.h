@@ -29,11 +29,11 @@ struct BenchFlags {
   bool profiles = false;
 };
 
-// MODEL, the engine's flags, --input-len, --output-len, --json, --profile. `num_prompts` has a name
-// of its own in each subcommand.
+// Adds MODEL, the engine's flags, --input-len, --output-len, --json, --profile. `num_prompts` has a
+// name of its own in each subcommand.
 void add_bench_flags(CLI::App& command, BenchFlags& flags);
 
-// What one round took and did.
+// The time and the work of one round.
 struct BenchRound {
   double total_s = 0;    // from the first prompt's submission to the last token
   double prefill_s = 0;  // of it, in steps that computed prompt tokens
@@ -70,11 +70,11 @@ class BenchedModel {
   std::unique_ptr<ServedModel> model_;
 };
 
-// Every figure of a round with its share of the machine's limit.
+// Returns every figure of a round with its share of the machine's limit.
 nlohmann::ordered_json bench_figures(const BenchedModel& bench, const BenchRound& round);
-// Two lines, prefill and decode, of those figures.
+// Prints two lines of those figures, prefill and decode.
 void print_bench_figures(const nlohmann::ordered_json& figures);
-// The profile's table on stdout, or "profile" among the figures.
+// Prints the profile's table on stdout, or adds "profile" to the figures.
 void add_profile(const BenchedModel& bench, const MachineLimits& limits,
                  nlohmann::ordered_json& figures);
 

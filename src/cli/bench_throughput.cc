@@ -31,7 +31,7 @@ ordered_json throughput_figures(const BenchedModel& bench, const BenchRound& rou
 
 Status bench_throughput(const BenchFlags& flags) {
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<BenchedModel> bench, BenchedModel::load(flags));
-  // What a first step pays, it pays once: pages touched, threads woken.
+  // The warm-up pays what only a first step pays: pages touched, threads woken.
   const int warm_up = std::min(flags.num_prompts, 2);
   PAGODA_RETURN_IF_ERROR(bench->run(warm_up, std::min(flags.output_len, 2)).status());
   if (bench->profile()) bench->profile()->clear();

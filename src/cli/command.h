@@ -11,7 +11,7 @@ class App;
 
 namespace pagoda {
 
-// What the chosen subcommand does once its flags are parsed; returns the exit code.
+// The body of a subcommand, run once its flags are parsed; it returns the exit code.
 using CommandBody = std::function<int()>;
 
 void add_serve_command(CLI::App& app, CommandBody& body);

@@ -10,8 +10,7 @@ namespace pagoda {
 void add_commands(CLI::App& app, CommandBody& body);
 
 // Runs what is asked for and returns the exit code, which is never 0 where stdout could not be
-// written. Without arguments the help goes to stdout, with
-// code 0, as cargo has it.
+// written. Without arguments the help goes to stdout, with code 0, as cargo has it.
 int run_command_line(int argc, const char* const* argv);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// What every subcommand's flags have in common, found by walking them all: none swallows what
+// Properties of every subcommand's flags, tested by going through them all: none swallows what
 // follows it, and none is refused in the parser's words.
 #include "cli/command_line.h"
 

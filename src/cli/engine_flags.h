@@ -23,14 +23,14 @@ struct EngineFlags {
   std::string generation_config = "auto";
 };
 
-// MODEL, --device, --threads, --int8-activations, --seed: what every subcommand that loads a model
-// takes.
+// Adds MODEL, --device, --threads, --int8-activations, --seed: what every subcommand that loads a
+// model takes.
 void add_model_flags(CLI::App& command, EngineFlags& flags);
-// --max-model-len, --block-size, the KV cache's flags and the batch's: what all of them
-// but chat take besides.
+// Adds --max-model-len, --block-size, the KV cache's flags and the batch's: what all of them but
+// chat take besides.
 void add_batching_flags(CLI::App& command, EngineFlags& flags);
 
-// --generation-config: what those take besides whose answers are sampled.
+// Adds --generation-config, which those take besides whose answers are sampled.
 void add_sampling_flags(CLI::App& command, EngineFlags& flags);
 
 // Resolves the model's name and the flags' words; loads, with a progress bar on a terminal. A model
@@ -38,10 +38,11 @@ void add_sampling_flags(CLI::App& command, EngineFlags& flags);
 enum class Text { kNeeded, kTokenIdsWillDo };
 Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text = Text::kNeeded);
 
-// The names under which the API knows the model: its file's first, then the one that was typed.
+// Returns the names under which the API knows the model: its file's first, then the one that was
+// typed.
 std::vector<std::string> names_in_api(const EngineFlags& flags, const ServedModel& model);
 
-// "auto" is absent.
+// Returns the backend of a name; "auto" is absent.
 Result<std::optional<Backend>> parse_device(const std::string& name);
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// What a flag's value may be: checks that refuse in a user's words,
+// Checks of a flag's value. They refuse in a user's words,
 //   pagoda: --port: expected a whole number of 0 to 65535, got 70000
 // and write numbers plainly for the parser, which would read "010" as eight and "8k" not at all.
 //
@@ -24,19 +24,20 @@ namespace pagoda {
 // steps of 1024, as vLLM has it. Nothing where it is no such text, no whole number, or beyond 2^53.
 std::optional<std::int64_t> parse_amount(std::string_view text);
 
-// "auto, cpu or mlx".
+// Returns names as a list: "auto, cpu or mlx".
 std::string listed(const std::vector<std::string>& names);
 
 CLI::Validator one_of(std::vector<std::string> names);
 CLI::Validator real_number(double least = -std::numeric_limits<double>::infinity(),
                            double most = std::numeric_limits<double>::infinity());
-// The path of an URL, "/" and "/llm/" as "" and "/llm": of letters, digits and "-._~" between
-// slashes, and none of its parts "." or "..".
+// Checks the path of an URL, "/" and "/llm/" as "" and "/llm": of letters, digits and "-._~"
+// between slashes, and none of its parts "." or "..".
 CLI::Validator path_prefix();
 
 namespace flag_values {
 
-// The decimal digits of a whole number, parse_amount's too, without zeros in front; "" of none.
+// Returns the decimal digits of a whole number, parse_amount's too, without zeros in front; "" of
+// none.
 std::string plain_digits(std::string_view text);
 
 template <std::integral T>

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the check makes of a text: the text for the parser, or the error.
+// Returns what the check makes of a text: the text for the parser, or the error.
 std::string checked(const CLI::Validator& check, std::string text) {
   const std::string error = check(text);
   return error.empty() ? text : error;

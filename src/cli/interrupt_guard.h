@@ -20,7 +20,7 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
   ~InterruptGuard() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-  // Whether one of them has come.
+  // Returns whether one of them has come.
   bool is_pending() const {
     sigset_t pending;
     sigpending(&pending);

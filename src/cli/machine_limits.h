@@ -23,11 +23,13 @@ struct MachineLimits {
   std::optional<double> int16_gmac_per_s;
   std::optional<double> int8_gmac_per_s;
 
-  // What matrix products are held to: the bf16 peak, float32's where there is none.
+  // Returns the limit that matrix products are held to: the bf16 peak, float32's where there is
+  // none.
   double product_gmac_per_s() const { return bf16_gmac_per_s.value_or(float32_gmac_per_s); }
 };
 
-// The better of two measurements, figure by figure: what disturbs one only makes it smaller.
+// Returns the better of two measurements, figure by figure: what disturbs one only makes it
+// smaller.
 MachineLimits best_of(const MachineLimits& a, const MachineLimits& b);
 
 // Reads `num_bytes`, a multiple of 4096 of aligned memory, and ORs them together: as cheap as a

@@ -30,7 +30,7 @@ struct PromptSpec {
   std::vector<std::string> stop;
   std::optional<int> logprobs;
   bool prompt_logprobs = false;
-  // What the answer is held to; one of them at most.
+  // Constraints on the answer; one of them at most.
   std::optional<std::string> json_schema;  // as JSON text
   std::optional<std::string> regex;
   std::optional<std::string> grammar;  // Lark or GBNF
@@ -39,7 +39,7 @@ struct PromptSpec {
 
 void add_prompt_flags(CLI::App& command, PromptSpec& spec);
 
-// A line of --prompts-file: a JSON object with any of the fields by name; those it lacks are
+// Parses a line of --prompts-file: a JSON object with any of the fields by name; those it lacks are
 // `defaults`'. A wrong type or an unknown name is kInvalidArgument.
 Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& defaults);
 
@@ -47,7 +47,7 @@ Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& 
 // stands for a prompt or its file, or where something is piped in and no prompt is given.
 Status read_prompt(PromptSpec& spec);
 
-// Whether token ids will do: nothing of this prompt is text, nor held to one.
+// Returns whether token ids will do: nothing of this prompt is text, nor held to one.
 bool is_without_text(const PromptSpec& spec);
 
 // Tokens by the model's tokenizer and template; exactly one of the prompt's sources must be there.

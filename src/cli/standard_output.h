@@ -7,8 +7,8 @@
 
 namespace pagoda {
 
-// `utf8` with its control characters as JSON writes them (\u001b), except new lines and tabs: a
-// model's words shall not move a terminal's cursor, change its title or type into it.
+// Returns `utf8` with its control characters as JSON writes them (\u001b), except new lines and
+// tabs: a model's words shall not move a terminal's cursor, change its title or type into it.
 std::string without_controls(std::string_view utf8);
 
 // Writes what a model has said, whole characters of it, at once: as it is, and where `out` is a

@@ -1,4 +1,4 @@
-// What was typed wrong, in a user's words, on one line.
+// The error for a command line that was typed wrong, in a user's words, on one line.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@ class ParseError;
 
 namespace pagoda {
 
-// Why `app` did not parse: names the argument, what was expected and what came.
+// Returns why `app` did not parse: names the argument, what was expected and what came.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
-// "--flag=" with nothing behind it: the parser would take the next argument for its value. Nothing
-// where there is no such argument.
+// Returns the error for "--flag=" with nothing behind it: the parser would take the next argument
+// for its value. Nothing where there is no such argument.
 std::optional<std::string> empty_value_error(const CLI::App& app, int argc,
                                              const char* const* argv);
 

@@ -26,8 +26,8 @@ struct GgufModel {
   std::vector<GgufModelTensor> tensors;
 };
 
-// From a GGUF file: all keys but those of a split set; all tensors. kUnsupported: a tensor of a
-// type that nothing here reads.
+// Reads a checkpoint as GGUF has it. From a GGUF file: all keys but those of a split set; all
+// tensors. kUnsupported: a tensor of a type that nothing here reads.
 //
 // From a Hugging Face folder: the keys of the architecture, of sampling and of the tokenizer, and
 // the tensors that the model reads. kUnsupported: a model that GGUF cannot say (windows that

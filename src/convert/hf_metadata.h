@@ -17,10 +17,10 @@ struct HfRope {
   std::vector<float> divisors;  // [head_dim / 2], for rope_freqs.weight; empty: none
 };
 
-// From the frequencies that the config came to.
+// Derives the keys from the frequencies that the config came to.
 HfRope hf_rope(const ModelConfig& config);
 
-// kUnsupported: windows that differ by layer.
+// Sets the keys of the architecture. kUnsupported: windows that differ by layer.
 Status set_architecture_keys(const ModelConfig& config, const HfRope& rope, GgufMetadata& metadata);
 
 void set_sampling_keys(const PartialSampling& defaults, GgufMetadata& metadata);

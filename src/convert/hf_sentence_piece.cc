@@ -25,7 +25,7 @@ bool starts_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
 }
 
-// What other readers make of the pieces.
+// The pieces as other readers see them.
 class Pieces {
  public:
   explicit Pieces(const GgufVocabulary& vocabulary) : vocabulary_(vocabulary) {

@@ -18,8 +18,8 @@ namespace pagoda {
 // they are not: another reader would merge what this tokenizer does not.
 Status set_pieces(const nlohmann::json& model, GgufVocabulary& vocabulary);
 
-// The ways of putting spaces before a text that a GGUF file can say, likeliest first: `vocabulary`
-// with each.
+// Returns the ways of putting spaces before a text that a GGUF file can say, likeliest first:
+// `vocabulary` with each.
 std::vector<GgufVocabulary> space_prefix_candidates(const GgufVocabulary& vocabulary);
 
 }  // namespace pagoda

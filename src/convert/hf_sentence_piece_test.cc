@@ -170,7 +170,7 @@ std::vector<std::string> texts() {
   return texts;
 }
 
-// What `pagoda quantize` writes of the tokenizer, read as any GGUF file's.
+// Writes the tokenizer as `pagoda quantize` does, and reads it back as any GGUF file's.
 GgufVocabulary through_a_file(const TemporaryFolder& folder) {
   const auto vocabulary = read_hf_vocabulary(folder.path(), kVocabSize);
   EXPECT_TRUE(vocabulary.ok()) << vocabulary.status().message();

@@ -25,8 +25,8 @@ constexpr const char* kMergingNames[] = {
     "gpt-4o", "deepseek-llm", "falcon", "deepseek-coder", "deepseek-v3", "default"};
 constexpr const char* kIgnoringMergesNames[] = {"llama-bpe", "tekken"};
 
-// What the expressions differ in: case, digits in a row, marks, contractions, punctuation before
-// letters and line ends, spaces of all kinds, scripts.
+// Texts in which the expressions differ: case, digits in a row, marks, contractions, punctuation
+// before letters and line ends, spaces of all kinds, scripts.
 constexpr const char* kSnippets[] = {
     "a",  "The", "ing",  "word", "Z",    "HTML", "0",     "1",  "12",     "345",    "2026",
     " ",  "  ",  "   ",  "\n",   "\n\n", "\r\n", "\t",    "'s", "'LL",    "'t",     "'",
@@ -136,7 +136,7 @@ Result<std::optional<std::string>> read_chat_template(const fs::path& folder) {
   return std::optional<std::string>();
 }
 
-// What tokenizer.json puts around a text, told by what it does to one.
+// Reads what tokenizer.json puts around a text from what it does to one.
 Status read_ends(const Tokenizer& tokenizer, GgufVocabulary& vocabulary) {
   vocabulary.bos_token_id = tokenizer.bos_token_id();
   vocabulary.eos_token_id = tokenizer.eos_token_id();
@@ -177,7 +177,7 @@ Result<GgufVocabulary> choose(const fs::path& file, const Tokenizer& tokenizer,
       file.string());
 }
 
-// What one of the two kinds of vocabulary has and the other has not.
+// Sets the keys that one of the two kinds of vocabulary has and the other has not.
 void set_kind_keys(const GgufVocabulary& vocabulary, const std::string& prefix,
                    GgufMetadata& metadata) {
   if (vocabulary.model != "llama") {

@@ -16,13 +16,13 @@
 
 namespace pagoda {
 
-// With [PAD...] tokens up to the model's `vocab_size`, as converters write them. kNotFound: no
-// tokenizer.json. kUnsupported: a tokenizer that is no BPE, or that no way of building it comes to.
-// kDataLoss: contradictory.
+// Reads a vocabulary with [PAD...] tokens up to the model's `vocab_size`, as converters write them.
+// kNotFound: no tokenizer.json. kUnsupported: a tokenizer that is no BPE, or that no way of
+// building it comes to. kDataLoss: contradictory.
 Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_size);
 
-// The keys tokenizer.*, the ids at which the config ends a text among them. kUnsupported: more of
-// these than GGUF has keys for.
+// Sets the keys tokenizer.*, the ids at which the config ends a text among them. kUnsupported: more
+// of these than GGUF has keys for.
 Status set_vocabulary_keys(const GgufVocabulary& vocabulary, const ModelConfig& config,
                            GgufMetadata& metadata);
 

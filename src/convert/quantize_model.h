@@ -44,12 +44,13 @@ struct QuantizeSummary {
 inline constexpr WeightFormat kQuantizeFormats[] = {WeightFormat::kQ8_0, WeightFormat::kQ4_0,
                                                     WeightFormat::kQ4_K};
 
-// What a tensor of this GGUF name and shape becomes.
+// Returns the format that a tensor of this GGUF name and shape is written in.
 WeightFormat quantized_format(std::string_view name, const Shape& shape, WeightFormat wanted);
 
-// kInvalidArgument: an output that is not called .gguf, that is the input, that is there already
-// and may not be replaced, or that cannot be written. kDataLoss: a value that no quantised format
-// holds (not finite, or beyond 65504). Others as in read_gguf_model and write_gguf.
+// Writes a quantised copy of a model. kInvalidArgument: an output that is not called .gguf, that is
+// the input, that is there already and may not be replaced, or that cannot be written. kDataLoss: a
+// value that no quantised format holds (not finite, or beyond 65504). Others as in read_gguf_model
+// and write_gguf.
 Result<QuantizeSummary> quantize_model(const QuantizeOptions& options);
 
 }  // namespace pagoda

@@ -14,8 +14,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::uint32_t kSeed = 20240607;
 
-// What a 16-bit format with this many exponent and mantissa bits means by its bits: IEEE 754 read
-// off its text, in double.
+// Returns the number that a 16-bit format with so many exponent and mantissa bits means by its
+// bits: IEEE 754 read off its text, in double.
 double meaning_of(std::uint16_t bits, int exponent_bits, int mantissa_bits) {
   const int bias = (1 << (exponent_bits - 1)) - 1;
   const int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1);

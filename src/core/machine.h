@@ -1,5 +1,5 @@
-// What this machine gives to this process: cores and memory, as cgroups, affinity and hyper-threads
-// leave them.
+// The cores and the memory that this machine gives to this process, as cgroups, affinity and
+// hyper-threads leave them.
 //
 // Everything is read from /proc and /sys under `root`, which only tests change. A file that is
 // missing or makes no sense limits nothing: these are defaults, and a wrong guess must not keep a
@@ -12,16 +12,16 @@
 
 namespace pagoda {
 
-// Worker threads to use where nobody asked for a number: the physical cores that the affinity mask
-// allows (two hyper-threads of a core share its vector units, so a second one only adds waiting),
-// at most the cgroup's CPU quota rounded down, since threads beyond it are stopped in the middle of
-// a step. At least 1.
+// Returns the number of worker threads to use where nobody asked for a number: the physical cores
+// that the affinity mask allows (two hyper-threads of a core share its vector units, so a second
+// one only adds waiting), at most the cgroup's CPU quota rounded down, since threads beyond it are
+// stopped in the middle of a step. At least 1.
 int default_num_threads();
 
-// The same from its parts: `allowed_cpus` as sched_getaffinity gives them.
+// Does the same from its parts: `allowed_cpus` as sched_getaffinity gives them.
 int num_threads_for(std::span<const int> allowed_cpus, const std::filesystem::path& root);
 
-// The CPU that the calling thread is on, or -1 where the system does not say.
+// Returns the CPU that the calling thread is on, or -1 where the system does not say.
 int current_cpu();
 
 // Moves the calling thread off `cpu`, where another thread of ours is: left alone, Linux puts two
@@ -47,7 +47,7 @@ void give_way();
 // as free, because the kernel drops them first.
 std::int64_t available_memory_bytes(const std::filesystem::path& root = "/");
 
-// The most memory this process has had resident so far (VmHWM).
+// Returns the most memory this process has had resident so far (VmHWM).
 std::int64_t peak_resident_bytes(const std::filesystem::path& root = "/");
 
 }  // namespace pagoda

@@ -12,8 +12,8 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `share` in [0, 1]; `note` stands behind the bar: "12.3 MB/s". Redraws only where something
-  // changed.
+  // Shows `share`, in [0, 1]; `note` stands behind the bar: "12.3 MB/s". Redraws only where
+  // something changed.
   void show(double share, const std::string& note = "");
 
  private:

@@ -14,7 +14,7 @@ namespace pagoda {
 
 using Sha256Digest = std::array<std::uint8_t, 32>;
 
-// Of data that comes in pieces: update() any number of times, then finish() once.
+// A digest of data that comes in pieces: update() any number of times, then finish() once.
 class Sha256 {
  public:
   Sha256();
@@ -31,13 +31,13 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-// Of data that is there as a whole.
+// Returns the digest of data that is there as a whole.
 Sha256Digest sha256(std::span<const std::byte> data);
 inline Sha256Digest sha256(std::string_view text) {
   return sha256(std::as_bytes(std::span(text)));
 }
 
-// Two lower-case digits a byte, as checksum files write them.
+// Returns two lower-case digits a byte, as checksum files write them.
 std::string to_hex(std::span<const std::uint8_t> bytes);
 
 }  // namespace pagoda

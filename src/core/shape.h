@@ -24,7 +24,7 @@ class Shape {
   }
 
   int rank() const { return rank_; }
-  // A negative index counts from the end: shape[-1] is the innermost extent.
+  // Returns an extent. A negative index counts from the end: shape[-1] is the innermost extent.
   std::int64_t operator[](int i) const { return extents_[i < 0 ? i + rank_ : i]; }
   void set(int i, std::int64_t extent) { extents_[i < 0 ? i + rank_ : i] = extent; }
   std::int64_t num_elements() const {
@@ -42,7 +42,7 @@ class Shape {
   int rank_ = 0;
 };
 
-// "576 x 1536"
+// Returns "576 x 1536".
 std::string to_string(const Shape& shape);
 
 }  // namespace pagoda

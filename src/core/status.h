@@ -42,7 +42,7 @@ class [[nodiscard]] Status {
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  // The same failure seen from further out: "loading model.gguf: [gguf] tensor ...".
+  // Returns the same failure seen from further out: "loading model.gguf: [gguf] tensor ...".
   Status with_context(std::string_view context) const;
 
  private:
@@ -92,7 +92,7 @@ Status internal_error(fmt::format_string<Args...> format, Args&&... args) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  // Both convert, so that `return value;` and `return status;` work.
+  // Converts, like the next one, so that `return value;` and `return status;` work.
   Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     PAGODA_CHECK(!status_.ok(), "a Result made from an ok Status has no value");
@@ -109,7 +109,7 @@ class [[nodiscard]] Result {
     PAGODA_CHECK(ok(), status_.message());
     return *value_;
   }
-  // By value: `for (x : *f())` and `auto& v = *f();` must not outlive what they read.
+  // Returns by value: `for (x : *f())` and `auto& v = *f();` must not outlive what they read.
   T value() && {
     PAGODA_CHECK(ok(), status_.message());
     return *std::move(value_);

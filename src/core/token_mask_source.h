@@ -18,13 +18,13 @@ class TokenMaskSource {
  public:
   virtual ~TokenMaskSource() = default;
 
-  // Another one in the same state, which goes its own way from here.
+  // Returns another one in the same state, which goes its own way from here.
   virtual std::unique_ptr<TokenMaskSource> clone() const = 0;
 
-  // Bit i % 32 of bits[i / 32] says whether token i may come next; end-of-sequence ids may where
-  // the text may end. bits: [(vocab_size + 31) / 32] or more, as many in every call; all of them
-  // are written. kInvalidArgument: the grammar has become too complex to go on, which concerns this
-  // sample alone.
+  // Fills a mask: bit i % 32 of bits[i / 32] says whether token i may come next; end-of-sequence
+  // ids may where the text may end. bits: [(vocab_size + 31) / 32] or more, as many in every call;
+  // all of them are written. kInvalidArgument: the grammar has become too complex to go on, which
+  // concerns this sample alone.
   virtual Status fill_mask(std::span<std::uint32_t> bits) = 0;
 
   // Returns whether fill_mask() takes little or nothing now, as far as can be told. Else it makes
@@ -35,10 +35,10 @@ class TokenMaskSource {
   // is there, and fill_mask() copies it.
   virtual bool wait_for_mask(Clock::TimePoint) { return true; }
 
-  // The token that came. kInvalidArgument for one whose bit was not set, or as above.
+  // Takes the token that came. kInvalidArgument for one whose bit was not set, or as above.
   virtual Status accept(int token_id) = 0;
 
-  // The text is complete, and nothing but its end may follow.
+  // Returns whether the text is complete, and nothing but its end may follow.
   virtual bool is_stopped() const = 0;
 };
 

@@ -4,7 +4,7 @@
 
 namespace pagoda {
 
-// The release as CMakeLists.txt's project() names it, "MAJOR.MINOR.PATCH".
+// Returns the release as CMakeLists.txt's project() names it, "MAJOR.MINOR.PATCH".
 std::string_view version();
 
 }  // namespace pagoda

@@ -1,4 +1,4 @@
-// What a draw gives for a row: a token, or why the row has none.
+// The outcome of a draw for a row: a token, or why the row has none.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace pagoda {
 
-// What stands for a token where a row has none. Other rows know nothing of it.
+// The numbers that stand for a token where a row has none. They change nothing for other rows.
 inline constexpr std::int32_t kRowIsNotNumbers = -1;  // a NaN or +inf among its logits
 inline constexpr std::int32_t kRowHasNoToken = -2;    // all of them are -inf
 
-// What a drawn number says of its row: a token, or why it has none (kInvalidArgument).
+// Returns what a drawn number says of its row: a token, or why it has none (kInvalidArgument).
 Status status_of_drawn(std::int32_t drawn, std::int64_t vocab_size);
 
 }  // namespace pagoda

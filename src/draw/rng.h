@@ -13,10 +13,11 @@ namespace pagoda {
 using PhiloxCounter = std::array<std::uint32_t, 4>;
 using PhiloxKey = std::array<std::uint32_t, 2>;
 
-// Ten rounds; the paper's function bit for bit.
+// Computes ten rounds: the paper's function bit for bit.
 PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key);
 
-// What a number is drawn for: draws for different purposes at one position are independent.
+// The purpose that a number is drawn for. Draws for different purposes at one position are
+// independent.
 enum class RandomPurpose : std::uint32_t { kSampleToken = 0, kXtcCoin = 1 };
 
 // The place of a draw.
@@ -27,7 +28,7 @@ struct RandomKey {
   RandomPurpose purpose = RandomPurpose::kSampleToken;
 };
 
-// Uniform over the 2^52 midpoints (k + 0.5) * 2^-52: strictly inside (0, 1).
+// Returns a uniform number among the 2^52 midpoints (k + 0.5) * 2^-52: strictly inside (0, 1).
 double random_uniform(const RandomKey& key);
 
 }  // namespace pagoda

@@ -24,23 +24,23 @@ struct RowScan {
   bool valid = false;  // no NaN, no +inf
 };
 
-// block_max: [num_row_blocks(n)], each block's largest logit.
+// Scans a row once. block_max: [num_row_blocks(n)], each block's largest logit.
 RowScan scan_row(std::span<const float> logits, std::span<float> block_max);
 
-// What stands for a token where the row has none (drawn_token.h); 0: it has one.
+// Returns the number that stands for a token where the row has none (drawn_token.h); 0: it has one.
 std::int32_t fault_of(const RowScan& scan);
 
-// The lowest id whose logit is `max`, the largest. block_max: of scan_row().
+// Returns the lowest id whose logit is `max`, the largest. block_max: of scan_row().
 std::int32_t first_of_largest(std::span<const float> logits, std::span<const float> block_max,
                               float max);
 
-// Sum over exp(logit - max). Differences keep their rounding error, exp is within 1.5 ulp, sums are
-// in float64: the logarithm is good to 1e-7.
+// Returns the sum over exp(logit - max). Differences keep their rounding error, exp is within 1.5
+// ulp, sums are in float64: the logarithm is good to 1e-7.
 double sum_exp(std::span<const float> logits, float max);
 
-// weights[i] = token_weight(logits[i], max, inverse_temperature) (token_weight.h) as a share of the
-// likeliest token's, so that whole_weight() gives it back; block_sums[b] are the sums of the whole
-// ones; returns their total. weights: [n], which may be `logits` itself; block_sums:
+// Computes weights[i] = token_weight(logits[i], max, inverse_temperature) (token_weight.h) as a
+// share of the likeliest token's, so that whole_weight() gives it back; block_sums[b] are the sums
+// of the whole ones; returns their total. weights: [n], which may be `logits` itself; block_sums:
 // [num_row_blocks(n)].
 std::int64_t weigh_row(std::span<const float> logits, float max, float inverse_temperature,
                        std::span<float> weights, std::span<std::int64_t> block_sums);
@@ -49,12 +49,12 @@ std::int64_t weigh_row(std::span<const float> logits, float max, float inverse_t
 // vectors.
 inline constexpr std::size_t kStoreSlack = 16;
 
-// Into ids and values, in the order of the ids: the logits from `least`, which is finite, up; how
-// many they are. ids, values: [n + kStoreSlack]; block_max: of scan_row().
+// Collects the logits from `least`, which is finite, up, into ids and values in the order of the
+// ids. Returns how many they are. ids, values: [n + kStoreSlack]; block_max: of scan_row().
 std::size_t collect_row(std::span<const float> logits, std::span<const float> block_max,
                         float least, std::span<std::int32_t> ids, std::span<float> values);
 
-// The same for those from `least` to `most`; `above` becomes the whole weight of those above
+// Does the same for those from `least` to `most`; `above` becomes the whole weight of those above
 // `most`. weights: of weigh_row().
 std::size_t collect_between(std::span<const float> logits, std::span<const float> weights,
                             float least, float most, std::span<std::int32_t> ids,

@@ -36,9 +36,9 @@ struct RowCut {
 
 class RowSampler {
  public:
-  // Of memory: about five a token of the vocabulary.
+  // Returns the words of memory that a sampler takes: about five a token of the vocabulary.
   static std::size_t num_words(std::size_t vocab_size);
-  // memory: [num_words(vocab_size)], aligned to 8 bytes
+  // REQUIRES: memory has num_words(vocab_size) words, and is aligned to 8 bytes.
   RowSampler(int vocab_size, std::span<std::int32_t> memory);
 
   // Takes a row, which must stay where it is; all that follows is about it. 0, or the fault's
@@ -50,29 +50,30 @@ class RowSampler {
   int argmax() const;
   double log_sum_exp() const;
   RowCut cut(float inverse_temperature, const RowFilter& filter);
-  // fraction: the uniform times 2^62
+  // Draws a token. fraction: the uniform times 2^62
   int draw(float inverse_temperature, const RowFilter& filter, std::int64_t fraction);
 
-  // The same in steps, for who has filters of his own. First the row's weights, all of them
+  // Does the same in steps, for who has filters of his own. First the row's weights, all of them
   // (returned: their whole total), or those of the tokens that are kept (how many they are).
   std::int64_t weigh(float inverse_temperature);
   std::size_t keep(float inverse_temperature, const RowFilter& filter);
-  // Of weigh()'s: those that weigh `least` and more, a share of the likeliest's.
+  // Keeps those of weigh()'s candidates that weigh at least `least`, a share of the likeliest's
+  // weight, and returns their number.
   std::size_t keep_heavy(float least);
-  // What is kept, in the order of the ids; only the first so many count. A filter may move those
-  // that stay to the front and go on with fewer.
+  // Returns the tokens that are kept, in the order of their ids; only the first so many count. A
+  // filter may move those that stay to the front and go on with fewer.
   std::span<std::int32_t> ids() { return ids_; }
   std::span<float> values() { return values_; }    // their logits
   std::span<float> weights() { return weights_; }  // shares of the likeliest's; [vocab_size]
-  // Of the first `size` kept ones those that top-p keeps: how many they are.
+  // Applies top-p to the first `size` kept tokens, and returns how many stay.
   std::size_t keep_top_p(std::size_t size, float top_p);
-  // The index of the one that is drawn.
+  // Returns the index of the one that is drawn.
   std::size_t draw_kept(std::size_t size, std::int64_t fraction) const;
 
-  // How many logits are larger than x.
+  // Returns how many logits are larger than x.
   int num_greater(float x) const;
-  // The ids of the `count` largest logits, best first, the lower id first among equals; fewer where
-  // the others are -inf. Valid until the next call.
+  // Returns the ids of the `count` largest logits, best first, the lower id first among equals;
+  // fewer where the others are -inf. Valid until the next call.
   std::span<const std::int32_t> likeliest(int count);
 
  private:
@@ -96,9 +97,9 @@ class RowSampler {
   };
 
   int draw_weighed(std::int64_t total, std::int64_t fraction) const;
-  // top-p alone, on a row of which it keeps much: where it cuts is guessed from a sample.
+  // Applies top-p alone to a row of which it keeps much: where it cuts is guessed from a sample.
   bool keep_top_p_of_row(float top_p, std::int64_t& total);
-  // dropped: the whole weight of what top-p drops
+  // Takes a sample of the row. dropped: the whole weight of what top-p drops
   Sample take_sample(double dropped);
   std::int64_t copy_weights(std::size_t size);
   void cut_row(const Threshold& threshold, std::size_t size, std::int64_t& total);

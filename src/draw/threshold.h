@@ -26,15 +26,15 @@ struct Threshold {
 
 class ThresholdFinder {
  public:
-  // keys, indices: [max_values]; the finder's memory.
+  // Makes a finder that works in this memory. keys, indices: [max_values]; the finder's memory.
   ThresholdFinder(std::span<std::uint32_t> keys, std::span<std::uint32_t> indices);
 
-  // The end of the shortest prefix, largest value first, that has `count` values; all where there
-  // are fewer.
+  // Returns the end of the shortest prefix, largest value first, that has `count` values; all where
+  // there are fewer.
   Threshold by_count(std::span<const float> values, std::size_t count);
-  // The end of the shortest prefix whose weights reach `target`, which is positive; all where they
-  // never do. Weights are those of weigh_row(), the target is of whole ones; they fall with values:
-  // equal values have equal weights.
+  // Returns the end of the shortest prefix whose weights reach `target`, which is positive; all
+  // where they never do. Weights are those of weigh_row(), the target is of whole ones; they fall
+  // with values: equal values have equal weights.
   Threshold by_weight(std::span<const float> values, std::span<const float> weights,
                       std::int64_t target);
 

@@ -35,7 +35,8 @@ struct ExpConstants {
   static constexpr float kWeightOfTheLikeliest = 0x1p42f;
 };
 
-// logit <= max, which is finite; inverse_temperature is finite and not negative. -inf weighs 0.
+// Returns the weight of a token. REQUIRES: logit <= max, which is finite; inverse_temperature is
+// finite and not negative. -inf weighs 0.
 inline std::int64_t token_weight(float logit, float max, float inverse_temperature) {
   using C = ExpConstants;
   const float x = (logit - max) * inverse_temperature;
@@ -50,12 +51,13 @@ inline std::int64_t token_weight(float logit, float max, float inverse_temperatu
   return static_cast<std::int64_t>(std::nearbyint(exp * C::kWeightOfTheLikeliest));
 }
 
-// What the kernels hold in a float32: a weight as a share of the likeliest token's, in [0, 1].
+// Returns the whole number of a weight that the kernels hold in a float32, as a share of the
+// likeliest token's in [0, 1].
 inline std::int64_t whole_weight(float share) {
   return static_cast<std::int64_t>(share * ExpConstants::kWeightOfTheLikeliest);
 }
 
-// floor(total * fraction / 2^62). The total is in [0, 2^62], the fraction in [0, 2^62).
+// Returns floor(total * fraction / 2^62). The total is in [0, 2^62], the fraction in [0, 2^62).
 inline std::int64_t share_of(std::int64_t total, std::int64_t fraction) {
   constexpr std::int64_t kLow = (std::int64_t{1} << 31) - 1;
   const std::int64_t high = total >> 31, low = total & kLow;
@@ -64,12 +66,12 @@ inline std::int64_t share_of(std::int64_t total, std::int64_t fraction) {
   return high * share_high + (middle >> 31);
 }
 
-// A uniform of (0, 1) in 2^-62ths: random_uniform's are whole numbers of 2^-53ths.
+// Returns a uniform of (0, 1) in 2^-62ths: random_uniform's are whole numbers of 2^-53ths.
 inline std::int64_t fraction_of_uniform(double uniform) {
   return static_cast<std::int64_t>(uniform * 0x1p62);
 }
 
-// p in (0, 1) in 2^-62ths, to a multiple of 2^-31 and never 0.
+// Returns p in (0, 1) in 2^-62ths, to a multiple of 2^-31 and never 0.
 inline std::int64_t fraction_of(float p) {
   const auto rounded = static_cast<std::int64_t>(std::nearbyint(p * 0x1p31f));
   return (rounded > 0 ? rounded : 1) << 31;

@@ -29,7 +29,7 @@ class ActiveRequests {
       : leaves_queue_(std::move(leaves_queue)), clock_(clock) {}
 
   void add(const Request& request, EventSink sink);
-  // Whether a request wants the hash of its logits, for which rows have to be read.
+  // Returns whether a request wants the hash of its logits, for which rows have to be read.
   bool wants_logits() const { return num_hashed_ > 0; }
   std::vector<RequestId> ids() const;
 

@@ -15,7 +15,7 @@
 
 namespace pagoda {
 
-// What a runner is made of. `exec` outlives it.
+// The parts that a runner is made of. `exec` outlives the runner.
 struct RunnerParts {
   Exec* exec = nullptr;
   Decoder decoder;

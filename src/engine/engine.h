@@ -43,7 +43,7 @@ struct QueueDemand {
 };
 inline constexpr std::int64_t kMaxQueueBytes = 256 << 20;
 
-// What a request's sink receives: new tokens of one of its samples, in order.
+// An event that a request's sink receives: new tokens of one of its samples, in order.
 struct OutputEvent {
   int sample_index = 0;  // in [0, n)
   std::vector<int> token_ids;

@@ -31,8 +31,8 @@
 
 namespace pagoda {
 
-// What an engine is made of (engine/assemble.h), on the thread that steps: a lazy backend's streams
-// belong to it.
+// The parts that an engine is made of (engine/assemble.h), built on the thread that steps: a lazy
+// backend's streams belong to it.
 struct EngineParts {
   std::unique_ptr<Exec> exec;
   std::unique_ptr<StepRunner> runner;
@@ -45,21 +45,21 @@ struct EngineParts {
 
 class EngineCore {
  public:
-  // leaves_queue: see ActiveRequests. clock: of the durations that the scheduler is told and of
-  // events; it outlives the core.
+  // Makes a core over these parts. leaves_queue: see ActiveRequests. clock: of the durations that
+  // the scheduler is told and of events; it outlives the core.
   explicit EngineCore(
       EngineParts parts, ActiveRequests::LeavesQueue leaves_queue = [](const QueueDemand&) {},
       const Clock& clock = Clock::system());
 
-  // kInvalidArgument: an empty or over-long prompt, ids out of range, a sampling value out of
-  // range, more blocks than the KV cache has. Thread-safe.
+  // Checks whether a request can be served. kInvalidArgument: an empty or over-long prompt, ids out
+  // of range, a sampling value out of range, more blocks than the KV cache has. Thread-safe.
   Status check(const GenerationRequest& request) const;
   const EngineLimits& limits() const { return parts_.limits; }
 
-  // REQUIRES: check(request), and an id that no other request has had.
+  // Queues a request. REQUIRES: check(request), and an id that no other request has had.
   void add(RequestId id, GenerationRequest request, EventSink sink);
-  // See Engine. The last events come with this call or, of sequences that are in a step, with its
-  // end.
+  // Cancels as Engine does. The last events come with this call or, of sequences that are in a
+  // step, with its end.
   void cancel(RequestId id);
   void cancel_sample(RequestId id, int sample_index);
 
@@ -71,7 +71,7 @@ class EngineCore {
 
   // Makes a small part of the memory ready that later steps need; false: nothing was left to do.
   bool prefault();
-  // The same, unless that has taken its share of the steps' time already.
+  // Does the same, unless that has taken its share of the steps' time already.
   void prefault_between_steps();
 
   // Ends every request with kCancelled, and the steps in flight. Errors: as step().
@@ -81,7 +81,7 @@ class EngineCore {
   // Gives back what belongs to the thread that steps. check() and limits() still answer.
   void close();
 
-  // Without what only an Engine knows: its queue, and whether it is healthy.
+  // Returns the statistics without what only an Engine knows: its queue, and whether it is healthy.
   EngineStats stats() const;
   const Scheduler& scheduler() const { return *parts_.scheduler; }
   const BlockPool& pool() const { return *parts_.pool; }

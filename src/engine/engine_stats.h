@@ -5,7 +5,7 @@
 
 namespace pagoda {
 
-// What the runner of the steps counts and knows; counters only grow.
+// The counters and facts of the runner of the steps; counters only grow.
 struct RunnerStats {
   std::uint64_t num_evaluations = 0;  // of a lazy backend
   // Steps whose sequences lie in consecutive blocks, all of them, and the others.

@@ -21,13 +21,14 @@
 
 namespace pagoda {
 
-// What of a sequence decides the token behind its first `context_len` ones, but for its logits, its
-// mask and its state. The tokens are the sequence's own: valid until it changes.
+// Returns what decides the token behind the sequence's first `context_len` ones, but for its
+// logits, its mask and its state. The tokens are the sequence's own: valid until it changes.
 RowSampling row_of(const Sequence& sequence, int context_len, std::span<const int> eos_token_ids);
 
 class HostDraws {
  public:
-  // may_defer: whether a step may end without the draws whose masks are late. `exec` outlives this.
+  // Makes the host's draws. may_defer: whether a step may end without the draws whose masks are
+  // late. `exec` outlives this.
   HostDraws(Exec& exec, int vocab_size, std::span<const int> eos_token_ids,
             const std::vector<std::shared_ptr<const LogitsProcessor>>& logits_processors,
             bool may_defer);

@@ -18,12 +18,13 @@ struct KvSizing {
   int max_num_seqs = 0;
 };
 
-// `backend` chooses the element type that `auto` means. `available_bytes` is what the machine has
-// left after the weights. By default the pool holds max_num_seqs contexts of the model's length,
-// within half of what is available and 4 GiB (or one whole context, where that is more). A pool
-// that cannot hold one whole context shortens max_model_len. kInvalidArgument for a context of one
-// token, and for a number of blocks in the contiguous layout; kResourceExhausted where not even one
-// block, or a context of two tokens, fits.
+// Decides how many blocks the KV cache has, and how long a context may be. `backend` chooses the
+// element type that `auto` means. `available_bytes` is what the machine has left after the weights.
+// By default the pool holds max_num_seqs contexts of the model's length, within half of what is
+// available and 4 GiB (or one whole context, where that is more). A pool that cannot hold one whole
+// context shortens max_model_len. kInvalidArgument for a context of one token, and for a number of
+// blocks in the contiguous layout; kResourceExhausted where not even one block, or a context of two
+// tokens, fits.
 Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& config,
                                Backend backend, std::int64_t available_bytes);
 

@@ -28,8 +28,7 @@ namespace pagoda {
 
 class ModelRunner final : public StepRunner {
  public:
-  ModelRunner(Exec& exec, Decoder decoder, KvStore kv,
-              const StepSamplerOptions& options = {});
+  ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamplerOptions& options = {});
   ModelRunner(const ModelRunner&) = delete;  // the sampler looks at its decoder
   ModelRunner& operator=(const ModelRunner&) = delete;
   Status forward(const Plan& plan) override;

@@ -37,11 +37,11 @@ struct Plan {
   int num_samples = 0;  // tokens that come of it: of sequences that sample, and of their forks
 
   bool empty() const { return sequences.empty(); }
-  // No prompt tokens: every sequence gets one token.
+  // Returns whether it has no prompt tokens: every sequence gets one token.
   bool is_decode() const { return num_decodes == static_cast<int>(sequences.size()); }
 };
 
-// What the sampler made of one row: a token, or the error of that sequence alone.
+// The sampler's outcome for one row: a token, or the error of that sequence alone.
 struct SampleOutcome {
   int token_id = 0;
   Status status;
@@ -58,13 +58,13 @@ class Plans {
 
   // Starts the next plan, empty but for what has been added to next().block_copies already.
   void begin();
-  // The plan that is being made, which may use the memory of one that was committed.
+  // Returns the plan that is being made, which may use the memory of one that was committed.
   Plan& next() { return plans_[num_in_flight_ == 0 ? newest_ : 1 - newest_]; }
   // Decodes go first, whatever the order of the calls.
   void add(const PlannedSequence& planned, bool is_decode);
   // Puts the prefill chunks behind the decodes.
   void end();
-  // The next plan is in flight from here on.
+  // Puts the next plan in flight; it is in flight from here on.
   const Plan& launch();
 
   int num_in_flight() const { return num_in_flight_; }

@@ -16,7 +16,7 @@ using RequestId = std::uint64_t;
 
 enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kCancelled, kError };
 
-// vLLM's words: "stop", "length", "abort", "error"; empty for kNone.
+// Returns vLLM's word for a reason: "stop", "length", "abort", "error"; empty for kNone.
 constexpr std::string_view finish_reason_name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kNone:
@@ -33,7 +33,7 @@ constexpr std::string_view finish_reason_name(FinishReason reason) {
   return "";
 }
 
-// What a caller asks for.
+// A request as its caller states it.
 struct GenerationRequest {
   std::vector<int> prompt_token_ids;
   SamplingParams sampling;

@@ -17,9 +17,9 @@ class RowMasks {
 
   void clear();  // keeps the memory
 
-  // [(vocab_size + 31) / 32], valid until clear(); empty: the sequence has no grammar. Where the
-  // request ignores the end of sequence, it is allowed only if nothing else is. Waits for the mask,
-  // which others compute.
+  // Returns [(vocab_size + 31) / 32], valid until clear(); empty: the sequence has no grammar.
+  // Where the request ignores the end of sequence, it is allowed only if nothing else is. Waits for
+  // the mask, which others compute.
   Result<std::span<const std::uint32_t>> of(const Sequence& sequence);
 
  private:

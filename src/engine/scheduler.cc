@@ -1,4 +1,4 @@
-// What a step computes: who decodes, who grows, who is preempted, who is admitted.
+// The plan of a step: who decodes, who grows, who is preempted, who is admitted.
 #include "engine/scheduler.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ void Scheduler::add(Request request) {
                fmt::format("[scheduler] request {} can never run", request.id));
   const int max_tokens =
       max_num_tokens(num_prompt_tokens, generation.sampling, options_.max_model_len);
-  // What all samples share: one hash of the salt, one copy of the parameters.
+  // All samples share one hash of the salt and one copy of the parameters.
   BlockTable empty_table;
   tables_.open(empty_table, generation.cache_salt);
   const auto params =

@@ -76,11 +76,11 @@ struct SchedulerCounters {
 
 class Scheduler {
  public:
-  // `pool` outlives the scheduler, which takes blocks from it and gives all of them back; so does
-  // `cache`, a cache of the pool's blocks, or null: nothing is kept, nothing hashed.
+  // REQUIRES: `pool` outlives the scheduler, which takes blocks from it and gives all of them back;
+  // so does `cache`, a cache of the pool's blocks, or null: nothing is kept, nothing hashed.
   Scheduler(SchedulerOptions options, BlockPool& pool, PrefixCache* cache = nullptr);
 
-  // kNeverFits, or kAdmitted: it will run some day. Thread-safe.
+  // Returns kNeverFits, or kAdmitted for a request that will run some day. Thread-safe.
   Admission check(int num_prompt_tokens, const SamplingParams& params) const;
 
   // Queues a sequence for each of the request's samples; the engine has asked check().
@@ -89,18 +89,19 @@ class Scheduler {
   // sequence that is in steps not committed yet, with their commits. Unknown ids are ignored.
   void cancel(RequestId id, std::optional<int> sample_index = std::nullopt);
 
-  // The next step; empty where nothing is to be done, or only for sequences whose masks are not
-  // there: then idle() is false. Every step before it has been committed.
-  // Valid until its commit, and after that until the next plan.
+  // Plans the next step; empty where nothing is to be done, or only for sequences whose masks are
+  // not there: then idle() is false. Every step before it has been committed. Valid until its
+  // commit, and after that until the next plan.
   const Plan& plan();
-  // The step behind the one in flight; null where that has to be committed first. Valid as above.
+  // Plans the step behind the one in flight; null where that has to be committed first. Valid as
+  // above.
   const Plan* plan_ahead();
-  // outcomes: one for each sequence of the plan that samples and then one for each of its forks, in
-  // the plan's order; those of sequences that have ended meanwhile are dropped. `seconds`: what the
-  // step took; 0 where nobody measures, and then only the token budget limits chunks. Steps are
-  // committed in their order.
+  // Takes the outcomes of a step: one for each sequence of the plan that samples and then one for
+  // each of its forks, in the plan's order; those of sequences that have ended meanwhile are
+  // dropped. `seconds`: what the step took; 0 where nobody measures, and then only the token budget
+  // limits chunks. Steps are committed in their order.
   void commit(const Plan& plan, std::span<const SampleOutcome> outcomes, double seconds = 0);
-  // The step failed: all its sequences end with kError. So has one that was planned behind it.
+  // Ends all sequences of a step that failed with kError. So has one that was planned behind it.
   void fail(const Plan& plan, const Status& status);
 
   // Sequences that have ended since the last call, in the order of their ends. They hold no blocks.
@@ -109,9 +110,10 @@ class Scheduler {
   int num_waiting() const { return waiting_.num_samples(); }
   int num_running() const;
   bool idle() const { return waiting_.empty() && running_.empty(); }
-  // Prompt tokens are left to plan, whether or not the last step had any.
+  // Returns whether prompt tokens are left to plan, whether or not the last step had any.
   bool has_prompts() const;
-  // That a sequence could have: free ones, and cached ones that nobody else holds.
+  // Returns the number of blocks that a sequence could have: free ones, and cached ones that nobody
+  // else holds.
   int num_free_blocks() const { return tables_.num_free(); }
   const SchedulerOptions& options() const { return options_; }
   const StepCost& cost() const { return cost_; }
@@ -120,7 +122,7 @@ class Scheduler {
  private:
   using SequencePtr = std::unique_ptr<Sequence>;
 
-  // A plan.
+  // Makes the request whose turn it is the first of all; called once a plan.
   void give_turn();
   StepShares share_next_step() const;
   int num_blocks_wanted(StepShares shares) const;

@@ -34,7 +34,7 @@ class SchedulerTest : public ::testing::Test {
     return id;
   }
 
-  // One step; what was planned, as (request, tokens).
+  // Runs one step, and returns what was planned, as (request, tokens).
   std::vector<std::pair<RequestId, int>> step(int token_id = kToken) {
     const Plan& plan = scheduler_->plan();
     std::vector<std::pair<RequestId, int>> planned;
@@ -45,8 +45,8 @@ class SchedulerTest : public ::testing::Test {
     return planned;
   }
 
-  // One step, which costs 4 ms where it has decodes, and 1 ms a prompt token; how many it had of
-  // both.
+  // Runs one step, which costs 4 ms where it has decodes, and 1 ms a prompt token. Returns how many
+  // it had of both.
   std::pair<int, int> timed_step() {
     const Plan& plan = scheduler_->plan();
     const int num_prefill_tokens = plan.num_tokens - plan.num_decodes;

@@ -1,4 +1,4 @@
-// What comes of a step: tokens, ends, errors; and cancelling.
+// The outcomes of a step: tokens, ends, errors; and cancelling.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -34,8 +34,8 @@ class SamplerState;  // sampling/host/sampler_state.h
 
 class Sequence {
  public:
-  // params: the request's, which its samples share. max_num_tokens: of prompt and output together,
-  // at least the prompt's.
+  // Makes one sample of a request. params: the request's, which its samples share. max_num_tokens:
+  // of prompt and output together, at least the prompt's.
   Sequence(const Request& request, std::shared_ptr<const SamplingParams> params, int sample_index,
            std::uint64_t arrival, int max_num_tokens);
 
@@ -43,7 +43,7 @@ class Sequence {
   int sample_index() const { return sample_index_; }
   const SamplingParams& params() const { return *params_; }
   std::uint64_t seed() const { return seed_; }
-  // The request's, or the best there is: see Scheduler.
+  // Returns the request's priority, or the best there is: see Scheduler.
   int priority() const { return priority_; }
   std::uint64_t arrival() const { return arrival_; }  // grows with every sequence added
 
@@ -56,20 +56,21 @@ class Sequence {
   int max_num_tokens() const { return max_num_tokens_; }  // ends with kLength when it has as many
   // Tokens that steps that are over have put in the cache.
   int num_computed() const { return num_computed_; }
-  // Those and the ones that steps in flight put there; the next step's first position.
+  // Returns the number of those and the ones that steps in flight put there; the next step's first
+  // position.
   int num_planned() const { return num_planned_; }
-  // What no step computes yet, with a token that a step in flight samples: unless it is the last
-  // one that the sequence may have, which nobody needs computed.
+  // Returns the number of tokens that no step computes yet. A token that a step in flight samples
+  // counts, unless it is the last one that the sequence may have: nobody needs that computed.
   int num_pending() const {
     const int num_known = num_tokens() + num_awaited_;
     return num_known - num_planned_ - (num_awaited_ > 0 && num_known >= max_num_tokens_ ? 1 : 0);
   }
 
-  // All tokens but one are computed or planned: the row of that one gives the next.
+  // Returns whether all tokens but one are computed or planned: the row of that one gives the next.
   bool is_decoding() const { return num_pending() == 1; }
-  // Pending tokens that a step may take now. A sequence that has ended while a step in flight
-  // computes it has none, nor one whose forks wait for the token of that step, nor one that awaits
-  // a mask.
+  // Returns the number of pending tokens that a step may take now. A sequence that has ended while
+  // a step in flight computes it has none, nor one whose forks wait for the token of that step, nor
+  // one that awaits a mask.
   int num_plannable() const {
     const bool forks_wait = num_awaited_ > 0 && num_forks() > 0;
     return finished() || cancelled_ || forks_wait || awaits_mask_ ? 0 : num_pending();
@@ -78,30 +79,33 @@ class Sequence {
   // cache has: its logits give the next one. So are the rows of a prompt that are still to be
   // scored.
   int num_readable() const;
-  // The last token that it may have is sampled, but never computed.
+  // Returns how long it is and may become. The last token that it may have is sampled, but never
+  // computed.
   SequenceLength length() const {
     return {.num_tokens = num_tokens(),
             .max_stored = std::max(num_prompt_tokens_, max_num_tokens_ - 1)};
   }
 
-  // The blocks that hold positions 0, block_size, 2 * block_size, ...
+  // Returns the blocks that hold positions 0, block_size, 2 * block_size, ...
   std::span<const int> block_table() const { return block_table_.ids(); }
   // Changes whenever block_table() does more than grow.
   std::uint64_t table_epoch() const { return block_table_.epoch(); }
 
-  // Prompt tokens that stood in the prefix cache when it was first admitted, in whole blocks.
+  // Returns the number of prompt tokens that stood in the prefix cache when it was first admitted,
+  // in whole blocks.
   int num_cached_tokens() const { return num_cached_tokens_.value_or(0); }
 
-  // Other samples of the request, which wait for this one to compute the prompt: they take their
-  // first tokens from its last row, and go on from its blocks.
+  // Returns the other samples of the request, which wait for this one to compute the prompt: they
+  // take their first tokens from its last row, and go on from its blocks.
   std::span<const std::unique_ptr<Sequence>> forks() const { return forks_; }
   int num_forks() const { return static_cast<int>(forks_.size()); }
   // Takes the forks past the first `num_kept`, as forks of the first of them; null: there are none.
   std::unique_ptr<Sequence> split_forks(int num_kept);
 
-  // Sample 0 alone scores the prompt; the others' scores would be the same.
+  // Returns whether it scores the prompt: sample 0 alone scores the prompt; the others' scores
+  // would be the same.
   bool scores_prompt() const { return params_->prompt_logprobs.has_value() && sample_index_ == 0; }
-  // Before min_tokens: end-of-sequence and stop ids must not be sampled.
+  // Returns whether it has fewer than min_tokens: end-of-sequence and stop ids must not be sampled.
   bool bans_stop_tokens() const { return num_output_tokens() < params_->min_tokens; }
 
   bool is_in_flight() const { return num_in_flight_ > 0; }  // a step that is not over computes it
@@ -110,26 +114,26 @@ class Sequence {
   std::optional<int> stop_token_id() const { return stop_token_id_; }  // of kStop: the last token
   const Status& error() const { return error_; }                       // of kError
 
-  // The sampler's memory of this sequence; null where neither a penalty nor mirostat is asked for.
-  // The model runner
-  // makes it at the first draw, and it lives as long as the sequence; the scheduler never looks
-  // inside.
+  // Returns the sampler's memory of this sequence; null where neither a penalty nor mirostat is
+  // asked for. The model runner makes it at the first draw, and it lives as long as the sequence;
+  // the scheduler never looks inside.
   const std::shared_ptr<SamplerState>& sampler_state() const { return sampler_state_; }
   void set_sampler_state(std::shared_ptr<SamplerState> state) { sampler_state_ = std::move(state); }
 
-  // What the sample's grammar allows next; null: there is none. It has taken the output so far.
+  // Returns the source of the tokens that the sample's grammar allows next, which has taken the
+  // output so far; null where there is no grammar.
   TokenMaskSource* mask_source() const { return mask_source_.get(); }
 
  private:
   friend class Scheduler;
 
-  // The next step takes so many pending tokens.
+  // Plans that the next step takes so many pending tokens.
   PlannedSequence plan(int num_new_tokens);
   // Takes a token behind the others; returns how the sequence ends with it, kNone where it goes on.
   // kError: the grammar has refused it; error() says why.
   FinishReason append(int token_id, std::span<const int> eos_token_ids);
-  // A step's draw was deferred. The last token of those that are computed counts as pending: it is
-  // computed again for its row.
+  // Records that a step's draw was deferred. The last token of those that are computed counts as
+  // pending: it is computed again for its row.
   void defer();
   // Goes on where `first` is, another sample of the request, which has computed the prompt or a
   // part of it.

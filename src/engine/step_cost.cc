@@ -5,7 +5,7 @@
 namespace pagoda {
 namespace {
 
-// Of the last step among those with prompt tokens.
+// The weight of the last step among those with prompt tokens.
 constexpr double kWeightOfLast = 0.125;
 constexpr int kFirstPrefills = 8;  // of which a faster one counts alone
 // Square tokens: g is taken from lengths that vary by more, from before where they vary by less.

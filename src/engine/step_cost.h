@@ -34,25 +34,26 @@ class StepCost {
   // In decode steps, what waiting prompts have of a step with decodes at most: the first one, and
   // each other.
   static constexpr double kMaxShareOfFirst = 1, kMaxShareOfOther = 2.5;
-  // What chunks are cut for: a step of a real machine takes a tenth more than the last one did, now
-  // and then.
+  // The share of the budget that chunks are planned for: a step of a real machine takes a tenth
+  // more than the last one did, now and then.
   static constexpr double kAimed = 0.87;
   static constexpr int kMaxSharingPrompts = 6;
   // So many steps after the last one of decodes alone, the next one is: loads change.
   static constexpr int kRemeasureSteps = 32;
   static constexpr int kUnlimited = std::numeric_limits<int>::max();
 
-  // A step that is over; 0 seconds: nobody measures, and nothing is limited.
+  // Learns from a step that is over; 0 seconds: nobody measures, and nothing is limited.
   void observe(int num_decodes, int num_prefill_tokens, double seconds);
 
-  // A step with decodes takes as many decode steps at most: 2 while one prompt waits, 14.5
+  // Returns how many decode steps a step with decodes takes at most: 2 while one prompt waits, 14.5
   // while six or more do.
   static constexpr double max_mixed_step(int num_prompts) { return 1 + max_share(num_prompts); }
 
-  // Prompt tokens beside decodes, from 1. num_prompts: that could use the step, from 1.
+  // Returns the most prompt tokens beside decodes, from 1. num_prompts: that could use the step,
+  // from 1.
   int max_prefill_tokens(int num_prompts) const;
-  // The estimate is missing, old, or of far fewer decodes than these: the next step should be of
-  // decodes alone.
+  // Returns whether the estimate is missing, old, or of far fewer decodes than these: the next step
+  // should be of decodes alone.
   bool wants_decodes_alone(int num_decodes) const;
 
   double decode_step_s() const { return decode_step_s_; }  // 0: unknown

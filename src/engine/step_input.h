@@ -43,10 +43,10 @@ class StepInput {
  public:
   explicit StepInput(int block_size);
 
-  // The host's arrays of a step; valid until the next call.
+  // Fills the host's arrays of a step; valid until the next call.
   const HostBatch& set(const Plan& plan);
-  // Those on the device. The host's have to outlive what comes of it, and `exec` this object's
-  // last upload.
+  // Uploads those to the device. The host's have to outlive what comes of it, and `exec` this
+  // object's last upload.
   StepBatch upload(Exec& exec);
 
   const HostBatch& host() const { return host_; }
@@ -55,7 +55,7 @@ class StepInput {
   const StepInputCounters& counters() const { return counters_; }
 
  private:
-  // What stands in a row of the table.
+  // The contents of a row of the table.
   struct TableRow {
     std::uint64_t arrival = 0;  // of its sequence: the identity
     std::uint64_t epoch = 0;

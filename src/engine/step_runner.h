@@ -21,7 +21,7 @@
 
 namespace pagoda {
 
-// What a step gave one planned sequence. The vector keeps its memory from step to step.
+// The output of a step for one planned sequence. The vector keeps its memory from step to step.
 struct SequenceOutput {
   std::vector<TokenLogprobs> scored;  // of the prompt's tokens behind the plan's scored rows
   Status score_error;                 // a row that cannot be scored: NaN
@@ -52,7 +52,8 @@ class StepRunner {
   // Draws the rows of the last step that wait for the tokens before them, which have been committed
   // by now.
   virtual Status draw(const Plan& plan) = 0;
-  // Whether the tokens of the last step are on the device, before sample() and without the host.
+  // Returns whether the tokens of the last step are on the device, before sample() and without the
+  // host.
   virtual bool draws_ahead() const = 0;
   // Ends the oldest step. Row errors stand in the outcomes; a Status is the whole step's, as above.
   // wants_logits: of rows that ops draw, too. The output is valid until the next sample().
@@ -60,13 +61,12 @@ class StepRunner {
   // Waits for the steps that have not been sampled, whose results nobody wants.
   virtual void abandon() = 0;
 
-  // Between steps: makes memory ready for what comes next, of which no block from first_block on
-  // has been used. A small part a call, because requests may wait; false: nothing was left to do.
-  // beside_prompts: steps are long already, and only what is needed soon is not left for later
-  // ones.
+  // Pages in memory between steps, for what comes next: no block from first_block on has been used.
+  // A small part a call, because requests may wait; false: nothing was left to do. beside_prompts:
+  // steps are long already, and only what is needed soon is not left for later ones.
   virtual bool prefault(int first_block, bool beside_prompts) = 0;
 
-  // Whether a step may be started before the one in front of it has been read.
+  // Returns whether a step may be started before the one in front of it has been read.
   virtual bool has_lookahead() const = 0;
   virtual RunnerStats stats() const = 0;
 };

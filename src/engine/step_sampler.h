@@ -57,7 +57,7 @@ class StepSampler {
   // grow with the prompt.
   static constexpr int kScoreTileRows = 64;
 
-  // `exec` and `decoder` outlive this.
+  // REQUIRES: `exec` and `decoder` outlive this.
   StepSampler(Exec& exec, const Decoder& decoder, const StepSamplerOptions& options);
 
   // Decides who draws which of the step's rows, and draws those that ops can draw now.

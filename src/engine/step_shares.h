@@ -20,7 +20,7 @@ struct StepDemand {
   bool decodes_waited = false;         // in the step before
 };
 
-// What a step may hold.
+// The limits of a step.
 struct StepLimits {
   int max_num_batched_tokens = 0;
   int row_tile = 1;  // tokens of a step that cost as much as one (ops/linear)

@@ -206,7 +206,7 @@ void ThreadedEngine::die(const Status& reason) {
   spdlog::error("{}", reason.message());
   {
     const std::lock_guard lock(mutex_);
-    // What was published last: the engine's parts may be half way through a step.
+    // The figures stay those published last: the engine's parts may be half way through a step.
     stats_.healthy = false;
     stats_.num_running = stats_.num_waiting = 0;
     stats_.num_free_blocks = stats_.num_blocks;

@@ -65,7 +65,7 @@ bool holds_safetensors(const fs::path& folder) {
   });
 }
 
-// What the engine opens in a folder: the folder itself, or the GGUF model in it.
+// Returns what the engine opens in a folder: the folder itself, or the GGUF model in it.
 Result<fs::path> model_in(const fs::path& folder) {
   if (holds_safetensors(folder)) return folder;
   const std::vector<fs::path> models = gguf_models_in(folder);
@@ -77,7 +77,7 @@ Result<fs::path> model_in(const fs::path& folder) {
                           folder.string(), names);
 }
 
-// What a path that exists means.
+// Returns the model that a path that exists means.
 Result<fs::path> model_at(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return model_in(path);

@@ -22,7 +22,7 @@
 
 namespace pagoda {
 
-// The folder of the store, by the environment of this process.
+// Returns the folder of the store, by the environment of this process.
 Result<std::filesystem::path> default_model_dir();
 
 // The model that `smollm2` names: a file inside a wheel on the Python package index.
@@ -37,13 +37,14 @@ struct DefaultModel {
   static constexpr std::int64_t kSize = 98'362'432;
   static constexpr std::string_view kSha256 =
       "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
-  // What the model's card samples with, which the file has no keys for. At temperature 1 over the
+  // The temperature of the model's card, which the file has no key for. At temperature 1 over the
   // whole vocabulary so small a model talks nonsense.
   static constexpr float kTemperature = 0.2f;
   static constexpr float kTopP = 0.9f;
 };
 
-// Whether a path means that model, told by the file's name and size: in the store or copied.
+// Returns whether a path means that model, told by the file's name and size: in the store or
+// copied.
 bool is_default_model(const std::filesystem::path& path);
 
 // ORG/NAME at a revision: a branch, a tag or a commit's 40 hex digits.
@@ -59,7 +60,7 @@ struct HubName {
 // URL's path.
 Result<HubName> parse_hub_name(std::string_view text);
 
-// True for the 40 lower-case hex digits of a commit.
+// Returns true for the 40 lower-case hex digits of a commit.
 bool is_commit_id(std::string_view text);
 
 struct HubFolders {
@@ -70,7 +71,7 @@ struct HubFolders {
 };
 HubFolders hub_folders(const std::filesystem::path& model_dir, const HubName& name);
 
-// The GGUF file or the folder that MODEL means: a path that exists, else `smollm2` or
+// Returns the GGUF file or the folder that MODEL means: a path that exists, else `smollm2` or
 // `hf:ORG/NAME[@REVISION]` in the store. Of a folder without safetensors it is the one GGUF file in
 // it, a split set's first; of a safetensors file the folder around it. A name that is not in the
 // store yet is kNotFound, and the message says which command fetches it; so is a path that is not
@@ -78,10 +79,11 @@ HubFolders hub_folders(const std::filesystem::path& model_dir, const HubName& na
 // safetensors file without a config.json beside it.
 Result<std::filesystem::path> resolve_model(std::string_view model,
                                             const std::filesystem::path& model_dir);
-// The same in default_model_dir(), which a path needs not.
+// Does the same in default_model_dir(), which a path needs not.
 Result<std::filesystem::path> resolve_model(std::string_view model);
 
-// What MODEL calls the model: ORG/NAME of hf:ORG/NAME[@REVISION], else `model` itself.
+// Returns the name by which MODEL calls the model: ORG/NAME of hf:ORG/NAME[@REVISION], else `model`
+// itself.
 std::string typed_name(std::string_view model);
 
 }  // namespace pagoda

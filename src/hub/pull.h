@@ -19,7 +19,7 @@ struct PullOptions {
   std::vector<std::string> pythons = {};
 };
 
-// The options that this process's environment asks for.
+// Returns the options that this process's environment asks for.
 Result<PullOptions> pull_options_from_environment();
 
 // Fetches `smollm2` or `hf:ORG/NAME[@REVISION]`, unless it is there already, and gives its place.

@@ -38,8 +38,8 @@ class ContentHasher {
   std::unique_ptr<Context> context_;
 };
 
-// kDataLoss where the file's size or digest is not the one expected, kNotFound where there is no
-// file.
+// Checks the size and the digest of a file. kDataLoss where the file's size or digest is not the
+// one expected, kNotFound where there is no file.
 Status check_file(const std::filesystem::path& file, const ContentId& expected);
 
 struct FilePull {

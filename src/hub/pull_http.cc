@@ -60,7 +60,7 @@ struct HttpClient::Transfer {
   std::unique_ptr<CURL, FreeEasy> easy;
   std::unique_ptr<curl_slist, FreeList> headers;
 
-  // Of the request under way.
+  // The state of the request under way.
   std::string url;
   std::int64_t offset = 0;
   const Receiver* receiver = nullptr;

@@ -1,4 +1,5 @@
-// What pulling asks of HTTP: read a small document, and stream a file from any offset. By libcurl.
+// HTTP as pulling needs it: read a small document, and stream a file from any offset. libcurl does
+// it.
 //
 // A client keeps its connection open between requests. Redirects are followed, over http and https
 // only; the bearer token goes to the host it was given for and to no other. A connection that is
@@ -25,17 +26,18 @@ class HttpClient {
     std::function<Status(std::span<const std::byte>)> data;
   };
 
-  // An empty token sends none.
+  // Makes a client, which sends no token where that is empty.
   explicit HttpClient(const std::string& bearer_token);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // The whole body of a document of at most max_bytes. kUnavailable where trying again may help (no
-  // connection, a cut one, 429 and 5xx); kNotFound for 404; kInvalidArgument for 401 and 403.
+  // Fetches the whole body of a document of at most max_bytes. kUnavailable where trying again may
+  // help (no connection, a cut one, 429 and 5xx); kNotFound for 404; kInvalidArgument for 401 and
+  // 403.
   Result<std::string> get(const std::string& url, std::size_t max_bytes);
 
-  // The body from `offset` on; errors as above.
+  // Streams the body from `offset` on; errors as above.
   Status stream(const std::string& url, std::int64_t offset, const Receiver& receiver);
 
  private:
@@ -47,8 +49,8 @@ class HttpClient {
 // encrypted connection to one that anybody on the way can read and change.
 const char* redirect_protocols(std::string_view url);
 
-// Text as one segment of a URL's path, or as several where it has slashes: everything unusual
-// becomes %XX.
+// Returns text as one segment of a URL's path, or as several where it has slashes: everything
+// unusual becomes %XX.
 std::string escape_url_path(std::string_view path);
 
 }  // namespace pagoda

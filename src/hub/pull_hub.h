@@ -40,10 +40,10 @@ struct HubRevision {
 // not to be trusted.
 Result<HubRevision> parse_hub_revision(std::string_view listing);
 
-// The files that an engine reads: config, generation config, tokenizer and chat template, and the
-// weights: safetensors, or, where there are none, GGUF: the only file, or of several the first of
-// the formats Q8_0, Q4_1, Q4_0, BF16, F16, F32. Folders are left out, and so are the weights'
-// second copy that some repositories carry (consolidated*.safetensors).
+// Returns the files that an engine reads: config, generation config, tokenizer and chat template,
+// and the weights: safetensors, or, where there are none, GGUF: the only file, or of several the
+// first of the formats Q8_0, Q4_1, Q4_0, BF16, F16, F32. Folders are left out, and so are the
+// weights' second copy that some repositories carry (consolidated*.safetensors).
 Result<std::vector<HubFile>> choose_model_files(const std::vector<HubFile>& files);
 
 // Fetches what is missing of the revision and gives the folder that now holds it. Only one pull of

@@ -66,7 +66,7 @@ class HubStandIn {
   std::string endpoint() const { return fmt::format("http://127.0.0.1:{}", port_); }
   int other_port() const { return other_port_; }
 
-  // What was asked about this repository so far.
+  // Returns the requests about this repository so far.
   std::vector<json> requests(const std::string& repo) const {
     HttpClient client("");
     std::vector<json> of_repo;

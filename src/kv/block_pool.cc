@@ -82,7 +82,7 @@ int BlockPool::find(bool free, int from) const {
   return num_blocks();
 }
 
-// Of the sequence that ends where the run begins.
+// Returns the blocks kept for the growth of the sequence that ends where the run begins.
 int BlockPool::growth_before(const Run& run) const {
   return run.begin == 0 ? 0 : growth_[run.begin - 1];
 }

@@ -38,12 +38,12 @@ class BlockPool {
 
   explicit BlockPool(int num_blocks, BlockOrder order = BlockOrder::kConsecutive);
 
-  // A free block with one holder; nullopt where none is free.
+  // Allocates a free block with one holder; nullopt where none is free.
   std::optional<int> allocate(const BlockWish& wish = {});
   void retain(int block_id);   // one holder more, of a block that has one
   void release(int block_id);  // one holder less; the last one frees the block
-  // The sequence whose last block this was gets no more: the blocks behind it need not be kept for
-  // it. release() says so too.
+  // Records that the sequence whose last block this was gets no more: the blocks behind it need not
+  // be kept for it. release() says so too.
   void end_growth(int block_id) { growth_[block_id] = 0; }
 
   int num_blocks() const { return static_cast<int>(num_holders_.size()); }

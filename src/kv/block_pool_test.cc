@@ -43,7 +43,7 @@ TEST(BlockPool, LeavesRoomBehindASequenceThatMayGrow) {
   EXPECT_EQ(pool.allocate({.num_blocks = 20, .num_growth = 20}), 10);  // [1, 100) is free
   EXPECT_EQ(pool.allocate({.num_blocks = 9}), 50);
   EXPECT_EQ(pool.num_ever_held(), 51);
-  // What the first one has grown by is not kept twice.
+  // The pool does not keep room twice for what the first one has grown by.
   EXPECT_EQ(pool.allocate({.after = 0, .num_blocks = 2, .num_growth = 3}), 1);
   EXPECT_EQ(pool.allocate({.num_blocks = 4}), 6);
   EXPECT_EQ(pool.num_ever_held(), 51);

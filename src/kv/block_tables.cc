@@ -55,7 +55,7 @@ int BlockTables::extend(BlockTable& table, int begin, int end, const SequenceLen
                         std::vector<PlannedCopy>& copies) {
   table.ids_.reserve(blocks_for(length.max_stored));  // all that its steps will need, now
   if (!copy_shared_block(table, begin, copies)) return begin;
-  // What the cache has to give up for it goes at once: a run may come free.
+  // The cache gives up all that is needed at once: a run may come free.
   const int num_missing = blocks_for(end) - table.num_blocks();
   while (cache_ != nullptr && pool_.num_free() < num_missing && cache_->evict()) continue;
   for (int i = 0; i < num_missing; ++i) {

@@ -30,7 +30,7 @@ namespace pagoda {
 // The blocks of one sequence, which BlockTables alone changes.
 class BlockTable {
  public:
-  // The blocks that hold positions 0, block_size, 2 * block_size, ...
+  // Returns the blocks that hold positions 0, block_size, 2 * block_size, ...
   std::span<const int> ids() const { return ids_; }
   int num_blocks() const { return static_cast<int>(ids_.size()); }
   // Changes whenever ids() does more than grow.
@@ -60,20 +60,21 @@ struct SequenceLength {
 
 class BlockTables {
  public:
-  // `pool` outlives this, which takes blocks from it and gives all of them back; so does `cache`, a
-  // cache of the pool's blocks, or null: nothing is kept, nothing hashed.
+  // REQUIRES: `pool` outlives this, which takes blocks from it and gives all of them back; so does
+  // `cache`, a cache of the pool's blocks, or null: nothing is kept, nothing hashed.
   BlockTables(BlockPool& pool, PrefixCache* cache, int block_size);
 
   // Blocks that so many tokens fill.
   int blocks_for(int num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
   int num_blocks() const { return pool_.num_blocks(); }
-  // That a sequence could have: free ones, and cached ones that nobody else holds.
+  // Returns the number of blocks that a sequence could have: free ones, and cached ones that nobody
+  // else holds.
   int num_free() const {
     return pool_.num_free() + (cache_ == nullptr ? 0 : cache_->num_evictable());
   }
   bool has_cache() const { return cache_ != nullptr; }
 
-  // Only tables of the same salt share cached blocks. `table` is new.
+  // Opens a new table. Only tables of the same salt share cached blocks. `table` is new.
   void open(BlockTable& table, std::string_view cache_salt) const;
   // Fills an empty table with the cached full blocks of tokens[0, limit); returns the tokens in
   // them.
@@ -90,7 +91,7 @@ class BlockTables {
              std::vector<PlannedCopy>& copies);
   // Blocks that extend() would take for it.
   int num_missing(const BlockTable& table, int begin, int end) const;
-  // `to`, of another sample of the same prompt, holds the blocks of `from` as well.
+  // Makes `to`, of another sample of the same prompt, hold the blocks of `from` as well.
   void share(const BlockTable& from, BlockTable& to);
   // Gives the cache the full blocks of tokens[0, num_computed). Where it has the same ones under
   // other ids, the table takes these; the sequence's own are held until the step is over if
@@ -101,7 +102,7 @@ class BlockTables {
   void keep_tail(BlockTable& table, std::span<const int> tokens, int num_computed);
   // Gives all blocks back.
   void release(BlockTable& table);
-  // The step with these copies is over: releases what it alone held, and clears them.
+  // Releases what the step with these copies alone held, once it is over, and clears them.
   void end_step(std::vector<PlannedCopy>& copies);
 
  private:

@@ -18,16 +18,16 @@ namespace pagoda {
 
 class KvStore {
  public:
-  // For each layer, keys and values [num_blocks, block_size, num_kv_heads, head_dim], zeroed.
-  // kInvalidArgument where an extent isn't positive or the bytes overflow; the Exec's
+  // Allocates for each layer keys and values [num_blocks, block_size, num_kv_heads, head_dim],
+  // zeroed. kInvalidArgument where an extent isn't positive or the bytes overflow; the Exec's
   // kResourceExhausted where there is too little memory.
   static Result<KvStore> create(Exec& exec, KvLayout layout, int num_blocks);
 
   const KvView& view(int layer) const { return views_[layer]; }
-  // What kv_write returned: from now on `layer` is read through it. Its shapes and dtype stay those
-  // of the layer.
+  // Reads `layer` through `view`, which kv_write returned, from now on. Its shapes and dtype stay
+  // those of the layer.
   void rebind(int layer, KvView view);
-  // The arrays that a lazy backend has to evaluate in a step: every layer's.
+  // Returns the arrays that a lazy backend has to evaluate in a step: every layer's.
   const std::vector<KvView>& views() const { return views_; }
 
   // Has `exec` give the memory of num_slots slots from first_slot on before they are written

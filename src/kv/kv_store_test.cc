@@ -103,7 +103,7 @@ TEST(KvStore, ReadsALayerThroughTheViewLastBound) {
   EXPECT_DEATH(store->rebind(0, written), "layer 0: expected 2 x 16 x 3 x 64 of bfloat16");
 }
 
-// What a store's arrays were asked to have memory for, as slots' first and count.
+// The slots that a store's arrays were asked to have memory for: the first one and their count.
 using Slots = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Slots prefault_all(KvStore& store, MemoryExec& exec, std::int64_t first_slot,

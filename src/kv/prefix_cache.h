@@ -55,8 +55,8 @@ class PrefixCache {
   // Full children of a parent that are looked at for a common beginning, newest first.
   static constexpr int kMaxSiblings = 64;
 
-  // `pool` outlives the cache. model: what else answers depend on; blocks of one pool are of one
-  // model, but digests should not be of none.
+  // REQUIRES: `pool` outlives the cache. model: what else answers depend on; blocks of one pool are
+  // of one model, but digests should not be of none.
   PrefixCache(BlockPool& pool, int block_size, std::string_view model);
 
   Sha256Digest scope(std::string_view cache_salt) const;
@@ -72,23 +72,24 @@ class PrefixCache {
     bool is_tail = false;  // else a full block
     bool is_whole = false;
   };
-  // The longest one; of those as long, a tail. Nothing is held by it.
+  // Finds the longest beginning; of those as long, a tail. Nothing is held by it.
   Beginning find_beginning(const PrefixChain& chain, std::span<const int> table,
                            std::span<const int> tokens) const;
-  // The cache forgets an evictable tail; its hold becomes the caller's.
+  // Forgets an evictable tail; its hold becomes the caller's.
   void take_over(int block_id);
 
-  // The sequence's full blocks of tokens[0, num_computed) that are not cached yet. Blocks of the
-  // table that are cached under another id are taken out for those, and added to `replaced`: the
-  // caller releases them.
+  // Caches the sequence's full blocks of tokens[0, num_computed) that are not cached yet. Blocks of
+  // the table that are cached under another id are taken out for those, and added to `replaced`:
+  // the caller releases them.
   void insert(PrefixChain& chain, std::span<const int> tokens, int num_computed,
               std::vector<int>& table, std::vector<int>& replaced);
-  // tokens: those of a table's last block, computed, fewer than a block's. True: the caller's hold
-  // is the cache's now; false: the cache does not want it, the block has other holders or is known.
+  // Caches a tail. tokens: those of a table's last block, computed, fewer than a block's. True: the
+  // caller's hold is the cache's now; false: the cache does not want it, the block has other
+  // holders or is known.
   bool insert_tail(const PrefixChain& chain, std::span<const int> table,
                    std::span<const int> tokens);
 
-  // One holder more of a block, cached or not; release() in turn makes a cached block that nobody
+  // Adds a holder to a block, cached or not; release() in turn makes a cached block that nobody
   // else holds evictable.
   void hold(int block_id);
   void release(int block_id);
@@ -102,7 +103,8 @@ class PrefixCache {
 
  private:
   static constexpr int kNone = -1;
-  // Of a cached block, at its id; of a scope with children, behind all blocks.
+  // A node of the tree. A cached block's stands at its id; a scope's with children stands behind
+  // all blocks.
   struct Node {
     Sha256Digest digest = {};  // a tail has none
     int parent = kNone;

@@ -10,11 +10,12 @@
 
 namespace pagoda {
 
-// A table that follows from the config, which old converters stored too.
+// Returns whether a name is that of a table that follows from the config, which old converters
+// stored too.
 bool is_derived_tensor(std::string_view name);
 
-// kUnsupported names the first tensor that a decoder of that config does not read. The checkpoint
-// has canonical names.
+// Checks that no tensor is passed over. kUnsupported names the first tensor that a decoder of that
+// config does not read. The checkpoint has canonical names.
 Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// What a configuration's numbers may be, whatever file they come from: wide enough for every model
-// there is, narrow enough that a product of two of them neither overflows nor asks for absurd
+// Limits of a configuration's numbers, whatever file they come from. They are wide enough for every
+// model there is, narrow enough that a product of two of them neither overflows nor asks for absurd
 // memory before its tensors are looked at.
 #pragma once
 
@@ -35,8 +35,8 @@ inline constexpr NumberRange kMirostatTauRange{0, 100};
 inline constexpr NumberRange kPenaltyRange{1e-6, 1000};
 inline constexpr IntegerRange kTopKRange{-1, 1 << 24};  // -1 and 0: off
 
-// What only several fields together can be wrong in: heads that kv_heads do not divide, an odd
-// head_dim.
+// Checks what several fields can only be wrong in together: heads that kv_heads do not divide, an
+// odd head_dim.
 Status check_consistency(const ModelConfig& config);
 
 }  // namespace pagoda

@@ -37,12 +37,12 @@ class Decoder {
   const ModelConfig& config() const { return config_; }
   std::int64_t num_weight_bytes() const { return num_weight_bytes_; }  // that a decode step reads
 
-  // Token ids to hidden states; writes the step's keys and values into `kv`, whose layers it
-  // rebinds.
+  // Computes hidden states of token ids; writes the step's keys and values into `kv`, whose layers
+  // it rebinds.
   HiddenState forward(Exec& exec, const StepBatch& batch, KvStore& kv) const;
 
-  // rows [n] int32, indices of the state's tokens -> logits [n, vocab] float32. Only these rows are
-  // normed and projected.
+  // Computes logits [n, vocab] float32 of rows [n] int32, indices of the state's tokens. Only these
+  // rows are normed and projected.
   Tensor logits(Exec& exec, const HiddenState& state, const Tensor& rows) const;
 
  private:

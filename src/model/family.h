@@ -32,7 +32,7 @@ struct Family {
   std::string_view gguf_architecture;  // GGUF's general.architecture; families may share one
   const TensorNames* gguf_tensor_names = &kLlamaTensorNames;
 
-  // What config.json's keys mean.
+  // The meaning of config.json's keys.
   bool has_qkv_bias = false;          // whatever the keys say
   bool reads_attention_bias = false;  // attention_bias: of q, k, v and o
   bool reads_mlp_bias = false;        // mlp_bias
@@ -53,12 +53,13 @@ extern const Family kQwen3;
 
 std::span<const Family* const> families();
 
-// Both return null for a name that no page has.
+// Returns, like the next one, null for a name that no page has.
 const Family* find_family(std::string_view model_type);
-// has_window: the file has one, which tells families of the same architecture apart.
+// Finds the family of a GGUF file. has_window: the file has one, which tells families of the same
+// architecture apart.
 const Family* find_gguf_family(std::string_view architecture, bool has_window);
 
-// The names for messages, each once: "llama, mistral, ...".
+// Returns the names for messages, each once: "llama, mistral, ...".
 std::string supported_model_types();
 std::string supported_gguf_architectures();
 

@@ -7,7 +7,8 @@
 
 namespace pagoda {
 
-// checkpoint.gguf() is not null. Errors as in read_model_config.
+// Reads the configuration of a GGUF file. REQUIRES: checkpoint.gguf() is not null. Errors as in
+// read_model_config.
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
 
 Result<PartialSampling> read_gguf_generation_defaults(const GgufFile& file);

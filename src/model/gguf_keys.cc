@@ -151,7 +151,7 @@ class Pattern {
   std::string_view architecture_;
 };
 
-// What the key's value is, in words; nothing where the rule allows it.
+// Returns the key's value in words, or nothing where the rule allows it.
 Result<std::optional<std::string>> forbidden_value(const GgufFile& file, const GgufEntry& entry,
                                                    const KeyRule& row) {
   const auto refuse = [&entry] { return std::optional<std::string>(to_string(entry)); };

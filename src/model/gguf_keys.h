@@ -1,4 +1,4 @@
-// What becomes of each metadata key of a GGUF file: read, harmless, or refused by name. A key of
+// The fate of each metadata key of a GGUF file: it is read, harmless, or refused by name. A key of
 // the architecture that nobody has thought about may change what the model computes, so it is
 // refused too.
 #pragma once
@@ -10,9 +10,9 @@
 
 namespace pagoda {
 
-// kUnsupported names a key that would change the answer, or one that nobody knows of the
-// architecture's, the tokenizer's or another namespace that means something; the others are their
-// makers' bookkeeping. kDataLoss names one of a wrong type.
+// Checks every key of a file. kUnsupported names a key that would change the answer, or one that
+// nobody knows of the architecture's, the tokenizer's or another namespace that means something;
+// the others are their makers' bookkeeping. kDataLoss names one of a wrong type.
 Status check_gguf_keys(const GgufFile& file, std::string_view architecture);
 
 }  // namespace pagoda

@@ -14,8 +14,8 @@ constexpr int kPlain = 1;
 constexpr int kControl = 3;
 constexpr int kUserDefined = 4;
 
-// What a spelling says. The fill-in-the-middle tokens are control tokens, and three of them end a
-// text, unless a key names the file's own.
+// The meaning of a spelling. The fill-in-the-middle tokens are control tokens, and three of them
+// end a text, unless a key names the file's own.
 enum class Meaning { kEnd, kFillIn, kFillInPad, kFillInRepo, kFillInFile, kShown };
 
 struct Spelling {

@@ -1,6 +1,6 @@
-// What a GGUF file's tokens are: which end a text, and which are control tokens whatever the file
-// says, because converters have often marked them as plain text. Both go by spelling, as llama.cpp
-// has it.
+// The kinds of a GGUF file's tokens: those that end a text, and those that are control tokens
+// whatever the file says, because converters have often marked them as plain text. Both go by
+// spelling, as llama.cpp has it.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,12 @@ struct GgufTokens {
   std::vector<int> end_ids;  // each once: the keys' first, then those known by spelling
 };
 
-// The file's own ids that lie beyond its vocabulary of `vocab_size` are left out, with a warning.
-// kDataLoss: keys that contradict each other or are of another type.
+// Reads the file's tokens. The file's own ids that lie beyond its vocabulary of `vocab_size` are
+// left out, with a warning. kDataLoss: keys that contradict each other or are of another type.
 Result<GgufTokens> read_gguf_tokens(const GgufFile& file, int vocab_size);
 
-// An id under `key`; nothing where the key is absent or, with a warning, beyond the vocabulary.
+// Reads an id under `key`; nothing where the key is absent or, with a warning, beyond the
+// vocabulary.
 Result<std::optional<int>> read_gguf_token_id(const GgufFile& file, std::string_view key,
                                               int vocab_size);
 

@@ -10,8 +10,8 @@
 
 namespace pagoda {
 
-// Both are whole JSON texts; an empty generation_config means that there is none. Errors as in
-// read_model_config.
+// Parses a configuration of two whole JSON texts; an empty generation_config means that there is
+// none. Errors as in read_model_config.
 Result<ModelConfig> parse_hf_config(std::string_view config_json, std::string_view generation_json);
 
 Result<PartialSampling> parse_hf_generation_defaults(std::string_view generation_json);

@@ -1,4 +1,4 @@
-// What becomes of each key of config.json: read, harmless, or refused by name. A key that nobody
+// The fate of each key of config.json: it is read, harmless, or refused by name. A key that nobody
 // has thought about may change what a model computes, so it is refused too.
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace pagoda {
 
-// The keys at the top. kUnsupported names one that would change what the model computes, or that
-// nobody knows.
+// Checks the keys at the top. kUnsupported names one that would change what the model computes, or
+// that nobody knows.
 Status check_config_keys(const JsonFields& config);
 
-// Those of rope_scaling and rope_parameters, whichever is in force.
+// Checks the keys of rope_scaling and rope_parameters, whichever is in force.
 Status check_rope_keys(const JsonFields& block);
 
 }  // namespace pagoda

@@ -16,21 +16,22 @@ namespace pagoda {
 // A view: the JSON must outlive it. A key whose value is null counts as absent.
 class JsonFields {
  public:
-  // `where` begins each message: "config.json", or "config.json: rope_scaling".
+  // Reads `object`; `where` begins each message: "config.json", or "config.json: rope_scaling".
   JsonFields(const nlohmann::json& object, std::string where)
       : object_(object), where_(std::move(where)) {}
 
   bool has(const char* key) const { return find(key) != nullptr; }
-  // There, and null.
+  // Returns whether the key is there, and null.
   bool is_null(const char* key) const;
-  // Null where absent.
+  // Returns the value of a key; null where absent.
   const nlohmann::json* find(const char* key) const;
 
-  // kInvalidArgument: absent, another type, or outside the range. An integer may be written 2048.0.
+  // Reads a number. kInvalidArgument: absent, another type, or outside the range. An integer may be
+  // written 2048.0.
   Result<int> integer(const char* key, IntegerRange range) const;
   Result<double> number(const char* key, NumberRange range) const;
   Result<std::string> text(const char* key) const;
-  // An array of integers, or one integer alone; empty where absent.
+  // Reads an array of integers, or one integer alone; empty where absent.
   Result<std::vector<std::int64_t>> integers(const char* key, IntegerRange range) const;
 
   Result<int> integer_or(const char* key, IntegerRange range, int otherwise) const;
@@ -38,7 +39,7 @@ class JsonFields {
   Result<bool> boolean_or(const char* key, bool otherwise) const;
   Result<std::string> text_or(const char* key, std::string_view otherwise) const;
 
-  // The object under that key, whose own messages name it too. kInvalidArgument: no object.
+  // Returns the object under that key, whose own messages name it too. kInvalidArgument: no object.
   Result<JsonFields> object(const char* key) const;
 
   const nlohmann::json& json() const { return object_; }
@@ -51,8 +52,8 @@ class JsonFields {
   std::string where_;
 };
 
-// A whole text that must be a JSON object; values nested deeper than eight levels are dropped.
-// kDataLoss names `where`.
+// Parses a whole text that must be a JSON object; values nested deeper than eight levels are
+// dropped. kDataLoss names `where`.
 Result<nlohmann::json> parse_json_object(std::string_view text, std::string_view where);
 
 }  // namespace pagoda

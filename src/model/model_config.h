@@ -37,7 +37,7 @@ struct LayerConfig {
   bool has_qk_norm = false;  // an RMS norm over each head's q and k, before the rotation
 };
 
-// 1 / sqrt(head_dim): what families scale scores by that say nothing else.
+// Returns 1 / sqrt(head_dim): what families scale scores by that say nothing else.
 inline float default_score_scale(int head_dim) {
   return 1.0f / std::sqrt(static_cast<float>(head_dim));
 }
@@ -67,7 +67,8 @@ struct ModelConfig {
 // kInvalidArgument or kDataLoss for a value that is missing, of the wrong type or out of range.
 // Each names the key.
 Result<ModelConfig> read_model_config(const Checkpoint& checkpoint);
-// The checkpoint's default sampling: generation_config.json's, or GGUF's general.sampling.* keys.
+// Reads the checkpoint's default sampling: generation_config.json's, or GGUF's general.sampling.*
+// keys.
 Result<PartialSampling> read_generation_defaults(const Checkpoint& checkpoint);
 
 }  // namespace pagoda

@@ -19,8 +19,8 @@ struct RopeScaling {
   float original_positions = 8192;
 };
 
-// [head_dim / 2]: theta^(-2i / head_dim), scaled. Steps and roundings are those of transformers in
-// float32.
+// Returns [head_dim / 2]: theta^(-2i / head_dim), scaled. Steps and roundings are those of
+// transformers in float32.
 std::vector<float> rope_inverse_frequencies(int head_dim, double theta, const RopeScaling& scaling);
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// What ops ask of the tensors that they are given, in the same words. A tensor that is not so ends
-// the process: it is the caller's mistake (PAGODA_CHECK).
+// Checks of the tensors that ops are given, in the same words. A tensor that is not so ends the
+// process: it is the caller's mistake (PAGODA_CHECK).
 #pragma once
 
 #include <string_view>
@@ -19,7 +19,8 @@ void check_list(std::string_view op, std::string_view name, const Tensor& tensor
 void check_logits(std::string_view op, const Tensor& logits);
 void check_float32_logits(std::string_view op, const Tensor& logits);
 
-// Of [rows, vocab]: no more tokens than weights can be summed of (draw/token_weight.h).
+// Checks logits [rows, vocab]: there are no more tokens than weights can be summed of
+// (draw/token_weight.h).
 void check_weighed_vocabulary(std::string_view op, const Tensor& logits);
 
 }  // namespace pagoda

@@ -88,7 +88,7 @@ std::vector<float> small_inputs() {
   return random_values(8, std::int64_t{kTokens} * kCols);
 }
 
-// What linear() computes.
+// Returns what linear() computes.
 std::vector<float> product_on(Exec& exec, WeightFormat format) {
   const Weight weight = small_weight(exec, format);
   const Tensor x = exec.upload<float>(small_inputs(), {kTokens, kCols});
@@ -96,8 +96,8 @@ std::vector<float> product_on(Exec& exec, WeightFormat format) {
   return {out.data<float>(), out.data<float>() + kTokens * kRows};
 }
 
-// What `kernels` compute of the same, called directly, in tiles of one row; empty where they do not
-// take the format.
+// Returns what `kernels` compute of the same, called directly, in tiles of one row; nothing where
+// they do not take the format.
 std::vector<float> product_by(const cpu::LinearKernels& kernels, Exec& exec, WeightFormat format) {
   const Weight weight = small_weight(exec, format);
   const cpu::WeightSegment& segment = cpu::packed(weight).segments()[0];

@@ -8,7 +8,8 @@
 
 namespace pagoda {
 
-// `op`: an op's function, "rope_angles". False where a stub stands in (absent/).
+// Returns whether the op has a body on that backend. `op`: its function, "rope_angles". False where
+// a stub stands in (absent/).
 bool op_has_body(std::string_view op, Backend backend);
 
 }  // namespace pagoda

@@ -46,21 +46,21 @@ struct OpCase {
   bool is_large = false;  // for benchmarks; tests leave it out
 };
 
-// The outputs of one run, each widened to float32, -infinity as the lowest finite number. `tokens`
-// as for prepare.
+// Runs a case, and returns the outputs of one run, each widened to float32, -infinity as the lowest
+// finite number. `tokens` as for prepare.
 Result<std::vector<std::vector<float>>> run_case(Exec& exec, const OpCase& op_case,
                                                  std::span<const int> tokens);
 std::vector<int> all_tokens(const OpCase& op_case);  // 0, 1, ...
 
-// A NaN equals itself, and -0 does not equal 0.
+// Returns whether all bits are the same: a NaN equals itself, and -0 does not equal 0.
 bool same_bits(std::span<const float> a, std::span<const float> b);
-// The largest difference as a share of the largest magnitude; a NaN or an infinity where a
+// Returns the largest difference as a share of the largest magnitude; a NaN or an infinity where a
 // difference is one. Both of one size.
 float relative_error(std::span<const float> actual, std::span<const float> expected);
 
-// What the case lists build their inputs from.
+// Inputs that the case lists are built from.
 
-// Uniform in [-magnitude, magnitude), rounded to bfloat16.
+// Returns values that are uniform in [-magnitude, magnitude), rounded to bfloat16.
 std::vector<float> random_values(std::uint32_t seed, std::int64_t count, float magnitude = 1.0f);
 // How a case's matrix is stored: plain, in blocks, or in affine groups of a layout.
 struct CaseFormat {
@@ -71,17 +71,18 @@ struct CaseFormat {
   WeightFormat format;
   AffineLayout affine = {};  // of kAffine
 };
-// "Q4_1", "affine 4-bit, groups of 64, BF16"
+// Returns "Q4_1", "affine 4-bit, groups of 64, BF16"
 std::string name_of(const CaseFormat& format);
 std::int64_t packed_bytes(const CaseFormat& format, std::int64_t num_values);
-// Random bits of the format, values about 1 in magnitude, as a file would hold them.
+// Makes a matrix of random bits of the format, values about 1 in magnitude, as a file would hold
+// them.
 HostTensor random_matrix(std::uint32_t seed, const CaseFormat& format, std::int64_t rows,
                          std::int64_t cols);
 // Rows `rows` of `values`, each `width` long.
 std::vector<float> take_rows(std::span<const float> values, std::int64_t width,
                              std::span<const int> rows);
 
-// float32 on reference and cpu, bfloat16 elsewhere.
+// Returns float32 on reference and cpu, bfloat16 elsewhere.
 DType activation_dtype(const Exec& exec);
 Tensor upload_activations(Exec& exec, std::span<const float> values, const Shape& shape);
 // Rounds to `dtype` (nearest even).

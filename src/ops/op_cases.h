@@ -38,7 +38,7 @@ struct OpSupport {
   int num_cases = 0;
   std::array<bool, kNumBackends> is_built = {};  // by Backend: whether it has a body
 };
-// One entry an op, by name.
+// Returns one entry an op, by name.
 std::vector<OpSupport> op_support();
 
 }  // namespace pagoda

@@ -49,11 +49,11 @@ struct AffineLayout {
 
 inline constexpr int kMaxAffineGroup = 128;
 
-// Whether the widths are among those above.
+// Returns whether the widths are among those above.
 bool is_affine_layout(const AffineLayout& layout);
 
-// The bytes of one row's codes, and of its scales (its biases take as many); cols is a multiple of
-// the group.
+// Returns the bytes of one row's codes, and of its scales (its biases take as many); cols is a
+// multiple of the group.
 std::int64_t affine_code_bytes(const AffineLayout& layout, std::int64_t cols);
 std::int64_t affine_scale_bytes(const AffineLayout& layout, std::int64_t cols);
 
@@ -65,14 +65,14 @@ struct AffineRow {
   std::span<const std::byte> biases;  // likewise
 };
 
-// The integers alone: writes codes.size() * 8 / bits of them.
+// Decodes the integers alone: writes codes.size() * 8 / bits of them.
 void affine_codes(const AffineRow& row, std::uint8_t* codes);
 
-// The numbers of the groups, exact: each writes cols / group_size.
+// Decodes the numbers of the groups, exact: each writes cols / group_size.
 void affine_scales(const AffineRow& row, float* scales);
 void affine_biases(const AffineRow& row, float* biases);
 
-// The definition: writes the row's values.
+// Writes the row's values: the definition of the format.
 void dequantize_affine_row(const AffineRow& row, float* values);
 
 }  // namespace pagoda

@@ -20,7 +20,7 @@ void for_each_block(std::span<const std::byte> bytes, float* values, Decode deco
   }
 }
 
-// The other way round: values.size() is a multiple of Block::kValues, and encode() takes one
+// Encodes whole blocks: values.size() is a multiple of Block::kValues, and encode() takes one
 // block's values.
 template <typename Block, typename Encode>
 void encode_blocks(std::span<const float> values, std::byte* bytes, Encode encode) {
@@ -31,7 +31,7 @@ void encode_blocks(std::span<const float> values, std::byte* bytes, Encode encod
   }
 }
 
-// The first of the values that are largest in magnitude.
+// Returns the first of the values that are largest in magnitude.
 inline float extreme_of(std::span<const float> values) {
   float extreme = 0;
   for (const float value : values) {
@@ -40,7 +40,7 @@ inline float extreme_of(std::span<const float> values) {
   return extreme;
 }
 
-// 1 / x; 0 where that is no number to multiply with: x is zero, or too small.
+// Returns 1 / x; 0 where that is no number to multiply with: x is zero, or too small.
 inline float reciprocal_or_zero(float x) {
   const float reciprocal = 1.0f / x;
   return std::isfinite(reciprocal) ? reciprocal : 0.0f;

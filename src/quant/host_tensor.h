@@ -18,13 +18,13 @@ namespace pagoda {
 class HostStorage {
  public:
   virtual ~HostStorage() = default;
-  // The bytes have been read for the last time: their pages may leave this process's memory. They
-  // stay readable.
+  // Records that the bytes have been read for the last time: their pages may leave this process's
+  // memory. They stay readable.
   virtual void release_pages(std::span<const std::byte> bytes) const {}
 };
 
-// What a matrix of affine groups has beside its codes; both [rows, cols / group_size]. The arrays
-// may lie in different files.
+// The scales and biases of a matrix of affine groups, which stand beside its codes; both [rows,
+// cols / group_size]. The arrays may lie in different files.
 struct AffineGroups {
   AffineLayout layout;
   std::span<const std::byte> scales;
@@ -45,20 +45,20 @@ struct HostTensor {
   std::optional<AffineGroups> affine;  // of kAffine, and of nothing else
 };
 
-// "Q4_1", "affine 4-bit, groups of 64"
+// Returns "Q4_1", "affine 4-bit, groups of 64"
 std::string format_name(const HostTensor& tensor);
 
-// All of the tensor's bytes in its files.
+// Returns all of the tensor's bytes in its files.
 std::int64_t num_bytes(const HostTensor& tensor);
 
-// All of the tensor's pages.
+// Releases all of the tensor's pages.
 void release_pages(const HostTensor& tensor);
 
-// For a tensor of kAffine. kInvalidArgument: no matrix, widths that affine.h does not know, or an
-// array that is not as long as shape and layout say.
+// Checks a tensor of kAffine. kInvalidArgument: no matrix, widths that affine.h does not know, or
+// an array that is not as long as shape and layout say.
 Status check_affine(const HostTensor& tensor);
 
-// Row `row` of a tensor that check_affine is content with.
+// Returns row `row` of a tensor that check_affine is content with.
 AffineRow affine_row(const HostTensor& tensor, std::int64_t row);
 
 }  // namespace pagoda

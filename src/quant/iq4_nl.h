@@ -32,7 +32,7 @@ struct BlockIQ4_NL {
 };
 static_assert(sizeof(BlockIQ4_NL) == 18);
 
-// blocks.size() is a multiple of 18; writes 32 values a block.
+// Decodes whole blocks, 32 values each. REQUIRES: blocks.size() is a multiple of 18.
 void dequantize_iq4_nl(std::span<const std::byte> blocks, float* values);
 
 }  // namespace pagoda

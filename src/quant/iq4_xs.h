@@ -35,10 +35,10 @@ struct BlockIQ4_XS {
 };
 static_assert(sizeof(BlockIQ4_XS) == 136);
 
-// block.q are the levels themselves.
+// Unpacks a block; block.q are the levels themselves.
 void unpack(const BlockIQ4_XS& packed, SuperBlock& block);
 
-// blocks.size() is a multiple of 136; writes 256 values a block.
+// Decodes whole blocks, 256 values each. REQUIRES: blocks.size() is a multiple of 136.
 void dequantize_iq4_xs(std::span<const std::byte> blocks, float* values);
 
 }  // namespace pagoda

@@ -7,12 +7,12 @@
 
 namespace pagoda {
 
-// `bytes` may be unaligned: safetensors does not promise alignment.
+// Widens values. `bytes` may be unaligned: safetensors does not promise alignment.
 void dequantize_f32(std::span<const std::byte> bytes, float* values);
 void dequantize_f16(std::span<const std::byte> bytes, float* values);
 void dequantize_bf16(std::span<const std::byte> bytes, float* values);
 
-// Round to nearest, ties to even.
+// Rounds to nearest, ties to even.
 void quantize_f32(std::span<const float> values, std::byte* bytes);
 void quantize_f16(std::span<const float> values, std::byte* bytes);
 void quantize_bf16(std::span<const float> values, std::byte* bytes);

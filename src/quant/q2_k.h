@@ -36,7 +36,7 @@ static_assert(sizeof(BlockQ2_K) == 84);
 
 void unpack(const BlockQ2_K& packed, SuperBlock& block);
 
-// blocks.size() is a multiple of 84; writes 256 values a block.
+// Decodes whole blocks, 256 values each. REQUIRES: blocks.size() is a multiple of 84.
 void dequantize_q2_k(std::span<const std::byte> blocks, float* values);
 
 }  // namespace pagoda

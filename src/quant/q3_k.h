@@ -39,7 +39,7 @@ static_assert(sizeof(BlockQ3_K) == 110);
 
 void unpack(const BlockQ3_K& packed, SuperBlock& block);
 
-// blocks.size() is a multiple of 110; writes 256 values a block.
+// Decodes whole blocks, 256 values each. REQUIRES: blocks.size() is a multiple of 110.
 void dequantize_q3_k(std::span<const std::byte> blocks, float* values);
 
 }  // namespace pagoda

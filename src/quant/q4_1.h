@@ -30,7 +30,7 @@ struct BlockQ4_1 {
 };
 static_assert(sizeof(BlockQ4_1) == 20);
 
-// blocks.size() is a multiple of 20; writes 32 values a block.
+// Decodes whole blocks, 32 values each. REQUIRES: blocks.size() is a multiple of 20.
 void dequantize_q4_1(std::span<const std::byte> blocks, float* values);
 
 }  // namespace pagoda

@@ -47,11 +47,11 @@ static_assert(sizeof(BlockQ4_K) == 144);
 
 void unpack(const BlockQ4_K& packed, SuperBlock& block);
 
-// blocks.size() is a multiple of 144; writes 256 values a block.
+// Decodes whole blocks, 256 values each. REQUIRES: blocks.size() is a multiple of 144.
 void dequantize_q4_k(std::span<const std::byte> blocks, float* values);
 
-// values.size() is a multiple of 256, each finite and at most 65504 in magnitude; writes 144 bytes
-// for 256 values.
+// Encodes values. REQUIRES: values.size() is a multiple of 256, each finite and at most 65504 in
+// magnitude. Writes 144 bytes for 256 values.
 void quantize_q4_k(std::span<const float> values, std::byte* blocks);
 
 }  // namespace pagoda

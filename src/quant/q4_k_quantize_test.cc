@@ -1,4 +1,4 @@
-// What q4_k.h promises of its quantiser, over values of every kind.
+// Promises of q4_k.h's quantiser, over values of every kind.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -37,11 +37,11 @@ struct BlockQ5_0 {
 };
 static_assert(sizeof(BlockQ5_0) == 22);
 
-// blocks.size() is a multiple of 22; writes 32 values a block.
+// Decodes whole blocks, 32 values each. REQUIRES: blocks.size() is a multiple of 22.
 void dequantize_q5_0(std::span<const std::byte> blocks, float* values);
 
-// values.size() is a multiple of 32, each finite and at most 65504 in magnitude; writes 22 bytes
-// for 32 values, bit for bit as ggml's own quantiser does.
+// Encodes values. REQUIRES: values.size() is a multiple of 32, each finite and at most 65504 in
+// magnitude. Writes 22 bytes for 32 values, bit for bit as ggml's own quantiser does.
 void quantize_q5_0(std::span<const float> values, std::byte* blocks);
 
 }  // namespace pagoda

@@ -36,7 +36,7 @@ struct BlockQ5_1 {
 };
 static_assert(sizeof(BlockQ5_1) == 24);
 
-// blocks.size() is a multiple of 24; writes 32 values a block.
+// Decodes whole blocks, 32 values each. REQUIRES: blocks.size() is a multiple of 24.
 void dequantize_q5_1(std::span<const std::byte> blocks, float* values);
 
 }  // namespace pagoda

@@ -37,7 +37,7 @@ static_assert(sizeof(BlockQ5_K) == 176);
 
 void unpack(const BlockQ5_K& packed, SuperBlock& block);
 
-// blocks.size() is a multiple of 176; writes 256 values a block.
+// Decodes whole blocks, 256 values each. REQUIRES: blocks.size() is a multiple of 176.
 void dequantize_q5_k(std::span<const std::byte> blocks, float* values);
 
 }  // namespace pagoda

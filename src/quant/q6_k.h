@@ -36,7 +36,7 @@ static_assert(sizeof(BlockQ6_K) == 210);
 
 void unpack(const BlockQ6_K& packed, SuperBlock& block);
 
-// blocks.size() is a multiple of 210; writes 256 values a block.
+// Decodes whole blocks, 256 values each. REQUIRES: blocks.size() is a multiple of 210.
 void dequantize_q6_k(std::span<const std::byte> blocks, float* values);
 
 }  // namespace pagoda

@@ -28,11 +28,11 @@ struct BlockQ8_0 {
 };
 static_assert(sizeof(BlockQ8_0) == 34);
 
-// blocks.size() is a multiple of 34; writes 32 values a block.
+// Decodes whole blocks, 32 values each. REQUIRES: blocks.size() is a multiple of 34.
 void dequantize_q8_0(std::span<const std::byte> blocks, float* values);
 
-// values.size() is a multiple of 32, each finite and at most 65504 in magnitude; writes 34 bytes
-// for 32 values, bit for bit as ggml's own quantiser does.
+// Encodes values. REQUIRES: values.size() is a multiple of 32, each finite and at most 65504 in
+// magnitude. Writes 34 bytes for 32 values, bit for bit as ggml's own quantiser does.
 void quantize_q8_0(std::span<const float> values, std::byte* blocks);
 
 }  // namespace pagoda

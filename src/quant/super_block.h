@@ -29,7 +29,7 @@ struct SuperBlock {
 
 void decode(const SuperBlock& block, int group_size, float* values);
 
-// dequantize_*() of every format that has an unpack().
+// Decodes blocks: dequantize_*() of every format that has an unpack().
 template <typename Block>
 void dequantize_super_blocks(std::span<const std::byte> bytes, float* values) {
   static_assert(Block::kValues == SuperBlock::kValues);

@@ -45,14 +45,14 @@ struct WeightFormatTraits {
   int block_bytes;
   // Writes blocks.size() / block_bytes * block_size values.
   void (*dequantize)(std::span<const std::byte> blocks, float* values);
-  // From whole blocks of values, each finite and at most 65504 in magnitude. Null: nothing here
+  // Encodes whole blocks of values, each finite and at most 65504 in magnitude. Null: nothing here
   // writes the format.
   void (*quantize)(std::span<const float> values, std::byte* blocks);
 };
 
 const WeightFormatTraits& traits_of(WeightFormat format);  // thread-safe, never fails
 
-// The bytes of `num_values` consecutive values; num_values is a multiple of the block size.
+// Returns the bytes of `num_values` consecutive values; num_values is a multiple of the block size.
 inline std::int64_t packed_bytes(WeightFormat format, std::int64_t num_values) {
   const WeightFormatTraits& traits = traits_of(format);
   return num_values / traits.block_size * traits.block_bytes;

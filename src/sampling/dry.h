@@ -28,20 +28,21 @@ class DryState {
   // Takes its memory now: 17 bytes for each of `max_tokens`.
   DryState(const SamplingParams& params, int max_tokens);
 
-  // `index` is the token's in SeenTokens.
+  // Appends a token; `index` is the token's in SeenTokens.
   void append(int index, int token_id);
   void clear();
   // Brings the runs up to what was appended.
   void advance();
 
-  // logits [vocab_size], changed in place. `seen` knows every index that was appended.
+  // Changes logits [vocab_size] in place. `seen` knows every index that was appended.
   void apply(const SamplingParams& params, std::span<const SeenToken> seen,
              std::span<float> logits);
 
  private:
   void advance_by_one();
   void rebuild();
-  // Of lag d (how far back): that many of the last tokens equal those d places before them.
+  // Returns the run at a lag, which says how far back it looks: so many of the last tokens equal
+  // those `lag` places before them.
   std::int32_t& run(std::size_t lag) { return runs_[runs_.size() - lag]; }
   void find_longest(int allowed_length, int last_n);
 

@@ -23,7 +23,8 @@ std::shared_ptr<const TokenRules> breakers(std::vector<int> ids) {
   return std::make_shared<const TokenRules>(TokenRules{.dry_sequence_breakers = std::move(ids)});
 }
 
-// What each token loses, by looking at every earlier place and comparing backwards from it.
+// Returns what each token loses, found by looking at every earlier place and comparing backwards
+// from it.
 std::map<int, double> definition(const SamplingParams& params, const std::vector<int>& history) {
   std::vector<int> tokens = history;
   if (params.dry_penalty_last_n > 0 && params.dry_penalty_last_n < static_cast<int>(tokens.size()))
@@ -68,7 +69,7 @@ TEST(Dry, PenalisesWhatWouldGoOnWithARepetition) {
   EXPECT_THAT(penalised(params, {1, 2, 3, 4, 1, 2}, 6), ElementsAre(0, 0, 0, -0.5f, 0, 0));
   EXPECT_THAT(penalised(params, {1, 2, 3, 4, 1, 2, 3}, 6), ElementsAre(0, 0, 0, 0, -1, 0));
   EXPECT_THAT(penalised(params, {1, 2, 3, 4, 2}, 6), ElementsAre(0, 0, 0, 0, 0, 0));
-  // Of two places the longer match counts: 0 1 2 -> 3, and 1 2 -> 3.
+  // The longer match of two places counts: 0 1 2 -> 3, and 1 2 -> 3.
   EXPECT_THAT(penalised(params, {0, 1, 2, 3, 5, 1, 2, 3, 0, 1, 2}, 6),
               ElementsAre(0, 0, 0, -1, 0, 0));
 }

@@ -21,7 +21,7 @@ struct SamplingField {
   T SamplingParams::*member;
   // Where a checkpoint may have a value for it, which goes before the default.
   std::optional<T> PartialSampling::*partial = nullptr;
-  // Of a number, or of a list's numbers.
+  // The range of a number, or of a list's numbers.
   double least = -std::numeric_limits<double>::infinity();
   bool is_above_least = false;  // and not at it
   double most = std::numeric_limits<double>::infinity();

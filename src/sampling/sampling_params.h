@@ -72,7 +72,7 @@ inline constexpr float kMaxMirostatTau = 100;
 inline constexpr float kMaxDryMultiplier = 1000;
 inline constexpr float kMaxDryBase = 1000;
 
-// kInvalidArgument names the field and its range.
+// Checks every field. kInvalidArgument names the field and its range.
 Status validate(const SamplingParams& params, int vocab_size);
 Status validate(const TokenRules& rules, int vocab_size);
 

@@ -17,7 +17,7 @@ struct SeenToken {
 
 class SeenTokens {
  public:
-  // For at most `max_tokens` distinct ones, whose memory is taken now.
+  // Makes room for at most `max_tokens` distinct ones, whose memory is taken now.
   explicit SeenTokens(int max_tokens);
 
   // Returns the token's index.

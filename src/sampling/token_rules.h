@@ -25,14 +25,15 @@ inline constexpr float kMaxLogitBias = 100;  // OpenAI's, either way
 inline constexpr int kMaxBadWords = 2048;
 inline constexpr int kMaxBadWordTokens = 65536;  // of all bad words together
 
-// The mask of these ids, which are in range: bit i % 32 of word i / 32 is token i's, of
+// Returns the mask of these ids, which are in range: bit i % 32 of word i / 32 is token i's, of
 // [(vocab_size + 31) / 32].
 std::vector<std::uint32_t> mask_of(std::span<const int> token_ids, int vocab_size);
 
-// logits [vocab_size], changed in place.
+// Changes logits [vocab_size] in place.
 void add_logit_bias(const TokenRules& rules, std::span<float> logits);
 
-// True where `output` ends with all of a bad word but its last token, which may not follow then.
+// Returns true where `output` ends with all of a bad word but its last token, which may not follow
+// then.
 bool is_nearly_there(std::span<const int> word, std::span<const int> output);
 
 // Bans what is not allowed and what would end a bad word, whose beginning is looked for in the

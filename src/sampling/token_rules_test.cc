@@ -68,7 +68,7 @@ TEST(TokenRules, AMaskBansWhatItLeavesOut) {
         if (is_allowed) allowed.push_back(id);
       }
       std::vector<std::uint32_t> mask = mask_of(allowed, vocab_size);
-      // What lies beyond the vocabulary counts for nothing.
+      // Bits beyond the vocabulary count for nothing.
       if (vocab_size % 32 != 0) mask.back() |= ~0u << vocab_size % 32;
       ban_unset(mask, logits);
       EXPECT_EQ(std::memcmp(logits.data(), expected.data(), 4 * logits.size()), 0)

@@ -31,16 +31,16 @@ class ApiKeys {
  public:
   explicit ApiKeys(const std::vector<std::string>& keys);
 
-  // The digest of the key that the request brings; nothing where it brings none that is accepted.
-  // Empty for every request where there are no keys.
+  // Returns the digest of the key that the request brings; nothing where it brings none that is
+  // accepted. Empty for every request where there are no keys.
   std::optional<std::string> client_of(const HttpRequest& request) const;
 
  private:
   std::vector<std::string> digests_;
 };
 
-// /v1/* and the two endpoints that show the tokenizer, as in vLLM; health, metrics and the page
-// stay open.
+// Returns whether a path needs a key: /v1/* and the two endpoints that show the tokenizer do, as in
+// vLLM; health, metrics and the page stay open.
 bool needs_api_key(std::string_view path);
 
 // Cross-origin resource sharing (https://fetch.spec.whatwg.org/#http-cors-protocol). "*" allows
@@ -49,12 +49,12 @@ class Cors {
  public:
   explicit Cors(std::vector<std::string> allowed_origins);
 
-  // Whether a browser sent it for a page that may not ask. Sec-Fetch-Site decides where there is
-  // one, since a proxy may have changed the Host; else the Origin, beside the Host. A link to this
-  // server, which shows what it leads to and tells the page nothing, may be anywhere.
+  // Returns whether a browser sent it for a page that may not ask. Sec-Fetch-Site decides where
+  // there is one, since a proxy may have changed the Host; else the Origin, beside the Host. A link
+  // to this server, which shows what it leads to and tells the page nothing, may be anywhere.
   bool refuses(const HttpRequest& request) const;
 
-  // For the answer to `request`; empty without an Origin that is allowed.
+  // Returns the CORS headers for the answer to `request`; empty without an Origin that is allowed.
   HttpHeaders headers(const HttpRequest& request) const;
   bool is_preflight(const HttpRequest& request) const;
   HttpResponse preflight() const;
@@ -72,14 +72,15 @@ class AllowedHosts {
  public:
   explicit AllowedHosts(std::vector<std::string> names);
 
-  // `host` is a Host header, with or without a port; "" passes: browsers always send one.
+  // Returns whether a request may name this host. `host` is a Host header, with or without a port;
+  // "" passes: browsers always send one.
   bool allow(std::string_view host) const;
 
  private:
   std::vector<std::string> names_;  // in lower case
 };
 
-// Whether a body of that Content-Type is read as JSON.
+// Returns whether a body of that Content-Type is read as JSON.
 bool is_json_type(std::string_view content_type);
 
 }  // namespace pagoda

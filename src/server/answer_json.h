@@ -23,12 +23,13 @@ struct AnswerIdentity {
 
 nlohmann::json usage_json(const Usage& usage);
 
-// null while it runs.
+// Returns the reason's name; null while it runs.
 nlohmann::json finish_reason_json(FinishReason reason);
-// The stop string or the id from stop_token_ids that ended it; null for anything else, as in vLLM.
+// Returns the stop string or the id from stop_token_ids that ended it; null for anything else, as
+// in vLLM.
 nlohmann::json stop_reason_json(const TextPiece& piece, const std::vector<int>& eos_token_ids);
 
-// One server-sent event.
+// Returns one server-sent event.
 std::string sse_event(const nlohmann::json& data);
 std::string sse_error_event(const ApiError& error);
 inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";

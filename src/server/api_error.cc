@@ -56,7 +56,7 @@ std::string error_body(const ApiError& error) {
                    {"type", error.type()},
                    {"param", text_or_null(error.param)},
                    {"code", text_or_null(error.code)}};
-  // What it quotes need not be UTF-8.
+  // The message may quote what is not UTF-8.
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

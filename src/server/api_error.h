@@ -28,10 +28,10 @@ class [[nodiscard]] ApiResult {
   ApiResult(ApiError error) : content_(std::move(error)) {}  // NOLINT
 
   bool ok() const { return std::holds_alternative<T>(content_); }
-  // REQUIRES: !ok().
+  // Returns the error. REQUIRES: !ok().
   const ApiError& error() const& { return std::get<ApiError>(content_); }
   ApiError&& error() && { return std::get<ApiError>(std::move(content_)); }
-  // REQUIRES: ok().
+  // Returns the value. REQUIRES: ok().
   T& operator*() & { return std::get<T>(content_); }
   const T& operator*() const& { return std::get<T>(content_); }
   T&& operator*() && { return std::get<T>(std::move(content_)); }
@@ -42,10 +42,10 @@ class [[nodiscard]] ApiResult {
   std::variant<T, ApiError> content_;
 };
 
-// What the client sent is wrong.
+// Makes the error for a request that is wrong.
 ApiError bad_request(std::string param, std::string message, std::string code = "");
-// From the engine or the text layer: 400, 404, 429 or 503 with Retry-After, or 500 by the status'
-// code.
+// Translates an error of the engine or the text layer: 400, 404, 429 or 503 with Retry-After, or
+// 500 by the status' code.
 ApiError api_error(const Status& status, std::string param = "");
 
 std::string error_body(const ApiError& error);

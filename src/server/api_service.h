@@ -38,7 +38,7 @@ struct ApiService {
   TextWorkers text_workers{};  // last: their work uses the rest
 };
 
-// What a request says of its answer's tokens; shared by all of its samples.
+// The constraints that a request puts on its answer's tokens; shared by all of its samples.
 struct Constraints {
   std::shared_ptr<const TokenRules> token_rules;       // null: none
   std::shared_ptr<const TokenMaskSource> mask_source;  // before the first token; null: no grammar
@@ -61,11 +61,11 @@ HttpReply start_constrained(ApiService& service, const GrammarFields& fields, co
 // would tell others what it asked.
 void keep_cache_to(const std::string& client, GenerationFields& fields);
 
-// Of one prompt; `sampling` as to_sampling_params() has it.
+// Makes the request for one prompt; `sampling` is as to_sampling_params() has it.
 TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,
                             std::vector<int> prompt_token_ids, SamplingParams sampling);
 
-// 404 with the code model_not_found, unless `name` is empty or served.
+// Returns a 404 with the code model_not_found, unless `name` is empty or served.
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name);
 
 }  // namespace pagoda

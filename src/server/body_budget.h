@@ -41,7 +41,8 @@ class BodyReservation {
     return *this;
   }
 
-  // `num_bytes` in all. False if there is not that much left; then it is as large as before.
+  // Grows to `num_bytes` in all. Returns false if there is not that much left; then it is as large
+  // as before.
   bool grow_to(const std::shared_ptr<BodyBudget>& budget, std::size_t num_bytes) {
     if (num_bytes <= num_bytes_) return true;
     if (!budget->take(num_bytes - num_bytes_)) return false;

@@ -94,24 +94,24 @@ struct Field {
 std::optional<ApiError> read_fields(const RequestJson& object, const std::vector<Field>& fields,
                                     std::vector<std::string>& unknown_names);
 
-// An object within a field, such as "messages[2]": errors name the place ("'messages[2].role':
-// ..."). Other names in it are left alone.
+// Reads an object within a field, such as "messages[2]": errors name the place
+// ("'messages[2].role': ..."). Other names in it are left alone.
 std::optional<ApiError> read_inner_fields(const RequestJson& object,
                                           const std::vector<Field>& fields, std::string_view place);
 
-// The JSON Schema of such an object; defaults are what the targets hold now. What no single field
-// shows stands in its `not`, a list of contradictions: two names of one field, and what add_rule()
-// adds.
+// Returns the JSON Schema of such an object; defaults are what the targets hold now. What no single
+// field shows stands in its `not`, a list of contradictions: two names of one field, and what
+// add_rule() adds.
 nlohmann::json fields_schema(const std::vector<Field>& fields);
-// Such an object is taken only where `rule` holds, a JSON Schema.
+// Adds that such an object is taken only where `rule` holds, a JSON Schema.
 void add_rule(nlohmann::json& schema, nlohmann::json rule);
-// Two fields of which at most one may be there, unless one of them is null.
+// Adds that of two fields at most one may be there, unless one of them is null.
 void add_rule_against_both(nlohmann::json& schema, std::string_view a, std::string_view b);
 
-// "'top_p': expected a number, got a string": for custom fields, and how the table's own errors
-// read.
+// Returns the error "'top_p': expected a number, got a string": for custom fields, and how the
+// table's own errors read.
 ApiError wrong_type(std::string_view param, std::string_view expected, const RequestJson& got);
-// "a string", "an object", for messages.
+// Returns "a string", "an object", for messages.
 std::string_view type_in_words(const RequestJson& value);
 
 // Reads a list within a Field's range and size, for custom fields.

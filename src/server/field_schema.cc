@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// What no field may exceed whatever it says: 32 bits, and what a float takes.
+// The bounds that no field exceeds whatever it declares: 32 bits, and a float's range.
 constexpr double kMinInt = std::numeric_limits<int>::min();
 constexpr double kMaxInt = std::numeric_limits<int>::max();
 constexpr double kMaxFloat = std::numeric_limits<float>::max();

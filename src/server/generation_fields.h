@@ -22,7 +22,7 @@ inline constexpr int kMaxStopBytes = 4096;  // of all stop strings together
 // Each is looked for at every token; templates and model cards ask for a handful.
 inline constexpr int kMaxStopTokens = 128;
 inline constexpr int kMaxSaltChars = 1024;  // vLLM's
-// Of one text in a request. No body holds more.
+// The most characters of one text in a request. No body holds more.
 inline constexpr std::size_t kMaxTextChars = 16 << 20;
 
 struct StreamOptions {
@@ -65,8 +65,8 @@ std::optional<ApiError> settle_together(GenerationFields& fields);
 // Adds to `schema`, the JSON Schema of a table with those fields, what settle_together() refuses.
 void describe_together(nlohmann::json& schema);
 
-// `logprobs` and `max_tokens` as the endpoint settled them. What the request leaves open is the
-// checkpoint's default, and where it has none, vLLM's.
+// Makes the engine's parameters. `logprobs` and `max_tokens` as the endpoint settled them. What the
+// request leaves open is the checkpoint's default, and where it has none, vLLM's.
 SamplingParams to_sampling_params(const GenerationFields& fields, const PartialSampling& defaults,
                                   std::optional<int> logprobs, int max_tokens);
 

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::int64_t kEchoedByteBytes = 8;  // escapes, and copies while the answer is written
 
-// Of the answer's parts that are there before anything is generated.
+// Counts the bytes of the answer's parts that are there before anything is generated.
 std::int64_t num_known_bytes(const GroupRequest& group) {
   std::int64_t num_bytes =
       group.num_echoed_bytes * kEchoedByteBytes + group.num_echoed_tokens * kAnswerTokenBytes;
@@ -96,7 +96,7 @@ void GenerationGroup::finish(Choice& choice, FinishReason reason) {
 }
 
 GenerationGroup::~GenerationGroup() {
-  // Of a request that was refused as a whole, some may have been on their way: they were no
+  // Some samples of a request that was refused as a whole may have been on their way: they were no
   // answers.
   if (!is_whole_) return;
   for (Choice& choice : choices_) {

@@ -29,7 +29,7 @@ struct Usage {
 
 struct GroupRequest {
   std::vector<TextRequest> texts;  // one a prompt, all with the same `n`
-  // Of prompts, as often as the answer's choices say them again.
+  // The bytes of the prompts, as often as the answer's choices repeat them.
   std::int64_t num_echoed_bytes = 0;
   std::int64_t num_echoed_tokens = 0;
   bool is_streamed = false;  // its pieces need not be held once they are taken
@@ -41,9 +41,9 @@ class GenerationGroup {
  public:
   ~GenerationGroup();
 
-  // No text is submitted where not all have room in the queue. An error of any submission cancels
-  // those before it. Refused, or ended by an error, where the answer takes too much of
-  // ApiService::answers.
+  // Submits the texts of a request. No text is submitted where not all have room in the queue. An
+  // error of any submission cancels those before it. Refused, or ended by an error, where the
+  // answer takes too much of ApiService::answers.
   static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
                                                            GroupRequest request, const Wake& wake);
 
@@ -51,7 +51,7 @@ class GenerationGroup {
   bool finished() const;
   int num_choices() const { return static_cast<int>(choices_.size()); }
   const Usage& usage() const { return usage_; }
-  // For who sends the answer to keep until that is done.
+  // Returns the budget's share, for who sends the answer to keep until that is done.
   const std::shared_ptr<HeldAnswer>& held() const { return held_; }
 
  private:
@@ -76,7 +76,8 @@ class GenerationGroup {
   Usage usage_;
 };
 
-// Why an answer ended that the client can not use, if it did: the engine failed, or was stopped.
+// Returns why an answer ended that the client can not use, if it did: the engine failed, or was
+// stopped.
 std::optional<ApiError> failure_of(const TextPiece& piece);
 
 }  // namespace pagoda

@@ -13,10 +13,11 @@ namespace {
 
 using nlohmann::json;
 
-// Of the schemas alone: what refuses is the bytes of a grammar (text/rust/src/grammar.rs).
+// The bound that the schemas declare. Requests are refused by the bytes of a grammar
+// (text/rust/src/grammar.rs).
 constexpr std::size_t kMaxGrammarChars = 1 << 20;
 
-// What asks for nothing.
+// Returns the schema of values that ask for nothing.
 json nothing() {
   return {{"enum", {nullptr, false, ""}}};
 }
@@ -77,7 +78,7 @@ json white_spaces() {
           {"description", "A regular expression that matches white space; others are taken too."}};
 }
 
-// Of response_format, where it asks for nothing.
+// Returns the schema of a response_format that asks for nothing.
 json plain_formats() {
   return any_of({{{"enum", {nullptr, false, "", json::object(), json::array()}}},
                  {{"type", "object"},
@@ -108,7 +109,8 @@ json response_format() {
                  std::move(named)});
 }
 
-// Of structured_outputs: each property asks for nothing, but for `asked`, which is of `schema`.
+// Returns the schema of a structured_outputs whose properties ask for nothing, but for `asked`,
+// which is of `schema`.
 json structured_outputs_of(const char* asked, const json& schema) {
   const json flag = {{"enum", {nullptr, false, "", true}}};
   json properties = {{"json", {{"type", "null"}}},

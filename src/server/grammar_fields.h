@@ -1,5 +1,6 @@
-// What an answer is held to: response_format (OpenAI's), structured_outputs and guided_* (vLLM's),
-// grammar and json_schema (llama.cpp's), regex and ebnf (SGLang's), format (Ollama's).
+// Fields that constrain an answer by a grammar: response_format (OpenAI's), structured_outputs and
+// guided_* (vLLM's), grammar and json_schema (llama.cpp's), regex and ebnf (SGLang's), format
+// (Ollama's).
 #pragma once
 
 #include <optional>
@@ -26,15 +27,16 @@ struct WhiteSpaceRequest {
   std::string param;
 };
 
-// What the fields say together. The white space is for a grammar of JSON, wherever it comes from.
+// The constraint that the fields state together. The white space is for a grammar of JSON, wherever
+// it comes from.
 struct GrammarFields {
   std::optional<GrammarRequest> grammar;
   std::optional<WhiteSpaceRequest> white_space;
 };
 
-// These fields, of which one at most may ask for a grammar. Pointers to `fields`, which must
-// outlive the result. The text of a schema keeps the client's order of keys, because properties are
-// answered in it.
+// Returns these fields, of which one at most may ask for a grammar. Pointers to `fields`, which
+// must outlive the result. The text of a schema keeps the client's order of keys, because
+// properties are answered in it.
 std::vector<Field> grammar_field_table(GrammarFields& fields);
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// What every answer says besides its content: when it was made, and the number by which client and
-// log speak of the request.
+// The headers that every answer has besides its content: when it was made, and the number by which
+// client and log speak of the request.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace pagoda {
 
-// "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, 5.6.7).
+// Returns a time as "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, 5.6.7).
 std::string http_date(std::time_t time);
 
-// The client's own X-Request-Id, if it has 1 to 128 bytes, all of them visible ASCII; else a fresh
-// one.
+// Returns the client's own X-Request-Id, if it has 1 to 128 bytes, all of them visible ASCII; else
+// a fresh one.
 std::string request_id_for(std::string_view clients_own);
 
 struct ResponseLine {
@@ -22,7 +22,7 @@ struct ResponseLine {
   bool close = false;  // the connection ends with this answer
   std::string_view request_id;
 };
-// The status line and the headers that all answers have, each with its line's end.
+// Returns the status line and the headers that all answers have, each with its line's end.
 std::string response_head(const ResponseLine& line);
 
 }  // namespace pagoda

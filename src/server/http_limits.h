@@ -1,4 +1,4 @@
-// What one client may take of the server: bytes, seconds, connections.
+// Limits of what one client may take of the server: bytes, seconds, connections.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@ namespace pagoda {
 inline constexpr std::size_t kSmallBodyBytes = 16 << 10;
 
 struct HttpLimits {
-  // Of a request's header; and again of what stands around the pieces of a chunked body.
+  // The most bytes of a request's header; and as many again around the pieces of a chunked body.
   std::size_t max_header_bytes = 32 << 10;
   std::size_t max_header_fields = 128;
   std::size_t max_body_bytes = 16 << 20;
-  // What has come of all bodies that are not small, together; one byte more is answered 503. Small
-  // ones are bounded by the connections.
+  // The most bytes that have come of all bodies that are not small, together; one byte more is
+  // answered 503. Small ones are bounded by the connections.
   std::size_t max_total_body_bytes = 128 << 20;
   // Open at a time, and fewer where the system's limit of descriptors is lower; one more is
   // answered 503 and closed. Far above max_queue: a full queue is told apart from a full house.
   int max_connections = 8192;
-  // Of those, as many as one peer may have (peer_counts.h); one more is answered in the same way. A
-  // proxy or a network behind one address has most of the server, and never all.
+  // The share of those connections that one peer may have (peer_counts.h); one more is answered in
+  // the same way. A proxy or a network behind one address has most of the server, and never all.
   double max_peer_share = 0.75;
   double header_timeout_s = 20;   // from a request's first byte to the end of its header
   double body_timeout_s = 60;     // from there to the end of its body

@@ -26,9 +26,8 @@ struct ListenerOptions {
 
 class HttpListener {
  public:
-  // kUnavailable names the address that could not be bound, kInvalidArgument a host that does not
-  // resolve.
-  // An empty gate lets every request pass.
+  // Listens on an address. kUnavailable names the address that could not be bound, kInvalidArgument
+  // a host that does not resolve. An empty gate lets every request pass.
   static Result<std::unique_ptr<HttpListener>> start(const ListenerOptions& options,
                                                      HttpHandler handler, HttpGate gate = {});
   ~HttpListener();  // stop(0)
@@ -39,7 +38,7 @@ class HttpListener {
   // Accepts nothing more, closes idle connections, lets running requests finish until the deadline;
   // true if all have.
   bool drain(double deadline_s);
-  // drain(), then closes the rest and joins the threads.
+  // Calls drain(), then closes the rest and joins the threads.
   void stop(double deadline_s);
 
  private:

@@ -42,7 +42,7 @@ class Connection {
   }
   ~Connection() { close(); }
 
-  // False if the server has closed.
+  // Sends bytes; false if the server has closed.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), 0);
@@ -52,7 +52,7 @@ class Connection {
     return true;
   }
 
-  // Until `end` has come, or the server closes.
+  // Reads until `end` has come, or the server closes.
   std::string read_until(std::string_view end) {
     std::string text;
     char byte = 0;
@@ -121,7 +121,7 @@ class SlowStream : public EventStream {
 
 class HttpListenerTest : public ::testing::Test {
  protected:
-  // A send to a connection that the server has closed is an error here, not the end of the process.
+  // Makes a send to a connection that the server has closed an error, not the end of the process.
   static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }
 
   void start(HttpLimits limits = {}) {
@@ -144,7 +144,7 @@ class HttpListenerTest : public ::testing::Test {
         HttpListener::start({.limits = limits}, std::move(handler), std::move(gate)).value();
   }
 
-  // All that comes back for `bytes` on a connection of their own.
+  // Returns all that comes back for `bytes` on a connection of their own.
   std::string exchange(std::string_view bytes) {
     Connection connection(listener_->port());
     connection.send(bytes);

@@ -1,5 +1,5 @@
-// What a handler sees of HTTP: a whole request in, and one of three kinds of reply out. No socket
-// and no library here.
+// HTTP as a handler sees it: a whole request in, and one of three kinds of reply out. No socket and
+// no library here.
 //
 // A reply that is still being computed is polled: the connection calls poll() once at first and
 // again after each call of the request's Wake. So a client that reads slowly only delays its own
@@ -32,7 +32,7 @@ struct HttpRequest {
   BodyReservation body_reservation;  // of a large body, for as long as the request is kept
   Clock::TimePoint arrival = Clock::system().now();  // of its last byte
 
-  // The first header of that (lower-case) name, or "".
+  // Returns the first header of that (lower-case) name, or "".
   std::string_view header(std::string_view name) const;
 };
 
@@ -50,7 +50,7 @@ struct HttpReply;
 class PendingReply {
  public:
   virtual ~PendingReply() = default;
-  // The reply, once it is known: a response, a stream, or another one to wait for.
+  // Returns the reply, once it is known: a response, a stream, or another one to wait for.
   virtual std::optional<HttpReply> poll() = 0;
 };
 
@@ -58,9 +58,9 @@ class PendingReply {
 class EventStream {
  public:
   virtual ~EventStream() = default;
-  // The events that are ready, formatted; empty if there are none.
+  // Returns the events that are ready, formatted; empty if there are none.
   virtual std::string poll() = 0;
-  // Nothing comes after what poll() has returned.
+  // Returns whether nothing comes after what poll() has returned.
   virtual bool finished() const = 0;
 };
 
@@ -82,7 +82,7 @@ using HttpHandler = std::function<HttpReply(HttpRequest, Wake)>;
 // Returns the text with its ASCII letters in lower case, as names of headers and hosts compare.
 std::string lower_case(std::string_view text);
 
-// "Not Found" for 404; "" for a status that nothing here sends.
+// Returns "Not Found" for 404; "" for a status that nothing here sends.
 std::string_view reason_phrase(int status);
 
 }  // namespace pagoda

@@ -15,8 +15,8 @@ namespace {
 namespace http = boost::beast::http;
 
 constexpr std::size_t kReadBytes = 4 << 10;
-// What may stand around each byte of a chunked body, besides max_header_bytes in all: a chunk of
-// one byte has five.
+// The bytes that may stand around each byte of a chunked body, besides max_header_bytes in all: a
+// chunk of one byte has five.
 constexpr std::size_t kFramingOfBodyByte = 8;
 // "0\r\n\r\n": at least that much follows wherever a chunk begins. Beast asserts that it does not
 // see less of a chunk that it has seen the beginning of, and ends the process.
@@ -30,7 +30,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Of a target in absolute form, as proxies get it, what follows the host.
+// Returns what follows the host in a target of absolute form, as proxies get it.
 std::string_view origin_form(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!boost::beast::iequals(target.substr(0, scheme.size()), scheme)) continue;
@@ -50,7 +50,7 @@ std::optional<std::string> joined(const HttpHeaders& headers, std::string_view n
   return values;
 }
 
-// What makes it doubtful where the request ends or whom it asks, in words; "": nothing.
+// Returns in words what makes it doubtful where the request ends or whom it asks; "": nothing does.
 std::string ambiguity_of(const HttpHeaders& headers, unsigned version) {
   const auto num_hosts = std::count_if(headers.begin(), headers.end(),
                                        [](const auto& header) { return header.first == "host"; });

@@ -29,7 +29,7 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
 
   enum class Progress { kNeedsMore, kHead, kWhole, kRefused };
 
-  // `limits` outlive the parser.
+  // REQUIRES: `limits` outlive the parser.
   HttpRequestParser(const HttpLimits& limits, std::shared_ptr<BodyBudget> body_budget);
 
   // Takes what it can from the front of `received`: first up to the end of the header (kHead), from
@@ -37,20 +37,20 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
   // After kRefused the connection is good for nothing else.
   Progress parse(boost::beast::flat_buffer& received);
 
-  // How many bytes to read at a time.
+  // Returns how many bytes to read at a time.
   std::size_t read_size() const;
-  // As far as it has come; whole once parse() says so.
+  // Returns the request as far as it has come; whole once parse() says so.
   HttpRequest& request() { return request_; }
-  // Of kRefused.
+  // Returns the response to a request that is kRefused.
   HttpResponse& refusal() { return refusal_; }
 
   unsigned version() const { return version_; }  // 10 or 11
-  // The following: once the header is there.
+  // Returns whether the connection is kept, and what follows, is known once the header is there.
   bool keeps_alive() const { return keep_alive(); }
   bool is_whole() const { return is_done(); }
   bool expects_continue() const;
-  // Whether what is left of the body is so little that it may be read for nothing, and is sure to
-  // come.
+  // Returns whether what is left of the body is so little that it may be read for nothing, and is
+  // sure to come.
   bool can_skip_body() const;
 
  private:

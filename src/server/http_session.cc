@@ -23,8 +23,8 @@ using boost::system::error_code;
 using TimePoint = asio::steady_timer::time_point;
 
 constexpr std::size_t kReadBytes = 4096;
-// Of requests that a client pipelines behind a running one; past it, its going away shows only when
-// it is written to.
+// The most bytes that are read of requests which a client pipelines behind a running one; past it,
+// its going away shows only when it is written to.
 constexpr std::size_t kMaxPipelinedBytes = 16 << 10;
 
 void append_headers(std::string& head, const HttpHeaders& headers) {

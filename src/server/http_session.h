@@ -25,7 +25,7 @@ namespace pagoda {
 
 class HttpSession : public std::enable_shared_from_this<HttpSession> {
  public:
-  // What all connections share; outlives them.
+  // The state that all connections share; it outlives them.
   struct Shared {
     const HttpLimits& limits;
     const HttpGate& gate;
@@ -33,7 +33,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     std::shared_ptr<BodyBudget> body_budget;
     AccessLog& access_log;
   };
-  // `socket` is bound to a strand of its own.
+  // REQUIRES: `socket` is bound to a strand of its own.
   HttpSession(boost::asio::ip::tcp::socket socket, const Shared& shared);
 
   // Serves requests until either side closes. Never throws.

@@ -32,8 +32,8 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-// What a value takes once it is read: 16 bytes, and as much again while the list that holds it
-// grows. A list or an object takes its memory besides, and so does a string or a name.
+// The bytes that a value takes once it is read: 16 bytes, and as much again while the list that
+// holds it grows. A list or an object takes its memory besides, and so does a string or a name.
 constexpr std::size_t kValueBytes = 32;
 constexpr std::size_t kContainerBytes = 96;
 constexpr std::size_t kStringBytes = 96;

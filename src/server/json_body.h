@@ -15,19 +15,19 @@ namespace pagoda {
 // recurses.
 inline constexpr int kMaxJsonDepth = 64;
 
-// What a body's values may take in memory, besides the bytes of their strings: 32 a value, and 96
+// The memory that a body's values may take, besides the bytes of their strings: 32 a value, and 96
 // more where it is a string, a list or an object, which in a body are two or three bytes each. Two
 // million token ids have room.
 inline constexpr std::size_t kMaxJsonBytes = 64 << 20;
 
-// The body's object. Errors name the byte: not UTF-8, not JSON (NaN and numbers beyond a double
-// among it), too deep; or say that its values take too much memory, or that it is no object.
+// Parses the body's object. Errors name the byte: not UTF-8, not JSON (NaN and numbers beyond a
+// double among it), too deep; or say that its values take too much memory, or that it is no object.
 ApiResult<RequestJson> parse_json_body(std::string_view body);
 
-// Offset of the first byte that is no part of well-formed UTF-8; npos: there is none.
+// Returns offset of the first byte that is no part of well-formed UTF-8; npos: there is none.
 std::size_t find_invalid_utf8(std::string_view text);
 
-// UTF-8, with U+FFFD for what is not; never throws.
+// Writes a value as UTF-8, with U+FFFD for what is not; never throws.
 std::string to_json_text(const nlohmann::json& value);
 std::string to_json_text(const RequestJson& value);
 

@@ -61,7 +61,7 @@ TEST(JsonBody, BoundsWhatItsValuesTakeInMemory) {
     EXPECT_THAT(refusal(listed(value, (kMaxJsonBytes - around) / 128 + 1)),
                 testing::StartsWith("the body: expected values that take at most 67108864 bytes"));
   }
-  // What stands in a string is none.
+  // A comma in a string separates no values.
   EXPECT_EQ(refusal(R"({"a": ")" + std::string(16 << 20, ',') + R"("})"), "accepted");
 }
 

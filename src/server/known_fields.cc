@@ -193,12 +193,12 @@ constexpr KnownField kFields[] = {
     {kBoth, kOllama, "images", kNothing},
     {kBoth, kOllama, "penalize_newline", "[true]"},
     {kBoth, kOllama, "_debug_render_only", kOnlyFalse, "/tokenize"},
-    // What other servers and their clients call the template's switch.
+    // Other servers and their clients call the template's switch by these names.
     {kChat, kSglang, "enable_thinking", kOnlyNull, "chat_template_kwargs, for the template"},
     {kChat, kSglang, "thinking", kOnlyNull, "chat_template_kwargs, for the template"},
 };
 
-// Of Ollama's runner. num_ctx asks for room, which there is, or a prompt is refused.
+// Options of Ollama's runner. num_ctx asks for room, which there is, or a prompt is refused.
 constexpr std::string_view kLoadingOptions[] = {
     "num_ctx",    "num_keep", "num_batch",  "num_gpu",  "main_gpu",
     "low_vram",   "f16_kv",   "vocab_only", "use_mmap", "use_mlock",

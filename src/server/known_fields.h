@@ -21,9 +21,9 @@ void add_known_fields(std::vector<Field>& table, FieldPlace place);
 // Completes what `schema`, fields_schema(table), says of `options`.
 void describe_options(nlohmann::json& schema, const std::vector<Field>& table);
 
-// Ollama's `options`: its names are taken as if they stood beside it, and what only says how Ollama
-// is to load the model is passed over. Errors: a name that Ollama does not know, a name that stands
-// beside it with another value.
+// Lifts Ollama's `options`: its names are taken as if they stood beside it, and what only says how
+// Ollama is to load the model is passed over. Errors: a name that Ollama does not know, a name that
+// stands beside it with another value.
 std::optional<ApiError> lift_options(RequestJson& object);
 
 }  // namespace pagoda

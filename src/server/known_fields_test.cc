@@ -61,7 +61,7 @@ std::string body_with(const Endpoint& endpoint, std::string_view name, const jso
   return endpoint.body + ", " + json(name).dump() + ": " + value.dump() + "}";
 }
 
-// What the engine was asked for, and what came of it.
+// Posts the body, and returns what the engine was asked for and what came of it.
 json outcome_of(ApiClient& client, const std::string& path, const std::string& body) {
   const json answer = client.answer(path, body);
   const GenerationRequest request = client.engine().last_request();

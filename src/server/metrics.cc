@@ -45,7 +45,7 @@ prometheus::MetricFamily single(const char* name, const char* help, MetricType t
   return family;
 }
 
-// What /metrics shows, in order.
+// The families that /metrics shows, in order.
 class FamilyList {
  public:
   FamilyList(std::vector<prometheus::MetricFamily> families, const prometheus::Labels& labels)

@@ -37,7 +37,7 @@ json responses(const char* description, json content) {
           {"5XX", failure("What went wrong")}};
 }
 
-// What one path's operation is beside its method.
+// One path's operation but for its method.
 struct Operation {
   std::string path;
   const char* id;

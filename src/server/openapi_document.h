@@ -12,8 +12,8 @@
 
 namespace pagoda {
 
-// OpenAPI 3.1, as JSON text. needs_key: requests to the API need one. root_path:
-// where a proxy serves it, or "".
+// Returns the OpenAPI 3.1 document, as JSON text. needs_key: requests to the API need one.
+// root_path: where a proxy serves it, or "".
 std::string openapi_document(const ApiService& service, bool needs_key, std::string_view root_path);
 
 }  // namespace pagoda

@@ -94,7 +94,7 @@ class OrderedObject {
     return index_.count(key);
   }
 
-  // The value of `key`; null at the end if there was none.
+  // Returns the value of `key`; null at the end if there was none.
   T& operator[](const Key& key) { return emplace(key, nullptr).first->second; }
 
   // Leaves a value that is there, as std::map does.

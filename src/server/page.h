@@ -10,9 +10,9 @@ namespace pagoda {
 
 extern const std::string_view kPageHtml;
 
-// With a Content-Security-Policy under which nothing runs or loads but the page's own script and
-// style, and under which that script cannot make HTML of a text, by innerHTML or otherwise.
-// `root_path`: below which its browser finds the API, "" or such as "/llm".
+// Returns the page with a Content-Security-Policy under which nothing runs or loads but the page's
+// own script and style, and under which that script cannot make HTML of a text, by innerHTML or
+// otherwise. `root_path`: below which its browser finds the API, "" or such as "/llm".
 HttpResponse page_response(std::string_view root_path);
 
 }  // namespace pagoda

@@ -14,7 +14,8 @@ class PeerCounts {
  public:
   explicit PeerCounts(int limit) : limit_(limit) {}
 
-  // False if the peer has as many as it may; else it has one more, until remove().
+  // Adds a connection; false if the peer has as many as it may; else it has one more, until
+  // remove().
   bool add(const boost::asio::ip::address& peer);
   void remove(const boost::asio::ip::address& peer);
 

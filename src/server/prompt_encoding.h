@@ -26,13 +26,13 @@ ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInp
 // Errors besides: a checkpoint without a chat template, a template that refuses the messages.
 ApiResult<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt);
 
-// The same without the engine's limits: an empty or over-long text has its tokens too.
+// Does the same without the engine's limits: an empty or over-long text has its tokens too.
 ApiResult<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,
                                           bool add_special_tokens, std::string_view param);
 ApiResult<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt);
 
-// `asked` for, or `fallback` (absent: the rest of the context), clamped; an explicit wish beyond
-// the context is an error.
+// Returns what was `asked` for, or `fallback` (absent: the rest of the context), clamped; an
+// explicit wish beyond the context is an error.
 ApiResult<int> settle_max_tokens(const ServedModel& model, int num_prompt_tokens,
                                  std::optional<int> asked, std::optional<int> fallback);
 

@@ -34,14 +34,14 @@ class VocabularyText {
   std::vector<std::uint32_t> ends_;  // [vocab]; of each token in bytes_
 };
 
-// What the rules are made for and with.
+// The context that rules are made in.
 struct TokenRuleContext {
   const Tokenizer& tokenizer;
   VocabularyText& vocabulary_text;
   int vocab_size = 0;  // the model's
 };
 
-// Null where the request has no such rule.
+// Makes the rules of a request; null where the request has no such rule.
 //  - A bad word is banned as vLLM does it: as it is tokenised at a text's beginning, and after a
 //    space where that is as many tokens of which the first is another.
 //  - A sequence breaker is every token whose text holds the string; where there is none, the last

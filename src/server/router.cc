@@ -12,7 +12,7 @@
 namespace pagoda {
 namespace {
 
-// What endpoints that tell of the server answer from.
+// The facts that endpoints about the server answer from.
 struct ServerFacts {
   const ApiService& service;
   const std::string& root_path;
@@ -85,7 +85,7 @@ std::string percent_decoded(std::string_view text) {
   return decoded;
 }
 
-// Of a path that is known.
+// Returns the methods of a path that is known.
 std::string_view methods_of(std::string_view path) {
   const Endpoint* const endpoint = find_endpoint(path);
   return endpoint == nullptr ? "GET, HEAD" : endpoint->methods();

@@ -24,16 +24,17 @@ class Router {
  public:
   Router(ApiService& service, const RouterOptions& options);
 
-  // The answer to a request that is refused for what its header says, by whom it is asked, for what
-  // or in which form; nothing where the rest of it is to be read.
+  // Returns the answer to a request that is refused for what its header says, by whom it is asked,
+  // for what or in which form; nothing where the rest of it is to be read.
   std::optional<HttpResponse> refuse(const HttpRequest& head) const;
 
-  // Of a request that is not refused. What an endpoint reads of a body, the text workers read: all
-  // that they answer is known later, what tells of the server at once.
+  // Answers a request that is not refused. The text workers read the bodies: all that they answer
+  // is known later, what tells of the server at once.
   HttpReply handle(HttpRequest request, const Wake& wake) const;
 
  private:
-  // What the request asks for, whether the proxy has taken the root path away or not.
+  // Returns the path that the request asks for, whether the proxy has taken the root path away or
+  // not.
   std::string below_root(std::string_view path) const;
   std::optional<ApiError> error_of_head(const HttpRequest& head, const std::string& path) const;
   HttpReply route(HttpRequest request, const Wake& wake) const;

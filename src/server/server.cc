@@ -24,7 +24,7 @@ RouterOptions router_options(const ServerOptions& options) {
 }  // namespace
 
 struct Server::Impl {
-  // What answers for a model.
+  // The parts that answer for a model.
   struct Api {
     Api(ServedModel& model, const std::vector<std::string>& names, const ServerOptions& options)
         : service{model, names, ServerMetrics(names.front()), {}},

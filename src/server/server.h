@@ -28,7 +28,8 @@ struct ServerOptions {
   // The path below which a proxy serves this, such as "/llm": what the page and /openapi.json tell
   // their clients. Requests may come with it or, where the proxy takes it away, without.
   std::string root_path;
-  // Of answers in memory until their clients have them; see serving/answer_budget.h.
+  // The most bytes of answers that wait in memory until their clients have them; see
+  // serving/answer_budget.h.
   std::int64_t max_held_answer_bytes = kMaxHeldAnswerBytes;
   int num_threads = 2;
   HttpLimits limits;

@@ -16,7 +16,7 @@ class SocketDeadline : public std::enable_shared_from_this<SocketDeadline> {
  public:
   using TimePoint = boost::asio::steady_timer::time_point;
 
-  // `socket` outlives this: whoever owns both gives this one up first, on the strand.
+  // REQUIRES: `socket` outlives this: whoever owns both gives this one up first, on the strand.
   explicit SocketDeadline(boost::asio::ip::tcp::socket& socket);
 
   // Starts the watchdog. Where the system refuses an option, its own times hold: hours.
@@ -27,7 +27,7 @@ class SocketDeadline : public std::enable_shared_from_this<SocketDeadline> {
   void set(double seconds);
   void set(TimePoint deadline);
   void clear() { deadline_ = TimePoint::max(); }
-  // Whether the last deadline that was set has passed.
+  // Returns whether the last deadline that was set has passed.
   bool timed_out() const { return timed_out_; }
 
   static boost::asio::steady_timer::duration to_duration(double seconds);

@@ -28,8 +28,8 @@ namespace pagoda {
 enum class TextLane : std::uint8_t { kShort, kMedium, kLong, kGrammar };
 inline constexpr int kNumTextLanes = 4;
 
-// kShort up to 32 KiB, some 10 ms of work; kMedium up to 512 KiB, as much as contexts of 128 Ki
-// tokens hold.
+// Returns the lane of a text: kShort up to 32 KiB, some 10 ms of work; kMedium up to 512 KiB, as
+// much as contexts of 128 Ki tokens hold.
 TextLane lane_of_text(std::size_t num_bytes);
 
 struct TextWorkersOptions {
@@ -50,9 +50,9 @@ class TextWorkers {
     TextLane lane = TextLane::kShort;
     std::size_t num_bytes = 0;  // of text
   };
-  // A reply that becomes what `work()`, an HttpReply, returns on one of the lane's threads; 429
-  // where the lane is full. `work` may itself return a reply that is run so. Who drops the reply
-  // before takes the work out of the lane; if it runs already, its result is destroyed on the
+  // Returns a reply that becomes what `work()`, an HttpReply, returns on one of the lane's threads;
+  // 429 where the lane is full. `work` may itself return a reply that is run so. Who drops the
+  // reply before takes the work out of the lane; if it runs already, its result is destroyed on the
   // thread that has run it. `wake` is called when the result is there.
   template <typename Work>
   HttpReply run(Place place, Wake wake, Work work) {
@@ -91,14 +91,14 @@ class TextWorkers::Task {
   virtual ~Task() = default;
 
   void run();
-  // The result, once.
+  // Returns the result, once.
   std::optional<HttpReply> take();
-  // Nobody waits any more: `wake` is not called again.
+  // Gives the result up: nobody waits any more, and `wake` is not called again.
   void drop();
 
  protected:
   virtual HttpReply work() = 0;
-  // What the work holds: a body, most of all.
+  // Frees what the work holds: a body, most of all.
   virtual void clear() = 0;
 
  private:

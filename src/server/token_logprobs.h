@@ -17,8 +17,8 @@ struct TokenNaming {
   const Tokenizer& tokenizer;
   bool as_token_ids = false;
 
-  // UTF-8. Bytes that are none are escaped: in completions "bytes:\xe2\x82", in chat "\xe2\x82", as
-  // OpenAI does it.
+  // Returns the token's name as UTF-8. Bytes that are none are escaped: in completions
+  // "bytes:\xe2\x82", in chat "\xe2\x82", as OpenAI does it.
   std::string name(int token_id, std::string_view escape_prefix) const;
 };
 
@@ -27,9 +27,9 @@ class CompletionLogprobs {
  public:
   explicit CompletionLogprobs(TokenNaming naming) : naming_(naming) {}
 
-  // The first prompt token has no log-probability.
+  // Appends a token. The first prompt token has no log-probability.
   void append(int token_id, const std::optional<TokenLogprobs>& logprobs);
-  // What was appended since the last call; text offsets go on counting.
+  // Returns what was appended since the last call; text offsets go on counting.
   nlohmann::json take();
 
  private:
@@ -40,11 +40,11 @@ class CompletionLogprobs {
   int text_length_ = 0;  // characters
 };
 
-// The entries of chat's {"content": [...]}: {token, logprob, bytes, top_logprobs}.
+// Returns the entries of chat's {"content": [...]}: {token, logprob, bytes, top_logprobs}.
 nlohmann::json chat_logprobs_content(const TokenNaming& naming,
                                      const std::vector<TokenLogprobs>& logprobs);
 
-// [null, {"token_id": {logprob, rank, decoded_token}}, ...], one a prompt token.
+// Returns [null, {"token_id": {logprob, rank, decoded_token}}, ...], one a prompt token.
 nlohmann::json prompt_logprobs_json(const TokenNaming& naming,
                                     const std::vector<std::optional<TokenLogprobs>>& logprobs);
 

@@ -12,7 +12,7 @@ namespace pagoda {
 // /tokenize answers texts far beyond the context, but not without end: encoding takes time that
 // others wait for.
 inline constexpr std::size_t kMaxTokenizedBytes = 4 << 20;
-// Of Tokenizer::longest_piece(), which bounds the memory.
+// The bound of Tokenizer::longest_piece(), which bounds the memory.
 inline constexpr std::size_t kMaxTokenizedPiece = 256 << 10;
 inline constexpr std::size_t kMaxDetokenized = 1 << 20;
 

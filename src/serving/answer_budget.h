@@ -41,8 +41,9 @@ class HeldAnswer {
   HeldAnswer(const HeldAnswer&) = delete;
   HeldAnswer& operator=(const HeldAnswer&) = delete;
 
-  // kInvalidArgument where this answer alone would pass the limit, kResourceExhausted where all
-  // together would and this one is not small. Then it is as large as before.
+  // Grows by `num_bytes`. kInvalidArgument where this answer alone would pass the limit,
+  // kResourceExhausted where all together would and this one is not small. Then it is as large as
+  // before.
   Status grow(std::int64_t num_bytes);
   void give_back(std::int64_t num_bytes);
 

@@ -7,7 +7,8 @@
 
 namespace pagoda {
 
-// kDataLoss or kNotFound names the key; what the keys mean is checked by the tokenizer.
+// Reads the keys of the tokenizer. kDataLoss or kNotFound names the key; what the keys mean is
+// checked by the tokenizer.
 Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file);
 
 }  // namespace pagoda

@@ -19,8 +19,9 @@ struct TextRequest {
   std::vector<std::string> stop;  // stop strings
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
-  // What is generated counts in it, but for `prompt_logprobs`, whose number is known before: until
-  // it is taken or, where that is not yet sending it, to the end. Null: nothing counts.
+  // The budget that all that is generated counts in, but for `prompt_logprobs`, whose number is
+  // known before. It counts until it is taken or, where that is not yet sending it, to the end.
+  // Null: nothing counts.
   std::shared_ptr<HeldAnswer> held;
   bool is_held_to_the_end = false;
 };
@@ -45,17 +46,17 @@ struct TextPiece {
 // Runs detokenising and stop strings on whichever thread calls `take`, never on the engine's.
 class TextGeneration {
  public:
-  // `on_ready` is called on the engine's thread whenever take() has something new; it only wakes
-  // the caller's own thread or executor. Submits at once; errors are StopStrings::create's and
-  // Engine::submit's.
+  // Starts a generation. `on_ready` is called on the engine's thread whenever take() has something
+  // new; it only wakes the caller's own thread or executor. Submits at once; errors are
+  // StopStrings::create's and Engine::submit's.
   static Result<std::unique_ptr<TextGeneration>> start(ServedModel& model, TextRequest request,
                                                        std::function<void()> on_ready);
   virtual ~TextGeneration() = default;  // cancels what still runs
 
-  // The pieces that are ready; does not wait. After a stop string the sample's later tokens never
-  // show.
+  // Takes the pieces that are ready; does not wait. After a stop string the sample's later tokens
+  // never show.
   virtual std::vector<TextPiece> take() = 0;
-  // take(), after waiting for something new. For callers with a thread of their own.
+  // Waits for something new and takes it, for callers with a thread of their own.
   virtual std::vector<TextPiece> wait() = 0;
   virtual bool finished() const = 0;  // every sample's last piece has been taken
   virtual void cancel() = 0;

@@ -32,14 +32,14 @@ class Arena {
   };
   static constexpr std::size_t kAlignment = 64;  // bytes; a cache line, and the widest vector
 
-  // kResourceExhausted: not even 64 MiB of addresses.
+  // Reserves addresses. kResourceExhausted: not even 64 MiB of addresses.
   static Result<std::shared_ptr<Arena>> create(const Options& options);
 
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // `bytes` of undefined values at a multiple of kAlignment. Running out of addresses is our own
-  // mistake: limits keep a step's results far below. A buffer outlives its arena's owner.
+  // Returns `bytes` of undefined values at a multiple of kAlignment. Running out of addresses is
+  // our own mistake: limits keep a step's results far below. A buffer outlives its arena's owner.
   BufferRef allocate(std::size_t bytes);
 
   std::size_t reserved_bytes() const { return reserved_bytes_; }
@@ -81,8 +81,8 @@ class Arena {
   bool has_owner_ = true;     // without one, the last span's return ends the arena
 };
 
-// Zeroed memory of its own, given back to the system on the last release. kResourceExhausted where
-// the system refuses.
+// Maps zeroed memory of its own, given back to the system on the last release. kResourceExhausted
+// where the system refuses.
 Result<BufferRef> map_zeroed_bytes(std::size_t bytes, bool huge_pages);
 
 // Has the system give the pages of mapped bytes now that it would give where they are first

@@ -22,7 +22,7 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
 
   MemorySpace space() const { return space_; }
-  // REQUIRES: space() is kHost.
+  // Returns the address of the bytes. REQUIRES: space() is kHost.
   std::byte* host() const {
     PAGODA_CHECK(space_ == MemorySpace::kHost, "a device's memory is read as the host's");
     return data_;
@@ -30,11 +30,11 @@ class Buffer {
   std::size_t size() const { return size_; }  // bytes
 
  protected:
-  // data: null where the host cannot read it.
+  // Describes memory. data: null where the host cannot read it.
   Buffer(MemorySpace space, std::byte* data, std::size_t size)
       : space_(space), data_(data), size_(size) {}
   virtual ~Buffer() = default;
-  // The last handle is gone: give the memory back, to the arena that lent it or to the system.
+  // Gives the memory back once the last handle is gone, to the arena that lent it or to the system.
   virtual void release() = 0;
 
   const MemorySpace space_;

@@ -23,7 +23,7 @@ inline constexpr std::size_t kNumBackends = 4;
 inline constexpr std::array<Backend, kNumBackends> kBackends = {Backend::kReference, Backend::kCpu,
                                                                 Backend::kMlx, Backend::kCuda};
 
-// What the house asks of a backend, so that nobody compares names.
+// Traits of a backend that code outside it asks for, so that nobody compares names.
 struct BackendTraits {
   std::string_view name;
   bool is_native = false;    // computes at once, in the host's memory: ops can be timed one by one
@@ -45,34 +45,36 @@ class Exec {
 
   Backend backend() const { return backend_; }
   virtual int num_threads() const { return 1; }
-  // evaluate() returns before the work is done, so that the host may do something else meanwhile.
+  // Returns whether evaluate() returns before the work is done, so that the host may do something
+  // else meanwhile.
   virtual bool is_asynchronous() const { return false; }
 
-  // Where ops add what they cost (tensor/op_profile.h); null: nowhere, and nothing is timed.
+  // Returns the profile that ops add their cost to (tensor/op_profile.h); null: nowhere, and
+  // nothing is timed.
   OpProfile* profile() const { return profile_.get(); }
   void set_profile(std::shared_ptr<OpProfile> profile) { profile_ = std::move(profile); }
 
-  // A result's memory, its values undefined. Native backends only: it comes from an arena whose
-  // spans return on a handle's last release, so that a steady step takes the same addresses every
-  // time and allocates nothing.
+  // Allocates a result's memory, its values undefined. Native backends only: it comes from an arena
+  // whose spans return on a handle's last release, so that a steady step takes the same addresses
+  // every time and allocates nothing.
   virtual Tensor allocate(DType dtype, const Shape& shape) = 0;
-  // Zeroed memory that outlives steps: keys and values, sampler state. kResourceExhausted where
-  // there is too little.
+  // Allocates zeroed memory that outlives steps: keys and values, sampler state. kResourceExhausted
+  // where there is too little.
   virtual Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) = 0;
 
   // Has the system give the memory of a contiguous tensor now, where it would else at the first
   // write, which may wait long for it; values stay. A wish: a backend may do nothing.
   virtual void prefault(const Tensor& /*tensor*/) {}
 
-  // Host values as a tensor of this backend; the bytes are copied before it returns.
+  // Uploads host values as a tensor of this backend; the bytes are copied before it returns.
   virtual Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) = 0;
   template <typename T>
   Tensor upload(std::span<const T> values, const Shape& shape) {
     return upload(dtype_of<T>, shape, std::as_bytes(values));
   }
 
-  // Whether write() works: elsewhere a step that still runs may read what it would change, and a
-  // new upload takes its place.
+  // Returns whether write() works: elsewhere a step that still runs may read what it would change,
+  // and a new upload takes its place.
   virtual bool writes_in_place() const { return false; }
   // Changes a contiguous tensor from its element `first` on, behind all steps so far and before the
   // next. REQUIRES: writes_in_place().
@@ -82,7 +84,7 @@ class Exec {
     write(tensor, first, std::as_bytes(values));
   }
 
-  // What its memory has left.
+  // Returns the bytes that are left of the device's memory.
   virtual std::int64_t available_bytes() const;
 
   // Starts the computation of everything built so far that `roots` need. A lazy backend computes
@@ -95,8 +97,8 @@ class Exec {
   // is contiguous.
   virtual Result<std::span<const std::byte>> read(const Tensor& tensor) = 0;
 
-  // How often evaluate() did something: one or two a step on a lazy backend, or the lazy graph has
-  // been cut.
+  // Returns how often evaluate() did something: one or two a step on a lazy backend, or the lazy
+  // graph has been cut.
   std::uint64_t num_evaluations() const { return num_evaluations_; }
 
  protected:

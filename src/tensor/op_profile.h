@@ -84,7 +84,7 @@ class OpTimer {
   Clock::TimePoint start_;
 };
 
-// The bytes of a tensor's elements.
+// Returns the bytes of a tensor's elements.
 inline double bytes_of(const Tensor& tensor) {
   return static_cast<double>(tensor.num_elements()) *
          static_cast<double>(dtype_size(tensor.dtype()));

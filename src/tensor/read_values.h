@@ -9,7 +9,7 @@
 
 namespace pagoda {
 
-// Exec::read()'s bytes, which are T's; errors and lifetime are its own.
+// Returns Exec::read()'s bytes, which are T's; errors and lifetime are its own.
 template <typename T>
 Result<std::span<const T>> read_values(Exec& exec, const Tensor& tensor) {
   PAGODA_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, exec.read(tensor));

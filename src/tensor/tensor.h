@@ -20,7 +20,7 @@ namespace pagoda {
 class Tensor {
  public:
   Tensor() = default;
-  // Row-major over the whole of shape, from the buffer's first byte.
+  // Makes a row-major tensor over the whole of shape, from the buffer's first byte.
   Tensor(BufferRef buffer, DType dtype, const Shape& shape);
 
   bool defined() const { return static_cast<bool>(buffer_); }
@@ -33,15 +33,16 @@ class Tensor {
   bool is_contiguous() const;
   const BufferRef& buffer() const { return buffer_; }
 
-  // The same elements under another shape; needs contiguity.
+  // Returns the same elements under another shape; needs contiguity.
   Tensor view(const Shape& shape) const;
   // Rows [begin, end) of extent `axis`.
   Tensor slice(int axis, std::int64_t begin, std::int64_t end) const;
-  // The last extent split in two: [tokens, heads * head_dim] as [tokens, heads, head_dim], strides
+  // Splits the last extent in two: [tokens, heads * head_dim] as [tokens, heads, head_dim], strides
   // kept.
   Tensor split_last(std::int64_t outer, std::int64_t inner) const;
 
-  // The first element's address, of memory that the host can read. T must be the dtype's type.
+  // Returns the first element's address, of memory that the host can read. T must be the dtype's
+  // type.
   template <typename T>
   T* data() const {
     PAGODA_CHECK(dtype_of<T> == dtype_, "a tensor is read as another dtype than its own");
@@ -50,7 +51,7 @@ class Tensor {
   std::byte* first_byte() const {
     return buffer_->host() + offset_ * static_cast<std::int64_t>(dtype_size(dtype_));
   }
-  // All elements; needs contiguity.
+  // Returns all elements; needs contiguity.
   template <typename T>
   std::span<T> span() const {
     PAGODA_CHECK(is_contiguous(), "a span needs a contiguous tensor");

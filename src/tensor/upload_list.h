@@ -8,7 +8,7 @@
 
 namespace pagoda {
 
-// [values.size()]
+// Uploads a list: [values.size()]
 template <typename T>
 Tensor upload_list(Exec& exec, const std::vector<T>& values) {
   return exec.upload<T>(values, {static_cast<std::int64_t>(values.size())});

@@ -1,4 +1,4 @@
-// What becomes of a request's messages before a template sees them (rust/src/messages.rs).
+// A request's messages are normalised before a template sees them (rust/src/messages.rs).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -53,16 +53,16 @@ struct ChatInput {
 // Immutable and thread-safe.
 class ChatTemplate {
  public:
-  // Of a rendering, besides 32 bytes for each of its input's.
+  // The limits of a rendering, besides 32 bytes for each of its input's.
   static constexpr SandboxLimits kRenderLimits = {.num_bytes = 64 << 20,
                                                   .processor_time = std::chrono::seconds(10)};
 
-  // `name` is for messages.
+  // Compiles a template. `name` is for messages.
   static Result<ChatTemplate> from_text(std::string_view name, std::string_view text,
                                         const SandboxLimits& limits = kRenderLimits);
   static Result<ChatTemplate> from_file(const std::filesystem::path& file);
-  // chat_template.jinja, else the chat_template of tokenizer_config.json: a string, or a list of
-  // named ones, of which tool_use serves requests with tools and default all others.
+  // Reads chat_template.jinja, else the chat_template of tokenizer_config.json: a string, or a list
+  // of named ones, of which tool_use serves requests with tools and default all others.
   static Result<ChatTemplate> from_folder(const std::filesystem::path& folder);
   static Result<ChatTemplate> from_gguf(const GgufVocabulary& vocabulary);
 
@@ -70,8 +70,9 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
-  // The prompt's text; encode it without adding special tokens. kResourceExhausted: renderings that
-  // were to be stopped for their time are at work still, and no other one is started beside four.
+  // Renders the prompt's text; encode it without adding special tokens. kResourceExhausted:
+  // renderings that were to be stopped for their time are at work still, and no other one is
+  // started beside four.
   Result<std::string> render(const ChatInput& input) const;
 
  private:

@@ -226,7 +226,7 @@ TEST(ChatTemplateTest, NestingEndsNeitherTheStackNorTheProcess) {
               HasSubstr("expected at most 1048576 bytes"));
 }
 
-// What one client sends takes nothing from others.
+// A client's template takes nothing from others.
 TEST(ChatTemplateTest, RenderingsThatAreStoppedTakeNothingFromOthers) {
   constexpr const char* kTemplate =
       "{% set ns = namespace(x='aaaaaaaa') %}{% if messages[0].content == 'memory' %}"

@@ -27,11 +27,11 @@ class Detokenizer {
   Detokenizer(Detokenizer&&) noexcept;
   Detokenizer& operator=(Detokenizer&&) noexcept;
 
-  // The text that is complete now. An id without a token (a padded vocabulary has such) adds
-  // nothing.
+  // Takes a token, and returns the text that is complete now. An id without a token (a padded
+  // vocabulary has such) adds nothing.
   std::string push(int id);
-  // The end: U+FFFD for a character that was not completed. Afterwards the next id starts on a
-  // whole character again.
+  // Ends the text: U+FFFD for a character that was not completed. Afterwards the next id starts on
+  // a whole character again.
   std::string finish();
 
  private:

@@ -24,8 +24,8 @@ inline nlohmann::ordered_json read_golden(std::string_view name) {
   return nlohmann::ordered_json::parse(file);
 }
 
-// "tokens" has [id, token, type] for the tokens that the golden texts need; the other ids get names
-// of no use.
+// Builds a vocabulary: "tokens" has [id, token, type] for the tokens that the golden texts need;
+// the other ids get names of no use.
 inline GgufVocabulary golden_vocabulary(const nlohmann::ordered_json& golden) {
   GgufVocabulary vocabulary = {.model = golden.at("model"), .pre = golden.value("pre", "")};
   const size_t num_tokens = golden.at("num_tokens");

@@ -38,8 +38,8 @@ inline constexpr std::string_view kJsonWhiteSpace = R"(\x20)";
 struct GrammarSpec {
   GrammarKind kind = GrammarKind::kJsonSchema;
   std::string text;
-  // What may stand behind ',' and ':' of JSON text, which has no other white space: a regular
-  // expression that matches white space alone, or nothing.
+  // The white space behind ',' and ':' of JSON text, which has no other: a regular expression that
+  // matches white space alone, or nothing.
   std::string white_space{kJsonWhiteSpace};
   // A request's field, which errors name; none: they begin with [grammar].
   std::string asked_by;
@@ -52,16 +52,17 @@ class GrammarCompiler {
   static constexpr SandboxLimits kCompileLimits = {.num_bytes = 256 << 20,
                                                    .processor_time = std::chrono::seconds(5)};
 
-  // eos_token_ids end a text. tokenizer: [vocab], a model's own vocabulary may be padded beyond it.
+  // Makes a compiler; eos_token_ids end a text. tokenizer: [vocab], a model's own vocabulary may be
+  // padded beyond it.
   GrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer, std::vector<int> eos_token_ids,
                   const SandboxLimits& limits = kCompileLimits);
   ~GrammarCompiler();
   GrammarCompiler(const GrammarCompiler&) = delete;
   GrammarCompiler& operator=(const GrammarCompiler&) = delete;
 
-  // The state before the first token; samples clone it. kInvalidArgument says what is wrong with
-  // the grammar, kResourceExhausted: grammars in use take all the memory that they may, or four
-  // compilations that were to be stopped for their time are at work still.
+  // Compiles a grammar to the state before the first token; samples clone it. kInvalidArgument says
+  // what is wrong with the grammar, kResourceExhausted: grammars in use take all the memory that
+  // they may, or four compilations that were to be stopped for their time are at work still.
   Result<std::shared_ptr<const TokenMaskSource>> compile(const GrammarSpec& spec);
 
  private:

@@ -1,4 +1,4 @@
-// What grammars may take of time and memory.
+// Bounds of the time and the memory that grammars take.
 #include "text/grammar.h"
 
 #include <gmock/gmock.h>
@@ -116,7 +116,7 @@ TEST_F(GrammarTest, AVocabularyWithVeryLongTokensHasGrammars) {
   }
 }
 
-// What one client asks for takes nothing from others.
+// A client's grammar takes nothing from others.
 TEST_F(GrammarTest, CompilationsThatAreStoppedTakeNothingFromOthers) {
   std::string schema = R"({"anyOf": [)";
   std::string lark = "start: ";

@@ -16,7 +16,7 @@
 
 namespace pagoda {
 
-// All bytes, some longer tokens, and a control token that ends a text.
+// Makes a tokenizer of all bytes, some longer tokens, and a control token that ends a text.
 inline std::shared_ptr<const Tokenizer> make_tokenizer(
     const std::vector<std::string>& more_tokens = {}) {
   GgufVocabulary vocabulary = golden_vocabulary(read_golden("pre_tokenizers.json")["vocabulary"]);
@@ -49,7 +49,7 @@ class GrammarTest : public ::testing::Test {
     return source.status().message();
   }
 
-  // Of a mask: one more than the vocabulary has.
+  // Returns the words of a mask: one more than the vocabulary has.
   std::size_t num_words() const { return (tokenizer_->vocab_size() + 31) / 32 + 1; }
   std::vector<int> allowed(TokenMaskSource& source) {
     std::vector<std::uint32_t> bits(num_words(), ~0u);
@@ -79,7 +79,8 @@ class GrammarTest : public ::testing::Test {
   }
   int eos() const { return *tokenizer_->eos_token_id(); }
 
-  // A text of the grammar, each token drawn from those that are allowed; none if it did not end.
+  // Draws a text of the grammar, each token drawn from those that are allowed; none if it did not
+  // end.
   std::optional<std::string> random_text(TokenMaskSource& source, std::mt19937& random) {
     std::string text;
     for (int i = 0; i < 400 && !source.is_stopped(); ++i) {

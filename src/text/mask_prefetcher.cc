@@ -57,7 +57,7 @@ struct MaskPrefetcher::Queue {
     std::vector<std::thread> threads;
   };
 
-  // Of an idle job.
+  // Queues an idle job.
   void push(const std::shared_ptr<Job>& job) {
     const std::lock_guard lock(mutex);
     push_locked(job);

@@ -1,4 +1,4 @@
-// What the faces of the Rust crate share; only their .cc files include it.
+// Declarations that the faces of the Rust crate share; only their .cc files include this file.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline rust_text::SandboxLimits rust_limits(const SandboxLimits& limits) {
           .num_milliseconds = static_cast<std::uint64_t>(limits.processor_time.count())};
 }
 
-// A call into the crate, whose errors arrive as exceptions, as a Result.
+// Makes a call into the crate, whose errors arrive as exceptions, as a Result.
 template <typename Call>
 auto call_rust(StatusCode code, std::string_view context, Call&& call) -> Result<decltype(call())> {
   try {

@@ -21,7 +21,7 @@ namespace pagoda {
 // it.
 class StopStrings {
  public:
-  // kInvalidArgument for an empty string.
+  // Prepares stop strings. kInvalidArgument for an empty string.
   static Result<StopStrings> create(std::span<const std::string> strings);
 
  private:
@@ -52,14 +52,14 @@ class StopStringMatcher {
     bool stopped = false;
   };
 
-  // `strings` outlives the matcher. With include_stop the text keeps the stop string (vLLM's
-  // include_stop_str_in_output).
+  // REQUIRES: `strings` outlives the matcher. With include_stop the text keeps the stop string
+  // (vLLM's include_stop_str_in_output).
   StopStringMatcher(const StopStrings* strings, bool include_stop)
       : strings_(strings), include_stop_(include_stop) {}
 
-  // Once stopped, further text is dropped.
+  // Takes more text. Once stopped, further text is dropped.
   Output push(std::string_view text);
-  // The text ended otherwise: what was held back is part of it.
+  // Returns what was held back, where the text ended otherwise: it is part of it.
   std::string flush();
 
  private:

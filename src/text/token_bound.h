@@ -9,8 +9,8 @@
 
 namespace pagoda {
 
-// True: Tokenizer::encode() gives more than `max_tokens` tokens for the text. False where its
-// length or its beginning doesn't tell: then the text may fit or not.
+// Returns true where Tokenizer::encode() gives more than `max_tokens` tokens for the text. False
+// where its length or its beginning doesn't tell: then the text may fit or not.
 //
 // It tokenises pieces, cut where a word begins, until they have enough tokens: about `max_tokens`,
 // whatever the text's length, of ordinary text. A cut may add tokens (it may go through a special

@@ -46,7 +46,7 @@ TEST(TokenBound, ATextHasMoreTokensThanItSaysThatItHas) {
 TEST(TokenBound, AFarTooLongTextIsToldByItsBeginning) {
   std::mt19937 random(8);
   const auto tokenizer = real_tokenizer();
-  // What comes behind the beginning is an error where it is looked at.
+  // The bytes behind the beginning are an error where they are looked at.
   const std::string text = words(random, 20'000) + "\xff" + words(random, 4 << 20);
   EXPECT_FALSE(surely_exceeds(*tokenizer, text, 40'000).ok());
   EXPECT_TRUE(surely_exceeds(*tokenizer, text, 1000).value());

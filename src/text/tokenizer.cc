@@ -49,7 +49,7 @@ Status check_vocabulary(const GgufVocabulary& vocabulary) {
   return check_id_key(vocabulary, "unknown_token_id", vocabulary.unknown_token_id);
 }
 
-// What makes a tokenizer.json of what is there.
+// Returns an error that names the command which makes a tokenizer.json of what is there.
 Status missing_file(const std::filesystem::path& folder) {
   std::error_code error;
   for (const char* other : {"tokenizer.model", "vocab.json"}) {

@@ -49,32 +49,36 @@ class Tokenizer {
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
-  // kInvalidArgument for bytes that are not UTF-8. It takes up to 260 bytes of memory for each of
-  // longest_piece(), and 8 for each token.
+  // Tokenizes a text. kInvalidArgument for bytes that are not UTF-8. It takes up to 260 bytes of
+  // memory for each of longest_piece(), and 8 for each token.
   Result<std::vector<int>> encode(std::string_view utf8, EncodeOptions options = {}) const;
-  // The bytes of the longest piece that encode() tokenises at once. Byte-level texts are cut
-  // between words, and are in pieces of 256 KiB but for stretches without any; other texts, and
+  // Returns the bytes of the longest piece that encode() tokenises at once. Byte-level texts are
+  // cut between words, and are in pieces of 256 KiB but for stretches without any; other texts, and
   // those of pre-tokenizers that are not known, are one piece. Errors are encode()'s.
   Result<std::size_t> longest_piece(std::string_view utf8) const;
 
-  // Valid UTF-8 whatever the ids. kInvalidArgument for an id outside of [0, vocab_size).
+  // Decodes ids to a text that is valid UTF-8 whatever they are. kInvalidArgument for an id outside
+  // of [0, vocab_size).
   Result<std::string> decode(std::span<const int> ids, bool skip_special_tokens) const;
 
-  // The token as the vocabulary writes it ("Ġthe", "▁the", "<0x0A>"); empty for a hole in the
-  // vocabulary.
+  // Returns the token as the vocabulary writes it ("Ġthe", "▁the", "<0x0A>"); empty for a hole in
+  // the vocabulary.
   Result<std::string> id_to_token(int id) const;
-  // The bytes that the token adds in the middle of a text (" the"); not always whole characters.
+  // Returns the bytes that the token adds in the middle of a text (" the"); not always whole
+  // characters.
   Result<std::string> token_bytes(int id) const;
   std::optional<int> token_to_id(std::string_view token) const;
 
-  // The largest id plus one. A model's own vocabulary is often padded beyond it.
+  // Returns the largest id plus one. A model's own vocabulary is often padded beyond it.
   int vocab_size() const { return vocab_size_; }
   std::optional<int> bos_token_id() const { return bos_token_id_; }
   std::optional<int> eos_token_id() const { return eos_token_id_; }
-  // What chat templates call bos_token and eos_token; empty where there is none.
+  // Returns the text that chat templates call bos_token, and below eos_token; empty where there is
+  // none.
   const std::string& bos_token() const { return bos_token_; }
   const std::string& eos_token() const { return eos_token_; }
-  // Control tokens such as BOS and <|im_end|>; false for an id outside of the vocabulary.
+  // Returns whether a token is a control token, such as BOS and <|im_end|>; false for an id outside
+  // of the vocabulary.
   bool is_special(int id) const;
 
  private:

@@ -1,4 +1,4 @@
-// What config.json says of MLX's affine groups, as mlx_lm writes it:
+// MLX's affine groups as config.json describes them, which mlx_lm writes so:
 //
 //   "quantization": {"group_size": 64, "bits": 4, "mode": "affine",
 //                    "model.layers.0.mlp.down_proj": {"group_size": 64, "bits": 6},
@@ -28,9 +28,10 @@ struct AffineConfig {
   std::map<std::string, std::optional<AffineWidths>, std::less<>> modules;
 };
 
-// From the whole text of config.json; empty: it says that nothing is quantised. kUnsupported:
-// another library's format, a mode that is not "affine", or widths that quant/affine.h does not
-// know; kInvalidArgument: a value of the wrong type; kDataLoss: no JSON object. Each names the key.
+// Reads it from the whole text of config.json; empty: it says that nothing is quantised.
+// kUnsupported: another library's format, a mode that is not "affine", or widths that
+// quant/affine.h does not know; kInvalidArgument: a value of the wrong type; kDataLoss: no JSON
+// object. Each names the key.
 Result<std::optional<AffineConfig>> parse_affine_config(std::string_view config_json);
 
 }  // namespace pagoda

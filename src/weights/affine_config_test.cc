@@ -28,7 +28,7 @@ TEST(AffineConfigTest, ReadsWhatMlxLmWrites) {
   ASSERT_EQ(affine.modules.size(), 4u);
   EXPECT_EQ(affine.modules.at("model.embed_tokens")->bits, 6);
   EXPECT_EQ(affine.modules.at("model.embed_tokens")->group_size, 32);
-  // What an entry leaves out is MLX's default, not the checkpoint's.
+  // A key that an entry leaves out has MLX's default, not the checkpoint's.
   EXPECT_EQ(affine.modules.at("model.layers.0.mlp.down_proj")->bits, 8);
   EXPECT_EQ(affine.modules.at("model.layers.0.mlp.down_proj")->group_size, 64);
   EXPECT_EQ(affine.modules.at("model.layers.1.mlp.down_proj")->bits, 4);

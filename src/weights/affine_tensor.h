@@ -17,9 +17,10 @@ struct AffineParts {
   const StoredTensor* biases = nullptr;
 };
 
-// The matrix [rows, cols]. `codes` is there, of U32; all else is checked. A module that the config
-// names has the widths that it says; for any other its group size holds, and the shapes give the
-// bits, as mlx_lm reads such files. kDataLoss, kUnsupported: what is wrong, by the tensor's name.
+// Joins the matrix [rows, cols]. `codes` is there, of U32; all else is checked. A module that the
+// config names has the widths that it says; for any other its group size holds, and the shapes give
+// the bits, as mlx_lm reads such files. kDataLoss, kUnsupported: what is wrong, by the tensor's
+// name.
 Result<HostTensor> join_affine(const AffineParts& parts, const AffineConfig& config);
 
 }  // namespace pagoda

@@ -33,7 +33,7 @@ bool is_codes(const StoredTensor& stored) {
   return stored.is_words && stored.tensor.name.ends_with(kWeight);
 }
 
-// What the folder's config.json says of affine groups; nothing where there is no config.json.
+// Reads what the folder's config.json says of affine groups; nothing where there is no config.json.
 Result<std::optional<AffineConfig>> read_affine_config(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "config.json").string();
   std::error_code ignored;  // what cannot be looked at is not there

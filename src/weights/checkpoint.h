@@ -26,27 +26,27 @@ struct TensorNames;
 // Immutable, so thread-safe; a copy is cheap and shares the mappings.
 class Checkpoint {
  public:
-  // `path`: a folder, or a .gguf file. Errors: kNotFound (no such path, no weights in the folder),
-  // kInvalidArgument (no regular file, a later part of a split set, a wrong value in config.json's
-  // quantization), kDataLoss (truncated or contradictory), kUnsupported (a GGUF version or byte
-  // order, a quantization that is not MLX's; a tensor type that nothing here reads is found only
-  // when that tensor is asked for).
+  // Opens `path`: a folder, or a .gguf file. Errors: kNotFound (no such path, no weights in the
+  // folder), kInvalidArgument (no regular file, a later part of a split set, a wrong value in
+  // config.json's quantization), kDataLoss (truncated or contradictory), kUnsupported (a GGUF
+  // version or byte order, a quantization that is not MLX's; a tensor type that nothing here reads
+  // is found only when that tensor is asked for).
   static Result<Checkpoint> open(const std::string& path);
 
-  // The same checkpoint with canonical names, where it is a GGUF file. Two tensors under one name
-  // cannot come of it that were not there before: kDataLoss.
+  // Returns the same checkpoint with canonical names, where it is a GGUF file. Two tensors under
+  // one name cannot come of it that were not there before: kDataLoss.
   Result<Checkpoint> renamed(const TensorNames& names) const;
 
-  // The tensor of that name; kNotFound names it. A matrix of affine groups is one tensor
+  // Returns the tensor of that name; kNotFound names it. A matrix of affine groups is one tensor
   // [rows, cols] under its weight's name; what is wrong with its parts is told here.
   Result<HostTensor> tensor(std::string_view name) const;
   bool has(std::string_view name) const;
-  // Sorted; without the scales and biases that belong to affine groups.
+  // Returns the names, sorted; without the scales and biases that belong to affine groups.
   std::vector<std::string> names() const;
 
-  // Null for a folder.
+  // Returns the GGUF file; null for a folder.
   const GgufFile* gguf() const { return gguf_.get(); }
-  // The folder; empty for a GGUF file.
+  // Returns the folder; empty for a GGUF file.
   const std::string& folder() const { return folder_; }
   std::int64_t file_bytes() const { return file_bytes_; }  // of all weight files together
 

@@ -71,7 +71,7 @@ struct GgufTensor {
   std::shared_ptr<const HostStorage> storage;
 };
 
-// "Q4_K", also of types that nothing here reads; "type 77" of those that nobody knows.
+// Returns "Q4_K", also of types that nothing here reads; "type 77" of those that nobody knows.
 std::string gguf_tensor_type_name(std::uint32_t type_id);
 
 // Immutable, so thread-safe.
@@ -82,14 +82,14 @@ class GgufFile {
   // missing part, by name), kInvalidArgument (a later part), kDataLoss (truncated or
   // contradictory), kUnsupported (version, byte order, nested arrays).
   static Result<std::shared_ptr<const GgufFile>> open(const std::string& path);
-  // The same for one whole file in memory, which `storage` (may be null) keeps alive.
+  // Does the same for one whole file in memory, which `storage` (may be null) keeps alive.
   static Result<std::shared_ptr<const GgufFile>> parse(std::span<const std::byte> bytes,
                                                        std::shared_ptr<const HostStorage> storage);
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
 
-  // kNotFound: no such key. kDataLoss: another type than the one asked for. Any width and
-  // signedness of integer is an integer if its value fits; an integer is a number too.
+  // Reads a key. kNotFound: no such key. kDataLoss: another type than the one asked for. Any width
+  // and signedness of integer is an integer if its value fits; an integer is a number too.
   Result<std::string_view> string(std::string_view key) const;
   Result<std::int64_t> integer(std::string_view key) const;
   Result<double> number(std::string_view key) const;
@@ -99,7 +99,8 @@ class GgufFile {
   Result<std::vector<float>> numbers(std::string_view key) const;
   Result<std::vector<bool>> booleans(std::string_view key) const;
 
-  // Only kNotFound is replaced: a key of the wrong type stays an error.
+  // Reads a key that may be absent. Only kNotFound is replaced: a key of the wrong type stays an
+  // error.
   Result<std::string_view> string_or(std::string_view key, std::string_view otherwise) const;
   Result<std::int64_t> integer_or(std::string_view key, std::int64_t otherwise) const;
   Result<double> number_or(std::string_view key, double otherwise) const;
@@ -129,7 +130,8 @@ class GgufFile {
   std::vector<std::shared_ptr<const HostStorage>> storages_;  // of all parts
 };
 
-// One line for people: "576", "\"llama\"", "[49152 x string]"; a long string is cut at 60 bytes.
+// Returns one line for people: "576", "\"llama\"", "[49152 x string]"; a long string is cut at 60
+// bytes.
 std::string to_string(const GgufEntry& entry);
 
 }  // namespace pagoda

@@ -28,8 +28,8 @@ class GgufParser {
   Status parse_shape(GgufTensor& tensor);
   Status place_tensors(GgufFile& file);
 
-  // Each moves past what it reads, or leaves the position and returns false where too few bytes are
-  // left.
+  // Reads a value. Each of these moves past what it reads, or leaves the position and returns false
+  // where too few bytes are left.
   template <typename T>
   bool read(T& value);
   bool read_string(std::string_view& text);
@@ -45,7 +45,7 @@ class GgufParser {
   std::vector<std::uint64_t> offsets_;  // [num_tensors], from the start of the data
 };
 
-// The bytes of one element; 0 for strings and arrays, which have none of their own.
+// Returns the bytes of one element; 0 for strings and arrays, which have none of their own.
 std::size_t gguf_element_bytes(GgufType type);
 
 }  // namespace pagoda

@@ -8,10 +8,10 @@
 
 namespace pagoda {
 
-// Absent: a type that nothing here reads.
+// Returns the format of a type by its number; absent: a type that nothing here reads.
 std::optional<WeightFormat> gguf_weight_format(std::uint32_t type_id);
 
-// Absent for kAffine, which GGUF does not have.
+// Returns the number of a format; absent for kAffine, which GGUF does not have.
 std::optional<std::uint32_t> gguf_type_id(WeightFormat format);
 
 }  // namespace pagoda

@@ -24,14 +24,14 @@ namespace pagoda {
 // takes.
 class GgufMetadata {
  public:
-  // A bool, a number of 8 to 64 bits, text, or a std::vector of one of them.
+  // Sets a key to a bool, a number of 8 to 64 bits, text, or a std::vector of one of them.
   template <typename T>
   GgufMetadata& set(std::string_view key, const T& value) {
     start_entry(key);
     put_value(value);
     return *this;
   }
-  // An entry as another file has it.
+  // Copies an entry as another file has it.
   GgufMetadata& copy(const GgufEntry& entry);
 
   std::uint64_t num_entries() const { return num_entries_; }

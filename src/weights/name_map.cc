@@ -10,7 +10,7 @@ namespace {
 
 using Side = std::string_view TensorName::*;
 
-// What stands on the other side of `name`; empty where nothing does.
+// Returns the name on the other side of `name`; empty where there is none.
 std::string_view look_up(std::span<const TensorName> names, std::string_view name, Side from,
                          Side to) {
   for (const TensorName& pair : names) {
@@ -19,7 +19,7 @@ std::string_view look_up(std::span<const TensorName> names, std::string_view nam
   return {};
 }
 
-// What stands before a layer's number.
+// The text before a layer's number.
 struct LayerPrefix {
   std::string_view from;
   std::string_view to;

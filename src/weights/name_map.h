@@ -8,7 +8,7 @@
 
 namespace pagoda {
 
-// Of a module: its tensors are "<name>.weight" and "<name>.bias".
+// The name of a module on both sides: its tensors are "<name>.weight" and "<name>.bias".
 struct TensorName {
   std::string_view gguf;
   std::string_view canonical;

@@ -204,8 +204,8 @@ Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_v
     return data_loss("[safetensors] index: expected at most {} bytes, got {}", kMaxIndexBytes,
                      json.size());
   }
-  // What lies deeper than the map's entries is dropped as it comes: nested brackets must not fill
-  // the memory.
+  // Values that lie deeper than the map's entries are dropped as they come: nested brackets must
+  // not fill the memory.
   const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
     return depth <= 2;
   };

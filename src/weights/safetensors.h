@@ -23,13 +23,13 @@
 
 namespace pagoda {
 
-// One whole file, which `storage` (may be null) keeps alive. In the order of the data. kDataLoss
-// says what is wrong.
+// Parses one whole file, which `storage` (may be null) keeps alive. In the order of the data.
+// kDataLoss says what is wrong.
 Result<std::vector<StoredTensor>> parse_safetensors(
     std::span<const std::byte> bytes, const std::shared_ptr<const HostStorage>& storage);
 
-// model.safetensors.index.json: the file's name for each tensor's name. A file name that leads out
-// of the folder is refused.
+// Reads model.safetensors.index.json: the file's name for each tensor's name. A file name that
+// leads out of the folder is refused.
 Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view json);
 
 struct SafetensorsSet {
@@ -37,7 +37,7 @@ struct SafetensorsSet {
   std::int64_t file_bytes = 0;
 };
 
-// The folder's model.safetensors or, without one, the files that its index names. kNotFound:
+// Opens the folder's model.safetensors or, without one, the files that its index names. kNotFound:
 // neither, or a file of the index is missing (which the message names).
 Result<SafetensorsSet> open_safetensors(const std::string& folder);
 

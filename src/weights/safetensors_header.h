@@ -17,7 +17,8 @@ struct SafetensorsHeaderEntry {
   std::vector<std::uint64_t> data_offsets;  // begin and end
 };
 
-// Every entry has a name, a dtype, at most 8 extents and exactly two offsets. kDataLoss otherwise.
+// Parses a header. Every entry has a name, a dtype, at most 8 extents and exactly two offsets.
+// kDataLoss otherwise.
 Result<std::vector<SafetensorsHeaderEntry>> parse_safetensors_header(std::string_view json);
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// What an engine survives and what it does not: steps that fail, that throw, and a device that is
-// gone.
+// The failures that an engine survives, and those that it does not: steps that fail, that throw,
+// and a device that is gone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ class EngineLife : public ::testing::TestWithParam<bool> {
     num_free_blocks_ = engine_->stats().num_free_blocks;
   }
 
-  // Of steps that wait for all that the test submits.
+  // Lets the steps begin, which wait for all that the test submits.
   void let_steps_begin() {
     are_all_there_ = true;
     are_all_there_.notify_all();
@@ -91,7 +91,8 @@ TEST_P(EngineLife, AFailedStepLosesOnlyItsOwnRequests) {
   EXPECT_EQ(stats.num_free_blocks, num_free_blocks_);
 }
 
-// What a step would wait for: before the first request, and behind what is used while it is used.
+// Pages in what a step would wait for: before the first request, and behind what is used while it
+// is used.
 TEST_P(EngineLife, MemoryIsMadeReadyBeforeItIsUsed) {
   std::atomic<int> num_at_rest = 0, num_beside_decodes = 0;
   open(Faults{.prefault = [&](int first_block, bool beside_prompts) {
@@ -220,7 +221,7 @@ TEST_P(EngineLife, ADeviceThatIsGoneEndsEveryRequest) {
     EXPECT_EQ(event.error.code(), StatusCode::kUnavailable);
     EXPECT_THAT(event.error.message(), HasSubstr("the device is gone"));
   }
-  // What was counted stays counted.
+  // Counters keep what they have counted.
   const EngineStats stats = engine_->stats();
   EXPECT_FALSE(stats.healthy);
   EXPECT_GT(stats.num_steps, 0u);

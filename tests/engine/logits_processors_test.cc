@@ -67,8 +67,8 @@ TEST_P(LogitsProcessors, ActOnEveryRow) {
   EXPECT_EQ(counting->num_threads(), 1u);  // the engine's
 }
 
-// What is reported of a token that something else has chosen is what scoring the text gives, which
-// nothing changes.
+// Log-probabilities of a token that a processor has chosen are those that scoring the text gives,
+// which nothing changes.
 TEST_P(LogitsProcessors, LogProbabilitiesAreOfTheRawLogits) {
   const auto& [backend, layout] = GetParam();
   const std::unique_ptr<Engine> engine =

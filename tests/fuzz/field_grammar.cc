@@ -165,7 +165,7 @@ std::string draw_value(FuzzedDataProvider& draws, const json& schema, int depth)
   return draw_string(draws, schema);
 }
 
-// What a target holds, against its field.
+// Checks what a target holds against its field.
 struct BoundChecker {
   const Field& field;
 

@@ -12,10 +12,10 @@
 
 namespace pagoda {
 
-// The text of a body for one of the POST endpoints, mostly well-formed.
+// Draws the text of a body for one of the POST endpoints, mostly well-formed.
 std::string draw_body(FuzzedDataProvider& draws);
 
-// What was read through `table` holds nothing past the bounds that it declares.
+// Checks that what was read through `table` holds nothing past the bounds that it declares.
 void check_bounds(const std::vector<Field>& table);
 
 }  // namespace pagoda

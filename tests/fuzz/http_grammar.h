@@ -12,7 +12,7 @@ namespace pagoda {
 // Draws the body of one request.
 using DrawBody = std::function<std::string(FuzzedDataProvider&)>;
 
-// What one client sends: up to four requests, one behind the other, and perhaps some bytes.
+// Draws what one client sends: up to four requests, one behind the other, and perhaps some bytes.
 std::string draw_http(FuzzedDataProvider& draws, const DrawBody& draw_body);
 
 }  // namespace pagoda

@@ -25,9 +25,9 @@ constexpr HttpLimits kLimits = {.max_header_bytes = 2048,
                                 .max_header_fields = 16,
                                 .max_body_bytes = 24 << 10,
                                 .max_total_body_bytes = 20 << 10};
-// What is wrong in a header that has not ended may be told at once or at its end. Where two limits
-// are passed, or one and a rule, which of them is told may depend on the reads. So
-// may whether chunk headers are: they are weighed against the body that has come by then.
+// An error in a header that has not ended may be told at once or at its end. Where two limits are
+// passed, or one and a rule, which of them is told may depend on the reads. So may whether chunk
+// headers are: they are weighed against the body that has come by then.
 constexpr int kHeaderTooLarge = 431;
 constexpr int kChunkHeadersTooLarge = 413;
 

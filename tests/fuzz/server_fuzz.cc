@@ -81,7 +81,7 @@ class Client {
     num_sent_ = num_sent > 0 ? num_sent_ + static_cast<std::size_t>(num_sent) : bytes_.size();
   }
 
-  // What is answered until the server closes or patience ends.
+  // Reads what is answered until the server closes or patience ends.
   std::string read_to_end(int patience_ms = kPatienceMs) {
     (void)shutdown(socket_, SHUT_WR);
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);

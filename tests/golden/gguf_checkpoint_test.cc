@@ -68,7 +68,7 @@ TEST(GgufCheckpoint, SplitSetsAreTheirWhole) {
   EXPECT_EQ(whole.token_ids, parts.token_ids);
 }
 
-// What the reference computes from the file, as a golden case.
+// Computes a golden case from the file with the reference.
 GoldenCase reference_case(Engine& reference, const std::vector<int>& prompt_ids) {
   constexpr int kSteps = 12;
   const WholeAnswer answer = run_to_end(reference, {.prompt_token_ids = prompt_ids,

@@ -21,7 +21,7 @@ struct GoldenCase {
   std::vector<std::optional<float>> prompt_logprobs;
 };
 
-// A golden.json: {"cases": [...]}.
+// Reads a golden.json: {"cases": [...]}.
 Result<std::vector<GoldenCase>> read_golden_cases(const std::string& path);
 
 // The absolute differences of log-probabilities over one or more cases.

@@ -28,7 +28,8 @@ struct FilterCase {
   bool is_counted = false;  // whether its probabilities are for a million draws
 
   int vocab_size() const { return static_cast<int>(logits.size()); }
-  // Of the whole case but its state, which mirostat's draws move.
+  // Returns the row of a position. It has the whole case but its state, which mirostat's draws
+  // move.
   RowSampling at(int position) const;
 };
 

@@ -50,7 +50,7 @@ std::map<std::string, std::vector<FilterCase>> cases_by_row() {
   return result;
 }
 
-// What is kept of a row on the host, filter by filter, as shares of the likeliest token.
+// A row filtered on the host, filter by filter: what is kept, as shares of the likeliest token.
 class HostRow {
  public:
   explicit HostRow(const FilterCase& c)
@@ -283,7 +283,7 @@ TEST(Filters, MirostatGoesNumpysWay) {
                                                 .seed = run.seed,
                                                 .position = position});
       ASSERT_EQ(*token, token_id) << "position " << position;
-      // Of each step's roundings to float32, of numbers below 16.
+      // The bound is for each step's roundings to float32, of numbers below 16.
       ASSERT_NEAR(state.mirostat()->mu(), mu, (position + 1) * 0x1p-20);
       tokens.push_back(token_id);
     }

@@ -25,7 +25,7 @@ inline float rounded_to(WeightFormat format, float value) {
   return dequantize(format, quantize(format, std::span(&value, 1)))[0];
 }
 
-// values.size() is a multiple of the group's size.
+// Quantizes values. REQUIRES: values.size() is a multiple of the group's size.
 inline AffineArrays quantize_affine(const AffineLayout& layout, std::span<const float> values) {
   const auto group_size = static_cast<std::size_t>(layout.group_size);
   const auto bits = static_cast<std::size_t>(layout.bits);
@@ -60,7 +60,7 @@ class AffineStorage final : public HostStorage {
   mutable std::size_t released = 0;
 };
 
-// A matrix of `values` [shape] that owns its arrays.
+// Makes a matrix of `values` [shape] that owns its arrays.
 inline HostTensor make_affine(const std::string& name, const AffineLayout& layout,
                               const Shape& shape, std::span<const float> values) {
   auto storage = std::make_shared<AffineStorage>();

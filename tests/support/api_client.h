@@ -16,18 +16,18 @@ class ApiClient {
   explicit ApiClient(const FakeModelOptions& options = {}, const RouterOptions& access = {});
   ~ApiClient();
 
-  // The whole reply; a stream's events are its body. Waits until it is complete.
+  // Returns the whole reply; a stream's events are its body. Waits until it is complete.
   HttpResponse send(HttpRequest request);
   HttpResponse get(const std::string& path) { return send({.method = "GET", .path = path}); }
   HttpResponse post(const std::string& path, const std::string& body) {
     return send({.method = "POST", .path = path, .body = body});
   }
 
-  // The parsed body; fails the test unless the status is as expected.
+  // Returns the parsed body; fails the test unless the status is as expected.
   nlohmann::json answer(const std::string& path, const std::string& body);
-  // {message, type, param, code} of a refusal with that status.
+  // Returns {message, type, param, code} of a refusal with that status.
   nlohmann::json refusal(const std::string& path, const std::string& body, int status = 400);
-  // The data of each event of a stream, which must end with [DONE].
+  // Returns the data of each event of a stream, which must end with [DONE].
   std::vector<nlohmann::json> events(const std::string& path, const std::string& body);
 
   FakeEngine& engine() { return fake_engine(*model_); }

@@ -30,7 +30,7 @@ inline std::vector<std::unique_ptr<Exec>> every_exec(int num_threads = 2) {
   return execs;
 }
 
-// The elements of a contiguous result, which is computed here.
+// Returns the elements of a contiguous result, which is computed here.
 template <typename T>
 std::vector<T> compute_values(Exec& exec, const Tensor& tensor) {
   EXPECT_TRUE(exec.evaluate({&tensor, 1}).ok());

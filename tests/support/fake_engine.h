@@ -15,7 +15,7 @@
 
 namespace pagoda {
 
-// What one sample answers: these tokens, then the end-of-sequence token or an error.
+// The answer of one sample: these tokens, then the end-of-sequence token or an error.
 struct FakeReply {
   std::vector<int> token_ids;
   Status error;          // not ok: the sample ends with it after its tokens
@@ -48,12 +48,12 @@ class FakeEngine : public Engine {
 
   void set_healthy(bool healthy);
 
-  // Of samples that were cancelled, by either call, before they ended by themselves.
+  // Counts the samples that were cancelled, by either call, before they ended by themselves.
   int num_cancelled_samples() const;
-  // What the last accepted request asked for.
+  // Returns the last accepted request.
   GenerationRequest last_request() const;
 
-  // The made-up log-probability of a token.
+  // Returns the made-up log-probability of a token.
   static float logprob_of(int token_id);
 
  private:

@@ -24,7 +24,7 @@ struct FakeModelOptions {
   bool has_chat_template = true;
 };
 
-// `name` is "fake-model". Its end-of-sequence token is <|im_end|>.
+// Makes a model whose name is "fake-model". Its end-of-sequence token is <|im_end|>.
 std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options = {});
 
 FakeEngine& fake_engine(ServedModel& model);

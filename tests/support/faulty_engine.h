@@ -24,7 +24,8 @@ struct Faults {
   std::function<bool(int first_block, bool beside_prompts)> prefault = {};
 };
 
-// On the cpu backend. Fails the running test and returns null where it cannot be made.
+// Opens an engine on the cpu backend. Fails the running test and returns null where it cannot be
+// made.
 std::unique_ptr<Engine> open_faulty_engine(const std::string& path, const EngineOptions& options,
                                            Faults faults);
 

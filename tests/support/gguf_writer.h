@@ -44,7 +44,7 @@ class ByteWriter {
   ByteWriter& put_text(std::string_view text) {
     return put_bytes(std::as_bytes(std::span(text.data(), text.size())));
   }
-  // As GGUF has strings: the length first.
+  // Puts a string as GGUF has them: the length first.
   ByteWriter& put_string(std::string_view text) {
     return put<std::uint64_t>(text.size()).put_text(text);
   }
@@ -68,22 +68,22 @@ inline void write_file(const std::string& path, std::span<const std::byte> bytes
 
 class GgufWriter {
  public:
-  // A bool, a number of 8 to 64 bits, text, or a std::vector of one of them.
+  // Sets a key to a bool, a number of 8 to 64 bits, text, or a std::vector of one of them.
   template <typename T>
   GgufWriter& set(std::string_view key, const T& value) {
     metadata_.set(key, value);
     return *this;
   }
 
-  // `shape` is row-major, as Hugging Face has it: [out_features, in_features]. Rows are whole
-  // blocks of the format.
+  // Adds a tensor. `shape` is row-major, as Hugging Face has it: [out_features, in_features]. Rows
+  // are whole blocks of the format.
   GgufWriter& add_tensor(std::string_view name, const Shape& shape, WeightFormat format,
                          std::span<const float> values) {
     PAGODA_CHECK(static_cast<std::int64_t>(values.size()) == shape.num_elements(),
                  "as many values as the shape says");
     return add_raw_tensor(name, shape, type_id(format), quantize(format, values));
   }
-  // Any of ggml's types by its number, with bytes of any length.
+  // Adds a tensor of any of ggml's types by its number, with bytes of any length.
   GgufWriter& add_raw_tensor(std::string_view name, const Shape& shape, std::uint32_t type_id,
                              std::vector<std::byte> bytes) {
     tensors_.push_back({std::string(name), shape, type_id, std::move(bytes)});
@@ -93,7 +93,7 @@ class GgufWriter {
     version_ = version;
     return *this;
   }
-  // Also sets the key general.alignment.
+  // Sets the alignment, and the key general.alignment.
   GgufWriter& alignment(std::uint32_t alignment) {
     alignment_ = alignment;
     return set("general.alignment", alignment);
@@ -119,8 +119,8 @@ class GgufWriter {
 
   void write(const std::string& path) const { write_file(path, bytes()); }
 
-  // stem-00001-of-0000N.gguf and its followers, the tensors dealt out in order. Returns the first
-  // one's path.
+  // Writes stem-00001-of-0000N.gguf and its followers, the tensors dealt out in order. Returns the
+  // first one's path.
   std::string write_split(const std::string& stem, int num_parts) const {
     for (int part = 0; part < num_parts; ++part) {
       GgufWriter writer;

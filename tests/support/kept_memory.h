@@ -1,4 +1,4 @@
-// What the allocator may keep of what was freed, for tests that look at resident memory.
+// The memory that the allocator may keep of what was freed, for tests that look at resident memory.
 #pragma once
 
 #include <cstdint>

@@ -108,8 +108,8 @@ void Threadgroup::run(const Uint3& position) {
   running = nullptr;
 }
 
-// What the lanes of the calling thread's SIMD group hand in at this point, good until the thread's
-// next exchange but one.
+// Returns what the lanes of the calling thread's SIMD group hand in at this point, good until the
+// thread's next exchange but one.
 const float* Threadgroup::exchange(float value) {
   Fiber& fiber = *current_;
   float* const values =

@@ -1,4 +1,5 @@
-// What a Metal kernel's body needs to run as C++, so that it is tested where there is no Apple GPU.
+// An emulation in which a Metal kernel's body runs as C++, so that it is tested where there is no
+// Apple GPU.
 //
 // A threadgroup's threads are fibers. They run one after another up to the next operation that
 // threads take together (simd_sum, threadgroup_barrier), which every thread of its SIMD group, or

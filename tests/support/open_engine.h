@@ -12,7 +12,7 @@ namespace pagoda {
 // Fails the running test and returns null where it cannot be made.
 std::unique_ptr<Engine> open_engine(const std::string& path, const EngineOptions& options);
 
-// The backends of this binary, for parametrised tests.
+// Returns the backends of this binary, for parametrised tests.
 std::vector<Backend> built_backends();
 
 }  // namespace pagoda

@@ -67,7 +67,7 @@ inline BlockIQ4_NL quantize_block_iq4_nl(std::span<const float> x) {
   return block;
 }
 
-// The blocks one after the other; encode() takes one block's values.
+// Encodes the blocks one after the other; encode() takes one block's values.
 template <typename Encode>
 std::vector<std::byte> encoded(std::span<const float> values, int block_size, Encode encode) {
   std::vector<std::byte> bytes;
@@ -79,7 +79,7 @@ std::vector<std::byte> encoded(std::span<const float> values, int block_size, En
   return bytes;
 }
 
-// values.size() is a multiple of the format's block size.
+// Quantizes values. REQUIRES: values.size() is a multiple of the format's block size.
 inline std::vector<std::byte> quantize(WeightFormat format, std::span<const float> values) {
   const WeightFormatTraits& traits = traits_of(format);
   const int size = traits.block_size;
@@ -112,7 +112,7 @@ inline std::vector<std::byte> quantize(WeightFormat format, std::span<const floa
   }
 }
 
-// What a reader of those bytes sees.
+// Returns what a reader of those bytes sees.
 inline std::vector<float> dequantize(WeightFormat format, std::span<const std::byte> bytes) {
   const WeightFormatTraits& traits = traits_of(format);
   std::vector<float> values(bytes.size() / traits.block_bytes * traits.block_size);

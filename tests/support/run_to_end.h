@@ -19,12 +19,13 @@ struct WholeAnswer {
 
 void add_event(OutputEvent event, WholeAnswer& answer);
 
-// All at once; one answer a sample, in the requests' order. A refused request's answer has kError
-// and the refusal.
+// Runs all requests at once; one answer a sample, in the requests' order. A refused request's
+// answer has kError and the refusal.
 std::vector<WholeAnswer> run_to_end(Engine& engine, const std::vector<GenerationRequest>& requests);
 WholeAnswer run_to_end(Engine& engine, const GenerationRequest& request);
 
-// The counters once nothing runs or waits: the step after the last event is counted behind it.
+// Returns the counters once nothing runs or waits: the step after the last event is counted behind
+// it.
 EngineStats stats_at_rest(const Engine& engine);
 
 }  // namespace pagoda

@@ -19,7 +19,8 @@
 
 namespace pagoda::testing {
 
-// The header's length before the header, then the data: any two of them, malformed ones too.
+// Returns the header's length before the header, then the data: any two of them, malformed ones
+// too.
 inline std::vector<std::byte> safetensors_bytes(std::string_view header,
                                                 std::span<const std::byte> data) {
   return ByteWriter().put<std::uint64_t>(header.size()).put_text(header).put_bytes(data).bytes();
@@ -27,7 +28,7 @@ inline std::vector<std::byte> safetensors_bytes(std::string_view header,
 
 class SafetensorsWriter {
  public:
-  // kF32, kF16 or kBF16; names are plain ASCII without quotes.
+  // Adds a tensor of kF32, kF16 or kBF16; names are plain ASCII without quotes.
   SafetensorsWriter& add(std::string_view name, const Shape& shape, WeightFormat format,
                          std::span<const float> values) {
     PAGODA_CHECK(static_cast<std::int64_t>(values.size()) == shape.num_elements(),
@@ -57,7 +58,7 @@ class SafetensorsWriter {
 
   void write(const std::string& path) const { write_file(path, bytes()); }
 
-  // model-0000i-of-0000N.safetensors and their index, the tensors dealt out in order.
+  // Writes model-0000i-of-0000N.safetensors and their index, the tensors dealt out in order.
   void write_sharded(const std::string& folder, int num_shards) const {
     std::string map;
     for (int shard = 0; shard < num_shards; ++shard) {

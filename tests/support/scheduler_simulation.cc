@@ -222,7 +222,7 @@ std::uint64_t SchedulerSimulation::start_hash(const Sequence& sequence) const {
   return testing::start_hash(requests_[sequence.request_id()].cache_salt);
 }
 
-// What stands at the ends of full blocks that are cached: a hash of all tokens up to there.
+// Returns the marks of the ends of full blocks that are cached: a hash of all tokens up to there.
 std::set<std::uint64_t> SchedulerSimulation::cached_beginnings() const {
   std::set<std::uint64_t> beginnings;
   const int block_size = options_.scheduler.block_size;
@@ -290,7 +290,7 @@ std::uint64_t SchedulerSimulation::read_back(const PlannedSequence& planned,
   return hash;
 }
 
-// That the draw is put off: an eighth of those that may be.
+// Decides whether the draw is put off: an eighth of those that may be are.
 bool SchedulerSimulation::is_late(const PlannedSequence& planned) const {
   const Sequence& sequence = *planned.sequence;
   return !options_.has_lookahead && sequence.num_output_tokens() > 0 && !sequence.finished() &&

@@ -34,8 +34,8 @@
 
 namespace pagoda::testing {
 
-// What the simulated machine takes for a step: seconds for decodes, whatever their number, and for
-// each prompt token. Zeros: nobody measures.
+// The time that the simulated machine takes for a step: seconds for decodes, whatever their number,
+// and for each prompt token. Zeros: nobody measures.
 struct SimulatedCost {
   double decode_step_s = 0;
   double prefill_token_s = 0;
@@ -146,7 +146,7 @@ class SchedulerSimulation {
   std::uint64_t num_ended_ = 0;
   std::uint64_t num_turns_ = 0;     // given to those that had been overtaken
   bool blocks_were_short_ = false;  // in the last plan
-  // Of the full blocks that were cached before the plan, and the evictions until then.
+  // The ends of the full blocks that were cached before the plan, and the evictions until then.
   std::set<std::uint64_t> cached_beginnings_;
   std::uint64_t num_evicted_ = 0;
   int num_steps_ = 0;

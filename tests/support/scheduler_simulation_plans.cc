@@ -1,4 +1,4 @@
-// What every plan keeps to.
+// The rules that every plan keeps.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -135,7 +135,7 @@ void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_de
   require(static_cast<int>(sequence.block_table().size()) == num_blocks_of(planned.context_len()));
   const SamplingParams& params = requests_[sequence.request_id()].sampling;
   require(planned.samples == (planned.context_len() == num_known && params.max_tokens > 0));
-  // What nobody would read is not computed.
+  // Tokens that nobody would read are not computed.
   require(params.max_tokens == 0 || num_known < sequence.max_num_tokens());
   int num_scored = 0;
   for (int p = planned.first_position; p < planned.context_len(); ++p) {
@@ -190,8 +190,8 @@ void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
       plan.num_tokens == options_.scheduler.max_num_batched_tokens) {
     return;
   }
-  // What the head knows is its prompt at least, and what its request's samples need is a place and
-  // a block each at most.
+  // The head knows its prompt at least, and what its request's samples need is a place and a block
+  // each at most.
   const auto [priority, head, sample] = *waiting_.begin();
   const auto num_samples =
       static_cast<int>(std::count_if(waiting_.begin(), waiting_.end(), [&](const Rank& rank) {

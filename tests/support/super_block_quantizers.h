@@ -36,7 +36,7 @@ inline int rounded_within(float x, int lowest, int highest) {
   return std::clamp(static_cast<int>(std::lround(x)), lowest, highest);
 }
 
-// The level closest to x.
+// Returns the level closest to x.
 inline std::uint8_t nearest_level(float x) {
   int best = 0;
   for (int i = 1; i < 16; ++i) {
@@ -117,7 +117,7 @@ inline BlockQ3_K quantize_block_q3_k(std::span<const float> x) {
   return packed;
 }
 
-// By the plain fit alone: what src/quant's search is measured against.
+// Quantizes a block by the plain fit alone: what src/quant's search is measured against.
 inline BlockQ4_K quantize_block_q4_k(std::span<const float> x) {
   const SuperBlock block = to_super_block(x, {32, 0, 15, 63, 63});
   BlockQ4_K packed{.scale = to_f16(block.scale),

@@ -13,8 +13,8 @@
 
 namespace pagoda::testing {
 
-// Into an empty folder; the tokenizer is tiny-llama's, 512 tokens. Frequencies are linearly scaled,
-// and two tokens end a text.
+// Writes the checkpoint into an empty folder; the tokenizer is tiny-llama's, 512 tokens.
+// Frequencies are linearly scaled, and two tokens end a text.
 inline void make_wide_checkpoint(const TemporaryFolder& folder) {
   namespace fs = std::filesystem;
   const fs::path tiny = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";

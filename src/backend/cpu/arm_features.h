@@ -1,4 +1,5 @@
-// What this machine has beyond the vectors of every AArch64. On other architectures: nothing.
+// The features of this machine beyond the vectors that every AArch64 has. Other architectures have
+// none of them.
 #pragma once
 
 namespace pagoda {

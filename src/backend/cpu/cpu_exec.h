@@ -32,7 +32,7 @@ class CpuExec final : public NativeExec {
   ThreadPool pool_;
 };
 
-// An op's body is only ever called with its own backend's Exec.
+// Returns the pool of an op's Exec: an op's body is only ever called with its own backend's Exec.
 inline ThreadPool& pool_of(Exec& exec) {
   return static_cast<CpuExec&>(exec).pool();
 }

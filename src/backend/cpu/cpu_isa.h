@@ -22,17 +22,17 @@ enum class CpuIsa : std::uint8_t {
 };
 std::string_view cpu_isa_name(CpuIsa isa);  // "portable", "neon", "avx2", "avx512"
 
-// What this machine has, best first; kPortable is always there.
+// Lists the instruction sets of this machine, best first; kPortable is always among them.
 std::vector<CpuIsa> supported_cpu_isas();
 
-// What the environment variable PAGODA_CPU_ISA names, or else the best that this machine has.
-// kInvalidArgument for an unknown name, kUnsupported for one that this machine lacks.
+// Returns what the environment variable PAGODA_CPU_ISA names, or else the best that this machine
+// has. kInvalidArgument for an unknown name, kUnsupported for one that this machine lacks.
 Result<CpuIsa> choose_cpu_isa();
 
-// The same from its part; "" asks for the best.
+// Does the same from its part; "" asks for the best.
 Result<CpuIsa> choose_cpu_isa(std::string_view name);
 
-// kUnsupported where this machine lacks it.
+// Checks that this machine has `isa`. kUnsupported where this machine lacks it.
 Status check_cpu_isa(CpuIsa isa);
 
 }  // namespace pagoda

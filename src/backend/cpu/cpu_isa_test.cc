@@ -32,7 +32,7 @@ class ScopedIsaVariable {
   std::optional<std::string> before_;
 };
 
-// Of an ISA that this architecture does not have.
+// Names an ISA that this architecture does not have.
 std::string foreign_isa() {
 #if defined(__x86_64__)
   return "neon";

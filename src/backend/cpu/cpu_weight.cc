@@ -12,8 +12,8 @@ namespace {
 // Source bytes packed between two releases of their pages: bounds what is resident twice.
 constexpr std::int64_t kReleaseBytes = std::int64_t{4} << 20;
 
-// Of a thread's part of the next weight: what it can read while another thread attends to a short
-// context, and a part of a second-level cache.
+// The bytes that a thread fetches of its part of the next weight: as many as it can read while
+// another thread attends to a short context, and a part of a second-level cache.
 constexpr std::size_t kBytesReadNext = std::size_t{128} << 10;
 
 // Rows [begin, end) of a matrix have been packed.

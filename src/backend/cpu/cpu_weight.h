@@ -46,13 +46,13 @@ class CpuWeight final : public PackedWeight {
   // Writes row `row` of the joined matrix: `cols` values, as the format's scalar codec decodes
   // them.
   void read_row(std::int64_t row, float* values) const;
-  // What a thread reads where threads share the panels out for few rows.
+  // Returns the bytes that a thread reads where threads share the panels out for few rows.
   std::span<const std::byte> part_of(int thread, int num_threads) const;
 
   bool is_gated() const { return segments_.front().takes_turns(); }
 
-  // What each thread reads first of the weight that a step multiplies after this one. Nothing keeps
-  // it: it may be fetched, not read.
+  // Returns the bytes that each thread reads first of the weight that a step multiplies after this
+  // one. Nothing keeps that weight alive: it may be fetched, not read.
   std::span<const std::span<const std::byte>> read_next() const { return read_next_; }
   void set_next(const PackedWeight& next, const Exec& exec) override;
 

@@ -105,7 +105,7 @@ __attribute__((always_inline)) inline void with_kind(PanelKind kind, const Visit
   with_kind_of(kind, visit, std::make_integer_sequence<int, kNumPanelKinds>());
 }
 
-// What stands in a group's header.
+// The numbers that stand in a group's header.
 enum class PanelHeader : std::uint8_t {
   kNone,
   kPowers,        // a float32 power of two
@@ -210,7 +210,7 @@ constexpr PanelFormat panel_format(PanelKind kind) {
   return {};
 }
 
-// What a code stands for under a scale of one.
+// Returns the value that a code stands for under a scale of one.
 constexpr int code_value(PanelKind kind, int code) {
   switch (kind) {
     case PanelKind::kQ8_0:

@@ -10,11 +10,11 @@
 
 namespace pagoda::cpu {
 
-// What all panels of one matrix share.
+// The layout that all panels of one matrix share.
 struct PanelLayout {
   PanelKind kind = PanelKind::kF32;
   std::int64_t cols = 0;
-  // Of affine groups only. Groups of a panel share a header of 64 bytes each.
+  // For affine groups only: groups of a panel share a header of 64 bytes each.
   int units_of_header = 1;          // a power of two
   bool header_is_bfloat16 = false;  // else float16
 
@@ -22,7 +22,8 @@ struct PanelLayout {
   std::int64_t panel_bytes() const;  // a multiple of 64
 };
 
-// Affine groups under float32 numbers, which have no panel of their own, are decoded to float32.
+// Returns the layout of a matrix's panels. Affine groups under float32 numbers, which have no panel
+// of their own, are decoded to float32.
 PanelLayout panel_layout_of(const HostTensor& matrix);
 
 // Writes the panel of rows [first_row, first_row + num_rows), 16 at most; rows that are missing are
@@ -30,7 +31,7 @@ PanelLayout panel_layout_of(const HostTensor& matrix);
 void pack_panel(const PanelLayout& layout, const HostTensor& matrix, std::int64_t first_row,
                 int num_rows, std::byte* panel);
 
-// Row `column` of the panel's 16: `cols` values, as the format's scalar codec decodes them.
+// Decodes row `column` of the panel's 16: `cols` values, as the format's scalar codec decodes them.
 void unpack_column(const PanelLayout& layout, const std::byte* panel, int column, float* values);
 
 }  // namespace pagoda::cpu

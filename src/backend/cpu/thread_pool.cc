@@ -21,7 +21,7 @@ constexpr std::chrono::microseconds kUnitTime(5);
 // Else a part is cut into as many units as that time asks for, up to this. A thread claims half of
 // what it has left of its part at a time; a thief takes one.
 constexpr std::int64_t kMostUnits = 16;
-// Of the calls of one kind, each this many-th is timed.
+// One in so many calls of a kind is timed.
 constexpr std::uint32_t kTimedEvery = 16;
 // Who waits spins: the gaps between a step's ops take microseconds, those between steps a few
 // hundred, and a sleeper is awake 6 to 40 microseconds after it is called.

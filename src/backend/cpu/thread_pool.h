@@ -28,14 +28,15 @@
 
 namespace pagoda::cpu {
 
-// Where the part of thread t of n begins, of `count` that threads share out: equal parts in order.
+// Returns where the part of thread t of n begins, of `count` that threads share out: equal parts in
+// order.
 inline std::int64_t part_begin(std::int64_t count, int thread, int num_threads) {
   return count * thread / num_threads;
 }
 
 class ThreadPool {
  public:
-  // `num_threads` counts the caller: one less is started.
+  // Starts num_threads - 1 threads: the caller is one of them.
   explicit ThreadPool(int num_threads);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -55,8 +56,8 @@ class ThreadPool {
         count, grain, [](std::int64_t, int) {}, body);
   }
 
-  // The same; a thread calls start(begin, thread) before its first range, which begins there. Work
-  // so small that each thread can do it for itself costs no fork and no join of its own there.
+  // Does the same; a thread calls start(begin, thread) before its first range, which begins there.
+  // Work so small that each thread can do it for itself costs no fork and no join of its own there.
   template <typename Start, typename Body>
   void parallel_for(std::int64_t count, std::int64_t grain, Start&& start, Body&& body) {
     using Target = std::pair<std::remove_reference_t<Start>&, std::remove_reference_t<Body>&>;
@@ -91,7 +92,7 @@ class ThreadPool {
     std::chrono::nanoseconds time{0};  // the last time that one was timed
   };
 
-  // What a thread still has to do, in units of its part.
+  // The work that a thread still has to do, in units of its part.
   struct Rest {
     std::uint32_t job = 0;    // which one; jobs are counted from 1
     std::uint32_t begin = 0;  // below 2^16
@@ -110,11 +111,11 @@ class ThreadPool {
     std::atomic<std::int64_t> most_units{1};
     std::atomic<void*> body{nullptr};
     std::atomic<decltype(Job::call)> call{nullptr};
-    // What to fetch until the next job; mixed up with others' only where it comes late.
+    // The bytes to fetch until the next job. Another job's are fetched only where these come late.
     std::atomic<const std::byte*> ahead{nullptr};
     std::atomic<std::size_t> num_ahead{0};
   };
-  // What a thread has finished, written once a job: job << 32 | units of work.
+  // The work that a thread has finished, written once a job: job << 32 | units of work.
   struct alignas(128) Tally {
     std::atomic<std::uint64_t> finished{0};
   };

@@ -34,7 +34,7 @@ class OnlyVectorTarget {
 // chosen: the best that `isa` allows.
 void choose_vector_target(CpuIsa isa);
 
-// The name of the target that runs, as its own code tells it.
+// Returns the name of the target that runs, as its own code tells it.
 std::string_view running_vector_target();
 
 }  // namespace pagoda::cpu

@@ -19,8 +19,8 @@ struct MetalKernel {
   ::mlx::core::fast::CustomKernelFunction run;
 };
 
-// `inputs`: as the body calls them; it calls the result `out`. Reads the whole body: once a
-// process.
+// Makes a kernel of the body of that name. `inputs` are the names that the body has for them; it
+// calls the result `out`. The whole body is read: call this once a process.
 MetalKernel make_metal_kernel(std::string name, const std::vector<std::string>& inputs,
                               const std::string& body);
 

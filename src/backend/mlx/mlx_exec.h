@@ -48,15 +48,15 @@ class MlxBuffer final : public Buffer {
   void release() override { delete this; }
 };
 
-// The tensor's elements as an array of the tensor's shape. Lazy: it costs a node of the graph, and
-// a copy only where a view is of an array that MLX has not laid out row by row.
+// Returns the tensor's elements as an array of the tensor's shape. Lazy: it costs a node of the
+// graph, and a copy only where a view is of an array that MLX has not laid out row by row.
 mx::array array_of(const Tensor& tensor);
 
 class MlxExec final : public Exec {
  public:
   MlxExec();
-  // `uses_metal_kernels`: whether ops run the kernels that we have for Apple GPUs; left out, where
-  // that is the default device.
+  // Makes an Exec whose ops run our kernels for Apple GPUs where `uses_metal_kernels`; by default
+  // they do where such a GPU is the default device.
   explicit MlxExec(bool uses_metal_kernels)
       : Exec(Backend::kMlx), uses_metal_kernels_(uses_metal_kernels) {}
 
@@ -69,10 +69,10 @@ class MlxExec final : public Exec {
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
   using Exec::upload;
   Status evaluate(std::span<const Tensor> roots) override;
-  // A tensor that no evaluate() covered is evaluated here, which counts.
+  // Reads a tensor; one that no evaluate() covered is evaluated here, which counts.
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;
 
-  // The array that `body` returns, as a tensor. `op` names it in errors: "rms_norm".
+  // Returns the array that `body` returns, as a tensor. `op` names it in errors: "rms_norm".
   template <typename Body>
   Tensor build(std::string_view op, DType dtype, const Shape& shape, Body&& body) {
     try {
@@ -82,8 +82,8 @@ class MlxExec final : public Exec {
     }
   }
 
-  // What all layers of a step share (a mask, the cosines of its positions): the array that `make`
-  // returns, built once between two evaluations. It is a function of `sources` and `variant` alone.
+  // Returns an array that all layers of a step share (a mask, the cosines of its positions). `make`
+  // builds it, once between two evaluations. It is a function of `sources` and `variant` alone.
   using Variant = std::array<std::int64_t, 4>;
   template <typename Make>
   mx::array once_a_step(std::vector<Tensor> sources, const Variant& variant, Make&& make) {
@@ -109,7 +109,7 @@ class MlxExec final : public Exec {
   std::vector<SharedArray> shared_;
 };
 
-// The Exec of an op's body: the dispatch has looked at its backend.
+// Returns the Exec of an op's body: the dispatch has looked at its backend.
 inline MlxExec& mlx_exec(Exec& exec) {
   return static_cast<MlxExec&>(exec);
 }

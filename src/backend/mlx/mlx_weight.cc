@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kGroupSize = 32;  // of what blocks become
 
-// What decides whether two parts can lie in one array.
+// The properties that decide whether two parts can lie in one array.
 struct Layout {
   mx::Dtype dtype;
   int bits;

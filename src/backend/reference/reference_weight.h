@@ -15,7 +15,7 @@ class ReferenceWeight final : public PackedWeight {
     WeightFormat format;
     std::int64_t rows;
     BufferRef bytes;  // rows one after the other
-    // Of affine groups, whose codes are `bytes`; the others likewise a row after the other.
+    // For affine groups, whose codes are `bytes`; all of it lies one row after the other.
     AffineLayout layout = {};
     BufferRef scales = {};
     BufferRef biases = {};

@@ -13,7 +13,8 @@ struct AttentionBlock {
   Projection output;  // [hidden, num_heads * head_dim]
   int layer = 0;      // of the config, and of the cache
 
-  // x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into its cache.
+  // Computes x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into its
+  // cache.
   Tensor apply(const Step& step, const Tensor& x) const;
 
  private:

@@ -10,7 +10,7 @@ struct MlpBlock {
   Projection gate_up;  // [2 * intermediate, hidden]
   Projection down;     // [hidden, intermediate]
 
-  // x [tokens, hidden] -> [tokens, hidden]
+  // Computes x [tokens, hidden] -> [tokens, hidden]
   Tensor apply(const Step& step, const Tensor& x) const;
 };
 

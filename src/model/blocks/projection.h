@@ -31,15 +31,15 @@ struct Projection {
   Weight weight;
   Tensor bias;  // [rows] float32, or undefined
 
-  // x [tokens, cols] -> [tokens, rows]
+  // Computes x [tokens, cols] -> [tokens, rows]
   Tensor apply(Exec& exec, const Tensor& x) const {
     return linear(exec, x, weight, {.bias = bias});
   }
-  // The same in float32, for logits.
+  // Does the same in float32, for logits.
   Tensor apply_float32(Exec& exec, const Tensor& x) const {
     return linear(exec, x, weight, {.bias = bias, .out_float32 = true});
   }
-  // Of a joined gate and up: x [tokens, cols] -> [tokens, rows / 2]
+  // Multiplies by a joined gate and up: x [tokens, cols] -> [tokens, rows / 2]
   Tensor apply_gated(Exec& exec, const Tensor& x) const {
     return gated_linear(exec, x, weight, bias);
   }
@@ -48,11 +48,11 @@ struct Projection {
 Result<Projection> load_projection(Exec& exec, const Checkpoint& checkpoint,
                                    const ProjectionSpec& spec);
 
-// The norm weight `name`, [dim], as float32.
+// Loads the norm weight `name`, [dim], as float32.
 Result<Tensor> load_norm(Exec& exec, const Checkpoint& checkpoint, const std::string& name,
                          std::int64_t dim);
 
-// The tensor `name`, checked to have exactly `shape`.
+// Returns the tensor `name`, checked to have exactly `shape`.
 Result<HostTensor> checked_tensor(const Checkpoint& checkpoint, const std::string& name,
                                   const Shape& shape);
 

@@ -1,4 +1,4 @@
-// What stands in for an op's body on a backend that has none. make_exec() refuses a backend that is
+// The stand-in for an op's body on a backend that has none. make_exec() refuses a backend that is
 // not built, so none of its ops can be reached.
 #pragma once
 

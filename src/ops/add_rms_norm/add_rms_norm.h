@@ -12,8 +12,8 @@ struct AddRmsNormResult {
   Tensor normed;  // [tokens, dim]
 };
 
-// sum = x + delta; normed = rms_norm(sum, weight). Saves one read of the residual stream and one
-// launch a norm.
+// Computes sum = x + delta; normed = rms_norm(sum, weight). Saves one read of the residual stream
+// and one launch a norm.
 //   x, delta  [tokens, dim]; weight [dim] float32
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
                               const Tensor& weight, const RmsNormArgs& args);

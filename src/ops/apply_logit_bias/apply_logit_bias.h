@@ -13,8 +13,8 @@ struct LogitEntries {
   Tensor token_ids;  // [n] int32
 };
 
-// out = logits, with biases[e] added at entry e, in float32 and rounded to the logits' type.
-// Entries may repeat where all but one of their biases are -infinity.
+// Computes out = logits, with biases[e] added at entry e, in float32 and rounded to the logits'
+// type. Entries may repeat where all but one of their biases are -infinity.
 //   logits   [rows, vocab] float32, float16 or bfloat16, contiguous
 //   biases   [n] float32, finite or -infinity
 //   out      [rows, vocab], logits' dtype

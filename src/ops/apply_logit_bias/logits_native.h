@@ -1,4 +1,4 @@
-// What the native bodies of the ops that change logits share.
+// Code that the native bodies of the ops that change logits share.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ inline Tensor copy_of(Exec& exec, const Tensor& logits) {
   return copy;
 }
 
-// Element `at` of contiguous logits becomes change(element), computed in float32 and rounded to
+// Replaces element `at` of contiguous logits by change(element), computed in float32 and rounded to
 // their type.
 template <typename Change>
 void change_logit(const Tensor& logits, std::int64_t at, const Change& change) {

@@ -24,8 +24,8 @@ struct PenaltyFactors {
   Tensor presence;    // 0: off. For being in the output
 };
 
-// out = logits, with each token that the row's sequence has seen, `times` times in its output (0:
-// in the prompt alone), changed to
+// Computes out = logits, with each token that the row's sequence has seen, `times` times in its
+// output (0: in the prompt alone), changed to
 //   x > 0 ? x / repetition : x * repetition;  in the output also  - frequency * times,  - presence
 // in float32, each operation rounded, and then to the logits' type.
 //   logits  [rows, vocab] float32, float16 or bfloat16, contiguous

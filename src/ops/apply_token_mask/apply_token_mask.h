@@ -14,7 +14,7 @@ struct TokenMasks {
                    // tokens are allowed
 };
 
-// out[i, t] = logits[i, t] where row i's mask allows t, else -infinity
+// Computes out[i, t] = logits[i, t] where row i's mask allows t, else -infinity
 //   logits  [rows, vocab] float32, float16 or bfloat16, contiguous
 //   out     [rows, vocab], logits' dtype
 Tensor apply_token_mask(Exec& exec, const Tensor& logits, const TokenMasks& masks);

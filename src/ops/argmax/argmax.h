@@ -7,7 +7,7 @@
 
 namespace pagoda {
 
-// out[i] = the id of the largest of logits[i, :], the lowest one among equals; or one of
+// Computes out[i] = the id of the largest of logits[i, :], the lowest one among equals; or one of
 // drawn_token.h
 //   logits  [rows, vocab] float32, contiguous
 //   out     [rows] int32

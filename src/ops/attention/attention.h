@@ -20,8 +20,8 @@ struct AttentionArgs {
       sinks;  // [heads] float32, or undefined: one more logit a head in the softmax's denominator
 };
 
-// out[t, h, :] = softmax(scale * q[t, h] . K[0..pos(t)] within the window, soft-capped, plus the
-// head's sink) . V
+// Computes out[t, h, :] = softmax(scale * q[t, h] . K[0..pos(t)] within the window, soft-capped,
+// plus the head's sink) . V
 //   q    [tokens, heads, head_dim]; the last extent contiguous
 //   out  [tokens, heads * head_dim], q's dtype
 // heads is a multiple of num_kv_heads; head h reads kv head h / (heads / num_kv_heads).

@@ -17,7 +17,7 @@
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// What `use` does with a Walk over the call's type of entries.
+// Calls `use` with a Walk over the call's type of entries.
 template <typename Use>
 void with_walk(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch,
                Use&& use) {

@@ -7,7 +7,7 @@
 namespace pagoda::reference {
 namespace {
 
-// Of one query at a time, taken from the step's arena: a step allocates nothing.
+// The scratch memory of one query at a time, taken from the step's arena: a step allocates nothing.
 struct Scratch {
   double* scores;  // [max_context_len]
   double* sums;    // [head_dim]

@@ -1,5 +1,4 @@
-// What attention promises beyond ops_test: nothing depends on where entries lie or where chunks
-// end.
+// Promises of attention beyond ops_test: nothing depends on where entries lie or where chunks end.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 namespace pagoda {
 
-// What is counted: token token_ids[e] in histogram histograms[e], times[e] more times in the
+// The counts to add: token token_ids[e] in histogram histograms[e], times[e] more times in the
 // output; 0: in the prompt. Where either index is negative nothing is counted: of a row without a
 // sequence, or without a token to draw (ops/argmax). The others are distinct and in range: the
 // caller has checked them.
@@ -17,7 +17,7 @@ struct CountedTokens {
   Tensor times;       // [n] int32
 };
 
-// counts[h, t] = max(counts[h, t], 1) + times, after histograms `cleared` were set to 0.
+// Computes counts[h, t] = max(counts[h, t], 1) + times, after histograms `cleared` were set to 0.
 //   counts   [histograms, vocab] int32, persistent: 0 for a token that has not been seen, else 1
 //            and the times that it stands in the output
 //   cleared  [m] int32, distinct; undefined: none

@@ -6,8 +6,8 @@
 
 namespace pagoda {
 
-// out = swiglu(linear(x, weight, {.bias = bias})), the same bits. On cpu the products never leave a
-// core's cache: a prompt of 512 of SmolLM2 saves writing and reading 6 MB a layer.
+// Computes out = swiglu(linear(x, weight, {.bias = bias})), the same bits. On cpu the products
+// never leave a core's cache: a prompt of 512 of SmolLM2 saves writing and reading 6 MB a layer.
 //   x       [tokens, cols]
 //   weight  2 * dim x cols: gate's rows, then up's
 //   bias    [2 * dim] float32, or undefined

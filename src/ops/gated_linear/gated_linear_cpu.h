@@ -1,4 +1,4 @@
-// What gated_linear's target-specific code and the code around it share.
+// Declarations that gated_linear's target-specific code and the code around it share.
 #pragma once
 
 #include <cstdint>

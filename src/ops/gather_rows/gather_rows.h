@@ -6,7 +6,7 @@
 
 namespace pagoda {
 
-// out[i, :] = weight[ids[i], :]
+// Computes out[i, :] = weight[ids[i], :]
 //   weight  rows x cols
 //   ids     [n] int32, each in [0, rows): the caller has checked them
 //   out     [n, cols], in the backend's activation type (float32 on reference and cpu)

@@ -9,11 +9,11 @@
 
 namespace pagoda {
 
-// keys[destination, :n] = keys[source, :n] and the same of values, for each (source, destination,
-// n) of batch.block_copies; the destination's other entries are undefined after it. No block is a
-// destination twice, or both source and destination; 0 <= n <= block_size. Bits are copied as they
-// are. The returned view has the same memory and orders the copies before later reads and writes,
-// as kv_write's does: hand it back to the store.
+// Copies keys[destination, :n] = keys[source, :n] and the same of values, for each (source,
+// destination, n) of batch.block_copies; the destination's other entries are undefined after it. No
+// block is a destination twice, or both source and destination; 0 <= n <= block_size. Bits are
+// copied as they are. The returned view has the same memory and orders the copies before later
+// reads and writes, as kv_write's does: hand it back to the store.
 KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch);
 
 PAGODA_DECLARE_BODIES(KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch))

@@ -8,10 +8,9 @@
 
 namespace pagoda {
 
-// keys[slot] = k[t], values[slot] = v[t] for slot = slot_mapping[t]; -1 writes nothing.
+// Writes keys[slot] = k[t], values[slot] = v[t] for slot = slot_mapping[t]; -1 writes nothing.
 //   k, v  [tokens, num_kv_heads, head_dim]; the last extent contiguous, the others at any stride;
-//   rounded to the view's
-//         dtype (nearest even)
+//         rounded to the view's dtype (nearest even)
 // Written in place. The returned view has the same memory and is the edge that orders this write
 // before later reads: read from it, and hand it back to the store. No two tokens of a step share a
 // slot.

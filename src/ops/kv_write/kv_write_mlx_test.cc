@@ -1,4 +1,4 @@
-// What MLX's cache promises beyond the op's contract: it is written where it lies, in order, with
+// Promises of MLX's cache beyond the op's contract: it is written where it lies, in order, with
 // steps in flight.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

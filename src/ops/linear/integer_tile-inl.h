@@ -16,7 +16,8 @@ PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64
   return padded_units(cols) * kUnit / layout.block;
 }
 
-// `arrays` of four bytes for each block of each row follow the integers, `unit_bytes` a row.
+// Returns the bytes of a tile. `arrays` of four bytes for each block of each row follow the
+// integers, `unit_bytes` a row.
 PAGODA_INLINE std::int64_t integer_tile_bytes(const ActivationLayout& layout, int tile_rows,
                                               std::int64_t cols, std::int64_t unit_bytes,
                                               int arrays) {
@@ -25,7 +26,8 @@ PAGODA_INLINE std::int64_t integer_tile_bytes(const ActivationLayout& layout, in
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
-// False for float32, which is portable code's. 64 products of 14 bits leave 13 for x.
+// Gives the layout of a kind; false for float32, which is portable code's. 64 products of 14 bits
+// leave 13 for x.
 PAGODA_INLINE bool integer_layout_of(PanelKind kind, int largest_integer,
                                      ActivationLayout& layout) {
   if (kind == PanelKind::kF32) return false;

@@ -21,10 +21,10 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
 
 // Checks what a product takes; `op` names the op.
 void check_product(std::string_view op, const Tensor& x, const Weight& weight, const Tensor& bias);
-// The height of the tiles that products cut many rows into on this backend: rows that do not fill
-// the last one cost as much as if they did. 1 where nobody knows.
+// Returns the height of the tiles that products cut many rows into on this backend: rows that do
+// not fill the last one cost as much as if they did. 1 where nobody knows.
 int row_tile(const Exec& exec);
-// What it is to a profile.
+// Describes the product to a profile.
 OpCall product_call(std::string_view op, const Tensor& x, const Weight& weight);
 
 namespace cpu {

@@ -14,7 +14,7 @@ class PanelRange {
     for (const WeightSegment& segment : weight_.segments()) num_panels_ += segment.num_panels();
   }
 
-  // Of all blocks, one block's after the other's.
+  // Returns the number of panels of all blocks, one block's after the other's.
   std::int64_t size() const { return product_.num_blocks() * num_panels_; }
 
   void start(std::int64_t begin, int thread) const {

@@ -32,8 +32,8 @@ struct ActivationLayout {
   Rounding rounding = Rounding::kFloat32;
   int block = 32;  // k under one scale, and over which x is summed for minima
   int span = 0;    // k under one scale where that is more by the kernels' own choice
-  // What a block's largest magnitude becomes, or may become where scales are powers of two: a
-  // block's products have to fit 32 bits.
+  // The integer that a block's largest magnitude becomes, or may become where scales are powers of
+  // two: a block's products have to fit 32 bits.
   int largest_integer = 32767;
   bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
   bool operator==(const ActivationLayout&) const = default;
@@ -73,11 +73,11 @@ struct PanelProduct {
 inline constexpr int kTileHeights[] = {1, 2, 4, 6};
 
 struct LinearKernels {
-  // False where multiply does not take the kind; else the layout that it takes.
+  // Gives the layout that multiply takes; false where it does not take the kind.
   bool (*layout_of)(PanelKind kind, ActivationLayout& layout) = nullptr;
-  // The same for x in bytes, where kernels have such a path.
+  // Does the same for x in bytes, where kernels have such a path.
   bool (*int8_layout_of)(PanelKind kind, ActivationLayout& layout) = nullptr;
-  // Of a tile: one of kTileHeights.
+  // Returns the most rows of a tile: one of kTileHeights.
   int (*most_rows)(const ActivationLayout& layout) = nullptr;
   std::int64_t (*tile_bytes)(const ActivationLayout& layout, int tile_rows,
                              std::int64_t cols) = nullptr;

@@ -12,8 +12,8 @@ constexpr std::int64_t kTileBytesPerPass = std::int64_t{832} << 10;
 constexpr std::int64_t kForkWork = 1 << 17;
 // Values of x that a core rounds in a microsecond.
 constexpr std::int64_t kForkRounding = 1 << 12;
-// What of a thread's weights is asked for at once. Kernels ask for lines so far ahead and no nearer
-// ones, which came one by one: 2 us a product.
+// The bytes of a thread's weights that are asked for at once. Kernels ask for lines so far ahead
+// and no nearer ones, which came one by one: 2 us a product.
 constexpr std::int64_t kFirstBytes = 8192;
 // Each thread reads all weights where it has rows of its own: enough rows to hide that.
 constexpr std::int64_t kRowsOfItsOwn = 96;

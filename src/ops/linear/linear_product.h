@@ -33,33 +33,34 @@ struct PanelTarget {
 
 class LinearProduct {
  public:
-  // x [tokens, cols]; both outlive the product.
+  // REQUIRES: x is [tokens, cols]; it and the weight outlive the product.
   LinearProduct(Exec& exec, const Weight& weight, const Tensor& x);
 
-  // As many rows as leave a block's tiles in a core's second-level cache while all panels pass by.
+  // Returns as many rows as leave a block's tiles in a core's second-level cache while all panels
+  // pass by.
   std::int64_t rows_per_pass() const { return rows_per_pass_; }
-  // The most rows that a block of a pass has.
+  // Returns the most rows that a block of a pass has.
   std::int64_t block_rows() const { return block_rows_; }
   // Takes rows [first, first + count) of x, and rounds them by all threads where they are more than
   // a tile.
   void take_rows(std::int64_t first, std::int64_t count);
-  // What each thread does before it multiplies, first of all the panels from `panel` on. Of a
-  // single tile it makes its own while the first weights are under way: 1 us on one thread, with
-  // the others and the memory idle, was 4 % of a decode step.
+  // Prepares a thread to multiply the panels from `panel` on, which come first. Where there is a
+  // single tile the thread makes its own while the first weights are under way: 1 us on one thread,
+  // with the others and the memory idle, was 4 % of a decode step.
   void start(const WeightSegment& segment, std::int64_t panel, int thread) const;
-  // Of the rows taken.
+  // Returns the number of blocks of the rows taken.
   std::int64_t num_blocks() const { return (num_rows_ + block_rows_ - 1) / block_rows_; }
   RowBlock block(std::int64_t index) const;
-  // In what portions threads share out `num_pairs` pairs of panels: one by one, so that parts are
-  // as even as can be, but where there is not a fork's worth of work for each thread.
+  // Returns in what portions threads share out `num_pairs` pairs of panels: one by one, so that
+  // parts are as even as can be, but where there is not a fork's worth of work for each thread.
   std::int64_t grain_pairs(std::int64_t num_pairs) const;
 
   // Panels [begin, end) of a segment times a block of the rows taken; both even. After start() of
   // the same thread; thread-safe.
   void multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                 const PanelTarget& target) const;
-  // After all of a step's few rows: workers fetch what they multiply next while the caller alone is
-  // busy with norms, the cache and short contexts.
+  // Makes the workers fetch what they multiply next, after all of a step's few rows, while the
+  // caller alone is busy with norms, the cache and short contexts.
   void fetch_next() const;
 
  private:

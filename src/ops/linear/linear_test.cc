@@ -1,4 +1,4 @@
-// What linear's cases do not say: x in bytes, and x that is no number.
+// Properties of linear that its cases do not state: x in bytes, and x that is no number.
 #include "ops/linear/linear.h"
 
 #include <gtest/gtest.h>

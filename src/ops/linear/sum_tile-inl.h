@@ -37,7 +37,7 @@ struct TileRow {
   std::int32_t* sums;
 };
 
-// Row r of the tile that is made of `source`.
+// Returns row r of the tile that is made of `source`.
 PAGODA_INLINE TileRow row_of(const ActivationLayout& layout, const TileSource& source,
                              std::byte* tile, int r) {
   const TileView view = view_of(tile, layout, source.tile_rows, source.cols);

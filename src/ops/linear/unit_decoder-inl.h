@@ -62,7 +62,7 @@ struct Vectors {
     PAGODA_UNROLL
     for (int i = 0; i < kVectors; ++i) hn::StoreU(v[i], D(), to + i * kLanes);
   }
-  // The product's one step.
+  // Takes the product's one step.
   HWY_INLINE void add(float x, const Vectors& w) {
     PAGODA_UNROLL
     for (int i = 0; i < kVectors; ++i) v[i] = hn::MulAdd(hn::Set(D(), x), w.v[i], v[i]);
@@ -107,7 +107,7 @@ class UnitDecoder {
   HWY_INLINE UnitDecoder(const PanelProduct& product, const std::byte* panel)
       : product_(product), panel_(panel), group_(panel + product.header_area) {}
 
-  // The next 32 k, [32, 16]: in `memory` or in the panel itself.
+  // Decodes the next 32 k, [32, 16]: in `memory` or in the panel itself.
   HWY_INLINE const float* next(float* memory) {
     if constexpr (kKind == PanelKind::kF32) {
       const std::byte* unit = group_;
@@ -122,7 +122,7 @@ class UnitDecoder {
   }
 
  private:
-  // The code values, unscaled. Planes are walked pair by pair; loops over pairs stay loops.
+  // Decodes the code values, unscaled. Planes are read pair by pair; loops over pairs stay loops.
   HWY_INLINE void decode_codes(float* memory) const {
     const DI di;
     const std::byte* low = group_ + kFormat.low_plane() + in_group_ * kFormat.low_bits * kLineBytes;
@@ -189,7 +189,7 @@ class UnitDecoder {
     }
   }
 
-  // Block b of the group.
+  // Reads block b of the group.
   HWY_INLINE void read_numbers(int b, BlockScale& numbers) const {
     constexpr int kHalves = 2 * kPanelColumns;
     Vectors first, second;

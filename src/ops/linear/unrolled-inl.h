@@ -14,7 +14,7 @@ namespace {
 template <int kNumber>
 struct Index {
   static constexpr int kValue = kNumber;
-  // An index is written as one.
+  // Converts to the index, so that it is written as one.
   constexpr operator int() const { return kNumber; }  // NOLINT(google-explicit-constructor)
 };
 

@@ -18,7 +18,7 @@ struct LogProbs {
   Tensor top_logprobs;  // [n, num_top] float32; 0 where the id is -1. num_top 0: undefined
 };
 
-// Of row rows[i] and token token_ids[i].
+// The log-probability and the rank of token token_ids[i] in row rows[i].
 //   logits     [tokens, vocab] float32, float16 or bfloat16, contiguous
 //   rows       [n] int32, each in [0, tokens); null: 0, 1, ... and n is tokens
 //   token_ids  [n] int32. A row whose id is negative (argmax.h), or that holds a NaN, +inf, or

@@ -19,8 +19,9 @@ struct Rows {
   mx::array ids;          // [n, 1] int32, 0 where a row has no token
 };
 
-// Of x [n, vocab]: [n, 1]. Summed as whole numbers, as weights are (draw/token_weight.h):
-// exactly and in any order. A float32 sum of 151,936 is off by 2e-4, this one by 1e-6.
+// Returns the log-sum-exp [n, 1] of x [n, vocab]. It is summed as whole numbers, as weights are
+// (draw/token_weight.h): exactly and in any order. A float32 sum of 151,936 is off by 2e-4, this
+// one by 1e-6.
 mx::array log_sum_exp(const mx::array& x) {
   const mx::array unit = mx::array(ExpConstants::kWeightOfTheLikeliest);
   const mx::array max = mx::max(x, 1, /*keepdims=*/true);

@@ -1,4 +1,4 @@
-// What the native bodies of log_probs share: their results, and how they read and fill a row.
+// Code that the native bodies of log_probs share: their results, and how they read and fill a row.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline LogProbs allocate_log_probs(Exec& exec, std::int64_t num_rows, int num_to
   return result;
 }
 
-// The row's logits; `widened` [vocab] holds them where they are stored in 16 bits.
+// Returns the row's logits; `widened` [vocab] holds them where they are stored in 16 bits.
 inline std::span<const float> row_of(const Tensor& logits, std::int64_t row,
                                      std::span<float> widened) {
   const std::int64_t vocab_size = logits.extent(1);

@@ -8,8 +8,8 @@
 
 namespace pagoda {
 
-// out[t] = token_ids[t] where token_source[t] < 0, else max(drawn[token_source[t]], 0): a row that
-// had no token to draw (ops/argmax) has ended its sequence, whatever is computed of it.
+// Computes out[t] = token_ids[t] where token_source[t] < 0, else max(drawn[token_source[t]], 0): a
+// row that had no token to draw (ops/argmax) has ended its sequence, whatever is computed of it.
 //   token_ids     [tokens] int32
 //   token_source  [tokens] int32, each below rows: the caller has checked them
 //   drawn         [rows] int32

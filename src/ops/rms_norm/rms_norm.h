@@ -10,10 +10,9 @@ struct RmsNormArgs {
   float eps = 1e-6f;
 };
 
-// out[..., :] = x[..., :] / sqrt(mean(x[..., :]^2) + eps) * weight
+// Computes out[..., :] = x[..., :] / sqrt(mean(x[..., :]^2) + eps) * weight
 //   x       [rows, dim] or [tokens, heads, dim]; the last extent contiguous, the others at any
-//   stride (a part of a joined
-//           product is normed where it lies)
+//           stride (a part of a joined product is normed where it lies)
 //   weight  [dim] float32
 //   out     x's shape and dtype, contiguous
 // The mean is taken in float32 in an order that depends on dim alone. Each row is computed apart

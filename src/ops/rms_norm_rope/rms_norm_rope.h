@@ -13,7 +13,7 @@ struct RmsNormRopeArgs {
   RopeArgs rope;
 };
 
-// out = rope(rms_norm(x, weight), angles). Saves a write and a read of all heads.
+// Computes out = rope(rms_norm(x, weight), angles). Saves a write and a read of all heads.
 //   x       [tokens, heads, head_dim]; the last extent contiguous, the others at any stride
 //   weight  [head_dim] float32
 //   angles  [tokens, 2, head_dim / 2] float32, of rope_angles

@@ -11,7 +11,7 @@ struct RopeArgs {
   RopeStyle style = RopeStyle::kHalves;
 };
 
-// The cosines and sines of every token's angles, which all layers of a step share.
+// Computes the cosines and sines of every token's angles, which all layers of a step share.
 //   positions  [tokens] int32
 //   inv_freq   [head_dim / 2] float32, scaling already applied
 //   out        [tokens, 2, head_dim / 2] float32: cos(p * inv_freq[i]), then the sines

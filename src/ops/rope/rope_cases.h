@@ -7,9 +7,10 @@
 
 namespace pagoda {
 
-// [head_dim / 2] float32, of the usual base of 10,000.
+// Returns [head_dim / 2] float32, of the usual base of 10,000.
 Tensor upload_inverse_frequencies(Exec& exec, int head_dim);
-// Of the tokens' positions, which are `first_position` + each: [tokens, 2, head_dim / 2] float32.
+// Returns the angles of the tokens' positions, which are `first_position` + each: [tokens, 2,
+// head_dim / 2] float32.
 Tensor case_angles(Exec& exec, std::span<const int> tokens, int first_position, int head_dim);
 
 }  // namespace pagoda

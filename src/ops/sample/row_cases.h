@@ -1,5 +1,5 @@
-// What the case lists of the sampling ops build their inputs from: rows with ties, with forbidden
-// tokens, flat and peaked ones, and rows that hold no token.
+// Inputs of the sampling ops' case lists: rows with ties, with forbidden tokens, flat and peaked
+// ones, and rows that hold no token.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace pagoda {
 
-// Row `row`; its kind follows from its number.
+// Returns row `row`; its kind follows from its number.
 std::vector<float> case_logits(int row, int vocab_size);
 // Rows `rows`: [rows.size(), vocab_size]
 Tensor upload_case_logits(Exec& exec, std::span<const int> rows, int vocab_size);
-// [rows.size()]; with `with_greedy` every fifth row is greedy.
+// Returns [rows.size()]; with `with_greedy` every fifth row is greedy.
 Tensor upload_case_temperatures(Exec& exec, std::span<const int> rows, bool with_greedy);
-// Every filter on and off beside the others.
+// Uploads filters such that every one is on and off beside the others.
 RowFilters upload_case_filters(Exec& exec, std::span<const int> rows, int vocab_size);
 
 }  // namespace pagoda

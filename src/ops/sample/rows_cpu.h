@@ -1,4 +1,5 @@
-// What the cpu bodies of sampling share: a batch of logits, row by row over the worker threads.
+// Code that the cpu bodies of sampling share: a batch of logits, row by row over the worker
+// threads.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ struct SampleArgs {
   const RowFilters* filters = nullptr;  // null: no row has one
 };
 
-// Among the tokens that the filters keep, in the order of their ids: the first one up to which the
-// weights add up to more than share_of(their sum, u * 2^62).
+// Draws among the tokens that the filters keep, in the order of their ids: the first one up to
+// which the weights add up to more than share_of(their sum, u * 2^62).
 //   logits  [rows, vocab] float32, contiguous; vocab at most kMaxWeighedTokens
 //   out     [rows] int32: ids, or a fault's number (argmax.h)
 Tensor sample(Exec& exec, const Tensor& logits, const SampleArgs& args);

@@ -11,7 +11,7 @@ mx::array column(const Tensor& values) {
   return mx::expand_dims(array_of(values), 1);
 }
 
-// Of [rows, vocab] bool.
+// Returns which tokens of x are kept: [rows, vocab] bool.
 mx::array is_kept(const mx::array& x, const KeptTokens& kept) {
   const mx::array least = column(kept.least);
   const mx::array ties = mx::equal(x, least);

@@ -7,7 +7,7 @@
 
 namespace pagoda {
 
-// out[i, :] = x[rows[i], :]
+// Computes out[i, :] = x[rows[i], :]
 //   x     [tokens, dim], contiguous
 //   rows  [n] int32, each in [0, tokens): the caller has checked them
 //   out   [n, dim], x's dtype

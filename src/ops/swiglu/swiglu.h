@@ -7,7 +7,7 @@
 
 namespace pagoda {
 
-// out[t, i] = silu(gate_up[t, i]) * gate_up[t, dim + i], silu(x) = x / (1 + exp(-x))
+// Computes out[t, i] = silu(gate_up[t, i]) * gate_up[t, dim + i], silu(x) = x / (1 + exp(-x))
 //   gate_up  [tokens, 2 * dim], contiguous: the joined product of gate and up
 //   out      [tokens, dim], the same dtype
 Tensor swiglu(Exec& exec, const Tensor& gate_up);

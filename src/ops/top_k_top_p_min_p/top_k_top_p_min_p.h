@@ -22,8 +22,8 @@ struct RowFilters {
   Tensor min_p_margin;  // float32, of min_p_margin() below
 };
 
-// How far below the largest logit a token may be whose probability is `min_p` of the likeliest's:
-// 0 or less; -inf where min-p is off.
+// Returns how far below the largest logit a token may be whose probability is `min_p` of the
+// likeliest's: 0 or less; -inf where min-p is off.
 inline float min_p_margin(float min_p, float temperature) {
   if (!(min_p > 0)) return -std::numeric_limits<float>::infinity();
   const double margin = std::log(double{min_p}) * temperature;
@@ -37,7 +37,7 @@ struct KeptTokens {
                     // first; 0 where the row has no token
 };
 
-// In this order, each on what the last one left:
+// Applies the filters in this order, each to what the last one left:
 //   min-p  keeps logits from max + min_p_margin up
 //   top-k  keeps the k largest logits, and all that equal the k-th
 //   top-p  keeps the shortest prefix whose weights (token_weight.h) reach p of all that are left:
@@ -45,8 +45,7 @@ struct KeptTokens {
 // Logits of -inf are never kept. A row with a NaN, +inf, or -inf alone keeps nothing.
 //   logits               [rows, vocab] float32, contiguous
 //   inverse_temperature  [rows] float32, not negative; infinite: a greedy row (ops/sample), whose
-//   cut
-//                        nobody looks at
+//                        threshold nobody looks at
 KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inverse_temperature,
                              const RowFilters& filters);
 

@@ -17,18 +17,20 @@ namespace pagoda {
 
 class RowChanges {
  public:
-  // All that these parameters change, but penalties.
+  // Returns whether this covers all that these parameters change, but penalties.
   static bool cover(const SamplingParams& params);
-  // It depends on the output: known only when the token before has been read.
+  // Returns whether a change depends on the output: it is known only when the token before has been
+  // read.
   static bool look_back(const SamplingParams& params);
 
   explicit RowChanges(int vocab_size);
 
   void clear();  // keeps the memory
-  // The next row; one that is not covered stays as it is. Its logits are not looked at.
+  // Adds the next row; one that is not covered stays as it is. Its logits are not looked at.
   void add(const RowSampling& row);
 
-  // logits [rows, vocab] float32 -> the same, changed. Where nothing is to be changed, those.
+  // Changes logits [rows, vocab] float32 -> the same, changed. Where nothing is to be changed,
+  // those.
   Tensor apply(Exec& exec, const Tensor& logits) const;
 
  private:

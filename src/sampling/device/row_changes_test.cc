@@ -1,4 +1,4 @@
-// What ops change of a batch of logits and draw from it: on every backend the tokens that the
+// Ops change a batch of logits and draw from it: on every backend they give the tokens that the
 // Sampler draws of each row alone.
 #include "sampling/device/row_changes.h"
 

@@ -21,11 +21,12 @@ class RowDraws {
   static bool cover(const SamplingParams& params);
 
   void clear();  // keeps the memory
-  // The next row; one that is not covered is drawn greedily, and nobody looks at it.
+  // Adds the next row; one that is not covered is drawn greedily, and nobody looks at it.
   void add(const SamplingParams& params, const RandomKey& place);
   int num_rows() const { return static_cast<int>(inverse_temperatures_.size()); }
 
-  // logits [rows, vocab] float32 -> [rows] int32. Greedy rows alone are an argmax and nothing more.
+  // Draws [rows] int32 from logits [rows, vocab] float32. Greedy rows alone are an argmax and
+  // nothing more.
   Tensor draw(Exec& exec, const Tensor& logits) const;
 
  private:

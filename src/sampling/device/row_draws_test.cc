@@ -1,4 +1,5 @@
-// What ops draw of a batch: on every backend the tokens that the Sampler draws of each row alone.
+// Ops draw from a batch: on every backend they give the tokens that the Sampler draws of each row
+// alone.
 #include "sampling/device/row_draws.h"
 
 #include <gtest/gtest.h>

@@ -21,11 +21,12 @@ namespace pagoda {
 class RowLogProbs {
  public:
   void clear();  // keeps the memory
-  // The next one: row `row` of the logits, and how many of its likeliest tokens.
+  // Adds the next one: row `row` of the logits, and how many of its likeliest tokens.
   void add(int row, int num_top);
   int num_rows() const { return static_cast<int>(rows_.size()); }
 
-  // logits [tokens, vocab]; token_ids [num_rows()] int32, of which negative ones are no tokens
+  // Computes the log-probabilities. logits [tokens, vocab]; token_ids [num_rows()] int32, of which
+  // negative ones are no tokens
   LogProbs compute(Exec& exec, const Tensor& logits, const Tensor& token_ids) const;
 
  private:
@@ -33,14 +34,14 @@ class RowLogProbs {
   int num_top_ = 0;  // the most of all
 };
 
-// What an op has given, on the host; valid as long as its tensors.
+// The results of the op, on the host; valid as long as its tensors.
 class HostLogProbs {
  public:
   // Waits for it.
   static Result<HostLogProbs> read(Exec& exec, const LogProbs& log_probs);
 
-  // Of row i and its token, with the `num_top` likeliest: at most what was asked for.
-  // kInvalidArgument: the row holds a NaN or +inf, or -inf alone.
+  // Returns the log-probabilities of row i's token and of the `num_top` likeliest ones, at most as
+  // many as were asked for. kInvalidArgument: the row holds a NaN or +inf, or -inf alone.
   Result<TokenLogprobs> of(int i, int token_id, int num_top) const;
 
  private:

@@ -1,5 +1,5 @@
-// What an op gives of the rows that ask: on every backend near the definition, and each row's bits
-// whatever the others ask.
+// Log-probabilities of the rows that ask for them: on every backend they are near the definition,
+// and each row's bits are the same whatever the others ask.
 #include "sampling/device/row_log_probs.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ std::vector<float> normal_row(int n, unsigned seed) {
 
 class LikeALongDouble : public testing::TestWithParam<int> {};
 
-// Of n tokens, or of as many with few values, of which some are forbidden.
+// The rows have n tokens, of any values or of few, and some are forbidden.
 TEST_P(LikeALongDouble, AreLogProbabilitiesAndRanks) {
   const int n = std::abs(GetParam());
   std::vector<float> row = normal_row(n, n);

@@ -82,7 +82,8 @@ void RowPenalties::find_histograms() {
   }
 }
 
-// Of those that this step has no use for. There is one: there are as many as rows.
+// Takes the oldest histogram among those that this step has no use for. There is one: there are as
+// many as rows.
 int RowPenalties::take_oldest() {
   const auto oldest = std::min_element(
       histograms_.begin(), histograms_.end(),

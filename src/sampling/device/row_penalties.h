@@ -34,26 +34,26 @@ class RowPenalties {
 
   explicit RowPenalties(int vocab_size);
 
-  // That the counts are those of the sequence's first `num_tokens` tokens.
+  // Returns whether the counts are those of the sequence's first `num_tokens` tokens.
   bool has_counted(std::uint64_t sequence, int num_tokens) const;
-  // That so many rows of a step can be penalised without filling all histograms anew.
+  // Returns whether so many rows of a step can be penalised without filling all histograms anew.
   bool has_room(int num_rows) const { return num_rows <= static_cast<int>(histograms_.size()); }
 
   void clear();  // keeps the memory
-  // The next row; `history` has to live until prepare(), and counts where `params` penalise.
+  // Adds the next row; `history` has to live until prepare(), and counts where `params` penalise.
   void add(const SamplingParams& params, const History& history);
-  // kResourceExhausted where there is no memory for the counts: apply() and count() do nothing
-  // then.
+  // Uploads the step's histograms. kResourceExhausted where there is no memory for the counts:
+  // apply() and count() do nothing then.
   Status prepare(Exec& exec);
-  // logits [rows, vocab] -> the same, changed. Where nothing is to be changed, those.
+  // Changes logits [rows, vocab] -> the same, changed. Where nothing is to be changed, those.
   Tensor apply(Exec& exec, const Tensor& logits) const;
-  // drawn [rows] int32: a token, or a negative number, which counts for nothing.
+  // Counts drawn [rows] int32: a token, or a negative number, which counts for nothing.
   void count(Exec& exec, const Tensor& drawn);
 
-  // [histograms, vocab] int32, an output of the step like its tokens; undefined while there is
-  // none.
+  // Returns [histograms, vocab] int32, an output of the step like its tokens; undefined while there
+  // is none.
   const Tensor& counts() const { return counts_; }
-  // After a step that failed: nobody knows what it wrote.
+  // Forgets all counts after a step that failed: nobody knows what it wrote.
   void forget();
 
  private:

@@ -80,7 +80,7 @@ void step(Exec& exec, RowPenalties& penalties, Sequences& random,
   for (const Sequence* row : rows) {
     const bool is_counted =
         has_room && penalties.has_counted(row->id, static_cast<int>(row->tokens.size()));
-    // What is counted need not be known.
+    // A token that is counted need not be known.
     penalties.add(row->params, row->history(/*is_awaited=*/is_counted && random.below(2) == 0));
     const std::vector<float> raw = random.logits();
     logits.insert(logits.end(), raw.begin(), raw.end());

@@ -12,8 +12,8 @@
 
 namespace pagoda {
 
-// logits: [vocab_size], after penalties, the largest `max`; weights: [vocab_size], exp(logit -
-// max), whose sum is `total`.
+// Returns the temperature of a row. logits: [vocab_size], after penalties, the largest `max`;
+// weights: [vocab_size], exp(logit - max), whose sum is `total`.
 float dynamic_temperature(const SamplingParams& params, std::span<const float> logits, float max,
                           std::span<const float> weights, double total);
 

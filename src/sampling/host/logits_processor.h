@@ -11,7 +11,7 @@
 
 namespace pagoda {
 
-// What a processor may look at besides the logits.
+// The facts that a processor may look at besides the logits.
 struct LogitsContext {
   const SamplingParams& params;
   std::span<const int> tokens;  // [num_tokens]; prompt and output so far
@@ -24,9 +24,10 @@ class LogitsProcessor {
  public:
   virtual ~LogitsProcessor() = default;
 
-  // False: it leaves this row as it is, and the row goes the way that it goes without it.
+  // Returns whether it acts on the row. False: it leaves this row as it is, and the row goes the
+  // way that it goes without it.
   virtual bool acts_on(const LogitsContext& row) const = 0;
-  // logits: [vocab_size], changed in place; -infinity bans a token. A NaN or +infinity fails the
+  // Changes logits [vocab_size] in place; -infinity bans a token. A NaN or +infinity fails the
   // row's request.
   virtual void process(const LogitsContext& row, std::span<float> logits) const = 0;
 };

@@ -20,14 +20,14 @@ class MirostatState {
  public:
   static bool is_needed(const SamplingParams& params);
 
-  // For at most `max_output_tokens`; takes its memory now.
+  // Makes a state for at most `max_output_tokens`; takes its memory now.
   MirostatState(const SamplingParams& params, int max_output_tokens);
 
-  // The history has `num_output_tokens`. Where it grew by tokens that were not drawn with it, mu
-  // stays.
+  // Follows the history, which has `num_output_tokens`. Where it grew by tokens that were not drawn
+  // with it, mu stays.
   void sync(int num_output_tokens);
   float mu() const { return mu_.back(); }
-  // `surprise`: of the token drawn at the history's end, in bits.
+  // Moves mu. `surprise`: of the token drawn at the history's end, in bits.
   void record(const SamplingParams& params, double surprise);
 
  private:

@@ -110,7 +110,8 @@ TEST(Mirostat, EveryTokenAndMuIsTheDefinitions) {
   EXPECT_GT(num_compared, 3000);
 }
 
-// What it is for: the mean surprise of what is drawn comes to tau, whatever the distribution.
+// This is mirostat's purpose: the mean surprise of what is drawn comes to tau, whatever the
+// distribution.
 TEST(Mirostat, HoldsTheSurpriseAtTau) {
   for (const float deviation : {1.0f, 3.0f}) {
     std::mt19937 random(7);

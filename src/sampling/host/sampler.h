@@ -57,7 +57,7 @@ struct RowSampling {
 
 class Sampler {
  public:
-  // `processors` act on every row, in this order.
+  // Makes a sampler whose `processors` act on every row, in this order.
   explicit Sampler(int vocab_size,
                    std::vector<std::shared_ptr<const LogitsProcessor>> processors = {});
   ~Sampler();
@@ -71,7 +71,7 @@ class Sampler {
   std::unique_ptr<Impl> impl_;
 };
 
-// True where a temperature means the largest logit.
+// Returns true where a temperature means the largest logit.
 bool is_greedy(const SamplingParams& params);
 
 }  // namespace pagoda

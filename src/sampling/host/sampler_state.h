@@ -18,22 +18,24 @@ namespace pagoda {
 
 class SamplerState {
  public:
-  // True where `params` ask for something that looks at the past.
+  // Returns true where `params` ask for something that looks at the past.
   static bool is_needed(const SamplingParams& params);
 
-  // For a history of at most `max_tokens` tokens, whose memory is taken now: a step takes none.
+  // Makes a state for a history of at most `max_tokens` tokens, whose memory is taken now: a step
+  // takes none.
   SamplerState(const SamplingParams& params, int max_tokens);
 
-  // tokens: prompt and output so far; the first num_prompt_tokens are the prompt. A history that is
-  // truncated or edited raises its epoch. Within one epoch a tail that is new is absorbed; another
-  // epoch, or fewer tokens than before, is a rebuild from the whole. Both end in the same state.
+  // Follows the history. tokens: prompt and output so far; the first num_prompt_tokens are the
+  // prompt. A history that is truncated or edited raises its epoch. Within one epoch a tail that is
+  // new is absorbed; another epoch, or fewer tokens than before, is a rebuild from the whole. Both
+  // end in the same state.
   void sync(std::span<const int> tokens, int num_prompt_tokens, std::uint64_t epoch = 0);
 
-  // Each token id of the history once, in the order of its first appearance; empty where nothing
-  // asks.
+  // Returns each token id of the history once, in the order of its first appearance; empty where
+  // nothing asks.
   std::span<const SeenToken> entries() const;
 
-  // Where the parameters ask for it.
+  // Returns the state of DRY where the parameters ask for it.
   DryState* dry() { return dry_ ? &*dry_ : nullptr; }
   MirostatState* mirostat() { return mirostat_ ? &*mirostat_ : nullptr; }
 
@@ -46,10 +48,11 @@ class SamplerState {
   std::uint64_t epoch_ = 0;
 };
 
-// True where `params` ask for a change of the logits that depends on the past: penalties, DRY.
+// Returns true where `params` ask for a change of the logits that depends on the past: penalties,
+// DRY.
 bool penalises(const SamplingParams& params);
 
-// logits [vocab_size], changed in place. Repetition over prompt and output: a positive logit is
+// Changes logits [vocab_size] in place. Repetition over prompt and output: a positive logit is
 // divided by the penalty, a negative one multiplied (Keskar et al., "CTRL", 2019). Frequency (times
 // the count) and presence over the output alone.
 void penalise_logits(const SamplingParams& params, std::span<const SeenToken> entries,

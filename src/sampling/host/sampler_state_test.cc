@@ -187,7 +187,7 @@ TEST(SamplerState, GreedyOutputsEqualThoseOfARebuild) {
   constexpr int kNumTokens = 512;
   std::mt19937 random(kSeed);
   std::normal_distribution<float> normal(0, 2);
-  // What follows depends on the last token: without penalties it goes round in circles.
+  // The next token depends on the last one: without penalties it goes round in circles.
   std::vector<std::vector<float>> rows(kVocabSize, std::vector<float>(kVocabSize));
   for (std::vector<float>& row : rows) {
     for (float& logit : row) logit = normal(random);

@@ -113,7 +113,7 @@ TEST(Sampler, TopPKeepsTheTokenThatCrosses) {
   EXPECT_THAT(drawn(row, {.top_p = 0.76f}), ElementsAre(0, 1, 2));  // of equals the lower id
   EXPECT_THAT(drawn(row, {.top_p = 0.88f}), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(drawn(row, {.top_p = 0.99999994f}), ElementsAre(0, 1, 2, 3));
-  // Of what top-k leaves: 2/3 and 1/3.
+  // top-p takes its share of what top-k leaves: 2/3 and 1/3.
   EXPECT_THAT(drawn(row, {.top_k = 2, .top_p = 0.66f}), ElementsAre(0));
   EXPECT_THAT(drawn(row, {.top_k = 2, .top_p = 0.67f}), ElementsAre(0, 2));
 }

@@ -69,7 +69,8 @@ std::uint64_t TypicalFilter::find_last_kept(const Candidates& candidates, float 
   return find_last_of(candidates, count, left);
 }
 
-// Of the first `count` keys, the one at which their weights reach `left`: halves what may hold it.
+// Finds the key among the first `count` at which their weights reach `left`, by halving what may
+// hold it.
 std::uint64_t TypicalFilter::find_last_of(const Candidates& candidates, std::size_t count,
                                           std::uint64_t left) {
   const auto weight_of = [&](std::uint64_t key) {

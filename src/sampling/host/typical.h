@@ -30,9 +30,9 @@ class TypicalFilter {
   std::uint64_t find_last_kept(const Candidates& candidates, float typical_p);
   std::uint64_t find_last_of(const Candidates& candidates, std::size_t count, std::uint64_t left);
 
-  // Of each candidate, how far its surprise is from the entropy: the bits of a float32.
+  // The distance of each candidate's surprise from the entropy, as the bits of a float32.
   std::unique_ptr<std::uint32_t[]> distances_;
-  // Of the candidates in the bucket that crosses: their distance and place, an order without ties.
+  // The distance and the place of each candidate in the bucket that crosses: an order without ties.
   std::unique_ptr<std::uint64_t[]> keys_;
   std::array<std::uint64_t, kNumBuckets> bucket_weights_ = {};
 };

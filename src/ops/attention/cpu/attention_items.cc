@@ -11,13 +11,13 @@ constexpr std::int64_t kItemsPerThread = 8;
 constexpr std::int64_t kItemsOfFewRowsPerThread = 4;
 // Rows that are multiplied as fast as one is.
 constexpr std::int64_t kRowsPerUnit = 12;
-// Of a range's keys, and of its values, where several queries read them: what L2 takes while the
-// next range's are fetched.
+// The bytes of a range's keys, and of its values, where several queries read them: as many as L2
+// takes while the next range's are fetched.
 constexpr std::int64_t kRangeBytes = 128 * 1024;
-// Of an item's keys and values: less takes no longer than to begin with it.
+// The least bytes of an item's keys and values: fewer take no longer than it takes to begin.
 constexpr std::int64_t kLeastBytes = 384 * 1024;
-// Of single queries' contexts together: one thread has read so much before several have begun and
-// ended.
+// The bytes of single queries' contexts up to which one thread reads them all: it has read so much
+// before several have begun and ended.
 constexpr std::int64_t kBytesOfOneThread = 256 * 1024;
 // Rows below which a load of keys is shared by too few.
 constexpr std::int64_t kFewRows = 24;

@@ -24,8 +24,8 @@ inline constexpr int kRangePositions = 4 * kTilePositions;
 // Rows are queries times the heads of a group. Many share a load of keys; their scores fit L2.
 inline constexpr int kRowsPerItem = 144;
 
-// What all items of a call share. An entry (slot, kv head) begins at
-// slot * slot_bytes + kv head * entry_bytes.
+// The parameters that all items of a call share. An entry (slot, kv head) begins at slot *
+// slot_bytes + kv head * entry_bytes.
 struct AttentionCall {
   const float* q = nullptr;
   std::int64_t token_stride = 0;
@@ -72,7 +72,7 @@ struct AttentionItem {
   std::int64_t partial;
 };
 
-// The first position that a query at `position` sees.
+// Returns the first position that a query at `position` sees.
 inline std::int64_t first_visible(std::int64_t position, int window) {
   return window > 0 && position + 1 > window ? position + 1 - window : 0;
 }
@@ -98,7 +98,7 @@ struct Softmax {
 // A step's items, made in two passes: count(), then fill() into memory of the caller's.
 class AttentionPlan {
  public:
-  // `num_threads` decides how finely long contexts are cut, and so no result.
+  // Plans a call. `num_threads` decides how finely long contexts are divided, and so no result.
   AttentionPlan(const AttentionCall& call, const StepBatch& batch, int num_threads);
 
   struct Counts {
@@ -110,8 +110,8 @@ class AttentionPlan {
     std::int64_t found_floats = 0;  // most that their softmaxes take
   };
   const Counts& counts() const { return counts_; }
-  // items: counts().items, those that cost most first. cuts: each the item of one kv head and all
-  // ranges, whose partials follow one another at `stride` floats.
+  // Writes the plan. items: counts().items, those that cost most first. cuts: each the item of one
+  // kv head and all ranges, whose partials follow one another at `stride` floats.
   void fill(std::span<AttentionItem> items, std::span<AttentionItem> cuts) const;
 
  private:
@@ -149,7 +149,7 @@ class AttentionPlan {
 // memory, while the others multiply.
 class AttentionQueue {
  public:
-  // items: those of more than one query first.
+  // Makes a queue of `items`, those of more than one query first.
   AttentionQueue(std::span<const AttentionItem> items, int num_threads)
       : num_threads_(num_threads) {
     const auto is_one = [](const AttentionItem& item) { return item.num_queries == 1; };
@@ -158,12 +158,12 @@ class AttentionQueue {
     parts_[1].items = items.subspan(many);
   }
 
-  // Null: none is left.
+  // Claims the next item for a thread; null where none is left.
   const AttentionItem* claim(int thread) {
     const AttentionItem* item = parts_[thread % 2].claim();
     return item ? item : parts_[1 - thread % 2].claim();
   }
-  // The same for a thread that has not finished its last: the last few are for whoever is idle
+  // Does the same for a thread that has not finished its last: the last few are for whoever is idle
   // first.
   const AttentionItem* claim_ahead(int thread) {
     return parts_[0].num_left() + parts_[1].num_left() > num_threads_ ? claim(thread) : nullptr;

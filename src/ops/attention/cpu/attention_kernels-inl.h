@@ -1,5 +1,5 @@
-// What the cpu attention's kinds of inner loops share, for each target. A kind ("dots") has the
-// products of queries and keys, the softmax of a row and the weighted sums of values:
+// Code that the cpu attention's kinds of inner loops share, for each target. A kind ("dots") has
+// the products of queries and keys, the softmax of a row and the weighted sums of values:
 // float_dots-inl.h and bf16_dots-inl.h.
 //
 // In each, a score is one chain of multiply-adds over head_dim, from 0, in a lane of its own; a
@@ -47,7 +47,7 @@ struct ScoreArgs {
   float* scores;              // [kRows, kRangePositions] likewise
 };
 
-// 2^x for x <= 0, within 2e-7; 0 below 2^-126.
+// Returns 2^x for x <= 0, within 2e-7; 0 below 2^-126.
 HWY_INLINE V exp2_of(V x) {
   const D d;
   const DWords words;
@@ -103,7 +103,7 @@ struct SumTile {
       }
     }
   }
-  // sums[r][v] += x[r * row_stride] * y[v], in the kind's own numbers.
+  // Computes sums[r][v] += x[r * row_stride] * y[v], in the kind's own numbers.
   template <typename Dots>
   HWY_INLINE void add(const typename Dots::Unit* x, std::int64_t row_stride,
                       const typename Dots::Operand* y) {
@@ -122,8 +122,8 @@ struct Run {
   std::int64_t end;
 };
 
-// What is fetched into L1 while something else is computed: a line at a time, because requests for
-// memory hold up the loads behind them.
+// Bytes that are fetched into L1 while something else is computed: a line at a time, because
+// requests for memory hold up the loads behind them.
 struct Stream {
   const std::byte* base = nullptr;
   const Run* next = nullptr;
@@ -132,7 +132,7 @@ struct Stream {
   const std::byte* end = nullptr;
 
   bool is_done() const { return at >= end && next == last; }
-  // The next cache line, or none.
+  // Fetches the next cache line, or none.
   HWY_INLINE void advance() {
     if (HWY_UNLIKELY(at >= end)) {
       if (next == last) return;
@@ -167,7 +167,8 @@ struct TileAhead {
   const std::byte* end = nullptr;
 
   bool is_done() const { return at >= end && next == last; }
-  // Two lines: the products of few rows are over before a tile has been fetched one at a time.
+  // Fetches two lines: the products of few rows are over before a tile has been fetched one at a
+  // time.
   HWY_INLINE void advance() {
     if (HWY_UNLIKELY(at >= end)) {
       if (next == last) return;
@@ -180,7 +181,7 @@ struct TileAhead {
   }
 };
 
-// The products of kRows queries and vectors_for(kRows) vectors of keys.
+// Computes the products of kRows queries and vectors_for(kRows) vectors of keys.
 template <typename Dots, int kRows>
 HWY_INLINE void score(const ScoreArgs<typename Dots::Unit>& args, typename Dots::Ahead& lines) {
   constexpr int kVectors = vectors_for(kRows);

@@ -84,7 +84,7 @@ class Walk {
   }
 
  private:
-  // Memory for `count` floats, whole vectors.
+  // Takes memory for `count` floats, whole vectors.
   static float* take(float*& scratch, std::int64_t count) {
     return std::exchange(scratch, scratch + (count + 15) / 16 * 16);
   }
@@ -112,7 +112,7 @@ class Walk {
     }
   }
 
-  // Of the positions [begin, end), whose slots follow one another from `slot` on.
+  // Adds the positions [begin, end), whose slots follow one another from `slot` on.
   HWY_INLINE void add_slots(Piece& unit, std::int64_t begin, std::int64_t end,
                             std::int64_t slot) const {
     const std::int64_t offset = slot * call_.slot_bytes;
@@ -121,7 +121,7 @@ class Walk {
                  unit.offsets + (begin - unit.first_position));
   }
 
-  // The offsets of `count` slots that follow one another; up to a vector more is written.
+  // Writes the offsets of `count` slots that follow one another, and up to a vector more.
   HWY_INLINE void fill_offsets(std::int64_t offset, int count, std::int64_t* to) const {
     const hn::CappedTag<std::int64_t, kOffsetLanes> d;
     constexpr int kStep = hn::MaxLanes(d);
@@ -132,7 +132,7 @@ class Walk {
     }
   }
 
-  // `count` slots that follow one another.
+  // Adds `count` slots that follow one another.
   void add_runs(Piece& unit, std::int64_t offset, std::int64_t count) const {
     const std::int64_t bytes = unit.item->num_heads * call_.entry_bytes;
     if (bytes == call_.slot_bytes) {
@@ -163,7 +163,7 @@ class Walk {
 
   bool has_few_rows(const AttentionItem& item) const { return FewRows<Dots>::takes(call_, item); }
 
-  // What no unit before it has had fetched.
+  // Fetches what no unit before the item has had fetched.
   void begin(const AttentionItem& item) {
     place(next_, item, item.first_range);
     if (has_few_rows(item)) return fetch_few(next_);
@@ -229,7 +229,7 @@ class Walk {
     }
   }
 
-  // The same for a tile of values.
+  // Does the same for a tile of values.
   void fetch_beside_sums(int tile) {
     if constexpr (!Dots::kFetchesTiles) {
       if (is_last(tile)) fetch(next_, call_.values, fetch_.values);
@@ -281,7 +281,7 @@ class Walk {
     for (std::int64_t i = 0; i < call_.head_dim; i += 16) __builtin_prefetch(query + i);
   }
 
-  // What each row sees of the range. Later queries see later positions.
+  // Sets what each row sees of the range. Later queries see later positions.
   void see(const AttentionItem& item, std::int64_t range) {
     const std::int64_t base = range * kRangePositions;
     const auto within = [&](std::int64_t position) {
@@ -312,7 +312,7 @@ class Walk {
 
   int rows_of(const AttentionItem& item) const { return item.num_queries * call_.group; }
 
-  // The scores of all rows with the keys of a tile.
+  // Computes the scores of all rows with the keys of a tile.
   void score_tile(int tile) {
     const AttentionItem& item = *unit_.item;
     const int rows = rows_of(item);
@@ -362,14 +362,14 @@ class Walk {
     }
   }
 
-  // The softmax of one head of an item, where those of its heads follow one another.
+  // Returns the softmax of one head of an item, where those of its heads follow one another.
   Softmax softmax_in(float* memory, const AttentionItem& item, int head) const {
     const int rows = rows_of(item);
     return Softmax::in(memory + head * Softmax::floats(rows, padded_dim_), rows, padded_dim_);
   }
 
-  // Where the softmaxes of a range go. What there is to merge the first one with is empty, but for
-  // a sink.
+  // Finds where the softmaxes of a range go. The first one is merged with an empty one, or with a
+  // sink.
   void find_place(const AttentionItem& item, std::int64_t range) {
     const std::int64_t before = range - item.first_range;
     if (item.partial >= 0) {
@@ -419,7 +419,7 @@ class Walk {
     }
   }
 
-  // Whole positions that are weighed together.
+  // Returns the whole positions that are weighed together.
   static Visible whole(Visible piece) {
     return {piece.begin / Dots::kPositions * Dots::kPositions, round_up(piece.end)};
   }
@@ -430,7 +430,7 @@ class Walk {
            piece.begin % Dots::kPositions == 0 && piece.end % Dots::kPositions == 0;
   }
 
-  // What any of the rows sees.
+  // Returns the positions that any of the rows sees.
   template <int kRows>
   HWY_NOINLINE void add_unseen(int row, const WeighedRows& rows, Visible piece) {
     const Visible any = {std::max(piece.begin, visible_[row].begin),
@@ -441,7 +441,7 @@ class Walk {
   template <int kRows>
   HWY_NOINLINE void add_block(int row, const WeighedRows& rows, Visible piece) {
     const Visible* visible = visible_ + row;
-    // What all rows see together; before and after it each row has its own.
+    // All rows see `all` together; before and after it each row has its own.
     const Visible all = {round_up(std::max(piece.begin, visible[kRows - 1].begin)),
                          std::min(piece.end, visible[0].end) / Dots::kPositions * Dots::kPositions};
     if (all.begin >= all.end) return add_each<kRows>(visible, rows, piece);
@@ -485,7 +485,7 @@ class Walk {
     }
   }
 
-  // A sink is a key that weighs exp(sink) and has no value.
+  // Starts an item. A sink is a key that weighs exp(sink) and has no value.
   void start(const AttentionItem& item) {
     const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
@@ -550,8 +550,8 @@ class Walk {
   }
   std::int64_t token_extent() const { return call_.kv_heads * call_.group * call_.head_dim; }
 
-  // Adding 0 makes the zero of a sum that underflowed, whose sign may depend on the batch,
-  // positive.
+  // Writes a row of the output. Adding 0 makes the zero of a sum that underflowed, whose sign may
+  // depend on the batch, positive.
   void write_row(const Softmax& merged, int row, float* out) const {
     const D d;
     const V total = hn::Set(d, merged.totals[row]);

@@ -31,8 +31,8 @@ struct EntryGroup {
   std::int64_t stride;
 };
 
-// What is fetched while an EntryGroup is read: line `block` in the place of entry i is `from` +
-// i * entry_step + block * block_step.
+// Lines that are fetched while an EntryGroup is read: line `block` in the place of entry i is
+// `from` + i * entry_step + block * block_step.
 struct LinesAhead {
   const std::byte* from;
   std::int64_t entry_step;
@@ -48,7 +48,7 @@ struct LinesAhead {
   }
 };
 
-// One pointer that moves on, where the compiler would have one for each entry, more than there are
+// Moves one pointer on, where the compiler would have one for each entry, more than there are
 // registers.
 HWY_INLINE const std::byte* step(const std::byte* at, std::int64_t bytes) {
   at += bytes;
@@ -56,7 +56,7 @@ HWY_INLINE const std::byte* step(const std::byte* at, std::int64_t bytes) {
   return at;
 }
 
-// Loaded once, where the compiler would load again for each use.
+// Loads a line once, where the compiler would load again for each use.
 HWY_INLINE VWords load_line(const std::byte* at) {
   VWords words = load_values(at);
   asm("" : "+v"(words.raw));
@@ -90,7 +90,7 @@ HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
   sums.store(scores, kRangePositions);
 }
 
-// sums += the weighted values of 16 positions, kVectors vectors of dimensions.
+// Adds to sums the weighted values of 16 positions, kVectors vectors of dimensions.
 template <int kRows, int kVectors>
 HWY_INLINE void add_group(const EntryGroup& values, const WeighedRows& rows,
                           std::int64_t padded_dim, const LinesAhead& lines) {
@@ -125,7 +125,7 @@ HWY_INLINE void add_group(const EntryGroup& values, const WeighedRows& rows,
 template <>
 class FewRows<Bf16Dots> {
  public:
-  // copies: 32 bytes for each of call.padded_dim().
+  // Takes memory for copies: 32 bytes for each of call.padded_dim().
   FewRows(const AttentionCall& call, std::byte* copies)
       : call_(call), num_blocks_(call.padded_dim() * 2 / kLineBytes), copies_(copies) {}
 
@@ -147,7 +147,7 @@ class FewRows<Bf16Dots> {
     }
   }
 
-  // `piece` is read next, and then `after` where that has an item.
+  // Prepares to read `piece` next, and then `after` where that has an item.
   void begin(const Piece& piece, const Piece& after) {
     item_ = piece.item;
     const std::int64_t group_bytes = item_->num_heads * call_.entry_bytes * kLanes;
@@ -164,12 +164,12 @@ class FewRows<Bf16Dots> {
     }
   }
 
-  // scores: [heads * rows, kRangePositions].
+  // Computes scores: [heads * rows, kRangePositions].
   void score(const Piece& piece, const std::uint32_t* queries, float* scores) {
     for_rows([&](auto rows) { score_rows<rows()>(piece, queries, scores); });
   }
 
-  // softmaxes: of the item's heads, one after another.
+  // Adds the weighted values to the softmaxes of the item's heads, one after another.
   void add(const Piece& piece, const float* weights, float* softmaxes) {
     for_rows([&](auto rows) { add_rows<rows()>(piece, weights, softmaxes); });
   }
@@ -207,14 +207,14 @@ class FewRows<Bf16Dots> {
 
   static int first_group(const Piece& piece) { return piece.begin / kLanes * kLanes; }
 
-  // The item's first one of those that a group reads.
+  // Returns the item's first entry of those that a group reads.
   const std::byte* entry(const Piece& piece, const std::byte* entries, int p) const {
     return entries + piece.offsets[std::max(p, piece.begin)] +
            piece.item->first_head * call_.entry_bytes;
   }
 
-  // What to fetch of a group of entries while those of `head` of another are read from block
-  // `first` on, `count` blocks of an entry together.
+  // Returns the lines to fetch of a group of entries while those of `head` of another are read from
+  // block `first` on, `count` blocks of an entry together.
   HWY_INLINE LinesAhead lines_ahead(const std::byte* group, int head, std::int64_t first,
                                     int count) const {
     if (!reads_slots_) {
@@ -227,7 +227,7 @@ class FewRows<Bf16Dots> {
     return {from, count * kLineBytes, kLineBytes, call_.prefetch};
   }
 
-  // Whether the 16 positions from p on can be read where they lie: those of one block.
+  // Returns whether the 16 positions from p on can be read where they lie: those of one block.
   bool lie_together(const Piece& piece, int p) const {
     if (p < piece.begin || p + kLanes > piece.end || call_.head_dim != call_.padded_dim()) {
       return false;

@@ -23,7 +23,7 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// sums + the products of both halves; inputs and results below 2^-126 count as 0.
+// Returns sums + the products of both halves; inputs and results below 2^-126 count as 0.
 HWY_INLINE V dot_pairs(V sums, VWords a, VWords b) {
   return V{_mm512_dpbf16_ps(sums.raw, reinterpret_cast<__m512bh>(a.raw),
                             reinterpret_cast<__m512bh>(b.raw))};
@@ -33,7 +33,8 @@ HWY_INLINE VWords round_pairs(V low, V high) {
   return VWords{reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.raw, low.raw))};
 }
 
-// 2^x for x <= 0 within 4e-6, a five-hundredth of what bfloat16 leaves of it; 2^-125 below that.
+// Returns 2^x for x <= 0 within 4e-6, a five-hundredth of what bfloat16 leaves of it; 2^-125 below
+// that.
 HWY_INLINE V exp2_for_bf16(V x) {
   const D d;
   const DWords words;
@@ -55,7 +56,7 @@ HWY_INLINE VWords load_values(const std::byte* entry) {
   return VWords{_mm512_loadu_si512(entry)};
 }
 
-// Word i of pairs[0] and [1] together: dimension i of `even` and of `odd`.
+// Makes word i of pairs[0] and [1] together dimension i of `even` and of `odd`.
 HWY_INLINE void interleave(VWords even, VWords odd, VWords* pairs) {
   const DWords words;
   const VWords index = hn::Add(hn::Iota(words, 0), hn::Set(words, 32u << 16));
@@ -147,7 +148,8 @@ struct Bf16Dots {
       }
     }
 
-    // Whether 0 is what a value comes to under a weight of 0; asked after load(), of whole pairs.
+    // Returns whether 0 is what a value comes to under a weight of 0; asked after load(), of whole
+    // pairs.
     bool are_finite(Visible piece) const {
       const hn::RebindToUnsigned<hn::Repartition<std::int16_t, DWords>> d16;
       const auto magnitude = hn::Set(d16, 0x7fff), least_exponent = hn::Set(d16, 0x0080);
@@ -162,7 +164,7 @@ struct Bf16Dots {
       return _mm512_movepi16_mask(found.raw) == 0;
     }
 
-    // Whole pairs, which all rows see, or where some weigh 0 and values are finite.
+    // Adds whole pairs, which all rows see, or where some weigh 0 and values are finite.
     template <int kRows>
     HWY_INLINE void add(const WeighedRows& rows, Visible piece, TileAhead& lines) const {
       if (piece.begin >= piece.end) return;
@@ -193,7 +195,7 @@ struct Bf16Dots {
     std::uint32_t* pair_at(int position) const {
       return pairs_ + position % kTilePositions / 2 * call_.padded_dim();
     }
-    // The pair of one position, and 0 in the other's place.
+    // Loads the pair of one position, with 0 in the other's place.
     HWY_INLINE void load_half(const std::byte* entry, int position) {
       const VWords none = hn::Zero(DWords());
       std::uint32_t* const to = pair_at(position);
@@ -237,7 +239,7 @@ struct Bf16Dots {
       sums.store(to, call_.padded_dim());
     }
 
-    // The half of a pair that the row sees: the other one's value may be NaN.
+    // Adds the half of a pair that the row sees: the other one's value may be NaN.
     HWY_INLINE void add_half(const WeighedRows& row, int position, std::uint32_t half) const {
       const D d;
       const DWords words;
@@ -267,7 +269,8 @@ struct Bf16Dots {
     return (visible.end + kWeighed - 1) / kWeighed * kWeighed;
   }
 
-  // Each lane's largest score; what is not seen of a pair of vectors becomes minus infinity.
+  // Returns each lane's largest score; what is not seen of a pair of vectors becomes minus
+  // infinity.
   static HWY_INLINE V largest_of(float* scores, Visible visible) {
     const D d;
     const V none = hn::Set(d, kMinusInfinity);

@@ -48,23 +48,23 @@ struct FloatDots {
   using Unit = float;  // of a query
   static constexpr int kDimsPerUnit = 1;
   static constexpr int kUnitsPerWord = Words<T>::kElements;
-  // What is fetched meanwhile: a range ahead of transposing and sums.
+  // The lines that are fetched meanwhile: a range ahead of transposing and sums.
   using Ahead = Fetch;
   static constexpr bool kFetchesTiles = false;
   // Consecutive positions that are weighed together.
   static constexpr int kPositions = 1;
 
-  // Four units from where four dimensions lie.
+  // Loads four units from where four dimensions lie.
   static HWY_INLINE auto load_units(const float* q, float factor) {
     const hn::CappedTag<float, 4> d4;
     return hn::Mul(hn::LoadU(d4, q), hn::Set(d4, factor));
   }
-  // The unit of `count` dimensions, at most kDimsPerUnit.
+  // Returns the unit of `count` dimensions, at most kDimsPerUnit.
   static HWY_INLINE float unit(const float* q, std::int64_t count, float factor) {
     return count > 0 ? *q * factor : 0;
   }
 
-  // What is multiplied, and the one of a unit's dimensions in words of keys.
+  // The type that is multiplied, and the one of a unit's dimensions in words of keys.
   using Operand = V;
   static HWY_INLINE V operand(VWords words, int unit) {
     return unit == 0 ? Words<T>::first(words) : Words<T>::second(words);
@@ -84,7 +84,7 @@ struct FloatDots {
       weigh_row(scores + r * kRangePositions, visible[r], largest[r], totals[r]);
     }
   }
-  // Whole vectors are summed in order, so that ones without a weight change nothing.
+  // Weighs a row. Whole vectors are summed in order, so that ones without a weight change nothing.
   static HWY_INLINE void weigh_row(float* scores, Visible visible, float& largest, float& total) {
     const D d;
     const int first = visible.begin / kLanes * kLanes;
@@ -131,7 +131,7 @@ struct FloatDots {
       }
     }
 
-    // The piece's positions, all of one tile; entries + offsets[p] is where position p lies.
+    // Loads the piece's positions, all of one tile; entries + offsets[p] is where position p lies.
     void load(const std::byte* entries, const std::int64_t* offsets, Visible piece,
               Fetch& /*fetch*/) {
       if (!copies_) {
@@ -147,10 +147,10 @@ struct FloatDots {
       offsets_ = copy_offsets_;
     }
 
-    // What a row does not see has no weight here.
+    // Positions that a row does not see have no weight here.
     static constexpr bool are_finite(Visible /*piece*/) { return false; }
 
-    // sums += the weighted values of positions that all rows see.
+    // Adds to sums the weighted values of positions that all rows see.
     template <int kRows>
     HWY_INLINE void add(const WeighedRows& rows, Visible piece, Fetch& fetch) const {
       if (piece.begin >= piece.end) return;
@@ -169,7 +169,7 @@ struct FloatDots {
       }
       for (; left > 0; left -= 2, advance(2)) add_values<kRows, 2>(args, piece, fetch);
     }
-    // The same for one row and any positions.
+    // Does the same for one row and any positions.
     HWY_INLINE void add_one(const WeighedRows& row, Visible piece, Fetch& fetch) const {
       add<1>(row, piece, fetch);
     }
@@ -185,7 +185,7 @@ struct FloatDots {
 
     static bool is_copied(const AttentionCall& call) { return call.head_dim != call.padded_dim(); }
 
-    // sums += the weighted values of the piece's positions, kVectors vectors of dimensions.
+    // Adds to sums the weighted values of the piece's positions, kVectors vectors of dimensions.
     template <int kRows, int kVectors>
     static HWY_INLINE void add_values(const ValueArgs& args, Visible piece, Fetch& fetch_state) {
       Fetch fetch = fetch_state;

@@ -21,7 +21,7 @@ class QueryPacking {
   using Unit = typename Dots::Unit;
 
  public:
-  // num_units: of a query, as many as a key's padded words need.
+  // Packs queries into num_units each, as many as a key's padded words need.
   QueryPacking(const AttentionCall& call, std::int64_t num_units)
       : head_dim_(call.head_dim),
         num_units_(num_units),
@@ -29,7 +29,7 @@ class QueryPacking {
 
   std::int64_t num_units() const { return num_units_; }
 
-  // to: [kRows, num_units], or [num_units, kRows] where interleaved.
+  // Packs into `to` [kRows, num_units], or [num_units, kRows] where interleaved.
   template <int kRows>
   HWY_INLINE void pack(const float* const* q, Unit* to) const {
     if constexpr (kIsInterleaved<kRows>) {
@@ -55,7 +55,7 @@ class QueryPacking {
     for (; u < num_units_; ++u) to[u] = unit(q, u);
   }
 
-  // to[u, r] = unit u of q[r]; four rows and units at a time.
+  // Computes to[u, r] = unit u of q[r]; four rows and units at a time.
   template <int kRows>
   HWY_INLINE void interleave(const float* const* q, Unit* to) const {
     const hn::CappedTag<Unit, 4> d4;

@@ -32,8 +32,8 @@ using VWords = hn::Vec<DWords>;
 constexpr int kLanes = hn::MaxLanes(D());
 constexpr int kTileVectors = kTilePositions / kLanes;
 
-// Of two vectors, the first and third blocks of 128 bits, and the second and fourth: AVX-512 alone
-// has so many. Highway's way is a shuffle and a blend more.
+// Joins the first and third blocks of 128 bits of two vectors, and below the second and fourth:
+// AVX-512 alone has so many. Highway's way is a shuffle and a blend more.
 template <class VW>
 HWY_INLINE VW even_blocks(VW a, VW b) {
   return VW{_mm512_shuffle_i32x4(a.raw, b.raw, 0x88)};
@@ -69,8 +69,8 @@ HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
   }
 }
 
-// rows[w] = word w of kLanes keys, of which load(i) gives those of key i; calls meanwhile() for
-// every 128 bytes.
+// Computes rows[w] = word w of kLanes keys, of which load(i) gives those of key i; calls
+// meanwhile() for every 128 bytes.
 template <typename Load, typename Meanwhile>
 HWY_INLINE void transpose(Load&& load, VWords* rows, Meanwhile&& meanwhile) {
   const DWords d;
@@ -91,7 +91,7 @@ HWY_INLINE void transpose(Load&& load, VWords* rows, Meanwhile&& meanwhile) {
   transpose_blocks(d, rows);
 }
 
-// The same from where key(i) is to a tile.
+// Does the same from where key(i) is to a tile.
 template <typename Key, typename Meanwhile>
 HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& meanwhile) {
   VWords rows[kLanes];
@@ -103,8 +103,8 @@ HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& mean
   for (int i = 0; i < kLanes; ++i) hn::StoreU(rows[i], DWords(), tile + i * kTilePositions);
 }
 
-// keys + offsets[i]: entry i of kLanes; tile: where the first one's first word goes. Whole vectors
-// of words are written.
+// Transposes keys to a tile. keys + offsets[i]: entry i of kLanes; tile: where the first one's
+// first word goes. Whole vectors of words are written.
 template <typename Meanwhile>
 HWY_INLINE void transpose_keys(const std::byte* keys, const std::int64_t* offsets,
                                std::int64_t num_bytes, std::uint32_t* tile, Meanwhile&& meanwhile) {

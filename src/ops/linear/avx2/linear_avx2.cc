@@ -66,7 +66,7 @@ PAGODA_INLINE void add_product(const Floats& a, __m256 b, Floats& sum) {
       [&](auto h) PAGODA_FLATTEN { sum.half[h] = _mm256_fmadd_ps(a.half[h], b, sum.half[h]); });
 }
 
-// What a code of zero stands for, where a kind's values are its codes, or a table's, less that.
+// The value that a code of zero stands for. A kind's values are its codes, or a table's, less that.
 template <PanelKind kKind>
 constexpr int kOffset =
     kKind == PanelKind::kQ8_0 || kKind == PanelKind::kInt14 ? 0 : -code_value(kKind, 0);
@@ -140,7 +140,7 @@ PAGODA_INLINE __m256i last_six_bits(__m256i low, int at, __m256i high) {
   return _mm256_or_si256(four, _mm256_slli_epi32(_mm256_srli_epi32(high, 30), 4));
 }
 
-// Of 8 columns.
+// Reads the six-bit numbers of 8 columns.
 PAGODA_INLINE void six_bit_numbers(const std::byte* words, int block, __m256i& scale,
                                    __m256i& minimum) {
   const __m256i low = load_integers(words + 2 * kLineBytes);
@@ -417,7 +417,7 @@ void pack_row(const TileRow& row, const ActivationLayout& layout) {
       if (of_these > bits) bits = of_these;
     }
     const auto largest = __builtin_bit_cast(float, bits);
-    // Of no numbers no integers are made: their scale alone says so.
+    // A block that holds something else than numbers gets no integers: its scale alone says so.
     if (!(largest <= kLargestFloat)) {
       for (int i = 0; i < quarters; ++i) values[i] = {};
     }

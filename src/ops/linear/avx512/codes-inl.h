@@ -10,7 +10,8 @@
 namespace pagoda::cpu {
 namespace {
 
-// The codes of pair kPair of a unit, each at bit kTo of its half-word, other bits as they come.
+// Returns the codes of pair kPair of a unit, each at bit kTo of its half-word, other bits as they
+// come.
 template <int kBits, int kPair, int kTo = 0>
 PAGODA_INLINE __m512i shifted_codes(const std::byte* plane) {
   constexpr int kCodes = 16 / kBits;  // a half-word
@@ -30,7 +31,7 @@ constexpr int middle_code(PanelKind kind) {
   return has_float_minima(kind) ? 1 << (panel_format(kind).code_bits() - 1) : 0;
 }
 
-// What each code stands for; bits above the code are whatever the shift left there.
+// The values that the codes stand for; bits above the code are whatever the shift left there.
 struct CodeTable {
   alignas(kLineBytes) std::int16_t values[64];
 };
@@ -100,7 +101,7 @@ constexpr bool has_plain_nibbles(PanelKind kind) {
          kind != PanelKind::kIQ4_XS;
 }
 
-// Word kWord (four k) of a unit's codes as bytes without a sign.
+// Returns word kWord (four k) of a unit's codes as bytes without a sign.
 template <PanelKind kKind, int kWord>
 PAGODA_INLINE __m512i code_bytes(const std::byte* low) {
   if constexpr (panel_format(kKind).low_bits == 8) {
@@ -116,7 +117,7 @@ PAGODA_INLINE __m512i code_bytes(const std::byte* low) {
   }
 }
 
-// What those bytes are too high.
+// The number by which those bytes are too high.
 template <PanelKind kKind>
 constexpr int kByteOffset = kKind == PanelKind::kQ8_0 ? 128 : -code_value(kKind, 0);
 

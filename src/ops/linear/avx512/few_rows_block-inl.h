@@ -10,8 +10,8 @@
 namespace pagoda::cpu {
 namespace {
 
-// What a block of k comes to in one panel and few rows of 16-bit x, exactly. Two chains of sums
-// wait less for each other than one.
+// Computes the sum of a block of k in one panel and few rows of 16-bit x, exactly. Two chains of
+// sums wait less for each other than one.
 //
 // Plain nibbles are taken where they lie, every other one times 16, which a shift of its chain
 // takes back. A shift and a table for each would keep the units busy that a Zen 4 has two of: 32 k
@@ -19,7 +19,7 @@ namespace {
 template <PanelKind kKind, int kRows>
 class FewRowsBlock {
  public:
-  // `sums` are those of each row's x over the block.
+  // Begins a block; `sums` are those of each row's x over the block.
   PAGODA_INLINE explicit FewRowsBlock(const float* sums) {
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
       even_[r] = odd_[r] = _mm512_setzero_si512();

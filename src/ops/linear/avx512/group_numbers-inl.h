@@ -110,7 +110,7 @@ PAGODA_INLINE void read_powers(const std::byte* panel, const std::byte* group,
   numbers.scales[0] = _mm512_castsi512_ps(above);
 }
 
-// Group g of some panels side by side, the first one at `panel`, its group at `group`.
+// Reads group g of some panels side by side, the first one at `panel`, its group at `group`.
 template <PanelKind kKind, int kPanels>
 PAGODA_INLINE void read_panels(const PanelProduct& product, const std::byte* panel,
                                const std::byte* group, std::int64_t g,

@@ -41,7 +41,7 @@ class FewRowsTile {
   static constexpr int kUnitsOfSpan = Loops::kUnitsOfSpan;
   static constexpr int kUnitBytes = kFormat.group_bytes() / kUnitsOfGroup;
 
-  // Of what is multiplied under one scale, or of a unit where that is more.
+  // The lines of what is multiplied under one scale, or of a unit where that is more.
   static constexpr int kLines = (kUnitBytes * kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
 
   // Not inlined: it takes all registers.

@@ -141,7 +141,8 @@ PAGODA_INLINE void find_scales(const TileRow& row, std::int64_t first, int count
   }
   const __m512 largest = _mm512_castsi512_ps(of_blocks);
   const __m512 most = _mm512_set1_ps(limit);
-  // Of no numbers no integers are made, their factor is zero: their scale alone says so.
+  // A block that holds something else than numbers gets no integers, its factor is zero: its scale
+  // alone says so.
   const __mmask16 is_positive = _mm512_cmp_ps_mask(largest, _mm512_setzero_ps(), _CMP_GT_OQ);
   const __mmask16 is_finite =
       _mm512_cmp_ps_mask(largest, _mm512_set1_ps(kLargestFloat), _CMP_LE_OQ);
@@ -303,7 +304,7 @@ PAGODA_INLINE void round_under_powers(const TileRow& row, std::int64_t block, __
   store_units<Rounding::kInt16>(row, block * kPowersBlock / kUnit, integers, false);
 }
 
-// What a row's least power is, of its largest one.
+// The least power of a row, which its largest one decides.
 struct LeastPower {
   std::int32_t bits;
   float exponent;

@@ -13,8 +13,8 @@
 namespace pagoda::cpu {
 namespace {
 
-// t = sum over the first `num_pairs` pairs of blocks of minima * sums of x. `minima(pair, panel)`
-// is a pair's line of a panel, `sums` the rows' words [pairs][rows].
+// Computes t = sum over the first `num_pairs` pairs of blocks of minima * sums of x. `minima(pair,
+// panel)` is a pair's line of a panel, `sums` the rows' words [pairs][rows].
 template <int kPairs, int kRows, int kPanels, class Minima>
 PAGODA_INLINE void multiply_minima(const std::byte* sums, int num_pairs, const Minima& minima,
                                    __m512i (&t)[kRows][kPanels]) {
@@ -66,7 +66,7 @@ PAGODA_INLINE void pack_minima(const __m512 (&minima)[kBlocksOfSuper], PackedMin
   to.scale = _mm512_fmadd_ps(largest, _mm512_setzero_ps(), scale);
 }
 
-// A block's minimum where codes are taken around the middle one.
+// Returns a block's minimum where codes are taken around the middle one.
 template <PanelKind kKind>
 PAGODA_INLINE __m512 minima_of(const GroupNumbers<kKind>& numbers) {
   const __m512 middle = _mm512_set1_ps(static_cast<float>(middle_code(kKind)));

@@ -1,4 +1,4 @@
-// What the products fetch ahead of a panel that they read.
+// Prefetches of the products, ahead of a panel that they read.
 #pragma once
 
 #include <immintrin.h>

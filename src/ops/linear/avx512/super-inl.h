@@ -68,7 +68,7 @@ PAGODA_INLINE void read_super(const std::byte* group, SuperNumbers<kKind>& numbe
   }
 }
 
-// What a tile's rows have of a group.
+// The numbers that a tile's rows have of a group.
 struct SuperRows {
   const std::byte* x;     // [units][rows][32]
   const std::byte* sums;  // [pairs of blocks][rows]

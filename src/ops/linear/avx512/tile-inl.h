@@ -12,7 +12,7 @@ std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int6
 void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile);
 // Tiles of more than two rows.
 void multiply_many(const PanelProduct& product, std::int64_t begin, std::int64_t end);
-// 16-bit tiles of the formats that is_super names.
+// Multiplies 16-bit tiles of the formats that is_super names.
 void multiply_super(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 }  // namespace avx512
 
@@ -80,7 +80,7 @@ PAGODA_INLINE const float* block_sums_of(const SuperView& view, int rows, std::i
 constexpr int kPowersBlock = 64;
 constexpr int kPowersLargest = 32767;
 constexpr float kPowersMostSum = 262000;  // (that + 32 for the rounding) * 8188 < 2^31
-// Of a row's powers, in binades: the least is 2^-30 of the largest.
+// The range of a row's powers, in binades: the least is 2^-30 of the largest.
 constexpr int kPowersRangeOfX = 30;
 constexpr int kMantissaBits = 23;
 PAGODA_INLINE bool has_powers(const ActivationLayout& layout) {

@@ -1,5 +1,5 @@
-// What a tile of rows and panels does at each block, group and span of k, and how its loops are
-// cut.
+// The work of a tile of rows and panels at each block, group and span of k, and how its loops are
+// divided.
 #pragma once
 
 #include <immintrin.h>
@@ -62,7 +62,7 @@ PAGODA_INLINE void next_span(RowNumbers& rows) {
     rows.pairs += Loops::kUnitsOfSpan / 2 * kRows * 4;
   }
 }
-// Behind the last block of a span.
+// Returns the scales, which stand behind the last block of a span.
 template <class Loops, int kRows>
 PAGODA_INLINE const float* scales_of_span(const RowNumbers& rows) {
   return Loops::kHasGroups ? rows.scales : rows.scales - kRows;
@@ -81,8 +81,8 @@ PAGODA_INLINE void set_to_zero(__m512i (&sums)[kRows][kPanels]) {
   });
 }
 
-// A block's sum times the powers of a column's weights and of a row's x, whose exponents it takes.
-// Of zero 2^-127 of their product is made, which no other sum feels.
+// Returns a block's sum times the powers of a column's weights and of a row's x, whose exponents it
+// takes. Of zero 2^-127 of their product is made, which no other sum feels.
 PAGODA_INLINE __m512 raised(__m512 sum, __m512 of_column, const float* of_row) {
   const __m512i exponent = _mm512_set1_epi32(*reinterpret_cast<const std::int32_t*>(of_row));
   const __m512i raised = _mm512_add_epi32(_mm512_castps_si512(sum), _mm512_castps_si512(of_column));
@@ -166,7 +166,7 @@ PAGODA_INLINE void store_sums(const __m512 (&sums)[kRows][kPanels], const PanelP
   });
 }
 
-// The integer sums of a block of a tile of rows, before its products.
+// Sets the integer sums of a block of a tile of rows, before its products.
 template <PanelKind kKind, bool kIsBytes, int kRows, int kPanels>
 PAGODA_INLINE void start_block(const std::int32_t* integer_sums, __m512i (&s)[kRows][kPanels]) {
   for_all<kRows>([&](auto r) PAGODA_FLATTEN {

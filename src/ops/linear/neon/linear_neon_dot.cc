@@ -68,7 +68,7 @@ PAGODA_INLINE int8x16_t quad_of(const UnitPlanes<kKind>& planes) {
   return vreinterpretq_s8_u8(codes);
 }
 
-// What is to be added to a code's byte to have its value.
+// The number to add to a code's byte to have its value.
 template <PanelKind kKind>
 constexpr int kOffset = kKind == PanelKind::kAffine8                     ? 128
                         : kHasLevels<kKind> || kKind == PanelKind::kQ8_0 ? 0

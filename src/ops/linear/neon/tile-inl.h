@@ -1,4 +1,5 @@
-// What the NEON files of the cpu product share; each is compiled for an instruction set of its own.
+// Code that the NEON files of the cpu product share; each is compiled for an instruction set of its
+// own.
 //
 // x is 16-bit integers by block, to the block's largest magnitude / 32639 at most: such an integer
 // is 256 * h + l with both h and l signed bytes, so that byte dot products are as exact as 16-bit
@@ -29,7 +30,7 @@ PAGODA_INLINE uint32x4_t load_integers(const std::byte* from) {
 PAGODA_INLINE float32x4_t load_floats(const std::byte* from) {
   return vld1q_f32(reinterpret_cast<const float*>(from));
 }
-// Four numbers.
+// Loads four numbers.
 PAGODA_INLINE float32x4_t load_halves(const std::byte* from) {
   return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(reinterpret_cast<const std::uint16_t*>(from))));
 }
@@ -85,7 +86,7 @@ PAGODA_INLINE void six_bit_numbers(const std::byte* words, int block, uint32x4_t
   }
 }
 
-// Four bytes as integers.
+// Loads four bytes as integers.
 PAGODA_INLINE uint16x4_t load_four_bytes(const std::byte* from) {
   const uint32x2_t word = vld1_dup_u32(reinterpret_cast<const std::uint32_t*>(from));
   return vget_low_u16(vmovl_u8(vreinterpret_u8_u32(word)));
@@ -95,7 +96,7 @@ PAGODA_INLINE int16x4_t load_four_signed_bytes(const std::byte* from) {
   return vget_low_s16(vmovl_s8(vreinterpret_s8_u32(word)));
 }
 
-// Block `block` of a group, columns [4 * four, 4 * four + 4).
+// Reads the numbers of block `block` of a group, columns [4 * four, 4 * four + 4).
 template <PanelKind kKind>
 PAGODA_INLINE BlockNumbers block_numbers(const std::byte* group, int block, int four) {
   constexpr PanelHeader kHeader = panel_format(kKind).header;
@@ -189,7 +190,7 @@ class IntegerTile {
   static constexpr int kUnitsOfBlock = kFormat.block > kUnit ? kFormat.block / kUnit : 1;
   static constexpr int kBlocksOfUnit = kFormat.block > kUnit ? 1 : kUnit / kFormat.block;
 
-  // Not inlined: it takes all registers.
+  // Multiplies a tile. It is not inlined: it takes all registers.
   __attribute__((noinline)) static void multiply(const PanelProduct& product,
                                                  const TilePlace& place) {
     TileView tile = view_of(product.tiles + place.first_row / kRows * product.tile_bytes,
@@ -253,8 +254,8 @@ class IntegerTile {
   }
 };
 
-// A panel at a time is one ascending stream; many rows walk it from the first-level cache, kFours
-// times four columns at a time.
+// Multiplies all tiles. A panel at a time is one ascending stream; many rows walk it from the
+// first-level cache, kFours times four columns at a time.
 template <class Tile, int kRows, int kFours>
 void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   for (std::int64_t panel = begin; panel < end; ++panel) {
@@ -281,7 +282,7 @@ void multiply_integer_kind(const PanelProduct& product, std::int64_t begin, std:
 
 template <template <PanelKind> class BlockSum>
 void multiply_integers(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  // Of bytes: float32 is portable code's, 14 bits are half-words.
+  // Codes of up to 8 bits reach this: float32 is portable code's, 14 bits are half-words.
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
     if constexpr (kKind != PanelKind::kF32 && kKind != PanelKind::kInt14)

@@ -89,7 +89,7 @@ impl GrammarCompiler {
         let mut factory = ParserFactory::new_simple(&environment)
             .map_err(|error| one_line(&error.to_string()))?;
         factory.quiet();
-        // What llguidance sets up once in a process must not be stopped half way.
+        // llguidance sets up some things once in a process, which must not be stopped half way.
         let first = factory.create_parser(TopLevelGrammar::from_regex("a"));
         first.map_err(|error| one_line(&error.to_string()))?;
         Ok(GrammarCompiler(Arc::new(Shared {

@@ -77,7 +77,7 @@ impl Program {
         // Jinja2 reads all line ends as one.
         let text = without_generation_tags(text).replace("\r\n", "\n").replace('\r', "\n");
         let (name, text): (Arc<str>, Arc<str>) = (Arc::from(name), Arc::from(text));
-        // What is compiled borrows both; they do not move, and leave with it.
+        // The compiled template borrows both; they do not move, and leave with it.
         let (static_name, static_text): (&'static str, &'static str) =
             unsafe { (&*Arc::as_ptr(&name), &*Arc::as_ptr(&text)) };
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;

@@ -173,7 +173,7 @@ impl Budget<'_> {
         if self.excess.get().is_none() {
             self.excess.set(self.find_excess(total, num_bytes));
         }
-        // What unwinds may need some memory for it.
+        // An unwinding thread may need some memory for it.
         if self.excess.get().is_some() && !thread::panicking() {
             return false;
         }
