@@ -14,34 +14,17 @@
 // Belongs to one thread, but for check() and limits().
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 
 #include "core/clock.h"
 #include "core/status.h"
 #include "engine/active_requests.h"
 #include "engine/engine.h"
-#include "engine/scheduler.h"
-#include "engine/step_runner.h"
-#include "kv/block_pool.h"
-#include "kv/prefix_cache.h"
-#include "tensor/exec.h"
+#include "engine/engine_parts.h"
+#include "engine/request_admission.h"
+#include "engine/step_counters.h"
 
 namespace pagoda {
-
-// The parts that an engine is made of (engine/assemble.h), built on the thread that steps: a lazy
-// backend's streams belong to it.
-struct EngineParts {
-  std::unique_ptr<Exec> exec;
-  std::unique_ptr<StepRunner> runner;
-  std::unique_ptr<BlockPool> pool;
-  std::unique_ptr<PrefixCache> prefix_cache;  // null: none
-  std::unique_ptr<Scheduler> scheduler;
-  EngineLimits limits;
-  std::uint64_t seed = 0;  // of the seeds drawn for requests without one
-};
 
 class EngineCore {
  public:
@@ -51,9 +34,10 @@ class EngineCore {
       EngineParts parts, ActiveRequests::LeavesQueue leaves_queue = [](const QueueDemand&) {},
       const Clock& clock = Clock::system());
 
-  // Checks whether a request can be served. kInvalidArgument: an empty or over-long prompt, ids out
-  // of range, a sampling value out of range, more blocks than the KV cache has. Thread-safe.
-  Status check(const GenerationRequest& request) const;
+  // Checks a request as check_request() does. Thread-safe.
+  Status check(const GenerationRequest& request) const {
+    return check_request(request, limits(), *parts_.scheduler);
+  }
   const EngineLimits& limits() const { return parts_.limits; }
 
   // Queues a request. REQUIRES: check(request), and an id that no other request has had.
@@ -82,7 +66,7 @@ class EngineCore {
   void close();
 
   // Returns the statistics without what only an Engine knows: its queue, and whether it is healthy.
-  EngineStats stats() const;
+  EngineStats stats() const { return counters_.snapshot(parts_); }
   const Scheduler& scheduler() const { return *parts_.scheduler; }
   const BlockPool& pool() const { return *parts_.pool; }
 
@@ -100,12 +84,11 @@ class EngineCore {
   Status end_step();
   void fail_steps(const Status& status);
   void deliver_ends();
-  void count_step(const Plan& plan, bool succeeded, double seconds);
 
   EngineParts parts_;
   const Clock& clock_;
   ActiveRequests requests_;
-  EngineStats counters_;
+  StepCounters counters_;
   std::optional<LaunchedStep> current_;  // whose results come next
   std::optional<LaunchedStep> next_;     // behind it
   Clock::TimePoint last_end_;            // of a step

@@ -1,0 +1,27 @@
+// StepCounters: what the steps of an engine have computed and how long they took.
+//
+// Belongs to the engine thread.
+#pragma once
+
+#include "engine/engine_parts.h"
+#include "engine/engine_stats.h"
+#include "engine/plan.h"
+
+namespace pagoda {
+
+class StepCounters {
+ public:
+  // Counts a step that has been committed or has failed, whose scheduler has these counters now.
+  void count_step(const Plan& plan, bool succeeded, double seconds,
+                  const SchedulerCounters& scheduler);
+  void count_lookahead() { ++counters_.num_lookahead_steps; }
+  void count_finished_requests(int count) { counters_.num_finished_requests += count; }
+
+  // Returns these counters, and with them the facts and the counters that the parts know.
+  EngineStats snapshot(const EngineParts& parts) const;
+
+ private:
+  EngineStats counters_;
+};
+
+}  // namespace pagoda
