@@ -40,7 +40,7 @@ void add_commands(CLI::App& app, CommandBody& body) {
 int run_command_line(int argc, const char* const* argv) {
   CLI::App app(
       "Pagoda serves language models: continuous batching over a paged KV cache, one answer "
-      "whatever the company.",
+      "whatever the batch.",
       "pagoda");
   app.set_version_flag("--version", std::string(version()));
   CommandBody body;

@@ -74,7 +74,7 @@ double RowSampler::log_sum_exp() const {
   return max_ + std::log(sum_exp(logits_, max_));
 }
 
-RowCut RowSampler::cut(float inverse_temperature, const RowFilter& filter) {
+RowThreshold RowSampler::threshold(float inverse_temperature, const RowFilter& filter) {
   const std::size_t size = keep(inverse_temperature, filter);
   const std::span<const float> kept = values_.first(size);
   const float least = *std::min_element(kept.begin(), kept.end());

@@ -29,7 +29,7 @@ struct RowFilter {
 };
 
 // As KeptTokens of top_k_top_p_min_p.h.
-struct RowCut {
+struct RowThreshold {
   float least = 0;
   int num_ties = 0;
 };
@@ -49,7 +49,7 @@ class RowSampler {
 
   int argmax() const;
   double log_sum_exp() const;
-  RowCut cut(float inverse_temperature, const RowFilter& filter);
+  RowThreshold threshold(float inverse_temperature, const RowFilter& filter);
   // Draws a token. fraction: the uniform times 2^62
   int draw(float inverse_temperature, const RowFilter& filter, std::int64_t fraction);
 
@@ -93,11 +93,11 @@ class RowSampler {
 
     std::array<float, kMaxSize> logits;
     std::ptrdiff_t size = 0;
-    std::ptrdiff_t place = 0;  // where top-p should cut
+    std::ptrdiff_t place = 0;  // where the threshold should be
   };
 
   int draw_weighed(std::int64_t total, std::int64_t fraction) const;
-  // Applies top-p alone to a row of which it keeps much: where it cuts is guessed from a sample.
+  // Applies top-p alone to a row of which it keeps much: the threshold is guessed from a sample.
   bool keep_top_p_of_row(float top_p, std::int64_t& total);
   // Takes a sample of the row. dropped: the whole weight of what top-p drops
   Sample take_sample(double dropped);

@@ -1,4 +1,4 @@
-// Where a filter cuts the candidates, likeliest first: by count (top-k) or by weight (top-p),
+// The threshold of a filter among the candidates, likeliest first: by count (top-k) or by weight (top-p),
 // without sorting.
 //
 // A radix select: histograms over 11, 11 and 10 bits of the values' ordered bits, likeliest bucket

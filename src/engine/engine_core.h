@@ -53,7 +53,7 @@ class EngineCore {
   Result<bool> step();
   bool idle() const { return parts_.scheduler->idle(); }
 
-  // Makes a small part of the memory ready that later steps need; false: nothing was left to do.
+  // Pages in a small part of the memory that later steps need; false: nothing was left to do.
   bool prefault();
   // Does the same, unless that has taken its share of the steps' time already.
   void prefault_between_steps();
@@ -92,7 +92,7 @@ class EngineCore {
   std::optional<LaunchedStep> current_;  // whose results come next
   std::optional<LaunchedStep> next_;     // behind it
   Clock::TimePoint last_end_;            // of a step
-  double prefault_debt_s_ = 0;           // until it is paid off, no memory is made ready
+  double prefault_debt_s_ = 0;           // until it is paid off, no memory is paged in
 };
 
 }  // namespace pagoda

@@ -86,11 +86,11 @@ TEST_F(ReferenceTest, RopeMultipliesByUnitComplexNumbers) {
       for (int i = 0; i < kHalf; ++i) {
         const int a = row * kHeadDim + (style == RopeStyle::kHalves ? i : 2 * i);
         const int b = row * kHeadDim + (style == RopeStyle::kHalves ? i + kHalf : 2 * i + 1);
-        const std::complex<long double> turned =
+        const std::complex<long double> rotated =
             std::complex<long double>(x[a], x[b]) *
             std::polar(1.0L, static_cast<long double>(positions[row / 3]) * inv_freq[i]);
-        EXPECT_NEAR(out.data<float>()[a], turned.real(), 1e-6);
-        EXPECT_NEAR(out.data<float>()[b], turned.imag(), 1e-6);
+        EXPECT_NEAR(out.data<float>()[a], rotated.real(), 1e-6);
+        EXPECT_NEAR(out.data<float>()[b], rotated.imag(), 1e-6);
       }
     }
   }

@@ -11,7 +11,7 @@
 
 namespace pagoda {
 
-// Arrays and objects within one another. Deeper bodies are refused, because what walks a value
+// Arrays and objects within one another. Deeper bodies are refused, because what visits a value
 // recurses.
 inline constexpr int kMaxJsonDepth = 64;
 

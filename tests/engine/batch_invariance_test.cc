@@ -118,7 +118,7 @@ struct Way {
   std::string name;
   SteppedEngineOptions options;
   double arrivals_per_step = 0;  // 0: all at once
-  bool is_timed = false;         // the scheduler is told durations, and cuts chunks by them
+  bool is_timed = false;         // the scheduler is told durations, and plans chunks by them
   int num_rounds = 1;            // over the same engine
 };
 
@@ -191,7 +191,7 @@ class Answers {
     }
   }
 
-  // Anything: it decides how prompts are cut.
+  // Anything: it decides how prompts are chunked.
   static double seconds_of_next(std::mt19937_64& random) {
     return 0.001 + static_cast<double>(random() % 1000) * 1e-5;
   }

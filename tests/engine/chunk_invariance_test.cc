@@ -1,5 +1,5 @@
 // Batch invariance over formats, chunks, blocks and threads: an answer is the same bits whatever is
-// computed beside it, and however its prompt is cut.
+// computed beside it, and however its prompt is chunked.
 //
 // logits_hash is over the bits of every logits row that a request samples, so equal hashes are
 // equal logits all along.

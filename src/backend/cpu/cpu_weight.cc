@@ -86,7 +86,7 @@ void CpuWeight::read_row(std::int64_t row, float* values) const {
 }
 
 // The first byte of a pair of panels, of all segments, or the end of the last one. A thread
-// multiplies both weights of a pair of parts that take turns.
+// multiplies both weights of a pair of parts that alternate.
 const std::byte* CpuWeight::pair(std::int64_t index) const {
   auto segment = segments_.begin();
   for (; !segment->takes_turns() && segment + 1 != segments_.end(); ++segment) {

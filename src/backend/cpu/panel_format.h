@@ -1,7 +1,7 @@
 // How a panel of each format lies in memory, as the kernels read it.
 //
 // A panel is 16 rows of the checkpoint's matrix (output columns of the product) side by side, k in
-// order. It is cut into groups of k; a group is
+// order. It is divided into groups of k; a group is
 //
 //   header | low plane | high plane                          every part whole lines of 64 bytes
 //

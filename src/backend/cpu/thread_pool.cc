@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 // way: with six claims for a part of 5 microseconds a decode step lost a quarter of its speed. Of
 // 2, 3, 5 and 10 microseconds 5 leaves a decode step's threads the least to wait for each other.
 constexpr std::chrono::microseconds kUnitTime(5);
-// Else a part is cut into as many units as that time asks for, up to this. A thread claims half of
+// Else a part is divided into as many units as that time asks for, up to this. A thread claims half of
 // what it has left of its part at a time; a thief takes one.
 constexpr std::int64_t kMostUnits = 16;
 // One in so many calls of a kind is timed.

@@ -82,7 +82,7 @@ class ThreadPool {
     std::int64_t grain;
     void* body;
     void (*call)(void* body, std::int64_t begin, std::int64_t end, int thread, bool is_first);
-    std::int64_t most_units = 1;  // that a thread's part is cut into
+    std::int64_t most_units = 1;  // that a thread's part is divided into
   };
 
   // Calls of the same body and count, which take about the same time.

@@ -56,7 +56,7 @@ TEST(ThreadPool, AThreadStartsOnceBeforeItsFirstRange) {
   }
 }
 
-// Long work is cut finer, once its length is known.
+// Long work is divided more finely, once its length is known.
 TEST(ThreadPool, CoversEveryIndexOfLongWorkOnce) {
   for (const int num_threads : {2, 3, 5}) {
     ThreadPool pool(num_threads);

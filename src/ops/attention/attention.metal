@@ -1,6 +1,6 @@
 // Attention of one query of one head: a threadgroup of NUM_GROUPS SIMD groups.
 //
-// Keys are walked in tiles of 32 positions, a lane a key, at fixed absolute positions: tile i by
+// Keys are read in tiles of 32 positions, a lane a key, at fixed absolute positions: tile i by
 // SIMD group i mod NUM_GROUPS, in ascending order, with a running maximum. The groups' parts are
 // merged in order. So a query's bits are a function of its position, its window and its sequence's
 // entries alone.

@@ -186,7 +186,7 @@ std::vector<AttentionShape> small_shapes() {
   shapes.push_back(
       {.seqs = {{900, 1}, {40, 1}, {300, 1}}, .heads = 16, .kv_heads = 8, .head_dim = 128});
   shapes.push_back({.seqs = {{600, 1}}, .heads = 12, .kv_heads = 6, .head_dim = 128});
-  // Cut into ranges, with all of its queries together.
+  // Split into ranges, with all of its queries together.
   shapes.push_back({.seqs = {{1100, 26}}, .heads = 8, .kv_heads = 4, .head_dim = 16});
   // A window smaller than a chunk, than a tile, and of a single position.
   for (const int window : {1, 5, 32, 50}) {

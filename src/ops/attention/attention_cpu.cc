@@ -12,26 +12,26 @@
 #include "hwy/foreach_target.h"  // compiles this file once a target
 
 #include "hwy/highway.h"
-#include "ops/attention/cpu/attention_walk-inl.h"
+#include "ops/attention/cpu/attention_worker-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// Calls `use` with a Walk over the call's type of entries.
+// Calls `use` with an AttentionWorker for the call's type of entries.
 template <typename Use>
-void with_walk(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch,
-               Use&& use) {
+void with_worker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch,
+                 Use&& use) {
   switch (call.dtype) {
     case DType::kFloat32:
-      return use(Walk<FloatDots<float>>(call, counts, scratch));
+      return use(AttentionWorker<FloatDots<float>>(call, counts, scratch));
     case DType::kBFloat16:
 #if PAGODA_HAS_BF16_DOTS
-      return use(Walk<Bf16Dots>(call, counts, scratch));
+      return use(AttentionWorker<Bf16Dots>(call, counts, scratch));
 #else
-      return use(Walk<FloatDots<bf16>>(call, counts, scratch));
+      return use(AttentionWorker<FloatDots<bf16>>(call, counts, scratch));
 #endif
     case DType::kFloat16:
-      return use(Walk<FloatDots<f16>>(call, counts, scratch));
+      return use(AttentionWorker<FloatDots<f16>>(call, counts, scratch));
     case DType::kInt32:
       PAGODA_CHECK(false, "[attention] a cache of int32");
   }
@@ -39,13 +39,13 @@ void with_walk(const AttentionCall& call, const AttentionPlan::Counts& counts, f
 
 void attend_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
                   AttentionQueue& queue, int thread, float* scratch) {
-  with_walk(call, counts, scratch, [&](auto&& walk) { walk.run(queue, thread); });
+  with_worker(call, counts, scratch, [&](auto&& worker) { worker.run(queue, thread); });
 }
 
 void merge_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                 std::span<const AttentionItem> cuts, float* scratch) {
-  with_walk(call, counts, scratch, [&](auto&& walk) {
-    for (const AttentionItem& cut : cuts) walk.merge(cut);
+                 std::span<const AttentionItem> splits, float* scratch) {
+  with_worker(call, counts, scratch, [&](auto&& worker) {
+    for (const AttentionItem& split : splits) worker.merge(split);
   });
 }
 
@@ -89,14 +89,14 @@ AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& ba
           .prefetch = prefetch_level()};
 }
 
-// At least what a Walk takes, for the widest vectors and rows of any target.
-std::int64_t walk_floats(const AttentionCall& call, const AttentionPlan::Counts& counts) {
-  constexpr std::int64_t kPieces = 16, kMostLanes = 16;
+// At least what an AttentionWorker takes, for the widest vectors and rows of any target.
+std::int64_t worker_floats(const AttentionCall& call, const AttentionPlan::Counts& counts) {
+  constexpr std::int64_t kMostArrays = 16, kMostLanes = 16;
   const std::int64_t dim = call.padded_dim();
   const std::int64_t words = call.entry_bytes / 4 + kMostLanes;
   const std::int64_t floats = words * kTilePositions + counts.states * (dim + kRangePositions) +
                               2 * counts.found_floats + 2 * counts.rows + dim * kTilePositions +
-                              14 * kRangePositions + 16 * kPieces;
+                              14 * kRangePositions + 16 * kMostArrays;
   return (floats + kMostLanes - 1) / kMostLanes * kMostLanes;  // so that each thread's are aligned
 }
 
@@ -121,13 +121,13 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
   if (batch.first_slots.defined()) call.first_slots = batch.first_slots.data<std::int32_t>();
   const AttentionPlan plan(call, batch, num_threads);
   const AttentionPlan::Counts& counts = plan.counts();
-  Tensor item_memory, cut_memory;
+  Tensor item_memory, split_memory;
   const auto items = allocate_items(exec, counts.items, item_memory);
-  const auto cuts = allocate_items(exec, counts.cuts, cut_memory);
-  plan.fill(items, cuts);
+  const auto splits = allocate_items(exec, counts.splits, split_memory);
+  plan.fill(items, splits);
   const Tensor partials = exec.allocate(DType::kFloat32, {counts.partial_floats});
   call.partials = partials.data<float>();
-  const std::int64_t floats = walk_floats(call, counts);
+  const std::int64_t floats = worker_floats(call, counts);
   const Tensor scratch = exec.allocate(DType::kFloat32, {num_threads, floats});
   const auto scratch_of = [&](int thread) { return scratch.data<float>() + thread * floats; };
 
@@ -139,8 +139,8 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
                     });
   const auto merge_items = HWY_DYNAMIC_DISPATCH(merge_items);
   pool.parallel_for(
-      counts.cuts, kMergeGrain, [&](std::int64_t begin, std::int64_t end, int thread) {
-        merge_items(call, counts, cuts.subspan(begin, end - begin), scratch_of(thread));
+      counts.splits, kMergeGrain, [&](std::int64_t begin, std::int64_t end, int thread) {
+        merge_items(call, counts, splits.subspan(begin, end - begin), scratch_of(thread));
       });
   return out;
 }

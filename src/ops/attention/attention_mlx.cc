@@ -50,7 +50,7 @@ float dot(const float* q, const T* key, int width) {
 
 // All queries on a cache of T.
 template <typename T>
-struct Walk {
+struct HostAttention {
   const float* queries;  // [tokens, heads, head_dim]
   const T* keys;         // [blocks, block_size, kv_heads, head_dim]
   const T* values;
@@ -114,9 +114,9 @@ class PagedAttention final : public mx::UnaryPrimitive {
     }
     output.set_data(mx::allocator::malloc(output.nbytes()));
     const mx::Dtype dtype = inputs[kKeys].dtype();
-    if (dtype == mx::float32) return walk<float>(inputs, output);
-    if (dtype == mx::float16) return walk<f16>(inputs, output);
-    walk<bf16>(inputs, output);
+    if (dtype == mx::float32) return attend<float>(inputs, output);
+    if (dtype == mx::float16) return attend<f16>(inputs, output);
+    attend<bf16>(inputs, output);
   }
   void eval_gpu(const std::vector<mx::array>& inputs, mx::array& output) override {
     throw std::logic_error("[attention] runs on Apple GPUs as a kernel of its own");
@@ -125,29 +125,30 @@ class PagedAttention final : public mx::UnaryPrimitive {
 
  private:
   template <typename T>
-  void walk(const std::vector<mx::array>& inputs, mx::array& output) {
+  void attend(const std::vector<mx::array>& inputs, mx::array& output) {
     const mx::Shape& q = inputs[kQueries].shape();
     const mx::Shape& cache = inputs[kKeys].shape();
     const bool has_sinks = static_cast<int>(inputs.size()) > kSinks;
-    const Walk<T> walk{.queries = inputs[kQueries].data<float>(),
-                       .keys = reinterpret_cast<const T*>(inputs[kKeys].data<char>()),
-                       .values = reinterpret_cast<const T*>(inputs[kValues].data<char>()),
-                       .positions = inputs[kPositions].data<std::int32_t>(),
-                       .sequences = inputs[kSequences].data<std::int32_t>(),
-                       .tables = inputs[kTables].data<std::int32_t>(),
-                       .sinks = has_sinks ? inputs[kSinks].data<float>() : nullptr,
-                       .out = output.data<float>(),
-                       .settings = settings_,
-                       .num_tokens = q[0],
-                       .heads = q[1],
-                       .kv_heads = cache[2],
-                       .head_dim = q[2],
-                       .block_size = cache[1],
-                       .max_blocks = inputs[kTables].shape(1)};
+    const HostAttention<T> attention{
+        .queries = inputs[kQueries].data<float>(),
+        .keys = reinterpret_cast<const T*>(inputs[kKeys].data<char>()),
+        .values = reinterpret_cast<const T*>(inputs[kValues].data<char>()),
+        .positions = inputs[kPositions].data<std::int32_t>(),
+        .sequences = inputs[kSequences].data<std::int32_t>(),
+        .tables = inputs[kTables].data<std::int32_t>(),
+        .sinks = has_sinks ? inputs[kSinks].data<float>() : nullptr,
+        .out = output.data<float>(),
+        .settings = settings_,
+        .num_tokens = q[0],
+        .heads = q[1],
+        .kv_heads = cache[2],
+        .head_dim = q[2],
+        .block_size = cache[1],
+        .max_blocks = inputs[kTables].shape(1)};
     auto& encoder = mx::cpu::get_command_encoder(stream());
     for (const mx::array& input : inputs) encoder.set_input_array(input);
     encoder.set_output_array(output);
-    encoder.dispatch([walk] { walk.run(); });
+    encoder.dispatch([attention] { attention.run(); });
   }
 
   Settings settings_;

@@ -21,7 +21,7 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
 
 // Checks what a product takes; `op` names the op.
 void check_product(std::string_view op, const Tensor& x, const Weight& weight, const Tensor& bias);
-// Returns the height of the tiles that products cut many rows into on this backend: rows that do
+// Returns the height of the tiles that products divide many rows into on this backend: rows that do
 // not fill the last one cost as much as if they did. 1 where nobody knows.
 int row_tile(const Exec& exec);
 // Describes the product to a profile.

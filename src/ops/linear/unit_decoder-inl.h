@@ -98,7 +98,7 @@ HWY_INLINE void six_bit_numbers(const std::byte* words, int b, int column, int& 
   }
 }
 
-// Walks one panel.
+// Decodes one panel.
 template <PanelKind kKind>
 class UnitDecoder {
  public:

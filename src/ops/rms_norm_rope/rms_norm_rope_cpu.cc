@@ -17,9 +17,10 @@ namespace pagoda::cpu::HWY_NAMESPACE {
 
 constexpr std::int64_t kLineFloats = 16;
 
-// Tokens [begin, end) of x, each head turned in the first-level cache, where its norm lies.
-void norm_and_turn(const Tensor& x, const float* gain, const float* angles,
-                   const RmsNormRopeArgs& args, std::int64_t begin, std::int64_t end, float* out) {
+// Tokens [begin, end) of x, each head rotated in the first-level cache, where its norm lies.
+void norm_and_rotate(const Tensor& x, const float* gain, const float* angles,
+                     const RmsNormRopeArgs& args, std::int64_t begin, std::int64_t end,
+                     float* out) {
   const std::int64_t heads = x.extent(1), head_dim = x.extent(2), half = head_dim / 2;
   const auto rotate =
       args.rope.style == RopeStyle::kHalves ? rotate_halves_row : rotate_adjacent_row;
@@ -44,7 +45,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace pagoda::cpu {
 
-HWY_EXPORT(norm_and_turn);
+HWY_EXPORT(norm_and_rotate);
 
 namespace {
 
@@ -58,12 +59,12 @@ Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Te
   Tensor out = exec.allocate(DType::kFloat32, x.shape());
   float* to = out.data<float>();
   const float* gain = weight.data<float>();
-  const float* turns = angles.data<float>();
-  const auto norm_and_turn = HWY_DYNAMIC_DISPATCH(norm_and_turn);
+  const float* rotations = angles.data<float>();
+  const auto norm_and_rotate = HWY_DYNAMIC_DISPATCH(norm_and_rotate);
   const std::int64_t width = x.extent(1) * x.extent(2);
   const std::int64_t grain = std::max<std::int64_t>(kForkElements / width, 1);
   pool_of(exec).parallel_for(x.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int) {
-    norm_and_turn(x, gain, turns, args, begin, end, to);
+    norm_and_rotate(x, gain, rotations, args, begin, end, to);
   });
   return out;
 }

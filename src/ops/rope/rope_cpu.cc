@@ -71,11 +71,11 @@ Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& a
   const float* from = x.data<float>();
   const std::int64_t token_stride = x.stride(0), head_stride = x.stride(1);
   float* to = out.data<float>();
-  const float* turns = angles.data<float>();
+  const float* rotations = angles.data<float>();
   const std::int64_t grain = std::max<std::int64_t>(kForkElements / (heads * head_dim), 1);
   pool_of(exec).parallel_for(tokens, grain, [=](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {
-      const float* cosines = turns + t * head_dim;
+      const float* cosines = rotations + t * head_dim;
       for (std::int64_t h = 0; h < heads; ++h) {
         rotate(from + t * token_stride + h * head_stride, cosines, cosines + half, half,
                to + (t * heads + h) * head_dim);

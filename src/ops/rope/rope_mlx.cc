@@ -28,10 +28,10 @@ Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& a
     const auto pair = mx::split(split, 2, axis);
     const mx::array a = mx::squeeze(pair[0], axis);
     const mx::array b = mx::squeeze(pair[1], axis);
-    const mx::array turned_a = mx::subtract(mx::multiply(a, cos), mx::multiply(b, sin));
-    const mx::array turned_b = mx::add(mx::multiply(b, cos), mx::multiply(a, sin));
-    const mx::array turned = mx::stack({turned_a, turned_b}, axis);
-    return mx::astype(mx::flatten(turned, 2, 3), to_mlx(x.dtype()));
+    const mx::array rotated_a = mx::subtract(mx::multiply(a, cos), mx::multiply(b, sin));
+    const mx::array rotated_b = mx::add(mx::multiply(b, cos), mx::multiply(a, sin));
+    const mx::array rotated = mx::stack({rotated_a, rotated_b}, axis);
+    return mx::astype(mx::flatten(rotated, 2, 3), to_mlx(x.dtype()));
   });
 }
 

@@ -1,7 +1,7 @@
-// top_k_top_p_min_p: where the usual filters cut each row.
+// top_k_top_p_min_p: the thresholds of the usual filters in each row.
 //
 // What they keep is always a prefix of the row's tokens in the order of their logits, the likeliest
-// first and the lower id first among equals. So a cut is two numbers a row, and no array of the
+// first and the lower id first among equals. So a threshold is two numbers a row, and no array of the
 // vocabulary's size is written. Min-p: Nguyen et al., arXiv:2407.01082; top-p: Holtzman et al.,
 // arXiv:1904.09751.
 #pragma once

@@ -10,11 +10,12 @@ KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inv
                   .num_ties = exec.allocate(DType::kInt32, {num_rows})};
   for_each_row(
       exec, num_rows, vocab_size, [&](RowSampler& sampler, std::int64_t row, int /*thread*/) {
-        RowCut cut;
+        RowThreshold threshold;
         if (sampler.scan(logits.span<float>().subspan(row * vocab_size, vocab_size)) == 0)
-          cut = sampler.cut(inverse_temperature.data<float>()[row], filter_of(filters, row));
-        kept.least.data<float>()[row] = cut.least;
-        kept.num_ties.data<std::int32_t>()[row] = cut.num_ties;
+          threshold =
+              sampler.threshold(inverse_temperature.data<float>()[row], filter_of(filters, row));
+        kept.least.data<float>()[row] = threshold.least;
+        kept.num_ties.data<std::int32_t>()[row] = threshold.num_ties;
       });
   return kept;
 }

@@ -48,7 +48,7 @@ AttentionPlan::AttentionPlan(const AttentionCall& call, const StepBatch& batch, 
   const std::int64_t least = ceil_div(kLeastBytes, 2 * kRangePositions * call_.entry_bytes);
   few_rows_budget_ = std::max({cost / (kItemsOfFewRowsPerThread * num_threads),
                                std::min(least, cost / num_threads), std::int64_t{1}});
-  for (int seq = 0; seq < num_seqs_; ++seq) count(cut_of(seq));
+  for (int seq = 0; seq < num_seqs_; ++seq) count(split_of(seq));
 }
 
 std::int64_t AttentionPlan::cost_of(int seq) const {
@@ -59,24 +59,24 @@ std::int64_t AttentionPlan::cost_of(int seq) const {
   return ranges * call_.kv_heads * units(queries * call_.group);
 }
 
-AttentionPlan::Cut AttentionPlan::cut_of(int seq) const {
+AttentionPlan::Split AttentionPlan::split_of(int seq) const {
   const std::int64_t last = context_lens_[seq] - 1;
   const int queries = num_queries_of(seq);
-  Cut cut{.num_queries = queries,
-          .queries_per_item = std::clamp(kRowsPerItem / call_.group, 1, std::max(queries, 1)),
-          .heads_per_item = 1,
-          .first_range = first_visible(last - queries + 1, call_.window) / kRangePositions,
-          .last_range = last / kRangePositions,
-          .ranges_per_item = 0};
-  cut.ranges_per_item = cut.num_ranges();
-  const auto rows = [&] { return std::int64_t{cut.queries_per_item} * call_.group; };
+  Split split{.num_queries = queries,
+              .queries_per_item = std::clamp(kRowsPerItem / call_.group, 1, std::max(queries, 1)),
+              .heads_per_item = 1,
+              .first_range = first_visible(last - queries + 1, call_.window) / kRangePositions,
+              .last_range = last / kRangePositions,
+              .ranges_per_item = 0};
+  split.ranges_per_item = split.num_ranges();
+  const auto rows = [&] { return std::int64_t{split.queries_per_item} * call_.group; };
   // Where a context has ranges for all threads, all queries share what is done once for its keys.
-  const bool has_ranges = cut.queries_per_item == queries &&
-                          cut.num_ranges() * call_.kv_heads >= kItemsPerThread * num_threads_;
-  while (!has_ranges && rows() > kFewRows && cut.num_ranges() * units(rows()) > budget_) {
-    cut.queries_per_item = (cut.queries_per_item + 1) / 2;
+  const bool has_ranges = split.queries_per_item == queries &&
+                          split.num_ranges() * call_.kv_heads >= kItemsPerThread * num_threads_;
+  while (!has_ranges && rows() > kFewRows && split.num_ranges() * units(rows()) > budget_) {
+    split.queries_per_item = (split.queries_per_item + 1) / 2;
   }
-  if (cut.queries_per_item < queries) return cut;
+  if (split.queries_per_item < queries) return split;
   const std::int64_t per_range = units(rows());
   const std::int64_t budget = per_range == 1 ? few_rows_budget_ : budget_;
   // A single query's entries are read once, and fastest where those of all heads lie together.
@@ -85,89 +85,89 @@ AttentionPlan::Cut AttentionPlan::cut_of(int seq) const {
       is_single ? call_.kv_heads : kRangeBytes / (kRangePositions * call_.entry_bytes);
   const std::int64_t most_heads =
       std::min(kRowsPerItem / std::max<std::int64_t>(rows(), 1), fitting);
-  cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(most_heads, 1, call_.kv_heads));
-  if (is_single && is_short_) return cut;
-  if (cut.num_ranges() * cut.heads_per_item * per_range <= budget) return cut;
-  cut.ranges_per_item =
-      std::clamp<std::int64_t>(budget / (cut.heads_per_item * per_range), 1, cut.num_ranges());
-  const std::int64_t heads = budget / (cut.ranges_per_item * per_range);
-  cut.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(heads, 1, cut.heads_per_item));
+  split.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(most_heads, 1, call_.kv_heads));
+  if (is_single && is_short_) return split;
+  if (split.num_ranges() * split.heads_per_item * per_range <= budget) return split;
+  split.ranges_per_item =
+      std::clamp<std::int64_t>(budget / (split.heads_per_item * per_range), 1, split.num_ranges());
+  const std::int64_t heads = budget / (split.ranges_per_item * per_range);
+  split.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(heads, 1, split.heads_per_item));
   // As many in each item: a few large ones are all that the threads share.
-  while (is_single && call_.kv_heads % cut.heads_per_item != 0) --cut.heads_per_item;
-  return cut;
+  while (is_single && call_.kv_heads % split.heads_per_item != 0) --split.heads_per_item;
+  return split;
 }
 
-std::int64_t AttentionPlan::partial_floats(const Cut& cut) const {
-  return Softmax::floats(std::int64_t{cut.num_queries} * call_.group, call_.padded_dim());
+std::int64_t AttentionPlan::partial_floats(const Split& split) const {
+  return Softmax::floats(std::int64_t{split.num_queries} * call_.group, call_.padded_dim());
 }
 
-void AttentionPlan::count(const Cut& cut) {
-  const std::int64_t blocks = ceil_div(cut.num_queries, cut.queries_per_item);
-  const std::int64_t rows = std::int64_t{cut.queries_per_item} * call_.group;
-  counts_.items += blocks * ceil_div(call_.kv_heads, cut.heads_per_item) *
-                   ceil_div(cut.num_ranges(), cut.ranges_per_item);
+void AttentionPlan::count(const Split& split) {
+  const std::int64_t blocks = ceil_div(split.num_queries, split.queries_per_item);
+  const std::int64_t rows = std::int64_t{split.queries_per_item} * call_.group;
+  counts_.items += blocks * ceil_div(call_.kv_heads, split.heads_per_item) *
+                   ceil_div(split.num_ranges(), split.ranges_per_item);
   counts_.rows = std::max(counts_.rows, rows);
-  counts_.states = std::max(counts_.states, rows * cut.heads_per_item);
+  counts_.states = std::max(counts_.states, rows * split.heads_per_item);
   counts_.found_floats = std::max(counts_.found_floats,
-                                  cut.heads_per_item * Softmax::floats(rows, call_.padded_dim()));
-  if (!cut.is_cut()) return;
-  counts_.cuts += call_.kv_heads;
-  counts_.partial_floats += cut.num_ranges() * call_.kv_heads * partial_floats(cut);
+                                  split.heads_per_item * Softmax::floats(rows, call_.padded_dim()));
+  if (!split.is_split()) return;
+  counts_.splits += call_.kv_heads;
+  counts_.partial_floats += split.num_ranges() * call_.kv_heads * partial_floats(split);
 }
 
-AttentionItem AttentionPlan::whole(int seq, const Cut& cut) const {
+AttentionItem AttentionPlan::whole(int seq, const Split& split) const {
   return {.seq = seq,
           .first_token = query_start_[seq],
-          .num_queries = cut.num_queries,
-          .first_position = context_lens_[seq] - cut.num_queries,
+          .num_queries = split.num_queries,
+          .first_position = context_lens_[seq] - split.num_queries,
           .first_head = 0,
           .num_heads = call_.kv_heads,
-          .first_range = static_cast<std::int32_t>(cut.first_range),
-          .last_range = static_cast<std::int32_t>(cut.last_range),
+          .first_range = static_cast<std::int32_t>(split.first_range),
+          .last_range = static_cast<std::int32_t>(split.last_range),
           .partial = -1};
 }
 
 // Chunks of prompts, which cost most, are the last sequences, and their last queries see most.
-void AttentionPlan::fill(std::span<AttentionItem> items, std::span<AttentionItem> cuts) const {
+void AttentionPlan::fill(std::span<AttentionItem> items, std::span<AttentionItem> splits) const {
   auto next = items.begin();
-  auto next_cut = cuts.begin();
+  auto next_split = splits.begin();
   std::int64_t partial = 0;
   for (int seq = num_seqs_ - 1; seq >= 0; --seq) {
-    const Cut cut = cut_of(seq);
-    AttentionItem item = whole(seq, cut);
-    const int blocks = static_cast<int>(ceil_div(cut.num_queries, cut.queries_per_item));
+    const Split split = split_of(seq);
+    AttentionItem item = whole(seq, split);
+    const int blocks = static_cast<int>(ceil_div(split.num_queries, split.queries_per_item));
     for (int block = blocks - 1; block >= 0; --block) {
-      const int query = block * cut.queries_per_item;
+      const int query = block * split.queries_per_item;
       item.first_token = query_start_[seq] + query;
-      item.first_position = context_lens_[seq] - cut.num_queries + query;
-      item.num_queries = std::min(cut.queries_per_item, cut.num_queries - query);
+      item.first_position = context_lens_[seq] - split.num_queries + query;
+      item.num_queries = std::min(split.queries_per_item, split.num_queries - query);
       const std::int64_t last = (item.first_position + item.num_queries - 1) / kRangePositions;
       for (std::int64_t range = first_visible(item.first_position, call_.window) / kRangePositions;
-           range <= last; range += cut.ranges_per_item) {
+           range <= last; range += split.ranges_per_item) {
         item.first_range = static_cast<std::int32_t>(range);
         item.last_range =
-            static_cast<std::int32_t>(std::min(range + cut.ranges_per_item - 1, last));
-        for (int head = 0; head < call_.kv_heads; head += cut.heads_per_item) {
+            static_cast<std::int32_t>(std::min(range + split.ranges_per_item - 1, last));
+        for (int head = 0; head < call_.kv_heads; head += split.heads_per_item) {
           item.first_head = head;
-          item.num_heads = std::min(cut.heads_per_item, call_.kv_heads - head);
-          if (cut.is_cut()) {
-            item.partial =
-                partial + ((range - cut.first_range) * call_.kv_heads + head) * partial_floats(cut);
+          item.num_heads = std::min(split.heads_per_item, call_.kv_heads - head);
+          if (split.is_split()) {
+            item.partial = partial + ((range - split.first_range) * call_.kv_heads + head) *
+                                         partial_floats(split);
           }
           *next++ = item;
         }
       }
     }
-    if (!cut.is_cut()) continue;
+    if (!split.is_split()) continue;
     for (int head = 0; head < call_.kv_heads; ++head) {
-      *next_cut = whole(seq, cut);
-      next_cut->first_head = head;
-      next_cut->num_heads = 1;
-      next_cut++->partial = partial + head * partial_floats(cut);
+      *next_split = whole(seq, split);
+      next_split->first_head = head;
+      next_split->num_heads = 1;
+      next_split++->partial = partial + head * partial_floats(split);
     }
-    partial += cut.num_ranges() * call_.kv_heads * partial_floats(cut);
+    partial += split.num_ranges() * call_.kv_heads * partial_floats(split);
   }
-  PAGODA_CHECK(next == items.end() && next_cut == cuts.end(), "[attention] a miscounted plan");
+  PAGODA_CHECK(next == items.end() && next_split == splits.end(), "[attention] a miscounted plan");
 }
 
 }  // namespace pagoda::cpu

@@ -1,9 +1,9 @@
-// How the cpu attention cuts a step into pieces of work, and what a piece is.
+// How the cpu attention divides a step into work items.
 //
-// The arithmetic is fixed apart from the cut: a query's positions are cut into ranges of 256 at
+// The arithmetic is fixed apart from that: a query's positions are divided into ranges of 256 at
 // absolute multiples of 256; each range has a softmax of its own, and ranges are merged in order.
 // An item is some consecutive queries of a sequence, some kv heads with the query heads that read
-// them, and some ranges. Few queries of a long context are cut into ranges, so that all threads
+// them, and some ranges. Few queries of a long context are split into ranges, so that all threads
 // have work; what such an item finds is merged afterwards. (The split is that of Flash-Decoding:
 // Dao et al., 2023.)
 #pragma once
@@ -77,7 +77,7 @@ inline std::int64_t first_visible(std::int64_t position, int window) {
   return window > 0 && position + 1 > window ? position + 1 - window : 0;
 }
 
-// A softmax under way of `rows` rows in one piece of memory: sums of weighted values, all under the
+// A softmax under way of `rows` rows in one block of memory: sums of weighted values, all under the
 // weight 2^-largest.
 struct Softmax {
   float* sums = nullptr;     // [rows, padded_dim], the target's order of dimensions
@@ -103,20 +103,20 @@ class AttentionPlan {
 
   struct Counts {
     std::int64_t items = 0;
-    std::int64_t cuts = 0;  // kv heads of sequences that were cut into ranges
+    std::int64_t splits = 0;  // kv heads of sequences that were split into ranges
     std::int64_t partial_floats = 0;
     std::int64_t rows = 0;          // most of an item and one kv head
     std::int64_t states = 0;        // most rows of an item over all its kv heads
     std::int64_t found_floats = 0;  // most that their softmaxes take
   };
   const Counts& counts() const { return counts_; }
-  // Writes the plan. items: counts().items, those that cost most first. cuts: each the item of one
+  // Writes the plan. items: counts().items, those that cost most first. splits: each the item of one
   // kv head and all ranges, whose partials follow one another at `stride` floats.
-  void fill(std::span<AttentionItem> items, std::span<AttentionItem> cuts) const;
+  void fill(std::span<AttentionItem> items, std::span<AttentionItem> splits) const;
 
  private:
-  // How a sequence is cut.
-  struct Cut {
+  // How a sequence is divided into items.
+  struct Split {
     int num_queries;
     int queries_per_item;
     int heads_per_item;
@@ -125,21 +125,21 @@ class AttentionPlan {
     std::int64_t ranges_per_item;
 
     std::int64_t num_ranges() const { return last_range - first_range + 1; }
-    bool is_cut() const { return ranges_per_item < num_ranges(); }
+    bool is_split() const { return ranges_per_item < num_ranges(); }
   };
   int num_queries_of(int seq) const { return query_start_[seq + 1] - query_start_[seq]; }
   std::int64_t cost_of(int seq) const;
-  Cut cut_of(int seq) const;
-  AttentionItem whole(int seq, const Cut& cut) const;
-  std::int64_t partial_floats(const Cut& cut) const;  // of a range and kv head
-  void count(const Cut& cut);
+  Split split_of(int seq) const;
+  AttentionItem whole(int seq, const Split& split) const;
+  std::int64_t partial_floats(const Split& split) const;  // of a range and kv head
+  void count(const Split& split);
 
   const AttentionCall& call_;
   const int num_seqs_;
   const int num_threads_;
   const std::int32_t* query_start_;
   const std::int32_t* context_lens_;
-  bool is_short_ = false;             // single queries are not cut
+  bool is_short_ = false;             // single queries are not split
   std::int64_t budget_ = 1;           // of an item, in units of 12 rows, one kv head and a range
   std::int64_t few_rows_budget_ = 1;  // the same where an item has no more rows
   Counts counts_;

@@ -145,7 +145,7 @@ struct Stream {
   }
 };
 
-// Keys and values in turns: two streams are read faster than one. Loops keep it in registers.
+// Keys and values, alternating: two streams are read faster than one. Loops keep it in registers.
 struct Fetch {
   Stream keys;
   Stream values;
@@ -210,7 +210,7 @@ HWY_INLINE void score(const ScoreArgs<typename Dots::Unit>& args, typename Dots:
 }
 
 // A range as an item sees it.
-struct Piece {
+struct VisibleRange {
   const AttentionItem* item = nullptr;
   std::int64_t first_position = 0;  // of the range
   int begin = 0;                    // of the positions that any query sees, within the range
@@ -226,10 +226,11 @@ template <typename Dots>
 struct FewRows {
   FewRows(const AttentionCall& /*call*/, std::byte* /*copies*/) {}
   static bool takes(const AttentionCall& /*call*/, const AttentionItem& /*item*/) { return false; }
-  void fetch_first(const Piece& /*piece*/) {}
-  void begin(const Piece& /*piece*/, const Piece& /*after*/) {}
-  void score(const Piece& /*piece*/, const typename Dots::Unit* /*queries*/, float* /*scores*/) {}
-  void add(const Piece& /*piece*/, const float* /*weights*/, float* /*softmaxes*/) {}
+  void fetch_first(const VisibleRange& /*range*/) {}
+  void begin(const VisibleRange& /*range*/, const VisibleRange& /*after*/) {}
+  void score(const VisibleRange& /*range*/, const typename Dots::Unit* /*queries*/,
+             float* /*scores*/) {}
+  void add(const VisibleRange& /*range*/, const float* /*weights*/, float* /*softmaxes*/) {}
 };
 
 // Rows whose weights are known, from the first of them.

@@ -133,11 +133,11 @@ class FewRows<Bf16Dots> {
     return item.num_queries == 1 && call.group <= kMostFewRows;
   }
 
-  // Has what is read first of a piece fetched, where nothing was read before it.
-  void fetch_first(const Piece& piece) {
-    begin(piece, Piece());
+  // Has what is read first of a range fetched, where nothing was read before it.
+  void fetch_first(const VisibleRange& range) {
+    begin(range, VisibleRange());
     for (int group = 0; group < groups_ahead_; ++group) {
-      for (int head = 0; head < piece.item->num_heads; ++head) {
+      for (int head = 0; head < range.item->num_heads; ++head) {
         const LinesAhead lines = lines_ahead(order_[group], head, 0, 1);
         for (std::int64_t line = 0; line < kLanes * num_blocks_; ++line) {
           lines.fetch(lines.from + line / kLanes * lines.block_step +
@@ -147,15 +147,15 @@ class FewRows<Bf16Dots> {
     }
   }
 
-  // Prepares to read `piece` next, and then `after` where that has an item.
-  void begin(const Piece& piece, const Piece& after) {
-    item_ = piece.item;
+  // Prepares to read `range` next, and then `after` where that has an item.
+  void begin(const VisibleRange& range, const VisibleRange& after) {
+    item_ = range.item;
     const std::int64_t group_bytes = item_->num_heads * call_.entry_bytes * kLanes;
     reads_slots_ = item_->num_heads * call_.entry_bytes == call_.slot_bytes;
     groups_ahead_ = group_bytes < kBytesAhead ? kMostGroupsAhead : 1;
     const std::byte** to = order_;
     for (const std::byte* entries : {call_.keys, call_.values}) {
-      for (int p = first_group(piece); p < piece.end; p += kLanes) *to++ = entry(piece, entries, p);
+      for (int p = first_group(range); p < range.end; p += kLanes) *to++ = entry(range, entries, p);
     }
     const std::byte* const last = to[-1];
     for (int i = 0; i < groups_ahead_; ++i) {
@@ -165,13 +165,13 @@ class FewRows<Bf16Dots> {
   }
 
   // Computes scores: [heads * rows, kRangePositions].
-  void score(const Piece& piece, const std::uint32_t* queries, float* scores) {
-    for_rows([&](auto rows) { score_rows<rows()>(piece, queries, scores); });
+  void score(const VisibleRange& range, const std::uint32_t* queries, float* scores) {
+    for_rows([&](auto rows) { score_rows<rows()>(range, queries, scores); });
   }
 
   // Adds the weighted values to the softmaxes of the item's heads, one after another.
-  void add(const Piece& piece, const float* weights, float* softmaxes) {
-    for_rows([&](auto rows) { add_rows<rows()>(piece, weights, softmaxes); });
+  void add(const VisibleRange& range, const float* weights, float* softmaxes) {
+    for_rows([&](auto rows) { add_rows<rows()>(range, weights, softmaxes); });
   }
 
  private:
@@ -205,12 +205,12 @@ class FewRows<Bf16Dots> {
     }
   }
 
-  static int first_group(const Piece& piece) { return piece.begin / kLanes * kLanes; }
+  static int first_group(const VisibleRange& range) { return range.begin / kLanes * kLanes; }
 
   // Returns the item's first entry of those that a group reads.
-  const std::byte* entry(const Piece& piece, const std::byte* entries, int p) const {
-    return entries + piece.offsets[std::max(p, piece.begin)] +
-           piece.item->first_head * call_.entry_bytes;
+  const std::byte* entry(const VisibleRange& range, const std::byte* entries, int p) const {
+    return entries + range.offsets[std::max(p, range.begin)] +
+           range.item->first_head * call_.entry_bytes;
   }
 
   // Returns the lines to fetch of a group of entries while those of `head` of another are read from
@@ -228,36 +228,38 @@ class FewRows<Bf16Dots> {
   }
 
   // Returns whether the 16 positions from p on can be read where they lie: those of one block.
-  bool lie_together(const Piece& piece, int p) const {
-    if (p < piece.begin || p + kLanes > piece.end || call_.head_dim != call_.padded_dim()) {
+  bool lie_together(const VisibleRange& range, int p) const {
+    if (p < range.begin || p + kLanes > range.end || call_.head_dim != call_.padded_dim()) {
       return false;
     }
-    return (piece.first_position + p) % call_.block_size + kLanes <= call_.block_size;
+    return (range.first_position + p) % call_.block_size + kLanes <= call_.block_size;
   }
 
-  HWY_INLINE EntryGroup find(const Piece& piece, const std::byte* entries, int p, bool together) {
-    if (HWY_LIKELY(together)) return {entries + piece.offsets[p], call_.slot_bytes};
-    return copy(piece, entries, p);
+  HWY_INLINE EntryGroup find(const VisibleRange& range, const std::byte* entries, int p,
+                             bool together) {
+    if (HWY_LIKELY(together)) return {entries + range.offsets[p], call_.slot_bytes};
+    return copy(range, entries, p);
   }
 
-  HWY_NOINLINE EntryGroup copy(const Piece& piece, const std::byte* entries, int p) {
+  HWY_NOINLINE EntryGroup copy(const VisibleRange& range, const std::byte* entries, int p) {
     const std::int64_t stride = num_blocks_ * kLineBytes;
     std::memset(copies_, 0, kLanes * stride);
-    for (int i = std::max(piece.begin - p, 0); i < std::min(piece.end - p, kLanes); ++i) {
-      std::memcpy(copies_ + i * stride, entries + piece.offsets[p + i], call_.entry_bytes);
+    for (int i = std::max(range.begin - p, 0); i < std::min(range.end - p, kLanes); ++i) {
+      std::memcpy(copies_ + i * stride, entries + range.offsets[p + i], call_.entry_bytes);
     }
     return {copies_, stride};
   }
 
   template <int kRows>
-  HWY_NOINLINE void score_rows(const Piece& piece, const std::uint32_t* queries, float* scores) {
+  HWY_NOINLINE void score_rows(const VisibleRange& range, const std::uint32_t* queries,
+                               float* scores) {
     const std::int64_t num_units = num_blocks_ * kLanes;
     const std::byte* const* ahead = order_ + groups_ahead_;
-    for (int p = first_group(piece); p < piece.end; p += kLanes, ++ahead) {
-      const bool together = lie_together(piece, p);
+    for (int p = first_group(range); p < range.end; p += kLanes, ++ahead) {
+      const bool together = lie_together(range, p);
       const std::byte* keys = call_.keys + item_->first_head * call_.entry_bytes;
       for (int head = 0; head < item_->num_heads; ++head, keys += call_.entry_bytes) {
-        score_group<kRows>(find(piece, keys, p, together), num_blocks_,
+        score_group<kRows>(find(range, keys, p, together), num_blocks_,
                            queries + head * kRows * num_units, num_units,
                            scores + head * kRows * kRangePositions + p,
                            lines_ahead(*ahead, head, 0, 1));
@@ -266,15 +268,15 @@ class FewRows<Bf16Dots> {
   }
 
   template <int kRows>
-  HWY_NOINLINE void add_rows(const Piece& piece, const float* weights, float* softmaxes) {
-    const int first = first_group(piece);
+  HWY_NOINLINE void add_rows(const VisibleRange& range, const float* weights, float* softmaxes) {
+    const int first = first_group(range);
     const std::byte* const* ahead =
-        order_ + groups_ahead_ + (piece.end - first + kLanes - 1) / kLanes;
-    for (int p = first; p < piece.end; p += kLanes, ++ahead) {
-      const bool together = lie_together(piece, p);
+        order_ + groups_ahead_ + (range.end - first + kLanes - 1) / kLanes;
+    for (int p = first; p < range.end; p += kLanes, ++ahead) {
+      const bool together = lie_together(range, p);
       const std::byte* values = call_.values + item_->first_head * call_.entry_bytes;
       for (int head = 0; head < item_->num_heads; ++head, values += call_.entry_bytes) {
-        const EntryGroup group = find(piece, values, p, together);
+        const EntryGroup group = find(range, values, p, together);
         // A pair of weights takes the place of one.
         const WeighedRows rows{
             .weights = weights + head * kRows * kRangePositions + p / 2,

@@ -122,20 +122,20 @@ struct Bf16Dots {
     Values(const AttentionCall& call, float* memory)
         : call_(call), pairs_(reinterpret_cast<std::uint32_t*>(memory)) {}
 
-    void load(const std::byte* entries, const std::int64_t* offsets, Visible piece,
+    void load(const std::byte* entries, const std::int64_t* offsets, Visible positions,
               TileAhead& /*lines*/) {
-      if (piece.begin % 2 != 0) {
-        load_half(entries + offsets[piece.begin], piece.begin);
-        ++piece.begin;
+      if (positions.begin % 2 != 0) {
+        load_half(entries + offsets[positions.begin], positions.begin);
+        ++positions.begin;
       }
-      if (piece.end % 2 != 0 && piece.end > piece.begin) {
-        --piece.end;
-        load_half(entries + offsets[piece.end], piece.end);
+      if (positions.end % 2 != 0 && positions.end > positions.begin) {
+        --positions.end;
+        load_half(entries + offsets[positions.end], positions.end);
       }
       const std::int64_t dim = call_.head_dim, padded_dim = call_.padded_dim();
       const std::int64_t whole = dim / (2 * kLanes) * (2 * kLanes);
-      std::uint32_t* to = pair_at(piece.begin);
-      for (int p = piece.begin; p < piece.end; p += 2, to += padded_dim) {
+      std::uint32_t* to = pair_at(positions.begin);
+      for (int p = positions.begin; p < positions.end; p += 2, to += padded_dim) {
         const std::byte* const even = entries + offsets[p];
         const std::byte* const odd = entries + offsets[p + 1];
         for (std::int64_t at = 0; at < whole; at += 2 * kLanes) {
@@ -150,13 +150,13 @@ struct Bf16Dots {
 
     // Returns whether 0 is what a value comes to under a weight of 0; asked after load(), of whole
     // pairs.
-    bool are_finite(Visible piece) const {
+    bool are_finite(Visible positions) const {
       const hn::RebindToUnsigned<hn::Repartition<std::int16_t, DWords>> d16;
       const auto magnitude = hn::Set(d16, 0x7fff), least_exponent = hn::Set(d16, 0x0080);
       const std::uint32_t* const end =
-          pair_at(piece.begin) + (piece.end - piece.begin) / 2 * call_.padded_dim();
+          pair_at(positions.begin) + (positions.end - positions.begin) / 2 * call_.padded_dim();
       auto found = hn::Zero(d16);
-      for (const std::uint32_t* at = pair_at(piece.begin); at < end; at += kLanes) {
+      for (const std::uint32_t* at = pair_at(positions.begin); at < end; at += kLanes) {
         const auto values = hn::BitCast(d16, hn::LoadU(DWords(), at));
         // An exponent of all ones is carried into the sign.
         found = hn::Or(found, hn::Add(hn::And(values, magnitude), least_exponent));
@@ -166,11 +166,12 @@ struct Bf16Dots {
 
     // Adds whole pairs, which all rows see, or where some weigh 0 and values are finite.
     template <int kRows>
-    HWY_INLINE void add(const WeighedRows& rows, Visible piece, TileAhead& lines) const {
-      if (piece.begin >= piece.end) return;
-      const std::uint32_t* pairs = pair_at(piece.begin);
-      const auto* weights = reinterpret_cast<const std::uint32_t*>(rows.weights) + piece.begin / 2;
-      const int count = (piece.end - piece.begin) / 2;
+    HWY_INLINE void add(const WeighedRows& rows, Visible positions, TileAhead& lines) const {
+      if (positions.begin >= positions.end) return;
+      const std::uint32_t* pairs = pair_at(positions.begin);
+      const auto* weights =
+          reinterpret_cast<const std::uint32_t*>(rows.weights) + positions.begin / 2;
+      const int count = (positions.end - positions.begin) / 2;
       float* sums = rows.sums;
       std::int64_t left = call_.padded_dim() / kLanes;
       for (; vectors_for(kRows) == 4 && left >= 4; left -= 4) {
@@ -184,11 +185,12 @@ struct Bf16Dots {
         sums += 2 * kLanes;
       }
     }
-    HWY_INLINE void add_one(const WeighedRows& row, Visible piece, TileAhead& lines) const {
-      if (piece.begin >= piece.end) return;
-      if (piece.begin % 2 != 0) add_half(row, piece.begin++, 0xffff0000u);
-      add<1>(row, {piece.begin, piece.end / 2 * 2}, lines);
-      if (piece.end % 2 != 0 && piece.end > piece.begin) add_half(row, piece.end - 1, 0xffffu);
+    HWY_INLINE void add_one(const WeighedRows& row, Visible positions, TileAhead& lines) const {
+      if (positions.begin >= positions.end) return;
+      if (positions.begin % 2 != 0) add_half(row, positions.begin++, 0xffff0000u);
+      add<1>(row, {positions.begin, positions.end / 2 * 2}, lines);
+      if (positions.end % 2 != 0 && positions.end > positions.begin)
+        add_half(row, positions.end - 1, 0xffffu);
     }
 
    private:

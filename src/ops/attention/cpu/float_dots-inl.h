@@ -131,15 +131,15 @@ struct FloatDots {
       }
     }
 
-    // Loads the piece's positions, all of one tile; entries + offsets[p] is where position p lies.
-    void load(const std::byte* entries, const std::int64_t* offsets, Visible piece,
+    // Loads the positions, all of one tile; entries + offsets[p] is where position p lies.
+    void load(const std::byte* entries, const std::int64_t* offsets, Visible positions,
               Fetch& /*fetch*/) {
       if (!copies_) {
         values_ = entries;
         offsets_ = offsets;
         return;
       }
-      for (int p = piece.begin; p < piece.end; ++p) {
+      for (int p = positions.begin; p < positions.end; ++p) {
         std::copy_n(reinterpret_cast<const T*>(entries + offsets[p]), call_.head_dim,
                     copies_ + p % kTilePositions * call_.padded_dim());
       }
@@ -148,12 +148,12 @@ struct FloatDots {
     }
 
     // Positions that a row does not see have no weight here.
-    static constexpr bool are_finite(Visible /*piece*/) { return false; }
+    static constexpr bool are_finite(Visible /*positions*/) { return false; }
 
     // Adds to sums the weighted values of positions that all rows see.
     template <int kRows>
-    HWY_INLINE void add(const WeighedRows& rows, Visible piece, Fetch& fetch) const {
-      if (piece.begin >= piece.end) return;
+    HWY_INLINE void add(const WeighedRows& rows, Visible positions, Fetch& fetch) const {
+      if (positions.begin >= positions.end) return;
       ValueArgs args{.values = values_,
                      .offsets = offsets_,
                      .weights = rows.weights,
@@ -165,13 +165,13 @@ struct FloatDots {
       };
       std::int64_t left = args.padded_dim / kLanes;
       for (; vectors_for(kRows) == 4 && left >= 4; left -= 4, advance(4)) {
-        add_values<kRows, 4>(args, piece, fetch);
+        add_values<kRows, 4>(args, positions, fetch);
       }
-      for (; left > 0; left -= 2, advance(2)) add_values<kRows, 2>(args, piece, fetch);
+      for (; left > 0; left -= 2, advance(2)) add_values<kRows, 2>(args, positions, fetch);
     }
     // Does the same for one row and any positions.
-    HWY_INLINE void add_one(const WeighedRows& row, Visible piece, Fetch& fetch) const {
-      add<1>(row, piece, fetch);
+    HWY_INLINE void add_one(const WeighedRows& row, Visible positions, Fetch& fetch) const {
+      add<1>(row, positions, fetch);
     }
 
    private:
@@ -185,13 +185,14 @@ struct FloatDots {
 
     static bool is_copied(const AttentionCall& call) { return call.head_dim != call.padded_dim(); }
 
-    // Adds to sums the weighted values of the piece's positions, kVectors vectors of dimensions.
+    // Adds to sums the weighted values of the positions, kVectors vectors of dimensions.
     template <int kRows, int kVectors>
-    static HWY_INLINE void add_values(const ValueArgs& args, Visible piece, Fetch& fetch_state) {
+    static HWY_INLINE void add_values(const ValueArgs& args, Visible positions,
+                                      Fetch& fetch_state) {
       Fetch fetch = fetch_state;
       SumTile<kRows, kVectors> sums;
       sums.load(args.sums, args.padded_dim);
-      for (int p = piece.begin; p < piece.end; ++p) {
+      for (int p = positions.begin; p < positions.end; ++p) {
         fetch.advance();
         const T* from = reinterpret_cast<const T*>(args.values + args.offsets[p]);
         V value[kVectors];

@@ -1,8 +1,8 @@
 // The cpu product on AVX-512, many rows: tiles of four or six rows times two panels.
 //
-// Two panels are taken a piece of k at a time: all rows meet a piece while it stays in the
+// Two panels are taken a slice of k at a time: all rows meet a slice while it stays in the
 // first-level cache, and the next one is fetched meanwhile, some lines a group: all of a tile's at
-// its beginning hold it up, by half of its time where there are few. Between pieces a tile's sums
+// its beginning hold it up, by half of its time where there are few. Between slices a tile's sums
 // wait in memory, so that each is still one chain over k, as it is of a single row
 // (linear_avx512.cc). Measured, 256 rows of BF16: 78 to 82 % of the dot products' peak with panels
 // whole, 84 to 87 % so.
@@ -23,7 +23,7 @@ constexpr int kPanels = 2;
 // 85 and 82 %. Codes of fewer bits come fast enough from the second level, and would lose 2 % by
 // waiting.
 template <PanelKind kKind>
-constexpr std::int64_t kPieceBytes = (panel_format(kKind).low_bits == 16 ? 24 : 96) << 10;
+constexpr std::int64_t kSliceBytes = (panel_format(kKind).low_bits == 16 ? 24 : 96) << 10;
 // Whose sums wait in memory.
 constexpr int kMostTiles = 48;
 
@@ -47,7 +47,7 @@ struct LinesAhead {
 };
 
 // Groups [begin, end) of two panels, and what is to be fetched meanwhile.
-struct Piece {
+struct Slice {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   const PanelMinima* minima = nullptr;  // of each 256 k, where they are integers
@@ -69,20 +69,20 @@ class ManyRowsTile {
   static constexpr int kUnitsOfSpan = Loops::kUnitsOfSpan;
 
   // `waiting` is the tile's sums, [rows][panels][16]. Not inlined: it takes all registers.
-  __attribute__((noinline)) static void multiply(const PanelProduct& product, const Piece& piece,
+  __attribute__((noinline)) static void multiply(const PanelProduct& product, const Slice& slice,
                                                  std::int64_t first_row, std::int64_t first_panel,
                                                  float* waiting) {
     const PairReader<kKind> reader;
     const std::byte* panel = product.panels + first_panel * product.panel_bytes;
-    const std::byte* group = panel + product.header_area + piece.begin * kFormat.group_bytes();
-    auto [x, rows] = rows_at<Loops, kRows>(product, first_row, piece.begin * kUnitsOfGroup);
-    const PanelMinima* minima = piece.minima;
+    const std::byte* group = panel + product.header_area + slice.begin * kFormat.group_bytes();
+    auto [x, rows] = rows_at<Loops, kRows>(product, first_row, slice.begin * kUnitsOfGroup);
+    const PanelMinima* minima = slice.minima;
     __m512 sums[kRows][kPanels];
     set_to_zero(sums);
-    if (!kHasSpans && piece.begin > 0) load_sums(waiting, sums);
-    std::int64_t units_done = piece.begin * kUnitsOfGroup;
-    LinesAhead ahead = piece.ahead;
-    for (std::int64_t g = piece.begin; g < piece.end; ++g, group += kFormat.group_bytes()) {
+    if (!kHasSpans && slice.begin > 0) load_sums(waiting, sums);
+    std::int64_t units_done = slice.begin * kUnitsOfGroup;
+    LinesAhead ahead = slice.ahead;
+    for (std::int64_t g = slice.begin; g < slice.end; ++g, group += kFormat.group_bytes()) {
       ahead.fetch(product.panel_bytes);
       GroupNumbers<kKind> numbers[kPanels];
       read_panels(product, panel, group, g, numbers);
@@ -100,7 +100,7 @@ class ManyRowsTile {
         });
         x += kUnitsOfBlock * kRows * kRowBytes;
         units_done += kUnitsOfBlock;
-        const bool is_end = units_done == piece.end * kUnitsOfGroup;
+        const bool is_end = units_done == slice.end * kUnitsOfGroup;
         if (kHasSpans && (units_done % kUnitsOfSpan == 0 || is_end)) {
           const bool is_first = units_done <= kUnitsOfSpan;
           if constexpr (Loops::kHasGroups) {
@@ -114,7 +114,7 @@ class ManyRowsTile {
         }
       }
     }
-    if (piece.end == kFormat.num_groups(product.cols)) {
+    if (slice.end == kFormat.num_groups(product.cols)) {
       if constexpr (kHasSpans) load_sums(waiting, sums);
       lower<Loops>(product, first_row, first_panel, sums);
       return store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
@@ -168,14 +168,14 @@ class ManyRowsTile {
 
 // The minima of groups [begin, end), which begin with a span.
 template <PanelKind kKind>
-void find_minima(const PanelProduct& product, const std::byte* panels, const Piece& piece,
+void find_minima(const PanelProduct& product, const std::byte* panels, const Slice& slice,
                  PanelMinima* minima) {
   constexpr std::int64_t kGroupBytes = panel_format(kKind).group_bytes();
-  for (std::int64_t first = piece.begin; first < piece.end; first += kBlocksOfSuper, ++minima) {
+  for (std::int64_t first = slice.begin; first < slice.end; first += kBlocksOfSuper, ++minima) {
     for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
       __m512 of_blocks[1][kBlocksOfSuper];
       set_to_zero(of_blocks);
-      for (std::int64_t b = 0; b < kBlocksOfSuper && first + b < piece.end; ++b) {
+      for (std::int64_t b = 0; b < kBlocksOfSuper && first + b < slice.end; ++b) {
         GroupNumbers<kKind> numbers;
         read_numbers(panels + p * product.panel_bytes + (first + b) * kGroupBytes, numbers);
         of_blocks[0][b] = minima_of(numbers);
@@ -190,11 +190,11 @@ template <PanelKind kKind, Rounding kRounding, int kRows>
 void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64_t first_row,
                      std::int64_t end_row) {
   constexpr PanelFormat kFormat = panel_format(kKind);
-  constexpr std::int64_t kMostGroups = kPieceBytes<kKind> / (kPanels * kFormat.group_bytes());
+  constexpr std::int64_t kMostGroups = kSliceBytes<kKind> / (kPanels * kFormat.group_bytes());
   alignas(kLineBytes) float sums[kMostTiles][kRows * kPanels * kPanelColumns];
   const std::int64_t num_groups = kFormat.num_groups(product.cols);
   const std::int64_t num_pieces = (num_groups + kMostGroups - 1) / kMostGroups;
-  // Pieces end where spans do.
+  // Slices end where spans do.
   using Loops = TileLoops<kKind, kRounding>;
   constexpr std::int64_t kSpan = Loops::kUnitsOfSpan * kUnit;
   constexpr std::int64_t kGroupsOfSpan = kFormat.group < kSpan ? kSpan / kFormat.group : 1;
@@ -206,22 +206,22 @@ void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64
   const std::byte* panels = product.panels + panel * product.panel_bytes;
   for (std::int64_t g = 0; g < num_groups; g += most) {
     const bool is_last = g + most >= num_groups;
-    Piece piece = {.begin = g, .end = is_last ? num_groups : g + most};
-    piece.ahead.next = is_last ? panels + kPanels * product.panel_bytes
-                               : panels + product.header_area + piece.end * kFormat.group_bytes();
+    Slice slice = {.begin = g, .end = is_last ? num_groups : g + most};
+    slice.ahead.next = is_last ? panels + kPanels * product.panel_bytes
+                               : panels + product.header_area + slice.end * kFormat.group_bytes();
     const std::int64_t lines =
         (most * kFormat.group_bytes() + (is_last ? product.header_area : 0)) / kLineBytes;
-    piece.ahead.count = (lines + num_tiles - 1) / num_tiles;
-    const std::int64_t groups = piece.end - piece.begin;
-    piece.ahead.count_of_group = (piece.ahead.count + groups - 1) / groups;
+    slice.ahead.count = (lines + num_tiles - 1) / num_tiles;
+    const std::int64_t groups = slice.end - slice.begin;
+    slice.ahead.count_of_group = (slice.ahead.count + groups - 1) / groups;
     if constexpr (Loops::kHasGroups) {
-      find_minima<kKind>(product, panels, piece, minima);
-      piece.minima = minima;
+      find_minima<kKind>(product, panels, slice, minima);
+      slice.minima = minima;
     }
     for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
-      ManyRowsTile<kKind, kRounding, kRows>::multiply(product, piece, first_row + tile * kRows,
+      ManyRowsTile<kKind, kRounding, kRows>::multiply(product, slice, first_row + tile * kRows,
                                                       panel, sums[tile]);
-      piece.ahead.next += piece.ahead.count * kLineBytes;
+      slice.ahead.next += slice.ahead.count * kLineBytes;
     }
   }
 }

@@ -72,7 +72,7 @@ PAGODA_INLINE const float* block_sums_of(const SuperView& view, int rows, std::i
 }
 
 // Weights of 14 bits meet x under powers of two: their exponents are added to what a block came to,
-// where two products would take turns with those of x. A block's power is the least under which its
+// where two products would alternate with those of x. A block's power is the least under which its
 // largest magnitude has 15 bits and the sum of all 18, so that products fit 32: a bit more than a
 // largest of 4095 would have in most blocks, three where few values stand out. Behind the integers
 // lie the blocks' exponents above the row's least one, as float32 has them, [blocks][rows], then

@@ -178,7 +178,7 @@ PAGODA_INLINE void start_block(const std::int32_t* integer_sums, __m512i (&s)[kR
   });
 }
 
-// How a tile's loops are cut for a format and a rounding of x.
+// How a tile's loops are divided for a format and a rounding of x.
 template <PanelKind kKind, Rounding kRounding>
 struct TileLoops {
   static constexpr PanelFormat kFormat = panel_format(kKind);

@@ -254,7 +254,7 @@ class IntegerTile {
   }
 };
 
-// Multiplies all tiles. A panel at a time is one ascending stream; many rows walk it from the
+// Multiplies all tiles. A panel at a time is one ascending stream; many rows read it from the
 // first-level cache, kFours times four columns at a time.
 template <class Tile, int kRows, int kFours>
 void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {

@@ -1,14 +1,13 @@
-// The cpu attention's walk over items, for each target (attention_items.h says what an item is).
-//
-// A unit is one range of one kv head: its keys are transposed a tile at a time for all rows of the
-// item, then each row has its softmax, then each few rows a tile's weighted values. Meanwhile the
-// next unit's entries are fetched, or the next tile's: entries of one head lie far apart in blocks
-// in no order, which no hardware foresees.
-#if defined(PAGODA_ATTENTION_WALK_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef PAGODA_ATTENTION_WALK_INL_H
-#undef PAGODA_ATTENTION_WALK_INL_H
+// AttentionWorker: a thread of the cpu attention, for each target. attention_items.h says what an
+// item is. A worker takes its ranges one at a time: a range's keys are transposed a tile at a time
+// for all rows of the item, then each row has its softmax, then each few rows a tile's weighted
+// values. Meanwhile the next range's entries are fetched, or the next tile's: entries of one head
+// lie far apart in blocks in no order, which no hardware foresees.
+#if defined(PAGODA_ATTENTION_WORKER_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PAGODA_ATTENTION_WORKER_INL_H
+#undef PAGODA_ATTENTION_WORKER_INL_H
 #else
-#define PAGODA_ATTENTION_WALK_INL_H
+#define PAGODA_ATTENTION_WORKER_INL_H
 #endif
 
 #include <algorithm>
@@ -29,13 +28,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kOffsetLanes = 8;
 
-// Scratch is the calling thread's own: walk_floats() of it, aligned to vectors.
+// Scratch is the calling thread's own: worker_floats() of it, aligned to vectors.
 template <typename Dots>
-class Walk {
+class AttentionWorker {
   using Unit = typename Dots::Unit;
 
  public:
-  Walk(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch)
+  AttentionWorker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch)
       : call_(call),
         padded_dim_(call.padded_dim()),
         num_words_((call.entry_bytes + 3) / 4),
@@ -50,10 +49,10 @@ class Walk {
     found_ = take(scratch, counts.found_floats);
     merged_ = take(scratch, counts.found_floats);
     visible_ = reinterpret_cast<Visible*>(take(scratch, 2 * counts.rows));
-    for (Piece* unit : {&unit_, &next_}) {
-      unit->offsets =
+    for (VisibleRange* range : {&current_, &next_}) {
+      range->offsets =
           reinterpret_cast<std::int64_t*>(take(scratch, 2 * (kRangePositions + kOffsetLanes)));
-      unit->runs = reinterpret_cast<Run*>(take(scratch, 4 * kRangePositions));
+      range->runs = reinterpret_cast<Run*>(take(scratch, 4 * kRangePositions));
     }
   }
 
@@ -68,7 +67,7 @@ class Walk {
     }
   }
 
-  // Merges the ranges that other walks have left as partials of this item.
+  // Merges the ranges that other workers have left as partials of this item.
   void merge(const AttentionItem& item) {
     const int rows = rows_of(item);
     const std::int64_t floats = Softmax::floats(rows, padded_dim_);
@@ -89,36 +88,36 @@ class Walk {
     return std::exchange(scratch, scratch + (count + 15) / 16 * 16);
   }
 
-  void place(Piece& unit, const AttentionItem& item, std::int64_t range) const {
-    const std::int64_t base = range * kRangePositions;
+  void place(VisibleRange& range, const AttentionItem& item, std::int64_t index) const {
+    const std::int64_t base = index * kRangePositions;
     const std::int64_t begin = std::max(first_visible(item.first_position, call_.window), base);
     const std::int64_t end =
         std::min<std::int64_t>(item.first_position + item.num_queries, base + kRangePositions);
-    unit.item = &item;
-    unit.is_fetched = false;
-    unit.first_position = base;
-    unit.begin = static_cast<int>(begin - base);
-    unit.end = static_cast<int>(end - base);
-    unit.num_runs = 0;
+    range.item = &item;
+    range.is_fetched = false;
+    range.first_position = base;
+    range.begin = static_cast<int>(begin - base);
+    range.end = static_cast<int>(end - base);
+    range.num_runs = 0;
     const std::int64_t first_slot = call_.first_slots ? call_.first_slots[item.seq] : -1;
-    if (first_slot >= 0) return add_slots(unit, begin, end, first_slot + begin);
+    if (first_slot >= 0) return add_slots(range, begin, end, first_slot + begin);
     const std::int32_t* block =
         call_.block_tables + item.seq * call_.max_blocks + begin / call_.block_size;
     std::int64_t in_block = begin % call_.block_size;
     for (std::int64_t p = begin; p < end; ++block, in_block = 0) {
       const std::int64_t stop = std::min(end, p + call_.block_size - in_block);
-      add_slots(unit, p, stop, *block * call_.block_size + in_block);
+      add_slots(range, p, stop, *block * call_.block_size + in_block);
       p = stop;
     }
   }
 
   // Adds the positions [begin, end), whose slots follow one another from `slot` on.
-  HWY_INLINE void add_slots(Piece& unit, std::int64_t begin, std::int64_t end,
+  HWY_INLINE void add_slots(VisibleRange& range, std::int64_t begin, std::int64_t end,
                             std::int64_t slot) const {
     const std::int64_t offset = slot * call_.slot_bytes;
-    if (!Dots::kFetchesTiles && !has_few_rows(*unit.item)) add_runs(unit, offset, end - begin);
+    if (!Dots::kFetchesTiles && !has_few_rows(*range.item)) add_runs(range, offset, end - begin);
     fill_offsets(offset, static_cast<int>(end - begin),
-                 unit.offsets + (begin - unit.first_position));
+                 range.offsets + (begin - range.first_position));
   }
 
   // Writes the offsets of `count` slots that follow one another, and up to a vector more.
@@ -133,60 +132,62 @@ class Walk {
   }
 
   // Adds `count` slots that follow one another.
-  void add_runs(Piece& unit, std::int64_t offset, std::int64_t count) const {
-    const std::int64_t bytes = unit.item->num_heads * call_.entry_bytes;
+  void add_runs(VisibleRange& range, std::int64_t offset, std::int64_t count) const {
+    const std::int64_t bytes = range.item->num_heads * call_.entry_bytes;
     if (bytes == call_.slot_bytes) {
-      unit.runs[unit.num_runs++] = {offset, offset + count * bytes};
+      range.runs[range.num_runs++] = {offset, offset + count * bytes};
       return;
     }
-    offset += unit.item->first_head * call_.entry_bytes;
+    offset += range.item->first_head * call_.entry_bytes;
     for (std::int64_t i = 0; i < count; ++i, offset += call_.slot_bytes) {
-      unit.runs[unit.num_runs++] = {offset, offset + bytes};
+      range.runs[range.num_runs++] = {offset, offset + bytes};
     }
   }
 
   // Has a tile's entries fetched among the products that follow.
-  void fetch_tile(const Piece& unit, const std::byte* entries, int tile) {
+  void fetch_tile(const VisibleRange& range, const std::byte* entries, int tile) {
     while (!fetch_.is_done()) fetch_.advance();
-    const int begin = std::max(unit.begin, tile), end = std::min(unit.end, tile + kTilePositions);
-    fetch_ = {.base = entries + unit.item->first_head * call_.entry_bytes,
-              .next = unit.offsets + begin,
-              .last = unit.offsets + end,
-              .bytes = unit.item->num_heads * call_.entry_bytes};
+    const int begin = std::max(range.begin, tile), end = std::min(range.end, tile + kTilePositions);
+    fetch_ = {.base = entries + range.item->first_head * call_.entry_bytes,
+              .next = range.offsets + begin,
+              .last = range.offsets + end,
+              .bytes = range.item->num_heads * call_.entry_bytes};
   }
 
-  // Has a unit's entries fetched while what follows is computed.
-  void fetch(const Piece& unit, const std::byte* entries, Stream& stream) const {
+  // Has a range's entries fetched while what follows is computed.
+  void fetch(const VisibleRange& range, const std::byte* entries, Stream& stream) const {
     while (!stream.is_done()) stream.advance();
-    stream = {.base = entries, .next = unit.runs, .last = unit.runs + unit.num_runs};
+    stream = {.base = entries, .next = range.runs, .last = range.runs + range.num_runs};
   }
 
   bool has_few_rows(const AttentionItem& item) const { return FewRows<Dots>::takes(call_, item); }
 
-  // Fetches what no unit before the item has had fetched.
+  // Fetches what no range before the item has had fetched.
   void begin(const AttentionItem& item) {
     place(next_, item, item.first_range);
     if (has_few_rows(item)) return fetch_few(next_);
     fetch_first(next_);
   }
 
-  void fetch_first(const Piece& unit) {
+  void fetch_first(const VisibleRange& range) {
     if constexpr (Dots::kFetchesTiles) {
-      fetch_tile(unit, call_.keys, first_tile(unit));
+      fetch_tile(range, call_.keys, first_tile(range));
       while (!fetch_.is_done()) fetch_.advance();
     } else {
-      fetch(unit, call_.keys, fetch_.keys);
-      fetch(unit, call_.values, fetch_.values);
+      fetch(range, call_.keys, fetch_.keys);
+      fetch(range, call_.values, fetch_.values);
     }
   }
 
-  static int first_tile(const Piece& unit) { return unit.begin / kTilePositions * kTilePositions; }
+  static int first_tile(const VisibleRange& range) {
+    return range.begin / kTilePositions * kTilePositions;
+  }
 
   void attend(const AttentionItem& item, const AttentionItem* after) {
     load_queries(item);
     if (item.partial < 0 && call_.sinks) start(item);
     for (std::int64_t range = item.first_range; range <= item.last_range; ++range) {
-      std::swap(unit_, next_);
+      std::swap(current_, next_);
       next_.item = nullptr;
       next_.num_runs = 0;
       if (range < item.last_range) {
@@ -207,25 +208,25 @@ class Walk {
 
   void attend_many(const AttentionItem& item, std::int64_t range) {
     if constexpr (!Dots::kFetchesTiles) fetch(next_, call_.keys, fetch_.keys);
-    for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
+    for (int tile = first_tile(current_); tile < current_.end; tile += kTilePositions) {
       fetch_beside_scores(tile);
       score_tile(tile);
     }
     find_place(item, range);
     weigh_rows(item);
-    for (int tile = first_tile(unit_); tile < unit_.end; tile += kTilePositions) {
+    for (int tile = first_tile(current_); tile < current_.end; tile += kTilePositions) {
       fetch_beside_sums(tile);
       add_tile(tile);
     }
   }
 
-  bool is_last(int tile) const { return tile + kTilePositions >= unit_.end; }
+  bool is_last(int tile) const { return tile + kTilePositions >= current_.end; }
 
   // Has what is read after a tile of keys fetched meanwhile.
   void fetch_beside_scores(int tile) {
     if constexpr (Dots::kFetchesTiles) {
-      if (is_last(tile)) return fetch_tile(unit_, call_.values, first_tile(unit_));
-      fetch_tile(unit_, call_.keys, tile + kTilePositions);
+      if (is_last(tile)) return fetch_tile(current_, call_.values, first_tile(current_));
+      fetch_tile(current_, call_.keys, tile + kTilePositions);
     }
   }
 
@@ -234,26 +235,26 @@ class Walk {
     if constexpr (!Dots::kFetchesTiles) {
       if (is_last(tile)) fetch(next_, call_.values, fetch_.values);
     } else if (!is_last(tile)) {
-      fetch_tile(unit_, call_.values, tile + kTilePositions);
+      fetch_tile(current_, call_.values, tile + kTilePositions);
     } else if (next_.item && !has_few_rows(*next_.item)) {
       fetch_tile(next_, call_.keys, first_tile(next_));
     }
   }
 
-  void fetch_few(Piece& unit) {
-    few_rows_.fetch_first(unit);
-    unit.is_fetched = true;
+  void fetch_few(VisibleRange& range) {
+    few_rows_.fetch_first(range);
+    range.is_fetched = true;
   }
 
   void attend_few(const AttentionItem& item, std::int64_t range) {
-    if (!unit_.is_fetched) fetch_few(unit_);
-    few_rows_.begin(unit_, next_);
+    if (!current_.is_fetched) fetch_few(current_);
+    few_rows_.begin(current_, next_);
     const bool is_next_few = next_.item && has_few_rows(*next_.item);
     next_.is_fetched = is_next_few;
-    few_rows_.score(unit_, queries_, scores_);
+    few_rows_.score(current_, queries_, scores_);
     find_place(item, range);
     weigh_rows(item);
-    few_rows_.add(unit_, scores_, range_);
+    few_rows_.add(current_, scores_, range_);
     if (next_.item && !is_next_few) fetch_first(next_);
   }
 
@@ -314,10 +315,10 @@ class Walk {
 
   // Computes the scores of all rows with the keys of a tile.
   void score_tile(int tile) {
-    const AttentionItem& item = *unit_.item;
+    const AttentionItem& item = *current_.item;
     const int rows = rows_of(item);
-    const int begin = std::max(unit_.begin, tile) / kLanes * kLanes;
-    const int end = std::min(unit_.end, tile + kTilePositions);
+    const int begin = std::max(current_.begin, tile) / kLanes * kLanes;
+    const int end = std::min(current_.end, tile + kTilePositions);
     for (int head = 0; head < item.num_heads; ++head) {
       const std::byte* keys = call_.keys + (item.first_head + head) * call_.entry_bytes;
       for (int p = begin; p < end; p += kLanes) {
@@ -329,12 +330,12 @@ class Walk {
   }
 
   HWY_INLINE void transpose_lanes(const std::byte* keys, int p, std::uint32_t* to) {
-    const std::int64_t* offsets = unit_.offsets + p;
+    const std::int64_t* offsets = current_.offsets + p;
     std::int64_t repeated[kLanes];
-    if (p < unit_.begin || p + kLanes > unit_.end) {
+    if (p < current_.begin || p + kLanes > current_.end) {
       // Lanes that no row sees repeat an entry that one does.
       for (int i = 0; i < kLanes; ++i) {
-        repeated[i] = unit_.offsets[std::clamp(p + i, unit_.begin, unit_.end - 1)];
+        repeated[i] = current_.offsets[std::clamp(p + i, current_.begin, current_.end - 1)];
       }
       offsets = repeated;
     }
@@ -402,12 +403,13 @@ class Walk {
 
   // Adds the weighted values of a tile to the range's sums.
   void add_tile(int tile) {
-    const AttentionItem& item = *unit_.item;
+    const AttentionItem& item = *current_.item;
     const int rows = rows_of(item);
-    const Visible seen = {std::max(unit_.begin, tile), std::min(unit_.end, tile + kTilePositions)};
+    const Visible seen = {std::max(current_.begin, tile),
+                          std::min(current_.end, tile + kTilePositions)};
     for (int head = 0; head < item.num_heads; ++head) {
       const std::byte* entries = call_.values + (item.first_head + head) * call_.entry_bytes;
-      values_.load(entries, unit_.offsets, seen, fetch_);
+      values_.load(entries, current_.offsets, seen, fetch_);
       // Where rows see different positions, values under a weight of 0 keep them together.
       const bool adds_unseen = !is_seen_by_all(rows, seen) && values_.are_finite(whole(seen));
       for_each_block(rows, [&](auto count, int row) {
@@ -420,34 +422,35 @@ class Walk {
   }
 
   // Returns the whole positions that are weighed together.
-  static Visible whole(Visible piece) {
-    return {piece.begin / Dots::kPositions * Dots::kPositions, round_up(piece.end)};
+  static Visible whole(Visible positions) {
+    return {positions.begin / Dots::kPositions * Dots::kPositions, round_up(positions.end)};
   }
 
-  bool is_seen_by_all(int rows, Visible piece) const {
+  bool is_seen_by_all(int rows, Visible positions) const {
     const Visible all = {visible_[rows - 1].begin, visible_[0].end};
-    return all.begin <= piece.begin && piece.end <= all.end &&
-           piece.begin % Dots::kPositions == 0 && piece.end % Dots::kPositions == 0;
+    return all.begin <= positions.begin && positions.end <= all.end &&
+           positions.begin % Dots::kPositions == 0 && positions.end % Dots::kPositions == 0;
   }
 
   // Returns the positions that any of the rows sees.
   template <int kRows>
-  HWY_NOINLINE void add_unseen(int row, const WeighedRows& rows, Visible piece) {
-    const Visible any = {std::max(piece.begin, visible_[row].begin),
-                         std::min(piece.end, visible_[row + kRows - 1].end)};
+  HWY_NOINLINE void add_unseen(int row, const WeighedRows& rows, Visible positions) {
+    const Visible any = {std::max(positions.begin, visible_[row].begin),
+                         std::min(positions.end, visible_[row + kRows - 1].end)};
     if (any.begin < any.end) values_.template add<kRows>(rows, whole(any), fetch_);
   }
 
   template <int kRows>
-  HWY_NOINLINE void add_block(int row, const WeighedRows& rows, Visible piece) {
+  HWY_NOINLINE void add_block(int row, const WeighedRows& rows, Visible positions) {
     const Visible* visible = visible_ + row;
     // All rows see `all` together; before and after it each row has its own.
-    const Visible all = {round_up(std::max(piece.begin, visible[kRows - 1].begin)),
-                         std::min(piece.end, visible[0].end) / Dots::kPositions * Dots::kPositions};
-    if (all.begin >= all.end) return add_each<kRows>(visible, rows, piece);
-    if (visible[0].begin < all.begin) add_each<kRows>(visible, rows, {piece.begin, all.begin});
+    const Visible all = {
+        round_up(std::max(positions.begin, visible[kRows - 1].begin)),
+        std::min(positions.end, visible[0].end) / Dots::kPositions * Dots::kPositions};
+    if (all.begin >= all.end) return add_each<kRows>(visible, rows, positions);
+    if (visible[0].begin < all.begin) add_each<kRows>(visible, rows, {positions.begin, all.begin});
     values_.template add<kRows>(rows, all, fetch_);
-    if (visible[kRows - 1].end > all.end) add_each<kRows>(visible, rows, {all.end, piece.end});
+    if (visible[kRows - 1].end > all.end) add_each<kRows>(visible, rows, {all.end, positions.end});
   }
 
   static int round_up(int position) {
@@ -455,11 +458,12 @@ class Walk {
   }
 
   template <int kRows>
-  HWY_INLINE void add_each(const Visible* visible, const WeighedRows& rows, Visible piece) {
+  HWY_INLINE void add_each(const Visible* visible, const WeighedRows& rows, Visible positions) {
     for (int r = 0; r < kRows; ++r) {
       values_.add_one(
           {.weights = rows.weights + r * kRangePositions, .sums = rows.sums + r * padded_dim_},
-          {std::max(piece.begin, visible[r].begin), std::min(piece.end, visible[r].end)}, fetch_);
+          {std::max(positions.begin, visible[r].begin), std::min(positions.end, visible[r].end)},
+          fetch_);
     }
   }
 
@@ -585,8 +589,8 @@ class Walk {
   HWY_ALIGN std::int64_t steps_[kOffsetLanes];  // bytes from a slot to those that follow it
   typename Dots::Ahead fetch_;
   FewRows<Dots> few_rows_;
-  Piece unit_;  // under way
-  Piece next_;  // placed, so that its entries can be fetched
+  VisibleRange current_;  // under way
+  VisibleRange next_;     // placed, so that its entries can be fetched
 };
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE
