@@ -1,7 +1,6 @@
 #include "backend/native_exec.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/machine.h"
 
@@ -10,6 +9,19 @@ namespace {
 
 // Asking takes a tenth of a millisecond, and a model has hundreds of weights.
 constexpr std::int64_t kMostBytesUnasked = std::int64_t{256} << 20;
+
+std::size_t num_bytes(DType dtype, const Shape& shape) {
+  return static_cast<std::size_t>(shape.num_elements()) * dtype_size(dtype);
+}
+
+// Copies the values of an upload to where they belong.
+void copy_values(const HostArray& array, std::byte* to) {
+  const std::size_t expected = num_bytes(array.dtype, array.shape);
+  PAGODA_CHECK(array.bytes.size() == expected,
+               fmt::format("[upload] expected {} bytes for {}, got {}", expected,
+                           to_string(array.shape), array.bytes.size()));
+  std::copy(array.bytes.begin(), array.bytes.end(), to);
+}
 
 }  // namespace
 
@@ -21,8 +33,7 @@ Result<NativeExec::Arenas> NativeExec::make_arenas(bool huge_pages) {
 }
 
 Tensor NativeExec::allocate(DType dtype, const Shape& shape) {
-  const std::size_t bytes = static_cast<std::size_t>(shape.num_elements()) * dtype_size(dtype);
-  return Tensor(arenas_.step->allocate(bytes), dtype, shape);
+  return Tensor(arenas_.step->allocate(num_bytes(dtype, shape)), dtype, shape);
 }
 
 Result<Tensor> NativeExec::allocate_persistent(DType dtype, const Shape& shape) {
@@ -36,11 +47,26 @@ Result<Tensor> NativeExec::allocate_persistent(DType dtype, const Shape& shape) 
 
 Tensor NativeExec::upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) {
   Tensor result = allocate(dtype, shape);
-  const std::size_t expected = static_cast<std::size_t>(shape.num_elements()) * dtype_size(dtype);
-  PAGODA_CHECK(bytes.size() == expected, fmt::format("[upload] expected {} bytes for {}, got {}",
-                                                     expected, to_string(shape), bytes.size()));
-  if (!bytes.empty()) std::memcpy(result.buffer()->host(), bytes.data(), bytes.size());
+  copy_values({dtype, shape, bytes}, result.buffer()->host());
   return result;
+}
+
+// One span of the arena for all; each array begins at a line of its own.
+void NativeExec::upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
+  constexpr std::size_t kLine = Arena::kAlignment;
+  const auto room_of = [](const HostArray& array) {
+    return (num_bytes(array.dtype, array.shape) + kLine - 1) / kLine * kLine;
+  };
+  std::size_t total = 0;
+  for (const HostArray& array : arrays) total += room_of(array);
+  const BufferRef packet = arenas_.step->allocate(total);
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    copy_values(arrays[i], packet->host() + begin);
+    tensors[i] = Tensor(packet, arrays[i].dtype, arrays[i].shape,
+                        static_cast<std::int64_t>(begin / dtype_size(arrays[i].dtype)));
+    begin += room_of(arrays[i]);
+  }
 }
 
 void NativeExec::write(const Tensor& tensor, std::int64_t first, std::span<const std::byte> bytes) {

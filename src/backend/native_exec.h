@@ -19,6 +19,8 @@ class NativeExec : public Exec {
   Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
   void prefault(const Tensor& tensor) override;
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
+  using Exec::upload;
+  void upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) override;
   bool writes_in_place() const override { return true; }
   using Exec::write;
   void write(const Tensor& tensor, std::int64_t first, std::span<const std::byte> bytes) override;

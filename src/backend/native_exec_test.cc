@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "tensor/upload_packet.h"
 
 namespace pagoda {
 namespace {
@@ -47,6 +48,30 @@ TEST_P(NativeExecTest, WritesPersistentMemoryInPlace) {
   exec_->write<std::int32_t>(tensor, 2, values);
   EXPECT_THAT(tensor.span<std::int32_t>(), ::testing::ElementsAre(0, 0, 7, 8, 0, 0));
   EXPECT_DEATH(exec_->write<std::int32_t>(tensor, 5, values), "past a tensor's end");
+}
+
+TEST_P(NativeExecTest, APacketIsOneBlockOfMemory) {
+  const std::vector<std::int32_t> ids = {4, 5, 6};
+  const std::vector<float> weights = {0.5f, 1.5f};
+  Tensor first, second, none;
+  UploadPacket packet;
+  packet.add(ids, first);
+  packet.add(std::span<const float>(weights), {1, 2}, second);
+  packet.add(std::vector<float>(), none);
+  packet.upload(*exec_);
+  EXPECT_THAT(first.span<std::int32_t>(), ::testing::ElementsAreArray(ids));
+  EXPECT_THAT(second.span<float>(), ::testing::ElementsAreArray(weights));
+  EXPECT_EQ(second.shape(), (Shape{1, 2}));
+  EXPECT_EQ(none.num_elements(), 0);
+  EXPECT_EQ(first.buffer().get(), second.buffer().get());
+  EXPECT_EQ(second.first_byte() - first.first_byte(), 64);
+  const Tensor results[] = {second, Tensor(), first};
+  std::span<const std::byte> values[3];
+  ASSERT_TRUE(exec_->read_packet(results, values).ok());
+  EXPECT_EQ(values[0].data(), second.first_byte());
+  EXPECT_TRUE(values[1].empty());
+  EXPECT_EQ(values[2].size(), 12u);
+  EXPECT_TRUE(exec_->finish().ok());
 }
 
 TEST_P(NativeExecTest, EvaluatesNothingLater) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensor/upload_packet.h"
+
 namespace pagoda {
 
 void HostBatch::clear() {
@@ -44,28 +46,28 @@ StepBatch upload(Exec& exec, const HostBatch& host, Tensor block_tables) {
         std::max(batch.max_query_len, host.query_start[i + 1] - host.query_start[i]);
     batch.max_context_len = std::max(batch.max_context_len, host.context_lens[i]);
   }
-  const auto put = [&exec](const std::vector<std::int32_t>& values, const Shape& shape) {
-    return exec.upload<std::int32_t>(values, shape);
-  };
-  batch.token_ids = put(host.token_ids, {tokens});
-  if (!host.token_source.empty()) batch.token_source = put(host.token_source, {tokens});
-  batch.positions = put(host.positions, {tokens});
-  batch.query_start = put(host.query_start, {seqs + 1});
-  batch.context_lens = put(host.context_lens, {seqs});
-  if (rows > 0) batch.logits_rows = put(host.logits_rows, {rows});
-  batch.slot_mapping = put(host.slot_mapping, {tokens});
-  if (!host.first_slots.empty()) batch.first_slots = put(host.first_slots, {seqs});
-  batch.block_tables =
-      block_tables.defined()
-          ? std::move(block_tables)
-          : exec.upload<std::int32_t>(std::span(host.block_tables).first(seqs * host.max_blocks),
-                                      {seqs, host.max_blocks});
+  UploadPacket packet;
+  packet.add(host.token_ids, batch.token_ids);
+  if (!host.token_source.empty()) packet.add(host.token_source, batch.token_source);
+  packet.add(host.positions, batch.positions);
+  packet.add(host.query_start, batch.query_start);
+  packet.add(host.context_lens, batch.context_lens);
+  if (rows > 0) packet.add(host.logits_rows, batch.logits_rows);
+  packet.add(host.slot_mapping, batch.slot_mapping);
+  if (!host.first_slots.empty()) packet.add(host.first_slots, batch.first_slots);
+  if (block_tables.defined()) {
+    batch.block_tables = std::move(block_tables);
+  } else {
+    packet.add(std::span(host.block_tables).first(seqs * host.max_blocks), {seqs, host.max_blocks},
+               batch.block_tables);
+  }
   if (!host.block_copies.empty()) {
     static_assert(sizeof(BlockCopy) == 3 * sizeof(std::int32_t));
-    batch.block_copies =
-        exec.upload(DType::kInt32, {static_cast<std::int64_t>(host.block_copies.size()), 3},
-                    std::as_bytes(std::span(host.block_copies)));
+    const auto* const words = reinterpret_cast<const std::int32_t*>(host.block_copies.data());
+    const auto copies = static_cast<std::int64_t>(host.block_copies.size());
+    packet.add(std::span(words, 3 * host.block_copies.size()), {copies, 3}, batch.block_copies);
   }
+  packet.upload(exec);
   return batch;
 }
 

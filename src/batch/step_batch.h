@@ -70,7 +70,7 @@ struct StepBatch {
   Tensor block_copies;  // [copies, 3] int32: source, destination, tokens; undefined without copies
 };
 
-// Uploads a step's host arrays. block_tables: the host's on the device, where it is there already.
+// Uploads a step's host arrays, all in one packet. block_tables: the host's on the device, where it is there already.
 StepBatch upload(Exec& exec, const HostBatch& host, Tensor block_tables = {});
 
 }  // namespace pagoda

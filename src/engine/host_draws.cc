@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "backend/parallel_for.h"
 #include "sampling/host/sampler_state.h"
 
 namespace pagoda {
@@ -29,12 +28,12 @@ RowSampling row_of(const Sequence& sequence, int context_len, std::span<const in
 HostDraws::HostDraws(Exec& exec, int vocab_size, std::span<const int> eos_token_ids,
                      const std::vector<std::shared_ptr<const LogitsProcessor>>& logits_processors,
                      bool may_defer)
-    : exec_(exec),
+    : threads_(exec),
       eos_token_ids_(eos_token_ids.begin(), eos_token_ids.end()),
       has_processors_(!logits_processors.empty()),
       may_defer_(may_defer),
       row_masks_(vocab_size, eos_token_ids) {
-  for (int thread = 0; thread < exec.num_threads(); ++thread)
+  for (int thread = 0; thread < threads_.num_threads(); ++thread)
     samplers_.emplace_back(vocab_size, logits_processors);
 }
 
@@ -110,7 +109,7 @@ void HostDraws::draw(bool is_decode) {
   };
   const auto num_rows = static_cast<std::int64_t>(rows_.size());
   if (!has_processors_) {
-    parallel_for(exec_, num_rows, draw_row);
+    threads_.parallel_for(num_rows, draw_row);
   } else {  // which are this thread's
     for (std::int64_t i = 0; i < num_rows; ++i) draw_row(i, 0);
   }

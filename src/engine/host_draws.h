@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/host_threads.h"
 #include "core/clock.h"
 #include "engine/row_masks.h"
 #include "engine/step_runner.h"
@@ -53,7 +54,7 @@ class HostDraws {
   void take_mask(HostRow row);
   void wait_for_masks(bool is_decode);
 
-  Exec& exec_;
+  HostThreads threads_;
   std::vector<int> eos_token_ids_;
   bool has_processors_ = false;
   bool may_defer_ = false;

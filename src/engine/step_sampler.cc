@@ -1,6 +1,7 @@
 #include "engine/step_sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "draw/drawn_token.h"
@@ -9,7 +10,6 @@
 #include "sampling/host/sampler_state.h"
 #include "tensor/op_profile.h"
 #include "tensor/read_values.h"
-#include "tensor/upload_list.h"
 
 namespace pagoda {
 namespace {
@@ -29,9 +29,8 @@ void for_each_sample(const Plan& plan, const Visit& visit) {
 }
 
 void add_parts(const LogProbs& log_probs, std::vector<Tensor>& roots) {
-  for (const Tensor* part :
-       {&log_probs.chosen, &log_probs.rank, &log_probs.top_ids, &log_probs.top_logprobs}) {
-    if (part->defined()) roots.push_back(*part);
+  for (const Tensor& part : HostLogProbs::tensors_of(log_probs)) {
+    if (part.defined()) roots.push_back(part);
   }
 }
 
@@ -180,7 +179,7 @@ void StepSampler::add_roots(const StepRows& rows, std::vector<Tensor>& roots) co
 Tensor StepSampler::upload_tokens() {
   ids_.clear();
   for (const SampleOutcome& outcome : output_.outcomes) ids_.push_back(outcome.token_id);
-  return upload_list(exec_, ids_);
+  return exec_.upload<std::int32_t>(ids_, {static_cast<std::int64_t>(ids_.size())});
 }
 
 Result<const StepOutput*> StepSampler::sample(const Plan& plan, StepRows& rows, bool wants_logits) {
@@ -194,8 +193,21 @@ Result<const StepOutput*> StepSampler::sample(const Plan& plan, StepRows& rows, 
   }
   PAGODA_RETURN_IF_ERROR(score_rows(plan, rows));
   rows.hidden = {};
-  PAGODA_RETURN_IF_ERROR(sample_rows(plan, rows, wants_logits));
-  PAGODA_RETURN_IF_ERROR(take_log_probs(plan, rows));
+  if (!rows.logits.defined()) return &output_;
+  HostRows read;
+  {
+    const OpTimer timer(
+        exec_, [&] { return OpCall{.op = "sample", .read_bytes = bytes_of(rows.logits)}; });
+    PAGODA_ASSIGN_OR_RETURN(read, read_rows(rows, wants_logits));
+    sample_rows(plan, rows, read);
+  }
+  if (!rows.draws_ahead) {
+    compute_log_probs(plan, rows);
+    if (rows.log_probs.chosen.defined()) {
+      PAGODA_ASSIGN_OR_RETURN(read.log_probs, read_log_probs(rows.log_probs));
+    }
+  }
+  if (read.log_probs) take_log_probs(*read.log_probs);
   return &output_;
 }
 
@@ -248,24 +260,24 @@ Status StepSampler::score_tile(const Plan& plan, const StepRows& rows, std::size
   return ok_status();
 }
 
-// Reads what the device has drawn; and logits only where somebody needs them: on a device they are
-// a trip of the whole vocabulary.
+// Reads what the device has drawn, with the log-probabilities that it has given, in one packet; and
+// logits only where somebody needs them: on a device they are a trip of the whole vocabulary.
 Result<StepSampler::HostRows> StepSampler::read_rows(const StepRows& rows, bool wants_logits) {
   HostRows read;
-  if (rows.drawn.defined()) {
-    PAGODA_ASSIGN_OR_RETURN(read.drawn, read_values<std::int32_t>(exec_, rows.drawn));
-  }
+  std::array<Tensor, 1 + HostLogProbs::kNumTensors> results = {rows.drawn};
+  std::ranges::copy(HostLogProbs::tensors_of(rows.log_probs), results.begin() + 1);
+  std::array<std::span<const std::byte>, results.size()> values;
+  PAGODA_RETURN_IF_ERROR(exec_.read_packet(results, values));
+  read.drawn = values_in<std::int32_t>(values[0]);
+  if (rows.log_probs.chosen.defined())
+    read.log_probs.emplace(std::span(values).last<HostLogProbs::kNumTensors>());
   if (wants_logits || !rows.draws_ahead) {
     PAGODA_ASSIGN_OR_RETURN(read.logits, read_values<float>(exec_, rows.logits));
   }
   return read;
 }
 
-Status StepSampler::sample_rows(const Plan& plan, const StepRows& rows, bool wants_logits) {
-  if (!rows.logits.defined()) return ok_status();
-  const OpTimer timer(exec_,
-                      [&] { return OpCall{.op = "sample", .read_bytes = bytes_of(rows.logits)}; });
-  PAGODA_ASSIGN_OR_RETURN(const HostRows read, read_rows(rows, wants_logits));
+void StepSampler::sample_rows(const Plan& plan, const StepRows& rows, const HostRows& read) {
   const auto vocab = static_cast<std::size_t>(decoder_.config().vocab_size);
   host_draws_.begin_step(output_.outcomes);
   for_each_sample(plan, [&](Sequence& sequence, int row, const PlannedSequence&) {
@@ -279,7 +291,6 @@ Status StepSampler::sample_rows(const Plan& plan, const StepRows& rows, bool wan
     }
   });
   host_draws_.draw(plan.is_decode());
-  return ok_status();
 }
 
 // Appends the outcome of what ops have drawn.
@@ -289,10 +300,7 @@ void StepSampler::take_drawn(std::int32_t drawn, const Status& row_error) {
   output_.outcomes.push_back({.token_id = status.ok() ? drawn : 0, .status = status});
 }
 
-Status StepSampler::take_log_probs(const Plan& plan, StepRows& rows) {
-  if (!rows.draws_ahead) compute_log_probs(plan, rows);
-  if (!rows.log_probs.chosen.defined()) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(const HostLogProbs given, read_log_probs(rows.log_probs));
+void StepSampler::take_log_probs(const HostLogProbs& given) {
   int next = 0;
   for (std::size_t i = 0; i < output_.samples.size(); ++i) {
     const std::optional<int> num_top = output_.samples[i].sequence->params().logprobs;
@@ -301,7 +309,6 @@ Status StepSampler::take_log_probs(const Plan& plan, StepRows& rows) {
     Result<TokenLogprobs> logprobs = given.of(next++, outcome.token_id, *num_top);
     if (outcome.status.ok() && logprobs.ok()) output_.samples[i].logprobs = *std::move(logprobs);
   }
-  return ok_status();
 }
 
 }  // namespace pagoda

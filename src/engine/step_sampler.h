@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -78,8 +79,9 @@ class StepSampler {
  private:
   // Where the rows of a step are, on the host.
   struct HostRows {
-    std::span<const float> logits;        // [rows, vocab], or empty
-    std::span<const std::int32_t> drawn;  // [outcomes], or empty
+    std::span<const float> logits;          // [rows, vocab], or empty
+    std::span<const std::int32_t> drawn;    // [outcomes], or empty
+    std::optional<HostLogProbs> log_probs;  // where any are asked for and known
   };
 
   bool is_drawn_by_ops(const Sequence& sequence) const;
@@ -94,9 +96,9 @@ class StepSampler {
   Status score_rows(const Plan& plan, const StepRows& rows);
   Status score_tile(const Plan& plan, const StepRows& rows, std::size_t first, std::size_t count);
   Result<HostRows> read_rows(const StepRows& rows, bool wants_logits);
-  Status sample_rows(const Plan& plan, const StepRows& rows, bool wants_logits);
+  void sample_rows(const Plan& plan, const StepRows& rows, const HostRows& read);
   void take_drawn(std::int32_t drawn, const Status& row_error);
-  Status take_log_probs(const Plan& plan, StepRows& rows);
+  void take_log_probs(const HostLogProbs& given);
 
   Exec& exec_;
   const Decoder& decoder_;

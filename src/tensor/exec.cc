@@ -1,7 +1,9 @@
 #include "tensor/exec.h"
 
 #include "core/check.h"
+#include "core/clock.h"
 #include "core/machine.h"
+#include "tensor/op_profile.h"
 
 namespace pagoda {
 namespace {
@@ -30,6 +32,31 @@ constexpr std::array<BackendTraits, kNumBackends> kTraits = {{
 
 const BackendTraits& traits_of(Backend backend) {
   return kTraits[static_cast<std::size_t>(backend)];
+}
+
+std::uint64_t Exec::begin_op() {
+  return static_cast<std::uint64_t>(Clock::system().now().time_since_epoch().count());
+}
+
+void Exec::end_op(std::uint64_t begun, const OpCall& call) {
+  const Clock::TimePoint start(
+      Clock::TimePoint::duration(static_cast<Clock::TimePoint::rep>(begun)));
+  profile_->add(call, seconds_between(start, Clock::system().now()));
+}
+
+void Exec::upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    tensors[i] = upload(arrays[i].dtype, arrays[i].shape, arrays[i].bytes);
+}
+
+Status Exec::read_packet(std::span<const Tensor> tensors,
+                         std::span<std::span<const std::byte>> values) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    values[i] = {};
+    if (!tensors[i].defined()) continue;
+    PAGODA_ASSIGN_OR_RETURN(values[i], read(tensors[i]));
+  }
+  return ok_status();
 }
 
 void Exec::write(const Tensor&, std::int64_t, std::span<const std::byte>) {

@@ -17,6 +17,7 @@
 namespace pagoda {
 
 class OpProfile;
+struct OpCall;
 
 enum class Backend : std::uint8_t { kReference, kCpu, kMlx, kCuda };
 inline constexpr std::size_t kNumBackends = 4;
@@ -37,6 +38,13 @@ inline std::string_view backend_name(Backend backend) {
   return traits_of(backend).name;
 }
 
+// Values of the host that are to be uploaded, row-major.
+struct HostArray {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  std::span<const std::byte> bytes;
+};
+
 class Exec {
  public:
   Exec(const Exec&) = delete;
@@ -53,6 +61,11 @@ class Exec {
   // nothing is timed.
   OpProfile* profile() const { return profile_.get(); }
   void set_profile(std::shared_ptr<OpProfile> profile) { profile_ = std::move(profile); }
+  // Begins to time an op, and adds the call to the profile; OpTimer calls both around every op
+  // where there is a profile. The time is the host's clock's, which is right where ops are done
+  // when they return; a backend with a stream records events there, and reads them in finish().
+  virtual std::uint64_t begin_op();
+  virtual void end_op(std::uint64_t begun, const OpCall& call);
 
   // Allocates a result's memory, its values undefined. Native backends only: it comes from an arena
   // whose spans return on a handle's last release, so that a steady step takes the same addresses
@@ -72,6 +85,9 @@ class Exec {
   Tensor upload(std::span<const T> values, const Shape& shape) {
     return upload(dtype_of<T>, shape, std::as_bytes(values));
   }
+  // Uploads arrays together: tensors[i] becomes arrays[i]. A backend whose transfers cost more than
+  // their bytes makes one of them; the default is one each.
+  virtual void upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors);
 
   // Returns whether write() works: elsewhere a step that still runs may read what it would change,
   // and a new upload takes its place.
@@ -96,6 +112,14 @@ class Exec {
   // Waits for the tensor's values. The bytes, row-major, stay valid as long as the handle. `tensor`
   // is contiguous.
   virtual Result<std::span<const std::byte>> read(const Tensor& tensor) = 0;
+  // Reads small results together: values[i] are those of tensors[i], none of an undefined tensor. A
+  // backend whose transfers cost more than their bytes makes one of them; the default is one each.
+  virtual Status read_packet(std::span<const Tensor> tensors,
+                             std::span<std::span<const std::byte>> values);
+
+  // Waits until all is done that was started. An error that no read() has shown shows here, and is
+  // forgotten: what comes next begins anew.
+  virtual Status finish() { return ok_status(); }
 
   // Returns how often evaluate() did something: one or two a step on a lazy backend, or the lazy
   // graph has been cut.

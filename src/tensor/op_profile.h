@@ -67,21 +67,21 @@ class OpProfile {
 class OpTimer {
  public:
   template <typename Describe>
-  OpTimer(const Exec& exec, Describe&& describe) : profile_(exec.profile()) {
-    if (profile_ == nullptr) return;
+  OpTimer(Exec& exec, Describe&& describe) : exec_(exec.profile() == nullptr ? nullptr : &exec) {
+    if (exec_ == nullptr) return;
     call_ = describe();
-    start_ = Clock::system().now();
+    begun_ = exec_->begin_op();
   }
   ~OpTimer() {
-    if (profile_ != nullptr) profile_->add(call_, seconds_between(start_, Clock::system().now()));
+    if (exec_ != nullptr) exec_->end_op(begun_, call_);
   }
   OpTimer(const OpTimer&) = delete;
   OpTimer& operator=(const OpTimer&) = delete;
 
  private:
-  OpProfile* profile_;
+  Exec* exec_;  // null: nothing is timed
   OpCall call_;
-  Clock::TimePoint start_;
+  std::uint64_t begun_ = 0;
 };
 
 // Returns the bytes of a tensor's elements.

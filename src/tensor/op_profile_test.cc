@@ -67,7 +67,7 @@ TEST(OpProfile, CountsOnlyStepsThatEnd) {
 }
 
 // Has a profile or none, and computes nothing.
-class IdleExec final : public Exec {
+class IdleExec : public Exec {
  public:
   IdleExec() : Exec(Backend::kReference) {}
   Tensor allocate(DType, const Shape&) override { return {}; }
@@ -80,7 +80,7 @@ class IdleExec final : public Exec {
 };
 
 TEST(OpTimer, AsksNothingWithoutAProfile) {
-  const IdleExec exec;
+  IdleExec exec;
   bool asked = false;
   {
     const OpTimer timer(exec, [&] {
@@ -105,6 +105,25 @@ TEST(OpTimer, AddsTheTimeOfItsBlock) {
   EXPECT_GE(ops[0].seconds, 0.002);
   EXPECT_EQ(ops[0].call.read_bytes, 5);
   EXPECT_EQ(ops[0].call.products, 6);
+}
+
+// Measures ops on a clock of its own, as a device does.
+class DeviceExec final : public IdleExec {
+ public:
+  std::uint64_t begin_op() override { return 7; }
+  void end_op(std::uint64_t begun, const OpCall& call) override {
+    profile()->add(call, static_cast<double>(begun));
+  }
+};
+
+TEST(OpTimer, TakesTheTimeOfTheExec) {
+  DeviceExec exec;
+  exec.set_profile(std::make_shared<OpProfile>());
+  {
+    const OpTimer timer(exec, [] { return kGateUp; });
+  }
+  ASSERT_EQ(exec.profile()->ops().size(), 1u);
+  EXPECT_EQ(exec.profile()->ops()[0].seconds, 7);
 }
 
 TEST(OpProfile, ForgetsAtClear) {

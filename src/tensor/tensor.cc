@@ -4,8 +4,8 @@
 
 namespace pagoda {
 
-Tensor::Tensor(BufferRef buffer, DType dtype, const Shape& shape)
-    : buffer_(std::move(buffer)), dtype_(dtype), shape_(shape) {
+Tensor::Tensor(BufferRef buffer, DType dtype, const Shape& shape, std::int64_t offset)
+    : buffer_(std::move(buffer)), dtype_(dtype), shape_(shape), offset_(offset) {
   std::int64_t stride = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides_[i] = stride;
@@ -26,9 +26,7 @@ Tensor Tensor::view(const Shape& shape) const {
   PAGODA_CHECK(is_contiguous() && shape.num_elements() == num_elements(),
                fmt::format("[view] expected a contiguous tensor of {} elements, got {} for {}",
                            shape.num_elements(), to_string(shape_), to_string(shape)));
-  Tensor result(buffer_, dtype_, shape);
-  result.offset_ = offset_;
-  return result;
+  return Tensor(buffer_, dtype_, shape, offset_);
 }
 
 Tensor Tensor::slice(int axis, std::int64_t begin, std::int64_t end) const {

@@ -20,8 +20,8 @@ namespace pagoda {
 class Tensor {
  public:
   Tensor() = default;
-  // Makes a row-major tensor over the whole of shape, from the buffer's first byte.
-  Tensor(BufferRef buffer, DType dtype, const Shape& shape);
+  // Makes a row-major tensor over the whole of shape, from the buffer's element `offset` on.
+  Tensor(BufferRef buffer, DType dtype, const Shape& shape, std::int64_t offset = 0);
 
   bool defined() const { return static_cast<bool>(buffer_); }
   DType dtype() const { return dtype_; }

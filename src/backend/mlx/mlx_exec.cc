@@ -2,6 +2,7 @@
 
 #include <mlx/memory.h>
 #include <mlx/ops.h>
+#include <mlx/stream.h>
 #include <mlx/transforms.h>
 
 #include <algorithm>
@@ -181,6 +182,16 @@ Result<std::span<const std::byte>> MlxExec::read(const Tensor& tensor) {
   const auto* first =
       reinterpret_cast<const std::byte*>(array.data<char>()) + tensor.offset() * size;
   return std::span<const std::byte>(first, tensor.num_elements() * size);
+}
+
+Status MlxExec::finish() {
+  shared_.clear();
+  try {
+    mx::synchronize();
+  } catch (const std::exception& error) {
+    return failure("waiting for what runs", error);
+  }
+  return std::exchange(build_error_, Status());
 }
 
 const mx::array* MlxExec::find_shared(const std::vector<Tensor>& sources,

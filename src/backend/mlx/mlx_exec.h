@@ -71,6 +71,7 @@ class MlxExec final : public Exec {
   Status evaluate(std::span<const Tensor> roots) override;
   // Reads a tensor; one that no evaluate() covered is evaluated here, which counts.
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;
+  Status finish() override;
 
   // Returns the array that `body` returns, as a tensor. `op` names it in errors: "rms_norm".
   template <typename Body>

@@ -11,6 +11,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tensor/read_values.h"
+#include "tensor/upload_packet.h"
+
 namespace pagoda::mlx {
 namespace {
 
@@ -219,6 +222,39 @@ TEST(MlxExecTest, FailuresOfAnEvaluationAreStatuses) {
   const Tensor good = doubled(exec, exec.upload<float>(counting(2), {2}));
   ASSERT_TRUE(exec.evaluate(std::span(&good, 1)).ok());
   EXPECT_THAT(read_floats(exec, good), ElementsAre(0, 2));
+}
+
+TEST(MlxExecTest, FinishWaitsAndForgetsWhatFailed) {
+  MlxExec exec;
+  const Tensor good = doubled(exec, exec.upload<float>(counting(2), {2}));
+  ASSERT_TRUE(exec.evaluate(std::span(&good, 1)).ok());
+  EXPECT_TRUE(exec.finish().ok());
+  EXPECT_TRUE(array_of(good).is_available());
+  exec.build("misshapen", DType::kFloat32, {3}, [&] { return array_of(good); });
+  EXPECT_THAT(exec.finish().message(), HasSubstr("misshapen"));
+  EXPECT_TRUE(exec.finish().ok());
+  const Tensor broken = failing(exec, Failing::kWhenRun);
+  const Status handed_over = exec.evaluate(std::span(&broken, 1));
+  EXPECT_THAT(handed_over.message() + exec.finish().message(), HasSubstr("broke down"));
+  EXPECT_TRUE(exec.finish().ok());
+  EXPECT_THAT(read_floats(exec, doubled(exec, good)), ElementsAre(0, 4));
+}
+
+TEST(MlxExecTest, APacketGivesEachItsValues) {
+  MlxExec exec;
+  const std::vector<std::int32_t> ids = {4, 5, 6};
+  const std::vector<float> weights = {0.5f, 1.5f};
+  Tensor first, second;
+  UploadPacket packet;
+  packet.add(ids, first);
+  packet.add(weights, second);
+  packet.upload(exec);
+  const Tensor results[] = {doubled(exec, second), Tensor(), first};
+  std::span<const std::byte> values[3];
+  ASSERT_TRUE(exec.read_packet(results, values).ok());
+  EXPECT_THAT(values_in<float>(values[0]), ElementsAre(1, 3));
+  EXPECT_TRUE(values[1].empty());
+  EXPECT_THAT(values_in<std::int32_t>(values[2]), ElementsAreArray(ids));
 }
 
 TEST(MlxExecTest, PersistentMemoryIsZeroAndStays) {

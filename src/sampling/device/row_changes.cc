@@ -8,7 +8,7 @@
 #include "ops/apply_token_mask/apply_token_mask.h"
 #include "sampling/dry.h"
 #include "sampling/token_rules.h"
-#include "tensor/upload_list.h"
+#include "tensor/upload_packet.h"
 
 namespace pagoda {
 namespace {
@@ -80,19 +80,23 @@ void RowChanges::add_mask(std::span<const std::uint32_t> mask) {
 }
 
 Tensor RowChanges::apply(Exec& exec, const Tensor& logits) const {
-  const auto put = [&](const auto& values) { return upload_list(exec, values); };
-  Tensor changed = logits;
+  LogitEntries biased;
+  Tensor biases;
+  TokenMasks masks;
+  UploadPacket packet;
   if (!biases_.empty()) {
-    changed = apply_logit_bias(
-        exec, changed, {.rows = put(bias_rows_), .token_ids = put(bias_ids_)}, put(biases_));
+    packet.add(bias_rows_, biased.rows);
+    packet.add(bias_ids_, biased.token_ids);
+    packet.add(biases_, biases);
   }
   if (num_masks_ > 0) {
-    const std::int64_t num_words = num_mask_words(vocab_size_);
-    changed =
-        apply_token_mask(exec, changed,
-                         {.words = exec.upload<std::int32_t>(mask_words_, {num_masks_, num_words}),
-                          .mask_of = put(mask_of_)});
+    packet.add(std::span(mask_words_), {num_masks_, num_mask_words(vocab_size_)}, masks.words);
+    packet.add(mask_of_, masks.mask_of);
   }
+  packet.upload(exec);
+  Tensor changed = logits;
+  if (!biases_.empty()) changed = apply_logit_bias(exec, changed, biased, biases);
+  if (num_masks_ > 0) changed = apply_token_mask(exec, changed, masks);
   return changed;
 }
 

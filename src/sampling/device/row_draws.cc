@@ -4,7 +4,7 @@
 #include "ops/argmax/argmax.h"
 #include "ops/sample/sample.h"
 #include "sampling/host/sampler.h"
-#include "tensor/upload_list.h"
+#include "tensor/upload_packet.h"
 
 namespace pagoda {
 
@@ -39,15 +39,19 @@ void RowDraws::add(const SamplingParams& params, const RandomKey& place) {
 
 Tensor RowDraws::draw(Exec& exec, const Tensor& logits) const {
   if (!has_random_) return argmax(exec, logits);
-  const auto put = [&](const auto& values) { return upload_list(exec, values); };
+  SampleArgs args;
   RowFilters filters;
+  UploadPacket packet;
+  packet.add(inverse_temperatures_, args.inverse_temperature);
+  packet.add(std::span(uniforms_), {num_rows(), 2}, args.uniforms);
   if (has_filters_) {
-    filters = {.top_k = put(top_ks_), .top_p = put(top_ps_), .min_p_margin = put(min_p_margins_)};
+    packet.add(top_ks_, filters.top_k);
+    packet.add(top_ps_, filters.top_p);
+    packet.add(min_p_margins_, filters.min_p_margin);
+    args.filters = &filters;
   }
-  return sample(exec, logits,
-                {.inverse_temperature = put(inverse_temperatures_),
-                 .uniforms = exec.upload<std::int32_t>(uniforms_, {num_rows(), 2}),
-                 .filters = has_filters_ ? &filters : nullptr});
+  packet.upload(exec);
+  return sample(exec, logits, args);
 }
 
 }  // namespace pagoda

@@ -23,14 +23,20 @@ LogProbs RowLogProbs::compute(Exec& exec, const Tensor& logits, const Tensor& to
                    {.rows = &rows, .num_top = std::min(num_top_, vocab_size)});
 }
 
+std::array<Tensor, HostLogProbs::kNumTensors> HostLogProbs::tensors_of(const LogProbs& log_probs) {
+  return {log_probs.chosen, log_probs.rank, log_probs.top_ids, log_probs.top_logprobs};
+}
+
+HostLogProbs::HostLogProbs(std::span<const std::span<const std::byte>, kNumTensors> values)
+    : chosen_(values_in<float>(values[0])),
+      ranks_(values_in<std::int32_t>(values[1])),
+      top_ids_(values_in<std::int32_t>(values[2])),
+      top_logprobs_(values_in<float>(values[3])) {}
+
 Result<HostLogProbs> HostLogProbs::read(Exec& exec, const LogProbs& log_probs) {
-  HostLogProbs read;
-  PAGODA_ASSIGN_OR_RETURN(read.chosen_, read_values<float>(exec, log_probs.chosen));
-  PAGODA_ASSIGN_OR_RETURN(read.ranks_, read_values<std::int32_t>(exec, log_probs.rank));
-  if (!log_probs.top_ids.defined()) return read;
-  PAGODA_ASSIGN_OR_RETURN(read.top_ids_, read_values<std::int32_t>(exec, log_probs.top_ids));
-  PAGODA_ASSIGN_OR_RETURN(read.top_logprobs_, read_values<float>(exec, log_probs.top_logprobs));
-  return read;
+  std::array<std::span<const std::byte>, kNumTensors> values;
+  PAGODA_RETURN_IF_ERROR(exec.read_packet(tensors_of(log_probs), values));
+  return HostLogProbs(values);
 }
 
 Result<TokenLogprobs> HostLogProbs::of(int i, int token_id, int num_top) const {

@@ -6,6 +6,8 @@
 // tokens.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -37,7 +39,12 @@ class RowLogProbs {
 // The results of the op, on the host; valid as long as its tensors.
 class HostLogProbs {
  public:
-  // Waits for it.
+  // Lists the op's tensors, in the order of the constructor's values.
+  static constexpr std::size_t kNumTensors = 4;
+  static std::array<Tensor, kNumTensors> tensors_of(const LogProbs& log_probs);
+  // Takes what Exec::read_packet() has given of them.
+  explicit HostLogProbs(std::span<const std::span<const std::byte>, kNumTensors> values);
+  // Waits for them.
   static Result<HostLogProbs> read(Exec& exec, const LogProbs& log_probs);
 
   // Returns the log-probabilities of row i's token and of the `num_top` likeliest ones, at most as

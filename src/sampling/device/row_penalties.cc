@@ -8,7 +8,7 @@
 #include "ops/count_tokens/count_tokens.h"
 #include "sampling/host/sampler_state.h"
 #include "sampling/seen_tokens.h"
-#include "tensor/upload_list.h"
+#include "tensor/upload_packet.h"
 
 namespace pagoda {
 
@@ -114,10 +114,15 @@ void RowPenalties::fill(Exec& exec) {
     histograms_[histogram_of_[i]].num_tokens = num_known;
   }
   if (cleared.empty()) return;
-  counts_ = count_tokens(exec, counts_, upload_list(exec, cleared),
-                         {.histograms = upload_list(exec, histograms),
-                          .token_ids = upload_list(exec, token_ids),
-                          .times = upload_list(exec, times)});
+  Tensor to_clear;
+  CountedTokens counted;
+  UploadPacket packet;
+  packet.add(cleared, to_clear);
+  packet.add(histograms, counted.histograms);
+  packet.add(token_ids, counted.token_ids);
+  packet.add(times, counted.times);
+  packet.upload(exec);
+  counts_ = count_tokens(exec, counts_, to_clear, counted);
 }
 
 Tensor RowPenalties::apply(Exec& exec, const Tensor& logits) const {
@@ -130,19 +135,26 @@ Tensor RowPenalties::apply(Exec& exec, const Tensor& logits) const {
     frequencies.push_back(params.frequency_penalty);
     presences.push_back(params.presence_penalty);
   }
-  return apply_penalties(exec, logits,
-                         {.counts = counts_, .histogram_of = upload_list(exec, histogram_of_)},
-                         {.repetition = upload_list(exec, repetitions),
-                          .frequency = upload_list(exec, frequencies),
-                          .presence = upload_list(exec, presences)});
+  SeenTokenCounts seen{.counts = counts_, .histogram_of = {}};
+  PenaltyFactors penalties;
+  UploadPacket packet;
+  packet.add(histogram_of_, seen.histogram_of);
+  packet.add(repetitions, penalties.repetition);
+  packet.add(frequencies, penalties.frequency);
+  packet.add(presences, penalties.presence);
+  packet.upload(exec);
+  return apply_penalties(exec, logits, seen, penalties);
 }
 
 void RowPenalties::count(Exec& exec, const Tensor& drawn) {
   if (!is_penalised()) return;
-  counts_ = count_tokens(exec, counts_, {},
-                         {.histograms = upload_list(exec, histogram_of_),
-                          .token_ids = drawn,
-                          .times = upload_list(exec, std::vector<std::int32_t>(rows_.size(), 1))});
+  const std::vector<std::int32_t> once(rows_.size(), 1);
+  CountedTokens counted{.histograms = {}, .token_ids = drawn, .times = {}};
+  UploadPacket packet;
+  packet.add(histogram_of_, counted.histograms);
+  packet.add(once, counted.times);
+  packet.upload(exec);
+  counts_ = count_tokens(exec, counts_, {}, counted);
   for (const std::int32_t histogram : histogram_of_) {
     if (histogram >= 0) ++histograms_[histogram].num_tokens;
   }
