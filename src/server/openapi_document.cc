@@ -6,6 +6,7 @@
 #include "server/access.h"
 #include "server/chat_request.h"
 #include "server/completion_request.h"
+#include "server/endpoints.h"
 #include "server/tokenize_request.h"
 
 namespace pagoda {
@@ -17,8 +18,8 @@ json json_content(json schema) {
   return {{"application/json", {{"schema", std::move(schema)}}}};
 }
 
-json reference(const std::string& name) {
-  return {{"$ref", "#/components/schemas/" + name}};
+json reference(std::string_view name) {
+  return {{"$ref", fmt::format("#/components/schemas/{}", name)}};
 }
 
 json failure(const char* description, const char* header = nullptr) {
@@ -27,7 +28,7 @@ json failure(const char* description, const char* header = nullptr) {
   return response;
 }
 
-json responses(const char* description, json content) {
+json responses(std::string_view description, json content) {
   return {{"200", {{"description", description}, {"content", std::move(content)}}},
           {"401", failure("The API key is missing or wrong", "WWW-Authenticate")},
           {"405", failure("The path has no such method", "Allow")},
@@ -37,61 +38,41 @@ json responses(const char* description, json content) {
           {"5XX", failure("What went wrong")}};
 }
 
-// One path's operation but for its method.
-struct Operation {
-  std::string path;
-  const char* id;
-  const char* summary;
-  json answer;  // a media type each
-  const char* request = nullptr;
-};
-
-json operation_json(const Operation& operation, bool needs_key) {
-  json entry = {{"operationId", operation.id},
-                {"summary", operation.summary},
-                {"responses", responses(operation.summary, operation.answer)}};
-  if (operation.request != nullptr)
-    entry["requestBody"] = {{"required", true},
-                            {"content", json_content(reference(operation.request))}};
-  if (needs_key && needs_api_key(operation.path))
-    entry["security"] = json::array({{{"bearer", json::array()}}});
-  return {{operation.request == nullptr ? "get" : "post", std::move(entry)}};
-}
-
-json streamable(const std::string& schema) {
-  json content = json_content(reference(schema));
-  content["text/event-stream"] = {
-      {"schema", {{"description", "Chunks as JSON, one an event's data, and [DONE]."}}}};
+json answer_content(const Endpoint& endpoint) {
+  const std::string type(endpoint.answer_type);
+  if (type != "application/json") return {{type, {{"schema", {{"type", "string"}}}}}};
+  if (endpoint.answer_schema.empty()) return json_content({{"type", "object"}});
+  json content = json_content(reference(endpoint.answer_schema));
+  if (endpoint.generates) {
+    content["text/event-stream"] = {
+        {"schema", {{"description", "Chunks as JSON, one an event's data, and [DONE]."}}}};
+  }
   return content;
 }
 
+json operation_json(const Endpoint& endpoint, const ApiService& service, bool needs_key) {
+  json entry = {{"operationId", endpoint.operation_id},
+                {"summary", endpoint.summary},
+                {"responses", responses(endpoint.summary, answer_content(endpoint))}};
+  if (!endpoint.request_schema.empty())
+    entry["requestBody"] = {{"required", true},
+                            {"content", json_content(reference(endpoint.request_schema))}};
+  if (needs_key && needs_api_key(endpoint.path))
+    entry["security"] = json::array({{{"bearer", json::array()}}});
+  if (endpoint.path.ends_with(kModelParameter)) {
+    entry["parameters"] =
+        json::array({{{"name", "model"},
+                      {"in", "path"},
+                      {"required", true},
+                      {"schema", {{"type", "string"}, {"enum", service.model_names}}}}});
+  }
+  return {{endpoint.tell == nullptr ? "post" : "get", std::move(entry)}};
+}
+
 json paths(const ApiService& service, bool needs_key) {
-  const json text = {{"text/plain", {{"schema", {{"type", "string"}}}}}};
-  const json html = {{"text/html", {{"schema", {{"type", "string"}}}}}};
-  const Operation operations[] = {
-      {"/", "page", "A page to chat on", html},
-      {"/health", "health", "Whether the engine works", json_content(reference("Health"))},
-      {"/version", "version", "The server's version", json_content(reference("Version"))},
-      {"/metrics", "metrics", "Figures in Prometheus' text format", text},
-      {"/openapi.json", "openapi", "This document", json_content({{"type", "object"}})},
-      {"/v1/models", "listModels", "The models served", json_content(reference("ModelList"))},
-      {"/v1/models/{model}", "getModel", "One model", json_content(reference("Model"))},
-      {"/v1/completions", "createCompletion", "Goes on with a text", streamable("Completion"),
-       "CompletionRequest"},
-      {"/v1/chat/completions", "createChatCompletion", "Answers a conversation",
-       streamable("ChatCompletion"), "ChatCompletionRequest"},
-      {"/tokenize", "tokenize", "Text or messages to token ids",
-       json_content(reference("Tokenized")), "TokenizeRequest"},
-      {"/detokenize", "detokenize", "Token ids to text", json_content(reference("Detokenized")),
-       "DetokenizeRequest"}};
   json all = json::object();
-  for (const Operation& operation : operations)
-    all[operation.path] = operation_json(operation, needs_key);
-  all["/v1/models/{model}"]["get"]["parameters"] =
-      json::array({{{"name", "model"},
-                    {"in", "path"},
-                    {"required", true},
-                    {"schema", {{"type", "string"}, {"enum", service.model_names}}}}});
+  for (const Endpoint& endpoint : endpoints())
+    all[std::string(endpoint.path)] = operation_json(endpoint, service, needs_key);
   return all;
 }
 

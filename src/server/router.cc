@@ -1,102 +1,18 @@
 #include "server/router.h"
 
-#include <algorithm>
-#include <iterator>
-
-#include "server/chat_completions.h"
-#include "server/completions.h"
-#include "server/information.h"
+#include "server/endpoints.h"
 #include "server/openapi_document.h"
-#include "server/page.h"
 
 namespace pagoda {
 namespace {
 
-// The facts that endpoints about the server answer from.
-struct ServerFacts {
-  const ApiService& service;
-  const std::string& root_path;
-  const std::string& openapi_document;
-};
-
-struct Endpoint {
-  std::string_view path;
-  // GET and HEAD, answered at once; null: POST, whose body a text worker reads.
-  HttpResponse (*tell)(const ServerFacts& facts) = nullptr;
-  HttpReply (*read)(ApiService& service, const HttpRequest& request, const Wake& wake) = nullptr;
-  bool generates = false;  // so that it is refused while the queue has no room
-
-  std::string_view methods() const { return tell == nullptr ? "POST" : "GET, HEAD"; }
-};
-
-constexpr Endpoint kEndpoints[] = {
-    {.path = "/", .tell = [](const ServerFacts& facts) { return page_response(facts.root_path); }},
-    {.path = "/health",
-     .tell = [](const ServerFacts& facts) { return health_response(facts.service); }},
-    {.path = "/version", .tell = [](const ServerFacts&) { return version_response(); }},
-    {.path = "/metrics",
-     .tell = [](const ServerFacts& facts) { return metrics_response(facts.service); }},
-    {.path = "/openapi.json",
-     .tell = [](const ServerFacts& facts) { return HttpResponse{.body = facts.openapi_document}; }},
-    {.path = "/v1/models",
-     .tell = [](const ServerFacts& facts) { return models_response(facts.service); }},
-    {.path = "/v1/completions", .read = handle_completions, .generates = true},
-    {.path = "/v1/chat/completions", .read = handle_chat_completions, .generates = true},
-    {.path = "/tokenize",
-     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
-       return {tokenize_response(service, request), {}};
-     }},
-    {.path = "/detokenize",
-     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
-       return {detokenize_response(service, request), {}};
-     }},
-};
-// Behind it stands a model's name, percent-encoded. GET and HEAD.
-constexpr std::string_view kModelPrefix = "/v1/models/";
-
-// Null for a path that the table lacks.
-const Endpoint* find_endpoint(std::string_view path) {
-  const auto* const found = std::find_if(std::begin(kEndpoints), std::end(kEndpoints),
-                                         [&](const Endpoint& each) { return each.path == path; });
-  return found == std::end(kEndpoints) ? nullptr : found;
-}
-
-bool is_model_path(std::string_view path) {
-  return path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size();
-}
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-// %41 to A; what is no escape stays as it is.
-std::string percent_decoded(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_escape = text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
-                           hex_value(text[i + 2]) >= 0;
-    decoded += is_escape ? static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]))
-                         : text[i];
-    if (is_escape) i += 2;
-  }
-  return decoded;
-}
-
-// Returns the methods of a path that is known.
-std::string_view methods_of(std::string_view path) {
-  const Endpoint* const endpoint = find_endpoint(path);
-  return endpoint == nullptr ? "GET, HEAD" : endpoint->methods();
-}
-
 std::optional<ApiError> error_of_target(const HttpRequest& head, const std::string& path) {
-  if (find_endpoint(path) == nullptr && !is_model_path(path)) {
+  const Endpoint* const endpoint = find_endpoint(path);
+  if (endpoint == nullptr) {
     return ApiError{404, fmt::format("there is nothing at {} {}", head.method, path), "",
                     "not_found"};
   }
-  const std::string_view methods = methods_of(path);
+  const std::string_view methods = endpoint->methods();
   const bool is_post = methods == "POST";
   const bool is_get = head.method == "GET" || head.method == "HEAD";
   if (is_post ? head.method != "POST" : !is_get) {
@@ -132,7 +48,7 @@ std::optional<HttpResponse> Router::refuse(const HttpRequest& head) const {
   const std::optional<ApiError> error = error_of_head(head, path);
   if (!error) return {};
   HttpResponse response = error_response(*error);
-  if (error->status == 405) response.headers.emplace_back("Allow", methods_of(path));
+  if (error->status == 405) response.headers.emplace_back("Allow", find_endpoint(path)->methods());
   for (auto& header : cors_.headers(head)) response.headers.push_back(std::move(header));
   return response;
 }
@@ -175,12 +91,9 @@ HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
 HttpReply Router::route(HttpRequest request, const Wake& wake) const {
   if (cors_.is_preflight(request)) return {cors_.preflight(), {}};
   const Endpoint* const endpoint = find_endpoint(request.path);
-  if (endpoint == nullptr) {
-    const auto name = std::string_view(request.path).substr(kModelPrefix.size());
-    return {model_response(service_, percent_decoded(name)), {}};
-  }
   if (endpoint->tell == nullptr) return read_body(std::move(request), wake);
-  return {endpoint->tell({service_, root_path_, openapi_document_}), {}};
+  const std::string model = model_in_path(*endpoint, request.path);
+  return {endpoint->tell({service_, root_path_, openapi_document_, model}), {}};
 }
 
 HttpReply Router::read_body(HttpRequest request, const Wake& wake) const {

@@ -1,0 +1,130 @@
+#include "server/endpoints.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "server/chat_completions.h"
+#include "server/completions.h"
+#include "server/information.h"
+#include "server/page.h"
+
+namespace pagoda {
+namespace {
+
+constexpr Endpoint kEndpoints[] = {
+    {.path = "/",
+     .tell = [](const ServerFacts& facts) { return page_response(facts.root_path); },
+     .operation_id = "page",
+     .summary = "A page to chat on",
+     .answer_type = "text/html"},
+    {.path = "/health",
+     .tell = [](const ServerFacts& facts) { return health_response(facts.service); },
+     .operation_id = "health",
+     .summary = "Whether the engine works",
+     .answer_schema = "Health"},
+    {.path = "/version",
+     .tell = [](const ServerFacts&) { return version_response(); },
+     .operation_id = "version",
+     .summary = "The server's version",
+     .answer_schema = "Version"},
+    {.path = "/metrics",
+     .tell = [](const ServerFacts& facts) { return metrics_response(facts.service); },
+     .operation_id = "metrics",
+     .summary = "Figures in Prometheus' text format",
+     .answer_type = "text/plain"},
+    {.path = "/openapi.json",
+     .tell = [](const ServerFacts& facts) { return HttpResponse{.body = facts.openapi_document}; },
+     .operation_id = "openapi",
+     .summary = "This document"},
+    {.path = "/v1/models",
+     .tell = [](const ServerFacts& facts) { return models_response(facts.service); },
+     .operation_id = "listModels",
+     .summary = "The models served",
+     .answer_schema = "ModelList"},
+    {.path = "/v1/models/{model}",
+     .tell = [](const ServerFacts& facts) { return model_response(facts.service, facts.model); },
+     .operation_id = "getModel",
+     .summary = "One model",
+     .answer_schema = "Model"},
+    {.path = "/v1/completions",
+     .read = handle_completions,
+     .generates = true,
+     .operation_id = "createCompletion",
+     .summary = "Goes on with a text",
+     .request_schema = "CompletionRequest",
+     .answer_schema = "Completion"},
+    {.path = "/v1/chat/completions",
+     .read = handle_chat_completions,
+     .generates = true,
+     .operation_id = "createChatCompletion",
+     .summary = "Answers a conversation",
+     .request_schema = "ChatCompletionRequest",
+     .answer_schema = "ChatCompletion"},
+    {.path = "/tokenize",
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {tokenize_response(service, request), {}};
+     },
+     .operation_id = "tokenize",
+     .summary = "Text or messages to token ids",
+     .request_schema = "TokenizeRequest",
+     .answer_schema = "Tokenized"},
+    {.path = "/detokenize",
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {detokenize_response(service, request), {}};
+     },
+     .operation_id = "detokenize",
+     .summary = "Token ids to text",
+     .request_schema = "DetokenizeRequest",
+     .answer_schema = "Detokenized"},
+};
+
+// Returns what stands in front of the parameter; "" where the path has none.
+std::string_view prefix_of(const Endpoint& endpoint) {
+  if (!endpoint.path.ends_with(kModelParameter)) return "";
+  return endpoint.path.substr(0, endpoint.path.size() - kModelParameter.size());
+}
+
+bool matches(const Endpoint& endpoint, std::string_view path) {
+  const std::string_view prefix = prefix_of(endpoint);
+  if (prefix.empty()) return endpoint.path == path;
+  return path.starts_with(prefix) && path.size() > prefix.size();
+}
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// %41 to A; what is no escape stays as it is.
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
+                           hex_value(text[i + 2]) >= 0;
+    decoded += is_escape ? static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]))
+                         : text[i];
+    if (is_escape) i += 2;
+  }
+  return decoded;
+}
+
+}  // namespace
+
+std::span<const Endpoint> endpoints() {
+  return kEndpoints;
+}
+
+const Endpoint* find_endpoint(std::string_view path) {
+  const auto* const found = std::find_if(std::begin(kEndpoints), std::end(kEndpoints),
+                                         [&](const Endpoint& each) { return matches(each, path); });
+  return found == std::end(kEndpoints) ? nullptr : found;
+}
+
+std::string model_in_path(const Endpoint& endpoint, std::string_view path) {
+  const std::string_view prefix = prefix_of(endpoint);
+  return prefix.empty() ? std::string() : percent_decoded(path.substr(prefix.size()));
+}
+
+}  // namespace pagoda
