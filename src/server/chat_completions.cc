@@ -4,7 +4,7 @@
 
 #include "server/answer_json.h"
 #include "server/chat_request.h"
-#include "server/generation_group.h"
+#include "server/generation_job.h"
 #include "server/json_body.h"
 #include "server/prompt_encoding.h"
 #include "server/token_logprobs.h"
@@ -233,9 +233,6 @@ ApiResult<TextRequest> make_text_request(const ChatJob& job, const ServedModel& 
 }
 
 HttpReply start(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& wake) {
-  auto constraints = make_constraints(service, job->request.generation);
-  if (!constraints.ok()) return {error_response(constraints.error()), {}};
-  job->constraints = *std::move(constraints);
   auto made = make_text_request(*job, service.model);
   if (!made.ok()) return {error_response(made.error()), {}};
   const GenerationFields& fields = job->request.generation;
@@ -244,27 +241,14 @@ HttpReply start(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& w
                           .arrival = job->arrival};
   if (fields.return_token_ids) request.num_echoed_tokens = std::ssize(job->prompt.token_ids);
   request.texts.push_back(*std::move(made));
-  auto started = GenerationGroup::start(service, std::move(request), wake);
-  if (!started.ok()) return {error_response(started.error()), {}};
-  auto group = *std::move(started);
-  if (job->request.generation.stream) {
-    return {std::make_unique<ChatStream>(std::move(job), service.model, std::move(group)), {}};
-  }
-  return {std::make_unique<PendingChat>(std::move(job), service.model, std::move(group)), {}};
+  return submit_job<ChatStream, PendingChat>(service, std::move(job), std::move(request), wake);
 }
 
 }  // namespace
 
 HttpReply handle_chat_completions(ApiService& service, const HttpRequest& request,
                                   const Wake& wake) {
-  auto prepared = prepare(service, request);
-  if (!prepared.ok()) return {error_response(prepared.error()), {}};
-  auto job = *std::move(prepared);
-  const GrammarFields& grammar = job->request.generation.grammar;
-  return start_constrained(service, grammar, wake,
-                           [&service, wake, job = std::move(job)]() mutable {
-                             return start(service, std::move(job), wake);
-                           });
+  return start_job(service, prepare(service, request), wake, start);
 }
 
 }  // namespace pagoda

@@ -318,14 +318,10 @@ nlohmann::json chat_request_schema() {
 
 ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names) {
-  auto parsed = parse_json_body(body);
-  if (!parsed.ok()) return std::move(parsed).error();
-  auto& body_json = *parsed;
-  if (auto error = lift_options(body_json)) return std::move(*error);
   ChatRequest request;
-  if (auto error = read_fields(body_json, chat_field_table(request), unknown_names))
+  if (auto error =
+          read_generation_body(body, chat_field_table(request), request.generation, unknown_names))
     return std::move(*error);
-  if (auto error = settle_together(request.generation)) return std::move(*error);
   if (auto error = check_together(request.prompt)) return std::move(*error);
   if (request.top_logprobs > 0 && !request.logprobs) {
     return bad_request("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");

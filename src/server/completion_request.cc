@@ -4,7 +4,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "server/json_body.h"
 #include "server/known_fields.h"
 #include "server/request_json.h"
 
@@ -103,14 +102,10 @@ nlohmann::json completion_request_schema() {
 
 ApiResult<CompletionRequest> read_completion_request(const std::string& body,
                                                      std::vector<std::string>& unknown_names) {
-  auto parsed = parse_json_body(body);
-  if (!parsed.ok()) return std::move(parsed).error();
-  auto& body_json = *parsed;
-  if (auto error = lift_options(body_json)) return std::move(*error);
   CompletionRequest request;
-  if (auto error = read_fields(body_json, completion_field_table(request), unknown_names))
+  if (auto error = read_generation_body(body, completion_field_table(request), request.generation,
+                                        unknown_names))
     return std::move(*error);
-  if (auto error = settle_together(request.generation)) return std::move(*error);
   if (request.generation.max_tokens == 0 && !request.generation.echo) {
     return bad_request("max_tokens",
                        "'max_tokens': expected at least 1 where 'echo' is not set, got 0",

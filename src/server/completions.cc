@@ -4,7 +4,7 @@
 
 #include "server/answer_json.h"
 #include "server/completion_request.h"
-#include "server/generation_group.h"
+#include "server/generation_job.h"
 #include "server/json_body.h"
 #include "server/prompt_encoding.h"
 #include "server/token_logprobs.h"
@@ -252,9 +252,6 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const Htt
 }
 
 HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const Wake& wake) {
-  auto constraints = make_constraints(service, job->request.generation);
-  if (!constraints.ok()) return {error_response(constraints.error()), {}};
-  job->constraints = *std::move(constraints);
   const GenerationFields& fields = job->request.generation;
   GroupRequest request = {.is_streamed = fields.stream, .arrival = job->arrival};
   for (const EncodedPrompt& prompt : job->prompts) {
@@ -265,27 +262,14 @@ HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const W
     if (fields.return_token_ids)
       request.num_echoed_tokens += std::ssize(prompt.token_ids) * fields.sampling.n;
   }
-  auto started = GenerationGroup::start(service, std::move(request), wake);
-  if (!started.ok()) return {error_response(started.error()), {}};
-  auto group = *std::move(started);
-  if (job->request.generation.stream) {
-    return {std::make_unique<CompletionStream>(std::move(job), service.model, std::move(group)),
-            {}};
-  }
-  return {std::make_unique<PendingCompletion>(std::move(job), service.model, std::move(group)), {}};
+  return submit_job<CompletionStream, PendingCompletion>(service, std::move(job),
+                                                         std::move(request), wake);
 }
 
 }  // namespace
 
 HttpReply handle_completions(ApiService& service, const HttpRequest& request, const Wake& wake) {
-  auto prepared = prepare(service, request);
-  if (!prepared.ok()) return {error_response(prepared.error()), {}};
-  auto job = *std::move(prepared);
-  const GrammarFields& grammar = job->request.generation.grammar;
-  return start_constrained(service, grammar, wake,
-                           [&service, wake, job = std::move(job)]() mutable {
-                             return start(service, std::move(job), wake);
-                           });
+  return start_job(service, prepare(service, request), wake, start);
 }
 
 }  // namespace pagoda

@@ -9,6 +9,8 @@
 
 #include "sampling/sampling_fields.h"
 #include "server/grammar_field_schemas.h"
+#include "server/json_body.h"
+#include "server/known_fields.h"
 #include "server/request_json.h"
 
 namespace pagoda {
@@ -191,21 +193,8 @@ void add_lengths(std::vector<Field>& table, GenerationFields& f, int fewest_toke
                    .aliases = {"num_predict"}});
 }
 
-}  // namespace
-
-std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens) {
-  std::vector<Field> table;
-  table.reserve(320);
-  add_answering(table, fields);
-  add_sampling(table, fields);
-  add_token_rule_fields(table, fields.token_rules);
-  add_lengths(table, fields, fewest_tokens);
-  add_stopping(table, fields);
-  std::vector<Field> grammars = grammar_field_table(fields.grammar);
-  std::move(grammars.begin(), grammars.end(), std::back_inserter(table));
-  return table;
-}
-
+// Brings the lengths together in max_tokens, and refuses what no single field shows: fields that
+// contradict one another.
 std::optional<ApiError> settle_together(GenerationFields& fields) {
   if (fields.stream_options && !fields.stream) {
     return bad_request("stream_options", "'stream_options' needs 'stream' to be true");
@@ -224,6 +213,21 @@ std::optional<ApiError> settle_together(GenerationFields& fields) {
   return {};
 }
 
+}  // namespace
+
+std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens) {
+  std::vector<Field> table;
+  table.reserve(320);
+  add_answering(table, fields);
+  add_sampling(table, fields);
+  add_token_rule_fields(table, fields.token_rules);
+  add_lengths(table, fields, fewest_tokens);
+  add_stopping(table, fields);
+  std::vector<Field> grammars = grammar_field_table(fields.grammar);
+  std::move(grammars.begin(), grammars.end(), std::back_inserter(table));
+  return table;
+}
+
 void describe_together(nlohmann::json& schema) {
   add_rule(schema,
            nlohmann::json::parse(
@@ -237,6 +241,17 @@ void describe_together(nlohmann::json& schema) {
           "max_new_tokens": {"type": "null"}, "max_completion_tokens": {"type": "null"}}},
       {"properties": {"n_predict": {"type": "null"}, "num_predict": {"type": "null"}}}]})"));
   describe_grammars_together(schema);
+}
+
+std::optional<ApiError> read_generation_body(const std::string& body,
+                                             const std::vector<Field>& table,
+                                             GenerationFields& fields,
+                                             std::vector<std::string>& unknown_names) {
+  auto parsed = parse_json_body(body);
+  if (!parsed.ok()) return std::move(parsed).error();
+  if (auto error = lift_options(*parsed)) return error;
+  if (auto error = read_fields(*parsed, table, unknown_names)) return error;
+  return settle_together(fields);
 }
 
 SamplingParams to_sampling_params(const GenerationFields& fields, const PartialSampling& defaults,

@@ -58,11 +58,15 @@ struct GenerationFields {
 // that the endpoint takes.
 std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens);
 
-// Brings the lengths together in max_tokens. What no single field shows: fields that contradict one
-// another.
-std::optional<ApiError> settle_together(GenerationFields& fields);
+// Reads a body by a table of fields, of which `fields` are a part. Refuses fields that contradict
+// one another, and brings the lengths together in max_tokens.
+std::optional<ApiError> read_generation_body(const std::string& body,
+                                             const std::vector<Field>& table,
+                                             GenerationFields& fields,
+                                             std::vector<std::string>& unknown_names);
 
-// Adds to `schema`, the JSON Schema of a table with those fields, what settle_together() refuses.
+// Adds to `schema`, the JSON Schema of a table with those fields, what read_generation_body()
+// refuses of several together.
 void describe_together(nlohmann::json& schema);
 
 // Makes the engine's parameters. `logprobs` and `max_tokens` as the endpoint settled them. What the
