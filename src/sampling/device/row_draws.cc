@@ -4,13 +4,18 @@
 #include "ops/argmax/argmax.h"
 #include "ops/sample/sample.h"
 #include "sampling/host/sampler.h"
+#include "sampling/sampling_fields.h"
 #include "tensor/upload_packet.h"
 
 namespace pagoda {
 
 bool RowDraws::cover(const SamplingParams& params) {
-  return params.mirostat == 0 && params.typical_p >= 1 && params.xtc_probability <= 0 &&
-         params.dynatemp_range <= 0;
+  static const SamplingParams defaults;
+  bool is_covered = true;
+  for_each_sampling_field([&](const auto& field) {
+    is_covered &= !field.host_only || params.*field.member == defaults.*field.member;
+  });
+  return is_covered;
 }
 
 void RowDraws::clear() {

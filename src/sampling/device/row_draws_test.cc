@@ -72,6 +72,17 @@ std::vector<std::int32_t> draw(Exec& exec, std::span<const Row> rows) {
   return compute_values<std::int32_t>(exec, drawn);
 }
 
+TEST(RowDraws, LeavesToTheHostWhatNoOpKnows) {
+  for (const SamplingParams& params :
+       {SamplingParams{.dynatemp_range = 0.5f}, SamplingParams{.typical_p = 0.5f},
+        SamplingParams{.xtc_probability = 0.5f}, SamplingParams{.mirostat = 2}}) {
+    EXPECT_FALSE(RowDraws::cover(params));
+  }
+  EXPECT_TRUE(RowDraws::cover({}));
+  EXPECT_TRUE(RowDraws::cover({.temperature = 0.5f, .top_k = 3, .top_p = 0.5f, .min_p = 0.1f}));
+  EXPECT_TRUE(RowDraws::cover({.repetition_penalty = 2, .min_tokens = 3, .ignore_eos = true}));
+}
+
 TEST(RowDraws, AMixedBatchIsWhatEachRowIsAlone) {
   constexpr unsigned kSeed = 20261121;
   std::printf("seed %u\n", kSeed);
