@@ -143,7 +143,7 @@ class Scheduler {
   void start_forks(Sequence& sequence, std::span<const SampleOutcome> outcomes);
   void finish_forks(Sequence& sequence, FinishReason reason);
   void finish(Sequence& sequence, FinishReason reason);
-  void give_back(Sequence& sequence);
+  void release(Sequence& sequence);
   void release_blocks(Sequence& sequence);
 
   SchedulerOptions options_;

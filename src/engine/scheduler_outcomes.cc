@@ -56,7 +56,7 @@ void Scheduler::commit_sequence(const PlannedSequence& planned,
   Sequence& sequence = *planned.sequence;
   if (sequence.finished()) {  // by the step before
     counters_.num_dropped_positions += planned.num_new_tokens;
-    return give_back(sequence);
+    return release(sequence);
   }
   const bool is_deferred = !outcomes.empty() && outcomes.front().is_deferred;
   sequence.num_computed_ = planned.context_len();
@@ -125,7 +125,7 @@ void Scheduler::fail(const Plan& plan, const Status& status) {
   for (const PlannedSequence& planned : plan.sequences) {
     Sequence& sequence = *planned.sequence;
     if (sequence.finished()) {
-      give_back(sequence);
+      release(sequence);
       continue;
     }
     sequence.error_ = status;
@@ -160,10 +160,10 @@ void Scheduler::cancel(RequestId id, std::optional<int> sample_index) {
 void Scheduler::finish(Sequence& sequence, FinishReason reason) {
   sequence.finish_reason_ = reason;
   // A step in flight writes to its blocks: they come back with that one's commit.
-  if (!sequence.is_in_flight()) give_back(sequence);
+  if (!sequence.is_in_flight()) release(sequence);
 }
 
-void Scheduler::give_back(Sequence& sequence) {
+void Scheduler::release(Sequence& sequence) {
   if (sequence.num_forks() > 0) {  // before its prompt is computed: the first fork goes on with it
     Sequence& fork = *sequence.forks_.front();
     fork.go_on_from(sequence);

@@ -31,9 +31,9 @@ int BlockTables::acquire_beginning(BlockTable& table, std::span<const int> token
   const int source = beginning.block_id;
   // One that a step reads is copied, and so is one that the sequence leaves before its end, unless
   // there is no fresh block.
-  const bool can_take_over = beginning.is_tail && pool_.num_holders(source) == 1;
+  const bool can_adopt = beginning.is_tail && pool_.num_holders(source) == 1;
   std::optional<int> block_id;
-  if (!can_take_over || !beginning.is_whole) {
+  if (!can_adopt || !beginning.is_whole) {
     cache_->hold(source);  // until the step is over
     block_id = allocate(next_block_of(table, length));
     if (!block_id) cache_->release(source);
@@ -41,8 +41,8 @@ int BlockTables::acquire_beginning(BlockTable& table, std::span<const int> token
   if (block_id) {
     add_copy({.source = source, .destination = *block_id, .num_tokens = beginning.num_tokens},
              copies);
-  } else if (can_take_over) {
-    cache_->take_over(source);
+  } else if (can_adopt) {
+    cache_->transfer(source);
     block_id = source;
   } else {
     return 0;

@@ -81,7 +81,7 @@ class BlockTables {
   int acquire(BlockTable& table, std::span<const int> tokens, int limit);
   // Adds a block that begins with the longest cached beginning of `tokens`, those behind the full
   // blocks of the table; returns how many of them it holds. The block is a copy that is added to
-  // `copies`, or a tail that nobody holds, taken over. 0: nothing is cached, or no block is free.
+  // `copies`, or a tail that nobody holds, adopted. 0: nothing is cached, or no block is free.
   int acquire_beginning(BlockTable& table, std::span<const int> tokens,
                         const SequenceLength& length, std::vector<PlannedCopy>& copies);
   // Makes room for the tokens [begin, end), which the sequence writes next; returns the end of

@@ -101,9 +101,10 @@ PrefixCache::Beginning PrefixCache::find_beginning(const PrefixChain& chain,
   return best;
 }
 
-void PrefixCache::take_over(int block_id) {
-  PAGODA_CHECK(nodes_[block_id].is_evictable && is_tail(nodes_[block_id]),
-               fmt::format("[prefix_cache] block {} is taken over, but is no free tail", block_id));
+void PrefixCache::transfer(int block_id) {
+  PAGODA_CHECK(
+      nodes_[block_id].is_evictable && is_tail(nodes_[block_id]),
+      fmt::format("[prefix_cache] block {} is transferred, but is no free tail", block_id));
   set_evictable(block_id, false);
   unlink(block_id);
 }

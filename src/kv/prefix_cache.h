@@ -75,8 +75,8 @@ class PrefixCache {
   // Finds the longest beginning; of those as long, a tail. Nothing is held by it.
   Beginning find_beginning(const PrefixChain& chain, std::span<const int> table,
                            std::span<const int> tokens) const;
-  // Forgets an evictable tail; its hold becomes the caller's.
-  void take_over(int block_id);
+  // Forgets an evictable tail, and transfers its hold to the caller.
+  void transfer(int block_id);
 
   // Caches the sequence's full blocks of tokens[0, num_computed) that are not cached yet. Blocks of
   // the table that are cached under another id are taken out for those, and added to `replaced`:

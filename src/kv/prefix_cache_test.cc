@@ -158,7 +158,7 @@ TEST_F(PrefixCacheTest, ATailTakenOverIsTheCachesNoMore) {
   start(4);
   cached_part({1, 2, 3});
   const auto found = beginning({1, 2, 3, 4});
-  cache_->take_over(found.block_id);
+  cache_->transfer(found.block_id);
   EXPECT_FALSE(cache_->is_cached(found.block_id));
   EXPECT_EQ(pool_->num_holders(found.block_id), 1);
   EXPECT_EQ(beginning({1, 2, 3, 4}).num_tokens, 0);

@@ -20,7 +20,7 @@ class BodyBudget {
     } while (!used_.compare_exchange_weak(used, used + num_bytes));
     return true;
   }
-  void give_back(std::size_t num_bytes) { used_ -= num_bytes; }
+  void release(std::size_t num_bytes) { used_ -= num_bytes; }
 
  private:
   const std::size_t limit_;
@@ -53,7 +53,7 @@ class BodyReservation {
 
  private:
   void release() {
-    if (const auto budget = std::move(budget_)) budget->give_back(num_bytes_);
+    if (const auto budget = std::move(budget_)) budget->release(num_bytes_);
   }
 
   std::shared_ptr<BodyBudget> budget_;

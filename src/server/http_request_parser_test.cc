@@ -196,7 +196,7 @@ TEST(HttpRequestParser, ABodyCountsAsItComes) {
   Feed feed({.max_total_body_bytes = 100'000});
   feed.give("POST / HTTP/1.1\r\nContent-Length: 16000000\r\n\r\n", 1000);
   EXPECT_TRUE(feed.budget->take(100'000)) << "what is announced takes nothing";
-  feed.budget->give_back(100'000);
+  feed.budget->release(100'000);
   feed.give(std::string(60'000, 'x'), 1000);
   EXPECT_FALSE(feed.budget->take(40'001));
   EXPECT_TRUE(feed.budget->take(40'000));

@@ -27,7 +27,7 @@ Status HeldAnswer::grow(std::int64_t num_bytes) {
   return ok_status();
 }
 
-void HeldAnswer::give_back(std::int64_t num_bytes) {
+void HeldAnswer::release(std::int64_t num_bytes) {
   const std::lock_guard lock(budget_->mutex_);
   num_bytes_ -= num_bytes;
   budget_->num_bytes_ -= num_bytes;

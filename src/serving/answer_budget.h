@@ -45,7 +45,7 @@ class HeldAnswer {
   // kResourceExhausted where all together would and this one is not small. Then it is as large as
   // before.
   Status grow(std::int64_t num_bytes);
-  void give_back(std::int64_t num_bytes);
+  void release(std::int64_t num_bytes);
 
  private:
   const std::shared_ptr<AnswerBudget> budget_;

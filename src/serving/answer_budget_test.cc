@@ -40,9 +40,9 @@ TEST(AnswerBudget, WhatIsSentOrEndsIsGivenBack) {
   HeldAnswer second(budget);
   EXPECT_TRUE(first->grow(6 * kMegabyte).ok());
   EXPECT_FALSE(second.grow(6 * kMegabyte).ok());
-  first->give_back(3 * kMegabyte);
+  first->release(3 * kMegabyte);
   EXPECT_TRUE(second.grow(6 * kMegabyte).ok());
-  second.give_back(6 * kMegabyte);
+  second.release(6 * kMegabyte);
   first.reset();
   EXPECT_TRUE(second.grow(10 * kMegabyte).ok());
 }

@@ -64,7 +64,7 @@ class EventQueue {
 
  private:
   std::vector<OutputEvent> take_events() {
-    if (held_ && !is_held_to_the_end_) held_->give_back(std::exchange(num_waiting_bytes_, 0));
+    if (held_ && !is_held_to_the_end_) held_->release(std::exchange(num_waiting_bytes_, 0));
     return std::exchange(events_, {});
   }
 

@@ -64,7 +64,7 @@ TEST_F(PrefixCaching, AConversationGoesOnFromTheLastAnswer) {
   const EngineStats stats = stats_at_rest(*engine_);
   // Twice all but what was cached: the answer's last token was never computed.
   EXPECT_EQ(stats.num_prompt_tokens, 21u + 35 - 29);
-  EXPECT_EQ(stats.num_block_copies, 0u);  // the last block was taken over
+  EXPECT_EQ(stats.num_block_copies, 0u);  // the last block was adopted
 }
 
 TEST_F(PrefixCaching, SaltsAreApartAndScoredPromptsAreComputed) {

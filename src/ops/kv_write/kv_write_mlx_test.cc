@@ -200,7 +200,7 @@ TEST(MlxCacheTest, StepsInFlightReadTheirOwnEntries) {
   }
 }
 
-// Blocks are taken over at once by another sequence, as after the end of one: the older read must
+// Blocks are adopted at once by another sequence, as after the end of one: the older read must
 // have been before.
 TEST(MlxCacheTest, AnOlderReadInFlightIsBeforeANewerWrite) {
   MlxExec exec;
