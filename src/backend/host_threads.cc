@@ -11,7 +11,8 @@ HostThreads::HostThreads(Exec& exec)
 
 void HostThreads::parallel_for(std::int64_t count,
                                const std::function<void(std::int64_t i, int thread)>& body) {
-  if (count == 1) return body(0, 0);
+  if (count == 1) body(0, 0);
+  if (count <= 1) return;
   if (!pool_) {
     own_pool_ = std::make_unique<cpu::ThreadPool>(num_threads_);
     pool_ = own_pool_.get();

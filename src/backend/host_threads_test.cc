@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
 #include <vector>
 
 #include "core/machine.h"
-
 #include "tests/support/every_exec.h"
 
 namespace pagoda {
@@ -30,6 +33,26 @@ TEST(HostThreads, CallsEachOnceAndAThreadOnceAtATime) {
       EXPECT_EQ(num_wrong, 0);
       for (const std::atomic<int>& calls : num_calls) EXPECT_EQ(calls, 1);
     }
+  }
+}
+
+// The threads of this process; 0 where the system does not list them.
+std::ptrdiff_t num_tasks() {
+  std::error_code error;
+  const std::filesystem::directory_iterator tasks("/proc/self/task", error);
+  return error ? 0 : std::distance(begin(tasks), end(tasks));
+}
+
+TEST(HostThreads, StartsNoneForNothingOrASingleCall) {
+  for (const auto& exec : every_exec()) {
+    HostThreads threads(*exec);
+    const std::ptrdiff_t before = num_tasks();
+    int num_calls = 0;
+    for (const int count : {0, 1}) {
+      threads.parallel_for(count, [&](std::int64_t, int) { ++num_calls; });
+      EXPECT_EQ(num_tasks(), before) << backend_name(exec->backend()) << ", " << count;
+    }
+    EXPECT_EQ(num_calls, 1);
   }
 }
 

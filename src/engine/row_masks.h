@@ -17,9 +17,9 @@ class RowMasks {
 
   void clear();  // keeps the memory
 
-  // Returns [(vocab_size + 31) / 32], valid until clear(); empty: the sequence has no grammar.
-  // Where the request ignores the end of sequence, it is allowed only if nothing else is. Waits for
-  // the mask, which others compute.
+  // Waits for the mask, which others compute, and returns it: [(vocab_size + 31) / 32], valid until
+  // clear(); empty: the sequence has no grammar. A request that ignores the end of sequence may
+  // draw it only if the mask allows nothing else.
   Result<std::span<const std::uint32_t>> of(const Sequence& sequence);
 
  private:

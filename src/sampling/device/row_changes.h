@@ -29,8 +29,7 @@ class RowChanges {
   // Adds the next row; one that is not covered stays as it is. Its logits are not looked at.
   void add(const RowSampling& row);
 
-  // Changes logits [rows, vocab] float32 -> the same, changed. Where nothing is to be changed,
-  // those.
+  // Returns the logits [rows, vocab] float32, changed; the same tensor where nothing changes.
   Tensor apply(Exec& exec, const Tensor& logits) const;
 
  private:

@@ -45,7 +45,7 @@ class RowPenalties {
   // Uploads the step's histograms. kResourceExhausted where there is no memory for the counts:
   // apply() and count() do nothing then.
   Status prepare(Exec& exec);
-  // Changes logits [rows, vocab] -> the same, changed. Where nothing is to be changed, those.
+  // Returns the logits [rows, vocab], changed; the same tensor where nothing changes.
   Tensor apply(Exec& exec, const Tensor& logits) const;
   // Counts drawn [rows] int32: a token, or a negative number, which counts for nothing.
   void count(Exec& exec, const Tensor& drawn);
