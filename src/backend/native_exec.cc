@@ -3,16 +3,13 @@
 #include <algorithm>
 
 #include "core/machine.h"
+#include "tensor/num_bytes.h"
 
 namespace pagoda {
 namespace {
 
 // Asking takes a tenth of a millisecond, and a model has hundreds of weights.
 constexpr std::int64_t kMostBytesUnasked = std::int64_t{256} << 20;
-
-std::size_t num_bytes(DType dtype, const Shape& shape) {
-  return static_cast<std::size_t>(shape.num_elements()) * dtype_size(dtype);
-}
 
 // Copies the values of an upload to where they belong.
 void copy_values(const HostArray& array, std::byte* to) {
@@ -37,11 +34,10 @@ Tensor NativeExec::allocate(DType dtype, const Shape& shape) {
 }
 
 Result<Tensor> NativeExec::allocate_persistent(DType dtype, const Shape& shape) {
-  const std::int64_t bytes = shape.num_elements() * static_cast<std::int64_t>(dtype_size(dtype));
-  PAGODA_RETURN_IF_ERROR(
-      expect_free(bytes, fmt::format("{} {}", to_string(shape), dtype_name(dtype))));
-  PAGODA_ASSIGN_OR_RETURN(BufferRef buffer,
-                          map_zeroed_bytes(static_cast<std::size_t>(bytes), arenas_.huge_pages));
+  const std::size_t bytes = num_bytes(dtype, shape);
+  PAGODA_RETURN_IF_ERROR(expect_free(static_cast<std::int64_t>(bytes),
+                                     fmt::format("{} {}", to_string(shape), dtype_name(dtype))));
+  PAGODA_ASSIGN_OR_RETURN(BufferRef buffer, map_zeroed_bytes(bytes, arenas_.huge_pages));
   return Tensor(std::move(buffer), dtype, shape);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "tensor/num_bytes.h"
 
 namespace pagoda::mlx {
 namespace {
@@ -21,10 +22,6 @@ MlxBuffer& buffer_of(const Tensor& tensor) {
 
 Tensor tensor_of(mx::array array, DType dtype, const Shape& shape) {
   return Tensor(BufferRef(new MlxBuffer(std::move(array))), dtype, shape);
-}
-
-std::size_t num_bytes(DType dtype, const Shape& shape) {
-  return static_cast<std::size_t>(shape.num_elements()) * dtype_size(dtype);
 }
 
 // True if every row (all extents but the first) is contiguous; sets `width` to its elements.
@@ -186,12 +183,13 @@ Result<std::span<const std::byte>> MlxExec::read(const Tensor& tensor) {
 
 Status MlxExec::finish() {
   shared_.clear();
+  Status status = std::exchange(build_error_, Status());
   try {
     mx::synchronize();
   } catch (const std::exception& error) {
     return failure("waiting for what runs", error);
   }
-  return std::exchange(build_error_, Status());
+  return status;
 }
 
 const mx::array* MlxExec::find_shared(const std::vector<Tensor>& sources,

@@ -237,6 +237,11 @@ TEST(MlxExecTest, FinishWaitsAndForgetsWhatFailed) {
   const Status handed_over = exec.evaluate(std::span(&broken, 1));
   EXPECT_THAT(handed_over.message() + exec.finish().message(), HasSubstr("broke down"));
   EXPECT_TRUE(exec.finish().ok());
+  const Tensor broken_again = failing(exec, Failing::kWhenRun);
+  const Status handed_over_again = exec.evaluate(std::span(&broken_again, 1));
+  exec.build("misshapen", DType::kFloat32, {3}, [&] { return array_of(good); });
+  EXPECT_FALSE(exec.finish().ok());
+  EXPECT_TRUE(exec.finish().ok()) << "one of two errors was kept";
   EXPECT_THAT(read_floats(exec, doubled(exec, good)), ElementsAre(0, 4));
 }
 
