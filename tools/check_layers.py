@@ -10,6 +10,7 @@ Prints one line a finding and exits 1 if there is one. There is no list of excep
 
 import argparse
 import concurrent.futures
+import itertools
 import os
 import pathlib
 import re
@@ -87,6 +88,7 @@ SKIPPED = re.compile(r"GTEST_" r"SKIP|\bDISABLED_\w|pytest\.(?:mark\.)?" r"skip|
 CLASS = re.compile(r"^class (?:\[\[nodiscard\]\] )?(\w+)[^;{]*\{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 METHOD = re.compile(r"  (?!using |friend |struct |class |enum |//|static constexpr |template )[\w~][\w:<>,&*~\[\] ]*\([^=]*(?:[;,{}]|const)$")
 COMMENT = re.compile(r"\s*//(?: (.*)|$)")
+COMMENT_TEXT = re.compile(r"\s*//( +)(\S.*)")  # its indentation and its text
 # How no comment begins: with what is said of something that nobody has named yet.
 FRAGMENT = re.compile(r"(Of|What|That)\b")
 # A function's comment begins with its verb; a constructor's may say at once what it requires.
@@ -188,8 +190,23 @@ def comments_of(lines):
             first = None
 
 
+def torn_points(lines):
+    """Numbers of the lines that stand left of their point's text, with more of the text behind them: a reflow's trace."""
+    point = None  # where the point's dash stands
+    for number, (line, after) in enumerate(itertools.pairwise([*lines, ""]), start=1):
+        text, behind = COMMENT_TEXT.match(line), COMMENT_TEXT.match(after)
+        if not text:
+            point = None
+        elif text[2].startswith("- "):
+            point = len(text[1])
+        elif point is not None and len(text[1]) <= point:
+            if behind and len(behind[1]) > point and not behind[2].startswith("- "):
+                yield number
+            point = None
+
+
 def check_comments(path, source):
-    """No comment begins with "Of", "What" or "That", and a header's function with its verb."""
+    """No comment begins with "Of", "What" or "That", a header's function with its verb, and no point of a list is torn."""
     lines = source.splitlines()
     for first, behind in comments_of(lines):
         text = COMMENT.match(lines[first])[1] or ""
@@ -198,6 +215,8 @@ def check_comments(path, source):
         declaration = next((line for line in lines[behind:] if not line.lstrip().startswith("template")), "")
         if path.endswith(".h") and FUNCTION.match(declaration) and not VERB.match(text):
             yield Finding(path, first + 1, f'a function\'s comment begins with a verb ("Returns"), got "{text[:30]}"')
+    for number in torn_points(lines):
+        yield Finding(path, number, "a line of a list's point stands left of its text")
 
 
 def check_name(path, source):

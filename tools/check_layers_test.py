@@ -142,6 +142,14 @@ class OtherRules(unittest.TestCase):
         self.assertEqual(messages("src/core/a.cc", "// The sum.\nint sum(int a);\n"), [])
         self.assertEqual(messages("src/core/a.h", "// REQUIRES: `a` outlives this.\nexplicit A(int& a);\n"), [])
 
+    def test_a_point_of_a_comments_list_is_not_torn(self):
+        message = "a line of a list's point stands left of its text"
+        self.assertEqual(messages("src/core/a.cc", "// - A point which\n// is\n//   torn.\nint a;\n"), [message])
+        self.assertEqual(messages("src/core/a.cc", "//  - A point which\n//  is\n//    torn.\nint a;\n"), [message])
+        for whole in ("// - A point\n//   of two lines.\n// - Another.\n", "// - A point.\n// The end.\n",
+                      "// - A point.\n// Then:\n//   - another.\n", "// - A point.\n//\n// Text:\n//   a = b\n"):
+            self.assertEqual(messages("src/core/a.cc", whole + "int a;\n"), [])
+
     def test_a_function_has_60_lines_at_most_and_a_kernel_150(self):
         def function(num_lines):
             return "void long_one() {\n" + "  ++n;\n" * (num_lines - 2) + "}\n"

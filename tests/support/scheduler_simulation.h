@@ -6,8 +6,7 @@
 // as it can: when its own results are asked for, on the tables that it was launched with. After
 // every plan and step it is checked that
 //  - the plan keeps to its budget, decodes first; no decode waits for two steps, and no chunk
-//  beside
-//    decodes costs more than it may;
+//    beside decodes costs more than it may;
 //  - whoever is preempted comes after everybody who runs; nobody overtakes the queue's head, and
 //    nobody waits in vain;
 //  - every context reads back as its own through its table, every block has as many holders as it

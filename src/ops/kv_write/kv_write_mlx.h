@@ -5,21 +5,20 @@
 // step, and costs its tokens alone.
 //
 // Why nobody sees the old array change:
-// - After a write is before its reads: attention reads the returned array, which is the graph's
-// edge from the write. The store
-//   keeps only the returned array (rebind), so that the next write hangs on this one, too.
-// - Reads of an earlier step are before this write. A step is evaluated as a whole before the next
-// one is: MLX orders
-//   a graph by its edges alone, so two steps must not be built and then evaluated at once. On a CPU
-//   stream work runs in the order in which it was handed over, which settles it, with any number of
-//   steps in flight. On Metal a kernel is kept behind earlier ones of its own command encoder that
-//   read the buffer, and behind encoders that wrote it, but not behind earlier encoders that only
-//   read it. There it is the owner of the blocks that makes it right: an entry is written once, and
-//   a block changes hands only after the host has seen the end of the last step that it waits for,
-//   so that a write in flight and an older read in flight never touch the same entry.
+// - A write comes before the reads of its step: attention reads the returned array, which is the
+//   graph's edge from the write. The store keeps only the returned array (rebind), so that the next
+//   write hangs on this one, too.
+// - Reads of an earlier step come before this write. A step is evaluated as a whole before the next
+//   one is: MLX orders a graph by its edges alone, so two steps must not be built and then
+//   evaluated at once. On a CPU stream work runs in the order in which it was handed over, which
+//   settles it, with any number of steps in flight. On Metal a kernel is kept behind earlier ones of
+//   its own command encoder that read the buffer, and behind encoders that wrote it, but not behind
+//   earlier encoders that only read it. There it is the owner of the blocks that makes it right: an
+//   entry is written once, and a block changes hands only after the host has seen the end of the
+//   last step that it waits for, so that a write in flight and an older read in flight never touch
+//   the same entry.
 // - The memory is never lent to another result: MlxExec::allocate_persistent gives it a deleter of
-// its own, and MLX donates
-//   only buffers without one.
+//   its own, and MLX donates only buffers without one.
 #pragma once
 
 #include <mlx/primitives.h>

@@ -5,9 +5,8 @@
 // presence) and DRY; temperature (dynamic or not); min-p, top-k, typical-p, top-p, XTC, or mirostat
 // instead of these; draw. vLLM's order, with llama.cpp's filters where its chain has them.
 //  - Ties at top-k are kept. Top-p keeps the shortest prefix, likeliest first and the lower id
-//  first
-//    among equals, whose share of what min-p and top-k left reaches p: the token that crosses p is
-//    kept.
+//    first among equals, whose share of what min-p and top-k left reaches p: the token that crosses
+//    p is kept.
 //  - The draw is the inverse transform over the kept tokens in the order of their ids, with the
 //    uniform of random_uniform() at (seed, sample index, position).
 //  - A temperature below 1e-5 is greedy: the largest logit, the lowest id among equals, and no
