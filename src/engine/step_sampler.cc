@@ -270,7 +270,7 @@ Result<StepSampler::HostRows> StepSampler::read_rows(const StepRows& rows, bool 
   PAGODA_RETURN_IF_ERROR(exec_.read_packet(results, values));
   read.drawn = values_in<std::int32_t>(values[0]);
   if (rows.log_probs.chosen.defined())
-    read.log_probs.emplace(std::span(values).last<HostLogProbs::kNumTensors>());
+    read.log_probs.emplace(rows.log_probs, std::span(values).last<HostLogProbs::kNumTensors>());
   if (wants_logits || !rows.draws_ahead) {
     PAGODA_ASSIGN_OR_RETURN(read.logits, read_values<float>(exec_, rows.logits));
   }

@@ -98,7 +98,8 @@ TEST(MlxExecTest, ReadsBackWhatWasUploaded) {
   EXPECT_THAT(read_floats(exec, tensor), ElementsAreArray(values));
   EXPECT_THAT(read_floats(exec, tensor.slice(0, 1, 2)), ElementsAre(3, 4, 5));
   const std::vector<bf16> halves = {to_bf16(1.5f), to_bf16(-2.0f)};
-  const auto bytes = exec.read(exec.upload<bf16>(halves, {2}));
+  const Tensor uploaded = exec.upload<bf16>(halves, {2});
+  const auto bytes = exec.read(uploaded);
   ASSERT_TRUE(bytes.ok());
   EXPECT_EQ(std::memcmp(bytes->data(), halves.data(), 4), 0);
   EXPECT_EQ(exec.read(exec.upload<float>({}, {0, 3}))->size(), 0u);

@@ -1,6 +1,7 @@
 #include "sampling/device/row_log_probs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tensor/read_values.h"
 
@@ -27,16 +28,18 @@ std::array<Tensor, HostLogProbs::kNumTensors> HostLogProbs::tensors_of(const Log
   return {log_probs.chosen, log_probs.rank, log_probs.top_ids, log_probs.top_logprobs};
 }
 
-HostLogProbs::HostLogProbs(std::span<const std::span<const std::byte>, kNumTensors> values)
-    : chosen_(values_in<float>(values[0])),
+HostLogProbs::HostLogProbs(LogProbs log_probs,
+                           std::span<const std::span<const std::byte>, kNumTensors> values)
+    : log_probs_(std::move(log_probs)),
+      chosen_(values_in<float>(values[0])),
       ranks_(values_in<std::int32_t>(values[1])),
       top_ids_(values_in<std::int32_t>(values[2])),
       top_logprobs_(values_in<float>(values[3])) {}
 
-Result<HostLogProbs> HostLogProbs::read(Exec& exec, const LogProbs& log_probs) {
+Result<HostLogProbs> HostLogProbs::read(Exec& exec, LogProbs log_probs) {
   std::array<std::span<const std::byte>, kNumTensors> values;
   PAGODA_RETURN_IF_ERROR(exec.read_packet(tensors_of(log_probs), values));
-  return HostLogProbs(values);
+  return HostLogProbs(std::move(log_probs), values);
 }
 
 Result<TokenLogprobs> HostLogProbs::of(int i, int token_id, int num_top) const {

@@ -36,22 +36,23 @@ class RowLogProbs {
   int num_top_ = 0;  // the most of all
 };
 
-// The results of the op, on the host; valid as long as its tensors.
+// The results of the op, on the host. Holds the tensors, whose memory they lie in.
 class HostLogProbs {
  public:
   // Lists the op's tensors, in the order of the constructor's values.
   static constexpr std::size_t kNumTensors = 4;
   static std::array<Tensor, kNumTensors> tensors_of(const LogProbs& log_probs);
   // Takes what Exec::read_packet() has given of them.
-  explicit HostLogProbs(std::span<const std::span<const std::byte>, kNumTensors> values);
+  HostLogProbs(LogProbs log_probs, std::span<const std::span<const std::byte>, kNumTensors> values);
   // Waits for them.
-  static Result<HostLogProbs> read(Exec& exec, const LogProbs& log_probs);
+  static Result<HostLogProbs> read(Exec& exec, LogProbs log_probs);
 
   // Returns the log-probabilities of row i's token and of the `num_top` likeliest ones, at most as
   // many as were asked for. kInvalidArgument: the row holds a NaN or +inf, or -inf alone.
   Result<TokenLogprobs> of(int i, int token_id, int num_top) const;
 
  private:
+  LogProbs log_probs_;
   std::span<const float> chosen_;          // [rows]
   std::span<const std::int32_t> ranks_;    // [rows]
   std::span<const std::int32_t> top_ids_;  // [rows, num_top]

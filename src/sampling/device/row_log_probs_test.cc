@@ -133,6 +133,33 @@ TEST(RowLogProbs, ARowIsWhatItIsAlone) {
   }
 }
 
+// Other tensors take memory next, which must not be theirs: MLX gives a temporary's back at once.
+TEST(HostLogProbs, HoldsTheTensorsThatItReads) {
+  constexpr int kNumRows = 64;
+  constexpr int kVocabSize = 64;
+  const std::vector<float> logits = normal_row(kNumRows * kVocabSize, 5);
+  const std::vector<std::int32_t> ids(kNumRows, 1);
+  const std::vector<float> others(kNumRows, 123);
+  RowLogProbs rows;
+  for (int row = 0; row < kNumRows; ++row) rows.add(row, 0);
+  for (const auto& exec : every_exec()) {
+    SCOPED_TRACE(backend_name(exec->backend()));
+    const LogProbs kept = rows.compute(*exec, exec->upload<float>(logits, {kNumRows, kVocabSize}),
+                                       exec->upload<std::int32_t>(ids, {kNumRows}));
+    const HostLogProbs expected = HostLogProbs::read(*exec, kept).value();
+    const HostLogProbs read =
+        HostLogProbs::read(*exec,
+                           rows.compute(*exec, exec->upload<float>(logits, {kNumRows, kVocabSize}),
+                                        exec->upload<std::int32_t>(ids, {kNumRows})))
+            .value();
+    ASSERT_TRUE(exec->finish().ok());
+    std::vector<Tensor> taken;
+    for (int i = 0; i < 100; ++i) taken.push_back(exec->upload<float>(others, {kNumRows}));
+    for (int row = 0; row < kNumRows; ++row)
+      expect_same(*read.of(row, 1, 0), *expected.of(row, 1, 0));
+  }
+}
+
 TEST(RowLogProbs, OfAForbiddenTokenIsMinusInfinity) {
   for (const auto& exec : every_exec()) {
     const auto answer = ask(*exec, {{1, -kInfinity, 2}}, std::vector<Asked>{{0, 1, 3}})[0];
