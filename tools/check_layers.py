@@ -79,10 +79,10 @@ OUTSIDE = (
 )
 
 KERNELS = re.compile(
-    r"^src/(?:ops/.*(?:_(?:reference|cpu|mlx|cuda|avx2|avx512|neon|portable)\w*|-inl)|backend/(?:cpu|mlx|cuda)/.*|(?:draw|quant)/.*)\.(?:cc|h|cu|cuh|metal)$"
+    r"^src/(?:ops/.*(?:_(?:reference|cpu|mlx|cuda|avx2|avx512|neon|portable)\w*|-inl)|backend/(?:cpu|mlx|cuda)/.*|(?:draw|quant)/.*)\.(?:cc|h|cu|cuh)$|^src/.*\.metal(?:\.h)?$"
 )
 VAGUE_NAMES = {"util", "utils", "common", "misc", "helper", "helpers"}
-BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)
+BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_(?!\w*_H\b)\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 SKIPPED = re.compile(r"GTEST_" r"SKIP|\bDISABLED_\w|pytest\.(?:mark\.)?" r"skip|unittest\." r"skip|#\[ig" r"nore")
 CLASS = re.compile(r"^class (?:\[\[nodiscard\]\] )?(\w+)[^;{]*\{\n(.*?)^\};", re.MULTILINE | re.DOTALL)

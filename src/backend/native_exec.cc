@@ -30,6 +30,14 @@ Result<NativeExec::Arenas> NativeExec::make_arenas(bool huge_pages) {
 }
 
 Tensor NativeExec::allocate(DType dtype, const Shape& shape) {
+  const auto lent = std::find_if(lent_.begin(), lent_.end(), [&](const BufferRef& memory) {
+    return memory->size() == num_bytes(dtype, shape);
+  });
+  if (lent != lent_.end()) {
+    Tensor result(std::move(*lent), dtype, shape);
+    lent_.erase(lent);
+    return result;
+  }
   return Tensor(arenas_.step->allocate(num_bytes(dtype, shape)), dtype, shape);
 }
 

@@ -7,6 +7,8 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tensor/arena.h"
 #include "tensor/exec.h"
@@ -26,6 +28,22 @@ class NativeExec : public Exec {
   void write(const Tensor& tensor, std::int64_t first, std::span<const std::byte> bytes) override;
   Status evaluate(std::span<const Tensor> roots) override;
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;
+
+  // Memory that allocations take while this lives, so that results come to lie where somebody else
+  // wants them: the next one of as many bytes has it. Whether a result does is seen at its address,
+  // for an op may ask for scratch of that size first.
+  class Loan {
+   public:
+    explicit Loan(NativeExec& exec) : exec_(exec) {}
+    ~Loan() { exec_.lent_.clear(); }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    // Adds memory from a cache line's beginning to one's end.
+    void add(BufferRef memory) { exec_.lent_.push_back(std::move(memory)); }
+
+   private:
+    NativeExec& exec_;
+  };
 
   // Allocates memory for packed weights, in ascending order of the calls. kResourceExhausted where
   // the machine has less.
@@ -47,6 +65,7 @@ class NativeExec : public Exec {
   Status expect_free(std::int64_t bytes, std::string_view what);
 
   Arenas arenas_;
+  std::vector<BufferRef> lent_;
   std::int64_t known_free_bytes_ = 0;  // what may still be taken before the machine is asked again
 };
 

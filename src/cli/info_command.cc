@@ -29,11 +29,13 @@ struct InfoFlags {
   bool ops = false;
 };
 
-// The backends that the user asks about: all, or one that has to be there.
-Result<std::vector<Backend>> asked_backends(const std::string& device) {
+// The backends that the user asks about: all, or one that has to be there. `about`: what its device
+// says of itself.
+Result<std::vector<Backend>> asked_backends(const std::string& device, std::string& about) {
   PAGODA_ASSIGN_OR_RETURN(const std::optional<Backend> backend, parse_device(device));
   if (!backend) return std::vector<Backend>(kBackends.begin(), kBackends.end());
-  PAGODA_RETURN_IF_ERROR(make_exec({.backend = *backend}).status());
+  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Exec> exec, make_exec({.backend = *backend}));
+  about = exec->describe();
   return std::vector<Backend>{*backend};
 }
 
@@ -122,9 +124,11 @@ Status print_checkpoint(const std::string& name) {
 }
 
 Status info(const InfoFlags& flags) {
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<Backend> backends, asked_backends(flags.device));
+  std::string about;
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<Backend> backends, asked_backends(flags.device, about));
   if (!flags.model.empty()) return print_checkpoint(flags.model);
   PAGODA_RETURN_IF_ERROR(print_build(backends));
+  if (!about.empty()) std::printf("%s\n", about.c_str());
   if (flags.ops) print_ops(backends);
   return ok_status();
 }

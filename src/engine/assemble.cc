@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "engine/kv_sizing.h"
 #include "engine/model_runner.h"
+#include "engine/prepare_kernels.h"
 #include "ops/linear/linear.h"
 
 namespace pagoda {
@@ -67,6 +68,7 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
   log_shortened_context(options, config, sizing);
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
+  PAGODA_RETURN_IF_ERROR(prepare_kernels(*parts.exec, decoder, kv, on_progress));
   parts.runner = make_runner({.exec = parts.exec.get(),
                               .decoder = std::move(decoder),
                               .kv = std::move(kv),

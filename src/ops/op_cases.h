@@ -26,6 +26,7 @@ std::vector<OpCase> resolve_tokens_cases();
 std::vector<OpCase> rms_norm_cases();
 std::vector<OpCase> rms_norm_rope_cases();
 std::vector<OpCase> rope_cases();
+std::vector<OpCase> rope_kv_write_cases();
 std::vector<OpCase> sample_cases();
 std::vector<OpCase> select_rows_cases();
 std::vector<OpCase> swiglu_cases();

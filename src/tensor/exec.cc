@@ -24,7 +24,7 @@ constexpr std::array<BackendTraits, kNumBackends> kTraits = {{
      .takes_bytes = true,
      .activation_dtype = DType::kFloat32,
      .max_num_batched_tokens = kNativeTokens},
-    {.name = "mlx"},
+    {.name = "mlx", .activation_dtype = DType::kFloat32},
     {.name = "cuda"},
 }};
 

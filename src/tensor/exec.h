@@ -7,8 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/status.h"
@@ -100,6 +102,8 @@ class Exec {
     write(tensor, first, std::as_bytes(values));
   }
 
+  // Returns a line about the device, for people; empty where there is nothing to say.
+  virtual std::string describe() const { return {}; }
   // Returns the bytes that are left of the device's memory.
   virtual std::int64_t available_bytes() const;
 
@@ -120,6 +124,17 @@ class Exec {
   // Waits until all is done that was started. An error that no read() has shown shows here, and is
   // forgotten: what comes next begins anew.
   virtual Status finish() { return ok_status(); }
+
+  // Builds the kernels of the ops that `call_ops` calls, so that no step waits for a compiler.
+  // Nothing is computed: the ops' results are nobody's, and no evaluate() may come of them.
+  // `progress` gets the part that is done; it may be empty. A backend that compiles nothing calls
+  // neither.
+  virtual Status prepare_kernels(const std::function<void()>& /*call_ops*/,
+                                 const std::function<void(double)>& /*progress*/) {
+    return ok_status();
+  }
+  // Returns how many kernels were built in the middle of a step, because nobody had listed them.
+  virtual std::uint64_t num_late_kernels() const { return 0; }
 
   // Returns how often evaluate() did something: one or two a step on a lazy backend, or the lazy
   // graph has been cut.

@@ -39,6 +39,12 @@ Tensor Tensor::slice(int axis, std::int64_t begin, std::int64_t end) const {
   return result;
 }
 
+Tensor Tensor::over(BufferRef buffer) const {
+  Tensor result = *this;
+  result.buffer_ = std::move(buffer);
+  return result;
+}
+
 Tensor Tensor::split_last(std::int64_t outer, std::int64_t inner) const {
   const int last = shape_.rank() - 1;
   PAGODA_CHECK(last + 1 < Shape::kMaxRank && shape_[last] == outer * inner && strides_[last] == 1,

@@ -37,6 +37,8 @@ class Tensor {
   Tensor view(const Shape& shape) const;
   // Rows [begin, end) of extent `axis`.
   Tensor slice(int axis, std::int64_t begin, std::int64_t end) const;
+  // Returns the same view of another buffer, which is as long at least.
+  Tensor over(BufferRef buffer) const;
   // Splits the last extent in two: [tokens, heads * head_dim] as [tokens, heads, head_dim], strides
   // kept.
   Tensor split_last(std::int64_t outer, std::int64_t inner) const;

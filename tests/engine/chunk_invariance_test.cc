@@ -104,6 +104,13 @@ void check_chunk_invariance(const std::string& path, EngineOptions options, int 
   }
 }
 
+// Returns "mlx_tiny_llama"
+std::string name_of(const std::tuple<Backend, std::string>& parameters) {
+  std::string name = std::string(backend_name(std::get<0>(parameters))) + "_";
+  for (const char c : std::get<1>(parameters)) name += c == '-' ? '_' : c;
+  return name;
+}
+
 class ChunkInvariance : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {};
 
 TEST_P(ChunkInvariance, BatchesChunksBlocksAndThreadsChangeNoBit) {
@@ -115,7 +122,8 @@ TEST_P(ChunkInvariance, BatchesChunksBlocksAndThreadsChangeNoBit) {
 INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
                          ::testing::Combine(::testing::ValuesIn(built_backends()),
                                             ::testing::Values("tiny-llama", "tiny-mistral",
-                                                              "tiny-qwen3")));
+                                                              "tiny-qwen3")),
+                         [](const auto& info) { return name_of(info.param); });
 
 class ChunkInvarianceOfFormats : public ::testing::TestWithParam<WeightFormat> {};
 

@@ -31,8 +31,7 @@ struct AffineBounds {
 };
 AffineBounds bounds_of(Backend backend) {
   if (backend == Backend::kReference) return {0.01f, 0.001, 0.005};
-  if (backend == Backend::kCpu) return {0.2f, 0.04, 0.5};
-  return {0.3f, 0.08, 1.0};
+  return {0.2f, 0.04, 0.5};
 }
 
 std::unique_ptr<Engine> open_folder(const std::string& path, Backend backend) {

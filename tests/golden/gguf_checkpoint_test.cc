@@ -102,12 +102,11 @@ void expect_backends_agree(const HfSource& source, double rope_theta, WeightForm
     const std::unique_ptr<Engine> engine = open_file(path, backend);
     ASSERT_NE(engine, nullptr);
     Closeness closeness;
-    const bool is_mlx = backend == Backend::kMlx;
     const std::string what = fmt::format("{} in {} on {}", source.config.architecture,
                                          traits_of(format).name, backend_name(backend));
-    EXPECT_EQ(compare(*engine, golden, is_mlx ? 0.3f : 0.2f, closeness), "") << what;
-    EXPECT_LE(closeness.mean(), is_mlx ? 0.08 : 0.04) << what;
-    EXPECT_LE(closeness.largest, is_mlx ? 1.0 : 0.5) << what;
+    EXPECT_EQ(compare(*engine, golden, 0.2f, closeness), "") << what;
+    EXPECT_LE(closeness.mean(), 0.04) << what;
+    EXPECT_LE(closeness.largest, 0.5) << what;
   }
 }
 

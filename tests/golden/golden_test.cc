@@ -30,8 +30,8 @@ Bounds bounds_of(Backend backend) {
     case Backend::kReference:
       return {0.01f, 0.001, 0.005, 0.001, 0.005};
     case Backend::kCpu:
-      return {0.2f, 0.04, 0.5, 0.025, 0.35};
     case Backend::kMlx:
+      return {0.2f, 0.04, 0.5, 0.025, 0.35};
     case Backend::kCuda:
       return {0.3f, 0.08, 1.0, 0.06, 0.7};
   }

@@ -1,14 +1,34 @@
-// Apart from metal_kernel.cc, so that a test can put its own launch in this one's place.
-#include "backend/mlx/metal_kernel.h"
+#include "backend/mlx/metal_launch.h"
 
 namespace pagoda::mlx {
 
-::mlx::core::array run_metal_kernel(const MetalKernel& kernel, const MetalLaunch& launch) {
-  const std::tuple<int, int, int> grid{launch.num_groups_x * launch.num_threads,
-                                       launch.num_groups_y, 1};
-  return kernel.run(launch.inputs, {launch.shape}, {launch.dtype}, grid, {launch.num_threads, 1, 1},
-                    launch.constants, /*init_value=*/std::nullopt,
-                    /*verbose=*/false, /*stream=*/{})[0];
+std::string MetalFunction::binary_name() const {
+  std::string result(name);
+  for (const std::string_view argument : arguments) {
+    result += '_';
+    result += argument;
+  }
+  return result;
+}
+
+std::string MetalFunction::text() const {
+  std::string result(source->text);
+  if (arguments.empty()) return result;
+  std::string instance(name);
+  instance += '<';
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (i > 0) instance += ", ";
+    instance += arguments[i];
+  }
+  instance += '>';
+  result += "\ntemplate [[host_name(\"";
+  result += binary_name();
+  result += "\")]] [[kernel]] decltype(";
+  result += instance;
+  result += ") ";
+  result += instance;
+  result += ";\n";
+  return result;
 }
 
 }  // namespace pagoda::mlx

@@ -1,8 +1,6 @@
 #include "backend/mlx/mlx_exec.h"
 
 #include <mlx/memory.h>
-#include <mlx/ops.h>
-#include <mlx/stream.h>
 #include <mlx/transforms.h>
 
 #include <algorithm>
@@ -10,51 +8,44 @@
 #include <limits>
 #include <vector>
 
-#include "backend/backend.h"
+#include "backend/mlx/gpu_limits.h"
+#include "backend/mlx/metal_dispatch.h"
+#include "backend/mlx/mlx_op.h"
 #include "tensor/num_bytes.h"
 
 namespace pagoda::mlx {
 namespace {
 
-MlxBuffer& buffer_of(const Tensor& tensor) {
-  return static_cast<MlxBuffer&>(*tensor.buffer().get());
+constexpr std::size_t kLine = 64;  // bytes; the cpu backend's bodies read whole lines
+
+// A third of the 0.3 s that a command buffer may run on an M1, of 68 GB/s and 2.6 TFLOP/s, when a
+// kernel reaches half of either.
+constexpr double kMostFlops = 1.3e11;
+constexpr double kMostBytes = 3.4e9;
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
 }
 
-Tensor tensor_of(mx::array array, DType dtype, const Shape& shape) {
-  return Tensor(BufferRef(new MlxBuffer(std::move(array))), dtype, shape);
+// Gives `array` the memory, which is two lines longer than it, from a line's beginning on.
+void set_lines(mx::array& array, mx::allocator::Data memory) {
+  if (memory.buffer().ptr() == nullptr) throw std::bad_alloc();
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.buffer().raw_ptr());
+  const auto begin = static_cast<std::int64_t>(round_up(address) - address);
+  mx::array::Flags flags;
+  flags.contiguous = true;
+  flags.row_contiguous = true;
+  flags.col_contiguous = array.ndim() <= 1;
+  array.set_data(std::move(memory), array.size(), array.strides(), flags, begin);
 }
 
-// True if every row (all extents but the first) is contiguous; sets `width` to its elements.
-bool rows_are_contiguous(const Tensor& tensor, std::int64_t& width) {
-  width = 1;
-  for (int i = tensor.shape().rank() - 1; i > 0; --i) {
-    if (tensor.extent(i) != 1 && tensor.stride(i) != width) return false;
-    width *= tensor.extent(i);
-  }
-  return true;
-}
-
-// `tensor` as a rectangle of the array seen as rows of the tensor's outermost stride, if it is one:
-// a slice of a joined product's columns, or of an activation's rows.
-bool slice_rectangle(const Tensor& tensor, const mx::array& base, mx::array& result) {
-  std::int64_t width = 0;
-  if (tensor.shape().rank() == 0 || !rows_are_contiguous(tensor, width)) return false;
-  const std::int64_t pitch = tensor.stride(0);
-  const auto size = static_cast<std::int64_t>(base.size());
-  if (pitch <= 0 || size % pitch != 0) return false;
-  const std::int64_t row = tensor.offset() / pitch;
-  const std::int64_t column = tensor.offset() % pitch;
-  if (column + width > pitch || row + tensor.extent(0) > size / pitch) return false;
-  const auto dim = [](std::int64_t extent) { return static_cast<mx::ShapeElem>(extent); };
-  result = mx::reshape(base, {dim(size / pitch), dim(pitch)});
-  result = mx::slice(result, {dim(row), dim(column)},
-                     {dim(row + tensor.extent(0)), dim(column + width)});
-  result = mx::reshape(result, to_mlx(tensor.shape()));
-  return true;
-}
-
-Status failure(std::string_view what, const std::exception& error) {
-  return internal_error("[mlx] {}: {}", what, error.what());
+// An array without values, of whole lines.
+mx::array lines_of(std::size_t bytes) {
+  mx::array array({static_cast<mx::ShapeElem>(bytes / sizeof(std::int32_t))}, mx::int32, nullptr,
+                  {});
+  set_lines(array, mx::allocator::malloc(bytes + 2 * kLine));
+  array.set_status(mx::array::Status::available);
+  return array;
 }
 
 }  // namespace
@@ -83,21 +74,25 @@ mx::Shape to_mlx(const Shape& shape) {
   return result;
 }
 
-mx::array array_of(const Tensor& tensor) {
-  const mx::array& base = buffer_of(tensor).array;
-  const mx::Shape shape = to_mlx(tensor.shape());
-  const bool contiguous = tensor.is_contiguous();
-  if (contiguous && tensor.num_elements() == static_cast<std::int64_t>(base.size())) {
-    return base.shape() == shape ? base : mx::reshape(base, shape);
-  }
-  mx::array result = base;
-  if (slice_rectangle(tensor, base, result)) return result;
-  mx::Strides strides;
-  for (int i = 0; i < tensor.shape().rank(); ++i) strides.push_back(tensor.stride(i));
-  return mx::as_strided(base, shape, strides, static_cast<std::size_t>(tensor.offset()));
+Tensor tensor_of(mx::array array, DType dtype, const Shape& shape) {
+  return Tensor(BufferRef(new MlxBuffer(std::move(array))), dtype, shape);
 }
 
-MlxExec::MlxExec() : MlxExec(mx::default_device() == mx::Device(mx::Device::gpu)) {}
+mx::array& whole_array(const Tensor& tensor) {
+  return static_cast<MlxBuffer&>(*tensor.buffer().get()).array;
+}
+
+void set_aligned_data(mx::array& output) {
+  set_lines(output, mx::allocator::malloc(output.nbytes() + 2 * kLine));
+}
+
+Exec& host_exec(Exec& exec) {
+  return *mlx_exec(exec).host()->exec;
+}
+
+MatrixUnits matrix_units(const Exec& exec) {
+  return mlx_exec(exec).matrix_units();
+}
 
 Tensor MlxExec::allocate(DType dtype, const Shape& shape) {
   PAGODA_CHECK(false, "[mlx] expected ops to return what they build, got a call of allocate");
@@ -113,13 +108,13 @@ Result<Tensor> MlxExec::allocate_persistent(DType dtype, const Shape& shape) {
     if (size > mx::get_memory_limit() - std::min(mx::get_memory_limit(), mx::get_active_memory())) {
       return exhausted("over MLX's memory limit");
     }
-    mx::allocator::Buffer memory = mx::allocator::allocator().malloc(size);
-    if (memory.ptr() == nullptr && size > 0) return exhausted("out of memory");
+    mx::array array(to_mlx(shape), to_mlx(dtype), nullptr, {});
     // With a deleter of its own the memory is never MLX's to reuse for an op's result.
-    mx::array array(
-        mx::allocator::Data(memory,
-                            [](mx::allocator::Buffer b) { mx::allocator::allocator().free(b); }),
-        to_mlx(shape), to_mlx(dtype));
+    set_lines(array, mx::allocator::Data(mx::allocator::allocator().malloc(size + 2 * kLine),
+                                         [](mx::allocator::Buffer memory) {
+                                           mx::allocator::allocator().free(memory);
+                                         }));
+    array.set_status(mx::array::Status::available);
     if (size > 0) std::memset(array.data<char>(), 0, size);
     return tensor_of(std::move(array), dtype, shape);
   } catch (const std::exception& error) {
@@ -128,23 +123,40 @@ Result<Tensor> MlxExec::allocate_persistent(DType dtype, const Shape& shape) {
 }
 
 Tensor MlxExec::upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) {
-  PAGODA_CHECK(bytes.size() == num_bytes(dtype, shape),
-               fmt::format("[upload] expected {} bytes for {}, got {}", num_bytes(dtype, shape),
-                           to_string(shape), bytes.size()));
-  return build("upload", dtype, shape, [&] {
-    mx::array array(mx::allocator::malloc(bytes.size()), to_mlx(shape), to_mlx(dtype));
-    if (!bytes.empty()) std::memcpy(array.data<char>(), bytes.data(), bytes.size());
-    return array;
-  });
+  const HostArray array = {dtype, shape, bytes};
+  Tensor tensor;
+  upload_packet({&array, 1}, {&tensor, 1});
+  return tensor;
+}
+
+// One array for all; each begins at a line of its own.
+void MlxExec::upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
+  std::size_t total = kLine;
+  for (const HostArray& array : arrays) total += round_up(array.bytes.size());
+  mx::array packet = lines_of(total);
+  auto* const bytes = packet.data<char>();
+  const BufferRef buffer(new MlxBuffer(std::move(packet)));
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const HostArray& array = arrays[i];
+    PAGODA_CHECK(array.bytes.size() == num_bytes(array.dtype, array.shape),
+                 fmt::format("[upload] expected {} bytes for {}, got {}",
+                             num_bytes(array.dtype, array.shape), to_string(array.shape),
+                             array.bytes.size()));
+    if (!array.bytes.empty()) std::memcpy(bytes + begin, array.bytes.data(), array.bytes.size());
+    tensors[i] = Tensor(buffer, array.dtype, array.shape,
+                        static_cast<std::int64_t>(begin / dtype_size(array.dtype)));
+    begin += round_up(array.bytes.size());
+  }
 }
 
 Status MlxExec::evaluate(std::span<const Tensor> roots) {
-  shared_.clear();
-  if (!build_error_.ok()) return std::exchange(build_error_, Status());
+  graph_flops_ = 0;
+  graph_bytes_ = 0;
   std::vector<mx::array> arrays;
   arrays.reserve(roots.size());
   for (const Tensor& root : roots) {
-    const mx::array& array = buffer_of(root).array;
+    const mx::array& array = whole_array(root);
     if (array.status() == mx::array::Status::unscheduled) arrays.push_back(array);
   }
   if (arrays.empty()) return ok_status();
@@ -152,28 +164,20 @@ Status MlxExec::evaluate(std::span<const Tensor> roots) {
   try {
     mx::async_eval(std::move(arrays));
   } catch (const std::exception& error) {
-    return failure("evaluating a step", error);
+    return failed("evaluating a step", error);
   }
   return ok_status();
 }
 
 Result<std::span<const std::byte>> MlxExec::read(const Tensor& tensor) {
   PAGODA_CHECK(tensor.is_contiguous(), "[read] expected a contiguous tensor");
-  if (!build_error_.ok()) return std::exchange(build_error_, Status());
-  mx::array& array = buffer_of(tensor).array;
+  mx::array& array = whole_array(tensor);
+  if (array.status() == mx::array::Status::unscheduled)
+    PAGODA_RETURN_IF_ERROR(evaluate({&tensor, 1}));
   try {
-    if (array.status() == mx::array::Status::unscheduled) {
-      shared_.clear();
-      ++num_evaluations_;
-    }
     array.eval();
-    if (!array.flags().row_contiguous) {
-      array = mx::contiguous(array);
-      ++num_evaluations_;
-      array.eval();
-    }
   } catch (const std::exception& error) {
-    return failure("reading a tensor", error);
+    return failed("reading a tensor", error);
   }
   const std::size_t size = dtype_size(tensor.dtype());
   const auto* first =
@@ -182,58 +186,72 @@ Result<std::span<const std::byte>> MlxExec::read(const Tensor& tensor) {
 }
 
 Status MlxExec::finish() {
-  shared_.clear();
-  Status status = std::exchange(build_error_, Status());
   try {
     mx::synchronize();
   } catch (const std::exception& error) {
-    return failure("waiting for what runs", error);
+    return failed("waiting for what runs", error);
   }
-  return status;
+  return ok_status();
 }
 
-const mx::array* MlxExec::find_shared(const std::vector<Tensor>& sources,
-                                      const Variant& variant) const {
-  const auto same = [](const Tensor& a, const Tensor& b) {
-    return a.buffer().get() == b.buffer().get() && a.offset() == b.offset() &&
-           a.shape() == b.shape();
-  };
-  for (const SharedArray& shared : shared_) {
-    if (shared.variant == variant && std::ranges::equal(shared.sources, sources, same))
-      return &shared.value;
-  }
-  return nullptr;
-}
-
-Tensor MlxExec::wrap(std::string_view op, DType dtype, const Shape& shape, mx::array array) {
-  if (array.shape() != to_mlx(shape) || array.dtype() != to_mlx(dtype)) {
-    return failed(
-        op, dtype, shape,
-        fmt::format("expected {} of {}, got another array", to_string(shape), dtype_name(dtype)));
-  }
-  return tensor_of(std::move(array), dtype, shape);
-}
-
-Tensor MlxExec::failed(std::string_view op, DType dtype, const Shape& shape,
-                       std::string_view message) {
-  if (build_error_.ok()) build_error_ = internal_error("[mlx] {}: {}", op, message);
-  return tensor_of(mx::zeros(to_mlx(shape), to_mlx(dtype)), dtype, shape);
-}
-
-extern const bool kBuilt = true;
-
-bool has_gpu() {
-  return mx::default_device() == mx::Device(mx::Device::gpu);
-}
-
-Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options) {
+// Drops what the ops build without evaluating it.
+Status MlxExec::prepare_kernels(const std::function<void()>& call_ops,
+                                const std::function<void(double)>& progress) {
+  if (!uses_metal()) return ok_status();
+  std::vector<MetalFunction> functions;
+  listed_ = &functions;
+  call_ops();
+  listed_ = nullptr;
   try {
-    // Touching the device finds out whether the machine has what the library was built for.
-    if (!mx::is_available(mx::default_device())) return unavailable("[device] mlx: no device");
-    return std::unique_ptr<Exec>(std::make_unique<MlxExec>());
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      build_pipeline(functions[i]);
+      if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(functions.size()));
+    }
   } catch (const std::exception& error) {
-    return unavailable("[device] mlx: {}", error.what());
+    return failed("building kernels", error);
   }
+  num_late_before_ = num_late_pipelines();
+  return ok_status();
+}
+
+void MlxExec::list_kernels(const MetalLaunch& launch) {
+  if (listed_ == nullptr) return;
+  for (const MetalDispatch& dispatch : launch.dispatches) {
+    const std::string name = dispatch.function.binary_name();
+    if (std::none_of(listed_->begin(), listed_->end(), [&](const MetalFunction& function) {
+          return function.binary_name() == name;
+        })) {
+      listed_->push_back(dispatch.function);
+    }
+  }
+}
+
+std::uint64_t MlxExec::num_late_kernels() const {
+  return uses_metal() ? num_late_pipelines() - num_late_before_ : 0;
+}
+
+std::int64_t MlxExec::available_bytes() const {
+  return uses_metal() ? available_gpu_bytes() : Exec::available_bytes();
+}
+
+std::string MlxExec::describe() const {
+  if (!uses_metal()) return "no Metal here: ops run by the cpu backend";
+  return fmt::format("{}; {}", describe_gpu(), to_string(matrix_units_));
+}
+
+Status MlxExec::failed(std::string_view what, const std::exception& error) const {
+  const std::string message = fmt::format("[mlx] {}: {}", what, error.what());
+  return {uses_metal() ? StatusCode::kUnavailable : StatusCode::kInternal, message};
+}
+
+bool MlxExec::is_due(const MetalLaunch& launch) {
+  if (listed_ != nullptr) return false;
+  graph_flops_ += launch.flops;
+  graph_bytes_ += launch.bytes;
+  if (graph_flops_ < kMostFlops && graph_bytes_ < kMostBytes) return false;
+  graph_flops_ = 0;
+  graph_bytes_ = 0;
+  return true;
 }
 
 }  // namespace pagoda::mlx

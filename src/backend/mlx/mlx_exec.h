@@ -1,5 +1,6 @@
-// MlxExec: MLX as a backend. Ops build one lazy graph for the whole step; evaluate() runs it, on
-// the GPU through Metal where there is one, else on the CPU.
+// MlxExec: MLX as a backend. Ops (mlx_op.h) build one lazy graph for the whole step; evaluate()
+// runs it: by kernels of ours on the GPU where MLX has Metal, else by the cpu backend's bodies on
+// the CPU.
 //
 // Threads. MLX gives every thread its own default stream of a device, and only the thread that made
 // a stream may hand it work. So nothing here stores a stream: an op is recorded on the default
@@ -9,23 +10,27 @@
 //
 // Order. All work of a thread goes to one stream, which runs in order. A step's graph is therefore
 // finished before the next step's begins, and evaluate() may be called for a step while earlier
-// ones are still running. See ops/kv_write for what that means to memory that is written in place.
+// ones are still running. See mlx_op.h for what that means to memory that is written in place.
 //
-// Errors. MLX throws; we don't. Where an op is built (build()) and where graphs are run, exceptions
-// are caught. An op that can't be built hands out zeros and leaves its Status to the next
-// evaluate() or read().
+// Errors. MLX throws; we don't. Where graphs are run, exceptions are caught.
 #pragma once
 
 #include <mlx/array.h>
-#include <mlx/device.h>
+#include <mlx/stream.h>
 
-#include <array>
+#include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "backend/mlx/matrix_units.h"
+#include "backend/mlx/metal_launch.h"
 #include "tensor/exec.h"
 
 namespace pagoda::mlx {
@@ -35,8 +40,8 @@ namespace mx = ::mlx::core;
 mx::Dtype to_mlx(DType dtype);
 mx::Shape to_mlx(const Shape& shape);
 
-// A tensor's memory here: an array, computed or not, that the tensor's views read through reshapes
-// and slices.
+// A tensor's memory here: an array, computed or not, laid out row by row. Tensors read it from
+// their offset on, by their strides; to MLX it is one array, whatever tensors see in it.
 class MlxBuffer final : public Buffer {
  public:
   explicit MlxBuffer(mx::array values)
@@ -48,71 +53,77 @@ class MlxBuffer final : public Buffer {
   void release() override { delete this; }
 };
 
-// Returns the tensor's elements as an array of the tensor's shape. Lazy: it costs a node of the
-// graph, and a copy only where a view is of an array that MLX has not laid out row by row.
-mx::array array_of(const Tensor& tensor);
+Tensor tensor_of(mx::array array, DType dtype, const Shape& shape);
+// Returns the array that the tensor is a view of.
+mx::array& whole_array(const Tensor& tensor);
+// Gives an output of an op its memory, which begins at a cache line.
+void set_aligned_data(mx::array& output);
 
-class MlxExec final : public Exec {
+// The cpu backend's Exec that ops run on where there is no Metal. Used by one thread at a time: first
+// by the one that loads the weights, then by MLX's thread of the stream that the steps run on, or,
+// while that one waits, by the one that hands the ops over.
+struct HostBodies {
+  explicit HostBodies(std::unique_ptr<Exec> cpu) : exec(std::move(cpu)) {}
+
+  std::unique_ptr<Exec> exec;
+  std::atomic<int> num_waiting = 0;  // ops that the stream's thread has not finished
+};
+
+class MlxExec : public Exec {
  public:
-  MlxExec();
-  // Makes an Exec whose ops run our kernels for Apple GPUs where `uses_metal_kernels`; by default
-  // they do where such a GPU is the default device.
-  explicit MlxExec(bool uses_metal_kernels)
-      : Exec(Backend::kMlx), uses_metal_kernels_(uses_metal_kernels) {}
+  // Makes an Exec whose ops run by the bodies of `host`; null: by our kernels, on a GPU whose matrix
+  // units do as `units` says.
+  explicit MlxExec(std::shared_ptr<HostBodies> host, MatrixUnits units = MatrixUnits::kUnusable)
+      : Exec(Backend::kMlx), host_(std::move(host)), matrix_units_(units) {}
 
-  bool uses_metal_kernels() const { return uses_metal_kernels_; }
+  bool uses_metal() const { return host_ == nullptr; }
+  MatrixUnits matrix_units() const { return matrix_units_; }
+  const std::shared_ptr<HostBodies>& host() const { return host_; }  // null where ops are kernels
 
+  int num_threads() const override { return host_ ? host_->exec->num_threads() : 1; }
   bool is_asynchronous() const override { return true; }
   Tensor allocate(DType dtype,
                   const Shape& shape) override;  // never: ops here return what they build
   Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
   using Exec::upload;
+  void upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) override;
   Status evaluate(std::span<const Tensor> roots) override;
   // Reads a tensor; one that no evaluate() covered is evaluated here, which counts.
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;
   Status finish() override;
 
-  // Returns the array that `body` returns, as a tensor. `op` names it in errors: "rms_norm".
-  template <typename Body>
-  Tensor build(std::string_view op, DType dtype, const Shape& shape, Body&& body) {
-    try {
-      return wrap(op, dtype, shape, std::forward<Body>(body)());
-    } catch (const std::exception& error) {
-      return failed(op, dtype, shape, error.what());
-    }
-  }
+  Status prepare_kernels(const std::function<void()>& call_ops,
+                         const std::function<void(double)>& progress) override;
+  std::uint64_t num_late_kernels() const override;
+  std::int64_t available_bytes() const override;
+  std::string describe() const override;
+  // Notes the kernels of a launch, where prepare_kernels() lists them.
+  void list_kernels(const MetalLaunch& launch);
 
-  // Returns an array that all layers of a step share (a mask, the cosines of its positions). `make`
-  // builds it, once between two evaluations. It is a function of `sources` and `variant` alone.
-  using Variant = std::array<std::int64_t, 4>;
-  template <typename Make>
-  mx::array once_a_step(std::vector<Tensor> sources, const Variant& variant, Make&& make) {
-    if (const mx::array* made = find_shared(sources, variant)) return *made;
-    shared_.push_back({std::move(sources), variant, std::forward<Make>(make)()});
-    return shared_.back().value;
-  }
+  // Adds an op's work to that of the graph, and returns whether the graph should be handed over now:
+  // a command buffer that ran for long would be ended by macOS.
+  bool is_due(const MetalLaunch& launch);
 
  private:
-  struct SharedArray {
-    std::vector<Tensor> sources;  // held, so that no other buffer gets their address
-    Variant variant;
-    mx::array value;
-  };
+  // Returns what came of an exception. A command buffer that failed fails all that come after it, so
+  // that a GPU is as good as gone.
+  Status failed(std::string_view what, const std::exception& error) const;
 
-  const mx::array* find_shared(const std::vector<Tensor>& sources, const Variant& variant) const;
-  Tensor wrap(std::string_view op, DType dtype, const Shape& shape, mx::array array);
-  // Keeps the first error of a step, which is the cause of the others.
-  Tensor failed(std::string_view op, DType dtype, const Shape& shape, std::string_view message);
-
-  bool uses_metal_kernels_;
-  Status build_error_;
-  std::vector<SharedArray> shared_;
+  std::shared_ptr<HostBodies> host_;
+  MatrixUnits matrix_units_;
+  std::vector<MetalFunction>* listed_ = nullptr;  // while prepare_kernels() runs
+  std::uint64_t num_late_before_ = 0;             // kernels of the process, until all were listed
+  double graph_flops_ = 0;
+  double graph_bytes_ = 0;
 };
 
 // Returns the Exec of an op's body: the dispatch has looked at its backend.
 inline MlxExec& mlx_exec(Exec& exec) {
   return static_cast<MlxExec&>(exec);
+}
+inline const MlxExec& mlx_exec(const Exec& exec) {
+  return static_cast<const MlxExec&>(exec);
 }
 
 }  // namespace pagoda::mlx

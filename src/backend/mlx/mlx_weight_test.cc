@@ -1,12 +1,13 @@
 #include "backend/mlx/mlx_weight.h"
 
 #include <gtest/gtest.h>
-#include <mlx/ops.h>
 
 #include <cstring>
 #include <random>
 
+#include "backend/backend.h"
 #include "backend/mlx/mlx_exec.h"
+#include "backend/mlx/mlx_op.h"
 #include "core/half.h"
 #include "tests/support/affine_quantizer.h"
 
@@ -15,15 +16,11 @@ namespace {
 
 constexpr unsigned kSeed = 7;
 
-class CountingStorage final : public HostStorage {
+class OwnedBytes final : public HostStorage {
  public:
-  void release_pages(std::span<const std::byte> bytes) const override { released += bytes.size(); }
-  mutable std::size_t released = 0;
-};
-
-struct Part {
+  void release_pages(std::span<const std::byte> part) const override { released += part.size(); }
   std::vector<std::byte> bytes;  // one byte in, as a file may have them
-  HostTensor tensor;
+  mutable std::size_t released = 0;
 };
 
 // Where a block's f16 scales stand.
@@ -46,15 +43,15 @@ std::vector<int> scale_places(WeightFormat format) {
 }
 
 // Random bits, but for the scales, which are finite.
-Part make_part(WeightFormat format, std::int64_t rows, std::int64_t cols, std::mt19937& random) {
+HostTensor make_blocks(WeightFormat format, const Shape& shape, std::mt19937& random) {
   const WeightFormatTraits& traits = traits_of(format);
-  const std::int64_t size = packed_bytes(format, rows * cols);
-  Part part;
-  part.bytes.resize(size + 1);
-  for (std::byte& byte : part.bytes) byte = static_cast<std::byte>(random());
+  const std::int64_t size = packed_bytes(format, shape.num_elements());
+  auto storage = std::make_shared<OwnedBytes>();
+  storage->bytes.resize(size + 1);
+  for (std::byte& byte : storage->bytes) byte = static_cast<std::byte>(random());
   std::normal_distribution<float> normal;
   const auto put = [&](std::int64_t at, const auto& value) {
-    std::memcpy(part.bytes.data() + 1 + at, &value, sizeof(value));
+    std::memcpy(storage->bytes.data() + 1 + at, &value, sizeof(value));
   };
   for (std::int64_t at = 0; at < size; at += traits.block_bytes) {
     if (format == WeightFormat::kF32) {
@@ -65,224 +62,213 @@ Part make_part(WeightFormat format, std::int64_t rows, std::int64_t cols, std::m
       for (const int place : scale_places(format)) put(at + place, to_f16(normal(random)));
     }
   }
-  part.tensor = {
-      .name = "weight", .format = format, .shape = {rows, cols}, .bytes = {}, .storage = nullptr};
-  part.tensor.bytes = std::span<const std::byte>(part.bytes).subspan(1);
-  return part;
+  HostTensor tensor = {
+      .name = "weight", .format = format, .shape = shape, .bytes = {}, .storage = storage};
+  tensor.bytes = std::span<const std::byte>(storage->bytes).subspan(1);
+  return tensor;
 }
 
-std::vector<float> dequantized(const HostTensor& tensor) {
-  std::vector<float> values(tensor.shape.num_elements());
-  traits_of(tensor.format).dequantize(tensor.bytes, values.data());
-  return values;
-}
-
-float plain_value(const mx::array& values, std::int64_t i) {
-  if (values.dtype() == mx::float32) return values.data<float>()[i];
-  const std::uint16_t bits = values.data<std::uint16_t>()[i];
-  return values.dtype() == mx::float16 ? to_float(f16{bits}) : to_float(bf16{bits});
-}
-
-// As MLX's definition of an affine group reads them.
-std::vector<float> unpacked(const WeightSegment& segment, std::int64_t cols) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < segment.rows * cols; ++i) {
-    if (segment.bits == 0) {
-      values.push_back(plain_value(segment.values, i));
-      continue;
-    }
-    const auto* bytes = segment.values.data<std::uint8_t>();
-    std::uint32_t q = 0;
-    for (int bit = 0; bit < segment.bits; ++bit) {
-      const std::int64_t at = i * segment.bits + bit;
-      q |= (bytes[at / 8] >> (at % 8) & 1u) << bit;
-    }
-    const std::int64_t group = i / segment.group_size;
-    values.push_back(segment.scales->data<float>()[group] * static_cast<float>(q) +
-                     segment.biases->data<float>()[group]);
-  }
-  return values;
-}
-
-class MlxWeightTest : public ::testing::TestWithParam<WeightFormat> {
- protected:
-  // A matrix of this many columns is whole blocks of any format.
-  static constexpr std::int64_t kCols = 512;
-  bool is_rounded() const {
-    return GetParam() == WeightFormat::kQ2_K || GetParam() == WeightFormat::kQ6_K;
-  }
-};
-
-TEST_P(MlxWeightTest, KeepsEveryValue) {
-  std::mt19937 random(kSeed);
-  MlxExec exec;
-  const Part part = make_part(GetParam(), 5, kCols, random);
-  const auto weight = mlx::prepare_weight(exec, std::span(&part.tensor, 1), WeightUse::kRows);
-  ASSERT_TRUE(weight.ok()) << weight.status().message();
-  EXPECT_EQ(weight->rows, 5);
-  EXPECT_EQ(weight->cols, kCols);
-  const auto& segments = mlx_weight(*weight).segments;
-  ASSERT_EQ(segments.size(), 1u);
-  const std::vector<float> expected = dequantized(part.tensor);
-  const std::vector<float> values = unpacked(segments[0], kCols);
-  ASSERT_EQ(values.size(), expected.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const float wanted = is_rounded() ? to_float(to_f16(expected[i])) : expected[i];
-    ASSERT_EQ(values[i], wanted) << "seed " << kSeed << " at " << i;
-  }
-}
-
-// MLX's own reading of the groups, which is what its products start from.
-TEST_P(MlxWeightTest, MlxReadsTheSameValues) {
-  std::mt19937 random(kSeed + 1);
-  MlxExec exec;
-  const Part part = make_part(GetParam(), 3, kCols, random);
-  const auto weight = mlx::prepare_weight(exec, std::span(&part.tensor, 1), WeightUse::kRows);
-  ASSERT_TRUE(weight.ok()) << weight.status().message();
-  const WeightSegment& segment = mlx_weight(*weight).segments[0];
-  if (segment.bits == 0) return;
-  mx::array read = mx::dequantize(segment.values, *segment.scales, *segment.biases,
-                                  segment.group_size, segment.bits);
-  read.eval();
-  const std::vector<float> expected = dequantized(part.tensor);
-  ASSERT_EQ(read.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_EQ(read.data<float>()[i], expected[i]) << "seed " << kSeed << " at " << i;
-  }
-}
-
-TEST_P(MlxWeightTest, TakesTheMemoryThatTheHeaderSays) {
-  std::mt19937 random(kSeed);
-  MlxExec exec;
-  const Part part = make_part(GetParam(), 4, kCols, random);
-  const auto weight = mlx::prepare_weight(exec, std::span(&part.tensor, 1), WeightUse::kRows);
-  ASSERT_TRUE(weight.ok());
-  const auto bits = [] {
-    switch (GetParam()) {
-      case WeightFormat::kF32:
-        return 32;
-      case WeightFormat::kQ4_0:
-      case WeightFormat::kQ4_1:
-      case WeightFormat::kQ4_K:
-        return 6;
-      case WeightFormat::kQ5_0:
-      case WeightFormat::kQ5_1:
-      case WeightFormat::kQ5_K:
-        return 7;
-      case WeightFormat::kQ8_0:
-      case WeightFormat::kQ3_K:
-      case WeightFormat::kIQ4_NL:
-      case WeightFormat::kIQ4_XS:
-        return 10;
-      default:
-        return 16;
-    }
-  };
-  EXPECT_EQ(weight->packed->num_bytes(), 4 * kCols * bits() / 8);
-}
-
-INSTANTIATE_TEST_SUITE_P(Formats, MlxWeightTest, ::testing::ValuesIn(kWeightFormats),
-                         [](const auto& info) { return std::string(traits_of(info.param).name); });
-
-TEST(MlxWeightJoinTest, PartsOfOneLayoutShareASegment) {
-  std::mt19937 random(kSeed);
-  MlxExec exec;
-  const WeightFormat formats[] = {WeightFormat::kQ4_1, WeightFormat::kQ4_0, WeightFormat::kQ8_0,
-                                  WeightFormat::kBF16, WeightFormat::kBF16};
-  const auto storage = std::make_shared<CountingStorage>();
-  std::vector<Part> parts;
-  std::vector<HostTensor> tensors;
-  std::vector<float> expected;
-  std::size_t num_bytes = 0;
-  parts.reserve(std::size(formats));
-  for (const WeightFormat format : formats) {
-    parts.push_back(make_part(format, static_cast<std::int64_t>(2 + parts.size()), 32, random));
-    parts.back().tensor.storage = storage;
-    tensors.push_back(parts.back().tensor);
-    num_bytes += tensors.back().bytes.size();
-    for (const float value : dequantized(tensors.back())) expected.push_back(value);
-  }
-  const auto weight = mlx::prepare_weight(exec, tensors, WeightUse::kRows);
-  ASSERT_TRUE(weight.ok());
-  EXPECT_EQ(weight->rows, 2 + 3 + 4 + 5 + 6);
-  EXPECT_EQ(storage->released, num_bytes);
-  const auto& segments = mlx_weight(*weight).segments;
-  ASSERT_EQ(segments.size(), 3u);
-  std::vector<float> values;
-  for (const WeightSegment& segment : segments) {
-    for (const float value : unpacked(segment, 32)) values.push_back(value);
-  }
-  EXPECT_EQ(values, expected);
-}
-
-HostTensor make_affine(const AffineLayout& layout, std::int64_t rows, std::mt19937& random) {
+HostTensor make_matrix(const PanelFormat& format, const Shape& shape, std::mt19937& random) {
+  if (!format.is_affine()) return make_blocks(format.format, shape, random);
   std::normal_distribution<float> normal;
-  std::vector<float> values(rows * 128);
+  std::vector<float> values(shape.num_elements());
   for (float& value : values) value = normal(random);
-  return testing::make_affine("weight", layout, {rows, 128}, values);
+  return testing::make_affine("weight", format.affine, shape, values);
 }
 
-std::vector<float> affine_values(const HostTensor& tensor) {
+std::vector<float> values_of(const HostTensor& tensor) {
   std::vector<float> values(tensor.shape.num_elements());
+  if (!tensor.affine) {
+    traits_of(tensor.format).dequantize(tensor.bytes, values.data());
+    return values;
+  }
   for (std::int64_t row = 0; row < tensor.shape[0]; ++row) {
     dequantize_affine_row(affine_row(tensor, row), values.data() + row * tensor.shape[1]);
   }
   return values;
 }
 
-TEST(MlxAffineWeightTest, MlxReadsTheCodecsValues) {
-  std::mt19937 random(kSeed);
-  MlxExec exec;
+const std::uint32_t* words_of(const Tensor& panels) {
+  return whole_array(panels).data<std::uint32_t>() + panels.offset();
+}
+
+// All values of a weight, row by row.
+std::vector<float> values_of(const Weight& weight) {
+  std::vector<float> values;
+  for (const WeightSegment& segment : mlx_weight(weight).segments) {
+    for (std::int64_t row = 0; row < segment.rows; ++row) {
+      values.resize(values.size() + weight.cols);
+      unpack_column(segment.format,
+                    words_of(segment.panels) + row / kPanelColumns * segment.panel_stride,
+                    weight.cols, static_cast<int>(row % kPanelColumns),
+                    values.data() + values.size() - weight.cols);
+    }
+  }
+  return values;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+std::vector<PanelFormat> all_formats() {
+  std::vector<PanelFormat> formats;
+  for (const WeightFormat format : kWeightFormats) formats.push_back({.format = format});
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
     for (const int group_size : {32, 64, 128}) {
-      for (const WeightFormat format :
-           {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
-        const HostTensor tensor = make_affine({bits, group_size, format}, 3, random);
-        const auto weight = mlx::prepare_weight(exec, std::span(&tensor, 1), WeightUse::kRows);
-        ASSERT_TRUE(weight.ok()) << weight.status().message();
-        EXPECT_EQ(weight->packed->num_bytes(), 3 * (128 * bits / 8 + 128 / group_size * 8));
-        const WeightSegment& segment = mlx_weight(*weight).segments.at(0);
-        mx::array read = mx::dequantize(segment.values, *segment.scales, *segment.biases,
-                                        segment.group_size, segment.bits);
-        read.eval();
-        const std::span<const float> values(read.data<float>(), read.size());
-        EXPECT_EQ(std::vector<float>(values.begin(), values.end()), affine_values(tensor))
-            << bits << " bits, groups of " << group_size << ", seed " << kSeed;
-        const auto& storage = static_cast<const testing::AffineStorage&>(*tensor.storage);
-        EXPECT_EQ(static_cast<std::int64_t>(storage.released), num_bytes(tensor));
-      }
+      for (const WeightFormat type : {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16})
+        formats.push_back({.format = WeightFormat::kAffine, .affine = {bits, group_size, type}});
+    }
+  }
+  return formats;
+}
+
+std::string name_of(const PanelFormat& format) {
+  std::string name;
+  for (const std::string_view argument : template_arguments(format)) {
+    if (!name.empty()) name += '_';
+    name += argument;
+  }
+  return name;
+}
+
+// An Exec whose ops would be kernels, and which runs none here.
+class MlxPanelsTest : public ::testing::TestWithParam<PanelFormat> {
+ protected:
+  // Returns the smallest width from `cols` up that the format can have.
+  static std::int64_t cols_from(std::int64_t cols) {
+    const std::int64_t block = GetParam().is_affine() ? GetParam().affine.group_size
+                                                      : traits_of(GetParam().format).block_size;
+    return (cols + block - 1) / block * block;
+  }
+  std::mt19937 random_{kSeed};
+  MlxExec exec_{nullptr};
+};
+
+TEST_P(MlxPanelsTest, KeepEveryValue) {
+  for (const std::int64_t cols : {cols_from(1), cols_from(96), cols_from(576)}) {
+    for (const std::int64_t rows : {1, 37}) {
+      const HostTensor matrix = make_matrix(GetParam(), {rows, cols}, random_);
+      const auto weight = mlx::prepare_weight(exec_, std::span(&matrix, 1), WeightUse::kRows);
+      ASSERT_TRUE(weight.ok()) << weight.status().message();
+      EXPECT_EQ(weight->rows, rows);
+      EXPECT_EQ(weight->cols, cols);
+      EXPECT_TRUE(same_bits(values_of(*weight), values_of(matrix)))
+          << rows << " x " << cols << ", seed " << kSeed;
     }
   }
 }
 
-TEST(MlxAffineWeightTest, PartsOfOneWidthShareASegment) {
-  std::mt19937 random(kSeed);
-  MlxExec exec;
-  const Part blocks = make_part(WeightFormat::kQ4_0, 2, 128, random);
-  const HostTensor tensors[] = {
-      make_affine({4, 32, WeightFormat::kF16}, 3, random),
-      blocks.tensor,
-      make_affine({4, 32, WeightFormat::kBF16}, 1, random),
-      make_affine({4, 64, WeightFormat::kBF16}, 2, random),
-      make_affine({6, 64, WeightFormat::kBF16}, 2, random),
-  };
-  const auto weight = mlx::prepare_weight(exec, tensors, WeightUse::kRows);
+TEST_P(MlxPanelsTest, TakeNoMoreThanTheFile) {
+  for (const std::int64_t cols : {cols_from(64), cols_from(576), cols_from(1536)}) {
+    const HostTensor matrix = make_matrix(GetParam(), {64, cols}, random_);
+    const auto weight = mlx::prepare_weight(exec_, std::span(&matrix, 1), WeightUse::kRows);
+    ASSERT_TRUE(weight.ok()) << weight.status().message();
+    EXPECT_EQ(weight->packed->num_bytes(), num_bytes(matrix)) << cols;
+  }
+}
+
+TEST_P(MlxPanelsTest, TakeTurnsWhereTheyAreAGateAndItsOtherPart) {
+  const std::int64_t cols = cols_from(96), dim = 40;
+  const HostTensor parts[] = {make_matrix(GetParam(), {dim, cols}, random_),
+                              make_matrix(GetParam(), {dim, cols}, random_)};
+  const auto weight = mlx::prepare_weight(exec_, parts, WeightUse::kGated);
   ASSERT_TRUE(weight.ok()) << weight.status().message();
-  EXPECT_EQ(weight->rows, 10);
-  const auto& segments = mlx_weight(*weight).segments;
-  ASSERT_EQ(segments.size(), 3u);
-  EXPECT_EQ(segments[0].rows, 6);
-  std::vector<float> values, expected;
-  for (const WeightSegment& segment : segments) {
-    for (const float value : unpacked(segment, 128)) values.push_back(value);
+  const MlxWeight& packed = mlx_weight(*weight);
+  ASSERT_EQ(packed.segments.size(), 2u);
+  EXPECT_TRUE(packed.is_gated());
+  EXPECT_EQ(words_of(packed.segments[1].panels),
+            words_of(packed.segments[0].panels) + packed.segments[0].panel_words);
+  std::vector<float> expected = values_of(parts[0]);
+  const std::vector<float> up = values_of(parts[1]);
+  expected.insert(expected.end(), up.begin(), up.end());
+  EXPECT_TRUE(same_bits(values_of(*weight), expected)) << "seed " << kSeed;
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, MlxPanelsTest, ::testing::ValuesIn(all_formats()),
+                         [](const auto& info) { return name_of(info.param); });
+
+TEST(MlxWeightTest, PartsOfOneFormatShareASegment) {
+  std::mt19937 random(kSeed);
+  MlxExec exec(nullptr);
+  const PanelFormat affine = {.format = WeightFormat::kAffine,
+                              .affine = {4, 64, WeightFormat::kBF16}};
+  const PanelFormat wide = {.format = WeightFormat::kAffine,
+                            .affine = {4, 128, WeightFormat::kBF16}};
+  const PanelFormat formats[] = {{WeightFormat::kQ4_K},
+                                 {WeightFormat::kQ4_K},
+                                 {WeightFormat::kQ6_K},
+                                 {WeightFormat::kBF16},
+                                 affine,
+                                 affine,
+                                 wide};
+  std::vector<HostTensor> parts;
+  std::vector<float> expected;
+  for (const PanelFormat& format : formats) {
+    const auto rows = static_cast<std::int64_t>(19 + parts.size());
+    parts.push_back(make_matrix(format, {rows, 256}, random));
+    const std::vector<float> values = values_of(parts.back());
+    expected.insert(expected.end(), values.begin(), values.end());
   }
-  for (const HostTensor& tensor : tensors) {
-    const bool is_affine = tensor.format == WeightFormat::kAffine;
-    for (const float value : is_affine ? affine_values(tensor) : dequantized(tensor)) {
-      expected.push_back(value);
-    }
+  const auto weight = mlx::prepare_weight(exec, parts, WeightUse::kRows);
+  ASSERT_TRUE(weight.ok()) << weight.status().message();
+  EXPECT_EQ(mlx_weight(*weight).segments.size(), 5u);
+  EXPECT_TRUE(same_bits(values_of(*weight), expected)) << "seed " << kSeed;
+  for (const HostTensor& part : parts) {
+    const std::size_t released =
+        part.affine ? static_cast<const testing::AffineStorage&>(*part.storage).released
+                    : static_cast<const OwnedBytes&>(*part.storage).released;
+    EXPECT_EQ(static_cast<std::int64_t>(released), num_bytes(part)) << format_name(part);
   }
-  EXPECT_EQ(values, expected);
+}
+
+TEST(MlxWeightTest, AGateOfAnotherFormatStandsAlone) {
+  std::mt19937 random(kSeed);
+  MlxExec exec(nullptr);
+  const HostTensor parts[] = {make_blocks(WeightFormat::kQ4_0, {33, 64}, random),
+                              make_blocks(WeightFormat::kQ8_0, {33, 64}, random)};
+  const auto weight = mlx::prepare_weight(exec, parts, WeightUse::kGated);
+  ASSERT_TRUE(weight.ok()) << weight.status().message();
+  EXPECT_EQ(mlx_weight(*weight).segments.size(), 2u);
+  EXPECT_FALSE(mlx_weight(*weight).is_gated());
+}
+
+// A unit of Q5_0 as drawn: scales, the four low bits of codes, and the fifth.
+TEST(MlxWeightTest, AColumnLiesAsDrawn) {
+  std::mt19937 random(kSeed);
+  constexpr int kColumn = 5, kUnit = 128, kScaleWords = 64, kLowWords = 32 * kUnit / 8;
+  const HostTensor matrix = make_blocks(WeightFormat::kQ5_0, {1, kUnit}, random);
+  std::vector<std::uint32_t> panel(panel_words({WeightFormat::kQ5_0}, kUnit));
+  pack_column(matrix, 0, kColumn, panel.data());
+  for (int k = 0; k < kUnit; ++k) {
+    const int piece = k / 32, word = k % 32 / 8, nibble = k % 8;
+    const std::uint32_t low = panel[kScaleWords + 128 * piece + 4 * kColumn + word] >> (4 * nibble);
+    const std::uint32_t high =
+        panel[kScaleWords + kLowWords + 4 * kColumn + piece] >> (4 * nibble + word);
+    const std::uint32_t scale = panel[2 * kColumn + piece / 2] >> (16 * (piece % 2));
+    const int code = static_cast<int>((low & 15) | (high & 1) << 4);
+    EXPECT_EQ(to_float(f16{static_cast<std::uint16_t>(scale)}) * static_cast<float>(code - 16),
+              values_of(matrix)[k])
+        << k;
+  }
+}
+
+TEST(MlxWeightTest, OnTheHostItIsTheCpuBackendsWeight) {
+  std::mt19937 random(kSeed);
+  MlxExec exec(std::make_shared<HostBodies>(
+      pagoda::make_exec({.backend = Backend::kCpu, .num_threads = 2}).value()));
+  for (const PanelFormat& format : all_formats()) {
+    const HostTensor parts[] = {make_matrix(format, {40, 256}, random),
+                                make_matrix(format, {40, 256}, random)};
+    const auto weight = mlx::prepare_weight(exec, parts, WeightUse::kGated);
+    const auto next = mlx::prepare_weight(exec, parts, WeightUse::kRows);
+    ASSERT_TRUE(weight.ok() && next.ok()) << name_of(format);
+    EXPECT_TRUE(mlx_weight(*weight).segments.empty());
+    const auto expected = cpu::prepare_weight(host_exec(exec), parts, WeightUse::kGated);
+    EXPECT_EQ(weight->packed->num_bytes(), expected->packed->num_bytes());
+    EXPECT_EQ(weight->rows, 80);
+    weight->packed->set_next(*next->packed, exec);
+  }
 }
 
 }  // namespace

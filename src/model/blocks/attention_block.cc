@@ -1,41 +1,22 @@
 #include "model/blocks/attention_block.h"
 
 #include "ops/attention/attention.h"
-#include "ops/kv_write/kv_write.h"
-#include "ops/rms_norm_rope/rms_norm_rope.h"
-#include "ops/rope/rope.h"
+#include "ops/rope_kv_write/rope_kv_write.h"
 
 namespace pagoda {
 
-AttentionBlock::QueriesAndKeys AttentionBlock::rotate(const Step& step,
-                                                      const Tensor& joined) const {
-  const LayerConfig& config = step.config.layers[layer];
-  const std::int64_t num_q = config.num_heads;
-  const std::int64_t num_heads = num_q + config.num_kv_heads;
-  const Tensor& angles = step.angles[config.rope_table];
-  const RopeArgs style = {.style = step.config.rope_tables[config.rope_table].style};
-  const Tensor heads =
-      joined.slice(1, 0, num_heads * config.head_dim).split_last(num_heads, config.head_dim);
-  if (!q_norm.defined()) {
-    const Tensor rotated = rope(step.exec, heads, angles, style);
-    return {rotated.slice(1, 0, num_q), rotated.slice(1, num_q, num_heads)};
-  }
-  const RmsNormRopeArgs args = {.norm = {.eps = step.config.rms_norm_eps}, .rope = style};
-  return {rms_norm_rope(step.exec, heads.slice(1, 0, num_q), q_norm, angles, args),
-          rms_norm_rope(step.exec, heads.slice(1, num_q, num_heads), k_norm, angles, args)};
-}
-
 Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
   const LayerConfig& config = step.config.layers[layer];
-  const std::int64_t kv_dim = std::int64_t{config.num_kv_heads} * config.head_dim;
   const Tensor joined = qkv.apply(step.exec, x);  // [tokens, q_dim + 2 * kv_dim]
-  const auto [q, k] = rotate(step, joined);
-  const Tensor v = joined.slice(1, joined.extent(1) - kv_dim, joined.extent(1))
-                       .split_last(config.num_kv_heads, config.head_dim);
-  const KvView view = kv_write(step.exec, step.kv.view(layer), k, v, step.batch);
-  step.kv.rebind(layer, view);
+  const RopeKvWriteResult written =
+      rope_kv_write(step.exec, joined, q_norm, k_norm, step.angles[config.rope_table],
+                    step.kv.view(layer), step.batch,
+                    {.num_heads = config.num_heads,
+                     .norm = {.eps = step.config.rms_norm_eps},
+                     .rope = {.style = step.config.rope_tables[config.rope_table].style}});
+  step.kv.rebind(layer, written.view);
   const Tensor mixed =  // [tokens, q_dim]
-      attention(step.exec, q, view, step.batch,
+      attention(step.exec, written.q, written.view, step.batch,
                 {.scale = config.score_scale, .window = config.window});
   return output.apply(step.exec, mixed);
 }

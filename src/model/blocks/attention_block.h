@@ -16,16 +16,6 @@ struct AttentionBlock {
   // Computes x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into its
   // cache.
   Tensor apply(const Step& step, const Tensor& x) const;
-
- private:
-  struct QueriesAndKeys {
-    Tensor q;  // [tokens, num_heads, head_dim]
-    Tensor k;  // [tokens, num_kv_heads, head_dim]
-  };
-  // Norms queries and keys where the layer does so, and rotates them: both at once where they lie
-  // side by side.
-  //   joined  [tokens, (num_heads + 2 * num_kv_heads) * head_dim]
-  QueriesAndKeys rotate(const Step& step, const Tensor& joined) const;
 };
 
 Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkpoint,

@@ -1,21 +1,53 @@
 #include "ops/apply_logit_bias/apply_logit_bias.h"
 
-#include <mlx/ops.h>
-
-#include "backend/mlx/mlx_exec.h"
+#include "backend/mlx/mlx_op.h"
+#include "ops/apply_logit_bias/apply_logit_bias_metal.h"
+#include "ops/apply_logit_bias/logits_mlx.h"
+#include "ops/metal_sources.h"
 
 namespace pagoda::mlx {
+namespace {
+
+MetalLaunch launch_of(const Tensor& logits, std::int64_t num_entries) {
+  constexpr int kNumThreads = 256;
+  constexpr int kSlice = 4096;  // a multiple of 32
+  const std::int64_t vocab = logits.extent(1);
+  return {
+      .dispatches = {{.function = {&kApplyLogitBiasMetal,
+                                   "apply_logit_bias",
+                                   {metal_type_of(logits.dtype())}},
+                      .buffers = {input(0), input(1), input(2), input(3), output(0)},
+                      .parameters = ApplyLogitBiasParameters{.vocab = static_cast<unsigned>(vocab),
+                                                             .slice = kSlice,
+                                                             .num_entries =
+                                                                 static_cast<unsigned>(num_entries),
+                                                             .num_threads = kNumThreads},
+                      .num_groups = {num_groups_of(vocab, kSlice),
+                                     static_cast<int>(logits.extent(0)), 1},
+                      .num_threads = kNumThreads,
+                      .threadgroup_bytes = kSlice / 8}},
+      .bytes = 2 * bytes_of(logits)};
+}
+
+}  // namespace
 
 Tensor apply_logit_bias(Exec& exec, const Tensor& logits, const LogitEntries& entries,
                         const Tensor& biases) {
-  return mlx_exec(exec).build("apply_logit_bias", logits.dtype(), logits.shape(), [&] {
-    if (biases.extent(0) == 0) return array_of(logits);
-    const mx::array wide = mx::astype(array_of(logits), mx::float32);
-    const mx::array added = mx::reshape(array_of(biases), {-1, 1, 1});
-    const mx::array sums =
-        mx::scatter_add(wide, {array_of(entries.rows), array_of(entries.token_ids)}, added, {0, 1});
-    return mx::astype(sums, to_mlx(logits.dtype()));
-  });
+  if (biases.extent(0) == 0) return logits;
+  MlxOp op{.name = "apply_logit_bias",
+           .inputs = {logits, entries.rows, entries.token_ids, biases},
+           .outputs = {{logits.dtype(), logits.shape()}},
+           .launch = {},
+           .host = {}};
+  if (uses_metal(exec)) {
+    op.launch = launch_of(logits, biases.extent(0));
+  } else {
+    op.host = [](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{
+          cpu::apply_logit_bias(host, in[0], {.rows = in[1], .token_ids = in[2]}, in[3])};
+    };
+  }
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

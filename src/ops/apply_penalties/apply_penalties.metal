@@ -1,19 +1,33 @@
-// Penalties in one pass: a thread an entry, NUM_THREADS of them a threadgroup, a row along y.
-//
-// logits, out [rows, vocab]; counts [histograms, vocab]; histogram_of, repetition, frequency,
-// presence [rows]: as apply_penalties.h has them.
-const int vocab = logits_shape[1];
-const int row = int(threadgroup_position_in_grid.y);
-const int token =
-    NUM_THREADS * int(threadgroup_position_in_grid.x) + int(thread_index_in_threadgroup);
-if (token >= vocab) return;
-const size_t at = size_t(row) * vocab + token;
-const int histogram = histogram_of[row];
-const int count = histogram < 0 ? 0 : counts[size_t(histogram) * vocab + token];
-float x = float(logits[at]);
-if (count > 0) x = x > 0 ? x / repetition[row] : x* repetition[row];
-if (count > 1) {
-  const float penalty = frequency[row] * float(count - 1);
-  x = x - penalty - presence[row];
+// apply_penalties: a thread a logit, a row along y.
+#include "backend/mlx/kernel.metal.h"
+#include "ops/apply_penalties/apply_penalties_metal.h"
+
+// logits, out: [rows, vocab]; counts: [histograms, vocab]; the others: [rows]
+template <typename T>
+[[kernel]] void apply_penalties(device const T* logits [[buffer(0)]],
+                                device const int* counts [[buffer(1)]],
+                                device const int* histogram_of [[buffer(2)]],
+                                device const float* repetition [[buffer(3)]],
+                                device const float* frequency [[buffer(4)]],
+                                device const float* presence [[buffer(5)]],
+                                device T* out [[buffer(6)]],
+                                constant ApplyPenaltiesParameters& p [[buffer(7)]], PAGODA_THREAD) {
+  const uint token = group.x * p.num_threads + thread_id;
+  if (token >= p.vocab) return;
+  const uint row = group.y;
+  const size_t at = size_t(row) * p.vocab + token;
+  const int histogram = histogram_of[row];
+  const int count = histogram < 0 ? 0 : counts[size_t(histogram) * p.vocab + token];
+  if (count == 0) {
+    out[at] = logits[at];
+    return;
+  }
+  float x = float(logits[at]);
+  x = x > 0.0f ? x / repetition[row] : x * repetition[row];
+  if (count > 1) {
+    const float of_times = frequency[row] * float(count - 1);
+    x = x - of_times;
+    x = x - presence[row];
+  }
+  out[at] = T(x);
 }
-out[at] = T(x);

@@ -1,64 +1,48 @@
 #include "ops/apply_penalties/apply_penalties.h"
 
-#include <mlx/ops.h>
-
-#include "backend/mlx/metal_kernel.h"
-#include "backend/mlx/mlx_exec.h"
-#include "ops/metal_bodies.h"
+#include "backend/mlx/mlx_op.h"
+#include "ops/apply_logit_bias/logits_mlx.h"
+#include "ops/apply_penalties/apply_penalties_metal.h"
+#include "ops/metal_sources.h"
 
 namespace pagoda::mlx {
 namespace {
 
-mx::array on_gpu(const Tensor& logits, const SeenTokenCounts& seen, const PenaltyFactors& factors) {
-  static const MetalKernel kernel =
-      make_metal_kernel("pagoda_apply_penalties",
-                        {"logits", "counts", "histogram_of", "repetition", "frequency", "presence"},
-                        kApplyPenaltiesMetal);
+MetalLaunch launch_of(const Tensor& logits) {
   constexpr int kNumThreads = 256;
-  const mx::array x = array_of(logits);
-  return run_metal_kernel(kernel,
-                          {.inputs = {x, array_of(seen.counts), array_of(seen.histogram_of),
-                                      array_of(factors.repetition), array_of(factors.frequency),
-                                      array_of(factors.presence)},
-                           .shape = x.shape(),
-                           .dtype = x.dtype(),
-                           .num_threads = kNumThreads,
-                           .num_groups_x = (x.shape(1) + kNumThreads - 1) / kNumThreads,
-                           .num_groups_y = x.shape(0),
-                           .constants = {{"T", x.dtype()}, {"NUM_THREADS", kNumThreads}}});
-}
-
-// A pass over the vocabulary each operation.
-mx::array composed(const Tensor& logits, const SeenTokenCounts& seen,
-                   const PenaltyFactors& factors) {
-  const auto column = [](const Tensor& of_row) { return mx::expand_dims(array_of(of_row), 1); };
-  const mx::array x = array_of(logits);
-  const mx::array logit = mx::astype(x, mx::float32);
-  const mx::array zero = mx::array(0);
-  const mx::array histogram_of = column(seen.histogram_of);
-  const mx::array stored =
-      mx::take(array_of(seen.counts), mx::maximum(mx::squeeze(histogram_of, 1), zero), 0);
-  const mx::array counts = mx::where(mx::less(histogram_of, zero), zero, stored);  // [rows, vocab]
-  const mx::array repetition = column(factors.repetition);
-  const mx::array repeated =
-      mx::where(mx::greater(logit, mx::array(0.0f)), mx::divide(logit, repetition),
-                mx::multiply(logit, repetition));
-  const mx::array times = mx::astype(mx::subtract(counts, mx::array(1)), mx::float32);
-  const mx::array frequency = mx::multiply(column(factors.frequency), times);
-  const mx::array written =
-      mx::subtract(mx::subtract(repeated, frequency), column(factors.presence));
-  const mx::array changed = mx::where(mx::greater(counts, mx::array(1)), written, repeated);
-  return mx::where(mx::greater(counts, zero), mx::astype(changed, x.dtype()), x);
+  const std::int64_t vocab = logits.extent(1);
+  return {
+      .dispatches =
+          {{.function = {&kApplyPenaltiesMetal, "apply_penalties", {metal_type_of(logits.dtype())}},
+            .buffers = {input(0), input(1), input(2), input(3), input(4), input(5), output(0)},
+            .parameters = ApplyPenaltiesParameters{.vocab = static_cast<unsigned>(vocab),
+                                                   .num_threads = kNumThreads},
+            .num_groups = {num_groups_of(vocab, kNumThreads), static_cast<int>(logits.extent(0)),
+                           1},
+            .num_threads = kNumThreads}},
+      .bytes = 2 * bytes_of(logits) + 4.0 * static_cast<double>(logits.num_elements())};
 }
 
 }  // namespace
 
 Tensor apply_penalties(Exec& exec, const Tensor& logits, const SeenTokenCounts& seen,
                        const PenaltyFactors& factors) {
-  return mlx_exec(exec).build("apply_penalties", logits.dtype(), logits.shape(), [&] {
-    return mlx_exec(exec).uses_metal_kernels() ? on_gpu(logits, seen, factors)
-                                               : composed(logits, seen, factors);
-  });
+  MlxOp op{.name = "apply_penalties",
+           .inputs = {logits, seen.counts, seen.histogram_of, factors.repetition, factors.frequency,
+                      factors.presence},
+           .outputs = {{logits.dtype(), logits.shape()}},
+           .launch = {},
+           .host = {}};
+  if (uses_metal(exec)) {
+    op.launch = launch_of(logits);
+  } else {
+    op.host = [](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{
+          cpu::apply_penalties(host, in[0], {.counts = in[1], .histogram_of = in[2]},
+                               {.repetition = in[3], .frequency = in[4], .presence = in[5]})};
+    };
+  }
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

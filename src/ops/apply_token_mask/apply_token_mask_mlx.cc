@@ -1,29 +1,39 @@
 #include "ops/apply_token_mask/apply_token_mask.h"
 
-#include <mlx/ops.h>
-
-#include <limits>
-
-#include "backend/mlx/mlx_exec.h"
+#include "backend/mlx/mlx_op.h"
+#include "ops/apply_logit_bias/logits_mlx.h"
+#include "ops/apply_token_mask/apply_token_mask_metal.h"
+#include "ops/metal_sources.h"
 
 namespace pagoda::mlx {
 
 Tensor apply_token_mask(Exec& exec, const Tensor& logits, const TokenMasks& masks) {
-  return mlx_exec(exec).build("apply_token_mask", logits.dtype(), logits.shape(), [&] {
-    const mx::array x = array_of(logits);
-    const mx::array mask_of = mx::expand_dims(array_of(masks.mask_of), 1);
-    const mx::array zero = mx::array(0);
-    const mx::array words = mx::view(array_of(masks.words), mx::uint32);
-    const mx::array of_row =
-        mx::take(words, mx::squeeze(mx::maximum(mask_of, zero), 1), 0);  // [rows, words]
-    const mx::array bits = mx::bitwise_and(
-        mx::right_shift(mx::expand_dims(of_row, 2), mx::arange(32, mx::uint32)), mx::array(1u));
-    const mx::array is_set =
-        mx::slice(mx::flatten(mx::astype(bits, mx::bool_), 1, 2), {0, 0}, x.shape());
-    const mx::array is_allowed = mx::logical_or(is_set, mx::less(mask_of, zero));
-    const mx::array banned = mx::array(-std::numeric_limits<float>::infinity(), x.dtype());
-    return mx::where(is_allowed, x, banned);
-  });
+  constexpr int kNumThreads = 256;
+  const std::int64_t vocab = logits.extent(1);
+  MlxOp op{.name = "apply_token_mask",
+           .inputs = {logits, masks.words, masks.mask_of},
+           .outputs = {{logits.dtype(), logits.shape()}},
+           .launch = {},
+           .host = {}};
+  if (uses_metal(exec)) {
+    op.launch = {.dispatches = {{.function = {&kApplyTokenMaskMetal,
+                                              "apply_token_mask",
+                                              {metal_type_of(logits.dtype())}},
+                                 .buffers = {input(0), input(1), input(2), output(0)},
+                                 .parameters =
+                                     ApplyTokenMaskParameters{.vocab = static_cast<unsigned>(vocab),
+                                                              .num_threads = kNumThreads},
+                                 .num_groups = {num_groups_of(vocab, kNumThreads),
+                                                static_cast<int>(logits.extent(0)), 1},
+                                 .num_threads = kNumThreads}},
+                 .bytes = 2 * bytes_of(logits)};
+  } else {
+    op.host = [](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{
+          cpu::apply_token_mask(host, in[0], {.words = in[1], .mask_of = in[2]})};
+    };
+  }
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

@@ -1,16 +1,31 @@
 #include "ops/argmax/argmax.h"
 
-#include <mlx/ops.h>
-
-#include "ops/sample/rows_mlx.h"
+#include "backend/mlx/mlx_op.h"
+#include "ops/argmax/argmax_metal.h"
+#include "ops/metal_sources.h"
+#include "ops/sample/row_dispatch.h"
 
 namespace pagoda::mlx {
 
 Tensor argmax(Exec& exec, const Tensor& logits) {
-  return mlx_exec(exec).build("argmax", DType::kInt32, {logits.extent(0)}, [&] {
-    const mx::array x = array_of(logits);
-    return or_fault(mx::astype(mx::argmax(x, 1), mx::int32), x);
-  });
+  MlxOp op{.name = "argmax",
+           .inputs = {logits},
+           .outputs = {{DType::kInt32, {logits.extent(0)}}},
+           .launch = {},
+           .host = {}};
+  if (uses_metal(exec)) {
+    MetalDispatch dispatch =
+        row_dispatch({&kArgmaxMetal, "argmax"}, logits.extent(0), RowMemory::kScratch);
+    dispatch.buffers = {input(0), output(0)};
+    dispatch.parameters =
+        ArgmaxParameters{.vocab = vocab_of(logits), .is_aligned = has_aligned_rows(logits)};
+    op.launch = {.dispatches = {dispatch}, .bytes = bytes_of(logits)};
+  } else {
+    op.host = [](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{cpu::argmax(host, in[0])};
+    };
+  }
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

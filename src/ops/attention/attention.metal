@@ -1,104 +1,328 @@
-// Attention of one query of one head: a threadgroup of NUM_GROUPS SIMD groups.
+// attention on Apple GPUs: decodes by attention_decode and attention_merge, prompts by
+// attention_prompt. All three have one arithmetic (attention_arithmetic.metal.h), so that a query's
+// bits are a function of its position, its window and its sequence's entries alone: not of the
+// batch, the chunk, the blocks, nor of which kernel it is.
 //
-// Keys are read in tiles of 32 positions, a lane a key, at fixed absolute positions: tile i by
-// SIMD group i mod NUM_GROUPS, in ascending order, with a running maximum. The groups' parts are
-// merged in order. So a query's bits are a function of its position, its window and its sequence's
-// entries alone.
+//   q             [tokens, heads, head_dim] at strides
+//   keys, values  [blocks, block_size, kv_heads, head_dim]
+//   query_start, context_lens, block_tables, first_slots, slot_mapping: as in StepBatch
+//   sinks         [heads]
+//   out           [tokens, heads * head_dim]; padding's rows are zeros
 //
-// q [tokens, HEADS, HEAD_DIM]; keys, values [blocks, BLOCK_SIZE, KV_HEADS, HEAD_DIM];
-// positions, sequences [tokens], -1: padding; tables [seqs, max_blocks]; settings: scale, soft cap;
-// sinks [HEADS] if HAS_SINKS; out [tokens, HEADS * HEAD_DIM]
-constexpr int kLanes = 32;
-constexpr int kNumThreads = kLanes * NUM_GROUPS;
-constexpr int kPerLane = (HEAD_DIM + kLanes - 1) / kLanes;
-threadgroup float query[HEAD_DIM];
-threadgroup float group_largest[NUM_GROUPS];
-threadgroup float group_total[NUM_GROUPS];
-threadgroup float group_sums[NUM_GROUPS * HEAD_DIM];
-threadgroup float tile_weights[kNumThreads];
-threadgroup int tile_slots[kNumThreads];
+// Parts of more than kAttentionShortPart tokens are prompts. Neither kernel reads a table's entry
+// or a key that no query of its threadgroup sees.
+#include "backend/mlx/kernel.metal.h"
+#include "ops/attention/attention_arithmetic.metal.h"
+#include "ops/attention/attention_decode.metal.h"
+#include "ops/attention/attention_metal.h"
+#include "ops/attention/attention_prompt.metal.h"
+#include "ops/attention/attention_prompt_values.metal.h"
 
-const int head = int(threadgroup_position_in_grid.x);
-const int token = int(threadgroup_position_in_grid.y);
-const int thread_id = int(thread_index_in_threadgroup);
-const int group = int(simdgroup_index_in_threadgroup);
-const int lane = int(thread_index_in_simdgroup);
-const size_t row = (size_t(token) * HEADS + head) * HEAD_DIM;
-const int sequence = sequences[token];
-if (sequence < 0) {
-  for (int d = thread_id; d < HEAD_DIM; d += kNumThreads) out[row + d] = Out(0.0f);
-  return;
-}
-for (int d = thread_id; d < HEAD_DIM; d += kNumThreads) query[d] = float(q[row + d]);
-metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-
-const int position = positions[token];
-const int first = WINDOW > 0 ? metal::max(position - WINDOW + 1, 0) : 0;
-const int kv_head = head / (HEADS / KV_HEADS);
-const size_t table = size_t(sequence) * tables_shape[1];
-const int first_tile = first / kLanes;
-float largest = -INFINITY;
-float total = 0;
-float sums[kPerLane] = {0};
-// The first tile of this group's that is not before the window.
-int tile = first_tile + (group - first_tile % NUM_GROUPS + NUM_GROUPS) % NUM_GROUPS;
-for (; tile * kLanes <= position; tile += NUM_GROUPS) {
-  const int key = tile * kLanes + lane;
-  const bool is_seen = key >= first && key <= position;
-  float score = -INFINITY;
-  int slot = 0;
-  if (is_seen) {
-    slot = tables[table + key / BLOCK_SIZE] * BLOCK_SIZE + key % BLOCK_SIZE;
-    const size_t entry = (size_t(slot) * KV_HEADS + kv_head) * HEAD_DIM;
-    float dot = 0;
-    for (int d = 0; d < HEAD_DIM; ++d) dot = metal::fma(query[d], float(keys[entry + d]), dot);
-    score = dot * settings[0];
-    if (HAS_SOFT_CAP) score = settings[1] * metal::tanh(score / settings[1]);
+// Attends one query of each of heads_at_once heads that share a kv head, to one partition of its
+// keys. A SIMD group reads a tile at a time.
+//   grid: kv_heads * the runs of heads_at_once, partitions, decodes and tokens of short parts
+//   sums, states: the out of the whole op where num_partitions is 1, and anything; else
+//   [rows, partitions, heads, head_dim] and [rows, partitions, heads, 2] for attention_merge
+template <typename T, int kDim>
+[[kernel]] [[max_total_threads_per_threadgroup(kAttentionDecodeThreads)]] void attention_decode(
+    device const float* q [[buffer(0)]], device const T* keys [[buffer(1)]],
+    device const T* values [[buffer(2)]], device const int* query_start [[buffer(3)]],
+    device const int* context_lens [[buffer(4)]], device const int* block_tables [[buffer(5)]],
+    device const int* first_slots [[buffer(6)]], device const int* slot_mapping [[buffer(7)]],
+    device const float* sinks [[buffer(8)]], device float* sums [[buffer(9)]],
+    device float* states [[buffer(10)]], constant AttentionParameters& p [[buffer(11)]],
+    threadgroup float* shared [[threadgroup(0)]], PAGODA_THREAD) {
+  typedef AttentionLayout<T, kDim> Layout;
+  constexpr int kDimStride = Layout::kPaddedDim;
+  const int num_threads = p.simd_groups * 32;
+  const int kv_head = int(group.x) / p.runs_of_heads;
+  const int run_begin = int(group.x) % p.runs_of_heads * p.heads_at_once;
+  const int num_heads = min(p.heads_at_once, p.heads_of_kv - run_begin);
+  const int first_head = kv_head * p.heads_of_kv + run_begin;
+  const AttentionQuery query =
+      find_decode(int(group.z), query_start, context_lens, slot_mapping, p);
+  AttentionTable table;
+  table.blocks = block_tables + size_t(query.seq) * p.max_blocks;
+  table.first_slot = p.has_first_slots != 0 ? first_slots[query.seq] : -1;
+  table.block_size = p.block_size;
+  table.kv_heads = p.kv_heads;
+  const bool is_whole = p.num_partitions == 1;
+  device float* const out = sums + (size_t(query.token) * p.heads + first_head) * kDim;
+  if (query.position < 0) {
+#pragma unroll 1
+    for (int i = int(thread_id); is_whole && i < num_heads * kDim; i += num_threads) out[i] = 0.0f;
+    return;
   }
-  const float new_largest = metal::max(largest, metal::simd_max(score));
-  const float weight = is_seen ? metal::exp(score - new_largest) : 0.0f;
-  const float kept = metal::exp(largest - new_largest);
-  total = metal::fma(total, kept, metal::simd_sum(weight));
-  for (int i = 0; i < kPerLane; ++i) sums[i] *= kept;
-  tile_weights[thread_id] = weight;
-  tile_slots[thread_id] = slot;
-  metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
-  const int seen_begin = metal::max(first - tile * kLanes, 0);
-  const int seen_end = metal::min(position + 1 - tile * kLanes, kLanes);
-  for (int j = seen_begin; j < seen_end; ++j) {
-    const int other = group * kLanes + j;
-    const size_t entry = (size_t(tile_slots[other]) * KV_HEADS + kv_head) * HEAD_DIM;
-    for (int i = 0; i < kPerLane; ++i) {
-      const int d = lane + i * kLanes;
-      if (d < HEAD_DIM)
-        sums[i] = metal::fma(tile_weights[other], float(values[entry + d]), sums[i]);
+  const int partition = query.first / kAttentionPartition + int(group.y);
+  const int begin = max(query.first, partition * kAttentionPartition);
+  const int end = min(query.position + 1, (partition + 1) * kAttentionPartition);
+  if (begin >= end) return;
+
+  int key = (begin / kAttentionTile + int(simd_group)) * kAttentionTile + int(lane);
+  bool is_seen = key >= begin && key < end;
+  int block = block_of(table, key, is_seen);
+
+  threadgroup float* const queries = shared;
+  threadgroup float* const joined = queries + num_heads * kDimStride;
+  threadgroup float* const totals = joined + num_heads * kDimStride;  // [heads, 2]
+  threadgroup float* const tile_sums = totals + (num_heads + 1) / 2 * 4;
+  threadgroup float* const tile_weights = tile_sums + p.simd_groups * num_heads * kDimStride;
+  threadgroup float* const tile_states = tile_weights + p.simd_groups * num_heads * 32;
+  threadgroup float* const tile_factors = tile_states + p.simd_groups * num_heads * 2;
+#pragma unroll 1
+  for (int i = int(thread_id); i < num_heads * kDimStride; i += num_threads) {
+    const int h = i / kDimStride, d = i % kDimStride;
+    queries[i] =
+        d < kDim
+            ? q[size_t(query.token) * p.token_stride + size_t(first_head + h) * p.head_stride + d]
+            : 0.0f;
+    joined[i] = 0.0f;
+  }
+#pragma unroll 1
+  for (int h = int(thread_id); h < num_heads; h += num_threads) {
+    totals[h * 2] = -INFINITY;
+    totals[h * 2 + 1] = 0.0f;
+  }
+  device const T* const head_keys = keys + kv_head * kDim;
+  device const T* const head_values = values + kv_head * kDim;
+  const int end_tile = (end + kAttentionTile - 1) / kAttentionTile;
+  int entry = entry_of(table, block, key, is_seen);
+  uint4 pieces[Layout::kKeysPerLane * Layout::kPiecesPerLane];
+  load_chunk<T, kDim>(head_keys, entry, simd_all(entry >= 0), 0, int(lane), pieces);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+#pragma unroll 1
+  for (int round = begin / kAttentionTile; round < end_tile; round += p.simd_groups) {
+    key += p.simd_groups * kAttentionTile;
+    is_seen = key < end;
+    block = block_of(table, key, is_seen);
+    if (round + int(simd_group) < end_tile) {
+      const int place = int(simd_group) * num_heads;
+      attend_tile<T, kDim>(head_keys, head_values, entry, int(lane), num_heads, pieces, queries,
+                           tile_weights + place * 32, tile_sums + place * kDimStride,
+                           tile_states + place * 2, p);
+    }
+    entry = entry_of(table, block, key, is_seen);
+    if (round + p.simd_groups + int(simd_group) < end_tile)
+      load_chunk<T, kDim>(head_keys, entry, simd_all(entry >= 0), 0, int(lane), pieces);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const int num_tiles = min(p.simd_groups, end_tile - round);
+    find_factors(tile_states, num_tiles, num_heads, totals, int(thread_id), num_threads,
+                 tile_factors);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll 1
+    for (int i = int(thread_id); i < num_heads * (kDimStride + 1); i += num_threads) {
+      const bool is_sum = i < num_heads * kDimStride;  // else a head's state
+      const int h = is_sum ? i / kDimStride : i - num_heads * kDimStride;
+      threadgroup float* const to = is_sum ? joined + i : totals + h * 2 + 1;
+      *to = join_values(tile_factors + h * 2, num_heads * 2,
+                        is_sum ? tile_sums + i : tile_states + h * 2 + 1,
+                        is_sum ? num_heads * kDimStride : num_heads * 2, num_tiles, *to);
+      for (int t = 0; !is_sum && t < num_tiles; ++t)
+        totals[h * 2] = max(totals[h * 2], tile_states[(t * num_heads + h) * 2]);
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+  }
+
+  const size_t record = (size_t(group.z) * p.num_partitions + group.y) * p.heads + first_head;
+#pragma unroll 1
+  for (int i = int(thread_id); i < num_heads * kDim; i += num_threads) {
+    const int h = i / kDim;
+    const float value = joined[h * kDimStride + i % kDim];
+    if (is_whole) {
+      AttentionState state = empty_state();
+      const AttentionFactors factors = join_state(state, totals[h * 2], totals[h * 2 + 1]);
+      const float sink = p.has_sinks != 0 ? sinks[first_head + h] : 0.0f;
+      out[i] = finish_value(state, join_value(factors, 0.0f, value), p.has_sinks != 0, sink);
+    } else {
+      sums[record * kDim + i] = value;
     }
   }
-  metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
-  largest = new_largest;
+#pragma unroll 1
+  for (int i = int(thread_id); !is_whole && i < num_heads * 2; i += num_threads)
+    states[record * 2 + i] = totals[i];
 }
 
-if (lane == 0) {
-  group_largest[group] = largest;
-  group_total[group] = total;
-}
-for (int i = 0; i < kPerLane; ++i) {
-  const int d = lane + i * kLanes;
-  if (d < HEAD_DIM) group_sums[group * HEAD_DIM + d] = sums[i];
-}
-metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-float largest_of_all = HAS_SINKS ? float(sinks[head]) : -INFINITY;
-for (int g = 0; g < NUM_GROUPS; ++g) largest_of_all = metal::max(largest_of_all, group_largest[g]);
-float denominator = HAS_SINKS ? metal::exp(float(sinks[head]) - largest_of_all) : 0.0f;
-for (int g = 0; g < NUM_GROUPS; ++g) {
-  denominator =
-      metal::fma(group_total[g], metal::exp(group_largest[g] - largest_of_all), denominator);
-}
-for (int d = thread_id; d < HEAD_DIM; d += kNumThreads) {
-  float sum = 0;
-  for (int g = 0; g < NUM_GROUPS; ++g) {
-    sum = metal::fma(group_sums[g * HEAD_DIM + d], metal::exp(group_largest[g] - largest_of_all),
-                     sum);
+// Joins the partitions of a query of a head, and finishes it.
+//   grid: heads, decodes and tokens of short parts
+[[kernel]] void attention_merge(
+    device const int* query_start [[buffer(0)]], device const int* context_lens [[buffer(1)]],
+    device const int* slot_mapping [[buffer(2)]], device const float* sinks [[buffer(3)]],
+    device const float* sums [[buffer(4)]], device const float* states [[buffer(5)]],
+    device float* out [[buffer(6)]], constant AttentionParameters& p [[buffer(7)]],
+    threadgroup float* shared [[threadgroup(0)]], PAGODA_THREAD) {
+  constexpr int kValues = 512 / kAttentionMergeThreads;  // of a thread, at most
+  const int head = int(group.x);
+  const AttentionQuery query =
+      find_decode(int(group.y), query_start, context_lens, slot_mapping, p);
+  const int num_threads = min((p.head_dim + 31) / 32 * 32, int(kAttentionMergeThreads));
+  const int num_partitions = query.position < 0 ? 0
+                                                : query.position / kAttentionPartition -
+                                                      query.first / kAttentionPartition + 1;
+  threadgroup float* const parts = shared;  // [partitions, 2]
+  threadgroup float* const factors = parts + kAttentionMergedAtOnce * 2;
+  threadgroup float* const total = factors + kAttentionMergedAtOnce * 2;  // [2]
+  AttentionState state = empty_state();
+  float merged[kValues];
+  for (int v = 0; v < kValues; ++v) merged[v] = 0.0f;
+  size_t record = size_t(group.y) * p.num_partitions * p.heads + head;
+  for (int first = 0; first < num_partitions; first += kAttentionMergedAtOnce) {
+    const int count = min(num_partitions - first, int(kAttentionMergedAtOnce));
+    float values[kValues * kAttentionMergedAtOnce];
+#pragma unroll
+    for (int v = 0; v < kValues; ++v) {
+      const int d = min(int(thread_id) + v * num_threads, p.head_dim - 1);
+      load_parts<kAttentionMergedAtOnce>(sums + record * p.head_dim + d, p.heads * p.head_dim,
+                                         count, values + v * kAttentionMergedAtOnce);
+    }
+    for (int i = int(thread_id); i < count * 2; i += num_threads)
+      parts[i] = states[(record + size_t(i / 2) * p.heads) * 2 + i % 2];
+    if (thread_id == 0) total[0] = state.largest;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    find_factors(parts, count, 1, total, int(thread_id), num_threads, factors);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
+    for (int i = 0; i < kAttentionMergedAtOnce; ++i) {
+      if (i >= count) continue;
+      const AttentionFactors pair = factors_at(factors + i * 2);
+      state.largest = max(state.largest, parts[i * 2]);
+      state.sum = join_value(pair, state.sum, parts[i * 2 + 1]);
+#pragma unroll
+      for (int v = 0; v < kValues; ++v)
+        merged[v] = join_value(pair, merged[v], values[v * kAttentionMergedAtOnce + i]);
+    }
+    record += size_t(count) * p.heads;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
   }
-  out[row + d] = Out(sum / denominator);
+  const bool has_sink = p.has_sinks != 0;
+  const float sink = has_sink ? sinks[head] : 0.0f;
+  for (int v = 0; v < kValues; ++v) {
+    const int d = int(thread_id) + v * num_threads;
+    if (d >= p.head_dim) continue;
+    out[(size_t(query.token) * p.heads + head) * p.head_dim + d] =
+        num_partitions > 0 ? finish_value(state, merged[v], has_sink, sink) : 0.0f;
+  }
+}
+
+// Attends the queries of up to tokens_at_once tokens of a prompt of each of heads_at_once heads
+// that share a kv head, to all of their keys. Between partitions a row's sums lie in out.
+//   grid: kv_heads * the runs of heads_at_once, the runs of tokens_at_once of all prompts
+template <typename T, int kDim>
+[[kernel]] void attention_prompt(
+    device const float* q [[buffer(0)]], device const T* keys [[buffer(1)]],
+    device const T* values [[buffer(2)]], device const int* query_start [[buffer(3)]],
+    device const int* context_lens [[buffer(4)]], device const int* block_tables [[buffer(5)]],
+    device const int* first_slots [[buffer(6)]], device const int* slot_mapping [[buffer(7)]],
+    device const float* sinks [[buffer(8)]], device float* out [[buffer(9)]],
+    constant AttentionParameters& p [[buffer(10)]], threadgroup float* shared [[threadgroup(0)]],
+    PAGODA_THREAD) {
+  typedef AttentionPrompt<T, kDim> Prompt;
+  constexpr int kLanes = Prompt::kLanes;
+  constexpr int kValues = Prompt::kFoursPerThread * 4;
+  const int thread_index = int(thread_id);
+  const int kv_head = int(group.x) / p.runs_of_heads;
+  const int run_begin = int(group.x) % p.runs_of_heads * p.heads_at_once;
+  const int num_heads = min(p.heads_at_once, p.heads_of_kv - run_begin);
+  const int first_head = kv_head * p.heads_of_kv + run_begin;
+  const AttentionRows rows = find_rows(p.first_group + int(group.y), query_start, context_lens, p);
+  if (rows.num_tokens == 0) return;
+
+  threadgroup float* const stage = shared;
+  threadgroup float* const products = stage + Prompt::kStageFloats;  // of keys and rows
+  threadgroup int* const entries =
+      (threadgroup int*)(products +
+                         int(kAttentionTile) * int(Prompt::kWeightStride));  // of a partition
+  const int j = thread_index % kLanes;
+  const int first_row = thread_index / kLanes * 2;
+  AttentionQuery row[2];
+  size_t row_out[2];
+  float queries[2 * Prompt::kQueryValues];
+  float joined[2 * kValues];  // of the partition
+  AttentionState totals[2];
+#pragma unroll
+  for (int a = 0; a < 2; ++a) {
+    const int place = (first_row + a) / num_heads;
+    const int head = first_head + (first_row + a) % num_heads;
+    const bool is_row = place < rows.num_tokens;
+    row[a].seq = rows.seq;
+    row[a].token = is_row ? rows.token + place : -1;
+    row[a].position = is_row && slot_mapping[rows.token + place] >= 0 ? rows.position + place : -1;
+    row[a].first = first_key(row[a].position, p.window);
+    const int token = is_row ? rows.token + place : rows.token;
+    row_out[a] = (size_t(token) * p.heads + head) * kDim;
+    load_query<T, kDim>(q + size_t(token) * p.token_stride + size_t(head) * p.head_stride, j,
+                        queries + a * Prompt::kQueryValues);
+    totals[a] = empty_state();
+  }
+
+  AttentionTable table;
+  table.blocks = block_tables + size_t(rows.seq) * p.max_blocks;
+  table.first_slot = p.has_first_slots != 0 ? first_slots[rows.seq] : -1;
+  table.block_size = p.block_size;
+  table.kv_heads = p.kv_heads;
+  device const T* const head_keys = keys + kv_head * kDim;
+  device const T* const head_values = values + kv_head * kDim;
+  const int seen_begin = first_key(rows.position, p.window);
+  const int seen_end = rows.position + rows.num_tokens;
+  int partition_begin = seen_begin / kAttentionPartition * kAttentionPartition;
+  for (; partition_begin < seen_end; partition_begin += kAttentionPartition) {
+    const int partition_end = partition_begin + kAttentionPartition;
+    const int begin = max(seen_begin, partition_begin);
+    const int end = min(seen_end, partition_end);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (int i = thread_index; i < kAttentionPartition; i += kAttentionPromptThreads) {
+      const int key = partition_begin + i;
+      const bool is_seen = key >= begin && key < end;
+      entries[i] = entry_of(table, block_of(table, key, is_seen), key, is_seen);
+    }
+    AttentionState states[2];
+    states[0] = empty_state();
+    states[1] = empty_state();
+#pragma unroll
+    for (int i = 0; i < 2 * kValues; ++i) joined[i] = 0.0f;
+    int tile_begin = begin / kAttentionTile * kAttentionTile;
+    for (; tile_begin < end; tile_begin += kAttentionTile) {
+      threadgroup const int* const tile_entries = entries + (tile_begin - partition_begin);
+      bool is_seen[2];
+      AttentionFactors factors[2];
+      for (int a = 0; a < 2; ++a) {
+        is_seen[a] = row[a].first < tile_begin + kAttentionTile && row[a].position >= tile_begin;
+      }
+      const bool is_any_seen = simd_any(is_seen[0] || is_seen[1]);
+      const bool is_all_seen =
+          simd_all(sees_all(row[0], tile_begin) && sees_all(row[1], tile_begin));
+      const bool is_all_read = begin <= tile_begin && end >= tile_begin + kAttentionTile;
+      multiply_tile<T, kDim>(head_keys, tile_entries, is_all_read, queries, is_any_seen,
+                             thread_index, stage, products + first_row);
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+      if (is_any_seen) {
+#pragma unroll
+        for (int a = 0; a < 2; ++a) {
+          const AttentionState tile = weigh_row<kLanes, Prompt::kWeightStride>(
+              products + first_row + a, row[a], tile_begin, j, p.scale, p.soft_cap);
+          if (is_seen[a]) factors[a] = join_state(states[a], tile.largest, tile.sum);
+        }
+      }
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+      add_tile<T, kDim>(head_values, tile_entries, is_all_read, is_seen, factors, is_any_seen,
+                        is_all_seen, thread_index, products + first_row, stage, joined);
+    }
+#pragma unroll
+    for (int a = 0; a < 2; ++a) {
+      if (row[a].first >= partition_end || row[a].position < partition_begin) continue;
+      AttentionRowEnd ending;
+      ending.factors = join_state(totals[a], states[a].largest, states[a].sum);
+      ending.is_first = row[a].first >= partition_begin;
+      ending.is_last = row[a].position < partition_end;
+      ending.total = totals[a];
+      ending.has_sink = p.has_sinks != 0;
+      ending.sink = ending.has_sink ? sinks[first_head + (first_row + a) % num_heads] : 0.0f;
+      end_row<kDim, kLanes, Prompt::kFoursPerThread>(ending, joined + a * kValues, j,
+                                                     out + row_out[a]);
+    }
+  }
+  for (int a = 0; a < 2; ++a) {
+    if (row[a].token < 0 || row[a].position >= 0) continue;  // not padding
+    for (int d = j; d < kDim; d += kLanes) out[row_out[a] + d] = 0.0f;
+  }
 }

@@ -208,6 +208,68 @@ std::vector<AttentionShape> small_shapes() {
   return shapes;
 }
 
+// Head sizes of models, across the border of two partitions of 512 keys; and blocks that are
+// consecutive.
+std::vector<AttentionShape> head_dim_shapes() {
+  std::vector<AttentionShape> shapes;
+  for (const int head_dim : {80, 96, 112, 192, 256, 512}) {
+    shapes.push_back({.seqs = {{530, 1}, {60, 3}, {40, 17}},
+                      .heads = 2,
+                      .head_dim = head_dim,
+                      .block_size = head_dim % 3 == 0 ? 8 : 32,
+                      .layout_seed = head_dim % 5 == 0 ? 0u : 1u});
+  }
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
+    for (const int head_dim : {64, 128, 256}) {
+      shapes.push_back({.seqs = {{520, 9}, {33, 1}},
+                        .heads = 3,
+                        .head_dim = head_dim,
+                        .block_size = 32,
+                        .dtype = dtype});
+    }
+  }
+  for (const int block_size : {8, 16, 32}) {
+    for (const std::uint32_t layout_seed : {0u, 1u}) {
+      shapes.push_back({.seqs = {{600, 1}, {45, 30}},
+                        .heads = 2,
+                        .block_size = block_size,
+                        .window = block_size * 4,
+                        .layout_seed = layout_seed});
+    }
+  }
+  return shapes;
+}
+
+// Decode, short part and prompt chunk of other projects' tests: (tokens, context) of (1, 1328),
+// (5, 18), (129, 463). Tests take two of a kind, with nothing and with everything; the reference
+// needs seconds for all.
+std::vector<AttentionShape> mixed_shapes() {
+  std::vector<AttentionShape> shapes;
+  for (const auto& [heads, kv_heads] : {std::pair{4, 4}, {8, 2}, {5, 1}}) {
+    for (const int window : {0, 128}) {
+      for (const float soft_cap : {0.0f, 50.0f}) {
+        for (const bool has_sinks : {false, true}) {
+          for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+            const bool has_all = window > 0 && soft_cap > 0 && has_sinks;
+            const bool has_none = window == 0 && soft_cap == 0 && !has_sinks;
+            const bool is_small = dtype == DType::kFloat16 ? has_all : has_none;
+            shapes.push_back({.seqs = {{1328, 1}, {18, 5}, {463, 129}},
+                              .heads = heads,
+                              .kv_heads = kv_heads,
+                              .head_dim = 128,
+                              .dtype = dtype,
+                              .window = window,
+                              .soft_cap = soft_cap,
+                              .has_sinks = has_sinks,
+                              .is_large = !is_small});
+          }
+        }
+      }
+    }
+  }
+  return shapes;
+}
+
 // SmolLM2-135M's heads, then Qwen3-0.6B's: decodes of long contexts, whose blocks lie in order or
 // not, and of short ones; prompts and late chunks of long ones.
 std::vector<AttentionShape> large_shapes() {
@@ -300,16 +362,19 @@ OpCase make_attention_case(const AttentionShape& shape) {
   // difference of scores is an error of the weights: scores of 1e4 leave float32 a thousandth.
   const bool is_bf16 = shape.dtype == DType::kBFloat16;
   if (shape.magnitude > 1) {
-    result.tolerance = {.cpu = is_bf16 ? 0.03f : 1e-3f, .mlx = 0.06f, .cuda = 0.06f};
+    result.tolerance = {.cpu = is_bf16 ? 0.03f : 1e-3f, .cuda = 0.06f};
   } else if (is_bf16) {
     result.tolerance.cpu = 0.006f;
   }
+  result.tolerance.mlx = result.tolerance.cpu;
   result.is_large = shape.is_large;
   return result;
 }
 
 std::vector<OpCase> attention_cases() {
   std::vector<AttentionShape> shapes = small_shapes();
+  for (const AttentionShape& shape : head_dim_shapes()) shapes.push_back(shape);
+  for (const AttentionShape& shape : mixed_shapes()) shapes.push_back(shape);
   for (const AttentionShape& shape : large_shapes()) shapes.push_back(shape);
   std::vector<OpCase> cases;
   cases.reserve(shapes.size());

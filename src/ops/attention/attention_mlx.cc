@@ -1,221 +1,327 @@
-// Attention over the paged cache, whose entries are read where they lie.
-//
-// The library's own attention, and the products it consists of, choose kernels by the number of
-// queries and keys. Here a query of a head is one unit of work whose bits are a function of its
-// position, its window and its sequence's entries: attention.metal on Apple GPUs, PagedAttention on
-// CPUs.
-#include "ops/attention/attention.h"
-
-#include <mlx/backend/cpu/encoder.h>
-#include <mlx/ops.h>
-#include <mlx/primitives.h>
-
+// attention on Apple GPUs: which kernels of attention.metal attend which tokens, and how they are
+// launched. Nothing here changes a bit of a result.
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
+#include <utility>
+#include <vector>
 
-#include "backend/mlx/metal_kernel.h"
-#include "backend/mlx/mlx_exec.h"
-#include "ops/metal_bodies.h"
+#include "backend/mlx/mlx_op.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/attention_metal.h"
+#include "ops/kv_write/cache_mlx.h"
+#include "ops/metal_sources.h"
+#include "ops/rope/rope_head_mlx.h"
 
 namespace pagoda::mlx {
 namespace {
 
-struct Settings {
-  float scale;
-  float soft_cap;  // 0: none
-  int window;      // 0: none
+// The inputs of the op. In place of what a call has not there is another one, and a flag says so.
+enum Input {
+  kQueries,
+  kKeys,
+  kValues,
+  kQueryStart,
+  kContextLens,
+  kBlockTables,
+  kFirstSlots,
+  kSlotMapping,
+  kSinks,
+  kEarlierOutput  // of an op that goes on where another one has ended
 };
 
-// Inputs as both kinds of kernels take them.
-enum Input { kQueries, kKeys, kValues, kPositions, kSequences, kTables, kSinks, kNumInputs };
+// Operations of an op. A prompt beside very many keys takes several, so that a command buffer can
+// end between them: some tenths of a second each on a slow GPU.
+constexpr double kMaxFlops = 2e11;
 
-// Sums of products, kLanes at a time so that they can be vectorised: in an order that the width
-// alone decides.
-template <typename T>
-float dot(const float* q, const T* key, int width) {
-  constexpr int kLanes = 16;
-  std::array<float, kLanes> sums = {};
-  int d = 0;
-  for (; d + kLanes <= width; d += kLanes) {
-    for (int i = 0; i < kLanes; ++i) sums[i] += q[d + i] * to_float(key[d + i]);
-  }
-  for (int i = 0; d + i < width; ++i) sums[i] += q[d + i] * to_float(key[d + i]);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int i = 0; i < half; ++i) sums[i] += sums[i + half];
-  }
-  return sums[0];
+constexpr int kMaxThreadgroupBytes = 32768;
+// SIMD groups of attention_decode: as many as a partition has tiles where few threadgroups have the
+// GPU for themselves, else fewer, so that while some threadgroups begin or end, others read.
+constexpr int kFewThreadgroups = 128;
+constexpr int kSimdGroupsOfFew = kAttentionDecodeThreads / 32;
+constexpr int kSimdGroupsOfMany = 8;
+// Values of the heads that a threadgroup of attention_decode takes, so that four SIMD groups have
+// room for their sums.
+constexpr int kMaxHeadValues = 1024;
+
+int divided_up(int count, int size) {
+  return num_groups_of(count, size);
 }
 
-// All queries on a cache of T.
-template <typename T>
-struct HostAttention {
-  const float* queries;  // [tokens, heads, head_dim]
-  const T* keys;         // [blocks, block_size, kv_heads, head_dim]
-  const T* values;
-  const std::int32_t* positions;  // [tokens]
-  const std::int32_t* sequences;  // [tokens], -1: padding
-  const std::int32_t* tables;     // [seqs, max_blocks]
-  const float* sinks;             // [heads], or null
-  float* out;                     // [tokens, heads * head_dim]
-  Settings settings;
-  int num_tokens, heads, kv_heads, head_dim, block_size, max_blocks;
+// Returns partitions in which a query sees a key.
+int partitions_of(int position, int window) {
+  const int first = window > 0 ? std::max(position - window + 1, 0) : 0;
+  return position / kAttentionPartition - first / kAttentionPartition + 1;
+}
 
-  void run() const {
-    std::vector<float> scores;
-    std::fill_n(out, std::int64_t{num_tokens} * heads * head_dim, 0.0f);
-    for (int token = 0; token < num_tokens; ++token) {
-      if (sequences[token] < 0) continue;
-      for (int head = 0; head < heads; ++head) attend(token, head, scores);
-    }
-  }
-
-  std::int64_t entry(int token, int head, int position) const {
-    const std::int64_t block =
-        tables[std::int64_t{sequences[token]} * max_blocks + position / block_size];
-    const std::int64_t slot = block * block_size + position % block_size;
-    return (slot * kv_heads + head / (heads / kv_heads)) * head_dim;
-  }
-
-  void attend(int token, int head, std::vector<float>& scores) const {
-    const int end = positions[token] + 1;
-    const int first = settings.window > 0 ? std::max(end - settings.window, 0) : 0;
-    const std::int64_t row = (std::int64_t{token} * heads + head) * head_dim;
-    float largest = sinks ? sinks[head] : -std::numeric_limits<float>::infinity();
-    scores.resize(end - first);
-    for (int p = first; p < end; ++p) {
-      float score = settings.scale * dot(queries + row, keys + entry(token, head, p), head_dim);
-      if (settings.soft_cap > 0) score = settings.soft_cap * std::tanh(score / settings.soft_cap);
-      scores[p - first] = score;
-      largest = std::max(largest, score);
-    }
-    float total = sinks ? std::exp(sinks[head] - largest) : 0.0f;
-    for (int p = first; p < end; ++p) {
-      const float weight = std::exp(scores[p - first] - largest);
-      const T* const value = values + entry(token, head, p);
-      total += weight;
-      for (int d = 0; d < head_dim; ++d) out[row + d] += weight * to_float(value[d]);
-    }
-    for (int d = 0; d < head_dim; ++d) out[row + d] /= total;
-  }
+// Threadgroups of attention_prompt, from `first_group` on.
+struct PromptRange {
+  int first_group = 0;
+  int num_groups = 0;
+  double flops = 0;
 };
 
-// Inputs as in Input, the queries float32; output [tokens, heads * head_dim] float32.
-class PagedAttention final : public mx::UnaryPrimitive {
+// How a step's queries are shared out.
+class AttentionPlan {
  public:
-  PagedAttention(mx::Stream stream, const Settings& settings)
-      : UnaryPrimitive(stream), settings_(settings) {}
+  AttentionPlan(const Tensor& q, const KvView& view, const StepBatch& batch,
+                const AttentionArgs& args);
 
-  void eval_cpu(const std::vector<mx::array>& inputs, mx::array& output) override {
-    for (const mx::array& input : inputs) {
-      if (!input.flags().row_contiguous)
-        throw std::invalid_argument("[attention] expected contiguous arrays");
-    }
-    output.set_data(mx::allocator::malloc(output.nbytes()));
-    const mx::Dtype dtype = inputs[kKeys].dtype();
-    if (dtype == mx::float32) return attend<float>(inputs, output);
-    if (dtype == mx::float16) return attend<f16>(inputs, output);
-    attend<bf16>(inputs, output);
-  }
-  void eval_gpu(const std::vector<mx::array>& inputs, mx::array& output) override {
-    throw std::logic_error("[attention] runs on Apple GPUs as a kernel of its own");
-  }
-  const char* name() const override { return "PagodaPagedAttention"; }
+  bool has_decodes() const { return num_rows_ > 0; }
+  const std::vector<PromptRange>& prompts() const { return prompts_; }
+  // Adds the dispatches for decodes and short parts.
+  void add_decodes(MetalLaunch& launch) const;
+  void add_prompts(const PromptRange& range, MetalLaunch& launch) const;
 
  private:
-  template <typename T>
-  void attend(const std::vector<mx::array>& inputs, mx::array& output) {
-    const mx::Shape& q = inputs[kQueries].shape();
-    const mx::Shape& cache = inputs[kKeys].shape();
-    const bool has_sinks = static_cast<int>(inputs.size()) > kSinks;
-    const HostAttention<T> attention{
-        .queries = inputs[kQueries].data<float>(),
-        .keys = reinterpret_cast<const T*>(inputs[kKeys].data<char>()),
-        .values = reinterpret_cast<const T*>(inputs[kValues].data<char>()),
-        .positions = inputs[kPositions].data<std::int32_t>(),
-        .sequences = inputs[kSequences].data<std::int32_t>(),
-        .tables = inputs[kTables].data<std::int32_t>(),
-        .sinks = has_sinks ? inputs[kSinks].data<float>() : nullptr,
-        .out = output.data<float>(),
-        .settings = settings_,
-        .num_tokens = q[0],
-        .heads = q[1],
-        .kv_heads = cache[2],
-        .head_dim = q[2],
-        .block_size = cache[1],
-        .max_blocks = inputs[kTables].shape(1)};
-    auto& encoder = mx::cpu::get_command_encoder(stream());
-    for (const mx::array& input : inputs) encoder.set_input_array(input);
-    encoder.set_output_array(output);
-    encoder.dispatch([attention] { attention.run(); });
-  }
+  void count_decode(int position);
+  void count_prompt(int begin_position, int num_tokens);
+  double flops_of(int num_tokens, int position) const;
+  int padded_dim() const;
+  int decode_floats(int simd_groups) const;
+  int decode_simd_groups(int threadgroups) const;
+  int prompt_rows() const;
+  MetalFunction function(std::string_view name) const;
+  std::vector<MetalOperand> buffers() const;
 
-  Settings settings_;
+  AttentionParameters common_ = {};
+  std::string_view cache_type_;
+  int element_bytes_;
+  int heads_of_kv_;
+  int decode_heads_;  // heads_at_once of attention_decode
+  int prompt_heads_;
+  int tokens_at_once_;
+  int num_rows_ = 0;  // decodes, and tokens of short parts
+  int num_partitions_ = 1;
+  double decode_flops_ = 0;
+  std::vector<PromptRange> prompts_;
 };
 
-// The sequence of each token, -1 for padding: [tokens] int32
-mx::array sequences_of(const HostBatch& host) {
-  std::vector<std::int32_t> sequences(host.num_tokens(), -1);
-  for (int seq = 0; seq < host.num_seqs(); ++seq) {
-    for (int token = host.query_start[seq]; token < host.query_start[seq + 1]; ++token) {
-      if (host.slot_mapping[token] >= 0) sequences[token] = seq;
+AttentionPlan::AttentionPlan(const Tensor& q, const KvView& view, const StepBatch& batch,
+                             const AttentionArgs& args)
+    : common_{.heads = static_cast<int>(q.extent(1)),
+              .kv_heads = static_cast<int>(view.num_kv_heads()),
+              .head_dim = static_cast<int>(view.head_dim()),
+              .token_stride = static_cast<int>(q.stride(0)),
+              .head_stride = static_cast<int>(q.stride(1)),
+              .num_seqs = batch.num_seqs,
+              .num_decodes = batch.num_decodes,
+              .max_blocks = static_cast<int>(batch.block_tables.extent(1)),
+              .block_size = static_cast<int>(view.block_size()),
+              .has_first_slots = batch.first_slots.defined(),
+              .has_sinks = args.sinks.defined(),
+              .window = args.window,
+              .scale = args.scale,
+              .soft_cap = args.soft_cap},
+      cache_type_(cache_type(view)),
+      element_bytes_(static_cast<int>(dtype_size(view.keys.dtype()))),
+      heads_of_kv_(common_.heads / common_.kv_heads) {
+  common_.heads_of_kv = heads_of_kv_;
+  PAGODA_CHECK(common_.head_dim <= 512, "[attention] heads wider than 512 have no kernel");
+  decode_heads_ = divided_up(heads_of_kv_, divided_up(heads_of_kv_ * padded_dim(), kMaxHeadValues));
+  prompt_heads_ = divided_up(heads_of_kv_, divided_up(heads_of_kv_, prompt_rows()));
+  tokens_at_once_ = prompt_rows() / prompt_heads_;
+  for (int seq = 0; seq < batch.num_seqs; ++seq) {
+    const int tokens = batch.host->query_start[seq + 1] - batch.host->query_start[seq];
+    const int begin = batch.host->context_lens[seq] - tokens;
+    if (tokens > kAttentionShortPart) {
+      count_prompt(begin, tokens);
+    } else {
+      for (int i = 0; i < tokens; ++i) count_decode(begin + i);
     }
   }
-  return mx::array(sequences.begin(), {host.num_tokens()}, mx::int32);
 }
 
-mx::array attend_on_gpu(std::vector<mx::array> inputs, const Settings& settings,
-                        mx::Dtype out_dtype) {
-  static const MetalKernel kernel = make_metal_kernel(
-      "pagoda_attention",
-      {"q", "keys", "values", "positions", "sequences", "tables", "sinks", "settings"},
-      kAttentionMetal);
-  constexpr int kNumGroups = 8;  // SIMD groups: 256 keys of a query under way at once
-  const mx::Shape q = inputs[kQueries].shape();
-  const mx::Shape cache = inputs[kKeys].shape();
-  const bool has_sinks = static_cast<int>(inputs.size()) > kSinks;
-  if (!has_sinks) inputs.push_back(mx::zeros({1}));
-  inputs.push_back(mx::array({settings.scale, settings.soft_cap}));
-  return run_metal_kernel(kernel, {.inputs = std::move(inputs),
-                                   .shape = {q[0], q[1] * q[2]},
-                                   .dtype = out_dtype,
-                                   .num_threads = 32 * kNumGroups,
-                                   .num_groups_x = q[1],
-                                   .num_groups_y = q[0],
-                                   .constants = {{"Out", out_dtype},
-                                                 {"HEADS", q[1]},
-                                                 {"KV_HEADS", cache[2]},
-                                                 {"HEAD_DIM", q[2]},
-                                                 {"BLOCK_SIZE", cache[1]},
-                                                 {"WINDOW", settings.window},
-                                                 {"NUM_GROUPS", kNumGroups},
-                                                 {"HAS_SOFT_CAP", settings.soft_cap > 0},
-                                                 {"HAS_SINKS", has_sinks}}});
+// Returns the operations for tokens of which the last has `position`.
+double AttentionPlan::flops_of(int num_tokens, int position) const {
+  const int keys =
+      std::min(position + 1, common_.window > 0 ? common_.window + num_tokens : position + 1);
+  return 4.0 * num_tokens * common_.heads * common_.head_dim * std::max(keys, 0);
+}
+
+void AttentionPlan::count_decode(int position) {
+  ++num_rows_;
+  if (position < 0) return;  // padding
+  num_partitions_ = std::max(num_partitions_, partitions_of(position, common_.window));
+  decode_flops_ += flops_of(1, position);
+}
+
+void AttentionPlan::count_prompt(int begin_position, int num_tokens) {
+  for (int first = 0; first < num_tokens; first += tokens_at_once_) {
+    const int tokens = std::min(tokens_at_once_, num_tokens - first);
+    const double flops = flops_of(tokens, begin_position + first + tokens - 1);
+    if (prompts_.empty()) prompts_.emplace_back();
+    if (prompts_.back().flops + flops > kMaxFlops && prompts_.back().num_groups > 0) {
+      prompts_.push_back({.first_group = prompts_.back().first_group + prompts_.back().num_groups});
+    }
+    ++prompts_.back().num_groups;
+    prompts_.back().flops += flops;
+  }
+}
+
+// Returns a head's values as they lie in threadgroup memory: whole pieces of 16 bytes.
+int AttentionPlan::padded_dim() const {
+  const int values = 16 / element_bytes_;
+  return divided_up(common_.head_dim, values) * values;
+}
+
+// Returns the threadgroup memory that attention_decode carves up.
+int AttentionPlan::decode_floats(int simd_groups) const {
+  const int head_values = decode_heads_ * padded_dim();
+  return 2 * head_values + divided_up(decode_heads_, 2) * 4 +
+         simd_groups * (head_values + decode_heads_ * (kAttentionTile + 4));
+}
+
+// Returns as many SIMD groups as there is room for, or fewer that need no more rounds.
+int AttentionPlan::decode_simd_groups(int threadgroups) const {
+  const int tiles = divided_up(kAttentionPartition, kAttentionTile);
+  int simd_groups = threadgroups <= kFewThreadgroups ? kSimdGroupsOfFew : kSimdGroupsOfMany;
+  while (simd_groups > 1 && decode_floats(simd_groups) * 4 > kMaxThreadgroupBytes) --simd_groups;
+  return divided_up(tiles, divided_up(tiles, simd_groups));
+}
+
+// Returns AttentionPrompt::kRows.
+int AttentionPlan::prompt_rows() const {
+  return common_.head_dim <= 128 ? 64 : common_.head_dim <= 256 ? 32 : 16;
+}
+
+MetalFunction AttentionPlan::function(std::string_view name) const {
+  return {&kAttentionMetal, name, {cache_type_, head_dim_argument(common_.head_dim)}};
+}
+
+std::vector<MetalOperand> AttentionPlan::buffers() const {
+  std::vector<MetalOperand> buffers;
+  for (int i = kQueries; i <= kSinks; ++i) buffers.push_back(input(i));
+  return buffers;
+}
+
+void AttentionPlan::add_decodes(MetalLaunch& launch) const {
+  const int runs_of_heads = divided_up(heads_of_kv_, decode_heads_);
+  const int simd_groups =
+      decode_simd_groups(common_.kv_heads * runs_of_heads * num_partitions_ * num_rows_);
+  AttentionParameters parameters = common_;
+  parameters.heads_at_once = decode_heads_;
+  parameters.runs_of_heads = runs_of_heads;
+  parameters.num_partitions = num_partitions_;
+  parameters.simd_groups = simd_groups;
+  const bool is_merged = num_partitions_ > 1;
+  MetalDispatch decode{.function = function("attention_decode"),
+                       .buffers = buffers(),
+                       .parameters = parameters,
+                       .num_groups = {common_.kv_heads * runs_of_heads, num_partitions_, num_rows_},
+                       .num_threads = simd_groups * 32,
+                       .threadgroup_bytes = decode_floats(simd_groups) * 4};
+  decode.buffers.push_back(is_merged ? scratch(0) : output(0));
+  decode.buffers.push_back(is_merged ? scratch(1) : output(0));
+  launch.dispatches.push_back(std::move(decode));
+  launch.flops += decode_flops_;
+  if (!is_merged) return;
+  const auto records = static_cast<std::size_t>(num_rows_) * num_partitions_ * common_.heads;
+  launch.scratch_bytes = {records * common_.head_dim * 4, records * 2 * 4};
+  launch.dispatches.push_back(
+      {.function = {&kAttentionMetal, "attention_merge"},
+       .buffers = {input(kQueryStart), input(kContextLens), input(kSlotMapping), input(kSinks),
+                   scratch(0), scratch(1), output(0)},
+       .parameters = parameters,
+       .num_groups = {common_.heads, num_rows_, 1},
+       .num_threads = std::min(divided_up(common_.head_dim, 32) * 32,
+                               static_cast<int>(kAttentionMergeThreads)),
+       .threadgroup_bytes = 4 * (4 * kAttentionMergedAtOnce + 2)});
+}
+
+void AttentionPlan::add_prompts(const PromptRange& range, MetalLaunch& launch) const {
+  AttentionParameters parameters = common_;
+  parameters.heads_at_once = prompt_heads_;
+  parameters.runs_of_heads = divided_up(heads_of_kv_, prompt_heads_);
+  parameters.tokens_at_once = tokens_at_once_;
+  parameters.first_group = range.first_group;
+  constexpr int kStage = 4096;
+  MetalDispatch prompt{
+      .function = function("attention_prompt"),
+      .buffers = buffers(),
+      .parameters = parameters,
+      .num_groups = {common_.kv_heads * parameters.runs_of_heads, range.num_groups, 1},
+      .num_threads = kAttentionPromptThreads,
+      .threadgroup_bytes =
+          4 * (kStage + kAttentionTile * (prompt_rows() + 8) + kAttentionPartition)};
+  prompt.buffers.push_back(output(0));
+  launch.dispatches.push_back(std::move(prompt));
+  launch.flops += range.flops;
+}
+
+// Bytes that all of the step's queries need once: their sequences' entries, and themselves.
+double bytes_of(const Tensor& q, const KvView& view, const StepBatch& batch, int window) {
+  double entries = 0;
+  for (int seq = 0; seq < batch.num_seqs; ++seq) {
+    const int queries = batch.host->query_start[seq + 1] - batch.host->query_start[seq];
+    const int context = batch.host->context_lens[seq];
+    entries += window > 0 ? std::min(context, queries + window - 1) : context;
+  }
+  return 2 * entries * static_cast<double>(view.num_kv_heads() * view.head_dim()) *
+             static_cast<double>(dtype_size(view.keys.dtype())) +
+         8 * static_cast<double>(q.num_elements());
+}
+
+// One op, or several that write to one output in turn.
+Tensor run_on_metal(Exec& exec, const MlxOp& op, const Tensor& q, const KvView& view,
+                    const StepBatch& batch, const AttentionArgs& args) {
+  const AttentionPlan plan(q, view, batch, args);
+  const std::size_t num_ops = std::max<std::size_t>(plan.prompts().size(), 1);
+  Tensor out;
+  for (std::size_t i = 0; i < num_ops; ++i) {
+    MlxOp part = op;
+    if (i > 0) {
+      part.inputs.push_back(out);
+      part.outputs[0].memory_of = kEarlierOutput;
+    }
+    if (i == 0 && plan.has_decodes()) plan.add_decodes(part.launch);
+    if (i < plan.prompts().size()) plan.add_prompts(plan.prompts()[i], part.launch);
+    part.launch.bytes = bytes_of(q, view, batch, args.window) / static_cast<double>(num_ops);
+    out = run(exec, std::move(part))[0];
+  }
+  return out;
+}
+
+// Computes what the cpu backend's body reads of a step from the op's inputs.
+StepBatch batch_of(std::span<const Tensor> in, const StepBatch& counts, bool has_first_slots) {
+  StepBatch batch = counts;
+  batch.query_start = in[kQueryStart];
+  batch.context_lens = in[kContextLens];
+  batch.block_tables = in[kBlockTables];
+  batch.slot_mapping = in[kSlotMapping];
+  if (has_first_slots) batch.first_slots = in[kFirstSlots];
+  return batch;
+}
+
+HostBody host_body(const StepBatch& batch, const AttentionArgs& args) {
+  StepBatch counts;
+  counts.num_tokens = batch.num_tokens;
+  counts.num_seqs = batch.num_seqs;
+  counts.num_decodes = batch.num_decodes;
+  counts.max_query_len = batch.max_query_len;
+  counts.max_context_len = batch.max_context_len;
+  return [counts, has_first_slots = batch.first_slots.defined(), has_sinks = args.sinks.defined(),
+          scale = args.scale, window = args.window,
+          soft_cap = args.soft_cap](Exec& host, std::span<const Tensor> in) {
+    AttentionArgs own{.scale = scale, .window = window, .soft_cap = soft_cap, .sinks = {}};
+    if (has_sinks) own.sinks = in[kSinks];
+    const KvView view{.keys = in[kKeys], .values = in[kValues]};
+    return std::vector<Tensor>{
+        cpu::attention(host, in[kQueries], view, batch_of(in, counts, has_first_slots), own)};
+  };
 }
 
 }  // namespace
 
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args) {
-  const Shape shape{q.extent(0), q.extent(1) * q.extent(2)};
-  return mlx_exec(exec).build("attention", q.dtype(), shape, [&] {
-    const Settings settings{args.scale, args.soft_cap, args.window};
-    const mx::array sequences = mlx_exec(exec).once_a_step(
-        {batch.slot_mapping}, {}, [&] { return sequences_of(*batch.host); });
-    std::vector<mx::array> inputs = {
-        array_of(q), array_of(view.keys),         array_of(view.values), array_of(batch.positions),
-        sequences,   array_of(batch.block_tables)};
-    if (args.sinks.defined()) inputs.push_back(array_of(args.sinks));
-    if (mlx_exec(exec).uses_metal_kernels())
-      return attend_on_gpu(std::move(inputs), settings, to_mlx(q.dtype()));
-    inputs[kQueries] = mx::contiguous(mx::astype(inputs[kQueries], mx::float32));
-    auto primitive =
-        std::make_shared<PagedAttention>(mx::default_stream(mx::default_device()), settings);
-    return mx::astype(
-        mx::array(to_mlx(shape), mx::float32, std::move(primitive), std::move(inputs)),
-        to_mlx(q.dtype()));
-  });
+  MlxOp op{.name = "attention",
+           .inputs = {q, view.keys, view.values, batch.query_start, batch.context_lens,
+                      batch.block_tables,
+                      batch.first_slots.defined() ? batch.first_slots : batch.context_lens,
+                      batch.slot_mapping, args.sinks.defined() ? args.sinks : q},
+           .outputs = {{DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)}}}};
+  if (uses_metal(exec)) return run_on_metal(exec, std::move(op), q, view, batch, args);
+  op.host = host_body(batch, args);
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

@@ -1,46 +1,64 @@
-// Counts are written as a cache's entries are (kv_write_mlx.h), which says why nobody sees the old
-// ones change: as a cache of whole histograms where they are cleared, of single numbers else.
+// Counts are written in place, as a cache's entries are; backend/mlx/mlx_op.h says why nobody sees
+// the old ones change.
 #include "ops/count_tokens/count_tokens.h"
 
-#include <mlx/ops.h>
-
-#include "backend/mlx/mlx_exec.h"
-#include "ops/kv_write/kv_write_mlx.h"
+#include "backend/mlx/mlx_op.h"
+#include "ops/count_tokens/count_tokens_metal.h"
+#include "ops/metal_sources.h"
 
 namespace pagoda::mlx {
 namespace {
 
-mx::array clear(const mx::array& counts, const mx::array& cleared) {
-  const int vocab = counts.shape(1);
-  const mx::array cache = mx::reshape(counts, {counts.shape(0), 1, 1, vocab});
-  return write_in_place(cache, mx::zeros({cleared.shape(0), 1, vocab}, mx::int32), cleared);
-}
-
-mx::array add(const mx::array& counts, const CountedTokens& tokens) {
-  const int num_counts = counts.shape(0) * counts.shape(1);
-  const mx::array histograms = array_of(tokens.histograms);
-  const mx::array token_ids = array_of(tokens.token_ids);
-  const mx::array zero = mx::array(0);
-  const mx::array is_counted = mx::greater_equal(mx::minimum(histograms, token_ids), zero);
-  const mx::array at = mx::add(mx::multiply(histograms, mx::array(counts.shape(1))), token_ids);
-  const mx::array places = mx::where(is_counted, at, mx::array(-1));
-  const mx::array old = mx::take(mx::flatten(counts), mx::maximum(places, zero), 0);
-  const mx::array sums = mx::add(mx::maximum(old, mx::array(1)), array_of(tokens.times));
-  return write_in_place(mx::reshape(counts, {num_counts, 1, 1, 1}),
-                        mx::reshape(sums, {sums.shape(0), 1, 1}), places);
+// Inputs: counts, the entries' three lists, and what is cleared, if anything. The first output is
+// the counts, before and after.
+MetalLaunch launch_of(const Tensor& counts, std::int64_t num_cleared, std::int64_t num_entries) {
+  constexpr int kNumThreads = 256;
+  const CountTokensParameters parameters = {.vocab = static_cast<unsigned>(counts.extent(1)),
+                                            .num_entries = static_cast<unsigned>(num_entries),
+                                            .num_threads = kNumThreads};
+  MetalLaunch launch;
+  if (num_cleared > 0) {
+    launch.dispatches.push_back({.function = {&kCountTokensMetal, "count_tokens_clear"},
+                                 .buffers = {input(4), output(0)},
+                                 .parameters = parameters,
+                                 .num_groups = {num_groups_of(counts.extent(1), kNumThreads),
+                                                static_cast<int>(num_cleared), 1},
+                                 .num_threads = kNumThreads});
+  }
+  if (num_entries > 0) {
+    launch.dispatches.push_back({.function = {&kCountTokensMetal, "count_tokens"},
+                                 .buffers = {input(1), input(2), input(3), output(0)},
+                                 .parameters = parameters,
+                                 .num_groups = {num_groups_of(num_entries, kNumThreads), 1, 1},
+                                 .num_threads = kNumThreads});
+  }
+  launch.bytes = 4.0 * static_cast<double>(num_cleared * counts.extent(1) + 5 * num_entries);
+  return launch;
 }
 
 }  // namespace
 
 Tensor count_tokens(Exec& exec, const Tensor& counts, const Tensor& cleared,
                     const CountedTokens& tokens) {
-  return mlx_exec(exec).build("count_tokens", DType::kInt32, counts.shape(), [&] {
-    const mx::Shape shape = to_mlx(counts.shape());
-    mx::array written = array_of(counts);
-    if (cleared.defined()) written = mx::reshape(clear(written, array_of(cleared)), shape);
-    if (tokens.histograms.extent(0) > 0) written = mx::reshape(add(written, tokens), shape);
-    return written;
-  });
+  const std::int64_t num_cleared = cleared.defined() ? cleared.extent(0) : 0;
+  const std::int64_t num_entries = tokens.histograms.extent(0);
+  if (num_cleared == 0 && num_entries == 0) return counts;
+  MlxOp op{.name = "count_tokens",
+           .inputs = {counts, tokens.histograms, tokens.token_ids, tokens.times},
+           .outputs = {{DType::kInt32, counts.shape(), /*memory_of=*/0}},
+           .launch = {},
+           .host = {}};
+  if (num_cleared > 0) op.inputs.push_back(cleared);
+  if (uses_metal(exec)) {
+    op.launch = launch_of(counts, num_cleared, num_entries);
+  } else {
+    op.host = [](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{
+          cpu::count_tokens(host, in[0], in.size() > 4 ? in[4] : Tensor(),
+                            {.histograms = in[1], .token_ids = in[2], .times = in[3]})};
+    };
+  }
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

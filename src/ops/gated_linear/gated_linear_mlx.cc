@@ -1,9 +1,43 @@
 #include "ops/gated_linear/gated_linear.h"
 
+#include "backend/mlx/mlx_op.h"
+#include "ops/linear/product_mlx.h"
+#include "ops/metal_sources.h"
+
 namespace pagoda::mlx {
 
 Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight, const Tensor& bias) {
-  return mlx::swiglu(exec, mlx::linear(exec, x, weight, {.bias = bias}));
+  const bool has_bias = bias.defined();
+  const std::int64_t dim = weight.rows / 2;
+  // A gate and another part of two formats are two products.
+  if (uses_metal(exec) && !mlx_weight(weight).is_gated()) {
+    return mlx::swiglu(exec, mlx::linear(exec, x, weight, {.bias = bias}));
+  }
+  MlxOp op{
+      .name = "gated_linear", .inputs = {x}, .outputs = {{DType::kFloat32, {x.extent(0), dim}}}};
+  if (has_bias) op.inputs.push_back(bias);
+  if (!uses_metal(exec)) {
+    op.host = [weight, has_bias](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{
+          cpu::gated_linear(host, in[0], mlx_weight(weight).host, has_bias ? in[1] : Tensor())};
+    };
+    return run(exec, std::move(op))[0];
+  }
+  static constexpr ProductKernels kKernels = {&kGatedLinearMetal, "gated_linear_few",
+                                              "gated_linear_many", 2};
+  const WeightSegment& gate = mlx_weight(weight).segments[0];
+  op.launch.dispatches = {product_dispatch(exec, kKernels,
+                                           {.segment = gate,
+                                            .panels = input(has_bias ? 2 : 1),
+                                            .bias = input(has_bias ? 1 : 0),
+                                            .has_bias = has_bias,
+                                            .out_stride = dim},
+                                           x)};
+  op.inputs.push_back(gate.panels);
+  const OpCall call = product_call("gated_linear", x, weight);
+  op.launch.flops = 2 * call.products;
+  op.launch.bytes = call.read_bytes + 4.0 * static_cast<double>(x.extent(0) * dim);
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

@@ -9,7 +9,7 @@ OpCase make_case(const CaseFormat& format, int rows, int cols, int num_ids) {
       .op = "gather_rows",
       .description = fmt::format("{} of {} x {} {}", num_ids, rows, cols, name_of(format)),
       .num_tokens = num_ids,
-      .tolerance = {.cpu = 1e-6f, .mlx = 0.01f, .cuda = 0.01f}};
+      .tolerance = {.cpu = 1e-6f, .mlx = 1e-6f, .cuda = 0.01f}};
   result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
     const auto n = static_cast<std::int64_t>(wanted.size());
     std::vector<std::int32_t> ids;

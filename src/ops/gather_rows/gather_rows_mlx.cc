@@ -1,40 +1,42 @@
-#include <mlx/ops.h>
-
-#include "backend/mlx/mlx_exec.h"
+#include "backend/mlx/mlx_op.h"
 #include "backend/mlx/mlx_weight.h"
 #include "ops/gather_rows/gather_rows.h"
+#include "ops/gather_rows/gather_rows_metal.h"
+#include "ops/metal_sources.h"
 
 namespace pagoda::mlx {
-namespace {
-
-// Rows `ids` [n] of one segment: [n, cols] float32
-mx::array gather(const WeightSegment& segment, const mx::array& ids) {
-  const mx::array values = mx::take(segment.values, ids, 0);
-  if (segment.bits == 0) return mx::astype(values, mx::float32);
-  return mx::dequantize(values, mx::take(*segment.scales, ids, 0),
-                        mx::take(*segment.biases, ids, 0), segment.group_size, segment.bits);
-}
-
-}  // namespace
 
 Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids) {
-  return mlx_exec(exec).build("gather_rows", DType::kFloat32, {ids.extent(0), weight.cols}, [&] {
-    const auto& segments = mlx_weight(weight).segments;
-    const mx::array rows = array_of(ids);
-    if (segments.size() == 1) return gather(segments[0], rows);
-    mx::array result = mx::zeros({rows.shape(0), static_cast<int>(weight.cols)});
-    int first = 0;
-    for (const WeightSegment& segment : segments) {
-      const int count = static_cast<int>(segment.rows);
-      const mx::array row = mx::subtract(rows, mx::array(first));
-      const mx::array inside =
-          mx::logical_and(mx::greater_equal(row, mx::array(0)), mx::less(row, mx::array(count)));
-      const mx::array clamped = mx::clip(row, mx::array(0), mx::array(count - 1));
-      result = mx::where(mx::expand_dims(inside, 1), gather(segment, clamped), result);
-      first += count;
-    }
-    return result;
-  });
+  const std::int64_t n = ids.extent(0);
+  MlxOp op{
+      .name = "gather_rows", .inputs = {ids}, .outputs = {{DType::kFloat32, {n, weight.cols}}}};
+  if (!uses_metal(exec)) {
+    op.host = [weight](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{cpu::gather_rows(host, mlx_weight(weight).host, in[0])};
+    };
+    return run(exec, std::move(op))[0];
+  }
+  constexpr int kThreads = 256;
+  const auto word = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
+  std::int64_t first_row = 0;
+  for (const WeightSegment& segment : mlx_weight(weight).segments) {
+    op.launch.dispatches.push_back(
+        {.function = {&kGatherRowsMetal, "gather_rows", template_arguments(segment.format)},
+         .buffers = {input(static_cast<int>(op.inputs.size())), input(0), output(0)},
+         .parameters = GatherRowsParameters{.width = word(weight.cols),
+                                            .first_row = word(first_row),
+                                            .rows = word(segment.rows),
+                                            .panel_stride = word(segment.panel_stride),
+                                            .ids_stride = word(ids.stride(0))},
+         .num_groups = {static_cast<int>(n), num_groups_of(weight.cols, kThreads), 1},
+         .num_threads = kThreads});
+    op.inputs.push_back(segment.panels);
+    first_row += segment.rows;
+  }
+  const auto elements = static_cast<double>(n * weight.cols);
+  op.launch.flops = 4 * elements;
+  op.launch.bytes = 8 * elements;
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

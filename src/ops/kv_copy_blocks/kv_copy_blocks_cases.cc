@@ -60,6 +60,7 @@ std::vector<OpCase> kv_copy_blocks_cases() {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
     for (const CopyShape& shape : {CopyShape{1, 1, 16, 1, dtype}, CopyShape{5, 3, 64, 16, dtype},
                                    CopyShape{20, 2, 24, 8, dtype}, CopyShape{2, 1, 128, 300, dtype},
+                                   CopyShape{3, 1, 18, 4, dtype}, CopyShape{3, 1, 17, 4, dtype},
                                    CopyShape{64, 3, 64, 16, dtype, true}}) {
       cases.push_back(make_case(shape));
     }

@@ -1,61 +1,59 @@
-#include <mlx/backend/cpu/encoder.h>
-
-#include <cstring>
-#include <stdexcept>
-
-#include "backend/mlx/mlx_exec.h"
+#include "backend/mlx/mlx_op.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
-#include "ops/kv_copy_blocks/kv_copy_blocks_mlx.h"
+#include "ops/kv_copy_blocks/kv_copy_blocks_metal.h"
+#include "ops/metal_sources.h"
 
 namespace pagoda::mlx {
 namespace {
 
-struct Copies {
-  char* cache;
-  const std::int32_t* copies;  // [num_copies, 3]
-  std::int64_t num_copies;
-  std::size_t entry_bytes;
-  std::size_t block_bytes;
+struct Word {
+  std::string_view name;
+  std::int64_t bytes;
 };
 
-void copy_all(const Copies& all) {
-  for (std::int64_t i = 0; i < all.num_copies; ++i) {
-    const std::int32_t* const copy = all.copies + 3 * i;
-    std::memcpy(all.cache + copy[1] * all.block_bytes, all.cache + copy[0] * all.block_bytes,
-                copy[2] * all.entry_bytes);
-  }
+Word largest_word(std::int64_t entry_bytes, std::size_t element_bytes) {
+  if (entry_bytes % 16 == 0) return {"uint4", 16};
+  return element_bytes == 4 ? Word{"uint", 4} : Word{"ushort", 2};
+}
+
+MetalLaunch launch_of(const KvView& view, std::int64_t num_copies) {
+  const std::int64_t entry_bytes = view.num_kv_heads() * view.head_dim() *
+                                   static_cast<std::int64_t>(dtype_size(view.keys.dtype()));
+  const Word word = largest_word(entry_bytes, dtype_size(view.keys.dtype()));
+  const std::int64_t entry_words = entry_bytes / word.bytes;
+  const std::int64_t block_words = view.block_size() * entry_words;
+  return {.dispatches = {{.function = {&kKvCopyBlocksMetal, "kv_copy_blocks", {word.name}},
+                          .buffers = {input(0), output(0), output(1)},
+                          .parameters =
+                              KvCopyBlocksParameters{
+                                  .entry_words = static_cast<int>(entry_words),
+                                  .block_words = static_cast<int>(block_words),
+                              },
+                          .num_groups = {num_groups_of(block_words, 256),
+                                         static_cast<int>(num_copies), 1},
+                          .num_threads = 256}},
+          .bytes = 4.0 * static_cast<double>(num_copies * block_words * word.bytes)};
 }
 
 }  // namespace
 
-void KvCopyBlocks::eval_cpu(const std::vector<mx::array>& inputs, mx::array& output) {
-  const mx::array& cache = inputs[0];
-  const mx::array& copies = inputs[1];
-  if (!cache.flags().row_contiguous || !copies.flags().row_contiguous)
-    throw std::invalid_argument("[kv_copy_blocks] expected contiguous arrays");
-  output.copy_shared_buffer(cache);
-  const std::size_t entry_bytes =
-      static_cast<std::size_t>(cache.shape(2)) * cache.shape(3) * cache.itemsize();
-  const Copies all{.cache = output.data<char>(),
-                   .copies = copies.data<std::int32_t>(),
-                   .num_copies = copies.shape(0),
-                   .entry_bytes = entry_bytes,
-                   .block_bytes = entry_bytes * cache.shape(1)};
-  auto& encoder = mx::cpu::get_command_encoder(stream());
-  encoder.set_input_array(copies);
-  encoder.set_output_array(output);
-  encoder.dispatch([all] { copy_all(all); });
-}
-
 KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch) {
-  const auto copied = [&](const Tensor& cache) {
-    return mlx_exec(exec).build("kv_copy_blocks", cache.dtype(), cache.shape(), [&] {
-      auto primitive = std::make_shared<KvCopyBlocks>(mx::default_stream(mx::default_device()));
-      return mx::array(to_mlx(cache.shape()), to_mlx(cache.dtype()), std::move(primitive),
-                       {array_of(cache), array_of(batch.block_copies)});
-    });
-  };
-  return {.keys = copied(view.keys), .values = copied(view.values)};
+  MlxOp op{.name = "kv_copy_blocks",
+           .inputs = {batch.block_copies, view.keys, view.values},
+           .outputs = {{view.keys.dtype(), view.keys.shape(), /*memory_of=*/1},
+                       {view.values.dtype(), view.values.shape(), /*memory_of=*/2}}};
+  if (uses_metal(exec)) {
+    op.launch = launch_of(view, batch.block_copies.extent(0));
+  } else {
+    op.host = [](Exec& host, std::span<const Tensor> in) {
+      StepBatch copies;
+      copies.block_copies = in[0];
+      cpu::kv_copy_blocks(host, {.keys = in[1], .values = in[2]}, copies);
+      return std::vector<Tensor>{in[1], in[2]};
+    };
+  }
+  std::vector<Tensor> results = run(exec, std::move(op));
+  return {.keys = std::move(results[0]), .values = std::move(results[1])};
 }
 
 }  // namespace pagoda::mlx

@@ -88,6 +88,7 @@ std::vector<OpCase> kv_write_cases() {
              KvWriteShape{9, 3, 64, 5, 16, dtype},
              KvWriteShape{10, 2, 24, 7, 8, dtype, true},
              KvWriteShape{6, 1, 128, 2, 300, dtype},
+             KvWriteShape{7, 2, 17, 3, 4, dtype, true},
              KvWriteShape{512, 3, 64, 64, 16, dtype, false, true},
          }) {
       cases.push_back(make_case(shape));

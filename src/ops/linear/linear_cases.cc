@@ -89,7 +89,7 @@ OpCase make_linear_case(const LinearShape& shape) {
     result.bytes +=
         static_cast<double>(packed_bytes(part.format, std::int64_t{part.rows} * shape.cols));
   }
-  result.tolerance.cpu = cpu_tolerance(shape);
+  result.tolerance.cpu = result.tolerance.mlx = cpu_tolerance(shape);
   result.is_large = shape.is_large;
   return result;
 }

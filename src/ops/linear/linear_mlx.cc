@@ -1,88 +1,112 @@
-// MLX's products choose their kernels by shape. On a CPU all of them sum an element alone, in one
-// order; on Apple GPUs they split k by the number of rows, so there linear.metal stands in.
-#include <mlx/ops.h>
-
 #include <algorithm>
 
-#include "backend/mlx/metal_kernel.h"
-#include "backend/mlx/mlx_exec.h"
-#include "backend/mlx/mlx_weight.h"
+#include "backend/mlx/matrix_units.h"
+#include "backend/mlx/mlx_op.h"
 #include "ops/linear/linear.h"
-#include "ops/metal_bodies.h"
+#include "ops/linear/linear_metal.h"
+#include "ops/linear/product_mlx.h"
+#include "ops/metal_sources.h"
 
 namespace pagoda::mlx {
 namespace {
 
-// x [tokens, cols] as the product's operand. A product's operands share a type, and widening a
-// 16-bit weight would write and read it anew each step, so x is rounded to the weight's type.
-mx::array operand(const mx::array& x, mx::Dtype dtype) {
-  if (dtype != mx::float16) return mx::astype(x, dtype);
-  // float16 ends at 65,504, and an activation of some checkpoints doesn't: better the largest
-  // number than infinity.
-  constexpr float kLargest = 65504.0f;
-  return mx::astype(mx::clip(x, mx::array(-kLargest), mx::array(kLargest)), mx::float16);
+constexpr int kMaxChunks = 8;  // each a SIMD group of a threadgroup that multiplies few rows
+constexpr int kFewRows = 4;
+constexpr int kTileRows = 32;
+constexpr int kTileColumns = 64;
+// few_rows.metal.h: floats of x and of its sums for a row of a SIMD group, and those ahead of them.
+constexpr int kFloatsOfRow = 128 + 8;
+constexpr int kFloatsOfLevels = 16;
+// many_rows.metal.h: levels, x, codes, scales and offsets, sums of x, parts.
+constexpr int kFloatsOfTile = 16 + 32 * 36 + 64 * 36 + 256 + 64 + 512;
+
+bool rows_are_aligned(const Tensor& x) {
+  return x.offset() % 4 == 0 && (x.extent(0) == 1 || x.stride(0) % 4 == 0);
 }
 
-// [tokens, segment.rows] float32
-mx::array product(const mx::array& x, const WeightSegment& segment) {
-  if (segment.bits != 0) {
-    return mx::quantized_matmul(mx::astype(x, mx::float32), segment.values, *segment.scales,
-                                segment.biases,
-                                /*transpose=*/true, segment.group_size, segment.bits);
-  }
-  const mx::array result =
-      mx::matmul(operand(x, segment.values.dtype()), mx::transpose(segment.values));
-  return mx::astype(result, mx::float32);
-}
-
-// The same on an Apple GPU, of `dtype`.
-mx::array product_on_gpu(const mx::array& x, const WeightSegment& segment, mx::Dtype dtype) {
-  static const MetalKernel kernel =
-      make_metal_kernel("pagoda_linear", {"x", "w", "codes", "scales", "offsets"}, kLinearMetal);
-  constexpr int kNumGroups = 2;  // SIMD groups of a threadgroup
-  constexpr int kNumCols = 4;    // columns of a SIMD group
-  constexpr int kMaxRows = 8;    // that the registers hold
-  int rows = 1;
-  while (rows < kMaxRows && rows < x.shape(0)) rows *= 2;
-  const bool is_affine = segment.bits != 0;
-  const mx::array none = mx::zeros({1, 1});
-  const mx::array no_codes = mx::zeros({1, 1}, mx::uint32);
-  const auto cols = static_cast<int>(segment.rows);
-  const auto groups_of = [](int count, int size) { return (count + size - 1) / size; };
-  return run_metal_kernel(
-      kernel,
-      {.inputs = {x, is_affine ? none : segment.values, is_affine ? segment.values : no_codes,
-                  is_affine ? *segment.scales : none, is_affine ? *segment.biases : none},
-       .shape = {x.shape(0), cols},
-       .dtype = dtype,
-       .num_threads = 32 * kNumGroups,
-       .num_groups_x = groups_of(cols, kNumGroups * kNumCols),
-       .num_groups_y = groups_of(x.shape(0), rows),
-       .constants = {{"Out", dtype},
-                     {"ROWS", rows},
-                     {"NUM_COLS", kNumCols},
-                     {"NUM_GROUPS", kNumGroups},
-                     {"BITS", segment.bits},
-                     {"GROUP_SIZE", std::max(segment.group_size, 1)}}});
+LinearParameters parameters_of(const SegmentProduct& product, const Tensor& x, std::int64_t chunk) {
+  const auto word = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
+  return {.rows = word(x.extent(0)),
+          .width = word(x.extent(1)),
+          .x_stride = word(x.stride(0)),
+          .x_is_aligned = rows_are_aligned(x) ? 1u : 0u,
+          .cols = word(product.segment.rows),
+          .panel_words = word(product.segment.panel_words),
+          .panel_stride = word(product.segment.panel_stride),
+          .chunk = word(chunk),
+          .out_stride = word(product.out_stride),
+          .out_column = word(product.out_column),
+          .has_bias = product.has_bias ? 1u : 0u};
 }
 
 }  // namespace
 
+std::int64_t product_chunk(const PanelFormat& format, std::int64_t cols) {
+  const std::int64_t units = (cols + format.unit() - 1) / format.unit();
+  return (units + kMaxChunks - 1) / kMaxChunks * format.unit();
+}
+
+MetalDispatch product_dispatch(const Exec& exec, const ProductKernels& kernels,
+                               const SegmentProduct& product, const Tensor& x) {
+  const WeightSegment& segment = product.segment;
+  const std::int64_t tokens = x.extent(0), chunk = product_chunk(segment.format, x.extent(1));
+  const int num_panels = static_cast<int>(segment.num_panels());
+  const MatrixUnits units = matrix_units(exec);
+  MetalDispatch dispatch = {
+      .function = {kernels.source, kernels.many, template_arguments(segment.format)},
+      .buffers = {input(0), product.panels, product.bias, output(0)},
+      .parameters = parameters_of(product, x, chunk)};
+  if (tokens <= kFewRows && units != MatrixUnits::kOtherOrder) {
+    const int chunks = num_groups_of(x.extent(1), chunk), rows = tokens == 1 ? 1 : kFewRows;
+    dispatch.function.name = kernels.few;
+    dispatch.function.arguments.push_back(tokens == 1 ? "1" : "4");
+    dispatch.num_groups = {num_panels, 1, 1};
+    dispatch.num_threads = 32 * chunks;
+    dispatch.threadgroup_bytes =
+        static_cast<int>(sizeof(float)) * (kFloatsOfLevels + kFloatsOfRow * rows * chunks);
+    return dispatch;
+  }
+  dispatch.function.arguments.push_back(units == MatrixUnits::kUnusable ? "0" : "1");
+  // Threadgroups that share weights are neighbours.
+  const int panels_of_tile = kTileColumns / kPanelColumns / kernels.panels;
+  dispatch.num_groups = {num_groups_of(tokens, kTileRows),
+                         num_groups_of(num_panels, panels_of_tile), 1};
+  dispatch.num_threads = kTileColumns;
+  dispatch.threadgroup_bytes = static_cast<int>(sizeof(float)) * kFloatsOfTile;
+  return dispatch;
+}
+
 Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args) {
-  const DType dtype = args.out_float32 ? DType::kFloat32 : x.dtype();
-  return mlx_exec(exec).build("linear", dtype, {x.extent(0), weight.rows}, [&] {
-    const mx::array input = array_of(x);
-    const mx::Dtype product_dtype = args.bias.defined() ? mx::float32 : to_mlx(dtype);
-    std::vector<mx::array> products;
-    for (const WeightSegment& segment : mlx_weight(weight).segments) {
-      products.push_back(mlx_exec(exec).uses_metal_kernels()
-                             ? product_on_gpu(input, segment, product_dtype)
-                             : product(input, segment));
-    }
-    mx::array result = products.size() == 1 ? products[0] : mx::concatenate(std::move(products), 1);
-    if (args.bias.defined()) result = mx::add(result, array_of(args.bias));
-    return mx::astype(result, to_mlx(dtype));
-  });
+  const bool has_bias = args.bias.defined();
+  MlxOp op{
+      .name = "linear", .inputs = {x}, .outputs = {{DType::kFloat32, {x.extent(0), weight.rows}}}};
+  if (has_bias) op.inputs.push_back(args.bias);
+  if (!uses_metal(exec)) {
+    op.host = [weight, has_bias](Exec& host, std::span<const Tensor> in) {
+      const LinearArgs host_args{.bias = has_bias ? in[1] : Tensor(), .out_float32 = true};
+      return std::vector<Tensor>{cpu::linear(host, in[0], mlx_weight(weight).host, host_args)};
+    };
+    return run(exec, std::move(op))[0];
+  }
+  static constexpr ProductKernels kKernels = {&kLinearMetal, "linear_few", "linear_many"};
+  std::int64_t column = 0;
+  for (const WeightSegment& segment : mlx_weight(weight).segments) {
+    op.launch.dispatches.push_back(
+        product_dispatch(exec, kKernels,
+                         {.segment = segment,
+                          .panels = input(static_cast<int>(op.inputs.size())),
+                          .bias = input(has_bias ? 1 : 0),
+                          .has_bias = has_bias,
+                          .out_stride = weight.rows,
+                          .out_column = column},
+                         x));
+    op.inputs.push_back(segment.panels);
+    column += segment.rows;
+  }
+  const OpCall call = product_call("linear", x, weight);
+  op.launch.flops = 2 * call.products;
+  op.launch.bytes = call.read_bytes + 4.0 * static_cast<double>(x.extent(0) * weight.rows);
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

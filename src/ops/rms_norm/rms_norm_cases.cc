@@ -45,7 +45,11 @@ std::vector<OpCase> rms_norm_cases() {
            RmsNormShape{.tokens = 1, .heads = 0, .dim = 1},
            RmsNormShape{.tokens = 5, .heads = 0, .dim = 64},
            RmsNormShape{.tokens = 3, .heads = 0, .dim = 577},  // no vector divides it
+           RmsNormShape{.tokens = 2, .heads = 0, .dim = 2305},
+           RmsNormShape{.tokens = 2, .heads = 0, .dim = 9000},
            RmsNormShape{.tokens = 4, .heads = 3, .dim = 24},
+           RmsNormShape{.tokens = 3, .heads = 2, .dim = 18},
+           RmsNormShape{.tokens = 9, .heads = 0, .dim = 320},
            RmsNormShape{.tokens = 4, .heads = 2, .dim = 128},
            RmsNormShape{.tokens = 2, .heads = 0, .dim = 96, .magnitude = 1e15f},
            RmsNormShape{.tokens = 2, .heads = 0, .dim = 96, .magnitude = 1e-4f},

@@ -45,7 +45,7 @@ OpCase make_angles_case(int tokens, int head_dim, int first_position) {
       .op = "rope_angles",
       .description = fmt::format("{} x {} from position {}", tokens, head_dim, first_position),
       .num_tokens = tokens,
-      .tolerance = {.cpu = 1e-7f}};
+      .tolerance = {.cpu = 1e-7f, .mlx = 2e-7f}};
   result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
     return CaseRun([&exec, at = upload_positions(exec, wanted, first_position),
                     inv_freq = upload_inverse_frequencies(exec, head_dim)] {
@@ -91,6 +91,7 @@ std::vector<OpCase> rope_cases() {
     for (const RopeShape& shape : {
              RopeShape{1, 1, 2, style, 0},
              RopeShape{5, 3, 24, style, 100},
+             RopeShape{2, 1, 256, style, 5},
              RopeShape{3, 2, 64, style, 0},
              RopeShape{9, 4, 128, style, 131'000},
              RopeShape{512, 9, 64, style, 0, true},
@@ -99,7 +100,7 @@ std::vector<OpCase> rope_cases() {
     }
   }
   // Long contexts need exact angles.
-  for (const int first_position : {0, 131'000}) {
+  for (const int first_position : {0, 131'000, 1'048'000}) {
     cases.push_back(make_angles_case(1, 64, first_position));
     cases.push_back(make_angles_case(9, 128, first_position));
   }

@@ -1,38 +1,64 @@
-#include <mlx/ops.h>
-
-#include "backend/mlx/mlx_exec.h"
+#include "backend/mlx/mlx_op.h"
+#include "ops/metal_sources.h"
+#include "ops/rms_norm/float_run_mlx.h"
 #include "ops/rope/rope.h"
+#include "ops/rope/rope_head_mlx.h"
+#include "ops/rope/rope_metal.h"
 
 namespace pagoda::mlx {
 
 Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) {
-  const Shape shape = {positions.extent(0), 2, inv_freq.extent(0)};
-  return mlx_exec(exec).build("rope_angles", DType::kFloat32, shape, [&] {
-    const mx::array position = mx::astype(array_of(positions), mx::float32);
-    const mx::array angle = mx::multiply(mx::expand_dims(position, 1), array_of(inv_freq));
-    return mx::stack({mx::cos(angle), mx::sin(angle)}, 1);
-  });
+  const std::int64_t tokens = positions.extent(0), pairs = inv_freq.extent(0);
+  MlxOp op{.name = "rope_angles",
+           .inputs = {positions, inv_freq},
+           .outputs = {{DType::kFloat32, {tokens, 2, pairs}}}};
+  if (uses_metal(exec)) {
+    const auto angles = static_cast<double>(tokens * pairs);
+    op.launch = {
+        .dispatches = {{.function = {&kRopeMetal, "rope_angles"},
+                        .buffers = {input(0), input(1), output(0)},
+                        .parameters =
+                            RopeAnglesParameters{
+                                .num_tokens = static_cast<int>(tokens),
+                                .num_pairs = static_cast<int>(pairs),
+                            },
+                        .num_groups = {num_groups_of(pairs, 32), num_groups_of(tokens, 8), 1},
+                        .num_threads = 256}},
+        .flops = 30 * angles,
+        .bytes = 8 * angles};
+  } else {
+    op.host = [](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{cpu::rope_angles(host, in[0], in[1])};
+    };
+  }
+  return run(exec, std::move(op))[0];
 }
 
 Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& args) {
-  return mlx_exec(exec).build("rope", x.dtype(), x.shape(), [&] {
-    const mx::array cos = array_of(angles.slice(1, 0, 1));  // [tokens, 1, pairs]
-    const mx::array sin = array_of(angles.slice(1, 1, 2));
-    const auto pairs = static_cast<int>(x.extent(2) / 2);
-    const bool halves = args.style == RopeStyle::kHalves;
-    // [tokens, heads, 2, pairs] or [tokens, heads, pairs, 2]; a pair's elements are apart along
-    // `axis`.
-    const int axis = halves ? 2 : 3;
-    const mx::array split = mx::unflatten(mx::astype(array_of(x), mx::float32), 2,
-                                          halves ? mx::Shape{2, pairs} : mx::Shape{pairs, 2});
-    const auto pair = mx::split(split, 2, axis);
-    const mx::array a = mx::squeeze(pair[0], axis);
-    const mx::array b = mx::squeeze(pair[1], axis);
-    const mx::array rotated_a = mx::subtract(mx::multiply(a, cos), mx::multiply(b, sin));
-    const mx::array rotated_b = mx::add(mx::multiply(b, cos), mx::multiply(a, sin));
-    const mx::array rotated = mx::stack({rotated_a, rotated_b}, axis);
-    return mx::astype(mx::flatten(rotated, 2, 3), to_mlx(x.dtype()));
-  });
+  MlxOp op{.name = "rope", .inputs = {x, angles}, .outputs = {{x.dtype(), x.shape()}}};
+  if (uses_metal(exec)) {
+    const auto elements = static_cast<double>(x.num_elements());
+    op.launch = {
+        .dispatches = {{.function = {&kRopeMetal, "rope", {head_dim_argument(x.extent(2))}},
+                        .buffers = {input(0), input(1), output(0)},
+                        .parameters =
+                            RopeParameters{
+                                .num_heads = static_cast<int>(x.extent(1)),
+                                .token_stride = static_cast<int>(x.stride(0)),
+                                .head_stride = static_cast<int>(x.stride(1)),
+                                .is_halves = args.style == RopeStyle::kHalves,
+                                .is_aligned = rows_are_aligned(x),
+                            },
+                        .num_groups = head_groups(x.extent(0), x.extent(1)),
+                        .num_threads = 32 * kHeadsPerGroup}},
+        .flops = 3 * elements,
+        .bytes = 8 * elements};
+  } else {
+    op.host = [args](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{cpu::rope(host, in[0], in[1], args)};
+    };
+  }
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

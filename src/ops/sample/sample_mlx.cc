@@ -1,53 +1,52 @@
 #include "ops/sample/sample.h"
 
-#include <mlx/ops.h>
-
-#include "ops/sample/rows_mlx.h"
+#include "backend/mlx/mlx_op.h"
+#include "ops/metal_sources.h"
+#include "ops/sample/row_dispatch.h"
+#include "ops/sample/sample_metal.h"
 
 namespace pagoda::mlx {
 namespace {
 
-mx::array column(const Tensor& values) {
-  return mx::expand_dims(array_of(values), 1);
-}
-
-// Returns which tokens of x are kept: [rows, vocab] bool.
-mx::array is_kept(const mx::array& x, const KeptTokens& kept) {
-  const mx::array least = column(kept.least);
-  const mx::array ties = mx::equal(x, least);
-  const mx::array tie = mx::cumsum(mx::astype(ties, mx::int32), 1);
-  const mx::array is_early = mx::less_equal(tie, column(kept.num_ties));
-  return mx::logical_or(mx::greater(x, least), mx::logical_and(ties, is_early));
-}
-
-// One of the two int64 numbers of each row's uniform: [rows, 1]
-mx::array half_of(const Tensor& uniforms, int half) {
-  return mx::astype(array_of(uniforms.slice(1, half, half + 1)), mx::int64);
+MetalLaunch launch_of(const Tensor& logits, bool is_filtered) {
+  const MetalFunction function = {&kSampleMetal, is_filtered ? "sample_filtered" : "sample"};
+  MetalDispatch dispatch =
+      row_dispatch(function, logits.extent(0),
+                   is_filtered ? RowMemory::kScratchAndHistogram : RowMemory::kScratch);
+  dispatch.buffers = {input(0), input(1), input(2)};
+  if (is_filtered) dispatch.buffers.insert(dispatch.buffers.end(), {input(3), input(4), input(5)});
+  dispatch.buffers.push_back(output(0));
+  dispatch.parameters =
+      SampleParameters{.vocab = vocab_of(logits), .is_aligned = has_aligned_rows(logits)};
+  return {.dispatches = {dispatch}, .bytes = kRowPasses * bytes_of(logits)};
 }
 
 }  // namespace
 
 Tensor sample(Exec& exec, const Tensor& logits, const SampleArgs& args) {
-  KeptTokens kept;
-  if (args.filters != nullptr)
-    kept = mlx::top_k_top_p_min_p(exec, logits, args.inverse_temperature, *args.filters);
-  return mlx_exec(exec).build("sample", DType::kInt32, {logits.extent(0)}, [&] {
-    const mx::array x = array_of(logits);
-    const mx::array inverse_temperature = column(args.inverse_temperature);
-    const mx::array is_greedy =
-        mx::equal(inverse_temperature, mx::array(kGreedyInverseTemperature));
-    // A greedy row's weights are of no use, but must be numbers.
-    mx::array weights = weigh(x, mx::max(x, 1, /*keepdims=*/true),
-                              mx::where(is_greedy, mx::array(0.0f), inverse_temperature));
-    if (args.filters != nullptr)
-      weights = mx::where(is_kept(x, kept), weights, mx::array(std::int64_t{0}));
-    const mx::array target = share_of(mx::sum(weights, 1, /*keepdims=*/true),
-                                      half_of(args.uniforms, 0), half_of(args.uniforms, 1));
-    const mx::array is_before = mx::less_equal(mx::cumsum(weights, 1), target);
-    const mx::array drawn = mx::sum(mx::astype(is_before, mx::int32), 1);
-    const mx::array best = mx::astype(mx::argmax(x, 1), mx::int32);
-    return or_fault(mx::where(mx::squeeze(is_greedy, 1), best, drawn), x);
-  });
+  const bool is_filtered = args.filters != nullptr;
+  MlxOp op{.name = "sample",
+           .inputs = {logits, args.inverse_temperature, args.uniforms},
+           .outputs = {{DType::kInt32, {logits.extent(0)}}},
+           .launch = {},
+           .host = {}};
+  if (is_filtered) {
+    op.inputs.insert(op.inputs.end(),
+                     {args.filters->top_k, args.filters->top_p, args.filters->min_p_margin});
+  }
+  if (uses_metal(exec)) {
+    op.launch = launch_of(logits, is_filtered);
+  } else {
+    op.host = [is_filtered](Exec& host, std::span<const Tensor> in) {
+      RowFilters filters;
+      if (is_filtered) filters = {.top_k = in[3], .top_p = in[4], .min_p_margin = in[5]};
+      return std::vector<Tensor>{cpu::sample(host, in[0],
+                                             {.inverse_temperature = in[1],
+                                              .uniforms = in[2],
+                                              .filters = is_filtered ? &filters : nullptr})};
+    };
+  }
+  return run(exec, std::move(op))[0];
 }
 
 }  // namespace pagoda::mlx

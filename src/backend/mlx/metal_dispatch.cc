@@ -1,0 +1,196 @@
+#include "backend/mlx/metal_dispatch.h"
+
+#include <mlx/allocator.h>
+#include <mlx/backend/metal/device.h>
+#include <mlx/backend/metal/metal.h>
+
+#include <atomic>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace pagoda::mlx {
+namespace {
+
+namespace mx = ::mlx::core;
+
+constexpr std::size_t kThreadgroupUnit = 16;  // bytes; Metal takes lengths of no other multiples
+
+// The pipelines of this process. MLX finds one by two strings, under two locks; a step has hundreds
+// of dispatches, so here a function is found by what it is made of, without a string of its own.
+class Pipelines {
+ public:
+  // Returns the function's pipeline, or null if it was never built.
+  MTL::ComputePipelineState* find(const MetalFunction& function) const {
+    const std::shared_lock lock(mutex_);
+    const auto found = pipelines_.find(function);
+    return found == pipelines_.end() ? nullptr : found->second;
+  }
+
+  MTL::ComputePipelineState* build(const MetalFunction& function) {
+    Key key{function.source, function.binary_name()};
+    mx::metal::Device& device = mx::metal::device(mx::Device::gpu);
+    const mx::CompileOptions ieee(static_cast<int>(mx::MathMode::Safe));
+    MTL::Library* const library =
+        device.get_library(key.binary_name, ieee, [&] { return function.text(); });
+    MTL::ComputePipelineState* const pipeline = device.get_kernel(key.binary_name, library);
+    const std::unique_lock lock(mutex_);
+    pipelines_.emplace(std::move(key), pipeline);
+    return pipeline;
+  }
+
+ private:
+  struct Key {
+    const MetalSource* source;
+    std::string binary_name;
+  };
+
+  // Hashes a function as its binary's name (FNV-1a).
+  struct Hash {
+    using is_transparent = void;  // NOLINT(readability-identifier-naming)
+    static std::size_t add(std::uint64_t hash, std::string_view text) {
+      for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+      return hash;
+    }
+    std::size_t operator()(const Key& key) const { return add(kBasis, key.binary_name); }
+    std::size_t operator()(const MetalFunction& function) const {
+      std::uint64_t hash = add(kBasis, function.name);
+      for (const std::string_view argument : function.arguments)
+        hash = add(add(hash, "_"), argument);
+      return hash;
+    }
+    static constexpr std::uint64_t kBasis = 0xcbf29ce484222325;
+  };
+
+  struct Equal {
+    using is_transparent = void;  // NOLINT(readability-identifier-naming)
+    bool operator()(const Key& a, const Key& b) const {
+      return a.source == b.source && a.binary_name == b.binary_name;
+    }
+    bool operator()(const MetalFunction& function, const Key& key) const {
+      std::string_view rest = key.binary_name;
+      const auto take = [&rest](std::string_view text) {
+        const bool matches = rest.starts_with(text);
+        if (matches) rest.remove_prefix(text.size());
+        return matches;
+      };
+      if (function.source != key.source || !take(function.name)) return false;
+      for (const std::string_view argument : function.arguments) {
+        if (!take("_") || !take(argument)) return false;
+      }
+      return rest.empty();
+    }
+    bool operator()(const Key& key, const MetalFunction& function) const {
+      return (*this)(function, key);
+    }
+  };
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<Key, MTL::ComputePipelineState*, Hash, Equal> pipelines_;
+};
+
+Pipelines& pipelines() {
+  static auto* const instance = new Pipelines;  // as MLX's device, it outlives the last command
+  return *instance;
+}
+
+std::atomic<std::uint64_t> late_pipelines = 0;
+
+MTL::ComputePipelineState* pipeline_of(const MetalFunction& function) {
+  if (MTL::ComputePipelineState* const built = pipelines().find(function)) return built;
+  late_pipelines.fetch_add(1, std::memory_order_relaxed);
+  return pipelines().build(function);
+}
+
+mx::array allocate_scratch(std::size_t bytes) {
+  const std::size_t words = bytes / sizeof(std::uint32_t) + 1;
+  return mx::array(mx::allocator::malloc(words * sizeof(std::uint32_t)),
+                   {static_cast<mx::ShapeElem>(words)}, mx::uint32);
+}
+
+// A launch while it is encoded.
+class Encoding {
+ public:
+  Encoding(mx::metal::CommandEncoder& encoder, const MetalLaunch& launch,
+           std::span<const MetalInput> inputs, std::span<mx::array> outputs)
+      : encoder_(encoder), inputs_(inputs), outputs_(outputs) {
+    for (const std::size_t bytes : launch.scratch_bytes) {
+      scratch_.push_back(allocate_scratch(bytes));
+      encoder_.add_temporary(scratch_.back());
+    }
+    is_written_.resize(scratch_.size());
+  }
+
+  void add(const MetalDispatch& dispatch) {
+    encoder_.set_compute_pipeline_state(pipeline_of(dispatch.function));
+    int index = 0;
+    for (const MetalOperand operand : dispatch.buffers) bind(operand, index++);
+    const MetalParameters& parameters = dispatch.parameters;
+    if (parameters.size() > 0)
+      encoder_.set_bytes(parameters.data(), static_cast<int>(parameters.size()), index);
+    if (dispatch.threadgroup_bytes > 0) {
+      const auto bytes = static_cast<std::size_t>(dispatch.threadgroup_bytes);
+      encoder_.set_threadgroup_memory_length(
+          (bytes + kThreadgroupUnit - 1) / kThreadgroupUnit * kThreadgroupUnit, 0);
+    }
+    const auto [x, y, z] = dispatch.num_groups;
+    encoder_.dispatch_threadgroups(MTL::Size(x, y, z), MTL::Size(dispatch.num_threads, 1, 1));
+    for (const MetalOperand operand : dispatch.buffers) {
+      if (operand.kind == MetalOperand::Kind::kScratch) is_written_[operand.index] = true;
+    }
+  }
+
+ private:
+  void bind(MetalOperand operand, int index) {
+    switch (operand.kind) {
+      case MetalOperand::Kind::kInput: {
+        const MetalInput& input = inputs_[operand.index];
+        encoder_.set_input_array(*input.array, index, input.byte_offset);
+        break;
+      }
+      case MetalOperand::Kind::kOutput:
+        encoder_.set_output_array(outputs_[operand.index], index);
+        break;
+      case MetalOperand::Kind::kScratch:
+        if (is_written_[operand.index]) {
+          encoder_.set_input_array(scratch_[operand.index], index);
+        } else {
+          encoder_.set_output_array(scratch_[operand.index], index);
+        }
+        break;
+    }
+  }
+
+  mx::metal::CommandEncoder& encoder_;
+  std::span<const MetalInput> inputs_;
+  std::span<mx::array> outputs_;
+  std::vector<mx::array> scratch_;
+  std::vector<bool> is_written_;  // by an earlier dispatch
+};
+
+}  // namespace
+
+bool metal_is_available() {
+  return mx::metal::is_available();
+}
+
+void build_pipeline(const MetalFunction& function) {
+  if (pipelines().find(function) == nullptr) pipelines().build(function);
+}
+
+std::uint64_t num_late_pipelines() {
+  return late_pipelines.load(std::memory_order_relaxed);
+}
+
+void dispatch_launch(mx::Stream stream, const MetalLaunch& launch,
+                     std::span<const MetalInput> inputs, std::span<mx::array> outputs) {
+  Encoding encoding(mx::metal::get_command_encoder(stream), launch, inputs, outputs);
+  for (const MetalDispatch& dispatch : launch.dispatches) {
+    const auto [x, y, z] = dispatch.num_groups;
+    if (x > 0 && y > 0 && z > 0) encoding.add(dispatch);  // none of an op without rows
+  }
+}
+
+}  // namespace pagoda::mlx

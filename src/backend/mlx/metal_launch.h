@@ -1,0 +1,96 @@
+// MetalLaunch: what an op asks of an Apple GPU, as plain values that say nothing of MLX or Metal.
+//
+// An op's body fills one in; backend/mlx/metal_dispatch.cc encodes it. A launch is a function of
+// shapes and host values alone, so that it is complete when the graph is built.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "core/check.h"
+
+namespace pagoda::mlx {
+
+// A .metal file, with the files that it includes in place (src/ops/mlx.cmake).
+struct MetalSource {
+  std::string_view name;  // "linear"
+  std::string_view text;  // ASCII
+};
+
+// A kernel of a file, and the template arguments that it is compiled for.
+struct MetalFunction {
+  const MetalSource* source = nullptr;
+  std::string_view name;  // "attention_decode"
+  std::vector<std::string_view> arguments =
+      {};  // as Metal spells them: {"bfloat", "128"}; none: no
+           // template
+
+  // Returns the name of this binary, which no other one has: "attention_decode_bfloat_128".
+  std::string binary_name() const;
+  // Returns the whole text that is compiled: the file, and the template's instantiation.
+  std::string text() const;
+};
+
+// A buffer of a launch. Inputs and outputs are the op's, in its order; scratch is the launch's own.
+struct MetalOperand {
+  enum class Kind : std::uint8_t { kInput, kOutput, kScratch };
+  Kind kind = Kind::kInput;
+  int index = 0;
+};
+inline MetalOperand input(int index) {
+  return {MetalOperand::Kind::kInput, index};
+}
+inline MetalOperand output(int index) {
+  return {MetalOperand::Kind::kOutput, index};
+}
+inline MetalOperand scratch(int index) {
+  return {MetalOperand::Kind::kScratch, index};
+}
+
+// A kernel's parameters: one plain struct of at most kMaxBytes, copied into the command.
+class MetalParameters {
+ public:
+  static constexpr std::size_t kMaxBytes = 128;
+
+  MetalParameters() = default;
+  template <typename T>
+  MetalParameters(const T& values) : size_(sizeof(T)) {  // NOLINT(google-explicit-constructor)
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kMaxBytes);
+    std::memcpy(bytes_.data(), &values, sizeof(T));
+  }
+
+  const std::byte* data() const { return bytes_.data(); }
+  std::size_t size() const { return size_; }
+
+ private:
+  alignas(16) std::array<std::byte, kMaxBytes> bytes_ = {};
+  std::size_t size_ = 0;
+};
+
+// One dispatch. Buffer i of the kernel's signature is buffers[i]; `parameters` come at the next
+// index. An output is written; an input, also one whose memory an output shares, is only read; a
+// scratch buffer is written by the first dispatch that names it, and only read by later ones.
+struct MetalDispatch {
+  MetalFunction function;
+  std::vector<MetalOperand> buffers;
+  MetalParameters parameters;
+  std::array<int, 3> num_groups = {1, 1, 1};  // threadgroups
+  int num_threads = 32;                       // of a threadgroup, a multiple of 32, at most 1,024
+  int threadgroup_bytes = 0;                  // of its `shared`, at most 32,768
+};
+
+// The dispatches of an op: one, or where partial results are joined a second one behind it.
+struct MetalLaunch {
+  std::vector<MetalDispatch> dispatches;
+  std::vector<std::size_t> scratch_bytes = {};
+  double flops = 0;  // about; with `bytes` they bound how long a command buffer runs
+  double bytes = 0;
+};
+
+}  // namespace pagoda::mlx

@@ -1,0 +1,106 @@
+// Panels: how a weight lies in an Apple GPU's memory, with the bits that it has in its file.
+//
+// A panel is 32 rows of the checkpoint's matrix, output columns of the product, side by side; a
+// lane of a SIMD group owns a column. k is in order, in units of 128, of super-blocks 256; the last
+// unit may be of fewer blocks of 32 k. Plain types have units of 128 of which the last ends with
+// the matrix, filled up to 16 bytes a column.
+//
+//   panel | unit | unit | ... | last unit
+//   unit  | halves | words | low plane | high plane |
+//
+//   halves      n numbers of 16 bits a column: column c's are n c .. n c + n - 1
+//   words       n words a column, in pieces
+//   low plane   the low 2, 4, 8, 16 or 32 bits of the codes: as many words a column for 32 k, in
+//               pieces
+//   high plane  the other bits of codes of 3 (2 and 1), 5 (4 and 1) and 6 (4 and 2)
+//
+// Pieces: a column's words are divided into fours; a piece is 32 fours, column by column, 512 bytes
+// that a SIMD group reads at once, 16 bytes a lane. Where 4 does not divide their number, the last
+// piece has the rest of each column.
+//
+//   word 0 .. 3 of column 0 | of column 1 | ... | of column 31 | word 4 .. 7 of column 0 | ...
+//
+// Word i of a block's low plane of b bits has codes k = 32 / b * i + j at bit b * j. Of its high
+// plane of h bits, that code's are in word i / (b / h) at bit b * j + h * (i % (b / h)): one shift
+// puts them above all low bits of a word.
+//
+//             unit  halves       words                                              planes
+//   F32       128                                                                   32
+//   F16, BF16 128                                                                   16
+//   Q8_0      128   scale [4]                                                       8 (q + 128)
+//   Q4_0      128   scale [4]                                                       4
+//   IQ4_NL    128   scale [4]                                                       4
+//   Q5_0      128   scale [4]                                                       4, 1
+//   Q4_1      128                scale | minimum << 16 [4]                          4
+//   Q5_1      128                scale | minimum << 16 [4]                          4, 1
+//   Q2_K      256                bytes of scale | minimum << 4 [4 words],           2
+//                                d | dmin << 16
+//   Q3_K      256   d            scales' low 4 bits [2], high 2 bits [1]            2, 1 (q + 4)
+//   Q4_K      256                d | dmin << 16, scales' low 4 bits, minima's,      4
+//                                high 2 bits of scales and << 16 of minima
+//   Q5_K      256                the same                                           4, 1
+//   Q6_K      256   d            scales' bytes [4]                                  4, 2 (q + 32)
+//   IQ4_XS    256                d | scales' high 2 bits << 16, their low 4 bits    4
+//   affine    128                scale | bias << 16 a group; of float32 numbers,    2, 2 1, 4, 4 1,
+//                                scale, bias                                        4 2, 8
+//
+// Small integers stand one behind the other from the lowest bit up: group g's 4 bits at bit 4 g,
+// its 2 bits at bit 2 g, its byte at bit 8 (g % 4) of word g / 4. Integers with a sign are as in
+// the file: Q3_K's and IQ4_XS's scales plus 32, Q6_K's in two's complement. Columns that are
+// missing in the last panel are zeros, scales too.
+//
+// ops/linear/panels.metal.h reads them. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "quant/host_tensor.h"
+
+namespace pagoda::mlx {
+
+inline constexpr int kPanelColumns = 32;
+
+// The properties that decide how a matrix's panels lie, and which kernels read them.
+struct PanelFormat {
+  WeightFormat format = WeightFormat::kF32;
+  AffineLayout affine = {};  // of kAffine
+
+  bool operator==(const PanelFormat&) const = default;
+
+  bool is_plain() const { return traits_of(format).block_size == 1 && !is_affine(); }
+  bool is_affine() const { return format == WeightFormat::kAffine; }
+  bool is_super() const { return !is_affine() && traits_of(format).block_size == 256; }
+  bool has_offset() const;
+
+  int bits() const;   // of a code
+  int group() const;  // k under one scale; of plain types, of one chain of the product
+  int unit() const { return is_super() ? 256 : 128; }  // k
+  int low_bits() const { return bits() >= 8 ? bits() : bits() >= 4 ? 4 : 2; }
+  int high_bits() const { return bits() - low_bits(); }
+  int zero() const;  // the code that stands for zero
+  // Returns a column's numbers of 16 bits, and its words, in the header of a unit of `num_k`.
+  int halves(int num_k) const;
+  int words(int num_k) const;
+  // Returns the words of all columns of a unit of `num_k`.
+  std::int64_t unit_words(int num_k) const;
+};
+
+PanelFormat panel_format_of(const HostTensor& matrix);
+
+// Returns the words of a panel.
+std::int64_t panel_words(const PanelFormat& format, std::int64_t cols);
+
+// Writes row `row` of the matrix into a column of a panel.
+void pack_column(const HostTensor& matrix, std::int64_t row, int column, std::uint32_t* panel);
+
+// Decodes a column of a panel: `cols` values, as the format's scalar codec decodes them.
+void unpack_column(const PanelFormat& format, const std::uint32_t* panel, std::int64_t cols,
+                   int column, float* values);
+
+// Returns the format as template arguments of kernels, with no end to their lives: "Q4_K", "4",
+// "32", "half".
+std::vector<std::string_view> template_arguments(const PanelFormat& format);
+
+}  // namespace pagoda::mlx

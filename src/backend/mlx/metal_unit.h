@@ -1,0 +1,58 @@
+// A column's part of a unit of a panel, on its way in and out (metal_panels.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backend/mlx/metal_panels.h"
+
+namespace pagoda::mlx {
+
+inline constexpr int kBlockSize = 32;  // k of a block
+inline constexpr int kMaxUnit = 256;
+
+struct UnitColumn {
+  int num_k = 0;
+  std::uint16_t halves[4] = {};
+  std::uint32_t words[8] = {};
+  std::uint8_t codes[kMaxUnit] = {};
+};
+
+// Where a column's words are in a section of `count` words a column.
+class SectionColumn {
+ public:
+  SectionColumn(int count, int column) : count_(count), column_(column) {}
+  std::int64_t index(int i) const {
+    const int first = i / 4 * 4;
+    return std::int64_t{kPanelColumns} * first + std::min(count_ - first, 4) * column_ + i - first;
+  }
+
+ private:
+  int count_;
+  int column_;
+};
+
+// Where a code's high bits stand in a block's high plane.
+struct HighPlace {
+  int word;
+  int bit;
+};
+// Returns it for code `k` of the block.
+inline HighPlace high_place(int low_bits, int high_bits, int k) {
+  const int i = k / (32 / low_bits), j = k % (32 / low_bits);
+  const int slots = low_bits / high_bits;
+  return {i / slots, low_bits * j + high_bits * (i % slots)};
+}
+
+// Where the sections of a unit begin.
+struct UnitSections {
+  UnitSections(const PanelFormat& format, int num_k)
+      : words(kPanelColumns / 2 * format.halves(num_k)),
+        low(words + kPanelColumns * format.words(num_k)),
+        high(low + (format.is_plain() ? 0 : format.low_bits() * num_k)) {}
+  int words;
+  int low;
+  int high;
+};
+
+}  // namespace pagoda::mlx

@@ -1,0 +1,189 @@
+#include "backend/mlx/mlx_op.h"
+
+#include <mlx/array.h>
+#include <mlx/backend/cpu/encoder.h>
+#include <mlx/primitives.h>
+#include <mlx/stream.h>
+#include <mlx/transforms.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "backend/mlx/metal_dispatch.h"
+#include "backend/mlx/mlx_exec.h"
+#include "backend/native_exec.h"
+
+namespace pagoda::mlx {
+namespace {
+
+// MLX gives a graph's outputs their memory as it hands the ops over, dozens of them ahead of the one
+// that runs. Large ones would take a prompt through memory instead of the caches: 512 tokens of
+// SmolLM2 at 70 % of the cpu backend's speed instead of 90. So who hands them over computes them.
+constexpr std::size_t kLargeResult = std::size_t{256} << 10;
+
+// Memory of MLX's as a body reads and writes it.
+class BorrowedBuffer final : public Buffer {
+ public:
+  BorrowedBuffer(std::byte* bytes, std::size_t size) : Buffer(MemorySpace::kHost, bytes, size) {}
+
+ private:
+  void release() override { delete this; }
+};
+
+BufferRef memory_of(const mx::array& array) {
+  // Bodies write to caches, which are inputs.
+  auto* const bytes = const_cast<char*>(array.data<char>());
+  return BufferRef(new BorrowedBuffer(reinterpret_cast<std::byte*>(bytes), array.nbytes()));
+}
+
+// Counts an op of the stream's thread as done.
+class EndOfCall {
+ public:
+  explicit EndOfCall(HostBodies& host) : host_(host) {}
+  ~EndOfCall() { host_.num_waiting.fetch_sub(1, std::memory_order_release); }
+  EndOfCall(const EndOfCall&) = delete;
+  EndOfCall& operator=(const EndOfCall&) = delete;
+
+ private:
+  HostBodies& host_;
+};
+
+// Computes an op's outputs into memory that MLX has given them. Everything here outlives the call:
+// MLX holds the arrays until its stream has passed the op.
+struct HostCall {
+  std::string_view name;
+  HostBody body;
+  std::shared_ptr<HostBodies> host;
+  std::vector<Tensor> inputs;
+  std::vector<std::span<std::byte>> results;  // empty: the op has written there itself
+
+  std::size_t result_bytes() const {
+    std::size_t bytes = 0;
+    for (const std::span<std::byte> result : results) bytes += result.size();
+    return bytes;
+  }
+
+  void run() const {
+    NativeExec::Loan loan(static_cast<NativeExec&>(*host->exec));
+    for (const std::span<std::byte> result : results) {
+      if (!result.empty()) loan.add(BufferRef(new BorrowedBuffer(result.data(), result.size())));
+    }
+    const std::vector<Tensor> computed = body(*host->exec, inputs);
+    PAGODA_CHECK(computed.size() == results.size(), "[mlx] a body of another number of outputs");
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (results[i].empty()) continue;
+      const std::span<const std::byte> bytes = computed[i].bytes();
+      PAGODA_CHECK(bytes.size() == results[i].size(), "[mlx] a body's output of another size");
+      if (bytes.data() == results[i].data()) continue;
+      std::memcpy(results[i].data(), bytes.data(), bytes.size());
+    }
+  }
+};
+
+class Primitive final : public mx::Primitive {
+ public:
+  Primitive(mx::Stream stream, std::shared_ptr<HostBodies> host, MlxOp op)
+      : mx::Primitive(stream), host_(std::move(host)), op_(std::move(op)) {
+    // The graph holds the arrays; what stays here is where in them each input lies.
+    for (Tensor& input : op_.inputs) input = input.over(BufferRef());
+  }
+
+  void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    if (op_.host == nullptr) return eval_gpu(inputs, outputs);
+    give_memory(inputs, outputs);
+    HostCall call = host_call(inputs, outputs);
+    if (call.result_bytes() >= kLargeResult) {
+      if (host_->num_waiting.load(std::memory_order_acquire) > 0) mx::synchronize(stream());
+      call.run();
+      return;
+    }
+    host_->num_waiting.fetch_add(1, std::memory_order_relaxed);
+    mx::cpu::get_command_encoder(stream()).dispatch([call = std::move(call)] {
+      const EndOfCall end(*call.host);  // also where the body throws
+      call.run();
+    });
+  }
+
+  void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    give_memory(inputs, outputs);
+    std::vector<MetalInput> places;
+    places.reserve(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      places.push_back({&inputs[i], byte_offset(op_.inputs[i])});
+    dispatch_launch(stream(), op_.launch, places, outputs);
+  }
+
+  const char* name() const override { return op_.name.data(); }
+
+ private:
+  static std::int64_t byte_offset(const Tensor& tensor) {
+    return tensor.offset() * static_cast<std::int64_t>(dtype_size(tensor.dtype()));
+  }
+
+  void give_memory(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) const {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const int memory_of = op_.outputs[i].memory_of;
+      if (memory_of == kFresh) {
+        set_aligned_data(outputs[i]);
+      } else {
+        const mx::array& input = inputs[memory_of];
+        // The array may be of another type than what the tensor sees in it.
+        const std::size_t size = input.data_size() * input.itemsize() / outputs[i].itemsize();
+        outputs[i].copy_shared_buffer(input, outputs[i].strides(), input.flags(), size);
+      }
+    }
+  }
+
+  // The op is evaluated once, so its body moves on to the call.
+  HostCall host_call(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) {
+    HostCall call{.name = op_.name, .body = std::move(op_.host), .host = host_};
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      call.inputs.push_back(op_.inputs[i].over(memory_of(inputs[i])));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      std::span<std::byte> result;
+      if (op_.outputs[i].memory_of == kFresh)
+        result = {reinterpret_cast<std::byte*>(outputs[i].data<char>()), outputs[i].nbytes()};
+      call.results.push_back(result);
+    }
+    return call;
+  }
+
+  std::shared_ptr<HostBodies> host_;
+  MlxOp op_;
+};
+
+}  // namespace
+
+bool uses_metal(const Exec& exec) {
+  return static_cast<const MlxExec&>(exec).uses_metal();
+}
+
+std::vector<Tensor> run(Exec& exec, MlxOp op) {
+  MlxExec& mlx = mlx_exec(exec);
+  std::vector<mx::array> inputs;
+  inputs.reserve(op.inputs.size());
+  for (const Tensor& input : op.inputs) inputs.push_back(whole_array(input));
+  std::vector<mx::Shape> shapes;
+  std::vector<mx::Dtype> dtypes;
+  for (const OpOutput& output : op.outputs) {
+    shapes.push_back(to_mlx(output.shape));
+    dtypes.push_back(to_mlx(output.dtype));
+  }
+  std::vector<OpOutput> outputs = op.outputs;
+  mlx.list_kernels(op.launch);
+  const bool is_due = mlx.is_due(op.launch);
+  auto primitive = std::make_shared<Primitive>(mx::default_stream(mx::default_device()), mlx.host(),
+                                               std::move(op));
+  std::vector<mx::array> arrays =
+      mx::array::make_arrays(std::move(shapes), dtypes, std::move(primitive), inputs);
+  if (is_due) mx::async_eval(arrays);
+  std::vector<Tensor> results;
+  results.reserve(arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    results.push_back(tensor_of(std::move(arrays[i]), outputs[i].dtype, outputs[i].shape));
+  return results;
+}
+
+}  // namespace pagoda::mlx

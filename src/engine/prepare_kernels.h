@@ -1,0 +1,19 @@
+// The kernels that a model's steps will run, built before the first request.
+#pragma once
+
+#include <functional>
+
+#include "core/status.h"
+#include "kv/kv_store.h"
+#include "model/decoder.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+// Calls every op that a step of this model can call, for one row, a few and many, so that the
+// backend lists its kernels and builds them (Exec::prepare_kernels). Computes nothing and leaves the
+// cache as it is. `progress` gets the part that is done, to 1; it may be empty.
+Status prepare_kernels(Exec& exec, const Decoder& decoder, KvStore& kv,
+                       const std::function<void(double)>& progress);
+
+}  // namespace pagoda

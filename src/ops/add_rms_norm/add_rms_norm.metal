@@ -1,0 +1,60 @@
+// add_rms_norm on Apple GPUs.
+#include "backend/mlx/kernel.metal.h"
+#include "ops/add_rms_norm/add_rms_norm_metal.h"
+#include "ops/rms_norm/rms_norm_row.metal.h"
+
+// Reads kWide values of both, and writes their sum, also to `added`.
+template <int kWide>
+inline void add_run(device const float* x, device const float* delta, bool is_aligned,
+                    device float* sum, thread float* added) {
+  float other[kWide];
+  load_run<kWide>(x, is_aligned, added);
+  load_run<kWide>(delta, is_aligned, other);
+  for (int i = 0; i < kWide; ++i) added[i] = added[i] + other[i];
+  store_run<kWide>(added, sum);
+}
+
+// Adds and norms rows, shared out as rms_norm's are. x, delta, sum, normed [rows, dim].
+template <int kWide>
+[[kernel]] void add_rms_norm(device const float* x [[buffer(0)]],
+                             device const float* delta [[buffer(1)]],
+                             device const float* weight [[buffer(2)]],
+                             device float* sum [[buffer(3)]], device float* normed [[buffer(4)]],
+                             constant AddRmsNormParameters& p [[buffer(5)]],
+                             threadgroup float* shared [[threadgroup(0)]], PAGODA_THREAD) {
+  const int simd_groups = p.simd_groups_per_row;
+  const int row = int(group.x) * p.rows_per_group + int(simd_group) / simd_groups;
+  const int first = (int(simd_group) % simd_groups * 32 + int(lane)) * kWide;
+  const int step = simd_groups * 32 * kWide;
+  const int end = row < p.num_rows ? p.dim : 0;
+  const bool is_aligned = p.is_aligned != 0;
+  const size_t begin = size_t(row) * p.dim;
+
+  float held[kHeldRuns * kWide];
+  float more[kWide];
+  float squares = 0.0f;
+#pragma unroll
+  for (int run = 0; run < kHeldRuns; ++run) {
+    const int i = first + run * step;
+    if (i < end) {
+      add_run<kWide>(x + begin + i, delta + begin + i, is_aligned, sum + begin + i,
+                     held + run * kWide);
+      squares = add_squares<kWide>(held + run * kWide, squares);
+    }
+  }
+  for (int i = first + kHeldRuns * step; i < end; i += step) {
+    add_run<kWide>(x + begin + i, delta + begin + i, is_aligned, sum + begin + i, more);
+    squares = add_squares<kWide>(more, squares);
+  }
+  const float total = sum_over_row(squares, simd_groups, shared, int(simd_group), int(lane));
+  const float inverse = inverse_rms(total, p.dim, p.eps);
+#pragma unroll
+  for (int run = 0; run < kHeldRuns; ++run) {
+    const int i = first + run * step;
+    if (i < end) store_normed<kWide>(held + run * kWide, inverse, weight + i, normed + begin + i);
+  }
+  for (int i = first + kHeldRuns * step; i < end; i += step) {  // its own thread's sums
+    load_run<kWide>(sum + begin + i, true, more);
+    store_normed<kWide>(more, inverse, weight + i, normed + begin + i);
+  }
+}

@@ -1,0 +1,14 @@
+// Parameters of add_rms_norm.metal.
+#ifndef PAGODA_ADD_RMS_NORM_METAL_H
+#define PAGODA_ADD_RMS_NORM_METAL_H
+
+struct AddRmsNormParameters {
+  int num_rows;
+  int dim;
+  int simd_groups_per_row;
+  int rows_per_group;  // of a threadgroup
+  int is_aligned;      // whether every row of x and delta begins at a multiple of 16 bytes
+  float eps;
+};
+
+#endif  // PAGODA_ADD_RMS_NORM_METAL_H

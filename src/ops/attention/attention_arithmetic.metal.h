@@ -1,0 +1,279 @@
+// The arithmetic of attention, which attention_decode, attention_merge and attention_prompt share
+// to the bit, and how entries are read.
+//
+// An entry (a head's key or value) is read in pieces of 16 bytes. In attention_decode a SIMD group
+// reads kKeysAtOnce keys at once, a lane a piece of kLanesPerKey; long entries have kPiecesPerLane
+// pieces a lane. That gives the orders of sums, which attention_prompt keeps:
+// - A score: a lane's pieces, in ascending order one chain of fma; then the lanes' sums in a tree
+//   whose halves are folded, the farthest lanes first. Times the scale; then the soft cap.
+// - A tile (32 keys at absolute positions): its largest score, the weights exp(score - largest),
+//   their sum in such a tree, and the weighted sum of values: in chunks of kKeysPerLane *
+//   kKeysAtOnce keys, whose sums are added in ascending order. Of a chunk, every kKeysAtOnce-th key
+//   is one chain of fma, ascending, and the chains are folded, too. In the place of a key that is
+//   not seen a chain adds zero.
+// - Tiles that hold a key seen are joined in ascending order to a partition's state (512 keys at
+//   absolute positions), which begins empty, and partitions likewise to the query's.
+// - Last the sink, one more logit; then one division.
+#ifndef PAGODA_ATTENTION_ARITHMETIC_METAL_H
+#define PAGODA_ATTENTION_ARITHMETIC_METAL_H
+
+#include "ops/attention/attention_metal.h"
+
+template <typename T, int kDim>
+struct AttentionLayout {
+  enum {
+    kPieceValues = 16 / sizeof(T),
+    kPieces = (kDim + 16 / int(sizeof(T)) - 1) / (16 / int(sizeof(T))),
+    kPaddedDim = int(kPieces) * int(kPieceValues),
+    kLanesPerKey = int(kPieces) > 16  ? 32
+                   : int(kPieces) > 8 ? 16
+                                      : 8,
+    kKeysAtOnce = 32 / int(kLanesPerKey),
+    kPiecesPerLane = (int(kPieces) + int(kLanesPerKey) - 1) / int(kLanesPerKey),
+    kKeysPerLane = int(kPiecesPerLane) == 1   ? 8
+                   : int(kPiecesPerLane) == 2 ? 4
+                                              : 2,
+    kChunkKeys = int(kKeysPerLane) * int(kKeysAtOnce)
+  };
+};
+
+// Reads 16 bytes of an entry, at one go where entries are a multiple of that; what is past the end
+// is zero.
+template <typename T, int kDim>
+inline uint4 load_piece(device const T* entry, int piece) {
+  constexpr int kValues = 16 / sizeof(T);
+  if (kDim % kValues == 0) return *(device const uint4*)(entry + piece * kValues);
+  uint words[4];
+  for (int i = 0; i < 4; ++i) {
+    words[i] = 0;
+    if (sizeof(T) == 4) {
+      const int d = piece * 4 + i;
+      if (d < kDim) words[i] = ((device const uint*)entry)[d];
+    } else {
+      const int d = piece * 8 + i * 2;
+      if (d < kDim) words[i] = ((device const ushort*)entry)[d];
+      if (d + 1 < kDim) words[i] |= uint(((device const ushort*)entry)[d + 1]) << 16;
+    }
+  }
+  uint4 bits;
+  bits.x = words[0];
+  bits.y = words[1];
+  bits.z = words[2];
+  bits.w = words[3];
+  return bits;
+}
+
+// Reads a piece of an entry, by its number among those of all heads (entry_of); zeros where that is
+// -1, of a key that nobody sees.
+template <typename T, int kDim>
+inline uint4 load_seen_piece(device const T* entries, int entry, int piece) {
+  uint4 bits;
+  bits.x = 0;
+  bits.y = 0;
+  bits.z = 0;
+  bits.w = 0;
+  if (entry >= 0 && piece < AttentionLayout<T, kDim>::kPieces)
+    bits = load_piece<T, kDim>(entries + size_t(entry) * kDim, piece);
+  return bits;
+}
+
+template <typename T>
+inline void widen_pair(uint bits, thread float* to);
+template <>
+inline void widen_pair<bfloat>(uint bits, thread float* to) {
+  to[0] = as_type<float>(bits << 16);
+  to[1] = as_type<float>(bits & 0xffff0000u);
+}
+template <>
+inline void widen_pair<half>(uint bits, thread float* to) {
+  to[0] = float(as_type<half>(ushort(bits & 0xffffu)));
+  to[1] = float(as_type<half>(ushort(bits >> 16)));
+}
+template <>
+inline void widen_pair<float>(uint, thread float*) {}  // not called
+
+// Widens the values of a piece.
+template <typename T>
+inline void widen_piece(uint4 bits, thread float* to) {
+  if (sizeof(T) == 4) {
+    to[0] = as_type<float>(bits.x);
+    to[1] = as_type<float>(bits.y);
+    to[2] = as_type<float>(bits.z);
+    to[3] = as_type<float>(bits.w);
+  } else {
+    widen_pair<T>(bits.x, to);
+    widen_pair<T>(bits.y, to + 2);
+    widen_pair<T>(bits.z, to + 4);
+    widen_pair<T>(bits.w, to + 6);
+  }
+}
+
+// Folds kCount values over the lanes that differ by less than kFar and by at least kNear, powers of
+// two, the farthest first. A step that has several values left shares them out: a lane keeps those
+// of its half. So values[0] and those behind it, kCount / (kFar / kNear) but at least one, become
+// the sums of value number first_folded() and those behind it.
+template <int kCount, int kFar, int kNear>
+inline void fold_lanes(thread float* values, int lane) {
+  int count = kCount;
+#pragma unroll
+  for (int mask = kFar / 2; mask >= kNear; mask /= 2) {
+    if (count > 1) {
+      count /= 2;
+      const bool is_upper = (lane & mask) != 0;
+#pragma unroll
+      for (int i = 0; i < kCount / 2; ++i) {
+        if (i < count) {
+          // A choice between numbers: between places, it would make of them an array in memory.
+          const float low = values[i];
+          const float high = values[i + count];
+          const float kept = is_upper ? high : low;
+          const float sent = is_upper ? low : high;
+          values[i] = kept + simd_shuffle_xor(sent, mask);
+        }
+      }
+    } else {
+      values[0] = values[0] + simd_shuffle_xor(values[0], mask);
+    }
+  }
+}
+
+template <int kCount, int kFar, int kNear>
+inline int first_folded(int lane) {
+  constexpr int kLanes = kFar / kNear;
+  const int place = lane % kFar / kNear;
+  return kCount >= kLanes ? place * (kCount / kLanes) : place / (kLanes / kCount);
+}
+
+// Folds kCount values of one thread in the same order.
+template <int kCount>
+inline void fold_values(thread float* values) {
+#pragma unroll
+  for (int half_count = kCount / 2; half_count > 0; half_count /= 2) {
+#pragma unroll
+    for (int i = 0; i < kCount / 2; ++i) {
+      if (i < half_count) values[i] = values[i] + values[i + half_count];
+    }
+  }
+}
+
+// Returns a score from its sum of products.
+inline float score_of(float product, float scale, float soft_cap) {
+  const float score = product * scale;
+  return soft_cap > 0.0f ? soft_cap * precise::tanh(score / soft_cap) : score;
+}
+
+// State of a softmax after some keys, besides the weighted sum of their values.
+struct AttentionState {
+  float largest;
+  float sum;  // of exp(score - largest)
+};
+
+// Factors of sums of values where two states become one.
+struct AttentionFactors {
+  float kept;
+  float added;
+};
+
+inline AttentionState empty_state() {
+  AttentionState state;
+  state.largest = -INFINITY;
+  state.sum = 0.0f;
+  return state;
+}
+
+inline float join_value(AttentionFactors factors, float value, float added) {
+  return fma(added, factors.added, value * factors.kept);
+}
+
+// Adds keys that lie behind the state's own.
+inline AttentionFactors join_state(thread AttentionState& state, float largest, float sum) {
+  const float both = max(state.largest, largest);
+  AttentionFactors factors;
+  factors.kept = precise::exp(state.largest - both);
+  factors.added = precise::exp(largest - both);
+  state.largest = both;
+  state.sum = join_value(factors, state.sum, sum);
+  return factors;
+}
+
+// Writes the factors of `count` states that are joined to one whose largest is `before`, as
+// join_state() would one after the other: here none waits for another. Thread i has numbers i,
+// i + num_threads, ... of [count, num_heads]. states, factors [count, num_heads, 2]; before
+// [num_heads, 2]
+inline void find_factors(threadgroup const float* states, int count, int num_heads,
+                         threadgroup const float* before, int thread_index, int num_threads,
+                         threadgroup float* factors) {
+#pragma unroll 1
+  for (int i = thread_index; i < count * num_heads; i += num_threads) {
+    float earlier = before[i % num_heads * 2];
+#pragma unroll 8
+    for (int j = i % num_heads; j < i; j += num_heads) earlier = max(earlier, states[j * 2]);
+    const float largest = states[i * 2];
+    const float both = max(earlier, largest);
+    factors[i * 2] = precise::exp(earlier - both);
+    factors[i * 2 + 1] = precise::exp(largest - both);
+  }
+}
+
+inline AttentionFactors factors_at(threadgroup const float* from) {
+  AttentionFactors factors;
+  factors.kept = from[0];
+  factors.added = from[1];
+  return factors;
+}
+
+// Joins values (or sums) of `count` states to one by such factors.
+inline float join_values(threadgroup const float* factors, int factor_stride,
+                         threadgroup const float* added, int stride, int count, float value) {
+#pragma unroll 8
+  for (int i = 0; i < count; ++i) {
+    value = join_value(factors_at(factors + i * factor_stride), value, added[i * stride]);
+  }
+  return value;
+}
+
+// Returns the attention of a query whose keys are all joined: with the sink, whose value is zero,
+// and divided.
+inline float finish_value(AttentionState state, float value, bool has_sink, float sink) {
+  if (!has_sink) return value / state.sum;
+  const float both = max(state.largest, sink);
+  const float kept = precise::exp(state.largest - both);
+  return value * kept / fma(state.sum, kept, precise::exp(sink - both));
+}
+
+// The keys that a query sees, [first, position], and where they lie.
+struct AttentionQuery {
+  int token;  // -1: none
+  int seq;
+  int first;
+  int position;
+};
+
+inline int first_key(int position, int window) {
+  return window > 0 ? max(position - window + 1, 0) : 0;
+}
+
+// Where the keys of a sequence lie. Numbers of entries, slots times heads, fit into an int: an entry
+// has 16 bytes or more.
+struct AttentionTable {
+  device const int* blocks;
+  int first_slot;  // -1: the sequence's blocks do not follow one another
+  int block_size;
+  int kv_heads;
+};
+
+// Returns what entry_of() needs of the table: nothing waits for it until then.
+inline int block_of(AttentionTable table, int key, bool is_seen) {
+  int block = 0;
+  if (is_seen && table.first_slot < 0) block = table.blocks[key / table.block_size];
+  return block;
+}
+
+// Returns the number of head 0's entry of a key; -1 where it is not seen.
+inline int entry_of(AttentionTable table, int block, int key, bool is_seen) {
+  const int slot = table.first_slot >= 0 ? table.first_slot + key
+                                         : block * table.block_size + key % table.block_size;
+  return is_seen ? slot * table.kv_heads : -1;
+}
+
+#endif  // PAGODA_ATTENTION_ARITHMETIC_METAL_H

@@ -1,0 +1,267 @@
+// attention_decode: a SIMD group's work on one tile of keys, and where a threadgroup's query is.
+#ifndef PAGODA_ATTENTION_DECODE_METAL_H
+#define PAGODA_ATTENTION_DECODE_METAL_H
+
+#include "ops/attention/attention_arithmetic.metal.h"
+#include "ops/attention/attention_metal.h"
+
+// Returns the query of row `row` of the decodes and the short parts. A decode's is found with loads
+// that do not wait for one another.
+inline AttentionQuery find_decode(int row, device const int* query_start,
+                                  device const int* context_lens, device const int* slot_mapping,
+                                  constant AttentionParameters& p) {
+  AttentionQuery query;
+  query.seq = row;
+  query.token = row;
+  int behind = 0;  // tokens of the part from this one on
+  if (row < p.num_decodes) {
+    behind = 1;
+  } else {
+    int place = row - p.num_decodes;
+    query.seq = p.num_decodes;
+#pragma unroll 1
+    for (; query.seq < p.num_seqs - 1; ++query.seq) {
+      const int tokens = query_start[query.seq + 1] - query_start[query.seq];
+      if (tokens > kAttentionShortPart) continue;
+      if (place < tokens) break;
+      place -= tokens;
+    }
+    query.token = query_start[query.seq] + place;
+    behind = query_start[query.seq + 1] - query.token;
+  }
+  query.position = context_lens[query.seq] - behind;
+  if (slot_mapping[query.token] < 0) query.position = -1;  // padding sees nothing
+  query.first = first_key(query.position, p.window);
+  return query;
+}
+
+// Returns where a key of a tile has its products and weights: those of a lane's keys of a chunk
+// follow one another.
+template <typename T, int kDim>
+inline int place_of_key(int key) {
+  typedef AttentionLayout<T, kDim> Layout;
+  const int of_chunk = key % Layout::kChunkKeys;
+  return key - of_chunk + of_chunk % Layout::kKeysAtOnce * Layout::kKeysPerLane +
+         of_chunk / Layout::kKeysAtOnce;
+}
+
+// Reads a lane's pieces of a chunk, whose first key is number `first` of the tile; zeros for keys
+// that are not seen. entry: a lane a key of the tile. is_all_seen: of the tile; then no load waits
+// for another, which compilers else have them do where what a load replaces depends on a condition.
+template <typename T, int kDim>
+inline void load_chunk(device const T* entries, int entry, bool is_all_seen, int first, int lane,
+                       thread uint4* pieces) {
+  typedef AttentionLayout<T, kDim> Layout;
+  constexpr int kLanes = Layout::kLanesPerKey;
+  constexpr int kPieces = Layout::kPiecesPerLane;
+  if (is_all_seen && Layout::kPieces == kLanes * kPieces) {
+#pragma unroll
+    for (int i = 0; i < Layout::kKeysPerLane; ++i) {
+      const int from = simd_shuffle(entry, first + i * Layout::kKeysAtOnce + lane / kLanes);
+#pragma unroll
+      for (int j = 0; j < kPieces; ++j) {
+        pieces[i * kPieces + j] =
+            load_piece<T, kDim>(entries + size_t(from) * kDim, lane % kLanes + j * kLanes);
+      }
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < Layout::kKeysPerLane; ++i) {
+      const int from = simd_shuffle(entry, first + i * Layout::kKeysAtOnce + lane / kLanes);
+#pragma unroll
+      for (int j = 0; j < kPieces; ++j) {
+        pieces[i * kPieces + j] =
+            load_seen_piece<T, kDim>(entries, from, lane % kLanes + j * kLanes);
+      }
+    }
+  }
+}
+
+// Reads kCount floats, a multiple of 4 from an address that is one, or fewer.
+template <int kCount>
+inline void load_shared(threadgroup const float* from, thread float* to) {
+  if (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const float4 four = *(threadgroup const float4*)(from + i);
+      to[i] = four.x;
+      to[i + 1] = four.y;
+      to[i + 2] = four.z;
+      to[i + 3] = four.w;
+    }
+  } else {
+    for (int i = 0; i < kCount; ++i) to[i] = from[i];
+  }
+}
+
+// Writes the products of kHeads queries and a chunk's keys: queries [kHeads, kPaddedDim], products
+// [kHeads, 32].
+template <typename T, int kDim, int kHeads>
+inline void multiply_chunk(thread const uint4* pieces, threadgroup const float* queries, int first,
+                           int lane, threadgroup float* products) {
+  typedef AttentionLayout<T, kDim> Layout;
+  constexpr int kValues = Layout::kPieceValues;
+  constexpr int kKeys = Layout::kKeysPerLane;
+  constexpr int kLanes = Layout::kLanesPerKey;
+  constexpr int kSums = kHeads * kKeys;
+  float sums[kSums];
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) sums[i] = 0.0f;
+#pragma unroll
+  for (int j = 0; j < Layout::kPiecesPerLane; ++j) {
+    const int piece = lane % kLanes + j * kLanes;
+    if (piece < Layout::kPieces) {
+      float with[kHeads * kValues];
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h)
+        load_shared<kValues>(queries + h * Layout::kPaddedDim + piece * kValues,
+                             with + h * kValues);
+#pragma unroll
+      for (int i = 0; i < kKeys; ++i) {
+        float key[kValues];
+        widen_piece<T>(pieces[i * Layout::kPiecesPerLane + j], key);
+#pragma unroll
+        for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+          for (int e = 0; e < kValues; ++e)
+            sums[h * kKeys + i] = fma(with[h * kValues + e], key[e], sums[h * kKeys + i]);
+        }
+      }
+    }
+  }
+  fold_lanes<kSums, kLanes, 1>(sums, lane);
+  constexpr int kOwned = kSums > kLanes ? kSums / kLanes : 1;
+  constexpr int kSharers = kSums < kLanes ? kLanes / kSums : 1;  // lanes that hold the same sum
+  if (lane % kSharers == 0) {
+#pragma unroll
+    for (int i = 0; i < kOwned; ++i) {
+      const int number = first_folded<kSums, kLanes, 1>(lane) + i;
+      products[number / kKeys * kAttentionTile + first + lane / kLanes * kKeys + number % kKeys] =
+          sums[i];
+    }
+  }
+}
+
+// Makes a tile's products its weights, zero for a key that is not seen. products: the lane's.
+inline void weigh_tile(threadgroup float* products, bool is_seen, int lane, float scale,
+                       float soft_cap, threadgroup float* state) {
+  const float score = is_seen ? score_of(*products, scale, soft_cap) : -INFINITY;
+  const float largest = simd_max(score);
+  const float weight = is_seen ? precise::exp(score - largest) : 0.0f;
+  float sum = weight;
+  fold_lanes<1, 32, 1>(&sum, lane);
+  *products = weight;
+  if (lane == 0) {
+    state[0] = largest;
+    state[1] = sum;
+  }
+}
+
+// Adds a chunk's weighted values to the sums of kHeads queries: weights [kHeads, 32], sums
+// [kHeads, kPaddedDim]. Values that are not seen are zeros, as their weights are.
+template <typename T, int kDim, int kHeads>
+inline void add_chunk(thread const uint4* pieces, threadgroup const float* weights, int first,
+                      int lane, threadgroup float* sums) {
+  typedef AttentionLayout<T, kDim> Layout;
+  constexpr int kValues = Layout::kPieceValues;
+  constexpr int kKeys = Layout::kKeysPerLane;
+  constexpr int kFolded = kValues / Layout::kKeysAtOnce;
+  float with[kHeads * kKeys];
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    load_shared<kKeys>(weights + h * kAttentionTile + first + lane / Layout::kLanesPerKey * kKeys,
+                       with + h * kKeys);
+  }
+#pragma unroll
+  for (int j = 0; j < Layout::kPiecesPerLane; ++j) {
+    float added[kHeads * kValues];
+#pragma unroll
+    for (int e = 0; e < kHeads * kValues; ++e) added[e] = 0.0f;
+#pragma unroll
+    for (int i = 0; i < kKeys; ++i) {
+      float value[kValues];
+      widen_piece<T>(pieces[i * Layout::kPiecesPerLane + j], value);
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+        for (int e = 0; e < kValues; ++e)
+          added[h * kValues + e] = fma(with[h * kKeys + i], value[e], added[h * kValues + e]);
+      }
+    }
+    const int piece = lane % Layout::kLanesPerKey + j * Layout::kLanesPerKey;
+    const int d = piece * kValues + first_folded<kValues, 32, Layout::kLanesPerKey>(lane);
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+      fold_lanes<kValues, 32, Layout::kLanesPerKey>(added + h * kValues, lane);
+      threadgroup float* const to = sums + h * Layout::kPaddedDim + d;
+      if (piece < Layout::kPieces) {
+#pragma unroll
+        for (int e = 0; e < kFolded; ++e) {
+          const float value = added[h * kValues + e];
+          to[e] = first == 0 ? value : to[e] + value;
+        }
+      }
+    }
+  }
+}
+
+// Reads a tile of keys and its values for `num_heads` queries, two at a time, and writes their
+// weighted sums and states. (Loops that are not unrolled: a decode is over before much code has
+// been fetched.)
+//   pieces: the tile's first chunk of keys; queries [num_heads, kPaddedDim], weights
+//   [num_heads, 32], sums [num_heads, kPaddedDim], states [num_heads, 2]; entry: a lane a key
+template <typename T, int kDim>
+inline void attend_tile(device const T* keys, device const T* values, int entry, int lane,
+                        int num_heads, thread uint4* pieces, threadgroup const float* queries,
+                        threadgroup float* weights, threadgroup float* sums,
+                        threadgroup float* states, constant AttentionParameters& p) {
+  typedef AttentionLayout<T, kDim> Layout;
+  constexpr int kDimStride = Layout::kPaddedDim;
+  const bool is_all_seen = simd_all(entry >= 0);
+#pragma unroll 1
+  for (int first = 0; first < kAttentionTile; first += Layout::kChunkKeys) {
+    if (first > 0) load_chunk<T, kDim>(keys, entry, is_all_seen, first, lane, pieces);
+    int h = 0;
+#pragma unroll 1
+    for (; h + 1 < num_heads; h += 2) {
+      multiply_chunk<T, kDim, 2>(pieces, queries + h * kDimStride, first, lane,
+                                 weights + h * kAttentionTile);
+    }
+    if (h < num_heads) {
+      multiply_chunk<T, kDim, 1>(pieces, queries + h * kDimStride, first, lane,
+                                 weights + h * kAttentionTile);
+    }
+  }
+  load_chunk<T, kDim>(values, entry, is_all_seen, 0, lane, pieces);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll 2
+  for (int h = 0; h < num_heads; ++h) {
+    weigh_tile(weights + h * kAttentionTile + place_of_key<T, kDim>(lane), entry >= 0, lane,
+               p.scale, p.soft_cap, states + h * 2);
+  }
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll 1
+  for (int first = 0; first < kAttentionTile; first += Layout::kChunkKeys) {
+    if (first > 0) load_chunk<T, kDim>(values, entry, is_all_seen, first, lane, pieces);
+    int h = 0;
+#pragma unroll 1
+    for (; h + 1 < num_heads; h += 2) {
+      add_chunk<T, kDim, 2>(pieces, weights + h * kAttentionTile, first, lane,
+                            sums + h * kDimStride);
+    }
+    if (h < num_heads) {
+      add_chunk<T, kDim, 1>(pieces, weights + h * kAttentionTile, first, lane,
+                            sums + h * kDimStride);
+    }
+  }
+}
+
+// Reads a value of up to kCount partitions, `stride` apart, all under way at once: those behind the
+// last are the last once more.
+template <int kCount>
+inline void load_parts(device const float* parts, int stride, int count, thread float* values) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] = parts[size_t(min(i, count - 1)) * stride];
+}
+
+#endif  // PAGODA_ATTENTION_DECODE_METAL_H

@@ -1,0 +1,15 @@
+// Parameters of kv_write.metal.
+#ifndef PAGODA_KV_WRITE_METAL_H
+#define PAGODA_KV_WRITE_METAL_H
+
+struct KvWriteParameters {
+  int entry_width;  // num_kv_heads * head_dim
+  int head_dim;
+  int num_slots;       // of the cache; no token writes to another one
+  int k_token_stride;  // in elements, as all strides
+  int k_head_stride;
+  int v_token_stride;
+  int v_head_stride;
+};
+
+#endif  // PAGODA_KV_WRITE_METAL_H

@@ -1,0 +1,14 @@
+// Parameters of rms_norm_rope.metal.
+#ifndef PAGODA_RMS_NORM_ROPE_METAL_H
+#define PAGODA_RMS_NORM_ROPE_METAL_H
+
+struct RmsNormRopeParameters {
+  int num_heads;
+  int token_stride;  // of x, in elements
+  int head_stride;
+  int is_halves;   // RopeStyle
+  int is_aligned;  // whether every head of x begins at a multiple of 16 bytes
+  float eps;
+};
+
+#endif  // PAGODA_RMS_NORM_ROPE_METAL_H

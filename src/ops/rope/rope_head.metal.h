@@ -1,0 +1,140 @@
+// One head in the registers of a SIMD group: read as the pairs that a rotation turns, normed, turned,
+// written; rope, rms_norm_rope and rope_kv_write share it.
+//
+// A lane has kRuns runs of kRun pairs (a, b) that follow one another: as many as make 32 lanes read
+// up to 16 bytes each, where the head is that wide.
+#ifndef PAGODA_ROPE_HEAD_METAL_H
+#define PAGODA_ROPE_HEAD_METAL_H
+
+#include "ops/kv_write/kv_entry.metal.h"
+#include "ops/rms_norm/float_run.metal.h"
+
+// The extents of a head's share of a lane.
+template <int kHeadDim>
+struct HeadSplit {
+  enum {
+    kPairs = kHeadDim / 2,
+    kRun = kPairs % 128 == 0 ? 4 : (kPairs % 64 == 0 ? 2 : 1),
+    kRuns = (kPairs + 32 * kRun - 1) / (32 * kRun),
+    kShare = kRuns * kRun
+  };
+};
+
+// Returns the first pair of a lane's run; one from kPairs on is none.
+template <int kHeadDim>
+inline int first_pair(int run, int lane) {
+  return (run * 32 + lane) * HeadSplit<kHeadDim>::kRun;
+}
+
+// Reads a run of pairs: of the halves of `head`, or side by side. is_aligned: the head lies at a
+// multiple of 16 bytes, or of all that a lane reads at once where that is less.
+template <int kHeadDim>
+inline void load_pairs(device const float* head, bool is_halves, bool is_aligned, int pair,
+                       thread float* a, thread float* b) {
+  const int kRun = HeadSplit<kHeadDim>::kRun;
+  if (is_halves) {
+    load_run<kRun>(head + pair, is_aligned, a);
+    load_run<kRun>(head + kHeadDim / 2 + pair, is_aligned, b);
+    return;
+  }
+  float both[2 * kRun];
+  load_run<2 * kRun>(head + 2 * pair, is_aligned, both);
+  for (int i = 0; i < kRun; ++i) {
+    a[i] = both[2 * i];
+    b[i] = both[2 * i + 1];
+  }
+}
+
+// Reads a lane's pairs, kShare of each.
+template <int kHeadDim>
+inline void load_head(device const float* head, bool is_halves, bool is_aligned, int lane,
+                      thread float* a, thread float* b) {
+  const int kRun = HeadSplit<kHeadDim>::kRun;
+#pragma unroll
+  for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
+    const int pair = first_pair<kHeadDim>(run, lane);
+    if (pair < kHeadDim / 2) {
+      load_pairs<kHeadDim>(head, is_halves, is_aligned, pair, a + run * kRun, b + run * kRun);
+    }
+  }
+}
+
+// Norms the head, as rms_norm does. weight [kHeadDim], at a multiple of 16 bytes.
+template <int kHeadDim>
+inline void norm_head(device const float* weight, float eps, bool is_halves, int lane,
+                      thread float* a, thread float* b) {
+  const int kRun = HeadSplit<kHeadDim>::kRun;
+  float squares = 0.0f;
+#pragma unroll
+  for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
+    if (first_pair<kHeadDim>(run, lane) < kHeadDim / 2) {
+      for (int i = run * kRun; i < (run + 1) * kRun; ++i) {
+        squares = fma(a[i], a[i], squares);
+        squares = fma(b[i], b[i], squares);
+      }
+    }
+  }
+  const float mean = simd_sum(squares) / float(kHeadDim);
+  const float inverse = 1.0f / precise::sqrt(mean + eps);
+#pragma unroll
+  for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
+    const int pair = first_pair<kHeadDim>(run, lane);
+    if (pair < kHeadDim / 2) {
+      float gain_a[kRun];
+      float gain_b[kRun];
+      load_pairs<kHeadDim>(weight, is_halves, true, pair, gain_a, gain_b);
+      for (int i = 0; i < kRun; ++i) {
+        a[run * kRun + i] = a[run * kRun + i] * inverse * gain_a[i];
+        b[run * kRun + i] = b[run * kRun + i] * inverse * gain_b[i];
+      }
+    }
+  }
+}
+
+// Turns each pair by its angle. angles [2, kHeadDim / 2]: cosines, then sines.
+template <int kHeadDim>
+inline void turn_head(device const float* angles, int lane, thread float* a, thread float* b) {
+  const int kRun = HeadSplit<kHeadDim>::kRun;
+#pragma unroll
+  for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
+    const int pair = first_pair<kHeadDim>(run, lane);
+    if (pair < kHeadDim / 2) {
+      float cosines[kRun];
+      float sines[kRun];
+      load_run<kRun>(angles + pair, true, cosines);
+      load_run<kRun>(angles + kHeadDim / 2 + pair, true, sines);
+      for (int i = 0; i < kRun; ++i) {
+        const float before_a = a[run * kRun + i];
+        const float before_b = b[run * kRun + i];
+        a[run * kRun + i] = before_a * cosines[i] - before_b * sines[i];
+        b[run * kRun + i] = before_b * cosines[i] + before_a * sines[i];
+      }
+    }
+  }
+}
+
+// Writes the head as floats, or in a cache's type.
+template <int kHeadDim, typename T>
+inline void store_head(thread const float* a, thread const float* b, bool is_halves, int lane,
+                       device T* head) {
+  const int kRun = HeadSplit<kHeadDim>::kRun;
+#pragma unroll
+  for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
+    const int pair = first_pair<kHeadDim>(run, lane);
+    if (pair < kHeadDim / 2) {
+      if (is_halves) {
+        store_entry<kRun>(a + run * kRun, head + pair);
+        store_entry<kRun>(b + run * kRun, head + kHeadDim / 2 + pair);
+      } else {
+        float both[2 * kRun];
+        for (int i = 0; i < kRun; ++i) {
+          both[2 * i] = a[run * kRun + i];
+          both[2 * i + 1] = b[run * kRun + i];
+        }
+        store_entry<2 * kRun>(both, head + 2 * pair);
+      }
+    }
+  }
+}
+
+#endif  // PAGODA_ROPE_HEAD_METAL_H

@@ -1,0 +1,18 @@
+// Parameters of rope.metal.
+#ifndef PAGODA_ROPE_METAL_H
+#define PAGODA_ROPE_METAL_H
+
+struct RopeAnglesParameters {
+  int num_tokens;
+  int num_pairs;  // of a head
+};
+
+struct RopeParameters {
+  int num_heads;
+  int token_stride;  // of x, in elements
+  int head_stride;
+  int is_halves;   // RopeStyle
+  int is_aligned;  // whether every head of x begins at a multiple of 16 bytes
+};
+
+#endif  // PAGODA_ROPE_METAL_H

@@ -1,0 +1,35 @@
+#include "ops/rope_kv_write/rope_kv_write.h"
+
+#include <fmt/format.h>
+
+#include "ops/check_tensor.h"
+
+namespace pagoda {
+
+RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& q_norm,
+                                const Tensor& k_norm, const Tensor& angles, const KvView& view,
+                                const StepBatch& batch, const RopeKvWriteArgs& args) {
+  constexpr std::string_view kName = "rope_kv_write";
+  PAGODA_CHECK(view.values.shape() == view.keys.shape() &&
+                   view.values.dtype() == view.keys.dtype() && view.keys.is_contiguous() &&
+                   view.values.is_contiguous() && view.head_dim() % 2 == 0,
+               "[rope_kv_write] view: keys and values differ, are not contiguous, or of an odd "
+               "head_dim");
+  const std::int64_t head_dim = view.head_dim();
+  const std::int64_t width = (args.num_heads + 2 * view.num_kv_heads()) * head_dim;
+  check_tensor(kName, "joined", joined, joined.dtype(), {batch.num_tokens, width});
+  check_tensor(kName, "angles", angles, DType::kFloat32, {batch.num_tokens, 2, head_dim / 2});
+  PAGODA_CHECK(q_norm.defined() == k_norm.defined(),
+               "[rope_kv_write] norms: expected both or none, got one");
+  if (q_norm.defined()) {
+    check_tensor(kName, "q_norm", q_norm, DType::kFloat32, {head_dim});
+    check_tensor(kName, "k_norm", k_norm, DType::kFloat32, {head_dim});
+  }
+  const OpTimer timer(
+      exec, [&] { return OpCall{.op = kName, .read_bytes = bytes_of(joined) + bytes_of(angles)}; });
+  static constexpr Bodies<decltype(reference::rope_kv_write)> kBodies{
+      reference::rope_kv_write, cpu::rope_kv_write, mlx::rope_kv_write, cuda::rope_kv_write};
+  return kBodies.of(exec)(exec, joined, q_norm, k_norm, angles, view, batch, args);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,146 @@
+#include "ops/rope_kv_write/rope_kv_write.h"
+
+#include <algorithm>
+#include <random>
+
+#include "ops/op_cases.h"
+#include "ops/rope/rope_cases.h"
+
+namespace pagoda {
+namespace {
+
+struct JoinedShape {
+  int tokens;
+  int heads;
+  int kv_heads;
+  int head_dim;
+  DType dtype = DType::kFloat32;
+  RopeStyle style = RopeStyle::kHalves;
+  bool is_normed = false;
+  bool is_scattered = false;  // over more blocks than the tokens fill, every third token padding
+  bool is_large = false;
+
+  std::int64_t width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
+};
+
+constexpr int kBlockSize = 8;  // of a cache that entries are scattered over
+
+// Either a slot a token, in no order but for padding, or the tokens' places in the list, so that
+// row i of the cache is tokens[i]'s.
+std::vector<std::int32_t> slots_of(const JoinedShape& shape, std::span<const int> tokens) {
+  std::vector<std::int32_t> all(shape.is_scattered ? 2 * shape.tokens : tokens.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
+  if (!shape.is_scattered) return all;
+  std::shuffle(all.begin(), all.end(), std::mt19937(5));
+  std::vector<std::int32_t> slots;
+  for (const int token : tokens) slots.push_back(token % 3 == 2 ? -1 : all[token]);
+  return slots;
+}
+
+Shape cache_of(const JoinedShape& shape, std::int64_t num_tokens) {
+  if (!shape.is_scattered) return {num_tokens, 1, shape.kv_heads, shape.head_dim};
+  const int num_blocks = (2 * shape.tokens + kBlockSize - 1) / kBlockSize;
+  return {num_blocks, kBlockSize, shape.kv_heads, shape.head_dim};
+}
+
+std::shared_ptr<HostBatch> batch_of(const JoinedShape& shape, std::span<const int> tokens) {
+  const auto n = static_cast<std::int32_t>(tokens.size());
+  auto host = std::make_shared<HostBatch>();
+  host->token_ids.assign(tokens.size(), 0);
+  host->positions.assign(tokens.begin(), tokens.end());
+  host->slot_mapping = slots_of(shape, tokens);
+  host->query_start = {0, n};
+  host->context_lens = {n};
+  host->max_blocks = 1;
+  host->block_tables = {0};
+  return host;
+}
+
+Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const int> tokens) {
+  const auto n = static_cast<std::int64_t>(tokens.size());
+  const auto values =
+      take_rows(random_values(1, shape.tokens * shape.width()), shape.width(), tokens);
+  const auto norm = [&](std::uint32_t seed) {
+    if (!shape.is_normed) return Tensor();
+    return exec.upload<float>(random_values(seed, shape.head_dim), {shape.head_dim});
+  };
+  const RopeKvWriteArgs args = {
+      .num_heads = shape.heads, .norm = {.eps = 1e-5f}, .rope = {.style = shape.style}};
+  const std::shared_ptr<HostBatch> host = batch_of(shape, tokens);
+  KvView view;
+  const Shape cache = cache_of(shape, n);
+  PAGODA_ASSIGN_OR_RETURN(view.keys, exec.allocate_persistent(shape.dtype, cache));
+  PAGODA_ASSIGN_OR_RETURN(view.values, exec.allocate_persistent(shape.dtype, cache));
+  return CaseRun([&exec, args, view, host, batch = upload(exec, *host),
+                  joined = upload_activations(exec, values, {n, shape.width()}), q_norm = norm(2),
+                  k_norm = norm(3), angles = case_angles(exec, tokens, 0, shape.head_dim),
+                  is_scattered = shape.is_scattered]() mutable {
+    RopeKvWriteResult result =
+        rope_kv_write(exec, joined, q_norm, k_norm, angles, view, batch, args);
+    view = result.view;
+    // Scattered entries do not lie in the order of the tokens, as queries do.
+    if (is_scattered) return std::vector<Tensor>{view.keys, view.values};
+    return std::vector<Tensor>{result.q, view.keys, view.values};
+  });
+}
+
+// A key may be rounded to the cache's next number, where bodies differ in its last bit.
+float tolerance_of(DType dtype) {
+  if (dtype == DType::kBFloat16) return 0x1p-7f;
+  if (dtype == DType::kFloat16) return 0x1p-10f;
+  return 1e-5f;
+}
+
+OpCase make_case(const JoinedShape& shape) {
+  OpCase result{.op = "rope_kv_write",
+                .description = fmt::format(
+                    "{} x ({} + 2 x {}) x {} into {}, {}{}{}", shape.tokens, shape.heads,
+                    shape.kv_heads, shape.head_dim, dtype_name(shape.dtype),
+                    shape.style == RopeStyle::kHalves ? "halves" : "adjacent",
+                    shape.is_normed ? ", normed" : "", shape.is_scattered ? ", scattered" : ""),
+                .num_tokens = shape.tokens,
+                .rows_are_tokens = !shape.is_scattered};
+  result.tolerance.cpu = result.tolerance.mlx = tolerance_of(shape.dtype);
+  result.prepare = [shape](Exec& exec, std::span<const int> tokens) {
+    return prepare(shape, exec, tokens);
+  };
+  const double entries = 2.0 * shape.tokens * shape.kv_heads * shape.head_dim;
+  const double queries = double{1} * shape.tokens * shape.heads * shape.head_dim;
+  result.bytes = 4.0 * shape.tokens * static_cast<double>(shape.width()) + 4 * queries +
+                 static_cast<double>(dtype_size(shape.dtype)) * entries;
+  result.flops = (shape.is_normed ? 7 : 3) * (queries + entries / 2);
+  result.is_large = shape.is_large;
+  return result;
+}
+
+}  // namespace
+
+std::vector<OpCase> rope_kv_write_cases() {
+  std::vector<OpCase> cases;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
+      for (const bool is_normed : {false, true}) {
+        for (const bool is_scattered : {false, true}) {
+          cases.push_back(make_case({5, 2, 1, 16, dtype, style, is_normed, is_scattered}));
+          cases.push_back(make_case({4, 3, 3, 18, dtype, style, is_normed, is_scattered}));
+          cases.push_back(make_case({9, 9, 3, 64, dtype, style, is_normed, is_scattered}));
+          cases.push_back(make_case({7, 4, 2, 128, dtype, style, is_normed, is_scattered}));
+        }
+        cases.push_back(make_case({3, 2, 1, 80, dtype, style, is_normed}));
+        cases.push_back(make_case({3, 2, 1, 256, dtype, style, is_normed}));
+      }
+    }
+    cases.push_back(
+        make_case({.tokens = 1, .heads = 1, .kv_heads = 1, .head_dim = 64, .dtype = dtype}));
+    cases.push_back(make_case({.tokens = 512,
+                               .heads = 16,
+                               .kv_heads = 8,
+                               .head_dim = 128,
+                               .dtype = dtype,
+                               .is_normed = true,
+                               .is_large = true}));
+  }
+  return cases;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,15 @@
+// Parameters of rope_kv_write.metal.
+#ifndef PAGODA_ROPE_KV_WRITE_METAL_H
+#define PAGODA_ROPE_KV_WRITE_METAL_H
+
+struct RopeKvWriteParameters {
+  int num_heads;  // of queries
+  int num_kv_heads;
+  int num_slots;   // of the cache; no token writes to another one
+  int is_halves;   // RopeStyle
+  int is_normed;   // else nothing is read of the norms
+  int is_aligned;  // whether every head begins at a multiple of 16 bytes
+  float eps;
+};
+
+#endif  // PAGODA_ROPE_KV_WRITE_METAL_H

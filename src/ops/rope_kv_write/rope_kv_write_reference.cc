@@ -1,0 +1,22 @@
+#include "ops/kv_write/kv_write.h"
+#include "ops/rms_norm_rope/rms_norm_rope.h"
+#include "ops/rope_kv_write/rope_kv_write.h"
+
+namespace pagoda::reference {
+
+RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& q_norm,
+                                const Tensor& k_norm, const Tensor& angles, const KvView& view,
+                                const StepBatch& batch, const RopeKvWriteArgs& args) {
+  const std::int64_t num_q = args.num_heads, num_k = view.num_kv_heads();
+  const auto rotated = [&](const Tensor& x, const Tensor& norm) {
+    if (!norm.defined()) return reference::rope(exec, x, angles, args.rope);
+    return reference::rms_norm_rope(exec, x, norm, angles, {.norm = args.norm, .rope = args.rope});
+  };
+  const Tensor heads = joined.split_last(num_q + 2 * num_k, view.head_dim());
+  Tensor q = rotated(heads.slice(1, 0, num_q), q_norm);
+  const Tensor k = rotated(heads.slice(1, num_q, num_q + num_k), k_norm);
+  const Tensor v = heads.slice(1, num_q + num_k, num_q + 2 * num_k);
+  return {.q = std::move(q), .view = reference::kv_write(exec, view, k, v, batch)};
+}
+
+}  // namespace pagoda::reference
