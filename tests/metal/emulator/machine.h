@@ -1,0 +1,134 @@
+// Machine: one threadgroup at a time, whose threads are fibers.
+//
+// A SIMD group's lanes run one after another, in an order that changes, up to a call of lane.h that
+// they make together; the stretch up to there is a segment. The last lane to arrive does what they
+// asked for, and the next segment begins. At a threadgroup's barrier another SIMD group goes on.
+// Fibers hand over to each other directly, and stay from one threadgroup, and one dispatch, to the
+// next.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/metal/emulator/emulator.h"
+#include "tests/metal/emulator/lane.h"
+#include "tests/metal/emulator/tracer.h"
+
+namespace pagoda::emulator {
+
+inline constexpr int kLanes = 32;
+inline constexpr int kMaxThreads = 1024;
+inline constexpr std::size_t kMaxThreadgroupBytes = 32768;
+inline constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
+
+// A fast generator of numbers that need not be good ones: xorshift64*.
+class Shuffler {
+ public:
+  explicit Shuffler(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
+  std::uint32_t next() {
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return static_cast<std::uint32_t>((state_ * 0x2545f4914f6cdd1du) >> 32);
+  }
+  void shuffle(std::vector<std::uint32_t>& values);
+
+ private:
+  std::uint64_t state_;
+};
+
+struct Lane {
+  void* stack_top = nullptr;   // where the fiber goes on
+  std::byte* stack = nullptr;  // its lowest byte
+  std::uint32_t thread = 0;
+  Collective kind = Collective::kEnd;  // of the last call, and where it was
+  std::uint8_t flags = 0;
+  const void* place = nullptr;
+  std::uint64_t trail = 0;  // a hash of what lanes do together without waiting
+};
+
+struct SimdGroup {
+  std::uint32_t index = 0;
+  std::uint32_t num_arrived = 0;  // lanes in this segment
+  std::uint32_t stride = 1;       // of the order of lanes, odd
+  std::uint32_t first = 0;
+  std::uint32_t parity = 0;  // of shuffles: their values stay for one more
+  std::array<std::array<std::uint32_t, kLanes>, 2> values;
+  std::array<MatrixPart, kLanes> a, b, c;
+
+  std::uint32_t lane_at(std::uint32_t turn) const { return (first + turn * stride) % kLanes; }
+};
+
+class Machine {
+ public:
+  Machine();
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  // Returns the calling thread's.
+  static Machine& of_this_thread();
+
+  // Runs all threadgroups. Returns what went wrong, or nothing.
+  std::string run(const EmulatedKernel& kernel, const Dispatch& dispatch, const Options& options);
+  // Returns what the last run counted.
+  const std::vector<BufferCounts>& counts() const { return tracer_.counts(); }
+
+  // Waits for what the others of the SIMD group, or of the threadgroup, must ask for, too. As all
+  // below, it is called by a fiber that runs.
+  void arrive(Collective kind, const void* place, std::uint8_t flags = 0);
+  // Says what the thread does wrong.
+  void note_error(const std::string& what);
+  // Ends the run. No destructor runs of what is on the fiber's stack.
+  [[noreturn]] void stop();
+
+  SimdGroup& simd_group() { return *simd_group_; }
+  Lane& lane() { return *lane_; }
+  std::uint32_t lane_index() const { return lane_->thread % kLanes; }
+
+ private:
+  static void enter_fiber();
+
+  void make_fibers(int num_threads);
+  void start_threadgroup();
+  void begin_epoch();  // up to the threadgroup's next barrier
+  void begin_segment(SimdGroup& group);
+  Lane& finish_segment();
+  void check_together(const SimdGroup& group);
+  void compute(SimdGroup& group, Collective kind);
+  Lane& first_lane() {  // of the segment
+    return lanes_[simd_group_->index * kLanes + simd_group_->lane_at(0)];
+  }
+  void switch_to(Lane& next);
+
+  std::byte* stacks_ = nullptr;
+  int num_fibers_ = 0;
+  std::array<Lane, kMaxThreads> lanes_;
+  std::array<SimdGroup, kMaxThreads / kLanes> simd_groups_;
+  Lane caller_;
+  Lane* lane_ = nullptr;
+  SimdGroup* simd_group_ = nullptr;
+  Tracer tracer_;
+
+  const EmulatedKernel* kernel_ = nullptr;
+  const Dispatch* dispatch_ = nullptr;
+  Options options_;
+  Shuffler shuffler_{0};
+  std::uint32_t num_simd_groups_ = 0;
+  std::vector<std::uint32_t> threadgroups_;  // their order
+  std::size_t next_threadgroup_ = 0;
+  std::vector<std::uint32_t> turns_;  // the order of SIMD groups up to the next barrier
+  std::uint32_t turn_ = 0;
+  std::string error_;
+
+  ThreadArguments arguments_;
+  std::vector<std::byte*> buffers_;
+  alignas(16) std::array<std::byte, 256> parameters_;
+  std::unique_ptr<std::byte[]> shared_;
+};
+
+}  // namespace pagoda::emulator

@@ -1,0 +1,95 @@
+// A whole engine over the stand-in: what a user of an Apple GPU would pay for without noticing.
+#include <gtest/gtest.h>
+#include <mlx/memory.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sampling/token_rules.h"
+#include "tests/metal/stand_in.h"
+#include "tests/support/open_engine.h"
+#include "tests/support/run_to_end.h"
+
+namespace pagoda {
+namespace {
+
+const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
+
+std::unique_ptr<Engine> open_on_metal(const std::string& model, EngineOptions options = {}) {
+  options.backend = Backend::kMlx;
+  return open_engine(kData + model, options);
+}
+
+// Requests that ask, among them, for all that ops do to logits.
+std::vector<GenerationRequest> requests_of_all_kinds() {
+  std::vector<GenerationRequest> requests;
+  for (int i = 0; i < 7; ++i) {
+    requests.push_back({.prompt_token_ids = {5 + i, 9, 7},
+                        .sampling = {.temperature = i % 2 == 0 ? 0.0f : 1.0f,
+                                     .seed = i,
+                                     .max_tokens = 6,
+                                     .ignore_eos = true}});
+  }
+  const std::vector<int> allowed = {3, 4, 5, 6, 7, 8, 9};
+  requests[0].prompt_token_ids.assign(600, 11);  // attention shares such a context out
+  requests[1].sampling.top_k = 20;
+  requests[1].sampling.top_p = 0.9f;
+  requests[2].sampling.frequency_penalty = 0.5f;
+  requests[2].sampling.logprobs = 3;
+  requests[3].sampling.n = 3;
+  requests[4].sampling.prompt_logprobs = 1;
+  requests[5].sampling.token_rules = std::make_shared<TokenRules>(TokenRules{
+      .logit_bias = {{7, 2.0f}}, .allowed_tokens = mask_of(allowed, 512), .bad_words = {{3, 4}}});
+  requests[6].sampling.min_p = 0.1f;
+  return requests;
+}
+
+class EngineOnMetal : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EngineOnMetal, NoKernelIsBuiltInTheMiddleOfAStep) {
+  const auto engine = open_on_metal(GetParam(), {.max_model_len = 1024});
+  for (const WholeAnswer& answer : run_to_end(*engine, requests_of_all_kinds()))
+    EXPECT_NE(answer.finish_reason, FinishReason::kError) << answer.error.message();
+  EXPECT_EQ(stats_at_rest(*engine).runner.num_late_kernels, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EngineOnMetal,
+                         ::testing::Values("tiny-llama", "tiny-llama-affine", "tiny-qwen2",
+                                           "tiny-qwen3"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+TEST(StepsOnMetal, CopyNothingAndKeepTheirMemory) {
+  const auto engine =
+      open_on_metal("tiny-llama", {.max_model_len = 512, .enable_prefix_caching = true});
+  mlx::stand_in::reset_counts();
+  GenerationRequest request = {
+      .prompt_token_ids = std::vector<int>(40, 9),
+      .sampling = {.temperature = 1, .seed = 3, .n = 3, .max_tokens = 350, .ignore_eos = true}};
+  std::size_t memory = 0;
+  std::uint64_t num_samples = 0;
+  for (int round = 0; round < 3; ++round) {
+    num_samples += run_to_end(*engine, std::vector{request}).size();
+    const std::size_t now = ::mlx::core::get_active_memory();
+    if (round > 0) EXPECT_LE(now, memory);
+    memory = now;
+  }
+  const EngineStats stats = stats_at_rest(*engine);
+  const mlx::stand_in::Counts counts = mlx::stand_in::counts();
+  EXPECT_GT(stats.num_steps, 1000u);
+  EXPECT_GT(stats.num_lookahead_steps, 1000u);
+  EXPECT_GT(stats.num_prefix_hits, 0u);
+  EXPECT_GT(stats.num_block_copies, 0u);  // the samples' last blocks
+  EXPECT_EQ(stats.runner.num_evaluations, stats.num_steps);
+  EXPECT_EQ(stats.runner.num_logits_rows, 350 * num_samples - 2 * 3);  // a prompt's row is three's
+  EXPECT_EQ(counts.foreign_inputs, 0u);
+  EXPECT_EQ(counts.foreign_bytes, 0u) << "MLX has copied something";
+  EXPECT_EQ(counts.idle_closes, 0u);
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,4 @@
+#include "backend/mlx/matrix_units.metal"
+#include "tests/metal/emulator/register_kernel.h"
+
+PAGODA_REGISTER_KERNEL(matrix_units)

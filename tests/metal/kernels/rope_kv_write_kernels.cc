@@ -1,0 +1,28 @@
+#include "ops/rope_kv_write/rope_kv_write.metal"
+
+#include "tests/metal/emulator/register_kernel.h"
+
+PAGODA_REGISTER_KERNEL(rope_kv_write, float, 16)
+PAGODA_REGISTER_KERNEL(rope_kv_write, float, 18)
+PAGODA_REGISTER_KERNEL(rope_kv_write, float, 24)
+PAGODA_REGISTER_KERNEL(rope_kv_write, float, 32)
+PAGODA_REGISTER_KERNEL(rope_kv_write, float, 64)
+PAGODA_REGISTER_KERNEL(rope_kv_write, float, 80)
+PAGODA_REGISTER_KERNEL(rope_kv_write, float, 128)
+PAGODA_REGISTER_KERNEL(rope_kv_write, float, 256)
+PAGODA_REGISTER_KERNEL(rope_kv_write, bfloat, 16)
+PAGODA_REGISTER_KERNEL(rope_kv_write, bfloat, 18)
+PAGODA_REGISTER_KERNEL(rope_kv_write, bfloat, 24)
+PAGODA_REGISTER_KERNEL(rope_kv_write, bfloat, 32)
+PAGODA_REGISTER_KERNEL(rope_kv_write, bfloat, 64)
+PAGODA_REGISTER_KERNEL(rope_kv_write, bfloat, 80)
+PAGODA_REGISTER_KERNEL(rope_kv_write, bfloat, 128)
+PAGODA_REGISTER_KERNEL(rope_kv_write, bfloat, 256)
+PAGODA_REGISTER_KERNEL(rope_kv_write, half, 16)
+PAGODA_REGISTER_KERNEL(rope_kv_write, half, 18)
+PAGODA_REGISTER_KERNEL(rope_kv_write, half, 24)
+PAGODA_REGISTER_KERNEL(rope_kv_write, half, 32)
+PAGODA_REGISTER_KERNEL(rope_kv_write, half, 64)
+PAGODA_REGISTER_KERNEL(rope_kv_write, half, 80)
+PAGODA_REGISTER_KERNEL(rope_kv_write, half, 128)
+PAGODA_REGISTER_KERNEL(rope_kv_write, half, 256)
