@@ -3,9 +3,10 @@ PAGODA := build/release/pagoda
 PYTHON := .venv/bin/python
 MODEL ?= smollm2
 PORT ?= 8000
+DEVICE ?= auto
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve test attacks emulated bench tidy fuzz format setup setup-test setup-emulated model
+.PHONY: help demo build serve test attacks emulated bench tidy metal-on-cuda fuzz format setup setup-test setup-emulated model
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -13,13 +14,13 @@ help: ## these lines
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##/\t/' | expand -t 12
 
 demo: build model ## set up, fetch the default model, answer eight concurrent chats, print the figures
-	$(PYTHON) tools/demo.py $(PAGODA)
+	$(PYTHON) tools/demo.py $(PAGODA) $(DEVICE)
 
 build: setup build/release/build.ninja ## set up and build build/release/pagoda
 	$(CMAKE_BUILD) release --target pagoda
 
-serve: build model ## serve MODEL (smollm2) on PORT (8000), with the web page at /
-	$(PAGODA) serve $(MODEL) --port $(PORT)
+serve: build model ## serve MODEL (smollm2) on PORT (8000) by DEVICE (auto), with the web page at /
+	$(PAGODA) serve $(MODEL) --port $(PORT) --device $(DEVICE)
 
 # The unit tests under the sanitizers first, then in release what takes the binary, a model, or the optimiser.
 test: setup-test model build/dev/build.ninja build/release/build.ninja ## build and run every test
@@ -37,13 +38,18 @@ emulated: setup-emulated ## cross-build the ops for AArch64 and run them under q
 
 bench: setup-test build model ## this machine's limits, decoding and prefill against them, and llama.cpp in turns
 	$(PAGODA) bench machine
-	$(PAGODA) bench latency $(MODEL) --input-len 512 --output-len 128 --batch-size 1
-	$(PAGODA) bench latency $(MODEL) --input-len 512 --output-len 128 --batch-size 8
-	$(PAGODA) bench throughput $(MODEL) --num-prompts 32 --input-len 128 --output-len 64
+	$(PAGODA) bench latency $(MODEL) --device $(DEVICE) --input-len 512 --output-len 128 --batch-size 1
+	$(PAGODA) bench latency $(MODEL) --device $(DEVICE) --input-len 512 --output-len 128 --batch-size 8
+	$(PAGODA) bench throughput $(MODEL) --device $(DEVICE) --num-prompts 32 --input-len 128 --output-len 64
 	-$(PYTHON) bench/vs_llama_cpp.py $(PAGODA) --turns 3
 
 tidy: setup-test build ## clang-tidy over every source
 	$(PYTHON) tools/tidy.py build/release
+
+metal-on-cuda: setup-test ## the kernels for Apple GPUs on an NVIDIA GPU: op cases, and figures beside its limits
+	tests/metal/cuda/run.sh prepare
+	tests/metal/cuda/run.sh check
+	tests/metal/cuda/run.sh figures
 
 fuzz: setup-test ## every fuzz target for a minute, by the address and then by the thread sanitizer
 	tools/fuzz.sh 60 address

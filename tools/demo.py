@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Eight chats at once with the default model, over HTTP, and the figures of it: `tools/demo.py build/release/pagoda`.
+"""Eight chats at once with the default model, over HTTP, and the figures of it: `tools/demo.py build/release/pagoda [DEVICE]`.
 
 Starts the server on a free port of loopback, streams eight answers concurrently, prints them and one line of figures, and
 ends the server as Ctrl-C would. Exits 0 if every answer came whole and the server ended cleanly; else 1, with one line that
@@ -162,10 +162,10 @@ def figures(answers, num_model_bytes, machine_gb_per_s):
     )
 
 
-def demo(pagoda, log):
+def demo(pagoda, device, log):
     limit = machine_read_gb_per_s(pagoda)
     port = free_port()
-    server = subprocess.Popen([pagoda, "serve", MODEL, "--port", str(port)], stdout=log, stderr=log)
+    server = subprocess.Popen([pagoda, "serve", MODEL, "--port", str(port), "--device", device], stdout=log, stderr=log)
     try:
         wait_until_healthy(server, port)
         answers = ask_all(port)
@@ -180,12 +180,12 @@ def demo(pagoda, log):
 
 
 def main():
-    if len(sys.argv) != 2:
-        print("usage: tools/demo.py PAGODA", file=sys.stderr)
+    if len(sys.argv) not in (2, 3):
+        print("usage: tools/demo.py PAGODA [DEVICE]", file=sys.stderr)
         return 2
     with tempfile.TemporaryFile() as log:
         try:
-            demo(sys.argv[1], log)
+            demo(sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else "auto", log)
             return 0
         except (DemoError, OSError, ValueError, KeyError, http.client.HTTPException) as error:
             log.seek(0)

@@ -1,0 +1,220 @@
+#include "tests/metal/step_counts.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/assemble.h"
+#include "engine/engine_core.h"
+#include "tests/metal/stand_in.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/wrapped_runner.h"
+
+namespace pagoda {
+namespace {
+
+namespace stand_in = mlx::stand_in;
+
+constexpr int kLayers = 28;
+constexpr int kHidden = 256, kIntermediate = 512, kHeads = 4, kKvHeads = 2, kHeadDim = 64;
+constexpr int kVocab = 1024;
+constexpr int kWarmSteps = 8;
+constexpr int kSteps = 64;
+
+// Writes a random qwen3, whose matrices are bfloat16.
+void write_checkpoint(const testing::TemporaryFolder& folder, int num_layers) {
+  std::ofstream(folder / "config.json") << fmt::format(
+      R"({{"model_type": "qwen3", "vocab_size": {}, "hidden_size": {}, "intermediate_size": {},
+      "num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {}, "head_dim": {},
+      "max_position_embeddings": 1024, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0,
+      "tie_word_embeddings": true, "eos_token_id": 1}})",
+      kVocab, kHidden, kIntermediate, num_layers, kHeads, kKvHeads, kHeadDim);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 0.06f);
+  testing::SafetensorsWriter writer;
+  const auto add = [&](const std::string& name, const Shape& shape) {
+    std::vector<float> values(shape.num_elements());
+    for (float& value : values) value = shape.rank() == 1 ? 1.0f : normal(random);
+    writer.add(name, shape, WeightFormat::kBF16, values);
+  };
+  add("model.embed_tokens.weight", {kVocab, kHidden});
+  add("model.norm.weight", {kHidden});
+  for (int i = 0; i < num_layers; ++i) {
+    const std::string layer = fmt::format("model.layers.{}.", i);
+    add(layer + "input_layernorm.weight", {kHidden});
+    add(layer + "post_attention_layernorm.weight", {kHidden});
+    add(layer + "self_attn.q_norm.weight", {kHeadDim});
+    add(layer + "self_attn.k_norm.weight", {kHeadDim});
+    add(layer + "self_attn.q_proj.weight", {kHeads * kHeadDim, kHidden});
+    add(layer + "self_attn.k_proj.weight", {kKvHeads * kHeadDim, kHidden});
+    add(layer + "self_attn.v_proj.weight", {kKvHeads * kHeadDim, kHidden});
+    add(layer + "self_attn.o_proj.weight", {kHidden, kHeads * kHeadDim});
+    add(layer + "mlp.gate_proj.weight", {kIntermediate, kHidden});
+    add(layer + "mlp.up_proj.weight", {kIntermediate, kHidden});
+    add(layer + "mlp.down_proj.weight", {kHidden, kIntermediate});
+  }
+  writer.write(folder / "model.safetensors");
+}
+
+// Figures of a step: averages, and of the host's times, in microseconds, medians.
+struct StepFigures {
+  double launches = 0, results = 0, dispatches = 0, barriers = 0, encoders = 0, command_buffers = 0;
+  double building_us = 0;      // of the graph alone
+  double handing_over_us = 0;  // the graph, its evaluation by MLX, and the stand-in's recording
+};
+
+// Returns the processor time of the calling thread, in microseconds: MLX's other threads are not in
+// it, nor is waiting for them.
+double thread_us() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+// Notes how long a step takes to be handed over.
+class TimedRunner final : public WrappedRunner {
+ public:
+  TimedRunner(std::unique_ptr<StepRunner> runner, std::vector<double>& times)
+      : WrappedRunner(std::move(runner)), times_(times) {}
+
+  Status forward(const Plan& plan) override {
+    const double begin = thread_us();
+    Status status = WrappedRunner::forward(plan);
+    times_.push_back(thread_us() - begin);
+    return status;
+  }
+
+ private:
+  std::vector<double>& times_;
+};
+
+// Builds graphs of decodes that nobody evaluates.
+double time_building(RunnerParts& parts, int num_seqs) {
+  HostBatch host;
+  host.max_blocks = 1;
+  for (int i = 0; i < num_seqs; ++i) {
+    host.token_ids.push_back(0);
+    host.positions.push_back(0);
+    host.slot_mapping.push_back(-1);
+    host.query_start.push_back(i);
+    host.context_lens.push_back(1);
+    host.first_slots.push_back(-1);
+    host.block_tables.push_back(0);
+    host.logits_rows.push_back(i);
+  }
+  host.query_start.push_back(num_seqs);
+  host.num_decodes = num_seqs;
+  const std::vector<KvView> views(parts.kv.views().begin(), parts.kv.views().end());
+  std::vector<double> times;
+  for (int i = 0; i < kSteps; ++i) {
+    const double begin = thread_us();
+    const StepBatch batch = upload(*parts.exec, host);
+    const HiddenState hidden = parts.decoder.forward(*parts.exec, batch, parts.kv);
+    const Tensor logits = parts.decoder.logits(*parts.exec, hidden, batch.logits_rows);
+    times.push_back(thread_us() - begin);
+    for (int layer = 0; layer < parts.kv.num_layers(); ++layer)
+      parts.kv.rebind(layer, views[layer]);
+  }
+  return median(times);
+}
+
+StepFigures differences(const stand_in::Counts& before, const stand_in::Counts& after) {
+  const auto a_step = [](std::uint64_t from, std::uint64_t to) {
+    return static_cast<double>(to - from) / kSteps;
+  };
+  return {.launches = a_step(before.launches, after.launches),
+          .results = a_step(before.results, after.results),
+          .dispatches = a_step(before.dispatches, after.dispatches),
+          .barriers = a_step(before.barriers, after.barriers),
+          .encoders = a_step(before.encoders, after.encoders),
+          .command_buffers = a_step(before.command_buffers, after.command_buffers)};
+}
+
+void configure_stand_in(bool skips_kernels) {
+  stand_in::Options options;
+  options.is_traced = true;
+  options.skips_kernels = skips_kernels;
+  stand_in::configure(options);
+}
+
+StepFigures measure(int num_layers, int num_seqs, float temperature) {
+  const testing::TemporaryFolder folder;
+  write_checkpoint(folder, num_layers);
+  const Checkpoint checkpoint = Checkpoint::open(folder.path()).value();
+  const ModelConfig config = read_model_config(checkpoint).value();
+  std::vector<double> times;
+  double building_us = 0;
+  const EngineOptions options = {.backend = Backend::kMlx,
+                                 .max_model_len = 512,
+                                 .max_num_seqs = num_seqs,
+                                 .num_kv_blocks = 32 * num_seqs,
+                                 .kv_cache_layout = KvCacheLayout::kPaged,
+                                 .enable_prefix_caching = false};
+  configure_stand_in(/*skips_kernels=*/false);  // loading tries the matrix units
+  EngineCore core(assemble(checkpoint, config, options, {}, [&](RunnerParts parts) {
+                    building_us = time_building(parts, num_seqs);
+                    return std::make_unique<TimedRunner>(make_model_runner(std::move(parts)),
+                                                         times);
+                  }).value());
+  configure_stand_in(/*skips_kernels=*/true);
+  for (int i = 0; i < num_seqs; ++i) {
+    GenerationRequest request{.prompt_token_ids = {5, 6, 7, 8, 9, 10, 11, 12}};
+    request.sampling.temperature = temperature;
+    request.sampling.max_tokens = 256;
+    request.sampling.ignore_eos = true;
+    core.add(static_cast<RequestId>(i), std::move(request), [](const OutputEvent&) {});
+  }
+  for (int i = 0; i < kWarmSteps; ++i) PAGODA_CHECK(core.step().value(), "a step");
+  const stand_in::Counts before = stand_in::counts();
+  times.clear();
+  for (int i = 0; i < kSteps; ++i) PAGODA_CHECK(core.step().value(), "a step");
+  StepFigures figures = differences(before, stand_in::counts());
+  figures.building_us = building_us;
+  figures.handing_over_us = median(times);
+  PAGODA_CHECK(core.cancel_all().ok(), "an end");
+  return figures;
+}
+
+}  // namespace
+
+void print_step_counts() {
+  fmt::print(
+      "\nA decode step of a qwen3 of {} layers: hidden {}, {} heads on {} of {}, vocabulary {}\n"
+      "Nodes are arrays that ops make; a layer's are the difference to a model of half the "
+      "layers.\n"
+      "Processor time of the engine's thread: of building the graph, and of that, MLX's evaluation "
+      "and "
+      "the\nstand-in's recording together; medians of {} steps. No kernel runs.\n"
+      "{:<18}{:>5}{:>7}{:>9}{:>12}{:>10}{:>10}{:>9}{:>10}{:>13}\n",
+      kLayers, kHidden, kHeads, kKvHeads, kHeadDim, kVocab, kSteps, "", "ops", "nodes", "a layer",
+      "dispatches", "barriers", "encoders", "buffers", "built us", "handed over");
+  for (const int num_seqs : {1, 8}) {
+    for (const float temperature : {0.0f, 1.0f}) {
+      const StepFigures whole = measure(kLayers, num_seqs, temperature);
+      const StepFigures half = measure(kLayers / 2, num_seqs, temperature);
+      fmt::print(
+          "{:<18}{:>5.0f}{:>7.0f}{:>9.2f}{:>12.1f}{:>10.1f}{:>10.2f}{:>9.2f}{:>10.0f}{:>13.0f}\n",
+          fmt::format("{} seqs, {}", num_seqs, temperature > 0 ? "drawn" : "greedy"),
+          whole.launches, whole.results,
+          static_cast<double>(whole.results - half.results) / (kLayers / 2.0), whole.dispatches,
+          whole.barriers, whole.encoders, whole.command_buffers, whole.building_us,
+          whole.handing_over_us);
+    }
+  }
+}
+
+}  // namespace pagoda
