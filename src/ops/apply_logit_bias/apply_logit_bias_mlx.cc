@@ -1,8 +1,8 @@
 #include "ops/apply_logit_bias/apply_logit_bias.h"
 
 #include "backend/mlx/mlx_op.h"
+#include "backend/mlx/template_argument.h"
 #include "ops/apply_logit_bias/apply_logit_bias_metal.h"
-#include "ops/apply_logit_bias/logits_mlx.h"
 #include "ops/metal_sources.h"
 
 namespace pagoda::mlx {
@@ -15,7 +15,7 @@ MetalLaunch launch_of(const Tensor& logits, std::int64_t num_entries) {
   return {
       .dispatches = {{.function = {&kApplyLogitBiasMetal,
                                    "apply_logit_bias",
-                                   {metal_type_of(logits.dtype())}},
+                                   {template_argument(logits.dtype())}},
                       .buffers = {input(0), input(1), input(2), input(3), output(0)},
                       .parameters = ApplyLogitBiasParameters{.vocab = static_cast<unsigned>(vocab),
                                                              .slice = kSlice,

@@ -1,7 +1,7 @@
 #include "ops/apply_penalties/apply_penalties.h"
 
 #include "backend/mlx/mlx_op.h"
-#include "ops/apply_logit_bias/logits_mlx.h"
+#include "backend/mlx/template_argument.h"
 #include "ops/apply_penalties/apply_penalties_metal.h"
 #include "ops/metal_sources.h"
 
@@ -12,14 +12,16 @@ MetalLaunch launch_of(const Tensor& logits) {
   constexpr int kNumThreads = 256;
   const std::int64_t vocab = logits.extent(1);
   return {
-      .dispatches =
-          {{.function = {&kApplyPenaltiesMetal, "apply_penalties", {metal_type_of(logits.dtype())}},
-            .buffers = {input(0), input(1), input(2), input(3), input(4), input(5), output(0)},
-            .parameters = ApplyPenaltiesParameters{.vocab = static_cast<unsigned>(vocab),
-                                                   .num_threads = kNumThreads},
-            .num_groups = {num_groups_of(vocab, kNumThreads), static_cast<int>(logits.extent(0)),
-                           1},
-            .num_threads = kNumThreads}},
+      .dispatches = {{.function = {&kApplyPenaltiesMetal,
+                                   "apply_penalties",
+                                   {template_argument(logits.dtype())}},
+                      .buffers = {input(0), input(1), input(2), input(3), input(4), input(5),
+                                  output(0)},
+                      .parameters = ApplyPenaltiesParameters{.vocab = static_cast<unsigned>(vocab),
+                                                             .num_threads = kNumThreads},
+                      .num_groups = {num_groups_of(vocab, kNumThreads),
+                                     static_cast<int>(logits.extent(0)), 1},
+                      .num_threads = kNumThreads}},
       .bytes = 2 * bytes_of(logits) + 4.0 * static_cast<double>(logits.num_elements())};
 }
 

@@ -1,7 +1,7 @@
 #include "ops/apply_token_mask/apply_token_mask.h"
 
 #include "backend/mlx/mlx_op.h"
-#include "ops/apply_logit_bias/logits_mlx.h"
+#include "backend/mlx/template_argument.h"
 #include "ops/apply_token_mask/apply_token_mask_metal.h"
 #include "ops/metal_sources.h"
 
@@ -18,7 +18,7 @@ Tensor apply_token_mask(Exec& exec, const Tensor& logits, const TokenMasks& mask
   if (uses_metal(exec)) {
     op.launch = {.dispatches = {{.function = {&kApplyTokenMaskMetal,
                                               "apply_token_mask",
-                                              {metal_type_of(logits.dtype())}},
+                                              {template_argument(logits.dtype())}},
                                  .buffers = {input(0), input(1), input(2), output(0)},
                                  .parameters =
                                      ApplyTokenMaskParameters{.vocab = static_cast<unsigned>(vocab),

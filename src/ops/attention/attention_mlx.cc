@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "backend/mlx/mlx_op.h"
+#include "backend/mlx/template_argument.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_metal.h"
-#include "ops/kv_write/cache_mlx.h"
 #include "ops/metal_sources.h"
-#include "ops/rope/rope_head_mlx.h"
 
 namespace pagoda::mlx {
 namespace {
@@ -111,7 +110,7 @@ AttentionPlan::AttentionPlan(const Tensor& q, const KvView& view, const StepBatc
               .window = args.window,
               .scale = args.scale,
               .soft_cap = args.soft_cap},
-      cache_type_(cache_type(view)),
+      cache_type_(template_argument(view.keys.dtype())),
       element_bytes_(static_cast<int>(dtype_size(view.keys.dtype()))),
       heads_of_kv_(common_.heads / common_.kv_heads) {
   common_.heads_of_kv = heads_of_kv_;
@@ -184,7 +183,7 @@ int AttentionPlan::prompt_rows() const {
 }
 
 MetalFunction AttentionPlan::function(std::string_view name) const {
-  return {&kAttentionMetal, name, {cache_type_, head_dim_argument(common_.head_dim)}};
+  return {&kAttentionMetal, name, {cache_type_, template_argument(std::int64_t{common_.head_dim})}};
 }
 
 std::vector<MetalOperand> AttentionPlan::buffers() const {

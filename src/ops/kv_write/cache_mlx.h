@@ -5,28 +5,11 @@
 
 #include <cstdint>
 #include <stdexcept>
-#include <string_view>
 
 #include "batch/kv_view.h"
 #include "batch/step_batch.h"
 
 namespace pagoda::mlx {
-
-// Returns the name that Metal has for a cache's type.
-inline std::string_view cache_type(const KvView& view) {
-  switch (view.keys.dtype()) {
-    case DType::kFloat32:
-      return "float";
-    case DType::kBFloat16:
-      return "bfloat";
-    case DType::kFloat16:
-      return "half";
-    case DType::kInt32:
-      break;
-  }
-  PAGODA_CHECK(false, "[kv_write] a cache of int32");
-  return {};
-}
 
 inline std::int64_t num_slots(const KvView& view) {
   return view.num_blocks() * view.block_size();

@@ -1,4 +1,5 @@
 #include "backend/mlx/mlx_op.h"
+#include "backend/mlx/template_argument.h"
 #include "ops/kv_write/cache_mlx.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/kv_write/kv_write_metal.h"
@@ -12,22 +13,23 @@ MetalLaunch launch_of(const KvView& view, const Tensor& k, const Tensor& v) {
   const std::int64_t width = view.num_kv_heads() * view.head_dim();
   const bool is_wide = view.head_dim() % 4 == 0 && rows_are_aligned(k) && rows_are_aligned(v);
   const auto element_bytes = 4 + static_cast<double>(dtype_size(view.keys.dtype()));
-  return {.dispatches =
-              {{.function = {&kKvWriteMetal, "kv_write", {cache_type(view), is_wide ? "4" : "1"}},
-                .buffers = {input(0), input(1), input(2), output(0), output(1)},
-                .parameters =
-                    KvWriteParameters{
-                        .entry_width = static_cast<int>(width),
-                        .head_dim = static_cast<int>(view.head_dim()),
-                        .num_slots = static_cast<int>(num_slots(view)),
-                        .k_token_stride = static_cast<int>(k.stride(0)),
-                        .k_head_stride = static_cast<int>(k.stride(1)),
-                        .v_token_stride = static_cast<int>(v.stride(0)),
-                        .v_head_stride = static_cast<int>(v.stride(1)),
-                    },
-                .num_groups = {num_groups_of(width, is_wide ? 1024 : 256),
-                               static_cast<int>(k.extent(0)), 1},
-                .num_threads = 256}},
+  return {.dispatches = {{.function = {&kKvWriteMetal,
+                                       "kv_write",
+                                       {template_argument(view.keys.dtype()), is_wide ? "4" : "1"}},
+                          .buffers = {input(0), input(1), input(2), output(0), output(1)},
+                          .parameters =
+                              KvWriteParameters{
+                                  .entry_width = static_cast<int>(width),
+                                  .head_dim = static_cast<int>(view.head_dim()),
+                                  .num_slots = static_cast<int>(num_slots(view)),
+                                  .k_token_stride = static_cast<int>(k.stride(0)),
+                                  .k_head_stride = static_cast<int>(k.stride(1)),
+                                  .v_token_stride = static_cast<int>(v.stride(0)),
+                                  .v_head_stride = static_cast<int>(v.stride(1)),
+                              },
+                          .num_groups = {num_groups_of(width, is_wide ? 1024 : 256),
+                                         static_cast<int>(k.extent(0)), 1},
+                          .num_threads = 256}},
           .bytes = 2 * element_bytes * static_cast<double>(k.num_elements())};
 }
 

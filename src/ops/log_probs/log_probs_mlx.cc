@@ -1,7 +1,7 @@
 #include "ops/log_probs/log_probs.h"
 
 #include "backend/mlx/mlx_op.h"
-#include "ops/apply_logit_bias/logits_mlx.h"
+#include "backend/mlx/template_argument.h"
 #include "ops/log_probs/log_probs_metal.h"
 #include "ops/metal_sources.h"
 #include "ops/sample/row_dispatch.h"
@@ -14,7 +14,7 @@ MetalLaunch launch_of(const Tensor& logits, std::int64_t num_rows, const LogProb
   const bool has_rows = args.rows != nullptr;
   const bool has_top = args.num_top > 0;
   MetalDispatch dispatch =
-      row_dispatch({&kLogProbsMetal, "log_probs", {metal_type_of(logits.dtype())}}, num_rows,
+      row_dispatch({&kLogProbsMetal, "log_probs", {template_argument(logits.dtype())}}, num_rows,
                    RowMemory::kScratchAndHistogram);
   // Another buffer stands for one that is not looked at.
   dispatch.buffers = {input(0),

@@ -1,4 +1,5 @@
 #include "backend/mlx/mlx_op.h"
+#include "backend/mlx/template_argument.h"
 #include "ops/metal_sources.h"
 #include "ops/rms_norm/float_run_mlx.h"
 #include "ops/rms_norm_rope/rms_norm_rope.h"
@@ -15,7 +16,7 @@ Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Te
     const auto elements = static_cast<double>(x.num_elements());
     op.launch = {.dispatches = {{.function = {&kRmsNormRopeMetal,
                                               "rms_norm_rope",
-                                              {head_dim_argument(x.extent(2))}},
+                                              {template_argument(x.extent(2))}},
                                  .buffers = {input(0), input(1), input(2), output(0)},
                                  .parameters =
                                      RmsNormRopeParameters{

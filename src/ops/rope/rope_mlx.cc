@@ -1,4 +1,5 @@
 #include "backend/mlx/mlx_op.h"
+#include "backend/mlx/template_argument.h"
 #include "ops/metal_sources.h"
 #include "ops/rms_norm/float_run_mlx.h"
 #include "ops/rope/rope.h"
@@ -39,7 +40,7 @@ Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& a
   if (uses_metal(exec)) {
     const auto elements = static_cast<double>(x.num_elements());
     op.launch = {
-        .dispatches = {{.function = {&kRopeMetal, "rope", {head_dim_argument(x.extent(2))}},
+        .dispatches = {{.function = {&kRopeMetal, "rope", {template_argument(x.extent(2))}},
                         .buffers = {input(0), input(1), output(0)},
                         .parameters =
                             RopeParameters{

@@ -1,4 +1,5 @@
 #include "backend/mlx/mlx_op.h"
+#include "backend/mlx/template_argument.h"
 #include "ops/kv_write/cache_mlx.h"
 #include "ops/metal_sources.h"
 #include "ops/rms_norm/float_run_mlx.h"
@@ -18,7 +19,8 @@ MetalLaunch launch_of(const Tensor& joined, bool is_normed, const KvView& view,
   return {
       .dispatches = {{.function = {&kRopeKvWriteMetal,
                                    "rope_kv_write",
-                                   {cache_type(view), head_dim_argument(view.head_dim())}},
+                                   {template_argument(view.keys.dtype()),
+                                    template_argument(view.head_dim())}},
                       .buffers = {input(kJoined), input(kAngles), input(kSlots),
                                   input(is_normed ? kQNorm : kAngles),  // any, never read
                                   input(is_normed ? kKNorm : kAngles), output(0), output(1),
