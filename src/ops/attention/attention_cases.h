@@ -37,6 +37,9 @@ struct AttentionInputs {
   std::vector<float> values;   // the same
   std::vector<float> sinks;    // [heads], or empty
 };
+// Returns decodes, short parts and prompt chunks beside one another, with and without a window, a soft
+// cap and sinks: the grid of other projects' tests.
+std::vector<AttentionShape> attention_grid();
 AttentionInputs attention_inputs(const AttentionShape& shape);
 float attention_scale(const AttentionShape& shape);
 // Slots that no sequence owns hold NaN.

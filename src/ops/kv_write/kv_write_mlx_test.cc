@@ -294,7 +294,7 @@ TEST(MlxCacheTest, MemoryAndAddressStayOverThousandsOfSteps) {
   KvView view = make_view(exec, DType::kBFloat16);
   const std::byte* address = exec.read(view.values)->data();
   std::size_t memory = 0;
-  for (int step = 0; step < 4000; ++step) {
+  for (int step = 0; step < 10000; ++step) {
     Sequence sequence;
     sequence.length = step % (kNumBlocks * kBlockSize);
     const HostBatch& host = sequence.advance(1);
@@ -312,7 +312,7 @@ TEST(MlxCacheTest, MemoryAndAddressStayOverThousandsOfSteps) {
     if (step <= kNumBlocks * kBlockSize) memory = mx::get_active_memory();
     ASSERT_EQ(mx::get_active_memory(), memory) << step;
   }
-  EXPECT_EQ(exec.num_evaluations(), 4000u);
+  EXPECT_EQ(exec.num_evaluations(), 10000u);
   mx::set_cache_limit(cache_limit);
 }
 

@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "ops/attention/attention_cases.h"
 #include "ops/op_cases.h"
 #include "tests/metal/cuda/modes.h"
 
@@ -137,7 +138,8 @@ bool is_a_product(const OpCase& op_case) {
   return op_case.op == "linear" || op_case.op == "gated_linear";
 }
 
-// Calls `visit` for each small case; products, once for each kind of matrix units that there may be.
+// Calls `visit` for each small case, and for all of attention's grid; products, once for each kind of
+// matrix units that there may be.
 template <typename Visit>
 void for_each_case(CudaExec& exec, const std::string& filter, const Visit& visit) {
   for (const mlx::MatrixUnits units : {mlx::MatrixUnits::kOtherOrder, mlx::MatrixUnits::kUnusable,
@@ -148,6 +150,8 @@ void for_each_case(CudaExec& exec, const std::string& filter, const Visit& visit
       if (units == mlx::MatrixUnits::kAscendingChain || is_a_product(op_case)) visit(op_case);
     }
   }
+  if (std::string_view("attention").find(filter) == std::string_view::npos) return;
+  for (const AttentionShape& shape : attention_grid()) visit(make_attention_case(shape));
 }
 
 }  // namespace
