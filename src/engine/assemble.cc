@@ -14,6 +14,16 @@
 namespace pagoda {
 namespace {
 
+// The share of the time that loading weights takes, where kernels are built behind it.
+constexpr double kWeightsShare = 0.9;
+
+// Returns what shows a part of the whole, from one share of it to another.
+LoadProgress part_of(const LoadProgress& whole, double from, double to) {
+  return [&whole, from, to](double share) {
+    if (whole) whole(from + share * (to - from));
+  };
+}
+
 void log_shortened_context(const EngineOptions& options, const ModelConfig& config,
                            const KvSizing& sizing) {
   const int trained = config.max_position_embeddings;
@@ -61,14 +71,15 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
   EngineParts parts;
   PAGODA_ASSIGN_OR_RETURN(parts.exec, make_exec_of(options));
   const Backend backend = parts.exec->backend();
-  PAGODA_ASSIGN_OR_RETURN(Decoder decoder,
-                          Decoder::load(*parts.exec, checkpoint, config, on_progress));
+  PAGODA_ASSIGN_OR_RETURN(Decoder decoder, Decoder::load(*parts.exec, checkpoint, config,
+                                                         part_of(on_progress, 0, kWeightsShare)));
   PAGODA_ASSIGN_OR_RETURN(KvSizing sizing,
                           size_kv_cache(options, config, backend, parts.exec->available_bytes()));
   log_shortened_context(options, config, sizing);
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
-  PAGODA_RETURN_IF_ERROR(prepare_kernels(*parts.exec, decoder, kv, on_progress));
+  PAGODA_RETURN_IF_ERROR(
+      prepare_kernels(*parts.exec, decoder, kv, part_of(on_progress, kWeightsShare, 1)));
   parts.runner = make_runner({.exec = parts.exec.get(),
                               .decoder = std::move(decoder),
                               .kv = std::move(kv),
