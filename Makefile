@@ -4,6 +4,7 @@ PYTHON := .venv/bin/python
 MODEL ?= smollm2
 PORT ?= 8000
 DEVICE ?= auto
+MLX_MODEL ?=
 CMAKE_BUILD := cmake --build --preset
 
 .PHONY: help demo build serve test attacks emulated bench tidy metal-on-cuda fuzz format setup setup-test setup-emulated model
@@ -41,7 +42,11 @@ bench: setup-test build model ## this machine's limits, decoding and prefill aga
 	$(PAGODA) bench latency $(MODEL) --device $(DEVICE) --input-len 512 --output-len 128 --batch-size 1
 	$(PAGODA) bench latency $(MODEL) --device $(DEVICE) --input-len 512 --output-len 128 --batch-size 8
 	$(PAGODA) bench throughput $(MODEL) --device $(DEVICE) --num-prompts 32 --input-len 128 --output-len 64
+ifeq ($(DEVICE),mlx)
+	$(PYTHON) bench/on_a_mac.py $(PAGODA) --model $(MODEL) --mlx-model "$(MLX_MODEL)" --out build/pagoda-on-mac.txt
+else
 	-$(PYTHON) bench/vs_llama_cpp.py $(PAGODA) --turns 3
+endif
 
 tidy: setup-test build ## clang-tidy over every source
 	$(PYTHON) tools/tidy.py build/release

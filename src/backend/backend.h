@@ -42,6 +42,15 @@ namespace mlx {
 extern const bool kBuilt;
 bool has_gpu();
 Result<std::unique_ptr<Exec>> make_exec(const ExecOptions& options);
+
+// The limits of a GPU, as code like our ops' finds them.
+struct GpuPeaks {
+  double read_gb_per_s = 0;    // GB = 10^9 bytes
+  double fma_gflop_per_s = 0;  // float32; a product and a sum are two operations
+};
+// Measures them, which takes half a second; nothing where the backend's ops do not run on Metal.
+// REQUIRES: an Exec of the mlx backend.
+Result<std::optional<GpuPeaks>> gpu_peaks(Exec& exec);
 }  // namespace mlx
 namespace cuda {
 extern const bool kBuilt;

@@ -6,7 +6,11 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
+#include "backend/backend.h"
+#include "cli/engine_flags.h"
 #include "cli/flag_values.h"
 #include "cli/machine_limits.h"
 #include "cli/report_error.h"
@@ -28,44 +32,64 @@ ordered_json limits_json(const MachineLimits& limits) {
   return row;
 }
 
-Status bench_machine(int max_threads, bool as_json) {
-  if (max_threads == 0) max_threads = default_num_threads();
+struct MachineFlags {
+  int threads = 0;
+  std::string device = "auto";
+  bool as_json = false;
+};
+
+// Measures the GPU that the user asks about; nothing where the device has none of its own.
+Result<std::optional<mlx::GpuPeaks>> asked_gpu_peaks(const std::string& device) {
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<Backend> backend, parse_device(device));
+  if (!backend) return std::optional<mlx::GpuPeaks>();
+  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Exec> exec, make_exec({.backend = *backend}));
+  if (*backend != Backend::kMlx) return std::optional<mlx::GpuPeaks>();
+  return mlx::gpu_peaks(*exec);
+}
+
+Status bench_machine(const MachineFlags& flags) {
+  const int max_threads = flags.threads == 0 ? default_num_threads() : flags.threads;
   ordered_json rows = ordered_json::array();
-  if (!as_json)
+  if (!flags.as_json)
     std::printf(
         "threads   read GB/s   float32 GMAC/s   bf16 GMAC/s   int16 GMAC/s   int8 GMAC/s\n");
   for (int threads = 1; threads <= max_threads;
        threads = std::min(threads * 2, std::max(max_threads, threads + 1))) {
     const MachineLimits limits = MachineProbe(threads).measure();
     rows.push_back(limits_json(limits));
-    if (as_json) continue;
+    if (flags.as_json) continue;
     std::printf("%7d %11.1f %16.1f %13.1f %14.1f %13.1f\n", threads, limits.read_gb_per_s,
                 limits.float32_gmac_per_s, limits.bf16_gmac_per_s.value_or(0),
                 limits.int16_gmac_per_s.value_or(0), limits.int8_gmac_per_s.value_or(0));
   }
-  if (as_json) {
-    const ordered_json& all = rows.back();
-    std::printf("%s\n",
-                ordered_json{{"by_threads", rows}, {"machine_read_gb_per_s", all["read_gb_per_s"]}}
-                    .dump()
-                    .c_str());
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<mlx::GpuPeaks> gpu, asked_gpu_peaks(flags.device));
+  if (flags.as_json) {
+    ordered_json all = {{"by_threads", rows},
+                        {"machine_read_gb_per_s", rows.back()["read_gb_per_s"]}};
+    if (gpu) {
+      all["gpu_read_gb_per_s"] = gpu->read_gb_per_s;
+      all["gpu_fma_gflop_per_s"] = gpu->fma_gflop_per_s;
+    }
+    std::printf("%s\n", all.dump().c_str());
+  } else if (gpu) {
+    std::printf("GPU: reads %.1f GB/s, %.2f TFLOP/s by fma (float32)\n", gpu->read_gb_per_s,
+                gpu->fma_gflop_per_s / 1e3);
   }
   return ok_status();
 }
 
 void add_machine(CLI::App& bench, CommandBody& body) {
-  struct MachineFlags {
-    int threads = 0;
-    bool as_json = false;
-  };
   auto flags = std::make_shared<MachineFlags>();
   CLI::App& command = *bench.add_subcommand("machine", "This machine's limits, by thread count");
   command.add_option("--threads", flags->threads, "At most; 0: the physical cores")
       ->transform(whole_number(0, 1024));
+  command.add_option("--device", flags->device, "mlx: its GPU's limits too")
+      ->check(one_of({"auto", "reference", "cpu", "mlx", "cuda"}))
+      ->capture_default_str();
   command.add_flag("--json", flags->as_json, "Print one JSON line");
   command.callback([flags, &body] {
     body = [flags] {
-      const Status status = bench_machine(flags->threads, flags->as_json);
+      const Status status = bench_machine(*flags);
       return status.ok() ? kExitOk : report_error(status);
     };
   });

@@ -1,6 +1,7 @@
 """`pagoda bench` and `--profile` from a shell: fields, figures that agree with one another, bad usage."""
 
 import json
+import sys
 
 import pytest
 from pagoda_command import TINY, pagoda
@@ -22,6 +23,13 @@ def test_machine_has_a_row_a_thread_count():
         assert row["read_gb_per_s"] > 0 and row["float32_gmac_per_s"] > 0
         assert ("int16_gmac_per_s" in row) == ("int8_gmac_per_s" in row)
     assert figures["machine_read_gb_per_s"] == figures["by_threads"][-1]["read_gb_per_s"]
+
+
+def test_a_gpu_has_a_line_where_ops_run_on_one():
+    assert "GPU" not in pagoda("bench", "machine", "--threads", 1, "--device", "cpu").stdout
+    if " mlx" in next(line for line in pagoda("info").stdout.splitlines() if line.startswith("devices:")):
+        lines = pagoda("bench", "machine", "--threads", 1, "--device", "mlx").stdout.splitlines()
+        assert lines[-1].startswith("GPU: reads ") == (sys.platform == "darwin")
 
 
 def test_latency_holds_both_phases_to_limits():
@@ -95,6 +103,7 @@ def test_profiles_are_tables_without_json():
     (["throughput", TINY, "--input-len", 3000, "--num-prompts", 2], 2, "3000"),
     (["throughput", "no/such/model", "--num-prompts", 1], 1, "no/such/model"),
     (["machine", "--threads", "-1"], 2, "--threads"),
+    (["machine", "--device", "gpu"], 2, "--device"),
     (["speed"], 2, "subcommand"),
     ([], 2, "subcommand"),
 ])

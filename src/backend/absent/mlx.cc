@@ -14,6 +14,10 @@ Result<std::unique_ptr<Exec>> make_exec(const ExecOptions&) {
   return unsupported("[device] mlx: not built into this binary");
 }
 
+Result<std::optional<GpuPeaks>> gpu_peaks(Exec&) {
+  return unsupported("[device] mlx: not built into this binary");
+}
+
 Result<Weight> prepare_weight(Exec&, std::span<const HostTensor>, WeightUse) {
   return unsupported("[device] mlx: not built into this binary");
 }

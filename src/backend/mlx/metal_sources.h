@@ -5,6 +5,7 @@
 
 namespace pagoda::mlx {
 
+extern const MetalSource kGpuPeaksMetal;
 extern const MetalSource kMatrixUnitsMetal;
 
 }  // namespace pagoda::mlx

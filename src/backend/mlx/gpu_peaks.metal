@@ -1,0 +1,55 @@
+// The limits of a GPU: how fast it reads, and how fast it multiplies and adds. 256 threads a group.
+#include "backend/mlx/kernel.metal.h"
+// After kernel.metal.h:
+#include "backend/mlx/gpu_peaks_metal.h"
+
+// Writes each word's index; p.count words a threadgroup.
+[[kernel]] void gpu_peaks_fill(device uint* out [[buffer(0)]],
+                               constant GpuPeaksParameters& p [[buffer(1)]], PAGODA_THREAD) {
+  const uint count = uint(p.count);
+  const size_t first = size_t(group.x) * count;
+  for (uint i = thread_id; i < count; i += 256) out[first + i] = uint(first + i);
+}
+
+// Adds up all words, modulo 2^32: p.count a threadgroup, a multiple of 8,192, eight loads of 16
+// bytes in flight a lane. before and out [groups * 8], a sum a SIMD group on top of the one before.
+[[kernel]] void gpu_peaks_read(device const uint4* in [[buffer(0)]],
+                               device const uint* before [[buffer(1)]],
+                               device uint* out [[buffer(2)]],
+                               constant GpuPeaksParameters& p [[buffer(3)]], PAGODA_THREAD) {
+  const uint num_vectors = uint(p.count) / 4;
+  device const uint4* const from = in + size_t(group.x) * num_vectors;
+  uint sum = 0;
+  for (uint i = thread_id; i < num_vectors; i += 8 * 256) {
+    uint4 held[8];
+#pragma unroll
+    for (uint j = 0; j < 8; ++j) held[j] = from[i + 256 * j];
+#pragma unroll
+    for (uint j = 0; j < 8; ++j) {
+      sum += (held[j].x + held[j].y) + (held[j].z + held[j].w);
+    }
+  }
+  sum = simd_sum(sum);
+  const uint place = 8 * group.x + simd_group;
+  if (lane == 0) out[place] = before[place] + sum;
+}
+
+// Eight chains a lane, p.count rounds of 64 fma each. before and out [threads]: the chains begin at
+// what was before and 0 to 7 more; out is their mean.
+[[kernel]] void gpu_peaks_fma(device const float* before [[buffer(0)]],
+                              device float* out [[buffer(1)]],
+                              constant GpuPeaksParameters& p [[buffer(2)]], PAGODA_THREAD) {
+  const uint place = 256 * group.x + thread_id;
+  float sums[8];
+  for (uint j = 0; j < 8; ++j) sums[j] = before[place] + float(j);
+  for (int round = 0; round < p.count; ++round) {
+#pragma unroll
+    for (uint i = 0; i < 64; ++i) {
+#pragma unroll
+      for (uint j = 0; j < 8; ++j) sums[j] = fma(sums[j], p.factor, p.added);
+    }
+  }
+  float total = 0.0f;
+  for (uint j = 0; j < 8; ++j) total = total + sums[j];
+  out[place] = 0.125f * total;
+}

@@ -1,0 +1,11 @@
+// Parameters of gpu_peaks.metal.
+#ifndef PAGODA_GPU_PEAKS_METAL_H
+#define PAGODA_GPU_PEAKS_METAL_H
+
+struct GpuPeaksParameters {
+  int count;     // words of a threadgroup, or rounds
+  float factor;  // of a chain: s = s factor + added
+  float added;
+};
+
+#endif  // PAGODA_GPU_PEAKS_METAL_H
