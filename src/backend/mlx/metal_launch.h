@@ -15,6 +15,9 @@
 
 #include "core/check.h"
 
+// Structs of parameters are read by Metal's compiler too, which knows the type by this name.
+using uint = unsigned int;
+
 namespace pagoda::mlx {
 
 // A .metal file, with the files that it includes in place (src/ops/mlx.cmake).
