@@ -11,7 +11,7 @@ import re
 import subprocess
 
 import pytest
-from mutations import MUTATIONS
+from mutations import MUTATIONS, Check
 
 ROOT = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"])
 OPS = ROOT / "src/ops"
@@ -114,5 +114,8 @@ def test_the_right_kernels_pass(op, units, outcomes, request):
 def test_a_mistake_is_seen(mutation, outcomes, request):
     status, said = outcomes[request.node.name].result()
     assert status == 1, f"nothing is seen (status {status}): {said}"
-    seen_by = [check.name for check in mutation.seen_by if re.search(check.value, said)]
-    assert seen_by, f"expected {[check.name for check in mutation.seen_by]}, got: {said}"
+    expected = set(mutation.seen_by)
+    if Check.OUTSIDE in expected:  # an access out of bounds may meet what somebody else has, first
+        expected |= {Check.UNWRITTEN, Check.RACE, Check.RACE_OF_GROUPS}
+    seen_by = [check.name for check in expected if re.search(check.value, said)]
+    assert seen_by, f"expected {sorted(check.name for check in expected)}, got: {said}"

@@ -318,7 +318,7 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
                       batch.first_slots.defined() ? batch.first_slots : batch.context_lens,
                       batch.slot_mapping, args.sinks.defined() ? args.sinks : q},
            .outputs = {{DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)}}}};
-  if (uses_metal(exec)) return run_on_metal(exec, std::move(op), q, view, batch, args);
+  if (uses_metal(exec)) return run_on_metal(exec, op, q, view, batch, args);
   op.host = host_body(batch, args);
   return run(exec, std::move(op))[0];
 }
