@@ -115,9 +115,15 @@ int PanelFormat::words(int num_k) const {
   }
 }
 
+int PanelFormat::words_begin(int num_k) const {
+  constexpr int kLine = 32;  // words
+  const int all = kPanelColumns / 2 * halves(num_k);
+  return is_super() ? (all + kLine - 1) / kLine * kLine : all;
+}
+
 std::int64_t PanelFormat::unit_words(int num_k) const {
-  const std::int64_t halves_and_words = halves(num_k) + 2 * words(num_k);
-  if (!is_plain()) return kPanelColumns / 2 * halves_and_words + std::int64_t{bits()} * num_k;
+  const std::int64_t header = words_begin(num_k) + kPanelColumns * words(num_k);
+  if (!is_plain()) return header + std::int64_t{bits()} * num_k;
   const int bytes = traits_of(format).block_bytes * num_k;
   return std::int64_t{kPanelColumns} * ((bytes + 15) / 16 * 4);
 }

@@ -8,7 +8,9 @@
 //   panel | unit | unit | ... | last unit
 //   unit  | halves | words | low plane | high plane |
 //
-//   halves      n numbers of 16 bits a column: column c's are n c .. n c + n - 1
+//   halves      n numbers of 16 bits a column: column c's are n c .. n c + n - 1; of super-blocks
+//               filled up to a line of 128 bytes, so that no piece begins in the middle of one: 64
+//               bytes of a unit of Q3_K (1.8 %) and of Q6_K (1 %)
 //   words       n words a column, in pieces
 //   low plane   the low 2, 4, 8, 16 or 32 bits of the codes: as many words a column for 32 k, in
 //               pieces
@@ -83,6 +85,8 @@ struct PanelFormat {
   // Returns a column's numbers of 16 bits, and its words, in the header of a unit of `num_k`.
   int halves(int num_k) const;
   int words(int num_k) const;
+  // Returns where the words of a unit begin: behind the halves of all columns.
+  int words_begin(int num_k) const;
   // Returns the words of all columns of a unit of `num_k`.
   std::int64_t unit_words(int num_k) const;
 };

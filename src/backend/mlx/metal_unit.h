@@ -47,7 +47,7 @@ inline HighPlace high_place(int low_bits, int high_bits, int k) {
 // Where the sections of a unit begin.
 struct UnitSections {
   UnitSections(const PanelFormat& format, int num_k)
-      : words(kPanelColumns / 2 * format.halves(num_k)),
+      : words(format.words_begin(num_k)),
         low(words + kPanelColumns * format.words(num_k)),
         high(low + (format.is_plain() ? 0 : format.low_bits() * num_k)) {}
   int words;

@@ -159,12 +159,16 @@ TEST_P(MlxPanelsTest, KeepEveryValue) {
   }
 }
 
-TEST_P(MlxPanelsTest, TakeNoMoreThanTheFile) {
+TEST_P(MlxPanelsTest, TakeHardlyMoreThanTheFile) {
   for (const std::int64_t cols : {cols_from(64), cols_from(576), cols_from(1536)}) {
     const HostTensor matrix = make_matrix(GetParam(), {64, cols}, random_);
     const auto weight = mlx::prepare_weight(exec_, std::span(&matrix, 1), WeightUse::kRows);
     ASSERT_TRUE(weight.ok()) << weight.status().message();
-    EXPECT_EQ(weight->packed->num_bytes(), num_bytes(matrix)) << cols;
+    const auto bytes = static_cast<double>(weight->packed->num_bytes());
+    const auto of_file = static_cast<double>(num_bytes(matrix));
+    const bool is_filled_up = GetParam().is_super() && GetParam().halves(256) > 0;
+    EXPECT_GE(bytes, of_file) << cols;
+    EXPECT_LE(bytes, of_file * (is_filled_up ? 1.02 : 1.0)) << cols;
   }
 }
 

@@ -56,7 +56,9 @@ struct Panels {
            (Name::is_super() ? 1 : 32 * blocks / kGroup * (int(sizeof(Number)) / 2));
   }
   // Returns where a part of such a unit begins, in words.
-  static constexpr int words_at(int blocks) { return 16 * halves(blocks); }
+  static constexpr int words_at(int blocks) {
+    return Name::is_super() ? (16 * halves(blocks) + 31) / 32 * 32 : 16 * halves(blocks);
+  }
   static constexpr int low_at(int blocks) { return words_at(blocks) + 32 * words(blocks); }
   static constexpr int high_at(int blocks) { return low_at(blocks) + 32 * low() * blocks; }
   static constexpr int unit_words() { return high_at(unit() / 32) + high() * unit(); }
