@@ -43,8 +43,8 @@ struct Options {
 };
 
 // Returns the options that the environment asks for: PAGODA_METAL_SEED, PAGODA_METAL_ENCODER (the
-// dispatches of an encoder), PAGODA_METAL_TRACED (1: the traced builds), PAGODA_METAL_MATRIX (an
-// emulator::MatrixOrder), MLX_MAX_OPS_PER_BUFFER, MLX_MAX_MB_PER_BUFFER. Prints them.
+// dispatches of an encoder), PAGODA_METAL_TRACED (1: the traced builds), PAGODA_METAL_MATRIX and
+// PAGODA_METAL_SUM (orders of emulator.h), MLX_MAX_OPS_PER_BUFFER, MLX_MAX_MB_PER_BUFFER. Prints them.
 Options options_of_environment();
 
 // Starts anew with these options, on all threads from their next launch on: with a first encoder, and

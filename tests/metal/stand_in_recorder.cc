@@ -71,12 +71,14 @@ Options options_of_environment() {
   options.is_traced = number_of_environment("PAGODA_METAL_TRACED", 0) != 0;
   options.emulator.matrix_order =
       static_cast<emulator::MatrixOrder>(number_of_environment("PAGODA_METAL_MATRIX", 0));
+  options.emulator.sum_order =
+      static_cast<emulator::SumOrder>(number_of_environment("PAGODA_METAL_SUM", 0));
   fmt::print(
       stderr,
       "[metal] stand-in: PAGODA_METAL_SEED={} PAGODA_METAL_ENCODER={} PAGODA_METAL_MATRIX={} "
-      "PAGODA_METAL_TRACED={}\n",
+      "PAGODA_METAL_SUM={} PAGODA_METAL_TRACED={}\n",
       options.seed, limits.dispatches_per_encoder, static_cast<int>(options.emulator.matrix_order),
-      options.is_traced ? 1 : 0);
+      static_cast<int>(options.emulator.sum_order), options.is_traced ? 1 : 0);
   return options;
 }
 
