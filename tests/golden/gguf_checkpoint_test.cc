@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iostream>
 #include <map>
+#include <optional>
 
 #include "quant/q4_k.h"
 #include "tests/golden/golden_case.h"
@@ -92,10 +93,11 @@ GoldenCase reference_case(Engine& reference, const std::vector<int>& prompt_ids)
 
 // The backends' answers from the source in that format, beside the reference's.
 void expect_backends_agree(const HfSource& source, double rope_theta, WeightFormat format,
-                           const std::vector<int>& prompt_ids) {
+                           const std::vector<int>& prompt_ids,
+                           std::optional<WeightFormat> of_values = std::nullopt) {
   const TemporaryFolder folder;
   const std::string path = folder / "model.gguf";
-  to_gguf(source, rope_theta, format).write(path);
+  to_gguf(source, rope_theta, format, of_values).write(path);
   const std::unique_ptr<Engine> reference = open_file(path, Backend::kReference);
   const GoldenCase golden = reference_case(*reference, prompt_ids);
   for (const Backend backend : built_backends()) {
@@ -108,6 +110,14 @@ void expect_backends_agree(const HfSource& source, double rope_theta, WeightForm
     EXPECT_LE(closeness.mean(), 0.04) << what;
     EXPECT_LE(closeness.largest, 0.5) << what;
   }
+}
+
+TEST(GgufCheckpoint, EveryBackendReadsFormatsThatAreMixedAsInQ4KM) {
+  const TemporaryFolder wide;
+  testing::make_wide_checkpoint(wide);
+  const std::vector<GoldenCase> cases = *read_golden_cases(kData + "tiny-llama/golden.json");
+  expect_backends_agree(open_hf_source(wide.path()), 2e4, WeightFormat::kQ4_K, cases[3].prompt_ids,
+                        WeightFormat::kQ6_K);
 }
 
 TEST(GgufCheckpoint, EveryFormatIsReadAlikeByAllBackends) {

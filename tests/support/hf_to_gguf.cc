@@ -101,7 +101,8 @@ HfSource open_hf_source(const std::string& folder) {
   return {*std::move(checkpoint), *std::move(config)};
 }
 
-GgufWriter to_gguf(const HfSource& source, double rope_theta, WeightFormat format) {
+GgufWriter to_gguf(const HfSource& source, double rope_theta, WeightFormat format,
+                   std::optional<WeightFormat> of_values) {
   GgufWriter writer;
   set_keys(source.config, rope_theta, writer);
   for (const std::string& name : source.checkpoint.names()) {
@@ -113,7 +114,10 @@ GgufWriter to_gguf(const HfSource& source, double rope_theta, WeightFormat forma
     if (is_q_or_k && gguf_architecture(source.config) == "llama") {
       values = interleave_halves(values, source.config.layers.front().head_dim, width);
     }
-    WeightFormat stored = tensor.shape.rank() == 1 ? WeightFormat::kF32 : format;
+    const bool has_own =
+        of_values && (name.ends_with("v_proj.weight") || name.ends_with("down_proj.weight"));
+    WeightFormat stored = has_own ? *of_values : format;
+    if (tensor.shape.rank() == 1) stored = WeightFormat::kF32;
     // As converters do.
     if (width % traits_of(stored).block_size != 0) stored = WeightFormat::kF16;
     writer.add_tensor(gguf_name(name), tensor.shape, stored, values);

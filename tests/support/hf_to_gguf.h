@@ -2,6 +2,7 @@
 // which has quantisers for a few.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "model/model_config.h"
@@ -18,7 +19,9 @@ struct HfSource {
 HfSource open_hf_source(const std::string& folder);
 
 // Matrices in `format` (F16 where their rows are no whole blocks), all else in F32. The keys of the
-// architecture are set, none of a tokenizer.
-GgufWriter to_gguf(const HfSource& source, double rope_theta, WeightFormat format);
+// architecture are set, none of a tokenizer. `of_values`: the format of values' and down projections
+// alone, as Q4_K_M has them in Q6_K.
+GgufWriter to_gguf(const HfSource& source, double rope_theta, WeightFormat format,
+                   std::optional<WeightFormat> of_values = std::nullopt);
 
 }  // namespace pagoda::testing
