@@ -254,6 +254,18 @@ std::vector<float> take_rows(std::span<const float> values, std::int64_t width,
   return taken;
 }
 
+std::vector<std::vector<float>> select_outputs(const OpCase& op_case,
+                                               const std::vector<std::vector<float>>& all,
+                                               std::span<const int> tokens) {
+  if (!op_case.rows_are_tokens) return all;
+  std::vector<std::vector<float>> selected;
+  for (const std::vector<float>& output : all) {
+    const auto width = static_cast<std::int64_t>(output.size()) / op_case.num_tokens;
+    selected.push_back(take_rows(output, width, tokens));
+  }
+  return selected;
+}
+
 bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }

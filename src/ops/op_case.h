@@ -51,6 +51,11 @@ struct OpCase {
 Result<std::vector<std::vector<float>>> run_case(Exec& exec, const OpCase& op_case,
                                                  std::span<const int> tokens);
 std::vector<int> all_tokens(const OpCase& op_case);  // 0, 1, ...
+// Returns what `tokens` must have, of the outputs of all tokens: their rows, in that order; all where
+// rows are not tokens.
+std::vector<std::vector<float>> select_outputs(const OpCase& op_case,
+                                               const std::vector<std::vector<float>>& all,
+                                               std::span<const int> tokens);
 
 // Returns whether all bits are the same: a NaN equals itself, and -0 does not equal 0.
 bool same_bits(std::span<const float> a, std::span<const float> b);

@@ -39,16 +39,6 @@ std::string name_of(const OpCase& op_case) {
   return op_case.op + " " + op_case.description;
 }
 
-// Row i of the result belongs to tokens[i]: rows of `all`, which has every token of the case.
-Outputs select(const OpCase& op_case, const Outputs& all, std::span<const int> tokens) {
-  if (!op_case.rows_are_tokens) return all;
-  Outputs selected;
-  for (const std::vector<float>& output : all) {
-    selected.push_back(take_rows(output, output.size() / op_case.num_tokens, tokens));
-  }
-  return selected;
-}
-
 // Lists of tokens under which no bit of a token's output may change.
 std::vector<std::vector<int>> token_lists(const OpCase& op_case) {
   std::vector<int> shuffled = all_tokens(op_case);
@@ -101,7 +91,7 @@ TEST(Ops, EveryVectorTargetIsNearTheReferenceAndBatchInvariant) {
       for (std::size_t i = 0; i < actual.size(); ++i) {
         EXPECT_LE(relative_error(actual[i], expected[i]), op_case.tolerance.cpu);
         if (!op_case.rows_are_tokens) continue;
-        EXPECT_TRUE(same_bits(alone[i], select(op_case, actual, last)[i]));
+        EXPECT_TRUE(same_bits(alone[i], select_outputs(op_case, actual, last)[i]));
       }
     }
   }
@@ -127,7 +117,7 @@ TEST(Ops, NoTokenDependsOnItsBatchOrPlace) {
       const Outputs all = run_case(*exec, op_case, all_tokens(op_case)).value();
       for (const std::vector<int>& tokens : token_lists(op_case)) {
         const Outputs actual = run_case(*exec, op_case, tokens).value();
-        const Outputs expected = select(op_case, all, tokens);
+        const Outputs expected = select_outputs(op_case, all, tokens);
         for (std::size_t i = 0; i < actual.size(); ++i) {
           ASSERT_TRUE(same_bits(actual[i], expected[i])) << tokens.size() << " tokens";
         }

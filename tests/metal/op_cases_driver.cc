@@ -60,15 +60,6 @@ std::vector<std::vector<int>> token_lists(const OpCase& op_case) {
   return lists;
 }
 
-// Returns rows of `all`, which has every token of the case.
-Outputs select(const OpCase& op_case, const Outputs& all, std::span<const int> tokens) {
-  if (!op_case.rows_are_tokens) return all;
-  Outputs selected;
-  for (const std::vector<float>& output : all)
-    selected.push_back(take_rows(output, output.size() / op_case.num_tokens, tokens));
-  return selected;
-}
-
 // Returns what is wrong, or nothing.
 std::string fault_of(const OpCase& op_case, Exec& exec, Exec& reference) {
   const std::vector<int> tokens = all_tokens(op_case);
@@ -84,7 +75,7 @@ std::string fault_of(const OpCase& op_case, Exec& exec, Exec& reference) {
   for (const std::vector<int>& list : token_lists(op_case)) {
     const Result<Outputs> some = run_case(exec, op_case, list);
     if (!some.ok()) return some.status().message();
-    const Outputs same = select(op_case, *all, list);
+    const Outputs same = select_outputs(op_case, *all, list);
     for (std::size_t i = 0; i < some->size(); ++i) {
       if (!same_bits((*some)[i], same[i]))
         return fmt::format("output {} has other bits in a batch of {}", i, list.size());

@@ -24,18 +24,6 @@ struct Totals {
   float largest_error = 0;  // as a share of what is allowed
 };
 
-// Row i of the result belongs to tokens[i]: rows of `all`, which has every token of the case.
-Outputs select(const OpCase& op_case, const Outputs& all, std::span<const int> tokens) {
-  if (!op_case.rows_are_tokens) return all;
-  Outputs selected;
-  for (const std::vector<float>& output : all) {
-    const auto width =
-        static_cast<std::int64_t>(output.size() / static_cast<std::size_t>(op_case.num_tokens));
-    selected.push_back(take_rows(output, width, tokens));
-  }
-  return selected;
-}
-
 // Lists of tokens under which no bit of a token's output may change.
 std::vector<std::vector<int>> token_lists(const OpCase& op_case) {
   std::vector<int> shuffled = all_tokens(op_case);
@@ -118,7 +106,7 @@ class Checker {
   void check_company(const OpCase& op_case, const Outputs& all, Totals& totals) {
     for (const std::vector<int>& tokens : token_lists(op_case)) {
       const Outputs actual = run_case(exec_, op_case, tokens).value();
-      const Outputs expected = select(op_case, all, tokens);
+      const Outputs expected = select_outputs(op_case, all, tokens);
       for (std::size_t i = 0; i < actual.size(); ++i) {
         if (same_bits(actual[i], expected[i])) continue;
         fail(op_case, fmt::format("output {}: other bits for {} tokens", i, tokens.size()), totals);
