@@ -18,7 +18,7 @@ struct UnitColumn {
   std::uint8_t codes[kMaxUnit] = {};
 };
 
-// Where a column's words are in a section of `count` words a column.
+// Place of a column's words in a section of `count` words a column.
 class SectionColumn {
  public:
   SectionColumn(int count, int column) : count_(count), column_(column) {}
@@ -32,7 +32,7 @@ class SectionColumn {
   int column_;
 };
 
-// Where a code's high bits stand in a block's high plane.
+// Place of a code's high bits in a block's high plane.
 struct HighPlace {
   int word;
   int bit;
@@ -44,7 +44,7 @@ inline HighPlace high_place(int low_bits, int high_bits, int k) {
   return {i / slots, low_bits * j + high_bits * (i % slots)};
 }
 
-// Where the sections of a unit begin.
+// Beginnings of a unit's sections.
 struct UnitSections {
   UnitSections(const PanelFormat& format, int num_k)
       : words(format.words_begin(num_k)),

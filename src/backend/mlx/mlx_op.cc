@@ -53,7 +53,6 @@ class EndOfCall {
 // Computes an op's outputs into memory that MLX has given them. Everything here outlives the call:
 // MLX holds the arrays until its stream has passed the op.
 struct HostCall {
-  std::string_view name;
   HostBody body;
   std::shared_ptr<HostBodies> host;
   std::vector<Tensor> inputs;
@@ -138,7 +137,7 @@ class Primitive final : public mx::Primitive {
 
   // The op is evaluated once, so its body moves on to the call.
   HostCall host_call(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) {
-    HostCall call{.name = op_.name, .body = std::move(op_.host), .host = host_};
+    HostCall call{.body = std::move(op_.host), .host = host_};
     for (std::size_t i = 0; i < inputs.size(); ++i)
       call.inputs.push_back(op_.inputs[i].over(memory_of(inputs[i])));
     for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -46,7 +46,7 @@ struct OpOutput {
 
 // Computes an op on the host: by the cpu backend's body, on its Exec. Returns a tensor an output;
 // one that shares an input's memory has been written there, and what stands for it is not looked at.
-// What it holds of the step besides the inputs must live as long as itself.
+// Whatever a body holds of the step besides the inputs must live as long as itself.
 using HostBody = std::function<std::vector<Tensor>(Exec& host, std::span<const Tensor> inputs)>;
 
 struct MlxOp {

@@ -1,6 +1,6 @@
 // A weight as the mlx backend reads it.
 //
-// Where ops are kernels on Metal it is panels (metal_panels.h): the bits of the file, in the order
+// Panels (metal_panels.h) where ops are kernels on Metal: the bits of the file, in the order
 // in which lanes read them. A gate and its other part, which are multiplied together, alternate: a
 // panel of the one, a panel of the other. Elsewhere ops are the cpu backend's bodies, and it is the
 // weight that they read.

@@ -253,7 +253,7 @@ inline int first_key(int position, int window) {
   return window > 0 ? max(position - window + 1, 0) : 0;
 }
 
-// Where the keys of a sequence lie. Numbers of entries, slots times heads, fit into an int: an entry
+// Place of a sequence's keys in the cache. Numbers of entries, slots times heads, fit into an int: an entry
 // has 16 bytes or more.
 struct AttentionTable {
   device const int* blocks;

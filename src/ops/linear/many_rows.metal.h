@@ -11,7 +11,7 @@
 
 #include "ops/linear/product.metal.h"
 
-// Where a tile's arrays stand in `shared`: [16] levels, [32][36] x, then codes, [64][36] for lanes
+// Places of a tile's arrays in `shared`: [16] levels, [32][36] x, then codes, [64][36] for lanes
 // and [32][68] for matrix units, each group's scales and offsets [2][64] each, and its sums of x
 // [2][32]; matrix units leave parts in the last, [2][8][32].
 struct Tile {

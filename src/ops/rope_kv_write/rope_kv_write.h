@@ -28,7 +28,7 @@ struct RopeKvWriteResult {
 //   joined          [tokens, (num_heads + 2 * num_kv_heads) * head_dim], contiguous: q, k, v
 //   q_norm, k_norm  [head_dim] float32, or both undefined: no norms
 //   angles          [tokens, 2, head_dim / 2] float32, of rope_angles
-// Of the step it reads slot_mapping, as kv_write does: where that is -1, only q is computed.
+// Reads slot_mapping of the step, as kv_write does: where that is -1, only q is computed.
 RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& q_norm,
                                 const Tensor& k_norm, const Tensor& angles, const KvView& view,
                                 const StepBatch& batch, const RopeKvWriteArgs& args);
