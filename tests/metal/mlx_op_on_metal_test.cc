@@ -53,6 +53,16 @@ TEST_F(MlxOpOnMetal, LongOpsAreHandedOverBeforeTheStepsEnd) {
   EXPECT_EQ(stand_in::counts().command_buffers, 4u);
 }
 
+TEST_F(MlxOpOnMetal, AnErrorOfAnEarlyHandOverIsTheEvaluations) {
+  MlxOp op{.name = "unknown", .outputs = {{DType::kFloat32, {kCount}}}};
+  op.launch = {.dispatches = {stand_in::dispatch_of("stand_in_unknown", {output(0)})},
+               .flops = 1e12};
+  const Tensor unknown = run(*exec_, std::move(op))[0];
+  const Status status = exec_->evaluate({&unknown, 1});
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), ::testing::HasSubstr("stand_in_unknown"));
+}
+
 TEST_F(MlxOpOnMetal, AKernelThatFailsIsTheDevicesEnd) {
   MlxOp op{.name = "broken", .outputs = {{DType::kFloat32, {kCount}}}};
   op.launch.dispatches = {stand_in::dispatch_of("stand_in_broken", {output(0)})};

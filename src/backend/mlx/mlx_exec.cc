@@ -153,6 +153,7 @@ void MlxExec::upload_packet(std::span<const HostArray> arrays, std::span<Tensor>
 Status MlxExec::evaluate(std::span<const Tensor> roots) {
   graph_flops_ = 0;
   graph_bytes_ = 0;
+  if (!hand_over_error_.ok()) return std::exchange(hand_over_error_, Status());
   std::vector<mx::array> arrays;
   arrays.reserve(roots.size());
   for (const Tensor& root : roots) {
@@ -186,12 +187,13 @@ Result<std::span<const std::byte>> MlxExec::read(const Tensor& tensor) {
 }
 
 Status MlxExec::finish() {
+  Status status = std::exchange(hand_over_error_, Status());
   try {
     mx::synchronize();
   } catch (const std::exception& error) {
     return failed("waiting for what runs", error);
   }
-  return ok_status();
+  return status;
 }
 
 // Drops what the ops build without evaluating it.
@@ -242,6 +244,14 @@ std::string MlxExec::describe() const {
 Status MlxExec::failed(std::string_view what, const std::exception& error) const {
   const std::string message = fmt::format("[mlx] {}: {}", what, error.what());
   return {uses_metal() ? StatusCode::kUnavailable : StatusCode::kInternal, message};
+}
+
+void MlxExec::hand_over(const std::vector<mx::array>& results) {
+  try {
+    mx::async_eval(results);
+  } catch (const std::exception& error) {
+    hand_over_error_ = failed("handing over a part of a step", error);
+  }
 }
 
 bool MlxExec::is_due(const MetalLaunch& launch) {

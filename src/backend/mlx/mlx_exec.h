@@ -104,6 +104,9 @@ class MlxExec : public Exec {
   // Adds an op's work to that of the graph, and returns whether the graph should be handed over now:
   // a command buffer that ran for long would be ended by macOS.
   bool is_due(const MetalLaunch& launch);
+  // Hands over the graph so far, of which these are the last results. An error shows in the next
+  // evaluate() or finish().
+  void hand_over(const std::vector<mx::array>& results);
 
  private:
   // Returns what came of an exception. A command buffer that failed fails all that come after it, so
@@ -114,6 +117,7 @@ class MlxExec : public Exec {
   MatrixUnits matrix_units_;
   std::vector<MetalFunction>* listed_ = nullptr;  // while prepare_kernels() runs
   std::uint64_t num_late_before_ = 0;             // kernels of the process, until all were listed
+  Status hand_over_error_;
   double graph_flops_ = 0;
   double graph_bytes_ = 0;
 };

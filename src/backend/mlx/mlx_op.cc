@@ -4,7 +4,6 @@
 #include <mlx/backend/cpu/encoder.h>
 #include <mlx/primitives.h>
 #include <mlx/stream.h>
-#include <mlx/transforms.h>
 
 #include <algorithm>
 #include <cstring>
@@ -177,7 +176,7 @@ std::vector<Tensor> run(Exec& exec, MlxOp op) {
                                                std::move(op));
   std::vector<mx::array> arrays =
       mx::array::make_arrays(std::move(shapes), dtypes, std::move(primitive), inputs);
-  if (is_due) mx::async_eval(arrays);
+  if (is_due) mlx.hand_over(arrays);
   std::vector<Tensor> results;
   results.reserve(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i)
