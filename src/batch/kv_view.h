@@ -3,25 +3,111 @@
 // One layout for all backends; an entry is written once, as its token comes, and read only as
 // stored.
 //
-//   keys, values   [num_blocks, block_size, num_kv_heads, head_dim]
-//   slot           block * block_size + offset in the block
+//   elements  [num_blocks, block_size, num_kv_heads, head_dim]; of int4 [..., head_dim / 2] bytes
+//   scales    [num_blocks, num_kv_heads, num_scales, block_size] bfloat16, so that those of a head's
+//             consecutive positions lie together
+//   slot      block * block_size + offset in the block
 //
 // A sequence's position p lies in block block_tables[seq, p / block_size] at offset p % block_size.
 // The contiguous layout is the same with one block a sequence, as long as the longest context.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "core/kv_format.h"
+#include "core/status.h"
+#include "tensor/exec.h"
 #include "tensor/tensor.h"
 
 namespace pagoda {
 
-struct KvView {
-  Tensor keys;    // [num_blocks, block_size, num_kv_heads, head_dim], float32, bfloat16 or float16
-  Tensor values;  // the same
+// A layer's keys, or its values.
+struct KvEntries {
+  Tensor elements;
+  Tensor scales;  // undefined where elements are the values themselves
 
-  std::int64_t num_blocks() const { return keys.extent(0); }
-  std::int64_t block_size() const { return keys.extent(1); }
-  std::int64_t num_kv_heads() const { return keys.extent(2); }
-  std::int64_t head_dim() const { return keys.extent(3); }
+  KvFormat format() const {
+    switch (elements.dtype()) {
+      case DType::kBFloat16:
+        return KvFormat::kBFloat16;
+      case DType::kFloat16:
+        return KvFormat::kFloat16;
+      case DType::kInt8:
+        return KvFormat::kInt8;
+      case DType::kUInt8:
+        return KvFormat::kInt4;
+      default:
+        return KvFormat::kFloat32;
+    }
+  }
+  std::int64_t head_dim() const { return elements.extent(3) * (is_packed() ? 2 : 1); }
+  // Returns the bytes of one token and head, scales apart.
+  std::int64_t entry_bytes() const {
+    return elements.extent(3) * static_cast<std::int64_t>(dtype_size(elements.dtype()));
+  }
+
+ private:
+  bool is_packed() const { return elements.dtype() == DType::kUInt8; }
+};
+
+// Allocates the zeroed memory of keys, or values, of a shape [num_blocks, block_size, num_kv_heads,
+// head_dim]. REQUIRES: fits(format, head_dim). kResourceExhausted where there is too little.
+Result<KvEntries> allocate_kv_entries(Exec& exec, KvFormat format, const Shape& shape);
+
+// The arrays that a view is made of; extent 0 of each is num_blocks.
+class KvArrays {
+ public:
+  void push_back(const Tensor& array) { arrays_[count_++] = array; }
+
+  std::size_t size() const { return count_; }
+  const Tensor& operator[](std::size_t i) const { return arrays_[i]; }
+  const Tensor* begin() const { return arrays_.data(); }
+  const Tensor* end() const { return arrays_.data() + count_; }
+
+ private:
+  std::array<Tensor, 4> arrays_;
+  std::size_t count_ = 0;
+};
+
+struct KvView {
+  KvEntries keys;
+  KvEntries values;
+
+  std::int64_t num_blocks() const { return keys.elements.extent(0); }
+  std::int64_t block_size() const { return keys.elements.extent(1); }
+  std::int64_t num_slots() const { return num_blocks() * block_size(); }
+  std::int64_t num_kv_heads() const { return keys.elements.extent(2); }
+  std::int64_t head_dim() const { return keys.head_dim(); }
+  // Returns the bytes that a token takes in all arrays.
+  std::int64_t bytes_per_token() const {
+    std::int64_t bytes = 0;
+    for (const Tensor& array : arrays()) {
+      bytes += array.num_elements() * static_cast<std::int64_t>(dtype_size(array.dtype()));
+    }
+    return bytes / num_slots();
+  }
+
+  KvArrays arrays() const {
+    KvArrays all;
+    for (const KvEntries* entries : {&keys, &values}) {
+      all.push_back(entries->elements);
+      if (entries->scales.defined()) all.push_back(entries->scales);
+    }
+    return all;
+  }
+  // Makes the view whose arrays() these are, in their order.
+  static KvView of(std::span<const Tensor> arrays) {
+    KvView view;
+    for (KvEntries* entries : {&view.keys, &view.values}) {
+      entries->elements = arrays.front();
+      const bool has_scales = is_quantized(entries->format());
+      if (has_scales) entries->scales = arrays[1];
+      arrays = arrays.subspan(has_scales ? 2 : 1);
+    }
+    return view;
+  }
 };
 
 }  // namespace pagoda

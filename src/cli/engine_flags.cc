@@ -70,7 +70,7 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
                    engine.enable_prefix_caching,
                    "Keep the KV blocks of prompts and answers for requests that begin alike");
   command.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "Element type of the KV cache")
-      ->check(one_of({"auto", "float32", "bfloat16", "float16"}))
+      ->check(one_of({"auto", "float32", "bfloat16", "float16", "int8", "int4", "k:int8,v:int4"}))
       ->capture_default_str();
 }
 
@@ -84,9 +84,10 @@ Result<std::optional<Backend>> parse_device(const std::string& name) {
 
 namespace {
 
-std::optional<DType> parse_kv_dtype(const std::string& name) {
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-    if (dtype_name(dtype) == name) return dtype;
+std::optional<KvFormats> parse_kv_formats(const std::string& name) {
+  if (name == "k:int8,v:int4") return KvFormats{KvFormat::kInt8, KvFormat::kInt4};
+  for (const KvFormat format : kKvFormats) {
+    if (kv_format_name(format) == name) return KvFormats{format, format};
   }
   return std::nullopt;
 }
@@ -112,7 +113,7 @@ Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text) {
   }
   PAGODA_ASSIGN_OR_RETURN(options.engine.backend, parse_device(flags.device));
   options.engine.kv_cache_layout = parse_layout(flags.kv_cache_layout);
-  options.engine.kv_cache_dtype = parse_kv_dtype(flags.kv_cache_dtype);
+  options.engine.kv_cache_formats = parse_kv_formats(flags.kv_cache_dtype);
   if (!flags.chat_template.empty()) options.chat_template_file = flags.chat_template;
   ProgressBar bar("loading");
   options.on_progress = [&bar](double share) { bar.show(share); };

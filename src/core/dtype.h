@@ -10,9 +10,10 @@
 
 namespace pagoda {
 
-enum class DType : std::uint8_t { kFloat32, kBFloat16, kFloat16, kInt32 };
+enum class DType : std::uint8_t { kFloat32, kBFloat16, kFloat16, kInt32, kInt8, kUInt8 };
 
 constexpr std::size_t dtype_size(DType dtype) {
+  if (dtype == DType::kInt8 || dtype == DType::kUInt8) return 1;
   return dtype == DType::kFloat32 || dtype == DType::kInt32 ? 4 : 2;
 }
 
@@ -26,6 +27,10 @@ constexpr std::string_view dtype_name(DType dtype) {
       return "float16";
     case DType::kInt32:
       return "int32";
+    case DType::kInt8:
+      return "int8";
+    case DType::kUInt8:
+      return "uint8";
   }
   return "unknown";
 }
@@ -47,6 +52,14 @@ struct DTypeOf<f16> {
 template <>
 struct DTypeOf<std::int32_t> {
   static constexpr DType value = DType::kInt32;
+};
+template <>
+struct DTypeOf<std::int8_t> {
+  static constexpr DType value = DType::kInt8;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::kUInt8;
 };
 
 template <typename T>

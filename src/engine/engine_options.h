@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/kv_format.h"
 #include "tensor/exec.h"
 
 namespace pagoda {
@@ -30,7 +30,7 @@ struct EngineOptions {
   std::int64_t kv_cache_memory_bytes = 0;  // 0: see engine/kv_sizing.h
   int num_kv_blocks = 0;                   // paged; 0: from the bytes
   KvCacheLayout kv_cache_layout = KvCacheLayout::kAuto;
-  std::optional<DType> kv_cache_dtype;  // absent: float32 on reference, bfloat16 elsewhere
+  std::optional<KvFormats> kv_cache_formats;  // absent: float32 on reference, bfloat16 elsewhere
   bool enable_prefix_caching = true;
   int max_queue = 1024;  // prompts waiting, each with all its samples; one more is refused
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;  // on every row, in order

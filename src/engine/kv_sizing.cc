@@ -11,13 +11,14 @@ constexpr std::int64_t kDefaultPoolBytes = std::int64_t{4} << 30;  // vLLM's def
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 30;         // block ids and slots are int32
 
 KvLayout layout_of(const EngineOptions& options, const ModelConfig& config, Backend backend) {
-  const DType automatic = traits_of(backend).kv_cache_dtype;
+  const KvFormat automatic = traits_of(backend).kv_cache_format;
   KvLayout layout = {.block_size = options.block_size, .layers = {}};
   for (const LayerConfig& layer : config.layers) {
-    layout.layers.push_back({.dtype = options.kv_cache_dtype.value_or(automatic),
-                             .num_kv_heads = layer.num_kv_heads,
-                             .head_dim = layer.head_dim,
-                             .window = layer.window});
+    layout.layers.push_back(
+        {.formats = options.kv_cache_formats.value_or(KvFormats{automatic, automatic}),
+         .num_kv_heads = layer.num_kv_heads,
+         .head_dim = layer.head_dim,
+         .window = layer.window});
   }
   return layout;
 }

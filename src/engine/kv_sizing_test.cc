@@ -23,18 +23,19 @@ TEST(KvSizing, HoldsEveryContextWhereMemoryAllows) {
   ASSERT_TRUE(sizing.ok());
   EXPECT_EQ(sizing->max_model_len, 1000);
   EXPECT_EQ(sizing->num_blocks, 3 * 63);
-  EXPECT_EQ(sizing->layout.layers[0].dtype, DType::kBFloat16);
+  EXPECT_EQ(sizing->layout.layers[0].formats.keys, KvFormat::kBFloat16);
   EXPECT_EQ(sizing->layout.layers[1].window, 16);
 }
 
 TEST(KvSizing, ReferenceKeepsFloat32UnlessToldOtherwise) {
-  EXPECT_EQ(size_kv_cache({}, small_config(), Backend::kReference, kGiB)->layout.layers[0].dtype,
-            DType::kFloat32);
   EXPECT_EQ(
-      size_kv_cache({.kv_cache_dtype = DType::kFloat16}, small_config(), Backend::kReference, kGiB)
-          ->layout.layers[0]
-          .dtype,
-      DType::kFloat16);
+      size_kv_cache({}, small_config(), Backend::kReference, kGiB)->layout.layers[0].formats.keys,
+      KvFormat::kFloat32);
+  EXPECT_EQ(size_kv_cache({.kv_cache_formats = KvFormats{KvFormat::kFloat16, KvFormat::kFloat16}},
+                          small_config(), Backend::kReference, kGiB)
+                ->layout.layers[0]
+                .formats.keys,
+            KvFormat::kFloat16);
 }
 
 TEST(KvSizing, TheContextIsAtMostTheCheckpoints) {

@@ -111,8 +111,7 @@ Status ModelRunner::evaluate(const StepRows& rows) {
     roots_.push_back(rows.hidden.delta);
   }
   for (const KvView& view : kv_.views()) {
-    roots_.push_back(view.keys);
-    roots_.push_back(view.values);
+    for (const Tensor& array : view.arrays()) roots_.push_back(array);
   }
   Status status = exec_.evaluate(roots_);
   roots_.clear();

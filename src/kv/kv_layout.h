@@ -1,24 +1,29 @@
 // KvLayout: what each layer's keys and values look like in memory.
 //
-// Element type, window and heads belong to a layer. Paged and contiguous caches are the same layout
-// with another block size: 16 tokens, or as many as the longest context, one block a sequence.
+// Formats, window and heads belong to a layer. Paged and contiguous caches are the same layout with
+// another block size: 16 tokens, or as many as the longest context, one block a sequence.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/kv_format.h"
 
 namespace pagoda {
 
 struct LayerKvLayout {
-  DType dtype = DType::kFloat32;  // float32, bfloat16 or float16
+  KvFormats formats;
   int num_kv_heads = 0;
   int head_dim = 0;
   int window = 0;  // positions that a query sees, its own included; 0: all
 
-  std::int64_t bytes_per_token() const {  // keys and values
-    return 2 * static_cast<std::int64_t>(dtype_size(dtype)) * num_kv_heads * head_dim;
+  std::int64_t bytes_per_token() const {  // keys and values, with their scales
+    std::int64_t bytes = 0;
+    for (const KvFormat format : {formats.keys, formats.values}) {
+      const KvFormatTraits traits = traits_of(format);
+      bytes += std::int64_t{head_dim} * traits.bits / 8 + 2 * traits.num_scales;
+    }
+    return bytes * num_kv_heads;
   }
 };
 

@@ -26,11 +26,16 @@ Status check_layout(const KvLayout& layout, int num_blocks) {
           "[kv] layer {}: expected positive heads and a window from 0, got {} x {}, window {}", i,
           layer.num_kv_heads, layer.head_dim, layer.window);
     }
-    if (layer.dtype == DType::kInt32) {
-      return invalid_argument("[kv] layer {}: expected float32, bfloat16 or float16, got {}", i,
-                              dtype_name(layer.dtype));
+    for (const KvFormat format : {layer.formats.keys, layer.formats.values}) {
+      if (!fits(format, layer.head_dim)) {
+        return unsupported(
+            "[kv] layer {}: expected heads of an even number of dimensions for {}, "
+            "got {}",
+            i, kv_format_name(format), layer.head_dim);
+      }
     }
-    bytes_per_token += 2.0 * dtype_size(layer.dtype) * layer.num_kv_heads * layer.head_dim;
+    // No format takes more than float32.
+    bytes_per_token += 8.0 * layer.num_kv_heads * layer.head_dim;
   }
   if (bytes_per_token * layout.block_size * num_blocks >= kMaxBytes) {
     return invalid_argument("[kv] {} blocks of {} tokens are more than memory can address",
@@ -55,9 +60,10 @@ Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
   store.views_.reserve(store.layout_.layers.size());
   for (const LayerKvLayout& layer : store.layout_.layers) {
     const Shape shape = {num_blocks, store.layout_.block_size, layer.num_kv_heads, layer.head_dim};
-    PAGODA_ASSIGN_OR_RETURN(Tensor keys, exec.allocate_persistent(layer.dtype, shape));
-    PAGODA_ASSIGN_OR_RETURN(Tensor values, exec.allocate_persistent(layer.dtype, shape));
-    store.views_.push_back({std::move(keys), std::move(values)});
+    KvView view;
+    PAGODA_ASSIGN_OR_RETURN(view.keys, allocate_kv_entries(exec, layer.formats.keys, shape));
+    PAGODA_ASSIGN_OR_RETURN(view.values, allocate_kv_entries(exec, layer.formats.values, shape));
+    store.views_.push_back(std::move(view));
   }
   return store;
 }
@@ -72,10 +78,14 @@ bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slo
   const std::int64_t begin = num_prefaulted_slots_;
   if (begin >= std::min(first_slot + num_slots, all_slots)) return false;
   const KvView& view = views_[static_cast<std::size_t>(num_prefaulted_arrays_ / 2)];
-  const Tensor& entries = num_prefaulted_arrays_ % 2 == 0 ? view.keys : view.values;
-  const Shape by_slot = {all_slots, entries.extent(2), entries.extent(3)};
+  const KvEntries& entries = num_prefaulted_arrays_ % 2 == 0 ? view.keys : view.values;
+  const Shape by_slot = {all_slots, view.num_kv_heads(), entries.elements.extent(3)};
   const std::int64_t end = std::min(begin + slots_prefaulted_together_, all_slots);
-  exec.prefault(entries.view(by_slot).slice(0, begin, end));
+  exec.prefault(entries.elements.view(by_slot).slice(0, begin, end));
+  if (entries.scales.defined()) {
+    const std::int64_t end_block = (end + block_size() - 1) / block_size();
+    exec.prefault(entries.scales.slice(0, begin / block_size(), end_block));
+  }
   if (++num_prefaulted_arrays_ == 2 * num_layers()) {
     num_prefaulted_arrays_ = 0;
     num_prefaulted_slots_ = end;
@@ -84,14 +94,16 @@ bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slo
 }
 
 void KvStore::rebind(int layer, KvView view) {
-  KvView& old = views_[layer];
-  PAGODA_CHECK(view.keys.shape() == old.keys.shape() && view.values.shape() == old.values.shape() &&
-                   view.keys.dtype() == old.keys.dtype() &&
-                   view.values.dtype() == old.values.dtype(),
-               fmt::format("[kv] layer {}: expected {} of {}, got {} of {}", layer,
-                           to_string(old.keys.shape()), dtype_name(old.keys.dtype()),
-                           to_string(view.keys.shape()), dtype_name(view.keys.dtype())));
-  old = std::move(view);
+  const KvArrays old = views_[layer].arrays(), arrays = view.arrays();
+  PAGODA_CHECK(old.size() == arrays.size(), fmt::format("[kv] layer {}: expected {} arrays, got {}",
+                                                        layer, old.size(), arrays.size()));
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    PAGODA_CHECK(arrays[i].shape() == old[i].shape() && arrays[i].dtype() == old[i].dtype(),
+                 fmt::format("[kv] layer {}: expected {} of {}, got {} of {}", layer,
+                             to_string(old[i].shape()), dtype_name(old[i].dtype()),
+                             to_string(arrays[i].shape()), dtype_name(arrays[i].dtype())));
+  }
+  views_[layer] = std::move(view);
 }
 
 }  // namespace pagoda

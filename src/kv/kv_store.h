@@ -18,14 +18,14 @@ namespace pagoda {
 
 class KvStore {
  public:
-  // Allocates for each layer keys and values [num_blocks, block_size, num_kv_heads, head_dim],
-  // zeroed. kInvalidArgument where an extent isn't positive or the bytes overflow; the Exec's
-  // kResourceExhausted where there is too little memory.
+  // Allocates each layer's keys and values as batch/kv_view.h draws them, zeroed. kInvalidArgument
+  // where an extent isn't positive or the bytes overflow; kUnsupported where an entry has no whole
+  // number of bytes; the Exec's kResourceExhausted where there is too little memory.
   static Result<KvStore> create(Exec& exec, KvLayout layout, int num_blocks);
 
   const KvView& view(int layer) const { return views_[layer]; }
-  // Reads `layer` through `view`, which kv_write returned, from now on. Its shapes and dtype stay
-  // those of the layer.
+  // Reads `layer` through `view`, which kv_write returned, from now on. Its arrays' shapes and
+  // dtypes stay those of the layer.
   void rebind(int layer, KvView view);
   // Returns the arrays that a lazy backend has to evaluate in a step: every layer's.
   const std::vector<KvView>& views() const { return views_; }
@@ -49,8 +49,8 @@ class KvStore {
   int num_blocks_ = 0;
   std::vector<KvView> views_;  // [num_layers]
   std::int64_t slots_prefaulted_together_ = 0;
-  // Slots below this have been prefaulted, those that follow, as many as go together, in so many of
-  // the arrays: keys and values of each layer.
+  // Slots below this have been prefaulted, those that follow, as many as go together, in so many
+  // of each layer's keys and values.
   std::int64_t num_prefaulted_slots_ = 0;
   int num_prefaulted_arrays_ = 0;
 };

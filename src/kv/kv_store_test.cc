@@ -60,8 +60,10 @@ class MemoryExec : public Exec {
 
 KvLayout two_layers() {
   return {.block_size = 16,
-          .layers = {{.dtype = DType::kBFloat16, .num_kv_heads = 3, .head_dim = 64},
-                     {.dtype = DType::kFloat32, .num_kv_heads = 2, .head_dim = 8, .window = 32}}};
+          .layers = {{.formats = {KvFormat::kBFloat16, KvFormat::kBFloat16},
+                      .num_kv_heads = 3,
+                      .head_dim = 64},
+                     {.formats = {}, .num_kv_heads = 2, .head_dim = 8, .window = 32}}};
 }
 
 TEST(KvLayout, CountsKeysAndValues) {
@@ -78,15 +80,15 @@ TEST(KvStore, HoldsZeroedKeysAndValuesOfEachLayer) {
   EXPECT_EQ(store->num_layers(), 2);
   EXPECT_EQ(store->num_blocks(), 5);
   EXPECT_EQ(store->num_bytes(), 5 * 16 * (768 + 128));
-  EXPECT_EQ(store->view(0).keys.shape(), (Shape{5, 16, 3, 64}));
-  EXPECT_EQ(store->view(0).keys.dtype(), DType::kBFloat16);
-  EXPECT_EQ(store->view(1).values.shape(), (Shape{5, 16, 2, 8}));
-  EXPECT_EQ(store->view(1).values.dtype(), DType::kFloat32);
-  for (float x : store->view(1).values.span<float>()) ASSERT_EQ(x, 0.0f);
+  EXPECT_EQ(store->view(0).keys.elements.shape(), (Shape{5, 16, 3, 64}));
+  EXPECT_EQ(store->view(0).keys.elements.dtype(), DType::kBFloat16);
+  EXPECT_EQ(store->view(1).values.elements.shape(), (Shape{5, 16, 2, 8}));
+  EXPECT_EQ(store->view(1).values.elements.dtype(), DType::kFloat32);
+  for (float x : store->view(1).values.elements.span<float>()) ASSERT_EQ(x, 0.0f);
   std::vector<const std::byte*> addresses;
   for (const KvView& view : store->views()) {
-    addresses.push_back(view.keys.buffer()->host());
-    addresses.push_back(view.values.buffer()->host());
+    addresses.push_back(view.keys.elements.buffer()->host());
+    addresses.push_back(view.values.elements.buffer()->host());
   }
   std::sort(addresses.begin(), addresses.end());
   EXPECT_EQ(std::unique(addresses.begin(), addresses.end()), addresses.end());
@@ -99,7 +101,7 @@ TEST(KvStore, ReadsALayerThroughTheViewLastBound) {
   const KvView written = {exec.allocate(DType::kFloat32, {2, 16, 2, 8}),
                           exec.allocate(DType::kFloat32, {2, 16, 2, 8})};
   store->rebind(1, written);
-  EXPECT_EQ(store->view(1).keys.buffer().get(), written.keys.buffer().get());
+  EXPECT_EQ(store->view(1).keys.elements.buffer().get(), written.keys.elements.buffer().get());
   EXPECT_DEATH(store->rebind(0, written), "layer 0: expected 2 x 16 x 3 x 64 of bfloat16");
 }
 
@@ -161,8 +163,9 @@ TEST(KvStore, SaysWhatItCannotHold) {
   EXPECT_THAT(KvStore::create(exec, layout, 0).status().message(), HasSubstr("got 0 of 16"));
   layout.layers[1].head_dim = 0;
   EXPECT_THAT(KvStore::create(exec, layout, 1).status().message(), HasSubstr("layer 1"));
-  layout.layers[1] = {.dtype = DType::kInt32, .num_kv_heads = 1, .head_dim = 1};
-  EXPECT_THAT(KvStore::create(exec, layout, 1).status().message(), HasSubstr("got int32"));
+  layout.layers[1] = {
+      .formats = {KvFormat::kInt8, KvFormat::kInt4}, .num_kv_heads = 1, .head_dim = 17};
+  EXPECT_THAT(KvStore::create(exec, layout, 1).status().message(), HasSubstr("for int4, got 17"));
   layout.layers[1] = {.num_kv_heads = 1 << 30, .head_dim = 1 << 30};
   EXPECT_EQ(KvStore::create(exec, layout, 1 << 20).status().code(), StatusCode::kInvalidArgument);
 }

@@ -52,6 +52,10 @@ std::vector<float> widened(DType dtype, std::span<const std::byte> bytes) {
       return widened<f16>(bytes);
     case DType::kInt32:
       return widened<std::int32_t>(bytes);
+    case DType::kInt8:
+      return widened<std::int8_t>(bytes);
+    case DType::kUInt8:
+      return widened<std::uint8_t>(bytes);
   }
   return {};
 }
@@ -297,7 +301,7 @@ Tensor upload_as(Exec& exec, DType dtype, std::span<const float> values, const S
       return exec.upload<bf16>(rounded<bf16>(values), shape);
     case DType::kFloat16:
       return exec.upload<f16>(rounded<f16>(values), shape);
-    case DType::kInt32:
+    default:
       break;
   }
   PAGODA_CHECK(false, "[op_case] expected a floating type");

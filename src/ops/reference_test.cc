@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/attention/attention_cases.h"
+#include "ops/kv_case.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear_cases.h"
 #include "ops/rms_norm/rms_norm.h"
@@ -104,8 +105,7 @@ TEST_F(ReferenceTest, SelectRows) {
 }
 
 TEST_F(ReferenceTest, KvWritePutsEntriesAtTheirSlotsRoundedToEven) {
-  KvView view{.keys = exec_->allocate_persistent(DType::kBFloat16, {2, 2, 1, 2}).value(),
-              .values = exec_->allocate_persistent(DType::kBFloat16, {2, 2, 1, 2}).value()};
+  const KvView view = allocate_kv_view(*exec_, both(KvFormat::kBFloat16), {2, 2, 1, 2}).value();
   HostBatch host;
   host.token_ids = {0, 0};
   host.positions = {0, 1};
@@ -120,8 +120,8 @@ TEST_F(ReferenceTest, KvWritePutsEntriesAtTheirSlotsRoundedToEven) {
   const KvView written = kv_write(*exec_, view, k, upload({-2, -3, 5, 5}, {2, 1, 2}), batch);
   const float keys[] = {0, 0, 0, 0, 0, 0, 1, 1.015625f}, values[] = {0, 0, 0, 0, 0, 0, -2, -3};
   for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(to_float(written.keys.data<bf16>()[i]), keys[i]);
-    EXPECT_EQ(to_float(written.values.data<bf16>()[i]), values[i]);
+    EXPECT_EQ(to_float(written.keys.elements.data<bf16>()[i]), keys[i]);
+    EXPECT_EQ(to_float(written.values.elements.data<bf16>()[i]), values[i]);
   }
 }
 

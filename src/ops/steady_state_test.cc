@@ -31,8 +31,8 @@ class Layer {
     down_ = weight(4, kHidden, kInner);
     norm_ = exec.upload<float>(random_values(5, kHidden), {kHidden});
     inv_freq_ = exec.upload<float>(random_values(6, 8), {8});
-    view_.keys = exec.allocate_persistent(DType::kBFloat16, {8, 16, 2, 16}).value();
-    view_.values = exec.allocate_persistent(DType::kBFloat16, {8, 16, 2, 16}).value();
+    view_.keys.elements = exec.allocate_persistent(DType::kBFloat16, {8, 16, 2, 16}).value();
+    view_.values.elements = exec.allocate_persistent(DType::kBFloat16, {8, 16, 2, 16}).value();
   }
 
   // The address of the step's last result.

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/kv_format.h"
 #include "core/status.h"
 #include "tensor/tensor.h"
 
@@ -32,8 +33,8 @@ struct BackendTraits {
   bool is_native = false;    // computes at once, in the host's memory: ops can be timed one by one
   bool takes_bytes = false;  // ExecOptions::int8_activations
   DType activation_dtype = DType::kBFloat16;
-  DType kv_cache_dtype = DType::kBFloat16;  // what --kv-cache-dtype auto means
-  int max_num_batched_tokens = 2048;        // what --max-num-batched-tokens 0 means
+  KvFormat kv_cache_format = KvFormat::kBFloat16;  // what --kv-cache-dtype auto means
+  int max_num_batched_tokens = 2048;               // what --max-num-batched-tokens 0 means
 };
 const BackendTraits& traits_of(Backend backend);
 inline std::string_view backend_name(Backend backend) {

@@ -49,8 +49,7 @@ struct Model {
     const HiddenState state = decoder->forward(*exec, batch, *kv);
     std::vector<Tensor> roots;
     for (const KvView& view : kv->views()) {
-      roots.push_back(view.keys);
-      roots.push_back(view.values);
+      for (const Tensor& array : view.arrays()) roots.push_back(array);
     }
     Tensor logits;
     if (batch.num_rows > 0) {
@@ -80,7 +79,7 @@ Model make_model(Backend backend) {
       std::make_unique<Decoder>(Decoder::load(*model.exec, checkpoint, config, {}).value());
   KvLayout layout{.block_size = kBlockSize, .layers = {}};
   for (int layer = 0; layer < config.num_layers(); ++layer) {
-    layout.layers.push_back({.dtype = DType::kFloat32,
+    layout.layers.push_back({.formats = {},
                              .num_kv_heads = config.layers[layer].num_kv_heads,
                              .head_dim = config.layers[layer].head_dim,
                              .window = 0});
@@ -105,7 +104,7 @@ TEST_P(LazyStep, StepsThatSampleNothingFillTheLastLayersCache) {
   Model reference = make_model(Backend::kReference);
   Model model = make_model(GetParam());
   const auto last_layer = [](Model& m) { return m.kv->view(m.kv->num_layers() - 1); };
-  const std::byte* address = model.exec->read(last_layer(model).keys)->data();
+  const std::byte* address = model.exec->read(last_layer(model).keys.elements)->data();
   // Two chunks, the second handed over while the first may still be running.
   for (Model* each : {&reference, &model}) {
     each->plan(0, 11, /*samples=*/false);
@@ -113,11 +112,11 @@ TEST_P(LazyStep, StepsThatSampleNothingFillTheLastLayersCache) {
     each->plan(11, 9, /*samples=*/false);
     each->forward();
   }
-  expect_close(model.read(last_layer(model).keys), reference.read(last_layer(reference).keys),
-               "keys");
-  expect_close(model.read(last_layer(model).values), reference.read(last_layer(reference).values),
-               "values");
-  EXPECT_EQ(model.exec->read(last_layer(model).keys)->data(), address);
+  expect_close(model.read(last_layer(model).keys.elements),
+               reference.read(last_layer(reference).keys.elements), "keys");
+  expect_close(model.read(last_layer(model).values.elements),
+               reference.read(last_layer(reference).values.elements), "values");
+  EXPECT_EQ(model.exec->read(last_layer(model).keys.elements)->data(), address);
   EXPECT_EQ(model.exec->num_evaluations(), GetParam() == Backend::kMlx ? 2u : 0u);
 }
 

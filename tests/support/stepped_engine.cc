@@ -10,7 +10,7 @@
 namespace pagoda {
 namespace {
 
-// All bits set is a NaN of every floating-point type.
+// All bits set is a NaN of every floating-point type, and of codes one that nobody writes as int8.
 void fill_with_nan(Exec& exec, const Tensor& cache, int block_id) {
   const std::span<const std::byte> bytes = exec.read(cache).value();
   const std::size_t block_bytes = bytes.size() / static_cast<std::size_t>(cache.extent(0));
@@ -97,8 +97,7 @@ void SteppedEngine::poison() {
     const bool is_free = core_->pool().num_holders(block) == 0;
     if (is_free && !is_poisoned_[block]) {
       for (const KvView& view : runner_->kv().views()) {
-        fill_with_nan(*exec_, view.keys, block);
-        fill_with_nan(*exec_, view.values, block);
+        for (const Tensor& array : view.arrays()) fill_with_nan(*exec_, array, block);
       }
     }
     is_poisoned_[block] = is_free;

@@ -60,6 +60,10 @@ mx::Dtype to_mlx(DType dtype) {
       return mx::float16;
     case DType::kInt32:
       return mx::int32;
+    case DType::kInt8:
+      return mx::int8;
+    case DType::kUInt8:
+      return mx::uint8;
   }
   return mx::float32;
 }

@@ -16,9 +16,12 @@ std::string_view template_argument(DType dtype) {
     case DType::kFloat16:
       return "half";
     case DType::kInt32:
-      break;
+      return "int";
+    case DType::kInt8:
+      return "char";
+    case DType::kUInt8:
+      return "uchar";
   }
-  PAGODA_CHECK(false, "[mlx] expected a floating type");
   return {};
 }
 

@@ -28,7 +28,7 @@ void change_logit(const Tensor& logits, std::int64_t at, const Change& change) {
       return apply(logits.data<bf16>());
     case DType::kFloat16:
       return apply(logits.data<f16>());
-    case DType::kInt32:
+    default:
       break;
   }
   PAGODA_CHECK(false, "[logits] expected a floating type");

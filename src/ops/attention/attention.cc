@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ops/check_kv_view.h"
+
 namespace pagoda {
 namespace {
 
@@ -20,10 +22,8 @@ OpCall attention_call(const Tensor& q, const KvView& view, const StepBatch& batc
     for (int position = context - queries; position < context; ++position)
       pairs += window > 0 ? std::min(position + 1, window) : position + 1;
   }
-  const double entry_bytes = static_cast<double>(view.num_kv_heads() * view.head_dim()) *
-                             static_cast<double>(dtype_size(view.keys.dtype()));
   return {.op = "attention",
-          .read_bytes = bytes_of(q) + 2 * entries * entry_bytes,
+          .read_bytes = bytes_of(q) + entries * static_cast<double>(view.bytes_per_token()),
           .products = 2 * pairs * static_cast<double>(q.extent(1) * q.extent(2))};
 }
 
@@ -38,10 +38,7 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
   PAGODA_CHECK(q.extent(1) % view.num_kv_heads() == 0,
                fmt::format("[attention] q: expected a multiple of {} heads, got {}",
                            view.num_kv_heads(), q.extent(1)));
-  PAGODA_CHECK(view.values.shape() == view.keys.shape() &&
-                   view.values.dtype() == view.keys.dtype() && view.keys.is_contiguous() &&
-                   view.values.is_contiguous(),
-               "[attention] view: keys and values differ, or are not contiguous");
+  check_kv_view("attention", view);
   PAGODA_CHECK(args.window >= 0 && args.soft_cap >= 0,
                fmt::format("[attention] expected a window and a soft cap of 0 or more, got {}, {}",
                            args.window, args.soft_cap));

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ops/attention/attention.h"
+#include "ops/kv_case.h"
 #include "ops/op_cases.h"
 
 namespace pagoda {
@@ -121,9 +122,10 @@ Result<CaseRun> prepare(const AttentionShape& shape, Exec& exec, std::span<const
   const Shape cache = {layout.num_blocks, shape.block_size, shape.kv_heads, shape.head_dim};
   std::vector<KvView> views;
   for (int layer = 0; layer < shape.layers; ++layer) {
-    views.push_back(
-        {.keys = upload_as(exec, shape.dtype, scatter(shape, layout, inputs.keys), cache),
-         .values = upload_as(exec, shape.dtype, scatter(shape, layout, inputs.values), cache)});
+    views.push_back({.keys = upload_kv_entries(exec, shape.formats.keys,
+                                               scatter(shape, layout, inputs.keys), cache),
+                     .values = upload_kv_entries(exec, shape.formats.values,
+                                                 scatter(shape, layout, inputs.values), cache)});
   }
   const std::int64_t width = std::int64_t{shape.heads} * shape.head_dim;
   const Tensor q = upload_activations(exec, take_rows(inputs.queries, width, tokens),
@@ -152,7 +154,7 @@ std::string describe(const AttentionShape& shape) {
   }
   std::string text =
       fmt::format("{}, {} heads on {}, dim {}, blocks of {} {}", seqs, shape.heads, shape.kv_heads,
-                  shape.head_dim, shape.block_size, dtype_name(shape.dtype));
+                  shape.head_dim, shape.block_size, name_of(shape.formats));
   if (shape.window > 0) text += fmt::format(", window {}", shape.window);
   if (shape.soft_cap > 0) text += fmt::format(", soft cap {}", shape.soft_cap);
   if (shape.has_sinks) text += ", sinks";
@@ -166,13 +168,13 @@ std::string describe(const AttentionShape& shape) {
 
 std::vector<AttentionShape> small_shapes() {
   std::vector<AttentionShape> shapes;
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-    shapes.push_back({.seqs = {{1, 1}}, .dtype = dtype});  // one key
+  for (const KvFormats& formats : kKvCaseFormats) {
+    shapes.push_back({.seqs = {{1, 1}}, .formats = formats});  // one key
     shapes.push_back({.seqs = {{45, 1}, {3, 1}, {70, 9}},
                       .heads = 6,
                       .kv_heads = 2,
                       .head_dim = 24,
-                      .dtype = dtype});
+                      .formats = formats});
   }
   const std::vector<AttentionSeq> ragged = {{33, 1}, {100, 1}, {1, 1}, {40, 40}, {75, 11}};
   for (const int block_size : {1, 8, 16, 128}) {
@@ -219,13 +221,14 @@ std::vector<AttentionShape> head_dim_shapes() {
                       .block_size = head_dim % 3 == 0 ? 8 : 32,
                       .layout_seed = head_dim % 5 == 0 ? 0u : 1u});
   }
-  for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
+  for (const KvFormat format :
+       {KvFormat::kFloat32, KvFormat::kFloat16, KvFormat::kInt8, KvFormat::kInt4}) {
     for (const int head_dim : {64, 128, 256}) {
       shapes.push_back({.seqs = {{520, 9}, {33, 1}},
                         .heads = 3,
                         .head_dim = head_dim,
                         .block_size = 32,
-                        .dtype = dtype});
+                        .formats = both(format)});
     }
   }
   for (const int block_size : {8, 16, 32}) {
@@ -246,7 +249,7 @@ std::vector<AttentionShape> some_of_the_grid() {
   std::erase_if(shapes, [](const AttentionShape& shape) {
     const bool has_all = shape.window > 0 && shape.soft_cap > 0 && shape.has_sinks;
     const bool has_none = shape.window == 0 && shape.soft_cap == 0 && !shape.has_sinks;
-    return shape.dtype == DType::kFloat16 ? !has_all : !has_none;
+    return shape.formats.keys == KvFormat::kFloat16 ? !has_all : !has_none;
   });
   return shapes;
 }
@@ -299,12 +302,12 @@ std::vector<AttentionShape> attention_grid() {
     for (const int window : {0, 128}) {
       for (const float soft_cap : {0.0f, 50.0f}) {
         for (const bool has_sinks : {false, true}) {
-          for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+          for (const KvFormat format : {KvFormat::kFloat16, KvFormat::kBFloat16}) {
             shapes.push_back({.seqs = {{1328, 1}, {18, 5}, {463, 129}},
                               .heads = heads,
                               .kv_heads = kv_heads,
                               .head_dim = 128,
-                              .dtype = dtype,
+                              .formats = both(format),
                               .window = window,
                               .soft_cap = soft_cap,
                               .has_sinks = has_sinks});
@@ -359,12 +362,14 @@ OpCase make_attention_case(const AttentionShape& shape) {
     return prepare(shape, exec, tokens);
   };
   result.flops = 4 * pairs * shape.heads * shape.head_dim * shape.layers;
-  result.bytes = shape.layers * (2 * entries * shape.kv_heads * shape.head_dim *
-                                     static_cast<double>(dtype_size(shape.dtype)) +
-                                 8.0 * result.num_tokens * shape.heads * shape.head_dim);
+  result.bytes =
+      shape.layers *
+      (2 * entries * shape.kv_heads * shape.head_dim *
+           (traits_of(shape.formats.keys).bits + traits_of(shape.formats.values).bits) / 16 +
+       8.0 * result.num_tokens * shape.heads * shape.head_dim);
   // Beside bfloat16 keys and values, queries and weights may be rounded to bfloat16 too. A
   // difference of scores is an error of the weights: scores of 1e4 leave float32 a thousandth.
-  const bool is_bf16 = shape.dtype == DType::kBFloat16;
+  const bool is_bf16 = shape.formats == both(KvFormat::kBFloat16);
   if (shape.magnitude > 1) {
     result.tolerance = {.cpu = is_bf16 ? 0.03f : 1e-3f, .cuda = 0.06f};
   } else if (is_bf16) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/kv_format.h"
 #include "ops/op_case.h"
 
 namespace pagoda {
@@ -19,7 +20,7 @@ struct AttentionShape {
   int kv_heads = 1;
   int head_dim = 16;
   int block_size = 16;
-  DType dtype = DType::kBFloat16;
+  KvFormats formats = {KvFormat::kBFloat16, KvFormat::kBFloat16};
   int window = 0;
   float soft_cap = 0;
   bool has_sinks = false;

@@ -32,8 +32,8 @@ void with_worker(const AttentionCall& call, const AttentionPlan::Counts& counts,
 #endif
     case DType::kFloat16:
       return use(AttentionWorker<FloatDots<f16>>(call, counts, scratch));
-    case DType::kInt32:
-      PAGODA_CHECK(false, "[attention] a cache of int32");
+    default:
+      PAGODA_CHECK(false, "[attention] a cache of codes");
   }
 }
 
@@ -65,18 +65,17 @@ constexpr std::int64_t kMergeGrain = 4;
 
 AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& batch,
                         const AttentionArgs& args, const Tensor& out) {
-  const std::int64_t entry_bytes =
-      view.head_dim() * static_cast<std::int64_t>(dtype_size(view.keys.dtype()));
+  const std::int64_t entry_bytes = view.keys.entry_bytes();
   return {.q = q.data<float>(),
           .token_stride = q.stride(0),
           .head_stride = q.stride(1),
           .out = out.data<float>(),
           .sinks = args.sinks.defined() ? args.sinks.data<float>() : nullptr,
-          .keys = view.keys.first_byte(),
-          .values = view.values.first_byte(),
+          .keys = view.keys.elements.first_byte(),
+          .values = view.values.elements.first_byte(),
           .slot_bytes = view.num_kv_heads() * entry_bytes,
           .entry_bytes = entry_bytes,
-          .dtype = view.keys.dtype(),
+          .dtype = view.keys.elements.dtype(),
           .block_tables = batch.block_tables.data<std::int32_t>(),
           .max_blocks = batch.block_tables.extent(1),
           .block_size = view.block_size(),
@@ -114,6 +113,8 @@ std::span<AttentionItem> allocate_items(Exec& exec, std::int64_t count, Tensor& 
 
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args) {
+  if (is_quantized(view.keys.format()) || view.keys.format() != view.values.format())
+    return reference::attention(exec, q, view, batch, args);
   Tensor out = exec.allocate(DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)});
   ThreadPool& pool = pool_of(exec);
   const int num_threads = pool.num_threads();

@@ -14,17 +14,18 @@ namespace pagoda::mlx {
 namespace {
 
 // The inputs of the op. In place of what a call has not there is another one, and a flag says so.
+// Behind them come the cache's arrays, and the output of the op that this one goes on behind.
 enum Input {
   kQueries,
-  kKeys,
-  kValues,
   kQueryStart,
   kContextLens,
   kBlockTables,
   kFirstSlots,
   kSlotMapping,
   kSinks,
-  kEarlierOutput  // of an op that goes on where another one has ended
+  kCache,
+  kKeys = kCache,
+  kValues
 };
 
 // Operations of an op. A prompt beside very many keys takes several, so that a command buffer can
@@ -110,8 +111,8 @@ AttentionPlan::AttentionPlan(const Tensor& q, const KvView& view, const StepBatc
               .window = args.window,
               .scale = args.scale,
               .soft_cap = args.soft_cap},
-      cache_type_(template_argument(view.keys.dtype())),
-      element_bytes_(static_cast<int>(dtype_size(view.keys.dtype()))),
+      cache_type_(template_argument(view.keys.elements.dtype())),
+      element_bytes_(static_cast<int>(dtype_size(view.keys.elements.dtype()))),
       heads_of_kv_(common_.heads / common_.kv_heads) {
   common_.heads_of_kv = heads_of_kv_;
   PAGODA_CHECK(common_.head_dim <= 512, "[attention] heads wider than 512 have no kernel");
@@ -254,8 +255,7 @@ double bytes_of(const Tensor& q, const KvView& view, const StepBatch& batch, int
     const int context = batch.host->context_lens[seq];
     entries += window > 0 ? std::min(context, queries + window - 1) : context;
   }
-  return 2 * entries * static_cast<double>(view.num_kv_heads() * view.head_dim()) *
-             static_cast<double>(dtype_size(view.keys.dtype())) +
+  return entries * static_cast<double>(view.bytes_per_token()) +
          8 * static_cast<double>(q.num_elements());
 }
 
@@ -269,7 +269,7 @@ Tensor run_on_metal(Exec& exec, const MlxOp& op, const Tensor& q, const KvView& 
     MlxOp part = op;
     if (i > 0) {
       part.inputs.push_back(out);
-      part.outputs[0].memory_of = kEarlierOutput;
+      part.outputs[0].memory_of = static_cast<int>(part.inputs.size()) - 1;
     }
     if (i == 0 && plan.has_decodes()) plan.add_decodes(part.launch);
     if (i < plan.prompts().size()) plan.add_prompts(plan.prompts()[i], part.launch);
@@ -302,7 +302,7 @@ HostBody host_body(const StepBatch& batch, const AttentionArgs& args) {
           soft_cap = args.soft_cap](Exec& host, std::span<const Tensor> in) {
     AttentionArgs own{.scale = scale, .window = window, .soft_cap = soft_cap, .sinks = {}};
     if (has_sinks) own.sinks = in[kSinks];
-    const KvView view{.keys = in[kKeys], .values = in[kValues]};
+    const KvView view = KvView::of(in.subspan(kCache));
     return std::vector<Tensor>{
         cpu::attention(host, in[kQueries], view, batch_of(in, counts, has_first_slots), own)};
   };
@@ -313,11 +313,11 @@ HostBody host_body(const StepBatch& batch, const AttentionArgs& args) {
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args) {
   MlxOp op{.name = "attention",
-           .inputs = {q, view.keys, view.values, batch.query_start, batch.context_lens,
-                      batch.block_tables,
+           .inputs = {q, batch.query_start, batch.context_lens, batch.block_tables,
                       batch.first_slots.defined() ? batch.first_slots : batch.context_lens,
                       batch.slot_mapping, args.sinks.defined() ? args.sinks : q},
            .outputs = {{DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)}}}};
+  for (const Tensor& array : view.arrays()) op.inputs.push_back(array);
   if (uses_metal(exec)) return run_on_metal(exec, op, q, view, batch, args);
   op.host = host_body(batch, args);
   return run(exec, std::move(op))[0];

@@ -21,7 +21,7 @@ std::vector<AttentionShape> shapes() {
   AttentionShape everything = windowed;
   everything.soft_cap = 5;
   everything.has_sinks = true;
-  everything.dtype = DType::kFloat32;
+  everything.formats = {};
   AttentionShape of_whole_vectors = windowed;
   of_whole_vectors.head_dim = 64;
   return {plain, windowed, everything, of_whole_vectors};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_kv_view.h"
+
 namespace pagoda {
 
 namespace {
@@ -24,18 +26,14 @@ void check_copies(const KvView& view, const StepBatch& batch) {
 double bytes_read(const KvView& view, const StepBatch& batch) {
   std::int64_t num_tokens = 0;
   for (const BlockCopy& copy : batch.host->block_copies) num_tokens += copy.num_tokens;
-  return 2.0 * static_cast<double>(num_tokens * view.num_kv_heads() * view.head_dim() *
-                                   static_cast<std::int64_t>(dtype_size(view.keys.dtype())));
+  return static_cast<double>(num_tokens * view.bytes_per_token());
 }
 
 }  // namespace
 
 KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch) {
   check_copies(view, batch);
-  PAGODA_CHECK(view.values.shape() == view.keys.shape() &&
-                   view.values.dtype() == view.keys.dtype() && view.keys.is_contiguous() &&
-                   view.values.is_contiguous(),
-               "[kv_copy_blocks] view: keys and values differ, or are not contiguous");
+  check_kv_view("kv_copy_blocks", view);
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "kv_copy_blocks", .read_bytes = bytes_read(view, batch)}; });
   static constexpr Bodies<decltype(reference::kv_copy_blocks)> kBodies{

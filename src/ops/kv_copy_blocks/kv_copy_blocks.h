@@ -9,7 +9,7 @@
 
 namespace pagoda {
 
-// Copies keys[destination, :n] = keys[source, :n] and the same of values, for each (source,
+// Copies keys[destination, :n] = keys[source, :n] and the same of values, scales with them, for each (source,
 // destination, n) of batch.block_copies; the destination's other entries are undefined after it. No
 // block is a destination twice, or both source and destination; 0 <= n <= block_size. Bits are
 // copied as they are. The returned view has the same memory and orders the copies before later

@@ -1,3 +1,4 @@
+#include "ops/kv_case.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "ops/op_cases.h"
 
@@ -9,7 +10,7 @@ struct CopyShape {
   int kv_heads;
   int head_dim;
   int block_size;
-  DType dtype;
+  KvFormats formats;
   bool is_large = false;
 };
 
@@ -26,11 +27,13 @@ Result<CaseRun> prepare(const CopyShape& shape, Exec& exec, std::span<const int>
   for (const int i : copies) host->block_copies.push_back(copy_of(shape, i));
   const Shape cache = {2 * shape.copies, shape.block_size, shape.kv_heads, shape.head_dim};
   KvView view;
-  view.keys = upload_as(exec, shape.dtype, random_values(1, cache.num_elements()), cache);
-  view.values = upload_as(exec, shape.dtype, random_values(2, cache.num_elements()), cache);
+  view.keys =
+      upload_kv_entries(exec, shape.formats.keys, random_values(1, cache.num_elements()), cache);
+  view.values =
+      upload_kv_entries(exec, shape.formats.values, random_values(2, cache.num_elements()), cache);
   return CaseRun([&exec, view, host, batch = upload(exec, *host)]() mutable {
     view = kv_copy_blocks(exec, view, batch);
-    return std::vector<Tensor>{view.keys, view.values};
+    return arrays_of(view);
   });
 }
 
@@ -38,7 +41,7 @@ OpCase make_case(const CopyShape& shape) {
   OpCase result{
       .op = "kv_copy_blocks",
       .description = fmt::format("{} blocks of {} x {} x {} {}", shape.copies, shape.block_size,
-                                 shape.kv_heads, shape.head_dim, dtype_name(shape.dtype)),
+                                 shape.kv_heads, shape.head_dim, name_of(shape.formats)),
       .num_tokens = shape.copies,
       .rows_are_tokens = false,
       .tolerance = {.cpu = 0, .mlx = 0, .cuda = 0}};
@@ -46,8 +49,8 @@ OpCase make_case(const CopyShape& shape) {
     return prepare(shape, exec, copies);
   };
   for (int i = 0; i < shape.copies; ++i) {
-    result.bytes += 4.0 * copy_of(shape, i).num_tokens * shape.kv_heads * shape.head_dim *
-                    static_cast<double>(dtype_size(shape.dtype));
+    result.bytes += copy_of(shape, i).num_tokens * shape.kv_heads * shape.head_dim / 4.0 *
+                    (traits_of(shape.formats.keys).bits + traits_of(shape.formats.values).bits);
   }
   result.is_large = shape.is_large;
   return result;
@@ -57,12 +60,13 @@ OpCase make_case(const CopyShape& shape) {
 
 std::vector<OpCase> kv_copy_blocks_cases() {
   std::vector<OpCase> cases;
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-    for (const CopyShape& shape : {CopyShape{1, 1, 16, 1, dtype}, CopyShape{5, 3, 64, 16, dtype},
-                                   CopyShape{20, 2, 24, 8, dtype}, CopyShape{2, 1, 128, 300, dtype},
-                                   CopyShape{3, 1, 18, 4, dtype}, CopyShape{3, 1, 17, 4, dtype},
-                                   CopyShape{64, 3, 64, 16, dtype, true}}) {
-      cases.push_back(make_case(shape));
+  for (const KvFormats& formats : kKvCaseFormats) {
+    for (const CopyShape& shape :
+         {CopyShape{1, 1, 16, 1, formats}, CopyShape{5, 3, 64, 16, formats},
+          CopyShape{20, 2, 24, 8, formats}, CopyShape{2, 1, 128, 300, formats},
+          CopyShape{3, 1, 18, 4, formats}, CopyShape{3, 1, 17, 4, formats},
+          CopyShape{64, 3, 64, 16, formats, true}}) {
+      if (fit(formats, shape.head_dim)) cases.push_back(make_case(shape));
     }
   }
   return cases;

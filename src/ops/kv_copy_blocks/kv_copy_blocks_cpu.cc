@@ -11,22 +11,38 @@ namespace {
 // Bytes of keys worth a fork: below, a copy takes less time than waking the workers.
 constexpr std::int64_t kGrainBytes = 65536;
 
+// Copies the first `num_tokens` of each run of a block; extent 0 of the array is blocks, and each
+// has `runs` runs of a block's tokens.
+void copy_tokens(const Tensor& array, std::int64_t runs, std::int64_t source,
+                 std::int64_t destination, std::int64_t num_tokens, std::int64_t block_size) {
+  const std::int64_t block_bytes =
+      array.stride(0) * static_cast<std::int64_t>(dtype_size(array.dtype()));
+  const std::int64_t run_bytes = block_bytes / runs, token_bytes = run_bytes / block_size;
+  std::byte* const bytes = array.first_byte();
+  for (std::int64_t run = 0; run < runs; ++run) {
+    std::memcpy(bytes + destination * block_bytes + run * run_bytes,
+                bytes + source * block_bytes + run * run_bytes, num_tokens * token_bytes);
+  }
+}
+
 }  // namespace
 
 KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch) {
-  const std::int64_t entry_bytes = view.num_kv_heads() * view.head_dim() *
-                                   static_cast<std::int64_t>(dtype_size(view.keys.dtype()));
-  const std::int64_t block_bytes = view.block_size() * entry_bytes;
+  const std::int64_t block_size = view.block_size();
+  const std::int64_t block_bytes = block_size * view.num_kv_heads() * view.keys.entry_bytes();
   const std::int32_t* copies = batch.block_copies.data<std::int32_t>();  // [copies, 3]
   const std::int64_t num_copies = batch.block_copies.extent(0);
   const std::int64_t grain = std::max<std::int64_t>(kGrainBytes / block_bytes, 1);
   pool_of(exec).parallel_for(num_copies, grain, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t source = copies[3 * i], destination = copies[3 * i + 1];
-      for (const Tensor* cache : {&view.keys, &view.values}) {
-        std::byte* const bytes = cache->first_byte();
-        std::memcpy(bytes + destination * block_bytes, bytes + source * block_bytes,
-                    copies[3 * i + 2] * entry_bytes);
+      const std::int64_t num_tokens = copies[3 * i + 2];
+      for (const KvEntries* entries : {&view.keys, &view.values}) {
+        copy_tokens(entries->elements, 1, source, destination, num_tokens, block_size);
+        const Tensor& scales = entries->scales;
+        if (!scales.defined()) continue;
+        copy_tokens(scales, scales.extent(1) * scales.extent(2), source, destination, num_tokens,
+                    block_size);
       }
     }
   });

@@ -1,6 +1,7 @@
 #include "backend/mlx/mlx_op.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks_metal.h"
+#include "ops/kv_write/cache_mlx.h"
 #include "ops/metal_sources.h"
 
 namespace pagoda::mlx {
@@ -17,9 +18,8 @@ Word largest_word(std::int64_t entry_bytes, std::size_t element_bytes) {
 }
 
 MetalLaunch launch_of(const KvView& view, std::int64_t num_copies) {
-  const std::int64_t entry_bytes = view.num_kv_heads() * view.head_dim() *
-                                   static_cast<std::int64_t>(dtype_size(view.keys.dtype()));
-  const Word word = largest_word(entry_bytes, dtype_size(view.keys.dtype()));
+  const std::int64_t entry_bytes = view.num_kv_heads() * view.keys.entry_bytes();
+  const Word word = largest_word(entry_bytes, dtype_size(view.keys.elements.dtype()));
   const std::int64_t entry_words = entry_bytes / word.bytes;
   const std::int64_t block_words = view.block_size() * entry_words;
   return {.dispatches = {{.function = {&kKvCopyBlocksMetal, "kv_copy_blocks", {word.name}},
@@ -38,22 +38,20 @@ MetalLaunch launch_of(const KvView& view, std::int64_t num_copies) {
 }  // namespace
 
 KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch) {
-  MlxOp op{.name = "kv_copy_blocks",
-           .inputs = {batch.block_copies, view.keys, view.values},
-           .outputs = {{view.keys.dtype(), view.keys.shape(), /*memory_of=*/1},
-                       {view.values.dtype(), view.values.shape(), /*memory_of=*/2}}};
+  MlxOp op{.name = "kv_copy_blocks", .inputs = {batch.block_copies}, .outputs = {}};
+  add_cache(view, op);
   if (uses_metal(exec)) {
     op.launch = launch_of(view, batch.block_copies.extent(0));
   } else {
     op.host = [](Exec& host, std::span<const Tensor> in) {
       StepBatch copies;
       copies.block_copies = in[0];
-      cpu::kv_copy_blocks(host, {.keys = in[1], .values = in[2]}, copies);
-      return std::vector<Tensor>{in[1], in[2]};
+      const std::span<const Tensor> arrays = in.subspan(1);
+      cpu::kv_copy_blocks(host, KvView::of(arrays), copies);
+      return std::vector<Tensor>(arrays.begin(), arrays.end());
     };
   }
-  std::vector<Tensor> results = run(exec, std::move(op));
-  return {.keys = std::move(results[0]), .values = std::move(results[1])};
+  return KvView::of(run(exec, std::move(op)));
 }
 
 }  // namespace pagoda::mlx

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_kv_view.h"
+
 namespace pagoda {
 
 KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
@@ -13,10 +15,7 @@ KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v
   PAGODA_CHECK(v.shape() == entry && v.stride(2) == 1 && v.dtype() == k.dtype(),
                fmt::format("[kv_write] v: expected {} {}, got {} {}", to_string(entry),
                            dtype_name(k.dtype()), to_string(v.shape()), dtype_name(v.dtype())));
-  PAGODA_CHECK(view.values.shape() == view.keys.shape() &&
-                   view.values.dtype() == view.keys.dtype() && view.keys.is_contiguous() &&
-                   view.values.is_contiguous(),
-               "[kv_write] view: keys and values differ, or are not contiguous");
+  check_kv_view("kv_write", view);
   const OpTimer timer(
       exec, [&] { return OpCall{.op = "kv_write", .read_bytes = bytes_of(k) + bytes_of(v)}; });
   static constexpr Bodies<decltype(reference::kv_write)> kBodies{reference::kv_write, cpu::kv_write,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <random>
 
+#include "ops/kv_case.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/op_cases.h"
 
@@ -13,7 +14,7 @@ struct KvWriteShape {
   int head_dim;
   int num_blocks;
   int block_size;
-  DType dtype;
+  KvFormats formats;
   bool has_padding = false;
   bool is_large = false;
 };
@@ -49,14 +50,12 @@ Result<CaseRun> prepare(const KvWriteShape& shape, Exec& exec, std::span<const i
   host->context_lens = {static_cast<std::int32_t>(n)};
   host->max_blocks = 1;
   host->block_tables = {0};
-  KvView view;
   const Shape cache = {shape.num_blocks, shape.block_size, shape.kv_heads, shape.head_dim};
-  PAGODA_ASSIGN_OR_RETURN(view.keys, exec.allocate_persistent(shape.dtype, cache));
-  PAGODA_ASSIGN_OR_RETURN(view.values, exec.allocate_persistent(shape.dtype, cache));
+  PAGODA_ASSIGN_OR_RETURN(KvView view, allocate_kv_view(exec, shape.formats, cache));
   return CaseRun(
       [&exec, view, k = part_of(1), v = part_of(2), host, batch = upload(exec, *host)]() mutable {
         view = kv_write(exec, view, k, v, batch);
-        return std::vector<Tensor>{view.keys, view.values};
+        return arrays_of(view);
       });
 }
 
@@ -65,15 +64,17 @@ OpCase make_case(const KvWriteShape& shape) {
       .op = "kv_write",
       .description = fmt::format("{} x {} x {} into {} x {} {}{}", shape.tokens, shape.kv_heads,
                                  shape.head_dim, shape.num_blocks, shape.block_size,
-                                 dtype_name(shape.dtype), shape.has_padding ? ", padding" : ""),
+                                 name_of(shape.formats), shape.has_padding ? ", padding" : ""),
       .num_tokens = shape.tokens,
       .rows_are_tokens = false,
       .tolerance = {.cpu = 0, .mlx = 0, .cuda = 0}};
   result.prepare = [shape](Exec& exec, std::span<const int> tokens) {
     return prepare(shape, exec, tokens);
   };
-  result.bytes = 2.0 * shape.tokens * shape.kv_heads * shape.head_dim *
-                 (4.0 + static_cast<double>(dtype_size(shape.dtype)));
+  const double entries = 2.0 * shape.tokens * shape.kv_heads * shape.head_dim;
+  result.bytes =
+      entries * 4.0 +
+      entries / 16 * (traits_of(shape.formats.keys).bits + traits_of(shape.formats.values).bits);
   result.is_large = shape.is_large;
   return result;
 }
@@ -82,16 +83,16 @@ OpCase make_case(const KvWriteShape& shape) {
 
 std::vector<OpCase> kv_write_cases() {
   std::vector<OpCase> cases;
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+  for (const KvFormats& formats : kKvCaseFormats) {
     for (const KvWriteShape& shape : {
-             KvWriteShape{1, 1, 16, 4, 1, dtype},
-             KvWriteShape{9, 3, 64, 5, 16, dtype},
-             KvWriteShape{10, 2, 24, 7, 8, dtype, true},
-             KvWriteShape{6, 1, 128, 2, 300, dtype},
-             KvWriteShape{7, 2, 17, 3, 4, dtype, true},
-             KvWriteShape{512, 3, 64, 64, 16, dtype, false, true},
+             KvWriteShape{1, 1, 16, 4, 1, formats},
+             KvWriteShape{9, 3, 64, 5, 16, formats},
+             KvWriteShape{10, 2, 24, 7, 8, formats, true},
+             KvWriteShape{6, 1, 128, 2, 300, formats},
+             KvWriteShape{7, 2, 17, 3, 4, formats, true},
+             KvWriteShape{512, 3, 64, 64, 16, formats, false, true},
          }) {
-      cases.push_back(make_case(shape));
+      if (fit(formats, shape.head_dim)) cases.push_back(make_case(shape));
     }
   }
   return cases;

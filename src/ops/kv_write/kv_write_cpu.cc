@@ -94,8 +94,8 @@ void write_entries(const Tensor& entries, const std::int32_t* slots, std::int64_
       return write_tokens(entries, slots, begin, end, cache.data<bf16>());
     case DType::kFloat16:
       return write_tokens(entries, slots, begin, end, cache.data<f16>());
-    case DType::kInt32:
-      PAGODA_CHECK(false, "[kv_write] a cache of int32");
+    default:
+      PAGODA_CHECK(false, "[kv_write] a cache of codes");
   }
 }
 
@@ -116,13 +116,15 @@ constexpr std::int64_t kGrainElements = 16384;
 
 KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
                 const StepBatch& batch) {
+  if (is_quantized(view.keys.format()) || is_quantized(view.values.format()))
+    return reference::kv_write(exec, view, k, v, batch);
   const std::int32_t* slots = batch.slot_mapping.data<std::int32_t>();
   const auto write_entries = HWY_DYNAMIC_DISPATCH(write_entries);
   const std::int64_t width = view.num_kv_heads() * view.head_dim();
   const std::int64_t grain = std::max<std::int64_t>(kGrainElements / width, 1);
   pool_of(exec).parallel_for(k.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int) {
-    write_entries(k, slots, begin, end, view.keys);
-    write_entries(v, slots, begin, end, view.values);
+    write_entries(k, slots, begin, end, view.keys.elements);
+    write_entries(v, slots, begin, end, view.values.elements);
   });
   return view;
 }

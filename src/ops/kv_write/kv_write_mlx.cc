@@ -12,16 +12,17 @@ namespace {
 MetalLaunch launch_of(const KvView& view, const Tensor& k, const Tensor& v) {
   const std::int64_t width = view.num_kv_heads() * view.head_dim();
   const bool is_wide = view.head_dim() % 4 == 0 && rows_are_aligned(k) && rows_are_aligned(v);
-  const auto element_bytes = 4 + static_cast<double>(dtype_size(view.keys.dtype()));
+  const auto element_bytes = 4 + static_cast<double>(dtype_size(view.keys.elements.dtype()));
   return {.dispatches = {{.function = {&kKvWriteMetal,
                                        "kv_write",
-                                       {template_argument(view.keys.dtype()), is_wide ? "4" : "1"}},
+                                       {template_argument(view.keys.elements.dtype()),
+                                        is_wide ? "4" : "1"}},
                           .buffers = {input(0), input(1), input(2), output(0), output(1)},
                           .parameters =
                               KvWriteParameters{
                                   .entry_width = static_cast<int>(width),
                                   .head_dim = static_cast<int>(view.head_dim()),
-                                  .num_slots = static_cast<int>(num_slots(view)),
+                                  .num_slots = static_cast<int>(view.num_slots()),
                                   .k_token_stride = static_cast<int>(k.stride(0)),
                                   .k_head_stride = static_cast<int>(k.stride(1)),
                                   .v_token_stride = static_cast<int>(v.stride(0)),
@@ -37,21 +38,19 @@ MetalLaunch launch_of(const KvView& view, const Tensor& k, const Tensor& v) {
 
 KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
                 const StepBatch& batch) {
-  MlxOp op{.name = "kv_write",
-           .inputs = {k, v, batch.slot_mapping, view.keys, view.values},
-           .outputs = {{view.keys.dtype(), view.keys.shape(), /*memory_of=*/3},
-                       {view.values.dtype(), view.values.shape(), /*memory_of=*/4}}};
+  MlxOp op{.name = "kv_write", .inputs = {k, v, batch.slot_mapping}, .outputs = {}};
+  add_cache(view, op);
   if (uses_metal(exec)) {
     op.launch = launch_of(view, k, v);
   } else {
     op.host = [](Exec& host, std::span<const Tensor> in) {
-      const KvView cache = {.keys = in[3], .values = in[4]};
+      const std::span<const Tensor> arrays = in.subspan(3);
+      const KvView cache = KvView::of(arrays);
       cpu::kv_write(host, cache, in[0], in[1], batch_of_slots(in[2], cache));
-      return std::vector<Tensor>{cache.keys, cache.values};
+      return std::vector<Tensor>(arrays.begin(), arrays.end());
     };
   }
-  std::vector<Tensor> results = run(exec, std::move(op));
-  return {.keys = std::move(results[0]), .values = std::move(results[1])};
+  return KvView::of(run(exec, std::move(op)));
 }
 
 }  // namespace pagoda::mlx

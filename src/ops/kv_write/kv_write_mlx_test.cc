@@ -33,8 +33,9 @@ std::unique_ptr<Exec> make_mlx_exec() {
 }
 
 KvView make_view(Exec& exec, DType dtype) {
-  return {.keys = exec.allocate_persistent(dtype, kCacheShape).value(),
-          .values = exec.allocate_persistent(dtype, kCacheShape).value()};
+  return {
+      .keys = {.elements = exec.allocate_persistent(dtype, kCacheShape).value(), .scales = {}},
+      .values = {.elements = exec.allocate_persistent(dtype, kCacheShape).value(), .scales = {}}};
 }
 
 // One sequence whose tokens fill the blocks 2, 0, 3, 1.
@@ -79,7 +80,7 @@ KvView write_step(Exec& exec, const KvView& view, const HostBatch& host) {
 }
 
 Status evaluate(Exec& exec, const KvView& view) {
-  const Tensor roots[] = {view.keys, view.values};
+  const Tensor roots[] = {view.keys.elements, view.values.elements};
   return exec.evaluate(roots);
 }
 
@@ -107,14 +108,14 @@ TEST_P(KvWriteMlxTest, AStepThatSamplesNothingStoresItsEntriesInPlace) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;
   const KvView empty = make_view(exec, dtype);
-  const std::byte* address = exec.read(empty.keys)->data();
+  const std::byte* address = exec.read(empty.keys.elements)->data();
   Sequence sequence;
   const HostBatch& host = sequence.advance(11);
   const KvView view = write_step(exec, empty, host);
   ASSERT_TRUE(evaluate(exec, view).ok());
   EXPECT_EQ(exec.num_evaluations(), 1u);
-  const auto keys = exec.read(view.keys);
-  const auto values = exec.read(view.values);
+  const auto keys = exec.read(view.keys.elements);
+  const auto values = exec.read(view.values.elements);
   ASSERT_TRUE(keys.ok() && values.ok());
   EXPECT_EQ(keys->data(), address);
   std::vector<float> expected(kCacheShape.num_elements(), 0.0f);
@@ -136,7 +137,7 @@ TEST_P(KvWriteMlxTest, PaddingWritesNothing) {
   sequence.advance(3);
   sequence.host.slot_mapping = {-1, 5, -1};
   const KvView view = write_step(exec, make_view(exec, GetParam()), sequence.host);
-  const auto keys = exec.read(view.keys);
+  const auto keys = exec.read(view.keys.elements);
   ASSERT_TRUE(keys.ok());
   for (int slot = 0; slot < kNumBlocks * kBlockSize; ++slot) {
     EXPECT_EQ(element(*keys, GetParam(), slot * kWidth), slot == 5 ? 2.0f : 0.0f) << slot;
@@ -155,7 +156,7 @@ TEST_P(KvWriteMlxTest, ReadsStridedPartsOfAJoinedProduct) {
   const Tensor product = exec.upload<float>(joined, {2, 3 * kWidth});
   const Tensor k = product.slice(1, kWidth, 2 * kWidth).split_last(kKvHeads, kHeadDim);
   const KvView view = kv_write(exec, make_view(exec, GetParam()), k, k, upload(exec, host));
-  const auto values = exec.read(view.values);
+  const auto values = exec.read(view.values.elements);
   ASSERT_TRUE(values.ok());
   for (int i = 0; i < kWidth; ++i) {
     EXPECT_EQ(element(*values, GetParam(), (host.slot_mapping[1]) * kWidth + i), 10.0f + i);
@@ -175,8 +176,8 @@ TEST(MlxCacheTest, ASlotOutsideTheCacheIsAnError) {
   sequence.host.slot_mapping = {kNumBlocks * kBlockSize};
   const KvView view = write_step(exec, make_view(exec, DType::kFloat32), sequence.host);
   const Status handed_over = evaluate(exec, view);
-  const auto keys = exec.read(view.keys);
-  const auto values = exec.read(view.values);
+  const auto keys = exec.read(view.keys.elements);
+  const auto values = exec.read(view.values.elements);
   if (mlx::uses_metal(exec)) {
     ASSERT_TRUE(handed_over.ok() && keys.ok());
     EXPECT_EQ(element(*keys, DType::kFloat32, kCacheShape.num_elements() - 1), 0.0f);
@@ -191,7 +192,7 @@ TEST(MlxCacheTest, TheJoinedProductsKeysAndValuesAreStoredInPlace) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;
   const KvView empty = make_view(exec, DType::kFloat32);
-  const std::byte* address = exec.read(empty.values)->data();
+  const std::byte* address = exec.read(empty.values.elements)->data();
   Sequence sequence;
   const HostBatch& host = sequence.advance(3);
   std::vector<float> joined(3 * 4 * kWidth);  // twice as many heads of queries
@@ -204,8 +205,8 @@ TEST(MlxCacheTest, TheJoinedProductsKeysAndValuesAreStoredInPlace) {
                     {.num_heads = 2 * kKvHeads, .norm = {}, .rope = {}});
   ASSERT_TRUE(evaluate(exec, result.view).ok());
   const auto q = exec.read(result.q);
-  const auto keys = exec.read(result.view.keys);
-  const auto values = exec.read(result.view.values);
+  const auto keys = exec.read(result.view.keys.elements);
+  const auto values = exec.read(result.view.values.elements);
   ASSERT_TRUE(q.ok() && keys.ok() && values.ok());
   EXPECT_EQ(values->data(), address);
   EXPECT_EQ(exec.num_evaluations(), 1u);
@@ -240,7 +241,7 @@ TEST(MlxCacheTest, StepsInFlightReadTheirOwnEntries) {
     const Tensor q =
         exec.upload<float>(std::vector<float>(2 * kWidth, 0.0f), {1, 2 * kKvHeads, kHeadDim});
     outputs.push_back(attention(exec, q, view, upload(exec, host), {.scale = 1.0f, .sinks = {}}));
-    const Tensor roots[] = {outputs.back(), view.keys, view.values};
+    const Tensor roots[] = {outputs.back(), view.keys.elements, view.values.elements};
     ASSERT_TRUE(exec.evaluate(roots).ok());
   }
   EXPECT_EQ(exec.num_evaluations(), outputs.size());
@@ -275,7 +276,7 @@ TEST(MlxCacheTest, AnOlderReadInFlightIsBeforeANewerWrite) {
     const Tensor q =
         exec.upload<float>(std::vector<float>(20 * 2 * kWidth, 0.0f), {20, 2 * kKvHeads, kHeadDim});
     outputs.push_back(attention(exec, q, view, upload(exec, host), {.scale = 1.0f, .sinks = {}}));
-    const Tensor roots[] = {outputs.back(), view.keys, view.values};
+    const Tensor roots[] = {outputs.back(), view.keys.elements, view.values.elements};
     ASSERT_TRUE(exec.evaluate(roots).ok());
   }
   for (int step = 0; step < kSteps; ++step) {
@@ -292,7 +293,7 @@ TEST(MlxCacheTest, MemoryAndAddressStayOverThousandsOfSteps) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;
   KvView view = make_view(exec, DType::kBFloat16);
-  const std::byte* address = exec.read(view.values)->data();
+  const std::byte* address = exec.read(view.values.elements)->data();
   std::size_t memory = 0;
   for (int step = 0; step < 10000; ++step) {
     Sequence sequence;
@@ -301,13 +302,13 @@ TEST(MlxCacheTest, MemoryAndAddressStayOverThousandsOfSteps) {
     view = write_step(exec, view, host);
     const Tensor q = exec.upload<float>(std::vector<float>(kWidth, 1.0f), {1, kKvHeads, kHeadDim});
     const Tensor out = attention(exec, q, view, upload(exec, host), {.scale = 1.0f, .sinks = {}});
-    const Tensor roots[] = {out, view.keys, view.values};
+    const Tensor roots[] = {out, view.keys.elements, view.values.elements};
     ASSERT_TRUE(exec.evaluate(roots).ok());
     ASSERT_TRUE(exec.read(out).ok());
     if (step % (kNumBlocks * kBlockSize) != 0) continue;
     // The same point of the same cycle each time, with nothing in flight.
-    ASSERT_EQ(exec.read(view.values)->data(), address);
-    ASSERT_TRUE(exec.read(view.keys).ok());
+    ASSERT_EQ(exec.read(view.values.elements)->data(), address);
+    ASSERT_TRUE(exec.read(view.keys.elements).ok());
     mx::synchronize();
     if (step <= kNumBlocks * kBlockSize) memory = mx::get_active_memory();
     ASSERT_EQ(mx::get_active_memory(), memory) << step;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/check_kv_view.h"
 #include "ops/check_tensor.h"
 
 namespace pagoda {
@@ -10,12 +11,11 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
                                 const Tensor& k_norm, const Tensor& angles, const KvView& view,
                                 const StepBatch& batch, const RopeKvWriteArgs& args) {
   constexpr std::string_view kName = "rope_kv_write";
-  PAGODA_CHECK(view.values.shape() == view.keys.shape() &&
-                   view.values.dtype() == view.keys.dtype() && view.keys.is_contiguous() &&
-                   view.values.is_contiguous() && view.head_dim() % 2 == 0,
-               "[rope_kv_write] view: keys and values differ, are not contiguous, or of an odd "
-               "head_dim");
+  check_kv_view(kName, view);
   const std::int64_t head_dim = view.head_dim();
+  PAGODA_CHECK(head_dim % 2 == 0, fmt::format("[rope_kv_write] view: expected an even head_dim, "
+                                              "got {}",
+                                              head_dim));
   const std::int64_t width = (args.num_heads + 2 * view.num_kv_heads()) * head_dim;
   check_tensor(kName, "joined", joined, joined.dtype(), {batch.num_tokens, width});
   check_tensor(kName, "angles", angles, DType::kFloat32, {batch.num_tokens, 2, head_dim / 2});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "ops/kv_case.h"
 #include "ops/op_cases.h"
 #include "ops/rope/rope_cases.h"
 
@@ -14,7 +15,7 @@ struct JoinedShape {
   int heads;
   int kv_heads;
   int head_dim;
-  DType dtype = DType::kFloat32;
+  KvFormats formats;
   RopeStyle style = RopeStyle::kHalves;
   bool is_normed = false;
   bool is_scattered = false;  // over more blocks than the tokens fill, every third token padding
@@ -67,10 +68,7 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
   const RopeKvWriteArgs args = {
       .num_heads = shape.heads, .norm = {.eps = 1e-5f}, .rope = {.style = shape.style}};
   const std::shared_ptr<HostBatch> host = batch_of(shape, tokens);
-  KvView view;
-  const Shape cache = cache_of(shape, n);
-  PAGODA_ASSIGN_OR_RETURN(view.keys, exec.allocate_persistent(shape.dtype, cache));
-  PAGODA_ASSIGN_OR_RETURN(view.values, exec.allocate_persistent(shape.dtype, cache));
+  PAGODA_ASSIGN_OR_RETURN(KvView view, allocate_kv_view(exec, shape.formats, cache_of(shape, n)));
   return CaseRun([&exec, args, view, host, batch = upload(exec, *host),
                   joined = upload_activations(exec, values, {n, shape.width()}), q_norm = norm(2),
                   k_norm = norm(3), angles = case_angles(exec, tokens, 0, shape.head_dim),
@@ -79,35 +77,48 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
         rope_kv_write(exec, joined, q_norm, k_norm, angles, view, batch, args);
     view = result.view;
     // Scattered entries do not lie in the order of the tokens, as queries do.
-    if (is_scattered) return std::vector<Tensor>{view.keys, view.values};
-    return std::vector<Tensor>{result.q, view.keys, view.values};
+    std::vector<Tensor> outputs = arrays_of(view);
+    // A block's scales lie by head and offset, whatever the order of the tokens.
+    if (!is_scattered) outputs.insert(outputs.begin(), result.q);
+    return outputs;
   });
 }
 
-// A key may be rounded to the cache's next number, where bodies differ in its last bit.
-float tolerance_of(DType dtype) {
-  if (dtype == DType::kBFloat16) return 0x1p-7f;
-  if (dtype == DType::kFloat16) return 0x1p-10f;
-  return 1e-5f;
+// A key may be rounded to the cache's next number, where bodies differ in its last bit; of two codes
+// in a byte, a code of the high one is 16 of 255.
+float tolerance_of(KvFormat keys) {
+  switch (keys) {
+    case KvFormat::kFloat32:
+      return 1e-5f;
+    case KvFormat::kFloat16:
+      return 0x1p-10f;
+    case KvFormat::kBFloat16:
+    case KvFormat::kInt8:
+      return 0.01f;
+    case KvFormat::kInt4:
+      return 0.08f;
+  }
+  return 0;
 }
 
 OpCase make_case(const JoinedShape& shape) {
   OpCase result{.op = "rope_kv_write",
                 .description = fmt::format(
                     "{} x ({} + 2 x {}) x {} into {}, {}{}{}", shape.tokens, shape.heads,
-                    shape.kv_heads, shape.head_dim, dtype_name(shape.dtype),
+                    shape.kv_heads, shape.head_dim, name_of(shape.formats),
                     shape.style == RopeStyle::kHalves ? "halves" : "adjacent",
                     shape.is_normed ? ", normed" : "", shape.is_scattered ? ", scattered" : ""),
                 .num_tokens = shape.tokens,
                 .rows_are_tokens = !shape.is_scattered};
-  result.tolerance.cpu = result.tolerance.mlx = tolerance_of(shape.dtype);
+  result.tolerance.cpu = result.tolerance.mlx = tolerance_of(shape.formats.keys);
   result.prepare = [shape](Exec& exec, std::span<const int> tokens) {
     return prepare(shape, exec, tokens);
   };
   const double entries = 2.0 * shape.tokens * shape.kv_heads * shape.head_dim;
   const double queries = double{1} * shape.tokens * shape.heads * shape.head_dim;
-  result.bytes = 4.0 * shape.tokens * static_cast<double>(shape.width()) + 4 * queries +
-                 static_cast<double>(dtype_size(shape.dtype)) * entries;
+  result.bytes =
+      4.0 * shape.tokens * static_cast<double>(shape.width()) + 4 * queries +
+      entries / 16 * (traits_of(shape.formats.keys).bits + traits_of(shape.formats.values).bits);
   result.flops = (shape.is_normed ? 7 : 3) * (queries + entries / 2);
   result.is_large = shape.is_large;
   return result;
@@ -117,26 +128,26 @@ OpCase make_case(const JoinedShape& shape) {
 
 std::vector<OpCase> rope_kv_write_cases() {
   std::vector<OpCase> cases;
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+  for (const KvFormats& formats : kKvCaseFormats) {
     for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
       for (const bool is_normed : {false, true}) {
         for (const bool is_scattered : {false, true}) {
-          cases.push_back(make_case({5, 2, 1, 16, dtype, style, is_normed, is_scattered}));
-          cases.push_back(make_case({4, 3, 3, 18, dtype, style, is_normed, is_scattered}));
-          cases.push_back(make_case({9, 9, 3, 64, dtype, style, is_normed, is_scattered}));
-          cases.push_back(make_case({7, 4, 2, 128, dtype, style, is_normed, is_scattered}));
+          cases.push_back(make_case({5, 2, 1, 16, formats, style, is_normed, is_scattered}));
+          cases.push_back(make_case({4, 3, 3, 18, formats, style, is_normed, is_scattered}));
+          cases.push_back(make_case({9, 9, 3, 64, formats, style, is_normed, is_scattered}));
+          cases.push_back(make_case({7, 4, 2, 128, formats, style, is_normed, is_scattered}));
         }
-        cases.push_back(make_case({3, 2, 1, 80, dtype, style, is_normed}));
-        cases.push_back(make_case({3, 2, 1, 256, dtype, style, is_normed}));
+        cases.push_back(make_case({3, 2, 1, 80, formats, style, is_normed}));
+        cases.push_back(make_case({3, 2, 1, 256, formats, style, is_normed}));
       }
     }
     cases.push_back(
-        make_case({.tokens = 1, .heads = 1, .kv_heads = 1, .head_dim = 64, .dtype = dtype}));
+        make_case({.tokens = 1, .heads = 1, .kv_heads = 1, .head_dim = 64, .formats = formats}));
     cases.push_back(make_case({.tokens = 512,
                                .heads = 16,
                                .kv_heads = 8,
                                .head_dim = 128,
-                               .dtype = dtype,
+                               .formats = formats,
                                .is_normed = true,
                                .is_large = true}));
   }

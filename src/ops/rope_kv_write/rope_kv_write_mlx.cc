@@ -10,8 +10,9 @@
 namespace pagoda::mlx {
 namespace {
 
-// Places among the op's inputs. The norms come last, where there are any.
-enum Input { kJoined, kAngles, kSlots, kKeys, kValues, kQNorm, kKNorm };
+// Places among the op's inputs; angles stand in for norms where there are none. The cache's arrays
+// come last.
+enum Input { kJoined, kAngles, kSlots, kQNorm, kKNorm, kCache };
 
 MetalLaunch launch_of(const Tensor& joined, bool is_normed, const KvView& view,
                       const RopeKvWriteArgs& args) {
@@ -19,17 +20,15 @@ MetalLaunch launch_of(const Tensor& joined, bool is_normed, const KvView& view,
   return {
       .dispatches = {{.function = {&kRopeKvWriteMetal,
                                    "rope_kv_write",
-                                   {template_argument(view.keys.dtype()),
+                                   {template_argument(view.keys.elements.dtype()),
                                     template_argument(view.head_dim())}},
-                      .buffers = {input(kJoined), input(kAngles), input(kSlots),
-                                  input(is_normed ? kQNorm : kAngles),  // any, never read
-                                  input(is_normed ? kKNorm : kAngles), output(0), output(1),
-                                  output(2)},
+                      .buffers = {input(kJoined), input(kAngles), input(kSlots), input(kQNorm),
+                                  input(kKNorm), output(0), output(1), output(2)},
                       .parameters =
                           RopeKvWriteParameters{
                               .num_heads = args.num_heads,
                               .num_kv_heads = static_cast<int>(view.num_kv_heads()),
-                              .num_slots = static_cast<int>(num_slots(view)),
+                              .num_slots = static_cast<int>(view.num_slots()),
                               .is_halves = args.rope.style == RopeStyle::kHalves,
                               .is_normed = is_normed,
                               .is_aligned = view.head_dim() % 4 == 0 && rows_are_aligned(joined),
@@ -44,13 +43,16 @@ MetalLaunch launch_of(const Tensor& joined, bool is_normed, const KvView& view,
 
 HostBody host_body(bool is_normed, const RopeKvWriteArgs& args) {
   return [=](Exec& host, std::span<const Tensor> in) {
-    const KvView cache = {.keys = in[kKeys], .values = in[kValues]};
+    const std::span<const Tensor> arrays = in.subspan(kCache);
+    const KvView cache = KvView::of(arrays);
     const Tensor q_norm = is_normed ? in[kQNorm] : Tensor(),
                  k_norm = is_normed ? in[kKNorm] : Tensor();
     const RopeKvWriteResult result =
         cpu::rope_kv_write(host, in[kJoined], q_norm, k_norm, in[kAngles], cache,
                            batch_of_slots(in[kSlots], cache), args);
-    return std::vector<Tensor>{result.q, cache.keys, cache.values};
+    std::vector<Tensor> results = {result.q};
+    results.insert(results.end(), arrays.begin(), arrays.end());
+    return results;
   };
 }
 
@@ -62,19 +64,17 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
   const bool is_normed = q_norm.defined();
   const Shape q_shape = {joined.extent(0), args.num_heads, view.head_dim()};
   MlxOp op{.name = "rope_kv_write",
-           .inputs = {joined, angles, batch.slot_mapping, view.keys, view.values},
-           .outputs = {{joined.dtype(), q_shape},
-                       {view.keys.dtype(), view.keys.shape(), /*memory_of=*/kKeys},
-                       {view.values.dtype(), view.values.shape(), /*memory_of=*/kValues}}};
-  if (is_normed) op.inputs.insert(op.inputs.end(), {q_norm, k_norm});
+           .inputs = {joined, angles, batch.slot_mapping, is_normed ? q_norm : angles,
+                      is_normed ? k_norm : angles},
+           .outputs = {{joined.dtype(), q_shape}}};
+  add_cache(view, op);
   if (uses_metal(exec)) {
     op.launch = launch_of(joined, is_normed, view, args);
   } else {
     op.host = host_body(is_normed, args);
   }
-  std::vector<Tensor> results = run(exec, std::move(op));
-  return {.q = std::move(results[0]),
-          .view = {.keys = std::move(results[1]), .values = std::move(results[2])}};
+  const std::vector<Tensor> results = run(exec, std::move(op));
+  return {.q = results[0], .view = KvView::of(std::span(results).subspan(1))};
 }
 
 }  // namespace pagoda::mlx

@@ -110,7 +110,7 @@ OpCase decode_case(int num_seqs, int context_len) {
        .kv_heads = 8,
        .head_dim = 128,
        .block_size = 16,
-       .dtype = DType::kBFloat16,
+       .formats = {KvFormat::kBFloat16, KvFormat::kBFloat16},
        .is_large = true});
 }
 

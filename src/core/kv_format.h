@@ -1,0 +1,61 @@
+// KvFormat: how the keys, or the values, of a layer's KV cache are stored.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "core/dtype.h"
+
+namespace pagoda {
+
+// The formats of 8 and 4 bits are codes under scales of their own token and head: quant/kv_int8.h
+// and quant/kv_int4.h define them.
+enum class KvFormat : std::uint8_t { kFloat32, kBFloat16, kFloat16, kInt8, kInt4 };
+
+inline constexpr std::array<KvFormat, 5> kKvFormats = {
+    KvFormat::kFloat32, KvFormat::kBFloat16, KvFormat::kFloat16, KvFormat::kInt8, KvFormat::kInt4};
+
+struct KvFormatTraits {
+  std::string_view name;
+  DType dtype;     // of the elements' array; two codes of 4 bits are one kUInt8
+  int bits;        // of an element
+  int num_scales;  // bfloat16 numbers of a token and head; 0: elements are the values themselves
+};
+
+constexpr KvFormatTraits traits_of(KvFormat format) {
+  switch (format) {
+    case KvFormat::kFloat32:
+      return {"float32", DType::kFloat32, 32, 0};
+    case KvFormat::kBFloat16:
+      return {"bfloat16", DType::kBFloat16, 16, 0};
+    case KvFormat::kFloat16:
+      return {"float16", DType::kFloat16, 16, 0};
+    case KvFormat::kInt8:
+      return {"int8", DType::kInt8, 8, 1};
+    case KvFormat::kInt4:
+      return {"int4", DType::kUInt8, 4, 2};
+  }
+  return {};
+}
+
+constexpr std::string_view kv_format_name(KvFormat format) {
+  return traits_of(format).name;
+}
+constexpr bool is_quantized(KvFormat format) {
+  return traits_of(format).num_scales > 0;
+}
+// Returns whether an entry of so many dimensions has a whole number of bytes.
+constexpr bool fits(KvFormat format, std::int64_t head_dim) {
+  return head_dim * traits_of(format).bits % 8 == 0;
+}
+
+// The formats of a layer's keys and of its values.
+struct KvFormats {
+  KvFormat keys = KvFormat::kFloat32;
+  KvFormat values = KvFormat::kFloat32;
+
+  bool operator==(const KvFormats&) const = default;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,35 @@
+// int4: a key or a value as codes of 4 bits under a scale and a minimum of its token and head.
+//
+//   codes   [head_dim / 2] uint8    byte i: low nibble dimension i, high i + head_dim / 2
+//   scales  bfloat16 scale, then bfloat16 minimum
+//
+//   rotated x[i] = scale * code[i] + minimum
+//
+// An entry is rotated first (quant/kv_rotation.h). minimum is the greatest bfloat16 that is not
+// above min(x), zero without a sign; scale is (max(x) - minimum) * (1/15) in float32, rounded up to
+// bfloat16; code is (x - minimum) * kv_reciprocal(scale), rounded to nearest even, within 0 to 15.
+// Where max(x) is the minimum, scale and codes are 0. An entry that is not finite, or whose
+// max(x) - minimum is not, has NaN as scale and minimum, and codes 0.
+//
+// Error bound: half a scale of a rotated dimension, and 2^-17 of a scale for the reciprocal. The
+// scale is at most (max(x) - min(x) + 2^-7 |min(x)|) / 15 * (1 + 2^-7).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/half.h"
+
+namespace pagoda {
+
+struct KvInt4Scales {
+  bf16 scale;
+  bf16 minimum;
+};
+
+// Encodes a rotated entry of an even number of dimensions.
+KvInt4Scales encode_kv_int4(std::span<const float> rotated, std::uint8_t* codes);
+// Decodes to the rotated entry: the float32 product is exact, the sum rounded once.
+void decode_kv_int4(const std::uint8_t* codes, KvInt4Scales scales, std::span<float> rotated);
+
+}  // namespace pagoda
