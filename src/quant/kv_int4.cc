@@ -8,11 +8,9 @@
 namespace pagoda {
 namespace {
 
-// Returns the greatest bfloat16 that is not above a finite x; 0 without a sign.
-bf16 bf16_below(float x) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-  if (x == 0) return {0};
-  return {static_cast<std::uint16_t>(x < 0 ? (bits + 0xffffu) >> 16 : bits >> 16)};
+// Returns the nearest bfloat16; 0 without a sign.
+bf16 minimum_of(float least) {
+  return least == 0 ? bf16{0} : to_bf16(least);
 }
 
 }  // namespace
@@ -23,11 +21,11 @@ KvInt4Scales encode_kv_int4(std::span<const float> rotated, std::uint8_t* codes)
   const auto is_finite = [](float x) { return std::isfinite(x); };
   if (!std::all_of(rotated.begin(), rotated.end(), is_finite)) return {kKvNaN, kKvNaN};
   const auto [least, most] = std::minmax_element(rotated.begin(), rotated.end());
-  const bf16 minimum = bf16_below(*least);
+  const bf16 minimum = minimum_of(*least);
   const float bottom = to_float(minimum), span = *most - bottom;
   if (!is_finite(bottom) || !is_finite(span)) return {kKvNaN, kKvNaN};
-  if (span == 0) return {{0}, minimum};
-  const bf16 scale = kv_scale_above(span * (1.0f / 15));
+  if (span <= 0) return {{0}, minimum};
+  const bf16 scale = to_bf16(span * (1.0f / 15));
   const float reciprocal = kv_reciprocal(scale);
   const auto code_of = [&](float x) {
     const float code = std::nearbyint((x - bottom) * reciprocal);

@@ -5,14 +5,15 @@
 //
 //   rotated x[i] = scale * code[i] + minimum
 //
-// An entry is rotated first (quant/kv_rotation.h). minimum is the greatest bfloat16 that is not
-// above min(x), zero without a sign; scale is (max(x) - minimum) * (1/15) in float32, rounded up to
-// bfloat16; code is (x - minimum) * kv_reciprocal(scale), rounded to nearest even, within 0 to 15.
-// Where max(x) is the minimum, scale and codes are 0. An entry that is not finite, or whose
+// An entry is rotated first (quant/kv_rotation.h). minimum is the bfloat16 nearest to min(x), zero
+// without a sign; scale is the one nearest to (max(x) - minimum) * (1/15), a product in float32; code
+// is (x - minimum) * kv_reciprocal(scale), rounded to nearest even, within 0 to 15. Where max(x) is
+// not above the minimum, scale and codes are 0. An entry that is not finite, or whose minimum or
 // max(x) - minimum is not, has NaN as scale and minimum, and codes 0.
 //
-// Error bound: half a scale of a rotated dimension, and 2^-17 of a scale for the reciprocal. The
-// scale is at most (max(x) - min(x) + 2^-7 |min(x)|) / 15 * (1 + 2^-7).
+// Error bound: half a scale of a rotated dimension, 2^-17 of a scale for the reciprocal, and at the
+// ends of the range what bfloat16 leaves of both numbers: 15 * 2^-9 of the scale, and 2^-9 of the
+// minimum.
 #pragma once
 
 #include <cstdint>
