@@ -6,6 +6,7 @@
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/attention/attention.h"
 #include "ops/gather_rows/gather_rows.h"
+#include "ops/kv_case.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
 #include "ops/op_case.h"
@@ -20,7 +21,7 @@ namespace {
 // A layer of a model with 4 heads of 16 on 2 kv heads, and what its step needs.
 class Layer {
  public:
-  Layer(Exec& exec, HostBatch& host) : exec_(exec), host_(host) {
+  Layer(Exec& exec, HostBatch& host, const KvFormats& formats) : exec_(exec), host_(host) {
     const auto weight = [&](std::uint32_t seed, int rows, int cols) {
       const HostTensor parts[] = {random_matrix(seed, WeightFormat::kQ4_1, rows, cols)};
       return prepare_weight(exec, parts).value();
@@ -31,8 +32,7 @@ class Layer {
     down_ = weight(4, kHidden, kInner);
     norm_ = exec.upload<float>(random_values(5, kHidden), {kHidden});
     inv_freq_ = exec.upload<float>(random_values(6, 8), {8});
-    view_.keys.elements = exec.allocate_persistent(DType::kBFloat16, {8, 16, 2, 16}).value();
-    view_.values.elements = exec.allocate_persistent(DType::kBFloat16, {8, 16, 2, 16}).value();
+    view_ = allocate_kv_view(exec, formats, {8, 16, 2, 16}).value();
   }
 
   // The address of the step's last result.
@@ -83,13 +83,15 @@ HostBatch make_batch() {
 
 TEST(SteadyState, AStepAllocatesNothingAndTakesTheSameAddresses) {
   for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
-    const auto exec = make_exec({.backend = backend, .num_threads = 2}).value();
-    HostBatch host = make_batch();
-    Layer layer(*exec, host);
-    const float* const address = layer.step();
-    const std::size_t before = testing::num_news();
-    for (int step = 0; step < 100; ++step) ASSERT_EQ(layer.step(), address);
-    EXPECT_EQ(testing::num_news(), before) << backend_name(backend);
+    for (const KvFormats& formats : kKvCaseFormats) {
+      const auto exec = make_exec({.backend = backend, .num_threads = 2}).value();
+      HostBatch host = make_batch();
+      Layer layer(*exec, host, formats);
+      const float* const address = layer.step();
+      const std::size_t before = testing::num_news();
+      for (int step = 0; step < 100; ++step) ASSERT_EQ(layer.step(), address);
+      EXPECT_EQ(testing::num_news(), before) << backend_name(backend) << " " << name_of(formats);
+    }
   }
 }
 

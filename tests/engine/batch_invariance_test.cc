@@ -24,6 +24,15 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20261120;
 
+constexpr KvFormats kQuantizedKv[] = {{KvFormat::kInt8, KvFormat::kInt8},
+                                      {KvFormat::kInt8, KvFormat::kInt4},
+                                      {KvFormat::kInt4, KvFormat::kInt4}};
+
+// Returns "int8_int4"
+std::string name_of(const KvFormats& formats) {
+  return fmt::format("{}_{}", kv_format_name(formats.keys), kv_format_name(formats.values));
+}
+
 struct Traffic {
   int num_requests = 40;
   int longest_prompt = 120;
@@ -125,10 +134,10 @@ struct Way {
 
 class Answers {
  public:
-  Answers(std::string path, Backend backend, const Traffic& traffic)
-      : path_(std::move(path)), traffic_(traffic) {
+  // options: those that all ways share.
+  Answers(std::string path, const SteppedEngineOptions& options, const Traffic& traffic)
+      : path_(std::move(path)), traffic_(traffic), options_(options) {
     std::cout << "seed " << kSeed << "\n";
-    options_.backend = backend;
     options_.max_model_len = traffic.longest_prompt + traffic.max_tokens + 1;
     options_.num_blocks = num_blocks_for(16 * options_.max_model_len, options_.block_size);
     SteppedEngine engine(path_, options_);
@@ -226,8 +235,9 @@ std::vector<Layout> layouts_of(Backend backend, int longest) {
   return layouts;
 }
 
-void check_batch_invariance(const std::string& path, Backend backend, const Traffic& traffic) {
-  const Answers alone(path, backend, traffic);
+void check_batch_invariance(const std::string& path, const SteppedEngineOptions& shared,
+                            const Traffic& traffic) {
+  const Answers alone(path, shared, traffic);
   const auto with = [&](auto&& change) {
     SteppedEngineOptions options = alone.options();
     change(options);
@@ -242,7 +252,7 @@ void check_batch_invariance(const std::string& path, Backend backend, const Traf
              .options = with([](auto& o) { o.num_threads = 2; }),
              .arrivals_per_step = 0.5,
              .is_timed = true});
-  for (const Layout& layout : layouts_of(backend, longest)) {
+  for (const Layout& layout : layouts_of(shared.backend, longest)) {
     const auto options = with([&](auto& o) {
       o.num_threads = layout.num_threads;
       o.block_size = layout.block_size;
@@ -291,8 +301,8 @@ TEST_P(BatchInvarianceOfTinyModels, ChangesNoBit) {
   const auto& [backend, model] = GetParam();
   const Traffic usual =
       computes_on_gpu(backend) ? Traffic{.num_requests = 24, .max_tokens = 40} : Traffic{};
-  check_batch_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model, backend,
-                         traffic_or(usual));
+  check_batch_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model,
+                         {.backend = backend}, traffic_or(usual));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, BatchInvarianceOfTinyModels,
@@ -304,8 +314,25 @@ INSTANTIATE_TEST_SUITE_P(Tiny, BatchInvarianceOfTinyModels,
                                   (std::get<1>(info.param) == "tiny-llama" ? "_llama" : "_mistral");
                          });
 
+class BatchInvarianceOfCodes : public ::testing::TestWithParam<std::tuple<Backend, KvFormats>> {};
+
+TEST_P(BatchInvarianceOfCodes, ChangesNoBit) {
+  const auto& [backend, formats] = GetParam();
+  const Traffic usual = {.num_requests = computes_on_gpu(backend) ? 12 : 24, .max_tokens = 40};
+  check_batch_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama",
+                         {.backend = backend, .kv_cache_formats = formats}, traffic_or(usual));
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, BatchInvarianceOfCodes,
+                         ::testing::Combine(::testing::ValuesIn(built_backends()),
+                                            ::testing::ValuesIn(kQuantizedKv)),
+                         [](const auto& info) {
+                           return fmt::format("{}_{}", backend_name(std::get<0>(info.param)),
+                                              name_of(std::get<1>(info.param)));
+                         });
+
 TEST(BatchInvarianceOfARealModel, ChangesNoBitOnCpu) {
-  check_batch_invariance(default_model_path(), Backend::kCpu,
+  check_batch_invariance(default_model_path(), {.backend = Backend::kCpu},
                          traffic_or({.longest_prompt = 90, .max_tokens = 40}));
 }
 

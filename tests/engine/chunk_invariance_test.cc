@@ -78,9 +78,9 @@ void check_chunk_invariance(const std::string& path, EngineOptions options, int 
     KvCacheLayout layout;
   };
   for (const Way& way :
-       {Way{1, 2048, 16, KvCacheLayout::kPaged}, Way{2, 2048, 8, KvCacheLayout::kPaged},
+       {Way{1, 2048, 16, KvCacheLayout::kPaged}, Way{2, 2048, 1, KvCacheLayout::kPaged},
         Way{2, 64, 32, KvCacheLayout::kPaged}, Way{2, 23, 16, KvCacheLayout::kContiguous},
-        Way{1, 16, 16, KvCacheLayout::kPaged}}) {
+        Way{1, 16, 400, KvCacheLayout::kPaged}}) {
     options.num_threads = way.num_threads;
     options.max_num_batched_tokens = way.max_num_batched_tokens;
     options.block_size = way.block_size;
@@ -125,6 +125,27 @@ INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
                                                               "tiny-qwen3")),
                          [](const auto& info) { return name_of(info.param); });
 
+class ChunkInvarianceOfCodes : public ::testing::TestWithParam<std::tuple<Backend, KvFormats>> {};
+
+TEST_P(ChunkInvarianceOfCodes, BatchesChunksBlocksAndThreadsChangeNoBit) {
+  const auto& [backend, formats] = GetParam();
+  check_chunk_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-qwen3",
+                         {.backend = backend, .kv_cache_formats = formats}, 130);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, ChunkInvarianceOfCodes,
+    ::testing::Combine(::testing::ValuesIn(built_backends()),
+                       ::testing::Values(KvFormats{KvFormat::kInt8, KvFormat::kInt8},
+                                         KvFormats{KvFormat::kInt8, KvFormat::kInt4},
+                                         KvFormats{KvFormat::kInt4, KvFormat::kInt4},
+                                         KvFormats{KvFormat::kBFloat16, KvFormat::kInt8})),
+    [](const auto& info) {
+      const KvFormats formats = std::get<1>(info.param);
+      return fmt::format("{}_{}_{}", backend_name(std::get<0>(info.param)),
+                         kv_format_name(formats.keys), kv_format_name(formats.values));
+    });
+
 class ChunkInvarianceOfFormats
     : public ::testing::TestWithParam<std::tuple<Backend, WeightFormat>> {};
 
@@ -157,6 +178,13 @@ INSTANTIATE_TEST_SUITE_P(WideOnMlx, ChunkInvarianceOfFormats,
 
 TEST(ChunkInvariance, RealCheckpointOnCpu) {
   check_chunk_invariance(default_model_path(), {.backend = Backend::kCpu}, 150);
+}
+
+TEST(ChunkInvariance, RealCheckpointOfCodesOnCpu) {
+  check_chunk_invariance(
+      default_model_path(),
+      {.backend = Backend::kCpu, .kv_cache_formats = KvFormats{KvFormat::kInt8, KvFormat::kInt4}},
+      300);
 }
 
 }  // namespace

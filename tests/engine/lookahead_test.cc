@@ -195,6 +195,13 @@ TEST_P(Lookahead, ChangesNothingOverAPrefixCache) {
   EXPECT_GT(with.counters.num_prefix_hits, 50u);
 }
 
+TEST_P(Lookahead, ChangesNothingOverAPrefixCacheOfCodes) {
+  options_.has_prefix_cache = true;
+  options_.num_blocks = 60;
+  options_.kv_cache_formats = KvFormats{KvFormat::kInt8, KvFormat::kInt4};
+  EXPECT_GT(compare(Kind::kOnDevice).counters.num_prefix_hits, 50u);
+}
+
 TEST_P(Lookahead, ChangesNothingForRowsThatNeedTheHost) {
   options_.has_prefix_cache = true;
   compare(Kind::kMixed);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "tests/golden/golden_case.h"
 #include "tests/support/default_model.h"
@@ -38,8 +39,11 @@ Bounds bounds_of(Backend backend) {
   return {};
 }
 
-std::unique_ptr<Engine> open_golden(const std::string& path, Backend backend) {
-  return open_engine(path, {.backend = backend, .max_model_len = 512, .max_num_seqs = 4});
+std::unique_ptr<Engine> open_golden(const std::string& path, Backend backend,
+                                    const std::optional<KvFormats>& formats = {}) {
+  return open_engine(
+      path,
+      {.backend = backend, .max_model_len = 512, .max_num_seqs = 4, .kv_cache_formats = formats});
 }
 
 // All of `cases` on one engine; prints the closeness that it reached.
@@ -90,26 +94,62 @@ INSTANTIATE_TEST_SUITE_P(All, TinyGolden,
 // The real checkpoint. The reference takes minutes a case and MLX's quantised products on a Linux
 // CPU about a second a token, so these run their two shortest cases here, cut to a few steps; `cpu`
 // runs all of them.
+std::vector<GoldenCase> real_cases(Backend backend) {
+  std::vector<GoldenCase> cases = read_golden_cases(kData + "smollm2.json").value();
+  if (backend != Backend::kCpu && std::getenv("PAGODA_GOLDEN_ALL") == nullptr) {
+    constexpr std::size_t kShortCases = 2;
+    constexpr std::size_t kShortSteps = 12;
+    cases.resize(kShortCases);
+    for (GoldenCase& golden : cases) golden.greedy_ids.resize(kShortSteps);
+  }
+  return cases;
+}
+
 class RealGolden : public testing::TestWithParam<Backend> {};
 
 TEST_P(RealGolden, TokensAndLogprobsAreTransformers) {
   const Backend backend = GetParam();
   const std::unique_ptr<Engine> engine = open_golden(default_model_path(), backend);
   ASSERT_NE(engine, nullptr);
-  Result<std::vector<GoldenCase>> cases = read_golden_cases(kData + "smollm2.json");
-  ASSERT_TRUE(cases.ok()) << cases.status().message();
-  if (backend != Backend::kCpu && std::getenv("PAGODA_GOLDEN_ALL") == nullptr) {
-    constexpr std::size_t kShortCases = 2;
-    constexpr std::size_t kShortSteps = 12;
-    cases->resize(kShortCases);
-    for (GoldenCase& golden : *cases) golden.greedy_ids.resize(kShortSteps);
-  }
-  check_cases(*engine, fmt::format("SmolLM2 on {}", backend_name(backend)), *cases,
+  check_cases(*engine, fmt::format("SmolLM2 on {}", backend_name(backend)), real_cases(backend),
               bounds_of(backend), /*real=*/true);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RealGolden, testing::ValuesIn(built_backends()),
                          [](const auto& info) { return std::string(backend_name(info.param)); });
+
+// The same of a quantised cache, where the codes' errors are what is seen.
+struct CodesBounds {
+  KvFormats formats;
+  float margin = 0;
+  double mean = 0, largest = 0;
+};
+class RealGoldenOfCodes : public testing::TestWithParam<std::tuple<Backend, CodesBounds>> {};
+
+TEST_P(RealGoldenOfCodes, TokensAndLogprobsAreNearTransformers) {
+  const auto& [backend, bounds] = GetParam();
+  const std::unique_ptr<Engine> engine = open_golden(default_model_path(), backend, bounds.formats);
+  ASSERT_NE(engine, nullptr);
+  check_cases(
+      *engine,
+      fmt::format("SmolLM2 on {} with {} and {}", backend_name(backend),
+                  kv_format_name(bounds.formats.keys), kv_format_name(bounds.formats.values)),
+      real_cases(backend),
+      {.margin = bounds.margin, .real_mean = bounds.mean, .real_largest = bounds.largest},
+      /*real=*/true);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RealGoldenOfCodes,
+    testing::Combine(
+        testing::ValuesIn(built_backends()),
+        testing::Values(CodesBounds{{KvFormat::kInt8, KvFormat::kInt8}, 0.5f, 0.03, 0.5},
+                        CodesBounds{{KvFormat::kInt8, KvFormat::kInt4}, 1.0f, 0.17, 2.0})),
+    [](const auto& info) {
+      const KvFormats formats = std::get<1>(info.param).formats;
+      return fmt::format("{}_{}_{}", backend_name(std::get<0>(info.param)),
+                         kv_format_name(formats.keys), kv_format_name(formats.values));
+    });
 
 }  // namespace
 }  // namespace pagoda::golden

@@ -49,6 +49,7 @@ SteppedEngine::SteppedEngine(const std::string& path, const SteppedEngineOptions
                                 .kv_cache_layout = options.block_order == BlockOrder::kLowest
                                                        ? KvCacheLayout::kPaged
                                                        : KvCacheLayout::kAuto,
+                                .kv_cache_formats = options.kv_cache_formats,
                                 .enable_prefix_caching = options.has_prefix_cache};
   const auto make_runner = [&](RunnerParts parts) -> std::unique_ptr<StepRunner> {
     parts.options.has_lookahead = options.has_lookahead;

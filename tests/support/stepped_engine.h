@@ -1,9 +1,9 @@
 // SteppedEngine: an EngineCore whose steps a test calls, so that it decides what is where in each
-// of them. Between steps every KV block that nobody holds is filled with NaN, on a 16-bit cache
-// too.
+// of them. Between steps every KV block that nobody holds is filled with NaN, scales too.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +22,7 @@ struct SteppedEngineOptions {
   int max_model_len = 0;
   int max_num_seqs = 16;
   int max_num_batched_tokens = 2048;
+  std::optional<KvFormats> kv_cache_formats;  // absent: the backend's
   bool has_prefix_cache = false;
   bool has_lookahead = false;
 };
