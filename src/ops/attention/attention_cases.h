@@ -1,9 +1,10 @@
-// Shapes of attention, for its case list and for its own test.
+// Shapes of attention, for its case list and for its own tests.
 #pragma once
 
 #include <vector>
 
 #include "core/kv_format.h"
+#include "ops/attention/attention.h"
 #include "ops/op_case.h"
 
 namespace pagoda {
@@ -30,6 +31,7 @@ struct AttentionShape {
   std::uint32_t layout_seed = 1;  // of the block ids; changes no result. 0: in order
   int layers = 1;                 // runs, each on a cache of its own, so that none is in a CPU's
   bool is_large = false;
+  decltype(&attention) attend = attention;  // what is run
 };
 
 struct AttentionInputs {
@@ -41,6 +43,8 @@ struct AttentionInputs {
 // Returns decodes, short parts and prompt chunks beside one another, with and without a window, a soft
 // cap and sinks: the grid of other projects' tests.
 std::vector<AttentionShape> attention_grid();
+// Returns the shapes of the case list.
+std::vector<AttentionShape> attention_shapes();
 AttentionInputs attention_inputs(const AttentionShape& shape);
 float attention_scale(const AttentionShape& shape);
 // Slots that no sequence owns hold NaN.

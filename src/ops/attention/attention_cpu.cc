@@ -17,24 +17,32 @@
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// Calls `use` with an AttentionWorker for the call's type of entries.
+// Calls `use` with an AttentionWorker for keys and values of one float format.
 template <typename Use>
-void with_worker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch,
-                 Use&& use) {
-  switch (call.dtype) {
-    case DType::kFloat32:
+void with_float_worker(const AttentionCall& call, const AttentionPlan::Counts& counts,
+                       float* scratch, Use&& use) {
+  switch (call.keys.format) {
+    case KvFormat::kFloat32:
       return use(AttentionWorker<FloatDots<float>>(call, counts, scratch));
-    case DType::kBFloat16:
+    case KvFormat::kBFloat16:
 #if PAGODA_HAS_BF16_DOTS
       return use(AttentionWorker<Bf16Dots>(call, counts, scratch));
 #else
       return use(AttentionWorker<FloatDots<bf16>>(call, counts, scratch));
 #endif
-    case DType::kFloat16:
+    case KvFormat::kFloat16:
       return use(AttentionWorker<FloatDots<f16>>(call, counts, scratch));
     default:
-      PAGODA_CHECK(false, "[attention] a cache of codes");
+      PAGODA_CHECK(false, "[attention] codes on the path of floats");
   }
+}
+
+// Calls `use` with an AttentionWorker for the call's path and formats.
+template <typename Use>
+void with_worker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch,
+                 Use&& use) {
+  if (call.path == AttentionPath::kFloats) return with_float_worker(call, counts, scratch, use);
+  return use(AttentionWorker<DecodedDots>(call, counts, scratch));
 }
 
 void attend_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
@@ -63,19 +71,25 @@ namespace {
 // Merges worth a fork: below, the caller is done before the workers wake.
 constexpr std::int64_t kMergeGrain = 4;
 
-AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& batch,
-                        const AttentionArgs& args, const Tensor& out) {
-  const std::int64_t entry_bytes = view.keys.entry_bytes();
-  return {.q = q.data<float>(),
+CallEntries make_entries(const KvEntries& entries) {
+  const std::int64_t kv_heads = entries.elements.extent(2);
+  return {.elements = entries.elements.first_byte(),
+          .slot_bytes = kv_heads * entries.entry_bytes(),
+          .entry_bytes = entries.entry_bytes(),
+          .scales = entries.scales.defined() ? entries.scales.data<bf16>() : nullptr,
+          .format = entries.format()};
+}
+
+AttentionCall make_call(AttentionPath path, const Tensor& q, const KvView& view,
+                        const StepBatch& batch, const AttentionArgs& args, const Tensor& out) {
+  return {.path = path,
+          .q = q.data<float>(),
           .token_stride = q.stride(0),
           .head_stride = q.stride(1),
           .out = out.data<float>(),
           .sinks = args.sinks.defined() ? args.sinks.data<float>() : nullptr,
-          .keys = view.keys.elements.first_byte(),
-          .values = view.values.elements.first_byte(),
-          .slot_bytes = view.num_kv_heads() * entry_bytes,
-          .entry_bytes = entry_bytes,
-          .dtype = view.keys.elements.dtype(),
+          .keys = make_entries(view.keys),
+          .values = make_entries(view.values),
           .block_tables = batch.block_tables.data<std::int32_t>(),
           .max_blocks = batch.block_tables.extent(1),
           .block_size = view.block_size(),
@@ -90,12 +104,16 @@ AttentionCall make_call(const Tensor& q, const KvView& view, const StepBatch& ba
 
 // At least what an AttentionWorker takes, for the widest vectors and rows of any target.
 std::int64_t worker_floats(const AttentionCall& call, const AttentionPlan::Counts& counts) {
-  constexpr std::int64_t kMostArrays = 16, kMostLanes = 16;
+  constexpr std::int64_t kMostArrays = 20, kMostLanes = 16, kMostRows = 12;
   const std::int64_t dim = call.padded_dim();
-  const std::int64_t words = call.entry_bytes / 4 + kMostLanes;
-  const std::int64_t floats = words * kTilePositions + counts.states * (dim + kRangePositions) +
+  const bool is_decoded = call.path == AttentionPath::kDecoded;
+  // A key in a tile takes so many, and a query.
+  const std::int64_t words = (is_decoded ? dim : call.keys.entry_bytes / 4) + kMostLanes;
+  const std::int64_t decoded = is_decoded ? (kTilePositions + kMostRows) * dim : 0;
+  const std::int64_t floats = words * kTilePositions +
+                              counts.states * (std::max(dim, words) + kRangePositions) +
                               2 * counts.found_floats + 2 * counts.rows + dim * kTilePositions +
-                              14 * kRangePositions + 16 * kMostArrays;
+                              decoded + 36 * kRangePositions + 16 * kMostArrays;
   return (floats + kMostLanes - 1) / kMostLanes * kMostLanes;  // so that each thread's are aligned
 }
 
@@ -111,14 +129,12 @@ std::span<AttentionItem> allocate_items(Exec& exec, std::int64_t count, Tensor& 
 
 }  // namespace
 
-Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
-                 const AttentionArgs& args) {
-  if (is_quantized(view.keys.format()) || view.keys.format() != view.values.format())
-    return reference::attention(exec, q, view, batch, args);
+Tensor attention_on(AttentionPath path, Exec& exec, const Tensor& q, const KvView& view,
+                    const StepBatch& batch, const AttentionArgs& args) {
   Tensor out = exec.allocate(DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)});
   ThreadPool& pool = pool_of(exec);
   const int num_threads = pool.num_threads();
-  AttentionCall call = make_call(q, view, batch, args, out);
+  AttentionCall call = make_call(path, q, view, batch, args, out);
   if (batch.first_slots.defined()) call.first_slots = batch.first_slots.data<std::int32_t>();
   const AttentionPlan plan(call, batch, num_threads);
   const AttentionPlan::Counts& counts = plan.counts();
@@ -144,6 +160,12 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
         merge_items(call, counts, splits.subspan(begin, end - begin), scratch_of(thread));
       });
   return out;
+}
+
+Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
+                 const AttentionArgs& args) {
+  const KvFormats formats = {view.keys.format(), view.values.format()};
+  return attention_on(attention_path(formats, view.head_dim()), exec, q, view, batch, args);
 }
 
 }  // namespace pagoda::cpu

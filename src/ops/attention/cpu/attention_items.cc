@@ -43,9 +43,9 @@ AttentionPlan::AttentionPlan(const AttentionCall& call, const StepBatch& batch, 
     cost += cost_of(seq);
     positions += context_lens_[seq] - first_visible(context_lens_[seq] - 1, call_.window);
   }
-  is_short_ = positions * 2 * call_.slot_bytes <= kBytesOfOneThread;
+  is_short_ = positions * (call_.keys.slot_bytes + call_.values.slot_bytes) <= kBytesOfOneThread;
   budget_ = std::max<std::int64_t>(cost / (kItemsPerThread * num_threads), 1);
-  const std::int64_t least = ceil_div(kLeastBytes, 2 * kRangePositions * call_.entry_bytes);
+  const std::int64_t least = ceil_div(kLeastBytes, kRangePositions * bytes_of_entries());
   few_rows_budget_ = std::max({cost / (kItemsOfFewRowsPerThread * num_threads),
                                std::min(least, cost / num_threads), std::int64_t{1}});
   for (int seq = 0; seq < num_seqs_; ++seq) count(split_of(seq));
@@ -82,7 +82,7 @@ AttentionPlan::Split AttentionPlan::split_of(int seq) const {
   // A single query's entries are read once, and fastest where those of all heads lie together.
   const bool is_single = queries == 1;
   const std::int64_t fitting =
-      is_single ? call_.kv_heads : kRangeBytes / (kRangePositions * call_.entry_bytes);
+      is_single ? call_.kv_heads : 2 * kRangeBytes / (kRangePositions * bytes_of_entries());
   const std::int64_t most_heads =
       std::min(kRowsPerItem / std::max<std::int64_t>(rows(), 1), fitting);
   split.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(most_heads, 1, call_.kv_heads));

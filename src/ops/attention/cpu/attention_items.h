@@ -15,7 +15,9 @@
 #include <span>
 
 #include "backend/cpu/prefetch_level.h"
+#include "core/half.h"
 #include "ops/attention/attention.h"
+#include "ops/attention/cpu/attention_path.h"
 
 namespace pagoda::cpu {
 
@@ -24,20 +26,27 @@ inline constexpr int kRangePositions = 4 * kTilePositions;
 // Rows are queries times the heads of a group. Many share a load of keys; their scores fit L2.
 inline constexpr int kRowsPerItem = 144;
 
-// The parameters that all items of a call share. An entry (slot, kv head) begins at slot *
-// slot_bytes + kv head * entry_bytes.
+// The keys, or the values, of a call. The entry (slot, kv head) begins at slot * slot_bytes + kv head
+// * entry_bytes.
+struct CallEntries {
+  const std::byte* elements = nullptr;
+  std::int64_t slot_bytes = 0;
+  std::int64_t entry_bytes = 0;
+  const bf16* scales = nullptr;  // as in KvView; null where elements are the values themselves
+  KvFormat format = KvFormat::kFloat32;
+};
+
+// The parameters that all items of a call share.
 struct AttentionCall {
+  AttentionPath path = AttentionPath::kFloats;
   const float* q = nullptr;
   std::int64_t token_stride = 0;
   std::int64_t head_stride = 0;
   float* out = nullptr;  // [tokens, heads * head_dim]
   const float* sinks = nullptr;
 
-  const std::byte* keys = nullptr;
-  const std::byte* values = nullptr;
-  std::int64_t slot_bytes = 0;
-  std::int64_t entry_bytes = 0;
-  DType dtype = DType::kFloat32;
+  CallEntries keys;
+  CallEntries values;
   const std::int32_t* first_slots = nullptr;  // [seqs] as in StepBatch, or null
   const std::int32_t* block_tables = nullptr;
   std::int64_t max_blocks = 0;
@@ -53,8 +62,12 @@ struct AttentionCall {
   PrefetchLevel prefetch = PrefetchLevel::kFirst;  // of what few rows read
 
   float* partials = nullptr;
-  // Floats between the sums of two rows: whole pairs of the widest vectors.
-  std::int64_t padded_dim() const { return (head_dim + 31) / 32 * 32; }
+  // Floats between the sums of two rows: whole pairs of the widest vectors. Of an int4 value the
+  // halves that nibbles lie in are padded each.
+  std::int64_t padded_dim() const {
+    const std::int64_t halves = values.format == KvFormat::kInt4 ? 2 : 1;
+    return (head_dim / halves + 31) / 32 * 32 * halves;
+  }
 };
 
 struct AttentionItem {
@@ -127,6 +140,10 @@ class AttentionPlan {
     std::int64_t num_ranges() const { return last_range - first_range + 1; }
     bool is_split() const { return ranges_per_item < num_ranges(); }
   };
+  // Returns the bytes of a key and a value.
+  std::int64_t bytes_of_entries() const {
+    return call_.keys.entry_bytes + call_.values.entry_bytes;
+  }
   int num_queries_of(int seq) const { return query_start_[seq + 1] - query_start_[seq]; }
   std::int64_t cost_of(int seq) const;
   Split split_of(int seq) const;

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
@@ -38,13 +39,14 @@ constexpr int vectors_for(int rows) {
 template <int kRows>
 constexpr bool kIsInterleaved = kRows == kMaxRows;
 
-template <typename Unit>
+template <typename Dots>
 struct ScoreArgs {
-  const Unit* queries;  // [kRows, row_stride], or [num_units, kRows] where interleaved
+  const typename Dots::Unit* queries;  // [kRows, row_stride], or [num_units, kRows] if interleaved
   std::int64_t row_stride;
   std::int64_t num_words;     // of a key
   const std::uint32_t* tile;  // [num_words, kTilePositions] from the first position wanted
   float* scores;              // [kRows, kRangePositions] likewise
+  typename Dots::ScoreScales scales;
 };
 
 // Returns 2^x for x <= 0, within 2e-7; 0 below 2^-126.
@@ -73,16 +75,17 @@ struct Visible {
   int end;
 };
 
-// Sums of kRows rows in kVectors vectors, which stay in registers.
-template <int kRows, int kVectors>
+// Sums of kRows rows in kVectors vectors, which stay in registers; of float32, or of 32-bit integers.
+template <typename Dots, int kRows, int kVectors>
 struct SumTile {
-  V sums[kRows][kVectors];
+  using DSum = typename Dots::DSum;
+  hn::Vec<DSum> sums[kRows][kVectors];
 
   HWY_INLINE void clear() {
     PAGODA_UNROLL
     for (int r = 0; r < kRows; ++r) {
       PAGODA_UNROLL
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(D());
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(DSum());
     }
   }
   HWY_INLINE void load(const float* from, std::int64_t row_stride) {
@@ -90,7 +93,7 @@ struct SumTile {
     for (int r = 0; r < kRows; ++r) {
       PAGODA_UNROLL
       for (int v = 0; v < kVectors; ++v) {
-        sums[r][v] = hn::LoadU(D(), from + r * row_stride + v * kLanes);
+        sums[r][v] = hn::BitCast(DSum(), hn::LoadU(D(), from + r * row_stride + v * kLanes));
       }
     }
   }
@@ -99,12 +102,23 @@ struct SumTile {
     for (int r = 0; r < kRows; ++r) {
       PAGODA_UNROLL
       for (int v = 0; v < kVectors; ++v) {
-        hn::StoreU(sums[r][v], D(), to + r * row_stride + v * kLanes);
+        hn::StoreU(hn::BitCast(D(), sums[r][v]), D(), to + r * row_stride + v * kLanes);
+      }
+    }
+  }
+  // Stores what the kind makes of sums as scores.
+  HWY_INLINE void store_scores(float* to, const typename Dots::ScoreScales& scales) const {
+    PAGODA_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const auto factors = scales.of_positions(v * kLanes);
+      PAGODA_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        hn::StoreU(Dots::score_of(sums[r][v], factors, scales, r), D(),
+                   to + r * kRangePositions + v * kLanes);
       }
     }
   }
   // Computes sums[r][v] += x[r * row_stride] * y[v], in the kind's own numbers.
-  template <typename Dots>
   HWY_INLINE void add(const typename Dots::Unit* x, std::int64_t row_stride,
                       const typename Dots::Operand* y) {
     PAGODA_UNROLL
@@ -114,6 +128,11 @@ struct SumTile {
       for (int v = 0; v < kVectors; ++v) sums[r][v] = Dots::multiply(sums[r][v], factor, y[v]);
     }
   }
+};
+
+// Nothing turns a sum into a score where elements are the values themselves.
+struct NoScoreScales {
+  HWY_INLINE NoScoreScales of_positions(int /*position*/) const { return {}; }
 };
 
 // Bytes that lie together, as offsets from what a Stream reads.
@@ -183,9 +202,9 @@ struct TileAhead {
 
 // Computes the products of kRows queries and vectors_for(kRows) vectors of keys.
 template <typename Dots, int kRows>
-HWY_INLINE void score(const ScoreArgs<typename Dots::Unit>& args, typename Dots::Ahead& lines) {
+HWY_INLINE void score(const ScoreArgs<Dots>& args, typename Dots::Ahead& lines) {
   constexpr int kVectors = vectors_for(kRows);
-  SumTile<kRows, kVectors> sums;
+  SumTile<Dots, kRows, kVectors> sums;
   sums.clear();
   const typename Dots::Unit* q = args.queries;
   const std::int64_t row_stride = kIsInterleaved<kRows> ? 1 : args.row_stride;
@@ -202,12 +221,20 @@ HWY_INLINE void score(const ScoreArgs<typename Dots::Unit>& args, typename Dots:
       for (int v = 0; v < kVectors; ++v) {
         key[v] = Dots::operand(hn::LoadU(DWords(), tile + v * kLanes), unit);
       }
-      sums.template add<Dots>(q, row_stride, key);
+      sums.add(q, row_stride, key);
     }
   }
   if constexpr (Dots::kFetchesTiles) lines = ahead;
-  sums.store(args.scores, kRangePositions);
+  sums.store_scores(args.scores, args.scales);
 }
+
+// Positions of a range whose scales lie together.
+struct ScaleRun {
+  int begin;  // within the range
+  int end;
+  std::int64_t block;
+  std::int64_t offset;  // of the first one in its block
+};
 
 // A range as an item sees it.
 struct VisibleRange {
@@ -215,9 +242,12 @@ struct VisibleRange {
   std::int64_t first_position = 0;  // of the range
   int begin = 0;                    // of the positions that any query sees, within the range
   int end = 0;
-  std::int64_t* offsets = nullptr;  // [kRangePositions] of their slots, bytes
-  Run* runs = nullptr;              // [kRangePositions] of their entries of all heads of the item
+  std::int64_t* offsets = nullptr;        // [kRangePositions] of their keys' slots, bytes
+  std::int64_t* value_offsets = nullptr;  // of their values'; the same array where they are equal
+  Run* runs = nullptr;  // [kRangePositions] of their entries of all heads of the item
   int num_runs = 0;
+  ScaleRun* scale_runs = nullptr;  // [kRangePositions]
+  int num_scale_runs = 0;
   bool is_fetched = false;  // as far as FewRows fetches ahead
 };
 
@@ -229,8 +259,83 @@ struct FewRows {
   void fetch_first(const VisibleRange& /*range*/) {}
   void begin(const VisibleRange& /*range*/, const VisibleRange& /*after*/) {}
   void score(const VisibleRange& /*range*/, const typename Dots::Unit* /*queries*/,
-             float* /*scores*/) {}
+             const typename Dots::Coding& /*coding*/, float* /*scores*/) {}
   void add(const VisibleRange& /*range*/, const float* /*weights*/, float* /*softmaxes*/) {}
+};
+
+// Where the entries of a tile lie: that of position p of the range at entries + offsets[p].
+struct EntryPlaces {
+  const std::byte* entries;
+  const std::int64_t* offsets;
+};
+
+// Returns what turns a product of a query and a key into a score: in units of ln 2, but for a soft
+// cap.
+inline float score_factor(const AttentionCall& call) {
+  return call.soft_cap > 0 ? call.scale : call.scale * std::numbers::log2e_v<float>;
+}
+
+// PlainCoding stands for what a kind knows of codes, where elements are the values themselves:
+// nothing. `head` is one of the item's; `state` is the number of a row among those of all its heads,
+// `row` that in a block of rows.
+class PlainCoding {
+ public:
+  PlainCoding(const AttentionCall& call, const AttentionPlan::Counts& /*counts*/, float* /*memory*/)
+      : call_(call) {}
+  static std::int64_t floats(const AttentionCall& /*call*/,
+                             const AttentionPlan::Counts& /*counts*/) {
+    return 0;
+  }
+  // Returns the bytes of a key as tiles are made of it.
+  static std::int64_t key_bytes(const AttentionCall& call) { return call.keys.entry_bytes; }
+  // Returns a key's words in a tile, padded to whole vectors.
+  static std::int64_t padded_words(const AttentionCall& call) {
+    return ((key_bytes(call) + 3) / 4 + kLanes - 1) / kLanes * kLanes;
+  }
+  // Returns the floats of a query as prepare() leaves it, and what they are multiplied by.
+  static std::int64_t num_dims(const AttentionCall& call) { return call.head_dim; }
+  static float query_factor(const AttentionCall& call) { return score_factor(call); }
+
+  // Returns the query as QueryPacking takes it, until the next block of rows.
+  const float* prepare(const float* query, int /*row*/, std::int64_t /*state*/) { return query; }
+  // Gets ready for a range: it is scored next, then weighed.
+  void begin(const VisibleRange& /*range*/) {}
+  EntryPlaces keys(const VisibleRange& range, int head, int /*tile*/) const {
+    return {call_.keys.elements + (range.item->first_head + head) * call_.keys.entry_bytes,
+            range.offsets};
+  }
+  EntryPlaces values(const VisibleRange& range, int head, int /*tile*/) const {
+    return {call_.values.elements + (range.item->first_head + head) * call_.values.entry_bytes,
+            range.value_offsets};
+  }
+  NoScoreScales score_scales(int /*head*/, std::int64_t /*state*/, int /*position*/) const {
+    return {};
+  }
+  // Makes weights the kind's own numbers.
+  void round_weights(const VisibleRange& /*range*/, Visible /*visible*/, int /*head*/,
+                     std::int64_t /*state*/, float* /*weights*/) {}
+  void finish_sums(std::int64_t /*state*/, float* /*sums*/) const {}
+  // Whether end_row() writes a row of the output.
+  static constexpr bool kEndsRows = false;
+
+ private:
+  const AttentionCall& call_;
+};
+
+// Things that kinds have in common whose elements are the values themselves.
+struct PlainDots {
+  using Coding = PlainCoding;
+  using ScoreScales = NoScoreScales;
+  using DSum = D;
+  static HWY_INLINE V score_of(V sum, NoScoreScales /*positions*/, NoScoreScales /*rows*/,
+                               int /*row*/) {
+    return sum;
+  }
+  // A word of a key is one of a tile.
+  static constexpr int kTileWords = 1;
+  static HWY_INLINE void store_word(VWords words, std::uint32_t* to) {
+    hn::StoreU(words, DWords(), to);
+  }
 };
 
 // Rows whose weights are known, from the first of them.

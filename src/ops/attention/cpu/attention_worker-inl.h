@@ -19,40 +19,42 @@
 #include "ops/attention/cpu/attention_items.h"
 #include "ops/attention/cpu/bf16_decode-inl.h"
 #include "ops/attention/cpu/bf16_dots-inl.h"
+#include "ops/attention/cpu/decoded_dots-inl.h"
 #include "ops/attention/cpu/float_dots-inl.h"
 #include "ops/attention/cpu/query_packing-inl.h"
+#include "ops/attention/cpu/range_places-inl.h"
+#include "ops/attention/cpu/softmax_merge-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int kOffsetLanes = 8;
-
 // Scratch is the calling thread's own: worker_floats() of it, aligned to vectors.
 template <typename Dots>
 class AttentionWorker {
   using Unit = typename Dots::Unit;
+  using Coding = typename Dots::Coding;
 
  public:
   AttentionWorker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch)
       : call_(call),
         padded_dim_(call.padded_dim()),
-        num_words_((call.entry_bytes + 3) / 4),
-        padded_words_((num_words_ + kLanes - 1) / kLanes * kLanes),
-        packing_(call, padded_words_ * Dots::kUnitsPerWord),
+        places_(call),
+        coding_(call, counts, take(scratch, Coding::floats(call, counts))),
+        num_words_((Coding::key_bytes(call) + 3) / 4 * Dots::kTileWords),
+        padded_words_(Coding::padded_words(call)),
+        packing_(Coding::num_dims(call), padded_words_ * Dots::kUnitsPerWord,
+                 Coding::query_factor(call)),
         values_(call, take(scratch, Dots::Values::floats(call))),
         tile_(reinterpret_cast<std::uint32_t*>(take(scratch, padded_words_ * kTilePositions))),
         few_rows_(call, reinterpret_cast<std::byte*>(tile_)) {
-    for (int i = 0; i < kOffsetLanes; ++i) steps_[i] = i * call.slot_bytes;
     queries_ = reinterpret_cast<Unit*>(take(scratch, counts.states * packing_.num_units()));
     scores_ = take(scratch, counts.states * kRangePositions);
     found_ = take(scratch, counts.found_floats);
     merged_ = take(scratch, counts.found_floats);
     visible_ = reinterpret_cast<Visible*>(take(scratch, 2 * counts.rows));
     for (VisibleRange* range : {&current_, &next_}) {
-      range->offsets =
-          reinterpret_cast<std::int64_t*>(take(scratch, 2 * (kRangePositions + kOffsetLanes)));
-      range->runs = reinterpret_cast<Run*>(take(scratch, 4 * kRangePositions));
+      places_.take_memory(*range, take(scratch, RangePlaces<Dots>::kFloats));
     }
   }
 
@@ -77,7 +79,7 @@ class AttentionWorker {
       const std::int64_t at =
           item.partial + std::int64_t{range - item.first_range} * call_.kv_heads * floats;
       const Softmax partial = Softmax::in(call_.partials + at, rows, padded_dim_);
-      merge_softmax(partial, merged, rows);
+      merge_softmax(partial, merged, rows, padded_dim_);
     }
     finish(item);
   }
@@ -88,90 +90,41 @@ class AttentionWorker {
     return std::exchange(scratch, scratch + (count + 15) / 16 * 16);
   }
 
-  void place(VisibleRange& range, const AttentionItem& item, std::int64_t index) const {
-    const std::int64_t base = index * kRangePositions;
-    const std::int64_t begin = std::max(first_visible(item.first_position, call_.window), base);
-    const std::int64_t end =
-        std::min<std::int64_t>(item.first_position + item.num_queries, base + kRangePositions);
-    range.item = &item;
-    range.is_fetched = false;
-    range.first_position = base;
-    range.begin = static_cast<int>(begin - base);
-    range.end = static_cast<int>(end - base);
-    range.num_runs = 0;
-    const std::int64_t first_slot = call_.first_slots ? call_.first_slots[item.seq] : -1;
-    if (first_slot >= 0) return add_slots(range, begin, end, first_slot + begin);
-    const std::int32_t* block =
-        call_.block_tables + item.seq * call_.max_blocks + begin / call_.block_size;
-    std::int64_t in_block = begin % call_.block_size;
-    for (std::int64_t p = begin; p < end; ++block, in_block = 0) {
-      const std::int64_t stop = std::min(end, p + call_.block_size - in_block);
-      add_slots(range, p, stop, *block * call_.block_size + in_block);
-      p = stop;
-    }
-  }
-
-  // Adds the positions [begin, end), whose slots follow one another from `slot` on.
-  HWY_INLINE void add_slots(VisibleRange& range, std::int64_t begin, std::int64_t end,
-                            std::int64_t slot) const {
-    const std::int64_t offset = slot * call_.slot_bytes;
-    if (!Dots::kFetchesTiles && !has_few_rows(*range.item)) add_runs(range, offset, end - begin);
-    fill_offsets(offset, static_cast<int>(end - begin),
-                 range.offsets + (begin - range.first_position));
-  }
-
-  // Writes the offsets of `count` slots that follow one another, and up to a vector more.
-  HWY_INLINE void fill_offsets(std::int64_t offset, int count, std::int64_t* to) const {
-    const hn::CappedTag<std::int64_t, kOffsetLanes> d;
-    constexpr int kStep = hn::MaxLanes(d);
-    auto offsets = hn::Add(hn::Set(d, offset), hn::Load(d, steps_));
-    const auto step = hn::Set(d, kStep * call_.slot_bytes);
-    for (int i = 0; i < count; i += kStep, offsets = hn::Add(offsets, step)) {
-      hn::StoreU(offsets, d, to + i);
-    }
-  }
-
-  // Adds `count` slots that follow one another.
-  void add_runs(VisibleRange& range, std::int64_t offset, std::int64_t count) const {
-    const std::int64_t bytes = range.item->num_heads * call_.entry_bytes;
-    if (bytes == call_.slot_bytes) {
-      range.runs[range.num_runs++] = {offset, offset + count * bytes};
-      return;
-    }
-    offset += range.item->first_head * call_.entry_bytes;
-    for (std::int64_t i = 0; i < count; ++i, offset += call_.slot_bytes) {
-      range.runs[range.num_runs++] = {offset, offset + bytes};
-    }
-  }
-
   // Has a tile's entries fetched among the products that follow.
-  void fetch_tile(const VisibleRange& range, const std::byte* entries, int tile) {
+  void fetch_tile(const VisibleRange& range, const CallEntries& entries,
+                  const std::int64_t* offsets, int tile) {
     while (!fetch_.is_done()) fetch_.advance();
     const int begin = std::max(range.begin, tile), end = std::min(range.end, tile + kTilePositions);
-    fetch_ = {.base = entries + range.item->first_head * call_.entry_bytes,
-              .next = range.offsets + begin,
-              .last = range.offsets + end,
-              .bytes = range.item->num_heads * call_.entry_bytes};
+    fetch_ = {.base = entries.elements + range.item->first_head * entries.entry_bytes,
+              .next = offsets + begin,
+              .last = offsets + end,
+              .bytes = range.item->num_heads * entries.entry_bytes};
+  }
+  void fetch_keys(const VisibleRange& range, int tile) {
+    fetch_tile(range, call_.keys, range.offsets, tile);
+  }
+  void fetch_values(const VisibleRange& range, int tile) {
+    fetch_tile(range, call_.values, range.value_offsets, tile);
   }
 
   // Has a range's entries fetched while what follows is computed.
-  void fetch(const VisibleRange& range, const std::byte* entries, Stream& stream) const {
+  void fetch(const VisibleRange& range, const CallEntries& entries, Stream& stream) const {
     while (!stream.is_done()) stream.advance();
-    stream = {.base = entries, .next = range.runs, .last = range.runs + range.num_runs};
+    stream = {.base = entries.elements, .next = range.runs, .last = range.runs + range.num_runs};
   }
 
   bool has_few_rows(const AttentionItem& item) const { return FewRows<Dots>::takes(call_, item); }
 
   // Fetches what no range before the item has had fetched.
   void begin(const AttentionItem& item) {
-    place(next_, item, item.first_range);
+    places_.place(next_, item, item.first_range);
     if (has_few_rows(item)) return fetch_few(next_);
     fetch_first(next_);
   }
 
   void fetch_first(const VisibleRange& range) {
     if constexpr (Dots::kFetchesTiles) {
-      fetch_tile(range, call_.keys, first_tile(range));
+      fetch_keys(range, first_tile(range));
       while (!fetch_.is_done()) fetch_.advance();
     } else {
       fetch(range, call_.keys, fetch_.keys);
@@ -191,11 +144,12 @@ class AttentionWorker {
       next_.item = nullptr;
       next_.num_runs = 0;
       if (range < item.last_range) {
-        place(next_, item, range + 1);
+        places_.place(next_, item, range + 1);
       } else if (after) {
-        place(next_, *after, after->first_range);
+        places_.place(next_, *after, after->first_range);
       }
       see(item, range);
+      coding_.begin(current_);
       if (has_few_rows(item)) {
         attend_few(item, range);
       } else {
@@ -207,7 +161,7 @@ class AttentionWorker {
   }
 
   void attend_many(const AttentionItem& item, std::int64_t range) {
-    if constexpr (!Dots::kFetchesTiles) fetch(next_, call_.keys, fetch_.keys);
+    if constexpr (Dots::kFetchesRuns) fetch(next_, call_.keys, fetch_.keys);
     for (int tile = first_tile(current_); tile < current_.end; tile += kTilePositions) {
       fetch_beside_scores(tile);
       score_tile(tile);
@@ -218,6 +172,7 @@ class AttentionWorker {
       fetch_beside_sums(tile);
       add_tile(tile);
     }
+    finish_sums(item);
   }
 
   bool is_last(int tile) const { return tile + kTilePositions >= current_.end; }
@@ -225,19 +180,22 @@ class AttentionWorker {
   // Has what is read after a tile of keys fetched meanwhile.
   void fetch_beside_scores(int tile) {
     if constexpr (Dots::kFetchesTiles) {
-      if (is_last(tile)) return fetch_tile(current_, call_.values, first_tile(current_));
-      fetch_tile(current_, call_.keys, tile + kTilePositions);
+      if (is_last(tile)) return fetch_values(current_, first_tile(current_));
+      fetch_keys(current_, tile + kTilePositions);
     }
   }
 
   // Does the same for a tile of values.
   void fetch_beside_sums(int tile) {
-    if constexpr (!Dots::kFetchesTiles) {
+    if constexpr (Dots::kFetchesRuns) {
       if (is_last(tile)) fetch(next_, call_.values, fetch_.values);
-    } else if (!is_last(tile)) {
-      fetch_tile(current_, call_.values, tile + kTilePositions);
-    } else if (next_.item && !has_few_rows(*next_.item)) {
-      fetch_tile(next_, call_.keys, first_tile(next_));
+    }
+    if constexpr (Dots::kFetchesTiles) {
+      if (!is_last(tile)) {
+        fetch_values(current_, tile + kTilePositions);
+      } else if (next_.item && !has_few_rows(*next_.item)) {
+        fetch_keys(next_, first_tile(next_));
+      }
     }
   }
 
@@ -251,10 +209,11 @@ class AttentionWorker {
     few_rows_.begin(current_, next_);
     const bool is_next_few = next_.item && has_few_rows(*next_.item);
     next_.is_fetched = is_next_few;
-    few_rows_.score(current_, queries_, scores_);
+    few_rows_.score(current_, queries_, coding_, scores_);
     find_place(item, range);
     weigh_rows(item);
     few_rows_.add(current_, scores_, range_);
+    finish_sums(item);
     if (next_.item && !is_next_few) fetch_first(next_);
   }
 
@@ -269,6 +228,7 @@ class AttentionWorker {
             fetch_query(query(item, head, r));
           }
         }
+        for (int r = 0; r < count(); ++r) q[r] = coding_.prepare(q[r], r, head * rows + row + r);
         packing_.template pack<count()>(q, queries_ + (head * rows + row) * packing_.num_units());
       });
     }
@@ -320,36 +280,38 @@ class AttentionWorker {
     const int begin = std::max(current_.begin, tile) / kLanes * kLanes;
     const int end = std::min(current_.end, tile + kTilePositions);
     for (int head = 0; head < item.num_heads; ++head) {
-      const std::byte* keys = call_.keys + (item.first_head + head) * call_.entry_bytes;
+      const EntryPlaces keys = coding_.keys(current_, head, tile);
       for (int p = begin; p < end; p += kLanes) {
         transpose_lanes(keys, p, tile_ + p - tile);
       }
-      for_each_block(
-          rows, [&](auto count, int row) { score_block<count()>(row, head * rows + row, tile); });
+      for_each_block(rows,
+                     [&](auto count, int row) { score_block<count()>(row, head, rows, tile); });
     }
   }
 
-  HWY_INLINE void transpose_lanes(const std::byte* keys, int p, std::uint32_t* to) {
-    const std::int64_t* offsets = current_.offsets + p;
+  HWY_INLINE void transpose_lanes(const EntryPlaces& keys, int p, std::uint32_t* to) {
+    const std::int64_t* offsets = keys.offsets + p;
     std::int64_t repeated[kLanes];
     if (p < current_.begin || p + kLanes > current_.end) {
       // Lanes that no row sees repeat an entry that one does.
       for (int i = 0; i < kLanes; ++i) {
-        repeated[i] = current_.offsets[std::clamp(p + i, current_.begin, current_.end - 1)];
+        repeated[i] = keys.offsets[std::clamp(p + i, current_.begin, current_.end - 1)];
       }
       offsets = repeated;
     }
-    if constexpr (Dots::kFetchesTiles) {
-      transpose_keys(keys, offsets, call_.entry_bytes, to, [] {});
-    } else {
+    const std::int64_t bytes = Coding::key_bytes(call_);
+    if constexpr (Dots::kFetchesRuns) {
       Fetch fetch = fetch_;
-      transpose_keys(keys, offsets, call_.entry_bytes, to, [&fetch] { fetch.advance(); });
+      transpose_keys<Dots>(keys.entries, offsets, bytes, to, [&fetch] { fetch.advance(); });
       fetch_ = fetch;
+    } else {
+      transpose_keys<Dots>(keys.entries, offsets, bytes, to, [] {});
     }
   }
 
   template <int kRows>
-  HWY_NOINLINE void score_block(int row, int state, int tile) {
+  HWY_NOINLINE void score_block(int row, int head, int rows, int tile) {
+    const int state = head * rows + row;
     constexpr int kStep = vectors_for(kRows) * kLanes;
     const int begin = std::max(visible_[row].begin, tile);
     const int end = std::min(visible_[row + kRows - 1].end, tile + kTilePositions);
@@ -358,7 +320,8 @@ class AttentionWorker {
                           .row_stride = packing_.num_units(),
                           .num_words = num_words_,
                           .tile = tile_ + p - tile,
-                          .scores = scores_ + state * kRangePositions + p},
+                          .scores = scores_ + state * kRangePositions + p,
+                          .scales = coding_.score_scales(head, state, p)},
                          fetch_);
     }
   }
@@ -387,18 +350,22 @@ class AttentionWorker {
       const Softmax found = softmax_in(range_, item, head);
       std::fill_n(found.sums, rows * padded_dim_, 0.0f);
       for_each_block(rows, [&](auto count, int row) {
-        weigh_block<count()>(row, scores_ + (head * rows + row) * kRangePositions, found);
+        weigh_block<count()>(row, head, head * rows + row, found);
       });
     }
   }
 
   template <int kRows>
-  HWY_NOINLINE void weigh_block(int row, float* scores, const Softmax& found) const {
+  HWY_NOINLINE void weigh_block(int row, int head, int state, const Softmax& found) {
+    float* const scores = scores_ + state * kRangePositions;
     const Visible* const visible = visible_ + row;
     for (int r = 0; r < kRows && call_.soft_cap > 0; ++r) {
       cap(scores + r * kRangePositions, visible[r]);
     }
     Dots::template weigh<kRows>(scores, visible, found.largest + row, found.totals + row);
+    for (int r = 0; r < kRows; ++r) {
+      coding_.round_weights(current_, visible[r], head, state + r, scores + r * kRangePositions);
+    }
   }
 
   // Adds the weighted values of a tile to the range's sums.
@@ -408,8 +375,8 @@ class AttentionWorker {
     const Visible seen = {std::max(current_.begin, tile),
                           std::min(current_.end, tile + kTilePositions)};
     for (int head = 0; head < item.num_heads; ++head) {
-      const std::byte* entries = call_.values + (item.first_head + head) * call_.entry_bytes;
-      values_.load(entries, current_.offsets, seen, fetch_);
+      const EntryPlaces values = coding_.values(current_, head, tile);
+      values_.load(values.entries, values.offsets, seen, fetch_);
       // Where rows see different positions, values under a weight of 0 keep them together.
       const bool adds_unseen = !is_seen_by_all(rows, seen) && values_.are_finite(whole(seen));
       for_each_block(rows, [&](auto count, int row) {
@@ -467,15 +434,20 @@ class AttentionWorker {
     }
   }
 
-  void merge_range(const AttentionItem& item) {
+  // Makes the sums of a range float32.
+  void finish_sums(const AttentionItem& item) {
+    const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
-      merge_softmax(softmax_in(range_, item, head), softmax_in(merged_, item, head), rows_of(item));
+      float* const sums = softmax_in(range_, item, head).sums;
+      for (int row = 0; row < rows; ++row)
+        coding_.finish_sums(head * rows + row, sums + row * padded_dim_);
     }
   }
 
-  void merge_softmax(const Softmax& range, const Softmax& merged, int rows) const {
-    for (int row = 0; row < rows; row += kMaxRows) {
-      merge_rows(range, merged, row, std::min(kMaxRows, rows - row));
+  void merge_range(const AttentionItem& item) {
+    for (int head = 0; head < item.num_heads; ++head) {
+      merge_softmax(softmax_in(range_, item, head), softmax_in(merged_, item, head), rows_of(item),
+                    padded_dim_);
     }
   }
 
@@ -505,41 +477,6 @@ class AttentionWorker {
     }
   }
 
-  // Merges `count` rows, at most kMaxRows, of a range's softmax into what the ranges before it
-  // left. A row that sees nothing of the range changes nothing.
-  void merge_rows(const Softmax& range, const Softmax& merged, int row, int count) const {
-    const D d;
-    HWY_ALIGN float kept[16], added[16], largest[16] = {}, totals[16] = {};
-    HWY_ALIGN float old_largest[16] = {}, old_totals[16] = {};
-    std::copy_n(range.largest + row, count, largest);
-    std::copy_n(range.totals + row, count, totals);
-    std::copy_n(merged.largest + row, count, old_largest);
-    std::copy_n(merged.totals + row, count, old_totals);
-    for (int i = 0; i < count; i += kLanes) {
-      const V total = hn::Load(d, totals + i), old_total = hn::Load(d, old_totals + i);
-      const V own = hn::Load(d, largest + i), old = hn::Load(d, old_largest + i);
-      const auto is_empty = hn::Eq(total, hn::Zero(d));
-      const V most = hn::Max(own, old);
-      const V keep = hn::IfThenElse(is_empty, hn::Set(d, 1.0f), exp2_of(hn::Sub(old, most)));
-      const V add = hn::IfThenZeroElse(is_empty, exp2_of(hn::Sub(own, most)));
-      hn::Store(keep, d, kept + i);
-      hn::Store(add, d, added + i);
-      hn::Store(most, d, largest + i);
-      hn::Store(hn::MulAdd(total, add, hn::Mul(old_total, keep)), d, totals + i);
-    }
-    std::copy_n(largest, count, merged.largest + row);
-    std::copy_n(totals, count, merged.totals + row);
-    const float* from = range.sums + row * padded_dim_;
-    float* to = merged.sums + row * padded_dim_;
-    for (int r = 0; r < count; ++r, from += padded_dim_, to += padded_dim_) {
-      const V keep = hn::Set(d, kept[r]), add = hn::Set(d, added[r]);
-      for (std::int64_t i = 0; i < padded_dim_; i += kLanes) {
-        const V old = hn::Mul(hn::LoadU(d, to + i), keep);
-        hn::StoreU(hn::MulAdd(hn::LoadU(d, from + i), add, old), d, to + i);
-      }
-    }
-  }
-
   void finish(const AttentionItem& item) {
     const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
@@ -556,10 +493,11 @@ class AttentionWorker {
 
   // Writes a row of the output. Adding 0 makes the zero of a sum that underflowed, whose sign may
   // depend on the batch, positive.
-  void write_row(const Softmax& merged, int row, float* out) const {
+  void write_row(const Softmax& merged, int row, float* out) {
     const D d;
     const V total = hn::Set(d, merged.totals[row]);
     const float* sums = merged.sums + row * padded_dim_;
+    if constexpr (Coding::kEndsRows) return coding_.end_row(sums, merged.totals[row], out);
     const auto value = [&](std::int64_t i) HWY_ATTR {
       return hn::Add(hn::Div(hn::LoadU(d, sums + i), total), hn::Zero(d));
     };
@@ -575,18 +513,19 @@ class AttentionWorker {
 
   const AttentionCall& call_;
   const std::int64_t padded_dim_;
-  const std::int64_t num_words_;     // of a key
+  const RangePlaces<Dots> places_;
+  Coding coding_;
+  const std::int64_t num_words_;     // of a key in a tile
   const std::int64_t padded_words_;  // to whole vectors
   const QueryPacking<Dots> packing_;
   typename Dots::Values values_;
-  std::uint32_t* tile_;                         // [padded_words, kTilePositions]
-  Unit* queries_;                               // [states, num_units], times the scale
-  float* scores_;                               // [states, kRangePositions]; then weights
-  float* found_;                                // what a range's softmaxes take
-  float* merged_;                               // as much for the ranges before
-  float* range_ = nullptr;                      // where those of the range under way are
-  Visible* visible_;                            // [rows]
-  HWY_ALIGN std::int64_t steps_[kOffsetLanes];  // bytes from a slot to those that follow it
+  std::uint32_t* tile_;     // [padded_words, kTilePositions]
+  Unit* queries_;           // [states, num_units], times the scale
+  float* scores_;           // [states, kRangePositions]; then weights
+  float* found_;            // what a range's softmaxes take
+  float* merged_;           // as much for the ranges before
+  float* range_ = nullptr;  // where those of the range under way are
+  Visible* visible_;        // [rows]
   typename Dots::Ahead fetch_;
   FewRows<Dots> few_rows_;
   VisibleRange current_;  // under way

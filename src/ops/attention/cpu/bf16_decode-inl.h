@@ -68,7 +68,7 @@ template <int kRows>
 HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
                             const std::uint32_t* queries, std::int64_t row_stride, float* scores,
                             const LinesAhead& lines) {
-  SumTile<kRows, 1> sums;
+  SumTile<Bf16Dots, kRows, 1> sums;
   sums.clear();
   for (std::int64_t block = 0; block < num_blocks; ++block, queries += kLanes) {
     const std::byte* key = keys.entries + block * kLineBytes;
@@ -84,7 +84,7 @@ HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
     transpose(load, words, [] {});
     PAGODA_UNROLL
     for (int i = 0; i < kLanes; ++i) {
-      sums.template add<Bf16Dots>(queries + i, row_stride, words + i);
+      sums.add(queries + i, row_stride, words + i);
     }
   }
   sums.store(scores, kRangePositions);
@@ -94,7 +94,7 @@ HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
 template <int kRows, int kVectors>
 HWY_INLINE void add_group(const EntryGroup& values, const WeighedRows& rows,
                           std::int64_t padded_dim, const LinesAhead& lines) {
-  SumTile<kRows, kVectors> sums;
+  SumTile<Bf16Dots, kRows, kVectors> sums;
   sums.load(rows.sums, padded_dim);
   const auto* const weights = reinterpret_cast<const std::uint32_t*>(rows.weights);
   const std::byte* even = values.entries;
@@ -116,7 +116,7 @@ HWY_INLINE void add_group(const EntryGroup& values, const WeighedRows& rows,
       }
       ahead += lines.entry_step;
     }
-    sums.template add<Bf16Dots>(weights + pair, kRangePositions, value);
+    sums.add(weights + pair, kRangePositions, value);
     even = odd + values.stride;
   }
   sums.store(rows.sums, padded_dim);
@@ -127,7 +127,11 @@ class FewRows<Bf16Dots> {
  public:
   // Takes memory for copies: 32 bytes for each of call.padded_dim().
   FewRows(const AttentionCall& call, std::byte* copies)
-      : call_(call), num_blocks_(call.padded_dim() * 2 / kLineBytes), copies_(copies) {}
+      : call_(call),
+        entry_bytes_(call.keys.entry_bytes),
+        slot_bytes_(call.keys.slot_bytes),
+        num_blocks_(call.padded_dim() * 2 / kLineBytes),
+        copies_(copies) {}
 
   static bool takes(const AttentionCall& call, const AttentionItem& item) {
     return item.num_queries == 1 && call.group <= kMostFewRows;
@@ -150,22 +154,23 @@ class FewRows<Bf16Dots> {
   // Prepares to read `range` next, and then `after` where that has an item.
   void begin(const VisibleRange& range, const VisibleRange& after) {
     item_ = range.item;
-    const std::int64_t group_bytes = item_->num_heads * call_.entry_bytes * kLanes;
-    reads_slots_ = item_->num_heads * call_.entry_bytes == call_.slot_bytes;
+    const std::int64_t group_bytes = item_->num_heads * entry_bytes_ * kLanes;
+    reads_slots_ = item_->num_heads * entry_bytes_ == slot_bytes_;
     groups_ahead_ = group_bytes < kBytesAhead ? kMostGroupsAhead : 1;
     const std::byte** to = order_;
-    for (const std::byte* entries : {call_.keys, call_.values}) {
+    for (const std::byte* entries : {call_.keys.elements, call_.values.elements}) {
       for (int p = first_group(range); p < range.end; p += kLanes) *to++ = entry(range, entries, p);
     }
     const std::byte* const last = to[-1];
     for (int i = 0; i < groups_ahead_; ++i) {
       const int p = first_group(after) + i * kLanes;
-      *to++ = after.item && p < after.end ? entry(after, call_.keys, p) : last;
+      *to++ = after.item && p < after.end ? entry(after, call_.keys.elements, p) : last;
     }
   }
 
   // Computes scores: [heads * rows, kRangePositions].
-  void score(const VisibleRange& range, const std::uint32_t* queries, float* scores) {
+  void score(const VisibleRange& range, const std::uint32_t* queries, const PlainCoding& /*coding*/,
+             float* scores) {
     for_rows([&](auto rows) { score_rows<rows()>(range, queries, scores); });
   }
 
@@ -210,7 +215,7 @@ class FewRows<Bf16Dots> {
   // Returns the item's first entry of those that a group reads.
   const std::byte* entry(const VisibleRange& range, const std::byte* entries, int p) const {
     return entries + range.offsets[std::max(p, range.begin)] +
-           range.item->first_head * call_.entry_bytes;
+           range.item->first_head * entry_bytes_;
   }
 
   // Returns the lines to fetch of a group of entries while those of `head` of another are read from
@@ -218,7 +223,7 @@ class FewRows<Bf16Dots> {
   HWY_INLINE LinesAhead lines_ahead(const std::byte* group, int head, std::int64_t first,
                                     int count) const {
     if (!reads_slots_) {
-      return {group + head * call_.entry_bytes + first * kLineBytes, call_.slot_bytes, kLineBytes,
+      return {group + head * entry_bytes_ + first * kLineBytes, slot_bytes_, kLineBytes,
               call_.prefetch};
     }
     // In the order of memory.
@@ -237,7 +242,7 @@ class FewRows<Bf16Dots> {
 
   HWY_INLINE EntryGroup find(const VisibleRange& range, const std::byte* entries, int p,
                              bool together) {
-    if (HWY_LIKELY(together)) return {entries + range.offsets[p], call_.slot_bytes};
+    if (HWY_LIKELY(together)) return {entries + range.offsets[p], slot_bytes_};
     return copy(range, entries, p);
   }
 
@@ -245,7 +250,7 @@ class FewRows<Bf16Dots> {
     const std::int64_t stride = num_blocks_ * kLineBytes;
     std::memset(copies_, 0, kLanes * stride);
     for (int i = std::max(range.begin - p, 0); i < std::min(range.end - p, kLanes); ++i) {
-      std::memcpy(copies_ + i * stride, entries + range.offsets[p + i], call_.entry_bytes);
+      std::memcpy(copies_ + i * stride, entries + range.offsets[p + i], entry_bytes_);
     }
     return {copies_, stride};
   }
@@ -257,8 +262,8 @@ class FewRows<Bf16Dots> {
     const std::byte* const* ahead = order_ + groups_ahead_;
     for (int p = first_group(range); p < range.end; p += kLanes, ++ahead) {
       const bool together = lie_together(range, p);
-      const std::byte* keys = call_.keys + item_->first_head * call_.entry_bytes;
-      for (int head = 0; head < item_->num_heads; ++head, keys += call_.entry_bytes) {
+      const std::byte* keys = call_.keys.elements + item_->first_head * entry_bytes_;
+      for (int head = 0; head < item_->num_heads; ++head, keys += entry_bytes_) {
         score_group<kRows>(find(range, keys, p, together), num_blocks_,
                            queries + head * kRows * num_units, num_units,
                            scores + head * kRows * kRangePositions + p,
@@ -274,8 +279,8 @@ class FewRows<Bf16Dots> {
         order_ + groups_ahead_ + (range.end - first + kLanes - 1) / kLanes;
     for (int p = first; p < range.end; p += kLanes, ++ahead) {
       const bool together = lie_together(range, p);
-      const std::byte* values = call_.values + item_->first_head * call_.entry_bytes;
-      for (int head = 0; head < item_->num_heads; ++head, values += call_.entry_bytes) {
+      const std::byte* values = call_.values.elements + item_->first_head * entry_bytes_;
+      for (int head = 0; head < item_->num_heads; ++head, values += entry_bytes_) {
         const EntryGroup group = find(range, values, p, together);
         // A pair of weights takes the place of one.
         const WeighedRows rows{
@@ -301,6 +306,8 @@ class FewRows<Bf16Dots> {
   }
 
   const AttentionCall& call_;
+  const std::int64_t entry_bytes_;
+  const std::int64_t slot_bytes_;
   const std::int64_t num_blocks_;  // of 16 words, that an entry takes
   std::byte* copies_;              // [16, num_blocks, 64]
   const AttentionItem* item_ = nullptr;

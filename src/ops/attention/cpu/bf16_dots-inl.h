@@ -66,13 +66,14 @@ HWY_INLINE void interleave(VWords even, VWords odd, VWords* pairs) {
   pairs[1] = VWords{_mm512_permutex2var_epi16(even.raw, high.raw, odd.raw)};
 }
 
-struct Bf16Dots {
+struct Bf16Dots : PlainDots {
   using Unit = std::uint32_t;  // of a query: a pair of dimensions
   static constexpr int kDimsPerUnit = 2;
   static constexpr int kUnitsPerWord = 1;
   static constexpr int kPositions = 2;
   // A tile ahead of scores and sums.
   using Ahead = TileAhead;
+  static constexpr bool kFetchesRuns = false;
   static constexpr bool kFetchesTiles = true;
 
   static HWY_INLINE auto load_units(const float* q, float factor) {
@@ -228,14 +229,14 @@ struct Bf16Dots {
     HWY_INLINE void add_pairs(const std::uint32_t* pairs, const std::uint32_t* weights, int count,
                               float* to, TileAhead& lines) const {
       TileAhead ahead = lines;
-      SumTile<kRows, kVectors> sums;
+      SumTile<Bf16Dots, kRows, kVectors> sums;
       sums.load(to, call_.padded_dim());
       for (int i = 0; i < count; ++i, pairs += call_.padded_dim()) {
         ahead.advance();
         VWords value[kVectors];
         PAGODA_UNROLL
         for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(DWords(), pairs + v * kLanes);
-        sums.template add<Bf16Dots>(weights + i, kRangePositions, value);
+        sums.add(weights + i, kRangePositions, value);
       }
       lines = ahead;
       sums.store(to, call_.padded_dim());

@@ -43,13 +43,14 @@ struct ValuePair<float> {
 };
 
 template <typename T>
-struct FloatDots {
+struct FloatDots : PlainDots {
   using Entry = T;
   using Unit = float;  // of a query
   static constexpr int kDimsPerUnit = 1;
   static constexpr int kUnitsPerWord = Words<T>::kElements;
   // The lines that are fetched meanwhile: a range ahead of transposing and sums.
   using Ahead = Fetch;
+  static constexpr bool kFetchesRuns = true;
   static constexpr bool kFetchesTiles = false;
   // Consecutive positions that are weighed together.
   static constexpr int kPositions = 1;
@@ -190,7 +191,7 @@ struct FloatDots {
     static HWY_INLINE void add_values(const ValueArgs& args, Visible positions,
                                       Fetch& fetch_state) {
       Fetch fetch = fetch_state;
-      SumTile<kRows, kVectors> sums;
+      SumTile<FloatDots, kRows, kVectors> sums;
       sums.load(args.sums, args.padded_dim);
       for (int p = positions.begin; p < positions.end; ++p) {
         fetch.advance();
@@ -200,7 +201,7 @@ struct FloatDots {
         for (int v = 0; v < kVectors; v += 2) {
           ValuePair<T>::load(from + v * kLanes, value[v], value[v + 1]);
         }
-        sums.template add<FloatDots>(args.weights + p, kRangePositions, value);
+        sums.add(args.weights + p, kRangePositions, value);
       }
       fetch_state = fetch;
       sums.store(args.sums, args.padded_dim);

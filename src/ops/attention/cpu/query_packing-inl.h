@@ -7,7 +7,7 @@
 #define PAGODA_QUERY_PACKING_INL_H
 #endif
 
-#include <numbers>
+#include <cstdint>
 
 #include "hwy/highway.h"
 #include "ops/attention/cpu/attention_kernels-inl.h"
@@ -21,11 +21,10 @@ class QueryPacking {
   using Unit = typename Dots::Unit;
 
  public:
-  // Packs queries into num_units each, as many as a key's padded words need.
-  QueryPacking(const AttentionCall& call, std::int64_t num_units)
-      : head_dim_(call.head_dim),
-        num_units_(num_units),
-        factor_(call.soft_cap > 0 ? call.scale : call.scale * std::numbers::log2e_v<float>) {}
+  // Packs queries of num_dims, times a factor, into num_units each, as many as a key's padded words
+  // need.
+  QueryPacking(std::int64_t num_dims, std::int64_t num_units, float factor)
+      : num_dims_(num_dims), num_units_(num_units), factor_(factor) {}
 
   std::int64_t num_units() const { return num_units_; }
 
@@ -42,9 +41,9 @@ class QueryPacking {
  private:
   HWY_INLINE Unit unit(const float* q, std::int64_t unit) const {
     const std::int64_t dim = unit * Dots::kDimsPerUnit;
-    return Dots::unit(q + dim, head_dim_ - dim, factor_);
+    return Dots::unit(q + dim, num_dims_ - dim, factor_);
   }
-  std::int64_t num_whole_units() const { return head_dim_ / Dots::kDimsPerUnit / 4 * 4; }
+  std::int64_t num_whole_units() const { return num_dims_ / Dots::kDimsPerUnit / 4 * 4; }
 
   HWY_INLINE void copy(const float* q, Unit* to) const {
     const hn::CappedTag<Unit, 4> d4;
@@ -87,7 +86,7 @@ class QueryPacking {
     }
   }
 
-  const std::int64_t head_dim_;
+  const std::int64_t num_dims_;
   const std::int64_t num_units_;
   const float factor_;
 };

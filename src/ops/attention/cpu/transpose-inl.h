@@ -92,7 +92,7 @@ HWY_INLINE void transpose(Load&& load, VWords* rows, Meanwhile&& meanwhile) {
 }
 
 // Does the same from where key(i) is to a tile.
-template <typename Key, typename Meanwhile>
+template <typename Dots, typename Key, typename Meanwhile>
 HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& meanwhile) {
   VWords rows[kLanes];
   const auto load = [&](int i) {
@@ -100,25 +100,28 @@ HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& mean
   };
   transpose(load, rows, meanwhile);
   PAGODA_UNROLL
-  for (int i = 0; i < kLanes; ++i) hn::StoreU(rows[i], DWords(), tile + i * kTilePositions);
+  for (int i = 0; i < kLanes; ++i) {
+    Dots::store_word(rows[i], tile + i * Dots::kTileWords * kTilePositions);
+  }
 }
 
-// Transposes keys to a tile. keys + offsets[i]: entry i of kLanes; tile: where the first one's
+// Transposes keys to a tile, in which a kind of products (Dots) has kTileWords of each. keys + offsets[i]: entry i of kLanes; tile: where the first one's
 // first word goes. Whole vectors of words are written.
-template <typename Meanwhile>
+template <typename Dots, typename Meanwhile>
 HWY_INLINE void transpose_keys(const std::byte* keys, const std::int64_t* offsets,
                                std::int64_t num_bytes, std::uint32_t* tile, Meanwhile&& meanwhile) {
   constexpr std::int64_t kBytes = kLanes * sizeof(std::uint32_t);
   std::int64_t at = 0;
-  for (; at + kBytes <= num_bytes; at += kBytes, tile += kLanes * kTilePositions) {
-    transpose_words([&](int i) { return keys + offsets[i] + at; }, tile, meanwhile);
+  for (; at + kBytes <= num_bytes;
+       at += kBytes, tile += kLanes * Dots::kTileWords * kTilePositions) {
+    transpose_words<Dots>([&](int i) { return keys + offsets[i] + at; }, tile, meanwhile);
   }
   if (at == num_bytes) return;
   HWY_ALIGN std::byte rest[kLanes * kBytes] = {};
   for (int i = 0; i < kLanes; ++i) {
     std::memcpy(rest + i * kBytes, keys + offsets[i] + at, num_bytes - at);
   }
-  transpose_words([&](int i) { return rest + i * kBytes; }, tile, meanwhile);
+  transpose_words<Dots>([&](int i) { return rest + i * kBytes; }, tile, meanwhile);
 }
 
 // The elements of a word as float32, in memory's order: `first`, and `second` where there are two.

@@ -1,0 +1,166 @@
+// The cpu attention on codes, on every instruction set of this machine: a row's bits depend on
+// nothing but itself, and both paths are near the reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "backend/backend.h"
+#include "backend/cpu/cpu_exec.h"
+#include "ops/attention/attention_cases.h"
+#include "ops/attention/cpu/attention_path.h"
+#include "ops/kv_case.h"
+
+namespace pagoda {
+namespace {
+
+constexpr std::uint32_t kSeed = 20261125;
+
+// A cache of formats that is read on a path.
+struct Way {
+  KvFormats formats;
+  cpu::AttentionPath path;
+};
+
+Tensor attend_decoded(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
+                      const AttentionArgs& args) {
+  return cpu::attention_on(cpu::AttentionPath::kDecoded, exec, q, view, batch, args);
+}
+
+// Both paths of each format that has codes, alone or beside floats.
+std::vector<Way> ways(std::int64_t head_dim) {
+  std::vector<Way> all;
+  for (const KvFormats& formats : kKvCaseFormats) {
+    const cpu::AttentionPath path = cpu::attention_path(formats, head_dim);
+    if (path == cpu::AttentionPath::kFloats || !fit(formats, head_dim)) continue;
+    all.push_back({formats, path});
+    if (path != cpu::AttentionPath::kDecoded)
+      all.push_back({formats, cpu::AttentionPath::kDecoded});
+  }
+  return all;
+}
+
+void set(AttentionShape& shape, const Way& way) {
+  shape.formats = way.formats;
+  shape.attend = way.path == cpu::AttentionPath::kDecoded ? attend_decoded : attention;
+}
+
+std::string describe(const AttentionShape& shape, const Way& way) {
+  return make_attention_case(shape).description + ", " +
+         std::string(cpu::attention_path_name(way.path));
+}
+
+std::vector<float> run(Exec& exec, const AttentionShape& shape, std::span<const int> tokens) {
+  return run_case(exec, make_attention_case(shape), tokens).value()[0];
+}
+
+class AttentionCodes : public testing::TestWithParam<CpuIsa> {
+ protected:
+  static std::unique_ptr<Exec> make(int num_threads) {
+    return make_exec({.backend = Backend::kCpu, .num_threads = num_threads, .cpu_isa = GetParam()})
+        .value();
+  }
+
+  // Expects that rows of `tokens`, computed alone, have the bits of `expected`, all rows.
+  void expect_rows(const AttentionShape& shape, std::span<const int> tokens,
+                   std::span<const float> expected) {
+    const auto row = static_cast<std::size_t>(shape.heads * shape.head_dim);
+    const std::vector<float> rows = run(*execs_[random_() % 3], shape, tokens);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      ASSERT_TRUE(
+          same_bits(std::span(rows).subspan(i * row, row), expected.subspan(tokens[i] * row, row)))
+          << "token " << tokens[i] << " of " << tokens.size();
+    }
+  }
+
+  std::mt19937 random_{kSeed};
+  std::unique_ptr<Exec> execs_[3] = {make(1), make(2), make(3)};
+};
+
+// Shapes with several ranges of positions, groups of heads that decodes have a way for and not, and
+// head sizes that are whole vectors and not.
+std::vector<AttentionShape> random_shapes(std::mt19937& random) {
+  std::vector<AttentionShape> shapes;
+  for (const int head_dim : {16, 24, 64, 80, 96, 128}) {
+    const int kv_heads = 1 + static_cast<int>(random() % 3);
+    const int group = 1 + static_cast<int>(random() % 9);
+    shapes.push_back({.seqs = {{300 + static_cast<int>(random() % 300), 40}, {97, 60}, {5, 5}},
+                      .heads = kv_heads * group,
+                      .kv_heads = kv_heads,
+                      .head_dim = head_dim,
+                      .window = random() % 2 ? 0 : 1 + static_cast<int>(random() % 300),
+                      .soft_cap = random() % 2 ? 0.0f : 20.0f,
+                      .has_sinks = random() % 2 == 0});
+  }
+  return shapes;
+}
+
+TEST_P(AttentionCodes, ARowsBitsDependOnNothingElse) {
+  for (AttentionShape shape : random_shapes(random_)) {
+    for (const Way& way : ways(shape.head_dim)) {
+      set(shape, way);
+      SCOPED_TRACE(describe(shape, way));
+      shape.block_size = 16;
+      shape.layout_seed = 1;
+      const std::vector<int> tokens = all_tokens(make_attention_case(shape));
+      const std::vector<float> expected = run(*execs_[0], shape, tokens);
+      for (const int block_size : {1, 5, 16, 32, 400}) {
+        shape.block_size = block_size;
+        shape.layout_seed = random_() % 3;
+        expect_rows(shape, tokens, expected);
+        const std::size_t begin = random_() % tokens.size();
+        const std::size_t count = 1 + random_() % (tokens.size() - begin);
+        expect_rows(shape, std::span(tokens).subspan(begin, count), expected);
+        for (int i = 0; i < 2; ++i) {
+          const int token = tokens[random_() % tokens.size()];
+          expect_rows(shape, std::span(&token, 1), expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AttentionCodes, BothPathsAreNearTheReference) {
+  const auto reference = make_exec({.backend = Backend::kReference}).value();
+  for (AttentionShape shape : attention_shapes()) {
+    if (shape.is_large || shape.formats != both(KvFormat::kBFloat16)) continue;
+    for (const Way& way : ways(shape.head_dim)) {
+      set(shape, {.formats = way.formats, .path = cpu::AttentionPath::kFloats});
+      const std::vector<int> tokens = all_tokens(make_attention_case(shape));
+      const std::vector<float> expected = run(*reference, shape, tokens);
+      set(shape, way);
+      SCOPED_TRACE(describe(shape, way));
+      EXPECT_LE(relative_error(run(*execs_[1], shape, tokens), expected), 1e-3f);
+    }
+  }
+}
+
+// Each sequence's last entry is NaN: only the row that sees it is.
+TEST_P(AttentionCodes, AnEntryThatIsNotFiniteIsItsRowsAlone) {
+  AttentionShape shape{
+      .seqs = {{40, 40}, {39, 20}, {2, 2}}, .heads = 6, .kv_heads = 2, .head_dim = 64};
+  for (const Way& way : ways(shape.head_dim)) {
+    set(shape, way);
+    shape.ends_in_nan = false;
+    SCOPED_TRACE(describe(shape, way));
+    const std::vector<int> tokens = all_tokens(make_attention_case(shape));
+    const std::vector<float> expected = run(*execs_[1], shape, tokens);
+    shape.ends_in_nan = true;
+    const std::vector<float> actual = run(*execs_[1], shape, tokens);
+    const std::size_t row = expected.size() / tokens.size();
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const auto own = std::span(actual).subspan(i * row, row);
+      if (i == 39 || i == 59 || i == 61) {
+        EXPECT_TRUE(std::all_of(own.begin(), own.end(), [](float x) { return std::isnan(x); }));
+      } else {
+        ASSERT_TRUE(same_bits(own, std::span(expected).subspan(i * row, row))) << "token " << i;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionCodes, testing::ValuesIn(supported_cpu_isas()),
+                         [](const auto& info) { return std::string(cpu_isa_name(info.param)); });
+
+}  // namespace
+}  // namespace pagoda
