@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"  // compiles this file once a target
 
 #include "hwy/highway.h"
+#include "ops/kv_write/kv_codes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
@@ -84,19 +85,46 @@ void write_tokens(const Tensor& entries, const std::int32_t* slots, std::int64_t
   }
 }
 
-// Tokens [begin, end) of entries [tokens, kv_heads, head_dim] into their slots of `cache`.
-void write_entries(const Tensor& entries, const std::int32_t* slots, std::int64_t begin,
-                   std::int64_t end, const Tensor& cache) {
-  switch (cache.dtype()) {
-    case DType::kFloat32:
-      return write_tokens(entries, slots, begin, end, cache.data<float>());
-    case DType::kBFloat16:
-      return write_tokens(entries, slots, begin, end, cache.data<bf16>());
-    case DType::kFloat16:
-      return write_tokens(entries, slots, begin, end, cache.data<f16>());
-    default:
-      PAGODA_CHECK(false, "[kv_write] a cache of codes");
+void encode_tokens(const Tensor& entries, const std::int32_t* slots, std::int64_t begin,
+                   std::int64_t end, const KvEntries& cache, float* memory) {
+  const std::int64_t heads = entries.extent(1), head_dim = entries.extent(2);
+  const std::int64_t block_size = cache.elements.extent(1), num_scales = cache.scales.extent(2);
+  const std::int64_t entry_bytes = cache.entry_bytes();
+  const KvFormat format = cache.format();
+  for (std::int64_t t = begin; t < end; ++t) {
+    if (slots[t] < 0) continue;
+    const std::int64_t block = slots[t] / block_size, offset = slots[t] % block_size;
+    const float* from = entries.data<float>() + t * entries.stride(0);
+    std::byte* to = cache.elements.first_byte() + slots[t] * heads * entry_bytes;
+    bf16* scales = cache.scales.data<bf16>() + block * heads * num_scales * block_size + offset;
+    for (std::int64_t h = 0; h < heads; ++h, from += entries.stride(1), to += entry_bytes) {
+      bf16 found[2];
+      encode_entry(format, from, head_dim, memory, to, found);
+      for (std::int64_t i = 0; i < num_scales; ++i, scales += block_size) *scales = found[i];
+    }
   }
+}
+
+// Tokens [begin, end) of entries [tokens, kv_heads, head_dim] into their slots of `cache`. memory:
+// coding_floats(head_dim) where it has codes.
+void write_entries(const Tensor& entries, const std::int32_t* slots, std::int64_t begin,
+                   std::int64_t end, const KvEntries& cache, float* memory) {
+  switch (cache.format()) {
+    case KvFormat::kFloat32:
+      return write_tokens(entries, slots, begin, end, cache.elements.data<float>());
+    case KvFormat::kBFloat16:
+      return write_tokens(entries, slots, begin, end, cache.elements.data<bf16>());
+    case KvFormat::kFloat16:
+      return write_tokens(entries, slots, begin, end, cache.elements.data<f16>());
+    case KvFormat::kInt8:
+    case KvFormat::kInt4:
+      return encode_tokens(entries, slots, begin, end, cache, memory);
+  }
+}
+
+// Returns the floats that write_entries() takes.
+std::int64_t memory_floats(std::int64_t head_dim) {
+  return coding_floats(head_dim);
 }
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE
@@ -106,25 +134,31 @@ HWY_AFTER_NAMESPACE();
 namespace pagoda::cpu {
 
 HWY_EXPORT(write_entries);
+HWY_EXPORT(memory_floats);
 
 namespace {
 
 // Elements of keys worth a fork: below, a write takes less time than waking the workers.
 constexpr std::int64_t kGrainElements = 16384;
+constexpr std::int64_t kGrainCodes = 4096;
 
 }  // namespace
 
 KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
                 const StepBatch& batch) {
-  if (is_quantized(view.keys.format()) || is_quantized(view.values.format()))
-    return reference::kv_write(exec, view, k, v, batch);
   const std::int32_t* slots = batch.slot_mapping.data<std::int32_t>();
   const auto write_entries = HWY_DYNAMIC_DISPATCH(write_entries);
   const std::int64_t width = view.num_kv_heads() * view.head_dim();
-  const std::int64_t grain = std::max<std::int64_t>(kGrainElements / width, 1);
-  pool_of(exec).parallel_for(k.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int) {
-    write_entries(k, slots, begin, end, view.keys.elements);
-    write_entries(v, slots, begin, end, view.values.elements);
+  const bool has_codes = is_quantized(view.keys.format()) || is_quantized(view.values.format());
+  const std::int64_t grain =
+      std::max<std::int64_t>((has_codes ? kGrainCodes : kGrainElements) / width, 1);
+  ThreadPool& pool = pool_of(exec);
+  const std::int64_t floats = HWY_DYNAMIC_DISPATCH(memory_floats)(view.head_dim());
+  const Tensor memory = exec.allocate(DType::kFloat32, {pool.num_threads(), floats});
+  pool.parallel_for(k.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int thread) {
+    float* const own = memory.data<float>() + thread * floats;
+    write_entries(k, slots, begin, end, view.keys, own);
+    write_entries(v, slots, begin, end, view.values, own);
   });
   return view;
 }
