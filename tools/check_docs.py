@@ -39,7 +39,7 @@ def differences(what, page, of_page, of_code):
 def problems():
     page = read("docs/serving.md")
     flags = set()
-    for source in ("src/cli/engine_flags.cc", "src/cli/serve_command.cc"):
+    for source in ("src/cli/engine_flags.cc", "src/cli/kv_format_flags.cc", "src/cli/serve_command.cc"):
         for names in re.findall(r"add_(?:option|flag)\(\s*\"(--[^\"]+)\"", read(source)):
             flags.update(re.findall(r"--[\w-]+", names))
     table = page[page.index("## Flags") : page.index("## Who may ask")]

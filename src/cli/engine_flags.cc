@@ -69,9 +69,7 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching",
                    engine.enable_prefix_caching,
                    "Keep the KV blocks of prompts and answers for requests that begin alike");
-  command.add_option("--kv-cache-dtype", flags.kv_cache_dtype, "Element type of the KV cache")
-      ->check(one_of({"auto", "float32", "bfloat16", "float16", "int8", "int4", "k:int8,v:int4"}))
-      ->capture_default_str();
+  add_kv_format_flags(command, flags.kv_formats);
 }
 
 Result<std::optional<Backend>> parse_device(const std::string& name) {
@@ -83,14 +81,6 @@ Result<std::optional<Backend>> parse_device(const std::string& name) {
 }
 
 namespace {
-
-std::optional<KvFormats> parse_kv_formats(const std::string& name) {
-  if (name == "k:int8,v:int4") return KvFormats{KvFormat::kInt8, KvFormat::kInt4};
-  for (const KvFormat format : kKvFormats) {
-    if (kv_format_name(format) == name) return KvFormats{format, format};
-  }
-  return std::nullopt;
-}
 
 KvCacheLayout parse_layout(const std::string& name) {
   if (name == "paged") return KvCacheLayout::kPaged;
@@ -113,7 +103,7 @@ Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text) {
   }
   PAGODA_ASSIGN_OR_RETURN(options.engine.backend, parse_device(flags.device));
   options.engine.kv_cache_layout = parse_layout(flags.kv_cache_layout);
-  options.engine.kv_cache_formats = parse_kv_formats(flags.kv_cache_dtype);
+  PAGODA_RETURN_IF_ERROR(apply_kv_format_flags(flags.kv_formats, options.engine));
   if (!flags.chat_template.empty()) options.chat_template_file = flags.chat_template;
   ProgressBar bar("loading");
   options.on_progress = [&bar](double share) { bar.show(share); };

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/kv_format_flags.h"
 #include "core/status.h"
 #include "serving/served_model.h"
 
@@ -17,7 +18,7 @@ struct EngineFlags {
   std::string model;
   std::string device = "auto";
   std::string kv_cache_layout = "auto";
-  std::string kv_cache_dtype = "auto";
+  KvFormatFlags kv_formats;
   EngineOptions engine;
   std::string chat_template;
   std::string generation_config = "auto";

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "core/dtype.h"
@@ -57,5 +58,15 @@ struct KvFormats {
 
   bool operator==(const KvFormats&) const = default;
 };
+
+constexpr bool is_quantized(const KvFormats& formats) {
+  return is_quantized(formats.keys) || is_quantized(formats.values);
+}
+// Returns "int8", or "k:int8,v:int4" where they differ.
+inline std::string kv_formats_name(const KvFormats& formats) {
+  const std::string keys(kv_format_name(formats.keys));
+  if (formats.keys == formats.values) return keys;
+  return "k:" + keys + ",v:" + std::string(kv_format_name(formats.values));
+}
 
 }  // namespace pagoda

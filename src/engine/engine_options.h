@@ -17,6 +17,12 @@ class LogitsProcessor;  // sampling/host/logits_processor.h
 
 enum class KvCacheLayout : std::uint8_t { kAuto, kPaged, kContiguous };
 
+// Layers that stay in bfloat16 where the cache's keys or values are codes.
+struct KvSkippedLayers {
+  bool windowed = true;     // those with a sliding window
+  std::vector<int> layers;  // and these
+};
+
 struct EngineOptions {
   std::optional<Backend>
       backend;          // absent: the best one built that finds its device (mlx on Apple, else cpu)
@@ -31,6 +37,7 @@ struct EngineOptions {
   int num_kv_blocks = 0;                   // paged; 0: from the bytes
   KvCacheLayout kv_cache_layout = KvCacheLayout::kAuto;
   std::optional<KvFormats> kv_cache_formats;  // absent: float32 on reference, bfloat16 elsewhere
+  KvSkippedLayers kv_cache_skipped_layers;
   bool enable_prefix_caching = true;
   int max_queue = 1024;  // prompts waiting, each with all its samples; one more is refused
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;  // on every row, in order

@@ -9,16 +9,36 @@ namespace {
 constexpr int kDefaultMaxNumSeqs = 64;
 constexpr std::int64_t kDefaultPoolBytes = std::int64_t{4} << 30;  // vLLM's default on CPUs
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 30;         // block ids and slots are int32
+constexpr KvFormats kSkipped = {KvFormat::kBFloat16, KvFormat::kBFloat16};
 
-KvLayout layout_of(const EngineOptions& options, const ModelConfig& config, Backend backend) {
-  const KvFormat automatic = traits_of(backend).kv_cache_format;
+Status check_formats(const LayerKvLayout& layer) {
+  for (const KvFormat format : {layer.formats.keys, layer.formats.values}) {
+    if (fits(format, layer.head_dim)) continue;
+    return invalid_argument(
+        "[kv cache] {}: expected an even head_dim, two codes a byte, got {}; int8 takes any",
+        kv_format_name(format), layer.head_dim);
+  }
+  return ok_status();
+}
+
+Result<KvLayout> layout_of(const EngineOptions& options, const ModelConfig& config,
+                           const KvFormats& formats) {
+  const std::vector<int>& skipped = options.kv_cache_skipped_layers.layers;
+  for (const int layer : skipped) {
+    if (layer >= 0 && layer < config.num_layers()) continue;
+    return invalid_argument("[kv cache] layers to skip: expected 0 to {}, got {}",
+                            config.num_layers() - 1, layer);
+  }
   KvLayout layout = {.block_size = options.block_size, .layers = {}};
-  for (const LayerConfig& layer : config.layers) {
-    layout.layers.push_back(
-        {.formats = options.kv_cache_formats.value_or(KvFormats{automatic, automatic}),
-         .num_kv_heads = layer.num_kv_heads,
-         .head_dim = layer.head_dim,
-         .window = layer.window});
+  for (int i = 0; i < config.num_layers(); ++i) {
+    const LayerConfig& layer = config.layers[i];
+    const bool is_skipped = (options.kv_cache_skipped_layers.windowed && layer.window > 0) ||
+                            std::find(skipped.begin(), skipped.end(), i) != skipped.end();
+    layout.layers.push_back({.formats = is_skipped && is_quantized(formats) ? kSkipped : formats,
+                             .num_kv_heads = layer.num_kv_heads,
+                             .head_dim = layer.head_dim,
+                             .window = layer.window});
+    PAGODA_RETURN_IF_ERROR(check_formats(layout.layers.back()));
   }
   return layout;
 }
@@ -45,7 +65,9 @@ Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& 
     return invalid_argument(
         "[kv cache] max_model_len: expected 2 tokens at least, a prompt's and an answer's, got 1");
   }
-  KvSizing sizing = {.layout = layout_of(options, config, backend)};
+  const KvFormat automatic = traits_of(backend).kv_cache_format;
+  KvSizing sizing = {.formats = options.kv_cache_formats.value_or(KvFormats{automatic, automatic})};
+  PAGODA_ASSIGN_OR_RETURN(sizing.layout, layout_of(options, config, sizing.formats));
   sizing.max_model_len = config.max_position_embeddings;
   if (options.max_model_len > 0)
     sizing.max_model_len = std::min(sizing.max_model_len, options.max_model_len);

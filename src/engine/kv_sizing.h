@@ -12,6 +12,7 @@
 namespace pagoda {
 
 struct KvSizing {
+  KvFormats formats;  // of the layers that are not skipped
   KvLayout layout;
   int num_blocks = 0;
   int max_model_len = 0;  // tokens; at most num_blocks * block_size
@@ -22,9 +23,9 @@ struct KvSizing {
 // element type that `auto` means. `available_bytes` is what the machine has left after the weights.
 // By default the pool holds max_num_seqs contexts of the model's length, within half of what is
 // available and 4 GiB (or one whole context, where that is more). A pool that cannot hold one whole
-// context shortens max_model_len. kInvalidArgument for a context of one token, and for a number of
-// blocks in the contiguous layout; kResourceExhausted where not even one block, or a context of two
-// tokens, fits.
+// context shortens max_model_len. kInvalidArgument for a context of one token, for a number of blocks
+// in the contiguous layout, for a skipped layer that the model has not, and for int4 of an odd
+// head_dim; kResourceExhausted where not even one block, or a context of two tokens, fits.
 Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& config,
                                Backend backend, std::int64_t available_bytes);
 

@@ -98,5 +98,78 @@ TEST(KvSizing, NoRoomForABlockIsAnError) {
   EXPECT_NE(sizing.status().message().find("[kv cache]"), std::string::npos);
 }
 
+constexpr KvFormats kInt8 = {KvFormat::kInt8, KvFormat::kInt8};
+constexpr KvFormats kK8v4 = {KvFormat::kInt8, KvFormat::kInt4};
+constexpr KvFormats kInt4 = {KvFormat::kInt4, KvFormat::kInt4};
+
+// SmolLM2-135M's cache, with heads of `head_dim`.
+ModelConfig smollm2_config(int head_dim) {
+  ModelConfig config;
+  config.max_position_embeddings = 8192;
+  config.layers.assign(30, {.num_kv_heads = 3, .head_dim = head_dim});
+  return config;
+}
+
+TEST(KvSizing, CodesHoldTwoToThreeAndAHalfTimesTheBlocks) {
+  struct Room {
+    KvFormats formats;
+    std::int64_t smollm2_bytes;  // a token
+    double at_64, at_128;        // blocks in equal memory, beside bfloat16's
+  };
+  const EngineOptions plain = {.kv_cache_memory_bytes = kGiB};
+  for (const Room& room : {Room{kInt8, 11'880, 1.94, 1.97}, Room{kK8v4, 9'180, 2.51, 2.59},
+                           Room{kInt4, 6'480, 3.56, 3.76}}) {
+    EngineOptions coded = plain;
+    coded.kv_cache_formats = room.formats;
+    for (const int head_dim : {64, 128}) {
+      const ModelConfig config = smollm2_config(head_dim);
+      const auto with = size_kv_cache(coded, config, Backend::kCpu, kGiB);
+      const auto without = size_kv_cache(plain, config, Backend::kCpu, kGiB);
+      ASSERT_TRUE(with.ok() && without.ok());
+      EXPECT_NEAR(static_cast<double>(with->num_blocks) / without->num_blocks,
+                  head_dim == 64 ? room.at_64 : room.at_128, 0.006);
+      if (head_dim == 64) EXPECT_EQ(with->layout.bytes_per_token(), room.smollm2_bytes);
+    }
+  }
+}
+
+TEST(KvSizing, SkippedLayersStayInBFloat16BesideCodes) {
+  constexpr KvFormats kBFloat16 = {KvFormat::kBFloat16, KvFormat::kBFloat16};
+  constexpr KvFormats kFloat32 = {KvFormat::kFloat32, KvFormat::kFloat32};
+  const auto formats_of = [](const KvFormats& asked, const KvSkippedLayers& skipped) {
+    const auto sizing =
+        size_kv_cache({.kv_cache_formats = asked, .kv_cache_skipped_layers = skipped},
+                      small_config(), Backend::kCpu, kGiB);
+    return std::vector{sizing->layout.layers[0].formats, sizing->layout.layers[1].formats};
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(formats_of(kK8v4, {}), ElementsAre(kK8v4, kBFloat16));  // the second has a window
+  EXPECT_THAT(formats_of(kK8v4, {.windowed = false}), ElementsAre(kK8v4, kK8v4));
+  EXPECT_THAT(formats_of(kK8v4, {.windowed = false, .layers = {0}}), ElementsAre(kBFloat16, kK8v4));
+  EXPECT_THAT(formats_of({KvFormat::kFloat32, KvFormat::kInt4}, {.layers = {0}}),
+              ElementsAre(kBFloat16, kBFloat16));
+  EXPECT_THAT(formats_of(kFloat32, {.layers = {0}}), ElementsAre(kFloat32, kFloat32));
+}
+
+TEST(KvSizing, ASkippedLayerIsOneOfTheModels) {
+  for (const int layer : {-1, 2}) {
+    const auto sizing = size_kv_cache({.kv_cache_skipped_layers = {.layers = {0, layer}}},
+                                      small_config(), Backend::kCpu, kGiB);
+    EXPECT_EQ(sizing.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_EQ(sizing.status().message(),
+              fmt::format("[kv cache] layers to skip: expected 0 to 1, got {}", layer));
+  }
+}
+
+TEST(KvSizing, Int4TakesAnEvenHeadDim) {
+  ModelConfig config = small_config();
+  config.layers[0].head_dim = 7;
+  const auto sizing = size_kv_cache({.kv_cache_formats = kK8v4}, config, Backend::kCpu, kGiB);
+  EXPECT_EQ(sizing.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(sizing.status().message(),
+            "[kv cache] int4: expected an even head_dim, two codes a byte, got 7; int8 takes any");
+  EXPECT_TRUE(size_kv_cache({.kv_cache_formats = kInt8}, config, Backend::kCpu, kGiB).ok());
+}
+
 }  // namespace
 }  // namespace pagoda

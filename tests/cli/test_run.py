@@ -165,6 +165,11 @@ def test_sizes_are_read_with_units():
     assert len(answer["token_ids"]) <= 2
 
 
+def test_llama_cpps_names_of_a_cache_are_told_in_ours():
+    done = pagoda("run", TINY, "import", "--cache-type-k", "q8_0", "--cache-type-v", "q4_0", "--max-tokens", 2)
+    assert "--kv-cache-dtype k:int8,v:int4" in done.stderr
+
+
 def test_a_safetensors_file_is_the_folder_around_it():
     assert run_json("--prompt-ids", "5,6", "--max-tokens", 2)
     answer = json.loads(pagoda("run", TINY / "model.safetensors", "--json", "--prompt-ids", "5,6", "--max-tokens", 2).stdout)
@@ -230,6 +235,10 @@ def test_pull_runs_nothing_that_lies_in_the_current_folder(tmp_path):
     (["run", TINY, "--prompt", "x", "--max-tokens", "many"], 2, "--max-tokens"),
     (["run", TINY, "--prompt", "x", "--max-model-len", "1"], 2, "expected 2 tokens at least, a prompt's and an answer's, got 1"),
     (["run", TINY, "--prompt", "x", "--kv-cache-layout", "contiguous", "--num-kv-blocks", "8"], 2, "num_kv_blocks is of the paged layout"),
+    (["run", TINY, "x", "--kv-cache-dtype", "fp8_e5m2"], 2, "k:int8,v:int4, got fp8_e5m2; take int8"),
+    (["run", TINY, "x", "--cache-type-v", "q4_1"], 2, "expected f32, f16, bf16, q8_0 or q4_0, got q4_1; take q4_0"),
+    (["run", TINY, "x", "--cache-type-k", "q8_0", "--kv-cache-dtype", "int8"], 2, "got both"),
+    (["run", TINY, "x", "--kv-cache-dtype", "int8", "--kv-cache-dtype-skip-layers", "3"], 2, "layers to skip: expected 0 to 2, got 3"),
     (["frobnicate"], 2, ""),
     (["perplexity", TINY, "--file", "no/such/file"], 1, "no/such/file"),
     (["pull", "nobody-knows"], 2, "nobody-knows"),
