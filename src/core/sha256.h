@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,15 @@
 namespace pagoda {
 
 using Sha256Digest = std::array<std::uint8_t, 32>;
+
+// For maps by digest: its first bytes are as good as any.
+struct Sha256DigestHash {
+  std::size_t operator()(const Sha256Digest& digest) const {
+    std::size_t hash;
+    std::memcpy(&hash, digest.data(), sizeof hash);
+    return hash;
+  }
+};
 
 // A digest of data that comes in pieces: update() any number of times, then finish() once.
 class Sha256 {

@@ -89,8 +89,14 @@ int Scheduler::num_running() const {
   return num_running;
 }
 
+int Scheduler::num_waiting() const {
+  int num_waiting = waiting_.num_samples();
+  for (const SequencePtr& sequence : fetching_) num_waiting += 1 + sequence->num_forks();
+  return num_waiting;
+}
+
 bool Scheduler::has_prompts() const {
-  return !waiting_.empty() ||
+  return !waiting_.empty() || !fetching_.empty() ||
          std::any_of(running_.begin(), running_.end(),
                      [](const SequencePtr& sequence) { return sequence->num_plannable() > 1; });
 }
@@ -102,6 +108,7 @@ const Plan& Scheduler::plan() {
     if (sequence->awaits_mask_)
       sequence->awaits_mask_ = !sequence->mask_source_->wait_for_mask(/*deadline=*/{});
   }
+  fetch_blocks();
   give_turn();
   plan_step(share_next_step());
   if (plans_.next().empty() && !idle()) {
@@ -119,6 +126,7 @@ const Plan& Scheduler::plan() {
 // Nobody can be preempted: a step in flight uses the blocks.
 const Plan* Scheduler::plan_ahead() {
   if (plans_.num_in_flight() != 1 || !has_committed_) return nullptr;
+  fetch_blocks();
   give_turn();
   const StepShares shares = share_next_step();
   if (num_blocks_wanted(shares) > num_free_blocks()) return nullptr;
@@ -148,6 +156,7 @@ void Scheduler::give_turn() {
     std::stable_sort(sequences.begin(), sequences.end(), runs_before);
   };
   waiting_.change(put_first);
+  put_first(fetching_);
   put_first(running_);
 }
 
@@ -210,12 +219,13 @@ bool Scheduler::plan_running(StepShares& shares) {
 }
 
 // Room for as many of the sequence's next tokens as there are blocks; for one at least, as long as
-// somebody behind it can be preempted.
+// somebody fetches or somebody behind it can be preempted.
 int Scheduler::take_blocks(std::size_t index, int num_tokens) {
   Sequence& sequence = *running_[index];
   while (true) {
     const int room = grow(sequence, num_tokens);
-    if (room > 0 || index + 1 == running_.size()) return room;
+    if (room > 0) return room;
+    if (fetching_.empty() && index + 1 == running_.size()) return room;
     preempt_last();
   }
 }
@@ -228,13 +238,19 @@ int Scheduler::grow(Sequence& sequence, int num_tokens) {
          begin;
 }
 
+// Puts a sequence back into the queue: one that fetches, or else the last of those that run.
 void Scheduler::preempt_last() {
+  if (!fetching_.empty()) {
+    fetching_.back()->release_blocks(tables_);
+    waiting_.insert(std::move(fetching_.back()));
+    return fetching_.pop_back();
+  }
   PAGODA_CHECK(plans_.num_in_flight() == 0, "[scheduler] a sequence is preempted in flight");
   SequencePtr sequence = std::move(running_.back());
   running_.pop_back();
   sequence->awaits_mask_ = false;
   tables_.keep_tail(sequence->block_table_, sequence->tokens(), sequence->num_computed());
-  release_blocks(*sequence);
+  sequence->release_blocks(tables_);
   ++counters_.num_preemptions;
   waiting_.insert(std::move(sequence));
 }
@@ -242,7 +258,9 @@ void Scheduler::preempt_last() {
 void Scheduler::admit_waiting(StepShares& shares) {
   while (!waiting_.empty() && shares.num_prefill_tokens > 0) {
     Sequence& head = waiting_.head();
-    if (try_admit() != Admission::kAdmitted) return;
+    const Admission admission = try_admit();
+    if (admission == Admission::kFetches) continue;
+    if (admission != Admission::kAdmitted) return;
     const int num_tokens = grow(head, std::min(head.num_pending(), shares.num_prefill_tokens));
     PAGODA_CHECK(num_tokens > 0, "[scheduler] a sequence was admitted without a block");
     shares.num_prefill_tokens -= num_tokens;
@@ -255,7 +273,7 @@ void Scheduler::admit_waiting(StepShares& shares) {
 // those that run have ended.
 Admission Scheduler::try_admit() {
   Sequence& head = waiting_.head();
-  const int num_places = options_.max_num_seqs - num_running();
+  const int num_places = options_.max_num_seqs - num_running() - static_cast<int>(fetching_.size());
   if (num_places < 1) return Admission::kNoSequencePlace;
   const int num_forks = std::min(head.num_forks(), num_places - 1);
   head.tokens_.reserve(head.max_num_tokens());
@@ -263,9 +281,17 @@ Admission Scheduler::try_admit() {
   // the least recently used.
   head.num_computed_ = tables_.acquire(head.block_table_, head.tokens(), head.num_readable());
   if (!has_blocks_for(head, num_forks)) {
-    release_blocks(head);
+    head.release_blocks(tables_);
     return Admission::kNoBlocks;
   }
+  if (!head.has_fetched_ &&
+      tables_.begin_fetch(head.block_table_, head.tokens(), head.num_readable())) {
+    head.has_fetched_ = true;
+    head.num_computed_ = 0;  // what the table has is looked up again
+    fetching_.push_back(waiting_.pop());
+    return Admission::kFetches;
+  }
+  head.has_fetched_ = false;
   acquire_beginning(head);
   head.num_planned_ = head.num_computed_;
   SequencePtr admitted = waiting_.pop();
@@ -279,12 +305,29 @@ Admission Scheduler::try_admit() {
 bool Scheduler::has_blocks_for(const Sequence& sequence, int num_forks) const {
   std::int64_t num_wanted =
       tables_.blocks_for(sequence.num_tokens()) + num_forks - sequence.block_table_.num_blocks();
+  for (const SequencePtr& other : fetching_) {
+    num_wanted += tables_.blocks_for(other->num_tokens()) - other->block_table_.num_blocks();
+  }
   for (const SequencePtr& other : running_) {
     const int worst_case = tables_.blocks_for(other->length().max_stored);
     num_wanted += std::min(tables_.blocks_for(other->num_tokens()) + 1, worst_case) +
                   other->num_forks() - other->block_table_.num_blocks();
   }
-  return running_.empty() || num_wanted <= num_free_blocks();
+  return (running_.empty() && fetching_.empty()) || num_wanted <= num_free_blocks();
+}
+
+// Takes the blocks that have come; a sequence that has all of them, or all that it will get, goes
+// back into the queue, where it is the first of those that came after it.
+void Scheduler::fetch_blocks() {
+  if (fetching_.empty()) return;
+  int num_loads = tables_.num_loads_per_step();
+  for (SequencePtr& sequence : fetching_) {
+    if (tables_.fetch(sequence->block_table_, sequence->tokens(), sequence->length(), num_loads))
+      continue;
+    sequence->release_blocks(tables_);
+    waiting_.insert(std::move(sequence));
+  }
+  std::erase(fetching_, nullptr);
 }
 
 // Takes over or copies a beginning of the block behind those that are cached whole.

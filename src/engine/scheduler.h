@@ -2,8 +2,8 @@
 // in, plans out.
 //
 //   add() --> waiting --plan() admits--> running --commit()--> finished --take_finished()--> engine
-//              |  ^____plan() preempts____/  |                    ^
-//              \_____________________________\______cancel()______/
+//            ^ |  ^____plan() preempts____/  |                    ^
+//  fetching _| \_____________________________\______cancel()______/
 //
 // One step of the engine:
 //
@@ -14,6 +14,9 @@
 //
 // Lookahead: while a step is in flight, plan_ahead() gives the one behind it, whose first tokens
 // may be ids that the device has sampled and nobody has read. Nobody is preempted for it.
+//
+// A sequence whose beginning the cache's tier has waits for those blocks beside the queue, once, and
+// then in it again; whatever has not come by then it computes.
 //
 // What a step takes of decodes and of prompts: step_shares.h. Who goes first: waiting_queue.h.
 // Which blocks hold what: kv/block_tables.h. docs/scheduling.md tells the policy whole, with its
@@ -59,6 +62,7 @@ enum class Admission : std::uint8_t {
   kAdmitted,
   kNoSequencePlace,  // as many run as may
   kNoBlocks,         // what runs leaves too few blocks
+  kFetches,          // it waits for blocks of the cache's tier, and lets others pass
   kNeverFits,        // more blocks than the pool has
 };
 
@@ -89,8 +93,8 @@ class Scheduler {
   // sequence that is in steps not committed yet, with their commits. Unknown ids are ignored.
   void cancel(RequestId id, std::optional<int> sample_index = std::nullopt);
 
-  // Plans the next step; empty where nothing is to be done, or only for sequences whose masks are
-  // not there: then idle() is false. Every step before it has been committed. Valid until its
+  // Plans the next step; empty where nothing is to be done, or only for sequences whose masks or
+  // blocks are not there: then idle() is false. Every step before it has been committed. Valid until its
   // commit, and after that until the next plan.
   const Plan& plan();
   // Plans the step behind the one in flight; null where that has to be committed first. Valid as
@@ -107,9 +111,9 @@ class Scheduler {
   // Sequences that have ended since the last call, in the order of their ends. They hold no blocks.
   std::vector<std::unique_ptr<Sequence>> take_finished();
 
-  int num_waiting() const { return waiting_.num_samples(); }
+  int num_waiting() const;
   int num_running() const;
-  bool idle() const { return waiting_.empty() && running_.empty(); }
+  bool idle() const { return waiting_.empty() && running_.empty() && fetching_.empty(); }
   // Returns whether prompt tokens are left to plan, whether or not the last step had any.
   bool has_prompts() const;
   // Returns the number of blocks that a sequence could have: free ones, and cached ones that nobody
@@ -135,6 +139,7 @@ class Scheduler {
   Admission try_admit();
   bool has_blocks_for(const Sequence& sequence, int num_forks) const;
   void acquire_beginning(Sequence& sequence);
+  void fetch_blocks();
 
   // Its outcome.
   void land(const Plan& plan);
@@ -144,7 +149,6 @@ class Scheduler {
   void finish_forks(Sequence& sequence, FinishReason reason);
   void finish(Sequence& sequence, FinishReason reason);
   void release(Sequence& sequence);
-  void release_blocks(Sequence& sequence);
 
   SchedulerOptions options_;
   BlockTables tables_;
@@ -152,6 +156,7 @@ class Scheduler {
   bool decodes_waited_ = false;  // in the last step
   std::uint64_t next_arrival_ = 0;
   WaitingQueue waiting_;
+  std::vector<SequencePtr> fetching_;
   std::vector<SequencePtr> running_;  // by (priority, arrival)
   std::vector<SequencePtr> finished_;
   Plans plans_;

@@ -154,6 +154,7 @@ void Scheduler::cancel(RequestId id, std::optional<int> sample_index) {
     take_ended(sequences, finished_);
   };
   waiting_.change(cancel_in);
+  cancel_in(fetching_);
   cancel_in(running_);
 }
 
@@ -172,12 +173,7 @@ void Scheduler::release(Sequence& sequence) {
   }
   if (sequence.finish_reason_ != FinishReason::kError)
     tables_.keep_tail(sequence.block_table_, sequence.tokens(), sequence.num_computed());
-  release_blocks(sequence);
-}
-
-void Scheduler::release_blocks(Sequence& sequence) {
-  tables_.release(sequence.block_table_);
-  sequence.num_computed_ = sequence.num_planned_ = 0;
+  sequence.release_blocks(tables_);
 }
 
 std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {

@@ -73,6 +73,11 @@ void Sequence::defer() {
   awaits_mask_ = mask_source_ != nullptr;
 }
 
+void Sequence::release_blocks(BlockTables& tables) {
+  tables.release(block_table_);
+  num_computed_ = num_planned_ = 0;
+}
+
 std::unique_ptr<Sequence> Sequence::split_forks(int num_kept) {
   if (num_forks() == num_kept) return nullptr;
   const auto begin = forks_.begin() + num_kept;

@@ -135,6 +135,8 @@ class Sequence {
   // Records that a step's draw was deferred. The last token of those that are computed counts as
   // pending: it is computed again for its row.
   void defer();
+  // Gives the blocks back: nothing is computed any more.
+  void release_blocks(BlockTables& tables);
   // Goes on where `first` is, another sample of the request, which has computed the prompt or a
   // part of it.
   void go_on_from(const Sequence& first);
@@ -161,6 +163,7 @@ class Sequence {
   int num_awaited_ = 0;       // tokens that those sample
   int awaited_outcome_ = -1;  // of the newest one's outcomes, the next token
   bool cancelled_ = false;    // while in flight
+  bool has_fetched_ = false;  // from the cache's tier, and has not been admitted since
   bool awaits_mask_ = false;  // its draw was deferred, and it is not planned
   FinishReason finish_reason_ = FinishReason::kNone;
   std::optional<int> stop_token_id_;

@@ -23,6 +23,32 @@ int BlockTables::acquire(BlockTable& table, std::span<const int> tokens, int lim
   return cache_ == nullptr ? 0 : cache_->acquire(table.chain_, tokens, limit, table.ids_);
 }
 
+bool BlockTables::begin_fetch(BlockTable& table, std::span<const int> tokens, int limit) {
+  if (cache_ == nullptr) return false;
+  table.fetch_ = cache_->begin_fetch(table.chain_, tokens, limit);
+  return table.fetch_.has_value();
+}
+
+bool BlockTables::fetch(BlockTable& table, std::span<const int> tokens,
+                        const SequenceLength& length, int& num_loads) {
+  BlockTier& tier = *cache_->tier();
+  while (true) {
+    if (cache_->acquire_next(table.chain_, table.ids_)) {  // somebody else has computed it
+      tier.pass(*table.fetch_);
+      continue;
+    }
+    const BlockTier::Arrival arrival = tier.arrival(*table.fetch_);
+    if (arrival == BlockTier::Arrival::kNever) return false;
+    if (arrival == BlockTier::Arrival::kAwaited || num_loads == 0) return true;
+    const std::optional<int> block_id = allocate(next_block_of(table, length));
+    if (!block_id) return false;
+    tier.load(*table.fetch_, *block_id);
+    table.ids_.push_back(*block_id);
+    keep(table, tokens, block_size_ * table.num_blocks(), /*in_flight=*/false);
+    --num_loads;
+  }
+}
+
 int BlockTables::acquire_beginning(BlockTable& table, std::span<const int> tokens,
                                    const SequenceLength& length, std::vector<PlannedCopy>& copies) {
   if (cache_ == nullptr) return 0;
@@ -109,6 +135,8 @@ void BlockTables::keep_tail(BlockTable& table, std::span<const int> tokens, int 
 
 // The last one first: the cache evicts children before parents.
 void BlockTables::release(BlockTable& table) {
+  if (table.fetch_) cache_->tier()->end_fetch(*table.fetch_);
+  table.fetch_.reset();
   for (auto block = table.ids_.rbegin(); block != table.ids_.rend(); ++block) release(*block);
   table.ids_.clear();
   ++table.epoch_;

@@ -41,7 +41,8 @@ class BlockTable {
 
   std::vector<int> ids_;
   std::uint64_t epoch_ = 0;
-  PrefixChain chain_;  // empty where there is no prefix cache
+  PrefixChain chain_;                        // empty where there is no prefix cache
+  std::optional<BlockTier::FetchId> fetch_;  // of blocks behind those that it has
 };
 
 // The beginning of a block that a step copies before its layers. In one step no block is written
@@ -79,6 +80,15 @@ class BlockTables {
   // Fills an empty table with the cached full blocks of tokens[0, limit); returns the tokens in
   // them.
   int acquire(BlockTable& table, std::span<const int> tokens, int limit);
+  // Begins to fetch the full blocks of tokens[0, limit) behind those of the table that the cache's
+  // tier has; false: it has none.
+  bool begin_fetch(BlockTable& table, std::span<const int> tokens, int limit);
+  // Puts blocks that have come into fresh ones, which the cache and the table have from now on, and
+  // takes them from num_loads. False: no more come, or there is no room for them.
+  bool fetch(BlockTable& table, std::span<const int> tokens, const SequenceLength& length,
+             int& num_loads);
+  // Returns how many blocks fetch() may load between two steps.
+  int num_loads_per_step() const { return cache_->tier()->num_loads_per_step(); }
   // Adds a block that begins with the longest cached beginning of `tokens`, those behind the full
   // blocks of the table; returns how many of them it holds. The block is a copy that is added to
   // `copies`, or a tail that nobody holds, adopted. 0: nothing is cached, or no block is free.
@@ -100,7 +110,7 @@ class BlockTables {
   // Gives the cache the block that tokens[0, num_computed) end within, for good: nobody writes to
   // the table after it.
   void keep_tail(BlockTable& table, std::span<const int> tokens, int num_computed);
-  // Gives all blocks back.
+  // Gives all blocks back, and ends what is fetched.
   void release(BlockTable& table);
   // Releases what the step with these copies alone held, once it is over, and clears them.
   void end_step(std::vector<PlannedCopy>& copies);

@@ -18,8 +18,9 @@ int common_length(std::span<const int> a, std::span<const int> b) {
 
 }  // namespace
 
-PrefixCache::PrefixCache(BlockPool& pool, int block_size, std::string_view model)
+PrefixCache::PrefixCache(BlockPool& pool, int block_size, std::string_view model, BlockTier* tier)
     : pool_(pool),
+      tier_(tier),
       block_size_(block_size),
       model_(sha256(model)),
       nodes_(pool.num_blocks()),
@@ -59,15 +60,34 @@ int PrefixCache::acquire(PrefixChain& chain, std::span<const int> tokens, int li
   const int num_blocks = limit / block_size_;
   if (num_blocks > 0 && scopes_.contains(chain.scope)) {
     extend_digests(chain, tokens, num_blocks);
-    while (chain.num_cached_blocks < num_blocks) {
-      const auto found = blocks_.find(chain.digests[chain.num_cached_blocks]);
-      if (found == blocks_.end()) break;
-      hold(found->second);
-      table.push_back(found->second);
-      ++chain.num_cached_blocks;
-    }
+    while (chain.num_cached_blocks < num_blocks && acquire_next(chain, table)) continue;
   }
   return chain.num_cached_blocks * block_size_;
+}
+
+bool PrefixCache::acquire_next(PrefixChain& chain, std::vector<int>& table) {
+  const auto next = static_cast<std::size_t>(chain.num_cached_blocks);
+  if (next >= chain.digests.size()) return false;
+  const auto found = blocks_.find(chain.digests[next]);
+  if (found == blocks_.end()) return false;
+  hold(found->second);
+  table.push_back(found->second);
+  ++chain.num_cached_blocks;
+  return true;
+}
+
+std::optional<BlockTier::FetchId> PrefixCache::begin_fetch(PrefixChain& chain,
+                                                           std::span<const int> tokens, int limit) {
+  const int num_blocks = limit / block_size_;
+  const int first = chain.num_cached_blocks;
+  if (tier_ == nullptr || first >= num_blocks) return std::nullopt;
+  extend_digests(chain, tokens, num_blocks);
+  const auto wanted = std::span(chain.digests).first(num_blocks).subspan(first);
+  const int num_held = tier_->num_held(wanted);
+  if (num_held == 0) return std::nullopt;
+  const auto block_size = static_cast<std::size_t>(block_size_);
+  return tier_->begin_fetch(wanted.first(num_held),
+                            tokens.subspan(first * block_size, num_held * block_size));
 }
 
 // The node that the chain's next block would be a child of; kNone: a scope without children.
@@ -198,11 +218,25 @@ bool PrefixCache::evict() {
   const Node& node = nodes_[block_id];
   PAGODA_CHECK(node.first_child == kNone && node.num_tails == 0,
                fmt::format("[prefix_cache] block {} is evicted before its children", block_id));
+  if (tier_ != nullptr && is_full(block_id))
+    tier_->store(block_id, node.digest, tokens_of(block_id));
   set_evictable(block_id, false);
   unlink(block_id);
   ++counters_.num_evicted_blocks;
   pool_.release(block_id);
   return true;
+}
+
+// The oldest first, so that parents are the newest ones there, too.
+int PrefixCache::store_all() {
+  int num_stored = 0;
+  for (int id = oldest_; tier_ != nullptr && id != kNone; id = nodes_[id].newer) {
+    if (!is_full(id)) continue;
+    if (!tier_->wait_for_room()) break;
+    tier_->store(id, nodes_[id].digest, tokens_of(id));
+    ++num_stored;
+  }
+  return num_stored;
 }
 
 int PrefixCache::make_scope_node(const Sha256Digest& scope) {

@@ -16,6 +16,9 @@
 // back last block first, so a block is never older than its children, and children go before
 // parents.
 //
+// Below it there may be a tier: full blocks that are evicted go there, and what it has of a chain is
+// fetched into fresh blocks.
+//
 // One block stands for a digest: insert() puts the cache's block into the table of a sequence that
 // computed the same one itself. By batch invariance their bits are the same.
 //
@@ -25,7 +28,7 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -33,6 +36,7 @@
 
 #include "core/sha256.h"
 #include "kv/block_pool.h"
+#include "kv/block_tier.h"
 
 namespace pagoda {
 
@@ -55,15 +59,24 @@ class PrefixCache {
   // Full children of a parent that are looked at for a common beginning, newest first.
   static constexpr int kMaxSiblings = 64;
 
-  // REQUIRES: `pool` outlives the cache. model: what else answers depend on; blocks of one pool are
-  // of one model, but digests should not be of none.
-  PrefixCache(BlockPool& pool, int block_size, std::string_view model);
+  // REQUIRES: `pool` outlives the cache, and so does `tier`, or null: evicted blocks are forgotten.
+  // model: what else a block's bytes depend on; a tier has blocks of many.
+  PrefixCache(BlockPool& pool, int block_size, std::string_view model, BlockTier* tier = nullptr);
 
   Sha256Digest scope(std::string_view cache_salt) const;
 
   // Appends the cached full blocks of tokens[0, limit) to an empty table, holds them, and returns
   // how many tokens they have.
   int acquire(PrefixChain& chain, std::span<const int> tokens, int limit, std::vector<int>& table);
+
+  // Holds the block behind the chain's cached ones and appends it to the table, where it is cached
+  // too and its digest is known; false: it is not.
+  bool acquire_next(PrefixChain& chain, std::vector<int>& table);
+  // Begins to fetch what the tier has of tokens[0, limit) behind the chain's cached blocks; absent:
+  // nothing.
+  std::optional<BlockTier::FetchId> begin_fetch(PrefixChain& chain, std::span<const int> tokens,
+                                                int limit);
+  BlockTier* tier() const { return tier_; }
 
   // A block behind the chain's cached ones whose first tokens are tokens[0, num_tokens).
   struct Beginning {
@@ -96,6 +109,9 @@ class PrefixCache {
 
   // Frees the least recently used block that only the cache holds; false where there is none.
   bool evict();
+  // Gives the tier all full blocks that only the cache holds, waiting for it; returns how many. They
+  // stay cached.
+  int store_all();
   int num_evictable() const { return num_evictable_; }
   bool is_cached(int block_id) const { return nodes_[block_id].num_tokens > 0; }
   bool is_full(int block_id) const { return nodes_[block_id].num_tokens == block_size_; }
@@ -116,14 +132,7 @@ class PrefixCache {
     bool is_evictable = false;
     int older = kNone, newer = kNone;  // among the evictable ones
   };
-  struct DigestHash {
-    std::size_t operator()(const Sha256Digest& digest) const {
-      std::size_t hash;
-      std::memcpy(&hash, digest.data(), sizeof hash);
-      return hash;
-    }
-  };
-  using DigestMap = std::unordered_map<Sha256Digest, int, DigestHash>;
+  using DigestMap = std::unordered_map<Sha256Digest, int, Sha256DigestHash>;
 
   bool is_tail(const Node& node) const { return node.num_tokens < block_size_; }
   std::span<const int> tokens_of(int block_id) const;
@@ -137,6 +146,7 @@ class PrefixCache {
   void forget_tail(int block_id);
 
   BlockPool& pool_;
+  BlockTier* tier_;  // or null
   int block_size_;
   Sha256Digest model_;
   std::vector<Node> nodes_;          // [num_blocks], then the scopes'
