@@ -19,6 +19,7 @@ class NativeExec : public Exec {
  public:
   Tensor allocate(DType dtype, const Shape& shape) override;
   Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
+  std::byte* host_address(const Tensor& persistent) override { return persistent.first_byte(); }
   void prefault(const Tensor& tensor) override;
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
   using Exec::upload;

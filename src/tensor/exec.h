@@ -78,6 +78,10 @@ class Exec {
   // where there is too little.
   virtual Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) = 0;
 
+  // Returns where the host reads and writes memory of allocate_persistent(), which must not be what
+  // a step in flight uses; null where it can't. The address stays, whatever ops write there.
+  virtual std::byte* host_address(const Tensor& /*persistent*/) { return nullptr; }
+
   // Has the system give the memory of a contiguous tensor now, where it would else at the first
   // write, which may wait long for it; values stay. A wish: a backend may do nothing.
   virtual void prefault(const Tensor& /*tensor*/) {}

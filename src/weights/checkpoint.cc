@@ -33,11 +33,19 @@ bool is_codes(const StoredTensor& stored) {
   return stored.is_words && stored.tensor.name.ends_with(kWeight);
 }
 
+std::string config_path(const std::string& folder) {
+  return (std::filesystem::path(folder) / "config.json").string();
+}
+
+bool is_there(const std::string& path) {
+  std::error_code ignored;  // what cannot be looked at is not there
+  return std::filesystem::exists(path, ignored);
+}
+
 // Reads what the folder's config.json says of affine groups; nothing where there is no config.json.
 Result<std::optional<AffineConfig>> read_affine_config(const std::string& folder) {
-  const std::string path = (std::filesystem::path(folder) / "config.json").string();
-  std::error_code ignored;  // what cannot be looked at is not there
-  if (!std::filesystem::exists(path, ignored)) return std::optional<AffineConfig>();
+  const std::string path = config_path(folder);
+  if (!is_there(path)) return std::optional<AffineConfig>();
   PAGODA_ASSIGN_OR_RETURN(const auto file, MappedFile::open(path));
   const auto bytes = file->bytes();
   if (bytes.size() > kMaxConfigBytes) {
@@ -82,6 +90,7 @@ Result<Checkpoint> Checkpoint::open_gguf(const std::string& path) {
   Checkpoint checkpoint;
   PAGODA_ASSIGN_OR_RETURN(checkpoint.gguf_, GgufFile::open(path));
   checkpoint.file_bytes_ = checkpoint.gguf_->file_bytes();
+  checkpoint.paths_ = checkpoint.gguf_->paths();
   PAGODA_RETURN_IF_ERROR(checkpoint.index(stored_tensors(*checkpoint.gguf_)).with_context(path));
   return checkpoint;
 }
@@ -91,6 +100,9 @@ Result<Checkpoint> Checkpoint::open_folder(const std::string& path) {
   Checkpoint checkpoint;
   checkpoint.folder_ = path;
   checkpoint.file_bytes_ = set.file_bytes;
+  checkpoint.paths_ = std::move(set.paths);
+  if (std::string config = config_path(path); is_there(config))
+    checkpoint.paths_.push_back(std::move(config));
   PAGODA_RETURN_IF_ERROR(checkpoint.index(std::move(set.tensors)).with_context(path));
   PAGODA_RETURN_IF_ERROR(checkpoint.read_affine().with_context(path));
   return checkpoint;

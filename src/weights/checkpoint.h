@@ -49,6 +49,9 @@ class Checkpoint {
   // Returns the folder; empty for a GGUF file.
   const std::string& folder() const { return folder_; }
   std::int64_t file_bytes() const { return file_bytes_; }  // of all weight files together
+  // Returns the paths of all files that say what the model computes: weights, and a folder's
+  // config.json.
+  const std::vector<std::string>& paths() const { return paths_; }
 
  private:
   static Result<Checkpoint> open_gguf(const std::string& path);
@@ -64,6 +67,7 @@ class Checkpoint {
   std::shared_ptr<const std::vector<StoredTensor>> tensors_;  // sorted by name
   std::shared_ptr<const AffineConfig> affine_;                // null: nothing is in affine groups
   std::int64_t file_bytes_ = 0;
+  std::vector<std::string> paths_;
 };
 
 }  // namespace pagoda

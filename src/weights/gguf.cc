@@ -182,6 +182,7 @@ Result<std::shared_ptr<const GgufFile>> GgufFile::open(const std::string& path) 
 
 Status GgufFile::parse_file(const std::string& path) {
   PAGODA_ASSIGN_OR_RETURN(const auto mapping, MappedFile::open(path));
+  paths_ = {path};
   return GgufParser(mapping->bytes(), mapping).parse_into(*this).with_context(path);
 }
 
@@ -197,6 +198,7 @@ Status GgufFile::append_part(const std::string& path, int part, int num_parts) {
   tensors_.insert(tensors_.end(), other.tensors_.begin(), other.tensors_.end());
   storages_.insert(storages_.end(), other.storages_.begin(), other.storages_.end());
   file_bytes_ += other.file_bytes_;
+  paths_.insert(paths_.end(), other.paths_.begin(), other.paths_.end());
   return ok_status();
 }
 

@@ -112,6 +112,8 @@ class GgufFile {
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // as the files order them
   std::uint32_t version() const { return version_; }
   std::int64_t file_bytes() const { return file_bytes_; }  // of all parts
+  // Returns the paths of all parts; none where it was parsed in memory.
+  const std::vector<std::string>& paths() const { return paths_; }
 
  private:
   friend class GgufParser;
@@ -124,6 +126,7 @@ class GgufFile {
 
   std::uint32_t version_ = 0;
   std::int64_t file_bytes_ = 0;
+  std::vector<std::string> paths_;
   std::vector<GgufEntry> entries_;
   std::vector<std::uint32_t> by_key_;  // indices into entries_, sorted by key
   std::vector<GgufTensor> tensors_;

@@ -138,7 +138,8 @@ Result<SafetensorsSet> open_file(const std::string& path) {
   auto tensors = parse_safetensors(mapping->bytes(), mapping);
   PAGODA_RETURN_IF_ERROR(tensors.status().with_context(path));
   return SafetensorsSet{.tensors = *std::move(tensors),
-                        .file_bytes = static_cast<std::int64_t>(mapping->bytes().size())};
+                        .file_bytes = static_cast<std::int64_t>(mapping->bytes().size()),
+                        .paths = {path}};
 }
 
 // The tensors that the index places in `file`, out of all those that the file has.
@@ -156,6 +157,7 @@ Status append_shard(SafetensorsSet shard, const std::string& file,
     set.tensors.push_back(*it->second);
   }
   set.file_bytes += shard.file_bytes;
+  set.paths.insert(set.paths.end(), shard.paths.begin(), shard.paths.end());
   return ok_status();
 }
 

@@ -35,6 +35,7 @@ Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_v
 struct SafetensorsSet {
   std::vector<StoredTensor> tensors;
   std::int64_t file_bytes = 0;
+  std::vector<std::string> paths;  // of the files
 };
 
 // Opens the folder's model.safetensors or, without one, the files that its index names. kNotFound:

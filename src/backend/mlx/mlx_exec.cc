@@ -126,6 +126,10 @@ Result<Tensor> MlxExec::allocate_persistent(DType dtype, const Shape& shape) {
   }
 }
 
+std::byte* MlxExec::host_address(const Tensor& persistent) {
+  return reinterpret_cast<std::byte*>(whole_array(persistent).data<char>());
+}
+
 Tensor MlxExec::upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) {
   const HostArray array = {dtype, shape, bytes};
   Tensor tensor;

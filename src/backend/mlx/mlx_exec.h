@@ -85,6 +85,9 @@ class MlxExec : public Exec {
   Tensor allocate(DType dtype,
                   const Shape& shape) override;  // never: ops here return what they build
   Result<Tensor> allocate_persistent(DType dtype, const Shape& shape) override;
+  // Returns memory that is the host's and the GPU's alike: what the host has written there is seen
+  // by the work that is handed over after it.
+  std::byte* host_address(const Tensor& persistent) override;
   Tensor upload(DType dtype, const Shape& shape, std::span<const std::byte> bytes) override;
   using Exec::upload;
   void upload_packet(std::span<const HostArray> arrays, std::span<Tensor> tensors) override;

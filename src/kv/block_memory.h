@@ -1,0 +1,40 @@
+// BlockMemory: the bytes of a KV block where the host reads and writes them, in all arrays of all
+// layers, one behind the other.
+//
+// Who reads or writes a block makes sure that no step does at the same time. Thread-compatible.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/status.h"
+#include "kv/kv_store.h"
+#include "tensor/exec.h"
+
+namespace pagoda {
+
+class BlockMemory {
+ public:
+  // Describes the memory of a store, which outlives it. kUnsupported where the host cannot read
+  // that of this backend.
+  static Result<BlockMemory> of(Exec& exec, const KvStore& store);
+
+  // An array of blocks.
+  struct Array {
+    std::byte* first = nullptr;
+    std::size_t block_bytes = 0;
+  };
+  explicit BlockMemory(std::vector<Array> arrays);
+
+  std::size_t num_bytes() const { return num_bytes_; }  // of a block
+  // Copies a block's bytes, [num_bytes].
+  void read(int block_id, std::span<std::byte> bytes) const;
+  void write(int block_id, std::span<const std::byte> bytes) const;
+
+ private:
+  std::vector<Array> arrays_;
+  std::size_t num_bytes_ = 0;
+};
+
+}  // namespace pagoda
