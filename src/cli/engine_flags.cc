@@ -69,6 +69,14 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching",
                    engine.enable_prefix_caching,
                    "Keep the KV blocks of prompts and answers for requests that begin alike");
+  command.add_option("--prefix-cache-dir", engine.prefix_cache_dir,
+                     "A folder for blocks that leave the prefix cache, so that they outlive a "
+                     "restart; its files tell of prompts");
+  command
+      .add_option("--prefix-cache-dir-bytes", engine.prefix_cache_dir_bytes,
+                  "Bytes of the files there; the ones used least recently go")
+      ->transform(whole_number<std::int64_t>(1 << 20))
+      ->capture_default_str();
   add_kv_format_flags(command, flags.kv_formats);
 }
 

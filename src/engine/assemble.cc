@@ -3,9 +3,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "backend/backend.h"
+#include "engine/cache_scope.h"
 #include "engine/kv_sizing.h"
 #include "engine/model_runner.h"
 #include "engine/prepare_kernels.h"
@@ -58,17 +61,45 @@ Result<std::unique_ptr<Exec>> make_exec_of(const EngineOptions& options) {
   return exec;
 }
 
+// The parts of the tier below the prefix cache; none: there is no tier.
+struct TierParts {
+  std::unique_ptr<BlockFiles> files;
+  std::optional<BlockMemory> memory;
+};
+
+// Adds the prefix cache, with a tier below it where that has parts. `parts` has all that steps need.
+Status add_prefix_cache(const Checkpoint& checkpoint, const ModelConfig& config,
+                        const EngineOptions& options, const KvLayout& layout,
+                        const SchedulerOptions& scheduler, TierParts tier, EngineParts& parts) {
+  std::string model = config.architecture;
+  if (tier.files) {
+    PAGODA_ASSIGN_OR_RETURN(const Sha256Digest scope,
+                            cache_scope(checkpoint, options, layout,
+                                        {*parts.exec, *parts.runner, *parts.pool, *tier.memory},
+                                        scheduler, config.vocab_size));
+    parts.tier = make_tier(options, layout, scope, *std::move(tier.memory), std::move(tier.files));
+    model = to_hex(scope);
+  }
+  parts.prefix_cache =
+      std::make_unique<PrefixCache>(*parts.pool, layout.block_size, model, parts.tier.get());
+  return ok_status();
+}
+
 }  // namespace
 
 std::unique_ptr<StepRunner> make_model_runner(RunnerParts parts) {
   return std::make_unique<ModelRunner>(*parts.exec, std::move(parts.decoder), std::move(parts.kv),
-                                       std::move(parts.options));
+                                       std::move(parts.options), parts.host_reads_blocks);
 }
 
 Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& config,
                              const EngineOptions& options, const LoadProgress& on_progress,
                              const RunnerFactory& make_runner) {
   EngineParts parts;
+  std::unique_ptr<BlockFiles> block_files;  // null: no tier
+  if (!options.prefix_cache_dir.empty()) {
+    PAGODA_ASSIGN_OR_RETURN(block_files, open_tier_files(options));
+  }
   PAGODA_ASSIGN_OR_RETURN(parts.exec, make_exec_of(options));
   const Backend backend = parts.exec->backend();
   PAGODA_ASSIGN_OR_RETURN(Decoder decoder, Decoder::load(*parts.exec, checkpoint, config,
@@ -80,28 +111,33 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
   PAGODA_RETURN_IF_ERROR(
       prepare_kernels(*parts.exec, decoder, kv, part_of(on_progress, kWeightsShare, 1)));
+  std::optional<BlockMemory> memory;
+  if (block_files) {
+    PAGODA_ASSIGN_OR_RETURN(memory, BlockMemory::of(*parts.exec, kv));
+  }
   parts.runner = make_runner({.exec = parts.exec.get(),
                               .decoder = std::move(decoder),
                               .kv = std::move(kv),
                               .options = {.logits_processors = options.logits_processors,
-                                          .has_lookahead = parts.exec->is_asynchronous()}});
+                                          .has_lookahead = parts.exec->is_asynchronous()},
+                              .host_reads_blocks = memory.has_value()});
   parts.pool = std::make_unique<BlockPool>(sizing.num_blocks,
                                            options.kv_cache_layout == KvCacheLayout::kPaged
                                                ? BlockOrder::kLowest
                                                : BlockOrder::kConsecutive);
-  if (options.enable_prefix_caching) {
-    parts.prefix_cache =
-        std::make_unique<PrefixCache>(*parts.pool, sizing.layout.block_size, config.architecture);
-  }
   const int max_num_batched_tokens = tokens_per_step(options, backend, sizing.max_num_seqs);
-  parts.scheduler =
-      std::make_unique<Scheduler>(SchedulerOptions{.block_size = sizing.layout.block_size,
-                                                   .max_num_seqs = sizing.max_num_seqs,
-                                                   .max_num_batched_tokens = max_num_batched_tokens,
-                                                   .row_tile = row_tile(*parts.exec),
-                                                   .max_model_len = sizing.max_model_len,
-                                                   .eos_token_ids = config.eos_token_ids},
-                                  *parts.pool, parts.prefix_cache.get());
+  const SchedulerOptions scheduler = {.block_size = sizing.layout.block_size,
+                                      .max_num_seqs = sizing.max_num_seqs,
+                                      .max_num_batched_tokens = max_num_batched_tokens,
+                                      .row_tile = row_tile(*parts.exec),
+                                      .max_model_len = sizing.max_model_len,
+                                      .eos_token_ids = config.eos_token_ids};
+  if (options.enable_prefix_caching) {
+    PAGODA_RETURN_IF_ERROR(
+        add_prefix_cache(checkpoint, config, options, sizing.layout, scheduler,
+                         {.files = std::move(block_files), .memory = std::move(memory)}, parts));
+  }
+  parts.scheduler = std::make_unique<Scheduler>(scheduler, *parts.pool, parts.prefix_cache.get());
   parts.limits = {.max_model_len = sizing.max_model_len,
                   .max_num_seqs = parts.scheduler->options().max_num_seqs,
                   .max_num_batched_tokens = max_num_batched_tokens,

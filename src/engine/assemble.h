@@ -21,6 +21,7 @@ struct RunnerParts {
   Decoder decoder;
   KvStore kv;
   StepSamplerOptions options;
+  bool host_reads_blocks = false;  // see ModelRunner
 };
 using RunnerFactory = std::function<std::unique_ptr<StepRunner>(RunnerParts)>;
 

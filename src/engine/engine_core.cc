@@ -1,5 +1,7 @@
 #include "engine/engine_core.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -146,6 +148,13 @@ Status EngineCore::cancel_all() {
   }
   deliver_ends();
   return ok_status();
+}
+
+void EngineCore::store_cache() {
+  if (!parts_.tier) return;
+  const int num_stored = parts_.prefix_cache->store_all();
+  spdlog::info("[kv cache] prefix-cache-dir: {} blocks of the prefix cache were handed on",
+               num_stored);
 }
 
 void EngineCore::close() {

@@ -48,7 +48,7 @@ class EngineCore {
   void cancel_sample(RequestId id, int sample_index);
 
   // Ends one step, and starts the one behind it where there is lookahead. False: nothing can be
-  // computed now, because there is nothing (idle()) or because all that runs awaits its mask.
+  // computed now, because there is nothing (idle()) or because all that there is awaits masks or blocks.
   // kUnavailable: the device is gone; fail_all() is all that is left to do.
   Result<bool> step();
   bool idle() const { return parts_.scheduler->idle(); }
@@ -62,6 +62,8 @@ class EngineCore {
   Status cancel_all();
   // Ends every request with this error. The core takes no more of them.
   void fail_all(const Status& reason) { requests_.fail_all(reason); }
+  // Gives the tier below the prefix cache all that this holds, and waits for it. REQUIRES: idle().
+  void store_cache();
   // Gives back what belongs to the thread that steps. check() and limits() still answer.
   void close();
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/kv_format.h"
@@ -39,6 +40,8 @@ struct EngineOptions {
   std::optional<KvFormats> kv_cache_formats;  // absent: float32 on reference, bfloat16 elsewhere
   KvSkippedLayers kv_cache_skipped_layers;
   bool enable_prefix_caching = true;
+  std::string prefix_cache_dir;  // of blocks that leave the prefix cache; empty: they are forgotten
+  std::int64_t prefix_cache_dir_bytes = std::int64_t{4} << 30;  // that its files may take
   int max_queue = 1024;  // prompts waiting, each with all its samples; one more is refused
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;  // on every row, in order
   std::shared_ptr<OpProfile> op_profile;  // what the steps' ops cost is added here; native backends

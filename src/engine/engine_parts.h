@@ -8,6 +8,7 @@
 #include "engine/scheduler.h"
 #include "engine/step_runner.h"
 #include "kv/block_pool.h"
+#include "kv/block_tier.h"
 #include "kv/prefix_cache.h"
 #include "tensor/exec.h"
 
@@ -18,6 +19,7 @@ struct EngineParts {
   std::unique_ptr<Exec> exec;
   std::unique_ptr<StepRunner> runner;
   std::unique_ptr<BlockPool> pool;
+  std::unique_ptr<BlockTier> tier;            // below the prefix cache; null: none
   std::unique_ptr<PrefixCache> prefix_cache;  // null: none
   std::unique_ptr<Scheduler> scheduler;
   EngineLimits limits;

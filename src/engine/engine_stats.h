@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kv/block_tier.h"
+
 namespace pagoda {
 
 // The counters and facts of the runner of the steps; counters only grow.
@@ -47,6 +49,7 @@ struct EngineStats {
   std::uint64_t num_decode_steps = 0;      // those others
   std::uint64_t num_decode_tokens = 0;     // that they generated
   std::uint64_t num_decode_kv_tokens = 0;  // whose keys and values they read
+  BlockTierCounters tier;
   RunnerStats runner;
 };
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "ops/resolve_tokens/resolve_tokens.h"
@@ -24,10 +25,12 @@ std::int64_t num_prefaulted_tokens(const KvLayout& layout) {
 
 }  // namespace
 
-ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamplerOptions& options)
+ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamplerOptions& options,
+                         bool host_reads_blocks)
     : exec_(exec),
       decoder_(std::move(decoder)),
       kv_(std::move(kv)),
+      host_reads_blocks_(host_reads_blocks),
       num_prefaulted_tokens_(num_prefaulted_tokens(kv_.layout())),
       input_(kv_.block_size()),
       sampler_(exec, decoder_, options) {}
@@ -68,6 +71,7 @@ Status ModelRunner::forward(const Plan& plan) {
   sampler_.begin(plan, rows);
   Status status = evaluate(rows);
   step.in_flight = status.ok();
+  if (host_reads_blocks_ && kv_.num_layers() > 0) step.written = kv_.views().back().arrays().back();
   if (rows.scored_rows.empty()) rows.hidden = {};
   return status;
 }
@@ -123,6 +127,10 @@ Result<const StepOutput*> ModelRunner::sample(const Plan& plan, bool wants_logit
   Step& step = before.in_flight ? before : steps_[newest_];
   PAGODA_ASSIGN_OR_RETURN(const StepOutput* output, sampler_.sample(plan, step.rows, wants_logits));
   step.in_flight = false;
+  if (step.written.defined()) {
+    const Tensor written = std::exchange(step.written, {});
+    PAGODA_RETURN_IF_ERROR(exec_.read(written).status());
+  }
   if (OpProfile* profile = exec_.profile()) profile->end_step();
   return output;
 }

@@ -28,7 +28,9 @@ namespace pagoda {
 
 class ModelRunner final : public StepRunner {
  public:
-  ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamplerOptions& options = {});
+  // Makes a runner over these. host_reads_blocks: a step that has been sampled has written its blocks, whatever it samples.
+  ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamplerOptions& options = {},
+              bool host_reads_blocks = false);
   ModelRunner(const ModelRunner&) = delete;  // the sampler looks at its decoder
   ModelRunner& operator=(const ModelRunner&) = delete;
   Status forward(const Plan& plan) override;
@@ -46,6 +48,7 @@ class ModelRunner final : public StepRunner {
   struct Step {
     bool in_flight = false;
     StepRows rows;
+    Tensor written;  // the last array of keys or values, where the host reads blocks
   };
 
   Step& start_step();
@@ -56,6 +59,7 @@ class ModelRunner final : public StepRunner {
   Exec& exec_;
   Decoder decoder_;
   KvStore kv_;
+  const bool host_reads_blocks_;
   const std::int64_t num_prefaulted_tokens_;  // that prefault() has memory for
   StepInput input_;
   StepSampler sampler_;

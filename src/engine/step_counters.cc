@@ -43,6 +43,7 @@ EngineStats StepCounters::snapshot(const EngineParts& parts) const {
     stats.num_prefix_evictions = parts.prefix_cache->counters().num_evicted_blocks;
     stats.num_hashed_blocks = parts.prefix_cache->counters().num_hashed_blocks;
   }
+  if (parts.tier) stats.tier = parts.tier->counters();
   stats.runner = parts.runner->stats();
   return stats;
 }

@@ -10,7 +10,8 @@
 namespace pagoda {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks(1);  // for masks that a step can be planned with
+// For masks and blocks that a step can be planned with.
+constexpr std::chrono::milliseconds kBetweenLooks(1);
 
 }  // namespace
 
@@ -137,7 +138,7 @@ void ThreadedEngine::serve() {
     take_commands();
     const Result<bool> stepped = core_->step();
     if (!stepped.ok()) return die(stepped.status());
-    if (!*stepped && !core_->idle()) wait_for_masks();
+    if (!*stepped && !core_->idle()) wait_for_others();
     publish_stats();
     core_->prefault_between_steps();
   }
@@ -145,6 +146,7 @@ void ThreadedEngine::serve() {
   const Status ended = core_->cancel_all();
   if (!ended.ok()) return die(ended);
   publish_stats();
+  core_->store_cache();
 }
 
 // REQUIRES: mutex_.
@@ -170,8 +172,8 @@ bool ThreadedEngine::wait_for_work() {
   return !stopping_;
 }
 
-// Whoever makes masks does not know who waits, so the thread looks again soon.
-void ThreadedEngine::wait_for_masks() {
+// Whoever makes masks, or reads blocks, does not know who waits, so the thread looks again soon.
+void ThreadedEngine::wait_for_others() {
   std::unique_lock lock(mutex_);
   work_.wait_for(lock, kBetweenLooks, [this] { return has_work(); });
 }

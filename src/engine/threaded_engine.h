@@ -52,7 +52,7 @@ class ThreadedEngine final : public Engine {
   void serve();
   bool has_work() const;
   bool wait_for_work();
-  void wait_for_masks();
+  void wait_for_others();
   void take_commands();
   void leave_queue(const QueueDemand& demand);
   void publish_stats();

@@ -131,6 +131,23 @@ void add_cache(FamilyList& list, const EngineStats& stats) {
                stats.num_block_copies);
 }
 
+void add_disk(FamilyList& list, const BlockTierCounters& tier) {
+  list.counter("prefix_cache_disk_written_blocks_total", "Blocks written to --prefix-cache-dir.",
+               tier.num_written);
+  list.counter("prefix_cache_disk_dropped_blocks_total",
+               "Blocks that came faster than they were written, or that the disk did not take.",
+               tier.num_dropped);
+  list.counter("prefix_cache_disk_read_blocks_total", "Blocks read from --prefix-cache-dir.",
+               tier.num_read);
+  list.counter("prefix_cache_disk_failed_reads_total",
+               "Reads of blocks that were wrong, torn, unreadable or too late.", tier.num_failed);
+  list.counter("prefix_cache_disk_evicted_files_total",
+               "Files removed there because others were used more recently.",
+               tier.num_evicted_files);
+  list.gauge("prefix_cache_disk_bytes", "Bytes of the files there.",
+             static_cast<double>(tier.num_bytes));
+}
+
 }  // namespace
 
 struct ServerMetrics::Impl {
@@ -201,6 +218,7 @@ std::string ServerMetrics::text(const EngineStats& stats) const {
   add_state(list, stats);
   add_steps(list, stats);
   add_cache(list, stats);
+  add_disk(list, stats.tier);
   return list.text();
 }
 
