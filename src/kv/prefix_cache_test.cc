@@ -211,6 +211,41 @@ void check_holders(const BlockPool& pool, const PrefixCache& cache,
 
 // Any sequences that come and go, against the set of all beginnings that ever ended at a block's
 // end: what is found is one of them, and without evictions it is the longest.
+// Notes whose blocks are stored: the first of each one's tokens.
+class NotedTier final : public BlockTier {
+ public:
+  std::vector<int> first_tokens;
+  void store(int, const Sha256Digest&, std::span<const int> tokens) override {
+    EXPECT_EQ(tokens.size(), std::size_t{kBlockSize});
+    first_tokens.push_back(tokens.front());
+  }
+  bool wait_for_room() override { return first_tokens.size() < 4; }
+  int num_held(std::span<const Sha256Digest>) const override { return 0; }
+  FetchId begin_fetch(std::span<const Sha256Digest>, std::span<const int>) override { return 0; }
+  Arrival arrival(FetchId) override { return Arrival::kNever; }
+  void load(FetchId, int) override {}
+  void pass(FetchId) override {}
+  void end_fetch(FetchId) override {}
+  int num_loads_per_step() const override { return 1; }
+  BlockTierCounters counters() const override { return {}; }
+};
+
+TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
+  NotedTier tier;
+  pool_.emplace(4);
+  cache_.emplace(*pool_, kBlockSize, "model", &tier);
+  cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3, 3});
+  EXPECT_TRUE(cache_->evict());  // the tail, which no file would be found for
+  EXPECT_TRUE(tier.first_tokens.empty());
+  EXPECT_TRUE(cache_->evict());
+  EXPECT_EQ(tier.first_tokens, (std::vector{2}));
+  cached_part({7, 7, 7, 7, 8, 8, 8, 8, 9});
+  EXPECT_EQ(cache_->store_all(), 3);
+  EXPECT_EQ(tier.first_tokens, (std::vector{2, 1, 8, 7}));
+  EXPECT_EQ(cache_->store_all(), 0);  // no room
+  EXPECT_EQ(cached_part({7, 7, 7, 7, 8, 8, 8, 8, 9}), 8);
+}
+
 RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
   const int num_blocks = *rc::gen::inRange(8, 64);
   BlockPool pool(num_blocks);
