@@ -14,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/file_descriptor.h"
+
 namespace pagoda {
 namespace {
 
@@ -22,22 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kUnfinished = ".unfinished";
 constexpr std::size_t kDigestDigits = 64, kPrefixDigits = 2;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  // Returns whether the system has taken all that was written.
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
 
 Status failed(std::string_view what, const std::string& path) {
   return unavailable("[block file] {} {}: {}", what, path, std::strerror(errno));

@@ -15,22 +15,10 @@
 #include <mutex>
 #include <string_view>
 
+#include "core/file_descriptor.h"
+
 namespace pagoda {
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // The mapped files, for on_bus_error(): a signal handler may neither allocate nor lock. Of more
 // files than there are places, some are not known there.
