@@ -200,7 +200,7 @@ Status DiskCache::look_at_files(std::int64_t num_bytes_wanted) {
     }
   }
   const std::lock_guard lock(mutex_);
-  held_ = std::move(held);
+  held_.swap(held);
   counters_.num_evicted_files += num_evicted;
   counters_.num_bytes = num_file_bytes_;
   return ok_status();

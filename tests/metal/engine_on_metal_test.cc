@@ -10,6 +10,7 @@
 #include "tests/metal/stand_in.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
+#include "tests/support/temporary_folder.h"
 
 namespace pagoda {
 namespace {
@@ -89,6 +90,28 @@ TEST(StepsOnMetal, CopyNothingAndKeepTheirMemory) {
   EXPECT_EQ(counts.foreign_inputs, 0u);
   EXPECT_EQ(counts.foreign_bytes, 0u) << "MLX has copied something";
   EXPECT_EQ(counts.idle_closes, 0u);
+}
+
+// Blocks go to files from memory that the GPU writes, and come back to it: the same bits, and no
+// evaluation besides a step's.
+TEST(StepsOnMetal, ReadBlocksOfADiskAsTheyWereWritten) {
+  const testing::TemporaryFolder folder;
+  const EngineOptions options = {.max_model_len = 512, .prefix_cache_dir = folder / "cache"};
+  GenerationRequest request = {.prompt_token_ids = {},
+                               .sampling = {.temperature = 0, .max_tokens = 4, .ignore_eos = true},
+                               .hash_logits = true};
+  for (int i = 0; i < 100; ++i) request.prompt_token_ids.push_back(4 + i * 7 % 500);
+  auto engine = open_on_metal("tiny-llama", options);
+  const WholeAnswer computed = run_to_end(*engine, request);
+  engine = nullptr;
+  engine = open_on_metal("tiny-llama", options);
+  const std::uint64_t num_evaluations = stats_at_rest(*engine).runner.num_evaluations;
+  const WholeAnswer read = run_to_end(*engine, request);
+  EXPECT_EQ(read.token_ids, computed.token_ids);
+  EXPECT_EQ(read.logits_hash, computed.logits_hash);
+  const EngineStats stats = stats_at_rest(*engine);
+  EXPECT_EQ(stats.tier.num_read, 6u);
+  EXPECT_EQ(stats.runner.num_evaluations - num_evaluations, stats.num_steps);
 }
 
 }  // namespace
