@@ -74,8 +74,9 @@ Result<Sha256Digest> hash_files(const std::vector<std::string>& paths) {
 std::string text_of(const KvLayout& layout) {
   std::string text = fmt::format("blocks of {} tokens;", layout.block_size);
   for (const LayerKvLayout& layer : layout.layers) {
-    text += fmt::format(" {} x {} {} of window {};", layer.num_kv_heads, layer.head_dim,
-                        dtype_name(layer.dtype), layer.window);
+    text += fmt::format(" {} x {} {} and {} of window {};", layer.num_kv_heads, layer.head_dim,
+                        kv_format_name(layer.formats.keys), kv_format_name(layer.formats.values),
+                        layer.window);
   }
   return text;
 }
