@@ -15,8 +15,8 @@ from pagoda_server import PagodaServer
 SEED = 20261125
 KILLS = int(os.environ.get("PAGODA_KILLS", 20))
 BLOCK = 16  # tokens
-FLAGS = {"max_model_len": 256, "max_num_seqs": 4, "num_kv_blocks": 24}
-BOUND = 2 << 20
+FLAGS = {"max_model_len": 256, "max_num_seqs": 4, "num_kv_blocks": 24, "kv_cache_dtype": "float32"}
+BOUND = 1 << 20  # a third of what the prompts below take, so that files come and go all the time
 
 
 def start(folder, **flags):
@@ -38,33 +38,34 @@ def files_of(folder):
 
 
 class Traffic(threading.Thread):
-    """Asks for prompts, in turns, until the server is gone; keeps the answers."""
+    """Asks for prompts, some more often than others, until the server is gone; keeps the answers."""
 
-    def __init__(self, server, prompts):
+    def __init__(self, server, prompts, seed):
         super().__init__()
         self.server, self.prompts, self.answers = server, prompts, []
+        self.draws = random.Random(seed)
         self.start()
 
     def run(self):
         try:
             while True:
-                for number, prompt in enumerate(self.prompts):
-                    self.answers.append((number, answer(self.server, prompt)[0]))
+                number = int(len(self.prompts) * self.draws.random() ** 2)
+                self.answers.append((number, answer(self.server, self.prompts[number])[0]))
         except (OSError, urllib.error.URLError, ValueError):
             pass  # it has been killed
 
 
 def test_servers_that_are_killed_while_they_write_leave_no_wrong_bit(tmp_path):
     draws = random.Random(SEED)
-    prompts = [[5 + draws.randrange(400) for _ in range(draws.randrange(100, 240))] for _ in range(8)]
+    prompts = [[5 + draws.randrange(400) for _ in range(draws.randrange(100, 240))] for _ in range(24)]
     plain = PagodaServer(**{**FLAGS, "num_kv_blocks": 400})
     expected = [answer(plain, prompt)[0] for prompt in prompts]
     plain.close()
     folder = tmp_path / "cache"
-    num_read = 0
+    num_read = num_written = num_evicted = 0
     for kill in range(KILLS):
         server = start(folder)
-        traffic = Traffic(server, prompts)
+        traffic = Traffic(server, prompts, SEED + kill)
         traffic.join(timeout=0.05 + 0.4 * draws.random())  # it never ends by itself
         metrics = server.metrics()
         server.process.kill()
@@ -73,10 +74,13 @@ def test_servers_that_are_killed_while_they_write_leave_no_wrong_bit(tmp_path):
         assert all(got == expected[number] for number, got in traffic.answers), f"seed {SEED}, kill {kill}"
         assert metrics["prefix_cache_disk_failed_reads_total"] == 0
         num_read += metrics["prefix_cache_disk_read_blocks_total"]
+        num_written += metrics["prefix_cache_disk_written_blocks_total"]
+        num_evicted += metrics["prefix_cache_disk_evicted_files_total"]
         whole, unfinished = files_of(folder)
         assert len({path.stat().st_size for path in whole}) <= 1
         assert sum(path.stat().st_size for path in whole + unfinished) <= BOUND
-    assert num_read > 0
+    print(f"read {num_read:.0f}, written {num_written:.0f}, evicted {num_evicted:.0f}")
+    assert num_read > KILLS and num_written > KILLS and num_evicted > KILLS
 
 
 def test_two_servers_share_a_folder_and_its_files_are_their_owners(tmp_path):
