@@ -216,12 +216,16 @@ OpCase make_attention_case(const AttentionShape& shape) {
            (traits_of(shape.formats.keys).bits + traits_of(shape.formats.values).bits) / 16 +
        8.0 * result.num_tokens * shape.heads * shape.head_dim);
   // Beside bfloat16 keys and values, queries and weights may be rounded to bfloat16 too. A
-  // difference of scores is an error of the weights: scores of 1e4 leave float32 a thousandth.
+  // difference of scores is an error of the weights: scores of 1e4 leave float32 a thousandth. Beside
+  // codes they are integers of 16 bits.
   const bool is_bf16 = shape.formats == both(KvFormat::kBFloat16);
+  const bool has_codes = is_quantized(shape.formats.keys) || is_quantized(shape.formats.values);
   if (shape.magnitude > 1) {
     result.tolerance = {.cpu = is_bf16 ? 0.03f : 1e-3f, .cuda = 0.06f};
   } else if (is_bf16) {
     result.tolerance.cpu = 0.006f;
+  } else if (has_codes) {
+    result.tolerance.cpu = 1e-3f;
   }
   result.tolerance.mlx = result.tolerance.cpu;
   result.is_large = shape.is_large;

@@ -25,7 +25,7 @@ void with_float_worker(const AttentionCall& call, const AttentionPlan::Counts& c
     case KvFormat::kFloat32:
       return use(AttentionWorker<FloatDots<float>>(call, counts, scratch));
     case KvFormat::kBFloat16:
-#if PAGODA_HAS_BF16_DOTS
+#if PAGODA_HAS_PAIR_DOTS
       return use(AttentionWorker<Bf16Dots>(call, counts, scratch));
 #else
       return use(AttentionWorker<FloatDots<bf16>>(call, counts, scratch));
@@ -42,7 +42,14 @@ template <typename Use>
 void with_worker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch,
                  Use&& use) {
   if (call.path == AttentionPath::kFloats) return with_float_worker(call, counts, scratch, use);
-  return use(AttentionWorker<DecodedDots>(call, counts, scratch));
+  if (call.path == AttentionPath::kDecoded)
+    return use(AttentionWorker<DecodedDots>(call, counts, scratch));
+  constexpr KvFormat kInt8 = KvFormat::kInt8, kInt4 = KvFormat::kInt4;
+  if (call.keys.format == kInt4)
+    return use(AttentionWorker<CodeDots<kInt4, kInt4>>(call, counts, scratch));
+  if (call.values.format == kInt4)
+    return use(AttentionWorker<CodeDots<kInt8, kInt4>>(call, counts, scratch));
+  return use(AttentionWorker<CodeDots<kInt8, kInt8>>(call, counts, scratch));
 }
 
 void attend_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
@@ -107,13 +114,19 @@ std::int64_t worker_floats(const AttentionCall& call, const AttentionPlan::Count
   constexpr std::int64_t kMostArrays = 20, kMostLanes = 16, kMostRows = 12;
   const std::int64_t dim = call.padded_dim();
   const bool is_decoded = call.path == AttentionPath::kDecoded;
+  const bool has_codes = call.path == AttentionPath::kCodes;
   // A key in a tile takes so many, and a query.
-  const std::int64_t words = (is_decoded ? dim : call.keys.entry_bytes / 4) + kMostLanes;
+  const std::int64_t words = is_decoded
+                                 ? dim + kMostLanes
+                                 : (call.keys.entry_bytes / 4 + kMostLanes) * (has_codes ? 4 : 1);
+  const std::int64_t query = std::max(dim, words) + 2 * kMostLanes;
   const std::int64_t decoded = is_decoded ? (kTilePositions + kMostRows) * dim : 0;
-  const std::int64_t floats = words * kTilePositions +
-                              counts.states * (std::max(dim, words) + kRangePositions) +
+  const std::int64_t coded = has_codes ? (2 + kMostRows) * query + 5 * counts.states +
+                                             5 * kMostLanes + call.kv_heads * 4 * kRangePositions
+                                       : 0;
+  const std::int64_t floats = words * kTilePositions + counts.states * (query + kRangePositions) +
                               2 * counts.found_floats + 2 * counts.rows + dim * kTilePositions +
-                              decoded + 36 * kRangePositions + 16 * kMostArrays;
+                              decoded + coded + 36 * kRangePositions + 16 * kMostArrays;
   return (floats + kMostLanes - 1) / kMostLanes * kMostLanes;  // so that each thread's are aligned
 }
 

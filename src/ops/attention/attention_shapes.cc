@@ -101,22 +101,26 @@ std::vector<AttentionShape> large_shapes() {
   const AttentionShape smol{.heads = 9, .kv_heads = 3, .head_dim = 64, .is_large = true};
   const AttentionShape qwen{.heads = 16, .kv_heads = 8, .head_dim = 128, .is_large = true};
   std::vector<AttentionShape> shapes;
-  for (AttentionShape shape : {smol, qwen}) {
-    for (const std::uint32_t layout_seed : {0u, 1u}) {
-      shape.layout_seed = layout_seed;
-      shape.seqs = {{8000, 1}};
-      shapes.push_back(shape);
-    }
-    for (const AttentionSeq& seq :
-         {AttentionSeq{128, 1}, AttentionSeq{512, 512}, AttentionSeq{8000, 512}}) {
-      shape.seqs = {seq};
-      shapes.push_back(shape);
-    }
-  }
   AttentionShape many = smol;
   for (int i = 0; i < 32; ++i) many.seqs.push_back({128 + 2 * i, 1});
   many.layers = 30;
-  shapes.push_back(many);
+  for (const KvFormat format : {KvFormat::kBFloat16, KvFormat::kInt8, KvFormat::kInt4}) {
+    for (AttentionShape shape : {smol, qwen}) {
+      shape.formats = both(format);
+      for (const std::uint32_t layout_seed : {0u, 1u}) {
+        shape.layout_seed = layout_seed;
+        shape.seqs = {{8000, 1}};
+        shapes.push_back(shape);
+      }
+      for (const AttentionSeq& seq :
+           {AttentionSeq{128, 1}, AttentionSeq{512, 512}, AttentionSeq{8000, 512}}) {
+        shape.seqs = {seq};
+        shapes.push_back(shape);
+      }
+    }
+    many.formats = both(format);
+    shapes.push_back(many);
+  }
   AttentionShape wide = qwen;
   for (int i = 0; i < 8; ++i) wide.seqs.push_back({160 + 2 * i, 1});
   wide.layers = 28;

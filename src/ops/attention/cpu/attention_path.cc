@@ -14,10 +14,13 @@ std::string_view attention_path_name(AttentionPath path) {
   return "decoded";
 }
 
-AttentionPath attention_path(const KvFormats& formats, std::int64_t /*head_dim*/) {
-  const bool has_codes = is_quantized(formats.keys) || is_quantized(formats.values);
-  return !has_codes && formats.keys == formats.values ? AttentionPath::kFloats
-                                                      : AttentionPath::kDecoded;
+AttentionPath attention_path(const KvFormats& formats, std::int64_t head_dim) {
+  if (!is_quantized(formats.keys) && formats.keys == formats.values) return AttentionPath::kFloats;
+  const bool are_codes = is_quantized(formats.keys) && is_quantized(formats.values);
+  // Finer values than keys are nobody's choice: they have no loops of their own.
+  const bool has_loops = formats.keys == KvFormat::kInt8 || formats.values == KvFormat::kInt4;
+  if (are_codes && has_loops && head_dim <= kMostCodedDims) return AttentionPath::kCodes;
+  return AttentionPath::kDecoded;
 }
 
 }  // namespace pagoda::cpu

@@ -18,6 +18,10 @@ enum class AttentionPath : std::uint8_t {
   kDecoded,  // a tile decoded to float32 first: whatever else there is
 };
 
+// The most dimensions whose products of a code and a 16-bit number are summed exactly in 32 bits:
+// 127 * 32767 * 512 < 2^31.
+inline constexpr std::int64_t kMostCodedDims = 512;
+
 // Returns "floats", "codes", "decoded".
 std::string_view attention_path_name(AttentionPath path);
 

@@ -1,5 +1,5 @@
-// How the cpu attention's files begin their part for a target: as Highway's do, with bfloat16 dot
-// products besides where the machine has them.
+// How the cpu attention's files begin their part for a target: as Highway's do, with dot products of
+// bfloat16 and of 16-bit integers besides where the machine has them.
 #if defined(PAGODA_ATTENTION_TARGET_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ATTENTION_TARGET_INL_H
 #undef PAGODA_ATTENTION_TARGET_INL_H
@@ -10,15 +10,15 @@
 #include "hwy/highway.h"
 
 #undef PAGODA_ATTENTION_BEFORE_NAMESPACE
-#undef PAGODA_HAS_BF16_DOTS
+#undef PAGODA_HAS_PAIR_DOTS
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 // An Exec uses these targets only where the machine has these instructions too (CpuIsa::kAvx512).
-#define PAGODA_HAS_BF16_DOTS 1
-#define PAGODA_ATTENTION_BEFORE_NAMESPACE()         \
-  HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16") \
+#define PAGODA_HAS_PAIR_DOTS 1
+#define PAGODA_ATTENTION_BEFORE_NAMESPACE()                    \
+  HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512bf16,avx512vnni") \
   static_assert(true, "For requiring trailing semicolon")
 #else
-#define PAGODA_HAS_BF16_DOTS 0
+#define PAGODA_HAS_PAIR_DOTS 0
 #define PAGODA_ATTENTION_BEFORE_NAMESPACE() HWY_BEFORE_NAMESPACE()
 #endif
 

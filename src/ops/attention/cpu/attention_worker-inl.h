@@ -19,6 +19,7 @@
 #include "ops/attention/cpu/attention_items.h"
 #include "ops/attention/cpu/bf16_decode-inl.h"
 #include "ops/attention/cpu/bf16_dots-inl.h"
+#include "ops/attention/cpu/code_dots-inl.h"
 #include "ops/attention/cpu/decoded_dots-inl.h"
 #include "ops/attention/cpu/float_dots-inl.h"
 #include "ops/attention/cpu/query_packing-inl.h"
@@ -34,6 +35,8 @@ template <typename Dots>
 class AttentionWorker {
   using Unit = typename Dots::Unit;
   using Coding = typename Dots::Coding;
+  // Whether what a row does not see comes to 0 whatever lies there.
+  static constexpr bool kAddsUnseen = Dots::Values::kAreFinite;
 
  public:
   AttentionWorker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch)
@@ -378,12 +381,13 @@ class AttentionWorker {
       const EntryPlaces values = coding_.values(current_, head, tile);
       values_.load(values.entries, values.offsets, seen, fetch_);
       // Where rows see different positions, values under a weight of 0 keep them together.
-      const bool adds_unseen = !is_seen_by_all(rows, seen) && values_.are_finite(whole(seen));
+      const bool adds_unseen =
+          kAddsUnseen || (!is_seen_by_all(rows, seen) && values_.are_finite(whole(seen)));
       for_each_block(rows, [&](auto count, int row) {
         const WeighedRows weighed{.weights = scores_ + (head * rows + row) * kRangePositions,
                                   .sums = softmax_in(range_, item, head).sums + row * padded_dim_};
         if (adds_unseen) return add_unseen<count()>(row, weighed, seen);
-        add_block<count()>(row, weighed, seen);
+        if constexpr (!kAddsUnseen) add_block<count()>(row, weighed, seen);
       });
     }
   }
@@ -495,20 +499,23 @@ class AttentionWorker {
   // depend on the batch, positive.
   void write_row(const Softmax& merged, int row, float* out) {
     const D d;
-    const V total = hn::Set(d, merged.totals[row]);
     const float* sums = merged.sums + row * padded_dim_;
-    if constexpr (Coding::kEndsRows) return coding_.end_row(sums, merged.totals[row], out);
-    const auto value = [&](std::int64_t i) HWY_ATTR {
-      return hn::Add(hn::Div(hn::LoadU(d, sums + i), total), hn::Zero(d));
-    };
-    std::int64_t i = 0;
-    for (; i + 2 * kLanes <= call_.head_dim; i += 2 * kLanes) {
-      Dots::store_pair(value(i), value(i + kLanes), out + i);
+    if constexpr (Coding::kEndsRows) {
+      coding_.end_row(sums, merged.totals[row], out);
+    } else {
+      const V total = hn::Set(d, merged.totals[row]);
+      const auto value = [&](std::int64_t i) HWY_ATTR {
+        return hn::Add(hn::Div(hn::LoadU(d, sums + i), total), hn::Zero(d));
+      };
+      std::int64_t i = 0;
+      for (; i + 2 * kLanes <= call_.head_dim; i += 2 * kLanes) {
+        Dots::store_pair(value(i), value(i + kLanes), out + i);
+      }
+      if (i >= call_.head_dim) return;
+      HWY_ALIGN float rest[2 * kLanes];
+      Dots::store_pair(value(i), value(i + kLanes), rest);
+      std::copy_n(rest, call_.head_dim - i, out + i);
     }
-    if (i >= call_.head_dim) return;
-    HWY_ALIGN float rest[2 * kLanes];
-    Dots::store_pair(value(i), value(i + kLanes), rest);
-    std::copy_n(rest, call_.head_dim - i, out + i);
   }
 
   const AttentionCall& call_;

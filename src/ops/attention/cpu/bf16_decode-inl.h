@@ -17,7 +17,7 @@
 #include "hwy/highway.h"
 #include "ops/attention/cpu/bf16_dots-inl.h"
 
-#if PAGODA_HAS_BF16_DOTS
+#if PAGODA_HAS_PAIR_DOTS
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
@@ -320,5 +320,5 @@ class FewRows<Bf16Dots> {
 }  // namespace pagoda::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // PAGODA_HAS_BF16_DOTS
+#endif  // PAGODA_HAS_PAIR_DOTS
 #endif  // the target's pass

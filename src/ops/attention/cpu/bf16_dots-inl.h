@@ -15,7 +15,7 @@
 #include "hwy/highway.h"
 #include "ops/attention/cpu/attention_kernels-inl.h"
 
-#if PAGODA_HAS_BF16_DOTS
+#if PAGODA_HAS_PAIR_DOTS
 
 #include <immintrin.h>
 
@@ -149,6 +149,7 @@ struct Bf16Dots : PlainDots {
       }
     }
 
+    static constexpr bool kAreFinite = false;
     // Returns whether 0 is what a value comes to under a weight of 0; asked after load(), of whole
     // pairs.
     bool are_finite(Visible positions) const {
@@ -326,5 +327,5 @@ struct Bf16Dots : PlainDots {
 }  // namespace pagoda::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#endif  // PAGODA_HAS_BF16_DOTS
+#endif  // PAGODA_HAS_PAIR_DOTS
 #endif  // the target's pass

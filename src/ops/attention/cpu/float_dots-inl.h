@@ -149,6 +149,7 @@ struct FloatDots : PlainDots {
     }
 
     // Positions that a row does not see have no weight here.
+    static constexpr bool kAreFinite = false;
     static constexpr bool are_finite(Visible /*positions*/) { return false; }
 
     // Adds to sums the weighted values of positions that all rows see.
