@@ -65,7 +65,7 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, Wei
   return weight;
 }
 
-Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts) {
+Result<std::vector<float>> read_vector(std::span<const HostTensor> parts) {
   std::vector<float> values;
   for (const HostTensor& part : parts) {
     if (part.format == WeightFormat::kAffine) {
@@ -87,9 +87,13 @@ Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts) {
     traits.dequantize(part.bytes, values.data() + values.size() - extent);
     if (part.storage) part.storage->release_pages(part.bytes);
   }
-  const auto total = static_cast<std::int64_t>(values.size());
-  if (total == 0) return invalid_argument("[weight] expected at least one vector, got none");
-  return exec.upload<float>(values, {total});
+  if (values.empty()) return invalid_argument("[weight] expected at least one vector, got none");
+  return values;
+}
+
+Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts) {
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<float> values, read_vector(parts));
+  return exec.upload<float>(values, {static_cast<std::int64_t>(values.size())});
 }
 
 }  // namespace pagoda

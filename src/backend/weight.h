@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/status.h"
 #include "quant/host_tensor.h"
@@ -46,8 +47,10 @@ struct Weight {
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts,
                               WeightUse use = WeightUse::kRows);
 
-// Joins `parts`, each [n_i], and widens them to float32: norm weights and biases. Returns a
-// persistent tensor [sum of n_i].
+// Joins `parts`, each [n_i], and widens them to float32: norm weights and biases. Source pages are
+// released. kInvalidArgument where a part is no vector of whole blocks.
+Result<std::vector<float>> read_vector(std::span<const HostTensor> parts);
+// Returns what read_vector returns as a persistent tensor [sum of n_i].
 Result<Tensor> prepare_vector(Exec& exec, std::span<const HostTensor> parts);
 
 namespace reference {

@@ -107,6 +107,8 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
   PAGODA_ASSIGN_OR_RETURN(KvSizing sizing,
                           size_kv_cache(options, config, backend, parts.exec->available_bytes()));
   log_shortened_context(options, config, sizing);
+  PAGODA_RETURN_IF_ERROR(
+      decoder.smooth_keys(*parts.exec, checkpoint, sizing.layout, sizing.max_model_len));
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
   PAGODA_RETURN_IF_ERROR(

@@ -94,6 +94,17 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   return decoder;
 }
 
+Status Decoder::smooth_keys(Exec& exec, const Checkpoint& checkpoint, const KvLayout& layout,
+                            int max_model_len) {
+  const Family* family = find_family(config_.architecture);
+  PAGODA_ASSIGN_OR_RETURN(const Checkpoint named, checkpoint.renamed(*family->gguf_tensor_names));
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    PAGODA_RETURN_IF_ERROR(pagoda::smooth_keys(exec, named, config_, layout.layers[i].formats.keys,
+                                               max_model_len, layers_[i].attention));
+  }
+  return ok_status();
+}
+
 // Counts the weights of a step, and tells each which one the step reads after it.
 void Decoder::link_weights(const Exec& exec) {
   PackedWeight* before = nullptr;

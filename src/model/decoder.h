@@ -34,6 +34,11 @@ class Decoder {
   static Result<Decoder> load(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
                               const Progress& progress = {});
 
+  // Takes from the keys of layers whose cache holds codes of them what makes these inexact, by the
+  // checkpoint that load() read (blocks/attention_block.h). Called once, before the first step.
+  Status smooth_keys(Exec& exec, const Checkpoint& checkpoint, const KvLayout& layout,
+                     int max_model_len);
+
   const ModelConfig& config() const { return config_; }
   std::int64_t num_weight_bytes() const { return num_weight_bytes_; }  // that a decode step reads
 

@@ -25,6 +25,10 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
     check_tensor(kName, "q_norm", q_norm, DType::kFloat32, {head_dim});
     check_tensor(kName, "k_norm", k_norm, DType::kFloat32, {head_dim});
   }
+  if (args.key_offset.defined()) {
+    check_tensor(kName, "key_offset", args.key_offset, DType::kFloat32,
+                 {view.num_kv_heads(), head_dim});
+  }
   const OpTimer timer(
       exec, [&] { return OpCall{.op = kName, .read_bytes = bytes_of(joined) + bytes_of(angles)}; });
   static constexpr Bodies<decltype(reference::rope_kv_write)> kBodies{

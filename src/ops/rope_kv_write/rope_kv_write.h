@@ -15,6 +15,7 @@ struct RopeKvWriteArgs {
   int num_heads = 0;  // of queries
   RmsNormArgs norm;   // where there are norms
   RopeArgs rope;
+  Tensor key_offset;  // [num_kv_heads, head_dim] float32, or undefined: taken from turned keys
 };
 
 struct RopeKvWriteResult {
@@ -22,8 +23,8 @@ struct RopeKvWriteResult {
   KvView view;  // as kv_write returns it
 };
 
-// Computes q = rope(rms_norm(joined's q, q_norm)), k = rope(rms_norm(joined's k, k_norm)), and
-// kv_write(view, k, joined's v). Saves a write and a read of the keys, and where it is one kernel,
+// Computes q = rope(rms_norm(joined's q, q_norm)), k = rope(rms_norm(joined's k, k_norm)) less
+// the offset, and kv_write(view, k, joined's v). Saves a write and a read of the keys, and where it is one kernel,
 // two launches and those of the queries that the norms cost.
 //   joined          [tokens, (num_heads + 2 * num_kv_heads) * head_dim], contiguous: q, k, v
 //   q_norm, k_norm  [head_dim] float32, or both undefined: no norms

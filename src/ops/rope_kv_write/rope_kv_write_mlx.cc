@@ -10,16 +10,22 @@
 namespace pagoda::mlx {
 namespace {
 
-// Places among the op's inputs; angles stand in for norms where there are none. The cache's arrays
-// come last.
-enum Input { kJoined, kAngles, kSlots, kQNorm, kKNorm, kCache };
+// Places among the op's inputs; angles stand in for norms and an offset where there are none. The
+// cache's arrays come last.
+enum Input { kJoined, kAngles, kSlots, kQNorm, kKNorm, kKeyOffset, kCache };
+
+// Metal has no kernel yet that takes an offset from keys: the name of none makes building kernels
+// fail, at load.
+std::string_view kernel_of(const RopeKvWriteArgs& args) {
+  return args.key_offset.defined() ? "rope_kv_write_less_offset" : "rope_kv_write";
+}
 
 MetalLaunch launch_of(const Tensor& joined, bool is_normed, const KvView& view,
                       const RopeKvWriteArgs& args) {
   const auto elements = static_cast<double>(joined.num_elements());
   return {
       .dispatches = {{.function = {&kRopeKvWriteMetal,
-                                   "rope_kv_write",
+                                   kernel_of(args),
                                    {template_argument(view.keys.elements.dtype()),
                                     template_argument(view.head_dim())}},
                       .buffers = {input(kJoined), input(kAngles), input(kSlots), input(kQNorm),
@@ -47,9 +53,11 @@ HostBody host_body(bool is_normed, const RopeKvWriteArgs& args) {
     const KvView cache = KvView::of(arrays);
     const Tensor q_norm = is_normed ? in[kQNorm] : Tensor(),
                  k_norm = is_normed ? in[kKNorm] : Tensor();
+    RopeKvWriteArgs host_args = args;
+    if (args.key_offset.defined()) host_args.key_offset = in[kKeyOffset];
     const RopeKvWriteResult result =
         cpu::rope_kv_write(host, in[kJoined], q_norm, k_norm, in[kAngles], cache,
-                           batch_of_slots(in[kSlots], cache), args);
+                           batch_of_slots(in[kSlots], cache), host_args);
     std::vector<Tensor> results = {result.q};
     results.insert(results.end(), arrays.begin(), arrays.end());
     return results;
@@ -63,10 +71,11 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
                                 const StepBatch& batch, const RopeKvWriteArgs& args) {
   const bool is_normed = q_norm.defined();
   const Shape q_shape = {joined.extent(0), args.num_heads, view.head_dim()};
-  MlxOp op{.name = "rope_kv_write",
-           .inputs = {joined, angles, batch.slot_mapping, is_normed ? q_norm : angles,
-                      is_normed ? k_norm : angles},
-           .outputs = {{joined.dtype(), q_shape}}};
+  MlxOp op{
+      .name = "rope_kv_write",
+      .inputs = {joined, angles, batch.slot_mapping, is_normed ? q_norm : angles,
+                 is_normed ? k_norm : angles, args.key_offset.defined() ? args.key_offset : angles},
+      .outputs = {{joined.dtype(), q_shape}}};
   add_cache(view, op);
   if (uses_metal(exec)) {
     op.launch = launch_of(joined, is_normed, view, args);

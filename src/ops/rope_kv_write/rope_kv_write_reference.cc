@@ -1,6 +1,7 @@
 #include "ops/kv_write/kv_write.h"
 #include "ops/rms_norm_rope/rms_norm_rope.h"
 #include "ops/rope_kv_write/rope_kv_write.h"
+#include "ops/rope_kv_write/take_offset.h"
 
 namespace pagoda::reference {
 
@@ -15,6 +16,7 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
   const Tensor heads = joined.split_last(num_q + 2 * num_k, view.head_dim());
   Tensor q = rotated(heads.slice(1, 0, num_q), q_norm);
   const Tensor k = rotated(heads.slice(1, num_q, num_q + num_k), k_norm);
+  take_offset(k, args.key_offset);
   const Tensor v = heads.slice(1, num_q + num_k, num_q + 2 * num_k);
   return {.q = std::move(q), .view = reference::kv_write(exec, view, k, v, batch)};
 }

@@ -1,0 +1,220 @@
+// Models whose keys are hard to quantise, made of the tiny checkpoints: what codes of their keys
+// cost beside the plain models', and that smoothing keys at load changes no float result.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <random>
+
+#include "engine/assemble.h"
+#include "engine/threaded_engine.h"
+#include "tests/support/open_engine.h"
+#include "tests/support/run_to_end.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/temporary_folder.h"
+
+namespace pagoda {
+namespace {
+
+using testing::SafetensorsWriter;
+using testing::TemporaryFolder;
+
+constexpr std::uint64_t kSeed = 20261125;
+constexpr KvFormats kFloat32 = {KvFormat::kFloat32, KvFormat::kFloat32};
+constexpr KvFormats kInt8 = {KvFormat::kInt8, KvFormat::kInt8};
+constexpr KvFormats kK8v4 = {KvFormat::kInt8, KvFormat::kInt4};
+constexpr KvFormats kInt4 = {KvFormat::kInt4, KvFormat::kInt4};
+
+const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
+
+// Changes a tensor's values [rows, cols], or [rows].
+using Change = std::function<void(const std::string& name, std::int64_t cols, std::span<float>)>;
+
+// Writes a tiny checkpoint again with its tensors changed; its folder.
+std::string write_changed(const TemporaryFolder& folder, const std::string& model,
+                          const Change& change) {
+  const Checkpoint checkpoint = Checkpoint::open(kData + model).value();
+  SafetensorsWriter writer;
+  for (const std::string& name : checkpoint.names()) {
+    const HostTensor tensor = checkpoint.tensor(name).value();
+    std::vector<float> values(tensor.shape.num_elements());
+    traits_of(tensor.format).dequantize(tensor.bytes, values.data());
+    change(name, tensor.shape.rank() == 2 ? tensor.shape[1] : 1, values);
+    writer.add(name, tensor.shape, tensor.format, values);
+  }
+  std::filesystem::copy_file(kData + model + "/config.json", folder / "config.json");
+  writer.write(folder / "model.safetensors");
+  return folder.path();
+}
+
+// Multiplies rows of a rotary pair (of halves) in every head.
+void scale_pair(std::span<float> values, std::int64_t cols, int head_dim, int pair, float factor) {
+  const auto rows = static_cast<std::int64_t>(values.size()) / cols;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (row % head_dim % (head_dim / 2) != pair) continue;
+    for (float& value : values.subspan(row * cols, cols)) value *= factor;
+  }
+}
+
+std::vector<GenerationRequest> random_requests(int vocab_size) {
+  std::mt19937_64 random(kSeed);
+  std::uniform_int_distribution<int> token(4, vocab_size - 1);
+  std::vector<GenerationRequest> requests(4);
+  for (GenerationRequest& request : requests) {
+    request.prompt_token_ids.resize(120);
+    for (int& id : request.prompt_token_ids) id = token(random);
+    request.sampling = {
+        .temperature = 0, .max_tokens = 4, .ignore_eos = true, .prompt_logprobs = 0};
+    request.hash_logits = true;
+  }
+  return requests;
+}
+
+EngineOptions options_of(Backend backend, const KvFormats& formats) {
+  return {.backend = backend,
+          .num_threads = 1,
+          .max_model_len = 128,
+          .max_num_seqs = 4,
+          .kv_cache_formats = formats};
+}
+
+std::vector<WholeAnswer> answers_of(Engine& engine) {
+  return run_to_end(engine, random_requests(engine.limits().vocab_size));
+}
+
+std::vector<WholeAnswer> answers_of(const std::string& path, Backend backend,
+                                    const KvFormats& formats) {
+  return answers_of(*open_engine(path, options_of(backend, formats)));
+}
+
+std::vector<std::uint64_t> hashes_of(const std::vector<WholeAnswer>& answers) {
+  std::vector<std::uint64_t> hashes;
+  for (const WholeAnswer& answer : answers) {
+    EXPECT_TRUE(answer.error.ok()) << answer.error.message();
+    hashes.push_back(answer.logits_hash);
+  }
+  return hashes;
+}
+
+// Returns how far int8's log-probabilities are from those of a float32 cache, in the mean.
+double int8_error(const std::string& path, Backend backend) {
+  const std::vector<WholeAnswer> exact = answers_of(path, backend, kFloat32);
+  const std::vector<WholeAnswer> coded = answers_of(path, backend, kInt8);
+  double sum = 0;
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    for (std::size_t t = 1; t < exact[i].prompt_logprobs.size(); ++t, ++count) {
+      sum += std::abs(exact[i].prompt_logprobs[t]->chosen.logprob -
+                      coded[i].prompt_logprobs[t]->chosen.logprob);
+    }
+  }
+  EXPECT_GT(count, 100);
+  return sum / static_cast<double>(count);
+}
+
+void expect_error_within(double factor, const std::string& harder, const std::string& plain,
+                         Backend backend) {
+  const double harder_error = int8_error(harder, backend), plain_error = int8_error(plain, backend);
+  std::cout << fmt::format("seed {}; int8's mean error on {}: plain {:.5f}, harder {:.5f}\n", kSeed,
+                           backend_name(backend), plain_error, harder_error);
+  EXPECT_GT(plain_error, 0);
+  EXPECT_LE(harder_error, factor * plain_error);
+}
+
+class KeySmoothing : public ::testing::TestWithParam<Backend> {};
+
+TEST_P(KeySmoothing, TwoLargePairsOfKeysCostLittle) {
+  const TemporaryFolder folder;
+  const std::string harder = write_changed(
+      folder, "tiny-llama", [](const std::string& name, std::int64_t cols, std::span<float> rows) {
+        for (const int pair : {2, 6}) {
+          if (name.ends_with("k_proj.weight")) scale_pair(rows, cols, 16, pair, 16);
+          if (name.ends_with("q_proj.weight")) scale_pair(rows, cols, 16, pair, 1.0f / 16);
+        }
+      });
+  ASSERT_EQ(hashes_of(answers_of(harder, Backend::kReference, kFloat32)),
+            hashes_of(answers_of(kData + "tiny-llama", Backend::kReference, kFloat32)));
+  // Four dimensions of 16 take about 7 times the scale, 16 times without the rotation.
+  expect_error_within(5.5, harder, kData + "tiny-llama", GetParam());
+}
+
+std::string write_large_norms(const TemporaryFolder& folder) {
+  return write_changed(folder, "tiny-qwen3",
+                       [](const std::string& name, std::int64_t cols, std::span<float> norm) {
+                         for (const int pair : {1, 11}) {
+                           if (name.ends_with("k_norm.weight"))
+                             scale_pair(norm, cols, 32, pair, 16);
+                           if (name.ends_with("q_norm.weight"))
+                             scale_pair(norm, cols, 32, pair, 1.0f / 16);
+                         }
+                       });
+}
+
+TEST_P(KeySmoothing, LargePairsOfNormsChangeNoBitOfCodes) {
+  const TemporaryFolder folder;
+  const std::string harder = write_large_norms(folder);
+  for (const KvFormats& formats : {kInt8, kK8v4, kInt4}) {
+    EXPECT_EQ(hashes_of(answers_of(harder, GetParam(), formats)),
+              hashes_of(answers_of(kData + "tiny-qwen3", GetParam(), formats)))
+        << kv_formats_name(formats);
+  }
+}
+
+// An engine whose cache has floats, and whose keys were smoothed as for codes.
+Result<std::unique_ptr<Engine>> open_smoothed(const std::string& path, Backend backend) {
+  return ThreadedEngine::start([path, backend]() -> Result<EngineParts> {
+    PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path));
+    PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
+    return assemble(checkpoint, config, options_of(backend, kFloat32), {}, [&](RunnerParts parts) {
+      KvLayout layout = parts.kv.layout();
+      for (LayerKvLayout& layer : layout.layers) layer.formats = kInt8;
+      const Status smoothed = parts.decoder.smooth_keys(*parts.exec, checkpoint, layout, 128);
+      EXPECT_TRUE(smoothed.ok()) << smoothed.message();
+      return make_model_runner(std::move(parts));
+    });
+  });
+}
+
+TEST_P(KeySmoothing, BalancedNormsChangeNoBitOfFloats) {
+  const TemporaryFolder folder;
+  const std::string harder = write_large_norms(folder);
+  const std::unique_ptr<Engine> smoothed = open_smoothed(harder, GetParam()).value();
+  EXPECT_EQ(hashes_of(answers_of(*smoothed)), hashes_of(answers_of(harder, GetParam(), kFloat32)));
+}
+
+// Returns the root mean square of the values.
+float rms(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += double{value} * value;
+  return static_cast<float>(std::sqrt(sum / static_cast<double>(values.size())));
+}
+
+TEST_P(KeySmoothing, ALargeBiasOfKeysCostsLittle) {
+  constexpr std::int64_t kHidden = 64;
+  constexpr int kHeadDim = 16, kSlowest = kHeadDim / 2 - 1;
+  const TemporaryFolder folder;
+  float largest_rms = 0;  // of keys, whose inputs are normed: about their rows' lengths
+  write_changed(TemporaryFolder(), "tiny-qwen2",
+                [&](const std::string& name, std::int64_t, std::span<float> rows) {
+                  if (name.ends_with("k_proj.weight"))
+                    largest_rms = std::max(largest_rms, rms(rows) * std::sqrt(float{kHidden}));
+                });
+  const std::string harder = write_changed(
+      folder, "tiny-qwen2", [&](const std::string& name, std::int64_t, std::span<float> bias) {
+        if (!name.ends_with("k_proj.bias")) return;
+        for (std::size_t i = 0; i < bias.size(); ++i) {
+          if (i % (kHeadDim / 2) == kSlowest) bias[i] = 14 * largest_rms;
+        }
+      });
+  expect_error_within(1.5, harder, kData + "tiny-qwen2", GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KeySmoothing, ::testing::ValuesIn(built_backends()),
+                         [](const auto& info) { return std::string(backend_name(info.param)); });
+
+}  // namespace
+}  // namespace pagoda
