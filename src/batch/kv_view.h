@@ -63,6 +63,7 @@ class KvArrays {
 
   std::size_t size() const { return count_; }
   const Tensor& operator[](std::size_t i) const { return arrays_[i]; }
+  const Tensor& back() const { return arrays_[count_ - 1]; }
   const Tensor* begin() const { return arrays_.data(); }
   const Tensor* end() const { return arrays_.data() + count_; }
 
