@@ -45,7 +45,7 @@ def problems():
     table = page[page.index("## Flags") : page.index("## Who may ask")]
     yield from differences("flag", "docs/serving.md", set(re.findall(r"`(--[\w-]+)`", table)), flags)
     code = read("src/server/metrics.cc")
-    metrics = set(re.findall(r"(?:list\.gauge|list\.counter|histogram)\(\s*\"(\w+)\"|\"pagoda:(\w+)\"", code))
+    metrics = set(re.findall(r"(?:list\.gauge|list\.info|list\.counter|histogram)\(\s*\"(\w+)\"|\"pagoda:(\w+)\"", code))
     metrics = {plain or prefixed for plain, prefixed in metrics}
     listed = set(re.findall(r"^\| `(\w+)`", page[page.index("## Metrics") :], re.MULTILINE))
     yield from differences("metric", "docs/serving.md", listed, metrics)

@@ -155,6 +155,24 @@ Result<BenchRound> BenchedModel::run(int num_prompts, int output_len) {
   return round;
 }
 
+namespace {
+
+// Says of both lengths how many sequences the cache's memory has room for.
+void add_kv_cache(const BenchedModel& bench, ordered_json& figures) {
+  const EngineLimits& limits = bench.model().engine->limits();
+  const KvCacheInfo& cache = limits.kv_cache;
+  const int context =
+      std::min(bench.flags().input_len + bench.flags().output_len, limits.max_model_len);
+  figures["kv_cache_dtype"] = kv_formats_name(cache.formats);
+  figures["kv_cache_skipped_layers"] = cache.skipped_layers;
+  figures["kv_bytes_per_token"] = cache.bytes_per_token;
+  figures["max_model_len"] = limits.max_model_len;
+  figures["kv_sequences_of_max_model_len"] = cache.num_sequences(limits.max_model_len);
+  figures["kv_sequences"] = cache.num_sequences(context);
+}
+
+}  // namespace
+
 ordered_json bench_figures(const BenchedModel& bench, const BenchRound& round) {
   const MachineLimits& limits = round.limits;
   const double read_gb_per_s = per_second(round.read_bytes, round.decode_s) / 1e9;
@@ -183,6 +201,7 @@ ordered_json bench_figures(const BenchedModel& bench, const BenchRound& round) {
   if (limits.int8_gmac_per_s) figures["machine_int8_gmac_per_s"] = *limits.int8_gmac_per_s;
   figures["prefill_share"] = share(gmac_per_s, limits.product_gmac_per_s());
   figures["prefill_share_of"] = limits.bf16_gmac_per_s ? "bf16" : "float32";
+  add_kv_cache(bench, figures);
   return figures;
 }
 
@@ -201,6 +220,14 @@ void print_bench_figures(const ordered_json& figures) {
   std::printf("decode  %9.1f tokens/s, %.1f GB/s read: %.0f %% of the machine's %.1f\n",
               number("decode_tokens_per_s"), number("read_gb_per_s"), 100 * number("read_share"),
               number("machine_read_gb_per_s"));
+  const std::size_t num_skipped = figures.at("kv_cache_skipped_layers").size();
+  std::printf(
+      "KV cache %s%s: %.0f bytes a token; room for %.0f sequences of max_model_len, %.0f "
+      "tokens, or %.0f as long as here\n",
+      figures.at("kv_cache_dtype").get<std::string>().c_str(),
+      num_skipped == 0 ? "" : fmt::format(", bfloat16 in {} layers", num_skipped).c_str(),
+      number("kv_bytes_per_token"), number("kv_sequences_of_max_model_len"),
+      number("max_model_len"), number("kv_sequences"));
 }
 
 void add_profile(const BenchedModel& bench, const MachineLimits& limits, ordered_json& figures) {

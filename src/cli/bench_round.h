@@ -72,7 +72,7 @@ class BenchedModel {
 
 // Returns every figure of a round with its share of the machine's limit.
 nlohmann::ordered_json bench_figures(const BenchedModel& bench, const BenchRound& round);
-// Prints two lines of those figures, prefill and decode.
+// Prints three lines of those figures: prefill, decode and the KV cache.
 void print_bench_figures(const nlohmann::ordered_json& figures);
 // Prints the profile's table on stdout, or adds "profile" to the figures.
 void add_profile(const BenchedModel& bench, const MachineLimits& limits,

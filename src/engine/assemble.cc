@@ -42,6 +42,21 @@ void log_shortened_context(const EngineOptions& options, const ModelConfig& conf
   }
 }
 
+KvCacheInfo info_of(const EngineOptions& options, const KvSizing& sizing) {
+  const KvLayout& layout = sizing.layout;
+  KvCacheInfo info = {.formats = sizing.formats,
+                      .skipped_layers = {},
+                      .block_size = layout.block_size,
+                      .num_blocks = sizing.num_blocks,
+                      .bytes_per_token = layout.bytes_per_token(),
+                      .has_prefix_cache = options.enable_prefix_caching};
+  for (std::size_t i = 0; i < layout.layers.size(); ++i) {
+    if (!(layout.layers[i].formats == sizing.formats))
+      info.skipped_layers.push_back(static_cast<int>(i));
+  }
+  return info;
+}
+
 int tokens_per_step(const EngineOptions& options, Backend backend, int max_num_seqs) {
   if (options.max_num_batched_tokens > 0) return options.max_num_batched_tokens;
   return std::max(traits_of(backend).max_num_batched_tokens, max_num_seqs);
@@ -145,7 +160,8 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
                   .max_num_batched_tokens = max_num_batched_tokens,
                   .max_queue = options.max_queue,
                   .vocab_size = config.vocab_size,
-                  .backend = backend};
+                  .backend = backend,
+                  .kv_cache = info_of(options, sizing)};
   parts.seed = options.seed;
   return parts;
 }

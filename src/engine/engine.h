@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/kv_format.h"
 #include "core/status.h"
 #include "engine/engine_stats.h"
 #include "engine/request.h"
@@ -64,6 +65,21 @@ struct OutputEvent {
 // a finish_reason; after the last sample's, the sink is destroyed.
 using EventSink = std::function<void(OutputEvent)>;
 
+// The KV cache as it was sized at the start.
+struct KvCacheInfo {
+  KvFormats formats;                // of the layers that are not skipped
+  std::vector<int> skipped_layers;  // in bfloat16 instead
+  int block_size = 1;               // tokens
+  int num_blocks = 0;
+  std::int64_t bytes_per_token = 0;
+  bool has_prefix_cache = false;
+
+  // Returns how many sequences of so many tokens fit. REQUIRES: num_tokens > 0.
+  int num_sequences(int num_tokens) const {
+    return num_blocks / ((num_tokens + block_size - 1) / block_size);
+  }
+};
+
 struct EngineLimits {
   int max_model_len = 0;  // tokens of prompt and output together
   int max_num_seqs = 0;
@@ -71,6 +87,7 @@ struct EngineLimits {
   int max_queue = 0;  // requests that wait, whatever their samples
   int vocab_size = 0;
   Backend backend = Backend::kCpu;
+  KvCacheInfo kv_cache;
 };
 
 class Engine {

@@ -96,8 +96,9 @@ HttpResponse version_response() {
 }
 
 HttpResponse metrics_response(const ApiService& service) {
+  const Engine& engine = *service.model.engine;
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
-          .body = service.metrics.text(service.model.engine->stats())};
+          .body = service.metrics.text(engine.stats(), engine.limits().kv_cache)};
 }
 
 HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_request) {

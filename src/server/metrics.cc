@@ -1,5 +1,6 @@
 #include "server/metrics.h"
 
+#include <fmt/format.h>
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
 #include <prometheus/metric_family.h>
@@ -54,6 +55,12 @@ class FamilyList {
   void gauge(const char* name, const char* help, double value) {
     families_.push_back(single(name, help, MetricType::Gauge, value, labels_));
   }
+  // Adds a gauge of 1, whose labels tell something.
+  void info(const char* name, const char* help, const prometheus::Labels& labels) {
+    prometheus::Labels all = labels_;
+    all.insert(labels.begin(), labels.end());
+    families_.push_back(single(name, help, MetricType::Gauge, 1, all));
+  }
   void counter(const char* name, const char* help, std::uint64_t value) {
     const auto count = static_cast<double>(value);
     families_.push_back(single(name, help, MetricType::Counter, count, labels_));
@@ -80,6 +87,18 @@ void add_state(FamilyList& list, const EngineStats& stats) {
              static_cast<double>(stats.runner.weight_bytes_per_step));
   list.gauge("kv_bytes_per_token", "Bytes of KV cache that a token takes.",
              static_cast<double>(stats.runner.kv_bytes_per_token));
+}
+
+// vLLM's names, and Python's words for a truth.
+void add_cache_config(FamilyList& list, const KvCacheInfo& cache) {
+  list.info(
+      "cache_config_info", "The KV cache as it was sized: its labels tell.",
+      {{"block_size", std::to_string(cache.block_size)},
+       {"cache_dtype", kv_formats_name(cache.formats)},
+       {"enable_prefix_caching", cache.has_prefix_cache ? "True" : "False"},
+       {"kv_cache_dtype_skip_layers", fmt::format("{}", fmt::join(cache.skipped_layers, ","))},
+       {"num_gpu_blocks", std::to_string(cache.num_blocks)},
+       {"prefix_caching_hash_algo", "sha256"}});
 }
 
 void add_steps(FamilyList& list, const EngineStats& stats) {
@@ -213,9 +232,10 @@ void ServerMetrics::observe_finished(const FinishedSample& sample) {
   }
 }
 
-std::string ServerMetrics::text(const EngineStats& stats) const {
+std::string ServerMetrics::text(const EngineStats& stats, const KvCacheInfo& kv_cache) const {
   FamilyList list(impl_->registry.Collect(), impl_->labels);
   add_state(list, stats);
+  add_cache_config(list, kv_cache);
   add_steps(list, stats);
   add_cache(list, stats);
   add_disk(list, stats.tier);

@@ -29,7 +29,7 @@ class ServerMetrics {
   void observe_finished(const FinishedSample& sample);
 
   // Prometheus' text format: these, and the engine's own figures.
-  std::string text(const EngineStats& stats) const;
+  std::string text(const EngineStats& stats, const KvCacheInfo& kv_cache) const;
 
  private:
   struct Impl;

@@ -194,6 +194,10 @@ TEST(Router, MetricsCountWhatHappened) {
            "pagoda:inter_token_latency_seconds_count{model_name=\"fake-model\"} 7\n",
            "pagoda:e2e_request_latency_seconds_count{model_name=\"fake-model\"} 3\n",
            "pagoda:kv_cache_usage_perc{model_name=\"fake-model\"} 0\n",
+           "pagoda:cache_config_info{block_size=\"16\",cache_dtype=\"k:int8,v:int4\","
+           "enable_prefix_caching=\"True\",kv_cache_dtype_skip_layers=\"0,3\","
+           "model_name=\"fake-model\",num_gpu_blocks=\"400\",prefix_caching_hash_algo=\"sha256\"} "
+           "1\n",
            "# TYPE pagoda:time_to_first_token_seconds histogram\n",
        }) {
     EXPECT_THAT(response.body, HasSubstr(line));

@@ -43,6 +43,16 @@ def test_latency_holds_both_phases_to_limits():
     assert figures["decode_tokens_per_s"] == pytest.approx(3 * 4 / figures["decode_s"])
 
 
+def test_the_format_of_the_cache_is_told_with_what_fits():
+    args = ("latency", TINY, "--input-len", 20, "--output-len", 4, "--rounds", 1, "--num-kv-blocks", 20, "--max-model-len", 64)
+    figures = figures_of(*args, "--kv-cache-dtype", "k:int8,v:int4", "--kv-cache-dtype-skip-layers", 1)
+    assert (figures["kv_cache_dtype"], figures["kv_cache_skipped_layers"]) == ("k:int8,v:int4", [1])
+    assert figures["kv_bytes_per_token"] == 2 * 2 * ((16 + 2) + (8 + 4)) + 2 * 2 * 2 * 16  # two layers of codes, one of bfloat16
+    assert (figures["max_model_len"], figures["kv_sequences_of_max_model_len"], figures["kv_sequences"]) == (64, 5, 10)
+    text = pagoda("bench", *args, "--device", "cpu", "--threads", 1, "--kv-cache-dtype", "int8").stdout.splitlines()[-1]
+    assert text == "KV cache int8: 216 bytes a token; room for 5 sequences of max_model_len, 64 tokens, or 10 as long as here"
+
+
 def test_latency_of_one_token_has_no_decode():
     figures = figures_of("latency", TINY, "--input-len", 8, "--output-len", 1, "--rounds", 1)
     assert figures["decode_tokens_per_s"] == 0 and figures["read_gb_per_s"] == 0 and figures["prefill_tokens_per_s"] > 0

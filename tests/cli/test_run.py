@@ -239,6 +239,7 @@ def test_pull_runs_nothing_that_lies_in_the_current_folder(tmp_path):
     (["run", TINY, "x", "--cache-type-v", "q4_1"], 2, "expected f32, f16, bf16, q8_0 or q4_0, got q4_1; take q4_0"),
     (["run", TINY, "x", "--cache-type-k", "q8_0", "--kv-cache-dtype", "int8"], 2, "got both"),
     (["run", TINY, "x", "--kv-cache-dtype", "int8", "--kv-cache-dtype-skip-layers", "3"], 2, "layers to skip: expected 0 to 2, got 3"),
+    (["perplexity", TINY, "--file", "x", "--compare", "fp8"], 2, "--compare: expected auto, float32"),
     (["frobnicate"], 2, ""),
     (["perplexity", TINY, "--file", "no/such/file"], 1, "no/such/file"),
     (["pull", "nobody-knows"], 2, "nobody-knows"),
@@ -288,6 +289,24 @@ def test_perplexity_prints_the_golden_fields(tmp_path):
     assert figures.keys() == json.loads((DATA / "perplexity.json").read_text()).keys()
     windows = -(-figures["num_tokens"] // 32)
     assert figures["scored_tokens"] == figures["num_tokens"] - windows and figures["perplexity"] > 1
+
+
+def test_perplexity_compares_two_formats_of_the_cache(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("import os, json, random\n" * 8)
+    def compared(dtype, other):
+        args = ("perplexity", TINY, "--file", text, "--device", "cpu", "--kv-cache-dtype", dtype, "--compare", other)
+        figures = json.loads(pagoda(*args, "--json").stdout)
+        assert (figures["kv_cache_dtype"], figures["compared_kv_cache_dtype"]) == (dtype, other)
+        assert figures["perplexity_ratio"] == pytest.approx(figures["perplexity"] / figures["compared_perplexity"])
+        line = pagoda(*args).stdout.splitlines()[1]
+        assert line.startswith(f"KV cache {dtype} beside {other}, ") and f"ratio {figures['perplexity_ratio']:.6f};" in line
+        assert line.endswith(f"{figures['mean_logprob_difference']:.6f} in the mean, {figures['largest_logprob_difference']:.6f} at most")
+        return figures
+    same = compared("int8", "int8")
+    assert (same["perplexity_ratio"], same["mean_logprob_difference"], same["largest_logprob_difference"]) == (1, 0, 0)
+    codes = compared("k:int8,v:int4", "float32")
+    assert codes["largest_logprob_difference"] > codes["mean_logprob_difference"] > 0
 
 
 def test_bench_latency_prints_its_fields():

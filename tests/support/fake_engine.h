@@ -27,7 +27,12 @@ struct FakeEngineOptions {
                          .max_num_seqs = 64,
                          .max_num_batched_tokens = 2048,
                          .max_queue = 64,
-                         .vocab_size = 300};
+                         .vocab_size = 300,
+                         .kv_cache = {.formats = {KvFormat::kInt8, KvFormat::kInt4},
+                                      .skipped_layers = {0, 3},
+                                      .block_size = 16,
+                                      .num_blocks = 400,
+                                      .has_prefix_cache = true}};
   int eos_token_id = 0;
   double token_s = 0;  // between two tokens of a sample
   std::function<FakeReply(const GenerationRequest& request, int sample_index)> reply;
