@@ -311,9 +311,8 @@ class PlainCoding {
   NoScoreScales score_scales(int /*head*/, std::int64_t /*state*/, int /*position*/) const {
     return {};
   }
-  // Makes weights the kind's own numbers.
-  void round_weights(const VisibleRange& /*range*/, Visible /*visible*/, int /*head*/,
-                     std::int64_t /*state*/, float* /*weights*/) {}
+  // Whether weigh() takes the place of the kind's.
+  static constexpr bool kWeighs = false;
   void finish_sums(std::int64_t /*state*/, float* /*sums*/) const {}
   // Whether end_row() writes a row of the output.
   static constexpr bool kEndsRows = false;

@@ -365,9 +365,11 @@ class AttentionWorker {
     for (int r = 0; r < kRows && call_.soft_cap > 0; ++r) {
       cap(scores + r * kRangePositions, visible[r]);
     }
-    Dots::template weigh<kRows>(scores, visible, found.largest + row, found.totals + row);
-    for (int r = 0; r < kRows; ++r) {
-      coding_.round_weights(current_, visible[r], head, state + r, scores + r * kRangePositions);
+    if constexpr (Coding::kWeighs) {
+      coding_.template weigh<kRows>(current_, visible, head, state, scores, found.largest + row,
+                                    found.totals + row);
+    } else {
+      Dots::template weigh<kRows>(scores, visible, found.largest + row, found.totals + row);
     }
   }
 

@@ -24,7 +24,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Returns sums + the products of both halves.
 HWY_INLINE VInts dot_shorts(VInts sums, VWords a, VWords b) {
 #if PAGODA_HAS_PAIR_DOTS
-  return VInts{_mm512_dpwssd_epi32(sums.raw, a.raw, b.raw)};
+  // The intrinsic's change of types has the compiler copy and spill sums that stay in registers.
+  asm("vpdpwssd %2, %1, %0" : "+v"(sums.raw) : "v"(a.raw), "v"(b.raw));
+  return sums;
 #else
   const DInts ints;
   const DShorts shorts;
@@ -127,12 +129,6 @@ struct CodeDots {
   static HWY_INLINE V score_of(VInts sum, const typename ScoreScales::Positions& positions,
                                const ScoreScales& scales, int row) {
     return scales.score_of(sum, positions, row);
-  }
-
-  template <int kRows>
-  static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
-                               float* totals) {
-    FloatDots<float>::weigh<kRows>(scores, visible, largest, totals);
   }
 
   // A tile's values of one head as pairs of positions, a pair of all dimensions side by side.

@@ -95,8 +95,7 @@ class CodeCoding {
         width_(static_cast<float>(kv_rotation_width(call.head_dim))),
         entry_floats_(entry_floats(call)),
         entry_(memory),
-        shorts_(reinterpret_cast<std::int16_t*>(entry_ + entry_floats_)),
-        units_(entry_ + 2 * entry_floats_),
+        units_(entry_ + entry_floats_),
         factors_(units_ + kMaxRows * padded_words(call)),
         query_sums_(factors_ + Softmax::padded(counts.states)),
         value_factors_(query_sums_ + Softmax::padded(counts.states)),
@@ -104,8 +103,8 @@ class CodeCoding {
         weight_sums_(value_sums_ + Softmax::padded(counts.states)),
         scales_(weight_sums_ + Softmax::padded(counts.states)) {}
   static std::int64_t floats(const AttentionCall& call, const AttentionPlan::Counts& counts) {
-    return 2 * entry_floats(call) + kMaxRows * padded_words(call) +
-           5 * Softmax::padded(counts.states) + call.kv_heads * 4 * kRangePositions;
+    return entry_floats(call) + kMaxRows * padded_words(call) + 5 * Softmax::padded(counts.states) +
+           call.kv_heads * 4 * kRangePositions;
   }
   static std::int64_t key_bytes(const AttentionCall& call) { return call.keys.entry_bytes; }
   static std::int64_t padded_words(const AttentionCall& call) {
@@ -121,7 +120,7 @@ class CodeCoding {
     const DWords words;
     const std::int64_t dim = call_.head_dim, padded = padded_entry(dim);
     std::copy_n(query, dim, entry_);
-    std::fill(entry_ + dim, entry_ + padded, 0.0f);
+    std::fill(entry_ + dim, entry_ + padded + 16, 0.0f);
     rotate_padded_entry(entry_, dim);
     VWords most = hn::Zero(words);
     for (std::int64_t i = 0; i < padded; i += kLanes) {
@@ -132,18 +131,10 @@ class CodeCoding {
     const bool is_finite = largest <= std::numeric_limits<float>::max();
     const V inverse =
         hn::Set(d, is_finite && largest >= kLeastLargest ? kLargestShort / largest : 0.0f);
-    VInts sum = hn::Zero(DInts());
-    for (std::int64_t i = 0; i < padded; i += kLanes) {
-      const VInts rounded = hn::NearestInt(hn::Mul(hn::LoadU(d, entry_ + i), inverse));
-      const hn::Rebind<std::int16_t, D> shorts;
-      hn::StoreU(hn::DemoteTo(shorts, rounded), shorts, shorts_ + i);
-      sum = hn::Add(sum, rounded);
-    }
     factors_[state] = is_finite ? (largest * (1 / kLargestShort)) * (score_factor(call_) / width_)
                                 : std::numeric_limits<float>::quiet_NaN();
-    query_sums_[state] = static_cast<float>(hn::GetLane(hn::SumOfLanes(DInts(), sum)));
     float* const units = units_ + row * padded_words(call_);
-    arrange(units);
+    query_sums_[state] = static_cast<float>(round_query(inverse, units));
     return units;
   }
 
@@ -182,55 +173,42 @@ class CodeCoding {
     return {scales, scales + kRangePositions, factors_ + state, query_sums_ + state};
   }
 
-  // Rounds weights to pairs of integers, in their place, of all positions that the item sees.
-  HWY_INLINE void round_weights(const VisibleRange& range, Visible visible, int head,
-                                std::int64_t state, float* weights) {
+  // Turns scores (in units of ln 2) of kRows rows into pairs of weights as integers, in their place,
+  // of all positions that the item sees. Step by step for all rows, so that none waits for another's
+  // largest or total.
+  static constexpr bool kWeighs = true;
+  template <int kRows>
+  HWY_INLINE void weigh(const VisibleRange& range, const Visible* visible, int head,
+                        std::int64_t state, float* scores, float* largest, float* totals) {
     const D d;
-    const DWords words;
     const float* const scales = scales_ + (head * 4 + 2) * kRangePositions;
-    const bool sees = visible.begin < visible.end;
-    const int first = sees ? visible.begin / kLoaded * kLoaded : kRangePositions;
-    const int last = sees ? (visible.end + kLoaded - 1) / kLoaded * kLoaded : 0;
-    const int first_seen = sees ? visible.begin / kLanes * kLanes : kRangePositions;
-    const int last_seen = sees ? (visible.end + kLanes - 1) / kLanes * kLanes : 0;
-    VWords most = hn::Zero(words);
-    V sum = hn::Zero(d);
-    for (int i = first_seen; i < last_seen; i += kLanes) {
-      const V weight = hn::LoadU(d, weights + i);
-      const auto counts = hn::Gt(weight, hn::Zero(d));
-      const V scaled = hn::IfThenElseZero(counts, hn::Mul(weight, hn::LoadU(d, scales + i)));
-      hn::StoreU(scaled, d, weights + i);
-      most = hn::Max(most, hn::And(hn::BitCast(words, scaled), hn::Set(words, 0x7fffffffu)));
-      if constexpr (kValuesAreInt4) {
-        const V middle = hn::LoadU(d, scales + kRangePositions + i);
-        sum = hn::Add(sum, hn::IfThenElseZero(counts, hn::Mul(weight, middle)));
-      }
+    V lanes[kRows];
+    for (int r = 0; r < kRows; ++r)
+      lanes[r] = largest_score(scores + r * kRangePositions, visible[r]);
+    for (int r = 0; r < kRows; ++r) largest[r] = hn::GetLane(hn::MaxOfLanes(d, lanes[r]));
+    VWords most[kRows];
+    V sums[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      lanes[r] = weigh_row(scores + r * kRangePositions, scales, visible[r], hn::Set(d, largest[r]),
+                           most[r], sums[r]);
     }
-    const float largest = largest_of(most);
-    const V inverse = hn::Set(d, largest < kLeastLargest ? 0.0f : kLargestShort / largest);
-    const DShorts shorts;
-    const hn::Rebind<std::int16_t, D> half;
-    VInts weight_sum = hn::Zero(DInts());
-    auto* const to = reinterpret_cast<std::int16_t*>(weights);
-    for (int i = range.begin / kLoaded * kLoaded; i < range.end; i += kLoaded) {
-      if (i < first || i >= last) {
-        hn::StoreU(hn::Zero(shorts), shorts, to + i);
-        continue;
-      }
-      const auto rounded = [&](int at) HWY_ATTR {
-        if (at < first_seen || at >= last_seen) return hn::Zero(DInts());
-        return hn::NearestInt(hn::Mul(hn::LoadU(d, weights + at), inverse));
-      };
-      const VInts low = rounded(i), high = rounded(i + kLanes);
-      if constexpr (kValuesAreInt4) weight_sum = hn::Add(weight_sum, hn::Add(low, high));
-      hn::StoreU(hn::DemoteTo(half, low), half, to + i);
-      hn::StoreU(hn::DemoteTo(half, high), half, to + i + kLanes);
+    float factors[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      totals[r] = hn::GetLane(hn::SumOfLanes(d, lanes[r]));
+      const float top = largest_of(most[r]);
+      constexpr float kUnit = 1 / kLargestShort / (kValuesAreInt4 ? 2 : 1);
+      factors[r] = top < kLeastLargest ? 0.0f : kLargestShort / top;
+      value_factors_[state + r] = top < kLeastLargest ? 0.0f : top * kUnit;
+      if constexpr (kValuesAreInt4)
+        value_sums_[state + r] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
     }
-    constexpr float kUnit = 1 / kLargestShort / (kValuesAreInt4 ? 2 : 1);
-    value_factors_[state] = largest < kLeastLargest ? 0 : largest * kUnit;
-    if constexpr (kValuesAreInt4) {
-      value_sums_[state] = hn::GetLane(hn::SumOfLanes(d, sum));
-      weight_sums_[state] = static_cast<float>(hn::GetLane(hn::SumOfLanes(DInts(), weight_sum)));
+    VInts counts[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      counts[r] =
+          round_row(scores + r * kRangePositions, range, visible[r], hn::Set(d, factors[r]));
+    }
+    for (int r = 0; kValuesAreInt4 && r < kRows; ++r) {
+      weight_sums_[state + r] = static_cast<float>(hn::GetLane(hn::SumOfLanes(DInts(), counts[r])));
     }
   }
 
@@ -266,43 +244,120 @@ class CodeCoding {
   // Positions whose weights are rounded together.
   static constexpr int kLoaded = 2 * kLanes;
 
+  static int weighed_begin(Visible visible) { return visible.begin / kLoaded * kLoaded; }
+  static int weighed_end(Visible visible) {
+    return (visible.end + kLoaded - 1) / kLoaded * kLoaded;
+  }
+
+  // Returns each lane's largest score; what is not seen of a pair of vectors becomes minus infinity.
+  static HWY_INLINE V largest_score(float* scores, Visible visible) {
+    const D d;
+    const V none = hn::Set(d, kMinusInfinity);
+    if (visible.begin >= visible.end) return none;
+    const int begin = weighed_begin(visible), end = weighed_end(visible);
+    for (const int at : {begin, begin + kLanes, end - kLoaded, end - kLanes}) {
+      if (at >= visible.begin && at + kLanes <= visible.end) continue;
+      const V position = hn::Iota(d, static_cast<float>(at));
+      const auto seen = hn::And(hn::Ge(position, hn::Set(d, static_cast<float>(visible.begin))),
+                                hn::Lt(position, hn::Set(d, static_cast<float>(visible.end))));
+      hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, scores + at), none), d, scores + at);
+    }
+    V top = none, second = none;
+    for (int i = begin; i < end; i += kLoaded) {
+      top = hn::Max(top, hn::LoadU(d, scores + i));
+      second = hn::Max(second, hn::LoadU(d, scores + i + kLanes));
+    }
+    return hn::Max(top, second);
+  }
+
+  // Turns scores into weights times their values' scales; returns each lane's total of weights.
+  static HWY_INLINE V weigh_row(float* scores, const float* scales, Visible visible, V largest,
+                                VWords& most, V& sum) {
+    const D d;
+    const DWords words;
+    V total = hn::Zero(d);
+    most = hn::Zero(words);
+    sum = total;
+    if (visible.begin >= visible.end) return total;
+    const int end = weighed_end(visible);
+    for (int i = weighed_begin(visible); i < end; i += kLanes) {
+      const V weight = exp2_of(hn::Sub(hn::LoadU(d, scores + i), largest));
+      const auto counts = hn::Gt(weight, hn::Zero(d));
+      total = hn::Add(total, weight);
+      const V scaled = hn::IfThenElseZero(counts, hn::Mul(weight, hn::LoadU(d, scales + i)));
+      hn::StoreU(scaled, d, scores + i);
+      most = hn::Max(most, hn::And(hn::BitCast(words, scaled), hn::Set(words, 0x7fffffffu)));
+      if constexpr (kValuesAreInt4) {
+        const V middle = hn::LoadU(d, scales + kRangePositions + i);
+        sum = hn::Add(sum, hn::IfThenElseZero(counts, hn::Mul(weight, middle)));
+      }
+    }
+    return total;
+  }
+
+  // Rounds weights to integers, 0 where the row sees nothing; returns each lane's sum.
+  static HWY_INLINE VInts round_row(float* weights, const VisibleRange& range, Visible visible,
+                                    V factor) {
+    const D d;
+    const DShorts shorts;
+    const hn::Rebind<std::int16_t, D> half;
+    auto* const to = reinterpret_cast<std::int16_t*>(weights);
+    VInts sum = hn::Zero(DInts());
+    const bool sees = visible.begin < visible.end;
+    const int begin = sees ? weighed_begin(visible) : kRangePositions;
+    const int end = sees ? weighed_end(visible) : kRangePositions;
+    int i = range.begin / kLoaded * kLoaded;
+    for (; i < std::min(begin, range.end); i += kLoaded)
+      hn::StoreU(hn::Zero(shorts), shorts, to + i);
+    for (; i < end; i += kLoaded) {
+      const VInts low = hn::NearestInt(hn::Mul(hn::LoadU(d, weights + i), factor));
+      const VInts high = hn::NearestInt(hn::Mul(hn::LoadU(d, weights + i + kLanes), factor));
+      if constexpr (kValuesAreInt4) sum = hn::Add(sum, hn::Add(low, high));
+      hn::StoreU(hn::DemoteTo(half, low), half, to + i);
+      hn::StoreU(hn::DemoteTo(half, high), half, to + i + kLanes);
+    }
+    for (; i < range.end; i += kLoaded) hn::StoreU(hn::Zero(shorts), shorts, to + i);
+    return sum;
+  }
+
   // Returns the floats of an entry, with whatever is written behind its end.
   static std::int64_t entry_floats(const AttentionCall& call) {
     return std::max(call.padded_dim(), padded_words(call)) + 32;
   }
 
-  // Makes units of shorts_: of a word's dimensions 0 to 3 the pairs 0, 2 and 1, 3; of int4 those of
-  // both halves in turns.
-  HWY_INLINE void arrange(float* units) const {
+  // Rounds entry_ * inverse to units: of a word's dimensions 0 to 3 the pairs 0, 2 and 1, 3; of int4
+  // those of both halves in turns. Returns the sum where it is asked for.
+  HWY_INLINE std::int32_t round_query(V inverse, float* units) const {
+    const D d;
     const hn::Repartition<std::uint64_t, D> quads;
+    const DWords words;
     const std::int64_t dim = call_.head_dim;
-    auto* const arranged = reinterpret_cast<std::uint64_t*>(kKeysAreInt4 ? entry_ : units);
-    const auto swap = [&](const std::int16_t* from, std::int64_t count,
-                          std::uint64_t* to) HWY_ATTR {
-      for (std::int64_t i = 0; i < count; i += 4 * hn::MaxLanes(quads), to += hn::MaxLanes(quads)) {
-        const auto x = hn::LoadU(quads, reinterpret_cast<const std::uint64_t*>(from + i));
-        const auto outer = hn::And(x, hn::Set(quads, 0xffff00000000ffffu));
-        const auto second = hn::And(hn::ShiftLeft<16>(x), hn::Set(quads, 0xffff00000000u));
-        const auto third = hn::And(hn::ShiftRight<16>(x), hn::Set(quads, 0xffff0000u));
-        hn::StoreU(hn::Or(outer, hn::Or(second, third)), quads, to);
-      }
+    VInts sum = hn::Zero(DInts());
+    const auto rounded = [&](std::int64_t i) HWY_ATTR {
+      return hn::NearestInt(hn::Mul(hn::LoadU(d, entry_ + i), inverse));
     };
-    std::fill_n(shorts_ + padded_entry(dim), 32, std::int16_t{0});
-    if constexpr (!kKeysAreInt4) {
-      std::fill_n(units, padded_words(call_), 0.0f);
-      return swap(shorts_, dim, arranged);
+    // The lower half of each block of 128 bits is the two pairs of its dimensions.
+    const auto paired = [&](std::int64_t i) HWY_ATTR {
+      const VWords x = hn::BitCast(words, rounded(i));
+      const VWords low = hn::And(x, hn::Set(words, 0xffffu));
+      return hn::BitCast(quads, hn::Or(low, hn::ShiftLeft<16>(hn::Shuffle1032(x))));
+    };
+    float* const end = units + padded_words(call_);
+    if constexpr (kKeysAreInt4) {
+      const std::int64_t half = dim / 2;
+      for (std::int64_t i = 0; i < half; i += kLanes, units += kLanes) {
+        const auto both = hn::InterleaveLower(quads, paired(i), paired(half + i));
+        hn::StoreU(hn::BitCast(d, both), d, units);
+      }
+      for (std::int64_t i = 0; i < dim; i += kLanes) sum = hn::Add(sum, rounded(i));
+    } else {
+      for (std::int64_t i = 0; i < dim; i += 2 * kLanes, units += kLanes) {
+        const auto both = hn::ConcatEven(quads, paired(i + kLanes), paired(i));
+        hn::StoreU(hn::BitCast(d, both), d, units);
+      }
     }
-    const std::int64_t half = dim / 2, words = (half + 3) / 4;
-    std::uint64_t* const low = arranged;
-    std::uint64_t* const high = arranged + (words + 7) / 8 * 8;
-    swap(shorts_, half, low);
-    swap(shorts_ + half, half, high);
-    auto* to = reinterpret_cast<std::uint64_t*>(units);
-    for (std::int64_t i = 0; i < words; ++i) {
-      *to++ = low[i];
-      *to++ = high[i];
-    }
-    std::fill(reinterpret_cast<float*>(to), units + padded_words(call_), 0.0f);
+    std::fill(units, end, 0.0f);
+    return hn::GetLane(hn::SumOfLanes(DInts(), sum));
   }
 
   // Loads kNumScales scales of each head and position to to + head * 4 ranges, one behind another.
@@ -334,11 +389,22 @@ class CodeCoding {
 
   // Brings `count` sums, as CodeValues leaves them, into the order of dimensions.
   static HWY_INLINE void order_dims(const float* sums, std::int64_t count, float* to) {
-    const hn::CappedTag<float, 4> d4;
-    for (std::int64_t i = 0; i < count; i += 2 * kLanes, sums += 2 * kLanes) {
-      for (int j = 0; j < kLanes; j += 4, to += 8) {
-        hn::StoreU(hn::LoadU(d4, sums + j), d4, to);
-        hn::StoreU(hn::LoadU(d4, sums + kLanes + j), d4, to + 4);
+    const D d;
+    for (std::int64_t i = 0; i < count; i += 2 * kLanes) {
+      const V even = hn::LoadU(d, sums + i), odd = hn::LoadU(d, sums + i + kLanes);
+      if constexpr (kLanes == 16) {
+        HWY_ALIGN static constexpr std::int32_t kBlocks[16] = {0, 1, 2, 3, 8,  9,  10, 11,
+                                                               4, 5, 6, 7, 12, 13, 14, 15};
+        const auto blocks = hn::SetTableIndices(d, kBlocks);
+        const V low = hn::ConcatLowerLower(d, odd, even), high = hn::ConcatUpperUpper(d, odd, even);
+        hn::StoreU(hn::TableLookupLanes(low, blocks), d, to + i);
+        hn::StoreU(hn::TableLookupLanes(high, blocks), d, to + i + kLanes);
+      } else if constexpr (kLanes == 8) {
+        hn::StoreU(hn::ConcatLowerLower(d, odd, even), d, to + i);
+        hn::StoreU(hn::ConcatUpperUpper(d, odd, even), d, to + i + kLanes);
+      } else {
+        hn::StoreU(even, d, to + i);
+        hn::StoreU(odd, d, to + i + kLanes);
       }
     }
   }
@@ -347,7 +413,6 @@ class CodeCoding {
   const float width_;
   const std::int64_t entry_floats_;
   float* entry_;          // [entry_floats]
-  std::int16_t* shorts_;  // [entry_floats], a query as integers
   float* units_;          // [kMaxRows, padded_words]
   float* factors_;        // [states]
   float* query_sums_;     // [states]

@@ -83,8 +83,7 @@ class DecodedCoding {
   NoScoreScales score_scales(int /*head*/, std::int64_t /*state*/, int /*position*/) const {
     return {};
   }
-  void round_weights(const VisibleRange& /*range*/, Visible /*visible*/, int /*head*/,
-                     std::int64_t /*state*/, float* /*weights*/) {}
+  static constexpr bool kWeighs = false;
   void finish_sums(std::int64_t /*state*/, float* /*sums*/) const {}
 
   static constexpr bool kEndsRows = true;
