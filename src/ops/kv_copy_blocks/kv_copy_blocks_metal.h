@@ -3,8 +3,9 @@
 #define PAGODA_KV_COPY_BLOCKS_METAL_H
 
 struct KvCopyBlocksParameters {
-  int entry_words;
-  int block_words;
+  int token_words;  // of a run
+  int run_words;
+  int block_words;  // of all runs
 };
 
 #endif  // PAGODA_KV_COPY_BLOCKS_METAL_H

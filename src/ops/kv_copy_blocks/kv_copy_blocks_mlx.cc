@@ -12,27 +12,44 @@ struct Word {
   std::int64_t bytes;
 };
 
-Word largest_word(std::int64_t entry_bytes, std::size_t element_bytes) {
-  if (entry_bytes % 16 == 0) return {"uint4", 16};
-  return element_bytes == 4 ? Word{"uint", 4} : Word{"ushort", 2};
+Word largest_word(std::int64_t token_bytes, std::size_t element_bytes) {
+  if (token_bytes % 16 == 0) return {"uint4", 16};
+  if (element_bytes == 4) return {"uint", 4};
+  return element_bytes == 2 ? Word{"ushort", 2} : Word{"uchar", 1};
+}
+
+// Copies of one array, whose blocks have runs of `block_size` tokens, so many bytes each.
+MetalDispatch dispatch_of(const Tensor& array, int index, std::int64_t block_size,
+                          std::int64_t token_bytes, std::int64_t num_copies) {
+  const Word word = largest_word(token_bytes, dtype_size(array.dtype()));
+  const std::int64_t bytes =
+      array.num_elements() * static_cast<std::int64_t>(dtype_size(array.dtype()));
+  const std::int64_t block_words = bytes / array.extent(0) / word.bytes;
+  const std::int64_t token_words = token_bytes / word.bytes;
+  return {.function = {&kKvCopyBlocksMetal, "kv_copy_blocks", {word.name}},
+          .buffers = {input(0), output(index)},
+          .parameters =
+              KvCopyBlocksParameters{
+                  .token_words = static_cast<int>(token_words),
+                  .run_words = static_cast<int>(block_size * token_words),
+                  .block_words = static_cast<int>(block_words),
+              },
+          .num_groups = {num_groups_of(block_words, 256), static_cast<int>(num_copies), 1},
+          .num_threads = 256};
 }
 
 MetalLaunch launch_of(const KvView& view, std::int64_t num_copies) {
-  const std::int64_t entry_bytes = view.num_kv_heads() * view.keys.entry_bytes();
-  const Word word = largest_word(entry_bytes, dtype_size(view.keys.elements.dtype()));
-  const std::int64_t entry_words = entry_bytes / word.bytes;
-  const std::int64_t block_words = view.block_size() * entry_words;
-  return {.dispatches = {{.function = {&kKvCopyBlocksMetal, "kv_copy_blocks", {word.name}},
-                          .buffers = {input(0), output(0), output(1)},
-                          .parameters =
-                              KvCopyBlocksParameters{
-                                  .entry_words = static_cast<int>(entry_words),
-                                  .block_words = static_cast<int>(block_words),
-                              },
-                          .num_groups = {num_groups_of(block_words, 256),
-                                         static_cast<int>(num_copies), 1},
-                          .num_threads = 256}},
-          .bytes = 4.0 * static_cast<double>(num_copies * block_words * word.bytes)};
+  MetalLaunch launch;
+  for (const KvEntries* entries : {&view.keys, &view.values}) {
+    const auto add = [&](const Tensor& array, std::int64_t token_bytes) {
+      launch.dispatches.push_back(dispatch_of(array, static_cast<int>(launch.dispatches.size()),
+                                              view.block_size(), token_bytes, num_copies));
+    };
+    add(entries->elements, view.num_kv_heads() * entries->entry_bytes());
+    if (entries->scales.defined()) add(entries->scales, sizeof(bf16));
+  }
+  launch.bytes = 2 * static_cast<double>(num_copies * view.block_size() * view.bytes_per_token());
+  return launch;
 }
 
 }  // namespace

@@ -21,6 +21,31 @@ inline void add_cache(const KvView& view, MlxOp& op) {
   }
 }
 
+// Where a view's arrays are among an op's inputs or outputs, from `first` on.
+class CacheArrays {
+ public:
+  CacheArrays(const KvView& view, int first)
+      : has_key_scales_(view.keys.scales.defined()),
+        has_value_scales_(view.values.scales.defined()),
+        keys_(first),
+        values_(first + (has_key_scales_ ? 2 : 1)) {}
+
+  bool has_key_scales() const { return has_key_scales_; }
+  bool has_value_scales() const { return has_value_scales_; }
+  bool has_codes() const { return has_key_scales_ || has_value_scales_; }
+  int keys() const { return keys_; }
+  int values() const { return values_; }
+  // REQUIRES: has_codes(). In place of scales that keys, or values, have not are the others'.
+  int key_scales() const { return has_key_scales_ ? keys_ + 1 : values_ + 1; }
+  int value_scales() const { return has_value_scales_ ? values_ + 1 : keys_ + 1; }
+
+ private:
+  bool has_key_scales_;
+  bool has_value_scales_;
+  int keys_;
+  int values_;
+};
+
 // Returns what writing to the cache reads of a step. Throws where a slot lies outside: MLX hands it
 // to who evaluates or reads.
 inline StepBatch batch_of_slots(const Tensor& slot_mapping, const KvView& view) {

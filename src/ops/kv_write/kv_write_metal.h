@@ -3,8 +3,9 @@
 #define PAGODA_KV_WRITE_METAL_H
 
 struct KvWriteParameters {
-  int entry_width;  // num_kv_heads * head_dim
+  int kv_heads;
   int head_dim;
+  int block_size;
   int num_slots;       // of the cache; no token writes to another one
   int k_token_stride;  // in elements, as all strides
   int k_head_stride;

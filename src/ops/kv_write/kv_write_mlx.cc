@@ -9,29 +9,39 @@
 namespace pagoda::mlx {
 namespace {
 
-MetalLaunch launch_of(const KvView& view, const Tensor& k, const Tensor& v) {
+// Writes to a cache of numbers take runs of them, others a SIMD group an entry.
+MetalDispatch dispatch_of(const KvView& view, const Tensor& k, const Tensor& v) {
+  const CacheArrays cache(view, 0);
   const std::int64_t width = view.num_kv_heads() * view.head_dim();
   const bool is_wide = view.head_dim() % 4 == 0 && rows_are_aligned(k) && rows_are_aligned(v);
-  const auto element_bytes = 4 + static_cast<double>(dtype_size(view.keys.elements.dtype()));
-  return {.dispatches = {{.function = {&kKvWriteMetal,
-                                       "kv_write",
-                                       {template_argument(view.keys.elements.dtype()),
-                                        is_wide ? "4" : "1"}},
-                          .buffers = {input(0), input(1), input(2), output(0), output(1)},
-                          .parameters =
-                              KvWriteParameters{
-                                  .entry_width = static_cast<int>(width),
-                                  .head_dim = static_cast<int>(view.head_dim()),
-                                  .num_slots = static_cast<int>(view.num_slots()),
-                                  .k_token_stride = static_cast<int>(k.stride(0)),
-                                  .k_head_stride = static_cast<int>(k.stride(1)),
-                                  .v_token_stride = static_cast<int>(v.stride(0)),
-                                  .v_head_stride = static_cast<int>(v.stride(1)),
-                              },
-                          .num_groups = {num_groups_of(width, is_wide ? 1024 : 256),
-                                         static_cast<int>(k.extent(0)), 1},
-                          .num_threads = 256}},
-          .bytes = 2 * element_bytes * static_cast<double>(k.num_elements())};
+  MetalDispatch dispatch{
+      .function = {&kKvWriteMetal,
+                   cache.has_codes() ? "kv_write_codes" : "kv_write",
+                   {template_argument(view.keys.elements.dtype()),
+                    template_argument(view.values.elements.dtype())}},
+      .buffers = {input(0), input(1), input(2), output(cache.keys()), output(cache.values())},
+      .parameters =
+          KvWriteParameters{
+              .kv_heads = static_cast<int>(view.num_kv_heads()),
+              .head_dim = static_cast<int>(view.head_dim()),
+              .block_size = static_cast<int>(view.block_size()),
+              .num_slots = static_cast<int>(view.num_slots()),
+              .k_token_stride = static_cast<int>(k.stride(0)),
+              .k_head_stride = static_cast<int>(k.stride(1)),
+              .v_token_stride = static_cast<int>(v.stride(0)),
+              .v_head_stride = static_cast<int>(v.stride(1)),
+          },
+      .num_groups = {num_groups_of(width, is_wide ? 1024 : 256), static_cast<int>(k.extent(0)), 1},
+      .num_threads = 256};
+  if (cache.has_codes()) {
+    dispatch.function.arguments.push_back(template_argument(view.head_dim()));
+    dispatch.buffers.push_back(output(cache.key_scales()));
+    dispatch.buffers.push_back(output(cache.value_scales()));
+    dispatch.num_groups[0] = num_groups_of(2 * view.num_kv_heads(), 8);
+  } else {
+    dispatch.function.arguments.push_back(is_wide ? "4" : "1");
+  }
+  return dispatch;
 }
 
 }  // namespace
@@ -41,7 +51,10 @@ KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v
   MlxOp op{.name = "kv_write", .inputs = {k, v, batch.slot_mapping}, .outputs = {}};
   add_cache(view, op);
   if (uses_metal(exec)) {
-    op.launch = launch_of(view, k, v);
+    const double entry_bytes = 8 * static_cast<double>(k.num_elements());
+    const auto token_bytes = static_cast<double>(view.bytes_per_token());
+    op.launch = {.dispatches = {dispatch_of(view, k, v)},
+                 .bytes = entry_bytes + token_bytes * static_cast<double>(k.extent(0))};
   } else {
     op.host = [](Exec& host, std::span<const Tensor> in) {
       const std::span<const Tensor> arrays = in.subspan(3);

@@ -5,14 +5,20 @@
 #include <mlx/memory.h>
 #include <mlx/stream.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <random>
 
 #include "backend/backend.h"
 #include "backend/mlx/mlx_op.h"
 #include "ops/attention/attention.h"
+#include "ops/kv_case.h"
 #include "ops/kv_write/kv_write.h"
+#include "ops/op_case.h"
 #include "ops/rope_kv_write/rope_kv_write.h"
+#include "quant/kv_entry.h"
 
 namespace pagoda {
 namespace {
@@ -166,6 +172,71 @@ TEST_P(KvWriteMlxTest, ReadsStridedPartsOfAJoinedProduct) {
 INSTANTIATE_TEST_SUITE_P(DTypes, KvWriteMlxTest,
                          ::testing::Values(DType::kFloat32, DType::kBFloat16, DType::kFloat16),
                          [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+// Entries that rounding, order or range would give other bits somewhere: of every kind one, then
+// random ones. Numbers below 2^-60 count as 0.
+std::vector<float> entries_of_all_kinds(std::int64_t head_dim, std::int64_t count) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> entries = random_values(7, head_dim * count);
+  std::mt19937 random(3);
+  const auto set = [&](std::int64_t entry, auto&& value_of) {
+    for (std::int64_t d = 0; d < head_dim; ++d) entries[entry * head_dim + d] = value_of(d);
+  };
+  set(0, [](auto) { return -0.0f; });
+  set(1, [](auto d) { return d == 1 ? 3e4f : 1e-3f; });
+  set(2, [](auto) { return -1.5f; });
+  set(3, [](auto d) { return d % 2 == 0 ? 3e38f : -2.9e38f; });
+  set(4, [](auto d) { return d % 3 == 0 ? 0x1.fp-61f : 0x1p-60f; });
+  set(5, [](auto d) { return d == 0 ? 0x1p-140f : 0x1p-130f; });
+  set(6, [&](auto) { return std::ldexp(1.0f, static_cast<int>(random() % 120) - 60); });
+  for (const auto& [entry, bad] : {std::pair{7, std::nanf("")}, {8, kInfinity}, {9, -kInfinity}})
+    entries[entry * head_dim + random() % head_dim] = bad;
+  return entries;
+}
+
+// Fails where codes and scales are not those of the codec.
+void expect_codes(Exec& exec, const KvEntries& cache, std::span<const float> entries,
+                  std::span<const std::int32_t> slots) {
+  const KvFormatTraits traits = traits_of(cache.format());
+  const std::int64_t block_size = cache.elements.extent(1), heads = cache.elements.extent(2);
+  const std::int64_t head_dim = cache.head_dim(), bytes = cache.entry_bytes();
+  const auto elements = exec.read(cache.elements);
+  const auto scales = exec.read(cache.scales);
+  ASSERT_TRUE(elements.ok() && scales.ok());
+  std::vector<std::byte> codes(bytes);
+  for (std::int64_t i = 0; i < std::ssize(slots) * heads; ++i) {
+    const std::int64_t slot = slots[i / heads], head = i % heads;
+    std::vector<float> entry(entries.begin() + i * head_dim, entries.begin() + (i + 1) * head_dim);
+    bf16 expected[2] = {};
+    encode_kv_entry(cache.format(), entry, codes.data(), expected);
+    EXPECT_EQ(std::memcmp(elements->data() + (slot * heads + head) * bytes, codes.data(), bytes), 0)
+        << traits.name << " of " << head_dim << ", entry " << i;
+    for (std::int64_t s = 0; s < traits.num_scales; ++s) {
+      const std::int64_t run = (slot / block_size * heads + head) * traits.num_scales + s;
+      std::uint16_t scale = 0;
+      std::memcpy(&scale, scales->data() + (run * block_size + slot % block_size) * 2, 2);
+      EXPECT_EQ(scale, expected[s].bits) << traits.name << " of " << head_dim << ", entry " << i;
+    }
+  }
+}
+
+TEST(MlxCacheTest, CodesAreTheCodecs) {
+  constexpr int kHeads = 2, kTokens = 10;
+  for (const std::int64_t head_dim : {2, 6, 24, 64, 80, 96, 128, 192, 256}) {
+    const auto made = make_mlx_exec();
+    Exec& exec = *made;
+    const KvView empty = allocate_kv_view(exec, {KvFormat::kInt8, KvFormat::kInt4},
+                                          {kNumBlocks, kBlockSize, kHeads, head_dim})
+                             .value();
+    Sequence sequence;
+    const StepBatch batch = upload(exec, sequence.advance(kTokens));
+    const std::vector<float> entries = entries_of_all_kinds(head_dim, kTokens * kHeads);
+    const Tensor kv = exec.upload<float>(entries, {kTokens, kHeads, head_dim});
+    const KvView view = kv_write(exec, empty, kv, kv, batch);
+    expect_codes(exec, view.keys, entries, sequence.host.slot_mapping);
+    expect_codes(exec, view.values, entries, sequence.host.slot_mapping);
+  }
+}
 
 // Nothing is written outside the cache; the host says so, too.
 TEST(MlxCacheTest, ASlotOutsideTheCacheIsAnError) {

@@ -1,51 +1,143 @@
 // rope_kv_write on Apple GPUs.
 #include "backend/mlx/kernel.metal.h"
+#include "ops/kv_write/kv_codes.metal.h"
 #include "ops/rope/rope_head.metal.h"
 #include "ops/rope_kv_write/rope_kv_write_metal.h"
 
-// A SIMD group a head of queries, keys or values, eight a threadgroup.
+// A SIMD group takes a head of queries, keys or values, eight a threadgroup.
+struct JoinedHead {
+  int number;
+  bool is_query;
+  bool is_value;
+  bool is_wanted;  // else nothing is written
+  KvPlace place;   // of a key or a value
+};
+
+inline JoinedHead joined_head(int number, int slot, constant RopeKvWriteParameters& p) {
+  JoinedHead head;
+  head.number = number;
+  head.is_query = number < p.num_heads;
+  head.is_value = number >= p.num_heads + p.num_kv_heads;
+  const bool is_stored = slot >= 0 && slot < p.num_slots;
+  head.is_wanted = number < p.num_heads + 2 * p.num_kv_heads && (head.is_query || is_stored);
+  head.place.slot = slot;
+  head.place.block_size = p.block_size;
+  head.place.kv_heads = p.num_kv_heads;
+  head.place.kv_head = (number - p.num_heads) % p.num_kv_heads;
+  return head;
+}
+
+// Reads a head, norms and turns it, where it is no value.
+template <int kHeadDim>
+inline void load_turned(JoinedHead head, size_t token, int lane, device const float* joined,
+                        device const float* angles, device const float* q_norm,
+                        device const float* k_norm, constant RopeKvWriteParameters& p,
+                        thread float* a, thread float* b) {
+  const bool is_halves = p.is_halves != 0;
+  const int all_heads = p.num_heads + 2 * p.num_kv_heads;
+  load_head<kHeadDim>(joined + (token * all_heads + head.number) * kHeadDim, is_halves,
+                      p.is_aligned != 0, lane, a, b);
+  if (head.is_value) return;
+  if (p.is_normed != 0) {
+    device const float* const norm = head.is_query ? q_norm : k_norm;
+    norm_head<kHeadDim>(norm, p.eps, is_halves, lane, a, b);
+  }
+  turn_head<kHeadDim>(angles + token * kHeadDim, lane, a, b);
+}
+
+// Writes a head to threadgroup memory, [kHeadDim], for all lanes of its SIMD group.
+template <int kHeadDim>
+inline void exchange_head(thread const float* a, thread const float* b, bool is_halves, int lane,
+                          threadgroup float* exchange) {
+  constexpr int kRun = HeadSplit<kHeadDim>::kRun;
+#pragma unroll
+  for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
+    const int pair = first_pair<kHeadDim>(run, lane);
+    for (int i = 0; pair < kHeadDim / 2 && i < kRun; ++i) {
+      exchange[is_halves ? pair + i : 2 * (pair + i)] = a[run * kRun + i];
+      exchange[is_halves ? kHeadDim / 2 + pair + i : 2 * (pair + i) + 1] = b[run * kRun + i];
+    }
+  }
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+}
+
 //   joined          [tokens, heads + 2 * kv_heads, kHeadDim]
 //   angles          [tokens, 2, kHeadDim / 2]
 //   slots           [tokens]
 //   q_norm, k_norm  [kHeadDim], where is_normed
 //   q               [tokens, heads, kHeadDim]
-//   keys, values    [slots, kv_heads, kHeadDim], of type T
-template <typename T, int kHeadDim>
+//   keys, values    [slots, kv_heads, kHeadDim], of types K and V
+template <typename K, typename V, int kHeadDim>
 [[kernel]] void rope_kv_write(device const float* joined [[buffer(0)]],
                               device const float* angles [[buffer(1)]],
                               device const int* slots [[buffer(2)]],
                               device const float* q_norm [[buffer(3)]],
                               device const float* k_norm [[buffer(4)]],
-                              device float* q [[buffer(5)]], device T* keys [[buffer(6)]],
-                              device T* values [[buffer(7)]],
+                              device float* q [[buffer(5)]], device K* keys [[buffer(6)]],
+                              device V* values [[buffer(7)]],
                               constant RopeKvWriteParameters& p [[buffer(8)]], PAGODA_THREAD) {
-  const int head = int(group.x) * 8 + int(simd_group);
-  const int all_heads = p.num_heads + 2 * p.num_kv_heads;
   const size_t token = group.y;
-  const bool is_query = head < p.num_heads;
-  const bool is_value = head >= p.num_heads + p.num_kv_heads;
-  const bool is_halves = p.is_halves != 0;
-  const int slot = slots[token];
-  const bool is_stored = slot >= 0 && slot < p.num_slots;
-  if (head >= all_heads || !(is_query || is_stored)) return;
-
+  const JoinedHead head = joined_head(int(group.x) * 8 + int(simd_group), slots[token], p);
+  if (!head.is_wanted) return;
   float a[HeadSplit<kHeadDim>::kShare];
   float b[HeadSplit<kHeadDim>::kShare];
-  load_head<kHeadDim>(joined + (token * all_heads + head) * kHeadDim, is_halves, p.is_aligned != 0,
-                      int(lane), a, b);
-  if (!is_value) {
-    if (p.is_normed != 0) {
-      device const float* const norm = is_query ? q_norm : k_norm;
-      norm_head<kHeadDim>(norm, p.eps, is_halves, int(lane), a, b);
-    }
-    turn_head<kHeadDim>(angles + token * kHeadDim, int(lane), a, b);
-  }
-  if (is_query) {
-    store_head<kHeadDim>(a, b, is_halves, int(lane), q + (token * p.num_heads + head) * kHeadDim);
+  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, p, a, b);
+  const bool is_halves = p.is_halves != 0;
+  if (head.is_query) {
+    store_head<kHeadDim>(a, b, is_halves, int(lane),
+                         q + (token * p.num_heads + head.number) * kHeadDim);
     return;
   }
-  const int kv_head = (head - p.num_heads) % p.num_kv_heads;
-  device T* const cache = is_value ? values : keys;
-  store_head<kHeadDim>(a, b, is_halves, int(lane),
-                       cache + (size_t(slot) * p.num_kv_heads + kv_head) * kHeadDim);
+  const size_t entry = entry_number(head.place) * kHeadDim;
+  if (head.is_value) {
+    store_head<kHeadDim>(a, b, is_halves, int(lane), values + entry);
+  } else {
+    store_head<kHeadDim>(a, b, is_halves, int(lane), keys + entry);
+  }
+}
+
+// The same where keys or values are codes.
+//   keys, values              [slots, kv_heads, elements of an entry]
+//   key_scales, value_scales  [blocks, kv_heads, num_scales, block_size], or anything where that has
+//                             none
+//   key_offset                [kv_heads, kHeadDim], where has_offset: what keys are stored less
+//   shared                    [8, kHeadDim]
+template <typename K, typename V, int kHeadDim>
+[[kernel]] void rope_kv_write_codes(
+    device const float* joined [[buffer(0)]], device const float* angles [[buffer(1)]],
+    device const int* slots [[buffer(2)]], device const float* q_norm [[buffer(3)]],
+    device const float* k_norm [[buffer(4)]], device float* q [[buffer(5)]],
+    device K* keys [[buffer(6)]], device V* values [[buffer(7)]],
+    device ushort* key_scales [[buffer(8)]], device ushort* value_scales [[buffer(9)]],
+    device const float* key_offset [[buffer(10)]], constant RopeKvWriteParameters& p [[buffer(11)]],
+    threadgroup float* shared [[threadgroup(0)]], PAGODA_THREAD) {
+  const size_t token = group.y;
+  const JoinedHead head = joined_head(int(group.x) * 8 + int(simd_group), slots[token], p);
+  if (!head.is_wanted) return;
+  float a[HeadSplit<kHeadDim>::kShare];
+  float b[HeadSplit<kHeadDim>::kShare];
+  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, p, a, b);
+  const bool is_halves = p.is_halves != 0;
+  if (head.is_query) {
+    store_head<kHeadDim>(a, b, is_halves, int(lane),
+                         q + (token * p.num_heads + head.number) * kHeadDim);
+    return;
+  }
+  // Lanes get the dimensions that write_entry() has them hold.
+  threadgroup float* const exchange = shared + int(simd_group) * kHeadDim;
+  exchange_head<kHeadDim>(a, b, is_halves, int(lane), exchange);
+  float x[KvEntry<K, kHeadDim>::kRegisters];
+#pragma unroll
+  for (int i = 0; i < KvEntry<K, kHeadDim>::kRegisters; ++i)
+    x[i] = i * 32 + int(lane) < kHeadDim ? exchange[i * 32 + int(lane)] : 0.0f;
+  if (head.is_value) {
+    write_entry<kHeadDim>(x, int(lane), head.place, values, value_scales);
+  } else {
+    device const float* const offset = key_offset + head.place.kv_head * kHeadDim;
+#pragma unroll
+    for (int i = 0; i < KvEntry<K, kHeadDim>::kRegisters; ++i) {
+      if (p.has_offset != 0 && i * 32 + int(lane) < kHeadDim) x[i] -= offset[i * 32 + int(lane)];
+    }
+    write_entry<kHeadDim>(x, int(lane), head.place, keys, key_scales);
+  }
 }

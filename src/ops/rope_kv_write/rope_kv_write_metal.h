@@ -5,10 +5,12 @@
 struct RopeKvWriteParameters {
   int num_heads;  // of queries
   int num_kv_heads;
+  int block_size;
   int num_slots;   // of the cache; no token writes to another one
   int is_halves;   // RopeStyle
   int is_normed;   // else nothing is read of the norms
   int is_aligned;  // whether every head begins at a multiple of 16 bytes
+  int has_offset;  // else nothing is read of the keys' offset
   float eps;
 };
 

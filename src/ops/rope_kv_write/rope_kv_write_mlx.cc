@@ -14,37 +14,39 @@ namespace {
 // cache's arrays come last.
 enum Input { kJoined, kAngles, kSlots, kQNorm, kKNorm, kKeyOffset, kCache };
 
-// Metal has no kernel yet that takes an offset from keys: the name of none makes building kernels
-// fail, at load.
-std::string_view kernel_of(const RopeKvWriteArgs& args) {
-  return args.key_offset.defined() ? "rope_kv_write_less_offset" : "rope_kv_write";
-}
-
-MetalLaunch launch_of(const Tensor& joined, bool is_normed, const KvView& view,
-                      const RopeKvWriteArgs& args) {
-  const auto elements = static_cast<double>(joined.num_elements());
-  return {
-      .dispatches = {{.function = {&kRopeKvWriteMetal,
-                                   kernel_of(args),
-                                   {template_argument(view.keys.elements.dtype()),
-                                    template_argument(view.head_dim())}},
-                      .buffers = {input(kJoined), input(kAngles), input(kSlots), input(kQNorm),
-                                  input(kKNorm), output(0), output(1), output(2)},
-                      .parameters =
-                          RopeKvWriteParameters{
-                              .num_heads = args.num_heads,
-                              .num_kv_heads = static_cast<int>(view.num_kv_heads()),
-                              .num_slots = static_cast<int>(view.num_slots()),
-                              .is_halves = args.rope.style == RopeStyle::kHalves,
-                              .is_normed = is_normed,
-                              .is_aligned = view.head_dim() % 4 == 0 && rows_are_aligned(joined),
-                              .eps = args.norm.eps,
-                          },
-                      .num_groups =
-                          head_groups(joined.extent(0), args.num_heads + 2 * view.num_kv_heads()),
-                      .num_threads = 32 * kHeadsPerGroup}},
-      .flops = 7 * elements,
-      .bytes = 8 * elements};
+MetalDispatch dispatch_of(const Tensor& joined, bool is_normed, const KvView& view,
+                          const RopeKvWriteArgs& args) {
+  const CacheArrays cache(view, 1);
+  PAGODA_CHECK(cache.has_codes() || !args.key_offset.defined(),
+               "[rope_kv_write] on Metal only codes have an offset");
+  MetalDispatch dispatch{
+      .function = {&kRopeKvWriteMetal,
+                   cache.has_codes() ? "rope_kv_write_codes" : "rope_kv_write",
+                   {template_argument(view.keys.elements.dtype()),
+                    template_argument(view.values.elements.dtype()),
+                    template_argument(view.head_dim())}},
+      .buffers = {input(kJoined), input(kAngles), input(kSlots), input(kQNorm), input(kKNorm),
+                  output(0), output(cache.keys()), output(cache.values())},
+      .parameters =
+          RopeKvWriteParameters{
+              .num_heads = args.num_heads,
+              .num_kv_heads = static_cast<int>(view.num_kv_heads()),
+              .block_size = static_cast<int>(view.block_size()),
+              .num_slots = static_cast<int>(view.num_slots()),
+              .is_halves = args.rope.style == RopeStyle::kHalves,
+              .is_normed = is_normed,
+              .is_aligned = view.head_dim() % 4 == 0 && rows_are_aligned(joined),
+              .eps = args.norm.eps,
+          },
+      .num_groups = head_groups(joined.extent(0), args.num_heads + 2 * view.num_kv_heads()),
+      .num_threads = 32 * kHeadsPerGroup};
+  if (cache.has_codes()) {
+    dispatch.buffers.push_back(output(cache.key_scales()));
+    dispatch.buffers.push_back(output(cache.value_scales()));
+    dispatch.buffers.push_back(input(kKeyOffset));
+    dispatch.threadgroup_bytes = 4 * kHeadsPerGroup * static_cast<int>(view.head_dim());
+  }
+  return dispatch;
 }
 
 HostBody host_body(bool is_normed, const RopeKvWriteArgs& args) {
@@ -78,7 +80,10 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
       .outputs = {{joined.dtype(), q_shape}}};
   add_cache(view, op);
   if (uses_metal(exec)) {
-    op.launch = launch_of(joined, is_normed, view, args);
+    const auto elements = static_cast<double>(joined.num_elements());
+    op.launch = {.dispatches = {dispatch_of(joined, is_normed, view, args)},
+                 .flops = 7 * elements,
+                 .bytes = 8 * elements};
   } else {
     op.host = host_body(is_normed, args);
   }

@@ -5,3 +5,4 @@
 PAGODA_REGISTER_KERNEL(kv_copy_blocks, uint4)
 PAGODA_REGISTER_KERNEL(kv_copy_blocks, uint)
 PAGODA_REGISTER_KERNEL(kv_copy_blocks, ushort)
+PAGODA_REGISTER_KERNEL(kv_copy_blocks, uchar)
