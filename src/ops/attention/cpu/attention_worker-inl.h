@@ -19,7 +19,7 @@
 #include "ops/attention/cpu/attention_items.h"
 #include "ops/attention/cpu/bf16_decode-inl.h"
 #include "ops/attention/cpu/bf16_dots-inl.h"
-#include "ops/attention/cpu/code_dots-inl.h"
+#include "ops/attention/cpu/code_decode-inl.h"
 #include "ops/attention/cpu/decoded_dots-inl.h"
 #include "ops/attention/cpu/float_dots-inl.h"
 #include "ops/attention/cpu/query_packing-inl.h"

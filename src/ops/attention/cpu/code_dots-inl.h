@@ -21,10 +21,10 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Returns sums + the products of both halves.
+// Returns sums + the products of both halves. Where an intrinsic's change of types would have the
+// compiler copy and spill the sums, the instruction is written out.
 HWY_INLINE VInts dot_shorts(VInts sums, VWords a, VWords b) {
 #if PAGODA_HAS_PAIR_DOTS
-  // The intrinsic's change of types has the compiler copy and spill sums that stay in registers.
   asm("vpdpwssd %2, %1, %0" : "+v"(sums.raw) : "v"(a.raw), "v"(b.raw));
   return sums;
 #else

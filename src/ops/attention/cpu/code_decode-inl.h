@@ -1,0 +1,422 @@
+// The cpu attention's few rows on codes, as decodes bring them, where the machine multiplies pairs of
+// integers: the exact sums of code_dots-inl.h, so the same bits.
+//
+// As in bf16_decode-inl.h keys and values are read once, from where they lie, sixteen positions at a
+// time, while lines of later positions are fetched in the order of memory.
+#if defined(PAGODA_CODE_DECODE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PAGODA_CODE_DECODE_INL_H
+#undef PAGODA_CODE_DECODE_INL_H
+#else
+#define PAGODA_CODE_DECODE_INL_H
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+#include "hwy/highway.h"
+#include "ops/attention/cpu/bf16_decode-inl.h"
+#include "ops/attention/cpu/code_dots-inl.h"
+
+#if PAGODA_HAS_PAIR_DOTS
+
+PAGODA_ATTENTION_BEFORE_NAMESPACE();
+namespace pagoda::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Loads 32 bytes each of two entries, side by side.
+HWY_INLINE VWords load_halves(const std::byte* low, const std::byte* high) {
+  const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(low));
+  const __m256i second = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(high));
+  VWords words{_mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1)};
+  asm("" : "+v"(words.raw));
+  return words;
+}
+
+// Makes rows[w] word w of 16 entries of 8 words, of which load(i) gives those of i and i + 8.
+template <typename Load>
+HWY_INLINE void transpose_halves(Load&& load, VWords* rows) {
+  const DWords d;
+  const hn::Repartition<std::uint64_t, DWords> d64;
+  PAGODA_UNROLL
+  for (int i = 0; i < 8; i += 4) {
+    const VWords a = load(i), b = load(i + 1), c = load(i + 2), e = load(i + 3);
+    const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
+    const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
+    const auto ce_low = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
+    const auto ce_high = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
+    rows[i] = hn::BitCast(d, hn::InterleaveLower(d64, ab_low, ce_low));
+    rows[i + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_low, ce_low));
+    rows[i + 2] = hn::BitCast(d, hn::InterleaveLower(d64, ab_high, ce_high));
+    rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, ce_high));
+  }
+  const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+  const __m512i odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+  PAGODA_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const VWords low = rows[i], high = rows[4 + i];
+    rows[i] = VWords{_mm512_permutex2var_epi64(low.raw, even, high.raw)};
+    rows[4 + i] = VWords{_mm512_permutex2var_epi64(low.raw, odd, high.raw)};
+  }
+}
+
+// The lines that are fetched while entries are read, 64 bytes for each 64 that are.
+struct CodeLines {
+  const std::byte* at;
+  std::int64_t entry_step;  // from those of an entry to the next one's; 0: in the order of memory
+  PrefetchLevel level;
+};
+
+template <KvFormat kKeys, KvFormat kValues>
+class FewRows<CodeDots<kKeys, kValues>> {
+  using Dots = CodeDots<kKeys, kValues>;
+  using Coding = typename Dots::Coding;
+  static constexpr int kTileWords = Coding::kTileWords;
+
+ public:
+  // Takes memory for copies of 16 entries, padded to lines.
+  FewRows(const AttentionCall& call, std::byte* copies)
+      : call_(call),
+        keys_(call.keys),
+        values_(call.values),
+        units_(Coding::padded_words(call)),
+        padded_dim_(call.padded_dim()),
+        copies_(copies) {}
+
+  static bool takes(const AttentionCall& call, const AttentionItem& item) {
+    return item.num_queries == 1 && call.group <= kMostFewRows;
+  }
+
+  // Has what is read first of a range fetched, where nothing was read before it.
+  void fetch_first(const VisibleRange& range) {
+    begin(range, VisibleRange());
+    fetch_scales(range);
+    for (int group = 0; group < groups_ahead_; ++group) {
+      for (int i = 0; i < kLanes; ++i) {
+        const std::byte* const entry = order_[group] + i * keys_.slot_bytes;
+        const std::int64_t bytes = item_->num_heads * keys_.entry_bytes;
+        for (std::int64_t at = 0; at < bytes; at += kLineBytes) prefetch(entry + at);
+      }
+    }
+  }
+
+  // Prepares to read `range` next, and then `after` where that has an item.
+  void begin(const VisibleRange& range, const VisibleRange& after) {
+    item_ = range.item;
+    const std::int64_t bytes =
+        kLanes * item_->num_heads * (keys_.entry_bytes + values_.entry_bytes);
+    groups_ahead_ =
+        static_cast<int>(std::clamp<std::int64_t>(2 * kBytesAhead / bytes, 1, kMostGroupsAhead));
+    const std::byte** to = order_;
+    for (int p = first_group(range); p < range.end; p += kLanes)
+      *to++ = entry(range, keys_, range.offsets, p);
+    for (int p = first_group(range); p < range.end; p += kLanes)
+      *to++ = entry(range, values_, range.value_offsets, p);
+    num_groups_ = static_cast<int>(to - order_) / 2;
+    const std::byte* const last = to[-1];
+    for (int i = 0; i < groups_ahead_; ++i) {
+      const int p = first_group(after) + i * kLanes;
+      *to++ = after.item && p < after.end ? entry(after, keys_, after.offsets, p) : last;
+    }
+    if (after.item) fetch_scales(after);
+  }
+
+  // Computes scores: [heads * rows, kRangePositions].
+  void score(const VisibleRange& range, const std::uint32_t* queries, const Coding& coding,
+             float* scores) {
+    for_rows([&](auto rows) { score_rows<rows()>(range, queries, coding, scores); });
+  }
+
+  // Adds the weighted values to the softmaxes of the item's heads, one after another.
+  void add(const VisibleRange& range, const float* weights, float* softmaxes) {
+    for_rows([&](auto rows) { add_rows<rows()>(range, weights, softmaxes); });
+  }
+
+ private:
+  static constexpr int kMostFewRows = 8;
+  static constexpr std::int64_t kBytesAhead = 8192;
+  static constexpr int kMostGroupsAhead = 4;
+  static constexpr int kMostGroups = kRangePositions / kLanes;
+  static constexpr std::int64_t kHalfLine = kLineBytes / 2;
+
+  // Calls visit(rows), which is a constant.
+  template <typename Visit>
+  void for_rows(Visit&& visit) const {
+    switch (call_.group) {
+      case 1:
+        return visit(std::integral_constant<int, 1>());
+      case 2:
+        return visit(std::integral_constant<int, 2>());
+      case 3:
+        return visit(std::integral_constant<int, 3>());
+      case 4:
+        return visit(std::integral_constant<int, 4>());
+      case 5:
+        return visit(std::integral_constant<int, 5>());
+      case 6:
+        return visit(std::integral_constant<int, 6>());
+      case 7:
+        return visit(std::integral_constant<int, 7>());
+      default:
+        return visit(std::integral_constant<int, 8>());
+    }
+  }
+
+  static int first_group(const VisibleRange& range) { return range.begin / kLanes * kLanes; }
+
+  HWY_INLINE void prefetch(const std::byte* line) const {
+    LinesAhead{.level = call_.prefetch}.fetch(line);
+  }
+
+  // Has the scales of all heads of a range fetched.
+  void fetch_scales(const VisibleRange& range) const {
+    for (const CallEntries* entries : {&keys_, &values_}) {
+      const std::int64_t num_scales = traits_of(entries->format).num_scales;
+      const std::int64_t block = call_.kv_heads * num_scales * call_.block_size;
+      for (int i = 0; i < range.num_scale_runs; ++i) {
+        const ScaleRun& run = range.scale_runs[i];
+        const auto* const from = reinterpret_cast<const std::byte*>(
+            entries->scales + run.block * block +
+            range.item->first_head * num_scales * call_.block_size);
+        const std::int64_t bytes =
+            std::min<std::int64_t>(range.item->num_heads * num_scales * call_.block_size * 2, 1024);
+        for (std::int64_t at = 0; at < bytes; at += kLineBytes) prefetch(from + at);
+      }
+    }
+  }
+
+  // Returns the item's first entry of those that a group reads.
+  const std::byte* entry(const VisibleRange& range, const CallEntries& entries,
+                         const std::int64_t* offsets, int p) const {
+    return entries.elements + offsets[std::max(p, range.begin)] +
+           range.item->first_head * entries.entry_bytes;
+  }
+
+  // Returns the lines to fetch while the first head is read of a group that is the `index`-th in
+  // order, and sets how far on those are for the next head: of the entries that come groups_ahead_
+  // later each head fetches a part.
+  HWY_INLINE CodeLines lines_ahead(int index, std::int64_t& head_step) const {
+    const int ahead = index + groups_ahead_;
+    const bool is_value = ahead >= num_groups_ && ahead < 2 * num_groups_;
+    const std::int64_t bytes = is_value ? values_.entry_bytes : keys_.entry_bytes;
+    const std::int64_t slot_bytes = is_value ? values_.slot_bytes : keys_.slot_bytes;
+    const bool reads_slots = item_->num_heads * bytes == slot_bytes;
+    head_step = reads_slots ? kLanes * bytes : bytes;
+    return {order_[ahead], reads_slots ? 0 : slot_bytes, call_.prefetch};
+  }
+
+  // Returns whether the 16 positions from p on can be read where they lie: those of one block, of
+  // whole half lines.
+  bool lie_together(const VisibleRange& range, const CallEntries& entries, int p) const {
+    if (p < range.begin || p + kLanes > range.end || entries.entry_bytes % kHalfLine != 0)
+      return false;
+    return (range.first_position + p) % call_.block_size + kLanes <= call_.block_size;
+  }
+
+  HWY_INLINE EntryGroup find(const VisibleRange& range, const CallEntries& entries,
+                             const std::int64_t* offsets, int head, int p, bool together) {
+    const std::byte* const from =
+        entries.elements + (item_->first_head + head) * entries.entry_bytes;
+    if (HWY_LIKELY(together)) return {from + offsets[p], entries.slot_bytes};
+    return copy(range, from, offsets, entries.entry_bytes, p);
+  }
+
+  HWY_NOINLINE EntryGroup copy(const VisibleRange& range, const std::byte* entries,
+                               const std::int64_t* offsets, std::int64_t bytes, int p) {
+    const std::int64_t stride = (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+    std::memset(copies_, 0, kLanes * stride);
+    for (int i = std::max(range.begin - p, 0); i < std::min(range.end - p, kLanes); ++i)
+      std::memcpy(copies_ + i * stride, entries + offsets[p + i], bytes);
+    return {copies_, stride};
+  }
+
+  template <int kRows>
+  HWY_NOINLINE void score_rows(const VisibleRange& range, const std::uint32_t* queries,
+                               const Coding& coding, float* scores) {
+    int index = 0;
+    for (int p = first_group(range); p < range.end; p += kLanes, ++index) {
+      const bool together = lie_together(range, keys_, p);
+      std::int64_t head_step;
+      CodeLines lines = lines_ahead(index, head_step);
+      for (int head = 0; head < item_->num_heads; ++head, lines.at += head_step) {
+        const int state = head * kRows;
+        score_group<kRows>(find(range, keys_, range.offsets, head, p, together),
+                           queries + state * units_, coding.score_scales(head, state, p),
+                           scores + state * kRangePositions + p, lines);
+      }
+    }
+  }
+
+  // Fetches the next line of `lines`, entry i's.
+  HWY_INLINE void fetch(CodeLines& lines) const {
+    prefetch(lines.at);
+    lines.at = step(lines.at, lines.entry_step == 0 ? kLineBytes : lines.entry_step);
+  }
+
+  // Scores kRows queries with 16 keys.
+  template <int kRows>
+  HWY_INLINE void score_group(const EntryGroup& keys, const std::uint32_t* queries,
+                              const typename Coding::ScoreScales& scales, float* scores,
+                              CodeLines lines) const {
+    SumTile<Dots, kRows, 1> sums;
+    sums.clear();
+    const std::byte* block = keys.entries;
+    const std::byte* const ahead = lines.at;
+    std::int64_t left = keys_.entry_bytes;
+    for (; left > kHalfLine; left -= kLineBytes, block += kLineBytes) {
+      if (lines.entry_step != 0) lines.at = ahead + (block - keys.entries);
+      const std::byte* key = block;
+      VWords words[kLanes];
+      const auto load = [&](int /*i*/) HWY_ATTR {
+        fetch(lines);
+        const VWords loaded = load_line(key);
+        key = step(key, keys.stride);
+        return loaded;
+      };
+      transpose(load, words, [] {});
+      add_words<kRows, kLanes>(words, queries, sums);
+      queries += kLanes * kTileWords;
+    }
+    if (left > 0) {
+      if (lines.entry_step != 0) lines.at = ahead + (block - keys.entries);
+      const std::byte* low = block;
+      VWords words[kLanes / 2];
+      const auto load = [&](int /*i*/) HWY_ATTR {
+        fetch(lines);
+        if (lines.entry_step != 0) fetch(lines);
+        const VWords loaded = load_halves(low, low + 8 * keys.stride);
+        low = step(low, keys.stride);
+        return loaded;
+      };
+      transpose_halves(load, words);
+      add_words<kRows, kLanes / 2>(words, queries, sums);
+    }
+    sums.store_scores(scores, scales);
+  }
+
+  template <int kRows, int kWords>
+  HWY_INLINE void add_words(const VWords* words, const std::uint32_t* queries,
+                            SumTile<Dots, kRows, 1>& sums) const {
+    PAGODA_UNROLL
+    for (int i = 0; i < kWords; ++i) {
+      VWords pairs[kTileWords];
+      widen_word<kKeys>(words[i], pairs);
+      PAGODA_UNROLL
+      for (int t = 0; t < kTileWords; ++t)
+        sums.add(queries + i * kTileWords + t, units_, pairs + t);
+    }
+  }
+
+  template <int kRows>
+  HWY_NOINLINE void add_rows(const VisibleRange& range, const float* weights, float* softmaxes) {
+    int index = num_groups_;
+    for (int p = first_group(range); p < range.end; p += kLanes, ++index) {
+      const bool together = lie_together(range, values_, p);
+      std::int64_t head_step;
+      CodeLines lines = lines_ahead(index, head_step);
+      for (int head = 0; head < item_->num_heads; ++head, lines.at += head_step) {
+        const EntryGroup group = find(range, values_, range.value_offsets, head, p, together);
+        // A pair of weights takes the place of one.
+        const WeighedRows rows{.weights = weights + head * kRows * kRangePositions + p / 2,
+                               .sums = softmaxes + head * Softmax::floats(kRows, padded_dim_)};
+        add_entries<kRows>(group, rows, lines);
+      }
+    }
+  }
+
+  // Adds the weighted values of 16 positions: as many chunks at a time as sums fit registers.
+  template <int kRows>
+  HWY_INLINE void add_entries(const EntryGroup& values, const WeighedRows& rows,
+                              const CodeLines& lines) const {
+    const std::int64_t chunks = (values_.entry_bytes + kChunkBytes - 1) / kChunkBytes;
+    const std::int64_t half = padded_dim_ / 2;
+    std::int64_t chunk = 0;
+    if constexpr (kValues == KvFormat::kInt4) {
+      for (; chunk < chunks; ++chunk) {
+        const std::int64_t at = chunk * kChunkBytes;
+        float* const sums = rows.sums + at;
+        if constexpr (kRows <= 5) {
+          add_chunks<kRows, 1, 0, 4>(values, at, rows.weights, sums, half, lines);
+        } else {
+          add_chunks<kRows, 1, 0, 2>(values, at, rows.weights, sums, half, lines);
+          add_chunks<kRows, 1, 2, 2>(values, at, rows.weights, sums, half, lines);
+        }
+      }
+    } else {
+      for (; kRows <= 5 && chunk + 2 <= chunks; chunk += 2) {
+        const std::int64_t at = chunk * kChunkBytes;
+        add_chunks<kRows, 2, 0, 4>(values, at, rows.weights, rows.sums + at, half, lines);
+      }
+      for (; chunk < chunks; ++chunk) {
+        const std::int64_t at = chunk * kChunkBytes;
+        add_chunks<kRows, 1, 0, 2>(values, at, rows.weights, rows.sums + at, half, lines);
+      }
+    }
+  }
+
+  // Adds kVectors vectors of values from vector kFirst on of those that kChunks chunks become; of
+  // int4 the second two of a chunk are summed `half` further on.
+  template <int kRows, int kChunks, int kFirst, int kVectors>
+  HWY_INLINE void add_chunks(const EntryGroup& values, std::int64_t at, const float* row_weights,
+                             float* to, std::int64_t half, const CodeLines& lines) const {
+    constexpr bool kIsInt4 = kValues == KvFormat::kInt4;
+    SumTile<Dots, kRows, kVectors> sums;
+    const auto place = [&](int r, int v) {
+      const int vector = kFirst + v;
+      const std::int64_t offset =
+          kIsInt4 ? vector / 2 * half + vector % 2 * kLanes : vector * std::int64_t{kLanes};
+      return to + r * padded_dim_ + offset;
+    };
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v)
+        sums.sums[r][v] = hn::BitCast(DInts(), hn::LoadU(D(), place(r, v)));
+    }
+    const auto* const weights = reinterpret_cast<const std::uint32_t*>(row_weights);
+    const std::byte* even = values.entries + at;
+    const std::byte* ahead = lines.at + (lines.entry_step == 0 ? at * kLanes : at);
+    for (int pair = 0; pair < kLanes / 2; ++pair) {
+      const std::byte* const odd = even + values.stride;
+      VWords all[kChunks * kChunkVectors<kValues>];
+      PAGODA_UNROLL
+      for (int c = 0; c < kChunks; ++c) {
+        pair_values<kValues>(even + c * kChunkBytes, odd + c * kChunkBytes,
+                             all + c * kChunkVectors<kValues>);
+      }
+      if (lines.entry_step == 0) {
+        PAGODA_UNROLL
+        for (int c = 0; c < kChunks && kFirst == 0; ++c, ahead += kLineBytes) prefetch(ahead);
+      } else if (kFirst == 0) {
+        prefetch(ahead);
+        prefetch(ahead + lines.entry_step);
+        ahead += 2 * lines.entry_step;
+      }
+      sums.add(weights + pair, kRangePositions, all + kFirst);
+      even = odd + values.stride;
+    }
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v)
+        hn::StoreU(hn::BitCast(D(), sums.sums[r][v]), D(), place(r, v));
+    }
+  }
+
+  const AttentionCall& call_;
+  const CallEntries keys_;
+  const CallEntries values_;
+  const std::int64_t units_;  // from a query to the next
+  const std::int64_t padded_dim_;
+  std::byte* copies_;
+  const AttentionItem* item_ = nullptr;
+  int groups_ahead_ = 1;
+  int num_groups_ = 0;
+  // The first entries of groups in the order in which they are read: keys, values, the next keys.
+  const std::byte* order_[2 * kMostGroups + kMostGroupsAhead];
+};
+
+}  // namespace pagoda::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // PAGODA_HAS_PAIR_DOTS
+#endif  // the target's pass
