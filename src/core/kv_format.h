@@ -64,7 +64,7 @@ constexpr bool is_quantized(const KvFormats& formats) {
 }
 // Returns "int8", or "k:int8,v:int4" where they differ.
 inline std::string kv_formats_name(const KvFormats& formats) {
-  const std::string keys(kv_format_name(formats.keys));
+  std::string keys(kv_format_name(formats.keys));
   if (formats.keys == formats.values) return keys;
   return "k:" + keys + ",v:" + std::string(kv_format_name(formats.values));
 }
