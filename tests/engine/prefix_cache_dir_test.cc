@@ -118,7 +118,7 @@ TEST_F(PrefixCacheDir, AnotherScopeFindsNothing) {
   other.block_size = 8;
   EXPECT_EQ(blocks_read(other), 0u);
   other = options();
-  other.kv_cache_dtype = DType::kFloat16;
+  other.kv_cache_formats = KvFormats{KvFormat::kInt8, KvFormat::kInt8};
   EXPECT_EQ(blocks_read(other), 0u);
   EXPECT_EQ(blocks_read(options(Backend::kReference)), 0u);
   other = options();

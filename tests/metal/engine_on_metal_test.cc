@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <mlx/memory.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,23 +47,55 @@ std::vector<GenerationRequest> requests_of_all_kinds() {
   return requests;
 }
 
-class EngineOnMetal : public ::testing::TestWithParam<std::string> {};
+struct CachedModel {
+  std::string model;
+  KvFormats formats = {KvFormat::kBFloat16, KvFormat::kBFloat16};
+};
+
+class EngineOnMetal : public ::testing::TestWithParam<CachedModel> {};
 
 TEST_P(EngineOnMetal, NoKernelIsBuiltInTheMiddleOfAStep) {
-  const auto engine = open_on_metal(GetParam(), {.max_model_len = 1024});
+  const auto engine = open_on_metal(
+      GetParam().model, {.max_model_len = 1024, .kv_cache_formats = GetParam().formats});
   for (const WholeAnswer& answer : run_to_end(*engine, requests_of_all_kinds()))
     EXPECT_NE(answer.finish_reason, FinishReason::kError) << answer.error.message();
   EXPECT_EQ(stats_at_rest(*engine).runner.num_late_kernels, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EngineOnMetal,
-                         ::testing::Values("tiny-llama", "tiny-llama-affine", "tiny-qwen2",
-                                           "tiny-qwen3"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           for (char& c : name) c = c == '-' ? '_' : c;
-                           return name;
-                         });
+constexpr KvFormats kInt8 = {KvFormat::kInt8, KvFormat::kInt8};
+constexpr KvFormats kInt8AndInt4 = {KvFormat::kInt8, KvFormat::kInt4};
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, EngineOnMetal,
+    ::testing::Values(CachedModel{"tiny-llama"}, CachedModel{"tiny-llama-affine"},
+                      CachedModel{"tiny-qwen2"}, CachedModel{"tiny-qwen3"},
+                      CachedModel{"tiny-llama", kInt8}, CachedModel{"tiny-llama", kInt8AndInt4}),
+    [](const auto& info) {
+      std::string name = info.param.model + "_" +
+                         std::string(kv_format_name(info.param.formats.keys)) + "_" +
+                         std::string(kv_format_name(info.param.formats.values));
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+// Codes that rounding ahead of them has moved are all that may differ.
+TEST(CodesOnMetal, GiveThePromptTheReferencesLogprobs) {
+  GenerationRequest request = {.sampling = {.temperature = 0, .max_tokens = 1}};
+  for (int i = 0; i < 120; ++i) request.prompt_token_ids.push_back((i * 37 + 11) % 500);
+  request.sampling.prompt_logprobs = 0;
+  for (const KvFormats& formats : {kInt8, kInt8AndInt4}) {
+    const EngineOptions options = {.max_model_len = 256, .kv_cache_formats = formats};
+    EngineOptions by_reference = options;
+    by_reference.backend = Backend::kReference;
+    const auto reference = open_engine(kData + "tiny-qwen3", by_reference);
+    const auto engine = open_on_metal("tiny-qwen3", options);
+    const auto expected = run_to_end(*reference, request).prompt_logprobs;
+    const auto actual = run_to_end(*engine, request).prompt_logprobs;
+    ASSERT_EQ(actual.size(), request.prompt_token_ids.size());
+    for (std::size_t i = 1; i < actual.size(); ++i)
+      EXPECT_NEAR(actual[i]->chosen.logprob, expected[i]->chosen.logprob, 0.002f) << i;
+  }
+}
 
 TEST(StepsOnMetal, CopyNothingAndKeepTheirMemory) {
   const auto engine =

@@ -166,13 +166,19 @@ void print_many_rows() {
 }
 
 // Keys and values. The least of a decode is one read a kv head, that of a prompt one for 32 tokens.
-void print_attention() {
+void print_attention(KvFormat format) {
   constexpr int kTokensAtOnce = 32;
+  const std::initializer_list<std::size_t> of_cache = {1, 2, 9, 10};  // elements, then scales
   const auto exec = make_counting_exec();
-  print_heading("Keys and values of 2 heads a kv head, dim 128, bfloat16: asked / once a kv head",
+  print_heading(fmt::format("Keys and values of 2 heads a kv head, dim 128, {}: asked / once a kv "
+                            "head",
+                            kv_format_name(format)),
                 "once");
-  const AttentionShape shape{.heads = 4, .kv_heads = 2, .head_dim = 128};
-  const double bytes_of_key = 2.0 * shape.kv_heads * shape.head_dim * 2;  // and of its value
+  const AttentionShape shape{
+      .heads = 4, .kv_heads = 2, .head_dim = 128, .formats = {format, format}};
+  const KvFormatTraits traits = traits_of(format);
+  const double bits_of_entry = shape.head_dim * traits.bits + 16.0 * traits.num_scales;
+  const double bytes_of_key = 2.0 * shape.kv_heads * bits_of_entry / 8;  // and of its value
   for (const std::uint32_t layout_seed : {1u, 0u}) {
     for (const int context : {128, 500, 1000, 2000}) {
       AttentionShape decode = shape;
@@ -181,7 +187,7 @@ void print_attention() {
       const auto counts = run_counted(*exec, make_attention_case(decode));
       print_asked(fmt::format("a decode among {}, blocks {}", context,
                               layout_seed == 0 ? "in order" : "in no order"),
-                  asked_of(counts, "attention_decode", {1, 2}), context * bytes_of_key);
+                  asked_of(counts, "attention_decode", of_cache), context * bytes_of_key);
     }
   }
   AttentionShape prompt = shape;
@@ -190,7 +196,7 @@ void print_attention() {
   for (int end = kTokensAtOnce; end <= 512; end += kTokensAtOnce) keys += end;
   const auto counts = run_counted(*exec, make_attention_case(prompt));
   print_asked(fmt::format("a prompt of 512, once for {} tokens", kTokensAtOnce),
-              asked_of(counts, "attention_prompt", {1, 2}), keys * bytes_of_key);
+              asked_of(counts, "attention_prompt", of_cache), keys * bytes_of_key);
 }
 
 // Returns the op that a kernel is of: the longest name that begins the kernel's.
@@ -240,7 +246,10 @@ int main(int argc, char** argv) {
     pagoda::print_few_rows();
     pagoda::print_many_rows();
   }
-  if (arguments.wants("attention")) pagoda::print_attention();
+  for (const auto format :
+       {pagoda::KvFormat::kBFloat16, pagoda::KvFormat::kInt8, pagoda::KvFormat::kInt4}) {
+    if (arguments.wants("attention")) pagoda::print_attention(format);
+  }
   if (arguments.wants("step")) pagoda::print_step_counts();
   if (arguments.wants("cases")) pagoda::print_cases(arguments);
 }

@@ -140,15 +140,17 @@ PRODUCTS = (
              (Check.OUTSIDE, Check.UNWRITTEN, *ANY_RACE), ("5 of 40 x 64 Q8_0",), ("gather_rows, Q8_0, 8, 32, half",)),
 )
 
-DIM_16 = ("attention_merge", "attention_decode, bfloat, 16", "attention_prompt, bfloat, 16")
-DIM_64 = ("attention_merge", "attention_decode, bfloat, 64", "attention_prompt, bfloat, 64")
-DIM_80 = ("attention_merge", "attention_decode, bfloat, 80", "attention_prompt, bfloat, 80")
+DIM_16 = ("attention_merge", "attention_decode, bfloat, bfloat, 16", "attention_prompt, bfloat, bfloat, 16")
+DIM_64 = ("attention_merge", "attention_decode, bfloat, bfloat, 64", "attention_prompt, bfloat, bfloat, 64")
+DIM_80 = ("attention_merge", "attention_decode, bfloat, bfloat, 80", "attention_prompt, bfloat, bfloat, 80")
+CODES = ("attention_merge", "attention_decode, char, uchar, 64", "attention_prompt, char, uchar, 64")
+MIXED = "1/33 1/100 1/1 40/40 11/75, 6 heads on 2, dim 64, blocks of 16 int8 and int4"
 RAGGED = "1/33 1/100 1/1 40/40 11/75, 2 heads on 1, dim 16"
 
 ATTENTIONS = (
     Mutation("the barrier behind the queries", "attention", "attention",
              f"{BARRIER} for (int round = begin", "for (int round = begin", (Check.RACE, Check.UNWRITTEN),
-             ("1/1, 1 heads on 1, dim 16, blocks of 16 bfloat16", f"{RAGGED}, blocks of 16 bfloat16, sinks"), DIM_16),
+             (f"{RAGGED}, blocks of 16 bfloat16, sinks",), DIM_16),
     Mutation("the barrier behind the factors of tiles", "attention", "attention",
              f"tile_factors); {BARRIER}", "tile_factors);", (Check.RACE, Check.UNWRITTEN),
              (f"{RAGGED}, blocks of 16 bfloat16, sinks",), DIM_16),
@@ -166,7 +168,7 @@ ATTENTIONS = (
              "const int end = min(query.position + 1, (partition + 1) * kAttentionPartition);",
              "const int end = min(query.position + 2, (partition + 1) * kAttentionPartition);",
              (Check.VALUES, Check.OUTSIDE), ("1/45 1/3 9/70, 6 heads on 2, dim 24, blocks of 16 bfloat16",),
-             ("attention_decode, bfloat, 24", "attention_prompt, bfloat, 24")),
+             ("attention_decode, bfloat, bfloat, 24", "attention_prompt, bfloat, bfloat, 24")),
     Mutation("the causal mask of a prompt", "attention", "attention",
              "rows.position + place : -1", "rows.position + place + 1 : -1", (Check.VALUES,),
              (f"{RAGGED}, blocks of 16 bfloat16, sinks",), DIM_16),
@@ -190,6 +192,23 @@ ATTENTIONS = (
              "for (int first = 0; first < num_partitions;",
              "for (int first = num_partitions - 1; first < num_partitions;",
              (Check.VALUES,), ("1/530 3/60 17/40, 2 heads on 1, dim 80",), DIM_80),
+    Mutation("the order of halves among a piece's codes", "attention", "attention",
+             "return low / 4 * 8 + (is_high ? 4 : 0) + low % 4;", "return d;", (Check.VALUES,),
+             (MIXED,), CODES),
+    Mutation("the scale of a key that nobody sees", "attention", "attention",
+             "if (kNumScales > 0 && is_seen) {", "if (kNumScales > 0) {", (Check.VALUES, Check.UNWRITTEN, Check.OUTSIDE),
+             (MIXED,), CODES),
+    Mutation("the places of weights among values in pieces of another size", "attention", "attention",
+             "tile + place_of_key<V, kDim>(lane)", "tile + place_of_key<K, kDim>(lane)", (Check.VALUES,),
+             ("1/33 1/100 1/1 40/40 11/75, 6 heads on 2, dim 64, blocks of 16 float32 and int4",),
+             ("attention_merge", "attention_decode, float, uchar, 64", "attention_prompt, float, uchar, 64")),
+    Mutation("the barrier ahead of rows that are rotated back", "attention", "attention",
+             f"if (kHasValueScales) {BARRIER}", "", (Check.RACE,),
+             (MIXED,), CODES),
+    Mutation("the width of the rotation, where partitions are joined", "attention", "attention",
+             "rotate_shared(whole, p.head_dim, p.value_width,", "rotate_shared(whole, p.head_dim, p.value_width / 2,",
+             (Check.BITS,), ("9/520 1/33, 3 heads on 1, dim 64, blocks of 32 int8",),
+             ("attention_merge", "attention_decode, char, char, 64", "attention_prompt, char, char, 64")),
 )
 
 DRAWS = (

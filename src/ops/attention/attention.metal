@@ -4,7 +4,9 @@
 // batch, the chunk, the blocks, nor of which kernel it is.
 //
 //   q             [tokens, heads, head_dim] at strides
-//   keys, values  [blocks, block_size, kv_heads, head_dim]
+//   keys, values  [blocks, block_size, kv_heads, elements of an entry], of types K and V
+//   key_scales, value_scales  [blocks, kv_heads, num_scales, block_size], or anything where that has
+//                             none
 //   query_start, context_lens, block_tables, first_slots, slot_mapping: as in StepBatch
 //   sinks         [heads]
 //   out           [tokens, heads * head_dim]; padding's rows are zeros
@@ -17,23 +19,26 @@
 #include "ops/attention/attention_metal.h"
 #include "ops/attention/attention_prompt.metal.h"
 #include "ops/attention/attention_prompt_values.metal.h"
+#include "ops/attention/attention_rotation.metal.h"
 
 // Attends one query of each of heads_at_once heads that share a kv head, to one partition of its
 // keys. A SIMD group reads a tile at a time.
 //   grid: kv_heads * the runs of heads_at_once, partitions, decodes and tokens of short parts
 //   sums, states: the out of the whole op where num_partitions is 1, and anything; else
 //   [rows, partitions, heads, head_dim] and [rows, partitions, heads, 2] for attention_merge
-template <typename T, int kDim>
+template <typename K, typename V, int kDim>
 [[kernel]] [[max_total_threads_per_threadgroup(kAttentionDecodeThreads)]] void attention_decode(
-    device const float* q [[buffer(0)]], device const T* keys [[buffer(1)]],
-    device const T* values [[buffer(2)]], device const int* query_start [[buffer(3)]],
+    device const float* q [[buffer(0)]], device const K* keys [[buffer(1)]],
+    device const V* values [[buffer(2)]], device const int* query_start [[buffer(3)]],
     device const int* context_lens [[buffer(4)]], device const int* block_tables [[buffer(5)]],
     device const int* first_slots [[buffer(6)]], device const int* slot_mapping [[buffer(7)]],
-    device const float* sinks [[buffer(8)]], device float* sums [[buffer(9)]],
-    device float* states [[buffer(10)]], constant AttentionParameters& p [[buffer(11)]],
+    device const float* sinks [[buffer(8)]], device const ushort* key_scales [[buffer(9)]],
+    device const ushort* value_scales [[buffer(10)]], device float* sums [[buffer(11)]],
+    device float* states [[buffer(12)]], constant AttentionParameters& p [[buffer(13)]],
     threadgroup float* shared [[threadgroup(0)]], PAGODA_THREAD) {
-  typedef AttentionLayout<T, kDim> Layout;
-  constexpr int kDimStride = Layout::kPaddedDim;
+  typedef AttentionLayout<K, kDim> Keys;
+  constexpr int kKeyStride = Keys::kPaddedDim;
+  constexpr int kValueStride = AttentionLayout<V, kDim>::kPaddedDim;
   const int num_threads = p.simd_groups * 32;
   const int kv_head = int(group.x) / p.runs_of_heads;
   const int run_begin = int(group.x) % p.runs_of_heads * p.heads_at_once;
@@ -46,6 +51,7 @@ template <typename T, int kDim>
   table.first_slot = p.has_first_slots != 0 ? first_slots[query.seq] : -1;
   table.block_size = p.block_size;
   table.kv_heads = p.kv_heads;
+  table.kv_head = kv_head;
   const bool is_whole = p.num_partitions == 1;
   device float* const out = sums + (size_t(query.token) * p.heads + first_head) * kDim;
   if (query.position < 0) {
@@ -63,32 +69,43 @@ template <typename T, int kDim>
   int block = block_of(table, key, is_seen);
 
   threadgroup float* const queries = shared;
-  threadgroup float* const joined = queries + num_heads * kDimStride;
-  threadgroup float* const totals = joined + num_heads * kDimStride;  // [heads, 2]
+  threadgroup float* const joined = queries + num_heads * kKeyStride;
+  threadgroup float* const totals = joined + num_heads * kValueStride;  // [heads, 2]
   threadgroup float* const tile_sums = totals + (num_heads + 1) / 2 * 4;
-  threadgroup float* const tile_weights = tile_sums + p.simd_groups * num_heads * kDimStride;
+  threadgroup float* const tile_weights = tile_sums + p.simd_groups * num_heads * kValueStride;
   threadgroup float* const tile_states = tile_weights + p.simd_groups * num_heads * 32;
   threadgroup float* const tile_factors = tile_states + p.simd_groups * num_heads * 2;
+  device const float* const head_queries =
+      q + size_t(query.token) * p.token_stride + size_t(first_head) * p.head_stride;
+  if (KvEntry<K, kDim>::kIsCoded) {
 #pragma unroll 1
-  for (int i = int(thread_id); i < num_heads * kDimStride; i += num_threads) {
-    const int h = i / kDimStride, d = i % kDimStride;
-    queries[i] =
-        d < kDim
-            ? q[size_t(query.token) * p.token_stride + size_t(first_head + h) * p.head_stride + d]
-            : 0.0f;
-    joined[i] = 0.0f;
+    for (int h = int(simd_group); h < num_heads; h += p.simd_groups) {
+      rotate_query<K, kDim>(head_queries + size_t(h) * p.head_stride, int(lane),
+                            queries + h * kKeyStride);
+    }
+  } else {
+#pragma unroll 1
+    for (int i = int(thread_id); i < num_heads * kKeyStride; i += num_threads) {
+      const int h = i / kKeyStride, d = i % kKeyStride;
+      queries[i] = d < kDim ? head_queries[size_t(h) * p.head_stride + d] : 0.0f;
+    }
   }
+#pragma unroll 1
+  for (int i = int(thread_id); i < num_heads * kValueStride; i += num_threads) joined[i] = 0.0f;
 #pragma unroll 1
   for (int h = int(thread_id); h < num_heads; h += num_threads) {
     totals[h * 2] = -INFINITY;
     totals[h * 2 + 1] = 0.0f;
   }
-  device const T* const head_keys = keys + kv_head * kDim;
-  device const T* const head_values = values + kv_head * kDim;
+  device const K* const head_keys = keys + kv_head * KvEntry<K, kDim>::kElements;
+  device const V* const head_values = values + kv_head * KvEntry<V, kDim>::kElements;
   const int end_tile = (end + kAttentionTile - 1) / kAttentionTile;
-  int entry = entry_of(table, block, key, is_seen);
-  uint4 pieces[Layout::kKeysPerLane * Layout::kPiecesPerLane];
-  load_chunk<T, kDim>(head_keys, entry, simd_all(entry >= 0), 0, int(lane), pieces);
+  AttentionKey own;
+  own.entry = entry_of(table, block, key, is_seen);
+  own.key_scales = scales_of<K>(table, block, key, is_seen, key_scales);
+  own.value_scales = scales_of<V>(table, block, key, is_seen, value_scales);
+  typename AttentionPiece<K>::Bits pieces[Keys::kKeysPerLane * Keys::kPiecesPerLane];
+  load_chunk<K, kDim>(head_keys, own.entry, simd_all(own.entry >= 0), 0, int(lane), pieces);
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
 #pragma unroll 1
@@ -98,26 +115,28 @@ template <typename T, int kDim>
     block = block_of(table, key, is_seen);
     if (round + int(simd_group) < end_tile) {
       const int place = int(simd_group) * num_heads;
-      attend_tile<T, kDim>(head_keys, head_values, entry, int(lane), num_heads, pieces, queries,
-                           tile_weights + place * 32, tile_sums + place * kDimStride,
-                           tile_states + place * 2, p);
+      attend_tile<K, V, kDim>(head_keys, head_values, own, int(lane), num_heads, pieces, queries,
+                              tile_weights + place * 32, tile_sums + place * kValueStride,
+                              tile_states + place * 2, p);
     }
-    entry = entry_of(table, block, key, is_seen);
+    own.entry = entry_of(table, block, key, is_seen);
+    own.key_scales = scales_of<K>(table, block, key, is_seen, key_scales);
+    own.value_scales = scales_of<V>(table, block, key, is_seen, value_scales);
     if (round + p.simd_groups + int(simd_group) < end_tile)
-      load_chunk<T, kDim>(head_keys, entry, simd_all(entry >= 0), 0, int(lane), pieces);
+      load_chunk<K, kDim>(head_keys, own.entry, simd_all(own.entry >= 0), 0, int(lane), pieces);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const int num_tiles = min(p.simd_groups, end_tile - round);
     find_factors(tile_states, num_tiles, num_heads, totals, int(thread_id), num_threads,
                  tile_factors);
     threadgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll 1
-    for (int i = int(thread_id); i < num_heads * (kDimStride + 1); i += num_threads) {
-      const bool is_sum = i < num_heads * kDimStride;  // else a head's state
-      const int h = is_sum ? i / kDimStride : i - num_heads * kDimStride;
+    for (int i = int(thread_id); i < num_heads * (kValueStride + 1); i += num_threads) {
+      const bool is_sum = i < num_heads * kValueStride;  // else a head's state
+      const int h = is_sum ? i / kValueStride : i - num_heads * kValueStride;
       threadgroup float* const to = is_sum ? joined + i : totals + h * 2 + 1;
       *to = join_values(tile_factors + h * 2, num_heads * 2,
                         is_sum ? tile_sums + i : tile_states + h * 2 + 1,
-                        is_sum ? num_heads * kDimStride : num_heads * 2, num_tiles, *to);
+                        is_sum ? num_heads * kValueStride : num_heads * 2, num_tiles, *to);
       for (int t = 0; !is_sum && t < num_tiles; ++t)
         totals[h * 2] = max(totals[h * 2], tile_states[(t * num_heads + h) * 2]);
     }
@@ -125,15 +144,28 @@ template <typename T, int kDim>
   }
 
   const size_t record = (size_t(group.z) * p.num_partitions + group.y) * p.heads + first_head;
+  if (KvEntry<V, kDim>::kIsCoded && is_whole) {
+#pragma unroll 1
+    for (int h = int(simd_group); h < num_heads; h += p.simd_groups) {
+      float x[KvEntry<V, kDim>::kRegisters];
+#pragma unroll
+      for (int i = 0; i < KvEntry<V, kDim>::kRegisters; ++i) {
+        const int d = i * 32 + int(lane);
+        const int place = place_of_dim<V, kDim>(d);
+        x[i] = d < kDim ? whole_value(joined[h * kValueStride + place], totals + h * 2,
+                                      p.has_sinks != 0, sinks + first_head + h)
+                        : 0.0f;
+      }
+      rotate_output<kDim>(x, int(lane), out + h * kDim);
+    }
+    return;
+  }
 #pragma unroll 1
   for (int i = int(thread_id); i < num_heads * kDim; i += num_threads) {
     const int h = i / kDim;
-    const float value = joined[h * kDimStride + i % kDim];
+    const float value = joined[h * kValueStride + place_of_dim<V, kDim>(i % kDim)];
     if (is_whole) {
-      AttentionState state = empty_state();
-      const AttentionFactors factors = join_state(state, totals[h * 2], totals[h * 2 + 1]);
-      const float sink = p.has_sinks != 0 ? sinks[first_head + h] : 0.0f;
-      out[i] = finish_value(state, join_value(factors, 0.0f, value), p.has_sinks != 0, sink);
+      out[i] = whole_value(value, totals + h * 2, p.has_sinks != 0, sinks + first_head + h);
     } else {
       sums[record * kDim + i] = value;
     }
@@ -162,6 +194,7 @@ template <typename T, int kDim>
   threadgroup float* const parts = shared;  // [partitions, 2]
   threadgroup float* const factors = parts + kAttentionMergedAtOnce * 2;
   threadgroup float* const total = factors + kAttentionMergedAtOnce * 2;  // [2]
+  threadgroup float* const whole = total + 2;  // [head_dim], where values are rotated
   AttentionState state = empty_state();
   float merged[kValues];
   for (int v = 0; v < kValues; ++v) merged[v] = 0.0f;
@@ -196,29 +229,41 @@ template <typename T, int kDim>
   }
   const bool has_sink = p.has_sinks != 0;
   const float sink = has_sink ? sinks[head] : 0.0f;
+  device float* const row = out + (size_t(query.token) * p.heads + head) * p.head_dim;
   for (int v = 0; v < kValues; ++v) {
     const int d = int(thread_id) + v * num_threads;
     if (d >= p.head_dim) continue;
-    out[(size_t(query.token) * p.heads + head) * p.head_dim + d] =
-        num_partitions > 0 ? finish_value(state, merged[v], has_sink, sink) : 0.0f;
+    const float value = num_partitions > 0 ? finish_value(state, merged[v], has_sink, sink) : 0.0f;
+    if (p.value_width > 1) {
+      whole[d] = value;
+    } else {
+      row[d] = value;
+    }
   }
+  if (p.value_width == 1) return;
+  rotate_shared(whole, p.head_dim, p.value_width, int(thread_id), num_threads);
+  for (int d = int(thread_id); d < p.head_dim; d += num_threads)
+    row[d] = whole[d] * (1.0f / float(p.value_width));
 }
 
 // Attends the queries of up to tokens_at_once tokens of a prompt of each of heads_at_once heads
 // that share a kv head, to all of their keys. Between partitions a row's sums lie in out.
 //   grid: kv_heads * the runs of heads_at_once, the runs of tokens_at_once of all prompts
-template <typename T, int kDim>
+template <typename K, typename V, int kDim>
 [[kernel]] void attention_prompt(
-    device const float* q [[buffer(0)]], device const T* keys [[buffer(1)]],
-    device const T* values [[buffer(2)]], device const int* query_start [[buffer(3)]],
+    device const float* q [[buffer(0)]], device const K* keys [[buffer(1)]],
+    device const V* values [[buffer(2)]], device const int* query_start [[buffer(3)]],
     device const int* context_lens [[buffer(4)]], device const int* block_tables [[buffer(5)]],
     device const int* first_slots [[buffer(6)]], device const int* slot_mapping [[buffer(7)]],
-    device const float* sinks [[buffer(8)]], device float* out [[buffer(9)]],
-    constant AttentionParameters& p [[buffer(10)]], threadgroup float* shared [[threadgroup(0)]],
+    device const float* sinks [[buffer(8)]], device const ushort* key_scales [[buffer(9)]],
+    device const ushort* value_scales [[buffer(10)]], device float* out [[buffer(11)]],
+    constant AttentionParameters& p [[buffer(12)]], threadgroup float* shared [[threadgroup(0)]],
     PAGODA_THREAD) {
-  typedef AttentionPrompt<T, kDim> Prompt;
+  typedef AttentionPrompt<K, kDim> Prompt;
   constexpr int kLanes = Prompt::kLanes;
-  constexpr int kValues = Prompt::kFoursPerThread * 4;
+  constexpr int kValues = AttentionPrompt<V, kDim>::kFoursPerThread * 4;
+  constexpr bool kHasKeyScales = KvEntry<K, kDim>::kIsCoded;
+  constexpr bool kHasValueScales = KvEntry<V, kDim>::kIsCoded;
   const int thread_index = int(thread_id);
   const int kv_head = int(group.x) / p.runs_of_heads;
   const int run_begin = int(group.x) % p.runs_of_heads * p.heads_at_once;
@@ -232,6 +277,10 @@ template <typename T, int kDim>
   threadgroup int* const entries =
       (threadgroup int*)(products +
                          int(kAttentionTile) * int(Prompt::kWeightStride));  // of a partition
+  // Scales of a partition, as widen_piece() takes them.
+  threadgroup uint* const of_keys = (threadgroup uint*)(entries + int(kAttentionPartition));
+  threadgroup uint* const of_values = of_keys + (kHasKeyScales ? int(kAttentionPartition) : 0);
+  threadgroup float* const own = stage + int(simd_group) * 512;  // the SIMD group's
   const int j = thread_index % kLanes;
   const int first_row = thread_index / kLanes * 2;
   AttentionQuery row[2];
@@ -250,9 +299,15 @@ template <typename T, int kDim>
     row[a].first = first_key(row[a].position, p.window);
     const int token = is_row ? rows.token + place : rows.token;
     row_out[a] = (size_t(token) * p.heads + head) * kDim;
-    load_query<T, kDim>(q + size_t(token) * p.token_stride + size_t(head) * p.head_stride, j,
-                        queries + a * Prompt::kQueryValues);
+    if (!kHasKeyScales) {
+      load_query<K, kDim>(q + size_t(token) * p.token_stride + size_t(head) * p.head_stride, j,
+                          queries + a * Prompt::kQueryValues);
+    }
     totals[a] = empty_state();
+  }
+  if (kHasKeyScales) {
+    load_rotated_queries<K, kDim>(q, rows, first_head, num_heads, int(simd_group), int(lane), p,
+                                  own, queries);
   }
 
   AttentionTable table;
@@ -260,8 +315,9 @@ template <typename T, int kDim>
   table.first_slot = p.has_first_slots != 0 ? first_slots[rows.seq] : -1;
   table.block_size = p.block_size;
   table.kv_heads = p.kv_heads;
-  device const T* const head_keys = keys + kv_head * kDim;
-  device const T* const head_values = values + kv_head * kDim;
+  table.kv_head = kv_head;
+  device const K* const head_keys = keys + kv_head * KvEntry<K, kDim>::kElements;
+  device const V* const head_values = values + kv_head * KvEntry<V, kDim>::kElements;
   const int seen_begin = first_key(rows.position, p.window);
   const int seen_end = rows.position + rows.num_tokens;
   int partition_begin = seen_begin / kAttentionPartition * kAttentionPartition;
@@ -273,7 +329,10 @@ template <typename T, int kDim>
     for (int i = thread_index; i < kAttentionPartition; i += kAttentionPromptThreads) {
       const int key = partition_begin + i;
       const bool is_seen = key >= begin && key < end;
-      entries[i] = entry_of(table, block_of(table, key, is_seen), key, is_seen);
+      const int block = block_of(table, key, is_seen);
+      entries[i] = entry_of(table, block, key, is_seen);
+      if (kHasKeyScales) of_keys[i] = scales_of<K>(table, block, key, is_seen, key_scales);
+      if (kHasValueScales) of_values[i] = scales_of<V>(table, block, key, is_seen, value_scales);
     }
     AttentionState states[2];
     states[0] = empty_state();
@@ -282,7 +341,8 @@ template <typename T, int kDim>
     for (int i = 0; i < 2 * kValues; ++i) joined[i] = 0.0f;
     int tile_begin = begin / kAttentionTile * kAttentionTile;
     for (; tile_begin < end; tile_begin += kAttentionTile) {
-      threadgroup const int* const tile_entries = entries + (tile_begin - partition_begin);
+      const int tile_place = tile_begin - partition_begin;
+      threadgroup const int* const tile_entries = entries + tile_place;
       bool is_seen[2];
       AttentionFactors factors[2];
       for (int a = 0; a < 2; ++a) {
@@ -292,8 +352,8 @@ template <typename T, int kDim>
       const bool is_all_seen =
           simd_all(sees_all(row[0], tile_begin) && sees_all(row[1], tile_begin));
       const bool is_all_read = begin <= tile_begin && end >= tile_begin + kAttentionTile;
-      multiply_tile<T, kDim>(head_keys, tile_entries, is_all_read, queries, is_any_seen,
-                             thread_index, stage, products + first_row);
+      multiply_tile<K, kDim>(head_keys, tile_entries, of_keys + tile_place, is_all_read, queries,
+                             is_any_seen, thread_index, stage, products + first_row);
       simdgroup_barrier(mem_flags::mem_threadgroup);
       if (is_any_seen) {
 #pragma unroll
@@ -304,21 +364,31 @@ template <typename T, int kDim>
         }
       }
       simdgroup_barrier(mem_flags::mem_threadgroup);
-      add_tile<T, kDim>(head_values, tile_entries, is_all_read, is_seen, factors, is_any_seen,
-                        is_all_seen, thread_index, products + first_row, stage, joined);
+      add_tile<V, kDim>(head_values, tile_entries, of_values + tile_place, is_all_read, is_seen,
+                        factors, is_any_seen, is_all_seen, thread_index, products + first_row,
+                        stage, joined);
     }
+    if (kHasValueScales) threadgroup_barrier(mem_flags::mem_threadgroup);  // behind the stage
 #pragma unroll
     for (int a = 0; a < 2; ++a) {
-      if (row[a].first >= partition_end || row[a].position < partition_begin) continue;
+      const bool is_here = row[a].first < partition_end && row[a].position >= partition_begin;
       AttentionRowEnd ending;
-      ending.factors = join_state(totals[a], states[a].largest, states[a].sum);
       ending.is_first = row[a].first >= partition_begin;
       ending.is_last = row[a].position < partition_end;
-      ending.total = totals[a];
       ending.has_sink = p.has_sinks != 0;
-      ending.sink = ending.has_sink ? sinks[first_head + (first_row + a) % num_heads] : 0.0f;
-      end_row<kDim, kLanes, Prompt::kFoursPerThread>(ending, joined + a * kValues, j,
-                                                     out + row_out[a]);
+      ending.sink = 0.0f;
+      if (is_here) {
+        ending.factors = join_state(totals[a], states[a].largest, states[a].sum);
+        if (ending.has_sink) ending.sink = sinks[first_head + (first_row + a) % num_heads];
+      }
+      ending.total = totals[a];
+      const bool is_rotated = kHasValueScales && ending.is_last;
+      if (is_here && !is_rotated)
+        end_row<V, kDim>(ending, joined + a * kValues, j, out + row_out[a]);
+      if (kHasValueScales) {
+        end_rotated_rows<V, kDim>(ending, is_here && is_rotated, a, joined + a * kValues, rows,
+                                  first_head, num_heads, int(simd_group), int(lane), p, own, out);
+      }
     }
   }
   for (int a = 0; a < 2; ++a) {

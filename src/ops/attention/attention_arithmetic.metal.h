@@ -1,9 +1,10 @@
 // The arithmetic of attention, which attention_decode, attention_merge and attention_prompt share
 // to the bit, and how entries are read.
 //
-// An entry (a head's key or value) is read in pieces of 16 bytes. In attention_decode a SIMD group
-// reads kKeysAtOnce keys at once, a lane a piece of kLanesPerKey; long entries have kPiecesPerLane
-// pieces a lane. That gives the orders of sums, which attention_prompt keeps:
+// An entry (a head's key or value) is read in pieces of 16 bytes, or of eight codes. In
+// attention_decode a SIMD group reads kKeysAtOnce keys at once, a lane a piece of kLanesPerKey; long
+// entries have kPiecesPerLane pieces a lane. That gives the orders of sums, which attention_prompt
+// keeps:
 // - A score: a lane's pieces, in ascending order one chain of fma; then the lanes' sums in a tree
 //   whose halves are folded, the farthest lanes first. Times the scale; then the soft cap.
 // - A tile (32 keys at absolute positions): its largest score, the weights exp(score - largest),
@@ -14,16 +15,41 @@
 // - Tiles that hold a key seen are joined in ascending order to a partition's state (512 keys at
 //   absolute positions), which begins empty, and partitions likewise to the query's.
 // - Last the sink, one more logit; then one division.
+// Codes are decoded as they are read, so that all of this is on floats: a number is scale * code, or
+// fma(scale, code, minimum). They are rotated: a query is rotated before it meets a key, and what
+// the division has left of values is rotated back, times 1 / width. Two rotations of a query and a
+// key multiply by the width, which the launch divides the scale by.
 #ifndef PAGODA_ATTENTION_ARITHMETIC_METAL_H
 #define PAGODA_ATTENTION_ARITHMETIC_METAL_H
 
 #include "ops/attention/attention_metal.h"
+#include "ops/kv_write/kv_layout.metal.h"
+
+// A piece of an entry.
+template <typename T>
+struct AttentionPiece {
+  typedef uint4 Bits;
+  enum { kValues = 16 / sizeof(T) };
+};
+template <>
+struct AttentionPiece<char> {
+  typedef uint2 Bits;
+  enum { kValues = 8 };
+};
+// Four bytes: their low nibbles, then their high ones, which are half of the dimensions farther on.
+template <>
+struct AttentionPiece<uchar> {
+  typedef uint Bits;
+  enum { kValues = 8 };
+};
 
 template <typename T, int kDim>
 struct AttentionLayout {
   enum {
-    kPieceValues = 16 / sizeof(T),
-    kPieces = (kDim + 16 / int(sizeof(T)) - 1) / (16 / int(sizeof(T))),
+    kIsSplit = int(KvElement<T>::kBits) == 4,
+    kPieceValues = AttentionPiece<T>::kValues,
+    kPieces =
+        int(kIsSplit) ? (kDim / 2 + 3) / 4 : (kDim + int(kPieceValues) - 1) / int(kPieceValues),
     kPaddedDim = int(kPieces) * int(kPieceValues),
     kLanesPerKey = int(kPieces) > 16  ? 32
                    : int(kPieces) > 8 ? 16
@@ -37,9 +63,36 @@ struct AttentionLayout {
   };
 };
 
-// Reads 16 bytes of an entry, at one go where entries are a multiple of that; what is past the end
-// is zero.
+// Returns the place of a dimension among the values of an entry's pieces.
 template <typename T, int kDim>
+inline int place_of_dim(int d) {
+  if (!AttentionLayout<T, kDim>::kIsSplit) return d;
+  const bool is_high = d >= kDim / 2;
+  const int low = is_high ? d - kDim / 2 : d;
+  return low / 4 * 8 + (is_high ? 4 : 0) + low % 4;
+}
+
+// Returns the dimension at a place; kDim or more where there is none.
+template <typename T, int kDim>
+inline int dim_at_place(int place) {
+  if (!AttentionLayout<T, kDim>::kIsSplit) return place;
+  const int low = place / 8 * 4 + place % 4;
+  if (low >= kDim / 2) return kDim;
+  return place % 8 >= 4 ? low + kDim / 2 : low;
+}
+
+// Returns up to four bytes as a word: [first, end) of an array.
+inline uint load_bytes(device const uchar* bytes, int first, int end) {
+  uint word = 0;
+  for (int i = 0; i < 4; ++i) {
+    if (first + i < end) word |= uint(bytes[first + i]) << (8 * i);
+  }
+  return word;
+}
+
+// Reads a piece of an entry, at one go where entries are a multiple of that; what is past the end is
+// zero.
+template <int kDim, typename T>
 inline uint4 load_piece(device const T* entry, int piece) {
   constexpr int kValues = 16 / sizeof(T);
   if (kDim % kValues == 0) return *(device const uint4*)(entry + piece * kValues);
@@ -62,18 +115,43 @@ inline uint4 load_piece(device const T* entry, int piece) {
   bits.w = words[3];
   return bits;
 }
+template <int kDim>
+inline uint2 load_piece(device const char* entry, int piece) {
+  if (kDim % 8 == 0) return *(device const uint2*)(entry + piece * 8);
+  uint2 bits;
+  bits.x = load_bytes((device const uchar*)entry, piece * 8, kDim);
+  bits.y = load_bytes((device const uchar*)entry, piece * 8 + 4, kDim);
+  return bits;
+}
+template <int kDim>
+inline uint load_piece(device const uchar* entry, int piece) {
+  if (kDim % 8 == 0) return *(device const uint*)(entry + piece * 4);
+  return load_bytes(entry, piece * 4, kDim / 2);
+}
 
-// Reads a piece of an entry, by its number among those of all heads (entry_of); zeros where that is
-// -1, of a key that nobody sees.
-template <typename T, int kDim>
-inline uint4 load_seen_piece(device const T* entries, int entry, int piece) {
-  uint4 bits;
+inline void clear_piece(thread uint4& bits) {
   bits.x = 0;
   bits.y = 0;
   bits.z = 0;
   bits.w = 0;
+}
+inline void clear_piece(thread uint2& bits) {
+  bits.x = 0;
+  bits.y = 0;
+}
+inline void clear_piece(thread uint& bits) {
+  bits = 0;
+}
+
+// Reads a piece of an entry, by its number among those of all heads (entry_of); zeros where that is
+// -1, of a key that nobody sees.
+template <typename T, int kDim>
+inline typename AttentionPiece<T>::Bits load_seen_piece(device const T* entries, int entry,
+                                                        int piece) {
+  typename AttentionPiece<T>::Bits bits;
+  clear_piece(bits);
   if (entry >= 0 && piece < AttentionLayout<T, kDim>::kPieces)
-    bits = load_piece<T, kDim>(entries + size_t(entry) * kDim, piece);
+    bits = load_piece<kDim>(entries + size_t(entry) * KvEntry<T, kDim>::kElements, piece);
   return bits;
 }
 
@@ -92,9 +170,15 @@ inline void widen_pair<half>(uint bits, thread float* to) {
 template <>
 inline void widen_pair<float>(uint, thread float*) {}  // not called
 
-// Widens the values of a piece.
+// Returns x - zero, of x below 2^23: two cheap steps, where GPUs take several for a conversion.
+inline float small_number(uint x, float zero) {
+  return as_type<float>(0x4b000000u | x) - (8388608.0f + zero);
+}
+
+// Widens the values of a piece. scales: of an entry of codes, the scale's bits, and the minimum's
+// above them.
 template <typename T>
-inline void widen_piece(uint4 bits, thread float* to) {
+inline void widen_piece(uint4 bits, uint, thread float* to) {
   if (sizeof(T) == 4) {
     to[0] = as_type<float>(bits.x);
     to[1] = as_type<float>(bits.y);
@@ -105,6 +189,27 @@ inline void widen_piece(uint4 bits, thread float* to) {
     widen_pair<T>(bits.y, to + 2);
     widen_pair<T>(bits.z, to + 4);
     widen_pair<T>(bits.w, to + 6);
+  }
+}
+template <typename T>
+inline void widen_piece(uint2 bits, uint scales, thread float* to) {
+  const float scale = kv_scale_value(scales);
+  const uint low = bits.x ^ 0x80808080u;  // codes plus 128
+  const uint high = bits.y ^ 0x80808080u;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    to[i] = small_number((low >> (8 * i)) & 0xffu, 128.0f) * scale;
+    to[4 + i] = small_number((high >> (8 * i)) & 0xffu, 128.0f) * scale;
+  }
+}
+template <typename T>
+inline void widen_piece(uint bits, uint scales, thread float* to) {
+  const float scale = kv_scale_value(scales & 0xffffu);
+  const float minimum = kv_scale_value(scales >> 16);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    to[i] = fma(small_number((bits >> (8 * i)) & 0xfu, 0.0f), scale, minimum);
+    to[4 + i] = fma(small_number((bits >> (8 * i + 4)) & 0xfu, 0.0f), scale, minimum);
   }
 }
 
@@ -241,6 +346,14 @@ inline float finish_value(AttentionState state, float value, bool has_sink, floa
   return value * kept / fma(state.sum, kept, precise::exp(sink - both));
 }
 
+// Returns it of one partition that has all keys. total: the largest score, and the sum of weights.
+inline float whole_value(float value, threadgroup const float* total, bool has_sink,
+                         device const float* sink) {
+  AttentionState state = empty_state();
+  const AttentionFactors factors = join_state(state, total[0], total[1]);
+  return finish_value(state, join_value(factors, 0.0f, value), has_sink, has_sink ? *sink : 0.0f);
+}
+
 // The keys that a query sees, [first, position], and where they lie.
 struct AttentionQuery {
   int token;  // -1: none
@@ -253,13 +366,14 @@ inline int first_key(int position, int window) {
   return window > 0 ? max(position - window + 1, 0) : 0;
 }
 
-// Place of a sequence's keys in the cache. Numbers of entries, slots times heads, fit into an int: an entry
-// has 16 bytes or more.
+// Place of a sequence's keys in the cache. Numbers of entries, slots times heads, fit into an int: an
+// entry and its scales have 16 bytes or more, but of a model of toy size.
 struct AttentionTable {
   device const int* blocks;
   int first_slot;  // -1: the sequence's blocks do not follow one another
   int block_size;
   int kv_heads;
+  int kv_head;
 };
 
 // Returns what entry_of() needs of the table: nothing waits for it until then.
@@ -269,11 +383,34 @@ inline int block_of(AttentionTable table, int key, bool is_seen) {
   return block;
 }
 
+inline int slot_of(AttentionTable table, int block, int key) {
+  return table.first_slot >= 0 ? table.first_slot + key
+                               : block * table.block_size + key % table.block_size;
+}
+
 // Returns the number of head 0's entry of a key; -1 where it is not seen.
 inline int entry_of(AttentionTable table, int block, int key, bool is_seen) {
-  const int slot = table.first_slot >= 0 ? table.first_slot + key
-                                         : block * table.block_size + key % table.block_size;
-  return is_seen ? slot * table.kv_heads : -1;
+  return is_seen ? slot_of(table, block, key) * table.kv_heads : -1;
+}
+
+// Returns the scales of a key as widen_piece() takes them; those of a key that is not seen are not
+// read.
+template <typename T>
+inline uint scales_of(AttentionTable table, int block, int key, bool is_seen,
+                      device const ushort* scales) {
+  constexpr int kNumScales = KvElement<T>::kNumScales;
+  uint bits = 0;
+  if (kNumScales > 0 && is_seen) {
+    KvPlace place;
+    place.slot = slot_of(table, block, key);
+    place.block_size = table.block_size;
+    place.kv_heads = table.kv_heads;
+    place.kv_head = table.kv_head;
+    const size_t number = scale_number(place, kNumScales);
+    bits = scales[number];
+    if (kNumScales > 1) bits |= uint(scales[number + table.block_size]) << 16;
+  }
+  return bits;
 }
 
 #endif  // PAGODA_ATTENTION_ARITHMETIC_METAL_H

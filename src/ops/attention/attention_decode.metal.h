@@ -48,9 +48,9 @@ inline int place_of_key(int key) {
 // Reads a lane's pieces of a chunk, whose first key is number `first` of the tile; zeros for keys
 // that are not seen. entry: a lane a key of the tile. is_all_seen: of the tile; then no load waits
 // for another, which compilers else have them do where what a load replaces depends on a condition.
-template <typename T, int kDim>
+template <typename T, int kDim, typename Bits>
 inline void load_chunk(device const T* entries, int entry, bool is_all_seen, int first, int lane,
-                       thread uint4* pieces) {
+                       thread Bits* pieces) {
   typedef AttentionLayout<T, kDim> Layout;
   constexpr int kLanes = Layout::kLanesPerKey;
   constexpr int kPieces = Layout::kPiecesPerLane;
@@ -60,8 +60,8 @@ inline void load_chunk(device const T* entries, int entry, bool is_all_seen, int
       const int from = simd_shuffle(entry, first + i * Layout::kKeysAtOnce + lane / kLanes);
 #pragma unroll
       for (int j = 0; j < kPieces; ++j) {
-        pieces[i * kPieces + j] =
-            load_piece<T, kDim>(entries + size_t(from) * kDim, lane % kLanes + j * kLanes);
+        pieces[i * kPieces + j] = load_piece<kDim>(
+            entries + size_t(from) * KvEntry<T, kDim>::kElements, lane % kLanes + j * kLanes);
       }
     }
   } else {
@@ -73,6 +73,20 @@ inline void load_chunk(device const T* entries, int entry, bool is_all_seen, int
         pieces[i * kPieces + j] =
             load_seen_piece<T, kDim>(entries, from, lane % kLanes + j * kLanes);
       }
+    }
+  }
+}
+
+// Gives a lane the scales of its keys of a chunk. scales: a lane a key of the tile.
+template <typename T, int kDim>
+inline void share_scales(uint scales, int first, int lane, thread uint* of_keys) {
+  typedef AttentionLayout<T, kDim> Layout;
+#pragma unroll
+  for (int i = 0; i < Layout::kKeysPerLane; ++i) {
+    of_keys[i] = 0;
+    if (KvEntry<T, kDim>::kIsCoded) {
+      of_keys[i] =
+          simd_shuffle(scales, first + i * Layout::kKeysAtOnce + lane / Layout::kLanesPerKey);
     }
   }
 }
@@ -96,9 +110,10 @@ inline void load_shared(threadgroup const float* from, thread float* to) {
 
 // Writes the products of kHeads queries and a chunk's keys: queries [kHeads, kPaddedDim], products
 // [kHeads, 32].
-template <typename T, int kDim, int kHeads>
-inline void multiply_chunk(thread const uint4* pieces, threadgroup const float* queries, int first,
-                           int lane, threadgroup float* products) {
+template <typename T, int kDim, int kHeads, typename Bits>
+inline void multiply_chunk(thread const Bits* pieces, thread const uint* scales,
+                           threadgroup const float* queries, int first, int lane,
+                           threadgroup float* products) {
   typedef AttentionLayout<T, kDim> Layout;
   constexpr int kValues = Layout::kPieceValues;
   constexpr int kKeys = Layout::kKeysPerLane;
@@ -119,7 +134,7 @@ inline void multiply_chunk(thread const uint4* pieces, threadgroup const float* 
 #pragma unroll
       for (int i = 0; i < kKeys; ++i) {
         float key[kValues];
-        widen_piece<T>(pieces[i * Layout::kPiecesPerLane + j], key);
+        widen_piece<T>(pieces[i * Layout::kPiecesPerLane + j], scales[i], key);
 #pragma unroll
         for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
@@ -142,15 +157,17 @@ inline void multiply_chunk(thread const uint4* pieces, threadgroup const float* 
   }
 }
 
-// Makes a tile's products its weights, zero for a key that is not seen. products: the lane's.
-inline void weigh_tile(threadgroup float* products, bool is_seen, int lane, float scale,
-                       float soft_cap, threadgroup float* state) {
-  const float score = is_seen ? score_of(*products, scale, soft_cap) : -INFINITY;
+// Makes a tile's products its weights, zero for a key that is not seen. product, weight: places of
+// the lane's key, which differ where keys and values are read in pieces of other sizes; no lane has the
+// largest before all have read.
+inline void weigh_tile(threadgroup const float* product, threadgroup float* weight, bool is_seen,
+                       int lane, float scale, float soft_cap, threadgroup float* state) {
+  const float score = is_seen ? score_of(*product, scale, soft_cap) : -INFINITY;
   const float largest = simd_max(score);
-  const float weight = is_seen ? precise::exp(score - largest) : 0.0f;
-  float sum = weight;
+  const float weighed = is_seen ? precise::exp(score - largest) : 0.0f;
+  float sum = weighed;
   fold_lanes<1, 32, 1>(&sum, lane);
-  *products = weight;
+  *weight = weighed;
   if (lane == 0) {
     state[0] = largest;
     state[1] = sum;
@@ -159,9 +176,10 @@ inline void weigh_tile(threadgroup float* products, bool is_seen, int lane, floa
 
 // Adds a chunk's weighted values to the sums of kHeads queries: weights [kHeads, 32], sums
 // [kHeads, kPaddedDim]. Values that are not seen are zeros, as their weights are.
-template <typename T, int kDim, int kHeads>
-inline void add_chunk(thread const uint4* pieces, threadgroup const float* weights, int first,
-                      int lane, threadgroup float* sums) {
+template <typename T, int kDim, int kHeads, typename Bits>
+inline void add_chunk(thread const Bits* pieces, thread const uint* scales,
+                      threadgroup const float* weights, int first, int lane,
+                      threadgroup float* sums) {
   typedef AttentionLayout<T, kDim> Layout;
   constexpr int kValues = Layout::kPieceValues;
   constexpr int kKeys = Layout::kKeysPerLane;
@@ -180,7 +198,7 @@ inline void add_chunk(thread const uint4* pieces, threadgroup const float* weigh
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
       float value[kValues];
-      widen_piece<T>(pieces[i * Layout::kPiecesPerLane + j], value);
+      widen_piece<T>(pieces[i * Layout::kPiecesPerLane + j], scales[i], value);
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
@@ -205,53 +223,68 @@ inline void add_chunk(thread const uint4* pieces, threadgroup const float* weigh
   }
 }
 
+// A lane's key of a tile.
+struct AttentionKey {
+  int entry;  // -1: not seen
+  uint key_scales;
+  uint value_scales;
+};
+
 // Reads a tile of keys and its values for `num_heads` queries, two at a time, and writes their
 // weighted sums and states. (Loops that are not unrolled: a decode is over before much code has
 // been fetched.)
-//   pieces: the tile's first chunk of keys; queries [num_heads, kPaddedDim], weights
-//   [num_heads, 32], sums [num_heads, kPaddedDim], states [num_heads, 2]; entry: a lane a key
-template <typename T, int kDim>
-inline void attend_tile(device const T* keys, device const T* values, int entry, int lane,
-                        int num_heads, thread uint4* pieces, threadgroup const float* queries,
+//   pieces: the tile's first chunk of keys; queries [num_heads, kPaddedDim of K], weights
+//   [num_heads, 32], sums [num_heads, kPaddedDim of V], states [num_heads, 2]
+template <typename K, typename V, int kDim, typename Bits>
+inline void attend_tile(device const K* keys, device const V* values, AttentionKey key, int lane,
+                        int num_heads, thread Bits* pieces, threadgroup const float* queries,
                         threadgroup float* weights, threadgroup float* sums,
                         threadgroup float* states, constant AttentionParameters& p) {
-  typedef AttentionLayout<T, kDim> Layout;
-  constexpr int kDimStride = Layout::kPaddedDim;
-  const bool is_all_seen = simd_all(entry >= 0);
+  typedef AttentionLayout<K, kDim> Keys;
+  typedef AttentionLayout<V, kDim> Values;
+  constexpr int kKeyStride = Keys::kPaddedDim;
+  constexpr int kValueStride = Values::kPaddedDim;
+  const bool is_all_seen = simd_all(key.entry >= 0);
+  uint key_scales[Keys::kKeysPerLane];
+  uint value_scales[Values::kKeysPerLane];
 #pragma unroll 1
-  for (int first = 0; first < kAttentionTile; first += Layout::kChunkKeys) {
-    if (first > 0) load_chunk<T, kDim>(keys, entry, is_all_seen, first, lane, pieces);
+  for (int first = 0; first < kAttentionTile; first += Keys::kChunkKeys) {
+    if (first > 0) load_chunk<K, kDim>(keys, key.entry, is_all_seen, first, lane, pieces);
+    share_scales<K, kDim>(key.key_scales, first, lane, key_scales);
     int h = 0;
 #pragma unroll 1
     for (; h + 1 < num_heads; h += 2) {
-      multiply_chunk<T, kDim, 2>(pieces, queries + h * kDimStride, first, lane,
+      multiply_chunk<K, kDim, 2>(pieces, key_scales, queries + h * kKeyStride, first, lane,
                                  weights + h * kAttentionTile);
     }
     if (h < num_heads) {
-      multiply_chunk<T, kDim, 1>(pieces, queries + h * kDimStride, first, lane,
+      multiply_chunk<K, kDim, 1>(pieces, key_scales, queries + h * kKeyStride, first, lane,
                                  weights + h * kAttentionTile);
     }
   }
-  load_chunk<T, kDim>(values, entry, is_all_seen, 0, lane, pieces);
+  typename AttentionPiece<V>::Bits others[Values::kKeysPerLane * Values::kPiecesPerLane];
+  load_chunk<V, kDim>(values, key.entry, is_all_seen, 0, lane, others);
   simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll 2
   for (int h = 0; h < num_heads; ++h) {
-    weigh_tile(weights + h * kAttentionTile + place_of_key<T, kDim>(lane), entry >= 0, lane,
-               p.scale, p.soft_cap, states + h * 2);
+    threadgroup float* const tile = weights + h * kAttentionTile;
+    weigh_tile(tile + place_of_key<K, kDim>(lane), tile + place_of_key<V, kDim>(lane),
+               key.entry >= 0, lane, p.scale, p.soft_cap, states + h * 2);
   }
   simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll 1
-  for (int first = 0; first < kAttentionTile; first += Layout::kChunkKeys) {
-    if (first > 0) load_chunk<T, kDim>(values, entry, is_all_seen, first, lane, pieces);
+  for (int first = 0; first < kAttentionTile; first += Values::kChunkKeys) {
+    if (first > 0) load_chunk<V, kDim>(values, key.entry, is_all_seen, first, lane, others);
+    share_scales<V, kDim>(key.value_scales, first, lane, value_scales);
     int h = 0;
 #pragma unroll 1
     for (; h + 1 < num_heads; h += 2) {
-      add_chunk<T, kDim, 2>(pieces, weights + h * kAttentionTile, first, lane,
-                            sums + h * kDimStride);
+      add_chunk<V, kDim, 2>(others, value_scales, weights + h * kAttentionTile, first, lane,
+                            sums + h * kValueStride);
     }
     if (h < num_heads) {
-      add_chunk<T, kDim, 1>(pieces, weights + h * kAttentionTile, first, lane,
-                            sums + h * kDimStride);
+      add_chunk<V, kDim, 1>(others, value_scales, weights + h * kAttentionTile, first, lane,
+                            sums + h * kValueStride);
     }
   }
 }

@@ -35,8 +35,9 @@ struct AttentionParameters {
   int simd_groups;      // attention_decode: of a threadgroup; changes no bit
   int tokens_at_once;   // attention_prompt: of a threadgroup
   int first_group;      // attention_prompt: threadgroups of earlier dispatches
-  float scale;
-  float soft_cap;  // 0: none
+  int value_width;      // of the rotation of values; 1: none
+  float scale;          // over the width of the rotation of keys
+  float soft_cap;       // 0: none
 };
 
 #endif  // PAGODA_ATTENTION_METAL_H

@@ -8,7 +8,9 @@
 #include "backend/mlx/template_argument.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_metal.h"
+#include "ops/kv_write/cache_mlx.h"
 #include "ops/metal_sources.h"
+#include "quant/kv_rotation.h"
 
 namespace pagoda::mlx {
 namespace {
@@ -23,9 +25,7 @@ enum Input {
   kFirstSlots,
   kSlotMapping,
   kSinks,
-  kCache,
-  kKeys = kCache,
-  kValues
+  kCache
 };
 
 // Operations of an op. A prompt beside very many keys takes several, so that a command buffer can
@@ -44,6 +44,21 @@ constexpr int kMaxHeadValues = 1024;
 
 int divided_up(int count, int size) {
   return num_groups_of(count, size);
+}
+
+// Returns what two rotations multiply by: 1 where there are none.
+int rotation_width(const KvEntries& entries) {
+  if (!is_quantized(entries.format())) return 1;
+  return static_cast<int>(kv_rotation_width(entries.head_dim()));
+}
+
+// Returns an entry's values as they lie in threadgroup memory: whole pieces of 16 bytes, or of eight
+// codes, four of which are of either half where they are of 4 bits.
+int padded_dim(const KvEntries& entries) {
+  const auto head_dim = static_cast<int>(entries.head_dim());
+  if (entries.format() == KvFormat::kInt4) return divided_up(head_dim, 8) * 8;
+  const int values = entries.format() == KvFormat::kFloat32 ? 4 : 8;
+  return divided_up(head_dim, values) * values;
 }
 
 // Returns partitions in which a query sees a key.
@@ -75,7 +90,6 @@ class AttentionPlan {
   void count_decode(int position);
   void count_prompt(int begin_position, int num_tokens);
   double flops_of(int num_tokens, int position) const;
-  int padded_dim() const;
   int decode_floats(int simd_groups) const;
   int decode_simd_groups(int threadgroups) const;
   int prompt_rows() const;
@@ -83,8 +97,11 @@ class AttentionPlan {
   std::vector<MetalOperand> buffers() const;
 
   AttentionParameters common_ = {};
-  std::string_view cache_type_;
-  int element_bytes_;
+  CacheArrays cache_;
+  std::string_view key_type_;
+  std::string_view value_type_;
+  int key_dim_;  // padded
+  int value_dim_;
   int heads_of_kv_;
   int decode_heads_;  // heads_at_once of attention_decode
   int prompt_heads_;
@@ -109,14 +126,19 @@ AttentionPlan::AttentionPlan(const Tensor& q, const KvView& view, const StepBatc
               .has_first_slots = batch.first_slots.defined(),
               .has_sinks = args.sinks.defined(),
               .window = args.window,
-              .scale = args.scale,
+              .value_width = rotation_width(view.values),
+              .scale = args.scale / static_cast<float>(rotation_width(view.keys)),
               .soft_cap = args.soft_cap},
-      cache_type_(template_argument(view.keys.elements.dtype())),
-      element_bytes_(static_cast<int>(dtype_size(view.keys.elements.dtype()))),
+      cache_(view, kCache),
+      key_type_(template_argument(view.keys.elements.dtype())),
+      value_type_(template_argument(view.values.elements.dtype())),
+      key_dim_(padded_dim(view.keys)),
+      value_dim_(padded_dim(view.values)),
       heads_of_kv_(common_.heads / common_.kv_heads) {
   common_.heads_of_kv = heads_of_kv_;
   PAGODA_CHECK(common_.head_dim <= 512, "[attention] heads wider than 512 have no kernel");
-  decode_heads_ = divided_up(heads_of_kv_, divided_up(heads_of_kv_ * padded_dim(), kMaxHeadValues));
+  const int head_values = std::max(key_dim_, value_dim_);
+  decode_heads_ = divided_up(heads_of_kv_, divided_up(heads_of_kv_ * head_values, kMaxHeadValues));
   prompt_heads_ = divided_up(heads_of_kv_, divided_up(heads_of_kv_, prompt_rows()));
   tokens_at_once_ = prompt_rows() / prompt_heads_;
   for (int seq = 0; seq < batch.num_seqs; ++seq) {
@@ -157,17 +179,10 @@ void AttentionPlan::count_prompt(int begin_position, int num_tokens) {
   }
 }
 
-// Returns a head's values as they lie in threadgroup memory: whole pieces of 16 bytes.
-int AttentionPlan::padded_dim() const {
-  const int values = 16 / element_bytes_;
-  return divided_up(common_.head_dim, values) * values;
-}
-
 // Returns the threadgroup memory that attention_decode carves up.
 int AttentionPlan::decode_floats(int simd_groups) const {
-  const int head_values = decode_heads_ * padded_dim();
-  return 2 * head_values + divided_up(decode_heads_, 2) * 4 +
-         simd_groups * (head_values + decode_heads_ * (kAttentionTile + 4));
+  return decode_heads_ * (key_dim_ + value_dim_) + divided_up(decode_heads_, 2) * 4 +
+         simd_groups * decode_heads_ * (value_dim_ + kAttentionTile + 4);
 }
 
 // Returns as many SIMD groups as there is room for, or fewer that need no more rounds.
@@ -184,12 +199,19 @@ int AttentionPlan::prompt_rows() const {
 }
 
 MetalFunction AttentionPlan::function(std::string_view name) const {
-  return {&kAttentionMetal, name, {cache_type_, template_argument(std::int64_t{common_.head_dim})}};
+  return {&kAttentionMetal,
+          name,
+          {key_type_, value_type_, template_argument(std::int64_t{common_.head_dim})}};
 }
 
 std::vector<MetalOperand> AttentionPlan::buffers() const {
-  std::vector<MetalOperand> buffers;
-  for (int i = kQueries; i <= kSinks; ++i) buffers.push_back(input(i));
+  std::vector<MetalOperand> buffers = {
+      input(kQueries),    input(cache_.keys()), input(cache_.values()),
+      input(kQueryStart), input(kContextLens),  input(kBlockTables),
+      input(kFirstSlots), input(kSlotMapping),  input(kSinks)};
+  const int none = kContextLens;
+  buffers.push_back(input(cache_.has_codes() ? cache_.key_scales() : none));
+  buffers.push_back(input(cache_.has_codes() ? cache_.value_scales() : none));
   return buffers;
 }
 
@@ -224,7 +246,8 @@ void AttentionPlan::add_decodes(MetalLaunch& launch) const {
        .num_groups = {common_.heads, num_rows_, 1},
        .num_threads = std::min(divided_up(common_.head_dim, 32) * 32,
                                static_cast<int>(kAttentionMergeThreads)),
-       .threadgroup_bytes = 4 * (4 * kAttentionMergedAtOnce + 2)});
+       .threadgroup_bytes = 4 * (4 * kAttentionMergedAtOnce + 2 +
+                                 (common_.value_width > 1 ? common_.head_dim : 0))});
 }
 
 void AttentionPlan::add_prompts(const PromptRange& range, MetalLaunch& launch) const {
@@ -234,6 +257,8 @@ void AttentionPlan::add_prompts(const PromptRange& range, MetalLaunch& launch) c
   parameters.tokens_at_once = tokens_at_once_;
   parameters.first_group = range.first_group;
   constexpr int kStage = 4096;
+  const int scales = (cache_.has_key_scales() ? kAttentionPartition : 0) +
+                     (cache_.has_value_scales() ? kAttentionPartition : 0);
   MetalDispatch prompt{
       .function = function("attention_prompt"),
       .buffers = buffers(),
@@ -241,7 +266,7 @@ void AttentionPlan::add_prompts(const PromptRange& range, MetalLaunch& launch) c
       .num_groups = {common_.kv_heads * parameters.runs_of_heads, range.num_groups, 1},
       .num_threads = kAttentionPromptThreads,
       .threadgroup_bytes =
-          4 * (kStage + kAttentionTile * (prompt_rows() + 8) + kAttentionPartition)};
+          4 * (kStage + kAttentionTile * (prompt_rows() + 8) + kAttentionPartition + scales)};
   prompt.buffers.push_back(output(0));
   launch.dispatches.push_back(std::move(prompt));
   launch.flops += range.flops;

@@ -81,21 +81,24 @@ inline bool sees_all(AttentionQuery row, int first_key) {
 // Copies pieces [first_piece, first_piece + kCount) of kKeys entries, widened, to `stage` [kKeys,
 // kCount pieces]: of an entry first every piece's first four values, then, where they have eight,
 // every piece's last four, so that pieces read together lie in different banks. is_split: else in
-// order. entries[key]: -1 for a key that nobody sees, which becomes zeros. is_all_seen: none is.
+// order. entries[key]: -1 for a key that nobody sees, which becomes zeros; scales[key]: of codes.
+// is_all_seen: no key is such a one.
 template <typename T, int kDim, int kKeys, int kCount, bool kIsSplit>
-inline void stage_entries(device const T* cache, threadgroup const int* entries, int first_piece,
-                          bool is_all_seen, int thread_index, threadgroup float* stage) {
+inline void stage_entries(device const T* cache, threadgroup const int* entries,
+                          threadgroup const uint* scales, int first_piece, bool is_all_seen,
+                          int thread_index, threadgroup float* stage) {
   typedef AttentionLayout<T, kDim> Layout;
   constexpr int kThreads = kAttentionPromptThreads;
   constexpr int kAll = kKeys * kCount;
   constexpr int kRuns = (kAll + kThreads - 1) / kThreads;
-  uint4 pieces[kRuns];
+  typename AttentionPiece<T>::Bits pieces[kRuns];
   if (is_all_seen && kAll % kThreads == 0 && Layout::kPieces % kCount == 0) {
 #pragma unroll
     for (int i = 0; i < kRuns; ++i) {
       const int n = thread_index + i * kThreads;
       pieces[i] =
-          load_piece<T, kDim>(cache + size_t(entries[n / kCount]) * kDim, first_piece + n % kCount);
+          load_piece<kDim>(cache + size_t(entries[n / kCount]) * KvEntry<T, kDim>::kElements,
+                           first_piece + n % kCount);
     }
   } else {
 #pragma unroll
@@ -110,7 +113,7 @@ inline void stage_entries(device const T* cache, threadgroup const int* entries,
     const int n = thread_index + i * kThreads;
     if (n >= kAll) continue;
     float widened[Layout::kPieceValues];
-    widen_piece<T>(pieces[i], widened);
+    widen_piece<T>(pieces[i], KvEntry<T, kDim>::kIsCoded ? scales[n / kCount] : 0u, widened);
     threadgroup float* const to = stage + n / kCount * (kCount * Layout::kPieceValues);
 #pragma unroll
     for (int e = 0; e < Layout::kPieceValues; e += 4) {
@@ -209,23 +212,33 @@ inline AttentionState weigh_row(threadgroup float* products, AttentionQuery row,
   return state;
 }
 
-// Reads a thread's share of a row's query.
-template <typename T, int kDim>
-inline void load_query(device const float* query, int j, thread float* to) {
+// Reads a thread's share of a row's query, zeros past its end: kDim, or kPaddedDim of one that is
+// shared, in the order of a key's pieces.
+template <typename T, int kDim, int kEnd, typename Query>
+inline void load_share(Query query, int j, thread float* to) {
   typedef AttentionLayout<T, kDim> Layout;
   typedef AttentionPrompt<T, kDim> Prompt;
 #pragma unroll
   for (int i = 0; i < Prompt::kQueryValues; ++i) {
     const int lane = j + i / Prompt::kClassValues * Prompt::kLanes;
     const int piece = lane + i % Prompt::kClassValues / Layout::kPieceValues * Layout::kLanesPerKey;
-    const int d = piece * Layout::kPieceValues + i % Layout::kPieceValues;
-    to[i] = d < kDim ? query[d] : 0.0f;
+    const int place = piece * Layout::kPieceValues + i % Layout::kPieceValues;
+    to[i] = place < kEnd ? query[place] : 0.0f;
   }
+}
+template <typename T, int kDim>
+inline void load_query(device const float* query, int j, thread float* to) {
+  load_share<T, kDim, kDim, device const float*>(query, j, to);
+}
+template <typename T, int kDim>
+inline void load_shared_query(threadgroup const float* query, int j, thread float* to) {
+  load_share<T, kDim, AttentionLayout<T, kDim>::kPaddedDim, threadgroup const float*>(query, j, to);
 }
 
 // Multiplies the rows' queries with a tile's keys, through the stage.
 template <typename T, int kDim>
-inline void multiply_tile(device const T* keys, threadgroup const int* entries, bool is_all_read,
+inline void multiply_tile(device const T* keys, threadgroup const int* entries,
+                          threadgroup const uint* scales, bool is_all_read,
                           thread const float* queries, bool is_any_seen, int thread_index,
                           threadgroup float* stage, threadgroup float* products) {
   typedef AttentionLayout<T, kDim> Layout;
@@ -233,7 +246,7 @@ inline void multiply_tile(device const T* keys, threadgroup const int* entries, 
   for (int first = 0; first < kAttentionTile; first += Prompt::kStageKeys) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
     stage_entries<T, kDim, Prompt::kStageKeys, Layout::kPieces, true>(
-        keys, entries + first, 0, is_all_read, thread_index, stage);
+        keys, entries + first, scales + first, 0, is_all_read, thread_index, stage);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (int k = 0; is_any_seen && k < Prompt::kStageKeys; k += 4) {
       multiply_keys<T, kDim>(queries, stage + k * Layout::kPaddedDim, thread_index % Prompt::kLanes,

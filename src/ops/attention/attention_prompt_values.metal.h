@@ -82,10 +82,10 @@ inline void sum_tile(threadgroup const float* values, threadgroup const float* w
 
 // Adds a tile's weighted values to the partition's sums of the rows that see it.
 template <typename T, int kDim>
-inline void add_tile(device const T* values, threadgroup const int* entries, bool is_all_read,
-                     thread const bool* is_seen, thread const AttentionFactors* factors,
-                     bool is_any_seen, bool is_all_seen, int thread_index,
-                     threadgroup const float* weights, threadgroup float* stage,
+inline void add_tile(device const T* values, threadgroup const int* entries,
+                     threadgroup const uint* scales, bool is_all_read, thread const bool* is_seen,
+                     thread const AttentionFactors* factors, bool is_any_seen, bool is_all_seen,
+                     int thread_index, threadgroup const float* weights, threadgroup float* stage,
                      thread float* joined) {
   typedef AttentionLayout<T, kDim> Layout;
   typedef AttentionPrompt<T, kDim> Prompt;
@@ -96,7 +96,7 @@ inline void add_tile(device const T* values, threadgroup const int* entries, boo
   for (int begin = 0; begin < Prompt::kFoursPerThread; begin += Prompt::kSliceFoursPerThread) {
     threadgroup_barrier(mem_flags::mem_threadgroup);
     stage_entries<T, kDim, kAttentionTile, Prompt::kSlicePieces, false>(
-        values, entries, begin * Prompt::kLanes * 4 / Layout::kPieceValues, is_all_read,
+        values, entries, scales, begin * Prompt::kLanes * 4 / Layout::kPieceValues, is_all_read,
         thread_index, stage);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (!is_any_seen) continue;
@@ -145,12 +145,15 @@ inline float end_value(AttentionRowEnd end, float before, float joined) {
 }
 
 // Joins a partition's sums to those of the row, which are in `out`, or none.
-template <int kDim, int kLanes, int kFoursPerThread>
+template <typename V, int kDim>
 inline void end_row(AttentionRowEnd end, thread const float* joined, int j, device float* out) {
+  typedef AttentionPrompt<V, kDim> Prompt;
+  constexpr bool kHasFours = kDim % (AttentionLayout<V, kDim>::kIsSplit ? 8 : 4) == 0;
 #pragma unroll
-  for (int i = 0; i < kFoursPerThread; ++i) {
-    const int d = (j + i * kLanes) * 4;
-    if (kDim % 4 == 0) {
+  for (int i = 0; i < Prompt::kFoursPerThread; ++i) {
+    const int place = (j + i * Prompt::kLanes) * 4;
+    if (kHasFours) {
+      const int d = dim_at_place<V, kDim>(place);
       if (d >= kDim) continue;
       float4 four;
       four.x = 0.0f;
@@ -165,8 +168,9 @@ inline void end_row(AttentionRowEnd end, thread const float* joined, int j, devi
       *(device float4*)(out + d) = four;
     } else {
       for (int e = 0; e < 4; ++e) {
-        if (d + e >= kDim) continue;
-        out[d + e] = end_value(end, end.is_first ? 0.0f : out[d + e], joined[i * 4 + e]);
+        const int d = dim_at_place<V, kDim>(place + e);
+        if (d >= kDim) continue;
+        out[d] = end_value(end, end.is_first ? 0.0f : out[d], joined[i * 4 + e]);
       }
     }
   }

@@ -38,14 +38,18 @@ std::vector<AttentionShape> small_shapes() {
   shapes.push_back({.seqs = {{700, 1}, {600, 12}}, .heads = 2, .window = 300});
   shapes.push_back({.seqs = ragged, .heads = 2, .soft_cap = 30, .magnitude = 8});
   shapes.push_back({.seqs = ragged, .heads = 2, .has_sinks = true});
-  shapes.push_back({.seqs = ragged,
-                    .heads = 6,
-                    .kv_heads = 2,
-                    .head_dim = 32,
-                    .window = 20,
-                    .soft_cap = 5,
-                    .has_sinks = true,
-                    .magnitude = 4});
+  for (const KvFormats& formats :
+       {both(KvFormat::kBFloat16), KvFormats{KvFormat::kInt8, KvFormat::kInt4},
+        KvFormats{KvFormat::kFloat32, KvFormat::kInt4}}) {
+    shapes.push_back({.seqs = ragged,
+                      .heads = 6,
+                      .kv_heads = 2,
+                      .head_dim = 64,
+                      .formats = formats,
+                      .window = 20,
+                      .soft_cap = 5,
+                      .has_sinks = true});
+  }
   shapes.push_back({.seqs = ragged, .heads = 2, .equal_keys = true});
   shapes.push_back({.seqs = ragged, .heads = 2, .magnitude = 100});  // one key takes everything
   return shapes;

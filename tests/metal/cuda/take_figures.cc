@@ -103,14 +103,14 @@ class Figure {
   bool is_listing_;
 };
 
-OpCase decode_case(int num_seqs, int context_len) {
+OpCase decode_case(int num_seqs, int context_len, KvFormat format = KvFormat::kBFloat16) {
   return make_attention_case(
       {.seqs = std::vector<AttentionSeq>(static_cast<std::size_t>(num_seqs), {context_len, 1}),
        .heads = 16,
        .kv_heads = 8,
        .head_dim = 128,
        .block_size = 16,
-       .formats = {KvFormat::kBFloat16, KvFormat::kBFloat16},
+       .formats = {format, format},
        .is_large = true});
 }
 
@@ -136,6 +136,13 @@ bool take_figures(CudaExec& exec, Exec& reference, bool is_listing, const std::s
   take("attention decode, 1 sequence of 512", decode_case(1, 512), {0});
   take("attention decode, 1 sequence of 8,192", decode_case(1, 8192), {0});
   take("attention decode, 32 sequences of 4,096", decode_case(is_listing ? 1 : 32, 4096), {0});
+  for (const KvFormat format : {KvFormat::kInt8, KvFormat::kInt4}) {
+    const std::string_view name = kv_format_name(format);
+    take(fmt::format("attention decode, 1 sequence of 8,192, {}", name),
+         decode_case(1, 8192, format), {0});
+    take(fmt::format("attention decode, 32 sequences of 4,096, {}", name),
+         decode_case(is_listing ? 1 : 32, 4096, format), {0});
+  }
   take("1 row, BF16 28,672 x 4,096", product_case(1, 28672, 4096, bf16), {0});
   take("1 row, BF16 6,144 x 1,024", product_case(1, 6144, 1024, bf16), {0});
   take("1 row, affine 4-bit of 64, 28,672 x 4,096", product_case(1, 28672, 4096, affine), {0});
