@@ -32,6 +32,12 @@ HWY_INLINE VWords load_halves(const std::byte* low, const std::byte* high) {
   return words;
 }
 
+// Computes sum += dot_shorts() of words and a pair that is broadcast from memory by the product itself:
+// few rows use each pair once.
+HWY_INLINE void add_dots(VInts& sum, VWords words, const std::uint32_t& pair) {
+  asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(words.raw), "m"(pair));
+}
+
 // Makes rows[w] word w of 16 entries of 8 words, of which load(i) gives those of i and i + 8.
 template <typename Load>
 HWY_INLINE void transpose_halves(Load&& load, VWords* rows) {
@@ -301,8 +307,11 @@ class FewRows<CodeDots<kKeys, kValues>> {
       VWords pairs[kTileWords];
       widen_word<kKeys>(words[i], pairs);
       PAGODA_UNROLL
-      for (int t = 0; t < kTileWords; ++t)
-        sums.add(queries + i * kTileWords + t, units_, pairs + t);
+      for (int t = 0; t < kTileWords; ++t) {
+        PAGODA_UNROLL
+        for (int r = 0; r < kRows; ++r)
+          add_dots(sums.sums[r][0], pairs[t], queries[i * kTileWords + t + r * units_]);
+      }
     }
   }
 

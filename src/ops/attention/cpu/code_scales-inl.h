@@ -372,16 +372,23 @@ class CodeCoding {
       const bf16* from =
           entries.scales + run.offset +
           (run.block * call_.kv_heads + range.item->first_head) * kNumScales * stride;
-      for (int head = 0; head < range.item->num_heads; ++head) {
-        float* scales = to + head * 4 * kRangePositions + run.begin;
-        for (int s = 0; s < kNumScales; ++s, from += stride, scales += kRangePositions) {
-          int i = 0;
-          for (; i + kLanes <= run.end - run.begin; i += kLanes) {
-            const auto bits = hn::LoadU(shorts, reinterpret_cast<const std::uint16_t*>(from + i));
-            hn::StoreU(hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(words, bits))), D(),
-                       scales + i);
+      const int count = run.end - run.begin;
+      float* scales = to + run.begin;
+      const auto widen = [&](int i, int step) HWY_ATTR {
+        const auto bits = hn::LoadU(shorts, reinterpret_cast<const std::uint16_t*>(from + i));
+        hn::StoreU(hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(words, bits))), D(),
+                   scales + step + i);
+      };
+      for (int head = 0; head < range.item->num_heads; ++head, scales += 4 * kRangePositions) {
+        PAGODA_UNROLL
+        for (int s = 0; s < kNumScales; ++s, from += stride) {
+          if (HWY_LIKELY(count == kLanes)) {
+            widen(0, s * kRangePositions);
+            continue;
           }
-          for (; i < run.end - run.begin; ++i) scales[i] = to_float(from[i]);
+          int i = 0;
+          for (; i + kLanes <= count; i += kLanes) widen(i, s * kRangePositions);
+          for (; i < count; ++i) scales[s * kRangePositions + i] = to_float(from[i]);
         }
       }
     }
