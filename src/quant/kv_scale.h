@@ -24,8 +24,9 @@ inline bf16 kv_scale_above(float x) {
 // whose m has 8 bits. REQUIRES: scale is normal, and at least 2^-92.
 inline float kv_reciprocal(bf16 scale) {
   const std::uint32_t exponent = scale.bits >> 7, mantissa = 0x80u | (scale.bits & 0x7fu);
-  const auto quotient = static_cast<float>((1u << 30) / mantissa);  // of 23 bits, exact
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(quotient) + ((104u - exponent) << 23));
+  const std::uint32_t quotient = (1u << 30) / mantissa;  // of 23 bits, exact as a float
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(quotient));
+  return std::bit_cast<float>(bits + ((104u - exponent) << 23));
 }
 
 }  // namespace pagoda

@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(
         testing::ValuesIn(built_backends()),
         testing::Values(CodesBounds{{KvFormat::kInt8, KvFormat::kInt8}, 0.5f, 0.03, 0.5},
-                        CodesBounds{{KvFormat::kInt8, KvFormat::kInt4}, 1.0f, 0.17, 2.0})),
+                        CodesBounds{{KvFormat::kInt8, KvFormat::kInt4}, 1.0f, 0.17, 4.0})),
     [](const auto& info) {
       const KvFormats formats = std::get<1>(info.param).formats;
       return fmt::format("{}_{}_{}", backend_name(std::get<0>(info.param)),

@@ -18,14 +18,10 @@ struct AttentionArgs {
   float soft_cap = 0;  // 0: none; else scores become cap * tanh(score / cap)
   Tensor
       sinks;  // [heads] float32, or undefined: one more logit a head in the softmax's denominator
-  // [num_kv_heads, head_dim] float32, or undefined: what rope_kv_write took from all keys. A query's
-  // scores get its product with q back, before the soft cap. A softmax does not change by what all
-  // of its scores have in common: only beside a soft cap or sinks is it given.
-  Tensor key_offset;
 };
 
-// Computes out[t, h, :] = softmax(scale * q[t, h] . (K[0..pos(t)] + key_offset) within the window,
-// soft-capped, plus the head's sink) . V
+// Computes out[t, h, :] = softmax(scale * q[t, h] . K[0..pos(t)] within the window, soft-capped,
+// plus the head's sink) . V
 //   q    [tokens, heads, head_dim]; the last extent contiguous
 //   out  [tokens, heads * head_dim], q's dtype
 // heads is a multiple of num_kv_heads; head h reads kv head h / (heads / num_kv_heads).

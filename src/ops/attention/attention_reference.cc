@@ -23,18 +23,7 @@ struct Query {
   std::int64_t position;
   std::int64_t head;
   std::int64_t kv_head;
-  double offset_product;  // of q and the keys' offset
 };
-
-// Returns the product of a query and its kv head's key_offset; 0 where there is none.
-double offset_product(const float* q, std::int64_t kv_head, const Tensor& key_offset) {
-  double sum = 0;
-  if (!key_offset.defined()) return sum;
-  const std::int64_t head_dim = key_offset.extent(1);
-  const float* const offset = key_offset.data<float>() + kv_head * head_dim;
-  for (std::int64_t d = 0; d < head_dim; ++d) sum += double{q[d]} * offset[d];
-  return sum;
-}
 
 // An entry's numbers as they are stored: codes are not rotated back.
 class Entry {
@@ -96,7 +85,7 @@ double score(const KvView& view, const Query& query, std::int64_t position,
   const Entry key(view.keys, query, position);
   double sum = 0;
   for (std::int64_t d = 0; d < view.head_dim(); ++d) sum += scratch.query[d] * key[d];
-  sum = args.scale * (sum / rotation_of(view.keys) + query.offset_product);
+  sum *= args.scale / rotation_of(view.keys);
   return args.soft_cap > 0 ? args.soft_cap * std::tanh(sum / args.soft_cap) : sum;
 }
 
@@ -150,15 +139,12 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
     for (std::int64_t t = starts[s]; t < starts[s + 1]; ++t) {
       if (batch.slot_mapping.data<std::int32_t>()[t] < 0) continue;  // padding
       for (std::int64_t h = 0; h < heads; ++h) {
-        const float* const query = q.data<float>() + t * q.stride(0) + h * q.stride(1);
-        const std::int64_t kv_head = h / (heads / view.num_kv_heads());
         attend(view,
-               {.q = query,
+               {.q = q.data<float>() + t * q.stride(0) + h * q.stride(1),
                 .blocks = batch.block_tables.data<std::int32_t>() + s * max_blocks,
                 .position = first_position + t - starts[s],
                 .head = h,
-                .kv_head = kv_head,
-                .offset_product = offset_product(query, kv_head, args.key_offset)},
+                .kv_head = h / (heads / view.num_kv_heads())},
                args, scratch, out.data<float>() + (t * heads + h) * head_dim);
       }
     }
