@@ -98,8 +98,10 @@ TEST(KvStore, ReadsALayerThroughTheViewLastBound) {
   MemoryExec exec;
   Result<KvStore> store = KvStore::create(exec, two_layers(), 2);
   ASSERT_TRUE(store.ok());
-  const KvView written = {exec.allocate(DType::kFloat32, {2, 16, 2, 8}),
-                          exec.allocate(DType::kFloat32, {2, 16, 2, 8})};
+  const auto floats = [&] {
+    return KvEntries{.elements = exec.allocate(DType::kFloat32, {2, 16, 2, 8}), .scales = {}};
+  };
+  const KvView written = {.keys = floats(), .values = floats()};
   store->rebind(1, written);
   EXPECT_EQ(store->view(1).keys.elements.buffer().get(), written.keys.elements.buffer().get());
   EXPECT_DEATH(store->rebind(0, written), "layer 0: expected 2 x 16 x 3 x 64 of bfloat16");

@@ -208,7 +208,7 @@ class CodeCoding {
           round_row(scores + r * kRangePositions, range, visible[r], hn::Set(d, factors[r]));
     }
     for (int r = 0; kValuesAreInt4 && r < kRows; ++r) {
-      weight_sums_[state + r] = static_cast<float>(hn::GetLane(hn::SumOfLanes(DInts(), counts[r])));
+      weight_sums_[state + r] = static_cast<float>(sum_of_lanes(counts[r]));
     }
   }
 
@@ -219,7 +219,10 @@ class CodeCoding {
     for (std::int64_t i = 0; i < call_.padded_dim(); i += kLanes) {
       const VInts own = hn::BitCast(DInts(), hn::LoadU(d, sums + i));
       if constexpr (kValuesAreInt4) {
-        const VInts middle = hn::Set(DInts(), 15 * static_cast<std::int32_t>(weight_sums_[state]));
+        // The sum of NaNs is any number, whose product may overflow.
+        const auto weights =
+            static_cast<std::uint32_t>(static_cast<std::int32_t>(weight_sums_[state]));
+        const VInts middle = hn::Set(DInts(), static_cast<std::int32_t>(15 * weights));
         const V centred = hn::ConvertTo(d, hn::Sub(hn::Add(own, own), middle));
         hn::StoreU(hn::MulAdd(centred, factor, hn::Set(d, value_sums_[state])), d, sums + i);
       } else {
@@ -243,6 +246,15 @@ class CodeCoding {
  private:
   // Positions whose weights are rounded together.
   static constexpr int kLoaded = 2 * kLanes;
+
+  // Returns the sum of all lanes, which wraps where NaNs were rounded.
+  static HWY_INLINE std::int32_t sum_of_lanes(VInts counts) {
+    HWY_ALIGN std::uint32_t lanes[kLanes];
+    hn::Store(hn::BitCast(DWords(), counts), DWords(), lanes);
+    std::uint32_t sum = 0;
+    for (const std::uint32_t lane : lanes) sum += lane;
+    return static_cast<std::int32_t>(sum);
+  }
 
   static int weighed_begin(Visible visible) { return visible.begin / kLoaded * kLoaded; }
   static int weighed_end(Visible visible) {
@@ -357,7 +369,7 @@ class CodeCoding {
       }
     }
     std::fill(units, end, 0.0f);
-    return hn::GetLane(hn::SumOfLanes(DInts(), sum));
+    return sum_of_lanes(sum);
   }
 
   // Loads kNumScales scales of each head and position to to + head * 4 ranges, one behind another.
