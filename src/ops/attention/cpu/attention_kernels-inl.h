@@ -251,6 +251,38 @@ struct VisibleRange {
   bool is_fetched = false;  // as far as FewRows fetches ahead
 };
 
+// Rows of an item that has few of them: those of one query, at most so many.
+constexpr int kMostFewRows = 8;
+
+// Calls visit(rows), a constant. REQUIRES: 1 <= rows <= kMostFewRows.
+template <typename Visit>
+void for_few_rows(int rows, Visit&& visit) {
+  switch (rows) {
+    case 1:
+      return visit(std::integral_constant<int, 1>());
+    case 2:
+      return visit(std::integral_constant<int, 2>());
+    case 3:
+      return visit(std::integral_constant<int, 3>());
+    case 4:
+      return visit(std::integral_constant<int, 4>());
+    case 5:
+      return visit(std::integral_constant<int, 5>());
+    case 6:
+      return visit(std::integral_constant<int, 6>());
+    case 7:
+      return visit(std::integral_constant<int, 7>());
+    default:
+      return visit(std::integral_constant<int, 8>());
+  }
+}
+
+// Returns the first position of those that few rows read together where a range begins: kLanes from a
+// multiple of it on.
+inline int first_group(const VisibleRange& range) {
+  return range.begin / kLanes * kLanes;
+}
+
 // How a kind of products goes about items of few rows: no way of its own (bf16_decode-inl.h has).
 template <typename Dots>
 struct FewRows {
@@ -263,11 +295,21 @@ struct FewRows {
   void add(const VisibleRange& /*range*/, const float* /*weights*/, float* /*softmaxes*/) {}
 };
 
-// Where the entries of a tile lie: that of position p of the range at entries + offsets[p].
+// Places of a head's entries: that of position p of a range lies at entries + offsets[p].
 struct EntryPlaces {
   const std::byte* entries;
   const std::int64_t* offsets;
 };
+
+// Returns where the keys, or the values, of one of an item's heads lie in the cache.
+inline EntryPlaces cached_keys(const AttentionCall& call, const VisibleRange& range, int head) {
+  return {call.keys.elements + (range.item->first_head + head) * call.keys.entry_bytes,
+          range.offsets};
+}
+inline EntryPlaces cached_values(const AttentionCall& call, const VisibleRange& range, int head) {
+  return {call.values.elements + (range.item->first_head + head) * call.values.entry_bytes,
+          range.value_offsets};
+}
 
 // Returns what turns a product of a query and a key into a score: in units of ln 2, but for a soft
 // cap.
@@ -301,12 +343,10 @@ class PlainCoding {
   // Gets ready for a range: it is scored next, then weighed.
   void begin(const VisibleRange& /*range*/) {}
   EntryPlaces keys(const VisibleRange& range, int head, int /*tile*/) const {
-    return {call_.keys.elements + (range.item->first_head + head) * call_.keys.entry_bytes,
-            range.offsets};
+    return cached_keys(call_, range, head);
   }
   EntryPlaces values(const VisibleRange& range, int head, int /*tile*/) const {
-    return {call_.values.elements + (range.item->first_head + head) * call_.values.entry_bytes,
-            range.value_offsets};
+    return cached_values(call_, range, head);
   }
   NoScoreScales score_scales(int /*head*/, std::int64_t /*state*/, int /*position*/) const {
     return {};

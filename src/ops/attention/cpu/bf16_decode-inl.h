@@ -171,46 +171,20 @@ class FewRows<Bf16Dots> {
   // Computes scores: [heads * rows, kRangePositions].
   void score(const VisibleRange& range, const std::uint32_t* queries, const PlainCoding& /*coding*/,
              float* scores) {
-    for_rows([&](auto rows) { score_rows<rows()>(range, queries, scores); });
+    for_few_rows(call_.group, [&](auto rows) { score_rows<rows()>(range, queries, scores); });
   }
 
   // Adds the weighted values to the softmaxes of the item's heads, one after another.
   void add(const VisibleRange& range, const float* weights, float* softmaxes) {
-    for_rows([&](auto rows) { add_rows<rows()>(range, weights, softmaxes); });
+    for_few_rows(call_.group, [&](auto rows) { add_rows<rows()>(range, weights, softmaxes); });
   }
 
  private:
-  static constexpr int kMostFewRows = 8;
   // As many groups of positions are fetched ahead as have so many bytes, or two. More hold up an
   // item's beginning: of 8 KB groups one 18.6, two 20.5, four 22 us for a layer of 160 positions.
   static constexpr std::int64_t kBytesAhead = 8192;
   static constexpr int kMostGroupsAhead = 2;
   static constexpr int kMostGroups = kRangePositions / kLanes;
-
-  // Calls visit(rows), which is a constant.
-  template <typename Visit>
-  void for_rows(Visit&& visit) const {
-    switch (call_.group) {
-      case 1:
-        return visit(std::integral_constant<int, 1>());
-      case 2:
-        return visit(std::integral_constant<int, 2>());
-      case 3:
-        return visit(std::integral_constant<int, 3>());
-      case 4:
-        return visit(std::integral_constant<int, 4>());
-      case 5:
-        return visit(std::integral_constant<int, 5>());
-      case 6:
-        return visit(std::integral_constant<int, 6>());
-      case 7:
-        return visit(std::integral_constant<int, 7>());
-      default:
-        return visit(std::integral_constant<int, 8>());
-    }
-  }
-
-  static int first_group(const VisibleRange& range) { return range.begin / kLanes * kLanes; }
 
   // Returns the item's first entry of those that a group reads.
   const std::byte* entry(const VisibleRange& range, const std::byte* entries, int p) const {

@@ -14,6 +14,7 @@
 
 #include "hwy/highway.h"
 #include "ops/attention/cpu/attention_kernels-inl.h"
+#include "ops/attention/cpu/pair_sums-inl.h"
 
 #if PAGODA_HAS_PAIR_DOTS
 
@@ -173,19 +174,11 @@ struct Bf16Dots : PlainDots {
       const std::uint32_t* pairs = pair_at(positions.begin);
       const auto* weights =
           reinterpret_cast<const std::uint32_t*>(rows.weights) + positions.begin / 2;
-      const int count = (positions.end - positions.begin) / 2;
-      float* sums = rows.sums;
-      std::int64_t left = call_.padded_dim() / kLanes;
-      for (; vectors_for(kRows) == 4 && left >= 4; left -= 4) {
-        add_pairs<kRows, 4>(pairs, weights, count, sums, lines);
-        pairs += 4 * kLanes;
-        sums += 4 * kLanes;
-      }
-      for (; left > 0; left -= 2) {
-        add_pairs<kRows, 2>(pairs, weights, count, sums, lines);
-        pairs += 2 * kLanes;
-        sums += 2 * kLanes;
-      }
+      add_pairs<Bf16Dots, kRows>({.pairs = pairs,
+                                  .weights = weights,
+                                  .count = (positions.end - positions.begin) / 2,
+                                  .padded_dim = call_.padded_dim()},
+                                 rows.sums, lines);
     }
     HWY_INLINE void add_one(const WeighedRows& row, Visible positions, TileAhead& lines) const {
       if (positions.begin >= positions.end) return;
@@ -224,23 +217,6 @@ struct Bf16Dots : PlainDots {
       interleave(even, odd, pairs);
       hn::StoreU(pairs[0], DWords(), to);
       hn::StoreU(pairs[1], DWords(), to + kLanes);
-    }
-
-    template <int kRows, int kVectors>
-    HWY_INLINE void add_pairs(const std::uint32_t* pairs, const std::uint32_t* weights, int count,
-                              float* to, TileAhead& lines) const {
-      TileAhead ahead = lines;
-      SumTile<Bf16Dots, kRows, kVectors> sums;
-      sums.load(to, call_.padded_dim());
-      for (int i = 0; i < count; ++i, pairs += call_.padded_dim()) {
-        ahead.advance();
-        VWords value[kVectors];
-        PAGODA_UNROLL
-        for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(DWords(), pairs + v * kLanes);
-        sums.add(weights + i, kRangePositions, value);
-      }
-      lines = ahead;
-      sums.store(to, call_.padded_dim());
     }
 
     // Adds the half of a pair that the row sees: the other one's value may be NaN.

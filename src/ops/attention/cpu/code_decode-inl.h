@@ -32,8 +32,8 @@ HWY_INLINE VWords load_halves(const std::byte* low, const std::byte* high) {
   return words;
 }
 
-// Computes sum += dot_shorts() of words and a pair that is broadcast from memory by the product itself:
-// few rows use each pair once.
+// Computes sum += dot_shorts() of words and a pair that is broadcast from memory by the product
+// itself: few rows use each pair once.
 HWY_INLINE void add_dots(VInts& sum, VWords words, const std::uint32_t& pair) {
   asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(words.raw), "m"(pair));
 }
@@ -41,19 +41,9 @@ HWY_INLINE void add_dots(VInts& sum, VWords words, const std::uint32_t& pair) {
 // Makes rows[w] word w of 16 entries of 8 words, of which load(i) gives those of i and i + 8.
 template <typename Load>
 HWY_INLINE void transpose_halves(Load&& load, VWords* rows) {
-  const DWords d;
-  const hn::Repartition<std::uint64_t, DWords> d64;
   PAGODA_UNROLL
   for (int i = 0; i < 8; i += 4) {
-    const VWords a = load(i), b = load(i + 1), c = load(i + 2), e = load(i + 3);
-    const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
-    const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
-    const auto ce_low = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
-    const auto ce_high = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
-    rows[i] = hn::BitCast(d, hn::InterleaveLower(d64, ab_low, ce_low));
-    rows[i + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_low, ce_low));
-    rows[i + 2] = hn::BitCast(d, hn::InterleaveLower(d64, ab_high, ce_high));
-    rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, ce_high));
+    transpose_fours(load, i, rows);
   }
   const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
   const __m512i odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
@@ -129,45 +119,20 @@ class FewRows<CodeDots<kKeys, kValues>> {
   // Computes scores: [heads * rows, kRangePositions].
   void score(const VisibleRange& range, const std::uint32_t* queries, const Coding& coding,
              float* scores) {
-    for_rows([&](auto rows) { score_rows<rows()>(range, queries, coding, scores); });
+    for_few_rows(call_.group,
+                 [&](auto rows) { score_rows<rows()>(range, queries, coding, scores); });
   }
 
   // Adds the weighted values to the softmaxes of the item's heads, one after another.
   void add(const VisibleRange& range, const float* weights, float* softmaxes) {
-    for_rows([&](auto rows) { add_rows<rows()>(range, weights, softmaxes); });
+    for_few_rows(call_.group, [&](auto rows) { add_rows<rows()>(range, weights, softmaxes); });
   }
 
  private:
-  static constexpr int kMostFewRows = 8;
   static constexpr std::int64_t kBytesAhead = 8192;
   static constexpr int kMostGroupsAhead = 4;
   static constexpr int kMostGroups = kRangePositions / kLanes;
   static constexpr std::int64_t kHalfLine = kLineBytes / 2;
-
-  // Calls visit(rows), which is a constant.
-  template <typename Visit>
-  void for_rows(Visit&& visit) const {
-    switch (call_.group) {
-      case 1:
-        return visit(std::integral_constant<int, 1>());
-      case 2:
-        return visit(std::integral_constant<int, 2>());
-      case 3:
-        return visit(std::integral_constant<int, 3>());
-      case 4:
-        return visit(std::integral_constant<int, 4>());
-      case 5:
-        return visit(std::integral_constant<int, 5>());
-      case 6:
-        return visit(std::integral_constant<int, 6>());
-      case 7:
-        return visit(std::integral_constant<int, 7>());
-      default:
-        return visit(std::integral_constant<int, 8>());
-    }
-  }
-
-  static int first_group(const VisibleRange& range) { return range.begin / kLanes * kLanes; }
 
   HWY_INLINE void prefetch(const std::byte* line) const {
     LinesAhead{.level = call_.prefetch}.fetch(line);

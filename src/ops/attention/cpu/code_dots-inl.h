@@ -16,6 +16,7 @@
 #include "ops/attention/cpu/attention_kernels-inl.h"
 #include "ops/attention/cpu/code_scales-inl.h"
 #include "ops/attention/cpu/float_dots-inl.h"
+#include "ops/attention/cpu/pair_sums-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
@@ -169,19 +170,11 @@ struct CodeDots {
           pairs_ + positions.begin % kTilePositions / 2 * call_.padded_dim();
       const auto* weights =
           reinterpret_cast<const std::uint32_t*>(rows.weights) + positions.begin / 2;
-      const int count = (positions.end - positions.begin) / 2;
-      float* sums = rows.sums;
-      std::int64_t left = call_.padded_dim() / kLanes;
-      for (; vectors_for(kRows) == 4 && left >= 4; left -= 4) {
-        add_pairs<kRows, 4>(pairs, weights, count, sums, lines);
-        pairs += 4 * kLanes;
-        sums += 4 * kLanes;
-      }
-      for (; left > 0; left -= 2) {
-        add_pairs<kRows, 2>(pairs, weights, count, sums, lines);
-        pairs += 2 * kLanes;
-        sums += 2 * kLanes;
-      }
+      add_pairs<CodeDots, kRows>({.pairs = pairs,
+                                  .weights = weights,
+                                  .count = (positions.end - positions.begin) / 2,
+                                  .padded_dim = call_.padded_dim()},
+                                 rows.sums, lines);
     }
 
    private:
@@ -206,23 +199,6 @@ struct CodeDots {
       if (even) std::memcpy(rest[0], even + at, count);
       if (odd) std::memcpy(rest[1], odd + at, count);
       store_chunk(rest[0], rest[1], to + at);
-    }
-
-    template <int kRows, int kVectors>
-    HWY_INLINE void add_pairs(const std::uint32_t* pairs, const std::uint32_t* weights, int count,
-                              float* to, TileAhead& lines) const {
-      TileAhead ahead = lines;
-      SumTile<CodeDots, kRows, kVectors> sums;
-      sums.load(to, call_.padded_dim());
-      for (int i = 0; i < count; ++i, pairs += call_.padded_dim()) {
-        ahead.advance();
-        VWords value[kVectors];
-        PAGODA_UNROLL
-        for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(DWords(), pairs + v * kLanes);
-        sums.add(weights + i, kRangePositions, value);
-      }
-      lines = ahead;
-      sums.store(to, call_.padded_dim());
     }
 
     const AttentionCall& call_;

@@ -161,12 +161,10 @@ class CodeCoding {
     }
   }
   EntryPlaces keys(const VisibleRange& range, int head, int /*tile*/) const {
-    return {call_.keys.elements + (range.item->first_head + head) * call_.keys.entry_bytes,
-            range.offsets};
+    return cached_keys(call_, range, head);
   }
   EntryPlaces values(const VisibleRange& range, int head, int /*tile*/) const {
-    return {call_.values.elements + (range.item->first_head + head) * call_.values.entry_bytes,
-            range.value_offsets};
+    return cached_values(call_, range, head);
   }
   HWY_INLINE ScoreScales score_scales(int head, std::int64_t state, int position) const {
     const float* const scales = scales_ + head * 4 * kRangePositions + position;

@@ -69,26 +69,32 @@ HWY_INLINE void transpose_blocks(DW d, hn::Vec<DW>* rows) {
   }
 }
 
+// Makes rows[i + w] of rows i to i + 3: in each 128-bit block, word w of its four words of each.
+template <typename Load>
+HWY_INLINE void transpose_fours(Load&& load, int i, VWords* rows) {
+  const DWords d;
+  const hn::Repartition<std::uint64_t, DWords> d64;
+  const VWords a = load(i), b = load(i + 1), c = load(i + 2), e = load(i + 3);
+  const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
+  const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
+  const auto ce_low = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
+  const auto ce_high = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
+  rows[i] = hn::BitCast(d, hn::InterleaveLower(d64, ab_low, ce_low));
+  rows[i + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_low, ce_low));
+  rows[i + 2] = hn::BitCast(d, hn::InterleaveLower(d64, ab_high, ce_high));
+  rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, ce_high));
+}
+
 // Computes rows[w] = word w of kLanes keys, of which load(i) gives those of key i; calls
 // meanwhile() for every 128 bytes.
 template <typename Load, typename Meanwhile>
 HWY_INLINE void transpose(Load&& load, VWords* rows, Meanwhile&& meanwhile) {
-  const DWords d;
-  const hn::Repartition<std::uint64_t, DWords> d64;
   PAGODA_UNROLL
   for (int i = 0; i < kLanes; i += 4) {
-    const VWords a = load(i), b = load(i + 1), c = load(i + 2), e = load(i + 3);
-    const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
-    const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
-    const auto ce_low = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
-    const auto ce_high = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
-    rows[i] = hn::BitCast(d, hn::InterleaveLower(d64, ab_low, ce_low));
-    rows[i + 1] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_low, ce_low));
-    rows[i + 2] = hn::BitCast(d, hn::InterleaveLower(d64, ab_high, ce_high));
-    rows[i + 3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, ce_high));
+    transpose_fours(load, i, rows);
     for (int byte = 0; byte < 16 * kLanes; byte += 128) meanwhile();
   }
-  transpose_blocks(d, rows);
+  transpose_blocks(DWords(), rows);
 }
 
 // Does the same from where key(i) is to a tile.
@@ -105,8 +111,9 @@ HWY_INLINE void transpose_words(Key&& key, std::uint32_t* tile, Meanwhile&& mean
   }
 }
 
-// Transposes keys to a tile, in which a kind of products (Dots) has kTileWords of each. keys + offsets[i]: entry i of kLanes; tile: where the first one's
-// first word goes. Whole vectors of words are written.
+// Transposes keys to a tile, in which a kind of products (Dots) has kTileWords of each.
+// keys + offsets[i]: entry i of kLanes; tile: where the first one's first word goes. Whole vectors of
+// words are written.
 template <typename Dots, typename Meanwhile>
 HWY_INLINE void transpose_keys(const std::byte* keys, const std::int64_t* offsets,
                                std::int64_t num_bytes, std::uint32_t* tile, Meanwhile&& meanwhile) {
