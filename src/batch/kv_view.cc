@@ -4,12 +4,11 @@ namespace pagoda {
 
 Result<KvEntries> allocate_kv_entries(Exec& exec, KvFormat format, const Shape& shape) {
   const KvFormatTraits traits = traits_of(format);
-  const std::int64_t bits = shape[3] * traits.bits;
-  const std::int64_t extent = bits / (8 * static_cast<std::int64_t>(dtype_size(traits.dtype)));
   KvEntries entries;
   PAGODA_ASSIGN_OR_RETURN(
       entries.elements,
-      exec.allocate_persistent(traits.dtype, {shape[0], shape[1], shape[2], extent}));
+      exec.allocate_persistent(
+          traits.dtype, {shape[0], shape[1], shape[2], kv_entry_elements(format, shape[3])}));
   if (traits.num_scales > 0) {
     PAGODA_ASSIGN_OR_RETURN(
         entries.scales, exec.allocate_persistent(

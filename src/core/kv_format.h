@@ -50,6 +50,14 @@ constexpr bool is_quantized(KvFormat format) {
 constexpr bool fits(KvFormat format, std::int64_t head_dim) {
   return head_dim * traits_of(format).bits % 8 == 0;
 }
+// Returns the bytes of an entry, scales apart, and its elements in the array. REQUIRES: it fits.
+constexpr std::int64_t kv_entry_bytes(KvFormat format, std::int64_t head_dim) {
+  return head_dim * traits_of(format).bits / 8;
+}
+constexpr std::int64_t kv_entry_elements(KvFormat format, std::int64_t head_dim) {
+  return kv_entry_bytes(format, head_dim) /
+         static_cast<std::int64_t>(dtype_size(traits_of(format).dtype));
+}
 
 // The formats of a layer's keys and of its values.
 struct KvFormats {
@@ -58,6 +66,14 @@ struct KvFormats {
 
   bool operator==(const KvFormats&) const = default;
 };
+
+// Returns the bytes of a token's key and value in one head, scales included.
+constexpr std::int64_t kv_bytes(const KvFormats& formats, std::int64_t head_dim) {
+  std::int64_t bytes = 0;
+  for (const KvFormat format : {formats.keys, formats.values})
+    bytes += kv_entry_bytes(format, head_dim) + 2 * traits_of(format).num_scales;
+  return bytes;
+}
 
 constexpr bool is_quantized(const KvFormats& formats) {
   return is_quantized(formats.keys) || is_quantized(formats.values);

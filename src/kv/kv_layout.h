@@ -18,12 +18,7 @@ struct LayerKvLayout {
   int window = 0;  // positions that a query sees, its own included; 0: all
 
   std::int64_t bytes_per_token() const {  // keys and values, with their scales
-    std::int64_t bytes = 0;
-    for (const KvFormat format : {formats.keys, formats.values}) {
-      const KvFormatTraits traits = traits_of(format);
-      bytes += std::int64_t{head_dim} * traits.bits / 8 + 2 * traits.num_scales;
-    }
-    return bytes * num_kv_heads;
+    return kv_bytes(formats, head_dim) * num_kv_heads;
   }
 };
 

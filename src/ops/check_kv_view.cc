@@ -8,9 +8,8 @@ namespace {
 void check_entries(std::string_view op, const KvView& view, const KvEntries& entries) {
   const KvFormatTraits format = traits_of(entries.format());
   const Shape& shape = entries.elements.shape();
-  const Shape expected = {
-      view.num_blocks(), view.block_size(), view.num_kv_heads(),
-      view.head_dim() * format.bits / (8 * static_cast<std::int64_t>(dtype_size(format.dtype)))};
+  const Shape expected = {view.num_blocks(), view.block_size(), view.num_kv_heads(),
+                          kv_entry_elements(entries.format(), view.head_dim())};
   PAGODA_CHECK(shape == expected && entries.elements.is_contiguous(),
                fmt::format("[{}] view: expected {} in a row, got {}", op, to_string(expected),
                            to_string(shape)));

@@ -30,8 +30,8 @@ KvEntries upload_kv_entries(Exec& exec, KvFormat format, std::span<const float> 
     return {.elements = upload_as(exec, traits.dtype, values, shape), .scales = {}};
   }
   const std::int64_t block_size = shape[1], heads = shape[2], head_dim = shape[3];
-  const std::int64_t entry_bytes = head_dim * traits.bits / 8;
-  std::vector<std::byte> codes(shape.num_elements() * traits.bits / 8);
+  const std::int64_t entry_bytes = kv_entry_bytes(format, head_dim);
+  std::vector<std::byte> codes(shape.num_elements() / head_dim * entry_bytes);
   std::vector<bf16> scales(shape[0] * heads * traits.num_scales * block_size);
   std::vector<float> entry(head_dim);
   for (std::int64_t i = 0; i < shape.num_elements() / head_dim; ++i) {
@@ -46,6 +46,19 @@ KvEntries upload_kv_entries(Exec& exec, KvFormat format, std::span<const float> 
   }
   return {.elements = exec.upload(traits.dtype, {shape[0], block_size, heads, entry_bytes}, codes),
           .scales = exec.upload<bf16>(scales, {shape[0], heads, traits.num_scales, block_size})};
+}
+
+HostBatch write_batch(std::span<const int> positions, std::vector<std::int32_t> slots) {
+  const auto num_tokens = static_cast<std::int32_t>(positions.size());
+  HostBatch host;
+  host.token_ids.assign(positions.size(), 0);
+  host.positions.assign(positions.begin(), positions.end());
+  host.slot_mapping = std::move(slots);
+  host.query_start = {0, num_tokens};
+  host.context_lens = {num_tokens};
+  host.max_blocks = 1;
+  host.block_tables = {0};
+  return host;
 }
 
 std::vector<Tensor> arrays_of(const KvView& view) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "batch/kv_view.h"
+#include "batch/step_batch.h"
 #include "core/kv_format.h"
 
 namespace pagoda {
@@ -34,6 +35,9 @@ Result<KvView> allocate_kv_view(Exec& exec, const KvFormats& formats, const Shap
 // Uploads values of such a shape as the reference's kv_write stores them.
 KvEntries upload_kv_entries(Exec& exec, KvFormat format, std::span<const float> values,
                             const Shape& shape);
+
+// Returns a step that stores these positions of a sequence in these slots, one each.
+HostBatch write_batch(std::span<const int> positions, std::vector<std::int32_t> slots);
 
 // Returns the arrays as an op's outputs.
 std::vector<Tensor> arrays_of(const KvView& view);

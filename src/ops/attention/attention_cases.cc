@@ -210,13 +210,9 @@ OpCase make_attention_case(const AttentionShape& shape) {
     return prepare(shape, exec, tokens);
   };
   result.flops = 4 * pairs * shape.heads * shape.head_dim * shape.layers;
-  const auto bytes_of = [&](KvFormat format) {
-    return shape.head_dim * traits_of(format).bits / 8.0 + 2.0 * traits_of(format).num_scales;
-  };
-  result.bytes =
-      shape.layers *
-      (entries * shape.kv_heads * (bytes_of(shape.formats.keys) + bytes_of(shape.formats.values)) +
-       8.0 * result.num_tokens * shape.heads * shape.head_dim);
+  const auto entry_bytes = static_cast<double>(kv_bytes(shape.formats, shape.head_dim));
+  result.bytes = shape.layers * (entries * shape.kv_heads * entry_bytes +
+                                 8.0 * result.num_tokens * shape.heads * shape.head_dim);
   // Beside bfloat16 keys and values, queries and weights may be rounded to bfloat16 too. A
   // difference of scores is an error of the weights: scores of 1e4 leave float32 a thousandth. Beside
   // codes they are integers of 16 bits.

@@ -49,8 +49,8 @@ OpCase make_case(const CopyShape& shape) {
     return prepare(shape, exec, copies);
   };
   for (int i = 0; i < shape.copies; ++i) {
-    result.bytes += copy_of(shape, i).num_tokens * shape.kv_heads * shape.head_dim / 4.0 *
-                    (traits_of(shape.formats.keys).bits + traits_of(shape.formats.values).bits);
+    result.bytes += 2.0 * copy_of(shape, i).num_tokens * shape.kv_heads *
+                    static_cast<double>(kv_bytes(shape.formats, shape.head_dim));
   }
   result.is_large = shape.is_large;
   return result;

@@ -40,16 +40,9 @@ Result<CaseRun> prepare(const KvWriteShape& shape, Exec& exec, std::span<const i
     return qkv.slice(1, i * part, (i + 1) * part).split_last(shape.kv_heads, shape.head_dim);
   };
   const std::vector<std::int32_t> slots = slots_of(shape);
-  auto host = std::make_shared<HostBatch>();
-  for (const int token : tokens) {
-    host->token_ids.push_back(0);
-    host->positions.push_back(token);
-    host->slot_mapping.push_back(slots[token]);
-  }
-  host->query_start = {0, static_cast<std::int32_t>(n)};
-  host->context_lens = {static_cast<std::int32_t>(n)};
-  host->max_blocks = 1;
-  host->block_tables = {0};
+  std::vector<std::int32_t> own_slots;
+  for (const int token : tokens) own_slots.push_back(slots[token]);
+  auto host = std::make_shared<HostBatch>(write_batch(tokens, std::move(own_slots)));
   const Shape cache = {shape.num_blocks, shape.block_size, shape.kv_heads, shape.head_dim};
   PAGODA_ASSIGN_OR_RETURN(KvView view, allocate_kv_view(exec, shape.formats, cache));
   return CaseRun(
@@ -71,10 +64,9 @@ OpCase make_case(const KvWriteShape& shape) {
   result.prepare = [shape](Exec& exec, std::span<const int> tokens) {
     return prepare(shape, exec, tokens);
   };
-  const double entries = 2.0 * shape.tokens * shape.kv_heads * shape.head_dim;
-  result.bytes =
-      entries * 4.0 +
-      entries / 16 * (traits_of(shape.formats.keys).bits + traits_of(shape.formats.values).bits);
+  const double entries = double{1} * shape.tokens * shape.kv_heads;
+  result.bytes = entries * (8.0 * shape.head_dim +
+                            static_cast<double>(kv_bytes(shape.formats, shape.head_dim)));
   result.is_large = shape.is_large;
   return result;
 }

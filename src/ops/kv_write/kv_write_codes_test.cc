@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "backend/backend.h"
@@ -51,16 +52,9 @@ TEST_P(KvWriteCodes, AreTheCodecs) {
   std::mt19937 random(kSeed);
   const auto exec =
       make_exec({.backend = Backend::kCpu, .num_threads = 2, .cpu_isa = GetParam()}).value();
-  HostBatch host;
-  for (int t = 0; t < kTokens; ++t) {
-    host.token_ids.push_back(0);
-    host.positions.push_back(t);
-    host.slot_mapping.push_back(t);
-  }
-  host.query_start = {0, kTokens};
-  host.context_lens = {kTokens};
-  host.max_blocks = 1;
-  host.block_tables = {0};
+  std::vector<int> places(kTokens);
+  std::iota(places.begin(), places.end(), 0);
+  const HostBatch host = write_batch(places, places);
   for (std::int64_t head_dim = 1; head_dim <= 256; ++head_dim) {
     const Shape cache = {kNumBlocks, kBlockSize, kHeads, head_dim};
     for (const KvFormat format : {KvFormat::kInt8, KvFormat::kInt4}) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "ops/attention/attention.h"
 #include "ops/kv_case.h"
@@ -20,17 +22,9 @@ constexpr KvFormats kFloat32 = {KvFormat::kFloat32, KvFormat::kFloat32};
 
 // A sequence's first tokens, in one block.
 HostBatch prompt_batch() {
-  HostBatch host;
-  for (int t = 0; t < kTokens; ++t) {
-    host.token_ids.push_back(0);
-    host.positions.push_back(t);
-    host.slot_mapping.push_back(t);
-  }
-  host.query_start = {0, kTokens};
-  host.context_lens = {kTokens};
-  host.max_blocks = 1;
-  host.block_tables = {0};
-  return host;
+  std::vector<int> places(kTokens);
+  std::iota(places.begin(), places.end(), 0);
+  return write_batch(places, places);
 }
 
 Tensor key_offset(Exec& exec) {

@@ -44,19 +44,6 @@ Shape cache_of(const JoinedShape& shape, std::int64_t num_tokens) {
   return {num_blocks, kBlockSize, shape.kv_heads, shape.head_dim};
 }
 
-std::shared_ptr<HostBatch> batch_of(const JoinedShape& shape, std::span<const int> tokens) {
-  const auto n = static_cast<std::int32_t>(tokens.size());
-  auto host = std::make_shared<HostBatch>();
-  host->token_ids.assign(tokens.size(), 0);
-  host->positions.assign(tokens.begin(), tokens.end());
-  host->slot_mapping = slots_of(shape, tokens);
-  host->query_start = {0, n};
-  host->context_lens = {n};
-  host->max_blocks = 1;
-  host->block_tables = {0};
-  return host;
-}
-
 Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const int> tokens) {
   const auto n = static_cast<std::int64_t>(tokens.size());
   const auto values =
@@ -67,7 +54,7 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
   };
   const RopeKvWriteArgs args = {
       .num_heads = shape.heads, .norm = {.eps = 1e-5f}, .rope = {.style = shape.style}};
-  const std::shared_ptr<HostBatch> host = batch_of(shape, tokens);
+  const auto host = std::make_shared<HostBatch>(write_batch(tokens, slots_of(shape, tokens)));
   PAGODA_ASSIGN_OR_RETURN(KvView view, allocate_kv_view(exec, shape.formats, cache_of(shape, n)));
   return CaseRun([&exec, args, view, host, batch = upload(exec, *host),
                   joined = upload_activations(exec, values, {n, shape.width()}), q_norm = norm(2),
@@ -116,9 +103,9 @@ OpCase make_case(const JoinedShape& shape) {
   };
   const double entries = 2.0 * shape.tokens * shape.kv_heads * shape.head_dim;
   const double queries = double{1} * shape.tokens * shape.heads * shape.head_dim;
-  result.bytes =
-      4.0 * shape.tokens * static_cast<double>(shape.width()) + 4 * queries +
-      entries / 16 * (traits_of(shape.formats.keys).bits + traits_of(shape.formats.values).bits);
+  result.bytes = 4.0 * shape.tokens * static_cast<double>(shape.width()) + 4 * queries +
+                 double{1} * shape.tokens * shape.kv_heads *
+                     static_cast<double>(kv_bytes(shape.formats, shape.head_dim));
   result.flops = (shape.is_normed ? 7 : 3) * (queries + entries / 2);
   result.is_large = shape.is_large;
   return result;
