@@ -81,7 +81,7 @@ std::string text_of(const KvLayout& layout) {
   return text;
 }
 
-// Where keys and values are computed, and with which options that change their bits.
+// Returns where keys and values are computed, and with which options that change their bits.
 Result<std::string> text_of(const Exec& exec, const EngineOptions& options) {
   PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
   return fmt::format("{}; {}; {}; int8_activations {}", backend_name(exec.backend()),

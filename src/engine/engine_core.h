@@ -48,8 +48,8 @@ class EngineCore {
   void cancel_sample(RequestId id, int sample_index);
 
   // Ends one step, and starts the one behind it where there is lookahead. False: nothing can be
-  // computed now, because there is nothing (idle()) or because all that there is awaits masks or blocks.
-  // kUnavailable: the device is gone; fail_all() is all that is left to do.
+  // computed now, because there is nothing (idle()) or because all that there is awaits masks or
+  // blocks. kUnavailable: the device is gone; fail_all() is all that is left to do.
   Result<bool> step();
   bool idle() const { return parts_.scheduler->idle(); }
 

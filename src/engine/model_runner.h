@@ -28,7 +28,8 @@ namespace pagoda {
 
 class ModelRunner final : public StepRunner {
  public:
-  // Makes a runner over these. host_reads_blocks: a step that has been sampled has written its blocks, whatever it samples.
+  // Makes a runner over these. host_reads_blocks: a step that has been sampled has written its
+  // blocks, whatever it samples.
   ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamplerOptions& options = {},
               bool host_reads_blocks = false);
   ModelRunner(const ModelRunner&) = delete;  // the sampler looks at its decoder

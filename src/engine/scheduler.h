@@ -94,8 +94,8 @@ class Scheduler {
   void cancel(RequestId id, std::optional<int> sample_index = std::nullopt);
 
   // Plans the next step; empty where nothing is to be done, or only for sequences whose masks or
-  // blocks are not there: then idle() is false. Every step before it has been committed. Valid until its
-  // commit, and after that until the next plan.
+  // blocks are not there: then idle() is false. Every step before it has been committed. Valid until
+  // its commit, and after that until the next plan.
   const Plan& plan();
   // Plans the step behind the one in flight; null where that has to be committed first. Valid as
   // above.

@@ -209,7 +209,7 @@ Result<std::unique_ptr<BlockFiles>> open_block_files(const std::string& folder) 
   if (!path.parent_path().empty()) fs::create_directories(path.parent_path(), error);
   if (error) return refused(error.message());
   if (!make_folder(folder)) return refused(std::strerror(errno));
-  std::string probe = folder + "/probe-XXXXXX";
+  std::string probe = folder + "/probe-XXXXXX";  // mkstemp() fills in the end
   const FileDescriptor file(::mkstemp(probe.data()));
   if (file.get() < 0) return refused(std::strerror(errno));
   ::unlink(probe.c_str());

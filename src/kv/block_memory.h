@@ -1,7 +1,7 @@
 // BlockMemory: the bytes of a KV block where the host reads and writes them, in all arrays of all
 // layers, one behind the other.
 //
-// Who reads or writes a block makes sure that no step does at the same time. Thread-compatible.
+// The caller makes sure that no step reads or writes the block at the same time. Thread-compatible.
 #pragma once
 
 #include <cstddef>

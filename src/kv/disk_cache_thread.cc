@@ -56,7 +56,7 @@ void DiskCache::run() {
     work_.wait(lock, [this] {
       return stopping_ || !queue_.empty() || !used_.empty() || next_fetch().has_value();
     });
-    // Who waits for a block goes first.
+    // Reads go first: a sequence waits for them.
     if (const std::optional<FetchId> id = next_fetch()) {
       read_next(*id, lock);
     } else if (!queue_.empty()) {

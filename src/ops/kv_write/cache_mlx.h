@@ -21,7 +21,7 @@ inline void add_cache(const KvView& view, MlxOp& op) {
   }
 }
 
-// Where a view's arrays are among an op's inputs or outputs, from `first` on.
+// The indices of a view's arrays among an op's inputs or outputs, from `first` on.
 class CacheArrays {
  public:
   CacheArrays(const KvView& view, int first)

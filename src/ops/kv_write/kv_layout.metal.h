@@ -29,7 +29,7 @@ struct KvEntry {
   };
 };
 
-// Where an entry lies in a cache.
+// The place of an entry in a cache.
 struct KvPlace {
   int slot;
   int block_size;

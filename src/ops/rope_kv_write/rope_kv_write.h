@@ -23,9 +23,9 @@ struct RopeKvWriteResult {
   KvView view;  // as kv_write returns it
 };
 
-// Computes q = rope(rms_norm(joined's q, q_norm)), k = rope(rms_norm(joined's k, k_norm)) less
-// the offset, and kv_write(view, k, joined's v). Saves a write and a read of the keys, and where it is one kernel,
-// two launches and those of the queries that the norms cost.
+// Computes q = rope(rms_norm(joined's q, q_norm)), k = rope(rms_norm(joined's k, k_norm)) less the
+// offset, and kv_write(view, k, joined's v). Saves a write and a read of the keys, and where it is
+// one kernel, two launches and those of the queries that the norms cost.
 //   joined          [tokens, (num_heads + 2 * num_kv_heads) * head_dim], contiguous: q, k, v
 //   q_norm, k_norm  [head_dim] float32, or both undefined: no norms
 //   angles          [tokens, 2, head_dim / 2] float32, of rope_angles

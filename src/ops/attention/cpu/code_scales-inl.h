@@ -20,9 +20,9 @@
 //            modulo a vector, each summed in order. So the errors of u are times numbers that are 0
 //            in the mean: what all dimensions have in common a rotation gathers in one.
 //
-// What a row does not see has w = u = 0 by selection, so that its scales touch nothing; the same is
-// true of what it sees under a weight that underflowed. A NaN among scales that have a weight makes
-// a row NaN.
+// Positions that a row does not see have w = u = 0 by selection, so that their scales touch nothing;
+// the same is true of one that it sees under a weight that underflowed. A NaN among scales that have
+// a weight makes a row NaN.
 #if defined(PAGODA_CODE_SCALES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_CODE_SCALES_INL_H
 #undef PAGODA_CODE_SCALES_INL_H

@@ -1,4 +1,4 @@
-// Where a range's entries and scales lie, for each target and kind of products.
+// Places of a range's entries and scales, for each target and kind of products.
 #if defined(PAGODA_RANGE_PLACES_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_RANGE_PLACES_INL_H
 #undef PAGODA_RANGE_PLACES_INL_H
