@@ -75,6 +75,37 @@ struct Visible {
   int end;
 };
 
+// Positions that are weighed together, where rows are by pairs of vectors.
+constexpr int kWeighed = 2 * kLanes;
+inline int weighed_begin(Visible visible) {
+  return visible.begin / kWeighed * kWeighed;
+}
+inline int weighed_end(Visible visible) {
+  return (visible.end + kWeighed - 1) / kWeighed * kWeighed;
+}
+
+// Returns each lane's largest score; what is not seen of a pair of vectors becomes minus
+// infinity.
+HWY_INLINE V largest_score(float* scores, Visible visible) {
+  const D d;
+  const V none = hn::Set(d, kMinusInfinity);
+  if (visible.begin >= visible.end) return none;
+  const int begin = weighed_begin(visible), end = weighed_end(visible);
+  for (const int at : {begin, begin + kLanes, end - kWeighed, end - kLanes}) {
+    if (at >= visible.begin && at + kLanes <= visible.end) continue;
+    const V position = hn::Iota(d, static_cast<float>(at));
+    const auto seen = hn::And(hn::Ge(position, hn::Set(d, static_cast<float>(visible.begin))),
+                              hn::Lt(position, hn::Set(d, static_cast<float>(visible.end))));
+    hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, scores + at), none), d, scores + at);
+  }
+  V top = hn::LoadU(d, scores + begin), top2 = hn::LoadU(d, scores + begin + kLanes);
+  for (int i = begin + kWeighed; i < end; i += kWeighed) {
+    top = hn::Max(top, hn::LoadU(d, scores + i));
+    top2 = hn::Max(top2, hn::LoadU(d, scores + i + kLanes));
+  }
+  return hn::Max(top, top2);
+}
+
 // Sums of kRows rows in kVectors vectors, which stay in registers; of float32, or of 32-bit integers.
 template <typename Dots, int kRows, int kVectors>
 struct SumTile {

@@ -101,7 +101,8 @@ struct Bf16Dots : PlainDots {
                                float* totals) {
     const D d;
     V lanes[kRows];
-    for (int r = 0; r < kRows; ++r) lanes[r] = largest_of(scores + r * kRangePositions, visible[r]);
+    for (int r = 0; r < kRows; ++r)
+      lanes[r] = largest_score(scores + r * kRangePositions, visible[r]);
     for (int r = 0; r < kRows; ++r) largest[r] = hn::GetLane(hn::MaxOfLanes(d, lanes[r]));
     for (int r = 0; r < kRows; ++r) {
       lanes[r] = weigh_row(scores + r * kRangePositions, visible[r], hn::Set(d, largest[r]));
@@ -242,35 +243,6 @@ struct Bf16Dots : PlainDots {
   }
 
  private:
-  // Rows are weighed by pairs of vectors.
-  static constexpr int kWeighed = 2 * kLanes;
-  static int weighed_begin(Visible visible) { return visible.begin / kWeighed * kWeighed; }
-  static int weighed_end(Visible visible) {
-    return (visible.end + kWeighed - 1) / kWeighed * kWeighed;
-  }
-
-  // Returns each lane's largest score; what is not seen of a pair of vectors becomes minus
-  // infinity.
-  static HWY_INLINE V largest_of(float* scores, Visible visible) {
-    const D d;
-    const V none = hn::Set(d, kMinusInfinity);
-    if (visible.begin >= visible.end) return none;
-    const int begin = weighed_begin(visible), end = weighed_end(visible);
-    for (const int at : {begin, begin + kLanes, end - kWeighed, end - kLanes}) {
-      if (at >= visible.begin && at + kLanes <= visible.end) continue;
-      const V position = hn::Iota(d, static_cast<float>(at));
-      const auto seen = hn::And(hn::Ge(position, hn::Set(d, static_cast<float>(visible.begin))),
-                                hn::Lt(position, hn::Set(d, static_cast<float>(visible.end))));
-      hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, scores + at), none), d, scores + at);
-    }
-    V top = hn::LoadU(d, scores + begin), top2 = hn::LoadU(d, scores + begin + kLanes);
-    for (int i = begin + kWeighed; i < end; i += kWeighed) {
-      top = hn::Max(top, hn::LoadU(d, scores + i));
-      top2 = hn::Max(top2, hn::LoadU(d, scores + i + kLanes));
-    }
-    return hn::Max(top, top2);
-  }
-
   // Scores to weights; returns each lane's total. What is not seen of a pair of vectors weighs too
   // little to change it.
   static HWY_INLINE V weigh_row(float* scores, Visible visible, V largest) {

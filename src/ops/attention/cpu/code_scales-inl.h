@@ -242,9 +242,6 @@ class CodeCoding {
   }
 
  private:
-  // Positions whose weights are rounded together.
-  static constexpr int kLoaded = 2 * kLanes;
-
   // Returns the sum of all lanes, which wraps where NaNs were rounded.
   static HWY_INLINE std::int32_t sum_of_lanes(VInts counts) {
     HWY_ALIGN std::uint32_t lanes[kLanes];
@@ -252,32 +249,6 @@ class CodeCoding {
     std::uint32_t sum = 0;
     for (const std::uint32_t lane : lanes) sum += lane;
     return static_cast<std::int32_t>(sum);
-  }
-
-  static int weighed_begin(Visible visible) { return visible.begin / kLoaded * kLoaded; }
-  static int weighed_end(Visible visible) {
-    return (visible.end + kLoaded - 1) / kLoaded * kLoaded;
-  }
-
-  // Returns each lane's largest score; what is not seen of a pair of vectors becomes minus infinity.
-  static HWY_INLINE V largest_score(float* scores, Visible visible) {
-    const D d;
-    const V none = hn::Set(d, kMinusInfinity);
-    if (visible.begin >= visible.end) return none;
-    const int begin = weighed_begin(visible), end = weighed_end(visible);
-    for (const int at : {begin, begin + kLanes, end - kLoaded, end - kLanes}) {
-      if (at >= visible.begin && at + kLanes <= visible.end) continue;
-      const V position = hn::Iota(d, static_cast<float>(at));
-      const auto seen = hn::And(hn::Ge(position, hn::Set(d, static_cast<float>(visible.begin))),
-                                hn::Lt(position, hn::Set(d, static_cast<float>(visible.end))));
-      hn::StoreU(hn::IfThenElse(seen, hn::LoadU(d, scores + at), none), d, scores + at);
-    }
-    V top = none, second = none;
-    for (int i = begin; i < end; i += kLoaded) {
-      top = hn::Max(top, hn::LoadU(d, scores + i));
-      second = hn::Max(second, hn::LoadU(d, scores + i + kLanes));
-    }
-    return hn::Max(top, second);
   }
 
   // Turns scores into weights times their values' scales; returns each lane's total of weights.
@@ -316,17 +287,17 @@ class CodeCoding {
     const bool sees = visible.begin < visible.end;
     const int begin = sees ? weighed_begin(visible) : kRangePositions;
     const int end = sees ? weighed_end(visible) : kRangePositions;
-    int i = range.begin / kLoaded * kLoaded;
-    for (; i < std::min(begin, range.end); i += kLoaded)
+    int i = range.begin / kWeighed * kWeighed;
+    for (; i < std::min(begin, range.end); i += kWeighed)
       hn::StoreU(hn::Zero(shorts), shorts, to + i);
-    for (; i < end; i += kLoaded) {
+    for (; i < end; i += kWeighed) {
       const VInts low = hn::NearestInt(hn::Mul(hn::LoadU(d, weights + i), factor));
       const VInts high = hn::NearestInt(hn::Mul(hn::LoadU(d, weights + i + kLanes), factor));
       if constexpr (kValuesAreInt4) sum = hn::Add(sum, hn::Add(low, high));
       hn::StoreU(hn::DemoteTo(half, low), half, to + i);
       hn::StoreU(hn::DemoteTo(half, high), half, to + i + kLanes);
     }
-    for (; i < range.end; i += kLoaded) hn::StoreU(hn::Zero(shorts), shorts, to + i);
+    for (; i < range.end; i += kWeighed) hn::StoreU(hn::Zero(shorts), shorts, to + i);
     return sum;
   }
 
