@@ -7,4 +7,4 @@ foreach(op ${ops})
 endforeach()
 pagoda_metal_sources(pagoda_ops_mlx ops/metal_sources.h ${metal_files})
 
-pagoda_test(ops_mlx SOURCES kv_write/kv_write_mlx_test.cc DEPS pagoda_ops)
+pagoda_test(ops_mlx SOURCES kv_write/kv_write_mlx_test.cc DEPS pagoda_op_cases)
