@@ -22,13 +22,15 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr int kLanes = hn::MaxLanes(D());
 
-// Returns a + b in the lane of each a, a - b in that of each b, `half` lanes further on.
+// Returns a + b in the lane of each a, a - b in that of each b, `half` lanes further on. A product with
+// 1 or -1 rounds nothing.
 template <int half>
 HWY_INLINE V butterfly(V x, V partners) {
+  const D d;
   const hn::RebindToUnsigned<D> words;
   const auto is_second =
-      hn::RebindMask(D(), hn::TestBit(hn::Iota(words, 0), hn::Set(words, std::uint32_t{half})));
-  return hn::IfThenElse(is_second, hn::Sub(partners, x), hn::Add(x, partners));
+      hn::RebindMask(d, hn::TestBit(hn::Iota(words, 0), hn::Set(words, std::uint32_t{half})));
+  return hn::MulAdd(x, hn::IfThenElse(is_second, hn::Set(d, -1.0f), hn::Set(d, 1.0f)), partners);
 }
 
 HWY_INLINE V rotate_lanes(V x, std::int64_t width) {
@@ -44,6 +46,21 @@ HWY_INLINE V rotate_lanes(V x, std::int64_t width) {
   return x;
 }
 
+// Rotates 4 vectors as far as a rotation of at least so many values is within them.
+HWY_INLINE void rotate_four(const float* from, float* to) {
+  const D d;
+  V x[4], y[4];
+  for (int i = 0; i < 4; ++i) x[i] = rotate_lanes(hn::LoadU(d, from + i * kLanes), 4 * kLanes);
+  for (int i = 0; i < 4; i += 2) {
+    y[i] = hn::Add(x[i], x[i + 1]);
+    y[i + 1] = hn::Sub(x[i], x[i + 1]);
+  }
+  for (int i = 0; i < 2; ++i) {
+    hn::StoreU(hn::Add(y[i], y[i + 2]), d, to + i * kLanes);
+    hn::StoreU(hn::Sub(y[i], y[i + 2]), d, to + (i + 2) * kLanes);
+  }
+}
+
 }  // namespace rotation
 
 // Returns the floats of an entry in whole vectors.
@@ -51,21 +68,27 @@ constexpr std::int64_t padded_entry(std::int64_t head_dim) {
   return (head_dim + 15) / 16 * 16;
 }
 
-// Rotates an entry [padded_entry(head_dim)] in place; what lies behind head_dim becomes anything.
-HWY_INLINE void rotate_padded_entry(float* entry, std::int64_t head_dim) {
+// Rotates an entry from `from` to `to`, each [padded_entry(head_dim)], or in place; what lies behind
+// head_dim becomes anything.
+HWY_INLINE void rotate_padded_entry(const float* from, float* to, std::int64_t head_dim) {
   namespace hn = hwy::HWY_NAMESPACE;
   using rotation::kLanes;
   const rotation::D d;
   const std::int64_t width = kv_rotation_width(head_dim);
-  for (std::int64_t i = 0; i < head_dim; i += kLanes) {
-    hn::StoreU(rotation::rotate_lanes(hn::LoadU(d, entry + i), width), d, entry + i);
+  std::int64_t half = kLanes;
+  if (width % (4 * kLanes) == 0) {
+    for (std::int64_t i = 0; i < head_dim; i += 4 * kLanes) rotation::rotate_four(from + i, to + i);
+    half = 4 * kLanes;
+  } else {
+    for (std::int64_t i = 0; i < head_dim; i += kLanes)
+      hn::StoreU(rotation::rotate_lanes(hn::LoadU(d, from + i), width), d, to + i);
   }
-  for (std::int64_t half = kLanes; half < width; half *= 2) {
+  for (; half < width; half *= 2) {
     for (std::int64_t run = 0; run < head_dim; run += 2 * half) {
       for (std::int64_t i = run; i < run + half; i += kLanes) {
-        const auto a = hn::LoadU(d, entry + i), b = hn::LoadU(d, entry + i + half);
-        hn::StoreU(hn::Add(a, b), d, entry + i);
-        hn::StoreU(hn::Sub(a, b), d, entry + i + half);
+        const auto a = hn::LoadU(d, to + i), b = hn::LoadU(d, to + i + half);
+        hn::StoreU(hn::Add(a, b), d, to + i);
+        hn::StoreU(hn::Sub(a, b), d, to + i + half);
       }
     }
   }

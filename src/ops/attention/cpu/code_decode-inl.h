@@ -85,7 +85,8 @@ class FewRows<CodeDots<kKeys, kValues>> {
   // Has what is read first of a range fetched, where nothing was read before it.
   void fetch_first(const VisibleRange& range) {
     begin(range, VisibleRange());
-    fetch_scales(range);
+    for (const CallEntries* entries : {&keys_, &values_})
+      fetch_scales(range, *entries, 0, range.num_scale_runs);
     for (int group = 0; group < groups_ahead_; ++group) {
       for (int i = 0; i < kLanes; ++i) {
         const std::byte* const entry = order_[group] + i * keys_.slot_bytes;
@@ -113,7 +114,8 @@ class FewRows<CodeDots<kKeys, kValues>> {
       const int p = first_group(after) + i * kLanes;
       *to++ = after.item && p < after.end ? entry(after, keys_, after.offsets, p) : last;
     }
-    if (after.item) fetch_scales(after);
+    after_ = after.item ? &after : nullptr;
+    runs_a_group_ = (after.num_scale_runs + num_groups_ - 1) / num_groups_;
   }
 
   // Computes scores: [heads * rows, kRangePositions].
@@ -129,30 +131,35 @@ class FewRows<CodeDots<kKeys, kValues>> {
   }
 
  private:
-  static constexpr std::int64_t kBytesAhead = 8192;
-  static constexpr int kMostGroupsAhead = 4;
+  static constexpr std::int64_t kBytesAhead = 16384;
+  static constexpr int kMostGroupsAhead = 8;
   static constexpr int kMostGroups = kRangePositions / kLanes;
   static constexpr std::int64_t kHalfLine = kLineBytes / 2;
+  static constexpr std::int64_t kMostScaleBytes = 1024;  // that are fetched of a block
 
   HWY_INLINE void prefetch(const std::byte* line) const {
     LinesAhead{.level = call_.prefetch}.fetch(line);
   }
 
-  // Has the scales of all heads of a range fetched.
-  void fetch_scales(const VisibleRange& range) const {
-    for (const CallEntries* entries : {&keys_, &values_}) {
-      const std::int64_t num_scales = traits_of(entries->format).num_scales;
-      const std::int64_t block = call_.kv_heads * num_scales * call_.block_size;
-      for (int i = 0; i < range.num_scale_runs; ++i) {
-        const ScaleRun& run = range.scale_runs[i];
-        const auto* const from = reinterpret_cast<const std::byte*>(
-            entries->scales + run.block * block +
-            range.item->first_head * num_scales * call_.block_size);
-        const std::int64_t bytes =
-            std::min<std::int64_t>(range.item->num_heads * num_scales * call_.block_size * 2, 1024);
-        for (std::int64_t at = 0; at < bytes; at += kLineBytes) prefetch(from + at);
-      }
+  // Has the scales of all heads fetched of `count` of a range's runs.
+  HWY_INLINE void fetch_scales(const VisibleRange& range, const CallEntries& entries, int first,
+                               int count) const {
+    const std::int64_t num_scales = traits_of(entries.format).num_scales;
+    const std::int64_t head_scales = num_scales * call_.block_size;
+    const std::int64_t bytes =
+        std::min<std::int64_t>(range.item->num_heads * head_scales * 2, kMostScaleBytes);
+    const int end = std::min(first + count, range.num_scale_runs);
+    for (int i = first; i < end; ++i) {
+      const auto* const from = reinterpret_cast<const std::byte*>(
+          entries.scales +
+          (range.scale_runs[i].block * call_.kv_heads + range.item->first_head) * head_scales);
+      for (std::int64_t at = 0; at < bytes; at += kLineBytes) prefetch(from + at);
     }
+  }
+
+  // Has the scales fetched that the range after this one reads in the place of the `index`-th group.
+  HWY_INLINE void fetch_scales_ahead(const CallEntries& entries, int index) const {
+    if (after_) fetch_scales(*after_, entries, index * runs_a_group_, runs_a_group_);
   }
 
   // Returns the item's first entry of those that a group reads.
@@ -205,6 +212,7 @@ class FewRows<CodeDots<kKeys, kValues>> {
                                const Coding& coding, float* scores) {
     int index = 0;
     for (int p = first_group(range); p < range.end; p += kLanes, ++index) {
+      fetch_scales_ahead(keys_, index);
       const bool together = lie_together(range, keys_, p);
       std::int64_t head_step;
       CodeLines lines = lines_ahead(index, head_step);
@@ -228,7 +236,7 @@ class FewRows<CodeDots<kKeys, kValues>> {
   HWY_INLINE void score_group(const EntryGroup& keys, const std::uint32_t* queries,
                               const typename Coding::ScoreScales& scales, float* scores,
                               CodeLines lines) const {
-    SumTile<Dots, kRows, 1> sums;
+    SumTile<Dots, kRows, 2> sums;
     sums.clear();
     const std::byte* block = keys.entries;
     const std::byte* const ahead = lines.at;
@@ -261,12 +269,15 @@ class FewRows<CodeDots<kKeys, kValues>> {
       transpose_halves(load, words);
       add_words<kRows, kLanes / 2>(words, queries, sums);
     }
-    sums.store_scores(scores, scales);
+    SumTile<Dots, kRows, 1> both;
+    PAGODA_UNROLL
+    for (int r = 0; r < kRows; ++r) both.sums[r][0] = hn::Add(sums.sums[r][0], sums.sums[r][1]);
+    both.store_scores(scores, scales);
   }
 
   template <int kRows, int kWords>
   HWY_INLINE void add_words(const VWords* words, const std::uint32_t* queries,
-                            SumTile<Dots, kRows, 1>& sums) const {
+                            SumTile<Dots, kRows, 2>& sums) const {
     PAGODA_UNROLL
     for (int i = 0; i < kWords; ++i) {
       VWords pairs[kTileWords];
@@ -275,7 +286,7 @@ class FewRows<CodeDots<kKeys, kValues>> {
       for (int t = 0; t < kTileWords; ++t) {
         PAGODA_UNROLL
         for (int r = 0; r < kRows; ++r)
-          add_dots(sums.sums[r][0], pairs[t], queries[i * kTileWords + t + r * units_]);
+          add_dots(sums.sums[r][t % 2], pairs[t], queries[i * kTileWords + t + r * units_]);
       }
     }
   }
@@ -284,6 +295,7 @@ class FewRows<CodeDots<kKeys, kValues>> {
   HWY_NOINLINE void add_rows(const VisibleRange& range, const float* weights, float* softmaxes) {
     int index = num_groups_;
     for (int p = first_group(range); p < range.end; p += kLanes, ++index) {
+      fetch_scales_ahead(values_, index - num_groups_);
       const bool together = lie_together(range, values_, p);
       std::int64_t head_step;
       CodeLines lines = lines_ahead(index, head_step);
@@ -385,6 +397,8 @@ class FewRows<CodeDots<kKeys, kValues>> {
   const AttentionItem* item_ = nullptr;
   int groups_ahead_ = 1;
   int num_groups_ = 0;
+  const VisibleRange* after_ = nullptr;  // the next one, where it has an item
+  int runs_a_group_ = 0;                 // of its scales
   // The first entries of groups in the order in which they are read: keys, values, the next keys.
   const std::byte* order_[2 * kMostGroups + kMostGroupsAhead];
 };
