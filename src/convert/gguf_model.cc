@@ -11,6 +11,7 @@
 #include "model/checkpoint_tensors.h"
 #include "model/family.h"
 #include "model/model_config.h"
+#include "quant/owned_bytes.h"
 #include "weights/printable.h"
 
 namespace pagoda {
@@ -42,21 +43,12 @@ Result<GgufModel> from_gguf(const GgufFile& file) {
   return model;
 }
 
-class OwnedBytes final : public HostStorage {
- public:
-  explicit OwnedBytes(std::span<const std::byte> bytes) : bytes_(bytes.begin(), bytes.end()) {}
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
 GgufModelTensor rope_divisors_tensor(std::span<const float> divisors) {
   auto storage = std::make_shared<OwnedBytes>(std::as_bytes(divisors));
   HostTensor tensor{.name = "rope_freqs.weight",
                     .format = WeightFormat::kF32,
                     .shape = {static_cast<std::int64_t>(divisors.size())},
-                    .bytes = storage->bytes(),
+                    .bytes = storage->bytes,
                     .storage = {}};
   tensor.storage = std::move(storage);
   return {.tensor = std::move(tensor)};

@@ -9,6 +9,7 @@
 #include <random>
 #include <type_traits>
 
+#include "quant/owned_bytes.h"
 #include "quant/q2_k.h"
 #include "quant/q3_k.h"
 #include "quant/q4_k.h"
@@ -59,12 +60,6 @@ std::vector<float> widened(DType dtype, std::span<const std::byte> bytes) {
   }
   return {};
 }
-
-class OwnedBytes final : public HostStorage {
- public:
-  explicit OwnedBytes(std::size_t size) : bytes(size) {}
-  std::vector<std::byte> bytes;
-};
 
 void put_f16(std::byte* at, float value) {
   const f16 stored = to_f16(value);

@@ -1,0 +1,232 @@
+#include "quant/tensor_rows.h"
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "core/check.h"
+#include "quant/iq4_nl.h"
+#include "quant/iq4_xs.h"
+#include "quant/owned_bytes.h"
+#include "quant/q2_k.h"
+#include "quant/q3_k.h"
+#include "quant/q4_0.h"
+#include "quant/q4_1.h"
+#include "quant/q4_k.h"
+#include "quant/q5_0.h"
+#include "quant/q5_1.h"
+#include "quant/q5_k.h"
+#include "quant/q6_k.h"
+#include "quant/q8_0.h"
+
+namespace pagoda {
+namespace {
+
+// The numbers of a block in which its values are linear: `count` of a plain format, side by side.
+struct BlockNumbers {
+  WeightFormat format = WeightFormat::kF16;
+  std::size_t offset = 0;  // bytes
+  std::size_t count = 1;
+};
+
+template <typename Block>
+constexpr BlockNumbers numbers_of_block() {
+  const std::size_t offset = offsetof(Block, scale);
+  if constexpr (requires { &Block::minimum; }) {
+    static_assert(offsetof(Block, minimum) == offsetof(Block, scale) + sizeof(f16));
+    return {.offset = offset, .count = 2};
+  } else if constexpr (requires { &Block::minimum_scale; }) {
+    static_assert(offsetof(Block, minimum_scale) == offsetof(Block, scale) + sizeof(f16));
+    return {.offset = offset, .count = 2};
+  } else {
+    return {.offset = offset};
+  }
+}
+
+BlockNumbers numbers_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kF32:
+    case WeightFormat::kF16:
+    case WeightFormat::kBF16:
+      return {.format = format};
+    case WeightFormat::kQ8_0:
+      return numbers_of_block<BlockQ8_0>();
+    case WeightFormat::kQ4_0:
+      return numbers_of_block<BlockQ4_0>();
+    case WeightFormat::kQ4_1:
+      return numbers_of_block<BlockQ4_1>();
+    case WeightFormat::kQ5_0:
+      return numbers_of_block<BlockQ5_0>();
+    case WeightFormat::kQ5_1:
+      return numbers_of_block<BlockQ5_1>();
+    case WeightFormat::kQ2_K:
+      return numbers_of_block<BlockQ2_K>();
+    case WeightFormat::kQ3_K:
+      return numbers_of_block<BlockQ3_K>();
+    case WeightFormat::kQ4_K:
+      return numbers_of_block<BlockQ4_K>();
+    case WeightFormat::kQ5_K:
+      return numbers_of_block<BlockQ5_K>();
+    case WeightFormat::kQ6_K:
+      return numbers_of_block<BlockQ6_K>();
+    case WeightFormat::kIQ4_NL:
+      return numbers_of_block<BlockIQ4_NL>();
+    case WeightFormat::kIQ4_XS:
+      return numbers_of_block<BlockIQ4_XS>();
+    case WeightFormat::kAffine:
+      break;
+  }
+  PAGODA_CHECK(false, "[quant] affine groups have arrays of their own");
+  return {};
+}
+
+std::int64_t width_of(const HostTensor& tensor) {
+  return tensor.shape.rank() == 2 ? tensor.shape[1] : 1;
+}
+
+template <typename Byte>
+std::span<Byte> row_of(std::span<Byte> bytes, std::int64_t row, std::int64_t row_bytes) {
+  return bytes.subspan(static_cast<std::size_t>(row * row_bytes),
+                       static_cast<std::size_t>(row_bytes));
+}
+
+// Collects what the numbers of a plain format say of exponents.
+class NumberExtremes {
+ public:
+  void add(float number) {
+    const float magnitude = std::fabs(number);
+    largest_ = std::max(largest_, std::bit_cast<std::uint32_t>(magnitude));  // NaN above all
+    if (magnitude > 0) smallest_ = std::min(smallest_, magnitude);
+    // A multiple of 2^-24, as all of float16 are; of others nobody asks.
+    if (magnitude < 65536) bits_ |= static_cast<std::uint64_t>(magnitude * 0x1p24f);
+  }
+
+  ExponentRange range(WeightFormat format) const {
+    const float largest = std::bit_cast<float>(largest_);
+    ExponentRange range;
+    if (largest == 0) return range;
+    if (!std::isfinite(largest)) return {.least = 0, .most = 0};
+    const bool is_f16 = format == WeightFormat::kF16;
+    const int room_above = (is_f16 ? 15 : 127) - std::ilogb(largest);
+    const int room_below = is_f16 ? std::countr_zero(bits_) : std::ilogb(smallest_) + 126;
+    range.intersect({.least = std::min(-room_below, 0), .most = std::max(room_above, 0)});
+    return range;
+  }
+
+ private:
+  std::uint32_t largest_ = 0;
+  float smallest_ = std::numeric_limits<float>::infinity();
+  std::uint64_t bits_ = 0;
+};
+
+// Calls visit(format, bytes) for the numbers of each block of a row that is not affine.
+template <typename Byte, typename Visit>
+void for_numbers(WeightFormat format, std::span<Byte> row, const Visit& visit) {
+  const BlockNumbers numbers = numbers_of(format);
+  const auto block_bytes = static_cast<std::size_t>(traits_of(format).block_bytes);
+  const auto number_bytes = static_cast<std::size_t>(traits_of(numbers.format).block_bytes);
+  if (traits_of(format).block_size == 1) return visit(numbers.format, row);
+  for (std::size_t at = 0; at < row.size(); at += block_bytes)
+    visit(numbers.format, row.subspan(at + numbers.offset, numbers.count * number_bytes));
+}
+
+// Numbers that are decoded together.
+constexpr std::size_t kAtOnce = 256;
+
+ExponentRange range_of(WeightFormat format, std::span<const std::byte> numbers) {
+  const auto number_bytes = static_cast<std::size_t>(traits_of(format).block_bytes);
+  NumberExtremes extremes;
+  float values[kAtOnce];
+  while (!numbers.empty()) {
+    const std::size_t count = std::min(numbers.size() / number_bytes, kAtOnce);
+    traits_of(format).dequantize(numbers.first(count * number_bytes), values);
+    for (const float value : std::span(values, count)) extremes.add(value);
+    numbers = numbers.subspan(count * number_bytes);
+  }
+  return extremes.range(format);
+}
+
+void scale(WeightFormat format, std::span<std::byte> numbers, int exponent) {
+  const float power = std::ldexp(1.0f, exponent);
+  const auto number_bytes = static_cast<std::size_t>(traits_of(format).block_bytes);
+  float values[kAtOnce];
+  while (!numbers.empty()) {
+    const std::size_t count = std::min(numbers.size() / number_bytes, kAtOnce);
+    const std::span<std::byte> some = numbers.first(count * number_bytes);
+    traits_of(format).dequantize(some, values);
+    for (float& value : std::span(values, count)) value *= power;
+    traits_of(format).quantize({values, count}, some.data());
+    numbers = numbers.subspan(some.size());
+  }
+}
+
+// The groups' numbers of one kind: scales or biases.
+void scale_groups(const HostTensor& tensor, std::span<const int> exponents,
+                  std::span<const std::byte>& numbers,
+                  std::shared_ptr<const HostStorage>& storage) {
+  const AffineLayout& layout = tensor.affine->layout;
+  const std::int64_t row_bytes = affine_scale_bytes(layout, tensor.shape[1]);
+  auto copy = std::make_shared<OwnedBytes>(numbers);
+  for (std::size_t row = 0; row < exponents.size(); ++row) {
+    if (exponents[row] == 0) continue;
+    scale(layout.scale_format,
+          row_of(std::span(copy->bytes), static_cast<std::int64_t>(row), row_bytes),
+          exponents[row]);
+  }
+  numbers = copy->bytes;
+  storage = std::move(copy);
+}
+
+}  // namespace
+
+void read_row(const HostTensor& tensor, std::int64_t row, float* values) {
+  if (tensor.affine) return dequantize_affine_row(affine_row(tensor, row), values);
+  const std::int64_t row_bytes = packed_bytes(tensor.format, width_of(tensor));
+  traits_of(tensor.format).dequantize(row_of(tensor.bytes, row, row_bytes), values);
+}
+
+ExponentRange exact_exponents(const HostTensor& tensor, std::int64_t row) {
+  if (tensor.affine) {
+    const AffineRow groups = affine_row(tensor, row);
+    ExponentRange range = range_of(groups.layout.scale_format, groups.scales);
+    range.intersect(range_of(groups.layout.scale_format, groups.biases));
+    return range;
+  }
+  const std::int64_t width = width_of(tensor);
+  if (width % traits_of(tensor.format).block_size != 0) return {.least = 0, .most = 0};
+  ExponentRange range;
+  for_numbers(tensor.format, row_of(tensor.bytes, row, packed_bytes(tensor.format, width)),
+              [&](WeightFormat format, std::span<const std::byte> numbers) {
+                range.intersect(range_of(format, numbers));
+              });
+  return range;
+}
+
+HostTensor scale_rows(const HostTensor& tensor, std::span<const int> exponents) {
+  HostTensor scaled = tensor;
+  if (tensor.affine) {
+    AffineGroups& groups = *scaled.affine;
+    scale_groups(tensor, exponents, groups.scales, groups.scales_storage);
+    scale_groups(tensor, exponents, groups.biases, groups.biases_storage);
+    return scaled;
+  }
+  auto copy = std::make_shared<OwnedBytes>(tensor.bytes);
+  const std::int64_t row_bytes = packed_bytes(tensor.format, width_of(tensor));
+  for (std::size_t row = 0; row < exponents.size(); ++row) {
+    if (exponents[row] == 0) continue;
+    for_numbers(tensor.format,
+                row_of(std::span(copy->bytes), static_cast<std::int64_t>(row), row_bytes),
+                [&](WeightFormat format, std::span<std::byte> numbers) {
+                  scale(format, numbers, exponents[row]);
+                });
+  }
+  scaled.bytes = copy->bytes;
+  scaled.storage = std::move(copy);
+  return scaled;
+}
+
+}  // namespace pagoda
