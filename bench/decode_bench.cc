@@ -118,10 +118,12 @@ class DecodeStep {
     PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
     PAGODA_ASSIGN_OR_RETURN(step->exec_,
                             make_exec({.backend = Backend::kCpu, .num_threads = options.threads}));
-    PAGODA_ASSIGN_OR_RETURN(Decoder decoder, Decoder::load(*step->exec_, checkpoint, config));
-    step->decoder_.emplace(std::move(decoder));
     const EngineOptions engine = {
         .backend = Backend::kCpu, .max_model_len = options.context, .max_num_seqs = 1};
+    PAGODA_ASSIGN_OR_RETURN(const KvLayout layout, lay_out_kv_cache(engine, config, Backend::kCpu));
+    PAGODA_ASSIGN_OR_RETURN(Decoder decoder,
+                            Decoder::load(*step->exec_, checkpoint, config, layout));
+    step->decoder_.emplace(std::move(decoder));
     PAGODA_ASSIGN_OR_RETURN(KvSizing sizing,
                             size_kv_cache(engine, config, Backend::kCpu, available_memory_bytes()));
     PAGODA_ASSIGN_OR_RETURN(KvStore kv,

@@ -117,13 +117,13 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
   }
   PAGODA_ASSIGN_OR_RETURN(parts.exec, make_exec_of(options));
   const Backend backend = parts.exec->backend();
-  PAGODA_ASSIGN_OR_RETURN(Decoder decoder, Decoder::load(*parts.exec, checkpoint, config,
+  PAGODA_ASSIGN_OR_RETURN(const KvLayout layout, lay_out_kv_cache(options, config, backend));
+  PAGODA_ASSIGN_OR_RETURN(Decoder decoder, Decoder::load(*parts.exec, checkpoint, config, layout,
                                                          part_of(on_progress, 0, kWeightsShare)));
   PAGODA_ASSIGN_OR_RETURN(KvSizing sizing,
                           size_kv_cache(options, config, backend, parts.exec->available_bytes()));
   log_shortened_context(options, config, sizing);
-  PAGODA_RETURN_IF_ERROR(
-      decoder.smooth_keys(*parts.exec, checkpoint, sizing.layout, sizing.max_model_len));
+  decoder.set_key_offsets(*parts.exec, sizing.max_model_len);
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
   PAGODA_RETURN_IF_ERROR(

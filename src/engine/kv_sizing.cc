@@ -21,8 +21,26 @@ Status check_formats(const LayerKvLayout& layer) {
   return ok_status();
 }
 
-Result<KvLayout> layout_of(const EngineOptions& options, const ModelConfig& config,
-                           const KvFormats& formats) {
+KvFormats formats_of(const EngineOptions& options, Backend backend) {
+  const KvFormat automatic = traits_of(backend).kv_cache_format;
+  return options.kv_cache_formats.value_or(KvFormats{automatic, automatic});
+}
+
+std::int64_t pool_bytes(const EngineOptions& options, const KvSizing& sizing,
+                        std::int64_t available_bytes) {
+  if (options.kv_cache_memory_bytes > 0) return options.kv_cache_memory_bytes;
+  const std::int64_t block_size = options.block_size;  // a context's last block counts whole
+  const std::int64_t context_bytes =
+      (sizing.max_model_len + block_size - 1) / block_size * sizing.layout.bytes_per_block();
+  const std::int64_t wanted = context_bytes * sizing.max_num_seqs;
+  return std::min({wanted, available_bytes / 2, std::max(kDefaultPoolBytes, context_bytes)});
+}
+
+}  // namespace
+
+Result<KvLayout> lay_out_kv_cache(const EngineOptions& options, const ModelConfig& config,
+                                  Backend backend) {
+  const KvFormats formats = formats_of(options, backend);
   const std::vector<int>& skipped = options.kv_cache_skipped_layers.layers;
   for (const int layer : skipped) {
     if (layer >= 0 && layer < config.num_layers()) continue;
@@ -43,18 +61,6 @@ Result<KvLayout> layout_of(const EngineOptions& options, const ModelConfig& conf
   return layout;
 }
 
-std::int64_t pool_bytes(const EngineOptions& options, const KvSizing& sizing,
-                        std::int64_t available_bytes) {
-  if (options.kv_cache_memory_bytes > 0) return options.kv_cache_memory_bytes;
-  const std::int64_t block_size = options.block_size;  // a context's last block counts whole
-  const std::int64_t context_bytes =
-      (sizing.max_model_len + block_size - 1) / block_size * sizing.layout.bytes_per_block();
-  const std::int64_t wanted = context_bytes * sizing.max_num_seqs;
-  return std::min({wanted, available_bytes / 2, std::max(kDefaultPoolBytes, context_bytes)});
-}
-
-}  // namespace
-
 Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& config,
                                Backend backend, std::int64_t available_bytes) {
   if (options.kv_cache_layout == KvCacheLayout::kContiguous && options.num_kv_blocks > 0) {
@@ -65,9 +71,8 @@ Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& 
     return invalid_argument(
         "[kv cache] max_model_len: expected 2 tokens at least, a prompt's and an answer's, got 1");
   }
-  const KvFormat automatic = traits_of(backend).kv_cache_format;
-  KvSizing sizing = {.formats = options.kv_cache_formats.value_or(KvFormats{automatic, automatic})};
-  PAGODA_ASSIGN_OR_RETURN(sizing.layout, layout_of(options, config, sizing.formats));
+  KvSizing sizing = {.formats = formats_of(options, backend)};
+  PAGODA_ASSIGN_OR_RETURN(sizing.layout, lay_out_kv_cache(options, config, backend));
   sizing.max_model_len = config.max_position_embeddings;
   if (options.max_model_len > 0)
     sizing.max_model_len = std::min(sizing.max_model_len, options.max_model_len);

@@ -19,8 +19,13 @@ struct KvSizing {
   int max_num_seqs = 0;
 };
 
-// Decides how many blocks the KV cache has, and how long a context may be. `backend` chooses the
-// element type that `auto` means. `available_bytes` is what the machine has left after the weights.
+// Decides how entries lie, a layer at a time. `backend` chooses the format that `auto` means.
+// kInvalidArgument for a skipped layer that the model has not, and for int4 of an odd head_dim.
+Result<KvLayout> lay_out_kv_cache(const EngineOptions& options, const ModelConfig& config,
+                                  Backend backend);
+
+// Decides how many blocks the KV cache has, and how long a context may be; entries lie
+// as lay_out_kv_cache says. `available_bytes` is what the machine has left after the weights.
 // By default the pool holds max_num_seqs contexts of the model's length, within half of what is
 // available and 4 GiB (or one whole context, where that is more). A pool that cannot hold one whole
 // context shortens max_model_len. kInvalidArgument for a context of one token, for a number of blocks

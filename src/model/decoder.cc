@@ -44,13 +44,15 @@ Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows)
 }
 
 Result<Decoder::Layer> Decoder::load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                           const ModelConfig& config, int layer) {
+                                           const ModelConfig& config, KvFormat key_format,
+                                           int layer) {
   const std::string prefix = fmt::format("model.layers.{}.", layer);
   Layer loaded;
   PAGODA_ASSIGN_OR_RETURN(
       loaded.attention_norm,
       load_norm(exec, checkpoint, prefix + "input_layernorm.weight", config.hidden_size));
-  PAGODA_ASSIGN_OR_RETURN(loaded.attention, load_attention_block(exec, checkpoint, config, layer));
+  PAGODA_ASSIGN_OR_RETURN(loaded.attention,
+                          load_attention_block(exec, checkpoint, config, key_format, layer));
   PAGODA_ASSIGN_OR_RETURN(
       loaded.mlp_norm,
       load_norm(exec, checkpoint, prefix + "post_attention_layernorm.weight", config.hidden_size));
@@ -74,7 +76,7 @@ Status Decoder::load_ends(Exec& exec, const Checkpoint& checkpoint) {
 }
 
 Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
-                              const Progress& progress) {
+                              const KvLayout& layout, const Progress& progress) {
   const Family* family = find_family(config.architecture);
   if (family == nullptr)
     return unsupported("[model] architecture {}: nothing here computes it", config.architecture);
@@ -83,7 +85,8 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   Decoder decoder;
   decoder.config_ = config;
   for (int i = 0; i < config.num_layers(); ++i) {
-    PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer(exec, named, config, i));
+    PAGODA_ASSIGN_OR_RETURN(Layer layer,
+                            load_layer(exec, named, config, layout.layers[i].formats.keys, i));
     decoder.layers_.push_back(std::move(layer));
     if (progress) progress(static_cast<double>(i + 1) / (config.num_layers() + 1));
   }
@@ -94,15 +97,8 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   return decoder;
 }
 
-Status Decoder::smooth_keys(Exec& exec, const Checkpoint& checkpoint, const KvLayout& layout,
-                            int max_model_len) {
-  const Family* family = find_family(config_.architecture);
-  PAGODA_ASSIGN_OR_RETURN(const Checkpoint named, checkpoint.renamed(*family->gguf_tensor_names));
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    PAGODA_RETURN_IF_ERROR(pagoda::smooth_keys(exec, named, config_, layout.layers[i].formats.keys,
-                                               max_model_len, layers_[i].attention));
-  }
-  return ok_status();
+void Decoder::set_key_offsets(Exec& exec, int max_model_len) {
+  for (Layer& layer : layers_) layer.attention.set_key_offset(exec, config_, max_model_len);
 }
 
 // Counts the weights of a step, and tells each which one the step reads after it.

@@ -28,16 +28,17 @@ class Decoder {
   // Called with the share of layers loaded, in (0, 1].
   using Progress = std::function<void(double)>;
 
-  // Packs the checkpoint's weights for `exec`, in the order in which a step reads them. kNotFound
-  // names a missing tensor, kDataLoss one of a wrong shape, kUnsupported a family or format that
-  // nothing here computes.
+  // Packs the checkpoint's weights for `exec`, in the order in which a step reads them. The layout
+  // says in which layers the cache has codes of keys, whose weights then make keys that code well
+  // (blocks/attention_block.h). kNotFound names a missing tensor, kDataLoss one of a wrong shape,
+  // kUnsupported a family or format that nothing here computes. REQUIRES: as many layers as the
+  // config has.
   static Result<Decoder> load(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
-                              const Progress& progress = {});
+                              const KvLayout& layout, const Progress& progress = {});
 
-  // Takes from the keys of layers whose cache holds codes of them what makes these inexact, by the
-  // checkpoint that load() read (blocks/attention_block.h). Called once, before the first step.
-  Status smooth_keys(Exec& exec, const Checkpoint& checkpoint, const KvLayout& layout,
-                     int max_model_len);
+  // Lets the cache's codes of keys leave out what all of them have in common
+  // (AttentionBlock::set_key_offset). Called once, before the first step.
+  void set_key_offsets(Exec& exec, int max_model_len);
 
   const ModelConfig& config() const { return config_; }
   std::int64_t num_weight_bytes() const { return num_weight_bytes_; }  // that a decode step reads
@@ -58,7 +59,7 @@ class Decoder {
     MlpBlock mlp;
   };
   static Result<Layer> load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                  const ModelConfig& config, int layer);
+                                  const ModelConfig& config, KvFormat key_format, int layer);
   Status load_ends(Exec& exec, const Checkpoint& checkpoint);
   Status load_rope_tables(Exec& exec);
   void link_weights(const Exec& exec);

@@ -1,8 +1,8 @@
-// The smoothing of keys at load, of what makes them hard to quantise and no score needs: norms that
-// make some rotary pairs large, and a bias that all keys have in common.
+// The smoothing of keys at load, of what makes them hard to quantise and no score needs: norms or
+// projections that make some rotary pairs large, and a bias that all keys have in common.
 //
-// Norms are balanced as in QServe's SmoothAttention (Lin et al., 2024, arXiv:2405.04532), by powers
-// of two. A mean is taken from keys as in SageAttention (Zhang et al., 2024, arXiv:2410.02367); here
+// Pairs are balanced as in QServe's SmoothAttention (Lin et al., 2024, arXiv:2405.04532), by powers
+// of two and from the weights alone. A mean is taken from keys as in SageAttention (Zhang et al., 2024, arXiv:2410.02367); here
 // it is the bias's, so that a key depends on its own token alone.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/model_config.h"
+#include "quant/host_tensor.h"
 
 namespace pagoda {
 
@@ -19,6 +20,25 @@ namespace pagoda {
 // A pair stays as it is where a weight would lose bits, or where one is zero or not finite.
 // REQUIRES: both [head_dim], even.
 void balance_norms(std::span<float> q_norm, std::span<float> k_norm, RopeStyle style);
+
+// The projection of a layer's queries, or of its keys.
+struct HeadProjection {
+  HostTensor& weight;          // [num_heads * head_dim, hidden]
+  HostTensor* bias = nullptr;  // [num_heads * head_dim]; null: none
+  int num_heads = 0;
+};
+
+// Balances a layer without norms. In each head of keys the rows of a rotary pair are divided by 2^e,
+// and those of the query heads that read it are multiplied by it, biases included: e = round(log2
+// sqrt(|k| / |q|)), where |k| is the norm of the pair's rows in the keys' weight and |q| the root
+// mean square of its norms in the query heads' weights. Every score keeps its bits, as above: e is
+// brought so near to 0 that no row loses any in its format (quant/tensor_rows.h). A head stays as it
+// is where this would lower the norm of its key times that of its queries, which its scores' error
+// goes with, by less than a fifth. Tensors that change move into memory of their own, and their
+// sources' pages are released. REQUIRES: tensors of the shapes above, as a checkpoint's reader has
+// checked them; head_dim is even, and queries have a multiple of the keys' heads.
+void balance_projections(const HeadProjection& queries, const HeadProjection& keys, int head_dim,
+                         RopeStyle style);
 
 // Returns the mean over positions 0 to num_positions - 1 of what the table's rotation makes of a
 // bias [num_kv_heads * head_dim], in its shape. REQUIRES: num_positions > 0.

@@ -5,8 +5,15 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <numbers>
+#include <optional>
 #include <random>
+
+#include "quant/owned_bytes.h"
+#include "quant/tensor_rows.h"
+#include "tests/support/affine_quantizer.h"
+#include "tests/support/reference_quantizers.h"
 
 namespace pagoda {
 namespace {
@@ -29,16 +36,16 @@ std::size_t partner_of(std::size_t i, std::size_t head_dim, RopeStyle style) {
 TEST(KeySmoothing, BalancedNormsKeepEveryProductAndShareTheirSize) {
   std::cout << "seed " << kSeed << "\n";
   std::mt19937 random(kSeed);
-  constexpr std::size_t kHeadDim = 16;
+  constexpr std::size_t kDim = 16;
   for (const RopeStyle style : kStyles) {
-    const std::vector<float> q = random_weights(random, kHeadDim);
-    std::vector<float> k = random_weights(random, kHeadDim);
+    const std::vector<float> q = random_weights(random, kDim);
+    std::vector<float> k = random_weights(random, kDim);
     k[3] *= 100;
-    k[partner_of(3, kHeadDim, style)] *= 100;
+    k[partner_of(3, kDim, style)] *= 100;
     std::vector<float> balanced_q = q, balanced_k = k;
     balance_norms(balanced_q, balanced_k, style);
-    for (std::size_t i = 0; i < kHeadDim; ++i) {
-      const std::size_t other = partner_of(i, kHeadDim, style);
+    for (std::size_t i = 0; i < kDim; ++i) {
+      const std::size_t other = partner_of(i, kDim, style);
       EXPECT_EQ(balanced_q[i] * balanced_k[i], q[i] * k[i]);
       EXPECT_EQ(balanced_q[i] / q[i], balanced_q[other] / q[other]);  // powers of two: exact
       const float ratio = std::hypot(balanced_k[i], balanced_k[other]) /
@@ -63,6 +70,125 @@ TEST(KeySmoothing, ANormThatWouldLoseBitsStays) {
     for (std::size_t i = 0; i < k.size(); ++i)
       EXPECT_TRUE(balanced_k[i] == k[i] || std::isnan(k[i])) << balanced_k[i];
   }
+}
+
+constexpr int kHeadDim = 16, kNumQueryHeads = 6, kNumKeyHeads = 2, kHidden = 64;
+constexpr int kGroup = kNumQueryHeads / kNumKeyHeads;
+
+HostTensor tensor_of(WeightFormat format, const Shape& shape, std::span<const float> values) {
+  if (format == WeightFormat::kAffine)
+    return testing::make_affine("rows", {4, 32, WeightFormat::kBF16}, shape, values);
+  const auto storage = std::make_shared<OwnedBytes>(testing::quantize(format, values));
+  return {.name = "rows",
+          .format = format,
+          .shape = shape,
+          .bytes = storage->bytes,
+          .storage = storage};
+}
+
+// Heads of a projection in one format, with a float32 bias.
+struct Heads {
+  Heads(std::mt19937& random, WeightFormat format, int heads)
+      : num_heads(heads),
+        values(random_weights(random, static_cast<std::size_t>(heads) * kHeadDim * kHidden)),
+        bias_values(random_weights(random, static_cast<std::size_t>(heads) * kHeadDim)) {
+    make(format);
+  }
+  void make(WeightFormat format) {
+    weight = tensor_of(format, {std::int64_t{num_heads} * kHeadDim, kHidden}, values);
+    bias = tensor_of(WeightFormat::kF32, {std::int64_t{num_heads} * kHeadDim}, bias_values);
+  }
+  std::span<float> row(int head, std::size_t i) {
+    return std::span(values).subspan((head * kHeadDim + i) * kHidden, kHidden);
+  }
+  HeadProjection projection() { return {.weight = weight, .bias = &bias, .num_heads = num_heads}; }
+
+  int num_heads;
+  std::vector<float> values, bias_values;
+  HostTensor weight, bias;
+};
+
+std::vector<float> values_of(const HostTensor& tensor, std::int64_t row) {
+  std::vector<float> values(tensor.shape.rank() == 2 ? tensor.shape[1] : 1);
+  read_row(tensor, row, values.data());
+  return values;
+}
+
+// Returns the exponent by which a row and its bias were multiplied; nothing if by no power of two.
+std::optional<int> exponent_of(const HostTensor& before, const HostTensor& bias_before,
+                               const Heads& after, int head, std::size_t i) {
+  const auto row = static_cast<std::int64_t>(head * kHeadDim + i);
+  const float bias = values_of(bias_before, row)[0];
+  const int exponent = std::ilogb(values_of(after.bias, row)[0]) - std::ilogb(bias);
+  std::vector<float> expected = values_of(before, row);
+  for (float& each : expected) each = std::ldexp(each, exponent);
+  if (values_of(after.weight, row) != expected) return {};
+  if (values_of(after.bias, row)[0] != std::ldexp(bias, exponent)) return {};
+  return exponent;
+}
+
+TEST(KeySmoothing, BalancedProjectionsKeepEveryProductAndShareTheirSize) {
+  std::cout << "seed " << kSeed << "\n";
+  std::mt19937 random(kSeed);
+  for (const WeightFormat format :
+       {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16, WeightFormat::kQ8_0,
+        WeightFormat::kQ4_1, WeightFormat::kAffine}) {
+    for (const RopeStyle style : kStyles) {
+      Heads q(random, format, kNumQueryHeads), k(random, format, kNumKeyHeads);
+      const std::size_t large = 3, other = partner_of(large, kHeadDim, style);
+      for (const std::size_t i : {large, other}) {
+        for (float& value : k.row(1, i)) value *= 256;
+      }
+      k.make(format);
+      const HostTensor q_before = q.weight, q_bias = q.bias, k_before = k.weight, k_bias = k.bias;
+      balance_projections(q.projection(), k.projection(), kHeadDim, style);
+      for (int head = 0; head < kNumQueryHeads; ++head) {
+        for (std::size_t i = 0; i < kHeadDim; ++i) {
+          const auto of_key = exponent_of(k_before, k_bias, k, head / kGroup, i);
+          const auto of_query = exponent_of(q_before, q_bias, q, head, i);
+          ASSERT_TRUE(of_key && of_query) << "head " << head << " dimension " << i;
+          EXPECT_EQ(*of_query, -*of_key) << "head " << head << " dimension " << i;
+          EXPECT_EQ(of_query,
+                    exponent_of(q_before, q_bias, q, head, partner_of(i, kHeadDim, style)));
+          EXPECT_EQ(*of_query, head >= kGroup && (i == large || i == other) ? 4 : 0) << head;
+        }
+      }
+    }
+  }
+}
+
+TEST(KeySmoothing, AProjectionGoesAsFarAsNoBitIsLost) {
+  std::mt19937 random(kSeed);
+  for (const auto& [number, expected] : std::vector<std::pair<float, int>>{
+           {1.0f, 4},
+           {0x1.8p-21f, 2},  // 3 * 2^-22 in a format that ends at 2^-24
+           {0x1p-24f, 0},
+           {std::numeric_limits<float>::infinity(), 0},
+           {std::nanf(""), 0}}) {
+    Heads q(random, WeightFormat::kF16, kNumQueryHeads),
+        k(random, WeightFormat::kF16, kNumKeyHeads);
+    for (const std::size_t i : {3, 3 + kHeadDim / 2}) {
+      for (float& value : k.row(0, i)) value = 256;
+    }
+    k.row(0, 3)[5] = number;
+    k.make(WeightFormat::kF16);
+    const HostTensor q_before = q.weight, q_bias = q.bias;
+    balance_projections(q.projection(), k.projection(), kHeadDim, RopeStyle::kHalves);
+    EXPECT_EQ(exponent_of(q_before, q_bias, q, kGroup - 1, 3), expected) << number;
+  }
+}
+
+TEST(KeySmoothing, ProjectionsOfEvenPairsStayWhereTheyAre) {
+  std::mt19937 random(kSeed);
+  Heads q(random, WeightFormat::kBF16, kNumQueryHeads),
+      k(random, WeightFormat::kBF16, kNumKeyHeads);
+  for (float& value : k.values) value *= 64;  // all of them: their codes have the same bits
+  k.make(WeightFormat::kBF16);
+  const std::byte* const q_bytes = q.weight.bytes.data();
+  const std::byte* const k_bytes = k.weight.bytes.data();
+  balance_projections(q.projection(), k.projection(), kHeadDim, RopeStyle::kAdjacent);
+  EXPECT_EQ(q.weight.bytes.data(), q_bytes);
+  EXPECT_EQ(k.weight.bytes.data(), k_bytes);
 }
 
 TEST(KeySmoothing, TheMeanIsThatOfEveryPosition) {

@@ -75,8 +75,6 @@ Model make_model(Backend backend) {
   model.exec = make_exec({.backend = backend, .num_threads = 1}).value();
   const Checkpoint checkpoint = Checkpoint::open(path).value();
   const ModelConfig config = read_model_config(checkpoint).value();
-  model.decoder =
-      std::make_unique<Decoder>(Decoder::load(*model.exec, checkpoint, config, {}).value());
   KvLayout layout{.block_size = kBlockSize, .layers = {}};
   for (int layer = 0; layer < config.num_layers(); ++layer) {
     layout.layers.push_back({.formats = {},
@@ -84,6 +82,8 @@ Model make_model(Backend backend) {
                              .head_dim = config.layers[layer].head_dim,
                              .window = 0});
   }
+  model.decoder =
+      std::make_unique<Decoder>(Decoder::load(*model.exec, checkpoint, config, layout).value());
   model.kv = std::make_unique<KvStore>(KvStore::create(*model.exec, layout, kNumBlocks).value());
   return model;
 }

@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "engine/assemble.h"
 #include "engine/threaded_engine.h"
+#include "tests/support/affine_writer.h"
+#include "tests/support/hf_to_gguf.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 #include "tests/support/safetensors_writer.h"
@@ -125,21 +129,45 @@ void expect_error_within(double factor, const std::string& harder, const std::st
   EXPECT_LE(harder_error, factor * plain_error);
 }
 
+// An engine whose cache has floats, and whose keys were smoothed as for codes.
+Result<std::unique_ptr<Engine>> open_smoothed(const std::string& path, Backend backend) {
+  return ThreadedEngine::start([path, backend]() -> Result<EngineParts> {
+    PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path));
+    PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
+    return assemble(checkpoint, config, options_of(backend, kFloat32), {}, [&](RunnerParts parts) {
+      KvLayout layout = parts.kv.layout();
+      for (LayerKvLayout& layer : layout.layers) layer.formats = kInt8;
+      parts.decoder = Decoder::load(*parts.exec, checkpoint, config, layout).value();
+      return make_model_runner(std::move(parts));
+    });
+  });
+}
+
+void expect_smoothing_keeps_floats(const std::string& path, Backend backend) {
+  const std::unique_ptr<Engine> smoothed = open_smoothed(path, backend).value();
+  EXPECT_EQ(hashes_of(answers_of(*smoothed)), hashes_of(answers_of(path, backend, kFloat32)));
+}
+
 class KeySmoothing : public ::testing::TestWithParam<Backend> {};
+
+std::string write_large_pairs(const TemporaryFolder& folder) {
+  return write_changed(folder, "tiny-llama",
+                       [](const std::string& name, std::int64_t cols, std::span<float> rows) {
+                         for (const int pair : {2, 5}) {
+                           if (name.ends_with("k_proj.weight"))
+                             scale_pair(rows, cols, 16, pair, 16);
+                           if (name.ends_with("q_proj.weight"))
+                             scale_pair(rows, cols, 16, pair, 1.0f / 16);
+                         }
+                       });
+}
 
 TEST_P(KeySmoothing, TwoLargePairsOfKeysCostLittle) {
   const TemporaryFolder folder;
-  const std::string harder = write_changed(
-      folder, "tiny-llama", [](const std::string& name, std::int64_t cols, std::span<float> rows) {
-        for (const int pair : {2, 6}) {
-          if (name.ends_with("k_proj.weight")) scale_pair(rows, cols, 16, pair, 16);
-          if (name.ends_with("q_proj.weight")) scale_pair(rows, cols, 16, pair, 1.0f / 16);
-        }
-      });
+  const std::string harder = write_large_pairs(folder);
   ASSERT_EQ(hashes_of(answers_of(harder, Backend::kReference, kFloat32)),
             hashes_of(answers_of(kData + "tiny-llama", Backend::kReference, kFloat32)));
-  // Four dimensions of 16 take about 7 times the scale, 16 times without the rotation.
-  expect_error_within(5.5, harder, kData + "tiny-llama", GetParam());
+  expect_error_within(4, harder, kData + "tiny-llama", GetParam());
 }
 
 std::string write_large_norms(const TemporaryFolder& folder) {
@@ -154,6 +182,53 @@ std::string write_large_norms(const TemporaryFolder& folder) {
                        });
 }
 
+// Writes the checkpoint of a folder again in affine groups of 4 bits.
+std::string write_affine(const std::string& source, const TemporaryFolder& folder) {
+  constexpr AffineLayout kLayout = {.bits = 4, .group_size = 64};
+  const Checkpoint checkpoint = Checkpoint::open(source).value();
+  SafetensorsWriter writer;
+  for (const std::string& name : checkpoint.names()) {
+    const HostTensor tensor = checkpoint.tensor(name).value();
+    std::vector<float> values(tensor.shape.num_elements());
+    traits_of(tensor.format).dequantize(tensor.bytes, values.data());
+    if (tensor.shape.rank() == 2 && tensor.shape[1] % kLayout.group_size == 0) {
+      const std::string module = name.substr(0, name.size() - std::string(".weight").size());
+      testing::add_affine(writer, module, kLayout, tensor.shape, values);
+    } else {
+      writer.add(name, tensor.shape, tensor.format, values);
+    }
+  }
+  std::ifstream file(source + "/config.json");
+  nlohmann::json config = nlohmann::json::parse(file);
+  config["quantization"] = {{"bits", kLayout.bits}, {"group_size", kLayout.group_size}};
+  std::ofstream(folder / "config.json") << config.dump();
+  writer.write(folder / "model.safetensors");
+  return folder.path();
+}
+
+// Writes the checkpoint of a folder again as a GGUF file, whose rotary pairs are neighbours.
+std::string write_gguf(const std::string& source, WeightFormat format,
+                       const TemporaryFolder& folder) {
+  const std::string path = folder / (std::string(traits_of(format).name) + ".gguf");
+  testing::to_gguf(testing::open_hf_source(source), 1e4, format).write(path);
+  return path;
+}
+
+TEST_P(KeySmoothing, LargePairsAreBalancedInWhateverFormat) {
+  const TemporaryFolder folder, plain_folder, affine, plain_affine;
+  const std::string plain = kData + "tiny-llama", harder = write_large_pairs(folder);
+  for (const WeightFormat format : {WeightFormat::kF16, WeightFormat::kQ8_0, WeightFormat::kQ4_0,
+                                    WeightFormat::kQ4_1, WeightFormat::kIQ4_NL}) {
+    SCOPED_TRACE(traits_of(format).name);
+    const std::string file = write_gguf(harder, format, folder);
+    expect_smoothing_keeps_floats(file, GetParam());
+    expect_error_within(1.5, file, write_gguf(plain, format, plain_folder), GetParam());
+  }
+  SCOPED_TRACE("affine groups");
+  expect_smoothing_keeps_floats(write_affine(harder, affine), GetParam());
+  expect_error_within(1.5, affine.path(), write_affine(plain, plain_affine), GetParam());
+}
+
 TEST_P(KeySmoothing, LargePairsOfNormsChangeNoBitOfCodes) {
   const TemporaryFolder folder;
   const std::string harder = write_large_norms(folder);
@@ -164,26 +239,11 @@ TEST_P(KeySmoothing, LargePairsOfNormsChangeNoBitOfCodes) {
   }
 }
 
-// An engine whose cache has floats, and whose keys were smoothed as for codes.
-Result<std::unique_ptr<Engine>> open_smoothed(const std::string& path, Backend backend) {
-  return ThreadedEngine::start([path, backend]() -> Result<EngineParts> {
-    PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path));
-    PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
-    return assemble(checkpoint, config, options_of(backend, kFloat32), {}, [&](RunnerParts parts) {
-      KvLayout layout = parts.kv.layout();
-      for (LayerKvLayout& layer : layout.layers) layer.formats = kInt8;
-      const Status smoothed = parts.decoder.smooth_keys(*parts.exec, checkpoint, layout, 128);
-      EXPECT_TRUE(smoothed.ok()) << smoothed.message();
-      return make_model_runner(std::move(parts));
-    });
-  });
-}
-
-TEST_P(KeySmoothing, BalancedNormsChangeNoBitOfFloats) {
-  const TemporaryFolder folder;
-  const std::string harder = write_large_norms(folder);
-  const std::unique_ptr<Engine> smoothed = open_smoothed(harder, GetParam()).value();
-  EXPECT_EQ(hashes_of(answers_of(*smoothed)), hashes_of(answers_of(harder, GetParam(), kFloat32)));
+TEST_P(KeySmoothing, BalancedPairsChangeNoBitOfFloats) {
+  for (const auto& write_harder : {write_large_norms, write_large_pairs}) {
+    const TemporaryFolder folder;
+    expect_smoothing_keeps_floats(write_harder(folder), GetParam());
+  }
 }
 
 // Returns the root mean square of the values.
@@ -193,24 +253,36 @@ float rms(std::span<const float> values) {
   return static_cast<float>(std::sqrt(sum / static_cast<double>(values.size())));
 }
 
-TEST_P(KeySmoothing, ALargeBiasOfKeysCostsLittle) {
+// Writes tiny-qwen2 with a bias of 14 times its keys on their slowest pair, keys of that pair times
+// `factor` and queries over it.
+std::string write_large_bias(const TemporaryFolder& folder, float factor) {
   constexpr std::int64_t kHidden = 64;
   constexpr int kHeadDim = 16, kSlowest = kHeadDim / 2 - 1;
-  const TemporaryFolder folder;
   float largest_rms = 0;  // of keys, whose inputs are normed: about their rows' lengths
   write_changed(TemporaryFolder(), "tiny-qwen2",
                 [&](const std::string& name, std::int64_t, std::span<float> rows) {
                   if (name.ends_with("k_proj.weight"))
                     largest_rms = std::max(largest_rms, rms(rows) * std::sqrt(float{kHidden}));
                 });
-  const std::string harder = write_changed(
-      folder, "tiny-qwen2", [&](const std::string& name, std::int64_t, std::span<float> bias) {
-        if (!name.ends_with("k_proj.bias")) return;
-        for (std::size_t i = 0; i < bias.size(); ++i) {
-          if (i % (kHeadDim / 2) == kSlowest) bias[i] = 14 * largest_rms;
-        }
-      });
-  expect_error_within(1.5, harder, kData + "tiny-qwen2", GetParam());
+  return write_changed(folder, "tiny-qwen2",
+                       [&](const std::string& name, std::int64_t cols, std::span<float> rows) {
+                         if (name.ends_with("k_proj.bias")) {
+                           for (std::size_t i = 0; i < rows.size(); ++i) {
+                             if (i % (kHeadDim / 2) == kSlowest) rows[i] = 14 * largest_rms;
+                           }
+                         }
+                         const bool is_key = name.find("k_proj") != std::string::npos;
+                         if (is_key || name.find("q_proj") != std::string::npos)
+                           scale_pair(rows, cols, kHeadDim, kSlowest, is_key ? factor : 1 / factor);
+                       });
+}
+
+TEST_P(KeySmoothing, ALargeBiasOfKeysCostsLittle) {
+  for (const float factor : {1.0f, 16.0f}) {
+    const TemporaryFolder folder;
+    const std::string harder = write_large_bias(folder, factor);
+    expect_error_within(1.5, harder, kData + "tiny-qwen2", GetParam());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KeySmoothing, ::testing::ValuesIn(built_backends()),

@@ -13,20 +13,23 @@ struct AttentionBlock {
   Tensor key_offset;  // [num_kv_heads, head_dim], or undefined: what the cache's keys lack
   Projection output;  // [hidden, num_heads * head_dim]
   int layer = 0;      // of the config, and of the cache
+  // [num_kv_heads * head_dim]: the bias of keys, where the cache has codes of them and no norm
+  // follows; else empty.
+  std::vector<float> key_bias;
 
   // Computes x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into its
   // cache.
   Tensor apply(const Step& step, const Tensor& x) const;
+
+  // Makes the key offset of a key bias: its mean over the positions below max_model_len. Attention
+  // needs not know it: no config here has a soft cap or sinks.
+  void set_key_offset(Exec& exec, const ModelConfig& config, int max_model_len);
 };
 
-// Takes from a layer's keys what makes them hard to quantise (model/key_smoothing.h), where its cache
-// has codes of them: norms are balanced; a bias that no norm follows becomes an offset, its mean
-// over the positions below max_model_len. Attention needs not know the offset: no config here has a
-// soft cap or sinks. Errors: the checkpoint's.
-Status smooth_keys(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
-                   KvFormat format, int max_model_len, AttentionBlock& block);
-
+// Loads a layer. Where its cache has codes of keys, norms, or projections that no norm follows, are
+// balanced first (model/key_smoothing.h). Errors: the checkpoint's.
 Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkpoint,
-                                            const ModelConfig& config, int layer);
+                                            const ModelConfig& config, KvFormat key_format,
+                                            int layer);
 
 }  // namespace pagoda

@@ -27,6 +27,12 @@ struct ProjectionSpec {
   WeightUse use = WeightUse::kRows;
 };
 
+// A projection as the checkpoint has it, part by part.
+struct ProjectionTensors {
+  std::vector<HostTensor> weights;  // [rows_i, cols]
+  std::vector<HostTensor> biases;   // [rows_i]; empty: none
+};
+
 struct Projection {
   Weight weight;
   Tensor bias;  // [rows] float32, or undefined
@@ -45,6 +51,12 @@ struct Projection {
   }
 };
 
+// Finds the tensors, of the spec's shapes.
+Result<ProjectionTensors> find_projection(const Checkpoint& checkpoint, const ProjectionSpec& spec);
+// Joins and packs them.
+Result<Projection> pack_projection(Exec& exec, const ProjectionTensors& tensors,
+                                   WeightUse use = WeightUse::kRows);
+// Does both.
 Result<Projection> load_projection(Exec& exec, const Checkpoint& checkpoint,
                                    const ProjectionSpec& spec);
 
