@@ -1,9 +1,11 @@
 // pagoda info: what a checkpoint is, and what this binary can do.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "backend/backend.h"
@@ -11,11 +13,15 @@
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/flag_values.h"
+#include "cli/kv_format_flags.h"
 #include "cli/report_error.h"
 #include "core/machine.h"
 #include "core/version.h"
 #include "hub/model_store.h"
 #include "model/model_config.h"
+#include "ops/attention/attention.h"
+#include "ops/attention/cpu/attention_path.h"
+#include "ops/op_bodies.h"
 #include "ops/op_cases.h"
 #include "weights/checkpoint.h"
 
@@ -27,6 +33,7 @@ struct InfoFlags {
   std::string model;
   std::string device = "auto";
   bool ops = false;
+  std::string kv_cache_dtype = "auto";
 };
 
 // The backends that the user asks about: all, or one that has to be there. `about`: what its device
@@ -65,18 +72,49 @@ void print_row(std::size_t first_width, const std::string& first,
   std::printf("%s\n", line.c_str());
 }
 
+std::vector<std::string_view> names_of(const std::vector<Backend>& backends) {
+  std::vector<std::string_view> names;
+  for (const Backend backend : backends) names.push_back(backend_name(backend));
+  return names;
+}
+
 void print_ops(const std::vector<Backend>& backends) {
   const std::vector<OpSupport> ops = op_support();
   std::size_t width = 0;
   for (const OpSupport& op : ops) width = std::max(width, op.op.size());
-  std::vector<std::string_view> cells;
-  for (const Backend backend : backends) cells.push_back(backend_name(backend));
-  print_row(width, "op", cells);
+  print_row(width, "op", names_of(backends));
   for (const OpSupport& op : ops) {
-    cells.clear();
+    std::vector<std::string_view> cells;
     for (const Backend backend : backends)
       cells.push_back(op.is_built[static_cast<std::size_t>(backend)] ? "yes" : "absent");
     print_row(width, op.op, cells);
+  }
+}
+
+// The formats of the cache that are asked about: one, or those that people take.
+std::vector<KvFormats> asked_formats(const std::string& dtype) {
+  if (const auto formats = parse_kv_formats(dtype).value()) return {*formats};
+  std::vector<KvFormats> all;
+  for (const KvFormat format : kKvFormats) all.push_back({format, format});
+  all.insert(all.end() - 1, {KvFormat::kInt8, KvFormat::kInt4});
+  return all;
+}
+
+// Prints which path attention takes, a format of the cache a line.
+void print_attention(const std::vector<Backend>& backends, const std::vector<KvFormats>& formats,
+                     std::int64_t head_dim, std::string_view heads) {
+  std::printf("\nattention by the KV cache's format, heads of %s\n", std::string(heads).c_str());
+  std::size_t width = 0;
+  for (const KvFormats& each : formats) width = std::max(width, kv_formats_name(each).size());
+  print_row(width, "cache", names_of(backends));
+  for (const KvFormats& each : formats) {
+    std::vector<std::string_view> cells;
+    for (const Backend backend : backends) {
+      cells.push_back(op_has_body("attention_path", backend)
+                          ? attention_path_name(attention_path(backend, each, head_dim))
+                          : "absent");
+    }
+    print_row(width, kv_formats_name(each), cells);
   }
 }
 
@@ -97,7 +135,8 @@ void print_config(const ModelConfig& config) {
   }
 }
 
-Status print_checkpoint(const std::string& name) {
+// Prints what a checkpoint is, and returns it.
+Result<ModelConfig> print_checkpoint(const std::string& name) {
   PAGODA_ASSIGN_OR_RETURN(const std::filesystem::path path, resolve_model(name));
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(path.string()));
   std::printf("%s\n", path.c_str());
@@ -120,16 +159,29 @@ Status print_checkpoint(const std::string& name) {
   std::printf("\n");
   PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
   print_config(config);
-  return ok_status();
+  return config;
 }
 
 Status info(const InfoFlags& flags) {
   std::string about;
   PAGODA_ASSIGN_OR_RETURN(const std::vector<Backend> backends, asked_backends(flags.device, about));
-  if (!flags.model.empty()) return print_checkpoint(flags.model);
-  PAGODA_RETURN_IF_ERROR(print_build(backends));
-  if (!about.empty()) std::printf("%s\n", about.c_str());
-  if (flags.ops) print_ops(backends);
+  std::set<int> head_dims;  // of a model
+  if (!flags.model.empty()) {
+    PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, print_checkpoint(flags.model));
+    for (const LayerConfig& layer : config.layers) head_dims.insert(layer.head_dim);
+  } else {
+    PAGODA_RETURN_IF_ERROR(print_build(backends));
+    if (!about.empty()) std::printf("%s\n", about.c_str());
+  }
+  if (!flags.ops) return ok_status();
+  print_ops(backends);
+  const std::vector<KvFormats> formats = asked_formats(flags.kv_cache_dtype);
+  for (const int head_dim : head_dims)
+    print_attention(backends, formats, head_dim, std::to_string(head_dim));
+  if (head_dims.empty()) {
+    print_attention(backends, formats, cpu::kMostCodedDims,
+                    fmt::format("at most {}", cpu::kMostCodedDims));
+  }
   return ok_status();
 }
 
@@ -143,7 +195,13 @@ void add_info_command(CLI::App& app, CommandBody& body) {
   command.add_option("--device", flags->device, "Only this one; an error where it is not there")
       ->check(one_of({"auto", "reference", "cpu", "mlx", "cuda"}))
       ->capture_default_str();
-  command.add_flag("--ops", flags->ops, "Print which op runs on which backend");
+  command.add_flag("--ops", flags->ops,
+                   "Print which op runs on which backend, and how attention reads the KV cache");
+  command
+      .add_option("--kv-cache-dtype", flags->kv_cache_dtype,
+                  "With --ops: only this format of the KV cache; auto: those that are usual")
+      ->check(kv_formats_validator())
+      ->capture_default_str();
   command.callback([flags, &body] {
     body = [flags] {
       const Status status = info(*flags);

@@ -14,8 +14,9 @@ struct Bodies {
   Function* mlx;
   Function* cuda;
 
-  Function* of(const Exec& exec) const {
-    switch (exec.backend()) {
+  Function* of(const Exec& exec) const { return of(exec.backend()); }
+  Function* of(Backend backend) const {
+    switch (backend) {
       case Backend::kReference:
         return reference;
       case Backend::kCpu:

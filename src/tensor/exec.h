@@ -140,6 +140,9 @@ class Exec {
   }
   // Returns how many kernels were built in the middle of a step, because nobody had listed them.
   virtual std::uint64_t num_late_kernels() const { return 0; }
+  // Returns how many calls of attention have decoded the cache first, for want of products of its
+  // formats (AttentionPath::kDecoded). Thread-safe.
+  virtual std::uint64_t num_decoded_attentions() const { return 0; }
 
   // Returns how often evaluate() did something: one or two a step on a lazy backend, or the lazy
   // graph has been cut.

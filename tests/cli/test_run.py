@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import struct
@@ -315,15 +316,35 @@ def test_bench_latency_prints_its_fields():
             "machine_read_gb_per_s"} <= figures.keys()
 
 
+def info_tables(*args):
+    """The tables of `info --ops`: of ops, and of attention by the cache's format, with its heading."""
+    ops, *attention = ("op " + pagoda("info", "--ops", *args).stdout.split("\nop ")[1]).split("\n\n")
+    return ops.splitlines(), [table.splitlines() for table in attention]
+
+
 def test_info_prints_the_matrix_of_ops():
-    lines = pagoda("info", "--ops").stdout.splitlines()
-    table = lines[next(i for i, line in enumerate(lines) if line.startswith("op ")):]
+    table, _ = info_tables()
     columns = [table[0].index(name) for name in ("reference", "cpu", "mlx", "cuda")]
     assert any(line.startswith("top_k_top_p_min_p ") for line in table)
     for line in table[1:]:
         assert len(line) <= 80
         assert [line[column - 1] + line[column] for column in columns] in (
             [" y", " y", " y", " a"], [" y", " y", " a", " a"], [" y", " y", " y", " y"])
+
+
+def test_info_prints_how_attention_reads_each_format_of_the_cache():
+    _, [table] = info_tables()
+    assert table[0] == "attention by the KV cache's format, heads of at most 512"
+    rows = [re.split(r"  +", line) for line in table[1:]]
+    assert rows[0] == ["cache", "reference", "cpu", "mlx", "cuda"]
+    assert [row[0] for row in rows[1:]] == ["float32", "bfloat16", "float16", "int8", "k:int8,v:int4", "int4"]
+    for name, reference, cpu, mlx, cuda in rows[1:]:
+        has_codes = "int" in name
+        assert (reference, cpu, cuda) == (("as read", "codes", "absent") if has_codes else ("floats", "floats", "absent"))
+        assert mlx in ("absent", cpu, "as read" if has_codes else "floats")
+    _, [table] = info_tables(TINY, "--device", "cpu", "--kv-cache-dtype", "k:int4,v:int8")
+    assert table[0].endswith(", heads of 16")
+    assert [line.split() for line in table[1:]] == [["cache", "cpu"], ["k:int4,v:int8", "decoded"]]
 
 
 def test_info_takes_a_device():

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "ops/attention/attention.h"
 #include "tensor/op_profile.h"
 #include "tests/support/eventually.h"
 #include "tests/support/open_engine.h"
@@ -65,6 +66,22 @@ TEST(Engine, EndsAtTheContextWhateverMaxTokensSays) {
   const WholeAnswer answer = run_to_end(*engine, request);
   EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
   EXPECT_EQ(answer.token_ids.size(), 256u - 3);
+}
+
+TEST(Engine, CountsCallsOfAttentionThatDecodeTheCacheFirst) {
+  constexpr int kLayers = 3;
+  for (const Backend backend : built_backends()) {
+    for (const KvFormats& formats : {KvFormats{KvFormat::kInt8, KvFormat::kInt4},
+                                     KvFormats{KvFormat::kInt4, KvFormat::kInt8}}) {
+      const auto engine = open_tiny({.backend = backend, .kv_cache_formats = formats});
+      run_to_end(*engine, greedy(8));
+      const EngineStats stats = stats_at_rest(*engine);
+      const AttentionPath path = attention_path(backend, formats, /*head_dim=*/16);
+      EXPECT_EQ(stats.runner.num_decoded_attentions,
+                path == AttentionPath::kDecoded ? kLayers * stats.num_steps : 0)
+          << backend_name(backend) << ", " << kv_formats_name(formats);
+    }
+  }
 }
 
 TEST(Engine, SaysNoMoreSequencesThanAStepHasTokens) {

@@ -1,6 +1,8 @@
 // CpuExec: the cpu backend's Exec: an arena, worker threads and an instruction set.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -20,6 +22,9 @@ class CpuExec final : public NativeExec {
   CpuIsa isa() const { return isa_; }
   bool int8_activations() const { return int8_activations_; }
 
+  std::uint64_t num_decoded_attentions() const override { return num_decoded_attentions_; }
+  void count_decoded_attention() { ++num_decoded_attentions_; }
+
  private:
   CpuExec(Arenas arenas, const ExecOptions& options)
       : NativeExec(Backend::kCpu, std::move(arenas)),
@@ -30,6 +35,8 @@ class CpuExec final : public NativeExec {
   const CpuIsa isa_;
   const bool int8_activations_;
   ThreadPool pool_;
+  // Counted on mlx's thread of a stream where this is its host, and read on the engine's.
+  std::atomic<std::uint64_t> num_decoded_attentions_ = 0;
 };
 
 // Returns the pool of an op's Exec: an op's body is only ever called with its own backend's Exec.
@@ -41,6 +48,10 @@ inline CpuIsa isa_of(const Exec& exec) {
 }
 inline bool rounds_to_int8(const Exec& exec) {
   return static_cast<const CpuExec&>(exec).int8_activations();
+}
+
+inline void count_decoded_attention(Exec& exec) {
+  static_cast<CpuExec&>(exec).count_decoded_attention();
 }
 
 }  // namespace pagoda::cpu

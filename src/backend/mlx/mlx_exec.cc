@@ -240,6 +240,10 @@ std::uint64_t MlxExec::num_late_kernels() const {
   return uses_metal() ? num_late_pipelines() - num_late_before_ : 0;
 }
 
+std::uint64_t MlxExec::num_decoded_attentions() const {
+  return uses_metal() ? 0 : host_->exec->num_decoded_attentions();
+}
+
 std::int64_t MlxExec::available_bytes() const {
   return uses_metal() ? available_gpu_bytes() : Exec::available_bytes();
 }

@@ -29,6 +29,26 @@ OpCall attention_call(const Tensor& q, const KvView& view, const StepBatch& batc
 
 }  // namespace
 
+std::string_view attention_path_name(AttentionPath path) {
+  switch (path) {
+    case AttentionPath::kFloats:
+      return "floats";
+    case AttentionPath::kCodes:
+      return "codes";
+    case AttentionPath::kAsRead:
+      return "as read";
+    case AttentionPath::kDecoded:
+      break;
+  }
+  return "decoded";
+}
+
+AttentionPath attention_path(Backend backend, const KvFormats& formats, std::int64_t head_dim) {
+  static constexpr Bodies<decltype(reference::attention_path)> kBodies{
+      reference::attention_path, cpu::attention_path, mlx::attention_path, cuda::attention_path};
+  return kBodies.of(backend)(formats, head_dim);
+}
+
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args) {
   PAGODA_CHECK(q.shape().rank() == 3 && q.extent(0) == batch.num_tokens &&

@@ -6,6 +6,9 @@
 // Gemma 2, sinks as in gpt-oss.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "batch/kv_view.h"
 #include "batch/step_batch.h"
 #include "ops/dispatch.h"
@@ -35,6 +38,23 @@ struct AttentionArgs {
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args);
 
+// How a backend goes about the formats of a cache. A row's bits depend on it, so that it is a
+// function of what is fixed with the layout; every instruction set has all of them.
+enum class AttentionPath : std::uint8_t {
+  kFloats,   // floats, multiplied as such
+  kCodes,    // codes, multiplied as integers
+  kAsRead,   // codes, each decoded where it is multiplied
+  kDecoded,  // the fallback: a tile is decoded to float32, and then multiplied as that
+};
+
+// Returns "floats", "codes", "as read", "decoded".
+std::string_view attention_path_name(AttentionPath path);
+
+// Returns the path of a cache on a backend that is built; mlx's is that of its GPU where it has one,
+// else the cpu's. Thread-safe.
+AttentionPath attention_path(Backend backend, const KvFormats& formats, std::int64_t head_dim);
+
+PAGODA_DECLARE_BODIES(AttentionPath attention_path(const KvFormats& formats, std::int64_t head_dim))
 PAGODA_DECLARE_BODIES(Tensor attention(Exec& exec, const Tensor& q, const KvView& view,
                                        const StepBatch& batch, const AttentionArgs& args))
 

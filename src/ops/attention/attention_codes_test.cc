@@ -19,35 +19,33 @@ constexpr std::uint32_t kSeed = 20261125;
 // A cache of formats that is read on a path.
 struct Way {
   KvFormats formats;
-  cpu::AttentionPath path;
+  AttentionPath path;
 };
 
 Tensor attend_decoded(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                       const AttentionArgs& args) {
-  return cpu::attention_on(cpu::AttentionPath::kDecoded, exec, q, view, batch, args);
+  return cpu::attention_on(AttentionPath::kDecoded, exec, q, view, batch, args);
 }
 
 // Both paths of each format that has codes, alone or beside floats.
 std::vector<Way> ways(std::int64_t head_dim) {
   std::vector<Way> all;
   for (const KvFormats& formats : kKvCaseFormats) {
-    const cpu::AttentionPath path = cpu::attention_path(formats, head_dim);
-    if (path == cpu::AttentionPath::kFloats || !fit(formats, head_dim)) continue;
+    const AttentionPath path = cpu::attention_path(formats, head_dim);
+    if (path == AttentionPath::kFloats || !fit(formats, head_dim)) continue;
     all.push_back({formats, path});
-    if (path != cpu::AttentionPath::kDecoded)
-      all.push_back({formats, cpu::AttentionPath::kDecoded});
+    if (path != AttentionPath::kDecoded) all.push_back({formats, AttentionPath::kDecoded});
   }
   return all;
 }
 
 void set(AttentionShape& shape, const Way& way) {
   shape.formats = way.formats;
-  shape.attend = way.path == cpu::AttentionPath::kDecoded ? attend_decoded : attention;
+  shape.attend = way.path == AttentionPath::kDecoded ? attend_decoded : attention;
 }
 
 std::string describe(const AttentionShape& shape, const Way& way) {
-  return make_attention_case(shape).description + ", " +
-         std::string(cpu::attention_path_name(way.path));
+  return make_attention_case(shape).description + ", " + std::string(attention_path_name(way.path));
 }
 
 std::vector<float> run(Exec& exec, const AttentionShape& shape, std::span<const int> tokens) {
@@ -125,7 +123,7 @@ TEST_P(AttentionCodes, BothPathsAreNearTheReference) {
   for (AttentionShape shape : attention_shapes()) {
     if (shape.is_large || shape.formats != both(KvFormat::kBFloat16)) continue;
     for (const Way& way : ways(shape.head_dim)) {
-      set(shape, {.formats = way.formats, .path = cpu::AttentionPath::kFloats});
+      set(shape, {.formats = way.formats, .path = AttentionPath::kFloats});
       const std::vector<int> tokens = all_tokens(make_attention_case(shape));
       const std::vector<float> expected = run(*reference, shape, tokens);
       set(shape, way);
@@ -157,6 +155,30 @@ TEST_P(AttentionCodes, AnEntryThatIsNotFiniteIsItsRowsAlone) {
       }
     }
   }
+}
+
+// The path that `info --ops` prints is the one that runs, and the fallback alone is counted.
+TEST(AttentionPath, IsTheOneThatIsCounted) {
+  int num_decoded = 0;
+  for (const Backend backend : {Backend::kReference, Backend::kCpu, Backend::kMlx}) {
+    if (!backend_is_built(backend)) continue;
+    const auto exec = make_exec({.backend = backend, .num_threads = 2}).value();
+    for (const int head_dim : {64, 576}) {
+      if (head_dim > 512 && backend == Backend::kMlx) continue;  // GPUs have no kernel for it
+      AttentionShape shape{.seqs = {{40, 3}}, .heads = 2, .kv_heads = 1, .head_dim = head_dim};
+      for (const KvFormats& formats : kKvCaseFormats) {
+        shape.formats = formats;
+        const AttentionPath path = attention_path(backend, formats, head_dim);
+        const std::uint64_t before = exec->num_decoded_attentions();
+        run(*exec, shape, all_tokens(make_attention_case(shape)));
+        EXPECT_EQ(exec->num_decoded_attentions() - before, path == AttentionPath::kDecoded ? 1 : 0)
+            << backend_name(backend) << ", " << make_attention_case(shape).description;
+        EXPECT_TRUE(is_quantized(formats) || path != AttentionPath::kCodes);
+        num_decoded += path == AttentionPath::kDecoded;
+      }
+    }
+  }
+  EXPECT_GT(num_decoded, 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionCodes, testing::ValuesIn(supported_cpu_isas()),

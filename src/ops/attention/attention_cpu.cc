@@ -145,6 +145,7 @@ std::span<AttentionItem> allocate_items(Exec& exec, std::int64_t count, Tensor& 
 Tensor attention_on(AttentionPath path, Exec& exec, const Tensor& q, const KvView& view,
                     const StepBatch& batch, const AttentionArgs& args) {
   Tensor out = exec.allocate(DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)});
+  if (path == AttentionPath::kDecoded) count_decoded_attention(exec);
   ThreadPool& pool = pool_of(exec);
   const int num_threads = pool.num_threads();
   AttentionCall call = make_call(path, q, view, batch, args, out);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/backend.h"
 #include "backend/mlx/mlx_op.h"
 #include "backend/mlx/template_argument.h"
 #include "ops/attention/attention.h"
@@ -334,6 +335,11 @@ HostBody host_body(const StepBatch& batch, const AttentionArgs& args) {
 }
 
 }  // namespace
+
+AttentionPath attention_path(const KvFormats& formats, std::int64_t head_dim) {
+  if (!has_gpu()) return cpu::attention_path(formats, head_dim);
+  return is_quantized(formats) ? AttentionPath::kAsRead : AttentionPath::kFloats;
+}
 
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args) {

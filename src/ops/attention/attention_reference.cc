@@ -121,6 +121,10 @@ void attend(const KvView& view, const Query& query, const AttentionArgs& args,
 
 }  // namespace
 
+AttentionPath attention_path(const KvFormats& formats, std::int64_t /*head_dim*/) {
+  return is_quantized(formats) ? AttentionPath::kAsRead : AttentionPath::kFloats;
+}
+
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args) {
   const std::int64_t heads = q.extent(1), head_dim = q.extent(2);

@@ -2,18 +2,6 @@
 
 namespace pagoda::cpu {
 
-std::string_view attention_path_name(AttentionPath path) {
-  switch (path) {
-    case AttentionPath::kFloats:
-      return "floats";
-    case AttentionPath::kCodes:
-      return "codes";
-    case AttentionPath::kDecoded:
-      break;
-  }
-  return "decoded";
-}
-
 AttentionPath attention_path(const KvFormats& formats, std::int64_t head_dim) {
   if (!is_quantized(formats.keys) && formats.keys == formats.values) return AttentionPath::kFloats;
   const bool are_codes = is_quantized(formats.keys) && is_quantized(formats.values);
