@@ -214,6 +214,19 @@ TEST_F(SchedulerTierTest, OneThatFetchesCanBeCancelledWithItsBlocks) {
   EXPECT_EQ(scheduler_->take_finished().size(), 2u);
 }
 
+// The sample that takes its place goes on with its fetch, and does not ask again for what failed.
+TEST_F(SchedulerTierTest, NobodyFetchesTwiceForOneThatIsCancelled) {
+  start(12);
+  leave_to_tier(prompt_of(0, 18));
+  tier_->arrives = [] { return Arrival::kAwaited; };
+  const RequestId id = add(prompt_of(0, 18), 1, 0, /*n=*/2);
+  step();
+  scheduler_->cancel(id, 0);
+  tier_->arrives = [] { return Arrival::kNever; };
+  EXPECT_EQ(step(), (Planned{{id, 18}}));
+  EXPECT_TRUE(scheduler_->idle());
+}
+
 TEST_F(SchedulerTierTest, SaltsFindNothingOfOneAnother) {
   start(12);
   leave_to_tier(prompt_of(0, 18));

@@ -91,6 +91,7 @@ void Sequence::go_on_from(const Sequence& first) {
   tokens_.reserve(max_num_tokens_);
   num_computed_ = num_planned_ = first.num_computed_;
   num_cached_tokens_ = first.num_cached_tokens_;
+  has_fetched_ = first.has_fetched_;
 }
 
 }  // namespace pagoda
