@@ -238,7 +238,7 @@ int Scheduler::grow(Sequence& sequence, int num_tokens) {
          begin;
 }
 
-// Puts a sequence back into the queue: one that fetches, or else the last of those that run.
+// Puts a sequence back into the queue: the last of those that fetch, or else of those that run.
 void Scheduler::preempt_last() {
   if (!fetching_.empty()) {
     fetching_.back()->release_blocks(tables_);
@@ -288,7 +288,7 @@ Admission Scheduler::try_admit() {
       tables_.begin_fetch(head.block_table_, head.tokens(), head.num_readable())) {
     head.has_fetched_ = true;
     head.num_computed_ = 0;  // what the table has is looked up again
-    fetching_.push_back(waiting_.pop());
+    insert_in_order(fetching_, waiting_.pop());
     return Admission::kFetches;
   }
   head.has_fetched_ = false;

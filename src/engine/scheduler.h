@@ -113,6 +113,8 @@ class Scheduler {
 
   int num_waiting() const;
   int num_running() const;
+  // Returns the sequences that wait for blocks of the cache's tier, in their order.
+  std::span<const std::unique_ptr<Sequence>> fetching() const { return fetching_; }
   bool idle() const { return waiting_.empty() && running_.empty() && fetching_.empty(); }
   // Returns whether prompt tokens are left to plan, whether or not the last step had any.
   bool has_prompts() const;
@@ -156,8 +158,8 @@ class Scheduler {
   bool decodes_waited_ = false;  // in the last step
   std::uint64_t next_arrival_ = 0;
   WaitingQueue waiting_;
-  std::vector<SequencePtr> fetching_;
-  std::vector<SequencePtr> running_;  // by (priority, arrival)
+  std::vector<SequencePtr> fetching_;  // by (priority, arrival)
+  std::vector<SequencePtr> running_;   // by (priority, arrival)
   std::vector<SequencePtr> finished_;
   Plans plans_;
   bool has_committed_ = false;  // a step: from then on it is known what they cost

@@ -227,6 +227,26 @@ TEST_F(SchedulerTierTest, NobodyFetchesTwiceForOneThatIsCancelled) {
   EXPECT_TRUE(scheduler_->idle());
 }
 
+// Who runs takes blocks from the last in the order, whoever began to fetch first.
+TEST_F(SchedulerTierTest, TheFirstInTheOrderKeepsItsFetch) {
+  start(14);
+  leave_to_tier(prompt_of(0, 14));
+  leave_to_tier(prompt_of(20, 14));
+  add(prompt_of(50, 7), /*max_tokens=*/50);
+  step();
+  tier_->loads_per_step = 1;
+  add(prompt_of(0, 14), /*max_tokens=*/1, /*priority=*/1);
+  for (int i = 0; i < 2; ++i) step();
+  tier_->arrives = [] { return Arrival::kAwaited; };
+  const RequestId first = add(prompt_of(20, 14));
+  step();
+  EXPECT_EQ(tier_->num_fetches(), 2u);
+  EXPECT_EQ(tier_->num_loaded, 2);  // of the other's
+  while (tier_->num_fetches() == 2) ASSERT_EQ(step().size(), 1u);
+  ASSERT_EQ(scheduler_->fetching().size(), 1u);
+  EXPECT_EQ(scheduler_->fetching()[0]->request_id(), first);
+}
+
 TEST_F(SchedulerTierTest, SaltsFindNothingOfOneAnother) {
   start(12);
   leave_to_tier(prompt_of(0, 18));
