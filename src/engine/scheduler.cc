@@ -108,8 +108,8 @@ const Plan& Scheduler::plan() {
     if (sequence->awaits_mask_)
       sequence->awaits_mask_ = !sequence->mask_source_->wait_for_mask(/*deadline=*/{});
   }
-  fetch_blocks();
   give_turn();
+  fetch_blocks();
   plan_step(share_next_step());
   if (plans_.next().empty() && !idle()) {
     // Those whose step it was found no blocks.
@@ -126,8 +126,8 @@ const Plan& Scheduler::plan() {
 // Nobody can be preempted: a step in flight uses the blocks.
 const Plan* Scheduler::plan_ahead() {
   if (plans_.num_in_flight() != 1 || !has_committed_) return nullptr;
-  fetch_blocks();
   give_turn();
+  fetch_blocks();
   const StepShares shares = share_next_step();
   if (num_blocks_wanted(shares) > num_free_blocks()) return nullptr;
   // So that the next step's sequences can name their outcomes of this one.
@@ -141,8 +141,9 @@ const Plan* Scheduler::plan_ahead() {
   return plans_.next().empty() ? nullptr : &plans_.launch();
 }
 
-// Makes the request whose turn it is the first of all. It stays that when it runs, too, or it were
-// preempted for those that it went before.
+// Makes the request whose turn it is the first of all: of those that others overtook in the last
+// step, not of those that come back from the tier in this one. It stays that when it runs, too, or
+// it were preempted for those that it went before.
 void Scheduler::give_turn() {
   const std::optional<RequestId> id = waiting_.end_turn();
   if (!id) return;

@@ -1,5 +1,5 @@
-// The scheduler under any traffic: arrivals, cancels, priorities, failures and tiny pools, against
-// the plain model of tests/support/scheduler_simulation.h.
+// The scheduler under any traffic: arrivals, cancels, priorities, failures, tiny pools and a tier
+// below them, against the plain model of tests/support/scheduler_simulation.h.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -38,6 +38,14 @@ SimulationOptions draw_options(const Draw& draw) {
   options.num_blocks =
       draw(1, 5 * options.scheduler.max_model_len / options.scheduler.block_size + 2);
   options.has_prefix_cache = draw(0, 2) == 0;
+  if (options.has_prefix_cache && draw(0, 2) == 0) {
+    options.tier = {.seed = static_cast<std::uint64_t>(draw(0, 1 << 20)),
+                    .dropped = one_of(draw, {0, 4}),
+                    .awaited = one_of(draw, {0, 4, 12}),
+                    .failed = one_of(draw, {0, 2, 16}),
+                    .forgotten = one_of(draw, {0, 2}),
+                    .loads_per_step = draw(1, 4)};
+  }
   options.has_lookahead = draw(0, 2) == 0;
   if (draw(0, 2) == 0) options.cost = {0.004, one_of(draw, {0.00001, 0.001, 0.02})};
   return options;
@@ -106,7 +114,7 @@ TEST(SchedulerSimulation, KeepsItsPromisesForALongTime) {
     return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low));
   };
   std::uint64_t num_tokens = 0, num_preemptions = 0, num_hits = 0, num_turns = 0;
-  int num_steps_ahead = 0;
+  int num_steps_ahead = 0, num_fetched = 0;
   for (int num_steps = 0; num_steps < PAGODA_SIMULATED_STEPS;) {
     SchedulerSimulation simulation(draw_options(draw));
     const int num_events = draw(50, 2000);
@@ -115,14 +123,16 @@ TEST(SchedulerSimulation, KeepsItsPromisesForALongTime) {
     num_steps += simulation.num_steps();
     num_steps_ahead += simulation.num_steps_ahead();
     num_tokens += simulation.num_tokens();
+    num_fetched += simulation.num_fetched_blocks();
     num_hits += simulation.scheduler().counters().num_prefix_hits;
     num_turns += simulation.scheduler().counters().num_priority_turns;
     num_preemptions += simulation.scheduler().counters().num_preemptions;
   }
   std::cout << PAGODA_SIMULATED_STEPS << " steps, " << num_tokens << " tokens, " << num_preemptions
             << " preemptions, " << num_turns << " turns, " << num_hits << " prefix hits, "
-            << num_steps_ahead << " steps ahead\n";
+            << num_steps_ahead << " steps ahead, " << num_fetched << " fetched blocks\n";
   EXPECT_GT(num_steps_ahead, PAGODA_SIMULATED_STEPS / 5);
+  EXPECT_GT(num_fetched, PAGODA_SIMULATED_STEPS / 2000);
   EXPECT_GT(num_turns, static_cast<std::uint64_t>(PAGODA_SIMULATED_STEPS / 5000));
   EXPECT_GT(num_preemptions, static_cast<std::uint64_t>(PAGODA_SIMULATED_STEPS / 500));
 }

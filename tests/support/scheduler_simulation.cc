@@ -6,12 +6,13 @@
 #include <stdexcept>
 
 namespace pagoda::testing {
-namespace {
 
 std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ (value + 1)) * 0x9E3779B97F4A7C15u;
   return hash ^ (hash >> 29);
 }
+
+namespace {
 
 std::uint64_t start_hash(const std::string& cache_salt) {
   return hash_with(0xcbf29ce484222325u, cache_salt.size());
@@ -61,9 +62,11 @@ void require(bool holds, const std::source_location& place) {
 SchedulerSimulation::SchedulerSimulation(const SimulationOptions& options)
     : options_(options),
       pool_(options.num_blocks),
+      random_(options.tier ? options.tier->seed : 0),
+      tier_(options.tier ? std::optional<FakeBlockTier>(make_tier()) : std::nullopt),
       cache_(options.has_prefix_cache
                  ? std::optional<PrefixCache>(std::in_place, pool_, options.scheduler.block_size,
-                                              "simulated")
+                                              "simulated", tier_ ? &*tier_ : nullptr)
                  : std::nullopt),
       scheduler_(options.scheduler, pool_, cache_ ? &*cache_ : nullptr),
       slots_(static_cast<std::size_t>(options.num_blocks) * options.scheduler.block_size,
@@ -117,12 +120,14 @@ void SchedulerSimulation::cancel(unsigned choice) {
     disturbed_.insert({id, sample});
   }
   collect();
+  for (const Rank& rank : waiting_) require(disturbed_.count(sample_of(rank)) == 0);
 }
 
 void SchedulerSimulation::step(StepEvent event, unsigned choice) {
   ++num_steps_;
+  if (tier_ && happens(options_.tier->forgotten)) tier_->forget_one();
   if (in_flight_.empty()) {
-    note_cache();
+    note_before_plan();
     const Plan& plan = scheduler_.plan();
     note_turn();
     launch(plan, /*is_ahead=*/false);
@@ -143,14 +148,8 @@ void SchedulerSimulation::step(StepEvent event, unsigned choice) {
   check_blocks();
 }
 
-void SchedulerSimulation::note_cache() {
-  if (!cache_) return;
-  cached_beginnings_ = cached_beginnings();
-  num_evicted_ = cache_->counters().num_evicted_blocks;
-}
-
 void SchedulerSimulation::look_ahead() {
-  note_cache();
+  note_before_plan();
   const Plan* const plan = scheduler_.plan_ahead();
   note_turn();
   if (plan == nullptr) return;
@@ -194,14 +193,16 @@ void SchedulerSimulation::finish() {
     const GenerationRequest& request = requests_[sample.first];
     limit += 3 * (request.prompt_token_ids.size() + request.sampling.max_tokens);
   }
-  for (; !scheduler_.idle(); --limit) {
+  while (!scheduler_.idle()) {
     require(limit > 0u);
     step(StepEvent::kNone, 0);
+    if (num_steps_without_plan_ == 0) --limit;
   }
   require(in_flight_.empty());
   require(scheduler_.plan().empty());
   require(scheduler_.num_free_blocks() == pool_.num_blocks());
   require(num_ended_ == num_samples_);
+  require(!tier_ || tier_->num_fetches() == 0u);
 }
 
 void SchedulerSimulation::copy_blocks(const Plan& plan) {
@@ -247,12 +248,14 @@ void SchedulerSimulation::check_admitted(const PlannedSequence& planned) {
     num_readable = std::min(num_readable, life.num_scored);
     require(planned.first_position <= num_readable);
   }
+  // Blocks that have come from the tier at the plan's beginning are among them.
+  const std::set<std::uint64_t> cached = cached_beginnings();
   std::uint64_t hash = start_hash(sequence);
   int num_cached = 0;
   for (int p = 0; p < num_readable; ++p) {
     hash = hash_with(hash, sequence.token(p));
     if ((p + 1) % options_.scheduler.block_size != 0) continue;
-    if (cached_beginnings_.count(hash) == 0) break;
+    if (cached.count(hash) == 0) break;
     num_cached = p + 1;
   }
   require(planned.first_position >= num_cached);

@@ -13,7 +13,9 @@
 //    should, equal beginnings that run stand in the same blocks where there is a prefix cache, each
 //    owner's block is its own where there is none, a block that nobody holds is overwritten at
 //    once;
-//  - no step writes what one that may still run reads;
+//  - no step writes what one that may still run reads, nor does a block that comes from the tier;
+//  - whoever waits for blocks of the tier has the cache's alone, and gives them up before anybody is
+//    preempted; others may overtake him meanwhile, and where nobody runs blocks keep coming;
 //  - a sequence that is admitted starts behind all full blocks of it that are cached;
 //  - each row of a prompt is scored once;
 // and at the end that every sequence has ended once, with the tokens that it would have had alone,
@@ -24,12 +26,14 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <random>
 #include <set>
 #include <source_location>
 #include <tuple>
 #include <vector>
 
 #include "engine/scheduler.h"
+#include "tests/support/fake_block_tier.h"
 
 namespace pagoda::testing {
 
@@ -40,10 +44,23 @@ struct SimulatedCost {
   double prefill_token_s = 0;
 };
 
+// A tier below the prefix cache: of what it is asked to store it drops `dropped` in 16, a block that
+// it is asked for keeps others waiting `awaited` times in 16 and fails `failed` times in 16, and it
+// forgets one in `forgotten` of 16 steps.
+struct SimulatedTier {
+  std::uint64_t seed = 0;
+  int dropped = 0;
+  int awaited = 0;
+  int failed = 0;
+  int forgotten = 0;
+  int loads_per_step = 1;
+};
+
 struct SimulationOptions {
   SchedulerOptions scheduler;
   int num_blocks = 1;
   bool has_prefix_cache = false;
+  std::optional<SimulatedTier> tier;  // of the prefix cache
   bool has_lookahead = false;
   SimulatedCost cost;
 };
@@ -52,6 +69,9 @@ enum class StepEvent : std::uint8_t { kNone, kCancelDuringStep, kFailRow, kFailS
 
 // Throws where a promise is broken.
 void require(bool holds, const std::source_location& place = std::source_location::current());
+
+// Returns the hash of tokens that end with one more.
+std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value);
 
 class SchedulerSimulation {
  public:
@@ -69,10 +89,11 @@ class SchedulerSimulation {
   int num_steps_ahead() const { return num_steps_ahead_; }
   std::uint64_t num_tokens() const { return num_tokens_; }  // computed
   const Scheduler& scheduler() const { return scheduler_; }
-  const PrefixCache* cache() const { return cache_ ? &*cache_ : nullptr; }
+  int num_fetched_blocks() const { return tier_ ? tier_->num_loaded : 0; }
 
  private:
   static constexpr std::uint64_t kUnowned = 0;  // what stands in slots that nobody owns
+  static constexpr int kMostAwaited = 5;        // blocks in a row that have not come
   using Sample = std::pair<RequestId, int>;
   // The order: priority, request, sample.
   using Rank = std::tuple<int, RequestId, int>;
@@ -99,7 +120,9 @@ class SchedulerSimulation {
   void launch(const Plan& plan, bool is_ahead);
   void look_ahead();
   void fail_steps();
-  void note_cache();
+  FakeBlockTier make_tier();
+  bool happens(int in_16) { return static_cast<int>(random_() % 16) < in_16; }
+  void note_before_plan();
   void check_plan(const Plan& plan, bool is_ahead);
   void check_order(const Launched& before, const Launched& after) const;
   std::set<int> slots_read(const Launched& step) const;
@@ -111,6 +134,9 @@ class SchedulerSimulation {
   void check_decodes(const Plan& plan, const std::set<const Sequence*>& planned, bool is_ahead);
   void check_cost(const Plan& plan) const;
   void check_nobody_waits_in_vain(const Plan& plan) const;
+  std::set<Rank> ranks_that_fetch() const;
+  std::optional<Rank> first_in_queue() const;
+  void check_progress(const Plan& plan);
   double seconds_of(const Plan& plan) const;
   std::uint64_t start_hash(const Sequence& sequence) const;
   void check_admitted(const PlannedSequence& planned);
@@ -123,12 +149,15 @@ class SchedulerSimulation {
   std::uint64_t read_back(const PlannedSequence& planned, const std::vector<int>& table);
   void run(const Launched& step, bool fail_first_row);
   std::map<int, int> holds_of_steps() const;
+  void check_fetched(const Sequence& sequence) const;
   void check_blocks();
   void collect();
   void go_on_instead_of(const Sequence& sequence);
 
   SimulationOptions options_;
   BlockPool pool_;
+  std::mt19937_64 random_;  // of the tier
+  std::optional<FakeBlockTier> tier_;
   std::optional<PrefixCache> cache_;
   Scheduler scheduler_;
   std::vector<std::uint64_t> slots_;         // the cache: a hash a slot
@@ -145,9 +174,10 @@ class SchedulerSimulation {
   std::uint64_t num_ended_ = 0;
   std::uint64_t num_turns_ = 0;     // given to those that had been overtaken
   bool blocks_were_short_ = false;  // in the last plan
-  // The ends of the full blocks that were cached before the plan, and the evictions until then.
-  std::set<std::uint64_t> cached_beginnings_;
-  std::uint64_t num_evicted_ = 0;
+  std::uint64_t num_evicted_ = 0;   // blocks, before the plan
+  std::set<Rank> fetched_before_plan_;
+  int num_awaited_ = 0;             // blocks in a row that had not come
+  int num_steps_without_plan_ = 0;  // in a row
   int num_steps_ = 0;
   int num_steps_ahead_ = 0;
   std::uint64_t num_tokens_ = 0;

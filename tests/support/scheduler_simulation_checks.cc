@@ -1,4 +1,4 @@
-// The checks of blocks and slots while the simulation runs.
+// The checks of blocks and slots while the simulation runs, and the tier below them.
 #include "tests/support/scheduler_simulation.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,38 @@
 #include <stdexcept>
 
 namespace pagoda::testing {
+
+FakeBlockTier SchedulerSimulation::make_tier() {
+  FakeBlockTier tier([this](int block_id) {
+    const auto block_size = static_cast<std::size_t>(options_.scheduler.block_size);
+    return std::span(slots_).subspan(block_id * block_size, block_size);
+  });
+  tier.loads_per_step = options_.tier->loads_per_step;
+  tier.takes = [this] { return !happens(options_.tier->dropped); };
+  tier.arrives = [this] {
+    if (num_awaited_ < kMostAwaited && happens(options_.tier->awaited)) {
+      ++num_awaited_;
+      return BlockTier::Arrival::kAwaited;
+    }
+    num_awaited_ = 0;
+    return happens(options_.tier->failed) ? BlockTier::Arrival::kNever : BlockTier::Arrival::kHere;
+  };
+  return tier;
+}
+
+// The blocks of one that fetches are cached, with its own beginning in them.
+void SchedulerSimulation::check_fetched(const Sequence& sequence) const {
+  const int block_size = options_.scheduler.block_size;
+  const auto blocks = sequence.block_table();
+  require(static_cast<int>(blocks.size()) * block_size < sequence.num_tokens());
+  std::uint64_t hash = start_hash(sequence);
+  for (int p = 0; p < static_cast<int>(blocks.size()) * block_size; ++p) {
+    const int block = blocks[p / block_size];
+    require(cache_->is_cached(block) && cache_->is_full(block));
+    hash = hash_with(hash, sequence.token(p));
+    require(slots_[static_cast<std::size_t>(block) * block_size + p % block_size] == hash);
+  }
+}
 
 int SchedulerSimulation::slot(const std::vector<int>& table, int position) const {
   const int block_size = options_.scheduler.block_size;
@@ -77,6 +109,10 @@ void SchedulerSimulation::check_blocks() {
       const auto end = slots_[static_cast<std::size_t>(blocks[i] + 1) * block_size - 1];
       require(blocks_of.try_emplace(end, blocks[i]).first->second == blocks[i]);
     }
+  }
+  for (const auto& sequence : scheduler_.fetching()) {
+    check_fetched(*sequence);
+    for (const int block : sequence->block_table()) ++num_owners[block];
   }
   std::map<int, int> step_holds = holds_of_steps();
   int num_free = 0, num_evictable = 0;

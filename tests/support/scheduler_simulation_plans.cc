@@ -7,11 +7,36 @@
 
 namespace pagoda::testing {
 
+void SchedulerSimulation::note_before_plan() {
+  if (cache_) num_evicted_ = cache_->counters().num_evicted_blocks;
+  fetched_before_plan_ = ranks_that_fetch();
+}
+
+// Those that wait for blocks of the tier, and their requests' other samples with them.
+std::set<SchedulerSimulation::Rank> SchedulerSimulation::ranks_that_fetch() const {
+  std::set<Rank> ranks;
+  for (const auto& sequence : scheduler_.fetching()) {
+    ranks.insert(rank(*sequence));
+    for (const auto& fork : sequence->forks()) ranks.insert(rank(*fork));
+  }
+  return ranks;
+}
+
+std::optional<SchedulerSimulation::Rank> SchedulerSimulation::first_in_queue() const {
+  const std::set<Rank> fetching = ranks_that_fetch();
+  for (const Rank& rank : waiting_) {
+    if (fetching.count(rank) == 0) return rank;
+  }
+  return std::nullopt;
+}
+
 void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
   std::set<const Sequence*> planned_sequences;
   for (const PlannedSequence& planned : plan.sequences) {
     require(planned_sequences.insert(planned.sequence).second);
   }
+  const auto fetching = scheduler_.fetching();
+  require(std::is_sorted(fetching.begin(), fetching.end(), runs_before));
   check_preempted(planned_sequences, is_ahead);
   check_decodes(plan, planned_sequences, is_ahead);
   int num_tokens = 0, num_samples = 0;
@@ -24,7 +49,8 @@ void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
       first_of_[sequence->request_id()] = rank(*sequence);
     }
     if (waiting_.erase(rank(*sequence)) > 0) {  // admitted now: nothing that came before it waits
-      require(waiting_.empty() || rank(*sequence) < *waiting_.begin());
+      const std::optional<Rank> first = first_in_queue();
+      require(!first || rank(*sequence) < *first);
       require(!blocks_were_short_);
       running_[rank(*sequence)] = sequence;
       check_admitted(planned);
@@ -41,22 +67,36 @@ void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
   require(num_running <= options_.scheduler.max_num_seqs);
   require(num_running == scheduler_.num_running());
   require(static_cast<int>(waiting_.size()) == scheduler_.num_waiting());
-  require(!plan.empty() || scheduler_.idle());
+  check_progress(plan);
   num_tokens_ += num_tokens;
   check_cost(plan);
   check_nobody_waits_in_vain(plan);
 }
 
-// Before all others goes the request that came first of all that wait, where the scheduler says
-// that it was somebody's turn.
+// A step is planned wherever anybody runs or could, and who waits for the tier's blocks waits for a
+// bounded time.
+void SchedulerSimulation::check_progress(const Plan& plan) {
+  num_steps_without_plan_ = plan.empty() && !scheduler_.idle() ? num_steps_without_plan_ + 1 : 0;
+  if (!plan.empty()) return;
+  require(running_.empty());
+  require(scheduler_.idle() || !scheduler_.fetching().empty());
+  const SchedulerOptions& options = options_.scheduler;
+  require(num_steps_without_plan_ <=
+          (kMostAwaited + 1) * options.max_num_seqs * (num_blocks_of(options.max_model_len) + 1));
+}
+
+// Before all others goes the request that came first of all that waited in the queue, where the
+// scheduler says that it was somebody's turn.
 void SchedulerSimulation::note_turn() {
   const std::uint64_t num_turns = scheduler_.counters().num_priority_turns;
   if (num_turns == num_turns_) return;
   require(num_turns == num_turns_ + 1);
   num_turns_ = num_turns;
   const auto came_before = [](const Rank& a, const Rank& b) { return sample_of(a) < sample_of(b); };
-  const auto place = std::min_element(waiting_.begin(), waiting_.end(), came_before);
-  require(place != waiting_.end());
+  std::set<Rank> queued = waiting_;
+  for (const Rank& rank : fetched_before_plan_) queued.erase(rank);
+  const auto place = std::min_element(queued.begin(), queued.end(), came_before);
+  require(place != queued.end());
   const RequestId id = sample_of(*place).first;
   const auto moved = [&](Rank rank) {
     if (sample_of(rank).first == id) std::get<0>(rank) = std::numeric_limits<int>::min();
@@ -84,7 +124,7 @@ void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& plann
       ++it;
       continue;
     }
-    require(!is_ahead);
+    require(!is_ahead && scheduler_.fetching().empty());
     require(planned.count(&sequence) == 0u);
     require(sequence.block_table().empty());
     require(it != running_.begin());
@@ -115,6 +155,7 @@ void SchedulerSimulation::check_decodes(const Plan& plan, const std::set<const S
     const bool may_end = sequence->finished() || disturbed_.count(sample_of(*sequence)) > 0;
     if (is_ahead && (may_end || sequence->num_forks() > 0)) continue;
     if (rank == running_.rbegin()->first && scheduler_.num_free_blocks() == 0) {
+      require(scheduler_.fetching().empty());
       blocks_were_short_ = true;
       continue;
     }
@@ -186,21 +227,27 @@ void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
   const bool is_limited = options_.cost.decode_step_s > 0;
   const int num_places =
       std::min(options_.scheduler.max_num_seqs, options_.scheduler.max_num_batched_tokens);
-  if (waiting_.empty() || is_limited || blocks_were_short_ ||
+  const std::optional<Rank> first = first_in_queue();
+  if (!first || is_limited || blocks_were_short_ ||
       plan.num_tokens == options_.scheduler.max_num_batched_tokens) {
     return;
   }
   // The head knows its prompt at least, and what its request's samples need is a place and a block
   // each at most.
-  const auto [priority, head, sample] = *waiting_.begin();
+  const auto [priority, head, sample] = *first;
   const auto num_samples =
       static_cast<int>(std::count_if(waiting_.begin(), waiting_.end(), [&](const Rank& rank) {
         return std::get<RequestId>(rank) == head;
       }));
   const auto num_running = static_cast<int>(running_.size() + with_others_.size());
-  if (num_running + num_samples > num_places) return;
+  const auto num_fetching = static_cast<int>(scheduler_.fetching().size());
+  if (num_running + num_fetching + num_samples > num_places) return;
   int num_wanted =
       worst_case(requests_[head]) + num_samples + static_cast<int>(with_others_.size());
+  for (const auto& sequence : scheduler_.fetching()) {
+    num_wanted +=
+        num_blocks_of(sequence->num_tokens()) - static_cast<int>(sequence->block_table().size());
+  }
   for (const auto& [rank, sequence] : running_) {
     const bool got_nothing =
         std::none_of(plan.sequences.begin(), plan.sequences.end(),
