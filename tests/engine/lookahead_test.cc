@@ -12,6 +12,7 @@
 
 #include "tests/support/open_engine.h"
 #include "tests/support/stepped_engine.h"
+#include "tests/support/temporary_folder.h"
 
 namespace pagoda {
 namespace {
@@ -71,6 +72,7 @@ struct Outcome {
   SchedulerCounters counters;
   int num_steps = 0;
   std::uint64_t num_steps_ahead = 0;
+  BlockTierCounters tier;
 };
 
 Outcome run_all(const SteppedEngineOptions& options, Kind kind) {
@@ -96,6 +98,7 @@ Outcome run_all(const SteppedEngineOptions& options, Kind kind) {
   }
   run.counters = engine.scheduler().counters();
   run.num_steps_ahead = engine.stats().num_lookahead_steps;
+  run.tier = engine.stats().tier;
   EXPECT_EQ(engine.scheduler().num_free_blocks(), options.num_blocks);
   return run;
 }
@@ -200,6 +203,19 @@ TEST_P(Lookahead, ChangesNothingOverAPrefixCacheOfCodes) {
   options_.num_blocks = 60;
   options_.kv_cache_formats = KvFormats{KvFormat::kInt8, KvFormat::kInt4};
   EXPECT_GT(compare(Kind::kOnDevice).counters.num_prefix_hits, 50u);
+}
+
+// Blocks go to the disk and come back while steps are in flight: the first run leaves files for the
+// second.
+TEST_P(Lookahead, ChangesNothingOverATierBelowAPrefixCache) {
+  const testing::TemporaryFolder folder;
+  options_.has_prefix_cache = true;
+  options_.num_blocks = 60;
+  options_.prefix_cache_dir = folder / "cache";
+  const Outcome with = compare(Kind::kOnDevice);
+  EXPECT_GT(with.num_steps_ahead, with.num_steps / 2u);
+  EXPECT_GT(with.tier.num_read, 10u);
+  EXPECT_EQ(with.tier.num_failed, 0u);
 }
 
 TEST_P(Lookahead, ChangesNothingForRowsThatNeedTheHost) {

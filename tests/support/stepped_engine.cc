@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "engine/assemble.h"
 #include "tests/support/wrapped_runner.h"
@@ -50,12 +52,14 @@ SteppedEngine::SteppedEngine(const std::string& path, const SteppedEngineOptions
                                                        ? KvCacheLayout::kPaged
                                                        : KvCacheLayout::kAuto,
                                 .kv_cache_formats = options.kv_cache_formats,
-                                .enable_prefix_caching = options.has_prefix_cache};
+                                .enable_prefix_caching = options.has_prefix_cache,
+                                .prefix_cache_dir = options.prefix_cache_dir};
   const auto make_runner = [&](RunnerParts parts) -> std::unique_ptr<StepRunner> {
     parts.options.has_lookahead = options.has_lookahead;
     exec_ = parts.exec;
-    auto runner = std::make_unique<ModelRunner>(*parts.exec, std::move(parts.decoder),
-                                                std::move(parts.kv), std::move(parts.options));
+    auto runner =
+        std::make_unique<ModelRunner>(*parts.exec, std::move(parts.decoder), std::move(parts.kv),
+                                      std::move(parts.options), parts.host_reads_blocks);
     runner_ = runner.get();
     return std::make_unique<TimedRunner>(std::move(runner), *this);
   };
@@ -87,7 +91,11 @@ void SteppedEngine::cancel_sample(std::size_t first_answer, int sample_index) {
 
 void SteppedEngine::step(double seconds) {
   step_seconds_ = seconds;
-  const Result<bool> stepped = core_->step();
+  Result<bool> stepped = core_->step();
+  while (stepped.ok() && !*stepped && !scheduler().fetching().empty()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    stepped = core_->step();
+  }
   ASSERT_TRUE(stepped.ok()) << stepped.status().message();
   ASSERT_TRUE(*stepped);
   poison();

@@ -24,6 +24,7 @@ struct SteppedEngineOptions {
   int max_num_batched_tokens = 2048;
   std::optional<KvFormats> kv_cache_formats;  // absent: the backend's
   bool has_prefix_cache = false;
+  std::string prefix_cache_dir;  // of the tier below it; empty: none
   bool has_lookahead = false;
 };
 
@@ -36,8 +37,9 @@ class SteppedEngine {
 
   // Returns the number of its first answer; the samples' follow one another.
   std::size_t add(GenerationRequest request);
-  // Ends a step, and starts the one behind it where there is lookahead. `seconds`: what the
-  // scheduler is told that the step took.
+  // Ends a step, and starts the one behind it where there is lookahead; waits for blocks of the tier
+  // where nothing can be computed without them. `seconds`: what the scheduler is told that the step
+  // took.
   void step(double seconds = 0);
   // Cancels a sample of the request whose answers begin with that one.
   void cancel_sample(std::size_t first_answer, int sample_index);
