@@ -8,81 +8,11 @@
 #include <memory>
 #include <utility>
 
-#include "core/check.h"
-#include "quant/iq4_nl.h"
-#include "quant/iq4_xs.h"
+#include "quant/block_numbers.h"
 #include "quant/owned_bytes.h"
-#include "quant/q2_k.h"
-#include "quant/q3_k.h"
-#include "quant/q4_0.h"
-#include "quant/q4_1.h"
-#include "quant/q4_k.h"
-#include "quant/q5_0.h"
-#include "quant/q5_1.h"
-#include "quant/q5_k.h"
-#include "quant/q6_k.h"
-#include "quant/q8_0.h"
 
 namespace pagoda {
 namespace {
-
-// The numbers of a block in which its values are linear: `count` of a plain format, side by side.
-struct BlockNumbers {
-  WeightFormat format = WeightFormat::kF16;
-  std::size_t offset = 0;  // bytes
-  std::size_t count = 1;
-};
-
-template <typename Block>
-constexpr BlockNumbers numbers_of_block() {
-  const std::size_t offset = offsetof(Block, scale);
-  if constexpr (requires { &Block::minimum; }) {
-    static_assert(offsetof(Block, minimum) == offsetof(Block, scale) + sizeof(f16));
-    return {.offset = offset, .count = 2};
-  } else if constexpr (requires { &Block::minimum_scale; }) {
-    static_assert(offsetof(Block, minimum_scale) == offsetof(Block, scale) + sizeof(f16));
-    return {.offset = offset, .count = 2};
-  } else {
-    return {.offset = offset};
-  }
-}
-
-BlockNumbers numbers_of(WeightFormat format) {
-  switch (format) {
-    case WeightFormat::kF32:
-    case WeightFormat::kF16:
-    case WeightFormat::kBF16:
-      return {.format = format};
-    case WeightFormat::kQ8_0:
-      return numbers_of_block<BlockQ8_0>();
-    case WeightFormat::kQ4_0:
-      return numbers_of_block<BlockQ4_0>();
-    case WeightFormat::kQ4_1:
-      return numbers_of_block<BlockQ4_1>();
-    case WeightFormat::kQ5_0:
-      return numbers_of_block<BlockQ5_0>();
-    case WeightFormat::kQ5_1:
-      return numbers_of_block<BlockQ5_1>();
-    case WeightFormat::kQ2_K:
-      return numbers_of_block<BlockQ2_K>();
-    case WeightFormat::kQ3_K:
-      return numbers_of_block<BlockQ3_K>();
-    case WeightFormat::kQ4_K:
-      return numbers_of_block<BlockQ4_K>();
-    case WeightFormat::kQ5_K:
-      return numbers_of_block<BlockQ5_K>();
-    case WeightFormat::kQ6_K:
-      return numbers_of_block<BlockQ6_K>();
-    case WeightFormat::kIQ4_NL:
-      return numbers_of_block<BlockIQ4_NL>();
-    case WeightFormat::kIQ4_XS:
-      return numbers_of_block<BlockIQ4_XS>();
-    case WeightFormat::kAffine:
-      break;
-  }
-  PAGODA_CHECK(false, "[quant] affine groups have arrays of their own");
-  return {};
-}
 
 std::int64_t width_of(const HostTensor& tensor) {
   return tensor.shape.rank() == 2 ? tensor.shape[1] : 1;
@@ -126,7 +56,7 @@ class NumberExtremes {
 // Calls visit(format, bytes) for the numbers of each block of a row that is not affine.
 template <typename Byte, typename Visit>
 void for_numbers(WeightFormat format, std::span<Byte> row, const Visit& visit) {
-  const BlockNumbers numbers = numbers_of(format);
+  const BlockNumbers numbers = block_numbers(format);
   const auto block_bytes = static_cast<std::size_t>(traits_of(format).block_bytes);
   const auto number_bytes = static_cast<std::size_t>(traits_of(numbers.format).block_bytes);
   if (traits_of(format).block_size == 1) return visit(numbers.format, row);

@@ -9,6 +9,7 @@
 #include "backend/mlx/mlx_exec.h"
 #include "backend/mlx/mlx_op.h"
 #include "core/half.h"
+#include "quant/block_numbers.h"
 #include "tests/support/affine_quantizer.h"
 
 namespace pagoda::mlx {
@@ -22,25 +23,6 @@ class OwnedBytes final : public HostStorage {
   std::vector<std::byte> bytes;  // one byte in, as a file may have them
   mutable std::size_t released = 0;
 };
-
-// Where a block's f16 scales stand.
-std::vector<int> scale_places(WeightFormat format) {
-  switch (format) {
-    case WeightFormat::kQ4_1:
-    case WeightFormat::kQ5_1:
-    case WeightFormat::kQ4_K:
-    case WeightFormat::kQ5_K:
-      return {0, 2};
-    case WeightFormat::kQ2_K:
-      return {80, 82};
-    case WeightFormat::kQ3_K:
-      return {108};
-    case WeightFormat::kQ6_K:
-      return {208};
-    default:
-      return {0};
-  }
-}
 
 // Random bits, but for the scales, which are finite.
 HostTensor make_blocks(WeightFormat format, const Shape& shape, std::mt19937& random) {
@@ -59,7 +41,10 @@ HostTensor make_blocks(WeightFormat format, const Shape& shape, std::mt19937& ra
     } else if (format == WeightFormat::kBF16) {
       put(at, to_bf16(normal(random)));
     } else {
-      for (const int place : scale_places(format)) put(at + place, to_f16(normal(random)));
+      const BlockNumbers numbers = block_numbers(format);
+      for (std::size_t i = 0; i < numbers.count; ++i)
+        put(at + static_cast<std::int64_t>(numbers.offset + i * sizeof(f16)),
+            to_f16(normal(random)));
     }
   }
   HostTensor tensor = {
