@@ -5,18 +5,17 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
-#include <memory>
 #include <numbers>
 #include <optional>
 #include <random>
 
-#include "quant/owned_bytes.h"
-#include "quant/tensor_rows.h"
 #include "tests/support/affine_quantizer.h"
-#include "tests/support/reference_quantizers.h"
+#include "tests/support/quantized_tensor.h"
 
 namespace pagoda {
 namespace {
+
+using testing::row_values;
 
 constexpr std::uint32_t kSeed = 20261125;
 constexpr RopeStyle kStyles[] = {RopeStyle::kHalves, RopeStyle::kAdjacent};
@@ -78,12 +77,7 @@ constexpr int kGroup = kNumQueryHeads / kNumKeyHeads;
 HostTensor tensor_of(WeightFormat format, const Shape& shape, std::span<const float> values) {
   if (format == WeightFormat::kAffine)
     return testing::make_affine("rows", {4, 32, WeightFormat::kBF16}, shape, values);
-  const auto storage = std::make_shared<OwnedBytes>(testing::quantize(format, values));
-  return {.name = "rows",
-          .format = format,
-          .shape = shape,
-          .bytes = storage->bytes,
-          .storage = storage};
+  return testing::make_quantized(format, shape, values);
 }
 
 // Heads of a projection in one format, with a float32 bias.
@@ -108,22 +102,16 @@ struct Heads {
   HostTensor weight, bias;
 };
 
-std::vector<float> values_of(const HostTensor& tensor, std::int64_t row) {
-  std::vector<float> values(tensor.shape.rank() == 2 ? tensor.shape[1] : 1);
-  read_row(tensor, row, values.data());
-  return values;
-}
-
 // Returns the exponent by which a row and its bias were multiplied; nothing if by no power of two.
 std::optional<int> exponent_of(const HostTensor& before, const HostTensor& bias_before,
                                const Heads& after, int head, std::size_t i) {
   const auto row = static_cast<std::int64_t>(head * kHeadDim + i);
-  const float bias = values_of(bias_before, row)[0];
-  const int exponent = std::ilogb(values_of(after.bias, row)[0]) - std::ilogb(bias);
-  std::vector<float> expected = values_of(before, row);
+  const float bias = row_values(bias_before, row)[0];
+  const int exponent = std::ilogb(row_values(after.bias, row)[0]) - std::ilogb(bias);
+  std::vector<float> expected = row_values(before, row);
   for (float& each : expected) each = std::ldexp(each, exponent);
-  if (values_of(after.weight, row) != expected) return {};
-  if (values_of(after.bias, row)[0] != std::ldexp(bias, exponent)) return {};
+  if (row_values(after.weight, row) != expected) return {};
+  if (row_values(after.bias, row)[0] != std::ldexp(bias, exponent)) return {};
   return exponent;
 }
 

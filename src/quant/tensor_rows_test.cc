@@ -7,28 +7,20 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
-#include <memory>
 #include <random>
 #include <vector>
 
-#include "quant/owned_bytes.h"
 #include "tests/support/affine_quantizer.h"
-#include "tests/support/reference_quantizers.h"
+#include "tests/support/quantized_tensor.h"
 
 namespace pagoda {
 namespace {
 
+using testing::make_quantized;
+using testing::row_values;
+
 constexpr std::uint32_t kSeed = 20261126;
 constexpr std::int64_t kRows = 6, kCols = 512;
-
-HostTensor tensor_of(WeightFormat format, const Shape& shape, std::span<const float> values) {
-  const auto storage = std::make_shared<OwnedBytes>(testing::quantize(format, values));
-  return {.name = "rows",
-          .format = format,
-          .shape = shape,
-          .bytes = storage->bytes,
-          .storage = storage};
-}
 
 // Rows of different sizes, in every format.
 std::vector<HostTensor> random_tensors() {
@@ -40,18 +32,12 @@ std::vector<HostTensor> random_tensors() {
     values[i] = normal(random) * std::ldexp(1.0f, static_cast<int>(i / kCols) - 4);
   std::vector<HostTensor> tensors;
   for (const WeightFormat format : kWeightFormats)
-    tensors.push_back(tensor_of(format, {kRows, kCols}, values));
+    tensors.push_back(make_quantized(format, {kRows, kCols}, values));
   for (const WeightFormat format : {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
     tensors.push_back(testing::make_affine("rows", {4, 64, format}, {kRows, kCols}, values));
-    tensors.push_back(tensor_of(format, {kRows}, std::span(values).first(kRows)));
+    tensors.push_back(make_quantized(format, {kRows}, std::span(values).first(kRows)));
   }
   return tensors;
-}
-
-std::vector<float> row_of(const HostTensor& tensor, std::int64_t row) {
-  std::vector<float> values(tensor.shape.rank() == 2 ? tensor.shape[1] : 1);
-  read_row(tensor, row, values.data());
-  return values;
 }
 
 TEST(TensorRows, EveryExactExponentIsExact) {
@@ -66,9 +52,9 @@ TEST(TensorRows, EveryExactExponentIsExact) {
           << format_name(tensor);
       const HostTensor scaled = scale_rows(tensor, exponents);
       for (std::int64_t row = 0; row < kRows; ++row) {
-        std::vector<float> expected = row_of(tensor, row);
+        std::vector<float> expected = row_values(tensor, row);
         for (float& each : expected) each = std::ldexp(each, exponents[row]);
-        EXPECT_EQ(row_of(scaled, row), expected) << format_name(tensor) << " row " << row;
+        EXPECT_EQ(row_values(scaled, row), expected) << format_name(tensor) << " row " << row;
       }
     }
   }
@@ -78,8 +64,8 @@ TEST(TensorRows, EveryExactExponentIsExact) {
 TEST(TensorRows, TheRangeEndsWhereTheFormatDoes) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto range_of = [](WeightFormat format, std::vector<float> values) {
-    return exact_exponents(tensor_of(format, {1, static_cast<std::int64_t>(values.size())}, values),
-                           0);
+    return exact_exponents(
+        make_quantized(format, {1, static_cast<std::int64_t>(values.size())}, values), 0);
   };
   EXPECT_EQ(range_of(WeightFormat::kF16, {0x1p-4f, 0, -3 * 0x1p-20f}), (ExponentRange{-4, 16}));
   EXPECT_EQ(range_of(WeightFormat::kF16, {0x1p10f}), (ExponentRange{-16, 5}));
@@ -96,17 +82,18 @@ TEST(TensorRows, TheRangeEndsWhereTheFormatDoes) {
   std::vector<float> block(32, 0x1p-15f);
   block[0] = 0x1.008p-14f;
   EXPECT_GT(range_of(WeightFormat::kQ4_1, block).least, -ExponentRange::kWidest);
-  EXPECT_EQ(exact_exponents(tensor_of(WeightFormat::kQ8_0, {32}, block), 3), (ExponentRange{0, 0}));
+  EXPECT_EQ(exact_exponents(make_quantized(WeightFormat::kQ8_0, {32}, block), 3),
+            (ExponentRange{0, 0}));
 }
 
 TEST(TensorRows, TheSourceStaysAsItIs) {
   for (const HostTensor& tensor : random_tensors()) {
-    const std::vector<float> before = row_of(tensor, 0);
+    const std::vector<float> before = row_values(tensor, 0);
     std::vector<int> exponents(kRows);
     exponents[0] = exact_exponents(tensor, 0).most;
     const HostTensor scaled = scale_rows(tensor, exponents);
-    EXPECT_EQ(row_of(tensor, 0), before) << format_name(tensor);
-    EXPECT_NE(row_of(scaled, 0), before) << format_name(tensor);
+    EXPECT_EQ(row_values(tensor, 0), before) << format_name(tensor);
+    EXPECT_NE(row_values(scaled, 0), before) << format_name(tensor);
     EXPECT_EQ(scaled.bytes.data() == tensor.bytes.data(), tensor.affine.has_value());
   }
 }
