@@ -58,27 +58,21 @@ TEST(AffineCheckpoint, AnswersAsMlxDoesInFloat32) {
   }
 }
 
-// tiny-llama in groups of one layout, and the values of those groups in float32. A matrix whose
-// rows are no whole groups stays as it is, as mlx_lm leaves it.
+// Writes tiny-llama in groups of one layout, and the values of those groups in float32.
 void write_twins(const AffineLayout& layout, const TemporaryFolder& affine,
                  const TemporaryFolder& widened) {
   const Checkpoint source = *Checkpoint::open(kData + "tiny-llama");
   SafetensorsWriter groups, values;
   for (const std::string& name : source.names()) {
     const HostTensor tensor = *source.tensor(name);
-    std::vector<float> row_values(static_cast<std::size_t>(tensor.shape.num_elements()));
-    traits_of(tensor.format).dequantize(tensor.bytes, row_values.data());
-    if (tensor.shape.rank() == 2 && tensor.shape[1] % layout.group_size == 0) {
-      const std::string module = name.substr(0, name.size() - std::string(".weight").size());
-      testing::add_affine(groups, module, layout, tensor.shape, row_values);
+    std::vector<float> row_values = testing::dequantize(tensor.format, tensor.bytes);
+    if (testing::add_affine_or_plain(groups, tensor, layout, row_values)) {
       const testing::AffineArrays arrays = testing::quantize_affine(layout, row_values);
       dequantize_affine_row({.layout = layout,
                              .codes = arrays.codes,
                              .scales = arrays.scales,
                              .biases = arrays.biases},
                             row_values.data());
-    } else {
-      groups.add(name, tensor.shape, tensor.format, row_values);
     }
     values.add(name, tensor.shape, WeightFormat::kF32, row_values);
   }

@@ -189,14 +189,8 @@ std::string write_affine(const std::string& source, const TemporaryFolder& folde
   SafetensorsWriter writer;
   for (const std::string& name : checkpoint.names()) {
     const HostTensor tensor = checkpoint.tensor(name).value();
-    std::vector<float> values(tensor.shape.num_elements());
-    traits_of(tensor.format).dequantize(tensor.bytes, values.data());
-    if (tensor.shape.rank() == 2 && tensor.shape[1] % kLayout.group_size == 0) {
-      const std::string module = name.substr(0, name.size() - std::string(".weight").size());
-      testing::add_affine(writer, module, kLayout, tensor.shape, values);
-    } else {
-      writer.add(name, tensor.shape, tensor.format, values);
-    }
+    testing::add_affine_or_plain(writer, tensor, kLayout,
+                                 testing::dequantize(tensor.format, tensor.bytes));
   }
   std::ifstream file(source + "/config.json");
   nlohmann::json config = nlohmann::json::parse(file);

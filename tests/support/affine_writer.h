@@ -21,4 +21,18 @@ inline void add_affine(SafetensorsWriter& writer, const std::string& module,
   writer.add_raw(module + ".biases", groups, dtype, std::move(arrays.biases));
 }
 
+// Adds a tensor's values in groups of the layout and returns true; or adds them as they are where its
+// rows are no whole groups, as mlx_lm does.
+inline bool add_affine_or_plain(SafetensorsWriter& writer, const HostTensor& tensor,
+                                const AffineLayout& layout, std::span<const float> values) {
+  if (tensor.shape.rank() != 2 || tensor.shape[1] % layout.group_size != 0) {
+    writer.add(tensor.name, tensor.shape, tensor.format, values);
+    return false;
+  }
+  const std::string module =
+      tensor.name.substr(0, tensor.name.size() - std::string(".weight").size());
+  add_affine(writer, module, layout, tensor.shape, values);
+  return true;
+}
+
 }  // namespace pagoda::testing
