@@ -143,7 +143,7 @@ constexpr std::int64_t coding_floats(std::int64_t head_dim) {
 HWY_INLINE void encode_entry(KvFormat format, const float* entry, std::int64_t head_dim,
                              float* memory, std::byte* to, bf16* scales) {
   codes::copy_entry(entry, head_dim, memory);
-  rotate_padded_entry(memory, memory, head_dim);
+  rotate_padded_entry(memory, head_dim);
   if (format == KvFormat::kInt8) {
     scales[0] = codes::encode_int8(memory, head_dim, reinterpret_cast<std::int8_t*>(to));
     return;

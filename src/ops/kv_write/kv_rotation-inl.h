@@ -22,8 +22,8 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 constexpr int kLanes = hn::MaxLanes(D());
 
-// Returns a + b in the lane of each a, a - b in that of each b, `half` lanes further on. A product with
-// 1 or -1 rounds nothing.
+// Returns a + b in the lane of each a, a - b in that of each b, `half` lanes further on. A product
+// with 1 or -1 rounds nothing.
 template <int half>
 HWY_INLINE V butterfly(V x, V partners) {
   const D d;
@@ -47,17 +47,17 @@ HWY_INLINE V rotate_lanes(V x, std::int64_t width) {
 }
 
 // Rotates 4 vectors as far as a rotation of at least so many values is within them.
-HWY_INLINE void rotate_four(const float* from, float* to) {
+HWY_INLINE void rotate_four(float* entry) {
   const D d;
   V x[4], y[4];
-  for (int i = 0; i < 4; ++i) x[i] = rotate_lanes(hn::LoadU(d, from + i * kLanes), 4 * kLanes);
+  for (int i = 0; i < 4; ++i) x[i] = rotate_lanes(hn::LoadU(d, entry + i * kLanes), 4 * kLanes);
   for (int i = 0; i < 4; i += 2) {
     y[i] = hn::Add(x[i], x[i + 1]);
     y[i + 1] = hn::Sub(x[i], x[i + 1]);
   }
   for (int i = 0; i < 2; ++i) {
-    hn::StoreU(hn::Add(y[i], y[i + 2]), d, to + i * kLanes);
-    hn::StoreU(hn::Sub(y[i], y[i + 2]), d, to + (i + 2) * kLanes);
+    hn::StoreU(hn::Add(y[i], y[i + 2]), d, entry + i * kLanes);
+    hn::StoreU(hn::Sub(y[i], y[i + 2]), d, entry + (i + 2) * kLanes);
   }
 }
 
@@ -68,27 +68,26 @@ constexpr std::int64_t padded_entry(std::int64_t head_dim) {
   return (head_dim + 15) / 16 * 16;
 }
 
-// Rotates an entry from `from` to `to`, each [padded_entry(head_dim)], or in place; what lies behind
-// head_dim becomes anything.
-HWY_INLINE void rotate_padded_entry(const float* from, float* to, std::int64_t head_dim) {
+// Rotates an entry [padded_entry(head_dim)] in place; what lies behind head_dim becomes anything.
+HWY_INLINE void rotate_padded_entry(float* entry, std::int64_t head_dim) {
   namespace hn = hwy::HWY_NAMESPACE;
   using rotation::kLanes;
   const rotation::D d;
   const std::int64_t width = kv_rotation_width(head_dim);
   std::int64_t half = kLanes;
   if (width % (4 * kLanes) == 0) {
-    for (std::int64_t i = 0; i < head_dim; i += 4 * kLanes) rotation::rotate_four(from + i, to + i);
+    for (std::int64_t i = 0; i < head_dim; i += 4 * kLanes) rotation::rotate_four(entry + i);
     half = 4 * kLanes;
   } else {
     for (std::int64_t i = 0; i < head_dim; i += kLanes)
-      hn::StoreU(rotation::rotate_lanes(hn::LoadU(d, from + i), width), d, to + i);
+      hn::StoreU(rotation::rotate_lanes(hn::LoadU(d, entry + i), width), d, entry + i);
   }
   for (; half < width; half *= 2) {
     for (std::int64_t run = 0; run < head_dim; run += 2 * half) {
       for (std::int64_t i = run; i < run + half; i += kLanes) {
-        const auto a = hn::LoadU(d, to + i), b = hn::LoadU(d, to + i + half);
-        hn::StoreU(hn::Add(a, b), d, to + i);
-        hn::StoreU(hn::Sub(a, b), d, to + i + half);
+        const auto a = hn::LoadU(d, entry + i), b = hn::LoadU(d, entry + i + half);
+        hn::StoreU(hn::Add(a, b), d, entry + i);
+        hn::StoreU(hn::Sub(a, b), d, entry + i + half);
       }
     }
   }

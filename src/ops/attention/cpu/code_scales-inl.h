@@ -121,7 +121,7 @@ class CodeCoding {
     const std::int64_t dim = call_.head_dim, padded = padded_entry(dim);
     std::copy_n(query, dim, entry_);
     std::fill(entry_ + dim, entry_ + padded + 16, 0.0f);
-    rotate_padded_entry(entry_, entry_, dim);
+    rotate_padded_entry(entry_, dim);
     VWords most = hn::Zero(words);
     for (std::int64_t i = 0; i < padded; i += kLanes) {
       const VWords bits = hn::BitCast(words, hn::LoadU(d, entry_ + i));

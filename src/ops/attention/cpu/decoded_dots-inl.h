@@ -30,7 +30,7 @@ inline float rotation_of(const AttentionCall& call, const CallEntries& entries) 
 // are clobbered. Adding 0 makes the zero of a sum that underflowed positive.
 inline void end_rotated_row(const AttentionCall& call, float* sums, float total, float* out) {
   const float rotation = rotation_of(call, call.values);
-  if (rotation != 1) rotate_padded_entry(sums, sums, call.head_dim);
+  if (rotation != 1) rotate_padded_entry(sums, call.head_dim);
   const D d;
   const V divisor = hn::Set(d, total * rotation);
   const auto value = [&](std::int64_t i) HWY_ATTR {
@@ -70,7 +70,7 @@ class DecodedCoding {
     if (!is_quantized(call_.keys.format)) return query;
     float* const rotated = rows_ + row * stride_;
     std::copy_n(query, call_.head_dim, rotated);
-    rotate_padded_entry(rotated, rotated, call_.head_dim);
+    rotate_padded_entry(rotated, call_.head_dim);
     return rotated;
   }
   void begin(const VisibleRange& /*range*/) {}
