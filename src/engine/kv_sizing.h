@@ -24,8 +24,8 @@ struct KvSizing {
 Result<KvLayout> lay_out_kv_cache(const EngineOptions& options, const ModelConfig& config,
                                   Backend backend);
 
-// Decides how many blocks the KV cache has, and how long a context may be; entries lie
-// as lay_out_kv_cache says. `available_bytes` is what the machine has left after the weights.
+// Decides how many blocks the KV cache has, and how long a context may be; entries lie as
+// lay_out_kv_cache() says. `available_bytes` is what the machine has left after the weights.
 // By default the pool holds max_num_seqs contexts of the model's length, within half of what is
 // available and 4 GiB (or one whole context, where that is more). A pool that cannot hold one whole
 // context shortens max_model_len. kInvalidArgument for a context of one token, for a number of blocks

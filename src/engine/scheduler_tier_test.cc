@@ -227,7 +227,8 @@ TEST_F(SchedulerTierTest, NobodyFetchesTwiceForOneThatIsCancelled) {
   EXPECT_TRUE(scheduler_->idle());
 }
 
-// Who runs takes blocks from the last in the order, whoever began to fetch first.
+// A sequence that runs takes blocks from the last in the order of those that fetch, not from the last
+// one that began to.
 TEST_F(SchedulerTierTest, TheFirstInTheOrderKeepsItsFetch) {
   start(14);
   leave_to_tier(prompt_of(0, 14));

@@ -2,8 +2,8 @@
 // projections that make some rotary pairs large, and a bias that all keys have in common.
 //
 // Pairs are balanced as in QServe's SmoothAttention (Lin et al., 2024, arXiv:2405.04532), by powers
-// of two and from the weights alone. A mean is taken from keys as in SageAttention (Zhang et al., 2024, arXiv:2410.02367); here
-// it is the bias's, so that a key depends on its own token alone.
+// of two and from the weights alone. A mean is taken from keys as in SageAttention (Zhang et al.,
+// 2024, arXiv:2410.02367); here it is the bias's, so that a key depends on its own token alone.
 #pragma once
 
 #include <span>

@@ -1,6 +1,8 @@
 // AttentionBlock: projections, positions, cache and attention of one layer.
 #pragma once
 
+#include <vector>
+
 #include "model/blocks/projection.h"
 #include "model/step.h"
 

@@ -1,5 +1,5 @@
-// By which of its kinds of products the cpu attention goes about a layer's cache: AttentionPath's
-// floats, codes and decoded. Keys and values of one float format are floats.
+// The cpu attention has three of AttentionPath's kinds of products: floats, for keys and values of one
+// float format, codes, and decoded.
 #pragma once
 
 #include <cstdint>

@@ -131,6 +131,7 @@ class FewRows<CodeDots<kKeys, kValues>> {
   }
 
  private:
+  // Half as many bytes ahead took 119 us where these take 103, with blocks in no order 153, not 129.
   static constexpr std::int64_t kBytesAhead = 16384;
   static constexpr int kMostGroupsAhead = 8;
   static constexpr int kMostGroups = kRangePositions / kLanes;
