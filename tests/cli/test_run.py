@@ -310,6 +310,15 @@ def test_perplexity_compares_two_formats_of_the_cache(tmp_path):
     assert codes["largest_logprob_difference"] > codes["mean_logprob_difference"] > 0
 
 
+@pytest.mark.parametrize("dtype, most, mean", [("int8", 1.001, 0.03), ("k:int8,v:int4", 1.013, 0.08), ("int4", 1.065, 0.22)])
+def test_codes_predict_a_text_nearly_as_well_as_float32(dtype, most, mean):
+    args = ("perplexity", "smollm2", "--file", DATA / "perplexity.txt", "--device", "cpu", "--kv-cache-dtype", dtype, "--compare", "float32")
+    figures = json.loads(pagoda(*args, "--json").stdout)
+    assert figures["perplexity_ratio"] <= most and 0 < figures["mean_logprob_difference"] <= mean
+    golden = json.loads((DATA / "perplexity.json").read_text())["perplexity"]
+    assert figures["compared_perplexity"] == pytest.approx(golden, rel=1e-4)
+
+
 def test_bench_latency_prints_its_fields():
     figures = json.loads(pagoda("bench", "latency", TINY, "--input-len", 16, "--output-len", 4, "--json").stdout)
     assert {"prefill_tokens_per_s", "decode_tokens_per_s", "output_tokens_per_s", "read_gb_per_s",
