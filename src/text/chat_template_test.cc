@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "core/machine.h"
-#include "tests/support/kept_memory.h"
 #include "tests/support/temporary_folder.h"
 #include "text/golden_files.h"
 #include "text/tokenizer.h"
@@ -239,8 +238,10 @@ TEST(ChatTemplateTest, RenderingsThatAreStoppedTakeNothingFromOthers) {
   const auto of_time = ChatTemplate::from_text(
       "t", kTemplate, {.num_bytes = 64 << 20, .processor_time = std::chrono::milliseconds(50)});
   const ChatInput plain = {.messages_json = kHello};
-  const std::int64_t resident = peak_resident_bytes();
+  std::int64_t resident = 0;
   for (int i = 0; i < 40; ++i) {
+    // By then the allocator keeps as much of what was freed as it ever will.
+    if (i == 20) resident = peak_resident_bytes();
     EXPECT_THAT(
         text_of(of_memory->render({.messages_json = R"([{"role": "user", "content": "memory"}])"})),
         HasSubstr("t: the rendering of these messages was stopped: it takes more than 16 MiB of "
@@ -251,7 +252,7 @@ TEST(ChatTemplateTest, RenderingsThatAreStoppedTakeNothingFromOthers) {
         HasSubstr("t: the rendering of these messages was stopped: it takes longer than 0.05 s"));
     EXPECT_EQ(text_of(of_time->render(plain)), "8");
   }
-  EXPECT_LT(peak_resident_bytes() - resident, (std::int64_t{100} << 20) + kMaxKeptBytes);
+  EXPECT_LT(peak_resident_bytes() - resident, std::int64_t{100} << 20);
 }
 
 TEST(ChatTemplateTest, ThreadsShareATemplate) {
