@@ -10,4 +10,10 @@ const Clock& Clock::system() {
   return clock;
 }
 
+std::int64_t unix_time_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 }  // namespace pagoda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace pagoda {
 
@@ -17,5 +18,9 @@ class Clock {
 inline double seconds_between(Clock::TimePoint from, Clock::TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
 }
+
+// Nanoseconds since 1970 by the machine's wall clock, which may jump: what files' times are compared
+// with. Thread-safe.
+std::int64_t unix_time_ns();
 
 }  // namespace pagoda

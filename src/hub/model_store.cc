@@ -1,12 +1,12 @@
 #include "hub/model_store.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <regex>
 #include <vector>
 
 #include "core/nearest_name.h"
+#include "hub/environment.h"
 
 namespace pagoda {
 namespace {
@@ -14,11 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kHubPrefix = "hf:";
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // One part of a hub name: what the hub allows, and neither "." nor "..".
 bool is_plain_name(std::string_view text) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <system_error>
 
+#include "hub/environment.h"
 #include "hub/model_store.h"
 #include "hub/pull_file.h"
 #include "hub/pull_hub.h"
@@ -23,11 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kDefaultHub = "https://huggingface.co";
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // A folder that goes when this does.
 class ScratchFolder {

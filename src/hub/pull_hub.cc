@@ -81,7 +81,7 @@ bool is_text_part(std::string_view name) {
          name.starts_with("tokenizer") || name.starts_with("chat_template");
 }
 
-bool is_safetensors(std::string_view name) {
+bool is_wanted_safetensors(std::string_view name) {
   return (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) &&
          !name.starts_with("consolidated");
 }
@@ -252,7 +252,7 @@ Result<HubRevision> parse_hub_revision(std::string_view listing) {
 
 Result<std::vector<HubFile>> choose_model_files(const std::vector<HubFile>& files) {
   std::vector<HubFile> chosen = top_level_files(files, is_text_part);
-  std::vector<HubFile> weights = top_level_files(files, is_safetensors);
+  std::vector<HubFile> weights = top_level_files(files, is_wanted_safetensors);
   if (weights.empty()) weights = choose_gguf(files);
   if (weights.empty()) {
     return unsupported("[hub] expected safetensors, or GGUF in one of {}, got neither",

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/clock.h"
 #include "kv/block_file.h"
 
 namespace pagoda {
@@ -15,11 +16,6 @@ constexpr std::chrono::seconds kFirstLook(1);  // at the files, that a start wai
 constexpr double kMostSecondsOfFile = 2;
 constexpr std::int64_t kLoadedBytesPerStep = 8 << 20;  // some milliseconds of copying
 constexpr std::size_t kMaxUsed = 4096;
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 
@@ -115,7 +111,7 @@ BlockTier::FetchId DiskCache::begin_fetch(std::span<const Sha256Digest> digests,
   Fetch& fetch = fetches_[id];
   fetch.digests.assign(digests.begin(), digests.end());
   fetch.tokens.assign(tokens.begin(), tokens.end());
-  fetch.used_ns = now_ns();
+  fetch.used_ns = unix_time_ns();
   work_.notify_one();
   return id;
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "core/clock.h"
 #include "core/machine.h"
 #include "kv/block_file.h"
 #include "kv/disk_cache.h"
@@ -21,12 +22,6 @@ constexpr double kPatienceSeconds = 1, kSecondsOfBlock = 0.02;
 constexpr std::int64_t kPartLeftFree = 8, kPartUnlooked = 16;
 constexpr std::int64_t kUnfinishedForNs = 60'000'000'000;  // by then whoever wrote it is gone
 constexpr std::int64_t kNsBetweenBlocks = 1000;
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 bool is_unfinished(const BlockFileEntry& entry) {
   return entry.name.size() - entry.name.rfind('/') - 1 != 2 * sizeof(Sha256Digest);
@@ -158,7 +153,7 @@ Status DiskCache::write_file(const Sha256Digest& digest, File& file) {
 void DiskCache::mark_used(Lock& lock) {
   const std::vector<Sha256Digest> used = std::exchange(used_, {});
   lock.unlock();
-  for (const Sha256Digest& digest : used) files_->mark_used(name_of(digest), now_ns());
+  for (const Sha256Digest& digest : used) files_->mark_used(name_of(digest), unix_time_ns());
   lock.lock();
 }
 
@@ -187,7 +182,7 @@ Status DiskCache::look_at_files(std::int64_t num_bytes_wanted) {
   for (const BlockFileEntry& entry : entries) num_file_bytes_ += entry.num_bytes;
   const std::int64_t most =
       options_.max_bytes - std::max(options_.max_bytes / kPartLeftFree, num_bytes_wanted);
-  const std::int64_t unfinished_since_ns = now_ns() - kUnfinishedForNs;
+  const std::int64_t unfinished_since_ns = unix_time_ns() - kUnfinishedForNs;
   std::unordered_set<Sha256Digest, Sha256DigestHash> held;
   std::uint64_t num_evicted = 0;
   for (const BlockFileEntry& entry : entries) {

@@ -29,10 +29,6 @@ constexpr std::uint64_t kDefaultAlignment = 32;
 constexpr std::uint64_t kMinAlignment = 8;
 constexpr std::uint64_t kMaxAlignment = 1 << 20;
 
-std::uint64_t align_up(std::uint64_t n, std::uint64_t alignment) {
-  return (n + alignment - 1) / alignment * alignment;
-}
-
 // Keys and tensor names must be unique; `names` is what `order` has sorted.
 template <typename T, typename Name>
 const T* find_duplicate(const std::vector<T>& items, const std::vector<std::uint32_t>& order,

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::uint32_t kVersion = 3;
 
-std::uint64_t align_up(std::uint64_t n, std::uint64_t alignment) {
-  return (n + alignment - 1) / alignment * alignment;
-}
-
 std::uint64_t tensor_bytes(const GgufTensorPlan& tensor) {
   return static_cast<std::uint64_t>(packed_bytes(tensor.format, tensor.shape.num_elements()));
 }

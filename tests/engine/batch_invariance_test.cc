@@ -319,8 +319,8 @@ class BatchInvarianceOfCodes : public ::testing::TestWithParam<std::tuple<Backen
 TEST_P(BatchInvarianceOfCodes, ChangesNoBit) {
   const auto& [backend, formats] = GetParam();
   const Traffic usual = {.num_requests = computes_on_gpu(backend) ? 12 : 24, .max_tokens = 40};
-  check_batch_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama",
-                         {.backend = backend, .kv_cache_formats = formats}, traffic_or(usual));
+  check_batch_invariance(kTinyLlama, {.backend = backend, .kv_cache_formats = formats},
+                         traffic_or(usual));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, BatchInvarianceOfCodes,

@@ -11,14 +11,13 @@
 
 #include "tests/support/eventually.h"
 #include "tests/support/faulty_engine.h"
+#include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 
 namespace pagoda {
 namespace {
 
 using ::testing::HasSubstr;
-
-const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
 
 GenerationRequest greedy(std::vector<int> prompt, int max_tokens) {
   return {.prompt_token_ids = std::move(prompt),

@@ -18,8 +18,6 @@
 namespace pagoda {
 namespace {
 
-const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
-
 std::unique_ptr<Engine> open_tiny(EngineOptions options = {}) {
   if (!options.backend) options.backend = Backend::kCpu;
   if (options.max_model_len == 0) options.max_model_len = 256;

@@ -70,10 +70,9 @@ struct Model {
 };
 
 Model make_model(Backend backend) {
-  const std::string path = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
   Model model;
   model.exec = make_exec({.backend = backend, .num_threads = 1}).value();
-  const Checkpoint checkpoint = Checkpoint::open(path).value();
+  const Checkpoint checkpoint = Checkpoint::open(kTinyLlama).value();
   const ModelConfig config = read_model_config(checkpoint).value();
   KvLayout layout{.block_size = kBlockSize, .layers = {}};
   for (int layer = 0; layer < config.num_layers(); ++layer) {

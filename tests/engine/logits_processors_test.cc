@@ -15,8 +15,6 @@
 namespace pagoda {
 namespace {
 
-const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
-
 // Makes a sequence count: the token after the last one is far ahead of all others.
 class Counting : public LogitsProcessor {
  public:

@@ -18,7 +18,6 @@ namespace pagoda {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261122;
-const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
 
 // Where each request comes, and at which step one of its samples is cancelled, if at all.
 struct Arrival {

@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kSeed = 20261125;
-const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
 
 GenerationRequest greedy(int first, int num_prompt_tokens) {
   GenerationRequest request;

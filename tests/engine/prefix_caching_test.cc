@@ -10,8 +10,6 @@
 namespace pagoda {
 namespace {
 
-const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
-
 GenerationRequest greedy(int num_prompt_tokens, int max_tokens) {
   GenerationRequest request;
   for (int i = 0; i < num_prompt_tokens; ++i) request.prompt_token_ids.push_back(4 + i * 7 % 500);

@@ -14,8 +14,6 @@
 namespace pagoda {
 namespace {
 
-const std::string kTinyLlama = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
-
 // The i-th token has an id with id % 5 == i % 5, but is no end; from `min_length` on, ends are
 // allowed too, and at max_length the text is complete.
 class CountingSource final : public TokenMaskSource {

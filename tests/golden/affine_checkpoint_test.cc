@@ -21,15 +21,13 @@ namespace {
 using testing::SafetensorsWriter;
 using testing::TemporaryFolder;
 
-const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
-
 // How far log-probabilities may be off, and a margin under which tokens may differ.
 struct AffineBounds {
   float margin;
   double mean;
   double largest;
 };
-AffineBounds bounds_of(Backend backend) {
+AffineBounds affine_bounds_of(Backend backend) {
   if (backend == Backend::kReference) return {0.01f, 0.001, 0.005};
   return {0.2f, 0.04, 0.5};
 }
@@ -44,7 +42,7 @@ TEST(AffineCheckpoint, AnswersAsMlxDoesInFloat32) {
   for (const Backend backend : built_backends()) {
     const std::unique_ptr<Engine> engine = open_folder(folder, backend);
     ASSERT_NE(engine, nullptr);
-    const AffineBounds bounds = bounds_of(backend);
+    const AffineBounds bounds = affine_bounds_of(backend);
     Closeness closeness;
     for (const GoldenCase& golden : cases) {
       EXPECT_EQ(compare(*engine, golden, bounds.margin, closeness), "") << backend_name(backend);
@@ -122,7 +120,7 @@ TEST(AffineCheckpoint, AnswersAsItsValuesInFloat32Do) {
         for (std::size_t i = 0; i < expected.size(); ++i) {
           closeness.add(std::abs(static_cast<double>(logprobs[i]) - expected[i]));
         }
-        EXPECT_LE(closeness.mean(), bounds_of(backend).mean) << backend_name(backend);
+        EXPECT_LE(closeness.mean(), affine_bounds_of(backend).mean) << backend_name(backend);
       }
     }
   }

@@ -25,8 +25,6 @@ using testing::HfSource;
 using testing::open_hf_source;
 using testing::TemporaryFolder;
 
-const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
-
 const std::map<std::string, double> kRopeThetas = {{"tiny-llama", 1e4},
                                                    {"tiny-llama31", 5e5},
                                                    {"tiny-qwen2", 1e4},

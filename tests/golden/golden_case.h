@@ -11,6 +11,9 @@
 
 namespace pagoda::golden {
 
+// The folder of the checkpoints with golden outputs.
+inline const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
+
 struct GoldenCase {
   std::string name;
   std::vector<int> prompt_ids;

@@ -60,10 +60,8 @@ void check_cases(Engine& engine, const std::string& name, const std::vector<Gold
   EXPECT_LE(closeness.largest, real ? bounds.real_largest : bounds.tiny_largest);
 }
 
-const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
-
 using TinyParams = std::tuple<Backend, std::string>;
-class TinyGolden : public testing::TestWithParam<TinyParams> {};
+class TinyGolden : public ::testing::TestWithParam<TinyParams> {};
 
 TEST_P(TinyGolden, TokensAndLogprobsAreTransformers) {
   const auto& [backend, model] = GetParam();
@@ -82,10 +80,10 @@ std::string test_name(const std::string& name) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TinyGolden,
-                         testing::Combine(testing::ValuesIn(built_backends()),
-                                          testing::Values("tiny-llama", "tiny-llama31",
-                                                          "tiny-qwen2", "tiny-qwen3",
-                                                          "tiny-mistral")),
+                         ::testing::Combine(::testing::ValuesIn(built_backends()),
+                                            ::testing::Values("tiny-llama", "tiny-llama31",
+                                                              "tiny-qwen2", "tiny-qwen3",
+                                                              "tiny-mistral")),
                          [](const auto& info) {
                            return fmt::format("{}_{}", backend_name(std::get<0>(info.param)),
                                               test_name(std::get<1>(info.param)));
@@ -105,7 +103,7 @@ std::vector<GoldenCase> real_cases(Backend backend) {
   return cases;
 }
 
-class RealGolden : public testing::TestWithParam<Backend> {};
+class RealGolden : public ::testing::TestWithParam<Backend> {};
 
 TEST_P(RealGolden, TokensAndLogprobsAreTransformers) {
   const Backend backend = GetParam();
@@ -115,7 +113,7 @@ TEST_P(RealGolden, TokensAndLogprobsAreTransformers) {
               bounds_of(backend), /*real=*/true);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RealGolden, testing::ValuesIn(built_backends()),
+INSTANTIATE_TEST_SUITE_P(All, RealGolden, ::testing::ValuesIn(built_backends()),
                          [](const auto& info) { return std::string(backend_name(info.param)); });
 
 // The same of a quantised cache, where the codes' errors are what is seen.
@@ -124,7 +122,7 @@ struct CodesBounds {
   float margin = 0;
   double mean = 0, largest = 0;
 };
-class RealGoldenOfCodes : public testing::TestWithParam<std::tuple<Backend, CodesBounds>> {};
+class RealGoldenOfCodes : public ::testing::TestWithParam<std::tuple<Backend, CodesBounds>> {};
 
 TEST_P(RealGoldenOfCodes, TokensAndLogprobsAreNearTransformers) {
   const auto& [backend, bounds] = GetParam();
@@ -141,10 +139,10 @@ TEST_P(RealGoldenOfCodes, TokensAndLogprobsAreNearTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, RealGoldenOfCodes,
-    testing::Combine(
-        testing::ValuesIn(built_backends()),
-        testing::Values(CodesBounds{{KvFormat::kInt8, KvFormat::kInt8}, 0.5f, 0.03, 0.5},
-                        CodesBounds{{KvFormat::kInt8, KvFormat::kInt4}, 1.0f, 0.17, 4.0})),
+    ::testing::Combine(
+        ::testing::ValuesIn(built_backends()),
+        ::testing::Values(CodesBounds{{KvFormat::kInt8, KvFormat::kInt8}, 0.5f, 0.03, 0.5},
+                          CodesBounds{{KvFormat::kInt8, KvFormat::kInt4}, 1.0f, 0.17, 4.0})),
     [](const auto& info) {
       const KvFormats formats = std::get<1>(info.param).formats;
       return fmt::format("{}_{}_{}", backend_name(std::get<0>(info.param)),

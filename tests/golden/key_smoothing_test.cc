@@ -14,6 +14,7 @@
 
 #include "engine/assemble.h"
 #include "engine/threaded_engine.h"
+#include "tests/golden/golden_case.h"
 #include "tests/support/affine_writer.h"
 #include "tests/support/hf_to_gguf.h"
 #include "tests/support/open_engine.h"
@@ -24,6 +25,7 @@
 namespace pagoda {
 namespace {
 
+using golden::kData;
 using testing::SafetensorsWriter;
 using testing::TemporaryFolder;
 
@@ -32,8 +34,6 @@ constexpr KvFormats kFloat32 = {KvFormat::kFloat32, KvFormat::kFloat32};
 constexpr KvFormats kInt8 = {KvFormat::kInt8, KvFormat::kInt8};
 constexpr KvFormats kK8v4 = {KvFormat::kInt8, KvFormat::kInt4};
 constexpr KvFormats kInt4 = {KvFormat::kInt4, KvFormat::kInt4};
-
-const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
 
 // Changes a tensor's values [rows, cols], or [rows].
 using Change = std::function<void(const std::string& name, std::int64_t cols, std::span<float>)>;

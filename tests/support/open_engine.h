@@ -9,6 +9,10 @@
 
 namespace pagoda {
 
+// The folder of a checkpoint of two layers, whose golden outputs are beside it.
+inline const std::string kTinyLlama =
+    std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
+
 // Fails the running test and returns null where it cannot be made.
 std::unique_ptr<Engine> open_engine(const std::string& path, const EngineOptions& options);
 

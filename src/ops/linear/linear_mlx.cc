@@ -6,6 +6,7 @@
 #include "ops/linear/linear_metal.h"
 #include "ops/linear/product_mlx.h"
 #include "ops/metal_sources.h"
+#include "ops/rms_norm/float_run_mlx.h"
 
 namespace pagoda::mlx {
 namespace {
@@ -19,10 +20,6 @@ constexpr int kFloatsOfRow = 128 + 8;
 constexpr int kFloatsOfLevels = 16;
 // many_rows.metal.h: levels, x, codes, scales and offsets, sums of x, parts.
 constexpr int kFloatsOfTile = 16 + 32 * 36 + 64 * 36 + 256 + 64 + 512;
-
-bool rows_are_aligned(const Tensor& x) {
-  return x.offset() % 4 == 0 && (x.extent(0) == 1 || x.stride(0) % 4 == 0);
-}
 
 LinearParameters parameters_of(const SegmentProduct& product, const Tensor& x, std::int64_t chunk) {
   const auto word = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
