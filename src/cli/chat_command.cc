@@ -17,7 +17,7 @@
 
 namespace pagoda {
 
-using json = nlohmann::ordered_json;  // templates may print keys in order
+using nlohmann::ordered_json;  // templates may print keys in order
 
 namespace {
 
@@ -30,11 +30,11 @@ struct ChatFlags {
 // one during an answer, which may still wait for its first text, ends the process.
 volatile std::sig_atomic_t interrupted = 0;
 
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string dump(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-Result<std::string> answer(ServedModel& model, const json& messages) {
+Result<std::string> answer(ServedModel& model, const ordered_json& messages) {
   PAGODA_ASSIGN_OR_RETURN(std::vector<int> prompt, encode_chat(model, dump(messages)));
   const int room = model.engine->limits().max_model_len - static_cast<int>(prompt.size());
   if (room < 1)
@@ -64,7 +64,7 @@ Status converse(const ChatFlags& flags) {
     interrupted = 1;
   };
   sigaction(SIGINT, &action, nullptr);
-  json messages = json::array();
+  ordered_json messages = ordered_json::array();
   if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
   std::printf("%s on %s. An empty line or Ctrl-D ends the conversation, Ctrl-C an answer.\n\n",
               model->name.c_str(), model->device.c_str());

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
 const std::string kTiny = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama/";
-constexpr int kVocabSize = 530;
+constexpr int kNumWords = 530;
 
 json read_json(const std::string& path) {
   std::ifstream file(path);
@@ -54,7 +54,7 @@ json split_then_bytes(const char* expression) {
   return {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}};
 }
 
-Result<GgufVocabulary> read(const json& tokenizer, int vocab_size = kVocabSize) {
+Result<GgufVocabulary> read(const json& tokenizer, int vocab_size = kNumWords) {
   const TemporaryFolder folder;
   std::ofstream(folder / "tokenizer.json") << tokenizer.dump();
   std::filesystem::copy_file(kTiny + "tokenizer_config.json", folder / "tokenizer_config.json");
@@ -113,7 +113,7 @@ TEST(HfVocabulary, NamesWhatItFillsAndWhatEndsAText) {
        {{"<|bos|>", {{"id", "<|bos|>"}, {"ids", {0}}, {"tokens", {"<|bos|>"}}}}}}};
   const auto vocabulary = read(tokenizer);
   ASSERT_TRUE(vocabulary.ok()) << vocabulary.status().message();
-  EXPECT_EQ(vocabulary->tokens.size(), static_cast<std::size_t>(kVocabSize));
+  EXPECT_EQ(vocabulary->tokens.size(), static_cast<std::size_t>(kNumWords));
   EXPECT_EQ(vocabulary->tokens[0], "<|bos|>");
   EXPECT_EQ(vocabulary->tokens[514], "1234");
   EXPECT_EQ(vocabulary->tokens[519], "<tool>");

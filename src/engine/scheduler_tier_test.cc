@@ -18,7 +18,7 @@ using Arrival = BlockTier::Arrival;
 using testing::FakeBlockTier;
 
 constexpr int kBlockSize = 4;
-constexpr std::uint64_t kSeed = 20261125;
+constexpr std::uint64_t kTierSeed = 20261125;
 constexpr std::uint64_t kNobodys = ~std::uint64_t{0};
 
 // A scheduler over a cache of hashes: an entry is the hash of all tokens up to its own.
@@ -261,7 +261,7 @@ TEST_F(SchedulerTierTest, SaltsFindNothingOfOneAnother) {
 // Few blocks, prompts that begin alike, priorities, cancellations and restarts, over a tier that is
 // slow, forgets, drops and fails: step() checks every context, and everybody ends.
 TEST_F(SchedulerTierTest, NoContextIsAnotherOnesWhateverTheTierDoes) {
-  std::mt19937_64 random(kSeed);
+  std::mt19937_64 random(kTierSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
   int num_loaded = 0;
   for (int round = 0; round < 60; ++round) {
@@ -281,10 +281,10 @@ TEST_F(SchedulerTierTest, NoContextIsAnotherOnesWhateverTheTierDoes) {
         if (below(10) == 0) tier_->forget_one();
         if (below(20) == 0 && next_id_ > 3) scheduler_->cancel(next_id_ - 1 - below(3));
         step();
-        ASSERT_FALSE(HasFatalFailure()) << "seed " << kSeed << ", round " << round;
+        ASSERT_FALSE(HasFatalFailure()) << "seed " << kTierSeed << ", round " << round;
       }
       for (int i = 0; i < 5000 && !scheduler_->idle(); ++i) step();
-      ASSERT_TRUE(scheduler_->idle()) << "seed " << kSeed << ", round " << round;
+      ASSERT_TRUE(scheduler_->idle()) << "seed " << kTierSeed << ", round " << round;
       ASSERT_EQ(tier_->num_fetches(), 0u);
       ASSERT_EQ(scheduler_->num_free_blocks(), pool_->num_blocks());
       cache_->store_all();

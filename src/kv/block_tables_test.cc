@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-constexpr int kBlockSize = 4;
+constexpr int kTableBlockSize = 4;
 
 using Copies = std::vector<PlannedCopy>;
 
@@ -40,8 +40,8 @@ class BlockTablesTest : public ::testing::Test {
   }
 
   BlockPool pool_{6};
-  PrefixCache cache_{pool_, kBlockSize, "model"};
-  BlockTables tables_{pool_, &cache_, kBlockSize};
+  PrefixCache cache_{pool_, kTableBlockSize, "model"};
+  BlockTables tables_{pool_, &cache_, kTableBlockSize};
   Copies copies_;
 };
 
@@ -156,7 +156,7 @@ TEST_F(BlockTablesTest, OneBlockStandsForTheSameTokens) {
 
 TEST_F(BlockTablesTest, WithoutACacheNothingIsKept) {
   BlockPool pool(2);
-  BlockTables tables(pool, nullptr, kBlockSize);
+  BlockTables tables(pool, nullptr, kTableBlockSize);
   const std::vector<int> tokens = tokens_from(10, 6);
   BlockTable table;
   tables.open(table, "");

@@ -14,7 +14,7 @@
 namespace pagoda {
 namespace {
 
-constexpr int kBlockSize = 4;
+constexpr int kCachedBlockSize = 4;
 using Tokens = std::vector<int>;
 
 // A sequence with blocks, as the scheduler keeps one: it computes all its tokens at once.
@@ -35,7 +35,7 @@ class PrefixCacheTest : public ::testing::Test {
  protected:
   void start(int num_blocks) {
     pool_.emplace(num_blocks);
-    cache_.emplace(*pool_, kBlockSize, "model");
+    cache_.emplace(*pool_, kCachedBlockSize, "model");
   }
 
   // Finds what is cached of it, computes the rest.
@@ -43,7 +43,7 @@ class PrefixCacheTest : public ::testing::Test {
     Holder holder{.tokens = tokens, .table = {}, .chain = {.scope = cache_->scope(salt)}};
     const int limit = static_cast<int>(tokens.size()) - 1;
     holder.num_cached = cache_->acquire(holder.chain, tokens, limit, holder.table);
-    while (holder.table.size() * kBlockSize < tokens.size()) {
+    while (holder.table.size() * kCachedBlockSize < tokens.size()) {
       if (pool_->num_free() == 0) cache_->evict();
       holder.table.push_back(pool_->allocate().value());
     }
@@ -52,8 +52,8 @@ class PrefixCacheTest : public ::testing::Test {
   }
 
   void end(Holder& holder) {
-    const std::size_t num_full = holder.tokens.size() / kBlockSize;
-    const auto tail = std::span(holder.tokens).subspan(num_full * kBlockSize);
+    const std::size_t num_full = holder.tokens.size() / kCachedBlockSize;
+    const auto tail = std::span(holder.tokens).subspan(num_full * kCachedBlockSize);
     if (!tail.empty() && cache_->insert_tail(holder.chain, holder.table, tail))
       holder.table.pop_back();
     while (!holder.table.empty()) {
@@ -216,7 +216,7 @@ class NotedTier final : public BlockTier {
  public:
   std::vector<int> first_tokens;
   void store(int, const Sha256Digest&, std::span<const int> tokens) override {
-    EXPECT_EQ(tokens.size(), std::size_t{kBlockSize});
+    EXPECT_EQ(tokens.size(), std::size_t{kCachedBlockSize});
     first_tokens.push_back(tokens.front());
   }
   bool wait_for_room() override { return first_tokens.size() < 4; }
@@ -233,7 +233,7 @@ class NotedTier final : public BlockTier {
 TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
   NotedTier tier;
   pool_.emplace(4);
-  cache_.emplace(*pool_, kBlockSize, "model", &tier);
+  cache_.emplace(*pool_, kCachedBlockSize, "model", &tier);
   cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3, 3});
   EXPECT_TRUE(cache_->evict());  // the tail, which no file would be found for
   EXPECT_TRUE(tier.first_tokens.empty());
@@ -249,12 +249,12 @@ TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
 RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
   const int num_blocks = *rc::gen::inRange(8, 64);
   BlockPool pool(num_blocks);
-  PrefixCache cache(pool, kBlockSize, "model");
+  PrefixCache cache(pool, kCachedBlockSize, "model");
   std::set<Tokens> computed;
   std::vector<Holder> holders;
   const auto end = [&](Holder& holder) {
-    const std::size_t num_full = holder.tokens.size() / kBlockSize;
-    const auto tail = std::span(holder.tokens).subspan(num_full * kBlockSize);
+    const std::size_t num_full = holder.tokens.size() / kCachedBlockSize;
+    const auto tail = std::span(holder.tokens).subspan(num_full * kCachedBlockSize);
     if (!tail.empty() && cache.insert_tail(holder.chain, holder.table, tail))
       holder.table.pop_back();
     for (; !holder.table.empty(); holder.table.pop_back()) cache.release(holder.table.back());
@@ -273,21 +273,21 @@ RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
       const auto evicted_before = cache.counters().num_evicted_blocks;
       const int found = cache.acquire(holder.chain, holder.tokens, length - 1, holder.table);
       int longest = 0;
-      while (longest + kBlockSize < length &&
-             computed.count(
-                 Tokens(holder.tokens.begin(), holder.tokens.begin() + longest + kBlockSize)) > 0) {
-        longest += kBlockSize;
+      while (longest + kCachedBlockSize < length &&
+             computed.count(Tokens(holder.tokens.begin(),
+                                   holder.tokens.begin() + longest + kCachedBlockSize)) > 0) {
+        longest += kCachedBlockSize;
       }
       RC_ASSERT(found <= longest);
       if (evicted_before == 0) RC_ASSERT(found == longest);
-      while (static_cast<int>(holder.table.size()) * kBlockSize < length) {
+      while (static_cast<int>(holder.table.size()) * kCachedBlockSize < length) {
         if (pool.num_free() == 0 && !cache.evict()) break;
         holder.table.push_back(pool.allocate().value());
       }
-      const int room = std::min(length, static_cast<int>(holder.table.size()) * kBlockSize);
+      const int room = std::min(length, static_cast<int>(holder.table.size()) * kCachedBlockSize);
       holder.tokens.resize(room);
       insert(cache, holder, room);
-      for (int i = kBlockSize; i <= room; i += kBlockSize)
+      for (int i = kCachedBlockSize; i <= room; i += kCachedBlockSize)
         computed.insert(Tokens(holder.tokens.begin(), holder.tokens.begin() + i));
       if (room == 0) continue;
       holders.push_back(std::move(holder));

@@ -9,7 +9,7 @@
 namespace pagoda {
 namespace {
 
-enum class Rule {
+enum class GgufRule {
   kRead,      // gguf_config.cc, gguf_tokens.cc, gguf_sampling.cc, the file's and the text's readers
   kHarmless,  // changes nothing that this engine computes
   kOnly,      // harmless as long as it is `value`: a number, or false and true as 0 and 1
@@ -17,110 +17,110 @@ enum class Rule {
   kEmpty,     // harmless as long as it is an empty list
 };
 
-struct KeyRule {
+struct GgufKeyRule {
   std::string_view key;  // ARCH stands for the architecture; a '*' at the end for any rest
-  Rule rule;
+  GgufRule rule;
   double value = 0;
   std::string_view text = "";
 };
 
 // One row a key, the first that fits: a family that reads another one adds its row.
-constexpr KeyRule kKeys[] = {
-    {"ARCH.attention.head_count", Rule::kRead},
-    {"ARCH.attention.head_count_kv", Rule::kRead},
-    {"ARCH.attention.key_length", Rule::kRead},
-    {"ARCH.attention.layer_norm_rms_epsilon", Rule::kRead},
-    {"ARCH.attention.sliding_window", Rule::kRead},
-    {"ARCH.attention.value_length", Rule::kRead},
-    {"ARCH.block_count", Rule::kRead},
-    {"ARCH.context_length", Rule::kRead},
-    {"ARCH.embedding_length", Rule::kRead},
-    {"ARCH.feed_forward_length", Rule::kRead},
-    {"ARCH.rope.dimension_count", Rule::kRead},
-    {"ARCH.rope.freq_base", Rule::kRead},
-    {"ARCH.rope.scale_linear", Rule::kRead},
-    {"ARCH.rope.scaling.factor", Rule::kRead},
-    {"ARCH.rope.scaling.type", Rule::kRead},
+constexpr GgufKeyRule kKeys[] = {
+    {"ARCH.attention.head_count", GgufRule::kRead},
+    {"ARCH.attention.head_count_kv", GgufRule::kRead},
+    {"ARCH.attention.key_length", GgufRule::kRead},
+    {"ARCH.attention.layer_norm_rms_epsilon", GgufRule::kRead},
+    {"ARCH.attention.sliding_window", GgufRule::kRead},
+    {"ARCH.attention.value_length", GgufRule::kRead},
+    {"ARCH.block_count", GgufRule::kRead},
+    {"ARCH.context_length", GgufRule::kRead},
+    {"ARCH.embedding_length", GgufRule::kRead},
+    {"ARCH.feed_forward_length", GgufRule::kRead},
+    {"ARCH.rope.dimension_count", GgufRule::kRead},
+    {"ARCH.rope.freq_base", GgufRule::kRead},
+    {"ARCH.rope.scale_linear", GgufRule::kRead},
+    {"ARCH.rope.scaling.factor", GgufRule::kRead},
+    {"ARCH.rope.scaling.type", GgufRule::kRead},
 
     // Variants of the arithmetic, at the value that turns them off.
-    {"ARCH.attention.causal", Rule::kOnly, 1},
-    {"ARCH.attention.clamp_kqv", Rule::kOnly, 0},
-    {"ARCH.attention.max_alibi_bias", Rule::kOnly, 0},
-    {"ARCH.attention.scale", Rule::kOnly, 0},
-    {"ARCH.attention.shared_kv_layers", Rule::kOnly, 0},
-    {"ARCH.attention.temperature_length", Rule::kOnly, 0},
-    {"ARCH.attention.temperature_scale", Rule::kOnly, 0},
-    {"ARCH.attn_logit_softcapping", Rule::kOnly, 0},
-    {"ARCH.embedding_scale", Rule::kOnly, 1},
-    {"ARCH.expert_count", Rule::kOnly, 0},
-    {"ARCH.expert_used_count", Rule::kOnly, 0},
-    {"ARCH.final_logit_softcapping", Rule::kOnly, 0},
-    {"ARCH.leading_dense_block_count", Rule::kOnly, 0},
-    {"ARCH.logit_scale", Rule::kOnly, 1},
-    {"ARCH.nextn_predict_layers", Rule::kOnly, 0},
-    {"ARCH.pooling_type", Rule::kOnly, 0},
-    {"ARCH.residual_scale", Rule::kOnly, 1},
-    {"ARCH.rope.scaling.attn_factor", Rule::kOnly, 1},
-    {"ARCH.rope.scaling.yarn_attn_factor", Rule::kOnly, 1},
-    {"ARCH.rope.scaling.yarn_ext_factor", Rule::kOnly, 0},
-    {"ARCH.rope.scaling.yarn_log_multiplier", Rule::kOnly, 0},
-    {"ARCH.swin_norm", Rule::kOnly, 0},
-    {"ARCH.use_parallel_residual", Rule::kOnly, 0},
+    {"ARCH.attention.causal", GgufRule::kOnly, 1},
+    {"ARCH.attention.clamp_kqv", GgufRule::kOnly, 0},
+    {"ARCH.attention.max_alibi_bias", GgufRule::kOnly, 0},
+    {"ARCH.attention.scale", GgufRule::kOnly, 0},
+    {"ARCH.attention.shared_kv_layers", GgufRule::kOnly, 0},
+    {"ARCH.attention.temperature_length", GgufRule::kOnly, 0},
+    {"ARCH.attention.temperature_scale", GgufRule::kOnly, 0},
+    {"ARCH.attn_logit_softcapping", GgufRule::kOnly, 0},
+    {"ARCH.embedding_scale", GgufRule::kOnly, 1},
+    {"ARCH.expert_count", GgufRule::kOnly, 0},
+    {"ARCH.expert_used_count", GgufRule::kOnly, 0},
+    {"ARCH.final_logit_softcapping", GgufRule::kOnly, 0},
+    {"ARCH.leading_dense_block_count", GgufRule::kOnly, 0},
+    {"ARCH.logit_scale", GgufRule::kOnly, 1},
+    {"ARCH.nextn_predict_layers", GgufRule::kOnly, 0},
+    {"ARCH.pooling_type", GgufRule::kOnly, 0},
+    {"ARCH.residual_scale", GgufRule::kOnly, 1},
+    {"ARCH.rope.scaling.attn_factor", GgufRule::kOnly, 1},
+    {"ARCH.rope.scaling.yarn_attn_factor", GgufRule::kOnly, 1},
+    {"ARCH.rope.scaling.yarn_ext_factor", GgufRule::kOnly, 0},
+    {"ARCH.rope.scaling.yarn_log_multiplier", GgufRule::kOnly, 0},
+    {"ARCH.swin_norm", GgufRule::kOnly, 0},
+    {"ARCH.use_parallel_residual", GgufRule::kOnly, 0},
 
     // Said by tensors, or of no effect in a model with RMS norms or beside a scaling that is taken.
-    {"ARCH.attention.layer_norm_epsilon", Rule::kHarmless},
-    {"ARCH.rope.scaling.finetuned", Rule::kHarmless},
-    {"ARCH.rope.scaling.original_context_length", Rule::kHarmless},
-    {"ARCH.tensor_data_layout", Rule::kHarmless},
-    {"ARCH.vocab_size", Rule::kHarmless},
+    {"ARCH.attention.layer_norm_epsilon", GgufRule::kHarmless},
+    {"ARCH.rope.scaling.finetuned", GgufRule::kHarmless},
+    {"ARCH.rope.scaling.original_context_length", GgufRule::kHarmless},
+    {"ARCH.tensor_data_layout", GgufRule::kHarmless},
+    {"ARCH.vocab_size", GgufRule::kHarmless},
 
-    {"general.alignment", Rule::kRead},
-    {"general.architecture", Rule::kRead},
-    {"general.sampling.*", Rule::kRead},
-    {"general.type", Rule::kOnlyText, 0, "model"},
-    {"general.*", Rule::kHarmless},  // names, authors, licences, the file's type
-    {"split.*", Rule::kRead},
+    {"general.alignment", GgufRule::kRead},
+    {"general.architecture", GgufRule::kRead},
+    {"general.sampling.*", GgufRule::kRead},
+    {"general.type", GgufRule::kOnlyText, 0, "model"},
+    {"general.*", GgufRule::kHarmless},  // names, authors, licences, the file's type
+    {"split.*", GgufRule::kRead},
 
-    {"pagoda.tokenizer.metaspace", Rule::kRead},
-    {"tokenizer.chat_template", Rule::kRead},
-    {"tokenizer.ggml.add_bos_token", Rule::kRead},
-    {"tokenizer.ggml.add_eos_token", Rule::kRead},
-    {"tokenizer.ggml.add_space_prefix", Rule::kRead},
-    {"tokenizer.ggml.bos_token_id", Rule::kRead},
-    {"tokenizer.ggml.eom_token_id", Rule::kRead},
-    {"tokenizer.ggml.eos_token_id", Rule::kRead},
-    {"tokenizer.ggml.eot_token_id", Rule::kRead},
-    {"tokenizer.ggml.fim_pad_token_id", Rule::kRead},
-    {"tokenizer.ggml.fim_rep_token_id", Rule::kRead},
-    {"tokenizer.ggml.fim_sep_token_id", Rule::kRead},
-    {"tokenizer.ggml.merges", Rule::kRead},
-    {"tokenizer.ggml.model", Rule::kRead},
-    {"tokenizer.ggml.pre", Rule::kRead},
-    {"tokenizer.ggml.scores", Rule::kRead},
-    {"tokenizer.ggml.token_type", Rule::kRead},
-    {"tokenizer.ggml.tokens", Rule::kRead},
-    {"tokenizer.ggml.unknown_token_id", Rule::kRead},
-    {"tokenizer.ggml.add_sep_token", Rule::kOnly, 0},
-    {"tokenizer.ggml.normalizer.*", Rule::kOnly, 0},
-    {"tokenizer.ggml.suppress_tokens", Rule::kEmpty},
-    {"tokenizer.ggml.added_tokens", Rule::kHarmless},  // their types say the same
-    {"tokenizer.ggml.cls_token_id", Rule::kHarmless},
-    {"tokenizer.ggml.fim_mid_token_id", Rule::kHarmless},
-    {"tokenizer.ggml.fim_pre_token_id", Rule::kHarmless},
-    {"tokenizer.ggml.fim_suf_token_id", Rule::kHarmless},
-    {"tokenizer.ggml.mask_token_id", Rule::kHarmless},
-    {"tokenizer.ggml.middle_token_id", Rule::kHarmless},
-    {"tokenizer.ggml.padding_token_id", Rule::kHarmless},
-    {"tokenizer.ggml.precompiled_charsmap", Rule::kHarmless},  // unigram models' alone
-    {"tokenizer.ggml.prefix_token_id", Rule::kHarmless},
-    {"tokenizer.ggml.remove_extra_whitespaces", Rule::kHarmless},  // unigram models' alone
-    {"tokenizer.ggml.seperator_token_id", Rule::kHarmless},        // the format's own spelling
-    {"tokenizer.ggml.suffix_token_id", Rule::kHarmless},
-    {"tokenizer.ggml.token_type_count", Rule::kHarmless},
-    {"tokenizer.chat_template.*", Rule::kHarmless},  // others than the default
-    {"tokenizer.chat_templates", Rule::kHarmless},
-    {"tokenizer.huggingface.*", Rule::kHarmless},
-    {"tokenizer.rwkv.*", Rule::kHarmless},
+    {"pagoda.tokenizer.metaspace", GgufRule::kRead},
+    {"tokenizer.chat_template", GgufRule::kRead},
+    {"tokenizer.ggml.add_bos_token", GgufRule::kRead},
+    {"tokenizer.ggml.add_eos_token", GgufRule::kRead},
+    {"tokenizer.ggml.add_space_prefix", GgufRule::kRead},
+    {"tokenizer.ggml.bos_token_id", GgufRule::kRead},
+    {"tokenizer.ggml.eom_token_id", GgufRule::kRead},
+    {"tokenizer.ggml.eos_token_id", GgufRule::kRead},
+    {"tokenizer.ggml.eot_token_id", GgufRule::kRead},
+    {"tokenizer.ggml.fim_pad_token_id", GgufRule::kRead},
+    {"tokenizer.ggml.fim_rep_token_id", GgufRule::kRead},
+    {"tokenizer.ggml.fim_sep_token_id", GgufRule::kRead},
+    {"tokenizer.ggml.merges", GgufRule::kRead},
+    {"tokenizer.ggml.model", GgufRule::kRead},
+    {"tokenizer.ggml.pre", GgufRule::kRead},
+    {"tokenizer.ggml.scores", GgufRule::kRead},
+    {"tokenizer.ggml.token_type", GgufRule::kRead},
+    {"tokenizer.ggml.tokens", GgufRule::kRead},
+    {"tokenizer.ggml.unknown_token_id", GgufRule::kRead},
+    {"tokenizer.ggml.add_sep_token", GgufRule::kOnly, 0},
+    {"tokenizer.ggml.normalizer.*", GgufRule::kOnly, 0},
+    {"tokenizer.ggml.suppress_tokens", GgufRule::kEmpty},
+    {"tokenizer.ggml.added_tokens", GgufRule::kHarmless},  // their types say the same
+    {"tokenizer.ggml.cls_token_id", GgufRule::kHarmless},
+    {"tokenizer.ggml.fim_mid_token_id", GgufRule::kHarmless},
+    {"tokenizer.ggml.fim_pre_token_id", GgufRule::kHarmless},
+    {"tokenizer.ggml.fim_suf_token_id", GgufRule::kHarmless},
+    {"tokenizer.ggml.mask_token_id", GgufRule::kHarmless},
+    {"tokenizer.ggml.middle_token_id", GgufRule::kHarmless},
+    {"tokenizer.ggml.padding_token_id", GgufRule::kHarmless},
+    {"tokenizer.ggml.precompiled_charsmap", GgufRule::kHarmless},  // unigram models' alone
+    {"tokenizer.ggml.prefix_token_id", GgufRule::kHarmless},
+    {"tokenizer.ggml.remove_extra_whitespaces", GgufRule::kHarmless},  // unigram models' alone
+    {"tokenizer.ggml.seperator_token_id", GgufRule::kHarmless},        // the format's own spelling
+    {"tokenizer.ggml.suffix_token_id", GgufRule::kHarmless},
+    {"tokenizer.ggml.token_type_count", GgufRule::kHarmless},
+    {"tokenizer.chat_template.*", GgufRule::kHarmless},  // others than the default
+    {"tokenizer.chat_templates", GgufRule::kHarmless},
+    {"tokenizer.huggingface.*", GgufRule::kHarmless},
+    {"tokenizer.rwkv.*", GgufRule::kHarmless},
 };
 
 // Namespaces in which a key that no row names is refused. What else a file holds is its maker's
@@ -153,25 +153,25 @@ class Pattern {
 
 // Returns the key's value in words, or nothing where the rule allows it.
 Result<std::optional<std::string>> forbidden_value(const GgufFile& file, const GgufEntry& entry,
-                                                   const KeyRule& row) {
+                                                   const GgufKeyRule& row) {
   const auto refuse = [&entry] { return std::optional<std::string>(to_string(entry)); };
-  if (row.rule == Rule::kOnlyText) {
+  if (row.rule == GgufRule::kOnlyText) {
     PAGODA_ASSIGN_OR_RETURN(const std::string_view text, file.string(entry.key));
     if (text != row.text) return refuse();
-  } else if (row.rule == Rule::kEmpty) {
+  } else if (row.rule == GgufRule::kEmpty) {
     if (entry.num_elements != 0) return refuse();
-  } else if (row.rule == Rule::kOnly && entry.type == GgufType::kBool) {
+  } else if (row.rule == GgufRule::kOnly && entry.type == GgufType::kBool) {
     PAGODA_ASSIGN_OR_RETURN(const bool value, file.boolean(entry.key));
     if (value != (row.value != 0)) return refuse();
-  } else if (row.rule == Rule::kOnly) {
+  } else if (row.rule == GgufRule::kOnly) {
     PAGODA_ASSIGN_OR_RETURN(const double value, file.number(entry.key));
     if (value != row.value) return refuse();
   }
   return std::optional<std::string>();
 }
 
-Status check_key(const GgufFile& file, const GgufEntry& entry, const Pattern& pattern) {
-  const auto* row = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const KeyRule& each) {
+Status check_gguf_key(const GgufFile& file, const GgufEntry& entry, const Pattern& pattern) {
+  const auto* row = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const GgufKeyRule& each) {
     return pattern.fits(each.key, entry.key);
   });
   if (row == std::end(kKeys)) {
@@ -194,7 +194,7 @@ Status check_key(const GgufFile& file, const GgufEntry& entry, const Pattern& pa
 Status check_gguf_keys(const GgufFile& file, std::string_view architecture) {
   const Pattern pattern(architecture);
   for (const GgufEntry& entry : file.entries()) {
-    PAGODA_RETURN_IF_ERROR(check_key(file, entry, pattern));
+    PAGODA_RETURN_IF_ERROR(check_gguf_key(file, entry, pattern));
   }
   return ok_status();
 }

@@ -7,7 +7,7 @@
 namespace pagoda {
 namespace {
 
-struct Refused {
+struct RefusedConfig {
   const char* name;
   const char* family;
   json changes;
@@ -15,11 +15,11 @@ struct Refused {
   const char* message;
 };
 
-void PrintTo(const Refused& refused, std::ostream* out) {
+void PrintTo(const RefusedConfig& refused, std::ostream* out) {
   *out << refused.name;
 }
 
-std::vector<Refused> refused_sizes() {
+std::vector<RefusedConfig> refused_sizes() {
   constexpr auto kInvalid = StatusCode::kInvalidArgument;
   return {
       {"HiddenOfText",
@@ -65,7 +65,7 @@ std::vector<Refused> refused_sizes() {
   };
 }
 
-std::vector<Refused> refused_values() {
+std::vector<RefusedConfig> refused_values() {
   constexpr auto kInvalid = StatusCode::kInvalidArgument;
   return {
       {"EpsZero", "llama", {{"rms_norm_eps", 0.0}}, kInvalid, "rms_norm_eps"},
@@ -101,7 +101,7 @@ std::vector<Refused> refused_values() {
   };
 }
 
-std::vector<Refused> refused_ropes() {
+std::vector<RefusedConfig> refused_ropes() {
   constexpr auto kInvalid = StatusCode::kInvalidArgument;
   return {
       {"Yarn",
@@ -142,7 +142,7 @@ std::vector<Refused> refused_ropes() {
   };
 }
 
-std::vector<Refused> refused_windows() {
+std::vector<RefusedConfig> refused_windows() {
   constexpr auto kInvalid = StatusCode::kInvalidArgument;
   const json sliding(std::vector<std::string>(4, "sliding_attention"));
   return {
@@ -165,23 +165,25 @@ std::vector<Refused> refused_windows() {
   };
 }
 
-class RefusedConfigTest : public ::testing::TestWithParam<Refused> {};
+class RefusedConfigTest : public ::testing::TestWithParam<RefusedConfig> {};
 
 TEST_P(RefusedConfigTest, IsRefusedByKey) {
-  const Refused& refused = GetParam();
+  const RefusedConfig& refused = GetParam();
   const Status status = parse(with(base_config(refused.family), refused.changes)).status();
   EXPECT_EQ(status.code(), refused.code) << status.message();
   EXPECT_THAT(status.message(), HasSubstr(refused.message));
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
-constexpr auto kCaseName = [](const auto& info) { return std::string(info.param.name); };
-INSTANTIATE_TEST_SUITE_P(Sizes, RefusedConfigTest, ::testing::ValuesIn(refused_sizes()), kCaseName);
+constexpr auto kRefusedName = [](const auto& info) { return std::string(info.param.name); };
+INSTANTIATE_TEST_SUITE_P(Sizes, RefusedConfigTest, ::testing::ValuesIn(refused_sizes()),
+                         kRefusedName);
 INSTANTIATE_TEST_SUITE_P(Values, RefusedConfigTest, ::testing::ValuesIn(refused_values()),
-                         kCaseName);
-INSTANTIATE_TEST_SUITE_P(Ropes, RefusedConfigTest, ::testing::ValuesIn(refused_ropes()), kCaseName);
+                         kRefusedName);
+INSTANTIATE_TEST_SUITE_P(Ropes, RefusedConfigTest, ::testing::ValuesIn(refused_ropes()),
+                         kRefusedName);
 INSTANTIATE_TEST_SUITE_P(Windows, RefusedConfigTest, ::testing::ValuesIn(refused_windows()),
-                         kCaseName);
+                         kRefusedName);
 
 TEST(HfConfigTest, WhatIsNoJsonObjectIsRefused) {
   const std::string brackets(1'000'000, '[');

@@ -71,7 +71,7 @@ TEST(KeySmoothing, ANormThatWouldLoseBitsStays) {
   }
 }
 
-constexpr int kHeadDim = 16, kNumQueryHeads = 6, kNumKeyHeads = 2, kHidden = 64;
+constexpr int kDimOfHead = 16, kNumQueryHeads = 6, kNumKeyHeads = 2, kHiddenSize = 64;
 constexpr int kGroup = kNumQueryHeads / kNumKeyHeads;
 
 HostTensor tensor_of(WeightFormat format, const Shape& shape, std::span<const float> values) {
@@ -84,16 +84,16 @@ HostTensor tensor_of(WeightFormat format, const Shape& shape, std::span<const fl
 struct Heads {
   Heads(std::mt19937& random, WeightFormat format, int heads)
       : num_heads(heads),
-        values(random_weights(random, static_cast<std::size_t>(heads) * kHeadDim * kHidden)),
-        bias_values(random_weights(random, static_cast<std::size_t>(heads) * kHeadDim)) {
+        values(random_weights(random, static_cast<std::size_t>(heads) * kDimOfHead * kHiddenSize)),
+        bias_values(random_weights(random, static_cast<std::size_t>(heads) * kDimOfHead)) {
     make(format);
   }
   void make(WeightFormat format) {
-    weight = tensor_of(format, {std::int64_t{num_heads} * kHeadDim, kHidden}, values);
-    bias = tensor_of(WeightFormat::kF32, {std::int64_t{num_heads} * kHeadDim}, bias_values);
+    weight = tensor_of(format, {std::int64_t{num_heads} * kDimOfHead, kHiddenSize}, values);
+    bias = tensor_of(WeightFormat::kF32, {std::int64_t{num_heads} * kDimOfHead}, bias_values);
   }
   std::span<float> row(int head, std::size_t i) {
-    return std::span(values).subspan((head * kHeadDim + i) * kHidden, kHidden);
+    return std::span(values).subspan((head * kDimOfHead + i) * kHiddenSize, kHiddenSize);
   }
   HeadProjection projection() { return {.weight = weight, .bias = &bias, .num_heads = num_heads}; }
 
@@ -105,7 +105,7 @@ struct Heads {
 // Returns the exponent by which a row and its bias were multiplied; nothing if by no power of two.
 std::optional<int> exponent_of(const HostTensor& before, const HostTensor& bias_before,
                                const Heads& after, int head, std::size_t i) {
-  const auto row = static_cast<std::int64_t>(head * kHeadDim + i);
+  const auto row = static_cast<std::int64_t>(head * kDimOfHead + i);
   const float bias = row_values(bias_before, row)[0];
   const int exponent = std::ilogb(row_values(after.bias, row)[0]) - std::ilogb(bias);
   std::vector<float> expected = row_values(before, row);
@@ -123,21 +123,21 @@ TEST(KeySmoothing, BalancedProjectionsKeepEveryProductAndShareTheirSize) {
         WeightFormat::kQ4_1, WeightFormat::kAffine}) {
     for (const RopeStyle style : kStyles) {
       Heads q(random, format, kNumQueryHeads), k(random, format, kNumKeyHeads);
-      const std::size_t large = 3, other = partner_of(large, kHeadDim, style);
+      const std::size_t large = 3, other = partner_of(large, kDimOfHead, style);
       for (const std::size_t i : {large, other}) {
         for (float& value : k.row(1, i)) value *= 256;
       }
       k.make(format);
       const HostTensor q_before = q.weight, q_bias = q.bias, k_before = k.weight, k_bias = k.bias;
-      balance_projections(q.projection(), k.projection(), kHeadDim, style);
+      balance_projections(q.projection(), k.projection(), kDimOfHead, style);
       for (int head = 0; head < kNumQueryHeads; ++head) {
-        for (std::size_t i = 0; i < kHeadDim; ++i) {
+        for (std::size_t i = 0; i < kDimOfHead; ++i) {
           const auto of_key = exponent_of(k_before, k_bias, k, head / kGroup, i);
           const auto of_query = exponent_of(q_before, q_bias, q, head, i);
           ASSERT_TRUE(of_key && of_query) << "head " << head << " dimension " << i;
           EXPECT_EQ(*of_query, -*of_key) << "head " << head << " dimension " << i;
           EXPECT_EQ(of_query,
-                    exponent_of(q_before, q_bias, q, head, partner_of(i, kHeadDim, style)));
+                    exponent_of(q_before, q_bias, q, head, partner_of(i, kDimOfHead, style)));
           EXPECT_EQ(*of_query, head >= kGroup && (i == large || i == other) ? 4 : 0) << head;
         }
       }
@@ -155,13 +155,13 @@ TEST(KeySmoothing, AProjectionGoesAsFarAsNoBitIsLost) {
            {std::nanf(""), 0}}) {
     Heads q(random, WeightFormat::kF16, kNumQueryHeads),
         k(random, WeightFormat::kF16, kNumKeyHeads);
-    for (const std::size_t i : {3, 3 + kHeadDim / 2}) {
+    for (const std::size_t i : {3, 3 + kDimOfHead / 2}) {
       for (float& value : k.row(0, i)) value = 256;
     }
     k.row(0, 3)[5] = number;
     k.make(WeightFormat::kF16);
     const HostTensor q_before = q.weight, q_bias = q.bias;
-    balance_projections(q.projection(), k.projection(), kHeadDim, RopeStyle::kHalves);
+    balance_projections(q.projection(), k.projection(), kDimOfHead, RopeStyle::kHalves);
     EXPECT_EQ(exponent_of(q_before, q_bias, q, kGroup - 1, 3), expected) << number;
   }
 }
@@ -174,7 +174,7 @@ TEST(KeySmoothing, ProjectionsOfEvenPairsStayWhereTheyAre) {
   k.make(WeightFormat::kBF16);
   const std::byte* const q_bytes = q.weight.bytes.data();
   const std::byte* const k_bytes = k.weight.bytes.data();
-  balance_projections(q.projection(), k.projection(), kHeadDim, RopeStyle::kAdjacent);
+  balance_projections(q.projection(), k.projection(), kDimOfHead, RopeStyle::kAdjacent);
   EXPECT_EQ(q.weight.bytes.data(), q_bytes);
   EXPECT_EQ(k.weight.bytes.data(), k_bytes);
 }

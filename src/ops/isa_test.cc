@@ -78,22 +78,22 @@ TEST_P(Isa, IsNearTheReferenceAndBatchInvariant) {
   }
 }
 
-constexpr int kTokens = 3, kCols = 512, kRows = 48;
+constexpr int kSmallTokens = 3, kSmallCols = 512, kSmallRows = 48;
 
 Weight small_weight(Exec& exec, WeightFormat format) {
-  const std::vector<HostTensor> parts = {random_matrix(7, format, kRows, kCols)};
+  const std::vector<HostTensor> parts = {random_matrix(7, format, kSmallRows, kSmallCols)};
   return prepare_weight(exec, parts).value();
 }
 std::vector<float> small_inputs() {
-  return random_values(8, std::int64_t{kTokens} * kCols);
+  return random_values(8, std::int64_t{kSmallTokens} * kSmallCols);
 }
 
 // Returns what linear() computes.
 std::vector<float> product_on(Exec& exec, WeightFormat format) {
   const Weight weight = small_weight(exec, format);
-  const Tensor x = exec.upload<float>(small_inputs(), {kTokens, kCols});
+  const Tensor x = exec.upload<float>(small_inputs(), {kSmallTokens, kSmallCols});
   const Tensor out = linear(exec, x, weight, {});
-  return {out.data<float>(), out.data<float>() + kTokens * kRows};
+  return {out.data<float>(), out.data<float>() + kSmallTokens * kSmallRows};
 }
 
 // Returns what `kernels` compute of the same, called directly, in tiles of one row; nothing where
@@ -104,34 +104,34 @@ std::vector<float> product_by(const cpu::LinearKernels& kernels, Exec& exec, Wei
   cpu::ActivationLayout layout;
   if (!kernels.layout_of(segment.layout.kind, layout)) return {};
   const std::vector<float> x = small_inputs();
-  const std::int64_t tile_bytes = kernels.tile_bytes(layout, 1, kCols);
-  const Tensor tiles = exec.allocate(DType::kFloat32, {kTokens, tile_bytes / 4});
+  const std::int64_t tile_bytes = kernels.tile_bytes(layout, 1, kSmallCols);
+  const Tensor tiles = exec.allocate(DType::kFloat32, {kSmallTokens, tile_bytes / 4});
   auto* memory = reinterpret_cast<std::byte*>(tiles.data<float>());
-  for (int row = 0; row < kTokens; ++row) {
+  for (int row = 0; row < kSmallTokens; ++row) {
     kernels.pack_tile(layout,
-                      {.x = x.data() + row * kCols,
-                       .x_stride = kCols,
+                      {.x = x.data() + row * kSmallCols,
+                       .x_stride = kSmallCols,
                        .num_rows = 1,
                        .tile_rows = 1,
-                       .cols = kCols},
+                       .cols = kSmallCols},
                       memory + row * tile_bytes);
   }
-  std::vector<float> out(kTokens * kRows);
+  std::vector<float> out(kSmallTokens * kSmallRows);
   kernels.multiply({.kind = segment.layout.kind,
                     .layout = layout,
                     .tiles = memory,
                     .tile_bytes = tile_bytes,
                     .tile_rows = 1,
-                    .num_rows = kTokens,
-                    .cols = kCols,
+                    .num_rows = kSmallTokens,
+                    .cols = kSmallCols,
                     .panels = segment.panels->host(),
                     .panel_bytes = segment.panel_bytes,
                     .header_area = segment.layout.header_area(),
                     .units_of_header = segment.layout.units_of_header,
                     .header_is_bfloat16 = segment.layout.header_is_bfloat16,
-                    .num_columns = kRows,
+                    .num_columns = kSmallRows,
                     .out = out.data(),
-                    .out_stride = kRows},
+                    .out_stride = kSmallRows},
                    0, segment.num_panels());
   return out;
 }

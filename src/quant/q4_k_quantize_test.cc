@@ -11,7 +11,7 @@
 namespace pagoda {
 namespace {
 
-constexpr unsigned kSeed = 20261120;
+constexpr unsigned kQ4KSeed = 20261120;
 constexpr int kValues = BlockQ4_K::kValues;
 constexpr int kGroupSize = BlockQ4_K::kGroupSize;
 
@@ -68,7 +68,7 @@ std::vector<float> make_values(int kind, std::mt19937& random) {
 constexpr int kNumKinds = 10;
 
 TEST(QuantizeQ4K, WeightedErrorIsNeverAboveThePlainFits) {
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kQ4KSeed);
   for (int trial = 0; trial < 400; ++trial) {
     const std::vector<float> values = make_values(trial % kNumKinds, random);
     double weight = 0;
@@ -76,12 +76,12 @@ TEST(QuantizeQ4K, WeightedErrorIsNeverAboveThePlainFits) {
     const double plain = weighted_error(values, testing::quantize_block_q4_k(values), weight);
     // The last term covers float32: the search adds up in it.
     EXPECT_LE(found, plain * 1.001 + weight * 1e-12)
-        << "seed " << kSeed << " trial " << trial << " kind " << trial % kNumKinds;
+        << "seed " << kQ4KSeed << " trial " << trial << " kind " << trial % kNumKinds;
   }
 }
 
 TEST(QuantizeQ4K, WeightedErrorStaysWithinTheBound) {
-  std::mt19937 random(kSeed + 1);
+  std::mt19937 random(kQ4KSeed + 1);
   for (int trial = 0; trial < 400; ++trial) {
     const std::vector<float> values = make_values(trial % kNumKinds, random);
     const BlockQ4_K plain = testing::quantize_block_q4_k(values);
@@ -95,12 +95,12 @@ TEST(QuantizeQ4K, WeightedErrorStaysWithinTheBound) {
                          0x1p-11 * (945.0 * numbers.scale + 63.0 * numbers.minimum_scale);
     // The smallest f16 is 2^-24: below it, scales are rounded to it.
     EXPECT_LE(std::sqrt(error / std::max(weight, 1e-30)), bound * 1.001 + 0x1p-25 * 1008)
-        << "seed " << kSeed + 1 << " trial " << trial << " kind " << trial % kNumKinds;
+        << "seed " << kQ4KSeed + 1 << " trial " << trial << " kind " << trial % kNumKinds;
   }
 }
 
 TEST(QuantizeQ4K, SearchingIsWorthIt) {
-  std::mt19937 random(kSeed + 2);
+  std::mt19937 random(kQ4KSeed + 2);
   for (const int kind : {0, 3}) {
     double found = 0, plain = 0;
     for (int trial = 0; trial < 200; ++trial) {

@@ -19,13 +19,13 @@ namespace {
 using testing::make_quantized;
 using testing::row_values;
 
-constexpr std::uint32_t kSeed = 20261126;
+constexpr std::uint32_t kTensorRowsSeed = 20261126;
 constexpr std::int64_t kRows = 6, kCols = 512;
 
 // Rows of different sizes, in every format.
 std::vector<HostTensor> random_tensors() {
-  std::cout << "seed " << kSeed << "\n";
-  std::mt19937 random(kSeed);
+  std::cout << "seed " << kTensorRowsSeed << "\n";
+  std::mt19937 random(kTensorRowsSeed);
   std::normal_distribution<float> normal;
   std::vector<float> values(kRows * kCols);
   for (std::size_t i = 0; i < values.size(); ++i)

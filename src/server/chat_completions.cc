@@ -201,7 +201,7 @@ class ChatStream : public EventStream {
   bool finished_ = false;
 };
 
-ApiResult<std::unique_ptr<ChatJob>> prepare(ApiService& service, const HttpRequest& request) {
+ApiResult<std::unique_ptr<ChatJob>> prepare_chat(ApiService& service, const HttpRequest& request) {
   std::vector<std::string> unknown_names;
   auto read = read_chat_request(request.body, unknown_names);
   service.unknown_fields.report(unknown_names);
@@ -248,7 +248,7 @@ HttpReply start(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& w
 
 HttpReply handle_chat_completions(ApiService& service, const HttpRequest& request,
                                   const Wake& wake) {
-  return start_job(service, prepare(service, request), wake, start);
+  return start_job(service, prepare_chat(service, request), wake, start);
 }
 
 }  // namespace pagoda

@@ -5,7 +5,7 @@
 namespace pagoda {
 namespace {
 
-ChatRequest read(const std::string& body) {
+ChatRequest read_chat(const std::string& body) {
   std::vector<std::string> unknown;
   auto request = read_chat_request(body, unknown);
   if (!request.ok()) {
@@ -16,7 +16,7 @@ ChatRequest read(const std::string& body) {
 }
 
 TEST(ChatRequest, ObjectsReachTheTemplateWithTheClientsOrderOfKeys) {
-  const auto request = read(
+  const auto request = read_chat(
       R"({"messages": [{"role": "user", "zeta": {"y": 1, "x": 2}, "content": "a"}],
           "chat_template_kwargs": {"z": {"b": 1, "a": 2}, "enable": true}})");
   EXPECT_EQ(request.prompt.messages_json,

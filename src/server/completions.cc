@@ -229,7 +229,8 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
   return to_text_request(fields, job.constraints, prompt.token_ids, std::move(sampling));
 }
 
-ApiResult<std::unique_ptr<CompletionJob>> prepare(ApiService& service, const HttpRequest& request) {
+ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service,
+                                                             const HttpRequest& request) {
   std::vector<std::string> unknown_names;
   auto read = read_completion_request(request.body, unknown_names);
   service.unknown_fields.report(unknown_names);
@@ -269,7 +270,7 @@ HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const W
 }  // namespace
 
 HttpReply handle_completions(ApiService& service, const HttpRequest& request, const Wake& wake) {
-  return start_job(service, prepare(service, request), wake, start);
+  return start_job(service, prepare_completion(service, request), wake, start);
 }
 
 }  // namespace pagoda

@@ -12,16 +12,16 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-constexpr const char* kPath = "/v1/completions";
+constexpr const char* kCompletions = "/v1/completions";
 
 class CompletionsTest : public ::testing::Test {
  protected:
   json first_choice(const std::string& body) {
-    return client_.answer(kPath, body).at("choices").at(0);
+    return client_.answer(kCompletions, body).at("choices").at(0);
   }
-  json refusal(const std::string& body) { return client_.refusal(kPath, body); }
+  json refusal(const std::string& body) { return client_.refusal(kCompletions, body); }
   SamplingParams sampling_of(const std::string& body) {
-    client_.answer(kPath, body);
+    client_.answer(kCompletions, body);
     return client_.engine().last_request().sampling;
   }
 
@@ -38,8 +38,8 @@ class CompletionsTest : public ::testing::Test {
 };
 
 TEST_F(CompletionsTest, AnswersInOpenAisShape) {
-  const json body =
-      client_.answer(kPath, R"({"prompt": "say hello", "model": "other-name", "user": "me"})");
+  const json body = client_.answer(
+      kCompletions, R"({"prompt": "say hello", "model": "other-name", "user": "me"})");
   EXPECT_TRUE(body.at("id").get<std::string>().starts_with("cmpl-"));
   EXPECT_EQ(body.at("object"), "text_completion");
   EXPECT_EQ(body.at("model"), "other-name");
@@ -55,10 +55,11 @@ TEST_F(CompletionsTest, PromptsComeInFourShapes) {
   EXPECT_EQ(first_choice(R"({"prompt": "say a"})").at("text"), "a");
   EXPECT_EQ(first_choice(R"({"prompt": [115, 97, 121, 32, 98]})").at("text"), "b");
   const json texts =
-      client_.answer(kPath, R"({"prompt": ["say a", "say b"], "n": 2})").at("choices");
+      client_.answer(kCompletions, R"({"prompt": ["say a", "say b"], "n": 2})").at("choices");
   const json ids =
       client_
-          .answer(kPath, R"({"prompt": [[115, 97, 121, 32, 97], [115, 97, 121, 32, 98]], "n": 2})")
+          .answer(kCompletions,
+                  R"({"prompt": [[115, 97, 121, 32, 97], [115, 97, 121, 32, 98]], "n": 2})")
           .at("choices");
   for (const json& choices : {texts, ids}) {
     ASSERT_EQ(choices.size(), 4u);
@@ -70,7 +71,7 @@ TEST_F(CompletionsTest, PromptsComeInFourShapes) {
 }
 
 TEST_F(CompletionsTest, SixteenTokensWhereNothingIsSaid) {
-  const json body = client_.answer(kPath, R"({"prompt": "count 100"})");
+  const json body = client_.answer(kCompletions, R"({"prompt": "count 100"})");
   EXPECT_EQ(body.at("usage").at("completion_tokens"), 16);
   EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "length");
 }
@@ -184,8 +185,8 @@ TEST_F(CompletionsTest, EchoPutsThePromptBefore) {
   EXPECT_TRUE(logprobs.at("top_logprobs").at(0).is_null());
   EXPECT_EQ(logprobs.at("token_logprobs").at(1), FakeEngine::logprob_of(97));
 
-  const json body =
-      client_.answer(kPath, R"({"prompt": "say a", "echo": true, "logprobs": 0, "max_tokens": 0})");
+  const json body = client_.answer(
+      kCompletions, R"({"prompt": "say a", "echo": true, "logprobs": 0, "max_tokens": 0})");
   EXPECT_EQ(body.at("choices").at(0).at("text"), "say a");
   EXPECT_EQ(body.at("choices").at(0).at("logprobs").at("tokens").size(), 5u);
   EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "length");
@@ -221,11 +222,12 @@ TEST_F(CompletionsTest, TokensAreNamedByIdOnRequest) {
 }
 
 TEST_F(CompletionsTest, StreamsTheSameAnswer) {
-  const auto events =
-      client_.events(kPath, R"({"prompt": "say the 猫", "stream": true, "echo": true, "logprobs": 1,
+  const auto events = client_.events(
+      kCompletions, R"({"prompt": "say the 猫", "stream": true, "echo": true, "logprobs": 1,
       "return_token_ids": true, "stream_options": {"include_usage": true}})");
   const json whole = client_.answer(
-      kPath, R"({"prompt": "say the 猫", "echo": true, "logprobs": 1, "return_token_ids": true})");
+      kCompletions,
+      R"({"prompt": "say the 猫", "echo": true, "logprobs": 1, "return_token_ids": true})");
   std::string text;
   json tokens = json::array(), offsets = json::array(), ids = json::array();
   for (std::size_t i = 0; i + 1 < events.size(); ++i) {
@@ -249,9 +251,10 @@ TEST_F(CompletionsTest, StreamsTheSameAnswer) {
 }
 
 TEST_F(CompletionsTest, AStreamThatFailsSaysSo) {
-  const auto events = client_.events(kPath, R"({"prompt": "fail it broke", "stream": true})");
+  const auto events =
+      client_.events(kCompletions, R"({"prompt": "fail it broke", "stream": true})");
   EXPECT_EQ(events.back().at("error").at("message"), "it broke");
-  EXPECT_EQ(client_.refusal(kPath, R"({"prompt": "fail it broke"})", 500).at("message"),
+  EXPECT_EQ(client_.refusal(kCompletions, R"({"prompt": "fail it broke"})", 500).at("message"),
             "it broke");
 }
 
@@ -343,7 +346,7 @@ TEST_F(CompletionsTest, BadSamplingFieldsAreRefusedByName) {
 
 TEST_F(CompletionsTest, NeutralValuesAreAccepted) {
   client_.answer(
-      kPath,
+      kCompletions,
       R"({"prompt": "a", "logit_bias": {}, "bad_words": [], "mirostat": 0, "response_format": {"type": "text"},
                             "best_of": 1, "suffix": null, "use_beam_search": false, "nobody_knows": 1, "metadata": {"a": 1}})");
 }
@@ -361,19 +364,19 @@ TEST_F(CompletionsTest, TooLongIsSaidBeforeTheEngineSeesIt) {
   EXPECT_THAT(explicit_wish.at("message").get<std::string>(), HasSubstr("(2048 > 2048 - 1)"));
   // The default is shortened instead.
   const json body = client_.answer(
-      kPath, R"({"prompt": ")" + std::string(2040, 'a') + R"(", "ignore_eos": true})");
+      kCompletions, R"({"prompt": ")" + std::string(2040, 'a') + R"(", "ignore_eos": true})");
   EXPECT_EQ(body.at("usage").at("total_tokens"), 2048);
 }
 
 TEST_F(CompletionsTest, AModelThatIsNotServedIs404) {
-  const json error = client_.refusal(kPath, R"({"prompt": "a", "model": "gpt-9"})", 404);
+  const json error = client_.refusal(kCompletions, R"({"prompt": "a", "model": "gpt-9"})", 404);
   EXPECT_EQ(error.at("code"), "model_not_found");
   EXPECT_EQ(error.at("param"), "model");
 }
 
 TEST_F(CompletionsTest, ADeadEngineIs503) {
   client_.engine().set_healthy(false);
-  const HttpResponse response = client_.post(kPath, R"({"prompt": "a"})");
+  const HttpResponse response = client_.post(kCompletions, R"({"prompt": "a"})");
   EXPECT_EQ(response.status, 503);
 }
 

@@ -198,7 +198,7 @@ struct GrammarField {
   std::string_view description;
 };
 
-constexpr GrammarField kFields[] = {
+constexpr GrammarField kGrammarFields[] = {
     {kResponseFormat, read_response_format, "", "Holds the answer to JSON, or to a JSON Schema."},
     {kStructuredOutputs, read_structured_outputs, "vLLM",
      "Holds the answer to one of: a JSON Schema, a regular expression, a choice of texts, a "
@@ -226,7 +226,7 @@ constexpr GrammarField kFields[] = {
 
 std::vector<Field> grammar_field_table(GrammarFields& fields) {
   std::vector<Field> table;
-  for (const GrammarField& field : kFields) {
+  for (const GrammarField& field : kGrammarFields) {
     const auto read = [&field, &fields](std::string_view, const RequestJson& value) -> MaybeError {
       if (is_neutral(value)) return {};
       return field.read({field.name, ""}, value, fields);

@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using TimePoint = asio::steady_timer::time_point;
 
-constexpr std::size_t kReadBytes = 4096;
+constexpr std::size_t kHeadReadBytes = 4096;
 // The most bytes that are read of requests which a client pipelines behind a running one; past it,
 // its going away shows only when it is written to.
 constexpr std::size_t kMaxPipelinedBytes = 16 << 10;
@@ -120,7 +120,7 @@ asio::awaitable<bool> HttpSession::wait_for_first_byte() {
   deadline_->set(limits_.idle_timeout_s);
   error_code error;
   const std::size_t n = co_await socket_.async_read_some(
-      buffer_.prepare(kReadBytes), asio::redirect_error(asio::use_awaitable, error));
+      buffer_.prepare(kHeadReadBytes), asio::redirect_error(asio::use_awaitable, error));
   buffer_.commit(n);
   co_return !error;
 }
@@ -146,7 +146,7 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_body(Incoming& incom
   const ReadOutcome outcome = co_await read(
       incoming, {.total_s = limits_.body_timeout_s, .silence_s = limits_.body_silence_s});
   // The room that a large body took to come is not kept while it is answered.
-  if (buffer_.size() == 0 && buffer_.capacity() > kReadBytes) buffer_.shrink_to_fit();
+  if (buffer_.size() == 0 && buffer_.capacity() > kHeadReadBytes) buffer_.shrink_to_fit();
   co_return outcome;
 }
 
@@ -340,7 +340,7 @@ asio::awaitable<void> HttpSession::linger() {
   socket_.shutdown(asio::socket_base::shutdown_send, error);
   buffer_.clear();
   deadline_->set(limits_.linger_s);
-  std::string sink(4 * kReadBytes, '\0');
+  std::string sink(4 * kHeadReadBytes, '\0');
   while (!error && !deadline_->timed_out() && !closed_) {
     co_await socket_.async_read_some(asio::buffer(sink),
                                      asio::redirect_error(asio::use_awaitable, error));
@@ -360,7 +360,7 @@ void HttpSession::start_watching_peer() {
     self->peer_gone_ = error != asio::error::operation_aborted;
     self->wake_->signal();
   };
-  socket_.async_read_some(buffer_.prepare(kReadBytes),
+  socket_.async_read_some(buffer_.prepare(kHeadReadBytes),
                           asio::bind_cancellation_slot(stop_watching_.slot(), std::move(on_read)));
 }
 

@@ -32,7 +32,7 @@ constexpr std::string_view kSglang = "SGLang";
 constexpr std::string_view kLlamaCpp = "llama.cpp";
 constexpr std::string_view kOllama = "Ollama";
 
-constexpr KnownField kFields[] = {
+constexpr KnownField kKnownFields[] = {
     // Whose request it is, where it is kept and billed.
     {kBoth, kOpenAi, "user", kAnything},
     {kBoth, kOpenAi, "metadata", kAnything},
@@ -247,7 +247,7 @@ Field options_field() {
 }  // namespace
 
 void add_known_fields(std::vector<Field>& table, FieldPlace place) {
-  for (const KnownField& field : kFields) {
+  for (const KnownField& field : kKnownFields) {
     if (field.place != FieldPlace::kBoth && field.place != place) continue;
     FieldTarget target = IgnoredField{};
     if (field.neutral.data() != nullptr)

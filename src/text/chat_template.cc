@@ -14,7 +14,7 @@ struct ChatTemplate::Rust {
 
 namespace {
 
-constexpr std::string_view kContext = "[chat template] ";
+constexpr std::string_view kTemplateContext = "[chat template] ";
 
 Status no_template(std::string_view where) {
   return not_found(
@@ -42,7 +42,7 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
 Result<ChatTemplate> ChatTemplate::from_text(std::string_view name, std::string_view text,
                                              const SandboxLimits& limits) {
-  auto rust = call_rust(StatusCode::kInvalidArgument, kContext, [&] {
+  auto rust = call_rust(StatusCode::kInvalidArgument, kTemplateContext, [&] {
     return std::make_unique<Rust>(Rust{
         rust_text::template_from_text(rust_bytes(name), rust_bytes(text), rust_limits(limits))});
   });
@@ -88,7 +88,8 @@ Result<ChatTemplate> ChatTemplate::from_gguf(const GgufVocabulary& vocabulary) {
 Result<std::string> ChatTemplate::render(const ChatInput& input) const {
   if (tool_use_ != nullptr && !input.tools_json.empty()) return tool_use_->render(input);
   if (rust_->chat_template->is_busy())
-    return resource_exhausted("{}renderings that take too long have not ended yet", kContext);
+    return resource_exhausted("{}renderings that take too long have not ended yet",
+                              kTemplateContext);
   const rust_text::ChatInputView view = {
       .messages = rust_bytes(input.messages_json),
       .tools = rust_bytes(input.tools_json),
@@ -99,7 +100,7 @@ Result<std::string> ChatTemplate::render(const ChatInput& input) const {
       .continue_final_message = input.continue_final_message,
       .unix_time = input.unix_time.value_or(static_cast<std::int64_t>(std::time(nullptr))),
   };
-  return call_rust(StatusCode::kInvalidArgument, kContext,
+  return call_rust(StatusCode::kInvalidArgument, kTemplateContext,
                    [&] { return std::string(rust_->chat_template->render(view)); });
 }
 

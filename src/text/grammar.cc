@@ -10,7 +10,7 @@ struct GrammarCompiler::Rust {
 
 namespace {
 
-constexpr std::string_view kContext = "[grammar] ";
+constexpr std::string_view kGrammarContext = "[grammar] ";
 
 rust_text::GrammarKind to_rust(GrammarKind kind) {
   static_assert(static_cast<int>(rust_text::GrammarKind::JsonSchema) ==
@@ -56,7 +56,8 @@ class GrammarMaskSource final : public TokenMaskSource {
 };
 
 std::string context_of(const GrammarSpec& spec) {
-  return spec.asked_by.empty() ? std::string(kContext) : fmt::format("'{}': ", spec.asked_by);
+  return spec.asked_by.empty() ? std::string(kGrammarContext)
+                               : fmt::format("'{}': ", spec.asked_by);
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ GrammarCompiler::GrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
 GrammarCompiler::~GrammarCompiler() = default;
 
 Status GrammarCompiler::prepare() {
-  auto rust = call_rust(StatusCode::kInternal, kContext, [&] {
+  auto rust = call_rust(StatusCode::kInternal, kGrammarContext, [&] {
     return std::make_unique<Rust>(Rust{rust_text::grammar_compiler(
         *tokenizer_->rust_->tokenizer, {eos_token_ids_.data(), eos_token_ids_.size()},
         rust_limits(limits_))});

@@ -9,7 +9,7 @@
 namespace pagoda {
 namespace {
 
-constexpr std::string_view kContext = "[tokenizer] ";
+constexpr std::string_view kTokenizerContext = "[tokenizer] ";
 
 // tokenizer_config.json has a special token as a string or as an object with a "content".
 std::string special_token(const nlohmann::json& config, const char* name) {
@@ -105,7 +105,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(const GgufVocabula
   const bool is_llama = vocabulary.model == "llama";
   bool adds_bos = is_llama;
   if (!is_llama) {
-    auto facts = call_rust(StatusCode::kInternal, kContext, [&] {
+    auto facts = call_rust(StatusCode::kInternal, kTokenizerContext, [&] {
       return rust_text::pre_tokenizer_facts(rust_bytes(vocabulary.pre));
     });
     if (!facts.ok()) return facts.status();
@@ -152,7 +152,7 @@ void Tokenizer::set_eos(std::optional<int> id) {
 }
 
 Result<std::vector<int>> Tokenizer::encode(std::string_view utf8, EncodeOptions options) const {
-  return call_rust(StatusCode::kInvalidArgument, kContext, [&] {
+  return call_rust(StatusCode::kInvalidArgument, kTokenizerContext, [&] {
     const auto ids = rust_->tokenizer->encode(rust_bytes(utf8), options.add_special_tokens,
                                               options.parse_special);
     return std::vector<int>(ids.begin(), ids.end());
@@ -160,7 +160,7 @@ Result<std::vector<int>> Tokenizer::encode(std::string_view utf8, EncodeOptions 
 }
 
 Result<std::size_t> Tokenizer::longest_piece(std::string_view utf8) const {
-  return call_rust(StatusCode::kInvalidArgument, kContext,
+  return call_rust(StatusCode::kInvalidArgument, kTokenizerContext,
                    [&] { return rust_->tokenizer->longest_piece(rust_bytes(utf8)); });
 }
 
@@ -171,20 +171,20 @@ Status Tokenizer::check_id(int id) const {
 
 Result<std::string> Tokenizer::decode(std::span<const int> ids, bool skip_special_tokens) const {
   for (const int id : ids) PAGODA_RETURN_IF_ERROR(check_id(id));
-  return call_rust(StatusCode::kInternal, kContext, [&] {
+  return call_rust(StatusCode::kInternal, kTokenizerContext, [&] {
     return std::string(rust_->tokenizer->decode({ids.data(), ids.size()}, skip_special_tokens));
   });
 }
 
 Result<std::string> Tokenizer::id_to_token(int id) const {
   PAGODA_RETURN_IF_ERROR(check_id(id));
-  return call_rust(StatusCode::kInternal, kContext,
+  return call_rust(StatusCode::kInternal, kTokenizerContext,
                    [&] { return std::string(rust_->tokenizer->id_to_token(id)); });
 }
 
 Result<std::string> Tokenizer::token_bytes(int id) const {
   PAGODA_RETURN_IF_ERROR(check_id(id));
-  return call_rust(StatusCode::kInternal, kContext, [&] {
+  return call_rust(StatusCode::kInternal, kTokenizerContext, [&] {
     const auto bytes = rust_->tokenizer->token_bytes(id);
     return std::string(bytes.begin(), bytes.end());
   });

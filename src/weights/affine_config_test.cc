@@ -54,18 +54,18 @@ TEST(AffineConfigTest, NothingIsQuantisedWithoutAKey) {
   }
 }
 
-struct Refused {
+struct RefusedAffine {
   const char* name;
   const char* json;
   StatusCode code;
   const char* message;
 };
 
-void PrintTo(const Refused& refused, std::ostream* out) {
+void PrintTo(const RefusedAffine& refused, std::ostream* out) {
   *out << refused.name;
 }
 
-const Refused kRefused[] = {
+const RefusedAffine kRefused[] = {
     {"NoJson", "{", StatusCode::kDataLoss, "[config] config.json: expected a JSON object"},
     {"NoObject", R"({"quantization": 4})", StatusCode::kInvalidArgument,
      "[config] config.json: quantization: expected an object, got 4"},
@@ -95,7 +95,7 @@ const Refused kRefused[] = {
      "affine groups are"},
 };
 
-class AffineConfigRefuses : public ::testing::TestWithParam<Refused> {};
+class AffineConfigRefuses : public ::testing::TestWithParam<RefusedAffine> {};
 
 TEST_P(AffineConfigRefuses, InOneLine) {
   const Status status = parse_affine_config(GetParam().json).status();

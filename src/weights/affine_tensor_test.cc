@@ -91,18 +91,18 @@ TEST(JoinAffineTest, AModuleHasTheWidthsUnderItsName) {
             "config.json says, got U32 codes");
 }
 
-struct Malformed {
+struct MalformedTensor {
   const char* name;
   void (*spoil)(Stored&);
   StatusCode code;
   const char* message;
 };
 
-void PrintTo(const Malformed& malformed, std::ostream* out) {
+void PrintTo(const MalformedTensor& malformed, std::ostream* out) {
   *out << malformed.name;
 }
 
-const Malformed kMalformed[] = {
+const MalformedTensor kMalformed[] = {
     {"RowsOfScales",
      [](Stored& s) {
        s.scales.tensor.shape = {2, 6};
@@ -167,7 +167,7 @@ const Malformed kMalformed[] = {
      "[affine] tensor model.layers.0.mlp.up_proj.weight: expected 192 bytes of codes, got 191"},
 };
 
-class JoinAffineRefuses : public ::testing::TestWithParam<Malformed> {};
+class JoinAffineRefuses : public ::testing::TestWithParam<MalformedTensor> {};
 
 TEST_P(JoinAffineRefuses, InOneLine) {
   Stored stored;

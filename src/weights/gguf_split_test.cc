@@ -19,7 +19,7 @@ using testing::TemporaryFolder;
 
 const std::vector<float> kNorm(64, 0.25f);
 
-GgufWriter small_file() {
+GgufWriter small_split_file() {
   GgufWriter writer;
   writer.set("general.architecture", "llama");
   writer.add_tensor("token_embd.weight", {3, 64}, WeightFormat::kQ8_0,
@@ -37,7 +37,7 @@ class SplitTest : public ::testing::Test {
   Status open_status(const std::string& path) const { return GgufFile::open(path).status(); }
 
   TemporaryFolder folder_;
-  std::string first_ = small_file().write_split(folder_ / "m", kParts);
+  std::string first_ = small_split_file().write_split(folder_ / "m", kParts);
 };
 
 TEST_F(SplitTest, TheFirstPartOpensTheOthers) {

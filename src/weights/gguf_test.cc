@@ -227,14 +227,14 @@ ByteWriter one_tensor(const std::vector<std::uint64_t>& dims, std::uint32_t type
   return out;
 }
 
-struct Malformed {
+struct MalformedGguf {
   const char* name;
   std::vector<std::byte> bytes;
   StatusCode code;
   const char* message;
 };
 
-std::vector<Malformed> malformed_headers() {
+std::vector<MalformedGguf> malformed_headers() {
   const std::vector<std::byte> tail(4096);
   const auto long_file = [&tail](ByteWriter out) { return out.put_bytes(tail).bytes(); };
   constexpr std::uint64_t kAbsurd = std::numeric_limits<std::uint64_t>::max();
@@ -276,7 +276,7 @@ std::vector<Malformed> malformed_headers() {
   };
 }
 
-std::vector<Malformed> malformed_tensors() {
+std::vector<MalformedGguf> malformed_tensors() {
   constexpr std::uint64_t kLarge = std::uint64_t{1} << 32;
   const std::vector<float> values(32);
   return {
@@ -309,11 +309,11 @@ std::vector<Malformed> malformed_tensors() {
   };
 }
 
-void PrintTo(const Malformed& malformed, std::ostream* out) {
+void PrintTo(const MalformedGguf& malformed, std::ostream* out) {
   *out << malformed.name;
 }
 
-class MalformedTest : public ::testing::TestWithParam<Malformed> {};
+class MalformedTest : public ::testing::TestWithParam<MalformedGguf> {};
 
 TEST_P(MalformedTest, IsRefusedByName) {
   const Status status = status_of(GetParam().bytes);

@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-constexpr std::size_t kMaxTensors = 1 << 18;
+constexpr std::size_t kMaxHeaderEntries = 1 << 18;
 constexpr std::size_t kMaxExtents = 8;
 constexpr std::size_t kMaxDTypeBytes = 32;
 
@@ -61,7 +61,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       level_ = Level::kMetadata;
       return true;
     }
-    if (entries_.size() == kMaxTensors) return fail("too many tensors");
+    if (entries_.size() == kMaxHeaderEntries) return fail("too many tensors");
     entries_.push_back({.name = field_, .dtype = {}, .shape = {}, .data_offsets = {}});
     seen_shape_ = seen_offsets_ = false;
     level_ = Level::kTensor;

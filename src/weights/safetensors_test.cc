@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using testing::safetensors_bytes;
 using testing::SafetensorsWriter;
 
-SafetensorsWriter small_file() {
+SafetensorsWriter small_safetensors_file() {
   const std::vector<float> values{0, 1, -2, 0.5f, 3, -0.25f};
   SafetensorsWriter writer;
   writer.add("b.weight", {2, 3}, WeightFormat::kBF16, values);
@@ -39,7 +39,7 @@ void read_everything(const std::vector<StoredTensor>& tensors) {
 }
 
 TEST(SafetensorsTest, ReadsWhatWasWritten) {
-  const auto bytes = small_file().bytes();
+  const auto bytes = small_safetensors_file().bytes();
   const auto parsed = parse_safetensors(bytes, nullptr);
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   ASSERT_EQ(parsed->size(), 3u);
@@ -76,7 +76,7 @@ TEST(SafetensorsTest, ADTypeThatNothingReadsIsNoErrorYet) {
 }
 
 TEST(SafetensorsTest, EveryTruncationIsAnError) {
-  const auto whole = small_file().bytes();
+  const auto whole = small_safetensors_file().bytes();
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const std::vector<std::byte> part(whole.begin(), whole.begin() + size);
     const Status status = parse_safetensors(part, nullptr).status();
@@ -85,7 +85,7 @@ TEST(SafetensorsTest, EveryTruncationIsAnError) {
 }
 
 TEST(SafetensorsTest, EveryChangedByteIsReadOrRefused) {
-  const auto whole = small_file().bytes();
+  const auto whole = small_safetensors_file().bytes();
   for (std::size_t i = 0; i < whole.size(); ++i) {
     for (const char value : std::string_view("\0\1\"[{},9-\x80\xff", 11)) {
       auto bytes = whole;
@@ -97,7 +97,7 @@ TEST(SafetensorsTest, EveryChangedByteIsReadOrRefused) {
 }
 
 TEST(SafetensorsTest, RandomDamageIsReadOrRefused) {
-  const auto whole = small_file().bytes();
+  const auto whole = small_safetensors_file().bytes();
   constexpr unsigned kSeed = 11;
   std::mt19937 random(kSeed);
   for (int trial = 0; trial < 3000; ++trial) {
@@ -126,18 +126,18 @@ TEST(SafetensorsTest, DeepNestingEndsAtItsFirstBracketTooMany) {
   EXPECT_EQ(status_of(objects, 0).code(), StatusCode::kDataLoss);
 }
 
-struct Malformed {
+struct MalformedHeader {
   const char* name;
   const char* header;
   std::size_t data_bytes;
   const char* message;
 };
 
-void PrintTo(const Malformed& malformed, std::ostream* out) {
+void PrintTo(const MalformedHeader& malformed, std::ostream* out) {
   *out << malformed.name;
 }
 
-const Malformed kMalformed[] = {
+const MalformedHeader kMalformedHeaders[] = {
     {"NotJson", "{\"a\"", 0, "header: no valid JSON"},
     {"NotAnObject", "[]", 0, "did not expect an array"},
     {"BareNumber", "3", 0, "did not expect a number"},
@@ -186,7 +186,7 @@ const Malformed kMalformed[] = {
      "expected 4 bytes of data, got 5"},
 };
 
-class MalformedSafetensorsTest : public ::testing::TestWithParam<Malformed> {};
+class MalformedSafetensorsTest : public ::testing::TestWithParam<MalformedHeader> {};
 
 TEST_P(MalformedSafetensorsTest, IsRefusedByName) {
   const Status status = status_of(GetParam().header, GetParam().data_bytes);
@@ -194,7 +194,7 @@ TEST_P(MalformedSafetensorsTest, IsRefusedByName) {
   EXPECT_THAT(status.message(), HasSubstr(GetParam().message));
 }
 
-INSTANTIATE_TEST_SUITE_P(Headers, MalformedSafetensorsTest, ::testing::ValuesIn(kMalformed),
+INSTANTIATE_TEST_SUITE_P(Headers, MalformedSafetensorsTest, ::testing::ValuesIn(kMalformedHeaders),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(SafetensorsIndexTest, ReadsTheMap) {

@@ -4,7 +4,7 @@
 namespace pagoda {
 namespace {
 
-OpCase make_case(int tokens, int dim, bool is_large) {
+OpCase make_add_rms_norm_case(int tokens, int dim, bool is_large) {
   OpCase result{.op = "add_rms_norm",
                 .description = fmt::format("{} x {}", tokens, dim),
                 .num_tokens = tokens};
@@ -29,8 +29,9 @@ OpCase make_case(int tokens, int dim, bool is_large) {
 }  // namespace
 
 std::vector<OpCase> add_rms_norm_cases() {
-  return {make_case(1, 64, false),   make_case(7, 577, false),  make_case(33, 96, false),
-          make_case(3, 2305, false), make_case(2, 9000, false), make_case(512, 576, true)};
+  return {make_add_rms_norm_case(1, 64, false),   make_add_rms_norm_case(7, 577, false),
+          make_add_rms_norm_case(33, 96, false),  make_add_rms_norm_case(3, 2305, false),
+          make_add_rms_norm_case(2, 9000, false), make_add_rms_norm_case(512, 576, true)};
 }
 
 }  // namespace pagoda

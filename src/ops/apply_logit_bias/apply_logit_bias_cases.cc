@@ -6,7 +6,7 @@
 namespace pagoda {
 namespace {
 
-OpCase make_case(int rows, int vocab_size, DType dtype) {
+OpCase make_apply_logit_bias_case(int rows, int vocab_size, DType dtype) {
   OpCase result{.op = "apply_logit_bias",
                 .description = fmt::format("{} x {} {}", rows, vocab_size, dtype_name(dtype)),
                 .num_tokens = rows,
@@ -33,8 +33,10 @@ OpCase make_case(int rows, int vocab_size, DType dtype) {
 }  // namespace
 
 std::vector<OpCase> apply_logit_bias_cases() {
-  return {make_case(1, 1, DType::kFloat32), make_case(20, 130, DType::kFloat32),
-          make_case(9, 1000, DType::kBFloat16), make_case(9, 1000, DType::kFloat16)};
+  return {make_apply_logit_bias_case(1, 1, DType::kFloat32),
+          make_apply_logit_bias_case(20, 130, DType::kFloat32),
+          make_apply_logit_bias_case(9, 1000, DType::kBFloat16),
+          make_apply_logit_bias_case(9, 1000, DType::kFloat16)};
 }
 
 }  // namespace pagoda

@@ -42,7 +42,7 @@ Result<SeenTokenCounts> upload_counts(Exec& exec, std::span<const int> rows, int
                          .histogram_of = exec.upload<std::int32_t>(histogram_of, {n})};
 }
 
-OpCase make_case(int rows, int vocab_size, DType dtype, bool is_large = false) {
+OpCase make_apply_penalties_case(int rows, int vocab_size, DType dtype, bool is_large = false) {
   OpCase result{.op = "apply_penalties",
                 .description = fmt::format("{} x {} {}", rows, vocab_size, dtype_name(dtype)),
                 .num_tokens = rows,
@@ -67,9 +67,11 @@ OpCase make_case(int rows, int vocab_size, DType dtype, bool is_large = false) {
 }  // namespace
 
 std::vector<OpCase> apply_penalties_cases() {
-  return {make_case(1, 1, DType::kFloat32), make_case(40, 130, DType::kFloat32),
-          make_case(15, 1000, DType::kBFloat16), make_case(15, 1000, DType::kFloat16),
-          make_case(8, 49152, DType::kFloat32, true)};
+  return {make_apply_penalties_case(1, 1, DType::kFloat32),
+          make_apply_penalties_case(40, 130, DType::kFloat32),
+          make_apply_penalties_case(15, 1000, DType::kBFloat16),
+          make_apply_penalties_case(15, 1000, DType::kFloat16),
+          make_apply_penalties_case(8, 49152, DType::kFloat32, true)};
 }
 
 }  // namespace pagoda

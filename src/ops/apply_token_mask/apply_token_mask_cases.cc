@@ -22,7 +22,7 @@ std::vector<std::int32_t> case_mask(int row, int num_words) {
   return words;
 }
 
-OpCase make_case(int rows, int vocab_size, DType dtype, bool is_large = false) {
+OpCase make_apply_token_mask_case(int rows, int vocab_size, DType dtype, bool is_large = false) {
   OpCase result{.op = "apply_token_mask",
                 .description = fmt::format("{} x {} {}", rows, vocab_size, dtype_name(dtype)),
                 .num_tokens = rows,
@@ -55,9 +55,11 @@ OpCase make_case(int rows, int vocab_size, DType dtype, bool is_large = false) {
 }  // namespace
 
 std::vector<OpCase> apply_token_mask_cases() {
-  return {make_case(1, 1, DType::kFloat32), make_case(20, 130, DType::kFloat32),
-          make_case(12, 1000, DType::kBFloat16), make_case(12, 1000, DType::kFloat16),
-          make_case(8, 151936, DType::kFloat32, true)};
+  return {make_apply_token_mask_case(1, 1, DType::kFloat32),
+          make_apply_token_mask_case(20, 130, DType::kFloat32),
+          make_apply_token_mask_case(12, 1000, DType::kBFloat16),
+          make_apply_token_mask_case(12, 1000, DType::kFloat16),
+          make_apply_token_mask_case(8, 151936, DType::kFloat32, true)};
 }
 
 }  // namespace pagoda

@@ -5,7 +5,7 @@
 namespace pagoda {
 namespace {
 
-OpCase make_case(int rows, int vocab_size, bool is_large = false) {
+OpCase make_argmax_case(int rows, int vocab_size, bool is_large = false) {
   OpCase result{.op = "argmax",
                 .description = fmt::format("{} x {}", rows, vocab_size),
                 .num_tokens = rows,
@@ -23,9 +23,10 @@ OpCase make_case(int rows, int vocab_size, bool is_large = false) {
 }  // namespace
 
 std::vector<OpCase> argmax_cases() {
-  return {make_case(1, 1),           make_case(9, 7),           make_case(20, 129),
-          make_case(12, 3000),       make_case(1, 49152, true), make_case(1, 151936, true),
-          make_case(8, 151936, true)};
+  return {make_argmax_case(1, 1),           make_argmax_case(9, 7),
+          make_argmax_case(20, 129),        make_argmax_case(12, 3000),
+          make_argmax_case(1, 49152, true), make_argmax_case(1, 151936, true),
+          make_argmax_case(8, 151936, true)};
 }
 
 }  // namespace pagoda

@@ -14,7 +14,7 @@
 namespace pagoda {
 namespace {
 
-constexpr std::uint32_t kSeed = 20261125;
+constexpr std::uint32_t kAttentionCodesSeed = 20261125;
 
 // A cache of formats that is read on a path.
 struct Way {
@@ -48,7 +48,7 @@ std::string describe(const AttentionShape& shape, const Way& way) {
   return make_attention_case(shape).description + ", " + std::string(attention_path_name(way.path));
 }
 
-std::vector<float> run(Exec& exec, const AttentionShape& shape, std::span<const int> tokens) {
+std::vector<float> run_codes(Exec& exec, const AttentionShape& shape, std::span<const int> tokens) {
   return run_case(exec, make_attention_case(shape), tokens).value()[0];
 }
 
@@ -63,7 +63,7 @@ class AttentionCodes : public testing::TestWithParam<CpuIsa> {
   void expect_rows(const AttentionShape& shape, std::span<const int> tokens,
                    std::span<const float> expected) {
     const auto row = static_cast<std::size_t>(shape.heads * shape.head_dim);
-    const std::vector<float> rows = run(*execs_[random_() % 3], shape, tokens);
+    const std::vector<float> rows = run_codes(*execs_[random_() % 3], shape, tokens);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       ASSERT_TRUE(
           same_bits(std::span(rows).subspan(i * row, row), expected.subspan(tokens[i] * row, row)))
@@ -71,7 +71,7 @@ class AttentionCodes : public testing::TestWithParam<CpuIsa> {
     }
   }
 
-  std::mt19937 random_{kSeed};
+  std::mt19937 random_{kAttentionCodesSeed};
   std::unique_ptr<Exec> execs_[3] = {make(1), make(2), make(3)};
 };
 
@@ -101,7 +101,7 @@ TEST_P(AttentionCodes, ARowsBitsDependOnNothingElse) {
       shape.block_size = 16;
       shape.layout_seed = 1;
       const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-      const std::vector<float> expected = run(*execs_[0], shape, tokens);
+      const std::vector<float> expected = run_codes(*execs_[0], shape, tokens);
       for (const int block_size : {1, 5, 16, 32, 400}) {
         shape.block_size = block_size;
         shape.layout_seed = random_() % 3;
@@ -125,10 +125,10 @@ TEST_P(AttentionCodes, BothPathsAreNearTheReference) {
     for (const Way& way : ways(shape.head_dim)) {
       set(shape, {.formats = way.formats, .path = AttentionPath::kFloats});
       const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-      const std::vector<float> expected = run(*reference, shape, tokens);
+      const std::vector<float> expected = run_codes(*reference, shape, tokens);
       set(shape, way);
       SCOPED_TRACE(describe(shape, way));
-      EXPECT_LE(relative_error(run(*execs_[1], shape, tokens), expected), 1e-3f);
+      EXPECT_LE(relative_error(run_codes(*execs_[1], shape, tokens), expected), 1e-3f);
     }
   }
 }
@@ -142,9 +142,9 @@ TEST_P(AttentionCodes, AnEntryThatIsNotFiniteIsItsRowsAlone) {
     shape.ends_in_nan = false;
     SCOPED_TRACE(describe(shape, way));
     const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-    const std::vector<float> expected = run(*execs_[1], shape, tokens);
+    const std::vector<float> expected = run_codes(*execs_[1], shape, tokens);
     shape.ends_in_nan = true;
-    const std::vector<float> actual = run(*execs_[1], shape, tokens);
+    const std::vector<float> actual = run_codes(*execs_[1], shape, tokens);
     const std::size_t row = expected.size() / tokens.size();
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const auto own = std::span(actual).subspan(i * row, row);
@@ -170,7 +170,7 @@ TEST(AttentionPath, IsTheOneThatIsCounted) {
         shape.formats = formats;
         const AttentionPath path = attention_path(backend, formats, head_dim);
         const std::uint64_t before = exec->num_decoded_attentions();
-        run(*exec, shape, all_tokens(make_attention_case(shape)));
+        run_codes(*exec, shape, all_tokens(make_attention_case(shape)));
         EXPECT_EQ(exec->num_decoded_attentions() - before, path == AttentionPath::kDecoded ? 1 : 0)
             << backend_name(backend) << ", " << make_attention_case(shape).description;
         EXPECT_TRUE(is_quantized(formats) || path != AttentionPath::kCodes);

@@ -18,7 +18,7 @@ namespace {
 
 // The inputs of the op. In place of what a call has not there is another one, and a flag says so.
 // Behind them come the cache's arrays, and the output of the op that this one goes on behind.
-enum Input {
+enum AttentionInput {
   kQueries,
   kQueryStart,
   kContextLens,

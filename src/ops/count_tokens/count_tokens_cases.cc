@@ -5,7 +5,7 @@ namespace pagoda {
 namespace {
 
 // Fills histograms, then clears one in three and counts tokens of which some were there before.
-OpCase make_case(int tokens, int histograms, int vocab_size) {
+OpCase make_count_tokens_case(int tokens, int histograms, int vocab_size) {
   OpCase result{.op = "count_tokens",
                 .description = fmt::format("{} of {} x {}", tokens, histograms, vocab_size),
                 .num_tokens = tokens,
@@ -46,7 +46,8 @@ OpCase make_case(int tokens, int histograms, int vocab_size) {
 }  // namespace
 
 std::vector<OpCase> count_tokens_cases() {
-  return {make_case(1, 1, 1), make_case(30, 4, 10), make_case(200, 3, 130)};
+  return {make_count_tokens_case(1, 1, 1), make_count_tokens_case(30, 4, 10),
+          make_count_tokens_case(200, 3, 130)};
 }
 
 }  // namespace pagoda

@@ -14,7 +14,7 @@ struct GatedShape {
   bool is_large = false;
 };
 
-OpCase make_case(const GatedShape& shape) {
+OpCase make_gated_linear_case(const GatedShape& shape) {
   OpCase result{
       .op = "gated_linear",
       .description = fmt::format("{} x {} -> {}, {} and {}{}", shape.tokens, shape.cols, shape.dim,
@@ -53,27 +53,27 @@ OpCase make_case(const GatedShape& shape) {
 std::vector<OpCase> gated_linear_cases() {
   std::vector<OpCase> cases;
   for (const int tokens : {1, 2, 5, 13, 32}) {
-    cases.push_back(make_case({.tokens = tokens,
-                               .cols = 96,
-                               .dim = 80,
-                               .gate = WeightFormat::kQ4_1,
-                               .up = WeightFormat::kQ4_1}));
-    cases.push_back(make_case({.tokens = tokens,
-                               .cols = 64,
-                               .dim = 37,
-                               .gate = WeightFormat::kQ8_0,
-                               .up = WeightFormat::kQ4_1,
-                               .has_bias = true}));
+    cases.push_back(make_gated_linear_case({.tokens = tokens,
+                                            .cols = 96,
+                                            .dim = 80,
+                                            .gate = WeightFormat::kQ4_1,
+                                            .up = WeightFormat::kQ4_1}));
+    cases.push_back(make_gated_linear_case({.tokens = tokens,
+                                            .cols = 64,
+                                            .dim = 37,
+                                            .gate = WeightFormat::kQ8_0,
+                                            .up = WeightFormat::kQ4_1,
+                                            .has_bias = true}));
   }
-  cases.push_back(make_case(
+  cases.push_back(make_gated_linear_case(
       {.tokens = 3, .cols = 64, .dim = 1, .gate = WeightFormat::kF32, .up = WeightFormat::kF32}));
   for (const int tokens : {1, 32, 512}) {
-    cases.push_back(make_case({.tokens = tokens,
-                               .cols = 576,
-                               .dim = 1536,
-                               .gate = WeightFormat::kQ4_1,
-                               .up = WeightFormat::kQ4_1,
-                               .is_large = true}));
+    cases.push_back(make_gated_linear_case({.tokens = tokens,
+                                            .cols = 576,
+                                            .dim = 1536,
+                                            .gate = WeightFormat::kQ4_1,
+                                            .up = WeightFormat::kQ4_1,
+                                            .is_large = true}));
   }
   return cases;
 }

@@ -4,7 +4,7 @@
 namespace pagoda {
 namespace {
 
-OpCase make_case(const CaseFormat& format, int rows, int cols, int num_ids) {
+OpCase make_gather_rows_case(const CaseFormat& format, int rows, int cols, int num_ids) {
   OpCase result{
       .op = "gather_rows",
       .description = fmt::format("{} of {} x {} {}", num_ids, rows, cols, name_of(format)),
@@ -30,15 +30,15 @@ std::vector<OpCase> gather_rows_cases() {
   std::vector<OpCase> cases;
   for (const WeightFormat format : kWeightFormats) {
     const bool is_wide = traits_of(format).block_size > 32;
-    cases.push_back(make_case(format, 40, is_wide ? 256 : 64, 5));
-    cases.push_back(make_case(format, 33, is_wide ? 768 : 160, 9));
+    cases.push_back(make_gather_rows_case(format, 40, is_wide ? 256 : 64, 5));
+    cases.push_back(make_gather_rows_case(format, 33, is_wide ? 768 : 160, 9));
   }
-  cases.push_back(make_case(WeightFormat::kBF16, 5, 7, 3));
+  cases.push_back(make_gather_rows_case(WeightFormat::kBF16, 5, 7, 3));
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
     for (const WeightFormat format :
          {WeightFormat::kF32, WeightFormat::kF16, WeightFormat::kBF16}) {
       for (const int group_size : {32, 64, 128}) {
-        cases.push_back(make_case(AffineLayout{bits, group_size, format}, 33, 128, 9));
+        cases.push_back(make_gather_rows_case(AffineLayout{bits, group_size, format}, 33, 128, 9));
       }
     }
   }

@@ -37,7 +37,7 @@ Result<CaseRun> prepare(const CopyShape& shape, Exec& exec, std::span<const int>
   });
 }
 
-OpCase make_case(const CopyShape& shape) {
+OpCase make_kv_copy_blocks_case(const CopyShape& shape) {
   OpCase result{
       .op = "kv_copy_blocks",
       .description = fmt::format("{} blocks of {} x {} x {} {}", shape.copies, shape.block_size,
@@ -66,7 +66,7 @@ std::vector<OpCase> kv_copy_blocks_cases() {
           CopyShape{20, 2, 24, 8, formats}, CopyShape{2, 1, 128, 300, formats},
           CopyShape{3, 1, 18, 4, formats}, CopyShape{3, 1, 17, 4, formats},
           CopyShape{64, 3, 64, 16, formats, true}}) {
-      if (fit(formats, shape.head_dim)) cases.push_back(make_case(shape));
+      if (fit(formats, shape.head_dim)) cases.push_back(make_kv_copy_blocks_case(shape));
     }
   }
   return cases;

@@ -52,7 +52,7 @@ Result<CaseRun> prepare(const KvWriteShape& shape, Exec& exec, std::span<const i
       });
 }
 
-OpCase make_case(const KvWriteShape& shape) {
+OpCase make_kv_write_case(const KvWriteShape& shape) {
   OpCase result{
       .op = "kv_write",
       .description = fmt::format("{} x {} x {} into {} x {} {}{}", shape.tokens, shape.kv_heads,
@@ -84,7 +84,7 @@ std::vector<OpCase> kv_write_cases() {
              KvWriteShape{7, 2, 17, 3, 4, formats, true},
              KvWriteShape{512, 3, 64, 64, 16, formats, false, true},
          }) {
-      if (fit(formats, shape.head_dim)) cases.push_back(make_case(shape));
+      if (fit(formats, shape.head_dim)) cases.push_back(make_kv_write_case(shape));
     }
   }
   return cases;

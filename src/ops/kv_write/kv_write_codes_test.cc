@@ -16,7 +16,7 @@
 namespace pagoda {
 namespace {
 
-constexpr std::uint32_t kSeed = 20241124;
+constexpr std::uint32_t kKvWriteCodesSeed = 20241124;
 constexpr int kTokens = 24, kBlockSize = 5, kNumBlocks = 5, kHeads = 3;
 
 // Entries of every kind: random ones, zeros, one outlier, numbers that count as 0, and what is not
@@ -49,7 +49,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
 class KvWriteCodes : public testing::TestWithParam<CpuIsa> {};
 
 TEST_P(KvWriteCodes, AreTheCodecs) {
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kKvWriteCodesSeed);
   const auto exec =
       make_exec({.backend = Backend::kCpu, .num_threads = 2, .cpu_isa = GetParam()}).value();
   std::vector<int> places(kTokens);

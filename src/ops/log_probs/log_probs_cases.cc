@@ -27,7 +27,7 @@ std::int32_t chosen_token(std::span<const float> logits, int row) {
   return 0;
 }
 
-OpCase make_case(const LogProbsShape& shape) {
+OpCase make_log_probs_case(const LogProbsShape& shape) {
   OpCase result{
       .op = "log_probs",
       .description = fmt::format("{} x {} {}, top {}", shape.rows, shape.vocab_size,
@@ -66,13 +66,15 @@ OpCase make_case(const LogProbsShape& shape) {
 }  // namespace
 
 std::vector<OpCase> log_probs_cases() {
-  return {make_case({.rows = 1, .vocab_size = 1, .num_top = 1}),
-          make_case({.rows = 20, .vocab_size = 7, .num_top = 7}),
-          make_case({.rows = 40, .vocab_size = 129}),
-          make_case({.rows = 24, .vocab_size = 3000, .num_top = 20}),
-          make_case({.rows = 24, .vocab_size = 1000, .num_top = 3, .dtype = DType::kBFloat16}),
-          make_case({.rows = 7, .vocab_size = 1000, .num_top = 3, .dtype = DType::kFloat16}),
-          make_case({.rows = 8, .vocab_size = 151936, .num_top = 5, .is_large = true})};
+  return {
+      make_log_probs_case({.rows = 1, .vocab_size = 1, .num_top = 1}),
+      make_log_probs_case({.rows = 20, .vocab_size = 7, .num_top = 7}),
+      make_log_probs_case({.rows = 40, .vocab_size = 129}),
+      make_log_probs_case({.rows = 24, .vocab_size = 3000, .num_top = 20}),
+      make_log_probs_case(
+          {.rows = 24, .vocab_size = 1000, .num_top = 3, .dtype = DType::kBFloat16}),
+      make_log_probs_case({.rows = 7, .vocab_size = 1000, .num_top = 3, .dtype = DType::kFloat16}),
+      make_log_probs_case({.rows = 8, .vocab_size = 151936, .num_top = 5, .is_large = true})};
 }
 
 }  // namespace pagoda

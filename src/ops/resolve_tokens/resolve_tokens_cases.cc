@@ -5,7 +5,7 @@ namespace pagoda {
 namespace {
 
 // Every third id is the host's; every fifth row drew none.
-OpCase make_case(int tokens, int rows) {
+OpCase make_resolve_tokens_case(int tokens, int rows) {
   OpCase result{.op = "resolve_tokens",
                 .description = fmt::format("{} of {} rows", tokens, rows),
                 .num_tokens = tokens,
@@ -31,7 +31,8 @@ OpCase make_case(int tokens, int rows) {
 }  // namespace
 
 std::vector<OpCase> resolve_tokens_cases() {
-  return {make_case(1, 1), make_case(2, 1), make_case(100, 17)};
+  return {make_resolve_tokens_case(1, 1), make_resolve_tokens_case(2, 1),
+          make_resolve_tokens_case(100, 17)};
 }
 
 }  // namespace pagoda

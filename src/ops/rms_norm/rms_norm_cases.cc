@@ -13,7 +13,7 @@ struct RmsNormShape {
   bool is_large = false;
 };
 
-OpCase make_case(const RmsNormShape& shape) {
+OpCase make_rms_norm_case(const RmsNormShape& shape) {
   OpCase result{.op = "rms_norm",
                 .description = fmt::format("{} x {} x {}, magnitude {}", shape.tokens, shape.heads,
                                            shape.dim, shape.magnitude),
@@ -56,7 +56,7 @@ std::vector<OpCase> rms_norm_cases() {
            RmsNormShape{.tokens = 2, .heads = 0, .dim = 40, .magnitude = 0},
            RmsNormShape{.tokens = 512, .heads = 0, .dim = 576, .is_large = true},
        }) {
-    cases.push_back(make_case(shape));
+    cases.push_back(make_rms_norm_case(shape));
   }
   return cases;
 }

@@ -13,7 +13,7 @@ struct HeadsShape {
   bool is_large = false;
 };
 
-OpCase make_case(const HeadsShape& shape) {
+OpCase make_rms_norm_rope_case(const HeadsShape& shape) {
   OpCase result{
       .op = "rms_norm_rope",
       .description = fmt::format("{} x {} x {}, {}", shape.tokens, shape.heads, shape.head_dim,
@@ -48,10 +48,11 @@ std::vector<OpCase> rms_norm_rope_cases() {
   for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
     for (const HeadsShape& shape :
          {HeadsShape{1, 1, 2, style}, HeadsShape{5, 3, 24, style}, HeadsShape{33, 4, 128, style}}) {
-      cases.push_back(make_case(shape));
+      cases.push_back(make_rms_norm_rope_case(shape));
     }
   }
-  cases.push_back(make_case({.tokens = 512, .heads = 16, .head_dim = 128, .is_large = true}));
+  cases.push_back(
+      make_rms_norm_rope_case({.tokens = 512, .heads = 16, .head_dim = 128, .is_large = true}));
   return cases;
 }
 

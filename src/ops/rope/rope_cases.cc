@@ -56,7 +56,7 @@ OpCase make_angles_case(int tokens, int head_dim, int first_position) {
   return result;
 }
 
-OpCase make_case(const RopeShape& shape) {
+OpCase make_rope_case(const RopeShape& shape) {
   OpCase result{
       .op = "rope",
       .description = fmt::format("{} x {} x {} from position {}, {}", shape.tokens, shape.heads,
@@ -96,7 +96,7 @@ std::vector<OpCase> rope_cases() {
              RopeShape{9, 4, 128, style, 131'000},
              RopeShape{512, 9, 64, style, 0, true},
          }) {
-      cases.push_back(make_case(shape));
+      cases.push_back(make_rope_case(shape));
     }
   }
   // Long contexts need exact angles.

@@ -16,13 +16,13 @@
 namespace pagoda {
 namespace {
 
-constexpr int kTokens = 6, kHeads = 4, kKvHeads = 2, kHeadDim = 8;
-constexpr std::int64_t kWidth = (kHeads + 2 * kKvHeads) * kHeadDim;
+constexpr int kPromptTokens = 6, kQueryHeads = 4, kKvHeads = 2, kHeadDim = 8;
+constexpr std::int64_t kWidth = (kQueryHeads + 2 * kKvHeads) * kHeadDim;
 constexpr KvFormats kFloat32 = {KvFormat::kFloat32, KvFormat::kFloat32};
 
 // A sequence's first tokens, in one block.
 HostBatch prompt_batch() {
-  std::vector<int> places(kTokens);
+  std::vector<int> places(kPromptTokens);
   std::iota(places.begin(), places.end(), 0);
   return write_batch(places, places);
 }
@@ -33,11 +33,12 @@ Tensor key_offset(Exec& exec) {
 
 RopeKvWriteResult write_keys(Exec& exec, const StepBatch& batch, const Tensor& offset) {
   const Tensor joined =
-      upload_activations(exec, random_values(1, kTokens * kWidth), {kTokens, kWidth});
-  const KvView view = allocate_kv_view(exec, kFloat32, {1, kTokens, kKvHeads, kHeadDim}).value();
+      upload_activations(exec, random_values(1, kPromptTokens * kWidth), {kPromptTokens, kWidth});
+  const KvView view =
+      allocate_kv_view(exec, kFloat32, {1, kPromptTokens, kKvHeads, kHeadDim}).value();
   return rope_kv_write(exec, joined, {}, {},
                        case_angles(exec, std::vector{0, 1, 2, 3, 4, 5}, 0, kHeadDim), view, batch,
-                       {.num_heads = kHeads, .norm = {}, .rope = {}, .key_offset = offset});
+                       {.num_heads = kQueryHeads, .norm = {}, .rope = {}, .key_offset = offset});
 }
 
 TEST(KeyOffset, IsTakenFromTurnedKeysAlone) {

@@ -88,7 +88,7 @@ float tolerance_of(KvFormat keys) {
   return 0;
 }
 
-OpCase make_case(const JoinedShape& shape) {
+OpCase make_rope_kv_write_case(const JoinedShape& shape) {
   OpCase result{.op = "rope_kv_write",
                 .description = fmt::format(
                     "{} x ({} + 2 x {}) x {} into {}, {}{}{}", shape.tokens, shape.heads,
@@ -119,24 +119,28 @@ std::vector<OpCase> rope_kv_write_cases() {
     for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
       for (const bool is_normed : {false, true}) {
         for (const bool is_scattered : {false, true}) {
-          cases.push_back(make_case({5, 2, 1, 16, formats, style, is_normed, is_scattered}));
-          cases.push_back(make_case({4, 3, 3, 18, formats, style, is_normed, is_scattered}));
-          cases.push_back(make_case({9, 9, 3, 64, formats, style, is_normed, is_scattered}));
-          cases.push_back(make_case({7, 4, 2, 128, formats, style, is_normed, is_scattered}));
+          cases.push_back(
+              make_rope_kv_write_case({5, 2, 1, 16, formats, style, is_normed, is_scattered}));
+          cases.push_back(
+              make_rope_kv_write_case({4, 3, 3, 18, formats, style, is_normed, is_scattered}));
+          cases.push_back(
+              make_rope_kv_write_case({9, 9, 3, 64, formats, style, is_normed, is_scattered}));
+          cases.push_back(
+              make_rope_kv_write_case({7, 4, 2, 128, formats, style, is_normed, is_scattered}));
         }
-        cases.push_back(make_case({3, 2, 1, 80, formats, style, is_normed}));
-        cases.push_back(make_case({3, 2, 1, 256, formats, style, is_normed}));
+        cases.push_back(make_rope_kv_write_case({3, 2, 1, 80, formats, style, is_normed}));
+        cases.push_back(make_rope_kv_write_case({3, 2, 1, 256, formats, style, is_normed}));
       }
     }
-    cases.push_back(
-        make_case({.tokens = 1, .heads = 1, .kv_heads = 1, .head_dim = 64, .formats = formats}));
-    cases.push_back(make_case({.tokens = 512,
-                               .heads = 16,
-                               .kv_heads = 8,
-                               .head_dim = 128,
-                               .formats = formats,
-                               .is_normed = true,
-                               .is_large = true}));
+    cases.push_back(make_rope_kv_write_case(
+        {.tokens = 1, .heads = 1, .kv_heads = 1, .head_dim = 64, .formats = formats}));
+    cases.push_back(make_rope_kv_write_case({.tokens = 512,
+                                             .heads = 16,
+                                             .kv_heads = 8,
+                                             .head_dim = 128,
+                                             .formats = formats,
+                                             .is_normed = true,
+                                             .is_large = true}));
   }
   return cases;
 }

@@ -12,7 +12,7 @@ namespace {
 
 // Places among the op's inputs; angles stand in for norms and an offset where there are none. The
 // cache's arrays come last.
-enum Input { kJoined, kAngles, kSlots, kQNorm, kKNorm, kKeyOffset, kCache };
+enum RopeKvWriteInput { kJoined, kAngles, kSlots, kQNorm, kKNorm, kKeyOffset, kKvCache };
 
 MetalDispatch dispatch_of(const Tensor& joined, bool is_normed, const KvView& view,
                           const RopeKvWriteArgs& args) {
@@ -51,7 +51,7 @@ MetalDispatch dispatch_of(const Tensor& joined, bool is_normed, const KvView& vi
 
 HostBody host_body(bool is_normed, const RopeKvWriteArgs& args) {
   return [=](Exec& host, std::span<const Tensor> in) {
-    const std::span<const Tensor> arrays = in.subspan(kCache);
+    const std::span<const Tensor> arrays = in.subspan(kKvCache);
     const KvView cache = KvView::of(arrays);
     const Tensor q_norm = is_normed ? in[kQNorm] : Tensor(),
                  k_norm = is_normed ? in[kKNorm] : Tensor();

@@ -20,7 +20,7 @@ Tensor upload_uniforms(Exec& exec, std::span<const int> rows) {
   return exec.upload<std::int32_t>(halves, {static_cast<std::int64_t>(rows.size()), 2});
 }
 
-OpCase make_case(int rows, int vocab_size, bool is_filtered, bool is_large = false) {
+OpCase make_sample_case(int rows, int vocab_size, bool is_filtered, bool is_large = false) {
   OpCase result{
       .op = "sample",
       .description = fmt::format("{} x {}{}", rows, vocab_size, is_filtered ? ", filtered" : ""),
@@ -45,16 +45,16 @@ OpCase make_case(int rows, int vocab_size, bool is_filtered, bool is_large = fal
 }  // namespace
 
 std::vector<OpCase> sample_cases() {
-  return {make_case(1, 1, false),
-          make_case(40, 7, false),
-          make_case(40, 129, false),
-          make_case(24, 3000, false),
-          make_case(40, 7, true),
-          make_case(64, 129, true),
-          make_case(64, 3000, true),
-          make_case(1, 151936, false, true),
-          make_case(8, 151936, false, true),
-          make_case(8, 151936, true, true)};
+  return {make_sample_case(1, 1, false),
+          make_sample_case(40, 7, false),
+          make_sample_case(40, 129, false),
+          make_sample_case(24, 3000, false),
+          make_sample_case(40, 7, true),
+          make_sample_case(64, 129, true),
+          make_sample_case(64, 3000, true),
+          make_sample_case(1, 151936, false, true),
+          make_sample_case(8, 151936, false, true),
+          make_sample_case(8, 151936, true, true)};
 }
 
 }  // namespace pagoda

@@ -5,7 +5,7 @@ namespace pagoda {
 namespace {
 
 // `num_rows` rows out of [tokens, dim], backwards and with repetitions.
-OpCase make_case(int tokens, int dim, int num_rows) {
+OpCase make_select_rows_case(int tokens, int dim, int num_rows) {
   OpCase result{.op = "select_rows",
                 .description = fmt::format("{} of {} x {}", num_rows, tokens, dim),
                 .num_tokens = num_rows,
@@ -28,7 +28,8 @@ OpCase make_case(int tokens, int dim, int num_rows) {
 }  // namespace
 
 std::vector<OpCase> select_rows_cases() {
-  return {make_case(1, 1, 1), make_case(9, 64, 4), make_case(5, 577, 12)};
+  return {make_select_rows_case(1, 1, 1), make_select_rows_case(9, 64, 4),
+          make_select_rows_case(5, 577, 12)};
 }
 
 }  // namespace pagoda

@@ -11,7 +11,7 @@ struct SwigluShape {
   bool is_large = false;
 };
 
-OpCase make_case(const SwigluShape& shape) {
+OpCase make_swiglu_case(const SwigluShape& shape) {
   OpCase result{
       .op = "swiglu",
       .description = fmt::format("{} x {}, magnitude {}", shape.tokens, shape.dim, shape.magnitude),
@@ -43,7 +43,7 @@ std::vector<OpCase> swiglu_cases() {
            SwigluShape{.tokens = 33, .dim = 48},
            SwigluShape{.tokens = 512, .dim = 1536, .is_large = true},
        }) {
-    cases.push_back(make_case(shape));
+    cases.push_back(make_swiglu_case(shape));
   }
   return cases;
 }

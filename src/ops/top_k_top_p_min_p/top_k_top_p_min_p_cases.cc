@@ -4,7 +4,7 @@
 namespace pagoda {
 namespace {
 
-OpCase make_case(int rows, int vocab_size, bool is_large = false) {
+OpCase make_top_k_top_p_min_p_case(int rows, int vocab_size, bool is_large = false) {
   OpCase result{.op = "top_k_top_p_min_p",
                 .description = fmt::format("{} x {}", rows, vocab_size),
                 .num_tokens = rows,
@@ -25,8 +25,9 @@ OpCase make_case(int rows, int vocab_size, bool is_large = false) {
 }  // namespace
 
 std::vector<OpCase> top_k_top_p_min_p_cases() {
-  return {make_case(1, 1), make_case(40, 7), make_case(64, 129), make_case(24, 3000),
-          make_case(8, 151936, true)};
+  return {make_top_k_top_p_min_p_case(1, 1), make_top_k_top_p_min_p_case(40, 7),
+          make_top_k_top_p_min_p_case(64, 129), make_top_k_top_p_min_p_case(24, 3000),
+          make_top_k_top_p_min_p_case(8, 151936, true)};
 }
 
 }  // namespace pagoda
