@@ -5,6 +5,7 @@
 #include <mlx/memory.h>
 #include <mlx/stream.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -358,13 +359,21 @@ TEST(MlxCacheTest, AnOlderReadInFlightIsBeforeANewerWrite) {
   }
 }
 
-TEST(MlxCacheTest, MemoryAndAddressStayOverThousandsOfSteps) {
+class MlxCacheOfFormats : public ::testing::TestWithParam<KvFormats> {};
+
+TEST_P(MlxCacheOfFormats, MemoryAndAddressStayOverThousandsOfSteps) {
   // Reused memory may be larger than what was asked for: without reuse the count is exact.
   const std::size_t cache_limit = mx::set_cache_limit(0);
   const auto made = make_mlx_exec();
   Exec& exec = *made;
-  KvView view = make_view(exec, DType::kBFloat16);
-  const std::byte* address = exec.read(view.values.elements)->data();
+  KvView view =
+      allocate_kv_view(exec, GetParam(), {kNumBlocks, kBlockSize, kKvHeads, kHeadDim}).value();
+  const auto addresses = [&] {
+    std::vector<const std::byte*> found;
+    for (const Tensor& array : view.arrays()) found.push_back(exec.read(array)->data());
+    return found;
+  };
+  const std::vector<const std::byte*> first_addresses = addresses();
   std::size_t memory = 0;
   for (int step = 0; step < 10000; ++step) {
     Sequence sequence;
@@ -373,13 +382,13 @@ TEST(MlxCacheTest, MemoryAndAddressStayOverThousandsOfSteps) {
     view = write_step(exec, view, host);
     const Tensor q = exec.upload<float>(std::vector<float>(kWidth, 1.0f), {1, kKvHeads, kHeadDim});
     const Tensor out = attention(exec, q, view, upload(exec, host), {.scale = 1.0f, .sinks = {}});
-    const Tensor roots[] = {out, view.keys.elements, view.values.elements};
+    std::vector<Tensor> roots = {out};
+    for (const Tensor& array : view.arrays()) roots.push_back(array);
     ASSERT_TRUE(exec.evaluate(roots).ok());
     ASSERT_TRUE(exec.read(out).ok());
     if (step % (kNumBlocks * kBlockSize) != 0) continue;
     // The same point of the same cycle each time, with nothing in flight.
-    ASSERT_EQ(exec.read(view.values.elements)->data(), address);
-    ASSERT_TRUE(exec.read(view.keys.elements).ok());
+    ASSERT_EQ(addresses(), first_addresses);
     mx::synchronize();
     if (step <= kNumBlocks * kBlockSize) memory = mx::get_active_memory();
     ASSERT_EQ(mx::get_active_memory(), memory) << step;
@@ -387,6 +396,17 @@ TEST(MlxCacheTest, MemoryAndAddressStayOverThousandsOfSteps) {
   EXPECT_EQ(exec.num_evaluations(), 10000u);
   mx::set_cache_limit(cache_limit);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, MlxCacheOfFormats,
+                         ::testing::Values(KvFormats{KvFormat::kBFloat16, KvFormat::kBFloat16},
+                                           KvFormats{KvFormat::kInt8, KvFormat::kInt8},
+                                           KvFormats{KvFormat::kInt8, KvFormat::kInt4},
+                                           KvFormats{KvFormat::kInt4, KvFormat::kInt4}),
+                         [](const auto& info) {
+                           std::string name = name_of(info.param);
+                           std::ranges::replace(name, ' ', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace pagoda
