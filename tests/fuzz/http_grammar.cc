@@ -8,7 +8,7 @@ namespace pagoda {
 namespace {
 
 constexpr int kMaxRequests = 4;
-constexpr int kMaxFields = 12;
+constexpr int kMaxHeaderFields = 12;
 constexpr int kMaxChunks = 6;
 
 constexpr std::string_view kMethods[] = {"POST", "POST", "POST", "GET",     "HEAD",
@@ -79,36 +79,36 @@ constexpr std::string_view kExtensions[] = {"",  "",    "",      ";a", ";a=b", "
 constexpr std::string_view kLastChunks[] = {"0", "0", "0", "000", "0;a=b", "", "-0"};
 
 // One time in sixteen.
-bool is_odd(FuzzedDataProvider& draws) {
+bool takes_odd_one(FuzzedDataProvider& draws) {
   return draws.ConsumeIntegralInRange(0, 15) == 15;
 }
 
 std::string line_end(FuzzedDataProvider& draws) {
-  return std::string(is_odd(draws) ? draws.PickValueInArray(kOddLineEnds) : "\r\n");
+  return std::string(takes_odd_one(draws) ? draws.PickValueInArray(kOddLineEnds) : "\r\n");
 }
 
 // Bytes as they are, seldom so many that they pass a limit.
 std::string raw(FuzzedDataProvider& draws) {
   std::string bytes = draws.ConsumeRandomLengthString(24);
-  if (!is_odd(draws)) return bytes;
+  if (!takes_odd_one(draws)) return bytes;
   bytes.append(draws.ConsumeIntegralInRange<std::size_t>(0, 40'000),
                draws.PickValueInArray({'0', 'a', ' ', '\0', '\xff'}));
   return bytes;
 }
 
 std::string field_line(FuzzedDataProvider& draws) {
-  if (is_odd(draws)) return raw(draws) + line_end(draws);
+  if (takes_odd_one(draws)) return raw(draws) + line_end(draws);
   std::string line(draws.PickValueInArray(kNames));
   line += draws.PickValueInArray(kSeparators);
-  line += is_odd(draws) ? raw(draws) : std::string(draws.PickValueInArray(kValues));
+  line += takes_odd_one(draws) ? raw(draws) : std::string(draws.PickValueInArray(kValues));
   return line + line_end(draws);
 }
 
 std::string field_lines(FuzzedDataProvider& draws) {
   std::string lines;
-  const int num_fields = draws.ConsumeIntegralInRange(0, kMaxFields);
+  const int num_fields = draws.ConsumeIntegralInRange(0, kMaxHeaderFields);
   for (int i = 0; i < num_fields && draws.ConsumeBool(); ++i) lines += field_line(draws);
-  if (!is_odd(draws)) return lines;
+  if (!takes_odd_one(draws)) return lines;
   const std::string line = field_line(draws);
   const int num_more = draws.ConsumeIntegralInRange(0, 300);
   for (int i = 0; i < num_more; ++i) lines += line;
@@ -122,7 +122,7 @@ std::string chunked(FuzzedDataProvider& draws, std::string_view body) {
     const bool is_last = i + 1 == kMaxChunks;
     const auto size =
         is_last ? body.size() : draws.ConsumeIntegralInRange<std::size_t>(1, body.size());
-    chunks += is_odd(draws) ? raw(draws) : fmt::format("{:x}", size);
+    chunks += takes_odd_one(draws) ? raw(draws) : fmt::format("{:x}", size);
     chunks += draws.PickValueInArray(kExtensions);
     chunks += line_end(draws);
     chunks += body.substr(0, size);
@@ -136,7 +136,7 @@ std::string chunked(FuzzedDataProvider& draws, std::string_view body) {
 std::string request(FuzzedDataProvider& draws, const DrawBody& draw_body) {
   std::string bytes(draws.PickValueInArray(kMethods));
   bytes += ' ';
-  bytes += is_odd(draws) ? raw(draws) : std::string(draws.PickValueInArray(kTargets));
+  bytes += takes_odd_one(draws) ? raw(draws) : std::string(draws.PickValueInArray(kTargets));
   bytes += ' ';
   bytes += draws.PickValueInArray(kVersions);
   bytes += line_end(draws);
@@ -163,7 +163,7 @@ std::string draw_http(FuzzedDataProvider& draws, const DrawBody& draw_body) {
   std::string bytes;
   const int num_requests = draws.ConsumeIntegralInRange(1, kMaxRequests);
   for (int i = 0; i < num_requests; ++i) bytes += request(draws, draw_body);
-  if (is_odd(draws)) bytes += raw(draws);
+  if (takes_odd_one(draws)) bytes += raw(draws);
   return bytes;
 }
 
