@@ -5,6 +5,7 @@ MODEL ?= smollm2
 PORT ?= 8000
 DEVICE ?= auto
 MLX_MODEL ?=
+FUZZ_SECONDS ?= 60
 CMAKE_BUILD := cmake --build --preset
 
 .PHONY: help demo build serve test attacks emulated bench tidy metal-on-cuda fuzz format setup setup-test setup-emulated model
@@ -56,8 +57,8 @@ metal-on-cuda: setup-test ## the kernels for Apple GPUs on an NVIDIA GPU: op cas
 	tests/metal/cuda/run.sh check
 	tests/metal/cuda/run.sh figures
 
-fuzz: setup-test ## every fuzz target for a minute by the address sanitizer, then for 20 s by that of threads
-	tools/fuzz.sh 60 address
+fuzz: setup-test ## every fuzz target for FUZZ_SECONDS (60) by the address sanitizer, then 20 by that of threads
+	tools/fuzz.sh $(FUZZ_SECONDS) address
 	tools/fuzz.sh 20 thread
 
 format: setup-test ## clang-format over every C++ file
