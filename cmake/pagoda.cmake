@@ -5,8 +5,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# What a target's files include is read and compiled once for eight of them: a build from nothing takes half the time. So the
-# names in a target's unnamed namespaces are each other's neighbours; a target of files that want to be alone says so.
+# Headers are read and compiled once for eight files of a target: a build from nothing takes half the time. So the names in a
+# target's unnamed namespaces are each other's neighbours; a target of files that want to be alone says so.
 option(CMAKE_UNITY_BUILD "Compile the files of a target eight at a time" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
@@ -61,9 +61,9 @@ function(pagoda_limit_test name is_long)
   endif()
 endfunction()
 
-# pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [RELEASE_CASES ...] [ALONE] [LONG]): one
+# pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [RELEASE_CASES FILTER] [ALONE] [LONG]): one
 # GoogleTest binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our code. RELEASE_ONLY: too
-# slow under sanitizers for what they would find there. RELEASE_CASES: the same of some cases, as --gtest_filter names them.
+# slow under sanitizers for what they would find there. RELEASE_CASES: the same of cases named as --gtest_filter does.
 # ALONE: it looks at time, so no other test runs beside it.
 function(pagoda_test name)
   cmake_parse_arguments(ARG "IN_RELEASE;RELEASE_ONLY;ALONE;LONG" "RELEASE_CASES" "SOURCES;DEPS" ${ARGN})
@@ -107,18 +107,22 @@ function(pagoda_pytest name file)
 endfunction()
 
 # Highway compiles a library's vector code once a target and picks one at run time: SSE4, AVX2 and AVX-512, or NEON. Left
-# out is SVE, whose vectors have no fixed length.
+# out is SVE, whose vectors have no fixed length. All that is compiled so agrees on the targets by these two.
+set(PAGODA_HIGHWAY_DISABLED "HWY_SSSE3|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128")
+if(NOT PAGODA_BUILDS_AVX512)
+  string(APPEND PAGODA_HIGHWAY_DISABLED "|HWY_AVX3")
+endif()
+set(PAGODA_HIGHWAY_DEFINITION "HWY_DISABLED_TARGETS=(${PAGODA_HIGHWAY_DISABLED})")
+set(PAGODA_HIGHWAY_OPTIONS)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(PAGODA_HIGHWAY_OPTIONS -msse4.2 -mpclmul -maes)  # the least that an x86 machine needs
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # As Highway's pragma for NEON says, which GCC does not apply to constructors that it writes itself.
+  set(PAGODA_HIGHWAY_OPTIONS -march=armv8-a+crypto)
+endif()
+
 function(pagoda_set_highway_targets target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # each file is included again for each target
-  set(disabled "HWY_SSSE3|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128")
-  if(NOT PAGODA_BUILDS_AVX512)
-    string(APPEND disabled "|HWY_AVX3")
-  endif()
-  target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(${disabled})")
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    target_compile_options(${target} PRIVATE -msse4.2 -mpclmul -maes)  # the least that an x86 machine needs
-  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # As Highway's pragma for NEON says, which GCC does not apply to constructors that it writes itself.
-    target_compile_options(${target} PRIVATE -march=armv8-a+crypto)
-  endif()
+  target_compile_definitions(${target} PRIVATE "${PAGODA_HIGHWAY_DEFINITION}")
+  target_compile_options(${target} PRIVATE ${PAGODA_HIGHWAY_OPTIONS})
 endfunction()
