@@ -34,10 +34,6 @@ bool is_revision(std::string_view text) {
   }
 }
 
-bool is_safetensors(std::string_view name) {
-  return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
-}
-
 // The first file of each GGUF model in a folder: all but "-00002-of-00003.gguf" and the like.
 std::vector<fs::path> gguf_models_in(const fs::path& folder) {
   static const std::regex later_part("-(?!00001)[0-9]{5}-of-[0-9]{5}\\.gguf$");
@@ -156,6 +152,10 @@ Status unknown_model(std::string_view model, const fs::path& model_dir) {
 }
 
 }  // namespace
+
+bool is_safetensors(std::string_view file_name) {
+  return file_name.ends_with(".safetensors") || file_name.ends_with(".safetensors.index.json");
+}
 
 bool is_default_model(const fs::path& path) {
   std::error_code error;

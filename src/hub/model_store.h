@@ -22,6 +22,9 @@
 
 namespace pagoda {
 
+// Returns whether a file of a repository has weights in the format safetensors, or is their index.
+bool is_safetensors(std::string_view file_name);
+
 // Returns the folder of the store, by the environment of this process.
 Result<std::filesystem::path> default_model_dir();
 

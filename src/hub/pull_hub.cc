@@ -82,8 +82,7 @@ bool is_text_part(std::string_view name) {
 }
 
 bool is_wanted_safetensors(std::string_view name) {
-  return (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) &&
-         !name.starts_with("consolidated");
+  return is_safetensors(name) && !name.starts_with("consolidated");
 }
 
 // In the order of preference; upper case, as files are named.

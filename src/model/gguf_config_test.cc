@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/rope_frequencies.h"
+#include "tests/support/case_name.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/layer_windows.h"
 #include "tests/support/temporary_folder.h"
@@ -366,12 +367,12 @@ TEST_P(RefusedKeyTest, IsRefusedByName) {
   EXPECT_THAT(status.message(), HasSubstr(GetParam().message));
 }
 
-constexpr auto kCaseName = [](const auto& info) { return std::string(info.param.name); };
-INSTANTIATE_TEST_SUITE_P(Keys, RefusedKeyTest, ::testing::ValuesIn(refused_keys()), kCaseName);
+INSTANTIATE_TEST_SUITE_P(Keys, RefusedKeyTest, ::testing::ValuesIn(refused_keys()),
+                         testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Variants, RefusedKeyTest, ::testing::ValuesIn(refused_variants()),
-                         kCaseName);
+                         testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(TensorsAndTokens, RefusedKeyTest,
-                         ::testing::ValuesIn(refused_tensors_and_tokens()), kCaseName);
+                         ::testing::ValuesIn(refused_tensors_and_tokens()), testing::kCaseName);
 
 }  // namespace
 }  // namespace pagoda

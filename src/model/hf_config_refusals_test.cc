@@ -1,5 +1,6 @@
 // Configs that are refused, each by the key at fault.
 #include "model/hf_config_fixture.h"
+#include "tests/support/case_name.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -175,15 +176,14 @@ TEST_P(RefusedConfigTest, IsRefusedByKey) {
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
-constexpr auto kRefusedName = [](const auto& info) { return std::string(info.param.name); };
 INSTANTIATE_TEST_SUITE_P(Sizes, RefusedConfigTest, ::testing::ValuesIn(refused_sizes()),
-                         kRefusedName);
+                         testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Values, RefusedConfigTest, ::testing::ValuesIn(refused_values()),
-                         kRefusedName);
+                         testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Ropes, RefusedConfigTest, ::testing::ValuesIn(refused_ropes()),
-                         kRefusedName);
+                         testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Windows, RefusedConfigTest, ::testing::ValuesIn(refused_windows()),
-                         kRefusedName);
+                         testing::kCaseName);
 
 TEST(HfConfigTest, WhatIsNoJsonObjectIsRefused) {
   const std::string brackets(1'000'000, '[');

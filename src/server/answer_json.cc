@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/clock.h"
 #include "server/json_body.h"
 
 namespace pagoda {
@@ -17,9 +17,7 @@ AnswerIdentity AnswerIdentity::make(std::string_view prefix, std::string model) 
   std::random_device device;
   std::string id(prefix);
   for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", device());
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return {std::move(id), std::move(model),
-          std::chrono::duration_cast<std::chrono::seconds>(now).count()};
+  return {std::move(id), std::move(model), unix_time_ns() / 1'000'000'000};
 }
 
 json AnswerIdentity::head(std::string_view object) const {

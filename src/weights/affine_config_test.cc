@@ -1,4 +1,5 @@
 #include "weights/affine_config.h"
+#include "tests/support/case_name.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -105,7 +106,7 @@ TEST_P(AffineConfigRefuses, InOneLine) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AffineConfigRefuses, ::testing::ValuesIn(kRefused),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         testing::kCaseName);
 
 TEST(AffineConfigTest, NestingDoesNotFillTheMemory) {
   const std::string deep(1 << 20, '[');

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/affine_writer.h"
+#include "tests/support/case_name.h"
 #include "weights/safetensors.h"
 
 namespace pagoda {
@@ -178,7 +179,7 @@ TEST_P(JoinAffineRefuses, InOneLine) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, JoinAffineRefuses, ::testing::ValuesIn(kMalformed),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         testing::kCaseName);
 
 TEST(JoinAffineTest, SaysWhichPartIsMissing) {
   const Stored stored;

@@ -1,4 +1,5 @@
 #include "weights/gguf.h"
+#include "tests/support/case_name.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -322,11 +323,10 @@ TEST_P(MalformedTest, IsRefusedByName) {
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
-constexpr auto kCaseName = [](const auto& info) { return std::string(info.param.name); };
 INSTANTIATE_TEST_SUITE_P(Headers, MalformedTest, ::testing::ValuesIn(malformed_headers()),
-                         kCaseName);
+                         testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Tensors, MalformedTest, ::testing::ValuesIn(malformed_tensors()),
-                         kCaseName);
+                         testing::kCaseName);
 
 TEST(GgufTest, OverlappingTensorsAreRefused) {
   ByteWriter out = header(2, 0);

@@ -1,4 +1,5 @@
 #include "weights/safetensors.h"
+#include "tests/support/case_name.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -195,7 +196,7 @@ TEST_P(MalformedSafetensorsTest, IsRefusedByName) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Headers, MalformedSafetensorsTest, ::testing::ValuesIn(kMalformedHeaders),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         testing::kCaseName);
 
 TEST(SafetensorsIndexTest, ReadsTheMap) {
   const auto files = parse_safetensors_index(

@@ -10,6 +10,7 @@
 #include "server/chat_request.h"
 #include "server/completion_request.h"
 #include "server/tokenize_request.h"
+#include "tests/fuzz/odd_draw.h"
 
 namespace pagoda {
 namespace {
@@ -60,10 +61,6 @@ const std::vector<Endpoint>& endpoints() {
                                  endpoint_of(fields_schema(detokenize_field_table(detokenize)))};
   }();
   return all;
-}
-
-bool is_odd(FuzzedDataProvider& draws) {
-  return draws.ConsumeIntegralInRange(0, 15) == 15;
 }
 
 // Few, or just as many as a bound allows, or one more or less.

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "tests/fuzz/odd_draw.h"
+
 namespace pagoda {
 namespace {
 
@@ -78,29 +80,24 @@ constexpr std::string_view kExtensions[] = {"",  "",    "",      ";a", ";a=b", "
                                             ";", " ;a", ";a=\"", "=a"};
 constexpr std::string_view kLastChunks[] = {"0", "0", "0", "000", "0;a=b", "", "-0"};
 
-// One time in sixteen.
-bool takes_odd_one(FuzzedDataProvider& draws) {
-  return draws.ConsumeIntegralInRange(0, 15) == 15;
-}
-
 std::string line_end(FuzzedDataProvider& draws) {
-  return std::string(takes_odd_one(draws) ? draws.PickValueInArray(kOddLineEnds) : "\r\n");
+  return std::string(is_odd(draws) ? draws.PickValueInArray(kOddLineEnds) : "\r\n");
 }
 
 // Bytes as they are, seldom so many that they pass a limit.
 std::string raw(FuzzedDataProvider& draws) {
   std::string bytes = draws.ConsumeRandomLengthString(24);
-  if (!takes_odd_one(draws)) return bytes;
+  if (!is_odd(draws)) return bytes;
   bytes.append(draws.ConsumeIntegralInRange<std::size_t>(0, 40'000),
                draws.PickValueInArray({'0', 'a', ' ', '\0', '\xff'}));
   return bytes;
 }
 
 std::string field_line(FuzzedDataProvider& draws) {
-  if (takes_odd_one(draws)) return raw(draws) + line_end(draws);
+  if (is_odd(draws)) return raw(draws) + line_end(draws);
   std::string line(draws.PickValueInArray(kNames));
   line += draws.PickValueInArray(kSeparators);
-  line += takes_odd_one(draws) ? raw(draws) : std::string(draws.PickValueInArray(kValues));
+  line += is_odd(draws) ? raw(draws) : std::string(draws.PickValueInArray(kValues));
   return line + line_end(draws);
 }
 
@@ -108,7 +105,7 @@ std::string field_lines(FuzzedDataProvider& draws) {
   std::string lines;
   const int num_fields = draws.ConsumeIntegralInRange(0, kMaxHeaderFields);
   for (int i = 0; i < num_fields && draws.ConsumeBool(); ++i) lines += field_line(draws);
-  if (!takes_odd_one(draws)) return lines;
+  if (!is_odd(draws)) return lines;
   const std::string line = field_line(draws);
   const int num_more = draws.ConsumeIntegralInRange(0, 300);
   for (int i = 0; i < num_more; ++i) lines += line;
@@ -122,7 +119,7 @@ std::string chunked(FuzzedDataProvider& draws, std::string_view body) {
     const bool is_last = i + 1 == kMaxChunks;
     const auto size =
         is_last ? body.size() : draws.ConsumeIntegralInRange<std::size_t>(1, body.size());
-    chunks += takes_odd_one(draws) ? raw(draws) : fmt::format("{:x}", size);
+    chunks += is_odd(draws) ? raw(draws) : fmt::format("{:x}", size);
     chunks += draws.PickValueInArray(kExtensions);
     chunks += line_end(draws);
     chunks += body.substr(0, size);
@@ -136,7 +133,7 @@ std::string chunked(FuzzedDataProvider& draws, std::string_view body) {
 std::string request(FuzzedDataProvider& draws, const DrawBody& draw_body) {
   std::string bytes(draws.PickValueInArray(kMethods));
   bytes += ' ';
-  bytes += takes_odd_one(draws) ? raw(draws) : std::string(draws.PickValueInArray(kTargets));
+  bytes += is_odd(draws) ? raw(draws) : std::string(draws.PickValueInArray(kTargets));
   bytes += ' ';
   bytes += draws.PickValueInArray(kVersions);
   bytes += line_end(draws);
@@ -163,7 +160,7 @@ std::string draw_http(FuzzedDataProvider& draws, const DrawBody& draw_body) {
   std::string bytes;
   const int num_requests = draws.ConsumeIntegralInRange(1, kMaxRequests);
   for (int i = 0; i < num_requests; ++i) bytes += request(draws, draw_body);
-  if (takes_odd_one(draws)) bytes += raw(draws);
+  if (is_odd(draws)) bytes += raw(draws);
   return bytes;
 }
 

@@ -9,7 +9,7 @@
 
 namespace pagoda {
 
-// The folder of a checkpoint of two layers, whose golden outputs are beside it.
+// The folder of a checkpoint of three layers, whose golden outputs are beside it.
 inline const std::string kTinyLlama =
     std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
 

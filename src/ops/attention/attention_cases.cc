@@ -230,6 +230,11 @@ OpCase make_attention_case(const AttentionShape& shape) {
   return result;
 }
 
+std::vector<float> run_attention(Exec& exec, const AttentionShape& shape,
+                                 std::span<const int> tokens) {
+  return run_case(exec, make_attention_case(shape), tokens).value()[0];
+}
+
 std::vector<OpCase> attention_cases() {
   std::vector<OpCase> cases;
   for (const AttentionShape& shape : attention_shapes())

@@ -1,6 +1,7 @@
 // Shapes of attention, for its case list and for its own tests.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "core/kv_format.h"
@@ -49,5 +50,8 @@ AttentionInputs attention_inputs(const AttentionShape& shape);
 float attention_scale(const AttentionShape& shape);
 // Slots that no sequence owns hold NaN.
 OpCase make_attention_case(const AttentionShape& shape);
+// Returns the outputs of some of its tokens, [tokens, heads, head_dim]; it must be possible.
+std::vector<float> run_attention(Exec& exec, const AttentionShape& shape,
+                                 std::span<const int> tokens);
 
 }  // namespace pagoda

@@ -48,10 +48,6 @@ std::string describe(const AttentionShape& shape, const Way& way) {
   return make_attention_case(shape).description + ", " + std::string(attention_path_name(way.path));
 }
 
-std::vector<float> run_codes(Exec& exec, const AttentionShape& shape, std::span<const int> tokens) {
-  return run_case(exec, make_attention_case(shape), tokens).value()[0];
-}
-
 class AttentionCodes : public testing::TestWithParam<CpuIsa> {
  protected:
   static std::unique_ptr<Exec> make(int num_threads) {
@@ -63,7 +59,7 @@ class AttentionCodes : public testing::TestWithParam<CpuIsa> {
   void expect_rows(const AttentionShape& shape, std::span<const int> tokens,
                    std::span<const float> expected) {
     const auto row = static_cast<std::size_t>(shape.heads * shape.head_dim);
-    const std::vector<float> rows = run_codes(*execs_[random_() % 3], shape, tokens);
+    const std::vector<float> rows = run_attention(*execs_[random_() % 3], shape, tokens);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       ASSERT_TRUE(
           same_bits(std::span(rows).subspan(i * row, row), expected.subspan(tokens[i] * row, row)))
@@ -101,7 +97,7 @@ TEST_P(AttentionCodes, ARowsBitsDependOnNothingElse) {
       shape.block_size = 16;
       shape.layout_seed = 1;
       const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-      const std::vector<float> expected = run_codes(*execs_[0], shape, tokens);
+      const std::vector<float> expected = run_attention(*execs_[0], shape, tokens);
       for (const int block_size : {1, 5, 16, 32, 400}) {
         shape.block_size = block_size;
         shape.layout_seed = random_() % 3;
@@ -125,10 +121,10 @@ TEST_P(AttentionCodes, BothPathsAreNearTheReference) {
     for (const Way& way : ways(shape.head_dim)) {
       set(shape, {.formats = way.formats, .path = AttentionPath::kFloats});
       const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-      const std::vector<float> expected = run_codes(*reference, shape, tokens);
+      const std::vector<float> expected = run_attention(*reference, shape, tokens);
       set(shape, way);
       SCOPED_TRACE(describe(shape, way));
-      EXPECT_LE(relative_error(run_codes(*execs_[1], shape, tokens), expected), 1e-3f);
+      EXPECT_LE(relative_error(run_attention(*execs_[1], shape, tokens), expected), 1e-3f);
     }
   }
 }
@@ -142,9 +138,9 @@ TEST_P(AttentionCodes, AnEntryThatIsNotFiniteIsItsRowsAlone) {
     shape.ends_in_nan = false;
     SCOPED_TRACE(describe(shape, way));
     const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-    const std::vector<float> expected = run_codes(*execs_[1], shape, tokens);
+    const std::vector<float> expected = run_attention(*execs_[1], shape, tokens);
     shape.ends_in_nan = true;
-    const std::vector<float> actual = run_codes(*execs_[1], shape, tokens);
+    const std::vector<float> actual = run_attention(*execs_[1], shape, tokens);
     const std::size_t row = expected.size() / tokens.size();
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const auto own = std::span(actual).subspan(i * row, row);
@@ -170,7 +166,7 @@ TEST(AttentionPath, IsTheOneThatIsCounted) {
         shape.formats = formats;
         const AttentionPath path = attention_path(backend, formats, head_dim);
         const std::uint64_t before = exec->num_decoded_attentions();
-        run_codes(*exec, shape, all_tokens(make_attention_case(shape)));
+        run_attention(*exec, shape, all_tokens(make_attention_case(shape)));
         EXPECT_EQ(exec->num_decoded_attentions() - before, path == AttentionPath::kDecoded ? 1 : 0)
             << backend_name(backend) << ", " << make_attention_case(shape).description;
         EXPECT_TRUE(is_quantized(formats) || path != AttentionPath::kCodes);

@@ -9,10 +9,6 @@
 namespace pagoda {
 namespace {
 
-std::vector<float> run(Exec& exec, const AttentionShape& shape, std::span<const int> tokens) {
-  return run_case(exec, make_attention_case(shape), tokens).value()[0];
-}
-
 std::vector<AttentionShape> shapes() {
   const std::vector<AttentionSeq> seqs = {{70, 1}, {5, 1}, {97, 60}, {301, 40}};
   const AttentionShape plain{.seqs = seqs, .heads = 6, .kv_heads = 2, .head_dim = 24};
@@ -35,12 +31,13 @@ class AttentionTest : public ::testing::TestWithParam<Backend> {
 TEST_P(AttentionTest, BlockSizesAndBlockIdsChangeNoBit) {
   for (AttentionShape shape : shapes()) {
     const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-    const std::vector<float> expected = run(*exec_, shape, tokens);
+    const std::vector<float> expected = run_attention(*exec_, shape, tokens);
     for (const int block_size : {1, 8, 16, 32, 400}) {
       for (const std::uint32_t seed : {0u, 2u, 3u}) {
         shape.block_size = block_size;
         shape.layout_seed = seed;
-        ASSERT_TRUE(same_bits(run(*exec_, shape, tokens), expected)) << block_size << " " << seed;
+        ASSERT_TRUE(same_bits(run_attention(*exec_, shape, tokens), expected))
+            << block_size << " " << seed;
       }
     }
   }
@@ -49,13 +46,13 @@ TEST_P(AttentionTest, BlockSizesAndBlockIdsChangeNoBit) {
 TEST_P(AttentionTest, ChunkBordersChangeNoBit) {
   for (const AttentionShape& shape : shapes()) {
     const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-    const std::vector<float> expected = run(*exec_, shape, tokens);
+    const std::vector<float> expected = run_attention(*exec_, shape, tokens);
     for (const std::size_t chunk :
          {std::size_t{1}, std::size_t{7}, std::size_t{16}, std::size_t{33}}) {
       std::vector<float> actual;
       for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
         const auto part = std::span(tokens).subspan(begin, std::min(chunk, tokens.size() - begin));
-        const std::vector<float> rows = run(*exec_, shape, part);
+        const std::vector<float> rows = run_attention(*exec_, shape, part);
         actual.insert(actual.end(), rows.begin(), rows.end());
       }
       ASSERT_TRUE(same_bits(actual, expected)) << "chunks of " << chunk;
@@ -71,10 +68,11 @@ TEST_P(AttentionTest, ADecodeHasTheBitsOfAPrompt) {
                                .kv_heads = 2,
                                .head_dim = 32 * (1 + group % 3),
                                .window = group % 2 == 0 ? 37 : 0};
-    const std::vector<float> expected = run(*exec_, shape, all_tokens(make_attention_case(shape)));
+    const std::vector<float> expected =
+        run_attention(*exec_, shape, all_tokens(make_attention_case(shape)));
     const std::size_t row = expected.size() / 280;
     for (const int token : {0, 14, 15, 40, 255, 256, 279}) {
-      EXPECT_TRUE(same_bits(run(*exec_, shape, std::vector<int>{token}),
+      EXPECT_TRUE(same_bits(run_attention(*exec_, shape, std::vector<int>{token}),
                             std::span(expected).subspan(token * row, row)))
           << "group " << group << ", token " << token;
     }
@@ -84,13 +82,13 @@ TEST_P(AttentionTest, ADecodeHasTheBitsOfAPrompt) {
 TEST_P(AttentionTest, OneKeyIsItsValue) {
   const AttentionShape shape{.seqs = {{1, 1}}, .head_dim = 32, .magnitude = 50};
   const std::vector<int> tokens = {0};
-  EXPECT_TRUE(same_bits(run(*exec_, shape, tokens), attention_inputs(shape).values));
+  EXPECT_TRUE(same_bits(run_attention(*exec_, shape, tokens), attention_inputs(shape).values));
 }
 
 TEST_P(AttentionTest, AWindowOfOneSeesItsOwnEntryOnly) {
   const AttentionShape shape{.seqs = {{90, 90}}, .head_dim = 16, .window = 1};
   const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-  EXPECT_TRUE(same_bits(run(*exec_, shape, tokens), attention_inputs(shape).values));
+  EXPECT_TRUE(same_bits(run_attention(*exec_, shape, tokens), attention_inputs(shape).values));
 }
 
 // Chunks with the positions before it, at odd and even ends: pairs of positions are multiplied
@@ -99,9 +97,9 @@ TEST_P(AttentionTest, ALaterEntryOfTheSameChunkIsNotSeen) {
   for (AttentionShape shape : shapes()) {
     shape.seqs = {{40, 40}, {39, 20}, {2, 2}};
     const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-    const std::vector<float> expected = run(*exec_, shape, tokens);
+    const std::vector<float> expected = run_attention(*exec_, shape, tokens);
     shape.ends_in_nan = true;
-    const std::vector<float> actual = run(*exec_, shape, tokens);
+    const std::vector<float> actual = run_attention(*exec_, shape, tokens);
     const std::size_t row = expected.size() / tokens.size();
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const bool is_last = i == 39 || i == 59 || i == 61;
@@ -116,9 +114,9 @@ TEST_P(AttentionTest, ALaterEntryOfTheSameChunkIsNotSeen) {
 TEST_P(AttentionTest, AWindowAsLongAsTheContextChangesNoBit) {
   AttentionShape shape{.seqs = {{90, 90}}, .heads = 2, .head_dim = 16};
   const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-  const std::vector<float> expected = run(*exec_, shape, tokens);
+  const std::vector<float> expected = run_attention(*exec_, shape, tokens);
   shape.window = 90;
-  EXPECT_TRUE(same_bits(run(*exec_, shape, tokens), expected));
+  EXPECT_TRUE(same_bits(run_attention(*exec_, shape, tokens), expected));
 }
 
 // The backends that are built here and have a body.

@@ -1,0 +1,11 @@
+// Names of parametrised cases that bring their own.
+#pragma once
+
+#include <string>
+
+namespace pagoda::testing {
+
+// Returns the `name` of a case, for INSTANTIATE_TEST_SUITE_P.
+inline constexpr auto kCaseName = [](const auto& info) { return std::string(info.param.name); };
+
+}  // namespace pagoda::testing
