@@ -20,6 +20,7 @@ struct JoinedShape {
   bool is_normed = false;
   bool is_scattered = false;  // over more blocks than the tokens fill, every third token padding
   bool is_large = false;
+  bool has_offset = false;
 
   std::int64_t width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
 };
@@ -52,8 +53,12 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
     if (!shape.is_normed) return Tensor();
     return exec.upload<float>(random_values(seed, shape.head_dim), {shape.head_dim});
   };
-  const RopeKvWriteArgs args = {
+  RopeKvWriteArgs args = {
       .num_heads = shape.heads, .norm = {.eps = 1e-5f}, .rope = {.style = shape.style}};
+  if (shape.has_offset) {
+    args.key_offset = exec.upload<float>(random_values(4, shape.kv_heads * shape.head_dim),
+                                         {shape.kv_heads, shape.head_dim});
+  }
   const auto host = std::make_shared<HostBatch>(write_batch(tokens, slots_of(shape, tokens)));
   PAGODA_ASSIGN_OR_RETURN(KvView view, allocate_kv_view(exec, shape.formats, cache_of(shape, n)));
   return CaseRun([&exec, args, view, host, batch = upload(exec, *host),
@@ -91,10 +96,11 @@ float tolerance_of(KvFormat keys) {
 OpCase make_rope_kv_write_case(const JoinedShape& shape) {
   OpCase result{.op = "rope_kv_write",
                 .description = fmt::format(
-                    "{} x ({} + 2 x {}) x {} into {}, {}{}{}", shape.tokens, shape.heads,
+                    "{} x ({} + 2 x {}) x {} into {}, {}{}{}{}", shape.tokens, shape.heads,
                     shape.kv_heads, shape.head_dim, name_of(shape.formats),
                     shape.style == RopeStyle::kHalves ? "halves" : "adjacent",
-                    shape.is_normed ? ", normed" : "", shape.is_scattered ? ", scattered" : ""),
+                    shape.is_normed ? ", normed" : "", shape.is_scattered ? ", scattered" : "",
+                    shape.has_offset ? ", less an offset" : ""),
                 .num_tokens = shape.tokens,
                 .rows_are_tokens = !shape.is_scattered};
   result.tolerance.cpu = result.tolerance.mlx = tolerance_of(shape.formats.keys);
@@ -130,6 +136,17 @@ std::vector<OpCase> rope_kv_write_cases() {
         }
         cases.push_back(make_rope_kv_write_case({3, 2, 1, 80, formats, style, is_normed}));
         cases.push_back(make_rope_kv_write_case({3, 2, 1, 256, formats, style, is_normed}));
+      }
+    }
+    if (is_quantized(formats.keys)) {
+      for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
+        cases.push_back(make_rope_kv_write_case({.tokens = 7,
+                                                 .heads = 4,
+                                                 .kv_heads = 2,
+                                                 .head_dim = 64,
+                                                 .formats = formats,
+                                                 .style = style,
+                                                 .has_offset = true}));
       }
     }
     cases.push_back(make_rope_kv_write_case(

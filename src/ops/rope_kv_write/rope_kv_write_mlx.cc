@@ -36,6 +36,7 @@ MetalDispatch dispatch_of(const Tensor& joined, bool is_normed, const KvView& vi
               .is_halves = args.rope.style == RopeStyle::kHalves,
               .is_normed = is_normed,
               .is_aligned = view.head_dim() % 4 == 0 && rows_are_aligned(joined),
+              .has_offset = args.key_offset.defined(),
               .eps = args.norm.eps,
           },
       .num_groups = head_groups(joined.extent(0), args.num_heads + 2 * view.num_kv_heads()),
