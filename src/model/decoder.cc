@@ -11,11 +11,11 @@
 namespace pagoda {
 
 HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) const {
-  const RmsNormArgs norm = {.eps = config_.rms_norm_eps};
-  Tensor residual = gather_rows(exec, embedding_, batch.token_ids);  // [tokens, hidden]
+  const AddRmsNormArgs norm = {.eps = config_.rms_norm_eps};
+  Tensor residual = gather_rows(exec, embedding_, batch.token_ids, {});  // [tokens, hidden]
   std::vector<Tensor> angles;
   for (const Tensor& inv_freq : rope_inv_freqs_)
-    angles.push_back(rope_angles(exec, batch.positions, inv_freq));
+    angles.push_back(rope_angles(exec, batch.positions, inv_freq, {}));
   const Step step = {.exec = exec, .config = config_, .batch = batch, .kv = kv, .angles = angles};
   Tensor delta;  // [tokens, hidden]
   for (const Layer& layer : layers_) {
@@ -25,7 +25,7 @@ HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) co
       residual = std::move(entered.sum);
       normed = std::move(entered.normed);
     } else {
-      normed = rms_norm(exec, residual, layer.attention_norm, norm);
+      normed = rms_norm(exec, residual, layer.attention_norm, {.eps = config_.rms_norm_eps});
     }
     delta = layer.attention.apply(step, normed);
     AddRmsNormResult attended = add_rms_norm(exec, residual, delta, layer.mlp_norm, norm);

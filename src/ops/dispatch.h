@@ -32,7 +32,7 @@ struct Bodies {
 
 }  // namespace pagoda
 
-// Declares an op's bodies: PAGODA_DECLARE_BODIES(Tensor swiglu(Exec& exec, const Tensor& gate_up));
+// Declares an op's bodies: PAGODA_DECLARE_BODIES(Tensor argmax(Exec& exec, const Tensor& logits));
 #define PAGODA_DECLARE_BODIES(...) \
   namespace reference {            \
   __VA_ARGS__;                     \

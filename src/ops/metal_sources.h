@@ -14,6 +14,7 @@ extern const MetalSource kAttentionMetal;
 extern const MetalSource kCountTokensMetal;
 extern const MetalSource kGatedLinearMetal;
 extern const MetalSource kGatherRowsMetal;
+extern const MetalSource kGluMetal;
 extern const MetalSource kKvCopyBlocksMetal;
 extern const MetalSource kKvWriteMetal;
 extern const MetalSource kLinearMetal;
@@ -25,7 +26,7 @@ extern const MetalSource kRopeKvWriteMetal;
 extern const MetalSource kRopeMetal;
 extern const MetalSource kSampleMetal;
 extern const MetalSource kSelectRowsMetal;
-extern const MetalSource kSwigluMetal;
+extern const MetalSource kSoftCapMetal;
 extern const MetalSource kTopKTopPMinPMetal;
 
 }  // namespace pagoda::mlx

@@ -18,6 +18,7 @@ std::vector<OpCase> attention_cases();
 std::vector<OpCase> count_tokens_cases();
 std::vector<OpCase> gated_linear_cases();
 std::vector<OpCase> gather_rows_cases();
+std::vector<OpCase> glu_cases();
 std::vector<OpCase> kv_copy_blocks_cases();
 std::vector<OpCase> kv_write_cases();
 std::vector<OpCase> linear_cases();
@@ -29,7 +30,7 @@ std::vector<OpCase> rope_cases();
 std::vector<OpCase> rope_kv_write_cases();
 std::vector<OpCase> sample_cases();
 std::vector<OpCase> select_rows_cases();
-std::vector<OpCase> swiglu_cases();
+std::vector<OpCase> soft_cap_cases();
 std::vector<OpCase> top_k_top_p_min_p_cases();
 
 std::vector<OpCase> all_op_cases();

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/attention/attention_cases.h"
+#include "ops/glu/glu.h"
 #include "ops/kv_case.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear_cases.h"
@@ -16,7 +17,6 @@
 #include "ops/rms_norm_rope/rms_norm_rope.h"
 #include "ops/rope/rope.h"
 #include "ops/select_rows/select_rows.h"
-#include "ops/swiglu/swiglu.h"
 
 namespace pagoda {
 namespace {
@@ -63,8 +63,8 @@ TEST_F(ReferenceTest, RmsNormRopeIsTheNormThenTheTurn) {
   EXPECT_FLOAT_EQ(out.data<float>()[1], 3 / root);
 }
 
-TEST_F(ReferenceTest, Swiglu) {
-  const Tensor out = swiglu(*exec_, upload({0, 1, -1, 100, 5, 2, 3, 0.5f}, {1, 8}));
+TEST_F(ReferenceTest, SiluGates) {
+  const Tensor out = glu(*exec_, upload({0, 1, -1, 100, 5, 2, 3, 0.5f}, {1, 8}), {});
   const long double e = std::exp(1.0L);
   EXPECT_EQ(out.data<float>()[0], 0.0f);
   EXPECT_NEAR(out.data<float>()[1], 2 * e / (1 + e), 1e-6);
@@ -80,7 +80,7 @@ TEST_F(ReferenceTest, RopeMultipliesByUnitComplexNumbers) {
   const std::vector<std::int32_t> positions = {7, 100'000};
   for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
     const Tensor angles = rope_angles(*exec_, exec_->upload<std::int32_t>(positions, {2}),
-                                      exec_->upload<float>(inv_freq, {kHalf}));
+                                      exec_->upload<float>(inv_freq, {kHalf}), {});
     const Tensor out =
         rope(*exec_, exec_->upload<float>(x, {2, 3, kHeadDim}), angles, {.style = style});
     for (int row = 0; row < 6; ++row) {

@@ -6,13 +6,13 @@
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/attention/attention.h"
 #include "ops/gather_rows/gather_rows.h"
+#include "ops/glu/glu.h"
 #include "ops/kv_case.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
 #include "ops/op_case.h"
 #include "ops/rope/rope.h"
 #include "ops/select_rows/select_rows.h"
-#include "ops/swiglu/swiglu.h"
 #include "tests/support/count_news.h"
 
 namespace pagoda {
@@ -38,16 +38,16 @@ class Layer {
   // The address of the step's last result.
   const float* step() {
     const StepBatch batch = upload(exec_, host_);
-    Tensor x = gather_rows(exec_, embedding_, batch.token_ids);
+    Tensor x = gather_rows(exec_, embedding_, batch.token_ids, {});
     const Tensor qkv = linear(exec_, x, qkv_, {});  // [tokens, 64 q + 32 k + 32 v]
-    const Tensor angles = rope_angles(exec_, batch.positions, inv_freq_);
+    const Tensor angles = rope_angles(exec_, batch.positions, inv_freq_, {});
     const Tensor qk = rope(exec_, qkv.slice(1, 0, 96).split_last(6, 16), angles, {});
     const Tensor q = qk.slice(1, 0, 4);
     view_ =
         kv_write(exec_, view_, qk.slice(1, 4, 6), qkv.slice(1, 96, 128).split_last(2, 16), batch);
     const Tensor mixed = attention(exec_, q, view_, batch, {.scale = 0.25f});
     AddRmsNormResult sum = add_rms_norm(exec_, x, mixed, norm_, {});
-    const Tensor inner = swiglu(exec_, linear(exec_, sum.normed, gate_up_, {}));
+    const Tensor inner = glu(exec_, linear(exec_, sum.normed, gate_up_, {}), {});
     x = add_rms_norm(exec_, sum.sum, linear(exec_, inner, down_, {}), norm_, {}).normed;
     return select_rows(exec_, x, batch.logits_rows).data<float>();
   }

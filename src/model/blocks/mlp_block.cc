@@ -5,7 +5,7 @@
 namespace pagoda {
 
 Tensor MlpBlock::apply(const Step& step, const Tensor& x) const {
-  return down.apply(step.exec, gate_up.apply_gated(step.exec, x));
+  return down.apply(step.exec, gate_up.apply_gated(step.exec, x, Activation::kSilu));
 }
 
 Result<MlpBlock> load_mlp_block(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,

@@ -46,8 +46,8 @@ struct Projection {
     return linear(exec, x, weight, {.bias = bias, .out_float32 = true});
   }
   // Multiplies by a joined gate and up: x [tokens, cols] -> [tokens, rows / 2]
-  Tensor apply_gated(Exec& exec, const Tensor& x) const {
-    return gated_linear(exec, x, weight, bias);
+  Tensor apply_gated(Exec& exec, const Tensor& x, Activation activation) const {
+    return gated_linear(exec, x, weight, {.bias = bias, .activation = activation});
   }
 };
 

@@ -7,19 +7,26 @@
 
 namespace pagoda {
 
+struct AddRmsNormArgs {
+  float eps = 1e-6f;
+  Tensor delta_norm;       // [dim] float32, or undefined: an RMS norm of what is added
+  float delta_factor = 1;  // of what is added, behind its norm
+};
+
 struct AddRmsNormResult {
   Tensor sum;     // [tokens, dim]
   Tensor normed;  // [tokens, dim]
 };
 
-// Computes sum = x + delta; normed = rms_norm(sum, weight). Saves one read of the residual stream
-// and one launch a norm.
-//   x, delta  [tokens, dim]; weight [dim] float32
+// Computes sum = x + delta_factor * rms_norm(delta, delta_norm); normed = rms_norm(sum, weight). Saves
+// a read of the residual stream and a launch a norm, of the inner one on native backends alone.
+//   x, delta  [tokens, dim]
+//   weight    [dim] float32, or undefined: normed is sum
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
-                              const Tensor& weight, const RmsNormArgs& args);
+                              const Tensor& weight, const AddRmsNormArgs& args);
 
 PAGODA_DECLARE_BODIES(AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x,
                                                     const Tensor& delta, const Tensor& weight,
-                                                    const RmsNormArgs& args))
+                                                    const AddRmsNormArgs& args))
 
 }  // namespace pagoda

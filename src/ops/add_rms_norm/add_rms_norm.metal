@@ -3,18 +3,19 @@
 #include "ops/add_rms_norm/add_rms_norm_metal.h"
 #include "ops/rms_norm/rms_norm_row.metal.h"
 
-// Reads kWide values of both, and writes their sum, also to `added`.
+// Reads kWide values of both, and writes x + factor * delta, also to `added`.
 template <int kWide>
-inline void add_run(device const float* x, device const float* delta, bool is_aligned,
+inline void add_run(device const float* x, device const float* delta, float factor, bool is_aligned,
                     device float* sum, thread float* added) {
   float other[kWide];
   load_run<kWide>(x, is_aligned, added);
   load_run<kWide>(delta, is_aligned, other);
-  for (int i = 0; i < kWide; ++i) added[i] = added[i] + other[i];
+  for (int i = 0; i < kWide; ++i) added[i] = added[i] + other[i] * factor;
   store_run<kWide>(added, sum);
 }
 
-// Adds and norms rows, shared out as rms_norm's are. x, delta, sum, normed [rows, dim].
+// Adds and norms rows, shared out as rms_norm's are. x, delta, sum, normed [rows, dim]; neither
+// weight nor normed is touched unless is_normed.
 template <int kWide>
 [[kernel]] void add_rms_norm(device const float* x [[buffer(0)]],
                              device const float* delta [[buffer(1)]],
@@ -37,15 +38,17 @@ template <int kWide>
   for (int run = 0; run < kHeldRuns; ++run) {
     const int i = first + run * step;
     if (i < end) {
-      add_run<kWide>(x + begin + i, delta + begin + i, is_aligned, sum + begin + i,
+      add_run<kWide>(x + begin + i, delta + begin + i, p.delta_factor, is_aligned, sum + begin + i,
                      held + run * kWide);
       squares = add_squares<kWide>(held + run * kWide, squares);
     }
   }
   for (int i = first + kHeldRuns * step; i < end; i += step) {
-    add_run<kWide>(x + begin + i, delta + begin + i, is_aligned, sum + begin + i, more);
+    add_run<kWide>(x + begin + i, delta + begin + i, p.delta_factor, is_aligned, sum + begin + i,
+                   more);
     squares = add_squares<kWide>(more, squares);
   }
+  if (p.is_normed == 0) return;
   const float total = sum_over_row(squares, simd_groups, shared, int(simd_group), int(lane));
   const float inverse = inverse_rms(total, p.dim, p.eps);
 #pragma unroll

@@ -12,14 +12,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-void add_row(const float* x, const float* delta, std::int64_t dim, float* sum) {
+// Computes sum = x + factor * delta; sum may be delta. Products and sums are not fused, so that the
+// rest of a row is the same in scalars, and a factor of 1 changes no bit.
+void add_row(const float* x, const float* delta, float factor, std::int64_t dim, float* sum) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= dim; i += lanes) {
-    hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, delta + i)), d, sum + i);
+    const auto added = hn::Mul(hn::LoadU(d, delta + i), hn::Set(d, factor));
+    hn::StoreU(hn::Add(hn::LoadU(d, x + i), added), d, sum + i);
   }
-  for (; i < dim; ++i) sum[i] = x[i] + delta[i];
+  for (; i < dim; ++i) sum[i] = x[i] + delta[i] * factor;
 }
 
 void norm_sum_row(const float* sum, const float* gain, std::int64_t dim, float eps, float* out) {
@@ -36,21 +39,27 @@ HWY_EXPORT(add_row);
 HWY_EXPORT(norm_sum_row);
 
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
-                              const Tensor& weight, const RmsNormArgs& args) {
+                              const Tensor& weight, const AddRmsNormArgs& args) {
   const std::int64_t dim = x.extent(1);
   Tensor sum = exec.allocate(DType::kFloat32, x.shape());
-  Tensor normed = exec.allocate(DType::kFloat32, x.shape());
+  Tensor normed = weight.defined() ? exec.allocate(DType::kFloat32, x.shape()) : sum;
   const float* a = x.data<float>();
   const float* b = delta.data<float>();
-  const float* gain = weight.data<float>();
+  const float* gain = weight.defined() ? weight.data<float>() : nullptr;
+  const float* delta_gain = args.delta_norm.defined() ? args.delta_norm.data<float>() : nullptr;
   const auto add_row = HWY_DYNAMIC_DISPATCH(add_row);
   const auto norm_row = HWY_DYNAMIC_DISPATCH(norm_sum_row);
   // 16 rows of a small model take a few microseconds, what a fork costs.
   pool_of(exec).parallel_for(x.extent(0), 16, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {
       float* row = sum.data<float>() + t * dim;
-      add_row(a + t * dim, b + t * dim, dim, row);
-      norm_row(row, gain, dim, args.eps, normed.data<float>() + t * dim);
+      const float* added = b + t * dim;
+      if (delta_gain != nullptr) {
+        norm_row(added, delta_gain, dim, args.eps, row);
+        added = row;
+      }
+      add_row(a + t * dim, added, args.delta_factor, dim, row);
+      if (gain != nullptr) norm_row(row, gain, dim, args.eps, normed.data<float>() + t * dim);
     }
   });
   return {std::move(sum), std::move(normed)};

@@ -8,6 +8,8 @@ struct AddRmsNormParameters {
   int simd_groups_per_row;
   int rows_per_group;  // of a threadgroup
   int is_aligned;      // whether every row of x and delta begins at a multiple of 16 bytes
+  int is_normed;       // else only the sum is written
+  float delta_factor;
   float eps;
 };
 

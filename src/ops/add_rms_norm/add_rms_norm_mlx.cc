@@ -8,15 +8,19 @@
 namespace pagoda::mlx {
 namespace {
 
-MetalLaunch launch_of(const Tensor& x, const Tensor& delta, const RmsNormArgs& args) {
+MetalLaunch launch_of(const Tensor& x, const Tensor& delta, bool is_normed,
+                      const AddRmsNormArgs& args) {
   const RowSplit split(x.extent(1));
-  MetalDispatch dispatch{.buffers = {input(0), input(1), input(2), output(0), output(1)},
+  const MetalOperand normed = is_normed ? output(1) : output(0);
+  MetalDispatch dispatch{.buffers = {input(0), input(1), input(2), output(0), normed},
                          .parameters = AddRmsNormParameters{
                              .num_rows = static_cast<int>(x.extent(0)),
                              .dim = static_cast<int>(x.extent(1)),
                              .simd_groups_per_row = split.simd_groups_per_row,
                              .rows_per_group = split.rows_per_group,
                              .is_aligned = rows_are_aligned(x) && rows_are_aligned(delta),
+                             .is_normed = is_normed,
+                             .delta_factor = args.delta_factor,
                              .eps = args.eps,
                          }};
   split.apply(&kAddRmsNormMetal, x.extent(0), dispatch);
@@ -27,20 +31,30 @@ MetalLaunch launch_of(const Tensor& x, const Tensor& delta, const RmsNormArgs& a
 }  // namespace
 
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
-                              const Tensor& weight, const RmsNormArgs& args) {
+                              const Tensor& weight, const AddRmsNormArgs& args) {
+  const bool is_normed = weight.defined();
+  const Tensor added = args.delta_norm.defined()
+                           ? mlx::rms_norm(exec, delta, args.delta_norm, {.eps = args.eps})
+                           : delta;
+  // x stands in for a norm's weight where there is none.
   MlxOp op{.name = "add_rms_norm",
-           .inputs = {x, delta, weight},
-           .outputs = {{x.dtype(), x.shape()}, {x.dtype(), x.shape()}}};
+           .inputs = {x, added, is_normed ? weight : x},
+           .outputs = {{x.dtype(), x.shape()}}};
+  if (is_normed) op.outputs.push_back({x.dtype(), x.shape()});
   if (uses_metal(exec)) {
-    op.launch = launch_of(x, delta, args);
+    op.launch = launch_of(x, added, is_normed, args);
   } else {
-    op.host = [args](Exec& host, std::span<const Tensor> in) {
-      AddRmsNormResult added = cpu::add_rms_norm(host, in[0], in[1], in[2], args);
-      return std::vector<Tensor>{std::move(added.sum), std::move(added.normed)};
+    const AddRmsNormArgs host_args = {.eps = args.eps, .delta_factor = args.delta_factor};
+    op.host = [host_args, is_normed](Exec& host, std::span<const Tensor> in) {
+      AddRmsNormResult sums =
+          cpu::add_rms_norm(host, in[0], in[1], is_normed ? in[2] : Tensor(), host_args);
+      std::vector<Tensor> results = {std::move(sums.sum)};
+      if (is_normed) results.push_back(std::move(sums.normed));
+      return results;
     };
   }
-  std::vector<Tensor> results = run(exec, std::move(op));
-  return {.sum = std::move(results[0]), .normed = std::move(results[1])};
+  const std::vector<Tensor> results = run(exec, std::move(op));
+  return {.sum = results.front(), .normed = results.back()};
 }
 
 }  // namespace pagoda::mlx

@@ -1,17 +1,18 @@
-// The product of x and a weight of a gate's panels and its other part's in turns, and swiglu of
+// The product of x and a weight of a gate's panels and its other part's in turns, and glu of
 // both (ops/linear/product.metal.h has the arithmetic).
 #include "backend/mlx/kernel.metal.h"
+#include "ops/glu/gated.metal.h"
 #include "ops/linear/few_rows.metal.h"
 #include "ops/linear/many_rows.metal.h"
 
-// Returns swiglu of a gate's sum and the other part's.
-inline float gated(float gate, float up, device const float* bias, constant LinearParameters& p,
-                   uint column) {
+// Returns glu of a gate's sum and the other part's.
+inline float gated_sums(float gate, float up, device const float* bias,
+                        constant LinearParameters& p, uint column) {
   if (p.has_bias != 0) {
     gate += bias[column];
     up += bias[p.cols + column];
   }
-  return gate / (1.0f + precise::exp(-gate)) * up;
+  return gated(gate, up, p.is_gelu != 0);
 }
 
 // At most kRows rows. A threadgroup a pair of panels, a SIMD group a chunk of both.
@@ -30,7 +31,7 @@ template <typename Name, int kBits, int kGroup, typename Number, int kRows>
     const float gate = sum_of_chunks<kRows, 2>(shared, num_chunks, int(row), lane);
     const float up = sum_of_chunks<kRows, 2>(shared, num_chunks, kRows + int(row), lane);
     if (column < p.cols) {
-      out[size_t(row) * p.out_stride + column] = gated(gate, up, bias, p, column);
+      out[size_t(row) * p.out_stride + column] = gated_sums(gate, up, bias, p, column);
     }
   }
 }
@@ -63,7 +64,7 @@ template <typename Name, int kBits, int kGroup, typename Number, int kMatrixUnit
     for (uint i = 0; i < 32; ++i) {
       if (simd_group == 0 && first_row + i < p.rows && column < p.cols) {
         out[size_t(first_row + i) * p.out_stride + column] =
-            gated(sums[i], ups[32 * i + lane], bias, p, column);
+            gated_sums(sums[i], ups[32 * i + lane], bias, p, column);
       }
     }
     return;
@@ -74,7 +75,8 @@ template <typename Name, int kBits, int kGroup, typename Number, int kMatrixUnit
     const uint column = 32 * group.y + i % 2 * 16 + lane % 16;
     const uint gate = i / 2 * 4 + i % 2;
     if (row < p.rows && column < p.cols) {
-      out[size_t(row) * p.out_stride + column] = gated(sums[gate], sums[gate + 2], bias, p, column);
+      out[size_t(row) * p.out_stride + column] =
+          gated_sums(sums[gate], sums[gate + 2], bias, p, column);
     }
   }
 }

@@ -11,30 +11,31 @@ struct GatedShape {
   WeightFormat gate;
   WeightFormat up;
   bool has_bias = false;
+  Activation activation = Activation::kSilu;
   bool is_large = false;
 };
 
 OpCase make_gated_linear_case(const GatedShape& shape) {
-  OpCase result{
-      .op = "gated_linear",
-      .description = fmt::format("{} x {} -> {}, {} and {}{}", shape.tokens, shape.cols, shape.dim,
-                                 traits_of(shape.gate).name, traits_of(shape.up).name,
-                                 shape.has_bias ? ", bias" : ""),
-      .num_tokens = shape.tokens};
+  OpCase result{.op = "gated_linear",
+                .description = fmt::format("{} x {} -> {}, {} and {}{}{}", shape.tokens, shape.cols,
+                                           shape.dim, traits_of(shape.gate).name,
+                                           traits_of(shape.up).name, shape.has_bias ? ", bias" : "",
+                                           shape.activation == Activation::kSilu ? "" : ", gelu"),
+                .num_tokens = shape.tokens};
   result.prepare = [shape](Exec& exec, std::span<const int> tokens) -> Result<CaseRun> {
     const auto n = static_cast<std::int64_t>(tokens.size());
     const HostTensor parts[] = {random_matrix(100, shape.gate, shape.dim, shape.cols),
                                 random_matrix(101, shape.up, shape.dim, shape.cols)};
     PAGODA_ASSIGN_OR_RETURN(const Weight weight, prepare_weight(exec, parts, WeightUse::kGated));
-    Tensor bias;
+    GatedLinearArgs args = {.activation = shape.activation};
     if (shape.has_bias) {
-      bias = exec.upload<float>(random_values(2, weight.rows), {weight.rows});
+      args.bias = exec.upload<float>(random_values(2, weight.rows), {weight.rows});
     }
     const auto values = random_values(1, std::int64_t{shape.tokens} * shape.cols);
     return CaseRun(
-        [&exec, weight, bias,
+        [&exec, weight, args,
          x = upload_activations(exec, take_rows(values, shape.cols, tokens), {n, shape.cols})] {
-          return std::vector<Tensor>{gated_linear(exec, x, weight, bias)};
+          return std::vector<Tensor>{gated_linear(exec, x, weight, args)};
         });
   };
   const double weights = 1.0 * shape.cols * shape.dim;
@@ -64,6 +65,14 @@ std::vector<OpCase> gated_linear_cases() {
                                             .gate = WeightFormat::kQ8_0,
                                             .up = WeightFormat::kQ4_1,
                                             .has_bias = true}));
+    cases.push_back(
+        make_gated_linear_case({.tokens = tokens,
+                                .cols = 64,
+                                .dim = 48,
+                                .gate = WeightFormat::kQ4_0,
+                                .up = tokens == 5 ? WeightFormat::kQ8_0 : WeightFormat::kQ4_0,
+                                .has_bias = tokens == 2,
+                                .activation = Activation::kGeluTanh}));
   }
   cases.push_back(make_gated_linear_case(
       {.tokens = 3, .cols = 64, .dim = 1, .gate = WeightFormat::kF32, .up = WeightFormat::kF32}));

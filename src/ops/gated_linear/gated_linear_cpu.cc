@@ -1,5 +1,5 @@
 // gated_linear on cpu: a thread multiplies a pair of gate's panels and the pair of up's that
-// belongs to it into memory of its own, which its cache keeps, and writes swiglu of both.
+// belongs to it into memory of its own, which its cache keeps, and writes glu of both.
 #include "ops/gated_linear/gated_linear.h"
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 #include "hwy/foreach_target.h"  // compiles this file once a target
 
 #include "hwy/highway.h"
-#include "ops/swiglu/swiglu_row-inl.h"
+#include "ops/glu/glu_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
 constexpr std::int64_t kRowsAhead = 8;
 
-void gate_columns(const GatedColumns& columns) {
+void gate_columns(const GatedColumns& columns, Activation activation) {
   const float* gate = columns.products;
   float* out = columns.out;
   for (std::int64_t row = 0; row < columns.num_rows; ++row) {
@@ -27,7 +27,7 @@ void gate_columns(const GatedColumns& columns) {
     const float* ahead = out + kRowsAhead * columns.out_stride;
     __builtin_prefetch(ahead, 1);
     __builtin_prefetch(ahead + columns.width / 2, 1);
-    swiglu_row(gate, gate + columns.width, columns.count, out);
+    glu_row(gate, gate + columns.width, columns.count, activation, out);
     gate += 2 * columns.width;
     out += columns.out_stride;
   }
@@ -48,13 +48,14 @@ constexpr std::int64_t kPairColumns = 2 * kPanelColumns;
 // Gate, up and their products.
 class GatedWork {
  public:
-  GatedWork(Exec& exec, const Tensor& x, const Weight& weight, const Tensor& bias,
+  GatedWork(Exec& exec, const Tensor& x, const Weight& weight, const GatedLinearArgs& args,
             const Tensor& out)
       : exec_(exec),
         product_(exec, weight, x),
         gate_(packed(weight).segments()[0]),
         up_(packed(weight).segments()[1]),
-        bias_(bias.defined() ? bias.data<float>() : nullptr),
+        bias_(args.bias.defined() ? args.bias.data<float>() : nullptr),
+        activation_(args.activation),
         tokens_(x.extent(0)),
         out_(out.data<float>()) {}
 
@@ -93,7 +94,8 @@ class GatedWork {
                       {rows, thread, products + kPairColumns, 2 * kPairColumns, of_up});
     HWY_DYNAMIC_DISPATCH(gate_columns)
     ({products, kPairColumns, rows.count, std::min(dim - column, kPairColumns),
-      out_ + (first_row_ + rows.first) * dim + column, dim});
+      out_ + (first_row_ + rows.first) * dim + column, dim},
+     activation_);
   }
 
   Exec& exec_;
@@ -101,6 +103,7 @@ class GatedWork {
   const WeightSegment& gate_;
   const WeightSegment& up_;
   const float* bias_;
+  Activation activation_;
   std::int64_t tokens_;
   float* out_;
   std::int64_t first_row_ = 0;  // of the pass
@@ -108,12 +111,13 @@ class GatedWork {
 
 }  // namespace
 
-Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight, const Tensor& bias) {
+Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
+                    const GatedLinearArgs& args) {
   if (!packed(weight).is_gated()) {
-    return cpu::swiglu(exec, cpu::linear(exec, x, weight, {.bias = bias}));
+    return cpu::glu(exec, cpu::linear(exec, x, weight, {.bias = args.bias}), {args.activation});
   }
   Tensor out = exec.allocate(DType::kFloat32, {x.extent(0), weight.rows / 2});
-  GatedWork(exec, x, weight, bias, out).run();
+  GatedWork(exec, x, weight, args, out).run();
   return out;
 }
 

@@ -6,20 +6,23 @@
 
 namespace pagoda::mlx {
 
-Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight, const Tensor& bias) {
-  const bool has_bias = bias.defined();
+Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
+                    const GatedLinearArgs& args) {
+  const bool has_bias = args.bias.defined();
   const std::int64_t dim = weight.rows / 2;
   // A gate and another part of two formats are two products.
   if (uses_metal(exec) && !mlx_weight(weight).is_gated()) {
-    return mlx::swiglu(exec, mlx::linear(exec, x, weight, {.bias = bias}));
+    return mlx::glu(exec, mlx::linear(exec, x, weight, {.bias = args.bias}), {args.activation});
   }
   MlxOp op{
       .name = "gated_linear", .inputs = {x}, .outputs = {{DType::kFloat32, {x.extent(0), dim}}}};
-  if (has_bias) op.inputs.push_back(bias);
+  if (has_bias) op.inputs.push_back(args.bias);
   if (!uses_metal(exec)) {
-    op.host = [weight, has_bias](Exec& host, std::span<const Tensor> in) {
+    op.host = [weight, has_bias, activation = args.activation](Exec& host,
+                                                               std::span<const Tensor> in) {
       return std::vector<Tensor>{
-          cpu::gated_linear(host, in[0], mlx_weight(weight).host, has_bias ? in[1] : Tensor())};
+          cpu::gated_linear(host, in[0], mlx_weight(weight).host,
+                            {.bias = has_bias ? in[1] : Tensor(), .activation = activation})};
     };
     return run(exec, std::move(op))[0];
   }
@@ -31,7 +34,8 @@ Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight, const Ten
                                             .panels = input(has_bias ? 2 : 1),
                                             .bias = input(has_bias ? 1 : 0),
                                             .has_bias = has_bias,
-                                            .out_stride = dim},
+                                            .out_stride = dim,
+                                            .is_gelu = args.activation == Activation::kGeluTanh},
                                            x)};
   op.inputs.push_back(gate.panels);
   const OpCall call = product_call("gated_linear", x, weight);

@@ -2,8 +2,10 @@
 
 namespace pagoda::reference {
 
-Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight, const Tensor& bias) {
-  return reference::swiglu(exec, reference::linear(exec, x, weight, {.bias = bias}));
+Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
+                    const GatedLinearArgs& args) {
+  return reference::glu(exec, reference::linear(exec, x, weight, {.bias = args.bias}),
+                        {args.activation});
 }
 
 }  // namespace pagoda::reference

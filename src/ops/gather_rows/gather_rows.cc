@@ -4,7 +4,8 @@
 
 namespace pagoda {
 
-Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids) {
+Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids,
+                   const GatherRowsArgs& args) {
   PAGODA_CHECK(weight.defined(), "[gather_rows] weight: expected a packed matrix, got none");
   check_list("gather_rows", "ids", ids);
   const OpTimer timer(exec, [&] {
@@ -18,7 +19,7 @@ Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids) {
   });
   static constexpr Bodies<decltype(reference::gather_rows)> kBodies{
       reference::gather_rows, cpu::gather_rows, mlx::gather_rows, cuda::gather_rows};
-  return kBodies.of(exec)(exec, weight, ids);
+  return kBodies.of(exec)(exec, weight, ids, args);
 }
 
 }  // namespace pagoda

@@ -6,12 +6,17 @@
 
 namespace pagoda {
 
-// Computes out[i, :] = weight[ids[i], :]
+struct GatherRowsArgs {
+  float factor = 1;  // of every element: Gemma's sqrt(hidden), Granite's multiplier
+};
+
+// Computes out[i, :] = factor * weight[ids[i], :]
 //   weight  rows x cols
 //   ids     [n] int32, each in [0, rows): the caller has checked them
 //   out     [n, cols], in the backend's activation type (float32 on reference and cpu)
-Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids);
+Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids, const GatherRowsArgs& args);
 
-PAGODA_DECLARE_BODIES(Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids))
+PAGODA_DECLARE_BODIES(Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids,
+                                         const GatherRowsArgs& args))
 
 }  // namespace pagoda

@@ -47,7 +47,8 @@ template <typename Name, int kBits, int kGroup, typename Number>
   const uint row = uint(ids[size_t(group.x) * p.ids_stride]) - p.first_row;
   const uint k = 256 * group.y + 32 * simd_group + lane;
   if (row < p.rows && k < p.width) {
-    out[size_t(group.x) * p.width + k] = panel_value<Panels<Name, kBits, kGroup, Number>>(
+    const float value = panel_value<Panels<Name, kBits, kGroup, Number>>(
         panels + size_t(row / 32) * p.panel_stride, row % 32, k, p.width);
+    out[size_t(group.x) * p.width + k] = value * p.factor;
   }
 }

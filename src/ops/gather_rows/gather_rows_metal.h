@@ -7,6 +7,7 @@ struct GatherRowsParameters {
   uint rows;          // of the segment
   uint panel_stride;  // words from a panel to the segment's next
   uint ids_stride;    // elements from an id to the next
+  float factor;       // of every element
 };
 
 #endif  // PAGODA_GATHER_ROWS_METAL_H

@@ -6,13 +6,14 @@
 
 namespace pagoda::mlx {
 
-Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids) {
+Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids,
+                   const GatherRowsArgs& args) {
   const std::int64_t n = ids.extent(0);
   MlxOp op{
       .name = "gather_rows", .inputs = {ids}, .outputs = {{DType::kFloat32, {n, weight.cols}}}};
   if (!uses_metal(exec)) {
-    op.host = [weight](Exec& host, std::span<const Tensor> in) {
-      return std::vector<Tensor>{cpu::gather_rows(host, mlx_weight(weight).host, in[0])};
+    op.host = [weight, args](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{cpu::gather_rows(host, mlx_weight(weight).host, in[0], args)};
     };
     return run(exec, std::move(op))[0];
   }
@@ -27,7 +28,8 @@ Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids) {
                                             .first_row = word(first_row),
                                             .rows = word(segment.rows),
                                             .panel_stride = word(segment.panel_stride),
-                                            .ids_stride = word(ids.stride(0))},
+                                            .ids_stride = word(ids.stride(0)),
+                                            .factor = args.factor},
          .num_groups = {static_cast<int>(n), num_groups_of(weight.cols, kThreads), 1},
          .num_threads = kThreads});
     op.inputs.push_back(segment.panels);

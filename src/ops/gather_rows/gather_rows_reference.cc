@@ -3,10 +3,13 @@
 
 namespace pagoda::reference {
 
-Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids) {
+Tensor gather_rows(Exec& exec, const Weight& weight, const Tensor& ids,
+                   const GatherRowsArgs& args) {
   Tensor out = exec.allocate(DType::kFloat32, {ids.extent(0), weight.cols});
   for (std::int64_t i = 0; i < ids.extent(0); ++i) {
-    packed(weight).read_row(ids.data<std::int32_t>()[i], out.data<float>() + i * weight.cols);
+    float* const row = out.data<float>() + i * weight.cols;
+    packed(weight).read_row(ids.data<std::int32_t>()[i], row);
+    for (std::int64_t k = 0; k < weight.cols; ++k) row[k] *= args.factor;
   }
   return out;
 }

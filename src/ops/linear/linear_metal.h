@@ -14,6 +14,7 @@ struct LinearParameters {
   uint out_stride;    // from a row of out to the next
   uint out_column;    // the segment's first column in out, and in bias
   uint has_bias;      // 0: `bias` is not read
+  uint is_gelu;       // of gated_linear: Activation::kGeluTanh, else kSilu
 };
 
 #endif  // PAGODA_LINEAR_METAL_H

@@ -33,7 +33,8 @@ LinearParameters parameters_of(const SegmentProduct& product, const Tensor& x, s
           .chunk = word(chunk),
           .out_stride = word(product.out_stride),
           .out_column = word(product.out_column),
-          .has_bias = product.has_bias ? 1u : 0u};
+          .has_bias = product.has_bias ? 1u : 0u,
+          .is_gelu = product.is_gelu ? 1u : 0u};
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct SegmentProduct {
   bool has_bias = false;
   std::int64_t out_stride = 0;
   std::int64_t out_column = 0;
+  bool is_gelu = false;  // of gated_linear, else silu
 };
 
 // Returns the dispatch of a segment's product with x [tokens, cols].

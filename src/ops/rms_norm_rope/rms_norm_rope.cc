@@ -12,8 +12,7 @@ Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Te
                fmt::format("[rms_norm_rope] x: expected [tokens, heads, an even head_dim], got {}",
                            to_string(x.shape())));
   check_tensor("rms_norm_rope", "weight", weight, DType::kFloat32, {x.extent(2)});
-  check_tensor("rms_norm_rope", "angles", angles, DType::kFloat32,
-               {x.extent(0), 2, x.extent(2) / 2});
+  check_angles("rms_norm_rope", angles, x.extent(0), x.extent(2));
   const OpTimer timer(exec, [&] {
     return OpCall{.op = "rms_norm_rope", .read_bytes = bytes_of(x) + bytes_of(angles)};
   });

@@ -16,7 +16,7 @@ struct RmsNormRopeArgs {
 // Computes out = rope(rms_norm(x, weight), angles). Saves a write and a read of all heads.
 //   x       [tokens, heads, head_dim]; the last extent contiguous, the others at any stride
 //   weight  [head_dim] float32
-//   angles  [tokens, 2, head_dim / 2] float32, of rope_angles
+//   angles  [tokens, 2, pairs] float32, as rope() takes them
 //   out     x's shape and dtype, contiguous
 Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Tensor& angles,
                      const RmsNormRopeArgs& args);

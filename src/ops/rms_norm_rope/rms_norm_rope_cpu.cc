@@ -18,15 +18,15 @@ namespace pagoda::cpu::HWY_NAMESPACE {
 constexpr std::int64_t kLineFloats = 16;
 
 // Tokens [begin, end) of x, each head rotated in the first-level cache, where its norm lies.
-void norm_and_rotate(const Tensor& x, const float* gain, const float* angles,
+void norm_and_rotate(const Tensor& x, const float* gain, const Tensor& angles,
                      const RmsNormRopeArgs& args, std::int64_t begin, std::int64_t end,
                      float* out) {
-  const std::int64_t heads = x.extent(1), head_dim = x.extent(2), half = head_dim / 2;
+  const std::int64_t heads = x.extent(1), head_dim = x.extent(2), half = angles.extent(2);
   const auto rotate =
       args.rope.style == RopeStyle::kHalves ? rotate_halves_row : rotate_adjacent_row;
   for (std::int64_t t = begin; t < end; ++t) {
     const float* from = x.data<float>() + t * x.stride(0);
-    const float* cosines = angles + t * head_dim;
+    const float* cosines = angles.data<float>() + t * 2 * half;
     float* to = out + t * heads * head_dim;
     for (std::int64_t h = 0; h < heads; ++h, from += x.stride(1), to += head_dim) {
       // The next token's: in a joined product tokens lie too far apart to be foreseen.
@@ -59,12 +59,11 @@ Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Te
   Tensor out = exec.allocate(DType::kFloat32, x.shape());
   float* to = out.data<float>();
   const float* gain = weight.data<float>();
-  const float* rotations = angles.data<float>();
   const auto norm_and_rotate = HWY_DYNAMIC_DISPATCH(norm_and_rotate);
   const std::int64_t width = x.extent(1) * x.extent(2);
   const std::int64_t grain = std::max<std::int64_t>(kForkElements / width, 1);
   pool_of(exec).parallel_for(x.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int) {
-    norm_and_rotate(x, gain, rotations, args, begin, end, to);
+    norm_and_rotate(x, gain, angles, args, begin, end, to);
   });
   return out;
 }

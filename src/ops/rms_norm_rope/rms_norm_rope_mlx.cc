@@ -23,6 +23,7 @@ Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Te
                                          .num_heads = static_cast<int>(x.extent(1)),
                                          .token_stride = static_cast<int>(x.stride(0)),
                                          .head_stride = static_cast<int>(x.stride(1)),
+                                         .num_pairs = static_cast<int>(angles.extent(2)),
                                          .is_halves = args.rope.style == RopeStyle::kHalves,
                                          .is_aligned = rows_are_aligned(x),
                                          .eps = args.norm.eps,

@@ -14,11 +14,16 @@
   if (pair >= p.num_pairs || token >= p.num_tokens) return;
   const TurnedAngle angle = turned_angle(float(positions[token]), inv_freq[pair]);
   device float* const cosines = out + size_t(token) * 2 * p.num_pairs;
-  cosines[pair] = sine_of_turned(angle.rest, angle.quarters + 1);
-  cosines[p.num_pairs + pair] = sine_of_turned(angle.rest, angle.quarters);
+  float factor = p.factor;
+  if (p.growth != 0.0f) {
+    const float periods = float(positions[token] / p.growth_positions);
+    factor *= 1.0f + p.growth * precise::log(1.0f + periods);
+  }
+  cosines[pair] = sine_of_turned(angle.rest, angle.quarters + 1) * factor;
+  cosines[p.num_pairs + pair] = sine_of_turned(angle.rest, angle.quarters) * factor;
 }
 
-// A SIMD group a head. x at strides; angles [tokens, 2, kHeadDim / 2]; out [tokens, heads, kHeadDim]
+// A SIMD group a head. x at strides; angles [tokens, 2, num_pairs]; out [tokens, heads, kHeadDim]
 template <int kHeadDim>
 [[kernel]] void rope(device const float* x [[buffer(0)]], device const float* angles [[buffer(1)]],
                      device float* out [[buffer(2)]], constant RopeParameters& p [[buffer(3)]],
@@ -26,11 +31,11 @@ template <int kHeadDim>
   const int head = int(group.x) * 8 + int(simd_group);
   const size_t token = group.y;
   if (head >= p.num_heads) return;
-  const bool is_halves = p.is_halves != 0;
+  const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
   float a[HeadSplit<kHeadDim>::kShare];
   float b[HeadSplit<kHeadDim>::kShare];
-  load_head<kHeadDim>(x + token * p.token_stride + size_t(head) * p.head_stride, is_halves,
+  load_head<kHeadDim>(x + token * p.token_stride + size_t(head) * p.head_stride, pairs,
                       p.is_aligned != 0, int(lane), a, b);
-  turn_head<kHeadDim>(angles + token * kHeadDim, int(lane), a, b);
-  store_head<kHeadDim>(a, b, is_halves, int(lane), out + (token * p.num_heads + head) * kHeadDim);
+  turn_head<kHeadDim>(angles + token * 2 * p.num_pairs, pairs, int(lane), a, b);
+  store_head<kHeadDim>(a, b, pairs, int(lane), out + (token * p.num_heads + head) * kHeadDim);
 }

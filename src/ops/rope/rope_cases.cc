@@ -24,9 +24,10 @@ Tensor upload_inverse_frequencies(Exec& exec, int head_dim) {
   return exec.upload<float>(values, {head_dim / 2});
 }
 
-Tensor case_angles(Exec& exec, std::span<const int> tokens, int first_position, int head_dim) {
+Tensor case_angles(Exec& exec, std::span<const int> tokens, int first_position, int head_dim,
+                   const RopeAnglesArgs& args) {
   return rope_angles(exec, upload_positions(exec, tokens, first_position),
-                     upload_inverse_frequencies(exec, head_dim));
+                     upload_inverse_frequencies(exec, head_dim), args);
 }
 
 namespace {
@@ -38,18 +39,21 @@ struct RopeShape {
   RopeStyle style;
   int first_position;
   bool is_large = false;
+  int rotary_dim = 0;  // 0: head_dim
 };
 
-OpCase make_angles_case(int tokens, int head_dim, int first_position) {
-  OpCase result{
-      .op = "rope_angles",
-      .description = fmt::format("{} x {} from position {}", tokens, head_dim, first_position),
-      .num_tokens = tokens,
-      .tolerance = {.cpu = 1e-7f, .mlx = 2e-7f}};
+OpCase make_angles_case(int tokens, int head_dim, int first_position,
+                        const RopeAnglesArgs& args = {}) {
+  OpCase result{.op = "rope_angles",
+                .description = fmt::format("{} x {} from position {}{}{}", tokens, head_dim,
+                                           first_position, args.factor == 1 ? "" : ", of a factor",
+                                           args.growth == 0 ? "" : ", that grows"),
+                .num_tokens = tokens,
+                .tolerance = {.cpu = 1e-7f, .mlx = 2e-7f}};
   result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
-    return CaseRun([&exec, at = upload_positions(exec, wanted, first_position),
+    return CaseRun([&exec, args, at = upload_positions(exec, wanted, first_position),
                     inv_freq = upload_inverse_frequencies(exec, head_dim)] {
-      return std::vector<Tensor>{rope_angles(exec, at, inv_freq)};
+      return std::vector<Tensor>{rope_angles(exec, at, inv_freq, args)};
     });
   };
   result.bytes = 4.0 * tokens * head_dim;
@@ -57,13 +61,14 @@ OpCase make_angles_case(int tokens, int head_dim, int first_position) {
 }
 
 OpCase make_rope_case(const RopeShape& shape) {
+  const int rotary_dim = shape.rotary_dim == 0 ? shape.head_dim : shape.rotary_dim;
   OpCase result{
       .op = "rope",
-      .description = fmt::format("{} x {} x {} from position {}, {}", shape.tokens, shape.heads,
-                                 shape.head_dim, shape.first_position,
+      .description = fmt::format("{} x {} x {} from position {}, {} turned, {}", shape.tokens,
+                                 shape.heads, shape.head_dim, shape.first_position, rotary_dim,
                                  shape.style == RopeStyle::kHalves ? "halves" : "adjacent"),
       .num_tokens = shape.tokens};
-  result.prepare = [shape](Exec& exec, std::span<const int> tokens) -> Result<CaseRun> {
+  result.prepare = [shape, rotary_dim](Exec& exec, std::span<const int> tokens) -> Result<CaseRun> {
     const auto n = static_cast<std::int64_t>(tokens.size());
     const std::int64_t part = std::int64_t{shape.heads} * shape.head_dim;
     const std::int64_t width = part + 8;  // a part of a joined product
@@ -72,7 +77,7 @@ OpCase make_rope_case(const RopeShape& shape) {
                     x = upload_activations(exec, take_rows(values, width, tokens), {n, width})
                             .slice(1, 0, part)
                             .split_last(shape.heads, shape.head_dim),
-                    angles = case_angles(exec, tokens, shape.first_position, shape.head_dim)] {
+                    angles = case_angles(exec, tokens, shape.first_position, rotary_dim)] {
       return std::vector<Tensor>{rope(exec, x, angles, {.style = style})};
     });
   };
@@ -95,6 +100,10 @@ std::vector<OpCase> rope_cases() {
              RopeShape{3, 2, 64, style, 0},
              RopeShape{9, 4, 128, style, 131'000},
              RopeShape{512, 9, 64, style, 0, true},
+             RopeShape{3, 2, 24, style, 7, false, 6},
+             RopeShape{5, 3, 128, style, 100, false, 96},
+             RopeShape{2, 2, 256, style, 9, false, 64},
+             RopeShape{2, 2, 64, style, 9, false, 2},
          }) {
       cases.push_back(make_rope_case(shape));
     }
@@ -103,6 +112,9 @@ std::vector<OpCase> rope_cases() {
   for (const int first_position : {0, 131'000, 1'048'000}) {
     cases.push_back(make_angles_case(1, 64, first_position));
     cases.push_back(make_angles_case(9, 128, first_position));
+    cases.push_back(make_angles_case(9, 96, first_position, {.factor = 1.19f}));
+    cases.push_back(make_angles_case(9, 128, first_position,
+                                     {.factor = 1.1f, .growth = 0.1f, .growth_positions = 4}));
   }
   return cases;
 }

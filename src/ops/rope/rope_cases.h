@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "ops/rope/rope.h"
 #include "tensor/exec.h"
 
 namespace pagoda {
@@ -11,6 +12,7 @@ namespace pagoda {
 Tensor upload_inverse_frequencies(Exec& exec, int head_dim);
 // Returns the angles of the tokens' positions, which are `first_position` + each: [tokens, 2,
 // head_dim / 2] float32.
-Tensor case_angles(Exec& exec, std::span<const int> tokens, int first_position, int head_dim);
+Tensor case_angles(Exec& exec, std::span<const int> tokens, int first_position, int head_dim,
+                   const RopeAnglesArgs& args = {});
 
 }  // namespace pagoda

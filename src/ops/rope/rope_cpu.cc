@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"  // compiles this file once a target
 
 #include "hwy/highway.h"
+#include "ops/rope/angle_factor.h"
 #include "ops/rope/rope_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -43,7 +44,8 @@ constexpr std::int64_t kForkElements = 16384;
 
 }  // namespace
 
-Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) {
+Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq,
+                   const RopeAnglesArgs& args) {
   const std::int64_t tokens = positions.extent(0), half = inv_freq.extent(0);
   Tensor out = exec.allocate(DType::kFloat32, {tokens, 2, half});
   const std::int32_t* at = positions.data<std::int32_t>();
@@ -52,10 +54,11 @@ Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) 
   pool_of(exec).parallel_for(tokens, kAnglesGrain, [=](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {
       float* cosines = to + t * 2 * half;
+      const double factor = factor_at(at[t], args);
       for (std::int64_t i = 0; i < half; ++i) {
         const double angle = double{frequencies[i]} * at[t];
-        cosines[i] = static_cast<float>(std::cos(angle));
-        cosines[half + i] = static_cast<float>(std::sin(angle));
+        cosines[i] = static_cast<float>(std::cos(angle) * factor);
+        cosines[half + i] = static_cast<float>(std::sin(angle) * factor);
       }
     }
   });
@@ -64,7 +67,7 @@ Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) 
 
 Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& args) {
   const std::int64_t tokens = x.extent(0), heads = x.extent(1), head_dim = x.extent(2);
-  const std::int64_t half = head_dim / 2;
+  const std::int64_t half = angles.extent(2);
   Tensor out = exec.allocate(DType::kFloat32, x.shape());
   const auto rotate = args.style == RopeStyle::kHalves ? HWY_DYNAMIC_DISPATCH(rotate_halves)
                                                        : HWY_DYNAMIC_DISPATCH(rotate_adjacent);
@@ -75,10 +78,12 @@ Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& a
   const std::int64_t grain = std::max<std::int64_t>(kForkElements / (heads * head_dim), 1);
   pool_of(exec).parallel_for(tokens, grain, [=](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {
-      const float* cosines = rotations + t * head_dim;
+      const float* cosines = rotations + t * 2 * half;
       for (std::int64_t h = 0; h < heads; ++h) {
-        rotate(from + t * token_stride + h * head_stride, cosines, cosines + half, half,
-               to + (t * heads + h) * head_dim);
+        const float* head = from + t * token_stride + h * head_stride;
+        float* turned = to + (t * heads + h) * head_dim;
+        rotate(head, cosines, cosines + half, half, turned);
+        std::copy(head + 2 * half, head + head_dim, turned + 2 * half);
       }
     }
   });

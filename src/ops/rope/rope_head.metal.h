@@ -20,21 +20,45 @@ struct HeadSplit {
   };
 };
 
+// The pairs of a head: those that are turned, of its first elements, and then of what is left, its
+// halves again or neighbours.
+struct HeadPairs {
+  bool is_halves;
+  int num_turned;
+};
+
+inline HeadPairs head_pairs(int is_halves, int num_turned) {
+  HeadPairs pairs;
+  pairs.is_halves = is_halves != 0;
+  pairs.num_turned = num_turned;
+  return pairs;
+}
+
+// Returns the element where a run of pairs that begins with `pair` has its first a; halves alone.
+template <int kHeadDim>
+inline int place_of_a(HeadPairs pairs, int pair) {
+  return pair < pairs.num_turned ? pair : pair + pairs.num_turned;
+}
+template <int kHeadDim>
+inline int place_of_b(HeadPairs pairs, int pair) {
+  return pair + (pair < pairs.num_turned ? pairs.num_turned : kHeadDim / 2);
+}
+
 // Returns the first pair of a lane's run; one from kPairs on is none.
 template <int kHeadDim>
 inline int first_pair(int run, int lane) {
   return (run * 32 + lane) * HeadSplit<kHeadDim>::kRun;
 }
 
-// Reads a run of pairs: of the halves of `head`, or side by side. is_aligned: the head lies at a
+// Reads a run of pairs, all of them turned or none. is_aligned: the head lies at a
 // multiple of 16 bytes, or of all that a lane reads at once where that is less.
 template <int kHeadDim>
-inline void load_pairs(device const float* head, bool is_halves, bool is_aligned, int pair,
+inline void load_pairs(device const float* head, HeadPairs pairs, bool is_aligned, int pair,
                        thread float* a, thread float* b) {
   const int kRun = HeadSplit<kHeadDim>::kRun;
-  if (is_halves) {
-    load_run<kRun>(head + pair, is_aligned, a);
-    load_run<kRun>(head + kHeadDim / 2 + pair, is_aligned, b);
+  if (pairs.is_halves) {
+    load_run<kRun>(head + place_of_a<kHeadDim>(pairs, pair), is_aligned, a);
+    load_run<kRun>(head + place_of_b<kHeadDim>(pairs, pair), is_aligned, b);
     return;
   }
   float both[2 * kRun];
@@ -47,21 +71,21 @@ inline void load_pairs(device const float* head, bool is_halves, bool is_aligned
 
 // Reads a lane's pairs, kShare of each.
 template <int kHeadDim>
-inline void load_head(device const float* head, bool is_halves, bool is_aligned, int lane,
+inline void load_head(device const float* head, HeadPairs pairs, bool is_aligned, int lane,
                       thread float* a, thread float* b) {
   const int kRun = HeadSplit<kHeadDim>::kRun;
 #pragma unroll
   for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
     const int pair = first_pair<kHeadDim>(run, lane);
     if (pair < kHeadDim / 2) {
-      load_pairs<kHeadDim>(head, is_halves, is_aligned, pair, a + run * kRun, b + run * kRun);
+      load_pairs<kHeadDim>(head, pairs, is_aligned, pair, a + run * kRun, b + run * kRun);
     }
   }
 }
 
 // Norms the head, as rms_norm does. weight [kHeadDim], at a multiple of 16 bytes.
 template <int kHeadDim>
-inline void norm_head(device const float* weight, float eps, bool is_halves, int lane,
+inline void norm_head(device const float* weight, float eps, HeadPairs pairs, int lane,
                       thread float* a, thread float* b) {
   const int kRun = HeadSplit<kHeadDim>::kRun;
   float squares = 0.0f;
@@ -82,7 +106,7 @@ inline void norm_head(device const float* weight, float eps, bool is_halves, int
     if (pair < kHeadDim / 2) {
       float gain_a[kRun];
       float gain_b[kRun];
-      load_pairs<kHeadDim>(weight, is_halves, true, pair, gain_a, gain_b);
+      load_pairs<kHeadDim>(weight, pairs, true, pair, gain_a, gain_b);
       for (int i = 0; i < kRun; ++i) {
         a[run * kRun + i] = a[run * kRun + i] * inverse * gain_a[i];
         b[run * kRun + i] = b[run * kRun + i] * inverse * gain_b[i];
@@ -91,18 +115,19 @@ inline void norm_head(device const float* weight, float eps, bool is_halves, int
   }
 }
 
-// Turns each pair by its angle. angles [2, kHeadDim / 2]: cosines, then sines.
+// Turns each pair that has an angle. angles [2, num_turned]: cosines, then sines.
 template <int kHeadDim>
-inline void turn_head(device const float* angles, int lane, thread float* a, thread float* b) {
+inline void turn_head(device const float* angles, HeadPairs pairs, int lane, thread float* a,
+                      thread float* b) {
   const int kRun = HeadSplit<kHeadDim>::kRun;
 #pragma unroll
   for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
     const int pair = first_pair<kHeadDim>(run, lane);
-    if (pair < kHeadDim / 2) {
+    if (pair < pairs.num_turned) {
       float cosines[kRun];
       float sines[kRun];
       load_run<kRun>(angles + pair, true, cosines);
-      load_run<kRun>(angles + kHeadDim / 2 + pair, true, sines);
+      load_run<kRun>(angles + pairs.num_turned + pair, true, sines);
       for (int i = 0; i < kRun; ++i) {
         const float before_a = a[run * kRun + i];
         const float before_b = b[run * kRun + i];
@@ -115,16 +140,16 @@ inline void turn_head(device const float* angles, int lane, thread float* a, thr
 
 // Writes the head as floats, or in a cache's type.
 template <int kHeadDim, typename T>
-inline void store_head(thread const float* a, thread const float* b, bool is_halves, int lane,
+inline void store_head(thread const float* a, thread const float* b, HeadPairs pairs, int lane,
                        device T* head) {
   const int kRun = HeadSplit<kHeadDim>::kRun;
 #pragma unroll
   for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
     const int pair = first_pair<kHeadDim>(run, lane);
     if (pair < kHeadDim / 2) {
-      if (is_halves) {
-        store_entry<kRun>(a + run * kRun, head + pair);
-        store_entry<kRun>(b + run * kRun, head + kHeadDim / 2 + pair);
+      if (pairs.is_halves) {
+        store_entry<kRun>(a + run * kRun, head + place_of_a<kHeadDim>(pairs, pair));
+        store_entry<kRun>(b + run * kRun, head + place_of_b<kHeadDim>(pairs, pair));
       } else {
         float both[2 * kRun];
         for (int i = 0; i < kRun; ++i) {

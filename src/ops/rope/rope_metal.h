@@ -5,12 +5,16 @@
 struct RopeAnglesParameters {
   int num_tokens;
   int num_pairs;  // of a head
+  float factor;   // RopeAnglesArgs
+  float growth;
+  int growth_positions;
 };
 
 struct RopeParameters {
   int num_heads;
   int token_stride;  // of x, in elements
   int head_stride;
+  int num_pairs;   // that are turned
   int is_halves;   // RopeStyle
   int is_aligned;  // whether every head of x begins at a multiple of 16 bytes
 };

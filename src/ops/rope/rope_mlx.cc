@@ -8,7 +8,8 @@
 
 namespace pagoda::mlx {
 
-Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) {
+Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq,
+                   const RopeAnglesArgs& args) {
   const std::int64_t tokens = positions.extent(0), pairs = inv_freq.extent(0);
   MlxOp op{.name = "rope_angles",
            .inputs = {positions, inv_freq},
@@ -22,14 +23,17 @@ Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq) 
                             RopeAnglesParameters{
                                 .num_tokens = static_cast<int>(tokens),
                                 .num_pairs = static_cast<int>(pairs),
+                                .factor = args.factor,
+                                .growth = args.growth,
+                                .growth_positions = args.growth_positions,
                             },
                         .num_groups = {num_groups_of(pairs, 32), num_groups_of(tokens, 8), 1},
                         .num_threads = 256}},
         .flops = 30 * angles,
         .bytes = 8 * angles};
   } else {
-    op.host = [](Exec& host, std::span<const Tensor> in) {
-      return std::vector<Tensor>{cpu::rope_angles(host, in[0], in[1])};
+    op.host = [args](Exec& host, std::span<const Tensor> in) {
+      return std::vector<Tensor>{cpu::rope_angles(host, in[0], in[1], args)};
     };
   }
   return run(exec, std::move(op))[0];
@@ -47,6 +51,7 @@ Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& a
                                 .num_heads = static_cast<int>(x.extent(1)),
                                 .token_stride = static_cast<int>(x.stride(0)),
                                 .head_stride = static_cast<int>(x.stride(1)),
+                                .num_pairs = static_cast<int>(angles.extent(2)),
                                 .is_halves = args.style == RopeStyle::kHalves,
                                 .is_aligned = rows_are_aligned(x),
                             },

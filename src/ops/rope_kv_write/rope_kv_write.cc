@@ -18,7 +18,10 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
                                               head_dim));
   const std::int64_t width = (args.num_heads + 2 * view.num_kv_heads()) * head_dim;
   check_tensor(kName, "joined", joined, joined.dtype(), {batch.num_tokens, width});
-  check_tensor(kName, "angles", angles, DType::kFloat32, {batch.num_tokens, 2, head_dim / 2});
+  check_angles(kName, angles, batch.num_tokens, head_dim);
+  if (args.query_angles.defined()) {
+    check_tensor(kName, "query_angles", args.query_angles, DType::kFloat32, angles.shape());
+  }
   PAGODA_CHECK(q_norm.defined() == k_norm.defined(),
                "[rope_kv_write] norms: expected both or none, got one");
   if (q_norm.defined()) {

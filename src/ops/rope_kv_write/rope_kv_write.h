@@ -15,7 +15,8 @@ struct RopeKvWriteArgs {
   int num_heads = 0;  // of queries
   RmsNormArgs norm;   // where there are norms
   RopeArgs rope;
-  Tensor key_offset;  // [num_kv_heads, head_dim] float32, or undefined: taken from turned keys
+  Tensor query_angles;  // as angles, or undefined: those that turn queries in their place
+  Tensor key_offset;    // [num_kv_heads, head_dim] float32, or undefined: taken from turned keys
 };
 
 struct RopeKvWriteResult {
@@ -28,7 +29,7 @@ struct RopeKvWriteResult {
 // one kernel, two launches and those of the queries that the norms cost.
 //   joined          [tokens, (num_heads + 2 * num_kv_heads) * head_dim], contiguous: q, k, v
 //   q_norm, k_norm  [head_dim] float32, or both undefined: no norms
-//   angles          [tokens, 2, head_dim / 2] float32, of rope_angles
+//   angles          [tokens, 2, pairs] float32, as rope() takes them
 // Reads slot_mapping of the step, as kv_write does: where that is -1, only q is computed.
 RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& q_norm,
                                 const Tensor& k_norm, const Tensor& angles, const KvView& view,

@@ -31,68 +31,71 @@ inline JoinedHead joined_head(int number, int slot, constant RopeKvWriteParamete
 template <int kHeadDim>
 inline void load_turned(JoinedHead head, size_t token, int lane, device const float* joined,
                         device const float* angles, device const float* q_norm,
-                        device const float* k_norm, constant RopeKvWriteParameters& p,
-                        thread float* a, thread float* b) {
-  const bool is_halves = p.is_halves != 0;
+                        device const float* k_norm, device const float* query_angles,
+                        constant RopeKvWriteParameters& p, thread float* a, thread float* b) {
+  const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
   const int all_heads = p.num_heads + 2 * p.num_kv_heads;
-  load_head<kHeadDim>(joined + (token * all_heads + head.number) * kHeadDim, is_halves,
+  load_head<kHeadDim>(joined + (token * all_heads + head.number) * kHeadDim, pairs,
                       p.is_aligned != 0, lane, a, b);
   if (head.is_value) return;
   if (p.is_normed != 0) {
     device const float* const norm = head.is_query ? q_norm : k_norm;
-    norm_head<kHeadDim>(norm, p.eps, is_halves, lane, a, b);
+    norm_head<kHeadDim>(norm, p.eps, pairs, lane, a, b);
   }
-  turn_head<kHeadDim>(angles + token * kHeadDim, lane, a, b);
+  device const float* const turns = head.is_query ? query_angles : angles;
+  turn_head<kHeadDim>(turns + token * 2 * p.num_pairs, pairs, lane, a, b);
 }
 
 // Writes a head to threadgroup memory, [kHeadDim], for all lanes of its SIMD group.
 template <int kHeadDim>
-inline void exchange_head(thread const float* a, thread const float* b, bool is_halves, int lane,
+inline void exchange_head(thread const float* a, thread const float* b, HeadPairs pairs, int lane,
                           threadgroup float* exchange) {
   constexpr int kRun = HeadSplit<kHeadDim>::kRun;
 #pragma unroll
   for (int run = 0; run < HeadSplit<kHeadDim>::kRuns; ++run) {
     const int pair = first_pair<kHeadDim>(run, lane);
     for (int i = 0; pair < kHeadDim / 2 && i < kRun; ++i) {
-      exchange[is_halves ? pair + i : 2 * (pair + i)] = a[run * kRun + i];
-      exchange[is_halves ? kHeadDim / 2 + pair + i : 2 * (pair + i) + 1] = b[run * kRun + i];
+      const int place_a = pairs.is_halves ? place_of_a<kHeadDim>(pairs, pair) + i : 2 * (pair + i);
+      const int place_b =
+          pairs.is_halves ? place_of_b<kHeadDim>(pairs, pair) + i : 2 * (pair + i) + 1;
+      exchange[place_a] = a[run * kRun + i];
+      exchange[place_b] = b[run * kRun + i];
     }
   }
   simdgroup_barrier(mem_flags::mem_threadgroup);
 }
 
 //   joined          [tokens, heads + 2 * kv_heads, kHeadDim]
-//   angles          [tokens, 2, kHeadDim / 2]
+//   angles          [tokens, 2, num_pairs], of keys; query_angles likewise
 //   slots           [tokens]
 //   q_norm, k_norm  [kHeadDim], where is_normed
 //   q               [tokens, heads, kHeadDim]
 //   keys, values    [slots, kv_heads, kHeadDim], of types K and V
 template <typename K, typename V, int kHeadDim>
-[[kernel]] void rope_kv_write(device const float* joined [[buffer(0)]],
-                              device const float* angles [[buffer(1)]],
-                              device const int* slots [[buffer(2)]],
-                              device const float* q_norm [[buffer(3)]],
-                              device const float* k_norm [[buffer(4)]],
-                              device float* q [[buffer(5)]], device K* keys [[buffer(6)]],
-                              device V* values [[buffer(7)]],
-                              constant RopeKvWriteParameters& p [[buffer(8)]], PAGODA_THREAD) {
+[[kernel]] void rope_kv_write(
+    device const float* joined [[buffer(0)]], device const float* angles [[buffer(1)]],
+    device const int* slots [[buffer(2)]], device const float* q_norm [[buffer(3)]],
+    device const float* k_norm [[buffer(4)]], device const float* query_angles [[buffer(5)]],
+    device float* q [[buffer(6)]], device K* keys [[buffer(7)]], device V* values [[buffer(8)]],
+    constant RopeKvWriteParameters& p [[buffer(9)]], PAGODA_THREAD) {
   const size_t token = group.y;
   const JoinedHead head = joined_head(int(group.x) * 8 + int(simd_group), slots[token], p);
   if (!head.is_wanted) return;
   float a[HeadSplit<kHeadDim>::kShare];
   float b[HeadSplit<kHeadDim>::kShare];
-  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, p, a, b);
-  const bool is_halves = p.is_halves != 0;
+  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, query_angles, p, a,
+                        b);
+  const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
   if (head.is_query) {
-    store_head<kHeadDim>(a, b, is_halves, int(lane),
+    store_head<kHeadDim>(a, b, pairs, int(lane),
                          q + (token * p.num_heads + head.number) * kHeadDim);
     return;
   }
   const size_t entry = entry_number(head.place) * kHeadDim;
   if (head.is_value) {
-    store_head<kHeadDim>(a, b, is_halves, int(lane), values + entry);
+    store_head<kHeadDim>(a, b, pairs, int(lane), values + entry);
   } else {
-    store_head<kHeadDim>(a, b, is_halves, int(lane), keys + entry);
+    store_head<kHeadDim>(a, b, pairs, int(lane), keys + entry);
   }
 }
 
@@ -106,26 +109,27 @@ template <typename K, typename V, int kHeadDim>
 [[kernel]] void rope_kv_write_codes(
     device const float* joined [[buffer(0)]], device const float* angles [[buffer(1)]],
     device const int* slots [[buffer(2)]], device const float* q_norm [[buffer(3)]],
-    device const float* k_norm [[buffer(4)]], device float* q [[buffer(5)]],
-    device K* keys [[buffer(6)]], device V* values [[buffer(7)]],
-    device ushort* key_scales [[buffer(8)]], device ushort* value_scales [[buffer(9)]],
-    device const float* key_offset [[buffer(10)]], constant RopeKvWriteParameters& p [[buffer(11)]],
+    device const float* k_norm [[buffer(4)]], device const float* query_angles [[buffer(5)]],
+    device float* q [[buffer(6)]], device K* keys [[buffer(7)]], device V* values [[buffer(8)]],
+    device ushort* key_scales [[buffer(9)]], device ushort* value_scales [[buffer(10)]],
+    device const float* key_offset [[buffer(11)]], constant RopeKvWriteParameters& p [[buffer(12)]],
     threadgroup float* shared [[threadgroup(0)]], PAGODA_THREAD) {
   const size_t token = group.y;
   const JoinedHead head = joined_head(int(group.x) * 8 + int(simd_group), slots[token], p);
   if (!head.is_wanted) return;
   float a[HeadSplit<kHeadDim>::kShare];
   float b[HeadSplit<kHeadDim>::kShare];
-  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, p, a, b);
-  const bool is_halves = p.is_halves != 0;
+  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, query_angles, p, a,
+                        b);
+  const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
   if (head.is_query) {
-    store_head<kHeadDim>(a, b, is_halves, int(lane),
+    store_head<kHeadDim>(a, b, pairs, int(lane),
                          q + (token * p.num_heads + head.number) * kHeadDim);
     return;
   }
   // Lanes get the dimensions that write_entry() has them hold.
   threadgroup float* const exchange = shared + int(simd_group) * kHeadDim;
-  exchange_head<kHeadDim>(a, b, is_halves, int(lane), exchange);
+  exchange_head<kHeadDim>(a, b, pairs, int(lane), exchange);
   float x[KvEntry<K, kHeadDim>::kRegisters];
 #pragma unroll
   for (int i = 0; i < KvEntry<K, kHeadDim>::kRegisters; ++i)

@@ -21,6 +21,8 @@ struct JoinedShape {
   bool is_scattered = false;  // over more blocks than the tokens fill, every third token padding
   bool is_large = false;
   bool has_offset = false;
+  int rotary_dim = 0;  // 0: head_dim
+  bool has_query_angles = false;
 
   std::int64_t width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
 };
@@ -55,6 +57,11 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
   };
   RopeKvWriteArgs args = {
       .num_heads = shape.heads, .norm = {.eps = 1e-5f}, .rope = {.style = shape.style}};
+  const int rotary_dim = shape.rotary_dim == 0 ? shape.head_dim : shape.rotary_dim;
+  if (shape.has_query_angles) {
+    args.query_angles = case_angles(exec, tokens, 0, rotary_dim,
+                                    {.factor = 1.5f, .growth = 0.5f, .growth_positions = 2});
+  }
   if (shape.has_offset) {
     args.key_offset = exec.upload<float>(random_values(4, shape.kv_heads * shape.head_dim),
                                          {shape.kv_heads, shape.head_dim});
@@ -63,7 +70,7 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
   PAGODA_ASSIGN_OR_RETURN(KvView view, allocate_kv_view(exec, shape.formats, cache_of(shape, n)));
   return CaseRun([&exec, args, view, host, batch = upload(exec, *host),
                   joined = upload_activations(exec, values, {n, shape.width()}), q_norm = norm(2),
-                  k_norm = norm(3), angles = case_angles(exec, tokens, 0, shape.head_dim),
+                  k_norm = norm(3), angles = case_angles(exec, tokens, 0, rotary_dim),
                   is_scattered = shape.is_scattered]() mutable {
     RopeKvWriteResult result =
         rope_kv_write(exec, joined, q_norm, k_norm, angles, view, batch, args);
@@ -96,11 +103,13 @@ float tolerance_of(KvFormat keys) {
 OpCase make_rope_kv_write_case(const JoinedShape& shape) {
   OpCase result{.op = "rope_kv_write",
                 .description = fmt::format(
-                    "{} x ({} + 2 x {}) x {} into {}, {}{}{}{}", shape.tokens, shape.heads,
+                    "{} x ({} + 2 x {}) x {} into {}, {}{}{}{}{}{}", shape.tokens, shape.heads,
                     shape.kv_heads, shape.head_dim, name_of(shape.formats),
                     shape.style == RopeStyle::kHalves ? "halves" : "adjacent",
                     shape.is_normed ? ", normed" : "", shape.is_scattered ? ", scattered" : "",
-                    shape.has_offset ? ", less an offset" : ""),
+                    shape.has_offset ? ", less an offset" : "",
+                    shape.rotary_dim == 0 ? "" : ", a part turned",
+                    shape.has_query_angles ? ", queries otherwise" : ""),
                 .num_tokens = shape.tokens,
                 .rows_are_tokens = !shape.is_scattered};
   result.tolerance.cpu = result.tolerance.mlx = tolerance_of(shape.formats.keys);
@@ -136,6 +145,19 @@ std::vector<OpCase> rope_kv_write_cases() {
         }
         cases.push_back(make_rope_kv_write_case({3, 2, 1, 80, formats, style, is_normed}));
         cases.push_back(make_rope_kv_write_case({3, 2, 1, 256, formats, style, is_normed}));
+      }
+    }
+    for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
+      for (const auto& [head_dim, rotary_dim] : {std::pair(16, 6), {128, 96}, {64, 64}}) {
+        cases.push_back(make_rope_kv_write_case({.tokens = 7,
+                                                 .heads = 4,
+                                                 .kv_heads = 2,
+                                                 .head_dim = head_dim,
+                                                 .formats = formats,
+                                                 .style = style,
+                                                 .is_normed = head_dim == 128,
+                                                 .rotary_dim = rotary_dim,
+                                                 .has_query_angles = head_dim == 64}));
       }
     }
     if (is_quantized(formats.keys)) {

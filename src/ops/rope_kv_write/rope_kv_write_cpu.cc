@@ -10,13 +10,14 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
                                 const Tensor& k_norm, const Tensor& angles, const KvView& view,
                                 const StepBatch& batch, const RopeKvWriteArgs& args) {
   const std::int64_t num_q = args.num_heads, num_k = view.num_kv_heads();
-  const auto rotated = [&](const Tensor& x, const Tensor& norm) {
-    if (!norm.defined()) return cpu::rope(exec, x, angles, args.rope);
-    return cpu::rms_norm_rope(exec, x, norm, angles, {.norm = args.norm, .rope = args.rope});
+  const auto rotated = [&](const Tensor& x, const Tensor& norm, const Tensor& turns) {
+    if (!norm.defined()) return cpu::rope(exec, x, turns, args.rope);
+    return cpu::rms_norm_rope(exec, x, norm, turns, {.norm = args.norm, .rope = args.rope});
   };
   const Tensor heads = joined.split_last(num_q + 2 * num_k, view.head_dim());
-  Tensor q = rotated(heads.slice(1, 0, num_q), q_norm);
-  const Tensor k = rotated(heads.slice(1, num_q, num_q + num_k), k_norm);
+  Tensor q = rotated(heads.slice(1, 0, num_q), q_norm,
+                     args.query_angles.defined() ? args.query_angles : angles);
+  const Tensor k = rotated(heads.slice(1, num_q, num_q + num_k), k_norm, angles);
   take_offset(k, args.key_offset);
   const Tensor v = heads.slice(1, num_q + num_k, num_q + 2 * num_k);
   return {.q = std::move(q), .view = cpu::kv_write(exec, view, k, v, batch)};

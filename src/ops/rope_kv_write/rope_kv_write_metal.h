@@ -7,6 +7,7 @@ struct RopeKvWriteParameters {
   int num_kv_heads;
   int block_size;
   int num_slots;   // of the cache; no token writes to another one
+  int num_pairs;   // that are turned
   int is_halves;   // RopeStyle
   int is_normed;   // else nothing is read of the norms
   int is_aligned;  // whether every head begins at a multiple of 16 bytes

@@ -10,11 +10,21 @@
 namespace pagoda::mlx {
 namespace {
 
-// Places among the op's inputs; angles stand in for norms and an offset where there are none. The
+// Places among the op's inputs; angles stand in for queries' own, norms and
+// an offset where there are none. The
 // cache's arrays come last.
-enum RopeKvWriteInput { kJoined, kAngles, kSlots, kQNorm, kKNorm, kKeyOffset, kKvCache };
+enum RopeKvWriteInput {
+  kJoined,
+  kAngles,
+  kSlots,
+  kQNorm,
+  kKNorm,
+  kQueryAngles,
+  kKeyOffset,
+  kKvCache
+};
 
-MetalDispatch dispatch_of(const Tensor& joined, bool is_normed, const KvView& view,
+MetalDispatch dispatch_of(const Tensor& joined, int num_pairs, bool is_normed, const KvView& view,
                           const RopeKvWriteArgs& args) {
   const CacheArrays cache(view, 1);
   PAGODA_CHECK(cache.has_codes() || !args.key_offset.defined(),
@@ -26,13 +36,14 @@ MetalDispatch dispatch_of(const Tensor& joined, bool is_normed, const KvView& vi
                     template_argument(view.values.elements.dtype()),
                     template_argument(view.head_dim())}},
       .buffers = {input(kJoined), input(kAngles), input(kSlots), input(kQNorm), input(kKNorm),
-                  output(0), output(cache.keys()), output(cache.values())},
+                  input(kQueryAngles), output(0), output(cache.keys()), output(cache.values())},
       .parameters =
           RopeKvWriteParameters{
               .num_heads = args.num_heads,
               .num_kv_heads = static_cast<int>(view.num_kv_heads()),
               .block_size = static_cast<int>(view.block_size()),
               .num_slots = static_cast<int>(view.num_slots()),
+              .num_pairs = num_pairs,
               .is_halves = args.rope.style == RopeStyle::kHalves,
               .is_normed = is_normed,
               .is_aligned = view.head_dim() % 4 == 0 && rows_are_aligned(joined),
@@ -57,6 +68,7 @@ HostBody host_body(bool is_normed, const RopeKvWriteArgs& args) {
     const Tensor q_norm = is_normed ? in[kQNorm] : Tensor(),
                  k_norm = is_normed ? in[kKNorm] : Tensor();
     RopeKvWriteArgs host_args = args;
+    if (args.query_angles.defined()) host_args.query_angles = in[kQueryAngles];
     if (args.key_offset.defined()) host_args.key_offset = in[kKeyOffset];
     const RopeKvWriteResult result =
         cpu::rope_kv_write(host, in[kJoined], q_norm, k_norm, in[kAngles], cache,
@@ -74,15 +86,17 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
                                 const StepBatch& batch, const RopeKvWriteArgs& args) {
   const bool is_normed = q_norm.defined();
   const Shape q_shape = {joined.extent(0), args.num_heads, view.head_dim()};
-  MlxOp op{
-      .name = "rope_kv_write",
-      .inputs = {joined, angles, batch.slot_mapping, is_normed ? q_norm : angles,
-                 is_normed ? k_norm : angles, args.key_offset.defined() ? args.key_offset : angles},
-      .outputs = {{joined.dtype(), q_shape}}};
+  MlxOp op{.name = "rope_kv_write",
+           .inputs = {joined, angles, batch.slot_mapping, is_normed ? q_norm : angles,
+                      is_normed ? k_norm : angles,
+                      args.query_angles.defined() ? args.query_angles : angles,
+                      args.key_offset.defined() ? args.key_offset : angles},
+           .outputs = {{joined.dtype(), q_shape}}};
   add_cache(view, op);
   if (uses_metal(exec)) {
     const auto elements = static_cast<double>(joined.num_elements());
-    op.launch = {.dispatches = {dispatch_of(joined, is_normed, view, args)},
+    op.launch = {.dispatches = {dispatch_of(joined, static_cast<int>(angles.extent(2)), is_normed,
+                                            view, args)},
                  .flops = 7 * elements,
                  .bytes = 8 * elements};
   } else {

@@ -1,15 +1,17 @@
-// swiglu of one row, for each target.
-#if defined(PAGODA_SWIGLU_ROW_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef PAGODA_SWIGLU_ROW_INL_H
-#undef PAGODA_SWIGLU_ROW_INL_H
+// glu of one row, for each target: x / (1 + e^-y), where y is x in silu and, because (1 + tanh(z)) / 2
+// is 1 / (1 + e^-2z), 2 sqrt(2 / pi) (x + 0.044715 x^3) in gelu.
+#if defined(PAGODA_GLU_ROW_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PAGODA_GLU_ROW_INL_H
+#undef PAGODA_GLU_ROW_INL_H
 #else
-#define PAGODA_SWIGLU_ROW_INL_H
+#define PAGODA_GLU_ROW_INL_H
 #endif
 
 #include <algorithm>
 #include <cstdint>
 
 #include "hwy/highway.h"
+#include "ops/glu/glu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
@@ -40,28 +42,49 @@ HWY_INLINE V exponential(V x) {
   return hn::BitCast(d, hn::Add(hn::BitCast(di, p), power));
 }
 
+// Returns y of a gate.
+template <Activation kActivation>
+HWY_INLINE V exponent_of(V gate) {
+  if constexpr (kActivation == Activation::kSilu) return gate;
+  const D d;
+  const V cubic = hn::Mul(hn::Mul(gate, gate), hn::Set(d, 0.0713548163f));
+  return hn::Mul(gate, hn::Add(hn::Set(d, 1.59576912f), cubic));
+}
+
+template <Activation kActivation>
 HWY_INLINE V gated(V gate, V up) {
   const D d;
-  // Where it is cut off silu has come to zero, or to the gate, within float32's last bit.
-  const V x = hn::Max(hn::Min(hn::Neg(gate), hn::Set(d, 88.0f)), hn::Set(d, -87.0f));
+  // Where it is cut off the activation has come to zero, or to the gate, within float32's last bit.
+  const V x = hn::Max(hn::Min(hn::Neg(exponent_of<kActivation>(gate)), hn::Set(d, 88.0f)),
+                      hn::Set(d, -87.0f));
   return hn::Mul(hn::Div(gate, hn::Add(hn::Set(d, 1.0f), exponential(x))), up);
 }
 
 // Computes a row. gate, up, out [dim]; each element the same bits wherever it stands.
-inline void swiglu_row(const float* gate, const float* up, std::int64_t dim, float* out) {
+template <Activation kActivation>
+inline void glu_row_of(const float* gate, const float* up, std::int64_t dim, float* out) {
   const D d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= dim; i += lanes) {
-    hn::StoreU(gated(hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, out + i);
+    hn::StoreU(gated<kActivation>(hn::LoadU(d, gate + i), hn::LoadU(d, up + i)), d, out + i);
   }
   if (i == dim) return;
   HWY_ALIGN float gates[hn::MaxLanes(d)] = {};
   HWY_ALIGN float ups[hn::MaxLanes(d)] = {};
   std::copy(gate + i, gate + dim, gates);
   std::copy(up + i, up + dim, ups);
-  hn::Store(gated(hn::Load(d, gates), hn::Load(d, ups)), d, gates);
+  hn::Store(gated<kActivation>(hn::Load(d, gates), hn::Load(d, ups)), d, gates);
   std::copy(gates, gates + (dim - i), out + i);
+}
+
+inline void glu_row(const float* gate, const float* up, std::int64_t dim, Activation activation,
+                    float* out) {
+  if (activation == Activation::kSilu) {
+    glu_row_of<Activation::kSilu>(gate, up, dim, out);
+  } else {
+    glu_row_of<Activation::kGeluTanh>(gate, up, dim, out);
+  }
 }
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

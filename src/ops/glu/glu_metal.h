@@ -1,0 +1,10 @@
+// Parameters of glu.metal.
+#ifndef PAGODA_GLU_METAL_H
+#define PAGODA_GLU_METAL_H
+
+struct GluParameters {
+  int dim;      // of a row of out
+  int is_gelu;  // Activation::kGeluTanh, else kSilu
+};
+
+#endif  // PAGODA_GLU_METAL_H

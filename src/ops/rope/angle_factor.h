@@ -1,0 +1,16 @@
+// What rope_angles' native bodies multiply cosines and sines by.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "ops/rope/rope.h"
+
+namespace pagoda {
+
+inline double factor_at(std::int32_t position, const RopeAnglesArgs& args) {
+  if (args.growth == 0) return args.factor;
+  return args.factor * (1 + args.growth * std::log1p(position / args.growth_positions));
+}
+
+}  // namespace pagoda
