@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Fills in what transformers reads of the checkpoints in checkpoints.json.
+"""Fills in what transformers reads of the checkpoints in checkpoints.json, and in the files named beside it.
 
-Needs: pip install transformers==5.23.0. The file lists config files and GGUF keys of published checkpoints, without weights. Those that
-are not refused get their "expected": the values that AutoConfig and GenerationConfig come to.
+Needs: pip install transformers==5.24.0. The files list config files and GGUF keys of published checkpoints, without weights. Those that
+are not refused get their "expected": the values that AutoConfig and GenerationConfig come to, of a model with images its text's.
+Usage: make_checkpoints.py [FILE...]
 """
 
 import json
 import pathlib
+import sys
 import tempfile
 
 from transformers import AutoConfig, GenerationConfig
 
-TABLE = pathlib.Path(__file__).parent / "checkpoints.json"
+FOLDER = pathlib.Path(__file__).parent
 FIELDS = ("name", "config", "generation_config", "expected", "refused", "gguf", "gguf_refused")
 SAME_NAMES = (
     "vocab_size",
@@ -43,13 +45,15 @@ def read(checkpoint):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         (root / "config.json").write_text(json.dumps(checkpoint["config"]))
-        config = AutoConfig.from_pretrained(folder)
-        ends, bos = config.eos_token_id, config.bos_token_id
+        whole = AutoConfig.from_pretrained(folder)
+        config = whole.get_text_config()
+        ends, bos = getattr(whole, "eos_token_id", None) or config.eos_token_id, config.bos_token_id
         if "generation_config" in checkpoint:
             (root / "generation_config.json").write_text(json.dumps(checkpoint["generation_config"]))
             generation = GenerationConfig.from_pretrained(folder)
             ends, bos = generation.eos_token_id, generation.bos_token_id
     expected = {name: getattr(config, name) for name in SAME_NAMES}
+    expected["tie_word_embeddings"] = whole.tie_word_embeddings
     expected["head_dim"] = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     expected["layer_windows"] = windows_of(config)
     expected["eos_token_ids"] = as_list(ends)
@@ -57,20 +61,21 @@ def read(checkpoint):
     return expected
 
 
-def write(checkpoints):
+def write(table, checkpoints):
     texts = []
     for checkpoint in checkpoints:
         lines = [f"  {json.dumps(field)}: {json.dumps(checkpoint[field])}" for field in FIELDS if field in checkpoint]
         texts.append(" {\n" + ",\n".join(lines) + "\n }")
-    TABLE.write_text("[\n" + ",\n".join(texts) + "\n]\n")
+    table.write_text("[\n" + ",\n".join(texts) + "\n]\n")
 
 
 def main():
-    checkpoints = json.loads(TABLE.read_text())
-    for checkpoint in checkpoints:
-        if "refused" not in checkpoint:
-            checkpoint["expected"] = read(checkpoint)
-    write(checkpoints)
+    for name in sys.argv[1:] or ["checkpoints.json"]:
+        checkpoints = json.loads((FOLDER / name).read_text())
+        for checkpoint in checkpoints:
+            if "refused" not in checkpoint:
+                checkpoint["expected"] = read(checkpoint)
+        write(FOLDER / name, checkpoints)
 
 
 if __name__ == "__main__":
