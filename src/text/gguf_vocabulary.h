@@ -10,22 +10,23 @@
 namespace pagoda {
 
 struct GgufVocabulary {
-  std::string
-      model;        // tokenizer.ggml.model: "gpt2" (byte-level BPE) or "llama" (SentencePiece BPE)
+  // tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE) or "gemma4" (BPE
+  // over characters, with ▁ for a space).
+  std::string model;
   std::string pre;  // tokenizer.ggml.pre, for gpt2; empty where the file has none
 
   std::vector<std::string> tokens;  // [vocab]
-  std::vector<float> scores;        // [vocab] for llama, not read for gpt2
+  std::vector<float> scores;        // [vocab] for llama, not read for the others
   std::vector<int> token_types;     // [vocab] or empty: all normal
-  std::vector<std::string> merges;  // for gpt2: "left right", best first
+  std::vector<std::string> merges;  // for gpt2 and gemma4: "left right", best first
 
   std::optional<int> bos_token_id;
   std::optional<int> eos_token_id;
   std::optional<int> unknown_token_id;
 
   // Absent keys take the format's defaults: llama texts start with BOS and a space, gpt2 texts with
-  // neither, except that the pre-tokenizers of Llama 3 and Tekken start with BOS. No text ends with
-  // EOS.
+  // neither, except that the pre-tokenizers of Llama 3, Tekken and Chameleon start with BOS, and
+  // those of Gemma 4 whatever the key says. No text ends with EOS.
   std::optional<bool> add_bos_token;
   std::optional<bool> add_eos_token;
   std::optional<bool> add_space_prefix;  // llama only

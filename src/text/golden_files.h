@@ -1,4 +1,4 @@
-// For tests: the golden files of src/text/testdata, which testdata/make_goldens.py makes.
+// For tests: the golden files of src/text/testdata, which the scripts beside them make.
 #pragma once
 
 #include <fmt/format.h>

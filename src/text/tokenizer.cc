@@ -30,8 +30,8 @@ Status check_id_key(const GgufVocabulary& vocabulary, const char* key, std::opti
 
 Status check_vocabulary(const GgufVocabulary& vocabulary) {
   const size_t num_tokens = vocabulary.tokens.size();
-  if (vocabulary.model != "gpt2" && vocabulary.model != "llama") {
-    return unsupported("[tokenizer] tokenizer.ggml.model: expected gpt2 or llama, got '{}'",
+  if (vocabulary.model != "gpt2" && vocabulary.model != "llama" && vocabulary.model != "gemma4") {
+    return unsupported("[tokenizer] tokenizer.ggml.model: expected gpt2, llama or gemma4, got '{}'",
                        vocabulary.model);
   }
   if (num_tokens == 0)
@@ -103,28 +103,27 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(const GgufVocabulary& vocabulary) {
   PAGODA_RETURN_IF_ERROR(check_vocabulary(vocabulary));
   const bool is_llama = vocabulary.model == "llama";
-  bool adds_bos = is_llama;
+  const std::string_view pre(vocabulary.model == "gemma4" ? vocabulary.model : vocabulary.pre);
+  bool adds_bos = vocabulary.add_bos_token.value_or(is_llama);
   if (!is_llama) {
-    auto facts = call_rust(StatusCode::kInternal, kTokenizerContext, [&] {
-      return rust_text::pre_tokenizer_facts(rust_bytes(vocabulary.pre));
-    });
+    auto facts = call_rust(StatusCode::kInternal, kTokenizerContext,
+                           [&] { return rust_text::pre_tokenizer_facts(rust_bytes(pre)); });
     if (!facts.ok()) return facts.status();
     if (!facts->is_known) {
       return unsupported(
           "[tokenizer] tokenizer.ggml.pre: expected a pre-tokenizer that is known, got '{}'",
           vocabulary.pre);
     }
-    adds_bos = facts->adds_bos;
+    adds_bos = facts->always_adds_bos || vocabulary.add_bos_token.value_or(facts->adds_bos);
   }
   const rust_text::GgufVocabularyView view = {
       .is_sentence_piece = is_llama,
-      .pre = rust_bytes(vocabulary.pre),
+      .pre = rust_bytes(pre),
       .tokens = vocabulary.tokens,
       .scores = {vocabulary.scores.data(), vocabulary.scores.size()},
       .token_types = {vocabulary.token_types.data(), vocabulary.token_types.size()},
       .merges = vocabulary.merges,
-      .bos_token_id =
-          around_text(vocabulary.add_bos_token.value_or(adds_bos), vocabulary.bos_token_id),
+      .bos_token_id = around_text(adds_bos, vocabulary.bos_token_id),
       .eos_token_id =
           around_text(vocabulary.add_eos_token.value_or(false), vocabulary.eos_token_id),
       .unk_token_id = vocabulary.unknown_token_id.value_or(-1),

@@ -83,6 +83,7 @@ def references():
     cased = lambda after: (rf"[^\r\n\p{{L}}\p{{N}}]?[{upper}]*[{lower}]+{after}"
                            rf"|[^\r\n\p{{L}}\p{{N}}]?[{upper}]+[{lower}]*{after}")
     slash_end = end.replace(r"[\r\n]*|", r"[\r\n/]*|")
+    gpt4o = cased(contraction + "?") + r"|\p{N}{1,3}" + slash_end
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     sequence = lambda *steps: pre_tokenizers.Sequence(list(steps))
@@ -94,11 +95,23 @@ def references():
         "llama-bpe": (one(contraction + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}" + end), False, True),
         "qwen2": (one(contraction + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}" + end), True, False),
         "tekken": (one(cased("") + r"|\p{N}" + slash_end), False, True),
-        "gpt-4o": (one(cased(contraction + "?") + r"|\p{N}{1,3}" + slash_end), False, False),
+        "gpt-4o": (one(gpt4o), False, False),
         "falcon": (sequence(pre_tokenizers.Punctuation("contiguous"), gpt2,
                             pre_tokenizers.Digits(individual_digits=False), split("[0-9][0-9][0-9]")), False, False),
         "deepseek-coder": (sequence(split(r"[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"),
                                     split("[一-龥ࠀ-一가-퟿]+"), digits, byte_level), False, False),
+        "kimi-k2": (one(r"[\p{Han}]+|" + gpt4o.replace(r"\p{M}]", r"\p{M}&&[^\p{Han}]]").replace("[\\r\\n/]", "[\\r\\n]")),
+                    False, False),
+        "youtu": (sequence(split("[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+"),
+                           split(gpt4o.replace("{1,3}", "")), byte_level), False, True),
+        "tiny_aya": (sequence(split(r"\d{1,3}(?=(?:\d{3})*\b)"), split(gpt4o), byte_level), False, False),
+        "superbpe": (sequence(split(r"\p{N}+"), split(r"(?=(\d{3})+(?!\d))"), byte_level), False, False),
+        # As llama.cpp has it, whose code for digits the first expression says.
+        "afmoe": (sequence(split(r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))"),
+                           split("[一-鿿㐀-䶿\u8c48-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f\u2f00-\u2fdf\u0e40-\u0eff\u1780-\u17ff"
+                                 "\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff]+"),
+                           split(r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
+                                 r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"), byte_level), False, False),
     }
 
 
@@ -112,7 +125,8 @@ def pre_tokenizer_goldens(rng):
         show_progress=False))
     model = json.loads(trained.to_str())["model"]
     vocab, merges = model["vocab"], [tuple(merge) for merge in model["merges"]]
-    texts = ["", " ", "\n", "  \n\n  x", "12345678", "I'm you'LL 'tis", *(random_text(rng) for _ in range(34))]
+    texts = ["", " ", "\n", "  \n\n  x", "12345678", "I'm you'LL 'tis", *(random_text(rng) for _ in range(34)),
+             "1 12 123 1234 12345 1234567890123", "123½ 12½3456 1½", "99999abc x1234 12٣4567", "CamelCaseHTTP's été's ㄅㄆ한글，かな漢字"]
     ids = {}
     for name, (pre_tokenizer, nfc, ignore_merges) in references().items():
         tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=merges, ignore_merges=ignore_merges))

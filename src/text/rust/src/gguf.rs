@@ -1,4 +1,5 @@
-//! Tokenizers from the keys `tokenizer.ggml.*` of a GGUF file: byte-level BPE ("gpt2") and SentencePiece BPE ("llama").
+//! Tokenizers from the keys `tokenizer.ggml.*` of a GGUF file: BPE by ranked merges, over bytes ("gpt2") or characters
+//! ("gemma4"), and SentencePiece BPE ("llama").
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::{AddedToken, Tokenizer};
 
-use crate::pre_tokenizer;
+use crate::pre_tokenizer::{PreTokenizer, Spelling};
 
 /// The space as SentencePiece writes it.
 const SPACE: &str = "▁";
@@ -53,12 +54,10 @@ impl Vocabulary {
     }
 }
 
-/// `pre` is what `pre_tokenizer::find` gave for tokenizer.ggml.pre.
-pub fn byte_level(
+fn ranked_merges(
     vocabulary: &Vocabulary,
-    pre: &pre_tokenizer::PreTokenizer,
-) -> Result<Tokenizer, String> {
-    let ids = vocabulary.ids();
+    ids: &HashMap<String, u32>,
+) -> Result<Vec<(String, String)>, String> {
     let mut merges = Vec::with_capacity(vocabulary.merges.len());
     for (index, merge) in vocabulary.merges.iter().enumerate() {
         let pair =
@@ -77,17 +76,50 @@ pub fn byte_level(
         }
         merges.push((left.to_string(), right.to_string()));
     }
-    let model = BPE::builder()
+    Ok(merges)
+}
+
+/// BPE by ranked merges; `pre` is what `pre_tokenizer::find` gave for tokenizer.ggml.pre.
+pub fn ranked(vocabulary: &Vocabulary, pre: &PreTokenizer) -> Result<Tokenizer, String> {
+    let ids = vocabulary.ids();
+    let merges = ranked_merges(vocabulary, &ids)?;
+    let has_characters = pre.spelling == Spelling::Characters;
+    let mut builder = BPE::builder()
         .vocab_and_merges(ids.into_iter().collect::<Vocab>(), merges)
         .ignore_merges(pre.ignore_merges)
-        .build()
-        .map_err(|e| format!("merges: {e}"))?;
-    let mut tokenizer = Tokenizer::new(model);
-    tokenizer.with_normalizer(pre.normalizer()).map_err(|e| e.to_string())?;
-    tokenizer.with_pre_tokenizer(Some(pre.build()?));
-    tokenizer.with_decoder(Some(ByteLevel::default()));
-    add_special_tokens(&mut tokenizer, vocabulary)?;
+        .byte_fallback(has_characters)
+        .fuse_unk(has_characters);
+    if let Some(unk) = vocabulary.unk.filter(|_| has_characters) {
+        builder = builder.unk_token(vocabulary.tokens[unk as usize].clone());
+    }
+    let mut tokenizer = Tokenizer::new(builder.build().map_err(|e| format!("merges: {e}"))?);
+    if has_characters {
+        tokenizer.with_normalizer(Some(space_to_character()?)).map_err(|e| e.to_string())?;
+        tokenizer.with_decoder(Some(character_decoder(false)?));
+    } else {
+        tokenizer.with_normalizer(pre.normalizer()).map_err(|e| e.to_string())?;
+        tokenizer.with_pre_tokenizer(Some(pre.build()?));
+        tokenizer.with_decoder(Some(ByteLevel::default()));
+    }
+    add_special_tokens(&mut tokenizer, vocabulary, pre.strips_before)?;
     Ok(tokenizer)
+}
+
+fn space_to_character() -> Result<NormalizerWrapper, String> {
+    Ok(Replace::new(" ", SPACE).map_err(|e| e.to_string())?.into())
+}
+
+/// `drops_space`: the one that was put before the text.
+fn character_decoder(drops_space: bool) -> Result<DecoderSequence, String> {
+    let mut decoders: Vec<DecoderWrapper> = vec![
+        Replace::new(SPACE, " ").map_err(|e| e.to_string())?.into(),
+        ByteFallback::new().into(),
+        Fuse::new().into(),
+    ];
+    if drops_space {
+        decoders.push(Strip::new(' ', 1, 0).into());
+    }
+    Ok(DecoderSequence::new(decoders))
 }
 
 /// SentencePiece merges the neighbours whose joint piece scores best, leftmost first. The same merges come from a list
@@ -119,22 +151,14 @@ pub fn sentence_piece(
         if add_space_prefix {
             normalizers.push(Prepend::new(SPACE.to_string()).into());
         }
-        normalizers.push(Replace::new(" ", SPACE).map_err(|e| e.to_string())?.into());
+        normalizers.push(space_to_character()?);
         tokenizer
             .with_normalizer(Some(NormalizerSequence::new(normalizers)))
             .map_err(|e| e.to_string())?;
     }
 
-    let mut decoders: Vec<DecoderWrapper> = vec![
-        Replace::new(SPACE, " ").map_err(|e| e.to_string())?.into(),
-        ByteFallback::new().into(),
-        Fuse::new().into(),
-    ];
-    if add_space_prefix {
-        decoders.push(Strip::new(' ', 1, 0).into());
-    }
-    tokenizer.with_decoder(Some(DecoderSequence::new(decoders)));
-    add_special_tokens(&mut tokenizer, vocabulary)?;
+    tokenizer.with_decoder(Some(character_decoder(add_space_prefix)?));
+    add_special_tokens(&mut tokenizer, vocabulary, "")?;
     Ok(tokenizer)
 }
 
@@ -185,7 +209,12 @@ fn merges_by_score(
     Ok(ranked.into_iter().map(|(_, l, r)| (l.to_string(), r.to_string())).collect())
 }
 
-fn add_special_tokens(tokenizer: &mut Tokenizer, vocabulary: &Vocabulary) -> Result<(), String> {
+/// `strips_before` takes the white space before it.
+fn add_special_tokens(
+    tokenizer: &mut Tokenizer,
+    vocabulary: &Vocabulary,
+    strips_before: &str,
+) -> Result<(), String> {
     let mut added = Vec::new();
     for (id, token) in vocabulary.tokens.iter().enumerate() {
         let special = match vocabulary.token_type(id) {
@@ -193,7 +222,8 @@ fn add_special_tokens(tokenizer: &mut Tokenizer, vocabulary: &Vocabulary) -> Res
             USER_DEFINED => false,
             _ => continue,
         };
-        added.push(AddedToken::from(token.clone(), special).normalized(false));
+        let added_token = AddedToken::from(token.clone(), special).normalized(false);
+        added.push(added_token.lstrip(token == strips_before));
     }
     tokenizer.add_tokens(added).map_err(|e| format!("special tokens: {e}"))?;
     Ok(())

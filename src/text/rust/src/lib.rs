@@ -75,6 +75,7 @@ mod ffi {
     struct PreTokenizerFacts {
         is_known: bool,
         adds_bos: bool,
+        always_adds_bos: bool,
     }
 
     extern "Rust" {
@@ -165,8 +166,11 @@ pub struct GrammarState(grammar::GrammarState);
 fn pre_tokenizer_facts(name: &[u8]) -> Result<ffi::PreTokenizerFacts, String> {
     guarded(|| {
         let found = std::str::from_utf8(name).ok().and_then(pre_tokenizer::find);
-        let adds_bos = found.as_ref().is_some_and(|pre| pre.adds_bos);
-        Ok(ffi::PreTokenizerFacts { is_known: found.is_some(), adds_bos })
+        Ok(ffi::PreTokenizerFacts {
+            is_known: found.is_some(),
+            adds_bos: found.is_some_and(|pre| pre.adds_bos),
+            always_adds_bos: found.is_some_and(|pre| pre.always_adds_bos),
+        })
     })
 }
 

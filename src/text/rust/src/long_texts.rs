@@ -45,7 +45,7 @@ fn keeps_cuts(step: &Value) -> bool {
         Some("ByteLevel") => step["add_prefix_space"] == false,
         Some("Split") => {
             cuts_words(step)
-                || step["pattern"]["Regex"].as_str().is_some_and(pre_tokenizer::stays_within_words)
+                || step["pattern"]["Regex"].as_str().is_some_and(pre_tokenizer::looks_at_one_side)
         }
         Some("Digits") => true,
         _ => false,

@@ -1,7 +1,8 @@
-//! The pre-tokenizers that `tokenizer.ggml.pre` names: how text is cut before byte-level merges.
+//! The pre-tokenizers that `tokenizer.ggml.pre` names: how text is cut before its merges.
 //!
 //! The expressions are those of the checkpoints' own tokenizer.json (Oniguruma syntax), so that ids equal the original's;
-//! where a GGUF name stands for several checkpoints, they agree on the expression.
+//! where a GGUF name stands for several checkpoints, they agree on the expression. llama.cpp, whose names these are, knows
+//! some of them by approximation: it takes lower and upper case for the same, marks for no letters, and no digits but ASCII's.
 
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::normalizers::unicode::NFC;
@@ -11,31 +12,112 @@ use tokenizers::pre_tokenizers::sequence::Sequence;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::tokenizer::SplitDelimiterBehavior;
 
+macro_rules! contraction {
+    () => {
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+    };
+}
+macro_rules! white_space {
+    () => {
+        r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+    };
+}
+/// Words, numbers as `$digits` cuts them, and what is neither with the line ends behind it.
+macro_rules! words_and_digits {
+    ($digits:literal) => {
+        concat!(
+            r"[^\r\n\p{L}\p{N}]?\p{L}+|",
+            $digits,
+            r"| ?[^\s\p{L}\p{N}]+[\r\n]*",
+            white_space!()
+        )
+    };
+}
+/// Words that end where upper case begins, with `$suffix` behind them. `$but` takes characters out of their letters.
+macro_rules! cased_words {
+    ($but:literal, $suffix:expr) => {
+        concat!(
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}",
+            $but,
+            r"]*[\p{Ll}\p{Lm}\p{Lo}\p{M}",
+            $but,
+            "]+",
+            $suffix,
+            r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}",
+            $but,
+            r"]+[\p{Ll}\p{Lm}\p{Lo}\p{M}",
+            $but,
+            "]*",
+            $suffix,
+            "|"
+        )
+    };
+}
+macro_rules! optional_contraction {
+    () => {
+        concat!(contraction!(), "?")
+    };
+}
+macro_rules! slashes_and_white_space {
+    () => {
+        concat!(r"| ?[^\s\p{L}\p{N}]+[\r\n/]*", white_space!())
+    };
+}
+/// DeepSeek V3's words and punctuation, that with the line ends that `$line_ends` takes.
+macro_rules! marked_words {
+    ($line_ends:literal) => {
+        concat!(
+            r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"##,
+            r"| ?[\p{P}\p{S}]+",
+            $line_ends,
+            r"|\s+(?!\S)|\s+"
+        )
+    };
+}
+
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-const LLAMA3: &str = concat!(
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}",
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+const LLAMA3: &str = concat!(contraction!(), "|", words_and_digits!(r"\p{N}{1,3}"));
+const QWEN2: &str = concat!(contraction!(), "|", words_and_digits!(r"\p{N}"));
+const MINICPM5: &str = concat!(contraction!(), "|", words_and_digits!(r"\p{N}+"));
+const UFAKZEKA: &str = words_and_digits!(r"\p{N}");
+const JAIS2: &str = concat!(
+    contraction!(),
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+",
+    r"|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)",
+    r"|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}"
 );
-const QWEN2: &str = concat!(
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}",
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+const BAILING: &str = concat!(
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*",
+    r"|\s*[\r\n]|\s+(?!\S)|\s+"
+);
+const SEED_CODER: &str = concat!(
+    contraction!(),
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+",
+    white_space!()
+);
+/// Words with single spaces between them are one piece.
+const EXAONE_MOE: &str = concat!(
+    contraction!(),
+    r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?",
+    r"|\s*[\r\n]|\s+(?!\S)|\s+"
 );
 const QWEN35: &str = concat!(
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}",
-    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    contraction!(),
+    r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*",
+    white_space!()
 );
-const TEKKEN: &str = concat!(
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
-    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+const TEKKEN: &str = concat!(cased_words!("", ""), r"\p{N}", slashes_and_white_space!());
+const GPT4O: &str =
+    concat!(cased_words!("", optional_contraction!()), r"\p{N}{1,3}", slashes_and_white_space!());
+const YOUTU: &str =
+    concat!(cased_words!("", optional_contraction!()), r"\p{N}", slashes_and_white_space!());
+const KIMI_K2: &str = concat!(
+    r"[\p{Han}]+|",
+    cased_words!(r"&&[^\p{Han}]", optional_contraction!()),
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*",
+    white_space!()
 );
-const GPT4O: &str = concat!(
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-);
+const BLOOM: &str = " ?[^(\\s|.,!?…。，、।۔،)]+";
 // Letters that have case. By number, because some of them are not in composed form.
 const DEEPSEEK_LETTERS: &str = concat!(
     r"\s?[",
@@ -57,20 +139,57 @@ const DEEPSEEK_LETTERS: &str = concat!(
     "\u{1E900}-\u{1E943}",
     "]+"
 );
-const DEEPSEEK3: &str = concat!(
-    r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"##,
-    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-);
+const DEEPSEEK3: &str = marked_words!(r"[\r\n]*|\s*[\r\n]+");
+const SPARK: &str = marked_words!(r"|[\r\n]");
 const PUNCTUATION: &str = r"[\p{P}\$\+<=>\^~\|]+";
 const FALCON_PUNCTUATION: &str = r"[\p{P}\$\+<=>\^~\|`]+";
+const CHAMELEON_PUNCTUATION: &str = r"[\p{P}!-/:-@\[-`{-~]";
 const DIGIT: &str = r"\p{N}";
 const DIGITS: &str = r"\p{N}+";
 const UP_TO_THREE_DIGITS: &str = r"\p{N}{1,3}";
 const THREE_DIGITS: &str = "[0-9][0-9][0-9]";
+const THREE_NUMBERS: &str = r"\p{N}{3}";
 const HAN_AND_KANA: &str = "[一-龥぀-ゟ゠-ヿ]+";
+const YOUTU_SCRIPTS: &str = concat!(
+    "[\u{AC00}-\u{D7A3}\u{3131}-\u{318E}]+|[！…“”‘’—：；，\u{3001}-\u{303F}\u{FE30}-\u{FE4F}]+",
+    "|[\u{3105}-\u{312F}]+|[\u{4E00}-\u{9FA5}\u{3040}-\u{309F}\u{30A0}-\u{30FF}]+"
+);
+const AFMOE_SCRIPTS: &str = concat!(
+    "[\u{4E00}-\u{9FFF}\u{3400}-\u{4DBF}\u{8C48}-\u{FAFF}\u{3040}-\u{309F}\u{30A0}-\u{30FF}",
+    "\u{FF65}-\u{FF9F}\u{2F00}-\u{2FDF}\u{E40}-\u{E7F}\u{E80}-\u{EFF}\u{1780}-\u{17FF}",
+    "\u{1000}-\u{109F}\u{AA60}-\u{AA7F}\u{A9E0}-\u{A9FF}\u{AC00}-\u{D7AF}\u{1100}-\u{11FF}]+"
+);
+const CHAMELEON_SENTINEL: &str = "<sentinel:[0-9]+>";
+const CHAMELEON_IMAGE: &str = "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z";
+const CHAMELEON_SPACES: &str = r"([\t\n]|    |  )";
+const LINES: &str = r"[^\n]+|[\n]+";
+
+// Digits in threes, counted from the right. Looking ahead for threes at each digit takes time quadratic in their number,
+// so each of these looks once, where a run of digits begins.
+
+/// A run of digits that ends where a word does.
+const DIGITS_OF_A_WORD: &str = r"(?<!\d)\d++\b";
+/// The one or two digits ahead of the threes, of a piece that is all digits.
+const LEADING_DIGITS: &str = r"\A\d{1,2}(?=(?>(?:\d{3})*)\z)";
+const LEADING_NUMBERS: &str = r"\A\p{N}{1,2}(?=(?>(?:\p{N}{3})*)\z)";
+/// What lies from one three to the next: numbers that are no digits join what is before them.
+const SUPERBPE_THREES: &str = concat!(
+    r"(?:\A(?:\d{1,2}(?=(?>(?:\d{3})*)(?!\d))|(?=\D))|\d{3})",
+    r"(?:\D+\d{0,2}(?=(?>(?:\d{3})*)(?!\d)))*"
+);
+
+/// In which characters a vocabulary is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Spelling {
+    /// A printable character for each byte.
+    Bytes,
+    /// The text's own, with U+2581 for a space; bytes as <0xNN>.
+    Characters,
+}
 
 /// How one name cuts text, and what else the checkpoints behind it do.
 pub struct PreTokenizer {
+    pub spelling: Spelling,
     /// Applied one after the other: each match becomes a piece of its own, and so does what lies between matches.
     pub expressions: &'static [&'static str],
     /// Applied to the characters that bytes became, where a checkpoint cuts there too.
@@ -81,44 +200,75 @@ pub struct PreTokenizer {
     pub ignore_merges: bool,
     /// Whether a text starts with the BOS token where the file does not say.
     pub adds_bos: bool,
+    /// A text starts with it even where the file says otherwise.
+    pub always_adds_bos: bool,
+    /// The special token that takes the white space before it; empty: none.
+    pub strips_before: &'static str,
 }
 
 const fn cuts(expressions: &'static [&'static str]) -> PreTokenizer {
     PreTokenizer {
+        spelling: Spelling::Bytes,
         expressions,
         expressions_on_bytes: &[],
         nfc: false,
         ignore_merges: false,
         adds_bos: false,
+        always_adds_bos: false,
+        strips_before: "",
     }
 }
 
-/// The pre-tokenizer of a name, or None for an unknown one. A file without the key has the empty name.
-pub fn find(name: &str) -> Option<PreTokenizer> {
-    Some(match name {
-        "gpt-2" | "phi-2" | "jina-es" | "jina-de" | "jina-v1-en" | "jina-v2-es" | "jina-v2-de"
-        | "jina-v2-code" | "roberta-bpe" | "gigachat" | "exaone4" | "mellum" | "modern-bert"
-        | "a.x-4.0" | "mpt" | "olmo" | "jais" | "trillion" | "granite-docling" => cuts(&[GPT2]),
-        "" | "default" => cuts(&[PUNCTUATION, GPT2, DIGITS, THREE_DIGITS]),
-        "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" | "exaone" | "minerva-7b"
-        | "mellum2" => cuts(&[DIGIT, GPT2]),
-        "falcon" => PreTokenizer {
+/// Merges go over the whole text.
+const CHARACTERS: PreTokenizer = PreTokenizer { spelling: Spelling::Characters, ..cuts(&[]) };
+
+/// Names, a space between, and what they mean: all that llama.cpp has, but "whitespace", which drops the spaces that it cuts
+/// at, for embeddings.
+const TABLE: &[(&str, PreTokenizer)] = &[
+    (
+        "gpt-2 phi-2 jina-es jina-de jina-v1-en roberta-bpe gigachat exaone4 mellum a.x-4.0 mpt olmo \
+         jais trillion granite-docling",
+        cuts(&[GPT2]),
+    ),
+    (
+        "jina-v2-es jina-v2-de jina-v2-code",
+        PreTokenizer { strips_before: "<mask>", ..cuts(&[GPT2]) },
+    ),
+    ("modern-bert", PreTokenizer { strips_before: "[MASK]", ..cuts(&[GPT2]) }),
+    ("default", cuts(&[PUNCTUATION, GPT2, DIGITS, THREE_DIGITS])),
+    ("smollm starcoder refact command-r codeshell exaone minerva-7b mellum2", cuts(&[DIGIT, GPT2])),
+    (
+        "falcon",
+        PreTokenizer {
             expressions_on_bytes: &[DIGITS, THREE_DIGITS],
             ..cuts(&[FALCON_PUNCTUATION, GPT2])
         },
-        "llama-bpe" | "llama3" | "llama-v3" | "falcon3" | "falcon-h1" | "pixtral" | "midm-2.0"
-        | "lfm2" | "jina-v5-nano" => {
-            PreTokenizer { ignore_merges: true, adds_bos: true, ..cuts(&[LLAMA3]) }
-        }
-        "dbrx" | "smaug-bpe" | "glm4" | "chatglm-bpe" => cuts(&[LLAMA3]),
-        "qwen2" | "deepseek-r1-qwen" | "kormo" | "megrez" | "f2llmv2" => {
-            PreTokenizer { nfc: true, ..cuts(&[QWEN2]) }
-        }
-        "stablelm2" | "hunyuan" | "solar-open" | "grok-2" => cuts(&[QWEN2]),
-        "qwen35" => PreTokenizer { nfc: true, ..cuts(&[QWEN35]) },
-        "tekken" => PreTokenizer { ignore_merges: true, adds_bos: true, ..cuts(&[TEKKEN]) },
-        "gpt-4o" | "llama4" | "kanana2" | "talkie" | "minimax-m2" => cuts(&[GPT4O]),
-        "deepseek-llm" => cuts(&[
+    ),
+    (
+        "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
+        PreTokenizer { ignore_merges: true, adds_bos: true, ..cuts(&[LLAMA3]) },
+    ),
+    ("glm4 glm5", PreTokenizer { ignore_merges: true, ..cuts(&[LLAMA3]) }),
+    ("dbrx smaug-bpe chatglm-bpe", cuts(&[LLAMA3])),
+    ("minicpm5", PreTokenizer { ignore_merges: true, ..cuts(&[UP_TO_THREE_DIGITS, MINICPM5]) }),
+    ("jais-2", cuts(&[JAIS2])),
+    ("qwen2 deepseek-r1-qwen kormo megrez f2llmv2", PreTokenizer { nfc: true, ..cuts(&[QWEN2]) }),
+    ("stablelm2 hunyuan solar-open grok-2", cuts(&[QWEN2])),
+    ("laguna", cuts(&[LINES, QWEN2])),
+    ("qwen35", PreTokenizer { nfc: true, ..cuts(&[QWEN35]) }),
+    ("ufakzeka", cuts(&[UFAKZEKA])),
+    ("bailingmoe bailingmoe2 llada-moe", cuts(&[BAILING])),
+    ("seed-coder", cuts(&[SEED_CODER])),
+    ("exaone-moe", cuts(&[EXAONE_MOE])),
+    ("tekken", PreTokenizer { ignore_merges: true, adds_bos: true, ..cuts(&[TEKKEN]) }),
+    ("gpt-4o llama4 kanana2 talkie minimax-m2", cuts(&[GPT4O])),
+    ("granite-embed-multi-97m", PreTokenizer { ignore_merges: true, ..cuts(&[GPT4O]) }),
+    ("tiny_aya cohere2moe", cuts(&[DIGITS_OF_A_WORD, LEADING_DIGITS, GPT4O])),
+    ("youtu", PreTokenizer { ignore_merges: true, ..cuts(&[YOUTU_SCRIPTS, YOUTU]) }),
+    ("kimi-k2", cuts(&[KIMI_K2])),
+    (
+        "deepseek-llm",
+        cuts(&[
             r"[\r\n]",
             DEEPSEEK_LETTERS,
             r"\s?[!-/:-~！-／：-～‘-‟　-。]+",
@@ -126,25 +276,61 @@ pub fn find(name: &str) -> Option<PreTokenizer> {
             "[一-龥ࠀ-一가-퟿]+",
             DIGIT,
         ]),
-        "deepseek-coder" => {
-            cuts(&[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", DIGIT])
-        }
-        "deepseek-v3" | "hunyuan-dense" => cuts(&[UP_TO_THREE_DIGITS, HAN_AND_KANA, DEEPSEEK3]),
-        _ => return None,
-    })
+    ),
+    ("deepseek-coder", cuts(&[r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", DIGIT])),
+    (
+        "deepseek-v3 hunyuan-dense hy_v4 joyai-llm",
+        cuts(&[UP_TO_THREE_DIGITS, HAN_AND_KANA, DEEPSEEK3]),
+    ),
+    ("spark2_5", cuts(&[UP_TO_THREE_DIGITS, HAN_AND_KANA, SPARK, DIGIT])),
+    ("afmoe", cuts(&[DIGITS, LEADING_NUMBERS, THREE_NUMBERS, AFMOE_SCRIPTS, DEEPSEEK3])),
+    ("bloom poro-chat gpt3-finnish", cuts(&[BLOOM])),
+    ("viking", cuts(&[BLOOM, DIGIT])),
+    ("superbpe", cuts(&[DIGITS, SUPERBPE_THREES])),
+    (
+        "chameleon",
+        PreTokenizer {
+            adds_bos: true,
+            ..cuts(&[
+                CHAMELEON_SENTINEL,
+                CHAMELEON_IMAGE,
+                CHAMELEON_SPACES,
+                DIGIT,
+                CHAMELEON_PUNCTUATION,
+                GPT2,
+            ])
+        },
+    ),
+    ("gemma4 granite-embed-multi-311m", PreTokenizer { always_adds_bos: true, ..CHARACTERS }),
+    ("sarvam-moe", CHARACTERS),
+];
+
+/// The pre-tokenizer of a name, or None for an unknown one. A file without the key has the empty name.
+pub fn find(name: &str) -> Option<&'static PreTokenizer> {
+    let name = if name.is_empty() { "default" } else { name };
+    TABLE.iter().find(|(names, _)| names.split(' ').any(|each| each == name)).map(|(_, pre)| pre)
 }
 
 /// Whether an expression ends its matches in front of a space between letters, and behind a line's end before a letter,
 /// whatever comes there.
 pub fn cuts_words(expression: &str) -> bool {
-    [GPT2, LLAMA3, QWEN2, QWEN35, TEKKEN, GPT4O, DEEPSEEK3].contains(&expression)
+    [
+        GPT2, LLAMA3, QWEN2, MINICPM5, UFAKZEKA, JAIS2, BAILING, SEED_CODER, QWEN35, TEKKEN, GPT4O,
+        YOUTU, KIMI_K2, DEEPSEEK3, SPARK, BLOOM,
+    ]
+    .contains(&expression)
 }
 
-/// Whether an expression's matches have no white space, and nothing around them matters.
-pub fn stays_within_words(expression: &str) -> bool {
-    let punctuation = [PUNCTUATION, FALCON_PUNCTUATION];
-    let digits = [DIGIT, DIGITS, UP_TO_THREE_DIGITS, THREE_DIGITS];
-    punctuation.contains(&expression) || digits.contains(&expression) || expression == HAN_AND_KANA
+/// Whether what an expression makes of one side of such a place depends on nothing on the other, but for a match that
+/// goes across and that the others cut there.
+pub fn looks_at_one_side(expression: &str) -> bool {
+    let punctuation = [PUNCTUATION, FALCON_PUNCTUATION, CHAMELEON_PUNCTUATION];
+    let digits = [DIGIT, DIGITS, UP_TO_THREE_DIGITS, THREE_DIGITS, THREE_NUMBERS];
+    let threes = [DIGITS_OF_A_WORD, LEADING_DIGITS, LEADING_NUMBERS];
+    let scripts = [HAN_AND_KANA, YOUTU_SCRIPTS, AFMOE_SCRIPTS];
+    let others = [CHAMELEON_SENTINEL, CHAMELEON_IMAGE, CHAMELEON_SPACES, LINES];
+    let known: [&[&str]; 5] = [&punctuation, &digits, &threes, &scripts, &others];
+    known.iter().any(|group| group.contains(&expression))
 }
 
 impl PreTokenizer {

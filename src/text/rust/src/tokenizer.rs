@@ -56,7 +56,7 @@ pub fn tokenizer_from_gguf(view: &GgufVocabularyView) -> Result<TextTokenizer, S
         gguf::sentence_piece(&vocabulary, view.add_space_prefix, view.metaspace)?
     } else {
         let pre = std::str::from_utf8(view.pre).ok().and_then(pre_tokenizer::find);
-        gguf::byte_level(&vocabulary, &pre.ok_or("unknown pre-tokenizer")?)?
+        gguf::ranked(&vocabulary, pre.ok_or("unknown pre-tokenizer")?)?
     };
     TextTokenizer::new(tokenizer, id_of(view.bos_token_id), id_of(view.eos_token_id))
 }
