@@ -76,9 +76,10 @@ constexpr GgufKeyRule kKeys[] = {
 
     {"general.alignment", GgufRule::kRead},
     {"general.architecture", GgufRule::kRead},
+    {"general.name", GgufRule::kRead},
     {"general.sampling.*", GgufRule::kRead},
     {"general.type", GgufRule::kOnlyText, 0, "model"},
-    {"general.*", GgufRule::kHarmless},  // names, authors, licences, the file's type
+    {"general.*", GgufRule::kHarmless},  // authors, licences, the file's type
     {"split.*", GgufRule::kRead},
 
     {"pagoda.tokenizer.metaspace", GgufRule::kRead},

@@ -25,6 +25,7 @@ std::vector<std::string> copies(const std::vector<std::string_view>& views) {
 
 Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file) {
   GgufVocabulary vocabulary;
+  PAGODA_ASSIGN_OR_RETURN(vocabulary.model_name, file.string_or("general.name", ""));
   PAGODA_ASSIGN_OR_RETURN(vocabulary.model, file.string("tokenizer.ggml.model"));
   PAGODA_ASSIGN_OR_RETURN(vocabulary.pre, file.string_or("tokenizer.ggml.pre", ""));
   PAGODA_ASSIGN_OR_RETURN(const std::vector<std::string_view> tokens,

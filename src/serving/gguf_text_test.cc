@@ -39,6 +39,19 @@ TEST(GgufTextTest, AnEndThatTheFileCallsPlainTextIsOneSpecialToken) {
   EXPECT_TRUE((*tokenizer)->is_special(2));
 }
 
+TEST(GgufTextTest, TheModelsNameIsTheTokenizersToo) {
+  const auto ids = [](const char* name) {
+    testing::GgufWriter writer = vocabulary({"a", "Ċ", "<|im_end|>"});
+    writer.set("general.name", name);
+    return (*Tokenizer::from_gguf(*read(writer)))->encode("<|im_end|>\na").value();
+  };
+  EXPECT_THAT(ids("Phi 3 Mini"), ElementsAre(2, 0));
+  EXPECT_THAT(ids("Phi 4"), ElementsAre(2, 1, 0));
+  testing::GgufWriter numbered = vocabulary({"a"});
+  numbered.set("general.name", std::uint32_t{3});
+  EXPECT_EQ(read(numbered).status().code(), StatusCode::kDataLoss);
+}
+
 TEST(GgufTextTest, SpecialIdsBeyondTheVocabularyAreDropped) {
   testing::GgufWriter writer = vocabulary({"a", "b"});
   writer.set("tokenizer.ggml.bos_token_id", std::uint32_t{4294967295});

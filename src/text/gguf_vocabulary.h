@@ -10,6 +10,7 @@
 namespace pagoda {
 
 struct GgufVocabulary {
+  std::string model_name;  // general.name; special tokens of Phi-3 take the white space behind them
   // tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE) or "gemma4" (BPE
   // over characters, with ▁ for a space).
   std::string model;

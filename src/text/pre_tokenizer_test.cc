@@ -248,6 +248,27 @@ TEST(PreTokenizerTest, Gemma4MergesCharactersAsLlamaCppAndHuggingFaceDo) {
   }
 }
 
+TEST(PreTokenizerTest, Phi3sSpecialTokensTakeTheWhiteSpaceBehindThem) {
+  const Golden golden = read_golden("llama_cpp.json")["phi3"];
+  GgufVocabulary vocabulary = golden_vocabulary(read_golden("sentence_piece.json")["vocabulary"]);
+  for (const auto& token : golden["added"]) {
+    vocabulary.tokens.push_back(token[1]);
+    vocabulary.token_types.push_back(token[2]);
+    vocabulary.scores.push_back(0);
+  }
+  for (const auto& [name, ids] : golden["ids"].items()) {
+    vocabulary.model_name = name;
+    expect_golden_ids(vocabulary, golden["texts"], ids);
+  }
+  // llama.cpp does not know this spelling, which its own converter writes; the model is the same.
+  vocabulary.model_name = "Phi 3.5 Mini Instruct";
+  expect_golden_ids(vocabulary, golden["texts"], golden["ids"]["Phi-3-mini"]);
+  // A special token that is to be taken as text strips nothing.
+  const auto tokenizer = *Tokenizer::from_gguf(vocabulary);
+  const EncodeOptions literal = {.add_special_tokens = false, .parse_special = false};
+  EXPECT_EQ(*tokenizer->decode(*tokenizer->encode("<|user|>\n a", literal), true), "<|user|>\n a");
+}
+
 TEST(PreTokenizerTest, CharactersWithoutTokensAndBytesAreUnknown) {
   GgufVocabulary vocabulary = {.model = "gemma4", .tokens = {"<unk>", "a", "▁"}};
   vocabulary.token_types = {2, kPlainType, kPlainType};

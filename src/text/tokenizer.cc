@@ -65,6 +65,17 @@ Status missing_file(const std::filesystem::path& folder) {
       folder.string());
 }
 
+// Phi-3's special tokens take the white space behind them, which the format has no key for. As in
+// llama.cpp the model's name tells, here also where it is written "Phi 3".
+bool strips_behind_special(std::string_view model_name) {
+  std::string name;
+  for (const char c : model_name) {
+    if (c == ' ' || c == '-' || c == '_') continue;
+    name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return name.find("phi3") != std::string::npos;
+}
+
 // The id to put around a text, -1 for none.
 int around_text(bool is_wanted, std::optional<int> id) {
   return is_wanted ? id.value_or(-1) : -1;
@@ -129,6 +140,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_gguf(const GgufVocabula
       .unk_token_id = vocabulary.unknown_token_id.value_or(-1),
       .add_space_prefix = vocabulary.add_space_prefix.value_or(true),
       .metaspace = rust_bytes(vocabulary.metaspace),
+      .strips_behind_special = strips_behind_special(vocabulary.model_name),
   };
   auto rust = call_rust(StatusCode::kDataLoss, "[tokenizer] tokenizer.ggml: ", [&] {
     return std::make_unique<Rust>(Rust{rust_text::tokenizer_from_gguf(view)});

@@ -29,8 +29,10 @@ TEXTS = [
 LETTERS = "abcdehilnorst"
 
 
-def write_gguf(path, vocabulary):
+def write_gguf(path, vocabulary, name=None):
     writer = gguf.GGUFWriter(path, "llama")
+    if name:
+        writer.add_name(name)
     writer.add_tokenizer_model(vocabulary["model"])
     if "pre" in vocabulary:
         writer.add_tokenizer_pre(vocabulary["pre"])
@@ -48,10 +50,10 @@ def write_gguf(path, vocabulary):
     writer.close()
 
 
-def tokenize(vocabulary, texts):
+def tokenize(vocabulary, texts, name=None):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "vocabulary.gguf")
-        write_gguf(path, vocabulary)
+        write_gguf(path, vocabulary, name)
         model = llama_cpp.Llama(model_path=path, vocab_only=True, verbose=False)
         return [model.tokenize(text.encode(), add_bos=False, special=True) for text in texts]
 
@@ -99,8 +101,20 @@ def gemma4():
     return {"vocabulary": vocabulary, "texts": texts, "ids": ids, "decoded": decoded}
 
 
+def phi3():
+    """sentence_piece.json's vocabulary with the special tokens of Phi-3 behind it."""
+    vocabulary = read("sentence_piece.json")
+    special = ["<|endoftext|>", "<|assistant|>", "<|system|>", "<|end|>", "<|user|>"]
+    added = [[vocabulary["num_tokens"] + i, token, CONTROL] for i, token in enumerate(special)]
+    whole = {**vocabulary, "tokens": vocabulary["tokens"] + added, "scores": vocabulary["scores"] + [0.0] * len(added)}
+    texts = ["<|user|>\nHello<|end|>\n<|assistant|>\n", "<|system|>\n\n  the of<|end|> \t\n<|user|>  a\n<|end|>\nx",
+             "<|endoftext|>\n the<|endoftext|>  x", "<s> a</s>\n b<unk>\nc", "the\n<|user|>\n", " <|end|><|end|> "]
+    return {"added": added, "texts": texts,
+            "ids": {name: tokenize(whole, texts, name) for name in ("Phi-3-mini", "my PHI3 tune", "Phi-4")}}
+
+
 def main():
-    goldens = {"texts": TEXTS, "ids": pre_tokenizers_ids(), "gemma4": gemma4()}
+    goldens = {"texts": TEXTS, "ids": pre_tokenizers_ids(), "gemma4": gemma4(), "phi3": phi3()}
     with open(os.path.join(HERE, "llama_cpp.json"), "w", encoding="utf-8") as file:
         json.dump(goldens, file, ensure_ascii=False, separators=(",", ":"))
         file.write("\n")

@@ -30,6 +30,9 @@ const CONTROL: i32 = 3;
 const USER_DEFINED: i32 = 4;
 const UNUSED: i32 = 5;
 
+/// Phi-3's special tokens that leave the white space behind them.
+const KEEP_WHITE_SPACE: [&str; 3] = ["<unk>", "<s>", "<|endoftext|>"];
+
 pub struct Vocabulary {
     pub tokens: Vec<String>,
     pub scores: Vec<f32>,
@@ -37,6 +40,8 @@ pub struct Vocabulary {
     pub token_types: Vec<i32>,
     pub merges: Vec<String>,
     pub unk: Option<u32>,
+    /// Special tokens, but for `KEEP_WHITE_SPACE`, take the white space behind them.
+    pub strips_behind_special: bool,
 }
 
 impl Vocabulary {
@@ -222,8 +227,10 @@ fn add_special_tokens(
             USER_DEFINED => false,
             _ => continue,
         };
+        let strips_behind =
+            vocabulary.strips_behind_special && !KEEP_WHITE_SPACE.contains(&token.as_str());
         let added_token = AddedToken::from(token.clone(), special).normalized(false);
-        added.push(added_token.lstrip(token == strips_before));
+        added.push(added_token.lstrip(token == strips_before).rstrip(strips_behind));
     }
     tokenizer.add_tokens(added).map_err(|e| format!("special tokens: {e}"))?;
     Ok(())

@@ -52,6 +52,7 @@ mod ffi {
         unk_token_id: i32,
         add_space_prefix: bool,
         metaspace: &'a [u8],
+        strips_behind_special: bool,
     }
 
     struct ChatInputView<'a> {

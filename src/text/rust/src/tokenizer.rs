@@ -51,6 +51,7 @@ pub fn tokenizer_from_gguf(view: &GgufVocabularyView) -> Result<TextTokenizer, S
         token_types: view.token_types.iter().copied().collect(),
         merges,
         unk: id_of(view.unk_token_id),
+        strips_behind_special: view.strips_behind_special,
     };
     let tokenizer = if view.is_sentence_piece {
         gguf::sentence_piece(&vocabulary, view.add_space_prefix, view.metaspace)?
