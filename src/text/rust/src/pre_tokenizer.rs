@@ -86,10 +86,6 @@ const JAIS2: &str = concat!(
     r"|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)",
     r"|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1}"
 );
-const BAILING: &str = concat!(
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*",
-    r"|\s*[\r\n]|\s+(?!\S)|\s+"
-);
 const SEED_CODER: &str = concat!(
     contraction!(),
     r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+",
@@ -253,11 +249,10 @@ const TABLE: &[(&str, PreTokenizer)] = &[
     ("minicpm5", PreTokenizer { ignore_merges: true, ..cuts(&[UP_TO_THREE_DIGITS, MINICPM5]) }),
     ("jais-2", cuts(&[JAIS2])),
     ("qwen2 deepseek-r1-qwen kormo megrez f2llmv2", PreTokenizer { nfc: true, ..cuts(&[QWEN2]) }),
-    ("stablelm2 hunyuan solar-open grok-2", cuts(&[QWEN2])),
+    ("stablelm2 hunyuan solar-open grok-2 bailingmoe bailingmoe2 llada-moe", cuts(&[QWEN2])),
     ("laguna", cuts(&[LINES, QWEN2])),
     ("qwen35", PreTokenizer { nfc: true, ..cuts(&[QWEN35]) }),
     ("ufakzeka", cuts(&[UFAKZEKA])),
-    ("bailingmoe bailingmoe2 llada-moe", cuts(&[BAILING])),
     ("seed-coder", cuts(&[SEED_CODER])),
     ("exaone-moe", cuts(&[EXAONE_MOE])),
     ("tekken", PreTokenizer { ignore_merges: true, adds_bos: true, ..cuts(&[TEKKEN]) }),
@@ -315,8 +310,8 @@ pub fn find(name: &str) -> Option<&'static PreTokenizer> {
 /// whatever comes there.
 pub fn cuts_words(expression: &str) -> bool {
     [
-        GPT2, LLAMA3, QWEN2, MINICPM5, UFAKZEKA, JAIS2, BAILING, SEED_CODER, QWEN35, TEKKEN, GPT4O,
-        YOUTU, KIMI_K2, DEEPSEEK3, SPARK, BLOOM,
+        GPT2, LLAMA3, QWEN2, MINICPM5, UFAKZEKA, JAIS2, SEED_CODER, QWEN35, TEKKEN, GPT4O, YOUTU,
+        KIMI_K2, DEEPSEEK3, SPARK, BLOOM,
     ]
     .contains(&expression)
 }
