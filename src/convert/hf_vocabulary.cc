@@ -21,9 +21,13 @@ using nlohmann::json;
 // llama.cpp's names, one for each way of cutting. Those whose tokenizers take a piece that is a
 // token as a whole without merging it come apart from the others: few texts tell them apart.
 constexpr const char* kMergingNames[] = {
-    "gpt-2",  "smollm",       "qwen2",  "dbrx",           "stablelm2",   "qwen35",
-    "gpt-4o", "deepseek-llm", "falcon", "deepseek-coder", "deepseek-v3", "default"};
-constexpr const char* kIgnoringMergesNames[] = {"llama-bpe", "tekken"};
+    "gpt-2",       "smollm",  "qwen2",        "dbrx",       "stablelm2",
+    "qwen35",      "gpt-4o",  "deepseek-llm", "falcon",     "deepseek-coder",
+    "deepseek-v3", "default", "seed-coder",   "exaone-moe", "kimi-k2",
+    "tiny_aya",    "jais-2",  "laguna",       "ufakzeka",   "spark2_5",
+    "afmoe",       "bloom",   "viking",       "superbpe",   "chameleon"};
+constexpr const char* kIgnoringMergesNames[] = {"llama-bpe", "tekken", "minicpm5", "youtu",
+                                                "granite-embed-multi-97m"};
 
 // Texts in which the expressions differ: case, digits in a row, marks, contractions, punctuation
 // before letters and line ends, spaces of all kinds, scripts.
@@ -34,7 +38,7 @@ constexpr const char* kSnippets[] = {
     "-",  "_",   "/",    "//",   "(",    ")",    "{",     "}",  "#",      "é",      "e\u0301",
     "ß",  "Ж",   "中文", "日本", "あ",   "한",   "ا",     "ก็",  "\u00a0", "\u3000", "—",
     "…",  "🙂",  "½",    "²",    "٣",    "ǅ",    "\u200d"};
-constexpr int kNumProbes = 400;
+constexpr int kNumProbes = 1600;
 constexpr int kSnippetsAProbe = 14;
 constexpr int kMaxSpecialProbes = 32;
 
@@ -172,8 +176,9 @@ Result<GgufVocabulary> choose(const fs::path& file, const Tokenizer& tokenizer,
     if (encodings.ok() && *encodings == wanted) return std::move(candidate);
   }
   return unsupported(
-      "[quantize] {}: no GGUF vocabulary cuts text as this tokenizer does; those of GPT-2, SmolLM, "
-      "Llama, Qwen, Mistral and DeepSeek are known",
+      "[quantize] {}: no GGUF vocabulary cuts text as this tokenizer does; those that llama.cpp "
+      "has "
+      "a name for are known",
       file.string());
 }
 

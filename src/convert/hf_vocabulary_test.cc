@@ -92,6 +92,30 @@ TEST(HfVocabulary, FindsTheNameOfTheExpression) {
   EXPECT_EQ(name_of(qwen2), "qwen2");
 }
 
+// Each differs from Qwen 2's expression in pieces that the last merges reach over.
+TEST(HfVocabulary, FindsTheNamesOfItsRelatives) {
+  json tokenizer = tokenizer_with_longer_pieces();
+  json& model = tokenizer["model"];
+  int id = 519;
+  for (const auto& [left, right] : {std::pair("e", "Ġ"), {"!?", "Ċ"}, {".", "Ċ"}, {"Ċ", "Ċ"}}) {
+    const std::string token = std::string(left) + right;
+    if (model["vocab"].contains(token)) continue;
+    model["vocab"][token] = id++;
+    model["merges"].push_back({left, right});
+  }
+  const std::pair<const char*, const char*> expressions[] = {
+      {"stablelm2", kQwen2},
+      {"seed-coder",
+       R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+      {"exaone-moe",
+       R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"},
+  };
+  for (const auto& [name, expression] : expressions) {
+    tokenizer["pre_tokenizer"] = split_then_bytes(expression);
+    EXPECT_EQ(name_of(tokenizer), name);
+  }
+}
+
 TEST(HfVocabulary, NamesWhatItFillsAndWhatEndsAText) {
   json tokenizer = tokenizer_with_longer_pieces();
   tokenizer["added_tokens"].push_back({{"id", 519},
