@@ -63,6 +63,7 @@ Result<GgufModel> from_folder(const Checkpoint& checkpoint) {
   PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
   const Family& family = *find_family(config.architecture);
   PAGODA_RETURN_IF_ERROR(check_all_tensors_are_read(checkpoint, config));
+  PAGODA_RETURN_IF_ERROR(check_is_written(config));
   const HfRope rope = hf_rope(config);
   PAGODA_ASSIGN_OR_RETURN(const PartialSampling defaults, read_generation_defaults(checkpoint));
   PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,

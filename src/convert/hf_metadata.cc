@@ -16,7 +16,27 @@ bool are_same(float a, float b) {
   return std::fabs(a - b) <= kSameDivisor * std::fabs(b);
 }
 
+// Returns whether all that the config says has a key here.
+bool is_like_llama(const ModelConfig& config) {
+  for (const Family* family : {&kLlama, &kMistral, &kQwen2, &kQwen3}) {
+    if (config.architecture == family->model_type)
+      return config.rope_tables.size() == 1 && config.rope_tables.front().factor == 1 &&
+             config.rope_tables.front().long_inv_freq.empty() &&
+             config.rope_tables.front().rotary_dim() == config.layers.front().head_dim &&
+             config.activation == Activation::kSilu;
+  }
+  return false;
+}
+
 }  // namespace
+
+Status check_is_written(const ModelConfig& config) {
+  if (is_like_llama(config)) return ok_status();
+  return unsupported(
+      "[quantize] a {} of this kind is not written as GGUF; llama, mistral, qwen2 and qwen3 with "
+      "Llama's rotations are",
+      config.architecture);
+}
 
 HfRope hf_rope(const ModelConfig& config) {
   HfRope rope;

@@ -11,6 +11,9 @@
 
 namespace pagoda {
 
+// Checks that all of it has keys here. kUnsupported: a family, or a rotation, that has none.
+Status check_is_written(const ModelConfig& config);
+
 // How GGUF says what scales the rotary embedding's frequencies.
 struct HfRope {
   double linear_factor = 1;     // all frequencies divided by it

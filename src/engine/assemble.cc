@@ -100,6 +100,16 @@ Status add_prefix_cache(const Checkpoint& checkpoint, const ModelConfig& config,
   return ok_status();
 }
 
+// Returns the config for contexts as long as the options ask for, whatever memory then allows: what a
+// model computes must not depend on that.
+ModelConfig served_config(const ModelConfig& trained, const EngineOptions& options) {
+  ModelConfig config = trained;
+  set_served_context(config, options.max_model_len > 0
+                                 ? std::min(options.max_model_len, trained.max_position_embeddings)
+                                 : trained.max_position_embeddings);
+  return config;
+}
+
 }  // namespace
 
 std::unique_ptr<StepRunner> make_model_runner(RunnerParts parts) {
@@ -111,18 +121,19 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
                              const EngineOptions& options, const LoadProgress& on_progress,
                              const RunnerFactory& make_runner) {
   EngineParts parts;
+  const ModelConfig served = served_config(config, options);
   std::unique_ptr<BlockFiles> block_files;  // null: no tier
   if (!options.prefix_cache_dir.empty()) {
     PAGODA_ASSIGN_OR_RETURN(block_files, open_tier_files(options));
   }
   PAGODA_ASSIGN_OR_RETURN(parts.exec, make_exec_of(options));
   const Backend backend = parts.exec->backend();
-  PAGODA_ASSIGN_OR_RETURN(const KvLayout layout, lay_out_kv_cache(options, config, backend));
-  PAGODA_ASSIGN_OR_RETURN(Decoder decoder, Decoder::load(*parts.exec, checkpoint, config, layout,
+  PAGODA_ASSIGN_OR_RETURN(const KvLayout layout, lay_out_kv_cache(options, served, backend));
+  PAGODA_ASSIGN_OR_RETURN(Decoder decoder, Decoder::load(*parts.exec, checkpoint, served, layout,
                                                          part_of(on_progress, 0, kWeightsShare)));
   PAGODA_ASSIGN_OR_RETURN(KvSizing sizing,
-                          size_kv_cache(options, config, backend, parts.exec->available_bytes()));
-  log_shortened_context(options, config, sizing);
+                          size_kv_cache(options, served, backend, parts.exec->available_bytes()));
+  log_shortened_context(options, served, sizing);
   decoder.set_key_offsets(*parts.exec, sizing.max_model_len);
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));

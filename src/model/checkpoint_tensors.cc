@@ -6,23 +6,30 @@
 #include <string>
 #include <vector>
 
+#include "model/family.h"
 #include "weights/printable.h"
 
 namespace pagoda {
 namespace {
 
-std::vector<std::string> layer_tensors(const ModelConfig& config, const LayerConfig& layer) {
-  std::vector<std::string> names = {"input_layernorm.weight", "post_attention_layernorm.weight"};
+std::vector<std::string> layer_tensors(const ModelConfig& config, const LayerNormNames& norms,
+                                       const LayerConfig& layer) {
+  std::vector<std::string> names;
+  for (const std::string_view norm :
+       {norms.before_attention, norms.behind_attention, norms.before_mlp, norms.behind_mlp}) {
+    if (!norm.empty()) names.push_back(std::string(norm) + ".weight");
+  }
   const auto add = [&names](std::initializer_list<const char*> parts, bool has_bias) {
     for (const char* part : parts) {
       names.push_back(std::string(part) + ".weight");
       if (has_bias) names.push_back(std::string(part) + ".bias");
     }
   };
-  add({"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, config.attention_bias);
+  add({"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.qkv_proj"},
+      config.attention_bias);
   add({"self_attn.o_proj"}, config.attention_output_bias);
-  add({"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}, config.mlp_bias);
-  if (layer.has_qk_norm) add({"self_attn.q_norm", "self_attn.k_norm"}, false);
+  add({"mlp.gate_proj", "mlp.up_proj", "mlp.gate_up_proj", "mlp.down_proj"}, config.mlp_bias);
+  if (layer.qk_norm != QkNorm::kNone) add({"self_attn.q_norm", "self_attn.k_norm"}, false);
   return names;
 }
 
@@ -48,7 +55,10 @@ std::optional<NameInLayer> name_in_layer(std::string_view name, int num_layers) 
 bool is_read_once(std::string_view name, const Checkpoint& checkpoint) {
   // The divisors of a GGUF file's rotation are in the config by now.
   return name == "model.embed_tokens.weight" || name == "model.norm.weight" ||
-         name == "lm_head.weight" || (name == "rope_freqs.weight" && checkpoint.gguf() != nullptr);
+         name == "lm_head.weight" ||
+         (checkpoint.gguf() != nullptr &&
+          (name == "rope_freqs.weight" || name == "rope_factors_long.weight" ||
+           name == "rope_factors_short.weight"));
 }
 
 }  // namespace
@@ -60,7 +70,9 @@ bool is_derived_tensor(std::string_view name) {
 
 Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config) {
   std::vector<std::vector<std::string>> in_layers;
-  for (const LayerConfig& layer : config.layers) in_layers.push_back(layer_tensors(config, layer));
+  const LayerNormNames& norms = find_family(config.architecture)->norms;
+  for (const LayerConfig& layer : config.layers)
+    in_layers.push_back(layer_tensors(config, norms, layer));
   for (const std::string& name : checkpoint.names()) {
     if (is_read_once(name, checkpoint) || is_derived_tensor(name)) continue;
     if (const auto part = name_in_layer(name, config.num_layers())) {

@@ -15,7 +15,8 @@ namespace pagoda {
 bool is_derived_tensor(std::string_view name);
 
 // Checks that no tensor is passed over. kUnsupported names the first tensor that a decoder of that
-// config does not read. The checkpoint has canonical names.
+// config does not read. The checkpoint has canonical names,
+// and the config an architecture of a family.
 Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace pagoda

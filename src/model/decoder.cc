@@ -1,36 +1,63 @@
 #include "model/decoder.h"
 
 #include "model/checkpoint_tensors.h"
-#include "model/family.h"
-#include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
 #include "ops/select_rows/select_rows.h"
+#include "ops/soft_cap/soft_cap.h"
 
 namespace pagoda {
 
-HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) const {
-  const AddRmsNormArgs norm = {.eps = config_.rms_norm_eps};
-  Tensor residual = gather_rows(exec, embedding_, batch.token_ids, {});  // [tokens, hidden]
+AddRmsNormArgs Decoder::sum_args(const Tensor& delta_norm) const {
+  return {.eps = config_.rms_norm_eps,
+          .delta_norm = delta_norm,
+          .delta_factor = config_.residual_factor};
+}
+
+std::vector<Tensor> Decoder::angles(Exec& exec, const StepBatch& batch,
+                                    const QueryGrowth& growth) const {
   std::vector<Tensor> angles;
-  for (const Tensor& inv_freq : rope_inv_freqs_)
-    angles.push_back(rope_angles(exec, batch.positions, inv_freq, {}));
-  const Step step = {.exec = exec, .config = config_, .batch = batch, .kv = kv, .angles = angles};
-  Tensor delta;  // [tokens, hidden]
+  for (std::size_t i = 0; i < rope_inv_freqs_.size(); ++i) {
+    angles.push_back(rope_angles(exec, batch.positions, rope_inv_freqs_[i],
+                                 {.factor = config_.rope_tables[i].factor,
+                                  .growth = growth.factor,
+                                  .growth_positions = growth.positions}));
+  }
+  return angles;
+}
+
+HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) const {
+  const std::vector<Tensor> of_keys = angles(exec, batch, {});
+  std::vector<Tensor> of_queries;
+  if (config_.query_growth.factor != 0) of_queries = angles(exec, batch, config_.query_growth);
+  const Step step = {.exec = exec,
+                     .config = config_,
+                     .batch = batch,
+                     .kv = kv,
+                     .angles = of_keys,
+                     .query_angles = of_queries};
+  Tensor residual = gather_rows(exec, embedding_, batch.token_ids,
+                                {.factor = config_.embedding_factor});  // [tokens, hidden]
+  Tensor delta;                                                         // [tokens, hidden]
+  // Adds what the block before has made, and norms the sum for the next one.
+  const auto enter = [&](const Tensor& delta_norm, const Tensor& norm) {
+    AddRmsNormResult sum = add_rms_norm(exec, residual, delta, norm, sum_args(delta_norm));
+    residual = std::move(sum.sum);
+    return std::move(sum.normed);
+  };
+  const Layer* before = nullptr;
   for (const Layer& layer : layers_) {
-    Tensor normed;
-    if (delta.defined()) {
-      AddRmsNormResult entered = add_rms_norm(exec, residual, delta, layer.attention_norm, norm);
-      residual = std::move(entered.sum);
-      normed = std::move(entered.normed);
+    if (before != nullptr) {
+      delta = layer.attention.apply(step, enter(before->mlp_delta_norm, layer.attention_norm));
+    } else if (layer.attention_norm.defined()) {
+      delta = layer.attention.apply(
+          step, rms_norm(exec, residual, layer.attention_norm, {.eps = config_.rms_norm_eps}));
     } else {
-      normed = rms_norm(exec, residual, layer.attention_norm, {.eps = config_.rms_norm_eps});
+      delta = layer.attention.apply(step, residual);
     }
-    delta = layer.attention.apply(step, normed);
-    AddRmsNormResult attended = add_rms_norm(exec, residual, delta, layer.mlp_norm, norm);
-    residual = std::move(attended.sum);
-    delta = layer.mlp.apply(step, attended.normed);
+    delta = layer.mlp.apply(step, enter(layer.attention_delta_norm, layer.mlp_norm));
+    before = &layer;
   }
   return {std::move(residual), std::move(delta)};
 }
@@ -39,31 +66,37 @@ Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows)
   const Tensor residual = select_rows(exec, state.residual, rows);  // [n, hidden]
   const Tensor delta = select_rows(exec, state.delta, rows);        // [n, hidden]
   const Tensor normed =
-      add_rms_norm(exec, residual, delta, final_norm_, {.eps = config_.rms_norm_eps}).normed;
-  return head_.apply_float32(exec, normed);
+      add_rms_norm(exec, residual, delta, final_norm_, sum_args(layers_.back().mlp_delta_norm))
+          .normed;
+  Tensor logits = head_.apply_float32(exec, normed);
+  return config_.logits_cap == 0 ? logits : soft_cap(exec, logits, {.cap = config_.logits_cap});
 }
 
 Result<Decoder::Layer> Decoder::load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                           const ModelConfig& config, KvFormat key_format,
-                                           int layer) {
-  const std::string prefix = fmt::format("model.layers.{}.", layer);
+                                           const ModelConfig& config, const LayerNormNames& norms,
+                                           KvFormat key_format, int layer) {
+  const auto load = [&](std::string_view name) -> Result<Tensor> {
+    if (name.empty()) return Tensor();
+    return load_norm(exec, checkpoint, fmt::format("model.layers.{}.{}.weight", layer, name),
+                     config.hidden_size, config.norm_offset);
+  };
   Layer loaded;
-  PAGODA_ASSIGN_OR_RETURN(
-      loaded.attention_norm,
-      load_norm(exec, checkpoint, prefix + "input_layernorm.weight", config.hidden_size));
+  PAGODA_ASSIGN_OR_RETURN(loaded.attention_norm, load(norms.before_attention));
   PAGODA_ASSIGN_OR_RETURN(loaded.attention,
                           load_attention_block(exec, checkpoint, config, key_format, layer));
-  PAGODA_ASSIGN_OR_RETURN(
-      loaded.mlp_norm,
-      load_norm(exec, checkpoint, prefix + "post_attention_layernorm.weight", config.hidden_size));
+  PAGODA_ASSIGN_OR_RETURN(loaded.attention_delta_norm, load(norms.behind_attention));
+  PAGODA_ASSIGN_OR_RETURN(loaded.mlp_norm, load(norms.before_mlp));
   PAGODA_ASSIGN_OR_RETURN(loaded.mlp, load_mlp_block(exec, checkpoint, config, layer));
+  PAGODA_ASSIGN_OR_RETURN(loaded.mlp_delta_norm, load(norms.behind_mlp));
   return loaded;
 }
 
 Status Decoder::load_ends(Exec& exec, const Checkpoint& checkpoint) {
   const Shape shape = {config_.vocab_size, config_.hidden_size};
+  // The head is linear, so that what multiplies logits may as well multiply what it reads.
   PAGODA_ASSIGN_OR_RETURN(final_norm_,
-                          load_norm(exec, checkpoint, "model.norm.weight", config_.hidden_size));
+                          load_norm(exec, checkpoint, "model.norm.weight", config_.hidden_size,
+                                    config_.norm_offset, config_.logits_factor));
   if (!config_.tie_word_embeddings) {
     PAGODA_ASSIGN_OR_RETURN(HostTensor head, checked_tensor(checkpoint, "lm_head.weight", shape));
     PAGODA_ASSIGN_OR_RETURN(head_.weight, prepare_weight(exec, {&head, 1}));
@@ -85,8 +118,8 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   Decoder decoder;
   decoder.config_ = config;
   for (int i = 0; i < config.num_layers(); ++i) {
-    PAGODA_ASSIGN_OR_RETURN(Layer layer,
-                            load_layer(exec, named, config, layout.layers[i].formats.keys, i));
+    PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer(exec, named, config, family->norms,
+                                                    layout.layers[i].formats.keys, i));
     decoder.layers_.push_back(std::move(layer));
     if (progress) progress(static_cast<double>(i + 1) / (config.num_layers() + 1));
   }

@@ -1,5 +1,4 @@
-// Decoder: a dense pre-norm decoder, from token ids to logits. Every family so far is one, with
-// other values.
+// Decoder: a dense decoder, from token ids to logits. Every family so far is one, with other values.
 #pragma once
 
 #include <functional>
@@ -11,7 +10,9 @@
 #include "kv/kv_store.h"
 #include "model/blocks/attention_block.h"
 #include "model/blocks/mlp_block.h"
+#include "model/family.h"
 #include "model/model_config.h"
+#include "ops/add_rms_norm/add_rms_norm.h"
 #include "weights/checkpoint.h"
 
 namespace pagoda {
@@ -20,7 +21,7 @@ namespace pagoda {
 // wants are known.
 struct HiddenState {
   Tensor residual;  // [tokens, hidden]
-  Tensor delta;     // [tokens, hidden]
+  Tensor delta;     // [tokens, hidden], before its norm
 };
 
 class Decoder {
@@ -52,14 +53,20 @@ class Decoder {
   Tensor logits(Exec& exec, const HiddenState& state, const Tensor& rows) const;
 
  private:
+  // Norms are [hidden], or undefined where the family has none.
   struct Layer {
-    Tensor attention_norm;  // [hidden]
+    Tensor attention_norm;
     AttentionBlock attention;
-    Tensor mlp_norm;  // [hidden]
+    Tensor attention_delta_norm;  // of what attention adds
+    Tensor mlp_norm;
     MlpBlock mlp;
+    Tensor mlp_delta_norm;  // of what the MLP adds
   };
   static Result<Layer> load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                  const ModelConfig& config, KvFormat key_format, int layer);
+                                  const ModelConfig& config, const LayerNormNames& norms,
+                                  KvFormat key_format, int layer);
+  AddRmsNormArgs sum_args(const Tensor& delta_norm) const;
+  std::vector<Tensor> angles(Exec& exec, const StepBatch& batch, const QueryGrowth& growth) const;
   Status load_ends(Exec& exec, const Checkpoint& checkpoint);
   Status load_rope_tables(Exec& exec);
   void link_weights(const Exec& exec);

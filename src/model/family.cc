@@ -1,6 +1,7 @@
 #include "model/family.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,7 +10,23 @@
 namespace pagoda {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlama, &kMistral, &kQwen2, &kQwen3};
+constexpr const Family* kFamilies[] = {&kLlama,  &kMistral, &kQwen2,   &kQwen3,      &kGemma2,
+                                       &kGemma3, &kGlm4,    &kGranite, &kMinistral3, &kOlmo2,
+                                       &kOlmo3,  &kPhi3,    &kQwen3Vl, &kSmolLm3};
+
+constexpr TextTower kTextTowers[] = {
+    {.model_type = "gemma3",
+     .causal_class = "Gemma3ForConditionalGeneration",
+     .default_text_type = "gemma3_text",
+     .ties_by_default = true},
+    {.model_type = "mistral3",
+     .causal_class = "Mistral3ForConditionalGeneration",
+     .default_text_type = "mistral",
+     .ties_by_default = true},
+    {.model_type = "qwen3_vl",
+     .causal_class = "Qwen3VLForConditionalGeneration",
+     .default_text_type = "qwen3_vl_text"},
+};
 
 std::string names_of(std::string_view Family::*name) {
   std::vector<std::string_view> names;
@@ -21,6 +38,21 @@ std::string names_of(std::string_view Family::*name) {
 }
 
 }  // namespace
+
+bool Family::reads(std::string_view key) const {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+bool Family::reads_gguf(std::string_view key) const {
+  return std::find(gguf_keys.begin(), gguf_keys.end(), key) != gguf_keys.end();
+}
+
+const TextTower* find_text_tower(std::string_view model_type) {
+  const auto* const tower =
+      std::find_if(std::begin(kTextTowers), std::end(kTextTowers),
+                   [&](const TextTower& each) { return each.model_type == model_type; });
+  return tower == std::end(kTextTowers) ? nullptr : tower;
+}
 
 std::span<const Family* const> families() {
   return kFamilies;

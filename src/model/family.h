@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/rope/rope_style.h"
+#include "model/model_config.h"
 #include "weights/name_map.h"
 
 namespace pagoda {
@@ -19,7 +19,25 @@ namespace pagoda {
 enum class WindowRule : std::uint8_t {
   kNone,       // none: the family has no windows
   kAllLayers,  // all of them, or those that layer_types names
-  kByLayer,  // those that layer_types or max_window_layers names, where use_sliding_window says so
+  kByLayer,   // those that layer_types or max_window_layers names, where use_sliding_window says so
+  kPattern,   // those that layer_types names, or all but every window_pattern-th
+  kUnturned,  // those that layer_types names; or, where use_sliding_window says so, those without a
+              // rotation
+};
+
+// Behind "model.layers.N."; empty: there is no such norm.
+struct LayerNormNames {
+  std::string_view before_attention = "input_layernorm";
+  std::string_view behind_attention;
+  std::string_view before_mlp = "post_attention_layernorm";
+  std::string_view behind_mlp;
+};
+
+// GGUF's names of what is not of a layer, the same for all families.
+inline constexpr TensorName kModelTensorNames[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
 };
 
 // GGUF's names of Llama's tensors, which most families share.
@@ -30,26 +48,65 @@ struct Family {
   std::string_view model_type;         // Hugging Face's, and ModelConfig::architecture
   std::string_view causal_class;       // what config.json's `architectures` may name
   std::string_view gguf_architecture;  // GGUF's general.architecture; families may share one
+  // A class of a checkpoint's own code that transformers has taken over, so that it computes what
+  // causal_class does; empty: none.
+  std::string_view own_code;
   const TensorNames* gguf_tensor_names = &kLlamaTensorNames;
 
-  // The meaning of config.json's keys.
+  // The meaning of config.json's keys. `defaults` is a JSON object of what transformers takes for
+  // those that a file leaves out; `keys` are read beside those that all families read.
+  std::string_view defaults = "{}";
+  std::span<const std::string_view> keys;
   bool has_qkv_bias = false;          // whatever the keys say
-  bool reads_attention_bias = false;  // attention_bias: of q, k, v and o
+  bool reads_attention_bias = false;  // attention_bias: of q, k and v
+  bool has_output_bias = true;        // attention_bias is of o, too
   bool reads_mlp_bias = false;        // mlp_bias
-  int default_head_dim = 0;           // 0: hidden_size / num_attention_heads
   WindowRule windows = WindowRule::kNone;
+  int window_pattern = 0;                     // of WindowRule::kPattern, and of GGUF files
+  bool windows_have_own_rope = false;         // layers with a window turn by another table
+  RopeStyle rope_style = RopeStyle::kHalves;  // of Hugging Face's rows of q and k
+  bool norms_lack_one = false;                // Hugging Face's norm weights are w of 1 + w
+  bool scales_embedding = false;              // by sqrt(hidden_size)
 
-  // How GGUF files store the rows of q and k: kAdjacent where converters permute them.
+  // The meaning of GGUF's keys: those of `gguf_keys` are read beside those of all families, without
+  // the architecture's prefix. kAdjacent where converters permute the rows of q and k.
+  std::span<const std::string_view> gguf_keys;
   RopeStyle gguf_rope_style = RopeStyle::kHalves;
 
   // Layers.
-  bool has_qk_norm = false;  // an RMS norm over each head's q and k, before the rotation
+  LayerNormNames norms;
+  QkNorm qk_norm = QkNorm::kNone;
+
+  bool reads(std::string_view key) const;
+  bool reads_gguf(std::string_view key) const;
 };
 
+extern const Family kGemma2;
+extern const Family kGemma3;
+extern const Family kGlm4;
+extern const Family kGranite;
 extern const Family kLlama;
+extern const Family kMinistral3;
 extern const Family kMistral;
+extern const Family kOlmo2;
+extern const Family kOlmo3;
+extern const Family kPhi3;
 extern const Family kQwen2;
 extern const Family kQwen3;
+extern const Family kQwen3Vl;
+extern const Family kSmolLm3;
+
+// The text tower of a checkpoint that has others beside it, for images or sound, which are passed
+// over.
+struct TextTower {
+  std::string_view model_type;         // of config.json, whose text_config is the tower's
+  std::string_view causal_class;       // what config.json's `architectures` may name
+  std::string_view default_text_type;  // model_type of a text_config that has none
+  bool ties_by_default = false;        // tie_word_embeddings of config.json, where it is absent
+};
+
+// Returns null for a model_type of no tower.
+const TextTower* find_text_tower(std::string_view model_type);
 
 std::span<const Family* const> families();
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "model/hf_config.h"
+
 namespace pagoda {
 namespace {
 
@@ -45,7 +49,7 @@ TEST(LlamaTensorNames, KeepWhatTheyDoNotKnow) {
 TEST(FamilyTest, EveryOneIsFoundByItsNames) {
   for (const Family* family : families()) {
     EXPECT_EQ(find_family(family->model_type), family);
-    const bool has_window = family->windows == WindowRule::kAllLayers;
+    const bool has_window = family->windows != WindowRule::kNone;
     EXPECT_EQ(find_gguf_family(family->gguf_architecture, has_window), family)
         << family->model_type;
   }
@@ -55,8 +59,25 @@ TEST(FamilyTest, EveryOneIsFoundByItsNames) {
 }
 
 TEST(FamilyTest, MessagesNameEachOnce) {
-  EXPECT_EQ(supported_model_types(), "llama, mistral, qwen2, qwen3");
-  EXPECT_EQ(supported_gguf_architectures(), "llama, qwen2, qwen3");
+  EXPECT_EQ(supported_model_types(),
+            "llama, mistral, qwen2, qwen3, gemma2, gemma3_text, glm4, granite, ministral3, olmo2, "
+            "olmo3, phi3, qwen3_vl_text, smollm3");
+  EXPECT_EQ(supported_gguf_architectures(),
+            "llama, qwen2, qwen3, gemma2, gemma3, glm4, granite, mistral3, olmo2, phi3, qwen3vl, "
+            "smollm3");
+}
+
+// A page's defaults are a table of the keys that it or every family reads.
+TEST(FamilyTest, DefaultsAreJsonObjects) {
+  for (const Family* family : families()) {
+    const auto defaults = nlohmann::json::parse(family->defaults, nullptr, false);
+    EXPECT_TRUE(defaults.is_object()) << family->model_type;
+    if (defaults.contains("hidden_size")) {
+      nlohmann::json config = defaults;
+      config["model_type"] = family->model_type;
+      EXPECT_TRUE(parse_hf_config(config.dump(), "").ok()) << family->model_type;
+    }
+  }
 }
 
 }  // namespace

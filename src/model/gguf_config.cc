@@ -2,76 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "model/config_limits.h"
 #include "model/family.h"
+#include "model/gguf_architecture_keys.h"
 #include "model/gguf_keys.h"
+#include "model/gguf_rope.h"
 #include "model/gguf_tokens.h"
-#include "model/rope_frequencies.h"
 #include "weights/printable.h"
 
 namespace pagoda {
 namespace {
 
-// Reads "<architecture>.<key>" within a range.
-class ArchitectureKeys {
- public:
-  ArchitectureKeys(const GgufFile& file, std::string architecture)
-      : file_(file), prefix_(std::move(architecture) + ".") {}
-
-  std::string name(std::string_view key) const { return prefix_ + std::string(key); }
-  bool has(std::string_view key) const { return file_.has(name(key)); }
-
-  Result<int> integer(std::string_view key, IntegerRange range) const {
-    PAGODA_ASSIGN_OR_RETURN(const std::int64_t value, file_.integer(name(key)));
-    return in_range(key, value, range);
-  }
-  Result<int> integer_or(std::string_view key, IntegerRange range, int otherwise) const {
-    if (!has(key)) return otherwise;
-    return integer(key, range);
-  }
-  Result<double> number(std::string_view key, NumberRange range) const {
-    PAGODA_ASSIGN_OR_RETURN(const double value, file_.number(name(key)));
-    if (!(value >= range.min && value <= range.max)) {
-      return data_loss("[gguf] key {}: expected {} to {}, got {}", name(key), range.min, range.max,
-                       value);
-    }
-    return value;
-  }
-  Result<double> number_or(std::string_view key, NumberRange range, double otherwise) const {
-    if (!has(key)) return otherwise;
-    return number(key, range);
-  }
-  // One integer, or an array that repeats it for each layer.
-  Result<int> uniform_integer(std::string_view key, IntegerRange range) const {
-    const auto array = file_.integers(name(key));
-    if (!array.ok()) return integer(key, range);
-    if (array->empty()) return data_loss("[gguf] key {}: expected values, got none", name(key));
-    for (const std::int64_t value : *array) {
-      if (value != array->front()) {
-        return unsupported("[gguf] key {}: layers that differ are not supported", name(key));
-      }
-    }
-    return in_range(key, array->front(), range);
-  }
-
- private:
-  Result<int> in_range(std::string_view key, std::int64_t value, IntegerRange range) const {
-    if (value < range.min || value > range.max) {
-      return data_loss("[gguf] key {}: expected {} to {}, got {}", name(key), range.min, range.max,
-                       value);
-    }
-    return static_cast<int>(value);
-  }
-
-  const GgufFile& file_;
-  std::string prefix_;
-};
+constexpr NumberRange kScaleRange{0, 1e6};
+constexpr int kLargestGemma2Layers = 46, kLargestGemma3Layers = 62;
 
 Status read_sizes(const Checkpoint& checkpoint, const ArchitectureKeys& keys, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(config.hidden_size, keys.integer("embedding_length", kHiddenRange));
@@ -100,20 +47,84 @@ Result<int> read_head_dim(const ArchitectureKeys& keys, int hidden_size, int num
   }
   PAGODA_ASSIGN_OR_RETURN(const int head_dim, keys.integer_or("attention.key_length", kHeadDimRange,
                                                               hidden_size / num_heads));
-  for (const char* key : {"attention.value_length", "rope.dimension_count"}) {
-    PAGODA_ASSIGN_OR_RETURN(const int dim, keys.integer_or(key, kHeadDimRange, head_dim));
-    if (dim != head_dim) {
-      return unsupported("[gguf] key {}: {} in heads of {} is not supported", keys.name(key), dim,
-                         head_dim);
-    }
+  PAGODA_ASSIGN_OR_RETURN(const int value_dim,
+                          keys.integer_or("attention.value_length", kHeadDimRange, head_dim));
+  if (value_dim != head_dim) {
+    return unsupported("[gguf] key {}: {} in heads of {} is not supported",
+                       keys.name("attention.value_length"), value_dim, head_dim);
   }
   return head_dim;
 }
 
-// All layers are alike.
-Status read_layers(const ArchitectureKeys& keys, const Family& family, int window,
-                   ModelConfig& config) {
-  LayerConfig layer = {.window = window, .has_qk_norm = family.has_qk_norm};
+// Reads what queries and keys are multiplied by, and how their products are bent. Files have no key for
+// Gemma's query_pre_attn_scalar, which is a head's width but in the largest of each generation, as
+// llama.cpp knows them: by their layers.
+Status read_scores(const ArchitectureKeys& keys, const Family& family, const ModelConfig& config,
+                   int num_layers, LayerConfig& layer) {
+  layer.score_scale = default_score_scale(layer.head_dim);
+  const bool is_largest = (&family == &kGemma2 && num_layers == kLargestGemma2Layers) ||
+                          (&family == &kGemma3 && num_layers == kLargestGemma3Layers);
+  if (is_largest) layer.score_scale = default_score_scale(config.hidden_size / layer.num_heads);
+  if (family.reads_gguf("attention.scale")) {
+    PAGODA_ASSIGN_OR_RETURN(const double scale, keys.number_or("attention.scale", kScaleRange, 0));
+    if (scale != 0) layer.score_scale = static_cast<float>(scale);
+  }
+  if (family.reads_gguf("attn_logit_softcapping")) {
+    PAGODA_ASSIGN_OR_RETURN(const double cap,
+                            keys.number_or("attn_logit_softcapping", kScaleRange, 50));
+    layer.score_cap = static_cast<float>(cap);
+  }
+  return ok_status();
+}
+
+// Sets the window of the layers that have one: those that a list names, or all but every n-th.
+Status read_windows(const GgufFile& file, const ArchitectureKeys& keys, const Family& family,
+                    int window, ModelConfig& config) {
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  const int num_layers = config.num_layers();
+  int pattern = family.window_pattern;
+  const auto listed = file.booleans(keys.name(kPattern));
+  if (listed.ok()) {
+    if (static_cast<int>(listed->size()) != num_layers) {
+      return data_loss("[gguf] key {}: expected a value for each of {} layers, got {}",
+                       keys.name(kPattern), num_layers, listed->size());
+    }
+  } else if (keys.has(kPattern)) {
+    PAGODA_ASSIGN_OR_RETURN(pattern, keys.integer(kPattern, kLayerRange));
+  }
+  for (int i = 0; i < num_layers; ++i) {
+    const bool has_window = listed.ok() ? (*listed)[i] : pattern == 0 || (i + 1) % pattern != 0;
+    config.layers[i].window = has_window ? window : 0;
+  }
+  return ok_status();
+}
+
+// Reads what multiplies or bends whole rows on their way.
+Status read_multipliers(const ArchitectureKeys& keys, const Family& family, ModelConfig& config) {
+  // Zero stands for what nobody has set.
+  const auto read = [&](std::string_view key, double otherwise) -> Result<double> {
+    if (!family.reads_gguf(key)) return otherwise;
+    PAGODA_ASSIGN_OR_RETURN(const double value, keys.number_or(key, kScaleRange, 0));
+    return value == 0 ? otherwise : value;
+  };
+  const double root = family.scales_embedding ? std::sqrt(config.hidden_size) : 1;
+  PAGODA_ASSIGN_OR_RETURN(const double of_embedding, read("embedding_scale", root));
+  PAGODA_ASSIGN_OR_RETURN(const double of_blocks, read("residual_scale", 1));
+  PAGODA_ASSIGN_OR_RETURN(const double logits_divisor, read("logit_scale", 1));
+  const double cap_otherwise = &family == &kGemma2 ? 30 : 0;
+  PAGODA_ASSIGN_OR_RETURN(const double cap, read("final_logit_softcapping", cap_otherwise));
+  config.embedding_factor = static_cast<float>(of_embedding);
+  config.residual_factor = static_cast<float>(of_blocks);
+  config.logits_factor = static_cast<float>(1 / logits_divisor);
+  config.logits_cap = static_cast<float>(cap);
+  // GGUF has no key for it: gelu belongs to the families that scale embeddings.
+  if (family.scales_embedding) config.activation = Activation::kGeluTanh;
+  return ok_status();
+}
+
+Status read_layers(const GgufFile& file, const ArchitectureKeys& keys, const Family& family,
+                   int window, ModelConfig& config) {
+  LayerConfig layer = {.qk_norm = family.qk_norm};
   PAGODA_ASSIGN_OR_RETURN(const int num_layers, keys.integer("block_count", kLayerRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_heads,
                           keys.uniform_integer("attention.head_count", kHeadRange));
@@ -123,61 +134,9 @@ Status read_layers(const ArchitectureKeys& keys, const Family& family, int windo
                             keys.uniform_integer("attention.head_count_kv", kHeadRange));
   }
   PAGODA_ASSIGN_OR_RETURN(layer.head_dim, read_head_dim(keys, config.hidden_size, layer.num_heads));
-  layer.score_scale = default_score_scale(layer.head_dim);
+  PAGODA_RETURN_IF_ERROR(read_scores(keys, family, config, num_layers, layer));
   config.layers.assign(num_layers, layer);
-  return ok_status();
-}
-
-Result<RopeScaling> read_rope_scaling(const GgufFile& file, const ArchitectureKeys& keys) {
-  // llama.cpp's reading: a factor without a type is linear; scale_linear is the factor's older
-  // name.
-  PAGODA_ASSIGN_OR_RETURN(const std::string_view type,
-                          file.string_or(keys.name("rope.scaling.type"), "linear"));
-  if (type != "none" && type != "linear") {
-    return unsupported("[gguf] key {}: {} is not supported; none and linear are",
-                       keys.name("rope.scaling.type"), printable(type));
-  }
-  const char* key = keys.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
-  // Zero stands for "no scaling".
-  PAGODA_ASSIGN_OR_RETURN(const double factor, keys.number_or(key, {0, kRopeFactorRange.max}, 0));
-  RopeScaling scaling;
-  if (type == "none" || factor == 0) return scaling;
-  scaling.type = RopeScalingType::kLinear;
-  scaling.factor = static_cast<float>(factor);
-  return scaling;
-}
-
-// rope_freqs.weight: Llama 3's scaling, worked out by the converter into a divisor for each pair.
-Status apply_rope_divisors(const Checkpoint& checkpoint, RopeTable& table) {
-  constexpr std::string_view kName = "rope_freqs.weight";
-  if (!checkpoint.has(kName)) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(const HostTensor divisors, checkpoint.tensor(kName));
-  const auto num_pairs = static_cast<std::int64_t>(table.inv_freq.size());
-  if (divisors.format != WeightFormat::kF32 || divisors.shape != Shape{num_pairs}) {
-    return data_loss("[gguf] tensor {}: expected {} values of F32, got {} of {}", kName, num_pairs,
-                     to_string(divisors.shape), traits_of(divisors.format).name);
-  }
-  for (std::int64_t i = 0; i < num_pairs; ++i) {
-    float divisor = 0;
-    std::memcpy(&divisor, divisors.bytes.data() + i * sizeof(divisor), sizeof(divisor));
-    if (!(divisor >= kRopeFactorRange.min && divisor <= kRopeFactorRange.max)) {
-      return data_loss("[gguf] tensor {}: expected divisors of {} to {}, got {}", kName,
-                       kRopeFactorRange.min, kRopeFactorRange.max, divisor);
-    }
-    table.inv_freq[i] /= divisor;
-  }
-  return ok_status();
-}
-
-Status read_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys, const Family& family,
-                 ModelConfig& config) {
-  RopeTable table = {.style = family.gguf_rope_style};
-  PAGODA_ASSIGN_OR_RETURN(table.theta, keys.number_or("rope.freq_base", kThetaRange, table.theta));
-  PAGODA_ASSIGN_OR_RETURN(const RopeScaling scaling, read_rope_scaling(*checkpoint.gguf(), keys));
-  table.inv_freq = rope_inverse_frequencies(config.layers.front().head_dim, table.theta, scaling);
-  PAGODA_RETURN_IF_ERROR(apply_rope_divisors(checkpoint, table));
-  config.rope_tables = {std::move(table)};
-  return ok_status();
+  return read_windows(file, keys, family, window, config);
 }
 
 Status read_token_ids(const GgufFile& file, ModelConfig& config) {
@@ -199,18 +158,20 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
                        printable(architecture), supported_gguf_architectures());
   }
   const ArchitectureKeys keys(file, std::string(architecture));
-  PAGODA_RETURN_IF_ERROR(check_gguf_keys(file, architecture));
   PAGODA_ASSIGN_OR_RETURN(const int window,
                           keys.integer_or("attention.sliding_window", {0, kPositionRange.max}, 0));
   const Family& family = *find_gguf_family(architecture, window != 0);
+  PAGODA_RETURN_IF_ERROR(check_gguf_keys(file, architecture, family));
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint named, checkpoint.renamed(*family.gguf_tensor_names));
   ModelConfig config;
   config.architecture = family.model_type;
   PAGODA_RETURN_IF_ERROR(read_sizes(named, keys, config));
-  PAGODA_RETURN_IF_ERROR(read_layers(keys, family, window, config));
-  PAGODA_RETURN_IF_ERROR(read_rope(named, keys, family, config));
+  PAGODA_RETURN_IF_ERROR(read_layers(file, keys, family, window, config));
+  PAGODA_RETURN_IF_ERROR(read_multipliers(keys, family, config));
+  PAGODA_RETURN_IF_ERROR(read_gguf_rope(named, keys, family, config));
   config.tie_word_embeddings = !named.has("lm_head.weight");
-  config.attention_bias = named.has("model.layers.0.self_attn.q_proj.bias");
+  config.attention_bias = named.has("model.layers.0.self_attn.q_proj.bias") ||
+                          named.has("model.layers.0.self_attn.qkv_proj.bias");
   config.attention_output_bias = named.has("model.layers.0.self_attn.o_proj.bias");
   config.mlp_bias = named.has("model.layers.0.mlp.up_proj.bias");
   PAGODA_RETURN_IF_ERROR(read_token_ids(file, config));

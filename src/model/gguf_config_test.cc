@@ -257,8 +257,8 @@ std::vector<Refused> refused_keys() {
   constexpr auto kBad = StatusCode::kDataLoss;
   constexpr auto kUnsupported = StatusCode::kUnsupported;
   return {
-      {"UnknownArchitecture", [](GgufModel& m) { m.set("general.architecture", "gemma3"); },
-       kUnsupported, "architecture gemma3 is not supported; these are: llama, qwen2, qwen3"},
+      {"UnknownArchitecture", [](GgufModel& m) { m.set("general.architecture", "mamba"); },
+       kUnsupported, "architecture mamba is not supported; these are: llama, qwen2, qwen3, gemma2"},
       {"NoArchitecture", [](GgufModel& m) { m.erase("general.architecture"); },
        StatusCode::kNotFound, "key general.architecture is missing"},
       {"LayersMissing", [](GgufModel& m) { m.erase("llama.block_count"); }, StatusCode::kNotFound,
@@ -287,8 +287,8 @@ std::vector<Refused> refused_keys() {
       {"ThetaInfinite",
        [](GgufModel& m) { m.set_own("rope.freq_base", std::numeric_limits<float>::infinity()); },
        kBad, "llama.rope.freq_base"},
-      {"Yarn", [](GgufModel& m) { m.set_own("rope.scaling.type", "yarn"); }, kUnsupported,
-       "llama.rope.scaling.type: yarn is not supported"},
+      {"LongRope", [](GgufModel& m) { m.set_own("rope.scaling.type", "longrope"); }, kUnsupported,
+       "llama.rope.scaling.type: longrope is not supported"},
       {"Experts", [](GgufModel& m) { m.set_own("expert_count", 8u); }, kUnsupported,
        "llama.expert_count: 8 is not supported"},
       {"LogitScale", [](GgufModel& m) { m.set_own("logit_scale", 0.5f); }, kUnsupported,

@@ -40,7 +40,11 @@ constexpr GgufKeyRule kKeys[] = {
     {"ARCH.rope.freq_base", GgufRule::kRead},
     {"ARCH.rope.scale_linear", GgufRule::kRead},
     {"ARCH.rope.scaling.factor", GgufRule::kRead},
+    {"ARCH.rope.scaling.original_context_length", GgufRule::kRead},
     {"ARCH.rope.scaling.type", GgufRule::kRead},
+    {"ARCH.rope.scaling.yarn_attn_factor", GgufRule::kRead},
+    {"ARCH.rope.scaling.yarn_beta_fast", GgufRule::kRead},
+    {"ARCH.rope.scaling.yarn_beta_slow", GgufRule::kRead},
 
     // Variants of the arithmetic, at the value that turns them off.
     {"ARCH.attention.causal", GgufRule::kOnly, 1},
@@ -61,7 +65,6 @@ constexpr GgufKeyRule kKeys[] = {
     {"ARCH.pooling_type", GgufRule::kOnly, 0},
     {"ARCH.residual_scale", GgufRule::kOnly, 1},
     {"ARCH.rope.scaling.attn_factor", GgufRule::kOnly, 1},
-    {"ARCH.rope.scaling.yarn_attn_factor", GgufRule::kOnly, 1},
     {"ARCH.rope.scaling.yarn_ext_factor", GgufRule::kOnly, 0},
     {"ARCH.rope.scaling.yarn_log_multiplier", GgufRule::kOnly, 0},
     {"ARCH.swin_norm", GgufRule::kOnly, 0},
@@ -70,7 +73,6 @@ constexpr GgufKeyRule kKeys[] = {
     // Said by tensors, or of no effect in a model with RMS norms or beside a scaling that is taken.
     {"ARCH.attention.layer_norm_epsilon", GgufRule::kHarmless},
     {"ARCH.rope.scaling.finetuned", GgufRule::kHarmless},
-    {"ARCH.rope.scaling.original_context_length", GgufRule::kHarmless},
     {"ARCH.tensor_data_layout", GgufRule::kHarmless},
     {"ARCH.vocab_size", GgufRule::kHarmless},
 
@@ -143,6 +145,11 @@ class Pattern {
     if (!pattern.ends_with('*')) return pattern == key;
     return key.starts_with(pattern.substr(0, pattern.size() - 1));
   }
+  // Returns what follows "llama." in a key of the architecture; else nothing.
+  std::string_view behind(std::string_view key) const {
+    if (!begins("ARCH.", key)) return {};
+    return key.substr(architecture_.size() + 1);
+  }
   bool begins(std::string_view prefix, std::string_view key) const {
     return fits(std::string(prefix) + "*", key);
   }
@@ -171,7 +178,9 @@ Result<std::optional<std::string>> forbidden_value(const GgufFile& file, const G
   return std::optional<std::string>();
 }
 
-Status check_gguf_key(const GgufFile& file, const GgufEntry& entry, const Pattern& pattern) {
+Status check_gguf_key(const GgufFile& file, const GgufEntry& entry, const Pattern& pattern,
+                      const Family& family) {
+  if (family.reads_gguf(pattern.behind(entry.key))) return ok_status();
   const auto* row = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const GgufKeyRule& each) {
     return pattern.fits(each.key, entry.key);
   });
@@ -192,10 +201,10 @@ Status check_gguf_key(const GgufFile& file, const GgufEntry& entry, const Patter
 
 }  // namespace
 
-Status check_gguf_keys(const GgufFile& file, std::string_view architecture) {
+Status check_gguf_keys(const GgufFile& file, std::string_view architecture, const Family& family) {
   const Pattern pattern(architecture);
   for (const GgufEntry& entry : file.entries()) {
-    PAGODA_RETURN_IF_ERROR(check_gguf_key(file, entry, pattern));
+    PAGODA_RETURN_IF_ERROR(check_gguf_key(file, entry, pattern, family));
   }
   return ok_status();
 }

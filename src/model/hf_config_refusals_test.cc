@@ -81,7 +81,7 @@ std::vector<RefusedConfig> refused_values() {
        "llama",
        {{"hidden_act", "gelu"}},
        StatusCode::kUnsupported,
-       "hidden_act gelu is not supported; silu is"},
+       "hidden_act gelu is not supported; silu and gelu_pytorch_tanh are"},
       {"Quantised",
        "llama",
        {{"quantization_config", {{"quant_method", "gptq"}}}},
@@ -98,28 +98,38 @@ std::vector<RefusedConfig> refused_values() {
        StatusCode::kUnsupported,
        "partial_rotary_factor 0.5"},
       {"UnknownArchitecture", "gpt_oss", json::object(), StatusCode::kUnsupported,
-       "architecture gpt_oss is not supported; these are: llama, mistral, qwen2, qwen3"},
+       "architecture gpt_oss is not supported; these are: llama, mistral, qwen2, qwen3, "},
   };
 }
 
 std::vector<RefusedConfig> refused_ropes() {
   constexpr auto kInvalid = StatusCode::kInvalidArgument;
   return {
-      {"Yarn",
+      {"Dynamic",
        "qwen2",
-       {{"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}},
+       {{"rope_scaling", {{"type", "dynamic"}, {"factor", 4.0}}}},
        StatusCode::kUnsupported,
-       "rope_scaling: rope type yarn is not supported"},
+       "rope type dynamic is not supported: a cached key would depend on how long a context"},
+      {"YarnStretchedByNothing",
+       "qwen2",
+       {{"rope_scaling", {{"type", "yarn"}, {"factor", 0}}}},
+       kInvalid,
+       "rope_scaling: factor: expected a number"},
+      {"NumberOfAnotherType",
+       "llama",
+       {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}, {"beta_fast", 32}}}},
+       StatusCode::kUnsupported,
+       "beta_fast beside rope type linear is not supported"},
       {"RopeParametersByLayerType",
        "qwen3",
        {{"rope_parameters", {{"full_attention", {{"rope_type", "default"}}}}}},
        StatusCode::kUnsupported,
        "rope_parameters that differ by layer type are not supported"},
-      {"LongRope",
+      {"UnknownType",
        "llama",
-       {{"rope_scaling", {{"rope_type", "longrope"}}}},
+       {{"rope_scaling", {{"rope_type", "spiral"}}}},
        StatusCode::kUnsupported,
-       "rope type longrope is not supported"},
+       "rope type spiral is not supported; default, linear, llama3, yarn and longrope are"},
       {"RopeScalingOfText",
        "llama",
        {{"rope_scaling", "linear"}},
@@ -140,6 +150,28 @@ std::vector<RefusedConfig> refused_ropes() {
           {"original_max_position_embeddings", 64}}}},
        kInvalid,
        "high_freq_factor: expected more than low_freq_factor (4), got 4"},
+  };
+}
+
+std::vector<RefusedConfig> refused_long_ropes() {
+  constexpr auto kInvalid = StatusCode::kInvalidArgument;
+  return {
+      {"LongRopeWithoutFactors",
+       "phi3",
+       {{"rope_scaling", {{"rope_type", "longrope"}}}},
+       kInvalid,
+       "rope_scaling: long_factor: expected 8 numbers, but it is missing"},
+      {"LongRopeOfTooFewFactors",
+       "phi3",
+       {{"rope_scaling",
+         {{"rope_type", "longrope"}, {"long_factor", {1, 2}}, {"short_factor", {1, 2}}}}},
+       kInvalid,
+       "rope_scaling: long_factor: expected 8 numbers, got [1,2]"},
+      {"TurnedLayersTooFew",
+       "smollm3",
+       {{"no_rope_layers", {1, 0}}},
+       kInvalid,
+       "no_rope_layers: expected a list of 4 layers"},
   };
 }
 
@@ -181,6 +213,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, RefusedConfigTest, ::testing::ValuesIn(refused_s
 INSTANTIATE_TEST_SUITE_P(Values, RefusedConfigTest, ::testing::ValuesIn(refused_values()),
                          testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Ropes, RefusedConfigTest, ::testing::ValuesIn(refused_ropes()),
+                         testing::kCaseName);
+INSTANTIATE_TEST_SUITE_P(LongRopes, RefusedConfigTest, ::testing::ValuesIn(refused_long_ropes()),
                          testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Windows, RefusedConfigTest, ::testing::ValuesIn(refused_windows()),
                          testing::kCaseName);

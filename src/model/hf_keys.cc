@@ -65,7 +65,12 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"embedding_multiplier", HfRule::kOnly, "[1]"},
     {"final_logit_softcapping", HfRule::kOnly, "[0]"},
     {"hidden_activation", HfRule::kOnly, R"(["silu", "swish"])"},
+    {"no_rope_layer_interval", HfRule::kOnly},
+    {"no_rope_layers", HfRule::kOnly},
+    {"full_attn_mod", HfRule::kOnly, "[1]"},  // of Phi-4-mini, as the next one
+    {"interpolate_factor", HfRule::kOnly, "[1]"},
     {"is_causal", HfRule::kOnly, "[true]"},
+    {"lm_head_bias", HfRule::kOnly, "[false]"},
     {"is_encoder_decoder", HfRule::kOnly, "[false]"},
     {"logit_scale", HfRule::kOnly, "[1]"},
     {"logits_scaling", HfRule::kOnly, "[1]"},
@@ -84,12 +89,10 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"rope_local_base_freq", HfRule::kOnly},
     {"rotary_dim", HfRule::kOnly},
     {"sliding_window_pattern", HfRule::kOnly},
-    {"text_config", HfRule::kOnly},
     {"tie_encoder_decoder", HfRule::kOnly, "[false]"},
     {"use_bidirectional_attention", HfRule::kOnly, "[false]"},
     {"use_mrope", HfRule::kOnly, "[false]"},
     {"use_qk_norm", HfRule::kOnly, "[false]"},
-    {"vision_config", HfRule::kOnly},
 
     // Biases: a tensor is there or it is not.
     {"bias", HfRule::kHarmless},
@@ -182,6 +185,8 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"model_max_length", HfRule::kHarmless},
     {"original_max_position_embeddings", HfRule::kHarmless},
     {"seq_length", HfRule::kHarmless},
+    {"sliding_window_size", HfRule::kHarmless},      // as sliding_window
+    {"_sliding_window_pattern", HfRule::kHarmless},  // as layer_types
     {"tokenizer_model_max_length", HfRule::kHarmless},
 
     // Sampling, which generation_config.json says.
@@ -221,8 +226,42 @@ constexpr HfKeyRule kRopeKeys[] = {
     {"rope_theta", HfRule::kRead},
     {"rope_type", HfRule::kRead},
     {"type", HfRule::kRead},
-    {"attention_factor", HfRule::kOnly, "[1]"},
+    {"attention_factor", HfRule::kRead},
+    {"beta_fast", HfRule::kRead},
+    {"beta_slow", HfRule::kRead},
+    {"long_factor", HfRule::kRead},
+    {"mscale", HfRule::kRead},
+    {"mscale_all_dim", HfRule::kRead},
+    {"short_factor", HfRule::kRead},
+    {"truncate", HfRule::kRead},
     {"finetuned", HfRule::kHarmless},
+    {"max_position_embeddings", HfRule::kHarmless},  // as the config's
+};
+
+// The keys beside a text_config: of other towers, whose images and sounds are refused, and where
+// their tokens lie.
+constexpr HfKeyRule kTowerKeys[] = {
+    {"architectures", HfRule::kRead},
+    {"auto_map", HfRule::kRead},
+    {"bos_token_id", HfRule::kRead},
+    {"eos_token_id", HfRule::kRead},
+    {"model_type", HfRule::kRead},
+    {"quantization", HfRule::kRead},
+    {"quantization_config", HfRule::kRead},
+    {"text_config", HfRule::kRead},
+    {"tie_word_embeddings", HfRule::kRead},
+    {"audio_*", HfRule::kHarmless},
+    {"boa_token_*", HfRule::kHarmless},
+    {"boi_token_*", HfRule::kHarmless},
+    {"eoa_token_*", HfRule::kHarmless},
+    {"eoi_token_*", HfRule::kHarmless},
+    {"image_token_*", HfRule::kHarmless},
+    {"mm_tokens_per_image", HfRule::kHarmless},
+    {"multimodal_projector_bias", HfRule::kHarmless},
+    {"projector_hidden_act", HfRule::kHarmless},
+    {"spatial_merge_size", HfRule::kHarmless},
+    {"video_token_*", HfRule::kHarmless},
+    {"vision_*", HfRule::kHarmless},
 };
 
 bool matches(const HfKeyRule& row, std::string_view key) {
@@ -243,10 +282,20 @@ const HfKeyRule* find_rule(std::span<const HfKeyRule> rows, std::string_view key
   return row == rows.end() ? nullptr : &*row;
 }
 
-Status check_keys(const JsonFields& fields, std::span<const HfKeyRule> rows) {
+bool is_of(const HfKeyRule& row, std::span<const HfKeyRule> rows) {
+  return !rows.empty() && &row >= rows.data() && &row < rows.data() + rows.size();
+}
+
+// Checks each key by the first row that is about it, unless the family reads it. What `more` says is
+// read is not read here.
+Status check_keys(const JsonFields& fields, std::span<const HfKeyRule> rows,
+                  std::span<const HfKeyRule> more = {}, const Family* family = nullptr) {
   for (const auto& [key, value] : fields.json().items()) {
     if (value.is_null()) continue;  // nothing is asked for
+    if (family != nullptr && family->reads(key)) continue;
     const HfKeyRule* row = find_rule(rows, key);
+    if (row == nullptr) row = find_rule(more, key);
+    if (row != nullptr && row->rule == HfRule::kRead && is_of(*row, more)) row = nullptr;
     if (row == nullptr) {
       return unsupported(
           "[config] {}: key {} is not known and may change what the model computes; take it out of "
@@ -262,12 +311,16 @@ Status check_keys(const JsonFields& fields, std::span<const HfKeyRule> rows) {
 
 }  // namespace
 
-Status check_config_keys(const JsonFields& config) {
-  return check_keys(config, kConfigKeys);
+Status check_config_keys(const JsonFields& config, const Family& family) {
+  return check_keys(config, kConfigKeys, {}, &family);
 }
 
-Status check_rope_keys(const JsonFields& block) {
-  return check_keys(block, kRopeKeys);
+Status check_tower_keys(const JsonFields& config) {
+  return check_keys(config, kTowerKeys, kConfigKeys);
+}
+
+Status check_rope_keys(const JsonFields& block, const Family& family) {
+  return check_keys(block, kRopeKeys, {}, &family);
 }
 
 }  // namespace pagoda

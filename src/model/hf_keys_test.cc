@@ -71,7 +71,7 @@ TEST(HfKeysTest, VariantsOfTheArithmeticAreRefusedByName) {
       {"num_local_experts", 8},
       {"use_qk_norm", true},
       {"is_encoder_decoder", true},
-      {"vision_config", json::object()},
+      {"query_pre_attn_scalar", 256},
       {"pruned_heads", {{"0", {1}}}},
       {"residual_multiplier", 0.22},
   };
@@ -95,7 +95,7 @@ TEST(HfKeysTest, AKeyThatNobodyKnowsIsRefusedByName) {
   EXPECT_THAT(
       refusal("llama", {{"rope_scaling",
                          {{"rope_type", "linear"}, {"factor", 2}, {"attention_factor", 1.2}}}}),
-      HasSubstr("rope_scaling: attention_factor 1.2 is not supported"));
+      HasSubstr("rope_scaling: attention_factor beside rope type linear is not supported"));
   EXPECT_THAT(refusal("llama", {{"rope_scaling", {{"rope_type", "default"}, {"factor", 2}}}}),
               HasSubstr("rope_scaling: factor beside rope type default is not supported"));
 }
@@ -141,8 +141,8 @@ TEST(HfKeysTest, RopeScalingWinsOverRopeParametersBesideIt) {
                 .inv_freq,
             rope_inverse_frequencies(16, 1e6, linear));
   EXPECT_THAT(refusal("qwen2", {{"rope_parameters", parameters},
-                                {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}}}}),
-              HasSubstr("rope_scaling: rope type yarn is not supported"));
+                                {"rope_scaling", {{"type", "dynamic"}, {"factor", 4.0}}}}),
+              HasSubstr("rope_scaling: rope type dynamic is not supported"));
   for (const json& nothing : {json(), json::object()}) {
     EXPECT_EQ(parse("llama", {{"rope_parameters", parameters}, {"rope_scaling", nothing}})
                   ->rope_tables.front()

@@ -83,6 +83,20 @@ Result<std::vector<std::int64_t>> JsonFields::integers(const char* key, IntegerR
   return integers;
 }
 
+Result<std::vector<double>> JsonFields::numbers(const char* key, NumberRange range) const {
+  const nlohmann::json* value = find(key);
+  std::vector<double> numbers;
+  if (value == nullptr) return numbers;
+  const std::string expected = fmt::format("a list of numbers of {} to {}", range.min, range.max);
+  if (!value->is_array()) return wrong(key, expected);
+  for (const nlohmann::json& element : *value) {
+    const double number = element.is_number() ? element.get<double>() : range.min - 1;
+    if (!(number >= range.min && number <= range.max)) return wrong(key, expected);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
 Result<int> JsonFields::integer_or(const char* key, IntegerRange range, int otherwise) const {
   if (!has(key)) return otherwise;
   return integer(key, range);

@@ -34,6 +34,9 @@ class JsonFields {
   // Reads an array of integers, or one integer alone; empty where absent.
   Result<std::vector<std::int64_t>> integers(const char* key, IntegerRange range) const;
 
+  // Reads an array of numbers; empty where absent.
+  Result<std::vector<double>> numbers(const char* key, NumberRange range) const;
+
   Result<int> integer_or(const char* key, IntegerRange range, int otherwise) const;
   Result<double> number_or(const char* key, NumberRange range, double otherwise) const;
   Result<bool> boolean_or(const char* key, bool otherwise) const;

@@ -144,10 +144,10 @@ bool is_worthwhile(std::span<const PairBalance> pairs) {
 
 }  // namespace
 
-void balance_norms(std::span<float> q_norm, std::span<float> k_norm, RopeStyle style) {
-  const std::size_t num_pairs = k_norm.size() / 2;
+void balance_norms(std::span<float> q_norm, std::span<float> k_norm, const RopeTable& table) {
+  const std::size_t num_pairs = table.inv_freq.size();
   for (std::size_t pair = 0; pair < num_pairs; ++pair) {
-    const auto [a, b] = dimensions_of(pair, num_pairs, style);
+    const auto [a, b] = dimensions_of(pair, num_pairs, table.style);
     const int exponent = balancing_exponent(std::hypot(double{k_norm[a]}, double{k_norm[b]}),
                                             std::hypot(double{q_norm[a]}, double{q_norm[b]}));
     const float scaled_k[2] = {scaled(k_norm[a], -exponent), scaled(k_norm[b], -exponent)};
@@ -161,17 +161,17 @@ void balance_norms(std::span<float> q_norm, std::span<float> k_norm, RopeStyle s
 }
 
 void balance_projections(const HeadProjection& queries, const HeadProjection& keys, int head_dim,
-                         RopeStyle style) {
+                         const RopeTable& table) {
   PairRows q(queries, head_dim), k(keys, head_dim);
-  const auto num_pairs = static_cast<std::size_t>(head_dim / 2);
+  const std::size_t num_pairs = table.inv_freq.size();
   const auto group = static_cast<std::size_t>(queries.num_heads / keys.num_heads);
   for (std::size_t head = 0; head < static_cast<std::size_t>(keys.num_heads); ++head) {
     std::vector<PairBalance> balances;
     for (std::size_t i = 0; i < num_pairs; ++i)
-      balances.push_back(balance_pair(q, k, head, group, dimensions_of(i, num_pairs, style)));
+      balances.push_back(balance_pair(q, k, head, group, dimensions_of(i, num_pairs, table.style)));
     if (!is_worthwhile(balances)) continue;
     for (std::size_t i = 0; i < num_pairs; ++i) {
-      const std::array<std::size_t, 2> pair = dimensions_of(i, num_pairs, style);
+      const std::array<std::size_t, 2> pair = dimensions_of(i, num_pairs, table.style);
       k.set_exponent(head, pair, -balances[i].exponent);
       for (std::size_t query = head * group; query < (head + 1) * group; ++query)
         q.set_exponent(query, pair, balances[i].exponent);
@@ -182,16 +182,16 @@ void balance_projections(const HeadProjection& queries, const HeadProjection& ke
 }
 
 std::vector<float> mean_turned_bias(std::span<const float> bias, const RopeTable& table,
-                                    int num_positions) {
-  const std::size_t num_pairs = table.inv_freq.size(), head_dim = 2 * num_pairs;
-  std::vector<float> means(bias.size());
+                                    int head_dim, int num_positions) {
+  const std::size_t num_pairs = table.inv_freq.size();
+  std::vector<float> means(bias.begin(), bias.end());  // what is not turned is its own mean
   for (std::size_t pair = 0; pair < num_pairs; ++pair) {
     const MeanTurn turn = mean_turn(table.inv_freq[pair], num_positions);
     const auto [a, b] = dimensions_of(pair, num_pairs, table.style);
     for (std::size_t head = 0; head < bias.size(); head += head_dim) {
       const double x = bias[head + a], y = bias[head + b];
-      means[head + a] = static_cast<float>(x * turn.cosine - y * turn.sine);
-      means[head + b] = static_cast<float>(y * turn.cosine + x * turn.sine);
+      means[head + a] = static_cast<float>((x * turn.cosine - y * turn.sine) * table.factor);
+      means[head + b] = static_cast<float>((y * turn.cosine + x * turn.sine) * table.factor);
     }
   }
   return means;

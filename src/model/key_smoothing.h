@@ -19,7 +19,7 @@ namespace pagoda {
 // turned queries and keys keep their bits in float arithmetic that neither overflows nor underflows.
 // A pair stays as it is where a weight would lose bits, or where one is zero or not finite.
 // REQUIRES: both [head_dim], even.
-void balance_norms(std::span<float> q_norm, std::span<float> k_norm, RopeStyle style);
+void balance_norms(std::span<float> q_norm, std::span<float> k_norm, const RopeTable& table);
 
 // The projection of a layer's queries, or of its keys.
 struct HeadProjection {
@@ -38,11 +38,11 @@ struct HeadProjection {
 // sources' pages are released. REQUIRES: tensors of the shapes above, as a checkpoint's reader has
 // checked them; head_dim is even, and queries have a multiple of the keys' heads.
 void balance_projections(const HeadProjection& queries, const HeadProjection& keys, int head_dim,
-                         RopeStyle style);
+                         const RopeTable& table);
 
 // Returns the mean over positions 0 to num_positions - 1 of what the table's rotation makes of a
 // bias [num_kv_heads * head_dim], in its shape. REQUIRES: num_positions > 0.
 std::vector<float> mean_turned_bias(std::span<const float> bias, const RopeTable& table,
-                                    int num_positions);
+                                    int head_dim, int num_positions);
 
 }  // namespace pagoda

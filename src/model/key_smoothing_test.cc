@@ -27,6 +27,11 @@ std::vector<float> random_weights(std::mt19937& random, std::size_t count) {
   return weights;
 }
 
+// The rotation of a whole head.
+RopeTable whole_head(RopeStyle style, int head_dim) {
+  return {.style = style, .inv_freq = std::vector<float>(head_dim / 2, 1.0f)};
+}
+
 std::size_t partner_of(std::size_t i, std::size_t head_dim, RopeStyle style) {
   if (style == RopeStyle::kAdjacent) return i ^ 1;
   return (i + head_dim / 2) % head_dim;
@@ -42,7 +47,7 @@ TEST(KeySmoothing, BalancedNormsKeepEveryProductAndShareTheirSize) {
     k[3] *= 100;
     k[partner_of(3, kDim, style)] *= 100;
     std::vector<float> balanced_q = q, balanced_k = k;
-    balance_norms(balanced_q, balanced_k, style);
+    balance_norms(balanced_q, balanced_k, whole_head(style, kDim));
     for (std::size_t i = 0; i < kDim; ++i) {
       const std::size_t other = partner_of(i, kDim, style);
       EXPECT_EQ(balanced_q[i] * balanced_k[i], q[i] * k[i]);
@@ -64,7 +69,7 @@ TEST(KeySmoothing, ANormThatWouldLoseBitsStays) {
            {{1, 1}, {std::nanf(""), 1}},
            {{1, 1}, {1e6f, kTiny}}}) {
     std::vector<float> balanced_q = q, balanced_k = k;
-    balance_norms(balanced_q, balanced_k, RopeStyle::kHalves);
+    balance_norms(balanced_q, balanced_k, whole_head(RopeStyle::kHalves, 2));
     EXPECT_EQ(balanced_q, q);
     for (std::size_t i = 0; i < k.size(); ++i)
       EXPECT_TRUE(balanced_k[i] == k[i] || std::isnan(k[i])) << balanced_k[i];
@@ -129,7 +134,8 @@ TEST(KeySmoothing, BalancedProjectionsKeepEveryProductAndShareTheirSize) {
       }
       k.make(format);
       const HostTensor q_before = q.weight, q_bias = q.bias, k_before = k.weight, k_bias = k.bias;
-      balance_projections(q.projection(), k.projection(), kDimOfHead, style);
+      balance_projections(q.projection(), k.projection(), kDimOfHead,
+                          whole_head(style, kDimOfHead));
       for (int head = 0; head < kNumQueryHeads; ++head) {
         for (std::size_t i = 0; i < kDimOfHead; ++i) {
           const auto of_key = exponent_of(k_before, k_bias, k, head / kGroup, i);
@@ -161,7 +167,8 @@ TEST(KeySmoothing, AProjectionGoesAsFarAsNoBitIsLost) {
     k.row(0, 3)[5] = number;
     k.make(WeightFormat::kF16);
     const HostTensor q_before = q.weight, q_bias = q.bias;
-    balance_projections(q.projection(), k.projection(), kDimOfHead, RopeStyle::kHalves);
+    balance_projections(q.projection(), k.projection(), kDimOfHead,
+                        whole_head(RopeStyle::kHalves, kDimOfHead));
     EXPECT_EQ(exponent_of(q_before, q_bias, q, kGroup - 1, 3), expected) << number;
   }
 }
@@ -174,7 +181,8 @@ TEST(KeySmoothing, ProjectionsOfEvenPairsStayWhereTheyAre) {
   k.make(WeightFormat::kBF16);
   const std::byte* const q_bytes = q.weight.bytes.data();
   const std::byte* const k_bytes = k.weight.bytes.data();
-  balance_projections(q.projection(), k.projection(), kDimOfHead, RopeStyle::kAdjacent);
+  balance_projections(q.projection(), k.projection(), kDimOfHead,
+                      whole_head(RopeStyle::kAdjacent, kDimOfHead));
   EXPECT_EQ(q.weight.bytes.data(), q_bytes);
   EXPECT_EQ(k.weight.bytes.data(), k_bytes);
 }
@@ -201,7 +209,8 @@ TEST(KeySmoothing, TheMeanIsThatOfEveryPosition) {
           sums[i] += bias[i] * std::cos(angle) + (is_first ? -1 : 1) * partner * std::sin(angle);
         }
       }
-      const std::vector<float> mean = mean_turned_bias(bias, table, num_positions);
+      const std::vector<float> mean =
+          mean_turned_bias(bias, table, static_cast<int>(head_dim), num_positions);
       for (std::size_t i = 0; i < bias.size(); ++i)
         EXPECT_NEAR(mean[i], sums[i] / num_positions, 1e-6) << num_positions << " at " << i;
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/config_limits.h"
+#include "model/family.h"
 #include "model/gguf_config.h"
 #include "model/hf_config.h"
 #include "weights/mapped_file.h"
@@ -54,7 +55,8 @@ bool hold_the_same(const HostTensor& a, const HostTensor& b) {
 
 // The flag gives way to a head that is stored and is another one than the embedding, as in
 // transformers: some tools leave the flag as it was when they train the head.
-Result<bool> are_embeddings_tied(const Checkpoint& checkpoint, const ModelConfig& config) {
+Result<bool> are_embeddings_tied(const Checkpoint& files, const ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, files.renamed(kLlamaTensorNames));
   constexpr std::string_view kHead = "lm_head.weight";
   constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
   if (!config.tie_word_embeddings || !checkpoint.has(kHead) || !checkpoint.has(kEmbedding)) {
@@ -83,6 +85,14 @@ Status check_consistency(const ModelConfig& config) {
     }
   }
   return ok_status();
+}
+
+void set_served_context(ModelConfig& config, int max_model_len) {
+  for (RopeTable& table : config.rope_tables) {
+    if (table.long_inv_freq.empty() || max_model_len <= table.original_positions) continue;
+    table.inv_freq = std::move(table.long_inv_freq);
+    table.long_inv_freq.clear();
+  }
 }
 
 Result<ModelConfig> read_model_config(const Checkpoint& checkpoint) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "ops/glu/activation.h"
 #include "ops/rope/rope_style.h"
 #include "sampling/sampling_params.h"
 #include "weights/checkpoint.h"
@@ -21,20 +22,46 @@ namespace pagoda {
 struct RopeTable {
   RopeStyle style = RopeStyle::kHalves;
   double theta = 10000;
-  // The angle of pair i at position p is p * inv_freq[i]; [head_dim / 2], scaling (Llama 3, linear)
-  // already applied.
+  // The angle of pair i at position p is p * inv_freq[i], whatever scales it already applied. As many
+  // pairs as are turned: half a head, or fewer (partial rotation).
   std::vector<float> inv_freq;
+  float factor = 1;  // of cosines and sines: the attention factor of YaRN and LongRoPE
+
+  // LongRoPE's other frequencies, for contexts longer than so many positions; empty: none.
+  std::vector<float> long_inv_freq;
+  int original_positions = 0;
+
+  int rotary_dim() const { return 2 * static_cast<int>(inv_freq.size()); }
+};
+
+// Returns the rotation of layers that have none: every pair is turned by nothing.
+inline RopeTable no_rotation(int head_dim) {
+  return {.inv_freq = std::vector<float>(head_dim / 2)};
+}
+
+// The factor of Ministral 3's queries at position p: 1 + factor * log(1 + floor(p /
+// positions)). 0: nothing.
+struct QueryGrowth {
+  float factor = 0;
+  int positions = 1;
+};
+
+enum class QkNorm : std::uint8_t {
+  kNone,
+  kHead,  // an RMS norm over each head's q and k, before the rotation
+  kRow,   // one over all heads of q together, and one over those of k
 };
 
 struct LayerConfig {
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
-  int window = 0;            // 0: full attention, else a query sees that many positions, its own
-                             // included
-  int rope_table = 0;        // of ModelConfig::rope_tables
-  float score_scale = 1;     // of a query's and a key's product
-  bool has_qk_norm = false;  // an RMS norm over each head's q and k, before the rotation
+  int window = 0;         // 0: full attention, else a query sees that many positions, its own
+                          // included
+  int rope_table = 0;     // of ModelConfig::rope_tables
+  float score_scale = 1;  // of a query's and a key's product
+  float score_cap = 0;    // 0: none; else scores become cap * tanh(score / cap)
+  QkNorm qk_norm = QkNorm::kNone;
 };
 
 // Returns 1 / sqrt(head_dim): what families scale scores by that say nothing else.
@@ -49,10 +76,17 @@ struct ModelConfig {
   int intermediate_size = 0;
   int max_position_embeddings = 0;  // tokens
   float rms_norm_eps = 1e-6f;
+  float norm_offset = 0;  // added to the checkpoint's norm weights at load: Gemma's 1 + w
+  Activation activation = Activation::kSilu;  // of MLPs
   bool tie_word_embeddings = false;
   bool attention_bias = false;         // q, k and v
   bool attention_output_bias = false;  // o
   bool mlp_bias = false;
+  float embedding_factor = 1;  // of embeddings
+  float residual_factor = 1;   // of what a block adds
+  float logits_factor = 1;
+  float logits_cap = 0;  // 0: none; else logits become cap * tanh(logit / cap)
+  QueryGrowth query_growth;
   std::vector<LayerConfig> layers;
   std::vector<RopeTable> rope_tables;
   // End-of-turn and end-of-text ids: generation_config.json's, else config.json's or GGUF's. All
@@ -62,6 +96,10 @@ struct ModelConfig {
 
   int num_layers() const { return static_cast<int>(layers.size()); }
 };
+
+// Chooses what depends on the longest context that is served, so that a cached key never depends on
+// its reader: LongRoPE's frequencies.
+void set_served_context(ModelConfig& config, int max_model_len);
 
 // Errors: kUnsupported for an architecture, rope type or activation that nothing here computes;
 // kInvalidArgument or kDataLoss for a value that is missing, of the wrong type or out of range.

@@ -8,6 +8,7 @@ namespace pagoda {
 const Family kQwen2 = {.model_type = "qwen2",
                        .causal_class = "Qwen2ForCausalLM",
                        .gguf_architecture = "qwen2",
+                       .defaults = R"({"sliding_window": 4096, "max_window_layers": 28})",
                        .has_qkv_bias = true,
                        .windows = WindowRule::kByLayer};
 

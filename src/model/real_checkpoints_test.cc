@@ -37,22 +37,43 @@ void expect_sizes(const ModelConfig& config, const json& expected) {
   EXPECT_EQ(config.layers.front().head_dim, expected["head_dim"]);
   EXPECT_EQ(config.max_position_embeddings, expected["max_position_embeddings"]);
   EXPECT_EQ(config.rms_norm_eps, expected["rms_norm_eps"].get<float>());
-  EXPECT_EQ(config.rope_tables.front().theta, expected["rope_parameters"]["rope_theta"]);
-  EXPECT_EQ(config.bos_token_id, expected["bos_token_id"].get<int>());
+  if (!expected["bos_token_id"].is_null())
+    EXPECT_EQ(config.bos_token_id, expected["bos_token_id"].get<int>());
 }
 
-std::vector<float> frequencies(const json& expected) {
-  const json& rope = expected["rope_parameters"];
+// Returns what transformers makes of a rotation's parameters, of a context that is no longer than the
+// original one.
+std::vector<float> frequencies(const json& rope, int head_dim, int trained_positions) {
+  const std::string type = rope["rope_type"];
+  const int rotary_dim = static_cast<int>(head_dim * rope.value("partial_rotary_factor", 1.0));
   RopeScaling scaling;
-  if (rope["rope_type"] != "default") scaling.factor = rope["factor"];
-  if (rope["rope_type"] == "linear") scaling.type = RopeScalingType::kLinear;
-  if (rope["rope_type"] == "llama3") {
+  scaling.original_positions = rope.value("original_max_position_embeddings", trained_positions);
+  if (type == "linear" || type == "llama3" || type == "yarn") scaling.factor = rope["factor"];
+  if (type == "linear") scaling.type = RopeScalingType::kLinear;
+  if (type == "yarn") scaling.type = RopeScalingType::kYarn;
+  if (type == "llama3") {
     scaling.type = RopeScalingType::kLlama3;
     scaling.low_freq_factor = rope["low_freq_factor"];
     scaling.high_freq_factor = rope["high_freq_factor"];
-    scaling.original_positions = rope["original_max_position_embeddings"];
   }
-  return rope_inverse_frequencies(expected["head_dim"], rope["rope_theta"], scaling);
+  std::vector<float> inv_freq = rope_inverse_frequencies(rotary_dim, rope["rope_theta"], scaling);
+  for (std::size_t i = 0; type == "longrope" && i < inv_freq.size(); ++i)
+    inv_freq[i] /= rope["short_factor"][i].get<float>();
+  return inv_freq;
+}
+
+// Layers with a window may turn otherwise; their table comes last.
+void expect_rotations(const ModelConfig& config, const json& expected) {
+  const json& rope = expected["rope_parameters"];
+  const json& full = rope.value("full_attention", rope);
+  const int head_dim = expected["head_dim"], trained = expected["max_position_embeddings"];
+  EXPECT_EQ(config.rope_tables.front().theta, full["rope_theta"]);
+  EXPECT_EQ(config.rope_tables.front().inv_freq, frequencies(full, head_dim, trained));
+  if (!rope.contains("sliding_attention")) return;
+  const json& sliding = rope["sliding_attention"];
+  EXPECT_EQ(config.rope_tables.back().theta, sliding["rope_theta"]);
+  EXPECT_EQ(config.rope_tables.back().inv_freq, frequencies(sliding, head_dim, trained));
+  for (const LayerConfig& layer : config.layers) EXPECT_EQ(layer.rope_table, layer.window > 0);
 }
 
 TEST(RealCheckpointsTest, ConfigFilesAreReadAsTransformersReadsThemOrRefusedByName) {
@@ -74,7 +95,7 @@ TEST(RealCheckpointsTest, ConfigFilesAreReadAsTransformersReadsThemOrRefusedByNa
     EXPECT_EQ(config->tie_word_embeddings, expected["tie_word_embeddings"]);
     EXPECT_EQ(testing::windows_of(*config), expected["layer_windows"].get<std::vector<int>>());
     EXPECT_EQ(config->eos_token_ids, expected["eos_token_ids"].get<std::vector<int>>());
-    EXPECT_EQ(config->rope_tables.front().inv_freq, frequencies(expected));
+    expect_rotations(*config, expected);
   }
 }
 

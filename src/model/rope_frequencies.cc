@@ -1,5 +1,6 @@
 #include "model/rope_frequencies.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -17,13 +18,47 @@ float scale_llama3(float inv_freq, const RopeScaling& scaling) {
   return (1 - kept) * inv_freq / scaling.factor + kept * inv_freq;
 }
 
+// The pairs between which YaRN blends.
+class YarnBorders {
+ public:
+  YarnBorders(int rotary_dim, double theta, const RopeScaling& scaling) {
+    const auto pair_of = [&](double turns) {
+      return rotary_dim * std::log(scaling.original_positions / (turns * 2 * std::numbers::pi)) /
+             (2 * std::log(theta));
+    };
+    low_ = pair_of(scaling.beta_fast);
+    high_ = pair_of(scaling.beta_slow);
+    if (scaling.truncates) {
+      low_ = std::floor(low_);
+      high_ = std::ceil(high_);
+    }
+    low_ = std::max(low_, 0.0);
+    high_ = std::min(high_, rotary_dim - 1.0);
+    if (low_ == high_) high_ += 0.001;
+  }
+
+  // Returns how much of a pair is stretched, from 0 to 1.
+  float stretched(int pair) const {
+    return static_cast<float>(std::clamp((pair - low_) / (high_ - low_), 0.0, 1.0));
+  }
+
+ private:
+  double low_;
+  double high_;
+};
+
 }  // namespace
 
-std::vector<float> rope_inverse_frequencies(int head_dim, double theta,
+float yarn_magnitude(double factor, double mscale) {
+  return factor <= 1 ? 1.0f : static_cast<float>(0.1 * mscale * std::log(factor) + 1);
+}
+
+std::vector<float> rope_inverse_frequencies(int rotary_dim, double theta,
                                             const RopeScaling& scaling) {
-  std::vector<float> frequencies(head_dim / 2);
-  for (int i = 0; i < head_dim / 2; ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
+  const YarnBorders borders(rotary_dim, theta, scaling);
+  std::vector<float> frequencies(rotary_dim / 2);
+  for (int i = 0; i < rotary_dim / 2; ++i) {
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(rotary_dim);
     const float inv_freq = 1.0f / static_cast<float>(std::pow(theta, exponent));
     switch (scaling.type) {
       case RopeScalingType::kNone:
@@ -34,6 +69,9 @@ std::vector<float> rope_inverse_frequencies(int head_dim, double theta,
         break;
       case RopeScalingType::kLlama3:
         frequencies[i] = scale_llama3(inv_freq, scaling);
+        break;
+      case RopeScalingType::kYarn:
+        frequencies[i] = inv_freq * (1 - borders.stretched(i) * (1 - 1 / scaling.factor));
         break;
     }
   }

@@ -6,7 +6,7 @@
 
 namespace pagoda {
 
-enum class RopeScalingType { kNone, kLinear, kLlama3 };
+enum class RopeScalingType { kNone, kLinear, kLlama3, kYarn };
 
 struct RopeScaling {
   RopeScalingType type = RopeScalingType::kNone;
@@ -17,10 +17,22 @@ struct RopeScaling {
   float low_freq_factor = 1;
   float high_freq_factor = 4;
   float original_positions = 8192;
+  // YaRN only (Peng et al., 2023, arXiv:2309.00071): pairs that turn beta_fast times and more over
+  // the original positions stay, those that turn beta_slow times and less are stretched by `factor`,
+  // and between them the two are blended by the pair's number. The borders are whole pairs where
+  // `truncates`.
+  float beta_fast = 32;
+  float beta_slow = 1;
+  bool truncates = true;
 };
 
-// Returns [head_dim / 2]: theta^(-2i / head_dim), scaled. Steps and roundings are those of
+// Returns [rotary_dim / 2]: theta^(-2i / rotary_dim), scaled. Steps and roundings are those of
 // transformers in float32.
-std::vector<float> rope_inverse_frequencies(int head_dim, double theta, const RopeScaling& scaling);
+std::vector<float> rope_inverse_frequencies(int rotary_dim, double theta,
+                                            const RopeScaling& scaling);
+
+// Returns what YaRN multiplies cosines and sines by for contexts `factor` times as long: 0.1 * mscale *
+// ln(factor) + 1, or 1.
+float yarn_magnitude(double factor, double mscale);
 
 }  // namespace pagoda

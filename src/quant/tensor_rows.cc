@@ -159,4 +159,23 @@ HostTensor scale_rows(const HostTensor& tensor, std::span<const int> exponents) 
   return scaled;
 }
 
+HostTensor slice_rows(const HostTensor& tensor, std::int64_t first, std::int64_t count) {
+  const std::int64_t rows = tensor.shape[0];
+  PAGODA_CHECK(first >= 0 && count >= 0 && first + count <= rows,
+               "[tensor_rows] rows that a tensor has not");
+  const auto part = [&](std::span<const std::byte> bytes) {
+    const std::size_t row_bytes = bytes.size() / static_cast<std::size_t>(rows);
+    return bytes.subspan(static_cast<std::size_t>(first) * row_bytes,
+                         static_cast<std::size_t>(count) * row_bytes);
+  };
+  HostTensor slice = tensor;
+  slice.shape = tensor.shape.rank() == 1 ? Shape{count} : Shape{count, tensor.shape[1]};
+  slice.bytes = part(tensor.bytes);
+  if (slice.affine) {
+    slice.affine->scales = part(tensor.affine->scales);
+    slice.affine->biases = part(tensor.affine->biases);
+  }
+  return slice;
+}
+
 }  // namespace pagoda

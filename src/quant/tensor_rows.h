@@ -41,4 +41,8 @@ ExponentRange exact_exponents(const HostTensor& tensor, std::int64_t row);
 // stay where they are. REQUIRES: exponents [rows], each exact for its row.
 HostTensor scale_rows(const HostTensor& tensor, std::span<const int> exponents);
 
+// Returns `count` rows from row `first` on, in the tensor's own bytes. REQUIRES: rows of whole blocks,
+// as every format has them.
+HostTensor slice_rows(const HostTensor& tensor, std::int64_t first, std::int64_t count);
+
 }  // namespace pagoda

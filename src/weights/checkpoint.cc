@@ -108,11 +108,65 @@ Result<Checkpoint> Checkpoint::open_folder(const std::string& path) {
   return checkpoint;
 }
 
+namespace {
+
+// The beginnings of names of a text tower, and what it is called alone.
+struct TowerPrefix {
+  std::string_view stored;
+  std::string_view canonical;
+};
+constexpr TowerPrefix kTowerPrefixes[] = {
+    {"model.language_model.", "model."},
+    {"language_model.model.", "model."},
+    {"language_model.lm_head.", "lm_head."},
+};
+
+// The tensors of other towers beside a text's.
+constexpr std::string_view kOtherTowers[] = {"vision_tower.",
+                                             "model.vision_tower.",
+                                             "multi_modal_projector.",
+                                             "model.multi_modal_projector.",
+                                             "visual.",
+                                             "model.visual.",
+                                             "audio_tower.",
+                                             "model.audio_tower.",
+                                             "embed_vision.",
+                                             "model.embed_vision.",
+                                             "embed_audio.",
+                                             "model.embed_audio."};
+
+// Keeps the tensors of the text tower under the names that it has alone. Returns false, and changes
+// nothing, where there is none.
+bool take_text_tower(std::vector<StoredTensor>& tensors) {
+  bool is_tower = false;
+  for (StoredTensor& stored : tensors) {
+    for (const TowerPrefix& prefix : kTowerPrefixes) {
+      if (!stored.tensor.name.starts_with(prefix.stored)) continue;
+      stored.tensor.name.replace(0, prefix.stored.size(), prefix.canonical);
+      is_tower = true;
+      break;
+    }
+  }
+  if (!is_tower) return false;
+  std::erase_if(tensors, [](const StoredTensor& stored) {
+    return std::ranges::any_of(kOtherTowers, [&](std::string_view prefix) {
+      return stored.tensor.name.starts_with(prefix);
+    });
+  });
+  return true;
+}
+
+}  // namespace
+
 Result<Checkpoint> Checkpoint::renamed(const TensorNames& names) const {
   Checkpoint checkpoint = *this;
-  if (gguf_ == nullptr) return checkpoint;
   std::vector<StoredTensor> tensors = *tensors_;
-  for (StoredTensor& stored : tensors) stored.tensor.name = names.canonical_of(stored.tensor.name);
+  if (gguf_ != nullptr) {
+    for (StoredTensor& stored : tensors)
+      stored.tensor.name = names.canonical_of(stored.tensor.name);
+  } else if (!take_text_tower(tensors)) {
+    return checkpoint;
+  }
   PAGODA_RETURN_IF_ERROR(checkpoint.index(std::move(tensors)));
   return checkpoint;
 }

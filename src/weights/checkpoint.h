@@ -3,8 +3,8 @@
 // Two formats are known: a folder as Hugging Face saves it (config.json, *.safetensors with or
 // without an index), in MLX's affine groups too, and a GGUF file, the first of a split set too.
 // Files are memory-mapped read-only; every length and offset in them is checked before use, so a
-// HostTensor's bytes are always inside its file. Names are those of the file; renamed() gives a
-// GGUF file the canonical ones of its family.
+// HostTensor's bytes are always inside its file. Names are those of the file; renamed() gives
+// the canonical ones of its family.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,9 @@ class Checkpoint {
   // is found only when that tensor is asked for).
   static Result<Checkpoint> open(const std::string& path);
 
-  // Returns the same checkpoint with canonical names, where it is a GGUF file. Two tensors under
-  // one name cannot come of it that were not there before: kDataLoss.
+  // Returns the same checkpoint with canonical names: a GGUF file's by the family's lists, a folder's
+  // as its text tower has them alone, where it has one, and without those of other towers. Two
+  // tensors under one name cannot come of it that were not there before: kDataLoss.
   Result<Checkpoint> renamed(const TensorNames& names) const;
 
   // Returns the tensor of that name; kNotFound names it. A matrix of affine groups is one tensor

@@ -122,7 +122,8 @@ TEST_P(ChunkInvariance, BatchesChunksBlocksAndThreadsChangeNoBit) {
 INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
                          ::testing::Combine(::testing::ValuesIn(built_backends()),
                                             ::testing::Values("tiny-llama", "tiny-mistral",
-                                                              "tiny-qwen3")),
+                                                              "tiny-qwen3", "tiny-gemma2",
+                                                              "tiny-phi3")),
                          [](const auto& info) { return name_of(info.param); });
 
 class ChunkInvarianceOfCodes : public ::testing::TestWithParam<std::tuple<Backend, KvFormats>> {};

@@ -40,10 +40,12 @@ Bounds bounds_of(Backend backend) {
 }
 
 std::unique_ptr<Engine> open_golden(const std::string& path, Backend backend,
-                                    const std::optional<KvFormats>& formats = {}) {
-  return open_engine(
-      path,
-      {.backend = backend, .max_model_len = 512, .max_num_seqs = 4, .kv_cache_formats = formats});
+                                    const std::optional<KvFormats>& formats = {},
+                                    int max_model_len = 512) {
+  return open_engine(path, {.backend = backend,
+                            .max_model_len = max_model_len,
+                            .max_num_seqs = 4,
+                            .kv_cache_formats = formats});
 }
 
 // All of `cases` on one engine; prints the closeness that it reached.
@@ -60,30 +62,62 @@ void check_cases(Engine& engine, const std::string& name, const std::vector<Gold
   EXPECT_LE(closeness.largest, real ? bounds.real_largest : bounds.tiny_largest);
 }
 
-using TinyParams = std::tuple<Backend, std::string>;
+// A checkpoint of tests/golden/data and the golden outputs that are its own.
+struct TinyCheckpoint {
+  std::string name;  // of the folder; a GGUF twin's file is in it
+  std::string golden = "golden.json";
+  int max_model_len = 512;
+
+  bool is_gguf() const { return name.ends_with("-gguf"); }
+  std::string path() const { return kData + name + (is_gguf() ? "/model.gguf" : ""); }
+  std::string golden_path() const { return kData + name + "/" + golden; }
+};
+
+const std::vector<TinyCheckpoint>& tiny_checkpoints() {
+  static const std::vector<TinyCheckpoint> checkpoints = [] {
+    std::vector<TinyCheckpoint> all;
+    for (const char* name :
+         {"tiny-llama",      "tiny-llama31",         "tiny-qwen2",       "tiny-qwen3",
+          "tiny-mistral",    "tiny-gemma2",          "tiny-gemma2-gguf", "tiny-gemma3",
+          "tiny-gemma3-1",   "tiny-gemma3-gguf",     "tiny-gemma3-vl",   "tiny-glm4",
+          "tiny-glm4-1",     "tiny-glm4-gguf",       "tiny-granite",     "tiny-granite-gguf",
+          "tiny-ministral3", "tiny-ministral3-gguf", "tiny-mistral3",    "tiny-olmo2",
+          "tiny-olmo2-1",    "tiny-olmo2-gguf",      "tiny-olmo3",       "tiny-olmo3-gguf",
+          "tiny-phi3",       "tiny-phi3-1",          "tiny-phi3-gguf",   "tiny-qwen3-vl",
+          "tiny-smollm3",    "tiny-smollm3-gguf"}) {
+      all.push_back({.name = name});
+    }
+    // Within the original context LongRoPE's short factors turn.
+    for (const char* name : {"tiny-phi3", "tiny-phi3-gguf"})
+      all.push_back({.name = name, .golden = "golden_short.json", .max_model_len = 64});
+    return all;
+  }();
+  return checkpoints;
+}
+
+using TinyParams = std::tuple<Backend, TinyCheckpoint>;
 class TinyGolden : public ::testing::TestWithParam<TinyParams> {};
 
 TEST_P(TinyGolden, TokensAndLogprobsAreTransformers) {
-  const auto& [backend, model] = GetParam();
-  const std::unique_ptr<Engine> engine = open_golden(kData + model, backend);
+  const auto& [backend, checkpoint] = GetParam();
+  const std::unique_ptr<Engine> engine =
+      open_golden(checkpoint.path(), backend, {}, checkpoint.max_model_len);
   ASSERT_NE(engine, nullptr);
-  const Result<std::vector<GoldenCase>> cases = read_golden_cases(kData + model + "/golden.json");
+  const Result<std::vector<GoldenCase>> cases = read_golden_cases(checkpoint.golden_path());
   ASSERT_TRUE(cases.ok()) << cases.status().message();
-  check_cases(*engine, fmt::format("{} on {}", model, backend_name(backend)), *cases,
+  check_cases(*engine, fmt::format("{} on {}", checkpoint.name, backend_name(backend)), *cases,
               bounds_of(backend), /*real=*/false);
 }
 
-std::string test_name(const std::string& name) {
-  std::string clean = name;
+std::string test_name(const TinyCheckpoint& checkpoint) {
+  std::string clean = checkpoint.name;
   std::replace(clean.begin(), clean.end(), '-', '_');
-  return clean;
+  return checkpoint.max_model_len == 64 ? clean + "_short" : clean;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TinyGolden,
                          ::testing::Combine(::testing::ValuesIn(built_backends()),
-                                            ::testing::Values("tiny-llama", "tiny-llama31",
-                                                              "tiny-qwen2", "tiny-qwen3",
-                                                              "tiny-mistral")),
+                                            ::testing::ValuesIn(tiny_checkpoints())),
                          [](const auto& info) {
                            return fmt::format("{}_{}", backend_name(std::get<0>(info.param)),
                                               test_name(std::get<1>(info.param)));

@@ -2,58 +2,91 @@
 
 #include "model/key_smoothing.h"
 #include "ops/attention/attention.h"
+#include "ops/kv_write/kv_write.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/rope/rope.h"
 #include "ops/rope_kv_write/rope_kv_write.h"
 
 namespace pagoda {
 
+namespace {
+
+// Norms whole rows of queries and keys, which no kernel does among the heads' own: OLMo's.
+RopeKvWriteResult norm_rows_and_write(const Step& step, const AttentionBlock& block,
+                                      const Tensor& joined, const LayerConfig& config) {
+  Exec& exec = step.exec;
+  const std::int64_t q_dim = std::int64_t{config.num_heads} * config.head_dim;
+  const std::int64_t kv_dim = std::int64_t{config.num_kv_heads} * config.head_dim;
+  const RopeArgs rotation = {.style = step.config.rope_tables[config.rope_table].style};
+  const auto turned = [&](std::int64_t begin, std::int64_t width, int heads, const Tensor& norm) {
+    const Tensor normed = rms_norm(exec, joined.slice(1, begin, begin + width), norm,
+                                   {.eps = step.config.rms_norm_eps});
+    return rope(exec, normed.split_last(heads, config.head_dim), step.angles[config.rope_table],
+                rotation);
+  };
+  Tensor q = turned(0, q_dim, config.num_heads, block.q_norm);
+  const Tensor k = turned(q_dim, kv_dim, config.num_kv_heads, block.k_norm);
+  const Tensor v = joined.slice(1, q_dim + kv_dim, q_dim + 2 * kv_dim)
+                       .split_last(config.num_kv_heads, config.head_dim);
+  return {.q = std::move(q), .view = kv_write(exec, step.kv.view(block.layer), k, v, step.batch)};
+}
+
+RopeKvWriteResult turn_and_write(const Step& step, const AttentionBlock& block,
+                                 const Tensor& joined, const LayerConfig& config) {
+  if (config.qk_norm == QkNorm::kRow) return norm_rows_and_write(step, block, joined, config);
+  return rope_kv_write(
+      step.exec, joined, block.q_norm, block.k_norm, step.angles[config.rope_table],
+      step.kv.view(block.layer), step.batch,
+      {.num_heads = config.num_heads,
+       .norm = {.eps = step.config.rms_norm_eps},
+       .rope = {.style = step.config.rope_tables[config.rope_table].style},
+       .query_angles = step.query_angles.empty() ? Tensor() : step.query_angles[config.rope_table],
+       .key_offset = block.key_offset});
+}
+
+}  // namespace
+
 Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
   const LayerConfig& config = step.config.layers[layer];
   const Tensor joined = qkv.apply(step.exec, x);  // [tokens, q_dim + 2 * kv_dim]
-  const RopeKvWriteResult written =
-      rope_kv_write(step.exec, joined, q_norm, k_norm, step.angles[config.rope_table],
-                    step.kv.view(layer), step.batch,
-                    {.num_heads = config.num_heads,
-                     .norm = {.eps = step.config.rms_norm_eps},
-                     .rope = {.style = step.config.rope_tables[config.rope_table].style},
-                     .key_offset = key_offset});
+  const RopeKvWriteResult written = turn_and_write(step, *this, joined, config);
   step.kv.rebind(layer, written.view);
   const Tensor mixed =  // [tokens, q_dim]
-      attention(step.exec, written.q, written.view, step.batch,
-                {.scale = config.score_scale, .window = config.window});
+      attention(
+          step.exec, written.q, written.view, step.batch,
+          {.scale = config.score_scale, .window = config.window, .soft_cap = config.score_cap});
   return output.apply(step.exec, mixed);
 }
 
 void AttentionBlock::set_key_offset(Exec& exec, const ModelConfig& config, int max_model_len) {
   if (key_bias.empty()) return;
   const LayerConfig& shape = config.layers[layer];
-  key_offset = exec.upload<float>(
-      mean_turned_bias(key_bias, config.rope_tables[shape.rope_table], max_model_len),
-      {shape.num_kv_heads, shape.head_dim});
+  key_offset = exec.upload<float>(mean_turned_bias(key_bias, config.rope_tables[shape.rope_table],
+                                                   shape.head_dim, max_model_len),
+                                  {shape.num_kv_heads, shape.head_dim});
 }
 
 namespace {
 
-Result<std::vector<float>> read_norm(const Checkpoint& checkpoint, const std::string& name,
-                                     std::int64_t dim) {
-  PAGODA_ASSIGN_OR_RETURN(const HostTensor tensor, checked_tensor(checkpoint, name, {dim}));
-  return read_vector({&tensor, 1});
-}
-
 Status load_norms(Exec& exec, const Checkpoint& checkpoint, const std::string& prefix,
-                  const LayerConfig& shape, RopeStyle style, KvFormat key_format,
+                  const LayerConfig& shape, const ModelConfig& config, KvFormat key_format,
                   AttentionBlock& block) {
-  PAGODA_ASSIGN_OR_RETURN(std::vector<float> q_norm,
-                          read_norm(checkpoint, prefix + "q_norm.weight", shape.head_dim));
-  PAGODA_ASSIGN_OR_RETURN(std::vector<float> k_norm,
-                          read_norm(checkpoint, prefix + "k_norm.weight", shape.head_dim));
-  if (is_quantized(key_format)) balance_norms(q_norm, k_norm, style);
-  block.q_norm = exec.upload<float>(q_norm, {shape.head_dim});
-  block.k_norm = exec.upload<float>(k_norm, {shape.head_dim});
+  const bool is_row = shape.qk_norm == QkNorm::kRow;
+  const std::int64_t q_dim = shape.head_dim * (is_row ? shape.num_heads : 1);
+  const std::int64_t k_dim = shape.head_dim * (is_row ? shape.num_kv_heads : 1);
+  PAGODA_ASSIGN_OR_RETURN(std::vector<float> q_norm, read_norm(checkpoint, prefix + "q_norm.weight",
+                                                               q_dim, config.norm_offset));
+  PAGODA_ASSIGN_OR_RETURN(std::vector<float> k_norm, read_norm(checkpoint, prefix + "k_norm.weight",
+                                                               k_dim, config.norm_offset));
+  if (is_quantized(key_format) && !is_row)
+    balance_norms(q_norm, k_norm, config.rope_tables[shape.rope_table]);
+  block.q_norm = exec.upload<float>(q_norm, {q_dim});
+  block.k_norm = exec.upload<float>(k_norm, {k_dim});
   return ok_status();
 }
 
 // Balances the projections of a layer without norms; its bias of keys is the balanced one.
-Status smooth_projections(const LayerConfig& shape, RopeStyle style, ProjectionTensors& qkv,
+Status smooth_projections(const LayerConfig& shape, const RopeTable& table, ProjectionTensors& qkv,
                           AttentionBlock& block) {
   const bool has_bias = !qkv.biases.empty();
   balance_projections({.weight = qkv.weights[0],
@@ -62,7 +95,7 @@ Status smooth_projections(const LayerConfig& shape, RopeStyle style, ProjectionT
                       {.weight = qkv.weights[1],
                        .bias = has_bias ? &qkv.biases[1] : nullptr,
                        .num_heads = shape.num_kv_heads},
-                      shape.head_dim, style);
+                      shape.head_dim, table);
   if (has_bias) {
     PAGODA_ASSIGN_OR_RETURN(block.key_bias, read_vector({&qkv.biases[1], 1}));
   }
@@ -75,7 +108,6 @@ Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkp
                                             const ModelConfig& config, KvFormat key_format,
                                             int layer) {
   const LayerConfig& shape = config.layers[layer];
-  const RopeStyle style = config.rope_tables[shape.rope_table].style;
   const std::string prefix = fmt::format("model.layers.{}.self_attn.", layer);
   const std::int64_t q_dim = std::int64_t{shape.num_heads} * shape.head_dim;
   const std::int64_t kv_dim = std::int64_t{shape.num_kv_heads} * shape.head_dim;
@@ -85,14 +117,16 @@ Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkp
                           find_projection(checkpoint, {.parts = {{prefix + "q_proj", q_dim},
                                                                  {prefix + "k_proj", kv_dim},
                                                                  {prefix + "v_proj", kv_dim}},
+                                                       .joined = prefix + "qkv_proj",
                                                        .cols = config.hidden_size,
                                                        .bias = config.attention_bias}));
-  if (is_quantized(key_format) && !shape.has_qk_norm) {
-    PAGODA_RETURN_IF_ERROR(smooth_projections(shape, style, qkv, block));
+  if (is_quantized(key_format) && shape.qk_norm == QkNorm::kNone) {
+    PAGODA_RETURN_IF_ERROR(
+        smooth_projections(shape, config.rope_tables[shape.rope_table], qkv, block));
   }
   PAGODA_ASSIGN_OR_RETURN(block.qkv, pack_projection(exec, qkv));
-  if (shape.has_qk_norm) {
-    PAGODA_RETURN_IF_ERROR(load_norms(exec, checkpoint, prefix, shape, style, key_format, block));
+  if (shape.qk_norm != QkNorm::kNone) {
+    PAGODA_RETURN_IF_ERROR(load_norms(exec, checkpoint, prefix, shape, config, key_format, block));
   }
   PAGODA_ASSIGN_OR_RETURN(block.output,
                           load_projection(exec, checkpoint,

@@ -10,8 +10,8 @@ namespace pagoda {
 
 struct AttentionBlock {
   Projection qkv;     // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]
-  Tensor q_norm;      // [head_dim], or undefined
-  Tensor k_norm;      // [head_dim], or undefined
+  Tensor q_norm;      // [head_dim], [num_heads * head_dim] of QkNorm::kRow, or undefined
+  Tensor k_norm;      // [head_dim], [num_kv_heads * head_dim], or undefined
   Tensor key_offset;  // [num_kv_heads, head_dim], or undefined: what the cache's keys lack
   Projection output;  // [hidden, num_heads * head_dim]
   int layer = 0;      // of the config, and of the cache
@@ -24,7 +24,7 @@ struct AttentionBlock {
   Tensor apply(const Step& step, const Tensor& x) const;
 
   // Makes the key offset of a key bias: its mean over the positions below max_model_len. Attention
-  // needs not know it: no config here has a soft cap or sinks.
+  // needs not know it: no family with such a bias has a soft cap or sinks.
   void set_key_offset(Exec& exec, const ModelConfig& config, int max_model_len);
 };
 

@@ -5,7 +5,7 @@
 namespace pagoda {
 
 Tensor MlpBlock::apply(const Step& step, const Tensor& x) const {
-  return down.apply(step.exec, gate_up.apply_gated(step.exec, x, Activation::kSilu));
+  return down.apply(step.exec, gate_up.apply_gated(step.exec, x, step.config.activation));
 }
 
 Result<MlpBlock> load_mlp_block(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
@@ -17,6 +17,7 @@ Result<MlpBlock> load_mlp_block(Exec& exec, const Checkpoint& checkpoint, const 
                           load_projection(exec, checkpoint,
                                           {.parts = {{prefix + "gate_proj", intermediate},
                                                      {prefix + "up_proj", intermediate}},
+                                           .joined = prefix + "gate_up_proj",
                                            .cols = config.hidden_size,
                                            .bias = config.mlp_bias,
                                            .use = WeightUse::kGated}));

@@ -1,5 +1,7 @@
 #include "model/blocks/projection.h"
 
+#include "quant/tensor_rows.h"
+
 namespace pagoda {
 
 Result<HostTensor> checked_tensor(const Checkpoint& checkpoint, const std::string& name,
@@ -12,8 +14,39 @@ Result<HostTensor> checked_tensor(const Checkpoint& checkpoint, const std::strin
   return tensor;
 }
 
+namespace {
+
+// Takes the parts from one matrix whose rows are theirs, one after another.
+Result<ProjectionTensors> split_projection(const Checkpoint& checkpoint,
+                                           const ProjectionSpec& spec) {
+  std::int64_t rows = 0;
+  for (const ProjectionPart& part : spec.parts) rows += part.rows;
+  PAGODA_ASSIGN_OR_RETURN(const HostTensor weight,
+                          checked_tensor(checkpoint, spec.joined + ".weight", {rows, spec.cols}));
+  if (spec.cols % traits_of(weight.format).block_size != 0) {
+    return data_loss("[model] tensor {}: expected rows of whole blocks, got {} columns",
+                     weight.name, spec.cols);
+  }
+  HostTensor bias;
+  if (spec.bias) {
+    PAGODA_ASSIGN_OR_RETURN(bias, checked_tensor(checkpoint, spec.joined + ".bias", {rows}));
+  }
+  ProjectionTensors tensors;
+  std::int64_t first = 0;
+  for (const ProjectionPart& part : spec.parts) {
+    tensors.weights.push_back(slice_rows(weight, first, part.rows));
+    if (spec.bias) tensors.biases.push_back(slice_rows(bias, first, part.rows));
+    first += part.rows;
+  }
+  return tensors;
+}
+
+}  // namespace
+
 Result<ProjectionTensors> find_projection(const Checkpoint& checkpoint,
                                           const ProjectionSpec& spec) {
+  if (!spec.joined.empty() && checkpoint.has(spec.joined + ".weight"))
+    return split_projection(checkpoint, spec);
   ProjectionTensors tensors;
   for (const ProjectionPart& part : spec.parts) {
     PAGODA_ASSIGN_OR_RETURN(HostTensor weight, checked_tensor(checkpoint, part.name + ".weight",
@@ -42,9 +75,22 @@ Result<Projection> load_projection(Exec& exec, const Checkpoint& checkpoint,
   return pack_projection(exec, tensors, spec.use);
 }
 
+Result<std::vector<float>> read_norm(const Checkpoint& checkpoint, const std::string& name,
+                                     std::int64_t dim, float offset) {
+  PAGODA_ASSIGN_OR_RETURN(const HostTensor weight, checked_tensor(checkpoint, name, {dim}));
+  PAGODA_ASSIGN_OR_RETURN(std::vector<float> values, read_vector({&weight, 1}));
+  for (float& value : values) value += offset;
+  return values;
+}
+
 Result<Tensor> load_norm(Exec& exec, const Checkpoint& checkpoint, const std::string& name,
-                         std::int64_t dim) {
-  PAGODA_ASSIGN_OR_RETURN(HostTensor weight, checked_tensor(checkpoint, name, {dim}));
+                         std::int64_t dim, float offset, float factor) {
+  PAGODA_ASSIGN_OR_RETURN(std::vector<float> values, read_norm(checkpoint, name, dim, offset));
+  for (float& value : values) value *= factor;
+  const HostTensor weight = {.name = name,
+                             .format = WeightFormat::kF32,
+                             .shape = {dim},
+                             .bytes = std::as_bytes(std::span(values))};
   return prepare_vector(exec, {&weight, 1});
 }
 

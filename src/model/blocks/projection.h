@@ -22,6 +22,7 @@ struct ProjectionPart {
 
 struct ProjectionSpec {
   std::vector<ProjectionPart> parts;  // joined along their rows: q, k and v as one
+  std::string joined;                 // the name of one matrix that some checkpoints have of them
   std::int64_t cols = 0;
   bool bias = false;
   WeightUse use = WeightUse::kRows;
@@ -60,9 +61,13 @@ Result<Projection> pack_projection(Exec& exec, const ProjectionTensors& tensors,
 Result<Projection> load_projection(Exec& exec, const Checkpoint& checkpoint,
                                    const ProjectionSpec& spec);
 
-// Loads the norm weight `name`, [dim], as float32.
+// Reads the norm weight `name`, [dim], with what the checkpoint's weights lack
+// (ModelConfig::norm_offset).
+Result<std::vector<float>> read_norm(const Checkpoint& checkpoint, const std::string& name,
+                                     std::int64_t dim, float offset);
+// Makes it a tensor where the weights are, times `factor`.
 Result<Tensor> load_norm(Exec& exec, const Checkpoint& checkpoint, const std::string& name,
-                         std::int64_t dim);
+                         std::int64_t dim, float offset, float factor = 1);
 
 // Returns the tensor `name`, checked to have exactly `shape`.
 Result<HostTensor> checked_tensor(const Checkpoint& checkpoint, const std::string& name,

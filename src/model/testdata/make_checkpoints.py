@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
-"""Fills in what transformers reads of the checkpoints in checkpoints.json, and in the files named beside it.
+"""Fills in what transformers reads of the checkpoints in checkpoints.json.
 
-Needs: pip install transformers==5.24.0. The files list config files and GGUF keys of published checkpoints, without weights. Those that
+Needs: pip install transformers==5.24.0. The file lists config files and GGUF keys of published checkpoints, without weights. Those that
 are not refused get their "expected": the values that AutoConfig and GenerationConfig come to, of a model with images its text's.
-Usage: make_checkpoints.py [FILE...]
 """
 
 import json
 import pathlib
-import sys
 import tempfile
 
 from transformers import AutoConfig, GenerationConfig
@@ -70,12 +68,12 @@ def write(table, checkpoints):
 
 
 def main():
-    for name in sys.argv[1:] or ["checkpoints.json"]:
-        checkpoints = json.loads((FOLDER / name).read_text())
-        for checkpoint in checkpoints:
-            if "refused" not in checkpoint:
-                checkpoint["expected"] = read(checkpoint)
-        write(FOLDER / name, checkpoints)
+    table = FOLDER / "checkpoints.json"
+    checkpoints = json.loads(table.read_text())
+    for checkpoint in checkpoints:
+        if "refused" not in checkpoint:
+            checkpoint["expected"] = read(checkpoint)
+    write(table, checkpoints)
 
 
 if __name__ == "__main__":

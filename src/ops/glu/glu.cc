@@ -4,10 +4,6 @@
 
 namespace pagoda {
 
-std::string_view activation_name(Activation activation) {
-  return activation == Activation::kSilu ? "silu" : "gelu_tanh";
-}
-
 Tensor glu(Exec& exec, const Tensor& gate_up, const GluArgs& args) {
   PAGODA_CHECK(gate_up.shape().rank() == 2 && gate_up.extent(1) % 2 == 0 && gate_up.is_contiguous(),
                fmt::format("[glu] gate_up: expected contiguous [tokens, 2 * dim], got {}",

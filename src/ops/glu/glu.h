@@ -2,21 +2,11 @@
 // arXiv:2002.05202): SwiGLU of Llama, GeGLU of Gemma.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "ops/dispatch.h"
+#include "ops/glu/activation.h"
 #include "tensor/tensor.h"
 
 namespace pagoda {
-
-enum class Activation : std::uint8_t {
-  kSilu,      // x / (1 + exp(-x))
-  kGeluTanh,  // x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
-};
-
-// Returns "silu", "gelu_tanh".
-std::string_view activation_name(Activation activation);
 
 struct GluArgs {
   Activation activation = Activation::kSilu;

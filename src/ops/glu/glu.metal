@@ -1,6 +1,7 @@
 // glu on Apple GPUs.
 #include "backend/mlx/kernel.metal.h"
 #include "ops/glu/gated.metal.h"
+#include "ops/glu/glu_metal.h"
 #include "ops/rms_norm/float_run.metal.h"
 
 // A thread takes kWide elements of a row: 4 where every half of a row begins at a multiple of 16

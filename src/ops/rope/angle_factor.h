@@ -1,4 +1,4 @@
-// What rope_angles' native bodies multiply cosines and sines by.
+// The factor of cosines and sines in rope_angles' native bodies.
 #pragma once
 
 #include <cmath>

@@ -1,0 +1,50 @@
+// GLM-4 of 2025 (0414; GLM Team, 2024, arXiv:2406.12793): norms before and behind each block, biases on
+// q, k and v, gate and up joined, and half of a head turned, in adjacent pairs.
+#include "model/family.h"
+
+namespace pagoda {
+namespace {
+
+constexpr TensorName kGlm4OfLayer[] = {
+    {"attn_norm", "input_layernorm"},
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_qkv", "self_attn.qkv_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"post_attention_norm", "post_self_attn_layernorm"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_up", "mlp.gate_up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+    {"post_ffw_norm", "post_mlp_layernorm"},
+};
+
+constexpr TensorNames kGlm4TensorNames = {.of_model = kModelTensorNames, .of_layer = kGlm4OfLayer};
+
+constexpr std::string_view kGlm4Keys[] = {"partial_rotary_factor"};
+constexpr std::string_view kGlm4GgufKeys[] = {"rope.dimension_count"};
+
+}  // namespace
+
+const Family kGlm4 = {
+    .model_type = "glm4",
+    .causal_class = "Glm4ForCausalLM",
+    .gguf_architecture = "glm4",
+    .gguf_tensor_names = &kGlm4TensorNames,
+    .defaults = R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696,
+                    "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 2,
+                    "head_dim": 128, "max_position_embeddings": 131072,
+                    "rms_norm_eps": 1.5625e-7, "partial_rotary_factor": 0.5,
+                    "attention_bias": true, "eos_token_id": [151329, 151336, 151338]})",
+    .keys = kGlm4Keys,
+    .reads_attention_bias = true,
+    .has_output_bias = false,
+    .rope_style = RopeStyle::kAdjacent,
+    .gguf_keys = kGlm4GgufKeys,
+    .gguf_rope_style = RopeStyle::kAdjacent,
+    .norms = {.before_attention = "input_layernorm",
+              .behind_attention = "post_self_attn_layernorm",
+              .before_mlp = "post_attention_layernorm",
+              .behind_mlp = "post_mlp_layernorm"}};
+
+}  // namespace pagoda
