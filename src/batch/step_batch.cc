@@ -25,16 +25,19 @@ void HostBatch::clear_step() {
 StepBatch upload(Exec& exec, const HostBatch& host, Tensor block_tables) {
   const std::int64_t tokens = host.num_tokens();
   const std::int64_t seqs = host.num_seqs();
+  const std::int64_t tables = host.num_tables;
   const std::int64_t rows = static_cast<std::int64_t>(host.logits_rows.size());
-  PAGODA_CHECK(static_cast<std::int64_t>(host.positions.size()) == tokens &&
-                   static_cast<std::int64_t>(host.slot_mapping.size()) == tokens &&
-                   (host.token_source.empty() ||
-                    static_cast<std::int64_t>(host.token_source.size()) == tokens) &&
-                   static_cast<std::int64_t>(host.query_start.size()) == seqs + 1 &&
-                   (host.first_slots.empty() ||
-                    static_cast<std::int64_t>(host.first_slots.size()) == seqs) &&
-                   static_cast<std::int64_t>(host.block_tables.size()) >= seqs * host.max_blocks,
-               "[step_batch] the host arrays contradict one another");
+  PAGODA_CHECK(
+      static_cast<std::int64_t>(host.positions.size()) == tokens &&
+          static_cast<std::int64_t>(host.slot_mapping.size()) == tables * tokens &&
+          (host.token_source.empty() ||
+           static_cast<std::int64_t>(host.token_source.size()) == tokens) &&
+          static_cast<std::int64_t>(host.query_start.size()) == seqs + 1 &&
+          (host.first_slots.empty() ||
+           static_cast<std::int64_t>(host.first_slots.size()) == tables * seqs) &&
+          static_cast<std::int64_t>(host.block_tables.size()) >= tables * seqs * host.max_blocks &&
+          (tables == 1 || block_tables.defined()),
+      "[step_batch] the host arrays contradict one another");
   StepBatch batch;
   batch.host = &host;
   batch.num_tokens = static_cast<int>(tokens);
@@ -69,6 +72,22 @@ StepBatch upload(Exec& exec, const HostBatch& host, Tensor block_tables) {
   }
   packet.upload(exec);
   return batch;
+}
+
+void split_tables(const StepBatch& all, std::vector<StepBatch>& by_table) {
+  const std::int64_t num_tables = all.host->num_tables;
+  const std::int64_t num_rows = all.block_tables.extent(0) / num_tables;
+  by_table.clear();
+  by_table.reserve(num_tables);
+  for (std::int64_t table = 0; table < num_tables; ++table) {
+    const auto part_of = [&](const Tensor& tensor, std::int64_t rows) {
+      return tensor.slice(0, table * rows, (table + 1) * rows);
+    };
+    StepBatch& batch = by_table.emplace_back(all);
+    batch.slot_mapping = part_of(all.slot_mapping, all.num_tokens);
+    if (all.first_slots.defined()) batch.first_slots = part_of(all.first_slots, all.num_seqs);
+    batch.block_tables = part_of(all.block_tables, num_rows);
+  }
 }
 
 }  // namespace pagoda

@@ -32,15 +32,17 @@ struct HostBatch {
       query_start;  // [seqs + 1]; the first token of each sequence's part; the last is num_tokens
   std::vector<std::int32_t> context_lens;  // [seqs]; tokens of the sequence including this step's
   std::vector<std::int32_t> logits_rows;   // [rows]; tokens whose logits are wanted, ascending
-  std::vector<std::int32_t> slot_mapping;  // [tokens]; block * block_size + offset of the token's
-                                           // entry; -1 writes nothing
-  std::vector<std::int32_t> first_slots;   // [seqs]: the slot of position 0 where the sequence's
-                                           // blocks are consecutive, so that position p lies in
-                                           // first_slots + p; else -1. Empty: nobody has looked
-  std::vector<std::int32_t> block_tables;  // [seqs or more, max_blocks]; what lies past a
-                                           // sequence's blocks is undefined
+  std::vector<std::int32_t> slot_mapping;  // [tables, tokens]; block * block_size + offset of the
+                                           // token's entry; -1 writes nothing
+  std::vector<std::int32_t> first_slots;   // [tables, seqs]: the slot of position 0 where the
+                                           // sequence's blocks are consecutive, so that position p
+                                           // lies in first_slots + p; else -1. Empty: nobody has
+                                           // looked
+  std::vector<std::int32_t> block_tables;  // [tables, seqs or more, max_blocks]; what lies past a
+                                           // sequence's blocks, or behind a window, is undefined
   std::vector<BlockCopy> block_copies;     // [copies]
   int max_blocks = 0;
+  int num_tables = 1;   // layers of several cache groups have as many (kv/kv_layout.h)
   int num_decodes = 0;  // the first sequences, one token each
 
   int num_tokens() const { return static_cast<int>(token_ids.size()); }
@@ -68,9 +70,20 @@ struct StepBatch {
   Tensor first_slots;   // [seqs] int32; undefined where nobody has looked
   Tensor block_tables;  // [seqs or more, max_blocks] int32
   Tensor block_copies;  // [copies, 3] int32: source, destination, tokens; undefined without copies
+
+  // The step with each table in turn, which outlive it; null: there is one, and it is here.
+  const StepBatch* by_table = nullptr;
+  // Returns the step as the layers of a table see it.
+  const StepBatch& of_table(int table) const {
+    return by_table == nullptr ? *this : by_table[table];
+  }
 };
 
-// Uploads a step's host arrays, all in one packet. block_tables: the host's on the device, where it is there already.
+// Uploads a step's host arrays, all in one packet. block_tables: the host's on the device, where it
+// is there already.
 StepBatch upload(Exec& exec, const HostBatch& host, Tensor block_tables = {});
+// Splits an uploaded step of several tables, [tables, ...] each, into one a table; by_table keeps its
+// memory.
+void split_tables(const StepBatch& all, std::vector<StepBatch>& by_table);
 
 }  // namespace pagoda

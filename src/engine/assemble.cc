@@ -48,6 +48,7 @@ KvCacheInfo info_of(const EngineOptions& options, const KvSizing& sizing) {
                       .skipped_layers = {},
                       .block_size = layout.block_size,
                       .num_blocks = sizing.num_blocks,
+                      .group_windows = layout.group_windows,
                       .bytes_per_token = layout.bytes_per_token(),
                       .has_prefix_cache = options.enable_prefix_caching};
   for (std::size_t i = 0; i < layout.layers.size(); ++i) {
@@ -95,8 +96,8 @@ Status add_prefix_cache(const Checkpoint& checkpoint, const ModelConfig& config,
     parts.tier = make_tier(options, layout, scope, *std::move(tier.memory), std::move(tier.files));
     model = to_hex(scope);
   }
-  parts.prefix_cache =
-      std::make_unique<PrefixCache>(*parts.pool, layout.block_size, model, parts.tier.get());
+  parts.prefix_cache = std::make_unique<PrefixCache>(
+      *parts.pool, CacheGroups(layout.block_size, layout.group_windows), model, parts.tier.get());
   return ok_status();
 }
 
@@ -155,6 +156,7 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
                                                : BlockOrder::kConsecutive);
   const int max_num_batched_tokens = tokens_per_step(options, backend, sizing.max_num_seqs);
   const SchedulerOptions scheduler = {.block_size = sizing.layout.block_size,
+                                      .group_windows = sizing.layout.group_windows,
                                       .max_num_seqs = sizing.max_num_seqs,
                                       .max_num_batched_tokens = max_num_batched_tokens,
                                       .row_tile = row_tile(*parts.exec),

@@ -23,8 +23,9 @@ class Steps {
  public:
   Steps(const Traffic& traffic, BlockOrder order)
       : pool_(traffic.num_tokens / traffic.block_size, order),
-        cache_(traffic.has_cache ? std::make_unique<PrefixCache>(pool_, traffic.block_size, "model")
-                                 : nullptr),
+        cache_(traffic.has_cache
+                   ? std::make_unique<PrefixCache>(pool_, CacheGroups(traffic.block_size), "model")
+                   : nullptr),
         scheduler_({.block_size = traffic.block_size,
                     .max_num_seqs = 7,
                     .max_num_batched_tokens = 24,

@@ -77,6 +77,7 @@ std::string text_of(const KvLayout& layout) {
     text += fmt::format(" {} x {} {} and {} of window {};", layer.num_kv_heads, layer.head_dim,
                         kv_format_name(layer.formats.keys), kv_format_name(layer.formats.values),
                         layer.window);
+    if (layout.num_groups() > 1) text += fmt::format(" group {} lane {};", layer.group, layer.lane);
   }
   return text;
 }
@@ -111,9 +112,13 @@ Result<Sha256Digest> hash_fixed_prompt(const CacheScopeParts& parts,
     }
     Sha256 hash;
     std::vector<std::byte> bytes(parts.memory.num_bytes());
-    for (const int block_id : plan.sequences.front().sequence->block_table()) {
-      parts.memory.read(block_id, bytes);
-      hash.update(bytes);
+    const Sequence& sequence = *plan.sequences.front().sequence;
+    for (int group = 0; group < sequence.blocks().num_groups(); ++group) {
+      for (const int block_id : sequence.block_table(group)) {
+        if (block_id == kNoBlock) continue;
+        parts.memory.read(block_id, bytes);
+        hash.update(bytes);
+      }
     }
     digest = hash.finish();
     scheduler.commit(plan, {});

@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "engine/engine_stats.h"
 #include "engine/request.h"
+#include "kv/cache_groups.h"
 #include "sampling/sampling_params.h"
 #include "sampling/token_logprobs.h"
 #include "tensor/exec.h"
@@ -71,12 +72,13 @@ struct KvCacheInfo {
   std::vector<int> skipped_layers;  // in bfloat16 instead
   int block_size = 1;               // tokens
   int num_blocks = 0;
-  std::int64_t bytes_per_token = 0;
+  std::vector<int> group_windows = {0};  // of each cache group (kv/cache_groups.h)
+  std::int64_t bytes_per_token = 0;      // in all layers that hold it
   bool has_prefix_cache = false;
 
   // Returns how many sequences of so many tokens fit. REQUIRES: num_tokens > 0.
   int num_sequences(int num_tokens) const {
-    return num_blocks / ((num_tokens + block_size - 1) / block_size);
+    return num_blocks / CacheGroups(block_size, group_windows).most_held(num_tokens);
   }
 };
 

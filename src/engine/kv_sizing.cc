@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kv/cache_groups.h"
+
 namespace pagoda {
 
 namespace {
@@ -26,14 +28,27 @@ KvFormats formats_of(const EngineOptions& options, Backend backend) {
   return options.kv_cache_formats.value_or(KvFormats{automatic, automatic});
 }
 
+CacheGroups groups_of(const KvLayout& layout) {
+  return CacheGroups(layout.block_size, layout.group_windows);
+}
+
 std::int64_t pool_bytes(const EngineOptions& options, const KvSizing& sizing,
                         std::int64_t available_bytes) {
   if (options.kv_cache_memory_bytes > 0) return options.kv_cache_memory_bytes;
-  const std::int64_t block_size = options.block_size;  // a context's last block counts whole
   const std::int64_t context_bytes =
-      (sizing.max_model_len + block_size - 1) / block_size * sizing.layout.bytes_per_block();
+      groups_of(sizing.layout).most_held(sizing.max_model_len) * sizing.layout.bytes_per_block();
   const std::int64_t wanted = context_bytes * sizing.max_num_seqs;
   return std::min({wanted, available_bytes / 2, std::max(kDefaultPoolBytes, context_bytes)});
+}
+
+// Returns the longest context, of up to max_model_len tokens, that so many blocks hold.
+int longest_context(const CacheGroups& groups, int num_blocks, int max_model_len) {
+  int held = 0, too_long = max_model_len + 1;
+  while (too_long - held > 1) {
+    const int middle = held + (too_long - held) / 2;
+    (groups.most_held(middle) <= num_blocks ? held : too_long) = middle;
+  }
+  return held;
 }
 
 }  // namespace
@@ -77,10 +92,12 @@ Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& 
   if (options.max_model_len > 0)
     sizing.max_model_len = std::min(sizing.max_model_len, options.max_model_len);
   sizing.max_num_seqs = options.max_num_seqs > 0 ? options.max_num_seqs : kDefaultMaxNumSeqs;
+  const bool is_contiguous = options.kv_cache_layout == KvCacheLayout::kContiguous;
+  if (!is_contiguous) deal_into_groups(sizing.layout, sizing.max_model_len);
   const std::int64_t bytes = pool_bytes(options, sizing, available_bytes);
-  const std::int64_t tokens = bytes / sizing.layout.bytes_per_token();
-  if (options.kv_cache_layout == KvCacheLayout::kContiguous) {
+  if (is_contiguous) {
     // One block a sequence: fewer sequences before shorter ones.
+    const std::int64_t tokens = bytes / sizing.layout.bytes_per_token();
     sizing.max_model_len = static_cast<int>(std::min<std::int64_t>(sizing.max_model_len, tokens));
     if (sizing.max_model_len > 0) {
       sizing.max_num_seqs = static_cast<int>(
@@ -89,17 +106,19 @@ Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& 
     sizing.layout.block_size = sizing.max_model_len;
     sizing.num_blocks = sizing.max_num_seqs;
   } else {
-    const std::int64_t by_memory = tokens / sizing.layout.block_size;
+    const std::int64_t by_memory = bytes / sizing.layout.bytes_per_block();
     const std::int64_t blocks = options.num_kv_blocks > 0 ? options.num_kv_blocks : by_memory;
     sizing.num_blocks = static_cast<int>(std::min(blocks, kMaxBlocks / sizing.layout.block_size));
-    const std::int64_t room = std::int64_t{sizing.num_blocks} * sizing.layout.block_size;
-    sizing.max_model_len = static_cast<int>(std::min<std::int64_t>(sizing.max_model_len, room));
+    sizing.max_model_len =
+        longest_context(groups_of(sizing.layout), sizing.num_blocks, sizing.max_model_len);
   }
+  const std::int64_t block_bytes =
+      sizing.layout.bytes_per_block() / std::max(sizing.layout.block_size, 1) * options.block_size;
   if (sizing.num_blocks < 1 || sizing.max_model_len < 2) {
     return resource_exhausted(
         "[kv cache] expected room for a block of {} tokens ({} bytes) and for a context of 2, got "
         "{} bytes",
-        options.block_size, sizing.layout.bytes_per_token() * options.block_size, bytes);
+        options.block_size, block_bytes, bytes);
   }
   return sizing;
 }

@@ -3,17 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kv/cache_groups.h"
+
 namespace pagoda {
 namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// 2 layers of 2 heads of 8: 64 bytes a token and layer in bfloat16.
+// 2 layers of 2 heads of 8: 64 bytes a token and layer in bfloat16. A window as long as the context
+// makes no cache group of its own.
 ModelConfig small_config() {
   ModelConfig config;
   config.max_position_embeddings = 1000;
   config.layers = {{.num_kv_heads = 2, .head_dim = 8},
-                   {.num_kv_heads = 2, .head_dim = 8, .window = 16}};
+                   {.num_kv_heads = 2, .head_dim = 8, .window = 1000}};
   return config;
 }
 
@@ -24,7 +27,7 @@ TEST(KvSizing, HoldsEveryContextWhereMemoryAllows) {
   EXPECT_EQ(sizing->max_model_len, 1000);
   EXPECT_EQ(sizing->num_blocks, 3 * 63);
   EXPECT_EQ(sizing->layout.layers[0].formats.keys, KvFormat::kBFloat16);
-  EXPECT_EQ(sizing->layout.layers[1].window, 16);
+  EXPECT_EQ(sizing->layout.layers[1].window, 1000);
 }
 
 TEST(KvSizing, ReferenceKeepsFloat32UnlessToldOtherwise) {
@@ -169,6 +172,53 @@ TEST(KvSizing, Int4TakesAnEvenHeadDim) {
   EXPECT_EQ(sizing.status().message(),
             "[kv cache] int4: expected an even head_dim, two codes a byte, got 7; int8 takes any");
   EXPECT_TRUE(size_kv_cache({.kv_cache_formats = kInt8}, config, Backend::kCpu, kGiB).ok());
+}
+
+// Gemma 3 1B: every sixth of 26 layers sees all, the others 512 positions; a key-value head of 256.
+ModelConfig gemma_3_1b() {
+  ModelConfig config;
+  config.max_position_embeddings = 32'768;
+  for (int i = 0; i < 26; ++i) {
+    config.layers.push_back({.num_kv_heads = 1, .head_dim = 256, .window = i % 6 == 5 ? 0 : 512});
+  }
+  return config;
+}
+
+int sequences_in(const KvSizing& sizing, int num_tokens) {
+  const CacheGroups groups(sizing.layout.block_size, sizing.layout.group_windows);
+  return sizing.num_blocks / groups.most_held(num_tokens);
+}
+
+TEST(KvSizing, AWindowsMemoryIsAWindow) {
+  ModelConfig without = gemma_3_1b();
+  for (LayerConfig& layer : without.layers) layer.window = 0;
+  for (const KvFormat format : {KvFormat::kBFloat16, KvFormat::kFloat32}) {
+    const EngineOptions options = {.max_num_seqs = 256,
+                                   .kv_cache_memory_bytes = 16 * kGiB,
+                                   .kv_cache_formats = KvFormats{format, format}};
+    const KvSizing sizing = *size_kv_cache(options, gemma_3_1b(), Backend::kCpu, kGiB);
+    const KvSizing full = *size_kv_cache(options, without, Backend::kCpu, kGiB);
+    EXPECT_EQ(sizing.max_model_len, 32'768);
+    EXPECT_GE(sequences_in(sizing, 32'768), 5 * sequences_in(full, 32'768));
+    // Both kinds of layers need as much for a context within the window: but for the two places of
+    // 28 that are empty.
+    EXPECT_GE(sequences_in(sizing, 512), sequences_in(full, 512) * 25 / 28);
+    EXPECT_LE(sizing.num_blocks * sizing.layout.bytes_per_block(), 16 * kGiB);
+  }
+}
+
+TEST(KvSizing, AContextOfSeveralGroupsIsAsLongAsItsBlocksReach) {
+  const auto sizing = size_kv_cache({.num_kv_blocks = 300}, gemma_3_1b(), Backend::kCpu, 64 * kGiB);
+  ASSERT_TRUE(sizing.ok());
+  // 102 blocks of layers that see all, and six times 33.
+  EXPECT_EQ(sizing->max_model_len, 102 * 16);
+}
+
+TEST(KvSizing, AContiguousCacheKeepsAllEntries) {
+  const auto sizing = size_kv_cache({.kv_cache_layout = KvCacheLayout::kContiguous}, gemma_3_1b(),
+                                    Backend::kCpu, 64 * kGiB);
+  ASSERT_TRUE(sizing.ok());
+  EXPECT_EQ(sizing->layout.group_windows, std::vector{0});
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamp
       kv_(std::move(kv)),
       host_reads_blocks_(host_reads_blocks),
       num_prefaulted_tokens_(num_prefaulted_tokens(kv_.layout())),
-      input_(kv_.block_size()),
+      input_(kv_.block_size(), kv_.layout().num_groups()),
       sampler_(exec, decoder_, options) {}
 
 bool ModelRunner::prefault(int first_block, bool beside_prompts) {
@@ -72,7 +72,7 @@ Status ModelRunner::forward(const Plan& plan) {
   sampler_.begin(plan, rows);
   Status status = evaluate(rows);
   step.in_flight = status.ok();
-  if (host_reads_blocks_ && kv_.num_layers() > 0) step.written = kv_.views().back().arrays().back();
+  if (host_reads_blocks_ && kv_.num_lanes() > 0) step.written = kv_.views().back().arrays().back();
   if (rows.scored_rows.empty()) rows.hidden = {};
   return status;
 }
@@ -96,8 +96,8 @@ void ModelRunner::fill_token_ids(StepBatch& batch) {
 }
 
 void ModelRunner::copy_blocks(const StepBatch& batch) {
-  for (int layer = 0; layer < kv_.num_layers(); ++layer)
-    kv_.rebind(layer, kv_copy_blocks(exec_, kv_.view(layer), batch));
+  for (int lane = 0; lane < kv_.num_lanes(); ++lane)
+    kv_.rebind_lane(lane, kv_copy_blocks(exec_, kv_.views()[lane], batch));
 }
 
 Status ModelRunner::draw(const Plan& plan) {

@@ -42,7 +42,7 @@ int max_num_tokens(int num_prompt_tokens, const SamplingParams& params, int max_
 
 Scheduler::Scheduler(SchedulerOptions options, BlockPool& pool, PrefixCache* cache)
     : options_(checked(std::move(options))),
-      tables_(pool, cache, options_.block_size),
+      tables_(pool, cache, CacheGroups(options_.block_size, options_.group_windows)),
       waiting_(options_.num_steps_per_turn),
       plans_(options_.max_num_seqs) {
   running_.reserve(options_.max_num_seqs);
@@ -51,8 +51,8 @@ Scheduler::Scheduler(SchedulerOptions options, BlockPool& pool, PrefixCache* cac
 Admission Scheduler::check(int num_prompt_tokens, const SamplingParams& params) const {
   const int max_tokens = max_num_tokens(num_prompt_tokens, params, options_.max_model_len);
   const int max_stored = std::max(num_prompt_tokens, max_tokens - 1);
-  return tables_.blocks_for(max_stored) <= tables_.num_blocks() ? Admission::kAdmitted
-                                                                : Admission::kNeverFits;
+  return tables_.groups().most_held(max_stored) <= tables_.num_blocks() ? Admission::kAdmitted
+                                                                        : Admission::kNeverFits;
 }
 
 void Scheduler::add(Request request) {
@@ -294,6 +294,7 @@ Admission Scheduler::try_admit() {
   }
   head.has_fetched_ = false;
   acquire_beginning(head);
+  tables_.give_back(head.block_table_, head.num_computed_);
   head.num_planned_ = head.num_computed_;
   SequencePtr admitted = waiting_.pop();
   if (SequencePtr left = admitted->split_forks(num_forks)) waiting_.insert(std::move(left));
@@ -302,17 +303,22 @@ Admission Scheduler::try_admit() {
 }
 
 // Besides what those that run know of, and a block for each of them to grow into where it may: or
-// what is admitted now were preempted soon.
+// what is admitted now were preempted soon. Behind a window nobody needs more than what his next
+// chunk sees.
 bool Scheduler::has_blocks_for(const Sequence& sequence, int num_forks) const {
+  const auto num_short = [&](const Sequence& own, int num_blocks, int num_forks_of_own) {
+    const int num_new = std::clamp(own.num_pending(), 1, options_.max_num_batched_tokens);
+    return tables_.num_short(own.block_table_, num_blocks, num_new) +
+           num_forks_of_own * tables_.groups().size();
+  };
   std::int64_t num_wanted =
-      tables_.blocks_for(sequence.num_tokens()) + num_forks - sequence.block_table_.num_blocks();
-  for (const SequencePtr& other : fetching_) {
-    num_wanted += tables_.blocks_for(other->num_tokens()) - other->block_table_.num_blocks();
-  }
+      num_short(sequence, tables_.blocks_for(sequence.num_tokens()), num_forks);
+  for (const SequencePtr& other : fetching_)
+    num_wanted += num_short(*other, tables_.blocks_for(other->num_tokens()), /*num_forks=*/0);
   for (const SequencePtr& other : running_) {
     const int worst_case = tables_.blocks_for(other->length().max_stored);
-    num_wanted += std::min(tables_.blocks_for(other->num_tokens()) + 1, worst_case) +
-                  other->num_forks() - other->block_table_.num_blocks();
+    const int num_blocks = std::min(tables_.blocks_for(other->num_tokens()) + 1, worst_case);
+    num_wanted += num_short(*other, num_blocks, other->num_forks());
   }
   return (running_.empty() && fetching_.empty()) || num_wanted <= num_free_blocks();
 }

@@ -49,7 +49,8 @@
 namespace pagoda {
 
 struct SchedulerOptions {
-  int block_size = 16;  // tokens
+  int block_size = 16;                   // tokens
+  std::vector<int> group_windows = {0};  // of each cache group (kv/cache_groups.h)
   int max_num_seqs = 64;
   int max_num_batched_tokens = 2048;
   int row_tile = 1;                // tokens of a step that cost as much as one (ops/linear)

@@ -68,6 +68,7 @@ void Scheduler::commit_sequence(const PlannedSequence& planned,
       sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
   tables_.keep(sequence.block_table_, sequence.tokens(), sequence.num_computed(),
                /*in_flight=*/sequence.is_in_flight());
+  tables_.give_back(sequence.block_table_, sequence.num_computed());
   // The forks are part of the step in flight behind this one, which samples nothing.
   if (sequence.is_in_flight() && sequence.num_forks() > 0) return;
   // Nothing is to be sampled.

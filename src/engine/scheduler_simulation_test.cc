@@ -34,9 +34,15 @@ SimulationOptions draw_options(const Draw& draw) {
   options.scheduler.max_model_len = one_of(draw, {24, 60});
   options.scheduler.eos_token_ids = {SchedulerSimulation::kEos};
   options.scheduler.num_steps_per_turn = one_of(draw, {1, 20, 1024});
+  const int window = draw(1, 30);
+  using Windows = std::vector<int>;
+  options.scheduler.group_windows =
+      one_of(draw, {Windows{0}, Windows{0}, Windows{0, window}, Windows{0, window + 8, window},
+                    Windows{0, 0, window}, Windows{window}});
   // From less than the longest sequence's to those of five.
   options.num_blocks =
-      draw(1, 5 * options.scheduler.max_model_len / options.scheduler.block_size + 2);
+      draw(1, 5 * options.scheduler.max_model_len / options.scheduler.block_size + 2) *
+      static_cast<int>(options.scheduler.group_windows.size());
   options.has_prefix_cache = draw(0, 2) == 0;
   if (options.has_prefix_cache && draw(0, 2) == 0) {
     options.tier = {.seed = static_cast<std::uint64_t>(draw(0, 1 << 20)),

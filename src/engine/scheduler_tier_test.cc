@@ -37,7 +37,7 @@ class SchedulerTierTest : public ::testing::Test {
   void restart(int max_num_seqs = 4, int max_num_batched_tokens = 64) {
     scheduler_.reset();
     pool_.emplace(pool_->num_blocks());
-    cache_.emplace(*pool_, kBlockSize, "model", &*tier_);
+    cache_.emplace(*pool_, CacheGroups(kBlockSize), "model", &*tier_);
     scheduler_.emplace(SchedulerOptions{.block_size = kBlockSize,
                                         .max_num_seqs = max_num_seqs,
                                         .max_num_batched_tokens = max_num_batched_tokens,

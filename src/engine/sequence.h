@@ -86,10 +86,11 @@ class Sequence {
             .max_stored = std::max(num_prompt_tokens_, max_num_tokens_ - 1)};
   }
 
-  // Returns the blocks that hold positions 0, block_size, 2 * block_size, ...
-  std::span<const int> block_table() const { return block_table_.ids(); }
-  // Changes whenever block_table() does more than grow.
-  std::uint64_t table_epoch() const { return block_table_.epoch(); }
+  // Returns its blocks, which the scheduler alone changes.
+  const BlockTable& blocks() const { return block_table_; }
+  // Returns the blocks that hold positions 0, block_size, 2 * block_size, ... in a cache group;
+  // kNoBlock where they have been given back.
+  std::span<const int> block_table(int group = 0) const { return block_table_.ids(group); }
 
   // Returns the number of prompt tokens that stood in the prefix cache when it was first admitted,
   // in whole blocks.

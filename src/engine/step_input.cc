@@ -5,7 +5,10 @@
 
 namespace pagoda {
 
-StepInput::StepInput(int block_size) : block_size_(block_size) {}
+StepInput::StepInput(int block_size, int num_groups)
+    : block_size_(block_size), num_groups_(num_groups) {
+  host_.num_tables = num_groups;
+}
 
 const HostBatch& StepInput::set(const Plan& plan) {
   host_.clear_step();
@@ -15,9 +18,17 @@ const HostBatch& StepInput::set(const Plan& plan) {
     host_.block_copies.push_back({copy.source, copy.destination, copy.num_tokens});
   host_.num_decodes = plan.num_decodes;
   host_.query_start.push_back(0);
+  host_.slot_mapping.resize(static_cast<std::size_t>(num_groups_) * plan.num_tokens);
+  host_.first_slots.resize(num_groups_ * plan.sequences.size());
   make_room(plan);
-  for (int index = 0; index < static_cast<int>(plan.sequences.size()); ++index)
+  for (int index = 0; index < static_cast<int>(plan.sequences.size()); ++index) {
     add_sequence(index, plan.sequences[index]);
+    for (int group = 0; group < num_groups_; ++group) {
+      extend_row(group, index, *plan.sequences[index].sequence);
+      host_.first_slots[group * plan.sequences.size() + index] =
+          first_slot(group, index, *plan.sequences[index].sequence);
+    }
+  }
   if (!host_.token_source.empty()) host_.token_source.resize(host_.token_ids.size(), -1);
   count();
   return host_;
@@ -31,12 +42,13 @@ void StepInput::make_room(const Plan& plan) {
     const int most = (planned.sequence->max_num_tokens() + block_size_ - 1) / block_size_;
     max_blocks = std::max(max_blocks, most);
   }
-  std::size_t num_rows = table_rows_.size();
+  std::size_t num_rows = num_rows_;
   if (num_rows < plan.sequences.size()) num_rows = std::max(2 * num_rows, plan.sequences.size());
-  if (max_blocks == host_.max_blocks && num_rows == table_rows_.size()) return;
+  if (max_blocks == host_.max_blocks && num_rows == num_rows_) return;
   host_.max_blocks = max_blocks;
-  host_.block_tables.assign(num_rows * max_blocks, 0);
-  table_rows_.assign(num_rows, {});
+  num_rows_ = num_rows;
+  host_.block_tables.assign(num_groups_ * num_rows * max_blocks, 0);
+  table_rows_.assign(num_groups_ * num_rows, {});
   new_parts_.clear();
   device_table_ = {};
 }
@@ -46,16 +58,19 @@ void StepInput::add_sequence(int index, const PlannedSequence& planned) {
   if (planned.samples) host_.logits_rows.push_back(host_.num_tokens() - 1);
   host_.query_start.push_back(host_.num_tokens());
   host_.context_lens.push_back(planned.context_len());
-  extend_row(index, *planned.sequence);
-  const TableRow& row = table_rows_[index];
-  host_.first_slots.push_back(
-      row.is_consecutive ? planned.sequence->block_table().front() * block_size_ : -1);
 }
 
 void StepInput::add_tokens(int index, const PlannedSequence& planned) {
   const Sequence& sequence = *planned.sequence;
-  const std::span<const int> blocks = sequence.block_table();
   const int first_token = host_.num_tokens();
+  const std::size_t num_all_tokens = host_.slot_mapping.size() / num_groups_;
+  for (int group = 0; group < num_groups_; ++group) {
+    const std::span<const int> blocks = sequence.block_table(group);
+    auto slot = host_.slot_mapping.begin() +
+                static_cast<std::ptrdiff_t>(group * num_all_tokens + first_token);
+    for (int position = planned.first_position; position < planned.context_len(); ++position)
+      *slot++ = blocks[position / block_size_] * block_size_ + position % block_size_;
+  }
   if (planned.awaited_outcome >= 0) {
     host_.token_source.resize(host_.token_ids.size(), -1);
     host_.token_source.push_back(planned.awaited_outcome);
@@ -63,8 +78,6 @@ void StepInput::add_tokens(int index, const PlannedSequence& planned) {
   for (int position = planned.first_position; position < planned.context_len(); ++position) {
     host_.token_ids.push_back(position < sequence.num_tokens() ? sequence.token(position) : 0);
     host_.positions.push_back(position);
-    host_.slot_mapping.push_back(blocks[position / block_size_] * block_size_ +
-                                 position % block_size_);
   }
   for (int i = 0; i < planned.num_scored_rows; ++i) {
     const int row = planned.first_scored_row + i;
@@ -74,26 +87,31 @@ void StepInput::add_tokens(int index, const PlannedSequence& planned) {
   }
 }
 
-void StepInput::extend_row(int index, const Sequence& sequence) {
-  TableRow& row = table_rows_[index];
-  const std::span<const int> blocks = sequence.block_table();
-  if (row.arrival != sequence.arrival() || row.epoch != sequence.table_epoch() ||
-      row.num_blocks == 0) {
-    row = {.arrival = sequence.arrival(),
-           .epoch = sequence.table_epoch(),
-           .num_blocks = 0,
-           .is_consecutive = true};
-  }
+void StepInput::extend_row(int group, int index, const Sequence& sequence) {
+  TableRow& row = table_rows_[row_of(group, index)];
+  const std::span<const int> blocks = sequence.block_table(group);
+  const std::uint64_t epoch = sequence.blocks().epoch();
+  if (row.arrival != sequence.arrival() || row.epoch != epoch || row.num_blocks == 0)
+    row = {.arrival = sequence.arrival(), .epoch = epoch};
   const std::size_t first = row.num_blocks;
   if (first == blocks.size()) return;
-  const std::size_t row_begin = static_cast<std::size_t>(index) * host_.max_blocks;
+  const std::size_t row_begin = row_of(group, index) * host_.max_blocks;
   for (std::size_t i = first; i < blocks.size(); ++i) {
     host_.block_tables[row_begin + i] = blocks[i];
-    row.is_consecutive &= i == 0 || blocks[i] == blocks[i - 1] + 1;
+    if (i > 0 && blocks[i] == blocks[i - 1] + 1) continue;
+    row.run_begin = static_cast<int>(i);
+    row.run_slot = (blocks[i] - row.run_begin) * block_size_;
   }
   row.num_blocks = static_cast<int>(blocks.size());
   new_parts_.push_back({.begin = row_begin + first, .end = row_begin + blocks.size()});
   counters_.num_words += blocks.size() - first;
+}
+
+// Returns where position 0 would be, were all blocks where those that are held are; -1: they are
+// not consecutive, or it would be before the first.
+int StepInput::first_slot(int group, int index, const Sequence& sequence) const {
+  const TableRow& row = table_rows_[row_of(group, index)];
+  return row.run_begin <= sequence.blocks().first(group) ? std::max(row.run_slot, -1) : -1;
 }
 
 void StepInput::count() {
@@ -109,8 +127,14 @@ void StepInput::count() {
 }
 
 StepBatch StepInput::upload(Exec& exec) {
+  by_table_.clear();
   update_device_table(exec);
-  return pagoda::upload(exec, host_, device_table_);
+  StepBatch batch = pagoda::upload(exec, host_, device_table_);
+  if (num_groups_ == 1) return batch;
+  split_tables(batch, by_table_);
+  batch = by_table_.front();
+  batch.by_table = by_table_.data();
+  return batch;
 }
 
 void StepInput::update_device_table(Exec& exec) {
@@ -121,7 +145,7 @@ void StepInput::update_device_table(Exec& exec) {
                                tables.subspan(part.begin, part.end - part.begin));
     }
   } else if (!device_table_.defined() || !new_parts_.empty()) {
-    const auto num_rows = static_cast<std::int64_t>(table_rows_.size());
+    const auto num_rows = static_cast<std::int64_t>(table_rows_.size());  // of all groups
     device_table_ = exec.upload<std::int32_t>(host_.block_tables, {num_rows, host_.max_blocks});
   }
   new_parts_.clear();

@@ -6,10 +6,13 @@
 // are kept: a row whose sequence has stood there before is extended by the blocks that it got
 // since. So a steady decode step touches O(sequences) words, whatever the contexts; a row is
 // written whole where another sequence takes its place, or where its table did more than grow
-// (Sequence::table_epoch).
+// (BlockTable::epoch).
 //
 // On native backends the device's table is kept and extended in the same way. Elsewhere a step that
 // may still run reads the last one, so a table that has changed is a new upload.
+//
+// Layers of several cache groups have a table each. What has been given back behind a window stays
+// in a row, and nobody reads it.
 //
 // Belongs to the engine thread.
 #pragma once
@@ -41,7 +44,7 @@ struct StepInputCounters {
 
 class StepInput {
  public:
-  explicit StepInput(int block_size);
+  explicit StepInput(int block_size, int num_groups = 1);
 
   // Fills the host's arrays of a step; valid until the next call.
   const HostBatch& set(const Plan& plan);
@@ -60,7 +63,9 @@ class StepInput {
     std::uint64_t arrival = 0;  // of its sequence: the identity
     std::uint64_t epoch = 0;
     int num_blocks = 0;  // 0: nothing
-    bool is_consecutive = false;
+    // Blocks from this one on are consecutive, and slot 0 of the sequence would be here.
+    int run_begin = 0;
+    int run_slot = 0;
   };
   // Words of the host's table that the device's lacks.
   struct TablePart {
@@ -71,17 +76,22 @@ class StepInput {
   void make_room(const Plan& plan);
   void add_sequence(int index, const PlannedSequence& planned);
   void add_tokens(int index, const PlannedSequence& planned);
-  void extend_row(int index, const Sequence& sequence);
+  std::size_t row_of(int group, int index) const { return group * num_rows_ + index; }
+  void extend_row(int group, int index, const Sequence& sequence);
+  int first_slot(int group, int index, const Sequence& sequence) const;
   void count();
   void update_device_table(Exec& exec);
 
   int block_size_;
+  int num_groups_;
   HostBatch host_;
   std::vector<std::int32_t> scored_rows_;
   std::vector<ScoredToken> scored_tokens_;
-  std::vector<TableRow> table_rows_;  // as many as host_.block_tables has
+  std::size_t num_rows_ = 0;          // of a group's table
+  std::vector<TableRow> table_rows_;  // [groups, rows]
   std::vector<TablePart> new_parts_;
-  Tensor device_table_;  // [rows, max_blocks] int32; undefined: to be made
+  Tensor device_table_;              // [groups * rows, max_blocks] int32; undefined: to be made
+  std::vector<StepBatch> by_table_;  // of the last upload, where there are several
   StepInputCounters counters_;
 };
 

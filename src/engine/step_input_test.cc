@@ -19,7 +19,8 @@ class Steps {
  public:
   Steps(const SchedulerOptions& options, int num_blocks, bool has_cache)
       : pool_(num_blocks), random_(kSeed) {
-    if (has_cache) cache_ = std::make_unique<PrefixCache>(pool_, options.block_size, "model");
+    if (has_cache)
+      cache_ = std::make_unique<PrefixCache>(pool_, CacheGroups(options.block_size), "model");
     scheduler_ = std::make_unique<Scheduler>(options, pool_, cache_.get());
   }
 

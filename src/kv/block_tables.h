@@ -3,9 +3,12 @@
 // later requests, and gives them back. (Block tables: Kwon et al., "PagedAttention", SOSP 2023,
 // arXiv:2309.06180.)
 //
-//   open() -> acquire(), acquire_beginning() -> extend() -> keep() -> extend() -> keep() ...
-//                                                 |                                   |
-//                               share() to a sample of the same prompt      keep_tail(), release()
+//   open() -> acquire(), acquire_beginning() -> extend() -> keep(), give_back() -> extend() ...
+//                                                 |                                    |
+//                               share() to a sample of the same prompt       keep_tail(), release()
+//
+// A sequence has a table in each cache group (kv/cache_groups.h), all of them as long. What is said
+// of a block below, others hold or the cache has in each group alike.
 //
 // A block is written by one holder: extend() copies one that others hold too before the sequence
 // writes to it. Such copies are the step's, which runs them before its layers; their sources, and
@@ -23,6 +26,7 @@
 #include <vector>
 
 #include "kv/block_pool.h"
+#include "kv/cache_groups.h"
 #include "kv/prefix_cache.h"
 
 namespace pagoda {
@@ -30,19 +34,25 @@ namespace pagoda {
 // The blocks of one sequence, which BlockTables alone changes.
 class BlockTable {
  public:
-  // Returns the blocks that hold positions 0, block_size, 2 * block_size, ...
-  std::span<const int> ids() const { return ids_; }
-  int num_blocks() const { return static_cast<int>(ids_.size()); }
-  // Changes whenever ids() does more than grow.
+  // Returns the blocks that hold positions 0, block_size, 2 * block_size, ... in a group; kNoBlock
+  // for those that have been given back, and those that are still to be fetched.
+  std::span<const int> ids(int group = 0) const {
+    return groups_.empty() ? std::span<const int>() : std::span<const int>(groups_[group].ids);
+  }
+  // Returns how many of the group's first blocks have been given back.
+  int first(int group) const { return groups_[group].first; }
+  int num_groups() const { return static_cast<int>(groups_.size()); }
+  int num_blocks() const { return static_cast<int>(ids().size()); }
+  // Changes whenever the tables do more than grow and give back their first blocks.
   std::uint64_t epoch() const { return epoch_; }
 
  private:
   friend class BlockTables;
 
-  std::vector<int> ids_;
+  std::vector<GroupTable> groups_;
   std::uint64_t epoch_ = 0;
-  PrefixChain chain_;                        // empty where there is no prefix cache
-  std::optional<BlockTier::FetchId> fetch_;  // of blocks behind those that it has
+  PrefixChain chain_;                 // empty where there is no prefix cache
+  std::optional<PrefixFetch> fetch_;  // of blocks that it lacks
 };
 
 // The beginning of a block that a step copies before its layers. In one step no block is written
@@ -63,10 +73,11 @@ class BlockTables {
  public:
   // REQUIRES: `pool` outlives this, which takes blocks from it and gives all of them back; so does
   // `cache`, a cache of the pool's blocks, or null: nothing is kept, nothing hashed.
-  BlockTables(BlockPool& pool, PrefixCache* cache, int block_size);
+  BlockTables(BlockPool& pool, PrefixCache* cache, CacheGroups groups);
 
-  // Blocks that so many tokens fill.
-  int blocks_for(int num_tokens) const { return (num_tokens + block_size_ - 1) / block_size_; }
+  const CacheGroups& groups() const { return groups_; }
+  // Blocks that so many tokens fill, in each group.
+  int blocks_for(int num_tokens) const { return groups_.blocks_for(num_tokens); }
   int num_blocks() const { return pool_.num_blocks(); }
   // Returns the number of blocks that a sequence could have: free ones, and cached ones that nobody
   // else holds.
@@ -77,11 +88,11 @@ class BlockTables {
 
   // Opens a new table. Only tables of the same salt share cached blocks. `table` is new.
   void open(BlockTable& table, std::string_view cache_salt) const;
-  // Fills an empty table with the cached full blocks of tokens[0, limit); returns the tokens in
-  // them.
+  // Fills an empty table with the cached full blocks of a beginning of tokens[0, limit); returns how
+  // many tokens that has.
   int acquire(BlockTable& table, std::span<const int> tokens, int limit);
-  // Begins to fetch the full blocks of tokens[0, limit) behind those of the table that the cache's
-  // tier has; false: it has none.
+  // Begins to fetch the full blocks of a longer beginning of tokens[0, limit) from the cache's tier;
+  // false: it has none.
   bool begin_fetch(BlockTable& table, std::span<const int> tokens, int limit);
   // Puts blocks that have come into fresh ones, which the cache and the table have from now on, and
   // takes them from num_loads. False: no more come, or there is no room for them.
@@ -101,12 +112,18 @@ class BlockTables {
              std::vector<PlannedCopy>& copies);
   // Blocks that extend() would take for it.
   int num_missing(const BlockTable& table, int begin, int end) const;
+  // Returns the blocks that a sequence lacks to have `num_blocks` in each group, as many of them as
+  // it holds at most while it computes up to num_new tokens at a time.
+  int num_short(const BlockTable& table, int num_blocks, int num_new) const;
   // Makes `to`, of another sample of the same prompt, hold the blocks of `from` as well.
   void share(const BlockTable& from, BlockTable& to);
   // Gives the cache the full blocks of tokens[0, num_computed). Where it has the same ones under
   // other ids, the table takes these; the sequence's own are held until the step is over if
   // `in_flight`, because that step reads them.
   void keep(BlockTable& table, std::span<const int> tokens, int num_computed, bool in_flight);
+  // Gives back the blocks that no query at `position` or behind it sees. A step in flight may still
+  // have them in its tables, but does not read them.
+  void give_back(BlockTable& table, int position);
   // Gives the cache the block that tokens[0, num_computed) end within, for good: nobody writes to
   // the table after it.
   void keep_tail(BlockTable& table, std::span<const int> tokens, int num_computed);
@@ -117,15 +134,18 @@ class BlockTables {
 
  private:
   bool is_shared(int block_id) const;
+  int num_shared(const BlockTable& table, int index) const;
   bool copy_shared_block(BlockTable& table, int begin, std::vector<PlannedCopy>& copies);
   void add_copy(const PlannedCopy& copy, std::vector<PlannedCopy>& copies);
-  BlockWish next_block_of(const BlockTable& table, const SequenceLength& length) const;
-  std::optional<int> allocate(const BlockWish& wish);
+  BlockWish wish_of(const BlockTable& table, int group, int index,
+                    const SequenceLength& length) const;
+  void add_blocks(BlockTable& table, const SequenceLength& length);
+  bool make_room(int num_blocks);
   void release(int block_id);
 
   BlockPool& pool_;
   PrefixCache* cache_;  // or null
-  int block_size_;
+  CacheGroups groups_;
   std::vector<int> num_copying_;  // [num_blocks]; copies of steps in flight that read it
   std::vector<int> replaced_;     // by cached ones; held until the step is over
 };

@@ -40,8 +40,9 @@ class BlockTablesTest : public ::testing::Test {
   }
 
   BlockPool pool_{6};
-  PrefixCache cache_{pool_, kTableBlockSize, "model"};
-  BlockTables tables_{pool_, &cache_, kTableBlockSize};
+  CacheGroups groups_{kTableBlockSize};
+  PrefixCache cache_{pool_, groups_, "model"};
+  BlockTables tables_{pool_, &cache_, groups_};
   Copies copies_;
 };
 
@@ -156,7 +157,7 @@ TEST_F(BlockTablesTest, OneBlockStandsForTheSameTokens) {
 
 TEST_F(BlockTablesTest, WithoutACacheNothingIsKept) {
   BlockPool pool(2);
-  BlockTables tables(pool, nullptr, kTableBlockSize);
+  BlockTables tables(pool, nullptr, CacheGroups(kTableBlockSize));
   const std::vector<int> tokens = tokens_from(10, 6);
   BlockTable table;
   tables.open(table, "");

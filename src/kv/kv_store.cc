@@ -57,13 +57,14 @@ KvStore::KvStore(KvLayout layout, int num_blocks)
 Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
   PAGODA_RETURN_IF_ERROR(check_layout(layout, num_blocks));
   KvStore store(std::move(layout), num_blocks);
-  store.views_.reserve(store.layout_.layers.size());
-  for (const LayerKvLayout& layer : store.layout_.layers) {
+  store.views_.resize(store.layout_.num_lanes());
+  for (std::size_t i = 0; i < store.layout_.layers.size(); ++i) {
+    const LayerKvLayout& layer = store.layout_.layers[i];
+    KvView& view = store.views_[store.layout_.lane_of(static_cast<int>(i))];
+    if (view.keys.elements.defined()) continue;  // a layer of another group has allocated it
     const Shape shape = {num_blocks, store.layout_.block_size, layer.num_kv_heads, layer.head_dim};
-    KvView view;
     PAGODA_ASSIGN_OR_RETURN(view.keys, allocate_kv_entries(exec, layer.formats.keys, shape));
     PAGODA_ASSIGN_OR_RETURN(view.values, allocate_kv_entries(exec, layer.formats.values, shape));
-    store.views_.push_back(std::move(view));
   }
   return store;
 }
@@ -86,24 +87,24 @@ bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slo
     const std::int64_t end_block = (end + block_size() - 1) / block_size();
     exec.prefault(entries.scales.slice(0, begin / block_size(), end_block));
   }
-  if (++num_prefaulted_arrays_ == 2 * num_layers()) {
+  if (++num_prefaulted_arrays_ == 2 * num_lanes()) {
     num_prefaulted_arrays_ = 0;
     num_prefaulted_slots_ = end;
   }
   return true;
 }
 
-void KvStore::rebind(int layer, KvView view) {
-  const KvArrays old = views_[layer].arrays(), arrays = view.arrays();
-  PAGODA_CHECK(old.size() == arrays.size(), fmt::format("[kv] layer {}: expected {} arrays, got {}",
-                                                        layer, old.size(), arrays.size()));
+void KvStore::rebind_lane(int lane, KvView view) {
+  const KvArrays old = views_[lane].arrays(), arrays = view.arrays();
+  PAGODA_CHECK(old.size() == arrays.size(), fmt::format("[kv] lane {}: expected {} arrays, got {}",
+                                                        lane, old.size(), arrays.size()));
   for (std::size_t i = 0; i < old.size(); ++i) {
     PAGODA_CHECK(arrays[i].shape() == old[i].shape() && arrays[i].dtype() == old[i].dtype(),
-                 fmt::format("[kv] layer {}: expected {} of {}, got {} of {}", layer,
+                 fmt::format("[kv] lane {}: expected {} of {}, got {} of {}", lane,
                              to_string(old[i].shape()), dtype_name(old[i].dtype()),
                              to_string(arrays[i].shape()), dtype_name(arrays[i].dtype())));
   }
-  views_[layer] = std::move(view);
+  views_[lane] = std::move(view);
 }
 
 }  // namespace pagoda

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "batch/kv_view.h"
@@ -18,26 +19,27 @@ namespace pagoda {
 
 class KvStore {
  public:
-  // Allocates each layer's keys and values as batch/kv_view.h draws them, zeroed. kInvalidArgument
+  // Allocates each lane's keys and values as batch/kv_view.h draws them, zeroed. kInvalidArgument
   // where an extent isn't positive or the bytes overflow; kUnsupported where an entry has no whole
   // number of bytes; the Exec's kResourceExhausted where there is too little memory.
   static Result<KvStore> create(Exec& exec, KvLayout layout, int num_blocks);
 
-  const KvView& view(int layer) const { return views_[layer]; }
-  // Reads `layer` through `view`, which kv_write returned, from now on. Its arrays' shapes and
-  // dtypes stay those of the layer.
-  void rebind(int layer, KvView view);
-  // Returns the arrays that a lazy backend has to evaluate in a step: every layer's.
+  const KvView& view(int layer) const { return views_[layout_.lane_of(layer)]; }
+  // Reads `layer`, and those that share its lane, through `view`, which kv_write returned, from now
+  // on. Its arrays' shapes and dtypes stay those of the layer.
+  void rebind(int layer, KvView view) { rebind_lane(layout_.lane_of(layer), std::move(view)); }
+  void rebind_lane(int lane, KvView view);
+  // Returns the arrays that a lazy backend has to evaluate in a step: every lane's.
   const std::vector<KvView>& views() const { return views_; }
 
   // Has `exec` give the memory of num_slots slots from first_slot on before they are written
-  // (Exec::prefault): at most kPrefaultBytes of one layer's keys or values a call, so that a call
+  // (Exec::prefault): at most kPrefaultBytes of one lane's keys or values a call, so that a call
   // is short. False: nothing was left to do.
   static constexpr std::int64_t kPrefaultBytes = 1 << 20;
   bool prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slots);
 
   const KvLayout& layout() const { return layout_; }
-  int num_layers() const { return static_cast<int>(views_.size()); }
+  int num_lanes() const { return static_cast<int>(views_.size()); }
   int num_blocks() const { return num_blocks_; }
   int block_size() const { return layout_.block_size; }
   std::int64_t num_bytes() const { return layout_.bytes_per_block() * num_blocks_; }
@@ -47,10 +49,10 @@ class KvStore {
 
   KvLayout layout_;
   int num_blocks_ = 0;
-  std::vector<KvView> views_;  // [num_layers]
+  std::vector<KvView> views_;  // [num_lanes]
   std::int64_t slots_prefaulted_together_ = 0;
   // Slots below this have been prefaulted, those that follow, as many as go together, in so many
-  // of each layer's keys and values.
+  // of each lane's keys and values.
   std::int64_t num_prefaulted_slots_ = 0;
   int num_prefaulted_arrays_ = 0;
 };

@@ -77,7 +77,7 @@ TEST(KvStore, HoldsZeroedKeysAndValuesOfEachLayer) {
   MemoryExec exec;
   const Result<KvStore> store = KvStore::create(exec, two_layers(), 5);
   ASSERT_TRUE(store.ok()) << store.status().message();
-  EXPECT_EQ(store->num_layers(), 2);
+  EXPECT_EQ(store->num_lanes(), 2);
   EXPECT_EQ(store->num_blocks(), 5);
   EXPECT_EQ(store->num_bytes(), 5 * 16 * (768 + 128));
   EXPECT_EQ(store->view(0).keys.elements.shape(), (Shape{5, 16, 3, 64}));
@@ -104,7 +104,7 @@ TEST(KvStore, ReadsALayerThroughTheViewLastBound) {
   const KvView written = {.keys = floats(), .values = floats()};
   store->rebind(1, written);
   EXPECT_EQ(store->view(1).keys.elements.buffer().get(), written.keys.elements.buffer().get());
-  EXPECT_DEATH(store->rebind(0, written), "layer 0: expected 2 x 16 x 3 x 64 of bfloat16");
+  EXPECT_DEATH(store->rebind(0, written), "lane 0: expected 2 x 16 x 3 x 64 of bfloat16");
 }
 
 // The slots that a store's arrays were asked to have memory for: the first one and their count.

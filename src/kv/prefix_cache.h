@@ -11,10 +11,16 @@
 // hashes: vLLM's automatic prefix caching; a tree of prefixes: Zheng et al., "SGLang", 2024,
 // arXiv:2312.07104.) What ends within a block is kept as a tail of its parent.
 //
+// Where layers have windows a beginning has a block in each cache group. The tree is that of the first
+// group; the other groups' full blocks are found by the same digests, and a tail has one of each
+// group, which come and go together. A hit needs, in each group, the blocks that a query at its end
+// sees and no others.
+//
 // The cache is one of a block's holders in the BlockPool. A cached block that nobody else holds may
 // be evicted: least recently used first. A sequence holds all blocks of its chain and gives them
 // back last block first, so a block is never older than its children, and children go before
-// parents.
+// parents. Behind a window it is the other way round: a parent goes, its tails with it, and its
+// children stay without one.
 //
 // Below it there may be a tier: full blocks that are evicted go there, and what it has of a chain is
 // fetched into fresh blocks.
@@ -37,6 +43,7 @@
 #include "core/sha256.h"
 #include "kv/block_pool.h"
 #include "kv/block_tier.h"
+#include "kv/cache_groups.h"
 
 namespace pagoda {
 
@@ -44,7 +51,19 @@ namespace pagoda {
 struct PrefixChain {
   Sha256Digest scope = {};
   std::vector<Sha256Digest> digests;  // of its first full blocks, as many as were asked for so far
-  int num_cached_blocks = 0;          // of its table, from the first: the cache's, and held
+  int num_cached_blocks = 0;          // of its tables, from the first: the cache's, and held where
+                                      // they are seen
+};
+
+// The blocks that a sequence fetches from the tier.
+struct PrefixFetch {
+  struct Block {
+    int group = 0;
+    int index = 0;  // in the group's table
+  };
+  BlockTier::FetchId id = 0;
+  std::vector<Block> blocks;  // in the order in which they come
+  std::size_t num_taken = 0;
 };
 
 // Counters for /metrics; they only grow.
@@ -61,45 +80,55 @@ class PrefixCache {
 
   // REQUIRES: `pool` outlives the cache, and so does `tier`, or null: evicted blocks are forgotten.
   // model: what else a block's bytes depend on; a tier has blocks of many.
-  PrefixCache(BlockPool& pool, int block_size, std::string_view model, BlockTier* tier = nullptr);
+  PrefixCache(BlockPool& pool, CacheGroups groups, std::string_view model,
+              BlockTier* tier = nullptr);
 
   Sha256Digest scope(std::string_view cache_salt) const;
 
-  // Appends the cached full blocks of tokens[0, limit) to an empty table, holds them, and returns
-  // how many tokens they have.
-  int acquire(PrefixChain& chain, std::span<const int> tokens, int limit, std::vector<int>& table);
+  // Fills empty tables, one of each group, with the cached full blocks of the longest beginning of
+  // tokens[0, limit) whose seen ones are all cached, holds them, and returns how many tokens it has.
+  int acquire(PrefixChain& chain, std::span<const int> tokens, int limit,
+              std::vector<GroupTable>& tables);
 
-  // Holds the block behind the chain's cached ones and appends it to the table, where it is cached
-  // too and its digest is known; false: it is not.
-  bool acquire_next(PrefixChain& chain, std::vector<int>& table);
-  // Begins to fetch what the tier has of tokens[0, limit) behind the chain's cached blocks; absent:
-  // nothing.
-  std::optional<BlockTier::FetchId> begin_fetch(PrefixChain& chain, std::span<const int> tokens,
-                                                int limit);
+  // Begins to fetch what the tier has of a longer beginning of tokens[0, limit) than the chain's
+  // cached blocks; absent: nothing. The tables hold what the cache has of it from then on.
+  std::optional<PrefixFetch> begin_fetch(PrefixChain& chain, std::span<const int> tokens, int limit,
+                                         std::vector<GroupTable>& tables);
+  // Holds the block that the fetch takes next where it is cached by now; false: it is not.
+  bool acquire_fetched(const PrefixChain& chain, const PrefixFetch& fetch,
+                       std::vector<GroupTable>& tables);
+  // Caches `block_id`, with the caller's hold, as the one that the fetch takes next.
+  void insert_fetched(const PrefixChain& chain, std::span<const int> tokens,
+                      const PrefixFetch& fetch, int block_id, std::vector<GroupTable>& tables);
   BlockTier* tier() const { return tier_; }
 
   // A block behind the chain's cached ones whose first tokens are tokens[0, num_tokens).
   struct Beginning {
-    int block_id = -1;
-    int num_tokens = 0;    // 0: there is none
-    bool is_tail = false;  // else a full block
+    int block_id = kNoBlock;  // of the first group
+    int num_tokens = 0;       // 0: there is none
+    bool is_tail = false;     // else a full block
     bool is_whole = false;
   };
-  // Finds the longest beginning; of those as long, a tail. Nothing is held by it.
-  Beginning find_beginning(const PrefixChain& chain, std::span<const int> table,
+  // Finds the longest beginning that all groups have; of those as long, a tail. Nothing is held by
+  // it.
+  Beginning find_beginning(const PrefixChain& chain, const std::vector<GroupTable>& tables,
                            std::span<const int> tokens) const;
-  // Forgets an evictable tail, and transfers its hold to the caller.
-  void transfer(int block_id);
+  // Returns the block of a group with the same tokens as a cached one of the first; kNoBlock: the
+  // group has none.
+  int block_of_group(int block_id, int group) const;
+  // Forgets an evictable tail, and transfers its holds to the caller: its blocks to the tables'
+  // ends.
+  void transfer(int block_id, std::vector<GroupTable>& tables);
 
   // Caches the sequence's full blocks of tokens[0, num_computed) that are not cached yet. Blocks of
-  // the table that are cached under another id are taken out for those, and added to `replaced`:
+  // the tables that are cached under another id are taken out for those, and added to `replaced`:
   // the caller releases them.
   void insert(PrefixChain& chain, std::span<const int> tokens, int num_computed,
-              std::vector<int>& table, std::vector<int>& replaced);
-  // Caches a tail. tokens: those of a table's last block, computed, fewer than a block's. True: the
-  // caller's hold is the cache's now; false: the cache does not want it, the block has other
+              std::vector<GroupTable>& tables, std::vector<int>& replaced);
+  // Caches a tail. tokens: those of the tables' last blocks, computed, fewer than a block's. True:
+  // the caller's holds are the cache's now; false: the cache does not want it, a block has other
   // holders or is known.
-  bool insert_tail(const PrefixChain& chain, std::span<const int> table,
+  bool insert_tail(const PrefixChain& chain, const std::vector<GroupTable>& tables,
                    std::span<const int> tokens);
 
   // Adds a holder to a block, cached or not; release() in turn makes a cached block that nobody
@@ -107,7 +136,8 @@ class PrefixCache {
   void hold(int block_id);
   void release(int block_id);
 
-  // Frees the least recently used block that only the cache holds; false where there is none.
+  // Frees the least recently used block that only the cache holds, or tail; false where there is
+  // none.
   bool evict();
   // Gives the tier all full blocks that only the cache holds, waiting for it; returns how many. They
   // stay cached.
@@ -115,15 +145,18 @@ class PrefixCache {
   int num_evictable() const { return num_evictable_; }
   bool is_cached(int block_id) const { return nodes_[block_id].num_tokens > 0; }
   bool is_full(int block_id) const { return nodes_[block_id].num_tokens == block_size_; }
+  const CacheGroups& groups() const { return groups_; }
   const PrefixCacheCounters& counters() const { return counters_; }
 
  private:
   static constexpr int kNone = -1;
-  // A node of the tree. A cached block's stands at its id; a scope's with children stands behind
-  // all blocks.
+  // A node of the tree, or a block of another group. A cached block's stands at its id; a scope's
+  // with children stands behind all blocks.
   struct Node {
     Sha256Digest digest = {};  // a tail has none
+    int group = 0;
     int parent = kNone;
+    int beside = kNone;  // of a tail: its block of the next group
     int num_tokens = 0;  // 0: not cached
     int first_child = kNone;
     int previous = kNone, next = kNone;         // full children of one parent, newest first
@@ -135,24 +168,35 @@ class PrefixCache {
   using DigestMap = std::unordered_map<Sha256Digest, int, Sha256DigestHash>;
 
   bool is_tail(const Node& node) const { return node.num_tokens < block_size_; }
+  bool is_beside_a_tail(const Node& node) const { return node.group > 0 && is_tail(node); }
   std::span<const int> tokens_of(int block_id) const;
+  std::span<const int> block_tokens(std::span<const int> tokens, int index) const;
   void extend_digests(PrefixChain& chain, std::span<const int> tokens, int num_blocks);
-  int parent_of(const PrefixChain& chain, std::span<const int> table) const;
+  int find(const Sha256Digest& digest, int group) const;
+  Sha256Digest stored_digest(const Sha256Digest& digest, int group) const;
+  void hold_seen(const PrefixChain& chain, int num_blocks, std::vector<GroupTable>& tables);
+  bool is_evicted_in_order() const { return groups_.sees_all(0); }
+  int parent_of(const PrefixChain& chain, const std::vector<GroupTable>& tables) const;
   int make_scope_node(const Sha256Digest& scope);
-  void link(int block_id, int parent, std::span<const int> tokens);
+  int insert_block(const PrefixChain& chain, std::span<const int> tokens,
+                   const PrefixFetch::Block& place, std::vector<GroupTable>& tables);
+  void link(int block_id, int group, int parent, std::span<const int> tokens);
   void unlink(int block_id);
+  void unlink_children(Node& node);
   void set_evictable(int block_id, bool evictable);
+  bool has_all_groups(int block_id) const;
   bool begins_a_known_one(const Node& parent, std::span<const int> tokens) const;
-  void forget_tail(int block_id);
+  void forget(int block_id);
 
   BlockPool& pool_;
   BlockTier* tier_;  // or null
+  CacheGroups groups_;
   int block_size_;
   Sha256Digest model_;
   std::vector<Node> nodes_;          // [num_blocks], then the scopes'
   std::vector<int> tokens_;          // [num_blocks, block_size]
   std::vector<int> free_scope_ids_;  // nodes behind the blocks' that are not in use
-  DigestMap blocks_;                 // by digest
+  std::vector<DigestMap> blocks_;    // of each group, by digest
   DigestMap scopes_;                 // by digest; those with children
   int oldest_ = kNone, newest_ = kNone;
   int num_evictable_ = 0;

@@ -20,14 +20,16 @@ using Tokens = std::vector<int>;
 // A sequence with blocks, as the scheduler keeps one: it computes all its tokens at once.
 struct Holder {
   Tokens tokens;
-  std::vector<int> table;
+  std::vector<GroupTable> tables = std::vector<GroupTable>(1);
   PrefixChain chain;
   int num_cached = 0;  // tokens that it found
+
+  std::vector<int>& blocks() { return tables.front().ids; }
 };
 
 void insert(PrefixCache& cache, Holder& holder, int num_computed) {
   std::vector<int> replaced;
-  cache.insert(holder.chain, holder.tokens, num_computed, holder.table, replaced);
+  cache.insert(holder.chain, holder.tokens, num_computed, holder.tables, replaced);
   for (const int block_id : replaced) cache.release(block_id);
 }
 
@@ -35,17 +37,17 @@ class PrefixCacheTest : public ::testing::Test {
  protected:
   void start(int num_blocks) {
     pool_.emplace(num_blocks);
-    cache_.emplace(*pool_, kCachedBlockSize, "model");
+    cache_.emplace(*pool_, CacheGroups(kCachedBlockSize), "model");
   }
 
   // Finds what is cached of it, computes the rest.
   Holder run(const Tokens& tokens, std::string_view salt = "") {
-    Holder holder{.tokens = tokens, .table = {}, .chain = {.scope = cache_->scope(salt)}};
+    Holder holder{.tokens = tokens, .chain = {.scope = cache_->scope(salt)}};
     const int limit = static_cast<int>(tokens.size()) - 1;
-    holder.num_cached = cache_->acquire(holder.chain, tokens, limit, holder.table);
-    while (holder.table.size() * kCachedBlockSize < tokens.size()) {
+    holder.num_cached = cache_->acquire(holder.chain, tokens, limit, holder.tables);
+    while (holder.blocks().size() * kCachedBlockSize < tokens.size()) {
       if (pool_->num_free() == 0) cache_->evict();
-      holder.table.push_back(pool_->allocate().value());
+      holder.blocks().push_back(pool_->allocate().value());
     }
     insert(*cache_, holder, static_cast<int>(tokens.size()));
     return holder;
@@ -54,11 +56,11 @@ class PrefixCacheTest : public ::testing::Test {
   void end(Holder& holder) {
     const std::size_t num_full = holder.tokens.size() / kCachedBlockSize;
     const auto tail = std::span(holder.tokens).subspan(num_full * kCachedBlockSize);
-    if (!tail.empty() && cache_->insert_tail(holder.chain, holder.table, tail))
-      holder.table.pop_back();
-    while (!holder.table.empty()) {
-      cache_->release(holder.table.back());
-      holder.table.pop_back();
+    if (!tail.empty() && cache_->insert_tail(holder.chain, holder.tables, tail))
+      holder.blocks().pop_back();
+    while (!holder.blocks().empty()) {
+      cache_->release(holder.blocks().back());
+      holder.blocks().pop_back();
     }
   }
 
@@ -71,10 +73,11 @@ class PrefixCacheTest : public ::testing::Test {
 
   PrefixCache::Beginning beginning(const Tokens& tokens) {
     PrefixChain chain{.scope = cache_->scope("")};
-    std::vector<int> table;
-    const int num_tokens = cache_->acquire(chain, tokens, static_cast<int>(tokens.size()), table);
-    const auto found = cache_->find_beginning(chain, table, std::span(tokens).subspan(num_tokens));
-    for (; !table.empty(); table.pop_back()) cache_->release(table.back());
+    std::vector<GroupTable> tables(1);
+    const int num_tokens = cache_->acquire(chain, tokens, static_cast<int>(tokens.size()), tables);
+    const auto found = cache_->find_beginning(chain, tables, std::span(tokens).subspan(num_tokens));
+    for (auto& blocks = tables[0].ids; !blocks.empty(); blocks.pop_back())
+      cache_->release(blocks.back());
     return found;
   }
 
@@ -99,7 +102,7 @@ TEST_F(PrefixCacheTest, SaltsAndModelsAreApart) {
   EXPECT_EQ(cached_part({1, 2, 3, 4, 5}, "b"), 0);
   EXPECT_EQ(cached_part({1, 2, 3, 4, 5}), 0);
   EXPECT_EQ(cached_part({1, 2, 3, 4, 5}, "a"), 4);
-  EXPECT_NE(PrefixCache(*pool_, 4, "other").scope("a"), cache_->scope("a"));
+  EXPECT_NE(PrefixCache(*pool_, CacheGroups(4), "other").scope("a"), cache_->scope("a"));
 }
 
 TEST_F(PrefixCacheTest, WhatTwoComputeAtOnceStandsInOneBlock) {
@@ -107,17 +110,17 @@ TEST_F(PrefixCacheTest, WhatTwoComputeAtOnceStandsInOneBlock) {
   PrefixChain chain{.scope = cache_->scope("")};
   Holder first = run({1, 2, 3, 4, 5});
   // As if it had been admitted before the first one was done.
-  Holder second{.tokens = {1, 2, 3, 4, 6}, .table = {}, .chain = chain};
-  second.table = {pool_->allocate().value(), pool_->allocate().value()};
-  const int own = second.table[0];
+  Holder second{.tokens = {1, 2, 3, 4, 6}, .chain = chain};
+  second.blocks() = {pool_->allocate().value(), pool_->allocate().value()};
+  const int own = second.blocks()[0];
   std::vector<int> replaced;
-  cache_->insert(second.chain, second.tokens, 5, second.table, replaced);
-  EXPECT_EQ(second.table[0], first.table[0]);
+  cache_->insert(second.chain, second.tokens, 5, second.tables, replaced);
+  EXPECT_EQ(second.blocks()[0], first.blocks()[0]);
   EXPECT_EQ(replaced, std::vector<int>{own});
   EXPECT_EQ(pool_->num_holders(own), 1);
   cache_->release(own);
   EXPECT_EQ(pool_->num_holders(own), 0);
-  EXPECT_EQ(pool_->num_holders(first.table[0]), 3);
+  EXPECT_EQ(pool_->num_holders(first.blocks()[0]), 3);
   end(first);
   EXPECT_FALSE(cache_->evict() && cache_->evict());  // its tail alone
   end(second);
@@ -158,7 +161,9 @@ TEST_F(PrefixCacheTest, ATailTakenOverIsTheCachesNoMore) {
   start(4);
   cached_part({1, 2, 3});
   const auto found = beginning({1, 2, 3, 4});
-  cache_->transfer(found.block_id);
+  std::vector<GroupTable> tables(1);
+  cache_->transfer(found.block_id, tables);
+  EXPECT_EQ(tables[0].ids, std::vector<int>{found.block_id});
   EXPECT_FALSE(cache_->is_cached(found.block_id));
   EXPECT_EQ(pool_->num_holders(found.block_id), 1);
   EXPECT_EQ(beginning({1, 2, 3, 4}).num_tokens, 0);
@@ -199,7 +204,7 @@ void check_holders(const BlockPool& pool, const PrefixCache& cache,
                    const std::vector<Holder>& holders) {
   std::map<int, int> num_owners;
   for (const Holder& holder : holders) {
-    for (const int block : holder.table) ++num_owners[block];
+    for (const int block : holder.tables.front().ids) ++num_owners[block];
   }
   int num_evictable = 0;
   for (int block = 0; block < pool.num_blocks(); ++block) {
@@ -233,7 +238,7 @@ class NotedTier final : public BlockTier {
 TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
   NotedTier tier;
   pool_.emplace(4);
-  cache_.emplace(*pool_, kCachedBlockSize, "model", &tier);
+  cache_.emplace(*pool_, CacheGroups(kCachedBlockSize), "model", &tier);
   cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3, 3});
   EXPECT_TRUE(cache_->evict());  // the tail, which no file would be found for
   EXPECT_TRUE(tier.first_tokens.empty());
@@ -249,15 +254,16 @@ TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
 RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
   const int num_blocks = *rc::gen::inRange(8, 64);
   BlockPool pool(num_blocks);
-  PrefixCache cache(pool, kCachedBlockSize, "model");
+  PrefixCache cache(pool, CacheGroups(kCachedBlockSize), "model");
   std::set<Tokens> computed;
   std::vector<Holder> holders;
   const auto end = [&](Holder& holder) {
     const std::size_t num_full = holder.tokens.size() / kCachedBlockSize;
     const auto tail = std::span(holder.tokens).subspan(num_full * kCachedBlockSize);
-    if (!tail.empty() && cache.insert_tail(holder.chain, holder.table, tail))
-      holder.table.pop_back();
-    for (; !holder.table.empty(); holder.table.pop_back()) cache.release(holder.table.back());
+    if (!tail.empty() && cache.insert_tail(holder.chain, holder.tables, tail))
+      holder.blocks().pop_back();
+    for (; !holder.blocks().empty(); holder.blocks().pop_back())
+      cache.release(holder.blocks().back());
   };
   const int num_events = *rc::gen::inRange(0, 60);
   for (int event = 0; event < num_events; ++event) {
@@ -268,10 +274,9 @@ RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
     } else {
       const int length = *rc::gen::inRange(1, 14);
       Holder holder{.tokens = *rc::gen::container<Tokens>(length, rc::gen::inRange(0, 2)),
-                    .table = {},
                     .chain = {.scope = cache.scope("")}};
       const auto evicted_before = cache.counters().num_evicted_blocks;
-      const int found = cache.acquire(holder.chain, holder.tokens, length - 1, holder.table);
+      const int found = cache.acquire(holder.chain, holder.tokens, length - 1, holder.tables);
       int longest = 0;
       while (longest + kCachedBlockSize < length &&
              computed.count(Tokens(holder.tokens.begin(),
@@ -280,11 +285,12 @@ RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
       }
       RC_ASSERT(found <= longest);
       if (evicted_before == 0) RC_ASSERT(found == longest);
-      while (static_cast<int>(holder.table.size()) * kCachedBlockSize < length) {
+      while (static_cast<int>(holder.blocks().size()) * kCachedBlockSize < length) {
         if (pool.num_free() == 0 && !cache.evict()) break;
-        holder.table.push_back(pool.allocate().value());
+        holder.blocks().push_back(pool.allocate().value());
       }
-      const int room = std::min(length, static_cast<int>(holder.table.size()) * kCachedBlockSize);
+      const int room =
+          std::min(length, static_cast<int>(holder.blocks().size()) * kCachedBlockSize);
       holder.tokens.resize(room);
       insert(cache, holder, room);
       for (int i = kCachedBlockSize; i <= room; i += kCachedBlockSize)

@@ -14,6 +14,7 @@
 #include "tests/support/run_to_end.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/wide_checkpoint.h"
+#include "tests/support/windowed_checkpoint.h"
 
 namespace pagoda {
 namespace {
@@ -125,6 +126,15 @@ INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
                                                               "tiny-qwen3", "tiny-gemma2",
                                                               "tiny-phi3")),
                          [](const auto& info) { return name_of(info.param); });
+
+TEST(ChunkInvariance, SeveralCacheGroups) {
+  const testing::TemporaryFolder folder;
+  testing::make_windowed_checkpoint(folder);
+  for (const Backend backend : built_backends()) {
+    SCOPED_TRACE(backend_name(backend));
+    check_chunk_invariance(folder.path(), {.backend = backend}, 130);
+  }
+}
 
 class ChunkInvarianceOfCodes : public ::testing::TestWithParam<std::tuple<Backend, KvFormats>> {};
 

@@ -13,6 +13,7 @@
 #include "tests/support/open_engine.h"
 #include "tests/support/stepped_engine.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/windowed_checkpoint.h"
 
 namespace pagoda {
 namespace {
@@ -74,8 +75,8 @@ struct Outcome {
   BlockTierCounters tier;
 };
 
-Outcome run_all(const SteppedEngineOptions& options, Kind kind) {
-  SteppedEngine engine(kTinyLlama, options);
+Outcome run_all(const std::string& path, const SteppedEngineOptions& options, Kind kind) {
+  SteppedEngine engine(path, options);
   std::vector<Arrival> arrivals = draw_arrivals(kind, engine.vocab_size());
   std::vector<std::size_t> first_answers(arrivals.size());
   Outcome run;
@@ -143,13 +144,14 @@ class Lookahead : public ::testing::TestWithParam<Backend> {
                                 .num_blocks = 160,
                                 .max_model_len = 120,
                                 .max_num_batched_tokens = 64};
+  std::string path_ = kTinyLlama;
 
   // The run with lookahead, compared with one without.
   Outcome compare(Kind kind) {
     options_.has_lookahead = false;
-    const Outcome without = run_all(options_, kind);
+    const Outcome without = run_all(path_, options_, kind);
     options_.has_lookahead = true;
-    Outcome with = run_all(options_, kind);
+    Outcome with = run_all(path_, options_, kind);
     std::cout << fmt::format("{} steps, {} with lookahead, {} ahead, {} dropped, {} preemptions\n",
                              without.num_steps, with.num_steps, with.num_steps_ahead,
                              with.counters.num_dropped_positions, with.counters.num_preemptions);
@@ -213,6 +215,25 @@ TEST_P(Lookahead, ChangesNothingOverATierBelowAPrefixCache) {
   options_.prefix_cache_dir = folder / "cache";
   const Outcome with = compare(Kind::kOnDevice);
   EXPECT_GT(with.num_steps_ahead, with.num_steps / 2u);
+  EXPECT_GT(with.tier.num_read, 10u);
+  EXPECT_EQ(with.tier.num_failed, 0u);
+}
+
+// Blocks behind a window change hands while steps are in flight that have them in their tables.
+TEST_P(Lookahead, ChangesNothingWithSeveralCacheGroups) {
+  const testing::TemporaryFolder model, folder;
+  testing::make_windowed_checkpoint(model);
+  path_ = model.path();
+  options_.block_size = 2;
+  options_.num_blocks = 140;
+  EXPECT_GT(compare(Kind::kOnDevice).counters.num_preemptions, 5u);
+  options_.block_size = 8;
+  options_.has_prefix_cache = true;
+  options_.num_blocks = 90;
+  options_.prefix_cache_dir = folder / "cache";
+  const Outcome with = compare(Kind::kPenalised);
+  EXPECT_GT(with.num_steps_ahead, with.num_steps / 2u);
+  EXPECT_GT(with.counters.num_prefix_hits, 50u);
   EXPECT_GT(with.tier.num_read, 10u);
   EXPECT_EQ(with.tier.num_failed, 0u);
 }

@@ -11,6 +11,7 @@
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/windowed_checkpoint.h"
 
 namespace pagoda {
 namespace {
@@ -71,6 +72,27 @@ TEST_F(PrefixCacheDir, ARestartReadsWhatItWouldComputeToTheSameBits) {
     expect_same(run_to_end(*engine, greedy(0, 100)), computed);
     const EngineStats stats = stats_at_rest(*engine);
     EXPECT_EQ(stats.tier.num_read, 6u);
+    EXPECT_EQ(stats.num_prefix_hits, 96u);
+    EXPECT_EQ(stats.num_prompt_tokens, 4u);
+    EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
+  }
+}
+
+// A file for each group's block that the hit's end sees.
+TEST_F(PrefixCacheDir, ARestartReadsWhatWindowsSee) {
+  const testing::TemporaryFolder model;
+  testing::make_windowed_checkpoint(model);
+  for (const Backend backend : built_backends()) {
+    SCOPED_TRACE(backend_name(backend));
+    auto engine = open_engine(model.path(), options(backend));
+    ASSERT_NE(engine, nullptr);
+    const WholeAnswer computed = run_to_end(*engine, greedy(0, 100));
+    engine.reset();
+    engine = open_engine(model.path(), options(backend));
+    ASSERT_NE(engine, nullptr);
+    expect_same(run_to_end(*engine, greedy(0, 100)), computed);
+    const EngineStats stats = stats_at_rest(*engine);
+    EXPECT_EQ(stats.tier.num_read, 6u + 3 * 2);  // the window at 96 begins with 73
     EXPECT_EQ(stats.num_prefix_hits, 96u);
     EXPECT_EQ(stats.num_prompt_tokens, 4u);
     EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);

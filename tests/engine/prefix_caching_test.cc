@@ -6,6 +6,8 @@
 
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/windowed_checkpoint.h"
 
 namespace pagoda {
 namespace {
@@ -19,10 +21,9 @@ GenerationRequest greedy(int num_prompt_tokens, int max_tokens) {
 
 class PrefixCaching : public ::testing::Test {
  protected:
-  void start(bool enabled) {
+  void start(bool enabled, const std::string& path = kTinyLlama) {
     engine_ = open_engine(
-        kTinyLlama,
-        {.backend = Backend::kCpu, .max_model_len = 256, .enable_prefix_caching = enabled});
+        path, {.backend = Backend::kCpu, .max_model_len = 256, .enable_prefix_caching = enabled});
     ASSERT_NE(engine_, nullptr);
   }
 
@@ -39,16 +40,22 @@ class PrefixCaching : public ::testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
+// With windows too.
 TEST_F(PrefixCaching, FindsAPromptAgainUpToItsLastTokenAndTellsOfWholeBlocks) {
-  start(true);
-  EXPECT_EQ(run(greedy(40, 8)), 0);
-  EXPECT_EQ(run(greedy(40, 8)), 32);
-  EXPECT_EQ(run(greedy(33, 8)), 32);
-  const EngineStats stats = stats_at_rest(*engine_);
-  EXPECT_EQ(stats.num_prefix_queries, 113u);
-  EXPECT_EQ(stats.num_prefix_hits, 64u);
-  EXPECT_EQ(stats.num_prompt_tokens, 42u);
-  EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
+  const testing::TemporaryFolder windowed;
+  testing::make_windowed_checkpoint(windowed);
+  for (const std::string& path : {std::string(kTinyLlama), windowed.path()}) {
+    SCOPED_TRACE(path);
+    start(true, path);
+    EXPECT_EQ(run(greedy(40, 8)), 0);
+    EXPECT_EQ(run(greedy(40, 8)), 32);
+    EXPECT_EQ(run(greedy(33, 8)), 32);
+    const EngineStats stats = stats_at_rest(*engine_);
+    EXPECT_EQ(stats.num_prefix_queries, 113u);
+    EXPECT_EQ(stats.num_prefix_hits, 64u);
+    EXPECT_EQ(stats.num_prompt_tokens, 42u);
+    EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
+  }
 }
 
 TEST_F(PrefixCaching, AConversationGoesOnFromTheLastAnswer) {

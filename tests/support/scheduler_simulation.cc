@@ -61,12 +61,13 @@ void require(bool holds, const std::source_location& place) {
 
 SchedulerSimulation::SchedulerSimulation(const SimulationOptions& options)
     : options_(options),
+      groups_(options.scheduler.block_size, options.scheduler.group_windows),
       pool_(options.num_blocks),
       random_(options.tier ? options.tier->seed : 0),
       tier_(options.tier ? std::optional<FakeBlockTier>(make_tier()) : std::nullopt),
       cache_(options.has_prefix_cache
-                 ? std::optional<PrefixCache>(std::in_place, pool_, options.scheduler.block_size,
-                                              "simulated", tier_ ? &*tier_ : nullptr)
+                 ? std::optional<PrefixCache>(std::in_place, pool_, groups_, "simulated",
+                                              tier_ ? &*tier_ : nullptr)
                  : std::nullopt),
       scheduler_(options.scheduler, pool_, cache_ ? &*cache_ : nullptr),
       slots_(static_cast<std::size_t>(options.num_blocks) * options.scheduler.block_size,
@@ -80,22 +81,18 @@ SchedulerSimulation::Rank SchedulerSimulation::rank(const Sequence& sequence) {
   return {sequence.priority(), sequence.request_id(), sequence.sample_index()};
 }
 
-int SchedulerSimulation::num_blocks_of(int num_tokens) const {
-  return (num_tokens + options_.scheduler.block_size - 1) / options_.scheduler.block_size;
-}
-
 int SchedulerSimulation::worst_case(const GenerationRequest& request) const {
   const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
   const int longest =
       std::min(num_prompt_tokens + request.sampling.max_tokens, options_.scheduler.max_model_len);
-  return num_blocks_of(std::max(num_prompt_tokens, longest - 1));
+  return std::max(num_prompt_tokens, longest - 1);
 }
 
 void SchedulerSimulation::add(GenerationRequest request) {
   const auto id = static_cast<RequestId>(requests_.size());
   const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
   if (scheduler_.check(num_prompt_tokens, request.sampling) != Admission::kAdmitted) {
-    require(worst_case(request) > pool_.num_blocks());
+    require(groups_.most_held(worst_case(request)) > pool_.num_blocks());
     return;
   }
   scheduler_.add({.id = id, .generation = request});
@@ -163,8 +160,11 @@ void SchedulerSimulation::launch(const Plan& plan, bool is_ahead) {
   check_plan(plan, is_ahead);
   Launched step = {.plan = &plan, .is_ahead = is_ahead};
   for (const PlannedSequence& planned : plan.sequences) {
-    const auto table = planned.sequence->block_table();
-    step.tables.emplace_back(table.begin(), table.end());
+    Tables& tables = step.tables.emplace_back();
+    for (int group = 0; group < num_groups(); ++group) {
+      const auto table = planned.sequence->block_table(group);
+      tables.emplace_back(table.begin(), table.end());
+    }
     lives_.at(sample_of(*planned.sequence)).num_run = planned.context_len();
   }
   in_flight_.push_back(std::move(step));
@@ -223,15 +223,44 @@ std::uint64_t SchedulerSimulation::start_hash(const Sequence& sequence) const {
   return testing::start_hash(requests_[sequence.request_id()].cache_salt);
 }
 
-// Returns the marks of the ends of full blocks that are cached: a hash of all tokens up to there.
-std::set<std::uint64_t> SchedulerSimulation::cached_beginnings() const {
-  std::set<std::uint64_t> beginnings;
+// Returns the last entries of full blocks that are cached.
+std::set<std::uint64_t> SchedulerSimulation::cached_ends() const {
+  std::set<std::uint64_t> ends;
   const int block_size = options_.scheduler.block_size;
   for (int block = 0; block < pool_.num_blocks(); ++block) {
     if (cache_->is_cached(block) && cache_->is_full(block))
-      beginnings.insert(slots_[static_cast<std::size_t>(block + 1) * block_size - 1]);
+      ends.insert(slots_[static_cast<std::size_t>(block + 1) * block_size - 1]);
   }
-  return beginnings;
+  return ends;
+}
+
+// Returns the hashes of a sequence's first tokens: those that end with each of them.
+std::vector<std::uint64_t> SchedulerSimulation::hashes_of(const Sequence& sequence,
+                                                          int num_tokens) const {
+  std::vector<std::uint64_t> hashes;
+  std::uint64_t hash = start_hash(sequence);
+  for (int p = 0; p < num_tokens; ++p) {
+    hash = hash_with(hash, sequence.token(p));
+    hashes.push_back(hash);
+  }
+  return hashes;
+}
+
+// Returns the tokens of the longest beginning in whole blocks, all of whose blocks that a query at
+// its end reads are cached.
+int SchedulerSimulation::longest_cached(const Sequence& sequence, int num_readable) const {
+  const std::set<std::uint64_t> cached = cached_ends();
+  const std::vector<std::uint64_t> hashes = hashes_of(sequence, num_readable);
+  const int block_size = options_.scheduler.block_size;
+  for (int end = num_readable / block_size; end > 0; --end) {
+    bool has_all = true;
+    for (int group = 0; group < num_groups(); ++group) {
+      for (int i = first_read(group, end * block_size) / block_size; i < end; ++i)
+        has_all &= cached.count(entry_of(hashes[(i + 1) * block_size - 1], group)) > 0;
+    }
+    if (has_all) return end * block_size;
+  }
+  return 0;
 }
 
 // The step's token: the sequence's, or the one that the step before has sampled.
@@ -249,15 +278,7 @@ void SchedulerSimulation::check_admitted(const PlannedSequence& planned) {
     require(planned.first_position <= num_readable);
   }
   // Blocks that have come from the tier at the plan's beginning are among them.
-  const std::set<std::uint64_t> cached = cached_beginnings();
-  std::uint64_t hash = start_hash(sequence);
-  int num_cached = 0;
-  for (int p = 0; p < num_readable; ++p) {
-    hash = hash_with(hash, sequence.token(p));
-    if ((p + 1) % options_.scheduler.block_size != 0) continue;
-    if (cached.count(hash) == 0) break;
-    num_cached = p + 1;
-  }
+  const int num_cached = longest_cached(sequence, num_readable);
   require(planned.first_position >= num_cached);
   require(planned.first_position < num_cached + options_.scheduler.block_size);
 }
@@ -277,18 +298,21 @@ void SchedulerSimulation::write(const Launched& step) {
     std::uint64_t hash = start_hash(*planned.sequence);
     for (int p = 0; p < planned.context_len(); ++p) {
       hash = hash_with(hash, token_at(planned, p));
-      if (p >= planned.first_position) slots_[slot(step.tables[i], p)] = hash;
+      for (int group = 0; p >= planned.first_position && group < num_groups(); ++group)
+        slots_[slot(step.tables[i][group], p)] = entry_of(hash, group);
     }
   }
 }
 
 // The whole context's hash.
-std::uint64_t SchedulerSimulation::read_back(const PlannedSequence& planned,
-                                             const std::vector<int>& table) {
+std::uint64_t SchedulerSimulation::read_back(const PlannedSequence& planned, const Tables& tables) {
   std::uint64_t hash = start_hash(*planned.sequence);
   for (int p = 0; p < planned.context_len(); ++p) {
     hash = hash_with(hash, token_at(planned, p));
-    require(slots_[slot(table, p)] == hash);
+    for (int group = 0; group < num_groups(); ++group) {
+      if (p < first_read(group, planned.first_position)) continue;
+      require(slots_[slot(tables[group], p)] == entry_of(hash, group));
+    }
   }
   return hash;
 }

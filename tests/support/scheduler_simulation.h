@@ -1,15 +1,16 @@
 // SchedulerSimulation: a scheduler under traffic, over a runner that keeps a KV cache of hashes,
 // and a plain model of what the scheduler may do.
 //
-// An entry of the cache is the hash of all tokens up to its own, as a real one is a function of
-// them. With lookahead a step is launched before the one in front of it is over, and runs as late
+// An entry of the cache is the hash of its cache group and of all tokens up to its own, as a real one
+// is a function of them. A group's layers read what their window shows them. With lookahead a step is launched before the one in front of it is over, and runs as late
 // as it can: when its own results are asked for, on the tables that it was launched with. After
 // every plan and step it is checked that
 //  - the plan keeps to its budget, decodes first; no decode waits for two steps, and no chunk
 //    beside decodes costs more than it may;
 //  - whoever is preempted comes after everybody who runs; nobody overtakes the queue's head, and
 //    nobody waits in vain;
-//  - every context reads back as its own through its table, every block has as many holders as it
+//  - every context reads back as its own through its tables, behind a window a sequence holds
+//    nothing, every block has as many holders as it
 //    should, equal beginnings that run stand in the same blocks where there is a prefix cache, each
 //    owner's block is its own where there is none, a block that nobody holds is overwritten at
 //    once;
@@ -70,6 +71,11 @@ enum class StepEvent : std::uint8_t { kNone, kCancelDuringStep, kFailRow, kFailS
 // Throws where a promise is broken.
 void require(bool holds, const std::source_location& place = std::source_location::current());
 
+// Returns what a group's entry is at the end of tokens with a hash.
+inline std::uint64_t entry_of(std::uint64_t hash, int group) {
+  return hash + 0x9E3779B97F4A7C15u * static_cast<std::uint64_t>(group);
+}
+
 // Returns the hash of tokens that end with one more.
 std::uint64_t hash_with(std::uint64_t hash, std::uint64_t value);
 
@@ -97,6 +103,7 @@ class SchedulerSimulation {
   using Sample = std::pair<RequestId, int>;
   // The order: priority, request, sample.
   using Rank = std::tuple<int, RequestId, int>;
+  using Tables = std::vector<std::vector<int>>;  // a sequence's, of each group
   struct Life {
     int num_run = 0;     // tokens in the cache, or to be there after the steps in flight
     int num_scored = 0;  // rows of the prompt
@@ -106,15 +113,15 @@ class SchedulerSimulation {
   // A step that has been launched.
   struct Launched {
     const Plan* plan = nullptr;
-    std::vector<std::vector<int>> tables;  // of its sequences
+    std::vector<Tables> tables;  // of its sequences
     bool is_ahead = false;
   };
 
   static Sample sample_of(const Sequence& sequence);
   static Sample sample_of(const Rank& rank) { return {std::get<1>(rank), std::get<2>(rank)}; }
   static Rank rank(const Sequence& sequence);
-  int num_blocks_of(int num_tokens) const;
-  int worst_case(const GenerationRequest& request) const;
+  int num_groups() const { return groups_.size(); }
+  int worst_case(const GenerationRequest& request) const;  // tokens in the cache
   void disturb(const Sequence& sequence) { disturbed_.insert(sample_of(sequence)); }
 
   void launch(const Plan& plan, bool is_ahead);
@@ -127,6 +134,7 @@ class SchedulerSimulation {
   void check_order(const Launched& before, const Launched& after) const;
   std::set<int> slots_read(const Launched& step) const;
   std::set<int> slots_written(const Launched& step) const;
+  int first_read(int group, int position) const;
   void note_turn();
   void check_preempted(const std::set<const Sequence*>& planned, bool is_ahead);
   void check_chunk(const PlannedSequence& planned, bool is_decode);
@@ -140,21 +148,25 @@ class SchedulerSimulation {
   double seconds_of(const Plan& plan) const;
   std::uint64_t start_hash(const Sequence& sequence) const;
   void check_admitted(const PlannedSequence& planned);
-  std::set<std::uint64_t> cached_beginnings() const;
+  std::set<std::uint64_t> cached_ends() const;
+  int longest_cached(const Sequence& sequence, int num_readable) const;
+  std::vector<std::uint64_t> hashes_of(const Sequence& sequence, int num_tokens) const;
   int slot(const std::vector<int>& table, int position) const;
   int token_at(const PlannedSequence& planned, int position) const;
   void copy_blocks(const Plan& plan);
   void write(const Launched& step);
   bool is_late(const PlannedSequence& planned) const;
-  std::uint64_t read_back(const PlannedSequence& planned, const std::vector<int>& table);
+  std::uint64_t read_back(const PlannedSequence& planned, const Tables& tables);
   void run(const Launched& step, bool fail_first_row);
-  std::map<int, int> holds_of_steps() const;
+  std::map<int, int> holds_of_steps(std::set<int>& given_back) const;
+  void check_tables(const Sequence& sequence) const;
   void check_fetched(const Sequence& sequence) const;
   void check_blocks();
   void collect();
   void go_on_instead_of(const Sequence& sequence);
 
   SimulationOptions options_;
+  CacheGroups groups_;
   BlockPool pool_;
   std::mt19937_64 random_;  // of the tier
   std::optional<FakeBlockTier> tier_;

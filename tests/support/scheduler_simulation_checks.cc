@@ -26,17 +26,38 @@ FakeBlockTier SchedulerSimulation::make_tier() {
   return tier;
 }
 
-// The blocks of one that fetches are cached, with its own beginning in them.
+// The blocks that one that fetches has by now are cached, with its own beginning in them.
 void SchedulerSimulation::check_fetched(const Sequence& sequence) const {
   const int block_size = options_.scheduler.block_size;
-  const auto blocks = sequence.block_table();
-  require(static_cast<int>(blocks.size()) * block_size < sequence.num_tokens());
-  std::uint64_t hash = start_hash(sequence);
-  for (int p = 0; p < static_cast<int>(blocks.size()) * block_size; ++p) {
-    const int block = blocks[p / block_size];
-    require(cache_->is_cached(block) && cache_->is_full(block));
-    hash = hash_with(hash, sequence.token(p));
-    require(slots_[static_cast<std::size_t>(block) * block_size + p % block_size] == hash);
+  const int num_tokens = static_cast<int>(sequence.block_table().size()) * block_size;
+  require(num_tokens < sequence.num_tokens());
+  const std::vector<std::uint64_t> hashes = hashes_of(sequence, num_tokens);
+  for (int group = 0; group < num_groups(); ++group) {
+    const auto blocks = sequence.block_table(group);
+    for (int p = 0; p < num_tokens; ++p) {
+      const int block = blocks[p / block_size];
+      if (block == kNoBlock) continue;
+      require(p >= first_read(group, num_tokens) / block_size * block_size);
+      require(cache_->is_cached(block) && cache_->is_full(block));
+      require(slots_[static_cast<std::size_t>(block) * block_size + p % block_size] ==
+              entry_of(hashes[p], group));
+    }
+  }
+}
+
+// Returns the first position that a query reads.
+int SchedulerSimulation::first_read(int group, int position) const {
+  const int window = options_.scheduler.group_windows[group];
+  return window == 0 ? 0 : std::max(0, position + 1 - window);
+}
+
+// One that runs has all blocks that its next query reads, and those before it no more.
+void SchedulerSimulation::check_tables(const Sequence& sequence) const {
+  for (int group = 0; group < num_groups(); ++group) {
+    const auto blocks = sequence.block_table(group);
+    const int first = first_read(group, sequence.num_computed()) / options_.scheduler.block_size;
+    for (int i = 0; i < static_cast<int>(blocks.size()); ++i)
+      require((blocks[i] == kNoBlock) == (i < first));
   }
 }
 
@@ -52,8 +73,11 @@ std::set<int> SchedulerSimulation::slots_read(const Launched& step) const {
       slots.insert(copy.source * options_.scheduler.block_size + i);
   }
   for (std::size_t i = 0; i < step.tables.size(); ++i) {
-    for (int p = 0; p < step.plan->sequences[i].context_len(); ++p)
-      slots.insert(slot(step.tables[i], p));
+    const PlannedSequence& planned = step.plan->sequences[i];
+    for (int group = 0; group < num_groups(); ++group) {
+      for (int p = first_read(group, planned.first_position); p < planned.context_len(); ++p)
+        slots.insert(slot(step.tables[i][group], p));
+    }
   }
   return slots;
 }
@@ -66,8 +90,10 @@ std::set<int> SchedulerSimulation::slots_written(const Launched& step) const {
   }
   for (std::size_t i = 0; i < step.tables.size(); ++i) {
     const PlannedSequence& planned = step.plan->sequences[i];
-    for (int p = planned.first_position; p < planned.context_len(); ++p)
-      slots.insert(slot(step.tables[i], p));
+    for (const std::vector<int>& table : step.tables[i]) {
+      for (int p = planned.first_position; p < planned.context_len(); ++p)
+        slots.insert(slot(table, p));
+    }
   }
   return slots;
 }
@@ -79,15 +105,24 @@ void SchedulerSimulation::check_order(const Launched& before, const Launched& af
 }
 
 // Blocks that steps in flight hold: what they copy, and what cached blocks have replaced since.
-std::map<int, int> SchedulerSimulation::holds_of_steps() const {
+// given_back: those that are behind a window by now, whatever has replaced them before.
+std::map<int, int> SchedulerSimulation::holds_of_steps(std::set<int>& given_back) const {
   std::map<int, int> holds;
   for (const Launched& step : in_flight_) {
     for (const PlannedCopy& copy : step.plan->block_copies) ++holds[copy.source];
     for (std::size_t i = 0; i < step.tables.size(); ++i) {
-      const auto table = step.plan->sequences[i].sequence->block_table();
-      require(table.size() == step.tables[i].size());
-      for (std::size_t k = 0; k < table.size(); ++k) {
-        if (table[k] != step.tables[i][k]) ++holds[step.tables[i][k]];
+      for (int group = 0; group < num_groups(); ++group) {
+        const auto table = step.plan->sequences[i].sequence->block_table(group);
+        const std::vector<int>& launched = step.tables[i][group];
+        require(table.size() == launched.size());
+        for (std::size_t k = 0; k < table.size(); ++k) {
+          if (table[k] == launched[k]) continue;
+          if (table[k] == kNoBlock) {
+            given_back.insert(launched[k]);
+          } else {
+            ++holds[launched[k]];
+          }
+        }
       }
     }
   }
@@ -100,27 +135,36 @@ void SchedulerSimulation::check_blocks() {
   std::map<std::uint64_t, int> blocks_of;  // full ones, by what stands at their ends
   const int block_size = options_.scheduler.block_size;
   for (const auto& [rank, sequence] : running_) {
-    const auto blocks = sequence->block_table();
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      ++num_owners[blocks[i]];
-      requests_of[blocks[i]].insert(sequence->request_id());
-      if (!cache_ || (static_cast<int>(i) + 1) * block_size > sequence->num_computed()) continue;
-      require(cache_->is_cached(blocks[i]));
-      const auto end = slots_[static_cast<std::size_t>(blocks[i] + 1) * block_size - 1];
-      require(blocks_of.try_emplace(end, blocks[i]).first->second == blocks[i]);
+    if (!sequence->block_table().empty()) check_tables(*sequence);
+    for (int group = 0; group < sequence->blocks().num_groups(); ++group) {
+      const auto blocks = sequence->block_table(group);
+      for (std::size_t i = 0; i < blocks.size(); ++i) {
+        if (blocks[i] == kNoBlock) continue;
+        ++num_owners[blocks[i]];
+        requests_of[blocks[i]].insert(sequence->request_id());
+        if (!cache_ || (static_cast<int>(i) + 1) * block_size > sequence->num_computed()) continue;
+        require(cache_->is_cached(blocks[i]));
+        const auto end = slots_[static_cast<std::size_t>(blocks[i] + 1) * block_size - 1];
+        require(blocks_of.try_emplace(end, blocks[i]).first->second == blocks[i]);
+      }
     }
   }
   for (const auto& sequence : scheduler_.fetching()) {
     check_fetched(*sequence);
-    for (const int block : sequence->block_table()) ++num_owners[block];
+    for (int group = 0; group < num_groups(); ++group) {
+      for (const int block : sequence->block_table(group)) num_owners[block] += block != kNoBlock;
+    }
   }
-  std::map<int, int> step_holds = holds_of_steps();
+  std::set<int> given_back;
+  std::map<int, int> step_holds = holds_of_steps(given_back);
   int num_free = 0, num_evictable = 0;
   for (int block = 0; block < pool_.num_blocks(); ++block) {
     const bool is_cached = cache_ && cache_->is_cached(block);
     const auto owners = num_owners.find(block);
     const int num_own = owners == num_owners.end() ? 0 : owners->second;
-    require(pool_.num_holders(block) == num_own + step_holds[block] + (is_cached ? 1 : 0));
+    const int num_expected = num_own + step_holds[block] + (is_cached ? 1 : 0);
+    const bool may_be_replaced = given_back.count(block) > 0 && pool_.num_holders(block) == 1;
+    require(pool_.num_holders(block) == num_expected || (may_be_replaced && num_expected == 0));
     require(cache_ || num_own == 0 || requests_of[block].size() == 1);
     num_evictable += is_cached && num_own + step_holds[block] == 0;
     if (pool_.num_holders(block) > 0) continue;

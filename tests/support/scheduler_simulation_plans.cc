@@ -81,8 +81,8 @@ void SchedulerSimulation::check_progress(const Plan& plan) {
   require(running_.empty());
   require(scheduler_.idle() || !scheduler_.fetching().empty());
   const SchedulerOptions& options = options_.scheduler;
-  require(num_steps_without_plan_ <=
-          (kMostAwaited + 1) * options.max_num_seqs * (num_blocks_of(options.max_model_len) + 1));
+  require(num_steps_without_plan_ <= (kMostAwaited + 1) * options.max_num_seqs * num_groups() *
+                                         (groups_.blocks_for(options.max_model_len) + 1));
 }
 
 // Before all others goes the request that came first of all that waited in the queue, where the
@@ -154,7 +154,7 @@ void SchedulerSimulation::check_decodes(const Plan& plan, const std::set<const S
     }
     const bool may_end = sequence->finished() || disturbed_.count(sample_of(*sequence)) > 0;
     if (is_ahead && (may_end || sequence->num_forks() > 0)) continue;
-    if (rank == running_.rbegin()->first && scheduler_.num_free_blocks() == 0) {
+    if (rank == running_.rbegin()->first && scheduler_.num_free_blocks() < num_groups()) {
       require(scheduler_.fetching().empty());
       blocks_were_short_ = true;
       continue;
@@ -173,7 +173,10 @@ void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_de
   require(planned.first_position == life.num_run);
   require(planned.context_len() <= num_known);
   require(!sequence.finished());
-  require(static_cast<int>(sequence.block_table().size()) == num_blocks_of(planned.context_len()));
+  for (int group = 0; group < num_groups(); ++group) {
+    require(static_cast<int>(sequence.block_table(group).size()) ==
+            groups_.blocks_for(planned.context_len()));
+  }
   const SamplingParams& params = requests_[sequence.request_id()].sampling;
   require(planned.samples == (planned.context_len() == num_known && params.max_tokens > 0));
   // Tokens that nobody would read are not computed.
@@ -233,7 +236,7 @@ void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
     return;
   }
   // The head knows its prompt at least, and what its request's samples need is a place and a block
-  // each at most.
+  // of each group each at most. Behind a window nobody needs more than its longest chunk sees.
   const auto [priority, head, sample] = *first;
   const auto num_samples =
       static_cast<int>(std::count_if(waiting_.begin(), waiting_.end(), [&](const Rank& rank) {
@@ -242,20 +245,29 @@ void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
   const auto num_running = static_cast<int>(running_.size() + with_others_.size());
   const auto num_fetching = static_cast<int>(scheduler_.fetching().size());
   if (num_running + num_fetching + num_samples > num_places) return;
-  int num_wanted =
-      worst_case(requests_[head]) + num_samples + static_cast<int>(with_others_.size());
-  for (const auto& sequence : scheduler_.fetching()) {
-    num_wanted +=
-        num_blocks_of(sequence->num_tokens()) - static_cast<int>(sequence->block_table().size());
-  }
+  int num_wanted = (num_samples + static_cast<int>(with_others_.size())) * num_groups();
+  const auto add_wanted = [&](const Sequence* sequence, int num_blocks) {
+    for (int group = 0; group < num_groups(); ++group) {
+      const int most =
+          groups_.most_held(group, num_blocks, options_.scheduler.max_num_batched_tokens);
+      std::span<const int> held;
+      if (sequence != nullptr) held = sequence->block_table(group);
+      const auto num_held =
+          std::count_if(held.begin(), held.end(), [](int block) { return block != kNoBlock; });
+      num_wanted += std::max(0, most - static_cast<int>(num_held));
+    }
+  };
+  add_wanted(nullptr, groups_.blocks_for(worst_case(requests_[head])));
+  for (const auto& sequence : scheduler_.fetching())
+    add_wanted(sequence.get(), groups_.blocks_for(sequence->num_tokens()));
   for (const auto& [rank, sequence] : running_) {
     const bool got_nothing =
         std::none_of(plan.sequences.begin(), plan.sequences.end(),
                      [&](const PlannedSequence& planned) { return planned.sequence == sequence; });
     if (got_nothing && !sequence->finished() && sequence->num_pending() > 1) return;
-    num_wanted += std::min(num_blocks_of(sequence->num_tokens()) + 1,
-                           worst_case(requests_[sequence->request_id()])) -
-                  static_cast<int>(sequence->block_table().size());
+    add_wanted(sequence,
+               std::min(groups_.blocks_for(sequence->num_tokens()) + 1,
+                        groups_.blocks_for(worst_case(requests_[sequence->request_id()]))));
   }
   require(num_wanted > scheduler_.num_free_blocks());
 }

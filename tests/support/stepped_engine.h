@@ -18,7 +18,7 @@ struct SteppedEngineOptions {
   int num_threads = 1;
   int block_size = 16;
   BlockOrder block_order = BlockOrder::kConsecutive;
-  int num_blocks = 0;
+  int num_blocks = 0;  // 0: as many as the engine takes by default
   int max_model_len = 0;
   int max_num_seqs = 16;
   int max_num_batched_tokens = 2048;
@@ -34,6 +34,7 @@ class SteppedEngine {
   SteppedEngine(const std::string& path, const SteppedEngineOptions& options);
 
   int vocab_size() const { return core_->limits().vocab_size; }
+  const KvCacheInfo& kv_cache() const { return core_->limits().kv_cache; }
 
   // Returns the number of its first answer; the samples' follow one another.
   std::size_t add(GenerationRequest request);

@@ -13,8 +13,9 @@ namespace {
 
 // Norms whole rows of queries and keys, which no kernel does among the heads' own: OLMo's.
 RopeKvWriteResult norm_rows_and_write(const Step& step, const AttentionBlock& block,
-                                      const Tensor& joined, const LayerConfig& config) {
+                                      const StepBatch& batch, const Tensor& joined) {
   Exec& exec = step.exec;
+  const LayerConfig& config = step.config.layers[block.layer];
   const std::int64_t q_dim = std::int64_t{config.num_heads} * config.head_dim;
   const std::int64_t kv_dim = std::int64_t{config.num_kv_heads} * config.head_dim;
   const RopeArgs rotation = {.style = step.config.rope_tables[config.rope_table].style};
@@ -28,15 +29,17 @@ RopeKvWriteResult norm_rows_and_write(const Step& step, const AttentionBlock& bl
   const Tensor k = turned(q_dim, kv_dim, config.num_kv_heads, block.k_norm);
   const Tensor v = joined.slice(1, q_dim + kv_dim, q_dim + 2 * kv_dim)
                        .split_last(config.num_kv_heads, config.head_dim);
-  return {.q = std::move(q), .view = kv_write(exec, step.kv.view(block.layer), k, v, step.batch)};
+  return {.q = std::move(q), .view = kv_write(exec, step.kv.view(block.layer), k, v, batch)};
 }
 
+// Turns queries and keys, and writes to the cache. `batch` has the layer's block table.
 RopeKvWriteResult turn_and_write(const Step& step, const AttentionBlock& block,
-                                 const Tensor& joined, const LayerConfig& config) {
-  if (config.qk_norm == QkNorm::kRow) return norm_rows_and_write(step, block, joined, config);
+                                 const StepBatch& batch, const Tensor& joined) {
+  const LayerConfig& config = step.config.layers[block.layer];
+  if (config.qk_norm == QkNorm::kRow) return norm_rows_and_write(step, block, batch, joined);
   return rope_kv_write(
       step.exec, joined, block.q_norm, block.k_norm, step.angles[config.rope_table],
-      step.kv.view(block.layer), step.batch,
+      step.kv.view(block.layer), batch,
       {.num_heads = config.num_heads,
        .norm = {.eps = step.config.rms_norm_eps},
        .rope = {.style = step.config.rope_tables[config.rope_table].style},
@@ -48,12 +51,13 @@ RopeKvWriteResult turn_and_write(const Step& step, const AttentionBlock& block,
 
 Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
   const LayerConfig& config = step.config.layers[layer];
+  const StepBatch& batch = step.batch.of_table(step.kv.layout().layers[layer].group);
   const Tensor joined = qkv.apply(step.exec, x);  // [tokens, q_dim + 2 * kv_dim]
-  const RopeKvWriteResult written = turn_and_write(step, *this, joined, config);
+  const RopeKvWriteResult written = turn_and_write(step, *this, batch, joined);
   step.kv.rebind(layer, written.view);
   const Tensor mixed =  // [tokens, q_dim]
       attention(
-          step.exec, written.q, written.view, step.batch,
+          step.exec, written.q, written.view, batch,
           {.scale = config.score_scale, .window = config.window, .soft_cap = config.score_cap});
   return output.apply(step.exec, mixed);
 }

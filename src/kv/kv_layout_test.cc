@@ -1,0 +1,96 @@
+#include "kv/kv_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace pagoda {
+namespace {
+
+KvLayout layout_of(const std::vector<int>& windows) {
+  KvLayout layout;
+  for (const int window : windows)
+    layout.layers.push_back({.num_kv_heads = 1, .head_dim = 256, .window = window});
+  return layout;
+}
+
+// Every sixth layer sees all.
+KvLayout gemma_like(int num_layers) {
+  std::vector<int> windows;
+  for (int i = 0; i < num_layers; ++i) windows.push_back(i % 6 == 5 ? 0 : 512);
+  return layout_of(windows);
+}
+
+void expect_sound(const KvLayout& layout) {
+  std::set<std::pair<int, int>> places;
+  for (int i = 0; i < static_cast<int>(layout.layers.size()); ++i) {
+    const LayerKvLayout& layer = layout.layers[i];
+    ASSERT_LT(layer.group, layout.num_groups());
+    EXPECT_TRUE(places.insert({layer.group, layout.lane_of(i)}).second) << "layer " << i;
+    EXPECT_TRUE(layout.group_windows[layer.group] == 0 ||
+                layout.group_windows[layer.group] == layer.window);
+  }
+}
+
+TEST(KvLayout, LayersOfOneKindAreOneGroupAndALaneEach) {
+  for (const int window : {0, 512}) {
+    KvLayout layout = layout_of({window, window, window});
+    deal_into_groups(layout, 4096);
+    expect_sound(layout);
+    EXPECT_EQ(layout.group_windows, std::vector{window});
+    EXPECT_EQ(layout.num_lanes(), 3);
+    EXPECT_EQ(layout.bytes_per_block(), layout.bytes_per_token() * 16);
+  }
+}
+
+TEST(KvLayout, AWindowAsLongAsTheContextIsNone) {
+  KvLayout layout = gemma_like(26);
+  deal_into_groups(layout, 512);
+  EXPECT_EQ(layout.group_windows, std::vector{0});
+  EXPECT_EQ(layout.num_lanes(), 26);
+}
+
+TEST(KvLayout, WindowsAreDealtIntoGroupsOfAsManyLanesAsLayersThatSeeAll) {
+  KvLayout layout = gemma_like(26);  // 4 and 22
+  deal_into_groups(layout, 32'768);
+  expect_sound(layout);
+  EXPECT_EQ(layout.num_lanes(), 4);
+  EXPECT_EQ(layout.group_windows, (std::vector{0, 512, 512, 512, 512, 512, 512}));
+  EXPECT_EQ(layout.bytes_per_block(), 16 * 4 * layout.layers[0].bytes_per_token());
+  for (const auto& [num_layers, num_lanes] : {std::pair{34, 5}, {48, 8}, {62, 10}}) {
+    KvLayout larger = gemma_like(num_layers);
+    deal_into_groups(larger, 131'072);
+    expect_sound(larger);
+    EXPECT_EQ(larger.num_lanes(), num_lanes) << num_layers;
+  }
+}
+
+// Lanes that nobody needs would cost what windows save.
+TEST(KvLayout, FewLanesAreLeftEmpty) {
+  for (int num_full = 1; num_full < 40; ++num_full) {
+    for (int num_windowed = 1; num_windowed < 40; ++num_windowed) {
+      std::vector<int> windows(num_full, 0);
+      windows.resize(num_full + num_windowed, 64);
+      KvLayout layout = layout_of(windows);
+      deal_into_groups(layout, 1000);
+      expect_sound(layout);
+      const auto num_groups_of_all = std::ranges::count(layout.group_windows, 0);
+      const int num_places = layout.num_groups() * layout.num_lanes();
+      EXPECT_LE(num_places - num_full - num_windowed, (num_full + num_windowed) / 7);
+      EXPECT_LE(num_groups_of_all * layout.num_lanes() - num_full, num_full / 16);
+    }
+  }
+}
+
+TEST(KvLayout, EachWindowHasGroupsOfItsOwnTheLongestFirst) {
+  KvLayout layout = layout_of({64, 0, 128, 64, 0, 128});
+  deal_into_groups(layout, 1000);
+  expect_sound(layout);
+  EXPECT_EQ(layout.group_windows, (std::vector{0, 128, 64}));
+  EXPECT_EQ(layout.num_lanes(), 2);
+}
+
+}  // namespace
+}  // namespace pagoda

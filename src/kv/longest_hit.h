@@ -1,0 +1,43 @@
+// longest_hit(): how much of a sequence's beginning all cache groups have.
+//
+// A group has a beginning where it has the blocks that a query at its end sees. So a group that sees
+// all has every beginning of what it has, and one with a window has those behind enough blocks in a
+// row. (The search from the end: vLLM's sliding window manager.)
+#pragma once
+
+#include "kv/cache_groups.h"
+
+namespace pagoda {
+
+// Returns the blocks of a group's longest beginning of up to num_blocks. has(group, index): whether
+// the group has that block.
+template <typename Has>
+int longest_hit(const CacheGroups& groups, int group, int num_blocks, const Has& has) {
+  if (groups.sees_all(group)) {
+    int length = 0;
+    while (length < num_blocks && has(group, length)) ++length;
+    return length;
+  }
+  int begin = num_blocks, end = num_blocks;  // of blocks that are there
+  while (begin > groups.first_seen(group, end * groups.block_size())) {
+    --begin;
+    if (!has(group, begin)) end = begin;
+  }
+  return end;
+}
+
+// Returns the blocks of the longest beginning of up to num_blocks that each group has. Each may
+// shorten what the others have.
+template <typename Has>
+int longest_hit(const CacheGroups& groups, int num_blocks, const Has& has) {
+  int length = num_blocks;
+  for (int group = 0, num_agreed = 0; num_agreed < groups.size();
+       group = (group + 1) % groups.size()) {
+    const int hit = longest_hit(groups, group, length, has);
+    num_agreed = hit == length ? num_agreed + 1 : 1;
+    length = hit;
+  }
+  return length;
+}
+
+}  // namespace pagoda
