@@ -53,8 +53,10 @@ struct KvEntries {
 };
 
 // Allocates the zeroed memory of keys, or values, of a shape [num_blocks, block_size, num_kv_heads,
-// head_dim]. REQUIRES: fits(format, head_dim). kResourceExhausted where there is too little.
-Result<KvEntries> allocate_kv_entries(Exec& exec, KvFormat format, const Shape& shape);
+// head_dim]; `elements`: those of other entries that take as much memory, which these share. REQUIRES:
+// fits(format, head_dim). kResourceExhausted where there is too little.
+Result<KvEntries> allocate_kv_entries(Exec& exec, KvFormat format, const Shape& shape,
+                                      const Tensor& elements = {});
 
 // The arrays that a view is made of; extent 0 of each is num_blocks.
 class KvArrays {

@@ -77,7 +77,8 @@ std::string text_of(const KvLayout& layout) {
     text += fmt::format(" {} x {} {} and {} of window {};", layer.num_kv_heads, layer.head_dim,
                         kv_format_name(layer.formats.keys), kv_format_name(layer.formats.values),
                         layer.window);
-    if (layout.num_groups() > 1) text += fmt::format(" group {} lane {};", layer.group, layer.lane);
+    if (layout.num_groups() > 1)
+      text += fmt::format(" group {} lane {} part {};", layer.group, layer.lane, layer.part);
   }
   return text;
 }

@@ -106,9 +106,12 @@ Result<KvSizing> size_kv_cache(const EngineOptions& options, const ModelConfig& 
     sizing.layout.block_size = sizing.max_model_len;
     sizing.num_blocks = sizing.max_num_seqs;
   } else {
+    int slots = 1;  // of a block
+    for (const KvTable& table : sizing.layout.tables)
+      slots = std::max(slots, table.num_parts * sizing.layout.block_size);
     const std::int64_t by_memory = bytes / sizing.layout.bytes_per_block();
     const std::int64_t blocks = options.num_kv_blocks > 0 ? options.num_kv_blocks : by_memory;
-    sizing.num_blocks = static_cast<int>(std::min(blocks, kMaxBlocks / sizing.layout.block_size));
+    sizing.num_blocks = static_cast<int>(std::min(blocks, kMaxBlocks / slots));
     sizing.max_model_len =
         longest_context(groups_of(sizing.layout), sizing.num_blocks, sizing.max_model_len);
   }

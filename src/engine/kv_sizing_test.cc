@@ -207,6 +207,22 @@ TEST(KvSizing, AWindowsMemoryIsAWindow) {
   }
 }
 
+// Layers with a window are skipped by default, and stay in bfloat16.
+TEST(KvSizing, CodesBesideWindowsHoldMoreThanBFloat16) {
+  EngineOptions options = {.max_num_seqs = 256, .kv_cache_memory_bytes = 16 * kGiB};
+  const int plain =
+      sequences_in(*size_kv_cache(options, gemma_3_1b(), Backend::kCpu, kGiB), 32'768);
+  const auto times = [&](KvFormat keys, KvFormat values) {
+    options.kv_cache_formats = KvFormats{keys, values};
+    const KvSizing sizing = *size_kv_cache(options, gemma_3_1b(), Backend::kCpu, kGiB);
+    return static_cast<double>(sequences_in(sizing, 32'768)) / plain;
+  };
+  EXPECT_NEAR(times(KvFormat::kInt8, KvFormat::kInt8), 1.85, 0.03);
+  // Values of 4 bits do not fill the place that two layers' keys fill.
+  EXPECT_NEAR(times(KvFormat::kInt8, KvFormat::kInt4), 1.48, 0.03);
+  EXPECT_NEAR(times(KvFormat::kInt4, KvFormat::kInt4), 3.14, 0.05);
+}
+
 TEST(KvSizing, AContextOfSeveralGroupsIsAsLongAsItsBlocksReach) {
   const auto sizing = size_kv_cache({.num_kv_blocks = 300}, gemma_3_1b(), Backend::kCpu, 64 * kGiB);
   ASSERT_TRUE(sizing.ok());

@@ -32,7 +32,7 @@ ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamp
       kv_(std::move(kv)),
       host_reads_blocks_(host_reads_blocks),
       num_prefaulted_tokens_(num_prefaulted_tokens(kv_.layout())),
-      input_(kv_.block_size(), kv_.layout().num_groups()),
+      input_(kv_.block_size(), kv_.layout().tables),
       sampler_(exec, decoder_, options) {}
 
 bool ModelRunner::prefault(int first_block, bool beside_prompts) {
@@ -72,7 +72,7 @@ Status ModelRunner::forward(const Plan& plan) {
   sampler_.begin(plan, rows);
   Status status = evaluate(rows);
   step.in_flight = status.ok();
-  if (host_reads_blocks_ && kv_.num_lanes() > 0) step.written = kv_.views().back().arrays().back();
+  if (host_reads_blocks_ && kv_.num_views() > 0) step.written = kv_.views().back().arrays().back();
   if (rows.scored_rows.empty()) rows.hidden = {};
   return status;
 }
@@ -96,8 +96,10 @@ void ModelRunner::fill_token_ids(StepBatch& batch) {
 }
 
 void ModelRunner::copy_blocks(const StepBatch& batch) {
-  for (int lane = 0; lane < kv_.num_lanes(); ++lane)
-    kv_.rebind_lane(lane, kv_copy_blocks(exec_, kv_.views()[lane], batch));
+  for (int i = 0; i < kv_.num_views(); ++i) {
+    const StepBatch copies = input_.copies_of(batch, kv_.num_parts(i));
+    kv_.rebind_view(i, kv_copy_blocks(exec_, kv_.views()[i], copies));
+  }
 }
 
 Status ModelRunner::draw(const Plan& plan) {

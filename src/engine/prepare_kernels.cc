@@ -91,8 +91,8 @@ void call_sampling_ops(Exec& exec, const Tensor& logits) {
 void call_step(Exec& exec, const Decoder& decoder, KvStore& kv, const std::vector<Part>& parts) {
   const HostBatch host = make_host_batch(parts);
   const StepBatch batch = upload(exec, host);
-  for (int lane = 0; lane < kv.num_lanes(); ++lane) {
-    if (kv.num_blocks() > 1) kv.rebind_lane(lane, kv_copy_blocks(exec, kv.views()[lane], batch));
+  for (int i = 0; i < kv.num_views(); ++i) {
+    if (kv.num_blocks() > 1) kv.rebind_view(i, kv_copy_blocks(exec, kv.views()[i], batch));
   }
   const HiddenState hidden = decoder.forward(exec, batch, kv);
   call_sampling_ops(exec, decoder.logits(exec, hidden, batch.logits_rows));
@@ -109,7 +109,7 @@ Status prepare_kernels(Exec& exec, const Decoder& decoder, KvStore& kv,
     call_step(exec, decoder, kv, {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {64, 64}});
   };
   const Status status = exec.prepare_kernels(call_ops, progress);
-  for (int lane = 0; lane < kv.num_lanes(); ++lane) kv.rebind_lane(lane, views[lane]);
+  for (int i = 0; i < kv.num_views(); ++i) kv.rebind_view(i, views[i]);
   if (progress) progress(1.0);
   return status;
 }

@@ -2,31 +2,43 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace pagoda {
 
-StepInput::StepInput(int block_size, int num_groups)
-    : block_size_(block_size), num_groups_(num_groups) {
-  host_.num_tables = num_groups;
+StepInput::StepInput(int block_size, std::vector<KvTable> tables)
+    : block_size_(block_size), tables_(std::move(tables)) {
+  host_.num_tables = num_tables();
+  for (const KvTable& table : tables_) copies_[table.num_parts];
 }
 
 const HostBatch& StepInput::set(const Plan& plan) {
   host_.clear_step();
   scored_rows_.clear();
   scored_tokens_.clear();
-  for (const PlannedCopy& copy : plan.block_copies)
-    host_.block_copies.push_back({copy.source, copy.destination, copy.num_tokens});
+  for (auto& [num_parts, part_host] : copies_) {
+    part_host.block_copies.clear();
+    for (const PlannedCopy& copy : plan.block_copies) {
+      for (int part = 0; part < num_parts; ++part) {
+        part_host.block_copies.push_back({.source = copy.source * num_parts + part,
+                                          .destination = copy.destination * num_parts + part,
+                                          .num_tokens = copy.num_tokens});
+      }
+    }
+    host_.block_copies.insert(host_.block_copies.end(), part_host.block_copies.begin(),
+                              part_host.block_copies.end());
+  }
   host_.num_decodes = plan.num_decodes;
   host_.query_start.push_back(0);
-  host_.slot_mapping.resize(static_cast<std::size_t>(num_groups_) * plan.num_tokens);
-  host_.first_slots.resize(num_groups_ * plan.sequences.size());
+  host_.slot_mapping.resize(static_cast<std::size_t>(num_tables()) * plan.num_tokens);
+  host_.first_slots.resize(num_tables() * plan.sequences.size());
   make_room(plan);
   for (int index = 0; index < static_cast<int>(plan.sequences.size()); ++index) {
     add_sequence(index, plan.sequences[index]);
-    for (int group = 0; group < num_groups_; ++group) {
-      extend_row(group, index, *plan.sequences[index].sequence);
-      host_.first_slots[group * plan.sequences.size() + index] =
-          first_slot(group, index, *plan.sequences[index].sequence);
+    for (int table = 0; table < num_tables(); ++table) {
+      extend_row(table, index, *plan.sequences[index].sequence);
+      host_.first_slots[table * plan.sequences.size() + index] =
+          first_slot(table, index, *plan.sequences[index].sequence);
     }
   }
   if (!host_.token_source.empty()) host_.token_source.resize(host_.token_ids.size(), -1);
@@ -47,8 +59,8 @@ void StepInput::make_room(const Plan& plan) {
   if (max_blocks == host_.max_blocks && num_rows == num_rows_) return;
   host_.max_blocks = max_blocks;
   num_rows_ = num_rows;
-  host_.block_tables.assign(num_groups_ * num_rows * max_blocks, 0);
-  table_rows_.assign(num_groups_ * num_rows, {});
+  host_.block_tables.assign(num_tables() * num_rows * max_blocks, 0);
+  table_rows_.assign(num_tables() * num_rows, {});
   new_parts_.clear();
   device_table_ = {};
 }
@@ -63,13 +75,16 @@ void StepInput::add_sequence(int index, const PlannedSequence& planned) {
 void StepInput::add_tokens(int index, const PlannedSequence& planned) {
   const Sequence& sequence = *planned.sequence;
   const int first_token = host_.num_tokens();
-  const std::size_t num_all_tokens = host_.slot_mapping.size() / num_groups_;
-  for (int group = 0; group < num_groups_; ++group) {
+  const std::size_t num_all_tokens = host_.slot_mapping.size() / tables_.size();
+  for (int table = 0; table < num_tables(); ++table) {
+    const auto [group, part, num_parts] = tables_[table];
     const std::span<const int> blocks = sequence.block_table(group);
     auto slot = host_.slot_mapping.begin() +
-                static_cast<std::ptrdiff_t>(group * num_all_tokens + first_token);
-    for (int position = planned.first_position; position < planned.context_len(); ++position)
-      *slot++ = blocks[position / block_size_] * block_size_ + position % block_size_;
+                static_cast<std::ptrdiff_t>(table * num_all_tokens + first_token);
+    for (int position = planned.first_position; position < planned.context_len(); ++position) {
+      const int block = blocks[position / block_size_] * num_parts + part;
+      *slot++ = block * block_size_ + position % block_size_;
+    }
   }
   if (planned.awaited_outcome >= 0) {
     host_.token_source.resize(host_.token_ids.size(), -1);
@@ -87,20 +102,22 @@ void StepInput::add_tokens(int index, const PlannedSequence& planned) {
   }
 }
 
-void StepInput::extend_row(int group, int index, const Sequence& sequence) {
-  TableRow& row = table_rows_[row_of(group, index)];
+void StepInput::extend_row(int table, int index, const Sequence& sequence) {
+  const auto [group, part, num_parts] = tables_[table];
+  TableRow& row = table_rows_[row_of(table, index)];
   const std::span<const int> blocks = sequence.block_table(group);
   const std::uint64_t epoch = sequence.blocks().epoch();
   if (row.arrival != sequence.arrival() || row.epoch != epoch || row.num_blocks == 0)
     row = {.arrival = sequence.arrival(), .epoch = epoch};
   const std::size_t first = row.num_blocks;
   if (first == blocks.size()) return;
-  const std::size_t row_begin = row_of(group, index) * host_.max_blocks;
+  const std::size_t row_begin = row_of(table, index) * host_.max_blocks;
   for (std::size_t i = first; i < blocks.size(); ++i) {
-    host_.block_tables[row_begin + i] = blocks[i];
-    if (i > 0 && blocks[i] == blocks[i - 1] + 1) continue;
+    const int block = blocks[i] == kNoBlock ? kNoBlock : blocks[i] * num_parts + part;
+    host_.block_tables[row_begin + i] = block;
+    if (i > 0 && block == host_.block_tables[row_begin + i - 1] + 1) continue;
     row.run_begin = static_cast<int>(i);
-    row.run_slot = (blocks[i] - row.run_begin) * block_size_;
+    row.run_slot = (block - row.run_begin) * block_size_;
   }
   row.num_blocks = static_cast<int>(blocks.size());
   new_parts_.push_back({.begin = row_begin + first, .end = row_begin + blocks.size()});
@@ -109,9 +126,10 @@ void StepInput::extend_row(int group, int index, const Sequence& sequence) {
 
 // Returns where position 0 would be, were all blocks where those that are held are; -1: they are
 // not consecutive, or it would be before the first.
-int StepInput::first_slot(int group, int index, const Sequence& sequence) const {
-  const TableRow& row = table_rows_[row_of(group, index)];
-  return row.run_begin <= sequence.blocks().first(group) ? std::max(row.run_slot, -1) : -1;
+int StepInput::first_slot(int table, int index, const Sequence& sequence) const {
+  const TableRow& row = table_rows_[row_of(table, index)];
+  const bool is_run = row.run_begin <= sequence.blocks().first(tables_[table].group);
+  return is_run ? std::max(row.run_slot, -1) : -1;
 }
 
 void StepInput::count() {
@@ -130,11 +148,25 @@ StepBatch StepInput::upload(Exec& exec) {
   by_table_.clear();
   update_device_table(exec);
   StepBatch batch = pagoda::upload(exec, host_, device_table_);
-  if (num_groups_ == 1) return batch;
+  if (num_tables() == 1) return batch;
   split_tables(batch, by_table_);
   batch = by_table_.front();
   batch.by_table = by_table_.data();
   return batch;
+}
+
+StepBatch StepInput::copies_of(const StepBatch& batch, int num_parts) const {
+  const auto own = copies_.find(num_parts);
+  PAGODA_CHECK(own != copies_.end(), "[step_input] no layer has so many parts");
+  std::size_t begin = 0;
+  for (auto before = copies_.begin(); before != own; ++before)
+    begin += before->second.block_copies.size();
+  const std::size_t end = begin + own->second.block_copies.size();
+  StepBatch copies;
+  copies.host = &own->second;
+  copies.block_copies =
+      batch.block_copies.slice(0, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end));
+  return copies;
 }
 
 void StepInput::update_device_table(Exec& exec) {
@@ -145,7 +177,7 @@ void StepInput::update_device_table(Exec& exec) {
                                tables.subspan(part.begin, part.end - part.begin));
     }
   } else if (!device_table_.defined() || !new_parts_.empty()) {
-    const auto num_rows = static_cast<std::int64_t>(table_rows_.size());  // of all groups
+    const auto num_rows = static_cast<std::int64_t>(table_rows_.size());  // of all tables
     device_table_ = exec.upload<std::int32_t>(host_.block_tables, {num_rows, host_.max_blocks});
   }
   new_parts_.clear();

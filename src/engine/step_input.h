@@ -18,11 +18,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "batch/step_batch.h"
 #include "engine/scheduler.h"
+#include "kv/kv_layout.h"
 #include "tensor/exec.h"
 
 namespace pagoda {
@@ -44,13 +46,15 @@ struct StepInputCounters {
 
 class StepInput {
  public:
-  explicit StepInput(int block_size, int num_groups = 1);
+  explicit StepInput(int block_size, std::vector<KvTable> tables = {{}});
 
   // Fills the host's arrays of a step; valid until the next call.
   const HostBatch& set(const Plan& plan);
   // Uploads those to the device. The host's have to outlive what comes of it, and `exec` this
   // object's last upload.
   StepBatch upload(Exec& exec);
+  // Returns an uploaded step's copies alone, those of layers of which a block has so many parts.
+  StepBatch copies_of(const StepBatch& batch, int num_parts) const;
 
   const HostBatch& host() const { return host_; }
   std::span<const std::int32_t> scored_rows() const { return scored_rows_; }  // tokens of the step
@@ -76,21 +80,24 @@ class StepInput {
   void make_room(const Plan& plan);
   void add_sequence(int index, const PlannedSequence& planned);
   void add_tokens(int index, const PlannedSequence& planned);
-  std::size_t row_of(int group, int index) const { return group * num_rows_ + index; }
-  void extend_row(int group, int index, const Sequence& sequence);
-  int first_slot(int group, int index, const Sequence& sequence) const;
+  int num_tables() const { return static_cast<int>(tables_.size()); }
+  std::size_t row_of(int table, int index) const { return table * num_rows_ + index; }
+  void extend_row(int table, int index, const Sequence& sequence);
+  int first_slot(int table, int index, const Sequence& sequence) const;
   void count();
   void update_device_table(Exec& exec);
 
   int block_size_;
-  int num_groups_;
+  std::vector<KvTable> tables_;
+  // The step's copies for each number of parts that tables have; the host's are all of them.
+  std::map<int, HostBatch> copies_;
   HostBatch host_;
   std::vector<std::int32_t> scored_rows_;
   std::vector<ScoredToken> scored_tokens_;
-  std::size_t num_rows_ = 0;          // of a group's table
-  std::vector<TableRow> table_rows_;  // [groups, rows]
+  std::size_t num_rows_ = 0;          // of a table
+  std::vector<TableRow> table_rows_;  // [tables, rows]
   std::vector<TablePart> new_parts_;
-  Tensor device_table_;              // [groups * rows, max_blocks] int32; undefined: to be made
+  Tensor device_table_;              // [tables * rows, max_blocks] int32; undefined: to be made
   std::vector<StepBatch> by_table_;  // of the last upload, where there are several
   StepInputCounters counters_;
 };

@@ -1,5 +1,6 @@
 #include "kv/block_memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -13,6 +14,9 @@ BlockMemory::BlockMemory(std::vector<Array> arrays) : arrays_(std::move(arrays))
 
 Result<BlockMemory> BlockMemory::of(Exec& exec, const KvStore& store) {
   std::vector<Array> arrays;
+  const auto has = [&](const std::byte* first) {
+    return std::ranges::find(arrays, first, &Array::first) != arrays.end();
+  };
   for (const KvView& view : store.views()) {
     for (const Tensor& array : view.arrays()) {
       std::byte* const first = exec.host_address(array);
@@ -20,7 +24,9 @@ Result<BlockMemory> BlockMemory::of(Exec& exec, const KvStore& store) {
         return unsupported("[kv cache] prefix-cache-dir: expected cpu, mlx or reference, got {}",
                            backend_name(exec.backend()));
       }
-      const auto block_elements = static_cast<std::size_t>(array.num_elements() / array.extent(0));
+      if (has(first)) continue;  // memory that layers of several forms share
+      const auto block_elements =
+          static_cast<std::size_t>(array.num_elements() / store.num_blocks());
       arrays.push_back({.first = first, .block_bytes = block_elements * dtype_size(array.dtype())});
     }
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
+#include <vector>
 
 namespace pagoda {
 namespace {
@@ -10,41 +10,112 @@ namespace {
 // At most one in so many of all places in lanes is empty, and one in so many of those of layers that
 // see all, which long contexts fill.
 constexpr int kEmptyOfAll = 7, kEmptyOfLongest = 16;
+// Memory of a lane that kinds of layers do not share is at most half of what the largest takes.
+constexpr double kMostBytes = 1.5;
 
-// Layers by window, those that see all of a context first, then the longest windows.
-using LayersByWindow = std::map<int, std::vector<int>, std::greater<>>;
 constexpr int kSeesAll = INT32_MAX;
 
-int round_up(int number, int step) {
-  return (number + step - 1) / step * step;
-}
+// The layers of one window and one form of entries.
+struct Kind {
+  int window = 0;
+  LayerKvLayout form;
+  std::vector<int> layers;
+  int num_parts = 1;  // layers that a place holds
 
-// Returns how many lanes there are: as many layers of a window as a group has.
-int choose_num_lanes(const LayersByWindow& layers) {
-  int num_layers = 0, most = 0;
-  for (const auto& [window, some] : layers) {
-    const int count = static_cast<int>(some.size());
-    num_layers += count;
-    most = std::max(most, count);
+  int num_layers() const { return static_cast<int>(layers.size()); }
+  // Returns the groups of so many lanes that the layers take.
+  int num_groups(int num_lanes) const {
+    const int of_group = num_lanes * num_parts;
+    return (num_layers() + of_group - 1) / of_group;
   }
-  const int num_longest = static_cast<int>(layers.begin()->second.size());
-  for (int num_lanes = most; num_lanes > 1; --num_lanes) {
-    int num_places = 0;
-    for (const auto& [window, some] : layers)
-      num_places += round_up(static_cast<int>(some.size()), num_lanes);
-    const int num_empty = num_places - num_layers;
-    const int num_empty_longest = round_up(num_longest, num_lanes) - num_longest;
-    if (num_empty * kEmptyOfAll <= num_layers && num_empty_longest * kEmptyOfLongest <= num_longest)
-      return num_lanes;
-  }
-  return 1;
-}
+};
 
 bool is_alike(const LayerKvLayout& a, const LayerKvLayout& b) {
   return a.formats == b.formats && a.num_kv_heads == b.num_kv_heads && a.head_dim == b.head_dim;
 }
 
+std::int64_t element_bytes(KvFormat format, const LayerKvLayout& layer) {
+  return kv_entry_bytes(format, layer.head_dim) * layer.num_kv_heads;
+}
+
+// Returns the kinds of layers, those that see all of a context first, then the longest windows.
+std::vector<Kind> kinds_of(const KvLayout& layout, int max_model_len) {
+  std::vector<Kind> kinds;
+  for (int i = 0; i < static_cast<int>(layout.layers.size()); ++i) {
+    const LayerKvLayout& layer = layout.layers[i];
+    const int window = layer.window > 0 && layer.window < max_model_len ? layer.window : kSeesAll;
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& known) {
+      return known.window == window && is_alike(known.form, layer);
+    });
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {.window = window, .form = layer});
+    kind->layers.push_back(i);
+  }
+  std::ranges::stable_sort(kinds, std::greater(), &Kind::window);
+  return kinds;
+}
+
+// Sets how many layers of each kind a place of the largest kind holds.
+void set_parts(std::vector<Kind>& kinds) {
+  std::int64_t keys = 0, values = 0;
+  for (const Kind& kind : kinds) {
+    keys = std::max(keys, element_bytes(kind.form.formats.keys, kind.form));
+    values = std::max(values, element_bytes(kind.form.formats.values, kind.form));
+  }
+  for (Kind& kind : kinds) {
+    kind.num_parts =
+        static_cast<int>(std::min(keys / element_bytes(kind.form.formats.keys, kind.form),
+                                  values / element_bytes(kind.form.formats.values, kind.form)));
+  }
+}
+
+// Returns how many lanes there are: as many places as a group has.
+int choose_num_lanes(const std::vector<Kind>& kinds) {
+  int most = 0;
+  for (const Kind& kind : kinds) most = std::max(most, kind.num_layers());
+  for (int num_lanes = most; num_lanes > 1; --num_lanes) {
+    double all = 0, empty = 0, all_longest = 0, empty_longest = 0;  // places
+    for (const Kind& kind : kinds) {
+      const double wanted = static_cast<double>(kind.num_layers()) / kind.num_parts;
+      const double left = kind.num_groups(num_lanes) * num_lanes - wanted;
+      all += wanted;
+      empty += left;
+      if (kind.window != kinds.front().window) continue;
+      all_longest += wanted;
+      empty_longest += left;
+    }
+    if (empty * kEmptyOfAll <= all && empty_longest * kEmptyOfLongest <= all_longest)
+      return num_lanes;
+  }
+  return 1;
+}
+
+void deal(const Kind& kind, int num_lanes, KvLayout& layout) {
+  const int window = kind.window == kSeesAll ? 0 : kind.window;
+  const int of_group = num_lanes * kind.num_parts;
+  for (int i = 0; i < kind.num_layers(); ++i) {
+    const int place = i % of_group;
+    LayerKvLayout& layer = layout.layers[kind.layers[i]];
+    if (place == 0) layout.group_windows.push_back(window);
+    layer.group = layout.num_groups() - 1;
+    layer.lane = place % num_lanes;
+    layer.part = place / num_lanes;
+    const KvTable table = {.group = layer.group, .part = layer.part, .num_parts = kind.num_parts};
+    if (layout.tables.empty() || layout.tables.back() != table) layout.tables.push_back(table);
+    layer.table = static_cast<int>(layout.tables.size()) - 1;
+  }
+}
+
 }  // namespace
+
+bool KvLayout::shares_keys(int layer, int other) const {
+  return element_bytes(layers[layer].formats.keys, layers[layer]) * num_parts(layer) ==
+         element_bytes(layers[other].formats.keys, layers[other]) * num_parts(other);
+}
+
+bool KvLayout::shares_values(int layer, int other) const {
+  return element_bytes(layers[layer].formats.values, layers[layer]) * num_parts(layer) ==
+         element_bytes(layers[other].formats.values, layers[other]) * num_parts(other);
+}
 
 int KvLayout::num_lanes() const {
   int num_lanes = 0;
@@ -59,39 +130,49 @@ std::int64_t KvLayout::bytes_per_token() const {
   return bytes;
 }
 
+// Counts what one layer of each form has of its own in a lane: its scales, and elements that no
+// layer before it shares.
 std::int64_t KvLayout::bytes_per_block() const {
-  std::vector<std::int64_t> lanes(num_lanes());
-  for (int layer = 0; layer < static_cast<int>(layers.size()); ++layer)
-    lanes[lane_of(layer)] = layers[layer].bytes_per_token() * block_size;
   std::int64_t bytes = 0;
-  for (const std::int64_t lane : lanes) bytes += lane;
-  return bytes;
+  for (int i = 0; i < static_cast<int>(layers.size()); ++i) {
+    const LayerKvLayout& layer = layers[i];
+    bool has_keys = false, has_values = false, is_known = false;
+    for (int other = 0; other < i; ++other) {
+      if (lane_of(other) != lane_of(i)) continue;
+      is_known |= is_alike(layers[other], layer);
+      has_keys |= shares_keys(i, other);
+      has_values |= shares_values(i, other);
+    }
+    if (is_known) continue;
+    const std::int64_t keys = element_bytes(layer.formats.keys, layer);
+    const std::int64_t values = element_bytes(layer.formats.values, layer);
+    const std::int64_t scales = layer.bytes_per_token() - keys - values;
+    bytes += ((has_keys ? 0 : keys) + (has_values ? 0 : values) + scales) * num_parts(i);
+  }
+  return bytes * block_size;
 }
 
 void deal_into_groups(KvLayout& layout, int max_model_len) {
   if (layout.layers.empty()) return;
-  LayersByWindow by_window;
-  bool all_alike = true;
-  for (int i = 0; i < static_cast<int>(layout.layers.size()); ++i) {
-    const LayerKvLayout& layer = layout.layers[i];
-    const bool has_window = layer.window > 0 && layer.window < max_model_len;
-    by_window[has_window ? layer.window : kSeesAll].push_back(i);
-    all_alike &= is_alike(layer, layout.layers.front());
-  }
-  const auto window_of = [](int window) { return window == kSeesAll ? 0 : window; };
+  std::vector<Kind> kinds = kinds_of(layout, max_model_len);
+  const int longest = kinds.front().window;
+  const KvLayout apart = layout;
   layout.group_windows.clear();
-  if (by_window.size() == 1 || !all_alike) {
-    layout.group_windows.push_back(window_of(by_window.begin()->first));
-    return;
+  if (longest != kinds.back().window) {
+    set_parts(kinds);
+    const int num_lanes = choose_num_lanes(kinds);
+    layout.tables.clear();
+    for (const Kind& kind : kinds) deal(kind, num_lanes, layout);
+    std::int64_t largest = 0;
+    for (const Kind& kind : kinds)
+      largest = std::max(largest, kind.form.bytes_per_token() * kind.num_parts);
+    const std::int64_t all = largest * num_lanes * layout.block_size;
+    if (static_cast<double>(layout.bytes_per_block()) <= kMostBytes * static_cast<double>(all))
+      return;
+    layout = apart;
+    layout.group_windows.clear();
   }
-  const int num_lanes = choose_num_lanes(by_window);
-  for (const auto& [window, layers] : by_window) {
-    for (int i = 0; i < static_cast<int>(layers.size()); ++i) {
-      if (i % num_lanes == 0) layout.group_windows.push_back(window_of(window));
-      layout.layers[layers[i]].group = layout.num_groups() - 1;
-      layout.layers[layers[i]].lane = i % num_lanes;
-    }
-  }
+  layout.group_windows.push_back(longest == kSeesAll ? 0 : longest);
 }
 
 }  // namespace pagoda

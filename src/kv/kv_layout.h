@@ -3,10 +3,18 @@
 // Formats, window and heads belong to a layer. Paged and contiguous caches are the same layout with
 // another block size: 16 tokens, or as many as the longest context, one block a sequence.
 //
-// Where layers differ in their windows they are in cache groups (kv/cache_groups.h), each of which
-// has a block table. Memory is in lanes: a block has a part of each lane, and holds in it one layer
-// of the group that has taken the block. So the layers of a group are in lanes of their own, and
-// those of other groups in the same ones. With one group a lane is a layer.
+// Where layers differ in their windows they are in cache groups (kv/cache_groups.h). Memory is in
+// lanes: a block has a place in each lane, and holds there one layer of the group that has taken the
+// block, or several where their entries are smaller than those of other groups' layers. So the
+// layers of a group are in places of their own, and those of other groups in the same ones. With one
+// group a lane is a layer.
+//
+//   lane 0   [ block 0        ][ block 1        ][ block 2        ]
+//              layer 0 (int8)    layer 1           layer 0
+//              layer 3 (int8)    (bfloat16)        layer 3
+//
+// A layer that is part p of n in its places finds a block's entries under the number n * block + p,
+// so layers of other parts, as of other groups, have block tables of their own.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +31,30 @@ struct LayerKvLayout {
   int window = 0;  // positions that a query sees, its own included; 0: all
   int group = 0;
   int lane = -1;  // -1: the layer's number
+  int part = 0;   // of its place in a block
+  int table = 0;  // of KvLayout::tables
 
   std::int64_t bytes_per_token() const {  // keys and values, with their scales
     return kv_bytes(formats, head_dim) * num_kv_heads;
   }
 };
 
+// Numbers that layers read in place of a sequence's blocks in a group: num_parts * block + part.
+struct KvTable {
+  int group = 0;
+  int part = 0;
+  int num_parts = 1;
+
+  bool operator==(const KvTable&) const = default;
+};
+
 struct KvLayout {
   int block_size = 16;  // tokens
   std::vector<LayerKvLayout> layers;
   std::vector<int> group_windows = {0};  // of each cache group; 0: all positions are seen
+  std::vector<KvTable> tables = {{}};
 
+  int num_parts(int layer) const { return tables[layers[layer].table].num_parts; }
   int num_groups() const { return static_cast<int>(group_windows.size()); }
   int num_lanes() const;
   int lane_of(int layer) const { return layers[layer].lane < 0 ? layer : layers[layer].lane; }
@@ -41,12 +62,16 @@ struct KvLayout {
   std::int64_t bytes_per_token() const;
   // Returns what a block takes in all lanes.
   std::int64_t bytes_per_block() const;
+  // Returns whether two layers of a lane have their keys' elements, or their values', in the same
+  // memory: they take as many bytes of a block.
+  bool shares_keys(int layer, int other) const;
+  bool shares_values(int layer, int other) const;
 };
 
 // Deals layers out into cache groups for contexts of up to max_model_len tokens. Layers that see all
 // of a context, and those of each other window, are dealt into groups of as many lanes, so many that
-// few are left empty. Layers of one window, or whose entries differ otherwise, stay one group, of
-// the longest window.
+// few are left empty; where formats or heads differ too, each kind of layer is. Layers of one window
+// stay one group, and so do those whose memory would hardly be shared: of the longest window.
 void deal_into_groups(KvLayout& layout, int max_model_len);
 
 }  // namespace pagoda

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace pagoda {
@@ -24,11 +25,16 @@ KvLayout gemma_like(int num_layers) {
 }
 
 void expect_sound(const KvLayout& layout) {
-  std::set<std::pair<int, int>> places;
+  std::set<std::tuple<int, int, int>> places;
   for (int i = 0; i < static_cast<int>(layout.layers.size()); ++i) {
     const LayerKvLayout& layer = layout.layers[i];
     ASSERT_LT(layer.group, layout.num_groups());
-    EXPECT_TRUE(places.insert({layer.group, layout.lane_of(i)}).second) << "layer " << i;
+    EXPECT_TRUE(places.insert({layer.group, layout.lane_of(i), layer.part}).second)
+        << "layer " << i;
+    const KvTable& table = layout.tables[layer.table];
+    EXPECT_EQ(table.group, layer.group);
+    EXPECT_EQ(table.part, layer.part);
+    EXPECT_LT(layer.part, table.num_parts);
     EXPECT_TRUE(layout.group_windows[layer.group] == 0 ||
                 layout.group_windows[layer.group] == layer.window);
   }
@@ -82,6 +88,37 @@ TEST(KvLayout, FewLanesAreLeftEmpty) {
       EXPECT_LE(num_groups_of_all * layout.num_lanes() - num_full, num_full / 16);
     }
   }
+}
+
+// Layers that see all are codes of 8 bits: two of them take the place of one with a window.
+TEST(KvLayout, SmallerEntriesShareAPlace) {
+  KvLayout layout = gemma_like(26);
+  for (LayerKvLayout& layer : layout.layers) {
+    const KvFormat format = layer.window == 0 ? KvFormat::kInt8 : KvFormat::kBFloat16;
+    layer.formats = {format, format};
+  }
+  deal_into_groups(layout, 32'768);
+  expect_sound(layout);
+  EXPECT_EQ(layout.num_lanes(), 2);
+  EXPECT_EQ(layout.num_groups(), 1 + 11);
+  EXPECT_EQ(layout.tables.size(), 2u + 11);
+  EXPECT_EQ(layout.num_parts(5), 2);
+  EXPECT_EQ(layout.num_parts(0), 1);
+  EXPECT_TRUE(layout.shares_keys(0, 5));
+  // A place is as large as the larger entries, and has scales for the codes besides.
+  EXPECT_EQ(layout.bytes_per_block(), 2 * 16 * (2 * 2 * 256 + 2 * 2 * 2));
+}
+
+TEST(KvLayout, FormsThatShareLittleStayOneGroup) {
+  KvLayout layout = layout_of({0, 64, 0, 64});
+  for (LayerKvLayout& layer : layout.layers) {
+    if (layer.window == 0) layer.head_dim = 160;  // one of these takes the place of one
+  }
+  deal_into_groups(layout, 1000);
+  EXPECT_EQ(layout.group_windows, std::vector{0});
+  EXPECT_EQ(layout.num_lanes(), 4);
+  EXPECT_EQ(layout.tables, std::vector<KvTable>(1));
+  EXPECT_EQ(layout.bytes_per_block(), layout.bytes_per_token() * 16);
 }
 
 TEST(KvLayout, EachWindowHasGroupsOfItsOwnTheLongestFirst) {

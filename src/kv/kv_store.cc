@@ -47,7 +47,7 @@ Status check_layout(const KvLayout& layout, int num_blocks) {
 }  // namespace
 
 KvStore::KvStore(KvLayout layout, int num_blocks)
-    : layout_(std::move(layout)), num_blocks_(num_blocks) {
+    : layout_(std::move(layout)), num_blocks_(num_blocks), num_lanes_(layout_.num_lanes()) {
   std::int64_t most_bytes = 1;  // of a slot in an array
   for (const LayerKvLayout& layer : layout_.layers)
     most_bytes = std::max(most_bytes, layer.bytes_per_token() / 2);
@@ -57,16 +57,38 @@ KvStore::KvStore(KvLayout layout, int num_blocks)
 Result<KvStore> KvStore::create(Exec& exec, KvLayout layout, int num_blocks) {
   PAGODA_RETURN_IF_ERROR(check_layout(layout, num_blocks));
   KvStore store(std::move(layout), num_blocks);
-  store.views_.resize(store.layout_.num_lanes());
-  for (std::size_t i = 0; i < store.layout_.layers.size(); ++i) {
-    const LayerKvLayout& layer = store.layout_.layers[i];
-    KvView& view = store.views_[store.layout_.lane_of(static_cast<int>(i))];
-    if (view.keys.elements.defined()) continue;  // a layer of another group has allocated it
-    const Shape shape = {num_blocks, store.layout_.block_size, layer.num_kv_heads, layer.head_dim};
-    PAGODA_ASSIGN_OR_RETURN(view.keys, allocate_kv_entries(exec, layer.formats.keys, shape));
-    PAGODA_ASSIGN_OR_RETURN(view.values, allocate_kv_entries(exec, layer.formats.values, shape));
+  const int num_layers = static_cast<int>(store.layout_.layers.size());
+  for (int i = 0; i < num_layers; ++i) {
+    PAGODA_RETURN_IF_ERROR(store.add_layer(exec, i));
   }
   return store;
+}
+
+// Finds the view of a layer before it, in its lane and of its form, or makes one over what memory of
+// theirs it shares.
+Status KvStore::add_layer(Exec& exec, int layer) {
+  const LayerKvLayout& form = layout_.layers[layer];
+  Tensor keys, values;
+  for (int other = 0; other < layer; ++other) {
+    if (layout_.lane_of(other) != layout_.lane_of(layer)) continue;
+    const LayerKvLayout& known = layout_.layers[other];
+    if (known.formats == form.formats && known.num_kv_heads == form.num_kv_heads &&
+        known.head_dim == form.head_dim) {
+      view_of_.push_back(view_of_[other]);
+      return ok_status();
+    }
+    if (layout_.shares_keys(layer, other)) keys = view(other).keys.elements;
+    if (layout_.shares_values(layer, other)) values = view(other).values.elements;
+  }
+  const Shape shape = {std::int64_t{num_blocks_} * layout_.num_parts(layer), layout_.block_size,
+                       form.num_kv_heads, form.head_dim};
+  KvView view;
+  PAGODA_ASSIGN_OR_RETURN(view.keys, allocate_kv_entries(exec, form.formats.keys, shape, keys));
+  PAGODA_ASSIGN_OR_RETURN(view.values,
+                          allocate_kv_entries(exec, form.formats.values, shape, values));
+  view_of_.push_back(num_views());
+  views_.push_back(std::move(view));
+  return ok_status();
 }
 
 bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slots) {
@@ -78,33 +100,43 @@ bool KvStore::prefault(Exec& exec, std::int64_t first_slot, std::int64_t num_slo
   }
   const std::int64_t begin = num_prefaulted_slots_;
   if (begin >= std::min(first_slot + num_slots, all_slots)) return false;
-  const KvView& view = views_[static_cast<std::size_t>(num_prefaulted_arrays_ / 2)];
+  const int index = num_prefaulted_arrays_ / 2;
+  const KvView& view = views_[index];
+  const int parts = num_parts(index);
   const KvEntries& entries = num_prefaulted_arrays_ % 2 == 0 ? view.keys : view.values;
-  const Shape by_slot = {all_slots, view.num_kv_heads(), entries.elements.extent(3)};
+  const Shape by_slot = {all_slots * parts, view.num_kv_heads(), entries.elements.extent(3)};
   const std::int64_t end = std::min(begin + slots_prefaulted_together_, all_slots);
-  exec.prefault(entries.elements.view(by_slot).slice(0, begin, end));
+  exec.prefault(entries.elements.view(by_slot).slice(0, begin * parts, end * parts));
   if (entries.scales.defined()) {
     const std::int64_t end_block = (end + block_size() - 1) / block_size();
-    exec.prefault(entries.scales.slice(0, begin / block_size(), end_block));
+    exec.prefault(entries.scales.slice(0, begin / block_size() * parts, end_block * parts));
   }
-  if (++num_prefaulted_arrays_ == 2 * num_lanes()) {
+  if (++num_prefaulted_arrays_ == 2 * num_views()) {
     num_prefaulted_arrays_ = 0;
     num_prefaulted_slots_ = end;
   }
   return true;
 }
 
-void KvStore::rebind_lane(int lane, KvView view) {
-  const KvArrays old = views_[lane].arrays(), arrays = view.arrays();
-  PAGODA_CHECK(old.size() == arrays.size(), fmt::format("[kv] lane {}: expected {} arrays, got {}",
-                                                        lane, old.size(), arrays.size()));
+void KvStore::rebind_view(int index, const KvView& view) {
+  const KvArrays old = views_[index].arrays(), arrays = view.arrays();
+  PAGODA_CHECK(old.size() == arrays.size(), fmt::format("[kv] view {}: expected {} arrays, got {}",
+                                                        index, old.size(), arrays.size()));
   for (std::size_t i = 0; i < old.size(); ++i) {
     PAGODA_CHECK(arrays[i].shape() == old[i].shape() && arrays[i].dtype() == old[i].dtype(),
-                 fmt::format("[kv] lane {}: expected {} of {}, got {} of {}", lane,
+                 fmt::format("[kv] view {}: expected {} of {}, got {} of {}", index,
                              to_string(old[i].shape()), dtype_name(old[i].dtype()),
                              to_string(arrays[i].shape()), dtype_name(arrays[i].dtype())));
   }
-  views_[lane] = std::move(view);
+  const KvView before = std::exchange(views_[index], view);
+  if (num_views() == num_lanes_) return;
+  for (KvView& other : views_) {
+    for (KvEntries KvView::*entries : {&KvView::keys, &KvView::values}) {
+      Tensor& elements = (other.*entries).elements;
+      if (elements.buffer().get() == (before.*entries).elements.buffer().get())
+        elements = elements.over((view.*entries).elements.buffer());
+    }
+  }
 }
 
 }  // namespace pagoda

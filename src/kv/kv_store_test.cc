@@ -77,7 +77,7 @@ TEST(KvStore, HoldsZeroedKeysAndValuesOfEachLayer) {
   MemoryExec exec;
   const Result<KvStore> store = KvStore::create(exec, two_layers(), 5);
   ASSERT_TRUE(store.ok()) << store.status().message();
-  EXPECT_EQ(store->num_lanes(), 2);
+  EXPECT_EQ(store->num_views(), 2);
   EXPECT_EQ(store->num_blocks(), 5);
   EXPECT_EQ(store->num_bytes(), 5 * 16 * (768 + 128));
   EXPECT_EQ(store->view(0).keys.elements.shape(), (Shape{5, 16, 3, 64}));
@@ -104,7 +104,43 @@ TEST(KvStore, ReadsALayerThroughTheViewLastBound) {
   const KvView written = {.keys = floats(), .values = floats()};
   store->rebind(1, written);
   EXPECT_EQ(store->view(1).keys.elements.buffer().get(), written.keys.elements.buffer().get());
-  EXPECT_DEATH(store->rebind(0, written), "lane 0: expected 2 x 16 x 3 x 64 of bfloat16");
+  EXPECT_DEATH(store->rebind(0, written), "view 0: expected 2 x 16 x 3 x 64 of bfloat16");
+}
+
+// A layer of bfloat16 with a window, and two of int8 that see all, in one lane.
+KvLayout layers_of_two_forms() {
+  KvLayout layout;
+  for (const int window : {8, 0, 0}) {
+    const KvFormat format = window > 0 ? KvFormat::kBFloat16 : KvFormat::kInt8;
+    layout.layers.push_back(
+        {.formats = {format, format}, .num_kv_heads = 2, .head_dim = 8, .window = window});
+  }
+  deal_into_groups(layout, 1000);
+  return layout;
+}
+
+TEST(KvStore, FormsOfALaneShareTheirElements) {
+  MemoryExec exec;
+  const KvLayout layout = layers_of_two_forms();
+  ASSERT_EQ(layout.num_lanes(), 1);
+  ASSERT_EQ(layout.num_groups(), 2);
+  Result<KvStore> store = KvStore::create(exec, layout, 5);
+  ASSERT_TRUE(store.ok()) << store.status().message();
+  ASSERT_EQ(store->num_views(), 2);
+  EXPECT_EQ(store->view(0).keys.elements.shape(), (Shape{5, 16, 2, 8}));
+  EXPECT_EQ(store->view(1).keys.elements.shape(), (Shape{10, 16, 2, 8}));
+  EXPECT_EQ(store->view(1).keys.scales.shape(), (Shape{10, 2, 1, 16}));
+  const auto address = [&](int layer) { return store->view(layer).keys.elements.first_byte(); };
+  EXPECT_EQ(address(0), address(1));
+  EXPECT_EQ(address(1), address(2));
+  EXPECT_EQ(store->num_bytes(), 5 * 16 * (2 * 2 * 2 * 8 + 2 * 2 * 2 * 2));
+  // Whoever writes to one of them moves the others along.
+  KvView written = store->view(1);
+  written.keys.elements = exec.allocate(DType::kInt8, {10, 16, 2, 8});
+  store->rebind(2, written);
+  EXPECT_EQ(address(0), written.keys.elements.first_byte());
+  EXPECT_EQ(store->view(0).keys.elements.dtype(), DType::kBFloat16);
+  EXPECT_NE(store->view(0).values.elements.first_byte(), address(0));
 }
 
 // The slots that a store's arrays were asked to have memory for: the first one and their count.

@@ -188,7 +188,9 @@ class Answers {
         counters.num_block_copies, steps.num_contiguous_steps,
         steps.num_contiguous_steps + steps.num_paged_steps);
     const bool is_one_block = way.options.block_size >= way.options.max_model_len;
-    if (way.options.block_order == BlockOrder::kConsecutive) {
+    // Codes beside windows in bfloat16 have other layers' between one block and the next.
+    const bool has_parts = num_groups() > 1 && options_.kv_cache_formats;
+    if (way.options.block_order == BlockOrder::kConsecutive && !has_parts) {
       EXPECT_GT(steps.num_contiguous_steps, 0u) << way.name;
     }
     if (way.options.block_order == BlockOrder::kLowest) {

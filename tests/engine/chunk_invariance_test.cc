@@ -127,14 +127,24 @@ INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
                                                               "tiny-phi3")),
                          [](const auto& info) { return name_of(info.param); });
 
-TEST(ChunkInvariance, SeveralCacheGroups) {
+// Several cache groups; codes beside windows, which stay in bfloat16, and codes everywhere.
+class ChunkInvarianceOfWindows : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {
+};
+
+TEST_P(ChunkInvarianceOfWindows, BatchesChunksBlocksAndThreadsChangeNoBit) {
+  const auto& [backend, format] = GetParam();
   const testing::TemporaryFolder folder;
   testing::make_windowed_checkpoint(folder);
-  for (const Backend backend : built_backends()) {
-    SCOPED_TRACE(backend_name(backend));
-    check_chunk_invariance(folder.path(), {.backend = backend}, 130);
-  }
+  EngineOptions options = {.backend = backend};
+  if (format != "auto") options.kv_cache_formats = KvFormats{KvFormat::kInt8, KvFormat::kInt8};
+  if (format == "int8_everywhere") options.kv_cache_skipped_layers = {.windowed = false};
+  check_chunk_invariance(folder.path(), options, 130);
 }
+
+INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvarianceOfWindows,
+                         ::testing::Combine(::testing::ValuesIn(built_backends()),
+                                            ::testing::Values("auto", "int8", "int8_everywhere")),
+                         [](const auto& info) { return name_of(info.param); });
 
 class ChunkInvarianceOfCodes : public ::testing::TestWithParam<std::tuple<Backend, KvFormats>> {};
 

@@ -102,7 +102,7 @@ class LazyStep : public testing::TestWithParam<Backend> {};
 TEST_P(LazyStep, StepsThatSampleNothingFillTheLastLayersCache) {
   Model reference = make_model(Backend::kReference);
   Model model = make_model(GetParam());
-  const auto last_layer = [](Model& m) { return m.kv->view(m.kv->num_lanes() - 1); };
+  const auto last_layer = [](Model& m) { return m.kv->views().back(); };
   const std::byte* address = model.exec->read(last_layer(model).keys.elements)->data();
   // Two chunks, the second handed over while the first may still be running.
   for (Model* each : {&reference, &model}) {

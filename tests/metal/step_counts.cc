@@ -126,7 +126,7 @@ double time_building(RunnerParts& parts, int num_seqs) {
     const HiddenState hidden = parts.decoder.forward(*parts.exec, batch, parts.kv);
     const Tensor logits = parts.decoder.logits(*parts.exec, hidden, batch.logits_rows);
     times.push_back(thread_us() - begin);
-    for (int layer = 0; layer < parts.kv.num_lanes(); ++layer) parts.kv.rebind(layer, views[layer]);
+    for (int layer = 0; layer < parts.kv.num_views(); ++layer) parts.kv.rebind(layer, views[layer]);
   }
   return median(times);
 }

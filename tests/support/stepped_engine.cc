@@ -13,9 +13,9 @@ namespace pagoda {
 namespace {
 
 // All bits set is a NaN of every floating-point type, and of codes one that nobody writes as int8.
-void fill_with_nan(Exec& exec, const Tensor& cache, int block_id) {
+void fill_with_nan(Exec& exec, const Tensor& cache, int block_id, int num_blocks) {
   const std::span<const std::byte> bytes = exec.read(cache).value();
-  const std::size_t block_bytes = bytes.size() / static_cast<std::size_t>(cache.extent(0));
+  const std::size_t block_bytes = bytes.size() / static_cast<std::size_t>(num_blocks);
   std::memset(const_cast<std::byte*>(bytes.data()) + block_id * block_bytes, 0xff, block_bytes);
 }
 
@@ -106,7 +106,8 @@ void SteppedEngine::poison() {
     const bool is_free = core_->pool().num_holders(block) == 0;
     if (is_free && !is_poisoned_[block]) {
       for (const KvView& view : runner_->kv().views()) {
-        for (const Tensor& array : view.arrays()) fill_with_nan(*exec_, array, block);
+        for (const Tensor& array : view.arrays())
+          fill_with_nan(*exec_, array, block, core_->pool().num_blocks());
       }
     }
     is_poisoned_[block] = is_free;

@@ -51,7 +51,7 @@ RopeKvWriteResult turn_and_write(const Step& step, const AttentionBlock& block,
 
 Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
   const LayerConfig& config = step.config.layers[layer];
-  const StepBatch& batch = step.batch.of_table(step.kv.layout().layers[layer].group);
+  const StepBatch& batch = step.batch.of_table(step.kv.layout().layers[layer].table);
   const Tensor joined = qkv.apply(step.exec, x);  // [tokens, q_dim + 2 * kv_dim]
   const RopeKvWriteResult written = turn_and_write(step, *this, batch, joined);
   step.kv.rebind(layer, written.view);
