@@ -253,5 +253,35 @@ TEST_F(SchedulerTest, NeverRunsMoreSequencesThanTheBudgetHasTokens) {
   EXPECT_EQ(step(), (Planned{{0, 1}, {1, 1}}));
 }
 
+// Gemma 3 1B: four layers that see all, and six times as many with a window of 512. Today's memory of
+// two contexts of 32,768 tokens in all 26 layers decodes eleven, and nobody is preempted.
+TEST_F(SchedulerTest, AWindowsMemoryIsAWindow) {
+  constexpr int kBlocksOfAllLayers = 2 * 2048;
+  start({.group_windows = {0, 512, 512, 512, 512, 512, 512}, .max_model_len = 32'768},
+        kBlocksOfAllLayers * 26 / 4);
+  constexpr int kNumSequences = 11;
+  for (int i = 0; i < kNumSequences; ++i) add(32'600 + i, {.max_tokens = 150, .ignore_eos = true});
+  std::size_t most_at_once = 0;
+  while (!scheduler_->idle()) most_at_once = std::max(most_at_once, step().size());
+  EXPECT_EQ(most_at_once, std::size_t{kNumSequences});
+  EXPECT_EQ(scheduler_->counters().num_preemptions, 0u);
+  EXPECT_EQ(scheduler_->take_finished().size(), std::size_t{kNumSequences});
+  EXPECT_EQ(scheduler_->num_free_blocks(), pool_->num_blocks());
+}
+
+TEST_F(SchedulerTest, ARequestNeedsNoMoreThanItsWindows) {
+  // Blocks for 16 tokens of the layers that see all, and three of a window: 17 do not fit.
+  start({.block_size = 4, .group_windows = {0, 6}, .max_model_len = 64}, 7);
+  EXPECT_EQ(scheduler_->check(16, {.max_tokens = 1}), Admission::kAdmitted);
+  EXPECT_EQ(scheduler_->check(17, {.max_tokens = 1}), Admission::kNeverFits);
+  // It is computed in as long chunks as there are blocks for.
+  const RequestId id = add(16, {.max_tokens = 1});
+  Planned planned;
+  while (!scheduler_->idle()) {
+    for (const auto& part : step()) planned.push_back(part);
+  }
+  EXPECT_EQ(planned, (Planned{{id, 12}, {id, 4}}));
+}
+
 }  // namespace
 }  // namespace pagoda

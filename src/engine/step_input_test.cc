@@ -20,7 +20,8 @@ class Steps {
   Steps(const SchedulerOptions& options, int num_blocks, bool has_cache)
       : pool_(num_blocks), random_(kSeed) {
     if (has_cache)
-      cache_ = std::make_unique<PrefixCache>(pool_, CacheGroups(options.block_size), "model");
+      cache_ = std::make_unique<PrefixCache>(
+          pool_, CacheGroups(options.block_size, options.group_windows), "model");
     scheduler_ = std::make_unique<Scheduler>(options, pool_, cache_.get());
   }
 
@@ -51,17 +52,29 @@ class Steps {
   RequestId next_id_ = 1;
 };
 
-// The rows of a table [seqs or more, max_blocks] against the sequences' own.
-void expect_tables(const Plan& plan, const HostBatch& host, std::span<const std::int32_t> tables) {
-  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
-    const std::span<const int> blocks = plan.sequences[i].sequence->block_table();
-    ASSERT_LE(static_cast<int>(blocks.size()), host.max_blocks);
-    const auto row = tables.subspan(i * host.max_blocks, blocks.size());
-    ASSERT_TRUE(std::equal(blocks.begin(), blocks.end(), row.begin())) << "sequence " << i;
-    bool is_consecutive = true;
-    for (std::size_t b = 1; b < blocks.size(); ++b)
-      is_consecutive &= blocks[b] == blocks[b - 1] + 1;
-    ASSERT_EQ(host.first_slots[i] >= 0, is_consecutive) << "sequence " << i;
+// The rows of tables [tables, seqs or more, max_blocks] against the sequences' own, but for blocks
+// that have been given back.
+void expect_tables(const Plan& plan, const HostBatch& host, std::span<const std::int32_t> all,
+                   const std::vector<KvTable>& tables, int block_size) {
+  const std::size_t num_rows = all.size() / tables.size() / host.max_blocks;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << "table " << t << ", sequence " << i);
+      const auto [group, part, num_parts] = tables[t];
+      const Sequence& sequence = *plan.sequences[i].sequence;
+      const std::span<const int> blocks = sequence.block_table(group);
+      ASSERT_LE(static_cast<int>(blocks.size()), host.max_blocks);
+      const auto row = all.subspan((t * num_rows + i) * host.max_blocks, blocks.size());
+      const int first = sequence.blocks().first(group);
+      bool is_consecutive = true;
+      for (int b = first; b < static_cast<int>(blocks.size()); ++b) {
+        ASSERT_EQ(row[b], blocks[b] * num_parts + part);
+        is_consecutive &= b == first || row[b] == row[b - 1] + 1;
+      }
+      const std::int32_t slot = host.first_slots[t * plan.sequences.size() + i];
+      const int from_zero = (row[first] - first) * block_size;
+      ASSERT_EQ(slot, is_consecutive && from_zero >= 0 ? from_zero : -1);
+    }
   }
 }
 
@@ -92,17 +105,20 @@ struct Traffic {
   int block_size = 4;
   int num_blocks = 60;
   bool has_cache = false;
+  std::vector<int> windows = {0};
+  std::vector<KvTable> tables = {{}};
 };
 
 // Arrivals, cancels, preemptions, forks, shared and replaced blocks.
 void expect_kept_equals_rebuilt(const Traffic& traffic) {
   const auto exec = make_exec({.backend = Backend::kReference}).value();
   Steps steps({.block_size = traffic.block_size,
+               .group_windows = traffic.windows,
                .max_num_seqs = 7,
                .max_num_batched_tokens = 24,
                .max_model_len = 60},
               traffic.num_blocks, traffic.has_cache);
-  StepInput kept(traffic.block_size);
+  StepInput kept(traffic.block_size, traffic.tables);
   int num_left = 400;
   while (num_left > 0 || !steps.scheduler().idle()) {
     for (int i = steps.below(3); num_left > 0 && i > 0; --i, --num_left) {
@@ -114,15 +130,23 @@ void expect_kept_equals_rebuilt(const Traffic& traffic) {
       steps.scheduler().cancel(1 + steps.below(static_cast<int>(steps.next_id())));
     const Plan& plan = steps.scheduler().plan();
     if (plan.empty()) continue;
-    StepInput fresh(traffic.block_size);
+    StepInput fresh(traffic.block_size, traffic.tables);
     const HostBatch& host = kept.set(plan);
-    expect_tables(plan, host, host.block_tables);
+    expect_tables(plan, host, host.block_tables, traffic.tables, traffic.block_size);
     expect_same(host, fresh.set(plan), traffic.block_size);
     EXPECT_TRUE(std::ranges::equal(kept.scored_rows(), fresh.scored_rows()));
     // Not every step's: what one has missed comes with the next.
     if (steps.below(8) > 0) {
       const StepBatch batch = kept.upload(*exec);
-      expect_tables(plan, host, batch.block_tables.span<std::int32_t>());
+      std::vector<std::int32_t> uploaded;
+      for (int t = 0; t < static_cast<int>(traffic.tables.size()); ++t) {
+        const auto table = batch.of_table(t).block_tables.span<std::int32_t>();
+        uploaded.insert(uploaded.end(), table.begin(), table.end());
+        const auto slots = batch.of_table(t).slot_mapping.span<std::int32_t>();
+        EXPECT_TRUE(std::ranges::equal(
+            slots, std::span(host.slot_mapping).subspan(t * plan.num_tokens, plan.num_tokens)));
+      }
+      expect_tables(plan, host, uploaded, traffic.tables, traffic.block_size);
     }
     if (::testing::Test::HasFailure()) return;
     if (steps.below(50) == 0) {
@@ -152,6 +176,40 @@ TEST(StepInput, KeptEqualsRebuilt) {
   }
 }
 
+// A group that sees all, two layers of which have a place, and two with windows.
+TEST(StepInput, KeptEqualsRebuiltWithSeveralTables) {
+  for (const bool has_cache : {false, true}) {
+    expect_kept_equals_rebuilt({.block_size = 4,
+                                .num_blocks = 120,
+                                .has_cache = has_cache,
+                                .windows = {0, 7, 7},
+                                .tables = {{0, 0, 2}, {0, 1, 2}, {1, 0, 1}, {2, 0, 1}}});
+    if (HasFailure()) return;
+  }
+}
+
+TEST(StepInput, CopiesAreMadeInEachPartOfABlock) {
+  const auto exec = make_exec({.backend = Backend::kReference}).value();
+  Steps steps({.block_size = 4, .max_num_seqs = 4, .max_model_len = 60}, 40, false);
+  StepInput input(4, {{0, 0, 1}, {0, 0, 2}, {0, 1, 2}});
+  steps.add(6, {.n = 2, .max_tokens = 4, .ignore_eos = true});
+  steps.commit(steps.scheduler().plan());
+  const Plan& plan = steps.scheduler().plan();  // one of the samples copies the prompt's last block
+  ASSERT_EQ(plan.block_copies.size(), 1u);
+  const auto [source, destination, num_tokens] = plan.block_copies.front();
+  input.set(plan);
+  const StepBatch batch = input.upload(*exec);
+  using Words = std::vector<std::int32_t>;
+  const auto copies_of = [&](int num_parts) {
+    const auto words = input.copies_of(batch, num_parts).block_copies.span<std::int32_t>();
+    return Words(words.begin(), words.end());
+  };
+  EXPECT_EQ(copies_of(1), (Words{source, destination, num_tokens}));
+  EXPECT_EQ(copies_of(2), (Words{2 * source, 2 * destination, num_tokens, 2 * source + 1,
+                                 2 * destination + 1, num_tokens}));
+  EXPECT_EQ(input.copies_of(batch, 2).host->block_copies.size(), 2u);
+}
+
 TEST(StepInput, BlocksOfAWholeContextAreConsecutive) {
   Steps steps({.block_size = 60, .max_num_seqs = 4, .max_model_len = 60}, 4, false);
   StepInput input(60);
@@ -166,11 +224,17 @@ TEST(StepInput, BlocksOfAWholeContextAreConsecutive) {
 }
 
 // Words that 64 decode steps of four sequences write, their prompts of num_prompt_tokens.
-std::uint64_t words_of_decodes(int num_prompt_tokens) {
-  Steps steps({.max_num_seqs = 4, .max_num_batched_tokens = 65536, .max_model_len = 16384}, 4096,
-              true);
+std::uint64_t words_of_decodes(int num_prompt_tokens, const std::vector<int>& windows = {0}) {
+  Steps steps({.group_windows = windows,
+               .max_num_seqs = 4,
+               .max_num_batched_tokens = 65536,
+               .max_model_len = 16384},
+              4096 * static_cast<int>(windows.size()), true);
   const auto exec = make_exec({.backend = Backend::kReference}).value();
-  StepInput input(16);
+  std::vector<KvTable> tables;
+  for (int group = 0; group < static_cast<int>(windows.size()); ++group)
+    tables.push_back({.group = group});
+  StepInput input(16, tables);
   for (int i = 0; i < 4; ++i)
     steps.add(num_prompt_tokens, {.max_tokens = 100, .ignore_eos = true}, 1000);
   std::uint64_t words = 0;
@@ -191,6 +255,10 @@ TEST(StepInput, ADecodeTouchesAsManyWordsInAnyContext) {
   EXPECT_EQ(words, words_of_decodes(10'000));
   // Seven a sequence and the end of query_start; a block every 16th step.
   EXPECT_EQ(words, 64 * (4 * 7 + 1) + 64 / 16 * 4u);
+  // A slot, a first slot and a block's number more for each group.
+  const std::uint64_t words_of_groups = words_of_decodes(100, {0, 64, 64});
+  EXPECT_EQ(words_of_groups, words_of_decodes(10'000, {0, 64, 64}));
+  EXPECT_EQ(words_of_groups, words + 2 * (64 * 4 * 2 + 64 / 16 * 4u));
 }
 
 }  // namespace

@@ -51,13 +51,13 @@ RopeKvWriteResult turn_and_write(const Step& step, const AttentionBlock& block,
 
 Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
   const LayerConfig& config = step.config.layers[layer];
-  const StepBatch& batch = step.batch.of_table(step.kv.layout().layers[layer].table);
+  const StepBatch& own_batch = step.batch.of_table(step.kv.layout().layers[layer].table);
   const Tensor joined = qkv.apply(step.exec, x);  // [tokens, q_dim + 2 * kv_dim]
-  const RopeKvWriteResult written = turn_and_write(step, *this, batch, joined);
+  const RopeKvWriteResult written = turn_and_write(step, *this, own_batch, joined);
   step.kv.rebind(layer, written.view);
   const Tensor mixed =  // [tokens, q_dim]
       attention(
-          step.exec, written.q, written.view, batch,
+          step.exec, written.q, written.view, own_batch,
           {.scale = config.score_scale, .window = config.window, .soft_cap = config.score_cap});
   return output.apply(step.exec, mixed);
 }
