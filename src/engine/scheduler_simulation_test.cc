@@ -43,8 +43,8 @@ SimulationOptions draw_options(const Draw& draw) {
   options.num_blocks =
       draw(1, 5 * options.scheduler.max_model_len / options.scheduler.block_size + 2) *
       static_cast<int>(options.scheduler.group_windows.size());
-  options.has_prefix_cache = draw(0, 2) == 0;
-  if (options.has_prefix_cache && draw(0, 2) == 0) {
+  options.has_prefix_cache = draw(0, 3) > 0;
+  if (options.has_prefix_cache && draw(0, 3) > 0) {
     options.tier = {.seed = static_cast<std::uint64_t>(draw(0, 1 << 20)),
                     .dropped = one_of(draw, {0, 4}),
                     .awaited = one_of(draw, {0, 4, 12}),

@@ -339,7 +339,7 @@ TEST_P(BatchInvarianceOfWindows, ChangesNoBit) {
   const auto& [backend, formats] = GetParam();
   const testing::TemporaryFolder folder;
   testing::make_windowed_checkpoint(folder);
-  const Traffic usual = {.num_requests = computes_on_gpu(backend) ? 12 : 30, .max_tokens = 40};
+  const Traffic usual = {.num_requests = 30, .max_tokens = 40};
   check_batch_invariance(folder.path(), {.backend = backend, .kv_cache_formats = formats},
                          traffic_or(usual));
 }
