@@ -19,7 +19,11 @@ DRIVER = os.environ["PAGODA_METAL_OP_CASES"]
 CLANG = os.environ["PAGODA_METAL_CLANG"]
 FLAGS = os.environ["PAGODA_METAL_FLAGS"].split()  # of traced builds
 KERNELS = pathlib.Path(os.environ["PAGODA_METAL_KERNELS"])  # the folder of traced builds of the right kernels
-NEEDED = {"apply_penalties": ("count_tokens",), "rope_kv_write": ("rope",)}  # other ops' kernels, by the cases of an op
+NEEDED = {  # other ops' kernels, by the cases of an op
+    "add_rms_norm": ("rms_norm",),
+    "apply_penalties": ("count_tokens",),
+    "rope_kv_write": ("rope",),
+}
 HANGS_AFTER_S = 600
 
 
