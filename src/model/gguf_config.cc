@@ -64,7 +64,8 @@ Status read_scores(const ArchitectureKeys& keys, const Family& family, const Mod
   layer.score_scale = default_score_scale(layer.head_dim);
   const bool is_largest = (&family == &kGemma2 && num_layers == kLargestGemma2Layers) ||
                           (&family == &kGemma3 && num_layers == kLargestGemma3Layers);
-  if (is_largest) layer.score_scale = default_score_scale(config.hidden_size / layer.num_heads);
+  if (is_largest && config.hidden_size >= layer.num_heads)
+    layer.score_scale = default_score_scale(config.hidden_size / layer.num_heads);
   if (family.reads_gguf("attention.scale")) {
     PAGODA_ASSIGN_OR_RETURN(const double scale, keys.number_or("attention.scale", kScaleRange, 0));
     if (scale != 0) layer.score_scale = static_cast<float>(scale);

@@ -340,6 +340,11 @@ std::vector<Refused> refused_tensors_and_tokens() {
        "expected vocabulary x 64, got 64"},
       {"RopeFactorsTooFew", [](GgufModel& m) { m.tensor("rope_freqs.weight", {7}); }, kBad,
        "tensor rope_freqs.weight: expected 8 values of F32, got 7 of F32"},
+      {"LongRopeOfOneSide",
+       [](GgufModel& m) {
+         m.tensor("rope_factors_long.weight", {8}, {1, 1, 1, 1, 1, 1, 1, 1});
+       },
+       kBad, "rope_factors_long.weight: expected rope_factors_short.weight beside it"},
       {"RopeFactorZero", [](GgufModel& m) { m.tensor("rope_freqs.weight", {8}, {0}); }, kBad,
        "expected divisors"},
       {"TokensBeyondVocabulary",

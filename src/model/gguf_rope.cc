@@ -39,6 +39,10 @@ Result<int> original_context(const GgufRopeContext& context) {
 Status read_gguf_yarn(const GgufRopeContext& context, double factor, RopeScaling& scaling,
                       RopeTable& table) {
   const ArchitectureKeys& keys = context.keys;
+  if (table.theta <= 1) {
+    return data_loss("[gguf] key {}: expected more than 1 beside yarn, got {}",
+                     keys.name("rope.freq_base"), table.theta);
+  }
   PAGODA_ASSIGN_OR_RETURN(const int original, original_context(context));
   PAGODA_ASSIGN_OR_RETURN(const double fast,
                           keys.number_or("rope.scaling.yarn_beta_fast", kRopeFactorRange, 32));
@@ -106,7 +110,12 @@ Status read_gguf_divisors(const GgufRopeContext& context, RopeTable& table) {
   if (checkpoint.has(kFreqs)) {
     PAGODA_ASSIGN_OR_RETURN(table.inv_freq, divided_by(checkpoint, kFreqs, table.inv_freq));
   }
-  if (!checkpoint.has(kLong) || !checkpoint.has(kShort)) return ok_status();
+  if (checkpoint.has(kLong) != checkpoint.has(kShort)) {
+    return data_loss("[gguf] tensor {}: expected {} beside it, got none",
+                     checkpoint.has(kLong) ? kLong : kShort,
+                     checkpoint.has(kLong) ? kShort : kLong);
+  }
+  if (!checkpoint.has(kLong)) return ok_status();
   PAGODA_ASSIGN_OR_RETURN(table.original_positions, original_context(context));
   PAGODA_ASSIGN_OR_RETURN(const double magnitude, context.keys.number_or("rope.scaling.attn_factor",
                                                                          kGgufMagnitudeRange, 1));

@@ -177,6 +177,7 @@ Result<RopeScaling> read_scaling(const RopeContext& context, const JsonFields& b
   PAGODA_ASSIGN_OR_RETURN(const double factor, stretch_factor(context, block, original));
   scaling.type = RopeScalingType::kYarn;
   scaling.factor = static_cast<float>(factor);
+  if (table.theta <= 1) return context.fields.wrong("rope_theta", "more than 1 beside yarn");
   PAGODA_RETURN_IF_ERROR(read_yarn(block, factor, scaling, table));
   return scaling;
 }

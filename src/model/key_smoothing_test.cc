@@ -217,5 +217,17 @@ TEST(KeySmoothing, TheMeanIsThatOfEveryPosition) {
   }
 }
 
+// Elements that a rotation leaves alone are their own mean, and stay as they are where pairs are balanced.
+TEST(KeySmoothing, OnlyTurnedPairsAreMovedOrBalanced) {
+  constexpr int kDim = 8;
+  const RopeTable table = {.inv_freq = {1.0f, 0.5f}, .factor = 1.25f};  // of elements 0 to 3
+  const std::vector<float> bias = {1, 2, 3, 4, 5, 6, 7, 8};
+  const std::vector<float> mean = mean_turned_bias(bias, table, kDim, /*num_positions=*/1);
+  for (int i = 0; i < kDim; ++i) EXPECT_EQ(mean[i], i < 4 ? 1.25f * bias[i] : bias[i]) << i;
+  std::vector<float> q_norm(kDim, 1.0f), k_norm(kDim, 16.0f);
+  balance_norms(q_norm, k_norm, table);
+  for (int i = 0; i < kDim; ++i) EXPECT_EQ(k_norm[i], i < 4 ? 4.0f : 16.0f) << i;
+}
+
 }  // namespace
 }  // namespace pagoda

@@ -100,7 +100,8 @@ Status smooth_projections(const LayerConfig& shape, const RopeTable& table, Proj
                        .bias = has_bias ? &qkv.biases[1] : nullptr,
                        .num_heads = shape.num_kv_heads},
                       shape.head_dim, table);
-  if (has_bias) {
+  // A soft cap sees more of a score than how it differs from others.
+  if (has_bias && shape.score_cap == 0) {
     PAGODA_ASSIGN_OR_RETURN(block.key_bias, read_vector({&qkv.biases[1], 1}));
   }
   return ok_status();

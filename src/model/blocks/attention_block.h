@@ -24,7 +24,7 @@ struct AttentionBlock {
   Tensor apply(const Step& step, const Tensor& x) const;
 
   // Makes the key offset of a key bias: its mean over the positions below max_model_len. Attention
-  // needs not know it: no family with such a bias has a soft cap or sinks.
+  // needs not know it: layers with a soft cap keep the bias, and no family has sinks.
   void set_key_offset(Exec& exec, const ModelConfig& config, int max_model_len);
 };
 
