@@ -40,6 +40,16 @@ inline constexpr TensorName kModelTensorNames[] = {
     {"output", "lm_head"},
 };
 
+// GGUF's names of projections and of queries' and keys' norms, the same for all families but for what
+// a page looks up first.
+inline constexpr TensorName kLayerTensorNames[] = {
+    {"attn_q", "self_attn.q_proj"},      {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},      {"attn_qkv", "self_attn.qkv_proj"},
+    {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"}, {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},           {"ffn_down", "mlp.down_proj"},
+};
+
 // GGUF's names of Llama's tensors, which most families share.
 extern const TensorNames kLlamaTensorNames;
 

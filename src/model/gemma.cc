@@ -8,25 +8,15 @@
 namespace pagoda {
 namespace {
 
-constexpr TensorName kGemmaOfLayer[] = {
+constexpr TensorName kGemmaOwnNames[] = {
     {"attn_norm", "input_layernorm"},
-    {"attn_q", "self_attn.q_proj"},
-    {"attn_k", "self_attn.k_proj"},
-    {"attn_v", "self_attn.v_proj"},
-    {"attn_qkv", "self_attn.qkv_proj"},
-    {"attn_output", "self_attn.o_proj"},
-    {"attn_q_norm", "self_attn.q_norm"},
-    {"attn_k_norm", "self_attn.k_norm"},
     {"post_attention_norm", "post_attention_layernorm"},
     {"ffn_norm", "pre_feedforward_layernorm"},
-    {"ffn_gate", "mlp.gate_proj"},
-    {"ffn_up", "mlp.up_proj"},
-    {"ffn_down", "mlp.down_proj"},
     {"post_ffw_norm", "post_feedforward_layernorm"},
 };
 
-constexpr TensorNames kGemmaTensorNames = {.of_model = kModelTensorNames,
-                                           .of_layer = kGemmaOfLayer};
+constexpr TensorNames kGemmaTensorNames = {
+    .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kGemmaOwnNames};
 
 constexpr LayerNormNames kGemmaNorms = {.before_attention = "input_layernorm",
                                         .behind_attention = "post_attention_layernorm",

@@ -5,21 +5,14 @@
 namespace pagoda {
 namespace {
 
-constexpr TensorName kGlm4OfLayer[] = {
-    {"attn_norm", "input_layernorm"},
-    {"attn_q", "self_attn.q_proj"},
-    {"attn_k", "self_attn.k_proj"},
-    {"attn_v", "self_attn.v_proj"},
-    {"attn_qkv", "self_attn.qkv_proj"},
-    {"attn_output", "self_attn.o_proj"},
-    {"post_attention_norm", "post_self_attn_layernorm"},
-    {"ffn_norm", "post_attention_layernorm"},
-    {"ffn_up", "mlp.gate_up_proj"},
-    {"ffn_down", "mlp.down_proj"},
+constexpr TensorName kGlm4OwnNames[] = {
+    {"attn_norm", "input_layernorm"},         {"post_attention_norm", "post_self_attn_layernorm"},
+    {"ffn_norm", "post_attention_layernorm"}, {"ffn_up", "mlp.gate_up_proj"},
     {"post_ffw_norm", "post_mlp_layernorm"},
 };
 
-constexpr TensorNames kGlm4TensorNames = {.of_model = kModelTensorNames, .of_layer = kGlm4OfLayer};
+constexpr TensorNames kGlm4TensorNames = {
+    .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kGlm4OwnNames};
 
 constexpr std::string_view kGlm4Keys[] = {"partial_rotary_factor"};
 constexpr std::string_view kGlm4GgufKeys[] = {"rope.dimension_count"};

@@ -282,10 +282,6 @@ const HfKeyRule* find_rule(std::span<const HfKeyRule> rows, std::string_view key
   return row == rows.end() ? nullptr : &*row;
 }
 
-bool is_of(const HfKeyRule& row, std::span<const HfKeyRule> rows) {
-  return !rows.empty() && &row >= rows.data() && &row < rows.data() + rows.size();
-}
-
 // Checks each key by the first row that is about it, unless the family reads it. What `more` says is
 // read is not read here.
 Status check_keys(const JsonFields& fields, std::span<const HfKeyRule> rows,
@@ -294,8 +290,10 @@ Status check_keys(const JsonFields& fields, std::span<const HfKeyRule> rows,
     if (value.is_null()) continue;  // nothing is asked for
     if (family != nullptr && family->reads(key)) continue;
     const HfKeyRule* row = find_rule(rows, key);
-    if (row == nullptr) row = find_rule(more, key);
-    if (row != nullptr && row->rule == HfRule::kRead && is_of(*row, more)) row = nullptr;
+    if (row == nullptr) {
+      row = find_rule(more, key);
+      if (row != nullptr && row->rule == HfRule::kRead) row = nullptr;
+    }
     if (row == nullptr) {
       return unsupported(
           "[config] {}: key {} is not known and may change what the model computes; take it out of "

@@ -8,24 +8,15 @@
 namespace pagoda {
 namespace {
 
-constexpr TensorName kLlamaOfLayer[] = {
+constexpr TensorName kLlamaOwnNames[] = {
     {"attn_norm", "input_layernorm"},
-    {"attn_q", "self_attn.q_proj"},
-    {"attn_k", "self_attn.k_proj"},
-    {"attn_v", "self_attn.v_proj"},
-    {"attn_qkv", "self_attn.qkv_proj"},
-    {"attn_output", "self_attn.o_proj"},
-    {"attn_q_norm", "self_attn.q_norm"},
-    {"attn_k_norm", "self_attn.k_norm"},
     {"ffn_norm", "post_attention_layernorm"},
-    {"ffn_gate", "mlp.gate_proj"},
-    {"ffn_up", "mlp.up_proj"},
-    {"ffn_down", "mlp.down_proj"},
 };
 
 }  // namespace
 
-const TensorNames kLlamaTensorNames = {.of_model = kModelTensorNames, .of_layer = kLlamaOfLayer};
+const TensorNames kLlamaTensorNames = {
+    .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kLlamaOwnNames};
 
 const Family kLlama = {.model_type = "llama",
                        .causal_class = "LlamaForCausalLM",

@@ -6,16 +6,13 @@
 namespace pagoda {
 namespace {
 
-constexpr TensorName kOlmoOfLayer[] = {
-    {"attn_q", "self_attn.q_proj"},      {"attn_k", "self_attn.k_proj"},
-    {"attn_v", "self_attn.v_proj"},      {"attn_qkv", "self_attn.qkv_proj"},
-    {"attn_output", "self_attn.o_proj"}, {"attn_q_norm", "self_attn.q_norm"},
-    {"attn_k_norm", "self_attn.k_norm"}, {"post_attention_norm", "post_attention_layernorm"},
-    {"ffn_gate", "mlp.gate_proj"},       {"ffn_up", "mlp.up_proj"},
-    {"ffn_down", "mlp.down_proj"},       {"post_ffw_norm", "post_feedforward_layernorm"},
+constexpr TensorName kOlmoOwnNames[] = {
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
 };
 
-constexpr TensorNames kOlmoTensorNames = {.of_model = kModelTensorNames, .of_layer = kOlmoOfLayer};
+constexpr TensorNames kOlmoTensorNames = {
+    .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kOlmoOwnNames};
 
 constexpr LayerNormNames kOlmoNorms = {.before_attention = "",
                                        .behind_attention = "post_attention_layernorm",

@@ -6,19 +6,14 @@
 namespace pagoda {
 namespace {
 
-constexpr TensorName kPhi3OfLayer[] = {
+constexpr TensorName kPhi3OwnNames[] = {
     {"attn_norm", "input_layernorm"},
-    {"attn_qkv", "self_attn.qkv_proj"},
-    {"attn_q", "self_attn.q_proj"},
-    {"attn_k", "self_attn.k_proj"},
-    {"attn_v", "self_attn.v_proj"},
-    {"attn_output", "self_attn.o_proj"},
     {"ffn_norm", "post_attention_layernorm"},
     {"ffn_up", "mlp.gate_up_proj"},
-    {"ffn_down", "mlp.down_proj"},
 };
 
-constexpr TensorNames kPhi3TensorNames = {.of_model = kModelTensorNames, .of_layer = kPhi3OfLayer};
+constexpr TensorNames kPhi3TensorNames = {
+    .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kPhi3OwnNames};
 
 constexpr std::string_view kPhi3Keys[] = {"original_max_position_embeddings",
                                           "partial_rotary_factor"};

@@ -15,8 +15,9 @@ struct TensorName {
 };
 
 struct TensorNames {
-  std::span<const TensorName> of_model;  // whole names: "token_embd", "model.embed_tokens"
-  std::span<const TensorName> of_layer;  // behind "blk.N." and "model.layers.N."
+  std::span<const TensorName> of_model;   // whole names: "token_embd", "model.embed_tokens"
+  std::span<const TensorName> of_layer;   // behind "blk.N." and "model.layers.N."
+  std::span<const TensorName> of_family;  // likewise, looked up first
 
   // Returns a name that the lists lack ("rope_freqs.weight") as it is.
   std::string canonical_of(std::string_view gguf_name) const;
