@@ -22,7 +22,7 @@ MODEL_NAME = "Tiny"  # llama.cpp expects tokens by the names of some models
 NUM_TOKENS = 288
 SPECIAL_TOKENS = ["<|bos|>", "<|eos|>", "<|endoftext|>", "<|user|>"]
 
-# What the files do not carry: a scale other than that of the head's width, windows of SmolLM3.
+# The options that the files do not carry: a scale other than that of the head's width, windows of SmolLM3.
 KNOWN_BY_HEART = {
     "gemma2": {"query_pre_attn_scalar": 16},
     "gemma3_text": {"query_pre_attn_scalar": 16},

@@ -25,7 +25,7 @@ NUM_LISTED = 5
 FIRST_PROMPT_ID = 4  # the ids below are special tokens
 LAST_PROMPT_ID = 279  # the ids above are the towers' tokens of images
 
-# What a draw of weights must reach, so that a golden tells right from wrong.
+# The bounds that a draw of weights must reach, so that a golden tells right from wrong.
 SMALLEST_MARGIN = 0.015
 FEWEST_DISTINCT_TOKENS = 3  # of a case's answer
 LARGEST_ROUNDING = 1e-4  # how far float32's log-probabilities are from float64's

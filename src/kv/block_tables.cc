@@ -242,7 +242,7 @@ void BlockTables::add_copy(const PlannedCopy& copy, std::vector<PlannedCopy>& co
   copies.push_back(copy);
 }
 
-// Where a group's block number `index` would lie best.
+// Returns where a group's block number `index` would lie best.
 BlockWish BlockTables::wish_of(const BlockTable& table, int group, int index,
                                const SequenceLength& length) const {
   const int num_blocks = blocks_for(length.num_tokens);

@@ -3,7 +3,7 @@
 // Formats, window and heads belong to a layer. Paged and contiguous caches are the same layout with
 // another block size: 16 tokens, or as many as the longest context, one block a sequence.
 //
-// Where layers differ in their windows they are in cache groups (kv/cache_groups.h). Memory is in
+// Layers that differ in their windows are in cache groups (kv/cache_groups.h). Memory is in
 // lanes: a block has a place in each lane, and holds there one layer of the group that has taken the
 // block, or several where their entries are smaller than those of other groups' layers. So the
 // layers of a group are in places of their own, and those of other groups in the same ones. With one

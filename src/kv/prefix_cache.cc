@@ -99,7 +99,7 @@ int PrefixCache::acquire(PrefixChain& chain, std::span<const int> tokens, int li
                "[prefix_cache] a table that has blocks acquires others");
   chain.num_cached_blocks = 0;
   const int num_blocks = limit / block_size_;
-  // Where the first blocks are evicted last, a scope that has none has nothing.
+  // Eviction in order takes first blocks last, so that a scope without one has nothing.
   if (num_blocks == 0 || (is_evicted_in_order() && !scopes_.contains(chain.scope))) return 0;
   extend_digests(chain, tokens, num_blocks);
   chain.num_cached_blocks = longest_hit(groups_, num_blocks, [&](int group, int index) {

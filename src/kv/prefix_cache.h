@@ -11,7 +11,7 @@
 // hashes: vLLM's automatic prefix caching; a tree of prefixes: Zheng et al., "SGLang", 2024,
 // arXiv:2312.07104.) What ends within a block is kept as a tail of its parent.
 //
-// Where layers have windows a beginning has a block in each cache group. The tree is that of the first
+// A beginning has a block in each cache group where layers have windows. The tree is that of the first
 // group; the other groups' full blocks are found by the same digests, and a tail has one of each
 // group, which come and go together. A hit needs, in each group, the blocks that a query at its end
 // sees and no others.

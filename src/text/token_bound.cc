@@ -22,8 +22,8 @@ bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// Where a piece of about `size` bytes ends: before the single space in front of a word, which nearly
-// every pre-tokenizer cuts at, else between two characters.
+// Returns where a piece of about `size` bytes ends: before the single space in front of a word,
+// which nearly every pre-tokenizer cuts at, else between two characters.
 std::size_t find_cut(std::string_view text, std::size_t size) {
   if (size >= text.size()) return text.size();
   for (std::size_t at = size; at > size - kMaxWordBytes; --at) {
