@@ -1,5 +1,7 @@
 #include "model/checkpoint_tensors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -12,8 +14,10 @@
 namespace pagoda {
 namespace {
 
-std::vector<std::string> layer_tensors(const ModelConfig& config, const LayerNormNames& norms,
-                                       const LayerConfig& layer) {
+// Returns the names behind "model.layers.N." that a layer reads. The parts of a joined matrix are not
+// read beside it.
+std::vector<std::string> layer_tensors(const Checkpoint& checkpoint, const ModelConfig& config,
+                                       const LayerNormNames& norms, int layer) {
   std::vector<std::string> names;
   for (const std::string_view norm :
        {norms.before_attention, norms.behind_attention, norms.before_mlp, norms.behind_mlp}) {
@@ -25,11 +29,21 @@ std::vector<std::string> layer_tensors(const ModelConfig& config, const LayerNor
       if (has_bias) names.push_back(std::string(part) + ".bias");
     }
   };
-  add({"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.qkv_proj"},
-      config.attention_bias);
+  const auto add_joined = [&](const char* joined, std::initializer_list<const char*> parts,
+                              bool has_bias) {
+    if (checkpoint.has(fmt::format("model.layers.{}.{}.weight", layer, joined))) {
+      add({joined}, has_bias);
+    } else {
+      add(parts, has_bias);
+    }
+  };
+  add_joined("self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+             config.attention_bias);
   add({"self_attn.o_proj"}, config.attention_output_bias);
-  add({"mlp.gate_proj", "mlp.up_proj", "mlp.gate_up_proj", "mlp.down_proj"}, config.mlp_bias);
-  if (layer.qk_norm != QkNorm::kNone) add({"self_attn.q_norm", "self_attn.k_norm"}, false);
+  add_joined("mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}, config.mlp_bias);
+  add({"mlp.down_proj"}, config.mlp_bias);
+  if (config.layers[layer].qk_norm != QkNorm::kNone)
+    add({"self_attn.q_norm", "self_attn.k_norm"}, false);
   return names;
 }
 
@@ -71,8 +85,8 @@ bool is_derived_tensor(std::string_view name) {
 Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config) {
   std::vector<std::vector<std::string>> in_layers;
   const LayerNormNames& norms = find_family(config.architecture)->norms;
-  for (const LayerConfig& layer : config.layers)
-    in_layers.push_back(layer_tensors(config, norms, layer));
+  for (int i = 0; i < config.num_layers(); ++i)
+    in_layers.push_back(layer_tensors(checkpoint, config, norms, i));
   for (const std::string& name : checkpoint.names()) {
     if (is_read_once(name, checkpoint) || is_derived_tensor(name)) continue;
     if (const auto part = name_in_layer(name, config.num_layers())) {

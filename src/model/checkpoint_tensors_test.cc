@@ -43,7 +43,10 @@ Status check_with(const std::string& model, const std::string& extra) {
 
 TEST(CheckpointTensorsTest, EveryFamilysOwnTensorsAreRead) {
   for (const char* model :
-       {"tiny-llama", "tiny-llama31", "tiny-mistral", "tiny-qwen2", "tiny-qwen3"}) {
+       {"tiny-llama", "tiny-llama31", "tiny-mistral", "tiny-qwen2", "tiny-qwen3", "tiny-gemma2",
+        "tiny-gemma3", "tiny-gemma3-vl", "tiny-glm4", "tiny-granite", "tiny-ministral3",
+        "tiny-mistral3", "tiny-olmo2", "tiny-olmo3", "tiny-phi3", "tiny-qwen3-vl",
+        "tiny-smollm3"}) {
     const Status status = check_with(model, "");
     EXPECT_TRUE(status.ok()) << model << ": " << status.message();
   }
@@ -63,6 +66,10 @@ TEST(CheckpointTensorsTest, OneThatNothingReadsIsRefusedByName) {
       {"tiny-qwen2", "score.weight"},
       {"tiny-qwen3", "lm_head.bias"},
       {"tiny-qwen3", "model.layers.0.self_attn.q_norm.bias"},
+      {"tiny-phi3", "model.layers.0.self_attn.q_proj.weight"},
+      {"tiny-glm4", "model.layers.1.mlp.up_proj.weight"},
+      {"tiny-gemma2", "model.layers.0.self_attn.k_norm.weight"},
+      {"tiny-olmo2", "model.layers.0.input_layernorm.weight"},
   };
   for (const auto& [model, extra] : extras) {
     const Status status = check_with(model, extra);

@@ -344,7 +344,8 @@ std::vector<Refused> refused_tensors_and_tokens() {
        [](GgufModel& m) {
          m.tensor("rope_factors_long.weight", {8}, {1, 1, 1, 1, 1, 1, 1, 1});
        },
-       kBad, "rope_factors_long.weight: expected rope_factors_short.weight beside it"},
+       StatusCode::kUnsupported,
+       "rope_factors_long.weight is not supported without rope_factors_short.weight beside it"},
       {"RopeFactorZero", [](GgufModel& m) { m.tensor("rope_freqs.weight", {8}, {0}); }, kBad,
        "expected divisors"},
       {"TokensBeyondVocabulary",

@@ -111,9 +111,9 @@ Status read_gguf_divisors(const GgufRopeContext& context, RopeTable& table) {
     PAGODA_ASSIGN_OR_RETURN(table.inv_freq, divided_by(checkpoint, kFreqs, table.inv_freq));
   }
   if (checkpoint.has(kLong) != checkpoint.has(kShort)) {
-    return data_loss("[gguf] tensor {}: expected {} beside it, got none",
-                     checkpoint.has(kLong) ? kLong : kShort,
-                     checkpoint.has(kLong) ? kShort : kLong);
+    return unsupported("[gguf] tensor {} is not supported without {} beside it",
+                       checkpoint.has(kLong) ? kLong : kShort,
+                       checkpoint.has(kLong) ? kShort : kLong);
   }
   if (!checkpoint.has(kLong)) return ok_status();
   PAGODA_ASSIGN_OR_RETURN(table.original_positions, original_context(context));
