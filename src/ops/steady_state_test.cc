@@ -47,7 +47,8 @@ class Layer {
         kv_write(exec_, view_, qk.slice(1, 4, 6), qkv.slice(1, 96, 128).split_last(2, 16), batch);
     const Tensor mixed = attention(exec_, q, view_, batch, {.scale = 0.25f});
     AddRmsNormResult sum = add_rms_norm(exec_, x, mixed, norm_, {});
-    const Tensor inner = glu(exec_, linear(exec_, sum.normed, gate_up_, {}), {});
+    const auto [gate, up] = halves_of(linear(exec_, sum.normed, gate_up_, {}));
+    const Tensor inner = glu(exec_, gate, up, {});
     x = add_rms_norm(exec_, sum.sum, linear(exec_, inner, down_, {}), norm_, {}).normed;
     return select_rows(exec_, x, batch.logits_rows).data<float>();
   }

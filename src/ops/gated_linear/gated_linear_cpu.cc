@@ -114,7 +114,8 @@ class GatedWork {
 Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
                     const GatedLinearArgs& args) {
   if (!packed(weight).is_gated()) {
-    return cpu::glu(exec, cpu::linear(exec, x, weight, {.bias = args.bias}), {args.activation});
+    const auto [gate, up] = halves_of(cpu::linear(exec, x, weight, {.bias = args.bias}));
+    return cpu::glu(exec, gate, up, {args.activation});
   }
   Tensor out = exec.allocate(DType::kFloat32, {x.extent(0), weight.rows / 2});
   GatedWork(exec, x, weight, args, out).run();

@@ -12,7 +12,8 @@ Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
   const std::int64_t dim = weight.rows / 2;
   // A gate and another part of two formats are two products.
   if (uses_metal(exec) && !mlx_weight(weight).is_gated()) {
-    return mlx::glu(exec, mlx::linear(exec, x, weight, {.bias = args.bias}), {args.activation});
+    const auto [gate, up] = halves_of(mlx::linear(exec, x, weight, {.bias = args.bias}));
+    return mlx::glu(exec, gate, up, {args.activation});
   }
   MlxOp op{
       .name = "gated_linear", .inputs = {x}, .outputs = {{DType::kFloat32, {x.extent(0), dim}}}};

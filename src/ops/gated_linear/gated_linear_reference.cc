@@ -4,8 +4,8 @@ namespace pagoda::reference {
 
 Tensor gated_linear(Exec& exec, const Tensor& x, const Weight& weight,
                     const GatedLinearArgs& args) {
-  return reference::glu(exec, reference::linear(exec, x, weight, {.bias = args.bias}),
-                        {args.activation});
+  const auto [gate, up] = halves_of(reference::linear(exec, x, weight, {.bias = args.bias}));
+  return reference::glu(exec, gate, up, {args.activation});
 }
 
 }  // namespace pagoda::reference

@@ -4,14 +4,17 @@
 
 namespace pagoda {
 
-Tensor glu(Exec& exec, const Tensor& gate_up, const GluArgs& args) {
-  PAGODA_CHECK(gate_up.shape().rank() == 2 && gate_up.extent(1) % 2 == 0 && gate_up.is_contiguous(),
-               fmt::format("[glu] gate_up: expected contiguous [tokens, 2 * dim], got {}",
-                           to_string(gate_up.shape())));
-  const OpTimer timer(exec, [&] { return OpCall{.op = "glu", .read_bytes = bytes_of(gate_up)}; });
+Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up, const GluArgs& args) {
+  PAGODA_CHECK(
+      gate.shape().rank() == 2 && gate.shape() == up.shape() && gate.dtype() == up.dtype() &&
+          gate.stride(-1) == 1 && up.stride(-1) == 1,
+      fmt::format("[glu] expected a gate [tokens, dim] and as much beside it, got {} and {}",
+                  to_string(gate.shape()), to_string(up.shape())));
+  const OpTimer timer(
+      exec, [&] { return OpCall{.op = "glu", .read_bytes = bytes_of(gate) + bytes_of(up)}; });
   static constexpr Bodies<decltype(reference::glu)> kBodies{reference::glu, cpu::glu, mlx::glu,
                                                             cuda::glu};
-  return kBodies.of(exec)(exec, gate_up, args);
+  return kBodies.of(exec)(exec, gate, up, args);
 }
 
 }  // namespace pagoda

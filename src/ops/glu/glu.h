@@ -12,11 +12,24 @@ struct GluArgs {
   Activation activation = Activation::kSilu;
 };
 
-// Computes out[t, i] = activation(gate_up[t, i]) * gate_up[t, dim + i]
-//   gate_up  [tokens, 2 * dim], contiguous: the joined product of gate and up
-//   out      [tokens, dim], the same dtype
-Tensor glu(Exec& exec, const Tensor& gate_up, const GluArgs& args);
+// Computes out[t, i] = activation(gate[t, i]) * up[t, i]
+//   gate, up  [tokens, dim]; the last extent contiguous, rows at any stride: the halves of a joined
+//             product, or what another product and a part of a longer row have
+//   out       [tokens, dim], the same dtype, contiguous
+Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up, const GluArgs& args);
 
-PAGODA_DECLARE_BODIES(Tensor glu(Exec& exec, const Tensor& gate_up, const GluArgs& args))
+struct GateAndUp {
+  Tensor gate;
+  Tensor up;
+};
+
+// Returns the halves of a joined product [tokens, 2 * dim].
+inline GateAndUp halves_of(const Tensor& joined) {
+  const std::int64_t dim = joined.extent(1) / 2;
+  return {.gate = joined.slice(1, 0, dim), .up = joined.slice(1, dim, 2 * dim)};
+}
+
+PAGODA_DECLARE_BODIES(Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up,
+                                 const GluArgs& args))
 
 }  // namespace pagoda

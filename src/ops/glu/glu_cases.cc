@@ -9,21 +9,31 @@ struct GluShape {
   int dim;
   float magnitude = 1;
   Activation activation = Activation::kSilu;
+  bool is_joined = true;  // gate and up are halves of a row, else up is the middle of another
   bool is_large = false;
 };
 
 OpCase make_glu_case(const GluShape& shape) {
   OpCase result{.op = "glu",
-                .description = fmt::format("{} x {}, magnitude {}, {}", shape.tokens, shape.dim,
-                                           shape.magnitude, activation_name(shape.activation)),
+                .description = fmt::format("{} x {}, magnitude {}, {}{}", shape.tokens, shape.dim,
+                                           shape.magnitude, activation_name(shape.activation),
+                                           shape.is_joined ? "" : ", apart"),
                 .num_tokens = shape.tokens};
   result.prepare = [shape](Exec& exec, std::span<const int> tokens) -> Result<CaseRun> {
     const auto n = static_cast<std::int64_t>(tokens.size());
-    const std::int64_t width = 2 * shape.dim;
-    const auto values = random_values(1, shape.tokens * width, shape.magnitude);
-    return CaseRun([&exec, args = GluArgs{.activation = shape.activation},
-                    x = upload_activations(exec, take_rows(values, width, tokens), {n, width})] {
-      return std::vector<Tensor>{glu(exec, x, args)};
+    const auto rows = [&](std::uint32_t seed, std::int64_t width) {
+      const auto values = random_values(seed, shape.tokens * width, shape.magnitude);
+      return upload_activations(exec, take_rows(values, width, tokens), {n, width});
+    };
+    const std::int64_t dim = shape.dim;
+    GateAndUp x;
+    if (shape.is_joined) {
+      x = halves_of(rows(1, 2 * dim));
+    } else {
+      x = {.gate = rows(1, dim), .up = rows(2, 3 * dim).slice(1, dim, 2 * dim)};
+    }
+    return CaseRun([&exec, args = GluArgs{.activation = shape.activation}, x] {
+      return std::vector<Tensor>{glu(exec, x.gate, x.up, args)};
     });
   };
   result.bytes = 12.0 * shape.tokens * shape.dim;
@@ -46,7 +56,10 @@ std::vector<OpCase> glu_cases() {
        }) {
     for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
       shape.activation = activation;
-      cases.push_back(make_glu_case(shape));
+      for (const bool is_joined : {true, false}) {
+        shape.is_joined = is_joined;
+        if (is_joined || !shape.is_large) cases.push_back(make_glu_case(shape));
+      }
     }
   }
   return cases;

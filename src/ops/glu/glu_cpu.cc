@@ -14,16 +14,17 @@ namespace pagoda::cpu {
 
 HWY_EXPORT(glu_row);
 
-Tensor glu(Exec& exec, const Tensor& gate_up, const GluArgs& args) {
-  const std::int64_t tokens = gate_up.extent(0), dim = gate_up.extent(1) / 2;
-  Tensor out = exec.allocate(DType::kFloat32, {tokens, dim});
-  const float* from = gate_up.data<float>();
+Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up, const GluArgs& args) {
+  const std::int64_t tokens = gate.extent(0), dim = gate.extent(1);
+  Tensor out = exec.allocate(DType::kFloat32, gate.shape());
+  const float* gates = gate.data<float>();
+  const float* ups = up.data<float>();
   float* to = out.data<float>();
   const auto glu_row = HWY_DYNAMIC_DISPATCH(glu_row);
   pool_of(exec).parallel_for(tokens, 4, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {
-      const float* gate = from + t * 2 * dim;
-      glu_row(gate, gate + dim, dim, args.activation, to + t * dim);
+      glu_row(gates + t * gate.stride(0), ups + t * up.stride(0), dim, args.activation,
+              to + t * dim);
     }
   });
   return out;

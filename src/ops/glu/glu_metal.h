@@ -3,7 +3,9 @@
 #define PAGODA_GLU_METAL_H
 
 struct GluParameters {
-  int dim;      // of a row of out
+  int dim;          // of a row
+  int gate_stride;  // between rows
+  int up_stride;
   int is_gelu;  // Activation::kGeluTanh, else kSilu
 };
 

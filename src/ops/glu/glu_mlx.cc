@@ -6,25 +6,28 @@
 
 namespace pagoda::mlx {
 
-Tensor glu(Exec& exec, const Tensor& gate_up, const GluArgs& args) {
-  const std::int64_t tokens = gate_up.extent(0), dim = gate_up.extent(1) / 2;
-  MlxOp op{.name = "glu", .inputs = {gate_up}, .outputs = {{gate_up.dtype(), Shape{tokens, dim}}}};
+Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up, const GluArgs& args) {
+  const std::int64_t tokens = gate.extent(0), dim = gate.extent(1);
+  MlxOp op{.name = "glu", .inputs = {gate, up}, .outputs = {{gate.dtype(), gate.shape()}}};
   if (uses_metal(exec)) {
-    const bool is_wide = dim % 4 == 0 && rows_are_aligned(gate_up);
+    const bool is_wide = dim % 4 == 0 && rows_are_aligned(gate) && rows_are_aligned(up);
     const auto elements = static_cast<double>(tokens * dim);
-    op.launch = {.dispatches = {{.function = {&kGluMetal, "glu", {is_wide ? "4" : "1"}},
-                                 .buffers = {input(0), output(0)},
-                                 .parameters = GluParameters{.dim = static_cast<int>(dim),
-                                                             .is_gelu = args.activation ==
-                                                                        Activation::kGeluTanh},
-                                 .num_groups = {num_groups_of(dim, is_wide ? 1024 : 256),
-                                                static_cast<int>(tokens), 1},
-                                 .num_threads = 256}},
-                 .flops = 20 * elements,
-                 .bytes = 12 * elements};
+    op.launch = {
+        .dispatches = {{.function = {&kGluMetal, "glu", {is_wide ? "4" : "1"}},
+                        .buffers = {input(0), input(1), output(0)},
+                        .parameters =
+                            GluParameters{.dim = static_cast<int>(dim),
+                                          .gate_stride = static_cast<int>(gate.stride(0)),
+                                          .up_stride = static_cast<int>(up.stride(0)),
+                                          .is_gelu = args.activation == Activation::kGeluTanh},
+                        .num_groups = {num_groups_of(dim, is_wide ? 1024 : 256),
+                                       static_cast<int>(tokens), 1},
+                        .num_threads = 256}},
+        .flops = 20 * elements,
+        .bytes = 12 * elements};
   } else {
     op.host = [args](Exec& host, std::span<const Tensor> in) {
-      return std::vector<Tensor>{cpu::glu(host, in[0], args)};
+      return std::vector<Tensor>{cpu::glu(host, in[0], in[1], args)};
     };
   }
   return run(exec, std::move(op))[0];

@@ -14,15 +14,15 @@ double activated(double x, Activation activation) {
 
 }  // namespace
 
-Tensor glu(Exec& exec, const Tensor& gate_up, const GluArgs& args) {
-  const std::int64_t tokens = gate_up.extent(0), dim = gate_up.extent(1) / 2;
-  Tensor out = exec.allocate(DType::kFloat32, {tokens, dim});
+Tensor glu(Exec& exec, const Tensor& gate, const Tensor& up, const GluArgs& args) {
+  const std::int64_t tokens = gate.extent(0), dim = gate.extent(1);
+  Tensor out = exec.allocate(DType::kFloat32, gate.shape());
   for (std::int64_t t = 0; t < tokens; ++t) {
-    const float* gate = gate_up.data<float>() + t * 2 * dim;
-    const float* up = gate + dim;
+    const float* gates = gate.data<float>() + t * gate.stride(0);
+    const float* ups = up.data<float>() + t * up.stride(0);
     for (std::int64_t i = 0; i < dim; ++i) {
       out.data<float>()[t * dim + i] =
-          static_cast<float>(activated(gate[i], args.activation) * up[i]);
+          static_cast<float>(activated(gates[i], args.activation) * ups[i]);
     }
   }
   return out;
