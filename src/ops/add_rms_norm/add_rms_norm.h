@@ -11,6 +11,7 @@ struct AddRmsNormArgs {
   float eps = 1e-6f;
   Tensor delta_norm;       // [dim] float32, or undefined: an RMS norm of what is added
   float delta_factor = 1;  // of what is added, behind its norm
+  float sum_factor = 1;
 };
 
 struct AddRmsNormResult {
@@ -18,8 +19,9 @@ struct AddRmsNormResult {
   Tensor normed;  // [tokens, dim]
 };
 
-// Computes sum = x + delta_factor * rms_norm(delta, delta_norm); normed = rms_norm(sum, weight). Saves
-// a read of the residual stream and a launch a norm, of the inner one on native backends alone.
+// Computes sum = sum_factor * (x + delta_factor * rms_norm(delta, delta_norm)) and normed =
+// rms_norm(sum, weight). Saves a read of the residual stream and a launch a norm, of the inner one on
+// native backends alone.
 //   x, delta  [tokens, dim]
 //   weight    [dim] float32, or undefined: normed is sum
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,

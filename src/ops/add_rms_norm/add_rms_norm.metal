@@ -3,14 +3,14 @@
 #include "ops/add_rms_norm/add_rms_norm_metal.h"
 #include "ops/rms_norm/rms_norm_row.metal.h"
 
-// Reads kWide values of both, and writes x + factor * delta, also to `added`.
+// Reads kWide values of both, and writes sum_factor * (x + factor * delta), also to `added`.
 template <int kWide>
-inline void add_run(device const float* x, device const float* delta, float factor, bool is_aligned,
-                    device float* sum, thread float* added) {
+inline void add_run(device const float* x, device const float* delta, float factor,
+                    float sum_factor, bool is_aligned, device float* sum, thread float* added) {
   float other[kWide];
   load_run<kWide>(x, is_aligned, added);
   load_run<kWide>(delta, is_aligned, other);
-  for (int i = 0; i < kWide; ++i) added[i] = added[i] + other[i] * factor;
+  for (int i = 0; i < kWide; ++i) added[i] = (added[i] + other[i] * factor) * sum_factor;
   store_run<kWide>(added, sum);
 }
 
@@ -38,14 +38,14 @@ template <int kWide>
   for (int run = 0; run < kHeldRuns; ++run) {
     const int i = first + run * step;
     if (i < end) {
-      add_run<kWide>(x + begin + i, delta + begin + i, p.delta_factor, is_aligned, sum + begin + i,
-                     held + run * kWide);
+      add_run<kWide>(x + begin + i, delta + begin + i, p.delta_factor, p.sum_factor, is_aligned,
+                     sum + begin + i, held + run * kWide);
       squares = add_squares<kWide>(held + run * kWide, squares);
     }
   }
   for (int i = first + kHeldRuns * step; i < end; i += step) {
-    add_run<kWide>(x + begin + i, delta + begin + i, p.delta_factor, is_aligned, sum + begin + i,
-                   more);
+    add_run<kWide>(x + begin + i, delta + begin + i, p.delta_factor, p.sum_factor, is_aligned,
+                   sum + begin + i, more);
     squares = add_squares<kWide>(more, squares);
   }
   if (p.is_normed == 0) return;

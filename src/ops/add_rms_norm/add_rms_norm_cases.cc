@@ -13,14 +13,16 @@ struct AddedShape {
   bool is_normed = true;
   bool has_delta_norm = false;
   float delta_factor = 1;
+  float sum_factor = 1;
   bool is_large = false;
 };
 
 OpCase make_add_rms_norm_case(const AddedShape& shape) {
   OpCase result{.op = "add_rms_norm",
-                .description = fmt::format("{} x {}{}{}{}", shape.tokens, shape.dim,
+                .description = fmt::format("{} x {}{}{}{}{}", shape.tokens, shape.dim,
                                            shape.has_delta_norm ? ", of a norm" : "",
                                            shape.delta_factor != 1 ? ", of a factor" : "",
+                                           shape.sum_factor != 1 ? ", times a factor" : "",
                                            shape.is_normed ? "" : ", without a norm"),
                 .num_tokens = shape.tokens};
   result.prepare = [shape](Exec& exec, std::span<const int> rows) -> Result<CaseRun> {
@@ -35,7 +37,8 @@ OpCase make_add_rms_norm_case(const AddedShape& shape) {
     };
     const AddRmsNormArgs args = {.eps = 1e-5f,
                                  .delta_norm = norm(shape.has_delta_norm, 4),
-                                 .delta_factor = shape.delta_factor};
+                                 .delta_factor = shape.delta_factor,
+                                 .sum_factor = shape.sum_factor};
     return CaseRun([&exec, args, x = activations(1), delta = activations(2),
                     weight = norm(shape.is_normed, 3)] {
       AddRmsNormResult added = add_rms_norm(exec, x, delta, weight, args);
@@ -61,6 +64,8 @@ std::vector<OpCase> add_rms_norm_cases() {
                                             .has_delta_norm = true,
                                             .delta_factor = 0.3f}));
     cases.push_back(make_add_rms_norm_case({.tokens = tokens, .dim = dim, .delta_factor = 0.22f}));
+    cases.push_back(make_add_rms_norm_case(
+        {.tokens = tokens, .dim = dim, .has_delta_norm = true, .sum_factor = 0.4f}));
   }
   cases.push_back(make_add_rms_norm_case({.tokens = 512, .dim = 576, .is_large = true}));
   cases.push_back(make_add_rms_norm_case(

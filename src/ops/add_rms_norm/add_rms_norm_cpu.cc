@@ -12,17 +12,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 
-// Computes sum = x + factor * delta; sum may be delta. Products and sums are not fused, so that the
-// rest of a row is the same in scalars, and a factor of 1 changes no bit.
-void add_row(const float* x, const float* delta, float factor, std::int64_t dim, float* sum) {
+// Computes sum = sum_factor * (x + factor * delta); sum may be delta. Products and sums are not fused,
+// so that the rest of a row is the same in scalars, and factors of 1 change no bit.
+void add_row(const float* x, const float* delta, float factor, float sum_factor, std::int64_t dim,
+             float* sum) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= dim; i += lanes) {
     const auto added = hn::Mul(hn::LoadU(d, delta + i), hn::Set(d, factor));
-    hn::StoreU(hn::Add(hn::LoadU(d, x + i), added), d, sum + i);
+    const auto both = hn::Add(hn::LoadU(d, x + i), added);
+    hn::StoreU(hn::Mul(both, hn::Set(d, sum_factor)), d, sum + i);
   }
-  for (; i < dim; ++i) sum[i] = x[i] + delta[i] * factor;
+  for (; i < dim; ++i) sum[i] = (x[i] + delta[i] * factor) * sum_factor;
 }
 
 void norm_sum_row(const float* sum, const float* gain, std::int64_t dim, float eps, float* out) {
@@ -58,7 +60,7 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
         norm_row(added, delta_gain, dim, args.eps, row);
         added = row;
       }
-      add_row(a + t * dim, added, args.delta_factor, dim, row);
+      add_row(a + t * dim, added, args.delta_factor, args.sum_factor, dim, row);
       if (gain != nullptr) norm_row(row, gain, dim, args.eps, normed.data<float>() + t * dim);
     }
   });

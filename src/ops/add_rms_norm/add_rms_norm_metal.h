@@ -10,6 +10,7 @@ struct AddRmsNormParameters {
   int is_aligned;      // whether every row of x and delta begins at a multiple of 16 bytes
   int is_normed;       // else only the sum is written
   float delta_factor;
+  float sum_factor;
   float eps;
 };
 

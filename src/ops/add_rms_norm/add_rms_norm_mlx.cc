@@ -21,6 +21,7 @@ MetalLaunch launch_of(const Tensor& x, const Tensor& delta, bool is_normed,
                              .is_aligned = rows_are_aligned(x) && rows_are_aligned(delta),
                              .is_normed = is_normed,
                              .delta_factor = args.delta_factor,
+                             .sum_factor = args.sum_factor,
                              .eps = args.eps,
                          }};
   split.apply(&kAddRmsNormMetal, x.extent(0), dispatch);
@@ -44,7 +45,8 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
   if (uses_metal(exec)) {
     op.launch = launch_of(x, added, is_normed, args);
   } else {
-    const AddRmsNormArgs host_args = {.eps = args.eps, .delta_factor = args.delta_factor};
+    AddRmsNormArgs host_args = args;
+    host_args.delta_norm = {};  // what is added has been normed
     op.host = [host_args, is_normed](Exec& host, std::span<const Tensor> in) {
       AddRmsNormResult sums =
           cpu::add_rms_norm(host, in[0], in[1], is_normed ? in[2] : Tensor(), host_args);
