@@ -16,7 +16,8 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
   PAGODA_CHECK(head_dim % 2 == 0, fmt::format("[rope_kv_write] view: expected an even head_dim, "
                                               "got {}",
                                               head_dim));
-  const std::int64_t width = (args.num_heads + 2 * view.num_kv_heads()) * head_dim;
+  const std::int64_t width =
+      (args.num_heads + (args.keys_are_values ? 1 : 2) * view.num_kv_heads()) * head_dim;
   check_tensor(kName, "joined", joined, joined.dtype(), {batch.num_tokens, width});
   check_angles(kName, angles, batch.num_tokens, head_dim);
   if (args.query_angles.defined()) {
@@ -28,6 +29,8 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
     check_tensor(kName, "q_norm", q_norm, DType::kFloat32, {head_dim});
     check_tensor(kName, "k_norm", k_norm, DType::kFloat32, {head_dim});
   }
+  if (args.v_norm.defined())
+    check_tensor(kName, "v_norm", args.v_norm, DType::kFloat32, {head_dim});
   if (args.key_offset.defined()) {
     check_tensor(kName, "key_offset", args.key_offset, DType::kFloat32,
                  {view.num_kv_heads(), head_dim});

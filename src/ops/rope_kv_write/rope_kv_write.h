@@ -17,6 +17,9 @@ struct RopeKvWriteArgs {
   RopeArgs rope;
   Tensor query_angles;  // as angles, or undefined: those that turn queries in their place
   Tensor key_offset;    // [num_kv_heads, head_dim] float32, or undefined: taken from turned keys
+  Tensor v_norm;        // [head_dim] float32, or undefined: of values
+  bool keys_are_values =
+      false;  // joined has no values: they are its keys, neither normed nor turned
 };
 
 struct RopeKvWriteResult {
@@ -25,8 +28,8 @@ struct RopeKvWriteResult {
 };
 
 // Computes q = rope(rms_norm(joined's q, q_norm)), k = rope(rms_norm(joined's k, k_norm)) less the
-// offset, and kv_write(view, k, joined's v). Saves a write and a read of the keys, and where it is
-// one kernel, two launches and those of the queries that the norms cost.
+// offset, v = rms_norm(joined's v, v_norm), and kv_write(view, k, v). Saves a write and a read of the
+// keys, and where it is one kernel, two launches and those of what norms cost.
 //   joined          [tokens, (num_heads + 2 * num_kv_heads) * head_dim], contiguous: q, k, v
 //   q_norm, k_norm  [head_dim] float32, or both undefined: no norms
 //   angles          [tokens, 2, pairs] float32, as rope() takes them

@@ -27,17 +27,21 @@ inline JoinedHead joined_head(int number, int slot, constant RopeKvWriteParamete
   return head;
 }
 
-// Reads a head, norms and turns it, where it is no value.
+// Reads a head and norms it; turns it where it is no value.
 template <int kHeadDim>
 inline void load_turned(JoinedHead head, size_t token, int lane, device const float* joined,
                         device const float* angles, device const float* q_norm,
-                        device const float* k_norm, device const float* query_angles,
-                        constant RopeKvWriteParameters& p, thread float* a, thread float* b) {
+                        device const float* k_norm, device const float* v_norm,
+                        device const float* query_angles, constant RopeKvWriteParameters& p,
+                        thread float* a, thread float* b) {
   const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
-  const int all_heads = p.num_heads + 2 * p.num_kv_heads;
-  load_head<kHeadDim>(joined + (token * all_heads + head.number) * kHeadDim, pairs,
-                      p.is_aligned != 0, lane, a, b);
-  if (head.is_value) return;
+  const int place = head.is_value ? p.first_value + head.place.kv_head : head.number;
+  load_head<kHeadDim>(joined + (token * p.row_heads + place) * kHeadDim, pairs, p.is_aligned != 0,
+                      lane, a, b);
+  if (head.is_value) {
+    if (p.norms_values != 0) norm_head<kHeadDim>(v_norm, p.eps, pairs, lane, a, b);
+    return;
+  }
   if (p.is_normed != 0) {
     device const float* const norm = head.is_query ? q_norm : k_norm;
     norm_head<kHeadDim>(norm, p.eps, pairs, lane, a, b);
@@ -65,26 +69,27 @@ inline void exchange_head(thread const float* a, thread const float* b, HeadPair
   simdgroup_barrier(mem_flags::mem_threadgroup);
 }
 
-//   joined          [tokens, heads + 2 * kv_heads, kHeadDim]
+//   joined          [tokens, row_heads, kHeadDim]
 //   angles          [tokens, 2, num_pairs], of keys; query_angles likewise
 //   slots           [tokens]
-//   q_norm, k_norm  [kHeadDim], where is_normed
+//   q_norm, k_norm  [kHeadDim], where is_normed; v_norm likewise, where norms_values
 //   q               [tokens, heads, kHeadDim]
 //   keys, values    [slots, kv_heads, kHeadDim], of types K and V
 template <typename K, typename V, int kHeadDim>
 [[kernel]] void rope_kv_write(
     device const float* joined [[buffer(0)]], device const float* angles [[buffer(1)]],
     device const int* slots [[buffer(2)]], device const float* q_norm [[buffer(3)]],
-    device const float* k_norm [[buffer(4)]], device const float* query_angles [[buffer(5)]],
-    device float* q [[buffer(6)]], device K* keys [[buffer(7)]], device V* values [[buffer(8)]],
-    constant RopeKvWriteParameters& p [[buffer(9)]], PAGODA_THREAD) {
+    device const float* k_norm [[buffer(4)]], device const float* v_norm [[buffer(5)]],
+    device const float* query_angles [[buffer(6)]], device float* q [[buffer(7)]],
+    device K* keys [[buffer(8)]], device V* values [[buffer(9)]],
+    constant RopeKvWriteParameters& p [[buffer(10)]], PAGODA_THREAD) {
   const size_t token = group.y;
   const JoinedHead head = joined_head(int(group.x) * 8 + int(simd_group), slots[token], p);
   if (!head.is_wanted) return;
   float a[HeadSplit<kHeadDim>::kShare];
   float b[HeadSplit<kHeadDim>::kShare];
-  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, query_angles, p, a,
-                        b);
+  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, v_norm,
+                        query_angles, p, a, b);
   const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
   if (head.is_query) {
     store_head<kHeadDim>(a, b, pairs, int(lane),
@@ -109,18 +114,19 @@ template <typename K, typename V, int kHeadDim>
 [[kernel]] void rope_kv_write_codes(
     device const float* joined [[buffer(0)]], device const float* angles [[buffer(1)]],
     device const int* slots [[buffer(2)]], device const float* q_norm [[buffer(3)]],
-    device const float* k_norm [[buffer(4)]], device const float* query_angles [[buffer(5)]],
-    device float* q [[buffer(6)]], device K* keys [[buffer(7)]], device V* values [[buffer(8)]],
-    device ushort* key_scales [[buffer(9)]], device ushort* value_scales [[buffer(10)]],
-    device const float* key_offset [[buffer(11)]], constant RopeKvWriteParameters& p [[buffer(12)]],
+    device const float* k_norm [[buffer(4)]], device const float* v_norm [[buffer(5)]],
+    device const float* query_angles [[buffer(6)]], device float* q [[buffer(7)]],
+    device K* keys [[buffer(8)]], device V* values [[buffer(9)]],
+    device ushort* key_scales [[buffer(10)]], device ushort* value_scales [[buffer(11)]],
+    device const float* key_offset [[buffer(12)]], constant RopeKvWriteParameters& p [[buffer(13)]],
     threadgroup float* shared [[threadgroup(0)]], PAGODA_THREAD) {
   const size_t token = group.y;
   const JoinedHead head = joined_head(int(group.x) * 8 + int(simd_group), slots[token], p);
   if (!head.is_wanted) return;
   float a[HeadSplit<kHeadDim>::kShare];
   float b[HeadSplit<kHeadDim>::kShare];
-  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, query_angles, p, a,
-                        b);
+  load_turned<kHeadDim>(head, token, int(lane), joined, angles, q_norm, k_norm, v_norm,
+                        query_angles, p, a, b);
   const HeadPairs pairs = head_pairs(p.is_halves, p.num_pairs);
   if (head.is_query) {
     store_head<kHeadDim>(a, b, pairs, int(lane),

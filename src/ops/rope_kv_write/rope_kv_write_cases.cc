@@ -23,8 +23,12 @@ struct JoinedShape {
   bool has_offset = false;
   int rotary_dim = 0;  // 0: head_dim
   bool has_query_angles = false;
+  bool has_v_norm = false;
+  bool keys_are_values = false;
 
-  std::int64_t width() const { return std::int64_t{heads + 2 * kv_heads} * head_dim; }
+  std::int64_t width() const {
+    return std::int64_t{heads + (keys_are_values ? 1 : 2) * kv_heads} * head_dim;
+  }
 };
 
 constexpr int kBlockSize = 8;  // of a cache that entries are scattered over
@@ -51,12 +55,15 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
   const auto n = static_cast<std::int64_t>(tokens.size());
   const auto values =
       take_rows(random_values(1, shape.tokens * shape.width()), shape.width(), tokens);
-  const auto norm = [&](std::uint32_t seed) {
-    if (!shape.is_normed) return Tensor();
+  const auto norm = [&](bool is_there, std::uint32_t seed) {
+    if (!is_there) return Tensor();
     return exec.upload<float>(random_values(seed, shape.head_dim), {shape.head_dim});
   };
-  RopeKvWriteArgs args = {
-      .num_heads = shape.heads, .norm = {.eps = 1e-5f}, .rope = {.style = shape.style}};
+  RopeKvWriteArgs args = {.num_heads = shape.heads,
+                          .norm = {.eps = 1e-5f},
+                          .rope = {.style = shape.style},
+                          .v_norm = norm(shape.has_v_norm, 6),
+                          .keys_are_values = shape.keys_are_values};
   const int rotary_dim = shape.rotary_dim == 0 ? shape.head_dim : shape.rotary_dim;
   if (shape.has_query_angles) {
     args.query_angles = case_angles(exec, tokens, 0, rotary_dim,
@@ -69,8 +76,9 @@ Result<CaseRun> prepare(const JoinedShape& shape, Exec& exec, std::span<const in
   const auto host = std::make_shared<HostBatch>(write_batch(tokens, slots_of(shape, tokens)));
   PAGODA_ASSIGN_OR_RETURN(KvView view, allocate_kv_view(exec, shape.formats, cache_of(shape, n)));
   return CaseRun([&exec, args, view, host, batch = upload(exec, *host),
-                  joined = upload_activations(exec, values, {n, shape.width()}), q_norm = norm(2),
-                  k_norm = norm(3), angles = case_angles(exec, tokens, 0, rotary_dim),
+                  joined = upload_activations(exec, values, {n, shape.width()}),
+                  q_norm = norm(shape.is_normed, 2), k_norm = norm(shape.is_normed, 3),
+                  angles = case_angles(exec, tokens, 0, rotary_dim),
                   is_scattered = shape.is_scattered]() mutable {
     RopeKvWriteResult result =
         rope_kv_write(exec, joined, q_norm, k_norm, angles, view, batch, args);
@@ -103,13 +111,15 @@ float tolerance_of(KvFormat keys) {
 OpCase make_rope_kv_write_case(const JoinedShape& shape) {
   OpCase result{.op = "rope_kv_write",
                 .description = fmt::format(
-                    "{} x ({} + 2 x {}) x {} into {}, {}{}{}{}{}{}", shape.tokens, shape.heads,
+                    "{} x ({} + 2 x {}) x {} into {}, {}{}{}{}{}{}{}{}", shape.tokens, shape.heads,
                     shape.kv_heads, shape.head_dim, name_of(shape.formats),
                     shape.style == RopeStyle::kHalves ? "halves" : "adjacent",
                     shape.is_normed ? ", normed" : "", shape.is_scattered ? ", scattered" : "",
                     shape.has_offset ? ", less an offset" : "",
                     shape.rotary_dim == 0 ? "" : ", a part turned",
-                    shape.has_query_angles ? ", queries otherwise" : ""),
+                    shape.has_query_angles ? ", queries otherwise" : "",
+                    shape.has_v_norm ? ", values normed" : "",
+                    shape.keys_are_values ? ", keys as values" : ""),
                 .num_tokens = shape.tokens,
                 .rows_are_tokens = !shape.is_scattered};
   result.tolerance.cpu = result.tolerance.mlx = tolerance_of(shape.formats.keys);
@@ -124,6 +134,46 @@ OpCase make_rope_kv_write_case(const JoinedShape& shape) {
   result.flops = (shape.is_normed ? 7 : 3) * (queries + entries / 2);
   result.is_large = shape.is_large;
   return result;
+}
+
+// Adds heads that turn in part, values that are normed or keys, and keys less an offset.
+void add_variants(const KvFormats& formats, std::vector<OpCase>& cases) {
+  for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
+    for (const auto& [head_dim, rotary_dim] : {std::pair(16, 6), {128, 96}, {64, 64}}) {
+      cases.push_back(make_rope_kv_write_case({.tokens = 7,
+                                               .heads = 4,
+                                               .kv_heads = 2,
+                                               .head_dim = head_dim,
+                                               .formats = formats,
+                                               .style = style,
+                                               .is_normed = head_dim == 128,
+                                               .rotary_dim = rotary_dim,
+                                               .has_query_angles = head_dim == 64}));
+    }
+  }
+  for (const bool keys_are_values : {false, true}) {
+    for (const int head_dim : {16, 18, 256}) {
+      cases.push_back(make_rope_kv_write_case({.tokens = 7,
+                                               .heads = 4,
+                                               .kv_heads = 2,
+                                               .head_dim = head_dim,
+                                               .formats = formats,
+                                               .is_normed = true,
+                                               .has_v_norm = true,
+                                               .keys_are_values = keys_are_values}));
+    }
+  }
+  if (is_quantized(formats.keys)) {
+    for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
+      cases.push_back(make_rope_kv_write_case({.tokens = 7,
+                                               .heads = 4,
+                                               .kv_heads = 2,
+                                               .head_dim = 64,
+                                               .formats = formats,
+                                               .style = style,
+                                               .has_offset = true}));
+    }
+  }
 }
 
 }  // namespace
@@ -147,30 +197,7 @@ std::vector<OpCase> rope_kv_write_cases() {
         cases.push_back(make_rope_kv_write_case({3, 2, 1, 256, formats, style, is_normed}));
       }
     }
-    for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
-      for (const auto& [head_dim, rotary_dim] : {std::pair(16, 6), {128, 96}, {64, 64}}) {
-        cases.push_back(make_rope_kv_write_case({.tokens = 7,
-                                                 .heads = 4,
-                                                 .kv_heads = 2,
-                                                 .head_dim = head_dim,
-                                                 .formats = formats,
-                                                 .style = style,
-                                                 .is_normed = head_dim == 128,
-                                                 .rotary_dim = rotary_dim,
-                                                 .has_query_angles = head_dim == 64}));
-      }
-    }
-    if (is_quantized(formats.keys)) {
-      for (const RopeStyle style : {RopeStyle::kHalves, RopeStyle::kAdjacent}) {
-        cases.push_back(make_rope_kv_write_case({.tokens = 7,
-                                                 .heads = 4,
-                                                 .kv_heads = 2,
-                                                 .head_dim = 64,
-                                                 .formats = formats,
-                                                 .style = style,
-                                                 .has_offset = true}));
-      }
-    }
+    add_variants(formats, cases);
     cases.push_back(make_rope_kv_write_case(
         {.tokens = 1, .heads = 1, .kv_heads = 1, .head_dim = 64, .formats = formats}));
     cases.push_back(make_rope_kv_write_case({.tokens = 512,

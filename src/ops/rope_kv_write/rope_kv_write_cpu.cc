@@ -14,12 +14,14 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
     if (!norm.defined()) return cpu::rope(exec, x, turns, args.rope);
     return cpu::rms_norm_rope(exec, x, norm, turns, {.norm = args.norm, .rope = args.rope});
   };
-  const Tensor heads = joined.split_last(num_q + 2 * num_k, view.head_dim());
+  const Tensor heads = joined.split_last(joined.extent(1) / view.head_dim(), view.head_dim());
   Tensor q = rotated(heads.slice(1, 0, num_q), q_norm,
                      args.query_angles.defined() ? args.query_angles : angles);
   const Tensor k = rotated(heads.slice(1, num_q, num_q + num_k), k_norm, angles);
   take_offset(k, args.key_offset);
-  const Tensor v = heads.slice(1, num_q + num_k, num_q + 2 * num_k);
+  const std::int64_t first_v = args.keys_are_values ? num_q : num_q + num_k;
+  Tensor v = heads.slice(1, first_v, first_v + num_k);
+  if (args.v_norm.defined()) v = cpu::rms_norm(exec, v, args.v_norm, args.norm);
   return {.q = std::move(q), .view = cpu::kv_write(exec, view, k, v, batch)};
 }
 

@@ -10,15 +10,15 @@
 namespace pagoda::mlx {
 namespace {
 
-// Places among the op's inputs; angles stand in for queries' own, norms and
-// an offset where there are none. The
-// cache's arrays come last.
+// Places among the op's inputs; angles stand in for queries' own, norms and an offset where there are
+// none. The cache's arrays come last.
 enum RopeKvWriteInput {
   kJoined,
   kAngles,
   kSlots,
   kQNorm,
   kKNorm,
+  kVNorm,
   kQueryAngles,
   kKeyOffset,
   kKvCache
@@ -36,16 +36,21 @@ MetalDispatch dispatch_of(const Tensor& joined, int num_pairs, bool is_normed, c
                     template_argument(view.values.elements.dtype()),
                     template_argument(view.head_dim())}},
       .buffers = {input(kJoined), input(kAngles), input(kSlots), input(kQNorm), input(kKNorm),
-                  input(kQueryAngles), output(0), output(cache.keys()), output(cache.values())},
+                  input(kVNorm), input(kQueryAngles), output(0), output(cache.keys()),
+                  output(cache.values())},
       .parameters =
           RopeKvWriteParameters{
               .num_heads = args.num_heads,
               .num_kv_heads = static_cast<int>(view.num_kv_heads()),
               .block_size = static_cast<int>(view.block_size()),
               .num_slots = static_cast<int>(view.num_slots()),
+              .row_heads = static_cast<int>(joined.extent(1) / view.head_dim()),
+              .first_value = args.num_heads +
+                             (args.keys_are_values ? 0 : static_cast<int>(view.num_kv_heads())),
               .num_pairs = num_pairs,
               .is_halves = args.rope.style == RopeStyle::kHalves,
               .is_normed = is_normed,
+              .norms_values = args.v_norm.defined(),
               .is_aligned = view.head_dim() % 4 == 0 && rows_are_aligned(joined),
               .has_offset = args.key_offset.defined(),
               .eps = args.norm.eps,
@@ -69,6 +74,7 @@ HostBody host_body(bool is_normed, const RopeKvWriteArgs& args) {
                  k_norm = is_normed ? in[kKNorm] : Tensor();
     RopeKvWriteArgs host_args = args;
     if (args.query_angles.defined()) host_args.query_angles = in[kQueryAngles];
+    if (args.v_norm.defined()) host_args.v_norm = in[kVNorm];
     if (args.key_offset.defined()) host_args.key_offset = in[kKeyOffset];
     const RopeKvWriteResult result =
         cpu::rope_kv_write(host, in[kJoined], q_norm, k_norm, in[kAngles], cache,
@@ -88,7 +94,7 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
   const Shape q_shape = {joined.extent(0), args.num_heads, view.head_dim()};
   MlxOp op{.name = "rope_kv_write",
            .inputs = {joined, angles, batch.slot_mapping, is_normed ? q_norm : angles,
-                      is_normed ? k_norm : angles,
+                      is_normed ? k_norm : angles, args.v_norm.defined() ? args.v_norm : angles,
                       args.query_angles.defined() ? args.query_angles : angles,
                       args.key_offset.defined() ? args.key_offset : angles},
            .outputs = {{joined.dtype(), q_shape}}};
