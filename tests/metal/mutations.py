@@ -49,6 +49,10 @@ NORMS = (
     Mutation("what is added to the end of a long row", "add_rms_norm", "add_rms_norm",
              "load_run<kWide>(sum + begin + i, true, more);", "load_run<kWide>(x + begin + i, is_aligned, more);",
              (Check.VALUES,), ("2 x 9000",)),
+    Mutation("the factor of a sum", "add_rms_norm", "add_rms_norm",
+             "other[i] * factor) * sum_factor", "other[i] * factor)", (Check.VALUES,), ("3 x 2305, of a norm, times",)),
+    Mutation("the rows of what a gate goes with", "glu", "glu",
+             "up + row * p.up_stride", "up + row * p.gate_stride", (Check.VALUES, Check.OUTSIDE), ("3 x 37",)),
 )
 
 CACHES = (
@@ -67,6 +71,13 @@ CACHES = (
     Mutation("the bound of the pairs", "rope_kv_write", "rope",
              "if (pair < kHeadDim / 2) { if (pairs.is_halves) {", "{ if (pairs.is_halves) {",
              (Check.OUTSIDE, *ANY_RACE), ("4 x (3 + 2 x 3) x 18 into float32",), ("rope_kv_write, float, float, 18",)),
+    Mutation("the norm of values", "rope_kv_write", "rope_kv_write",
+             "p.norms_values != 0", "p.norms_values < 0", (Check.VALUES,), ("x 16 into float32, halves, normed, values",),
+             ("rope_kv_write, float, float, 16",)),
+    Mutation("the place of values that are keys", "rope_kv_write", "rope_kv_write",
+             "head.is_value ? p.first_value + head.place.kv_head : head.number", "head.number",
+             (Check.VALUES, Check.OUTSIDE), ("x 16 into float32, halves, normed, values normed, keys",),
+             ("rope_kv_write, float, float, 16",)),
     Mutation("the padding, whose slot is -1", "kv_write", "kv_write",
              "i >= entry_width || slot < 0 ||", "i >= entry_width ||", (Check.OUTSIDE,), ("float32, padding",)),
     Mutation("the bound of an entry", "kv_write", "kv_write",
