@@ -37,6 +37,14 @@ BufferRef memory_of(const mx::array& array) {
   return BufferRef(new BorrowedBuffer(reinterpret_cast<std::byte*>(bytes), array.nbytes()));
 }
 
+// Returns all of an array's memory in elements of another type.
+mx::array seen_as(const mx::array& array, mx::Dtype dtype) {
+  const std::size_t size = array.data_size() * array.itemsize() / dtype.size();
+  mx::array seen({static_cast<mx::ShapeElem>(size)}, dtype, nullptr, {});
+  seen.copy_shared_buffer(array, {1}, array.flags(), size);
+  return seen;
+}
+
 // Counts an op of the stream's thread as done.
 class EndOfCall {
  public:
@@ -107,9 +115,16 @@ class Primitive final : public mx::Primitive {
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     give_memory(inputs, outputs);
     std::vector<MetalInput> places;
+    std::vector<mx::array> others;
     places.reserve(inputs.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      places.push_back({&inputs[i], byte_offset(op_.inputs[i])});
+    others.reserve(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      // Layers of two forms share a cache's memory, and one may read what the other's array is.
+      const mx::Dtype dtype = to_mlx(op_.inputs[i].dtype());
+      const bool is_other = dtype.size() != inputs[i].itemsize();
+      if (is_other) others.push_back(seen_as(inputs[i], dtype));
+      places.push_back({is_other ? &others.back() : &inputs[i], byte_offset(op_.inputs[i])});
+    }
     dispatch_launch(stream(), op_.launch, places, outputs);
   }
 
