@@ -34,7 +34,6 @@ WEIGHT_SPREAD = 0.25
 NORM_SPREAD = 0.15
 TIED_EMBEDDING_SPREAD = 0.025  # else a tied model only repeats its last token
 TIED_LAST_NORM = 10  # and with that its logits are not flat
-UNSCALED_QUERY_NORM = 0.45  # of Gemma 4, whose scores nothing else makes smaller
 
 
 def model_class(config):
@@ -61,7 +60,7 @@ def draw_weights(model, generator):
             beside = 1 - tensor.data.mean()  # what the family adds to a norm's weights
             factor = TIED_LAST_NORM if tied and tensor is last_norm else 1
             if is_unscaled and name.endswith("q_norm.weight"):
-                factor = UNSCALED_QUERY_NORM
+                factor = tensor.numel() ** -0.5  # nothing else makes Gemma 4's scores as small as others' are
             tensor.data = factor * (1 + spread(tensor, NORM_SPREAD)) - beside
         elif name.endswith((".weight", ".bias")):
             tensor.data = spread(tensor, TIED_EMBEDDING_SPREAD if tied and tensor is embedding else WEIGHT_SPREAD)

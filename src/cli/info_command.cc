@@ -1,4 +1,7 @@
 // pagoda info: what a checkpoint is, and what this binary can do.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -7,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_isa.h"
@@ -120,11 +124,20 @@ void print_attention(const std::vector<Backend>& backends, const std::vector<KvF
 
 void print_config(const ModelConfig& config) {
   std::printf("architecture     %s, %d layers\n", config.architecture.c_str(), config.num_layers());
-  std::printf("hidden           %d, intermediate %d\n", config.hidden_size,
-              config.intermediate_size);
-  const LayerConfig& layer = config.layers.front();
-  std::printf("attention        %d heads of %d, %d kv heads\n", layer.num_heads, layer.head_dim,
-              layer.num_kv_heads);
+  std::set<int> widths;
+  std::map<std::tuple<int, int, int>, int> attentions;
+  for (const LayerConfig& layer : config.layers) {
+    widths.insert(layer.intermediate_size);
+    ++attentions[{layer.num_heads, layer.head_dim, layer.num_kv_heads}];
+  }
+  std::printf("hidden           %d, intermediate %s\n", config.hidden_size,
+              fmt::format("{}", fmt::join(widths, " and ")).c_str());
+  for (const auto& [heads, layers] : attentions) {
+    const auto& [num_heads, head_dim, num_kv_heads] = heads;
+    const std::string where = attentions.size() == 1 ? "" : fmt::format(" on {} layers", layers);
+    std::printf("attention        %d heads of %d, %d kv heads%s\n", num_heads, head_dim,
+                num_kv_heads, where.c_str());
+  }
   std::printf("vocabulary       %d%s\n", config.vocab_size,
               config.tie_word_embeddings ? ", tied" : "");
   std::printf("context          %d tokens\n", config.max_position_embeddings);

@@ -6,12 +6,14 @@ namespace pagoda {
 
 double layer_products_per_token(const ModelConfig& config) {
   const double hidden = config.hidden_size;
-  const double mlp = 3 * hidden * config.intermediate_size;
   double products = 0;
   for (const LayerConfig& layer : config.layers) {
     const double q_dim = static_cast<double>(layer.num_heads) * layer.head_dim;
     const double kv_dim = static_cast<double>(layer.num_kv_heads) * layer.head_dim;
-    products += hidden * (q_dim + 2 * kv_dim) + q_dim * hidden + mlp;
+    const int num_kv = layer.kv_source >= 0 ? 0 : layer.keys_are_values ? 1 : 2;
+    products += hidden * (q_dim + num_kv * kv_dim) + q_dim * hidden;
+    products += 3 * hidden * layer.intermediate_size;
+    products += 3 * hidden * config.per_layer_width;
   }
   return products;
 }

@@ -8,11 +8,10 @@ namespace pagoda {
 namespace {
 
 ModelConfig smollm2_like() {
-  return {
-      .vocab_size = 49152,
-      .hidden_size = 576,
-      .intermediate_size = 1536,
-      .layers = std::vector<LayerConfig>(30, {.num_heads = 9, .num_kv_heads = 3, .head_dim = 64})};
+  return {.vocab_size = 49152,
+          .hidden_size = 576,
+          .layers = std::vector<LayerConfig>(
+              30, {.num_heads = 9, .num_kv_heads = 3, .head_dim = 64, .intermediate_size = 1536})};
 }
 
 TEST(ModelWork, CountsEveryWeightOfALayerOnceAToken) {

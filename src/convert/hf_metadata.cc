@@ -71,7 +71,7 @@ Status set_architecture_keys(const ModelConfig& config, const HfRope& rope,
       .set(arch + ".block_count", u32(config.num_layers()))
       .set(arch + ".context_length", u32(config.max_position_embeddings))
       .set(arch + ".embedding_length", u32(config.hidden_size))
-      .set(arch + ".feed_forward_length", u32(config.intermediate_size))
+      .set(arch + ".feed_forward_length", u32(layer.intermediate_size))
       .set(arch + ".attention.head_count", u32(layer.num_heads))
       .set(arch + ".attention.head_count_kv", u32(layer.num_kv_heads))
       .set(arch + ".attention.key_length", u32(layer.head_dim))

@@ -52,7 +52,7 @@ KvCacheInfo info_of(const EngineOptions& options, const KvSizing& sizing) {
                       .bytes_per_token = layout.bytes_per_token(),
                       .has_prefix_cache = options.enable_prefix_caching};
   for (std::size_t i = 0; i < layout.layers.size(); ++i) {
-    if (!(layout.layers[i].formats == sizing.formats))
+    if (layout.layers[i].source < 0 && !(layout.layers[i].formats == sizing.formats))
       info.skipped_layers.push_back(static_cast<int>(i));
   }
   return info;

@@ -58,15 +58,25 @@ Result<KvLayout> lay_out_kv_cache(const EngineOptions& options, const ModelConfi
   const KvFormats formats = formats_of(options, backend);
   const std::vector<int>& skipped = options.kv_cache_skipped_layers.layers;
   for (const int layer : skipped) {
-    if (layer >= 0 && layer < config.num_layers()) continue;
-    return invalid_argument("[kv cache] layers to skip: expected 0 to {}, got {}",
-                            config.num_layers() - 1, layer);
+    if (layer < 0 || layer >= config.num_layers()) {
+      return invalid_argument("[kv cache] layers to skip: expected 0 to {}, got {}",
+                              config.num_layers() - 1, layer);
+    }
+    if (config.layers[layer].kv_source >= 0) {
+      return invalid_argument("[kv cache] layers to skip: layer {} reads the entries of layer {}",
+                              layer, config.layers[layer].kv_source);
+    }
   }
   KvLayout layout = {.block_size = options.block_size, .layers = {}};
   for (int i = 0; i < config.num_layers(); ++i) {
     const LayerConfig& layer = config.layers[i];
     const bool is_skipped = (options.kv_cache_skipped_layers.windowed && layer.window > 0) ||
                             std::find(skipped.begin(), skipped.end(), i) != skipped.end();
+    if (layer.kv_source >= 0) {
+      layout.layers.push_back(layout.layers[layer.kv_source]);
+      layout.layers.back().source = layer.kv_source;
+      continue;
+    }
     layout.layers.push_back({.formats = is_skipped && is_quantized(formats) ? kSkipped : formats,
                              .num_kv_heads = layer.num_kv_heads,
                              .head_dim = layer.head_dim,

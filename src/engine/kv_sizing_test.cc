@@ -164,6 +164,23 @@ TEST(KvSizing, ASkippedLayerIsOneOfTheModels) {
   }
 }
 
+TEST(KvSizing, ALayerThatReadsAnotherOnesCacheTakesNoMemory) {
+  ModelConfig config = small_config();
+  const auto alone = size_kv_cache({}, config, Backend::kCpu, kGiB);
+  config.layers.push_back(config.layers[1]);
+  config.layers.back().kv_source = 1;
+  const auto sizing = size_kv_cache({}, config, Backend::kCpu, kGiB);
+  ASSERT_TRUE(alone.ok() && sizing.ok());
+  EXPECT_EQ(sizing->layout.bytes_per_token(), alone->layout.bytes_per_token());
+  EXPECT_EQ(sizing->layout.bytes_per_block(), alone->layout.bytes_per_block());
+  EXPECT_EQ(sizing->layout.layers.back().source, 1);
+  // Its format is that of the layer which it reads.
+  const auto skipped =
+      size_kv_cache({.kv_cache_skipped_layers = {.layers = {2}}}, config, Backend::kCpu, kGiB);
+  EXPECT_EQ(skipped.status().message(),
+            "[kv cache] layers to skip: layer 2 reads the entries of layer 1");
+}
+
 TEST(KvSizing, Int4TakesAnEvenHeadDim) {
   ModelConfig config = small_config();
   config.layers[0].head_dim = 7;

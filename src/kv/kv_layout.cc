@@ -43,6 +43,7 @@ std::vector<Kind> kinds_of(const KvLayout& layout, int max_model_len) {
   std::vector<Kind> kinds;
   for (int i = 0; i < static_cast<int>(layout.layers.size()); ++i) {
     const LayerKvLayout& layer = layout.layers[i];
+    if (layer.source >= 0) continue;
     const int window = layer.window > 0 && layer.window < max_model_len ? layer.window : kSeesAll;
     auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& known) {
       return known.window == window && is_alike(known.form, layer);
@@ -126,7 +127,7 @@ int KvLayout::num_lanes() const {
 
 std::int64_t KvLayout::bytes_per_token() const {
   std::int64_t bytes = 0;
-  for (const LayerKvLayout& layer : layers) bytes += layer.bytes_per_token();
+  for (const LayerKvLayout& layer : layers) bytes += layer.source < 0 ? layer.bytes_per_token() : 0;
   return bytes;
 }
 
@@ -163,6 +164,12 @@ void deal_into_groups(KvLayout& layout, int max_model_len) {
     const int num_lanes = choose_num_lanes(kinds);
     layout.tables.clear();
     for (const Kind& kind : kinds) deal(kind, num_lanes, layout);
+    for (LayerKvLayout& layer : layout.layers) {
+      if (layer.source < 0) continue;
+      const int source = layer.source;
+      layer = layout.layers[source];
+      layer.source = source;
+    }
     std::int64_t largest = 0;
     for (const Kind& kind : kinds)
       largest = std::max(largest, kind.form.bytes_per_token() * kind.num_parts);

@@ -15,6 +15,9 @@
 //
 // A layer that is part p of n in its places finds a block's entries under the number n * block + p,
 // so layers of other parts, as of other groups, have block tables of their own.
+//
+// A layer that reads another one's entries has its form, place and table, and takes no memory (Gemma
+// 3n's and 4's late layers).
 #pragma once
 
 #include <cstdint>
@@ -28,7 +31,8 @@ struct LayerKvLayout {
   KvFormats formats;
   int num_kv_heads = 0;
   int head_dim = 0;
-  int window = 0;  // positions that a query sees, its own included; 0: all
+  int window = 0;   // positions that a query sees, its own included; 0: all
+  int source = -1;  // the layer before it whose entries it reads; -1: it has its own
   int group = 0;
   int lane = -1;  // -1: the layer's number
   int part = 0;   // of its place in a block
@@ -57,7 +61,11 @@ struct KvLayout {
   int num_parts(int layer) const { return tables[layers[layer].table].num_parts; }
   int num_groups() const { return static_cast<int>(group_windows.size()); }
   int num_lanes() const;
-  int lane_of(int layer) const { return layers[layer].lane < 0 ? layer : layers[layer].lane; }
+  int lane_of(int layer) const {
+    const LayerKvLayout& own = layers[layer];
+    if (own.lane >= 0) return own.lane;
+    return own.source < 0 ? layer : own.source;
+  }
   // Returns what a position takes in all layers that hold it.
   std::int64_t bytes_per_token() const;
   // Returns what a block takes in all lanes.
@@ -71,7 +79,8 @@ struct KvLayout {
 // Deals layers out into cache groups for contexts of up to max_model_len tokens. Layers that see all
 // of a context, and those of each other window, are dealt into groups of as many lanes, so many that
 // few are left empty; where formats or heads differ too, each kind of layer is. Layers of one window
-// stay one group, and so do those whose memory would hardly be shared: of the longest window.
+// stay one group, and so do those whose memory would hardly be shared: of the longest window. A layer
+// that reads another one's entries follows it.
 void deal_into_groups(KvLayout& layout, int max_model_len);
 
 }  // namespace pagoda

@@ -28,6 +28,7 @@ void expect_sound(const KvLayout& layout) {
   std::set<std::tuple<int, int, int>> places;
   for (int i = 0; i < static_cast<int>(layout.layers.size()); ++i) {
     const LayerKvLayout& layer = layout.layers[i];
+    if (layer.source >= 0) continue;
     ASSERT_LT(layer.group, layout.num_groups());
     EXPECT_TRUE(places.insert({layer.group, layout.lane_of(i), layer.part}).second)
         << "layer " << i;
@@ -119,6 +120,36 @@ TEST(KvLayout, FormsThatShareLittleStayOneGroup) {
   EXPECT_EQ(layout.num_lanes(), 4);
   EXPECT_EQ(layout.tables, std::vector<KvTable>(1));
   EXPECT_EQ(layout.bytes_per_block(), layout.bytes_per_token() * 16);
+}
+
+// As of Gemma 4: layers that see all have larger heads, and the last ones read the cache of others.
+TEST(KvLayout, LayersThatReadAnotherOnesEntriesFollowIt) {
+  for (const int max_model_len : {64, 1000}) {
+    KvLayout layout = layout_of({64, 64, 64, 64, 0, 64, 64, 0});
+    for (LayerKvLayout& layer : layout.layers) layer.head_dim = layer.window == 0 ? 512 : 256;
+    const KvLayout own = [&] {
+      KvLayout first = layout;
+      first.layers.resize(5);
+      return first;
+    }();
+    layout.layers[5].source = layout.layers[6].source = 3;
+    layout.layers[7].source = 4;
+    KvLayout alone = own;
+    deal_into_groups(layout, max_model_len);
+    deal_into_groups(alone, max_model_len);
+    expect_sound(layout);
+    EXPECT_EQ(layout.num_groups(), max_model_len == 64 ? 1 : 3);
+    EXPECT_EQ(layout.group_windows, alone.group_windows);
+    EXPECT_EQ(layout.num_lanes(), alone.num_lanes());
+    EXPECT_EQ(layout.bytes_per_token(), alone.bytes_per_token());
+    EXPECT_EQ(layout.bytes_per_block(), alone.bytes_per_block());
+    for (const auto& [layer, source] : {std::pair{5, 3}, {6, 3}, {7, 4}}) {
+      EXPECT_EQ(layout.lane_of(layer), layout.lane_of(source));
+      EXPECT_EQ(layout.layers[layer].part, layout.layers[source].part);
+      EXPECT_EQ(layout.layers[layer].table, layout.layers[source].table);
+      EXPECT_EQ(layout.layers[layer].source, source);
+    }
+  }
 }
 
 TEST(KvLayout, EachWindowHasGroupsOfItsOwnTheLongestFirst) {

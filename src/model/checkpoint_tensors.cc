@@ -15,10 +15,13 @@ namespace pagoda {
 namespace {
 
 // Returns the names behind "model.layers.N." that a layer reads. The parts of a joined matrix are not
-// read beside it.
+// read beside it. Those of keys and values are among them also where a layer reads another one's
+// cache: checkpoints may have them, and transformers passes over them too.
 std::vector<std::string> layer_tensors(const Checkpoint& checkpoint, const ModelConfig& config,
-                                       const LayerNormNames& norms, int layer) {
+                                       const Family& family, int layer) {
   std::vector<std::string> names;
+  const LayerConfig& shape = config.layers[layer];
+  const LayerNormNames& norms = family.norms;
   for (const std::string_view norm :
        {norms.before_attention, norms.behind_attention, norms.before_mlp, norms.behind_mlp}) {
     if (!norm.empty()) names.push_back(std::string(norm) + ".weight");
@@ -42,8 +45,16 @@ std::vector<std::string> layer_tensors(const Checkpoint& checkpoint, const Model
   add({"self_attn.o_proj"}, config.attention_output_bias);
   add_joined("mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}, config.mlp_bias);
   add({"mlp.down_proj"}, config.mlp_bias);
-  if (config.layers[layer].qk_norm != QkNorm::kNone)
-    add({"self_attn.q_norm", "self_attn.k_norm"}, false);
+  if (shape.qk_norm != QkNorm::kNone) add({"self_attn.q_norm", "self_attn.k_norm"}, false);
+  if (shape.keys_are_values) std::erase(names, "self_attn.v_proj.weight");
+  if (config.per_layer_width > 0) {
+    add({"per_layer_input_gate", "per_layer_projection"}, false);
+    names.push_back(std::string(norms.behind_per_layer) + ".weight");
+  }
+  if (!family.layer_factor.empty()) {
+    names.emplace_back(family.layer_factor);
+    names.push_back(std::string(family.layer_factor) + ".weight");
+  }
   return names;
 }
 
@@ -66,6 +77,12 @@ std::optional<NameInLayer> name_in_layer(std::string_view name, int num_layers) 
   return NameInLayer{.layer = layer, .name = name.substr(1)};
 }
 
+bool is_per_layer_embedding(std::string_view name) {
+  return name == "model.embed_tokens_per_layer.weight" ||
+         name == "model.per_layer_model_projection.weight" ||
+         name == "model.per_layer_projection_norm.weight";
+}
+
 bool is_read_once(std::string_view name, const Checkpoint& checkpoint) {
   // The divisors of a GGUF file's rotation are in the config by now.
   return name == "model.embed_tokens.weight" || name == "model.norm.weight" ||
@@ -84,11 +101,12 @@ bool is_derived_tensor(std::string_view name) {
 
 Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config) {
   std::vector<std::vector<std::string>> in_layers;
-  const LayerNormNames& norms = find_family(config.architecture)->norms;
+  const Family& family = *find_family(config.architecture);
   for (int i = 0; i < config.num_layers(); ++i)
-    in_layers.push_back(layer_tensors(checkpoint, config, norms, i));
+    in_layers.push_back(layer_tensors(checkpoint, config, family, i));
   for (const std::string& name : checkpoint.names()) {
     if (is_read_once(name, checkpoint) || is_derived_tensor(name)) continue;
+    if (config.per_layer_width > 0 && is_per_layer_embedding(name)) continue;
     if (const auto part = name_in_layer(name, config.num_layers())) {
       const std::vector<std::string>& known = in_layers[part->layer];
       if (std::find(known.begin(), known.end(), part->name) != known.end()) continue;

@@ -39,4 +39,8 @@ inline constexpr IntegerRange kTopKRange{-1, 1 << 24};  // -1 and 0: off
 // odd head_dim.
 Status check_consistency(const ModelConfig& config);
 
+// Has the last num_shared layers read the cache of the last layer before them that has a window, or
+// none, as they do. False: there is no such layer.
+bool share_caches(ModelConfig& config, int num_shared);
+
 }  // namespace pagoda

@@ -15,6 +15,14 @@ AddRmsNormArgs Decoder::sum_args(const Tensor& delta_norm) const {
           .delta_factor = config_.residual_factor};
 }
 
+// Returns those of the sum that a layer ends with.
+AddRmsNormArgs Decoder::last_sum_args(const Layer& layer) const {
+  AddRmsNormArgs args =
+      sum_args(per_layer_embedding_.defined() ? layer.per_layer_delta_norm : layer.mlp_delta_norm);
+  args.sum_factor = layer.factor;
+  return args;
+}
+
 std::vector<Tensor> Decoder::angles(Exec& exec, const StepBatch& batch,
                                     const QueryGrowth& growth) const {
   std::vector<Tensor> angles;
@@ -40,23 +48,29 @@ HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) co
   Tensor residual = gather_rows(exec, embedding_, batch.token_ids,
                                 {.factor = config_.embedding_factor});  // [tokens, hidden]
   Tensor delta;                                                         // [tokens, hidden]
+  Tensor short_embedding;
+  if (per_layer_embedding_.defined()) short_embedding = per_layer_embedding_.apply(step, residual);
   // Adds what the block before has made, and norms the sum for the next one.
-  const auto enter = [&](const Tensor& delta_norm, const Tensor& norm) {
-    AddRmsNormResult sum = add_rms_norm(exec, residual, delta, norm, sum_args(delta_norm));
+  const auto enter = [&](const AddRmsNormArgs& args, const Tensor& norm) {
+    AddRmsNormResult sum = add_rms_norm(exec, residual, delta, norm, args);
     residual = std::move(sum.sum);
     return std::move(sum.normed);
   };
   const Layer* before = nullptr;
   for (const Layer& layer : layers_) {
     if (before != nullptr) {
-      delta = layer.attention.apply(step, enter(before->mlp_delta_norm, layer.attention_norm));
+      delta = layer.attention.apply(step, enter(last_sum_args(*before), layer.attention_norm));
     } else if (layer.attention_norm.defined()) {
       delta = layer.attention.apply(
           step, rms_norm(exec, residual, layer.attention_norm, {.eps = config_.rms_norm_eps}));
     } else {
       delta = layer.attention.apply(step, residual);
     }
-    delta = layer.mlp.apply(step, enter(layer.attention_delta_norm, layer.mlp_norm));
+    delta = layer.mlp.apply(step, enter(sum_args(layer.attention_delta_norm), layer.mlp_norm));
+    if (short_embedding.defined()) {
+      const Tensor x = enter(sum_args(layer.mlp_delta_norm), Tensor());
+      delta = layer.per_layer.apply(step, x, short_embedding, layer.attention.layer);
+    }
     before = &layer;
   }
   return {std::move(residual), std::move(delta)};
@@ -66,15 +80,29 @@ Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows)
   const Tensor residual = select_rows(exec, state.residual, rows);  // [n, hidden]
   const Tensor delta = select_rows(exec, state.delta, rows);        // [n, hidden]
   const Tensor normed =
-      add_rms_norm(exec, residual, delta, final_norm_, sum_args(layers_.back().mlp_delta_norm))
-          .normed;
+      add_rms_norm(exec, residual, delta, final_norm_, last_sum_args(layers_.back())).normed;
   Tensor logits = head_.apply_float32(exec, normed);
   return config_.logits_cap == 0 ? logits : soft_cap(exec, logits, {.cap = config_.logits_cap});
 }
 
+namespace {
+
+// Reads the factor of all that leaves a layer: 1 where there is none.
+Result<float> read_layer_factor(const Checkpoint& checkpoint, std::string_view name, int layer) {
+  // Hugging Face's name is of a tensor, GGUF's of a module.
+  std::string tensor = fmt::format("model.layers.{}.{}", layer, name);
+  if (!checkpoint.has(tensor)) tensor += ".weight";
+  if (name.empty() || !checkpoint.has(tensor)) return 1;
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<float> factor, read_norm(checkpoint, tensor, 1, 0));
+  return factor.front();
+}
+
+}  // namespace
+
 Result<Decoder::Layer> Decoder::load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                           const ModelConfig& config, const LayerNormNames& norms,
+                                           const ModelConfig& config, const Family& family,
                                            KvFormat key_format, int layer) {
+  const LayerNormNames& norms = family.norms;
   const auto load = [&](std::string_view name) -> Result<Tensor> {
     if (name.empty()) return Tensor();
     return load_norm(exec, checkpoint, fmt::format("model.layers.{}.{}.weight", layer, name),
@@ -88,6 +116,12 @@ Result<Decoder::Layer> Decoder::load_layer(Exec& exec, const Checkpoint& checkpo
   PAGODA_ASSIGN_OR_RETURN(loaded.mlp_norm, load(norms.before_mlp));
   PAGODA_ASSIGN_OR_RETURN(loaded.mlp, load_mlp_block(exec, checkpoint, config, layer));
   PAGODA_ASSIGN_OR_RETURN(loaded.mlp_delta_norm, load(norms.behind_mlp));
+  if (config.per_layer_width > 0) {
+    PAGODA_ASSIGN_OR_RETURN(loaded.per_layer,
+                            load_per_layer_block(exec, checkpoint, config, layer));
+    PAGODA_ASSIGN_OR_RETURN(loaded.per_layer_delta_norm, load(norms.behind_per_layer));
+  }
+  PAGODA_ASSIGN_OR_RETURN(loaded.factor, read_layer_factor(checkpoint, family.layer_factor, layer));
   return loaded;
 }
 
@@ -118,12 +152,14 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   Decoder decoder;
   decoder.config_ = config;
   for (int i = 0; i < config.num_layers(); ++i) {
-    PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer(exec, named, config, family->norms,
-                                                    layout.layers[i].formats.keys, i));
+    PAGODA_ASSIGN_OR_RETURN(
+        Layer layer, load_layer(exec, named, config, *family, layout.layers[i].formats.keys, i));
     decoder.layers_.push_back(std::move(layer));
     if (progress) progress(static_cast<double>(i + 1) / (config.num_layers() + 1));
   }
   PAGODA_RETURN_IF_ERROR(decoder.load_ends(exec, named));
+  PAGODA_ASSIGN_OR_RETURN(decoder.per_layer_embedding_,
+                          load_per_layer_embedding(exec, named, config));
   PAGODA_RETURN_IF_ERROR(decoder.load_rope_tables(exec));
   decoder.link_weights(exec);
   if (progress) progress(1.0);
@@ -143,11 +179,15 @@ void Decoder::link_weights(const Exec& exec) {
     if (before != nullptr) before->set_next(weight, exec);
     before = &weight;
   };
+  if (per_layer_embedding_.defined()) add(per_layer_embedding_.projection);
   for (const Layer& layer : layers_) {
     add(layer.attention.qkv);
     add(layer.attention.output);
     add(layer.mlp.gate_up);
     add(layer.mlp.down);
+    if (!per_layer_embedding_.defined()) continue;
+    add(layer.per_layer.gate);
+    add(layer.per_layer.output);
   }
   add(head_);
 }

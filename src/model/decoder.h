@@ -10,6 +10,7 @@
 #include "kv/kv_store.h"
 #include "model/blocks/attention_block.h"
 #include "model/blocks/mlp_block.h"
+#include "model/blocks/per_layer_block.h"
 #include "model/family.h"
 #include "model/model_config.h"
 #include "ops/add_rms_norm/add_rms_norm.h"
@@ -61,11 +62,15 @@ class Decoder {
     Tensor mlp_norm;
     MlpBlock mlp;
     Tensor mlp_delta_norm;  // of what the MLP adds
+    PerLayerBlock per_layer;
+    Tensor per_layer_delta_norm;
+    float factor = 1;  // of all that leaves the layer
   };
   static Result<Layer> load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                  const ModelConfig& config, const LayerNormNames& norms,
+                                  const ModelConfig& config, const Family& family,
                                   KvFormat key_format, int layer);
   AddRmsNormArgs sum_args(const Tensor& delta_norm) const;
+  AddRmsNormArgs last_sum_args(const Layer& layer) const;
   std::vector<Tensor> angles(Exec& exec, const StepBatch& batch, const QueryGrowth& growth) const;
   Status load_ends(Exec& exec, const Checkpoint& checkpoint);
   Status load_rope_tables(Exec& exec);
@@ -76,7 +81,8 @@ class Decoder {
   std::vector<Layer> layers_;
   Tensor final_norm_;  // [hidden]
   Weight embedding_;   // vocab x hidden
-  Projection head_;    // vocab x hidden; the embedding itself where they are tied
+  PerLayerEmbedding per_layer_embedding_;
+  Projection head_;  // vocab x hidden; the embedding itself where they are tied
   std::int64_t num_weight_bytes_ = 0;
 };
 

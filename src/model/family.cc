@@ -10,14 +10,18 @@
 namespace pagoda {
 namespace {
 
-constexpr const Family* kFamilies[] = {&kLlama,  &kMistral, &kQwen2,   &kQwen3,      &kGemma2,
-                                       &kGemma3, &kGlm4,    &kGranite, &kMinistral3, &kOlmo2,
-                                       &kOlmo3,  &kPhi3,    &kQwen3Vl, &kSmolLm3};
+constexpr const Family* kFamilies[] = {&kLlama,  &kMistral, &kQwen2, &kQwen3,   &kGemma2,
+                                       &kGemma3, &kGemma4,  &kGlm4,  &kGranite, &kMinistral3,
+                                       &kOlmo2,  &kOlmo3,   &kPhi3,  &kQwen3Vl, &kSmolLm3};
 
 constexpr TextTower kTextTowers[] = {
     {.model_type = "gemma3",
      .causal_class = "Gemma3ForConditionalGeneration",
      .default_text_type = "gemma3_text",
+     .ties_by_default = true},
+    {.model_type = "gemma4",
+     .causal_class = "Gemma4ForConditionalGeneration",
+     .default_text_type = "gemma4_text",
      .ties_by_default = true},
     {.model_type = "mistral3",
      .causal_class = "Mistral3ForConditionalGeneration",

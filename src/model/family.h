@@ -31,6 +31,7 @@ struct LayerNormNames {
   std::string_view behind_attention;
   std::string_view before_mlp = "post_attention_layernorm";
   std::string_view behind_mlp;
+  std::string_view behind_per_layer;  // of what a layer's own embedding adds
 };
 
 // GGUF's names of what is not of a layer, the same for all families.
@@ -86,6 +87,11 @@ struct Family {
   // Layers.
   LayerNormNames norms;
   QkNorm qk_norm = QkNorm::kNone;
+  bool norms_values = false;   // by an RMS norm of each head, without weights
+  bool leaves_scores = false;  // as products are: nothing divides them by sqrt(head_dim)
+  // Names the factor, [1], of all that leaves a layer, behind "model.layers.N."; empty: there is
+  // none.
+  std::string_view layer_factor;
 
   bool reads(std::string_view key) const;
   bool reads_gguf(std::string_view key) const;
@@ -93,6 +99,7 @@ struct Family {
 
 extern const Family kGemma2;
 extern const Family kGemma3;
+extern const Family kGemma4;
 extern const Family kGlm4;
 extern const Family kGranite;
 extern const Family kLlama;

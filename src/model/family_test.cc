@@ -59,12 +59,13 @@ TEST(FamilyTest, EveryOneIsFoundByItsNames) {
 }
 
 TEST(FamilyTest, MessagesNameEachOnce) {
-  EXPECT_EQ(supported_model_types(),
-            "llama, mistral, qwen2, qwen3, gemma2, gemma3_text, glm4, granite, ministral3, olmo2, "
-            "olmo3, phi3, qwen3_vl_text, smollm3");
+  EXPECT_EQ(
+      supported_model_types(),
+      "llama, mistral, qwen2, qwen3, gemma2, gemma3_text, gemma4_text, glm4, granite, ministral3, "
+      "olmo2, olmo3, phi3, qwen3_vl_text, smollm3");
   EXPECT_EQ(supported_gguf_architectures(),
-            "llama, qwen2, qwen3, gemma2, gemma3, glm4, granite, mistral3, olmo2, phi3, qwen3vl, "
-            "smollm3");
+            "llama, qwen2, qwen3, gemma2, gemma3, gemma4, glm4, granite, mistral3, olmo2, phi3, "
+            "qwen3vl, smollm3");
 }
 
 // A page's defaults are a table of the keys that it or every family reads.

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/status.h"
 #include "model/config_limits.h"
@@ -39,6 +40,25 @@ class ArchitectureKeys {
   Result<double> number_or(std::string_view key, NumberRange range, double otherwise) const {
     if (!has(key)) return otherwise;
     return number(key, range);
+  }
+  // Reads an integer for each layer: an array of so many, or one for all.
+  Result<std::vector<int>> layer_integers(std::string_view key, IntegerRange range,
+                                          int num_layers) const {
+    const auto array = file_.integers(name(key));
+    if (!array.ok()) {
+      PAGODA_ASSIGN_OR_RETURN(const int value, integer(key, range));
+      return std::vector<int>(num_layers, value);
+    }
+    if (static_cast<int>(array->size()) != num_layers) {
+      return data_loss("[gguf] key {}: expected a value for each of {} layers, got {}", name(key),
+                       num_layers, array->size());
+    }
+    std::vector<int> values;
+    for (const std::int64_t value : *array) {
+      PAGODA_ASSIGN_OR_RETURN(const int checked, in_range(key, value, range));
+      values.push_back(checked);
+    }
+    return values;
   }
   // Reads one integer, or an array that repeats it for each layer.
   Result<int> uniform_integer(std::string_view key, IntegerRange range) const {

@@ -22,8 +22,6 @@ constexpr int kLargestGemma2Layers = 46, kLargestGemma3Layers = 62;
 
 Status read_sizes(const Checkpoint& checkpoint, const ArchitectureKeys& keys, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(config.hidden_size, keys.integer("embedding_length", kHiddenRange));
-  PAGODA_ASSIGN_OR_RETURN(config.intermediate_size,
-                          keys.uniform_integer("feed_forward_length", kIntermediateRange));
   PAGODA_ASSIGN_OR_RETURN(config.max_position_embeddings,
                           keys.integer("context_length", kPositionRange));
   PAGODA_ASSIGN_OR_RETURN(const double eps,
@@ -40,20 +38,25 @@ Status read_sizes(const Checkpoint& checkpoint, const ArchitectureKeys& keys, Mo
   return ok_status();
 }
 
+// Reads a width of heads, which keys and values share.
+Result<int> read_head_width(const ArchitectureKeys& keys, const std::string& key_length,
+                            const std::string& value_length, int otherwise) {
+  PAGODA_ASSIGN_OR_RETURN(const int head_dim,
+                          keys.integer_or(key_length, kHeadDimRange, otherwise));
+  PAGODA_ASSIGN_OR_RETURN(const int value_dim,
+                          keys.integer_or(value_length, kHeadDimRange, head_dim));
+  if (value_dim == head_dim) return head_dim;
+  return unsupported("[gguf] key {}: {} in heads of {} is not supported", keys.name(value_length),
+                     value_dim, head_dim);
+}
+
 Result<int> read_head_dim(const ArchitectureKeys& keys, int hidden_size, int num_heads) {
   if (!keys.has("attention.key_length") && hidden_size % num_heads != 0) {
     return data_loss("[gguf] key {}: expected a multiple of {} heads, got {}",
                      keys.name("embedding_length"), num_heads, hidden_size);
   }
-  PAGODA_ASSIGN_OR_RETURN(const int head_dim, keys.integer_or("attention.key_length", kHeadDimRange,
-                                                              hidden_size / num_heads));
-  PAGODA_ASSIGN_OR_RETURN(const int value_dim,
-                          keys.integer_or("attention.value_length", kHeadDimRange, head_dim));
-  if (value_dim != head_dim) {
-    return unsupported("[gguf] key {}: {} in heads of {} is not supported",
-                       keys.name("attention.value_length"), value_dim, head_dim);
-  }
-  return head_dim;
+  return read_head_width(keys, "attention.key_length", "attention.value_length",
+                         hidden_size / num_heads);
 }
 
 // Reads what queries and keys are multiplied by, and how their products are bent. Files have no key for
@@ -61,7 +64,7 @@ Result<int> read_head_dim(const ArchitectureKeys& keys, int hidden_size, int num
 // llama.cpp knows them: by their layers.
 Status read_scores(const ArchitectureKeys& keys, const Family& family, const ModelConfig& config,
                    int num_layers, LayerConfig& layer) {
-  layer.score_scale = default_score_scale(layer.head_dim);
+  layer.score_scale = family.leaves_scores ? 1 : default_score_scale(layer.head_dim);
   const bool is_largest = (&family == &kGemma2 && num_layers == kLargestGemma2Layers) ||
                           (&family == &kGemma3 && num_layers == kLargestGemma3Layers);
   if (is_largest && config.hidden_size >= layer.num_heads)
@@ -123,21 +126,56 @@ Status read_multipliers(const ArchitectureKeys& keys, const Family& family, Mode
   return ok_status();
 }
 
-Status read_layers(const GgufFile& file, const ArchitectureKeys& keys, const Family& family,
+// Reads what layers with a window have otherwise, and which layers read another one's cache: Gemma
+// 4's. Keys are values where a file has none.
+Status read_own_heads(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
+                      const Family& family, ModelConfig& config) {
+  if (!family.reads_gguf("attention.shared_kv_layers")) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(const int of_windows, read_head_width(keys, "attention.key_length_swa",
+                                                                "attention.value_length_swa",
+                                                                config.layers.front().head_dim));
+  PAGODA_ASSIGN_OR_RETURN(const int num_shared, keys.integer_or("attention.shared_kv_layers",
+                                                                {0, config.num_layers()}, 0));
+  if (!share_caches(config, num_shared)) {
+    return data_loss("[gguf] key {}: {} layers lack one before them whose cache they read",
+                     keys.name("attention.shared_kv_layers"), num_shared);
+  }
+  for (int i = 0; i < config.num_layers(); ++i) {
+    LayerConfig& layer = config.layers[i];
+    if (layer.window > 0) layer.head_dim = of_windows;
+    layer.keys_are_values =
+        layer.kv_source < 0 &&
+        !checkpoint.has(fmt::format("model.layers.{}.self_attn.v_proj.weight", i));
+  }
+  PAGODA_ASSIGN_OR_RETURN(
+      config.per_layer_width,
+      keys.integer_or("embedding_length_per_layer_input", {0, kHiddenRange.max}, 0));
+  return ok_status();
+}
+
+Status read_layers(const Checkpoint& checkpoint, const ArchitectureKeys& keys, const Family& family,
                    int window, ModelConfig& config) {
-  LayerConfig layer = {.qk_norm = family.qk_norm};
+  LayerConfig layer = {.norms_values = family.norms_values, .qk_norm = family.qk_norm};
   PAGODA_ASSIGN_OR_RETURN(const int num_layers, keys.integer("block_count", kLayerRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_heads,
                           keys.uniform_integer("attention.head_count", kHeadRange));
-  layer.num_kv_heads = layer.num_heads;
+  std::vector<int> num_kv_heads(num_layers, layer.num_heads);
   if (keys.has("attention.head_count_kv")) {
-    PAGODA_ASSIGN_OR_RETURN(layer.num_kv_heads,
-                            keys.uniform_integer("attention.head_count_kv", kHeadRange));
+    PAGODA_ASSIGN_OR_RETURN(num_kv_heads,
+                            keys.layer_integers("attention.head_count_kv", kHeadRange, num_layers));
   }
+  PAGODA_ASSIGN_OR_RETURN(
+      const std::vector<int> widths,
+      keys.layer_integers("feed_forward_length", kIntermediateRange, num_layers));
   PAGODA_ASSIGN_OR_RETURN(layer.head_dim, read_head_dim(keys, config.hidden_size, layer.num_heads));
   PAGODA_RETURN_IF_ERROR(read_scores(keys, family, config, num_layers, layer));
-  config.layers.assign(num_layers, layer);
-  return read_windows(file, keys, family, window, config);
+  for (int i = 0; i < num_layers; ++i) {
+    layer.num_kv_heads = num_kv_heads[i];
+    layer.intermediate_size = widths[i];
+    config.layers.push_back(layer);
+  }
+  PAGODA_RETURN_IF_ERROR(read_windows(*checkpoint.gguf(), keys, family, window, config));
+  return read_own_heads(checkpoint, keys, family, config);
 }
 
 Status read_token_ids(const GgufFile& file, ModelConfig& config) {
@@ -167,7 +205,7 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   ModelConfig config;
   config.architecture = family.model_type;
   PAGODA_RETURN_IF_ERROR(read_sizes(named, keys, config));
-  PAGODA_RETURN_IF_ERROR(read_layers(file, keys, family, window, config));
+  PAGODA_RETURN_IF_ERROR(read_layers(named, keys, family, window, config));
   PAGODA_RETURN_IF_ERROR(read_multipliers(keys, family, config));
   PAGODA_RETURN_IF_ERROR(read_gguf_rope(named, keys, family, config));
   config.tie_word_embeddings = !named.has("lm_head.weight");

@@ -13,7 +13,9 @@ namespace pagoda {
 namespace {
 
 constexpr NumberRange kGgufMagnitudeRange{1e-3, 1e3};
+constexpr std::string_view kRotaryDim = "rope.dimension_count";
 constexpr double kGemma3WindowTheta = 10000;  // where a file does not say it
+constexpr float kNeverTurns = 1e30f;          // a divisor of pairs that do not turn
 constexpr int kUnturnedInterval = 4;          // SmolLM3's, which files do not say
 
 struct GgufRopeContext {
@@ -93,6 +95,10 @@ Result<std::vector<float>> divided_by(const Checkpoint& checkpoint, std::string_
   for (std::int64_t i = 0; i < num_pairs; ++i) {
     float divisor = 0;
     std::memcpy(&divisor, divisors.bytes.data() + i * sizeof(divisor), sizeof(divisor));
+    if (divisor >= kNeverTurns && std::isfinite(divisor)) {
+      inv_freq[i] = 0;
+      continue;
+    }
     if (!(divisor >= kRopeFactorRange.min && divisor <= kRopeFactorRange.max)) {
       return data_loss("[gguf] tensor {}: expected divisors of {} to {}, got {}", name,
                        kRopeFactorRange.min, kRopeFactorRange.max, divisor);
@@ -125,12 +131,12 @@ Status read_gguf_divisors(const GgufRopeContext& context, RopeTable& table) {
   return ok_status();
 }
 
-Result<int> read_gguf_rotary_dim(const GgufRopeContext& context, int head_dim) {
-  constexpr std::string_view kKey = "rope.dimension_count";
-  PAGODA_ASSIGN_OR_RETURN(const int dim, context.keys.integer_or(kKey, kHeadDimRange, head_dim));
+Result<int> read_gguf_rotary_dim(const GgufRopeContext& context, std::string_view key,
+                                 int head_dim) {
+  PAGODA_ASSIGN_OR_RETURN(const int dim, context.keys.integer_or(key, kHeadDimRange, head_dim));
   if (dim == head_dim) return dim;
-  if (context.family.reads_gguf(kKey) && is_rotary_width(dim, head_dim)) return dim;
-  return unsupported("[gguf] key {}: {} in heads of {} is not supported", context.keys.name(kKey),
+  if (context.family.reads_gguf(kRotaryDim) && is_rotary_width(dim, head_dim)) return dim;
+  return unsupported("[gguf] key {}: {} in heads of {} is not supported", context.keys.name(key),
                      dim, head_dim);
 }
 
@@ -144,7 +150,12 @@ void add_table(ModelConfig& config, RopeTable table, IsOther&& is_other) {
 }
 
 // Layers with a window turn by a theta of their own, and are not stretched.
-Status add_window_table(const GgufRopeContext& context, int rotary_dim, ModelConfig& config) {
+Status add_window_table(const GgufRopeContext& context, ModelConfig& config) {
+  constexpr std::string_view kOwnKey = "rope.dimension_count_swa";
+  const bool has_own_key = context.family.reads_gguf(kOwnKey) && context.keys.has(kOwnKey);
+  PAGODA_ASSIGN_OR_RETURN(const int rotary_dim,
+                          read_gguf_rotary_dim(context, has_own_key ? kOwnKey : kRotaryDim,
+                                               config.first_layer(/*has_window=*/true).head_dim));
   RopeTable table = {.style = context.family.gguf_rope_style};
   const double otherwise =
       &context.family == &kGemma3 ? kGemma3WindowTheta : config.rope_tables.front().theta;
@@ -163,16 +174,16 @@ Status read_gguf_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys
                                    .keys = keys,
                                    .family = family,
                                    .trained_positions = config.max_position_embeddings};
-  const int head_dim = config.layers.front().head_dim;
+  const int head_dim = config.first_layer(/*has_window=*/false).head_dim;
   RopeTable table = {.style = family.gguf_rope_style};
   PAGODA_ASSIGN_OR_RETURN(table.theta, keys.number_or("rope.freq_base", kThetaRange, table.theta));
-  PAGODA_ASSIGN_OR_RETURN(const int rotary_dim, read_gguf_rotary_dim(context, head_dim));
+  PAGODA_ASSIGN_OR_RETURN(const int rotary_dim,
+                          read_gguf_rotary_dim(context, kRotaryDim, head_dim));
   PAGODA_ASSIGN_OR_RETURN(const RopeScaling scaling, read_gguf_scaling(context, table));
   table.inv_freq = rope_inverse_frequencies(rotary_dim, table.theta, scaling);
   PAGODA_RETURN_IF_ERROR(read_gguf_divisors(context, table));
   config.rope_tables = {std::move(table)};
-  if (family.windows_have_own_rope)
-    PAGODA_RETURN_IF_ERROR(add_window_table(context, rotary_dim, config));
+  if (family.windows_have_own_rope) PAGODA_RETURN_IF_ERROR(add_window_table(context, config));
   if (family.windows == WindowRule::kUnturned) {
     add_table(config, no_rotation(head_dim),
               [](int i) { return (i + 1) % kUnturnedInterval == 0; });

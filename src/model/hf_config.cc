@@ -144,13 +144,26 @@ Status read_multipliers(const JsonFields& fields, const Family& family, ModelCon
 Status read_sizes(const JsonFields& fields, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(config.vocab_size, fields.integer("vocab_size", kVocabRange));
   PAGODA_ASSIGN_OR_RETURN(config.hidden_size, fields.integer("hidden_size", kHiddenRange));
-  PAGODA_ASSIGN_OR_RETURN(config.intermediate_size,
-                          fields.integer("intermediate_size", kIntermediateRange));
   PAGODA_ASSIGN_OR_RETURN(config.max_position_embeddings,
                           fields.integer("max_position_embeddings", kPositionRange));
   PAGODA_ASSIGN_OR_RETURN(const double eps, fields.number_or("rms_norm_eps", kEpsilonRange, 1e-6));
   config.rms_norm_eps = static_cast<float>(eps);
   return ok_status();
+}
+
+// Reads the width of each layer's own embedding.
+Status read_per_layer_embedding(const JsonFields& fields, const Family& family,
+                                ModelConfig& config) {
+  if (!family.reads("hidden_size_per_layer_input")) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(config.per_layer_width, fields.integer_or("hidden_size_per_layer_input",
+                                                                    {0, kHiddenRange.max}, 0));
+  if (config.per_layer_width == 0) return ok_status();
+  constexpr const char* kVocabKey = "vocab_size_per_layer_input";
+  PAGODA_ASSIGN_OR_RETURN(const int vocab_size,
+                          fields.integer_or(kVocabKey, kVocabRange, config.vocab_size));
+  if (vocab_size == config.vocab_size) return ok_status();
+  return unsupported("[config] {}: {} {} beside a vocabulary of {} is not supported",
+                     fields.where(), kVocabKey, vocab_size, config.vocab_size);
 }
 
 Status read_flags(const JsonFields& fields, const Family& family, ModelConfig& config) {
@@ -219,6 +232,7 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   config.architecture = family->model_type;
   PAGODA_RETURN_IF_ERROR(read_sizes(fields, config));
   PAGODA_RETURN_IF_ERROR(read_layers(fields, *family, config));
+  PAGODA_RETURN_IF_ERROR(read_per_layer_embedding(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_flags(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_multipliers(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_rope(fields, *family, config));

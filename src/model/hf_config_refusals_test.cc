@@ -134,7 +134,8 @@ std::vector<RefusedConfig> refused_ropes() {
        "llama",
        {{"rope_scaling", {{"rope_type", "spiral"}}}},
        StatusCode::kUnsupported,
-       "rope type spiral is not supported; default, linear, llama3, yarn and longrope are"},
+       "rope type spiral is not supported; default, linear, llama3, yarn, longrope and "
+       "proportional are"},
       {"RopeScalingOfText",
        "llama",
        {{"rope_scaling", "linear"}},
@@ -213,6 +214,37 @@ TEST_P(RefusedConfigTest, IsRefusedByKey) {
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
+std::vector<RefusedConfig> refused_gemma4() {
+  const json pattern{
+      {"layer_types",
+       {"full_attention", "sliding_attention", "sliding_attention", "full_attention"}},
+      {"hidden_act", nullptr},
+      {"rope_theta", nullptr}};
+  const auto changed = [&](const json& changes) { return with(pattern, changes); };
+  return {
+      {"Experts", "gemma4_text", changed({{"enable_moe_block", true}}), StatusCode::kUnsupported,
+       "enable_moe_block true is not supported"},
+      {"NothingToShare", "gemma4_text", changed({{"num_kv_shared_layers", 3}}),
+       StatusCode::kInvalidArgument, "num_kv_shared_layers is 3, and layers before those lack"},
+      {"SharesMoreThanAll", "gemma4_text", changed({{"num_kv_shared_layers", 5}}),
+       StatusCode::kInvalidArgument, "num_kv_shared_layers: expected an integer of 0 to 4"},
+      {"AnotherVocabulary", "gemma4_text", changed({{"vocab_size_per_layer_input", 256}}),
+       StatusCode::kUnsupported,
+       "vocab_size_per_layer_input 256 beside a vocabulary of 512 is not supported"},
+      {"SeesWhatFollows", "gemma4_text", changed({{"use_bidirectional_attention", "all"}}),
+       StatusCode::kUnsupported, "use_bidirectional_attention \"all\" is not supported"},
+      {"HeadsOdd", "gemma4_text", changed({{"global_head_dim", 31}}), StatusCode::kInvalidArgument,
+       "expected an even head_dim"},
+      {"PartOfAHead",
+       "llama",
+       {{"rope_theta", nullptr},
+        {"rope_parameters",
+         {{"rope_type", "proportional"}, {"rope_theta", 1e4}, {"partial_rotary_factor", 1.5}}}},
+       StatusCode::kInvalidArgument,
+       "partial_rotary_factor: expected a number of 0 to 1"},
+  };
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, RefusedConfigTest, ::testing::ValuesIn(refused_sizes()),
                          testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Values, RefusedConfigTest, ::testing::ValuesIn(refused_values()),
@@ -220,6 +252,8 @@ INSTANTIATE_TEST_SUITE_P(Values, RefusedConfigTest, ::testing::ValuesIn(refused_
 INSTANTIATE_TEST_SUITE_P(Ropes, RefusedConfigTest, ::testing::ValuesIn(refused_ropes()),
                          testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(LongRopes, RefusedConfigTest, ::testing::ValuesIn(refused_long_ropes()),
+                         testing::kCaseName);
+INSTANTIATE_TEST_SUITE_P(Gemma4, RefusedConfigTest, ::testing::ValuesIn(refused_gemma4()),
                          testing::kCaseName);
 INSTANTIATE_TEST_SUITE_P(Windows, RefusedConfigTest, ::testing::ValuesIn(refused_windows()),
                          testing::kCaseName);

@@ -12,7 +12,7 @@ TEST(HfConfigTest, ReadsLlama) {
   EXPECT_EQ(config->architecture, "llama");
   EXPECT_EQ(config->vocab_size, 512);
   EXPECT_EQ(config->hidden_size, 64);
-  EXPECT_EQ(config->intermediate_size, 112);
+  EXPECT_EQ(config->layers.front().intermediate_size, 112);
   EXPECT_EQ(config->num_layers(), 4);
   EXPECT_EQ(config->layers.front().num_heads, 4);
   EXPECT_EQ(config->layers.front().num_kv_heads, 2);
@@ -127,6 +127,72 @@ TEST(HfConfigTest, QwensWindowIsOnTheLastLayersOrTheNamedOnes) {
     EXPECT_THAT(testing::windows_of(*parse(named)), ElementsAre(8, 0, 8, 0));
     EXPECT_THAT(testing::windows_of(*parse(with(on, {{"max_window_layers", 28}}))), Each(0));
   }
+}
+
+json gemma4_config() {
+  json config = without(without(base_config("gemma4_text"), "hidden_act"), "rope_theta");
+  return with(config, {{"num_hidden_layers", 6},
+                       {"head_dim", 16},
+                       {"global_head_dim", 32},
+                       {"sliding_window", 8},
+                       {"hidden_size_per_layer_input", 12},
+                       {"layer_types",
+                        {"sliding_attention", "full_attention", "sliding_attention",
+                         "full_attention", "sliding_attention", "full_attention"}}});
+}
+
+TEST(HfConfigTest, Gemma4sFullLayersHaveHeadsOfTheirOwn) {
+  const auto config = parse(gemma4_config());
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->per_layer_width, 12);
+  for (const LayerConfig& layer : config->layers) {
+    const bool is_full = layer.window == 0;
+    EXPECT_EQ(layer.head_dim, is_full ? 32 : 16);
+    EXPECT_EQ(layer.num_kv_heads, 2);
+    EXPECT_FALSE(layer.keys_are_values);
+    EXPECT_TRUE(layer.norms_values);
+    EXPECT_EQ(layer.score_scale, 1);
+    EXPECT_EQ(layer.kv_source, -1);
+    EXPECT_EQ(config->rope_tables[layer.rope_table].inv_freq.size(), is_full ? 16u : 8u);
+  }
+  // A quarter of a head turns, by the frequencies of one that turns whole.
+  std::vector<float> turned = rope_inverse_frequencies(32, 1e6, {});
+  std::fill(turned.begin() + 4, turned.end(), 0.0f);
+  EXPECT_EQ(config->rope_tables[config->layers[1].rope_table].inv_freq, turned);
+  EXPECT_EQ(config->rope_tables[config->layers[0].rope_table].inv_freq,
+            rope_inverse_frequencies(16, 10000, {}));
+}
+
+TEST(HfConfigTest, Gemma4sFullLayersMayTakeKeysAsValues) {
+  const json of_full{{"num_global_key_value_heads", 1}};
+  // Without the one key the other one says nothing.
+  const auto without_it = parse(with(gemma4_config(), of_full));
+  ASSERT_TRUE(without_it.ok()) << without_it.status().message();
+  for (const LayerConfig& layer : without_it->layers) EXPECT_EQ(layer.num_kv_heads, 2);
+  const auto config = parse(with(with(gemma4_config(), of_full), {{"attention_k_eq_v", true}}));
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  for (const LayerConfig& layer : config->layers) {
+    EXPECT_EQ(layer.num_kv_heads, layer.window == 0 ? 1 : 2);
+    EXPECT_EQ(layer.keys_are_values, layer.window == 0);
+  }
+}
+
+TEST(HfConfigTest, Gemma4sLateLayersReadTheLastCacheOfTheirKind) {
+  const json changes{{"num_kv_shared_layers", 3}, {"use_double_wide_mlp", true}};
+  const auto config = parse(with(gemma4_config(), changes));
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  const std::vector<int> sources = {-1, -1, -1, 1, 2, 1};
+  for (int i = 0; i < config->num_layers(); ++i) {
+    EXPECT_EQ(config->layers[i].kv_source, sources[i]) << i;
+    EXPECT_EQ(config->layers[i].intermediate_size, i < 3 ? 112 : 224) << i;
+  }
+}
+
+TEST(HfConfigTest, Gemma4sLastLayerSeesAll) {
+  const json six = without(gemma4_config(), "layer_types");
+  EXPECT_THAT(testing::windows_of(*parse(six)), ElementsAre(8, 8, 8, 8, 8, 0));
+  EXPECT_THAT(testing::windows_of(*parse(with(six, {{"num_hidden_layers", 3}}))),
+              ElementsAre(8, 8, 0));
 }
 
 TEST(HfConfigTest, GenerationConfigReplacesTokenIds) {

@@ -62,6 +62,7 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"attn_logit_softcapping", HfRule::kOnly, "[0]"},
     {"clip_qkv", HfRule::kOnly},
     {"cross_attention_hidden_size", HfRule::kOnly},
+    {"enable_moe_block", HfRule::kOnly, "[false]"},
     {"embedding_multiplier", HfRule::kOnly, "[1]"},
     {"final_logit_softcapping", HfRule::kOnly, "[0]"},
     {"hidden_activation", HfRule::kOnly, R"(["silu", "swish"])"},
@@ -90,7 +91,7 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"rotary_dim", HfRule::kOnly},
     {"sliding_window_pattern", HfRule::kOnly},
     {"tie_encoder_decoder", HfRule::kOnly, "[false]"},
-    {"use_bidirectional_attention", HfRule::kOnly, "[false]"},
+    {"use_bidirectional_attention", HfRule::kOnly, R"([false, "vision"])"},  // of images alone
     {"use_mrope", HfRule::kOnly, "[false]"},
     {"use_qk_norm", HfRule::kOnly, "[false]"},
 

@@ -92,7 +92,7 @@ Status read_windows(const JsonFields& fields, const Family& family, ModelConfig&
 
 // Reads what queries and keys are multiplied by, and how their products are bent.
 Status read_scores(const JsonFields& fields, const Family& family, LayerConfig& layer) {
-  layer.score_scale = default_score_scale(layer.head_dim);
+  layer.score_scale = family.leaves_scores ? 1 : default_score_scale(layer.head_dim);
   if (family.reads("query_pre_attn_scalar")) {
     PAGODA_ASSIGN_OR_RETURN(const double scalar,
                             fields.number("query_pre_attn_scalar", kScalarRange));
@@ -107,6 +107,47 @@ Status read_scores(const JsonFields& fields, const Family& family, LayerConfig& 
     PAGODA_ASSIGN_OR_RETURN(const double cap,
                             fields.number_or("attn_logit_softcapping", {0, 1e6}, 0));
     layer.score_cap = static_cast<float>(cap);
+  }
+  return ok_status();
+}
+
+// Reads the heads of layers that see all, where they are others than those of windows (Gemma 4). The
+// last layer sees all, whatever the config says of it.
+Status read_full_heads(const JsonFields& fields, const Family& family, ModelConfig& config) {
+  if (!family.reads("global_head_dim")) return ok_status();
+  config.layers.back().window = 0;
+  PAGODA_ASSIGN_OR_RETURN(const int head_dim, fields.integer("global_head_dim", kHeadDimRange));
+  PAGODA_ASSIGN_OR_RETURN(const bool are_values, fields.boolean_or("attention_k_eq_v", false));
+  int num_kv_heads = config.layers.front().num_kv_heads;
+  if (are_values) {
+    PAGODA_ASSIGN_OR_RETURN(
+        num_kv_heads, fields.integer_or("num_global_key_value_heads", kHeadRange, num_kv_heads));
+  }
+  for (LayerConfig& layer : config.layers) {
+    if (layer.window > 0) continue;
+    layer.head_dim = head_dim;
+    layer.num_kv_heads = num_kv_heads;
+    layer.keys_are_values = are_values;
+  }
+  return ok_status();
+}
+
+// Reads how many of the last layers read the cache of another one, and whether their MLPs are twice as
+// wide.
+Status read_shared_caches(const JsonFields& fields, const Family& family, ModelConfig& config) {
+  if (!family.reads("num_kv_shared_layers")) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(const int num_shared,
+                          fields.integer_or("num_kv_shared_layers", {0, config.num_layers()}, 0));
+  if (!share_caches(config, num_shared)) {
+    return invalid_argument(
+        "[config] {}: num_kv_shared_layers is {}, and layers before those lack a window's or a "
+        "full "
+        "one's",
+        fields.where(), num_shared);
+  }
+  PAGODA_ASSIGN_OR_RETURN(const bool is_double, fields.boolean_or("use_double_wide_mlp", false));
+  for (LayerConfig& layer : config.layers) {
+    if (is_double && layer.kv_source >= 0) layer.intermediate_size *= 2;
   }
   return ok_status();
 }
@@ -131,18 +172,22 @@ Result<std::vector<bool>> read_turned_layers(const JsonFields& fields, int num_l
   return turned;
 }
 
-// All layers are alike but for their windows.
+// All layers are alike but for their windows, and what goes with those.
 Status read_layers(const JsonFields& fields, const Family& family, ModelConfig& config) {
-  LayerConfig layer = {.qk_norm = family.qk_norm};
+  LayerConfig layer = {.norms_values = family.norms_values, .qk_norm = family.qk_norm};
   PAGODA_ASSIGN_OR_RETURN(const int num_layers, fields.integer("num_hidden_layers", kLayerRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_heads, fields.integer("num_attention_heads", kHeadRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_kv_heads,
                           fields.integer_or("num_key_value_heads", kHeadRange, layer.num_heads));
   PAGODA_ASSIGN_OR_RETURN(layer.head_dim,
                           read_head_dim(fields, config.hidden_size, layer.num_heads));
+  PAGODA_ASSIGN_OR_RETURN(layer.intermediate_size,
+                          fields.integer("intermediate_size", kIntermediateRange));
   PAGODA_RETURN_IF_ERROR(read_scores(fields, family, layer));
   config.layers.assign(num_layers, layer);
-  return read_windows(fields, family, config);
+  PAGODA_RETURN_IF_ERROR(read_windows(fields, family, config));
+  PAGODA_RETURN_IF_ERROR(read_full_heads(fields, family, config));
+  return read_shared_caches(fields, family, config);
 }
 
 }  // namespace pagoda

@@ -74,6 +74,7 @@ const RopeType* find_type(std::string_view name) {
       {"yarn",
        {"factor", "original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow",
         "mscale", "mscale_all_dim", "truncate"}},
+      {"proportional", {"factor"}},
       {"longrope",
        {"factor", "original_max_position_embeddings", "attention_factor", "long_factor",
         "short_factor"}},
@@ -98,7 +99,8 @@ Result<std::string> read_type(const JsonFields& block, const Family& family) {
   }
   if (find_type(type) != nullptr) return type;
   return unsupported(
-      "[config] {}: rope type {} is not supported; default, linear, llama3, yarn and longrope are",
+      "[config] {}: rope type {} is not supported; default, linear, llama3, yarn, longrope and "
+      "proportional are",
       block.where(), printable(type));
 }
 
@@ -222,6 +224,19 @@ Result<int> read_rotary_dim(const RopeContext& context, const JsonFields& block)
                      place.where(), part, context.head_dim);
 }
 
+// Reads which part of a head turns, by the frequencies of a head that turns whole: the other pairs'
+// are zero. (Gemma 4's.)
+Status read_proportional(const RopeContext& context, const JsonFields& block, RopeTable& table) {
+  PAGODA_ASSIGN_OR_RETURN(const double part, block.number_or("partial_rotary_factor", {0, 1}, 1));
+  PAGODA_ASSIGN_OR_RETURN(const double factor, block.number_or("factor", kRopeFactorRange, 1));
+  table.inv_freq = rope_inverse_frequencies(
+      context.head_dim, table.theta,
+      {.type = RopeScalingType::kLinear, .factor = static_cast<float>(factor)});
+  const auto num_turned = static_cast<std::ptrdiff_t>(part * context.head_dim / 2);
+  std::fill(table.inv_freq.begin() + num_turned, table.inv_freq.end(), 0.0f);
+  return ok_status();
+}
+
 // Reads the table of a block whose theta stands in it, or is `theta`.
 Result<RopeTable> read_table(const RopeContext& context, const JsonFields& block, double theta) {
   PAGODA_ASSIGN_OR_RETURN(const std::string type, read_type(block, context.family));
@@ -229,6 +244,10 @@ Result<RopeTable> read_table(const RopeContext& context, const JsonFields& block
   PAGODA_RETURN_IF_ERROR(check_no_other_numbers(block, *find_type(type)));
   RopeTable table = {.style = context.family.rope_style};
   PAGODA_ASSIGN_OR_RETURN(table.theta, block.number_or("rope_theta", kThetaRange, theta));
+  if (type == "proportional") {
+    PAGODA_RETURN_IF_ERROR(read_proportional(context, block, table));
+    return table;
+  }
   PAGODA_ASSIGN_OR_RETURN(const int rotary_dim, read_rotary_dim(context, block));
   if (type == "longrope") {
     table.inv_freq = rope_inverse_frequencies(rotary_dim, table.theta, {});
@@ -300,23 +319,25 @@ void set_table(ModelConfig& config, const RopeTable& table, const std::vector<bo
 }  // namespace
 
 Status read_rope(const JsonFields& fields, const Family& family, ModelConfig& config) {
-  const int head_dim = config.layers.front().head_dim, num_layers = config.num_layers();
+  const int num_layers = config.num_layers();
   const RopeContext context = {.fields = fields,
                                .family = family,
-                               .head_dim = head_dim,
+                               .head_dim = config.first_layer(/*has_window=*/false).head_dim,
                                .trained_positions = config.max_position_embeddings};
   PAGODA_ASSIGN_OR_RETURN(RopeTable full, read_full_table(context));
   config.rope_tables = {std::move(full)};
   std::vector<bool> is_other(num_layers);
   if (family.windows_have_own_rope) {
-    PAGODA_ASSIGN_OR_RETURN(const RopeTable table, read_window_table(context));
+    RopeContext of_windows = context;
+    of_windows.head_dim = config.first_layer(/*has_window=*/true).head_dim;
+    PAGODA_ASSIGN_OR_RETURN(const RopeTable table, read_window_table(of_windows));
     for (int i = 0; i < num_layers; ++i) is_other[i] = config.layers[i].window > 0;
     set_table(config, table, is_other);
   }
   if (family.reads("no_rope_layers")) {
     PAGODA_ASSIGN_OR_RETURN(is_other, read_turned_layers(fields, num_layers));
     is_other.flip();
-    set_table(config, no_rotation(head_dim), is_other);
+    set_table(config, no_rotation(context.head_dim), is_other);
   }
   if (differs_by_layer_type(fields.find("rope_parameters"))) return ok_status();
   return read_query_growth(context, config);

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <span>
@@ -85,6 +86,24 @@ Status check_consistency(const ModelConfig& config) {
     }
   }
   return ok_status();
+}
+
+bool share_caches(ModelConfig& config, int num_shared) {
+  const int first_shared = config.num_layers() - num_shared;
+  for (int i = first_shared; i < config.num_layers(); ++i) {
+    LayerConfig& layer = config.layers[i];
+    int source = first_shared - 1;
+    while (source >= 0 && (config.layers[source].window > 0) != (layer.window > 0)) --source;
+    if (source < 0) return false;
+    layer.kv_source = source;
+  }
+  return true;
+}
+
+const LayerConfig& ModelConfig::first_layer(bool has_window) const {
+  const auto found = std::ranges::find_if(
+      layers, [&](const LayerConfig& layer) { return (layer.window > 0) == has_window; });
+  return found == layers.end() ? layers.front() : *found;
 }
 
 void set_served_context(ModelConfig& config, int max_model_len) {

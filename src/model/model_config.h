@@ -56,11 +56,15 @@ struct LayerConfig {
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
-  int window = 0;         // 0: full attention, else a query sees that many positions, its own
-                          // included
-  int rope_table = 0;     // of ModelConfig::rope_tables
-  float score_scale = 1;  // of a query's and a key's product
-  float score_cap = 0;    // 0: none; else scores become cap * tanh(score / cap)
+  int intermediate_size = 0;  // of the MLP
+  int window = 0;             // 0: full attention, else a query sees that many positions, its own
+                              // included
+  int kv_source = -1;  // the layer before it whose keys and values it reads; -1: it has its own
+  bool keys_are_values = false;  // values are what the keys' projection makes, not turned
+  bool norms_values = false;     // by an RMS norm of each head, without weights
+  int rope_table = 0;            // of ModelConfig::rope_tables
+  float score_scale = 1;         // of a query's and a key's product
+  float score_cap = 0;           // 0: none; else scores become cap * tanh(score / cap)
   QkNorm qk_norm = QkNorm::kNone;
 };
 
@@ -73,7 +77,6 @@ struct ModelConfig {
   std::string architecture;  // Hugging Face's model_type, of one of families()
   int vocab_size = 0;
   int hidden_size = 0;
-  int intermediate_size = 0;
   int max_position_embeddings = 0;  // tokens
   float rms_norm_eps = 1e-6f;
   float norm_offset = 0;  // added to the checkpoint's norm weights at load: Gemma's 1 + w
@@ -85,7 +88,8 @@ struct ModelConfig {
   float embedding_factor = 1;  // of embeddings
   float residual_factor = 1;   // of what a block adds
   float logits_factor = 1;
-  float logits_cap = 0;  // 0: none; else logits become cap * tanh(logit / cap)
+  float logits_cap = 0;     // 0: none; else logits become cap * tanh(logit / cap)
+  int per_layer_width = 0;  // of each layer's own embedding of a token (Gemma 4); 0: none
   QueryGrowth query_growth;
   std::vector<LayerConfig> layers;
   std::vector<RopeTable> rope_tables;
@@ -95,6 +99,8 @@ struct ModelConfig {
   std::optional<int> bos_token_id;
 
   int num_layers() const { return static_cast<int>(layers.size()); }
+  // Returns the first layer with a window, or without one; the first of all where there is none.
+  const LayerConfig& first_layer(bool has_window) const;
 };
 
 // Chooses what depends on the longest context that is served, so that a cached key never depends on

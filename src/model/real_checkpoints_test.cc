@@ -30,7 +30,7 @@ json read_checkpoints() {
 void expect_sizes(const ModelConfig& config, const json& expected) {
   EXPECT_EQ(config.vocab_size, expected["vocab_size"]);
   EXPECT_EQ(config.hidden_size, expected["hidden_size"]);
-  EXPECT_EQ(config.intermediate_size, expected["intermediate_size"]);
+  EXPECT_EQ(config.layers.front().intermediate_size, expected["intermediate_size"]);
   EXPECT_EQ(config.num_layers(), expected["num_hidden_layers"]);
   EXPECT_EQ(config.layers.front().num_heads, expected["num_attention_heads"]);
   EXPECT_EQ(config.layers.front().num_kv_heads, expected["num_key_value_heads"]);

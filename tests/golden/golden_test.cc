@@ -77,14 +77,15 @@ const std::vector<TinyCheckpoint>& tiny_checkpoints() {
   static const std::vector<TinyCheckpoint> checkpoints = [] {
     std::vector<TinyCheckpoint> all;
     for (const char* name :
-         {"tiny-llama",      "tiny-llama31",         "tiny-qwen2",       "tiny-qwen3",
-          "tiny-mistral",    "tiny-gemma2",          "tiny-gemma2-gguf", "tiny-gemma3",
-          "tiny-gemma3-1",   "tiny-gemma3-gguf",     "tiny-gemma3-vl",   "tiny-glm4",
-          "tiny-glm4-1",     "tiny-glm4-gguf",       "tiny-granite",     "tiny-granite-gguf",
-          "tiny-ministral3", "tiny-ministral3-gguf", "tiny-mistral3",    "tiny-olmo2",
-          "tiny-olmo2-1",    "tiny-olmo2-gguf",      "tiny-olmo3",       "tiny-olmo3-gguf",
-          "tiny-phi3",       "tiny-phi3-1",          "tiny-phi3-gguf",   "tiny-qwen3-vl",
-          "tiny-smollm3",    "tiny-smollm3-gguf"}) {
+         {"tiny-llama",           "tiny-llama31",     "tiny-qwen2",        "tiny-qwen3",
+          "tiny-mistral",         "tiny-gemma2",      "tiny-gemma2-gguf",  "tiny-gemma3",
+          "tiny-gemma3-1",        "tiny-gemma3-gguf", "tiny-gemma3-vl",    "tiny-gemma4",
+          "tiny-gemma4-gguf",     "tiny-gemma4-vl",   "tiny-glm4",         "tiny-glm4-1",
+          "tiny-glm4-gguf",       "tiny-granite",     "tiny-granite-gguf", "tiny-ministral3",
+          "tiny-ministral3-gguf", "tiny-mistral3",    "tiny-olmo2",        "tiny-olmo2-1",
+          "tiny-olmo2-gguf",      "tiny-olmo3",       "tiny-olmo3-gguf",   "tiny-phi3",
+          "tiny-phi3-1",          "tiny-phi3-gguf",   "tiny-qwen3-vl",     "tiny-smollm3",
+          "tiny-smollm3-gguf"}) {
       all.push_back({.name = name});
     }
     // Within the original context LongRoPE's short factors turn.

@@ -182,6 +182,20 @@ std::string write_large_norms(const TemporaryFolder& folder) {
                        });
 }
 
+// Writes Gemma 4, whose late layers' queries read the keys of earlier ones.
+std::string write_large_shared_norms(const TemporaryFolder& folder) {
+  return write_changed(folder, "tiny-gemma4",
+                       [](const std::string& name, std::int64_t cols, std::span<float> norm) {
+                         for (const int pair : {1, 6}) {
+                           const int head_dim = static_cast<int>(norm.size());
+                           if (name.ends_with("k_norm.weight"))
+                             scale_pair(norm, cols, head_dim, pair, 16);
+                           if (name.ends_with("q_norm.weight"))
+                             scale_pair(norm, cols, head_dim, pair, 1.0f / 16);
+                         }
+                       });
+}
+
 // Writes the checkpoint of a folder again in affine groups of 4 bits.
 std::string write_affine(const std::string& source, const TemporaryFolder& folder) {
   constexpr AffineLayout kLayout = {.bits = 4, .group_size = 64};
@@ -224,17 +238,20 @@ TEST_P(KeySmoothing, LargePairsAreBalancedInWhateverFormat) {
 }
 
 TEST_P(KeySmoothing, LargePairsOfNormsChangeNoBitOfCodes) {
-  const TemporaryFolder folder;
-  const std::string harder = write_large_norms(folder);
-  for (const KvFormats& formats : {kInt8, kK8v4, kInt4}) {
-    EXPECT_EQ(hashes_of(answers_of(harder, GetParam(), formats)),
-              hashes_of(answers_of(kData + "tiny-qwen3", GetParam(), formats)))
-        << kv_formats_name(formats);
+  const TemporaryFolder qwen, gemma;
+  for (const auto& [harder, plain] : {std::pair(write_large_norms(qwen), "tiny-qwen3"),
+                                      {write_large_shared_norms(gemma), "tiny-gemma4"}}) {
+    for (const KvFormats& formats : {kInt8, kK8v4, kInt4}) {
+      EXPECT_EQ(hashes_of(answers_of(harder, GetParam(), formats)),
+                hashes_of(answers_of(kData + plain, GetParam(), formats)))
+          << plain << ", " << kv_formats_name(formats);
+    }
   }
 }
 
 TEST_P(KeySmoothing, BalancedPairsChangeNoBitOfFloats) {
-  for (const auto& write_harder : {write_large_norms, write_large_pairs}) {
+  for (const auto& write_harder :
+       {write_large_norms, write_large_shared_norms, write_large_pairs}) {
     const TemporaryFolder folder;
     expect_smoothing_keeps_floats(write_harder(folder), GetParam());
   }

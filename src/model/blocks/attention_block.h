@@ -9,9 +9,12 @@
 namespace pagoda {
 
 struct AttentionBlock {
-  Projection qkv;     // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]
+  // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]: queries, keys, values. Without values where
+  // keys are values, and queries alone where the layer reads another one's cache.
+  Projection qkv;
   Tensor q_norm;      // [head_dim], [num_heads * head_dim] of QkNorm::kRow, or undefined
   Tensor k_norm;      // [head_dim], [num_kv_heads * head_dim], or undefined
+  Tensor v_norm;      // [head_dim] of ones, or undefined
   Tensor key_offset;  // [num_kv_heads, head_dim], or undefined: what the cache's keys lack
   Projection output;  // [hidden, num_heads * head_dim]
   int layer = 0;      // of the config, and of the cache
@@ -20,7 +23,7 @@ struct AttentionBlock {
   std::vector<float> key_bias;
 
   // Computes x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into its
-  // cache.
+  // cache, unless it reads another layer's.
   Tensor apply(const Step& step, const Tensor& x) const;
 
   // Makes the key offset of a key bias: its mean over the positions below max_model_len. Attention

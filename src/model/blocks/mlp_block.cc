@@ -11,7 +11,7 @@ Tensor MlpBlock::apply(const Step& step, const Tensor& x) const {
 Result<MlpBlock> load_mlp_block(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
                                 int layer) {
   const std::string prefix = fmt::format("model.layers.{}.mlp.", layer);
-  const std::int64_t intermediate = config.intermediate_size;
+  const std::int64_t intermediate = config.layers[layer].intermediate_size;
   MlpBlock block;
   PAGODA_ASSIGN_OR_RETURN(block.gate_up,
                           load_projection(exec, checkpoint,

@@ -1,0 +1,39 @@
+// Per-layer embeddings (Gemma 3n, 2025; Gemma 4, 2026): beside the embedding of a token that all
+// layers work on, each layer has a short one of its own, which gates what it adds at its end.
+#pragma once
+
+#include "model/blocks/projection.h"
+#include "model/step.h"
+
+namespace pagoda {
+
+// The short embeddings of all layers.
+struct PerLayerEmbedding {
+  Weight embedding;       // vocab x (layers * width); undefined where the model has none
+  Projection projection;  // [layers * width, hidden]
+  Tensor norm;            // [width], of what is projected, times 1 / sqrt(2)
+
+  bool defined() const { return embedding.defined(); }
+  // Computes [tokens, layers * width] of the step's ids and their embedding x [tokens, hidden]:
+  // (rms_norm(projection(x) / sqrt(hidden)) + sqrt(width) * embedding[ids]) / sqrt(2).
+  Tensor apply(const Step& step, const Tensor& x) const;
+};
+
+// Errors: the checkpoint's. Undefined where the config has no per_layer_width.
+Result<PerLayerEmbedding> load_per_layer_embedding(Exec& exec, const Checkpoint& checkpoint,
+                                                   const ModelConfig& config);
+
+// The gated part of a layer that adds what its short embedding makes of its stream.
+struct PerLayerBlock {
+  Projection gate;    // [width, hidden]
+  Projection output;  // [hidden, width]
+
+  // Computes x [tokens, hidden], short [tokens, layers * width] -> [tokens, hidden]:
+  // output(activation(gate(x)) * the layer's part of `short_embedding`).
+  Tensor apply(const Step& step, const Tensor& x, const Tensor& short_embedding, int layer) const;
+};
+
+Result<PerLayerBlock> load_per_layer_block(Exec& exec, const Checkpoint& checkpoint,
+                                           const ModelConfig& config, int layer);
+
+}  // namespace pagoda

@@ -1,0 +1,63 @@
+// The keys of Gemma 4's GGUF files, whose layers differ in more than their windows.
+#include "model/gguf_config_fixture.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace pagoda {
+namespace {
+
+// A file of three layers. The second sees all, and the last reads the cache of the first.
+class Gemma4File : public GgufModel {
+ public:
+  Gemma4File() : GgufModel("gemma4") {
+    set_own("attention.key_length", 32u).set_own("attention.value_length", 32u);
+    set_own("attention.key_length_swa", 16u).set_own("attention.value_length_swa", 16u);
+    set_own("attention.sliding_window", 8u);
+    set_own("attention.sliding_window_pattern", std::vector<bool>{true, false, true});
+    set_own("attention.shared_kv_layers", 1u);
+    set_own("embedding_length_per_layer_input", 12u);
+    set_own("rope.freq_base", 1e6f).set_own("rope.freq_base_swa", 1e4f);
+    set_own("rope.dimension_count", 32u).set_own("rope.dimension_count_swa", 16u);
+    tensor("blk.0.attn_v.weight", {32, kHidden});
+    std::vector<float> divisors(16, 1e30f);
+    std::fill(divisors.begin(), divisors.begin() + 4, 1.0f);
+    tensor("rope_freqs.weight", {16}, divisors);
+  }
+};
+
+TEST(GgufGemma4Test, LayersDifferByTheirWindows) {
+  const auto config = Gemma4File().read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->architecture, "gemma4_text");
+  EXPECT_EQ(config->per_layer_width, 12);
+  EXPECT_THAT(testing::windows_of(*config), ElementsAre(8, 0, 8));
+  const std::vector<int> head_dims = {16, 32, 16}, sources = {-1, -1, 0};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(config->layers[i].head_dim, head_dims[i]);
+    EXPECT_EQ(config->layers[i].kv_source, sources[i]);
+    EXPECT_EQ(config->layers[i].keys_are_values, i == 1);  // it has none of its own
+    EXPECT_EQ(config->layers[i].score_scale, 1);
+  }
+  std::vector<float> turned = rope_inverse_frequencies(32, 1e6, {});
+  std::fill(turned.begin() + 4, turned.end(), 0.0f);
+  EXPECT_EQ(config->rope_tables[config->layers[1].rope_table].inv_freq, turned);
+  EXPECT_EQ(config->rope_tables[config->layers[0].rope_table].inv_freq,
+            rope_inverse_frequencies(16, 1e4, {}));
+}
+
+TEST(GgufGemma4Test, KeysAreChecked) {
+  const std::tuple<const char*, std::uint32_t, const char*> wrong[] = {
+      {"attention.value_length_swa", 8, "value_length_swa: 8 in heads of 16 is not supported"},
+      {"attention.shared_kv_layers", 2, "2 layers lack one before them whose cache they read"},
+      {"attention.shared_kv_layers", 4, "shared_kv_layers: expected 0 to 3, got 4"},
+      {"rope.dimension_count_swa", 8, "dimension_count_swa: 8 in heads of 16 is not supported"},
+  };
+  for (const auto& [key, value, message] : wrong)
+    EXPECT_THAT(Gemma4File().set_own(key, value).read().status().message(), HasSubstr(message));
+  EXPECT_EQ(GgufModel("llama").set_own("attention.shared_kv_layers", 1u).read().status().code(),
+            StatusCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace pagoda
