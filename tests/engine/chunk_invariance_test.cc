@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
                          ::testing::Combine(::testing::ValuesIn(built_backends()),
                                             ::testing::Values("tiny-llama", "tiny-mistral",
                                                               "tiny-qwen3", "tiny-gemma2",
-                                                              "tiny-phi3")),
+                                                              "tiny-gemma4", "tiny-phi3")),
                          [](const auto& info) { return name_of(info.param); });
 
 // Several cache groups; codes beside windows, which stay in bfloat16, and codes everywhere.

@@ -24,7 +24,7 @@ std::unique_ptr<Engine> open_on_metal(const std::string& model, EngineOptions op
 }
 
 // Requests that ask, among them, for all that ops do to logits.
-std::vector<GenerationRequest> requests_of_all_kinds() {
+std::vector<GenerationRequest> requests_of_all_kinds(int vocab_size) {
   std::vector<GenerationRequest> requests;
   for (int i = 0; i < 7; ++i) {
     requests.push_back({.prompt_token_ids = {5 + i, 9, 7},
@@ -41,8 +41,10 @@ std::vector<GenerationRequest> requests_of_all_kinds() {
   requests[2].sampling.logprobs = 3;
   requests[3].sampling.n = 3;
   requests[4].sampling.prompt_logprobs = 1;
-  requests[5].sampling.token_rules = std::make_shared<TokenRules>(TokenRules{
-      .logit_bias = {{7, 2.0f}}, .allowed_tokens = mask_of(allowed, 512), .bad_words = {{3, 4}}});
+  requests[5].sampling.token_rules =
+      std::make_shared<TokenRules>(TokenRules{.logit_bias = {{7, 2.0f}},
+                                              .allowed_tokens = mask_of(allowed, vocab_size),
+                                              .bad_words = {{3, 4}}});
   requests[6].sampling.min_p = 0.1f;
   return requests;
 }
@@ -57,7 +59,8 @@ class EngineOnMetal : public ::testing::TestWithParam<CachedModel> {};
 TEST_P(EngineOnMetal, NoKernelIsBuiltInTheMiddleOfAStep) {
   const auto engine = open_on_metal(
       GetParam().model, {.max_model_len = 1024, .kv_cache_formats = GetParam().formats});
-  for (const WholeAnswer& answer : run_to_end(*engine, requests_of_all_kinds()))
+  for (const WholeAnswer& answer :
+       run_to_end(*engine, requests_of_all_kinds(engine->limits().vocab_size)))
     EXPECT_NE(answer.finish_reason, FinishReason::kError) << answer.error.message();
   EXPECT_EQ(stats_at_rest(*engine).runner.num_late_kernels, 0u);
 }
@@ -69,6 +72,8 @@ INSTANTIATE_TEST_SUITE_P(
     Models, EngineOnMetal,
     ::testing::Values(CachedModel{"tiny-llama"}, CachedModel{"tiny-llama-affine"},
                       CachedModel{"tiny-qwen2"}, CachedModel{"tiny-qwen3"},
+                      CachedModel{"tiny-gemma2"}, CachedModel{"tiny-gemma4"},
+                      CachedModel{"tiny-gemma4", kInt8}, CachedModel{"tiny-phi3"},
                       CachedModel{"tiny-llama", kInt8}, CachedModel{"tiny-llama", kInt8AndInt4}),
     [](const auto& info) {
       std::string name = info.param.model + "_" +
