@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes a GGUF checkpoint of Qwen3-0.6B's shape with random BF16 weights, to be timed and never to be read.
+"""Writes a GGUF checkpoint of a real one's shape with random BF16 weights, to be timed and never to be read.
 
-  bench/random_checkpoint.py OUT.gguf [--seed N]
+  bench/random_checkpoint.py OUT.gguf [--shape qwen3-0.6b|gemma3-1b] [--seed N]
 
 Weights are normal with a deviation of 0.02 and norms are 1, so that every value on the way stays finite and small. The
 vocabulary is whole and valid, a byte-level BPE whose tokens beyond the 256 bytes are fillers. Needs numpy.
@@ -23,6 +23,7 @@ ELEMENTS_AT_ONCE = 1 << 24  # bounds the memory that writing takes
 
 
 class ModelShape(NamedTuple):
+    architecture: str = "qwen3"
     hidden: int = 1024
     layers: int = 28
     heads: int = 16
@@ -31,6 +32,16 @@ class ModelShape(NamedTuple):
     intermediate: int = 3072
     vocab: int = 151936
     context: int = 40960
+    delta_norms: tuple[str, ...] = ()  # of what a block adds
+    window: int = 0  # of five layers of six
+
+
+SHAPES = {
+    "qwen3-0.6b": ModelShape(),
+    "gemma3-1b": ModelShape(
+        "gemma3", 1152, 26, 4, 1, 256, 6912, 262144, 32768, ("post_attention_norm", "post_ffw_norm"), 512
+    ),
+}
 
 
 class Tensor(NamedTuple):
@@ -63,6 +74,7 @@ def tensors_of(shape):
             ("ffn_gate", (shape.intermediate, shape.hidden)),
             ("ffn_up", (shape.intermediate, shape.hidden)),
             ("ffn_down", (shape.hidden, shape.intermediate)),
+            *((name, (shape.hidden,)) for name in shape.delta_norms),
         ):
             yield Tensor(f"blk.{layer}.{name}.weight", extents)
     yield Tensor("output_norm.weight", (shape.hidden,))
@@ -113,19 +125,24 @@ def packed_value(value):
 def metadata_of(shape):
     """Keys and their packed values."""
     tokens, types, merges = vocabulary_of(shape.vocab)
+    own = {
+        "block_count": shape.layers,
+        "context_length": shape.context,
+        "embedding_length": shape.hidden,
+        "feed_forward_length": shape.intermediate,
+        "attention.head_count": shape.heads,
+        "attention.head_count_kv": shape.kv_heads,
+        "attention.key_length": shape.head_dim,
+        "attention.value_length": shape.head_dim,
+        "attention.layer_norm_rms_epsilon": 1e-6,
+        "rope.freq_base": 1e6,
+    }
+    if shape.window:
+        own["attention.sliding_window"] = shape.window
     plain = {
-        "general.architecture": "qwen3",
-        "general.name": "random weights of Qwen3-0.6B's shape",
-        "qwen3.block_count": shape.layers,
-        "qwen3.context_length": shape.context,
-        "qwen3.embedding_length": shape.hidden,
-        "qwen3.feed_forward_length": shape.intermediate,
-        "qwen3.attention.head_count": shape.heads,
-        "qwen3.attention.head_count_kv": shape.kv_heads,
-        "qwen3.attention.key_length": shape.head_dim,
-        "qwen3.attention.value_length": shape.head_dim,
-        "qwen3.attention.layer_norm_rms_epsilon": 1e-6,
-        "qwen3.rope.freq_base": 1e6,
+        "general.architecture": shape.architecture,
+        "general.name": f"random weights of a {shape.architecture}",
+        **{f"{shape.architecture}.{key}": value for key, value in own.items()},
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "qwen2",
         "tokenizer.ggml.eos_token_id": shape.vocab - 1,
@@ -187,9 +204,10 @@ def write_checkpoint(path, shape=ModelShape(), seed=0):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
+    parser.add_argument("--shape", choices=SHAPES, default="qwen3-0.6b")
     parser.add_argument("--seed", type=int, default=0)
     flags = parser.parse_args()
-    write_checkpoint(flags.out, seed=flags.seed)
+    write_checkpoint(flags.out, SHAPES[flags.shape], flags.seed)
 
 
 if __name__ == "__main__":

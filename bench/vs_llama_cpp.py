@@ -5,6 +5,7 @@ Fetches and builds llama.cpp (bench/llama_cpp.py says which and where), makes th
 
   SmolLM2-135M  as `pagoda pull smollm2` has it (Q4_1), and llama-quantize's Q4_0, Q8_0 and BF16 of it
   0.6B shape    random weights of Qwen3-0.6B's shape (bench/random_checkpoint.py): BF16, and Q8_0, Q4_0, Q4_K_M of it
+  Gemma 3 1B's shape    the same of Gemma 3 1B: Q4_0
 
 Then what loading takes from a warm page cache, and the most memory that it needs, of Pagoda alone.
 
@@ -12,7 +13,7 @@ Each turn runs one engine and then the other on one workload, flash attention on
 machine's limits measured right before or after it, because a guest's limits move. Decode figures are of contexts from the
 prompt's length to 64 (32 after a long prompt) tokens more. With --quick one turn of single short sequences.
 
-Needs cmake, a C++ compiler, numpy, 3 GB in the cache folder, and a machine with nothing else to do.
+Needs cmake, a C++ compiler, numpy, 6 GB in the cache folder, and a machine with nothing else to do.
 """
 
 import argparse
@@ -65,6 +66,15 @@ class Model(NamedTuple):
     name: str
     format: str
     path: pathlib.Path
+    workloads: tuple[Workload, ...]
+
+
+class RandomShape(NamedTuple):
+    """A checkpoint with random weights, and what is asked of it."""
+
+    name: str
+    shape: str  # of random_checkpoint.SHAPES
+    formats: tuple[str, ...]
     workloads: tuple[Workload, ...]
 
 
@@ -221,36 +231,45 @@ def default_model():
     return pathlib.Path(folder) / DEFAULT_MODEL_FILE
 
 
-def make_models(pagoda, peer, folder, quick):
-    """Every checkpoint, made where it is missing."""
+def make_models(pagoda, peer, folder, flags):
+    """The checkpoints that the flags ask for, made where they are missing."""
     pagoda.run("pull", "smollm2")
-    chosen = tuple(workload for workload in WORKLOADS if workload.is_quick or not quick)
+    chosen = tuple(workload for workload in WORKLOADS if workload.is_quick or not flags.quick)
     # Batches are asked of SmolLM2, in other formats too for the comparison with llama.cpp's best; all else of one file.
     short = tuple(workload for workload in chosen if workload.is_quick)
     batches = tuple(workload for workload in chosen if workload.is_quick or workload.batch > 1)
+    single = tuple(workload for workload in chosen if workload.batch == 1 and not workload.pagoda_flags)
     small = default_model()
     models = [Model("SmolLM2-135M", "Q4_1", small, chosen)]
     for name in ("Q4_0", "Q8_0", "BF16"):
-        path = folder / f"SmolLM2-135M.{name}.gguf"
-        peer.quantize(small, path, name)
-        models.append(Model("SmolLM2-135M", name, path, batches))
-    shape = folder / "qwen3-0.6b-shape.BF16.gguf"
-    if not shape.exists():
-        print("writing the 0.6B shape", file=sys.stderr, flush=True)
-        random_checkpoint.write_checkpoint(shape)
-    models.append(Model("0.6B shape", "BF16", shape, short))
-    for name in ("Q8_0", "Q4_0", "Q4_K_M"):
-        path = folder / f"qwen3-0.6b-shape.{name}.gguf"
-        peer.quantize(shape, path, name)
-        models.append(Model("0.6B shape", name, path, short))
-    return models
+        models.append(Model("SmolLM2-135M", name, folder / f"SmolLM2-135M.{name}.gguf", batches))
+    shapes = {}
+    for random in (RandomShape("0.6B shape", "qwen3-0.6b", ("BF16", "Q8_0", "Q4_0", "Q4_K_M"), short),
+                   RandomShape("Gemma 3 1B's shape", "gemma3-1b", ("Q4_0",), single)):
+        shapes[random.name] = random.shape
+        for name in random.formats:
+            models.append(Model(random.name, name, folder / f"{random.shape}-shape.{name}.gguf", random.workloads))
+    asked = [model for model in models if any(flags.only in title(model, workload) for workload in model.workloads)]
+    for model in asked:
+        shape = shapes.get(model.name)
+        source = small if shape is None else folder / f"{shape}-shape.BF16.gguf"
+        if not source.exists():
+            print(f"writing {source.name}", file=sys.stderr, flush=True)
+            random_checkpoint.write_checkpoint(source, random_checkpoint.SHAPES[shape])
+        if model.path not in (small, source):
+            peer.quantize(source, model.path, model.format)
+    return asked
+
+
+def title(model, workload):
+    return f"{model.name} {model.format}, {workload.name}"
 
 
 def compare(pagoda, peer, model, workload, turns):
     """The rows of one workload on one file; Pagoda's turns are left out where it refuses the file."""
     own, others = [], []
     for turn in range(turns):
-        print(f"{model.name} {model.format}, {workload.name}: turn {turn + 1} of {turns}", file=sys.stderr, flush=True)
+        print(f"{title(model, workload)}: turn {turn + 1} of {turns}", file=sys.stderr, flush=True)
         try:
             own.append(pagoda.measure(model.path, workload))
         except llama_cpp.PeerError as error:
@@ -265,7 +284,7 @@ def print_comparisons(pagoda, peer, models, flags):
     rows = []
     for model in models:
         for workload in model.workloads:
-            if flags.only not in f"{model.name} {model.format}, {workload.name}":
+            if flags.only not in title(model, workload):
                 continue
             new = compare(pagoda, peer, model, workload, 1 if flags.quick else flags.turns)
             print(markdown([row.cells() for row in new]), end="", flush=True)
@@ -287,7 +306,7 @@ def main():
     pagoda = Pagoda(flags.pagoda, flags.threads)
     try:
         peer = llama_cpp.LlamaCpp(flags.folder, flags.threads)
-        models = make_models(pagoda, peer, flags.folder, flags.quick)
+        models = make_models(pagoda, peer, flags.folder, flags)
         others = OtherWork()
         print(f"llama.cpp of {llama_cpp.PACKAGE} {llama_cpp.VERSION} (commit {peer.commit()}), {flags.threads} threads each\n")
         rows = print_comparisons(pagoda, peer, models, flags)
