@@ -55,6 +55,9 @@ TEST(GgufGemma4Test, KeysAreChecked) {
   };
   for (const auto& [key, value, message] : wrong)
     EXPECT_THAT(Gemma4File().set_own(key, value).read().status().message(), HasSubstr(message));
+  const std::vector<std::int32_t> counts = {2, 2, 1};
+  EXPECT_THAT(Gemma4File().set_own("attention.head_count_kv", counts).read().status().message(),
+              HasSubstr("expected as many kv heads as the layer whose cache is read has"));
   EXPECT_EQ(GgufModel("llama").set_own("attention.shared_kv_layers", 1u).read().status().code(),
             StatusCode::kUnsupported);
 }

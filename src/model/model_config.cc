@@ -79,6 +79,11 @@ Status check_consistency(const ModelConfig& config) {
       return invalid_argument("[config] expected heads to be a multiple of kv heads, got {} and {}",
                               layer.num_heads, layer.num_kv_heads);
     }
+    if (layer.kv_source >= 0 && layer.num_kv_heads != config.layers[layer.kv_source].num_kv_heads) {
+      return invalid_argument(
+          "[config] expected as many kv heads as the layer whose cache is read has, got {} and {}",
+          layer.num_kv_heads, config.layers[layer.kv_source].num_kv_heads);
+    }
     if (layer.head_dim < kHeadDimRange.min || layer.head_dim > kHeadDimRange.max ||
         layer.head_dim % 2 != 0) {
       return invalid_argument("[config] expected an even head_dim of {} to {}, got {}",

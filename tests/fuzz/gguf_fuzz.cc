@@ -1,9 +1,17 @@
-// Any bytes as a GGUF file: parsed, then everything read that a caller could ask for.
+// Any bytes as a GGUF file: parsed, then everything read that a caller could ask for, and the config
+// of a model.
+#include <spdlog/spdlog.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <span>
 #include <vector>
 
+#include "model/model_config.h"
+#include "tests/fuzz/check_config.h"
+#include "tests/support/temporary_folder.h"
+#include "weights/checkpoint.h"
 #include "weights/gguf.h"
 #include "weights/name_map.h"
 
@@ -43,6 +51,21 @@ void read_tensor(const GgufTensor& tensor) {
   traits_of(*tensor.format).dequantize(tensor.bytes, values.data());
 }
 
+// Reads a file as a model's.
+void read_config(std::span<const std::byte> bytes) {
+  spdlog::set_level(spdlog::level::off);  // a warning for each input would fill the log
+  static const testing::TemporaryFolder folder;
+  const std::string path = folder / "model.gguf";
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  const auto checkpoint = Checkpoint::open(path);
+  if (!checkpoint.ok()) return;
+  const auto config = read_model_config(*checkpoint);
+  if (config.ok()) check_config(*config);
+  (void)read_generation_defaults(*checkpoint);
+}
+
 }  // namespace
 }  // namespace pagoda
 
@@ -51,5 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!file.ok()) return 0;
   for (const auto& entry : (*file)->entries()) pagoda::read_entry(**file, entry);
   for (const auto& tensor : (*file)->tensors()) pagoda::read_tensor(tensor);
+  if ((*file)->has("general.architecture"))
+    pagoda::read_config(std::as_bytes(std::span(data, size)));
   return 0;
 }

@@ -1,13 +1,12 @@
 // Any text as config.json and as generation_config.json.
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "model/hf_config.h"
+#include "tests/fuzz/check_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace pagoda;
@@ -15,14 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto config = parse_hf_config(text, "");
   if (config.ok()) {
-    PAGODA_CHECK(config->num_layers() > 0, "a config that was accepted has layers");
-    for (const LayerConfig& layer : config->layers) {
-      const RopeTable& table = config->rope_tables.at(layer.rope_table);
-      PAGODA_CHECK(
-          is_rotary_width(table.rotary_dim(), layer.head_dim) &&
-              std::ranges::all_of(table.inv_freq, [](float x) { return std::isfinite(x); }),
-          "a config that was accepted has rotations of its heads");
-    }
+    check_config(*config);
     (void)parse_hf_config(text, text);
   }
   (void)parse_hf_generation_defaults(text);
