@@ -66,7 +66,7 @@ struct PanelProduct {
   float* out = nullptr;          // [num_rows, num_columns]
   std::int64_t out_stride = 0;
   const float* bias = nullptr;  // [num_columns], or null
-  PrefetchLevel prefetch = PrefetchLevel::kFirst;
+  WeightPrefetch prefetch = WeightPrefetch::kSecondLevel;
 };
 
 // The heights that a tile may have; the first one is decode's.

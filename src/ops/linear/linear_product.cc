@@ -212,7 +212,7 @@ void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, s
                            .out = target.out,
                            .out_stride = target.stride,
                            .bias = target.bias,
-                           .prefetch = prefetch_level()},
+                           .prefetch = weight_prefetch()},
                           0, end - begin);
 }
 
