@@ -1,7 +1,10 @@
 // The keys of Gemma 4's GGUF files, whose layers differ in more than their windows.
 #include "model/gguf_config_fixture.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 namespace pagoda {
@@ -44,6 +47,39 @@ TEST(GgufGemma4Test, LayersDifferByTheirWindows) {
   EXPECT_EQ(config->rope_tables[config->layers[1].rope_table].inv_freq, turned);
   EXPECT_EQ(config->rope_tables[config->layers[0].rope_table].inv_freq,
             rope_inverse_frequencies(16, 1e4, {}));
+}
+
+// The header of google/gemma-4-E4B-it's published files, without its text.
+TEST(GgufGemma4Test, ReadsTheE4BsHeader) {
+  GgufModel model("gemma4");
+  std::vector<bool> windowed(42, true);
+  for (int i = 5; i < 42; i += 6) windowed[i] = false;
+  model.set_own("block_count", 42u).set_own("context_length", 131072u);
+  model.set_own("embedding_length", 2560u).set_own("feed_forward_length", 10240u);
+  model.set_own("attention.head_count", 8u).set_own("attention.head_count_kv", 2u);
+  model.set_own("attention.layer_norm_rms_epsilon", 1e-6f);
+  model.set_own("attention.key_length", 512u).set_own("attention.value_length", 512u);
+  model.set_own("attention.key_length_swa", 256u).set_own("attention.value_length_swa", 256u);
+  model.set_own("attention.shared_kv_layers", 18u).set_own("attention.sliding_window", 512u);
+  model.set_own("attention.sliding_window_pattern", windowed);
+  model.set_own("embedding_length_per_layer_input", 256u).set_own("final_logit_softcapping", 30.0f);
+  model.set_own("rope.freq_base", 1e6f).set_own("rope.freq_base_swa", 1e4f);
+  model.set_own("rope.dimension_count", 512u).set_own("rope.dimension_count_swa", 256u);
+  model.tensor("token_embd.weight", {kVocab, 2560});
+  for (int i = 0; i < 24; ++i) model.tensor(fmt::format("blk.{}.attn_v.weight", i), {1, 1});
+  const auto config = model.read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->embedding_factor, std::sqrt(2560.0f));
+  EXPECT_EQ(config->activation, Activation::kGeluTanh);
+  EXPECT_EQ(config->logits_cap, 30);
+  EXPECT_EQ(config->per_layer_width, 256);
+  for (int i = 0; i < 42; ++i) {
+    const LayerConfig& layer = config->layers[i];
+    EXPECT_EQ(layer.window, windowed[i] ? 512 : 0) << i;
+    EXPECT_EQ(layer.head_dim, windowed[i] ? 256 : 512) << i;
+    EXPECT_EQ(layer.kv_source, i < 24 ? -1 : windowed[i] ? 22 : 23) << i;
+    EXPECT_FALSE(layer.keys_are_values) << i;
+  }
 }
 
 TEST(GgufGemma4Test, KeysAreChecked) {
