@@ -87,9 +87,9 @@ BenchRound between(const EngineStats& before, const EngineStats& after) {
   round.generated_tokens = grown(&EngineStats::num_generated_tokens);
   round.decode_steps = grown(&EngineStats::num_decode_steps);
   round.decode_tokens = grown(&EngineStats::num_decode_tokens);
-  round.read_bytes = round.decode_steps * static_cast<double>(after.runner.weight_bytes_per_step) +
-                     grown(&EngineStats::num_decode_kv_tokens) *
-                         static_cast<double>(after.runner.kv_bytes_per_token);
+  round.read_bytes =
+      round.decode_steps * static_cast<double>(after.runner.weight_bytes_per_step) +
+      static_cast<double>(after.runner.num_decode_kv_bytes - before.runner.num_decode_kv_bytes);
   return round;
 }
 

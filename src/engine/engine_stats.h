@@ -20,6 +20,7 @@ struct RunnerStats {
   std::uint64_t num_logits_rows_skipped = 0;  // tokens whose logits nobody wanted
   std::int64_t weight_bytes_per_step = 0;     // that a decode step reads
   std::int64_t kv_bytes_per_token = 0;
+  std::uint64_t num_decode_kv_bytes = 0;  // of keys and values that decode steps have read
 };
 
 // A snapshot for /metrics and bench; counters only grow.
@@ -49,7 +50,6 @@ struct EngineStats {
   double decode_s = 0;                     // in the others
   std::uint64_t num_decode_steps = 0;      // those others
   std::uint64_t num_decode_tokens = 0;     // that they generated
-  std::uint64_t num_decode_kv_tokens = 0;  // whose keys and values they read
   BlockTierCounters tier;
   RunnerStats runner;
 };

@@ -52,7 +52,8 @@ RunnerStats ModelRunner::stats() const {
           .num_logits_rows = num_logits_rows_,
           .num_logits_rows_skipped = num_logits_rows_skipped_,
           .weight_bytes_per_step = decoder_.num_weight_bytes(),
-          .kv_bytes_per_token = kv_.layout().bytes_per_token()};
+          .kv_bytes_per_token = kv_.layout().bytes_per_token(),
+          .num_decode_kv_bytes = num_decode_kv_bytes_};
 }
 
 Status ModelRunner::forward(const Plan& plan) {
@@ -69,6 +70,11 @@ Status ModelRunner::forward(const Plan& plan) {
   const std::uint64_t projected = host.logits_rows.size() + rows.scored_rows.size();
   num_logits_rows_ += projected;
   num_logits_rows_skipped_ += static_cast<std::uint64_t>(host.num_tokens()) - projected;
+  for (const PlannedSequence& planned : plan.sequences) {
+    if (plan.is_decode())
+      num_decode_kv_bytes_ +=
+          static_cast<std::uint64_t>(kv_.layout().bytes_read(planned.context_len()));
+  }
   sampler_.begin(plan, rows);
   Status status = evaluate(rows);
   step.in_flight = status.ok();

@@ -69,6 +69,7 @@ class ModelRunner final : public StepRunner {
   std::vector<Tensor> roots_;
   std::uint64_t num_logits_rows_ = 0;
   std::uint64_t num_logits_rows_skipped_ = 0;
+  std::uint64_t num_decode_kv_bytes_ = 0;
 };
 
 }  // namespace pagoda

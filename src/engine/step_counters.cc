@@ -12,7 +12,6 @@ void StepCounters::count_step(const Plan& plan, bool succeeded, double seconds,
     const int prompt_left = planned.sequence->num_prompt_tokens() - planned.first_position;
     counters_.num_prompt_tokens +=
         static_cast<std::uint64_t>(std::clamp(prompt_left, 0, planned.num_new_tokens));
-    if (plan.is_decode()) counters_.num_decode_kv_tokens += planned.context_len();
   }
   const std::uint64_t num_without_token =
       scheduler.num_dropped_positions - counters_.num_dropped_positions +

@@ -131,6 +131,16 @@ std::int64_t KvLayout::bytes_per_token() const {
   return bytes;
 }
 
+std::int64_t KvLayout::bytes_read(std::int64_t num_positions) const {
+  std::int64_t bytes = 0;
+  for (const LayerKvLayout& layer : layers) {
+    const std::int64_t seen =
+        layer.window > 0 ? std::min<std::int64_t>(layer.window, num_positions) : num_positions;
+    bytes += seen * layer.bytes_per_token();
+  }
+  return bytes;
+}
+
 // Counts what one layer of each form has of its own in a lane: its scales, and elements that no
 // layer before it shares.
 std::int64_t KvLayout::bytes_per_block() const {

@@ -68,6 +68,9 @@ struct KvLayout {
   }
   // Returns what a position takes in all layers that hold it.
   std::int64_t bytes_per_token() const;
+  // Returns what queries at the last of so many positions read in all layers, behind their windows
+  // and of other layers' entries.
+  std::int64_t bytes_read(std::int64_t num_positions) const;
   // Returns what a block takes in all lanes.
   std::int64_t bytes_per_block() const;
   // Returns whether two layers of a lane have their keys' elements, or their values', in the same

@@ -152,6 +152,14 @@ TEST(KvLayout, LayersThatReadAnotherOnesEntriesFollowIt) {
   }
 }
 
+TEST(KvLayout, QueriesReadWhatTheirWindowsShow) {
+  KvLayout layout = layout_of({64, 0, 0});
+  layout.layers[2].source = 1;
+  const std::int64_t bytes = layout.layers[0].bytes_per_token();
+  EXPECT_EQ(layout.bytes_read(10), 3 * 10 * bytes);
+  EXPECT_EQ(layout.bytes_read(100), (64 + 2 * 100) * bytes);
+}
+
 TEST(KvLayout, EachWindowHasGroupsOfItsOwnTheLongestFirst) {
   KvLayout layout = layout_of({64, 0, 128, 64, 0, 128});
   deal_into_groups(layout, 1000);
