@@ -70,10 +70,11 @@ Status ModelRunner::forward(const Plan& plan) {
   const std::uint64_t projected = host.logits_rows.size() + rows.scored_rows.size();
   num_logits_rows_ += projected;
   num_logits_rows_skipped_ += static_cast<std::uint64_t>(host.num_tokens()) - projected;
-  for (const PlannedSequence& planned : plan.sequences) {
-    if (plan.is_decode())
+  if (plan.is_decode()) {
+    for (const PlannedSequence& planned : plan.sequences) {
       num_decode_kv_bytes_ +=
           static_cast<std::uint64_t>(kv_.layout().bytes_read(planned.context_len()));
+    }
   }
   sampler_.begin(plan, rows);
   Status status = evaluate(rows);

@@ -12,16 +12,17 @@ namespace pagoda {
 namespace {
 
 constexpr TensorName kGemmaOwnNames[] = {
-    {"attn_norm", "input_layernorm"},
-    {"post_attention_norm", "post_attention_layernorm"},
-    {"ffn_norm", "pre_feedforward_layernorm"},
-    {"post_ffw_norm", "post_feedforward_layernorm"},
+    {"attn_norm", "input_layernorm"},          {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_norm", "pre_feedforward_layernorm"}, {"post_ffw_norm", "post_feedforward_layernorm"},
+    {"inp_gate", "per_layer_input_gate"},  // Gemma 4's, as those that follow
+    {"proj", "per_layer_projection"},          {"post_norm", "post_per_layer_input_norm"},
+    {"layer_output_scale", "layer_scalar"},
 };
 
 constexpr TensorNames kGemmaTensorNames = {
     .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kGemmaOwnNames};
 
-// Gemma 4's short embeddings, and the names that no family before it has.
+// Gemma 4's short embeddings beside what all families have.
 constexpr TensorName kGemma4ModelNames[] = {
     {"token_embd", "model.embed_tokens"},
     {"output_norm", "model.norm"},
@@ -30,15 +31,8 @@ constexpr TensorName kGemma4ModelNames[] = {
     {"per_layer_model_proj", "model.per_layer_model_projection"},
     {"per_layer_proj_norm", "model.per_layer_projection_norm"},
 };
-constexpr TensorName kGemma4OwnNames[] = {
-    {"attn_norm", "input_layernorm"},           {"post_attention_norm", "post_attention_layernorm"},
-    {"ffn_norm", "pre_feedforward_layernorm"},  {"post_ffw_norm", "post_feedforward_layernorm"},
-    {"inp_gate", "per_layer_input_gate"},       {"proj", "per_layer_projection"},
-    {"post_norm", "post_per_layer_input_norm"}, {"layer_output_scale", "layer_scalar"},
-};
-
 constexpr TensorNames kGemma4TensorNames = {
-    .of_model = kGemma4ModelNames, .of_layer = kLayerTensorNames, .of_family = kGemma4OwnNames};
+    .of_model = kGemma4ModelNames, .of_layer = kLayerTensorNames, .of_family = kGemmaOwnNames};
 
 constexpr LayerNormNames kGemmaNorms = {.before_attention = "input_layernorm",
                                         .behind_attention = "post_attention_layernorm",

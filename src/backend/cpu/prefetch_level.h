@@ -1,4 +1,4 @@
-// Where a processor best fetches what it is about to read once.
+// Levels of its caches into which a processor best fetches what it is about to read once.
 #pragma once
 
 #include <cstdint>
