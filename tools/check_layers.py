@@ -48,12 +48,13 @@ MAY_INCLUDE = {
     "model": "core tensor quant batch backend ops weights kv sampling",
     "engine": "core draw tensor quant batch backend ops weights kv sampling model",
     "text": "core",
+    "answer": "core text",
     "hub": "core",
-    "serving": "core weights sampling model engine text",
+    "serving": "core weights sampling model engine text answer",
     "convert": "core quant weights model text serving",
-    "server": "core sampling model engine text serving",
+    "server": "core sampling model engine text answer serving",
     "bench_serve": "core",
-    "cli": "core tensor quant batch backend ops weights kv sampling model engine text hub serving convert server bench_serve",
+    "cli": "core tensor quant batch backend ops weights kv sampling model engine text answer hub serving convert server bench_serve",
 }
 MAY_INCLUDE = {folder: frozenset(others.split()) for folder, others in MAY_INCLUDE.items()}
 
@@ -68,7 +69,7 @@ BOOKKEEPING_MAY_INCLUDE = re.compile(rf"^(?:core/.*|{BOOKKEEPING_FILES}\.h)$")
 # Other people's headers, and the sources that may know them.
 OUTSIDE = (
     (r"boost/", r"^src/(?:server|bench_serve)/"),
-    (r"nlohmann/", r"^src/(?:weights|model|text|hub|convert|serving|server|bench_serve|cli)/"),
+    (r"nlohmann/", r"^src/(?:weights|model|text|answer|hub|convert|serving|server|bench_serve|cli)/"),
     (r"prometheus/", r"^src/server/"),
     (r"CLI/", r"^src/cli/"),
     (r"curl/", r"^src/hub/"),

@@ -35,7 +35,8 @@ std::optional<std::string> named_template(const nlohmann::json& list, std::strin
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::unique_ptr<Rust> rust) : rust_(std::move(rust)) {}
+ChatTemplate::ChatTemplate(std::unique_ptr<Rust> rust, std::string_view text)
+    : rust_(std::move(rust)), text_(text) {}
 ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
@@ -47,7 +48,7 @@ Result<ChatTemplate> ChatTemplate::from_text(std::string_view name, std::string_
         rust_text::template_from_text(rust_bytes(name), rust_bytes(text), rust_limits(limits))});
   });
   if (!rust.ok()) return rust.status();
-  return ChatTemplate(*std::move(rust));
+  return ChatTemplate(*std::move(rust), text);
 }
 
 Result<ChatTemplate> ChatTemplate::from_file(const std::filesystem::path& file) {

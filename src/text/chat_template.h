@@ -70,6 +70,9 @@ class ChatTemplate {
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
+  // Returns the template's text; of two, the one that serves tools.
+  const std::string& text() const { return tool_use_ != nullptr ? tool_use_->text_ : text_; }
+
   // Renders the prompt's text; encode it without adding special tokens. kResourceExhausted:
   // renderings that were to be stopped for their time are at work still, and no other one is
   // started beside four.
@@ -77,9 +80,10 @@ class ChatTemplate {
 
  private:
   struct Rust;
-  explicit ChatTemplate(std::unique_ptr<Rust> rust);
+  ChatTemplate(std::unique_ptr<Rust> rust, std::string_view text);
 
   std::unique_ptr<Rust> rust_;
+  std::string text_;
   std::unique_ptr<ChatTemplate> tool_use_;  // null: the one template serves all
 };
 

@@ -210,15 +210,19 @@ fn start(
     text: &str,
     white_space: &str,
 ) -> Result<(Matcher, Vec<u32>), String> {
-    let json = match kind {
-        GrammarKind::JsonSchema => Some(JsonGrammar::new(text, white_space)?),
-        _ => None,
-    };
+    let mut schemas: Vec<(String, JsonGrammar)> = Vec::new();
     let grammar = match kind {
         GrammarKind::Regex => TopLevelGrammar::from_regex(&escapes_beyond_ascii(text)?),
         GrammarKind::Choice => TopLevelGrammar::from_lark(choice(text)?),
         GrammarKind::ContextFree => TopLevelGrammar::from_lark(context_free(text)?),
-        _ => json.as_ref().ok_or("unknown kind")?.grammar()?,
+        GrammarKind::ToolCalls => {
+            TopLevelGrammar::from_lark(tool_calls(text, white_space, &mut schemas)?)
+        }
+        GrammarKind::JsonSchema => {
+            schemas.push((String::new(), JsonGrammar::new(text, white_space)?));
+            schemas[0].1.grammar()?
+        }
+        _ => return Err("unknown kind".into()),
     };
     let limits = parser_limits(kind);
     let parser = shared.factory.create_parser_from_init_ext(
@@ -227,9 +231,12 @@ fn start(
         InferenceCapabilities::default(),
         limits.clone(),
     );
-    let mut parser = parser.map_err(|error| match &json {
-        Some(json) => json.with_place(&error.to_string(), &limits),
-        None => error.to_string(),
+    let mut parser = parser.map_err(|error| {
+        let refused = schemas.iter().find(|(_, schema)| schema.is_refused(&limits));
+        let found = refused.map(|(rule, schema)| {
+            format!("{rule}{}", schema.with_place(&error.to_string(), &limits))
+        });
+        found.unwrap_or_else(|| error.to_string())
     })?;
     parser.bias_computer = Arc::new(LexerMasks::new(
         shared.split_trie.clone(),
@@ -262,6 +269,30 @@ fn context_free(text: &str) -> Result<String, String> {
         }
     }
     Ok(text.to_string())
+}
+
+/// Lark of our own making (answer/tool_grammar.h), where a rule may be a JSON Schema on a line of its own: each is checked as
+/// one that stands alone, and goes to `schemas` with its rule.
+fn tool_calls(
+    text: &str,
+    white_space: &str,
+    schemas: &mut Vec<(String, JsonGrammar)>,
+) -> Result<String, String> {
+    let mut lark = String::new();
+    for line in text.lines() {
+        match line.split_once(": %json ") {
+            Some((rule, schema)) if !rule.contains('"') => {
+                let grammar = JsonGrammar::new(schema, white_space)
+                    .map_err(|error| format!("{rule}: {error}"))?;
+                let checked =
+                    grammar.checked_schema().map_err(|error| format!("{rule}: {error}"))?;
+                lark.push_str(&format!("{rule}: %json {checked}\n"));
+                schemas.push((format!("{rule}: "), grammar));
+            }
+            _ => lark.extend([line, "\n"]),
+        }
+    }
+    Ok(lark)
 }
 
 fn copy_bits(from: &[u32], to: &mut [u32]) {

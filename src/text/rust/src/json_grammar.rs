@@ -35,13 +35,27 @@ impl JsonGrammar {
     }
 
     pub fn grammar(&self) -> Result<TopLevelGrammar, String> {
+        Ok(TopLevelGrammar::from_json_schema(self.checked_schema()?))
+    }
+
+    /// The schema as llguidance takes it, which holds to all of it.
+    pub fn checked_schema(&self) -> Result<Value, String> {
         let mut schema = match check_schema(&self.document, false)? {
             Value::Bool(true) => json!({}),
             Value::Bool(false) => return Err("#: false allows no answer".into()),
             schema => schema,
         };
         schema["x-guidance"] = self.options.clone().into();
-        Ok(TopLevelGrammar::from_json_schema(schema))
+        Ok(schema)
+    }
+
+    /// Whether llguidance refuses the schema by itself.
+    pub fn is_refused(&self, limits: &ParserLimits) -> bool {
+        let builder = GrammarBuilder::new(None, limits.clone());
+        let schema = self.checked_schema();
+        let compiled =
+            schema.map(|schema| JsonCompileOptions::default().json_to_llg(builder, schema));
+        !matches!(compiled, Ok(Ok(_)))
     }
 
     /// `error`, as llguidance gives it for the whole schema, with the innermost place that fails by itself in the same way.

@@ -111,6 +111,7 @@ mod ffi {
         Regex,
         Choice,
         ContextFree,
+        ToolCalls,
     }
 
     extern "Rust" {

@@ -1,0 +1,234 @@
+#include "answer/answer_parser.h"
+
+#include <utility>
+
+#include "answer/white_space.h"
+
+namespace pagoda {
+namespace {
+
+using Kind = AnswerPart::Kind;
+
+constexpr std::string_view kCallEnd = "</tool_call>";
+constexpr char kBetweenBareCalls = ';';
+
+std::string_view without_white_space(std::string_view text) {
+  while (!text.empty() && is_white_space(text.front())) text.remove_prefix(1);
+  return text;
+}
+
+}  // namespace
+
+const std::string* MarkFinder::feed(char c, std::string& passed) {
+  held_ += c;
+  while (!held_.empty()) {
+    for (const std::string& mark : marks_) {
+      if (!mark.starts_with(held_)) continue;
+      if (mark.size() > held_.size()) return nullptr;
+      held_.clear();
+      return &mark;
+    }
+    passed += held_.front();
+    held_.erase(0, 1);
+  }
+  return nullptr;
+}
+
+AnswerParser::AnswerParser(AnswerParserOptions options) : options_(std::move(options)) {
+  if (options_.thought) thought_end_ = MarkFinder({options_.thought->end});
+  if (options_.reads_calls) call_beginning_ = MarkFinder(call_marks(options_.tool_syntax));
+  if (!options_.thought) place_ = Place::kProse;
+  if (options_.thought && options_.begins_in_thought) place_ = Place::kThought;
+  skips_white_space_ = place_ == Place::kThought;
+}
+
+std::vector<AnswerPart> AnswerParser::push(std::string_view text) {
+  for (const char c : text) take(c);
+  return std::exchange(parts_, {});
+}
+
+std::vector<AnswerPart> AnswerParser::finish() {
+  switch (place_) {
+    case Place::kBeginning:
+      tell_prose(std::exchange(held_, {}));
+      break;
+    case Place::kThought:
+      tell_thought(thought_end_.release());
+      white_space_.clear();
+      break;
+    case Place::kProse:
+      tell_prose(call_beginning_.release());
+      break;
+    case Place::kBeforeCall:
+    case Place::kCall:
+      if (!has_told_call_) tell_prose(held_);
+      break;
+    case Place::kBehindCall:
+      if (!kCallEnd.starts_with(without_white_space(held_))) tell_prose(held_);
+      break;
+  }
+  if (num_calls_ == 0 && !white_space_.empty())
+    append_part(parts_, Kind::kContent, std::exchange(white_space_, {}));
+  return std::exchange(parts_, {});
+}
+
+void AnswerParser::take(char c) {
+  switch (place_) {
+    case Place::kBeginning:
+      return take_beginning(c);
+    case Place::kThought:
+      return take_thought(c);
+    case Place::kProse:
+      return take_prose(c);
+    case Place::kBeforeCall:
+      return begin_call(c);
+    case Place::kCall:
+      return take_call(c);
+    case Place::kBehindCall:
+      return take_behind_call(c);
+  }
+}
+
+void AnswerParser::take_beginning(char c) {
+  held_ += c;
+  const std::string_view text = without_white_space(held_);
+  if (text.empty()) return;
+  const std::string& mark = options_.thought->begin;
+  if (mark == text) {
+    held_.clear();
+    place_ = Place::kThought;
+    skips_white_space_ = true;
+  } else if (!mark.starts_with(text)) {
+    place_ = Place::kProse;
+    replay(std::exchange(held_, std::string()));
+  }
+}
+
+void AnswerParser::take_thought(char c) {
+  std::string passed;
+  const bool has_ended = thought_end_.feed(c, passed) != nullptr;
+  tell_thought(passed);
+  if (!has_ended) return;
+  white_space_.clear();
+  place_ = Place::kProse;
+  skips_white_space_ = true;
+}
+
+void AnswerParser::take_prose(char c) {
+  if (!options_.reads_calls) return tell_prose({&c, 1});
+  if (may_be_bare_call_ && !is_white_space(c)) {
+    may_be_bare_call_ = false;
+    if (c == bare_call_beginning(options_.tool_syntax)) return begin_call(c);
+  }
+  std::string passed;
+  const std::string* mark = call_beginning_.feed(c, passed);
+  tell_prose(passed);
+  if (mark == nullptr) return;
+  held_ = *mark;
+  has_told_call_ = false;
+  place_ = Place::kBeforeCall;
+  // A mark that is a part of the call itself.
+  if (*mark == "<function=") {
+    held_.clear();
+    replay(*mark);
+  }
+}
+
+void AnswerParser::begin_call(char c) {
+  if (is_white_space(c)) {
+    held_ += c;
+    return;
+  }
+  has_told_call_ = false;
+  const auto tools = options_.tools ? std::span<const ToolDefinition>(*options_.tools)
+                                    : std::span<const ToolDefinition>();
+  reader_ = make_call_reader(options_.tool_syntax, c, tools);
+  place_ = Place::kCall;
+  if (reader_ != nullptr) return take_call(c);
+  held_ += c;
+  give_up_call();
+}
+
+void AnswerParser::take_call(char c) {
+  held_ += c;
+  std::vector<AnswerPart> parts;
+  const CallReader::State state = reader_->feed(c, parts);
+  if (!parts.empty()) held_.clear();
+  tell(parts);
+  if (state == CallReader::State::kBroken) return give_up_call();
+  if (state == CallReader::State::kMore) return;
+  held_.clear();
+  place_ = Place::kBehindCall;
+}
+
+// A tag may close the call, and another one may follow.
+void AnswerParser::take_behind_call(char c) {
+  held_ += c;
+  const std::string_view text = without_white_space(held_);
+  if (text.empty()) return;
+  if (text == kCallEnd) {
+    held_.clear();
+    place_ = Place::kProse;
+    return;
+  }
+  const bool is_bare = bare_call_beginning(options_.tool_syntax) != 0;
+  if (is_bare && text.front() == kBetweenBareCalls) {
+    const std::string_view rest = without_white_space(text.substr(1));
+    if (rest.empty()) return;
+    if (rest.front() == bare_call_beginning(options_.tool_syntax)) {
+      held_.pop_back();
+      return begin_call(c);
+    }
+  } else if (kCallEnd.starts_with(text)) {
+    return;
+  }
+  place_ = Place::kProse;
+  replay(std::exchange(held_, std::string()));
+}
+
+// No call: what has not been told is prose.
+void AnswerParser::give_up_call() {
+  place_ = Place::kProse;
+  tell_prose(std::exchange(held_, {}));
+}
+
+// Takes text once more, at another place.
+void AnswerParser::replay(std::string_view text) {
+  for (const char c : text) take(c);
+}
+
+void AnswerParser::tell(const std::vector<AnswerPart>& parts) {
+  for (const AnswerPart& part : parts) {
+    if (part.kind == Kind::kCall) {
+      ++num_calls_;
+      has_told_call_ = true;
+      white_space_.clear();
+    }
+    if (num_calls_ > 1 && options_.reads_one_call) continue;
+    append_part(parts_, part.kind, part.text);
+  }
+}
+
+void AnswerParser::tell_prose(std::string_view text) {
+  for (const char c : text) {
+    if (is_white_space(c)) {
+      if (!skips_white_space_) white_space_ += c;
+      continue;
+    }
+    skips_white_space_ = false;
+    append_part(parts_, Kind::kContent, std::exchange(white_space_, {}) + c);
+  }
+}
+
+void AnswerParser::tell_thought(std::string_view text) {
+  for (const char c : text) {
+    if (is_white_space(c)) {
+      if (!skips_white_space_) white_space_ += c;
+      continue;
+    }
+    skips_white_space_ = false;
+    append_part(parts_, Kind::kThought, std::exchange(white_space_, {}) + c);
+  }
+}
+
+}  // namespace pagoda

@@ -1,0 +1,214 @@
+#include "answer/tool_grammar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "answer/json_text.h"
+
+namespace pagoda {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Writes a grammar as Lark, a rule a line. Its literals are written as JSON strings are.
+class ToolGrammarWriter {
+ public:
+  explicit ToolGrammarWriter(const ToolGrammarOptions& options) : options_(options) {}
+
+  std::string write(std::span<const ToolDefinition> tools) {
+    std::string calls;
+    for (std::size_t i = 0; i < tools.size(); ++i) {
+      const std::string name = fmt::format("tools_{}", i);
+      add_rule(name, call(tools[i], name));
+      calls += (i == 0 ? "" : " | ") + name;
+    }
+    add_rule("call", calls);
+    return fmt::format("start: {} {}\n{}", thought(), answer(), rules_);
+  }
+
+ private:
+  void add_rule(std::string_view name, std::string_view body) {
+    rules_ += fmt::format("{}: {}\n", name, body);
+  }
+
+  std::string mark(std::string_view text) const {
+    const auto id = options_.special_token_id(text);
+    return id ? fmt::format("<[{}]>", *id) : json_string(text);
+  }
+
+  std::string thought() {
+    if (!options_.thought) return "";
+    const std::string end = mark(options_.thought->end);
+    const bool is_special = end.front() == '<';
+    if (is_special) {
+      add_rule("thought_text", R"(/(?s:.*)/)");
+    } else {
+      rules_ += fmt::format("thought_text[suffix={}]: /(?s:.*)/\n", end);
+    }
+    add_rule("thought_rest",
+             fmt::format("thought_text {} thought_space?", is_special ? end : std::string()));
+    add_rule("thought_space", R"(/[ \n]{1,4}/)");
+    if (options_.begins_in_thought) return "thought_rest";
+    add_rule("thought", fmt::format("{} thought_rest", mark(options_.thought->begin)));
+    return "thought?";
+  }
+
+  std::string several(std::string_view separator) const {
+    return options_.has_one_call ? "call" : fmt::format("call ({} call)*", json_string(separator));
+  }
+
+  std::string answer() const {
+    switch (options_.syntax) {
+      case ToolSyntax::kHermes:
+      case ToolSyntax::kQwenXml:
+        return several("\n");
+      case ToolSyntax::kLlama3:
+        return several("; ");
+      case ToolSyntax::kPythonic:
+        return fmt::format("\"[\" {} \"]\"", several(", "));
+      case ToolSyntax::kMistral:
+        return fmt::format("{} \"[\" {} \"]\"", mark("[TOOL_CALLS]"), several(", "));
+      case ToolSyntax::kMistralV11:
+        return options_.has_one_call ? "call" : "call+";
+    }
+    return "call";
+  }
+
+  std::string call(const ToolDefinition& tool, const std::string& rule) {
+    switch (options_.syntax) {
+      case ToolSyntax::kHermes:
+        return fmt::format(
+            "{} {} {} {} {}", mark("<tool_call>"),
+            json_string(fmt::format("\n{{\"name\": {}, \"arguments\": ", json_string(tool.name))),
+            arguments(tool, rule), json_string("}\n"), mark("</tool_call>"));
+      case ToolSyntax::kQwenXml:
+        return fmt::format("{} {} {} {} {}", mark("<tool_call>"),
+                           json_string(fmt::format("\n<function={}>\n", tool.name)),
+                           tags(tool, rule), json_string("</function>\n"), mark("</tool_call>"));
+      case ToolSyntax::kLlama3:
+        return object(tool, rule, "parameters");
+      case ToolSyntax::kMistral:
+        return object(tool, rule, "arguments");
+      case ToolSyntax::kPythonic:
+        return fmt::format("{} {} \")\"", json_string(tool.name + "("), named_values(tool, rule));
+      case ToolSyntax::kMistralV11:
+        return fmt::format("{} {} {} {}", mark("[TOOL_CALLS]"), json_string(tool.name),
+                           mark("[ARGS]"), arguments(tool, rule));
+    }
+    return "";
+  }
+
+  std::string object(const ToolDefinition& tool, const std::string& rule, std::string_view key) {
+    return fmt::format(
+        "{} {} \"}}\"",
+        json_string(fmt::format("{{\"name\": {}, \"{}\": ", json_string(tool.name), key)),
+        arguments(tool, rule));
+  }
+
+  // Returns the name of a rule for all the arguments, one JSON object.
+  std::string arguments(const ToolDefinition& tool, const std::string& rule) {
+    Json schema = parameters_of(tool);
+    schema["type"] = "object";
+    return json_rule(rule + "_arguments", schema);
+  }
+
+  std::string json_rule(const std::string& name, const Json& schema) {
+    add_rule(name, "%json " + json_text(schema));
+    return name;
+  }
+
+  static Json parameters_of(const ToolDefinition& tool) {
+    if (tool.parameters_json.empty()) return {{"type", "object"}, {"properties", Json::object()}};
+    return Json::parse(tool.parameters_json, nullptr, /*allow_exceptions=*/false);
+  }
+
+  struct Argument {
+    std::string name;
+    Json schema;
+    bool is_required = false;
+  };
+
+  // Returns the arguments in the order of the schema, each with what its schema refers to.
+  static std::vector<Argument> arguments_of(const ToolDefinition& tool) {
+    const Json schema = parameters_of(tool);
+    const Json properties = schema.value("properties", Json::object());
+    const Json required = schema.value("required", Json::array());
+    std::vector<Argument> result;
+    for (const auto& [name, property] : properties.items()) {
+      Json whole = property;
+      for (const char* shared : {"$defs", "definitions"}) {
+        if (whole.is_object() && schema.contains(shared)) whole[shared] = schema.at(shared);
+      }
+      const bool is_required =
+          std::find(required.begin(), required.end(), Json(name)) != required.end();
+      result.push_back({name, std::move(whole), is_required});
+    }
+    return result;
+  }
+
+  std::string tags(const ToolDefinition& tool, const std::string& rule) {
+    std::string body;
+    int index = 0;
+    for (const Argument& argument : arguments_of(tool)) {
+      const std::string name = fmt::format("{}_{}", rule, index++);
+      add_rule(name,
+               fmt::format("{} {}", json_string(fmt::format("<parameter={}>\n", argument.name)),
+                           tag_value(argument.schema, name)));
+      body += name + (argument.is_required ? " " : "? ");
+    }
+    return body;
+  }
+
+  // The value and the closing tag. Text has no quotes there.
+  std::string tag_value(const Json& schema, const std::string& rule) {
+    constexpr std::string_view kEnd = "\n</parameter>\n";
+    if (!schema.is_object() || schema.value("type", Json()) != Json("string"))
+      return fmt::format("{} {}", json_rule(rule + "_value", schema), json_string(kEnd));
+    if (!schema.contains("enum")) {
+      rules_ += fmt::format("{}_value[suffix={}]: /(?s:.*)/\n", rule, json_string(kEnd));
+      return rule + "_value";
+    }
+    std::string choices;
+    for (const Json& choice : schema.at("enum")) {
+      if (choice.is_string())
+        choices += (choices.empty() ? "" : " | ") + json_string(choice.get<std::string>());
+    }
+    return fmt::format("({}) {}", choices.empty() ? "\"\"" : choices, json_string(kEnd));
+  }
+
+  // Those that are required come first: what may be left out is then a tail, with its commas.
+  std::string named_values(const ToolDefinition& tool, const std::string& rule) {
+    std::vector<Argument> all = arguments_of(tool);
+    std::stable_partition(all.begin(), all.end(), [](const Argument& a) { return a.is_required; });
+    // From the last one: what may come from each place on, at the list's beginning and within it.
+    std::string first = "\"\"", later = "\"\"";
+    for (std::size_t i = all.size(); i-- > 0;) {
+      const std::string value = fmt::format("{}_value_{}", rule, i);
+      json_rule(value, all[i].schema);
+      const std::string one = fmt::format("{} {}", json_string(all[i].name + "="), value);
+      const std::string at_first = fmt::format("{}_first_{}", rule, i);
+      const std::string at_later = fmt::format("{}_later_{}", rule, i);
+      const bool is_required = all[i].is_required;
+      add_rule(at_first, fmt::format("{} {}{}", one, later, is_required ? "" : " | " + first));
+      add_rule(at_later,
+               fmt::format("\", \" {} {}{}", one, later, is_required ? "" : " | " + later));
+      first = at_first;
+      later = at_later;
+    }
+    return first;
+  }
+
+  const ToolGrammarOptions& options_;
+  std::string rules_;
+};
+
+}  // namespace
+
+std::string tool_grammar(std::span<const ToolDefinition> tools, const ToolGrammarOptions& options) {
+  return ToolGrammarWriter(options).write(tools);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,169 @@
+#include "answer/tool_grammar.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "answer/answer_parser.h"
+#include "text/grammar_test_rig.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+const std::vector<ToolDefinition>& tools() {
+  static const std::vector<ToolDefinition> all = {
+      {.name = "get_weather",
+       .parameters_json =
+           R"({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"},
+               "unit": {"type": "string", "enum": ["c", "f"]}, "at": {"$ref": "#/$defs/at"}},
+               "required": ["city"], "$defs": {"at": {"type": "object", "properties": {"h": {"type": "boolean"}}}}})"},
+      {.name = "now"}};
+  return all;
+}
+
+class ToolGrammarTest : public GrammarTest {
+ protected:
+  ToolGrammarOptions options(ToolSyntax syntax) const {
+    return {.syntax = syntax, .special_token_id = [](std::string_view) { return std::nullopt; }};
+  }
+  bool takes_answer(const ToolGrammarOptions& options, std::string_view answer) {
+    return takes_whole(GrammarKind::kToolCalls, tool_grammar(tools(), options), answer);
+  }
+};
+
+TEST_F(ToolGrammarTest, TakesCallsAndNothingElse) {
+  const struct {
+    ToolSyntax syntax;
+    std::vector<std::string_view> taken, refused;
+  } cases[] = {
+      {ToolSyntax::kHermes,
+       {"<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"a\", \"days\": "
+        "3}}\n</tool_call>",
+        "<tool_call>\n{\"name\": \"now\", \"arguments\": "
+        "{}}\n</tool_call>\n<tool_call>\n{\"name\": "
+        "\"now\", \"arguments\": {}}\n</tool_call>"},
+       {"no", "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>",
+        "<tool_call>\n{\"name\": \"later\", \"arguments\": {}}\n</tool_call>",
+        "<tool_call>\n{\"name\": \"now\", \"arguments\": {\"a\": 1}}\n</tool_call>"}},
+      {ToolSyntax::kQwenXml,
+       {"<tool_call>\n<function=get_weather>\n<parameter=city>\na <b>\nc\n</parameter>\n"
+        "<parameter=unit>\nf\n</parameter>\n<parameter=at>\n{\"h\": true}\n</parameter>\n"
+        "</function>\n</tool_call>",
+        "<tool_call>\n<function=now>\n</function>\n</tool_call>"},
+       {"<tool_call>\n<function=get_weather>\n</function>\n</tool_call>",
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\na\n</parameter>\n"
+        "<parameter=unit>\nk\n</parameter>\n</function>\n</tool_call>"}},
+      {ToolSyntax::kLlama3,
+       {R"({"name": "get_weather", "parameters": {"city": "a"}})",
+        R"({"name": "now", "parameters": {}}; {"name": "now", "parameters": {}})"},
+       {R"({"name": "get_weather", "parameters": {"city": 1}})"}},
+      {ToolSyntax::kPythonic,
+       {R"([get_weather(city="a", days=3), now()])", R"([get_weather(city="a", unit="c")])"},
+       {R"([get_weather(days=3)])", R"([get_weather(city=3)])", R"([now(x=1)])", "[]"}},
+      {ToolSyntax::kMistral,
+       {R"([TOOL_CALLS][{"name": "now", "arguments": {}}, {"name": "get_weather", "arguments": {"city": "a"}}])"},
+       {"[TOOL_CALLS][]"}},
+      {ToolSyntax::kMistralV11,
+       {R"([TOOL_CALLS]get_weather[ARGS]{"city": "a"}[TOOL_CALLS]now[ARGS]{})"},
+       {"[TOOL_CALLS]get_weather[ARGS]{}"}},
+  };
+  for (const auto& each : cases) {
+    const ToolGrammarOptions all = options(each.syntax);
+    for (const std::string_view answer : each.taken)
+      EXPECT_TRUE(takes_answer(all, answer)) << answer;
+    for (const std::string_view answer : each.refused)
+      EXPECT_FALSE(takes_answer(all, answer)) << answer;
+  }
+}
+
+TEST_F(ToolGrammarTest, OneCallWhereOneIsWanted) {
+  ToolGrammarOptions one = options(ToolSyntax::kLlama3);
+  one.has_one_call = true;
+  EXPECT_TRUE(takes_answer(one, R"({"name": "now", "parameters": {}})"));
+  EXPECT_FALSE(
+      takes_answer(one, R"({"name": "now", "parameters": {}}; {"name": "now", "parameters": {}})"));
+}
+
+TEST_F(ToolGrammarTest, AThoughtMayStandBeforeCalls) {
+  ToolGrammarOptions thinking = options(ToolSyntax::kLlama3);
+  thinking.thought = ThoughtMarks{"<think>", "</think>"};
+  const std::string call = R"({"name": "now", "parameters": {}})";
+  EXPECT_TRUE(takes_answer(thinking, call));
+  EXPECT_TRUE(takes_answer(thinking, "<think>\nso < that\n</think>\n\n" + call));
+  EXPECT_FALSE(takes_answer(thinking, "so\n</think>\n\n" + call));
+  thinking.begins_in_thought = true;
+  EXPECT_TRUE(takes_answer(thinking, "so\n</think>\n\n" + call));
+  EXPECT_FALSE(takes_answer(thinking, "so\n</think>\n\nno"));
+}
+
+// Text cannot spell them, so the grammar names their ids.
+TEST_F(ToolGrammarTest, MarksMayBeSpecialTokens) {
+  ToolGrammarOptions special = options(ToolSyntax::kMistralV11);
+  const auto id = tokenizer_->token_to_id("<end>");
+  ASSERT_TRUE(id && tokenizer_->is_special(*id));
+  special.special_token_id = [&](std::string_view mark) {
+    return mark == "[ARGS]" ? id : std::nullopt;
+  };
+  const std::string grammar = tool_grammar(tools(), special);
+  EXPECT_THAT(grammar, HasSubstr("<[" + std::to_string(*id) + "]>"));
+  const auto source = start(GrammarKind::kToolCalls, grammar);
+  ASSERT_TRUE(takes(*source, "[TOOL_CALLS]now"));
+  EXPECT_EQ(allowed(*source), std::vector<int>{*id});
+}
+
+TEST_F(ToolGrammarTest, ASchemaThatIsRefusedIsNamed) {
+  const std::vector<ToolDefinition> odd = {
+      {.name = "f", .parameters_json = R"({"properties": {"a": {"no-such-keyword": 1}}})"}};
+  EXPECT_THAT(refusal(GrammarKind::kToolCalls, tool_grammar(odd, options(ToolSyntax::kHermes))),
+              HasSubstr("tools_0_arguments: #/properties/a"));
+}
+
+// Whatever the model draws, what comes is calls whose arguments the schema allows: any text that the
+// grammar takes is read as calls.
+TEST_F(ToolGrammarTest, WhatItTakesIsReadAsCalls) {
+  for (const ToolSyntax syntax :
+       {ToolSyntax::kHermes, ToolSyntax::kQwenXml, ToolSyntax::kLlama3, ToolSyntax::kPythonic,
+        ToolSyntax::kMistral, ToolSyntax::kMistralV11}) {
+    const auto compiled = compile(GrammarKind::kToolCalls, tool_grammar(tools(), options(syntax)));
+    ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+    for (int seed = 0; seed < 20; ++seed) {
+      std::mt19937 random(seed);
+      const auto source = (*compiled)->clone();
+      std::vector<int> ids;
+      for (bool ended = false; !ended;) {
+        const std::vector<int> next = allowed(*source);
+        ASSERT_FALSE(next.empty());
+        // An end is taken where it may stand, or an answer would seldom have one.
+        const bool may_end = std::find(next.begin(), next.end(), eos()) != next.end();
+        ended = may_end && (ids.size() > 40 || next.size() == 1);
+        if (ended || ids.size() > 400) break;
+        int id = next[random() % next.size()];
+        if (id == eos()) break;
+        ids.push_back(id);
+        ASSERT_TRUE(source->accept(id).ok());
+        if (source->is_stopped()) break;
+      }
+      if (ids.size() > 400) continue;
+      const std::string text = tokenizer_->decode(ids, false).value();
+      AnswerParser parser({.tool_syntax = syntax,
+                           .reads_calls = true,
+                           .tools = std::make_shared<const std::vector<ToolDefinition>>(tools())});
+      std::vector<AnswerPart> parts = parser.push(text);
+      for (AnswerPart& part : parser.finish()) append_part(parts, part.kind, part.text);
+      ASSERT_GT(parser.num_calls(), 0) << text;
+      for (const AnswerPart& part : parts) {
+        ASSERT_NE(part.kind, AnswerPart::Kind::kContent) << text;
+        if (part.kind == AnswerPart::Kind::kArguments) {
+          EXPECT_TRUE(json::accept(part.text)) << part.text;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pagoda
