@@ -113,6 +113,9 @@ Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text) {
   options.engine.kv_cache_layout = parse_layout(flags.kv_cache_layout);
   PAGODA_RETURN_IF_ERROR(apply_kv_format_flags(flags.kv_formats, options.engine));
   if (!flags.chat_template.empty()) options.chat_template_file = flags.chat_template;
+  if (flags.tool_call_parser != "auto") {
+    PAGODA_ASSIGN_OR_RETURN(options.tool_syntax, tool_syntax_of(flags.tool_call_parser));
+  }
   ProgressBar bar("loading");
   options.on_progress = [&bar](double share) { bar.show(share); };
   return load_served_model(options);

@@ -21,6 +21,7 @@ struct EngineFlags {
   KvFormatFlags kv_formats;
   EngineOptions engine;
   std::string chat_template;
+  std::string tool_call_parser = "auto";
   std::string generation_config = "auto";
 };
 

@@ -167,6 +167,12 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       ->capture_default_str();
   command.add_option("--chat-template", flags->engine.chat_template,
                      "A Jinja file instead of the checkpoint's template");
+  command
+      .add_option("--tool-call-parser", flags->engine.tool_call_parser,
+                  "How the model writes calls of tools; auto: as its template shows")
+      ->check(one_of(
+          {"auto", "hermes", "qwen3_xml", "llama3_json", "pythonic", "mistral", "mistral_v11"}))
+      ->capture_default_str();
   command.callback([flags, &body] {
     body = [flags] {
       flags->api_keys.environment = std::getenv("PAGODA_API_KEY");

@@ -14,10 +14,15 @@ namespace pagoda {
 using nlohmann::json;
 
 AnswerIdentity AnswerIdentity::make(std::string_view prefix, std::string model) {
+  return {std::string(prefix) + random_hex_digits(), std::move(model),
+          unix_time_ns() / 1'000'000'000};
+}
+
+std::string random_hex_digits() {
   std::random_device device;
-  std::string id(prefix);
-  for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", device());
-  return {std::move(id), std::move(model), unix_time_ns() / 1'000'000'000};
+  std::string digits;
+  for (int i = 0; i < 4; ++i) digits += fmt::format("{:08x}", device());
+  return digits;
 }
 
 json AnswerIdentity::head(std::string_view object) const {

@@ -21,6 +21,9 @@ struct AnswerIdentity {
   nlohmann::json head(std::string_view object) const;
 };
 
+// Returns 32 of them, for an id.
+std::string random_hex_digits();
+
 nlohmann::json usage_json(const Usage& usage);
 
 // Returns the reason's name; null while it runs.

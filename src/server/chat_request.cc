@@ -188,7 +188,9 @@ MaybeError check_message(std::size_t index, const RequestJson& message,
   return check_content(index, message, text);
 }
 
-MaybeError read_messages(const RequestJson& value, ChatPrompt& prompt) {
+}  // namespace
+
+std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prompt) {
   if (!value.is_array()) return wrong_type("messages", "a list of messages", value);
   if (value.empty())
     return bad_request("messages", "'messages': expected at least one message, got an empty list");
@@ -206,6 +208,8 @@ MaybeError read_messages(const RequestJson& value, ChatPrompt& prompt) {
   prompt.messages_json = to_json_text(value);
   return {};
 }
+
+namespace {
 
 MaybeError read_template_kwargs(const RequestJson& value, ChatPrompt& prompt) {
   if (!value.is_object()) return wrong_type("chat_template_kwargs", "an object", value);
@@ -292,6 +296,10 @@ std::vector<Field> chat_field_table(ChatRequest& request) {
   std::vector<Field> table = generation_field_table(request.generation, /*fewest_tokens=*/1);
   std::vector<Field> prompt = chat_prompt_field_table(request.prompt);
   std::move(prompt.begin(), prompt.end(), std::back_inserter(table));
+  std::vector<Field> tools = tool_field_table(request.tools, ToolShape::kNested);
+  std::move(tools.begin(), tools.end(), std::back_inserter(table));
+  std::vector<Field> reasoning = reasoning_field_table(request.reasoning);
+  std::move(reasoning.begin(), reasoning.end(), std::back_inserter(table));
   table.push_back({.name = "logprobs", .target = &request.logprobs});
   table.push_back({.name = "top_logprobs",
                    .target = &request.top_logprobs,
@@ -316,13 +324,28 @@ nlohmann::json chat_request_schema() {
   return schema;
 }
 
+std::optional<ApiError> settle_prompt(ChatRequest& request) {
+  if (auto error = check_together(request.tools)) return error;
+  if (request.tools.are_used()) request.prompt.tools_json = request.tools.tools_json;
+  request.prompt.template_kwargs_json =
+      add_reasoning_variables(request.reasoning, request.prompt.template_kwargs_json);
+  return {};
+}
+
 ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names) {
+  auto parsed = parse_json_body(body);
+  if (!parsed.ok()) return std::move(parsed).error();
+  return read_chat_fields(*std::move(parsed), unknown_names);
+}
+
+ApiResult<ChatRequest> read_chat_fields(RequestJson body, std::vector<std::string>& unknown_names) {
   ChatRequest request;
-  if (auto error =
-          read_generation_body(body, chat_field_table(request), request.generation, unknown_names))
+  if (auto error = read_generation_fields(std::move(body), chat_field_table(request),
+                                          request.generation, unknown_names))
     return std::move(*error);
   if (auto error = check_together(request.prompt)) return std::move(*error);
+  if (auto error = settle_prompt(request)) return std::move(*error);
   if (request.top_logprobs > 0 && !request.logprobs) {
     return bad_request("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");
   }

@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "server/generation_fields.h"
+#include "server/reasoning_fields.h"
+#include "server/request_json.h"
+#include "server/tool_fields.h"
 
 namespace pagoda {
 
@@ -15,12 +18,17 @@ inline constexpr int kMaxParts = 4096;  // of one message's content
 // A conversation as its template takes it.
 struct ChatPrompt {
   std::string messages_json;  // checked: a list of messages with a known role and text content
+  std::string tools_json;     // checked: a list of OpenAI's tools; "": none
   std::string template_kwargs_json = "{}";
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  bool add_special_tokens = false;  // templates write them
-  std::string last_message_text;    // for echo, where the last message is the assistant's
+  bool add_special_tokens = false;      // templates write them
+  std::optional<std::string> raw_text;  // a prompt as it is, instead of the conversation's
+  std::string last_message_text;        // for echo, where the last message is the assistant's
 };
+
+// Checks messages, a list as chats have it, and takes them into the prompt.
+std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prompt);
 
 // Pointers into `prompt`, which must outlive the result. /tokenize has these fields too.
 std::vector<Field> chat_prompt_field_table(ChatPrompt& prompt);
@@ -31,6 +39,8 @@ void describe_prompt_together(nlohmann::json& schema);
 struct ChatRequest {
   GenerationFields generation;
   ChatPrompt prompt;
+  ToolFields tools;
+  ReasoningFields reasoning;
   bool logprobs = false;
   int top_logprobs = 0;
 };
@@ -38,7 +48,13 @@ struct ChatRequest {
 std::vector<Field> chat_field_table(ChatRequest& request);
 nlohmann::json chat_request_schema();
 
+// Takes into the prompt what the fields of tools and of reasoning come to. Errors are
+// check_together()'s of the tools.
+std::optional<ApiError> settle_prompt(ChatRequest& request);
+
 ApiResult<ChatRequest> read_chat_request(const std::string& body,
                                          std::vector<std::string>& unknown_names);
+// Does the same with what parse_json_body() returned.
+ApiResult<ChatRequest> read_chat_fields(RequestJson body, std::vector<std::string>& unknown_names);
 
 }  // namespace pagoda

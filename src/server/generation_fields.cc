@@ -228,6 +228,21 @@ std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_t
   return table;
 }
 
+std::vector<Field> shared_field_table(GenerationFields& fields) {
+  constexpr std::string_view kShared[] = {"model", "stream", "priority", "cache_salt"};
+  std::vector<Field> answering;
+  add_answering(answering, fields);
+  std::vector<Field> table;
+  for (Field& field : answering) {
+    if (std::find(std::begin(kShared), std::end(kShared), field.name) != std::end(kShared))
+      table.push_back(std::move(field));
+  }
+  add_sampling(table, fields);
+  std::erase_if(table, [](const Field& field) { return field.name == "n"; });
+  add_token_rule_fields(table, fields.token_rules);
+  return table;
+}
+
 void describe_together(nlohmann::json& schema) {
   add_rule(schema,
            nlohmann::json::parse(
@@ -249,8 +264,14 @@ std::optional<ApiError> read_generation_body(const std::string& body,
                                              std::vector<std::string>& unknown_names) {
   auto parsed = parse_json_body(body);
   if (!parsed.ok()) return std::move(parsed).error();
-  if (auto error = lift_options(*parsed)) return error;
-  if (auto error = read_fields(*parsed, table, unknown_names)) return error;
+  return read_generation_fields(*std::move(parsed), table, fields, unknown_names);
+}
+
+std::optional<ApiError> read_generation_fields(RequestJson body, const std::vector<Field>& table,
+                                               GenerationFields& fields,
+                                               std::vector<std::string>& unknown_names) {
+  if (auto error = lift_options(body)) return error;
+  if (auto error = read_fields(body, table, unknown_names)) return error;
   return settle_together(fields);
 }
 

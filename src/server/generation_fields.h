@@ -12,6 +12,7 @@
 #include "server/api_error.h"
 #include "server/field_reader.h"
 #include "server/grammar_fields.h"
+#include "server/request_json.h"
 #include "server/token_rule_fields.h"
 
 namespace pagoda {
@@ -57,6 +58,9 @@ struct GenerationFields {
 // Pointers into `fields`, which must outlive the result. `fewest_tokens` is the least max_tokens
 // that the endpoint takes.
 std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens);
+// Returns those of them that APIs share which have names of their own for the rest: the model,
+// whether to stream, how to sample (but for the number of answers), priority and cache.
+std::vector<Field> shared_field_table(GenerationFields& fields);
 
 // Reads a body by a table of fields, of which `fields` are a part. Refuses fields that contradict
 // one another, and brings the lengths together in max_tokens.
@@ -64,6 +68,11 @@ std::optional<ApiError> read_generation_body(const std::string& body,
                                              const std::vector<Field>& table,
                                              GenerationFields& fields,
                                              std::vector<std::string>& unknown_names);
+
+// Does the same with what parse_json_body() returned.
+std::optional<ApiError> read_generation_fields(RequestJson body, const std::vector<Field>& table,
+                                               GenerationFields& fields,
+                                               std::vector<std::string>& unknown_names);
 
 // Adds to `schema`, the JSON Schema of a table with those fields, what read_generation_body()
 // refuses of several together.

@@ -95,8 +95,9 @@ json answer_schemas() {
   const json usage = object_schema(
       {{"prompt_tokens", count}, {"completion_tokens", count}, {"total_tokens", count}});
   const json logprobs = {{"type", {"object", "null"}}};
-  const json reason = {{"enum", {"stop", "length"}}};
-  const json message = object_schema({{"role", {{"const", "assistant"}}}, {"content", text}});
+  const json reason = {{"enum", {"stop", "length", "tool_calls"}}};
+  const json message =
+      object_schema({{"role", {{"const", "assistant"}}}, {"content", text_or_null}});
   const auto answer = [&](const char* object, json choice) {
     choice["index"] = count;
     choice["logprobs"] = logprobs;

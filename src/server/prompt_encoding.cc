@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "answer/tool_messages.h"
 #include "text/token_bound.h"
 
 namespace pagoda {
@@ -73,18 +74,25 @@ ApiResult<std::string> render_chat(const ServedModel& model, const ChatPrompt& p
     return bad_request("messages", "this model has no chat template; use /v1/completions",
                        "no_chat_template");
   }
-  auto text =
-      model.chat_template->render({.messages_json = prompt.messages_json,
-                                   .kwargs_json = prompt.template_kwargs_json,
-                                   .bos_token = model.tokenizer->bos_token(),
-                                   .eos_token = model.tokenizer->eos_token(),
-                                   .add_generation_prompt = prompt.add_generation_prompt,
-                                   .continue_final_message = prompt.continue_final_message});
+  const bool has_place_for_tools = model.answer_format.template_has_tools;
+  std::string described;
+  if (!prompt.tools_json.empty() && !has_place_for_tools)
+    described = describe_tools(prompt.messages_json, prompt.tools_json);
+  auto text = model.chat_template->render(
+      {.messages_json = described.empty() ? prompt.messages_json : described,
+       .tools_json = has_place_for_tools ? prompt.tools_json : "",
+       .kwargs_json = prompt.template_kwargs_json,
+       .bos_token = model.tokenizer->bos_token(),
+       .eos_token = model.tokenizer->eos_token(),
+       .add_generation_prompt = prompt.add_generation_prompt,
+       .continue_final_message = prompt.continue_final_message});
   if (!text.ok()) return api_error(text.status(), "messages");
   return *std::move(text);
 }
 
 ApiResult<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt) {
+  if (prompt.raw_text)
+    return encode_text(model, *prompt.raw_text, /*add_special_tokens=*/true, "prompt");
   auto rendered = render_chat(model, prompt);
   if (!rendered.ok()) return std::move(rendered).error();
   return encode_text(model, *std::move(rendered), prompt.add_special_tokens, "messages");

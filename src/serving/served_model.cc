@@ -89,6 +89,8 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   Result<std::unique_ptr<Engine>> engine =
       create_engine(checkpoint, model->config, options.engine, options.on_progress);
   if (text.valid()) PAGODA_RETURN_IF_ERROR(text.get());
+  if (model->chat_template) model->answer_format = answer_format_of(model->chat_template->text());
+  if (options.tool_syntax) model->answer_format.tool_syntax = *options.tool_syntax;
   if (model->tokenizer) {
     model->grammars =
         std::make_unique<GrammarCompiler>(model->tokenizer, model->config.eos_token_ids);

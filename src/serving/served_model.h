@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/answer_format.h"
 #include "core/status.h"
 #include "engine/engine.h"
 #include "engine/engine_options.h"
@@ -26,6 +27,7 @@ struct ServedModelOptions {
   std::string name;  // what answers call the model; "": the path's last part, without .gguf
   EngineOptions engine;
   std::optional<std::string> chat_template_file;  // instead of the checkpoint's
+  std::optional<ToolSyntax> tool_syntax;          // instead of what the template shows
   bool use_generation_config = true;              // default sampling from the checkpoint
   PartialSampling card_defaults;                  // where the checkpoint says none
   bool needs_tokenizer = true;                    // else a model without one loads for token ids
@@ -42,6 +44,7 @@ struct ServedModel {
   Status no_tokenizer;                         // why
   std::shared_ptr<const ChatTemplate>
       chat_template;                          // null: the checkpoint has none, chat is refused
+  AnswerFormat answer_format;                 // how answers hold thoughts and calls
   std::unique_ptr<GrammarCompiler> grammars;  // takes nothing before the first grammar; null
                                               // without a tokenizer
   std::unique_ptr<Engine> engine;

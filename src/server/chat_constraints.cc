@@ -1,0 +1,82 @@
+#include "server/chat_constraints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "answer/tool_grammar.h"
+
+namespace pagoda {
+namespace {
+
+std::optional<int> special_token_id(const Tokenizer& tokenizer, std::string_view text) {
+  const auto id = tokenizer.token_to_id(text);
+  return id && tokenizer.is_special(*id) ? id : std::nullopt;
+}
+
+bool ends_with_mark(std::string_view text, std::string_view mark) {
+  const auto last = text.find_last_not_of(" \t\r\n");
+  return last != std::string_view::npos && text.substr(0, last + 1).ends_with(mark);
+}
+
+std::vector<ToolDefinition> tools_to_call(const ToolFields& fields) {
+  if (fields.function.empty()) return fields.tools;
+  std::vector<ToolDefinition> tools;
+  std::copy_if(fields.tools.begin(), fields.tools.end(), std::back_inserter(tools),
+               [&](const ToolDefinition& tool) { return tool.name == fields.function; });
+  return tools;
+}
+
+std::optional<ApiError> hold_to_calls(const ServedModel& model, ChatJob& job) {
+  const ToolFields& tools = job.request.tools;
+  GrammarFields& grammar = job.request.generation.grammar;
+  if (grammar.grammar) {
+    return bad_request(
+        "tool_choice",
+        fmt::format("'tool_choice' asks for calls alone, and '{}' for another answer",
+                    grammar.grammar->param));
+  }
+  const ToolGrammarOptions options = {
+      .syntax = model.answer_format.tool_syntax,
+      .has_one_call = !tools.has_parallel_calls || !tools.function.empty(),
+      .thought = model.answer_format.thought,
+      .begins_in_thought = job.parsing->begins_in_thought,
+      .special_token_id = [&](std::string_view text) {
+        return special_token_id(*model.tokenizer, text);
+      }};
+  grammar.grammar = GrammarRequest{.spec = {.kind = GrammarKind::kToolCalls,
+                                            .text = tool_grammar(tools_to_call(tools), options),
+                                            .asked_by = "tools"},
+                                   .param = "tools"};
+  return {};
+}
+
+}  // namespace
+
+std::optional<ApiError> settle_answer_format(const ServedModel& model, ChatJob& job) {
+  const AnswerFormat& format = model.answer_format;
+  const ToolFields& tools = job.request.tools;
+  const bool reads_calls = tools.are_used();
+  const bool reads_thoughts = format.thought && job.request.reasoning.is_separate;
+  if (!reads_calls && !reads_thoughts) return {};
+  AnswerParserOptions parsing = {
+      .tool_syntax = format.tool_syntax,
+      .reads_calls = reads_calls,
+      .reads_one_call = !tools.has_parallel_calls,
+      .tools = std::make_shared<const std::vector<ToolDefinition>>(tools.tools)};
+  if (reads_thoughts) parsing.thought = format.thought;
+  parsing.begins_in_thought =
+      format.thought && ends_with_mark(job.prompt.text, format.thought->begin);
+  std::vector<std::string> marks;
+  if (reads_calls) marks = call_marks(format.tool_syntax);
+  if (reads_thoughts) marks.push_back(format.thought->begin);
+  const bool is_hidden = std::any_of(marks.begin(), marks.end(), [&](const std::string& mark) {
+    return special_token_id(*model.tokenizer, mark).has_value();
+  });
+  if (is_hidden) job.request.generation.skip_special_tokens = false;
+  job.parsing = std::move(parsing);
+  if (tools.mode != ToolMode::kRequired || !reads_calls) return {};
+  return hold_to_calls(model, job);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,42 @@
+// ChatJob: a request for a chat completion that has passed every check, with its prompt encoded.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "answer/answer_parser.h"
+#include "core/clock.h"
+#include "server/answer_json.h"
+#include "server/api_service.h"
+#include "server/chat_request.h"
+#include "server/generation_group.h"
+#include "server/http_message.h"
+#include "server/prompt_encoding.h"
+
+namespace pagoda {
+
+struct ChatJob {
+  ChatRequest request;
+  Clock::TimePoint arrival;  // of the HTTP request
+  AnswerIdentity identity;
+  EncodedPrompt prompt;
+  Constraints constraints;
+  std::string echoed;  // before every answer
+  // How to take answers apart; absent: they are content as they come.
+  std::optional<AnswerParserOptions> parsing;
+
+  StreamOptions stream_options() const {
+    return request.generation.stream_options.value_or(StreamOptions{});
+  }
+};
+
+// Completes a job whose `request` has been read from an HTTP request: checks the model's name,
+// renders and encodes the prompt, and settles how answers are taken apart. The answer's id begins
+// with id_prefix. Errors are encode_chat_prompt()'s and settle_answer_format()'s.
+std::optional<ApiError> prepare_chat(ApiService& service, const HttpRequest& request,
+                                     std::string_view id_prefix, ChatJob& job);
+
+// Makes what a job with its constraints submits. Errors are settle_max_tokens()'s.
+ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model);
+
+}  // namespace pagoda
