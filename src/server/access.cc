@@ -54,7 +54,9 @@ ApiKeys::ApiKeys(const std::vector<std::string>& keys) {
 
 std::optional<std::string> ApiKeys::client_of(const HttpRequest& request) const {
   if (digests_.empty()) return "";
-  std::string digest = digest_of(bearer_token(request.header("authorization")));
+  std::string_view key = bearer_token(request.header("authorization"));
+  if (key.empty()) key = request.header("x-api-key");
+  std::string digest = digest_of(key);
   bool accepted = false;
   for (const std::string& known : digests_) accepted |= equal_in_constant_time(digest, known);
   if (!accepted) return std::nullopt;
@@ -62,7 +64,8 @@ std::optional<std::string> ApiKeys::client_of(const HttpRequest& request) const 
 }
 
 bool needs_api_key(std::string_view path) {
-  return path == "/v1" || path.starts_with("/v1/") || path == "/tokenize" || path == "/detokenize";
+  return path == "/v1" || path.starts_with("/v1/") || path.starts_with("/api/") ||
+         path == "/tokenize" || path == "/detokenize";
 }
 
 Cors::Cors(std::vector<std::string> allowed_origins)
@@ -104,7 +107,7 @@ bool Cors::is_preflight(const HttpRequest& request) const {
 
 HttpResponse Cors::preflight() const {
   HttpResponse response{.status = 204};
-  response.headers = {{"Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS"},
+  response.headers = {{"Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE, OPTIONS"},
                       {"Access-Control-Allow-Headers", "*, Authorization, Content-Type"},
                       {"Access-Control-Max-Age", "600"}};
   return response;

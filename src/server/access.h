@@ -25,7 +25,7 @@
 
 namespace pagoda {
 
-// "Authorization: Bearer K" against the accepted keys. The time it takes tells nothing of where a
+// "Authorization: Bearer K", or Anthropic's "x-api-key: K", against the accepted keys. The time it takes tells nothing of where a
 // wrong key differs: keys are compared by their SHA-256 digests, all of them, whole.
 class ApiKeys {
  public:
@@ -39,7 +39,7 @@ class ApiKeys {
   std::vector<std::string> digests_;
 };
 
-// Returns whether a path needs a key: /v1/* and the two endpoints that show the tokenizer do, as in
+// Returns whether a path needs a key: /v1/*, /api/* and the two endpoints that show the tokenizer do, as in
 // vLLM; health, metrics and the page stay open.
 bool needs_api_key(std::string_view path);
 

@@ -10,6 +10,7 @@
 #include "server/api_error.h"
 #include "server/metrics.h"
 #include "server/request_token_rules.h"
+#include "server/response_store.h"
 #include "server/text_workers.h"
 #include "serving/answer_budget.h"
 #include "serving/served_model.h"
@@ -34,6 +35,7 @@ struct ApiService {
   ServerMetrics metrics;
   UnknownFieldLog unknown_fields;
   std::shared_ptr<AnswerBudget> answers = std::make_shared<AnswerBudget>();
+  ResponseStore responses;
   VocabularyText vocabulary_text{model.tokenizer};
   TextWorkers text_workers{};  // last: their work uses the rest
 };

@@ -6,7 +6,10 @@
 #include "server/chat_completions.h"
 #include "server/completions.h"
 #include "server/information.h"
+#include "server/messages.h"
+#include "server/ollama.h"
 #include "server/page.h"
+#include "server/responses.h"
 
 namespace pagoda {
 namespace {
@@ -42,7 +45,8 @@ constexpr Endpoint kEndpoints[] = {
      .summary = "The models served",
      .answer_schema = "ModelList"},
     {.path = "/v1/models/{model}",
-     .tell = [](const ServerFacts& facts) { return model_response(facts.service, facts.model); },
+     .tell =
+         [](const ServerFacts& facts) { return model_response(facts.service, facts.parameter); },
      .operation_id = "getModel",
      .summary = "One model",
      .answer_schema = "Model"},
@@ -60,6 +64,68 @@ constexpr Endpoint kEndpoints[] = {
      .summary = "Answers a conversation",
      .request_schema = "ChatCompletionRequest",
      .answer_schema = "ChatCompletion"},
+    {.path = "/v1/responses",
+     .read = handle_responses,
+     .generates = true,
+     .operation_id = "createResponse",
+     .summary = "Answers a conversation with items: messages, calls of tools, thoughts",
+     .request_schema = "ResponseRequest",
+     .answer_schema = "Response"},
+    {.path = "/v1/responses/{response_id}",
+     .tell = stored_response,
+     .erase = delete_response,
+     .operation_id = "getResponse",
+     .summary = "A response that is stored",
+     .answer_schema = "Response"},
+    {.path = "/v1/messages",
+     .read = handle_messages,
+     .generates = true,
+     .operation_id = "createMessage",
+     .summary = "Answers a conversation as Anthropic's API has it",
+     .request_schema = "MessagesRequest",
+     .answer_schema = "Message"},
+    {.path = "/v1/messages/count_tokens",
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {count_message_tokens(service, request), {}};
+     },
+     .operation_id = "countMessageTokens",
+     .summary = "How many tokens such a conversation has",
+     .request_schema = "MessagesRequest",
+     .answer_schema = "MessageTokens"},
+    {.path = "/api/chat",
+     .read = handle_ollama_chat,
+     .generates = true,
+     .operation_id = "ollamaChat",
+     .summary = "Answers a conversation as Ollama does",
+     .request_schema = "ChatCompletionRequest",
+     .answer_schema = "OllamaAnswer"},
+    {.path = "/api/generate",
+     .read = handle_ollama_generate,
+     .generates = true,
+     .operation_id = "ollamaGenerate",
+     .summary = "Answers a prompt as Ollama does",
+     .request_schema = "OllamaGenerateRequest",
+     .answer_schema = "OllamaAnswer"},
+    {.path = "/api/tags",
+     .tell = [](const ServerFacts& facts) { return ollama_tags(facts.service); },
+     .operation_id = "ollamaTags",
+     .summary = "The models served, as Ollama lists them"},
+    {.path = "/api/ps",
+     .tell = [](const ServerFacts& facts) { return ollama_running_models(facts.service); },
+     .operation_id = "ollamaRunningModels",
+     .summary = "The models in memory, as Ollama lists them"},
+    {.path = "/api/show",
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {ollama_show(service, request), {}};
+     },
+     .operation_id = "ollamaShow",
+     .summary = "What Ollama tells of a model",
+     .request_schema = "OllamaShowRequest"},
+    {.path = "/api/version",
+     .tell = [](const ServerFacts&) { return version_response(); },
+     .operation_id = "ollamaVersion",
+     .summary = "The server's version, where Ollama's clients look for it",
+     .answer_schema = "Version"},
     {.path = "/tokenize",
      .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
        return {tokenize_response(service, request), {}};
@@ -80,8 +146,8 @@ constexpr Endpoint kEndpoints[] = {
 
 // Returns what stands in front of the parameter; "" where the path has none.
 std::string_view prefix_of(const Endpoint& endpoint) {
-  if (!endpoint.path.ends_with(kModelParameter)) return "";
-  return endpoint.path.substr(0, endpoint.path.size() - kModelParameter.size());
+  if (!endpoint.path.ends_with('}')) return "";
+  return endpoint.path.substr(0, endpoint.path.rfind('{'));
 }
 
 bool matches(const Endpoint& endpoint, std::string_view path) {
@@ -112,6 +178,12 @@ std::string percent_decoded(std::string_view text) {
 
 }  // namespace
 
+std::string_view Endpoint::parameter() const {
+  if (!path.ends_with('}')) return "";
+  const std::size_t begin = path.rfind('{') + 1;
+  return path.substr(begin, path.size() - 1 - begin);
+}
+
 std::span<const Endpoint> endpoints() {
   return kEndpoints;
 }
@@ -122,7 +194,7 @@ const Endpoint* find_endpoint(std::string_view path) {
   return found == std::end(kEndpoints) ? nullptr : found;
 }
 
-std::string model_in_path(const Endpoint& endpoint, std::string_view path) {
+std::string parameter_in_path(const Endpoint& endpoint, std::string_view path) {
   const std::string_view prefix = prefix_of(endpoint);
   return prefix.empty() ? std::string() : percent_decoded(path.substr(prefix.size()));
 }

@@ -12,16 +12,19 @@ namespace pagoda {
 
 // The facts that endpoints about the server answer from.
 struct ServerFacts {
-  const ApiService& service;
+  ApiService& service;
   const std::string& root_path;
   const std::string& openapi_document;
-  std::string model;  // where the path has one
+  std::string parameter;  // where the path has one, what stands in its place
+  std::string client;     // HttpRequest::client
 };
 
 struct Endpoint {
-  std::string_view path;  // where it ends with kModelParameter, any text that is not empty is one
+  // A path may end with a parameter, such as {model}: any text that is not empty.
+  std::string_view path;
   // Answers GET and HEAD, at once; null: POST, whose body a text worker reads.
   HttpResponse (*tell)(const ServerFacts& facts) = nullptr;
+  HttpResponse (*erase)(const ServerFacts& facts) = nullptr;  // answers DELETE, beside `tell`
   HttpReply (*read)(ApiService& service, const HttpRequest& request, const Wake& wake) = nullptr;
   bool generates = false;  // so that it is refused while the queue has no room; it can stream
 
@@ -32,14 +35,18 @@ struct Endpoint {
   std::string_view answer_schema;
   std::string_view answer_type = "application/json";
 
-  std::string_view methods() const { return tell == nullptr ? "POST" : "GET, HEAD"; }
+  std::string_view methods() const {
+    if (tell == nullptr) return "POST";
+    return erase == nullptr ? "GET, HEAD" : "GET, HEAD, DELETE";
+  }
+  // Returns the name of the path's parameter; "" where it has none.
+  std::string_view parameter() const;
 };
-inline constexpr std::string_view kModelParameter = "{model}";
 
 std::span<const Endpoint> endpoints();
 // Returns null for a path that the table lacks.
 const Endpoint* find_endpoint(std::string_view path);
 // Returns what stands in the parameter's place, decoded; "" where the endpoint has none.
-std::string model_in_path(const Endpoint& endpoint, std::string_view path);
+std::string parameter_in_path(const Endpoint& endpoint, std::string_view path);
 
 }  // namespace pagoda

@@ -54,10 +54,13 @@ class PendingReply {
   virtual std::optional<HttpReply> poll() = 0;
 };
 
-// A text/event-stream, sent as it comes.
+// A text/event-stream, or another text, sent as it comes.
 class EventStream {
  public:
   virtual ~EventStream() = default;
+  virtual std::string_view content_type() const { return "text/event-stream; charset=utf-8"; }
+  // Returns what is sent while nothing is ready, so that proxies keep the connection; "": nothing.
+  virtual std::string_view keep_alive() const { return ": keep-alive\n\n"; }
   // Returns the events that are ready, formatted; empty if there are none.
   virtual std::string poll() = 0;
   // Returns whether nothing comes after what poll() has returned.

@@ -279,9 +279,8 @@ asio::awaitable<bool> HttpSession::send_stream(Incoming& incoming, EventStream& 
   incoming.status = 200;
   std::string bytes = response_head(
       {.version = incoming.parser.version(), .close = close, .request_id = incoming.request_id});
-  bytes +=
-      "Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: "
-      "no-cache\r\nX-Accel-Buffering: no\r\n";
+  bytes += fmt::format("Content-Type: {}\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n",
+                       stream.content_type());
   if (chunked) bytes += "Transfer-Encoding: chunked\r\n";
   append_headers(bytes, headers);
   bytes += "\r\n";
@@ -294,7 +293,8 @@ asio::awaitable<bool> HttpSession::send_stream(Incoming& incoming, EventStream& 
     if (events.empty() && !finished) {
       co_await wait_for_wake(limits_.comment_interval_s);
       if (wake_->signalled || peer_gone_ || closed_) continue;
-      events = ": keep-alive\n\n";
+      events = stream.keep_alive();
+      if (events.empty()) continue;
     }
     if (chunked && !events.empty()) events = fmt::format("{:x}\r\n{}\r\n", events.size(), events);
     if (chunked && finished) events += "0\r\n\r\n";

@@ -7,6 +7,9 @@
 #include "server/chat_request.h"
 #include "server/completion_request.h"
 #include "server/endpoints.h"
+#include "server/messages_request.h"
+#include "server/ollama.h"
+#include "server/response_request.h"
 #include "server/tokenize_request.h"
 
 namespace pagoda {
@@ -46,8 +49,17 @@ json answer_content(const Endpoint& endpoint) {
   if (endpoint.generates) {
     content["text/event-stream"] = {
         {"schema", {{"description", "Chunks as JSON, one an event's data, and [DONE]."}}}};
+    content["application/x-ndjson"] = {
+        {"schema", {{"description", "Of Ollama's endpoints: chunks as JSON, one a line."}}}};
   }
   return content;
+}
+
+// The names that are known, of a parameter of the path: the models'.
+json parameter_schema(const Endpoint& endpoint, const ApiService& service) {
+  json schema = {{"type", "string"}};
+  if (endpoint.parameter() == "model") schema["enum"] = service.model_names;
+  return schema;
 }
 
 json operation_json(const Endpoint& endpoint, const ApiService& service, bool needs_key) {
@@ -59,14 +71,18 @@ json operation_json(const Endpoint& endpoint, const ApiService& service, bool ne
                             {"content", json_content(reference(endpoint.request_schema))}};
   if (needs_key && needs_api_key(endpoint.path))
     entry["security"] = json::array({{{"bearer", json::array()}}});
-  if (endpoint.path.ends_with(kModelParameter)) {
-    entry["parameters"] =
-        json::array({{{"name", "model"},
-                      {"in", "path"},
-                      {"required", true},
-                      {"schema", {{"type", "string"}, {"enum", service.model_names}}}}});
+  if (!endpoint.parameter().empty()) {
+    entry["parameters"] = json::array({{{"name", endpoint.parameter()},
+                                        {"in", "path"},
+                                        {"required", true},
+                                        {"schema", parameter_schema(endpoint, service)}}});
   }
-  return {{endpoint.tell == nullptr ? "post" : "get", std::move(entry)}};
+  json operations = {{endpoint.tell == nullptr ? "post" : "get", entry}};
+  if (endpoint.erase == nullptr) return operations;
+  entry["operationId"] = fmt::format("{}Deletion", endpoint.operation_id);
+  entry["responses"] = responses("What was deleted", json_content({{"type", "object"}}));
+  operations["delete"] = std::move(entry);
+  return operations;
 }
 
 json paths(const ApiService& service, bool needs_key) {
@@ -117,6 +133,23 @@ json answer_schemas() {
           {"ModelList", object_schema({{"object", {{"const", "list"}}},
                                        {"data", {{"type", "array"}, {"items", model}}}})},
           {"Completion", answer("text_completion", {{"text", text}})},
+          {"Response", object_schema({{"id", text},
+                                      {"object", {{"const", "response"}}},
+                                      {"created_at", count},
+                                      {"model", text},
+                                      {"status", {{"enum", {"completed", "incomplete"}}}},
+                                      {"output", {{"type", "array"}}},
+                                      {"usage", {{"type", "object"}}}})},
+          {"Message", object_schema({{"id", text},
+                                     {"type", {{"const", "message"}}},
+                                     {"role", {{"const", "assistant"}}},
+                                     {"model", text},
+                                     {"content", {{"type", "array"}}},
+                                     {"stop_reason", text},
+                                     {"usage", {{"type", "object"}}}})},
+          {"MessageTokens", object_schema({{"input_tokens", count}})},
+          {"OllamaAnswer",
+           object_schema({{"model", text}, {"created_at", text}, {"done", {{"type", "boolean"}}}})},
           {"ChatCompletion", answer("chat.completion", {{"message", message}})},
           {"Tokenized", object_schema({{"count", count},
                                        {"max_model_len", count},
@@ -184,6 +217,10 @@ json schemas(const ApiService& service) {
   DetokenizeRequest detokenize;
   json requests = {{"CompletionRequest", completion_request_schema()},
                    {"ChatCompletionRequest", chat_request_schema()},
+                   {"OllamaGenerateRequest", ollama_generate_schema()},
+                   {"OllamaShowRequest", ollama_show_schema()},
+                   {"MessagesRequest", messages_request_schema()},
+                   {"ResponseRequest", response_request_schema()},
                    {"TokenizeRequest", tokenize_request_schema()},
                    {"DetokenizeRequest", fields_schema(detokenize_field_table(detokenize))}};
   bind_formats(requests, service);

@@ -14,7 +14,8 @@ std::optional<ApiError> error_of_target(const HttpRequest& head, const std::stri
   }
   const std::string_view methods = endpoint->methods();
   const bool is_post = methods == "POST";
-  const bool is_get = head.method == "GET" || head.method == "HEAD";
+  const bool is_get = head.method == "GET" || head.method == "HEAD" ||
+                      (head.method == "DELETE" && endpoint->erase != nullptr);
   if (is_post ? head.method != "POST" : !is_get) {
     return ApiError{405, fmt::format("{}: expected {}, got {}", path, methods, head.method), "",
                     "method_not_allowed"};
@@ -92,8 +93,12 @@ HttpReply Router::route(HttpRequest request, const Wake& wake) const {
   if (cors_.is_preflight(request)) return {cors_.preflight(), {}};
   const Endpoint* const endpoint = find_endpoint(request.path);
   if (endpoint->tell == nullptr) return read_body(std::move(request), wake);
-  const std::string model = model_in_path(*endpoint, request.path);
-  return {endpoint->tell({service_, root_path_, openapi_document_, model}), {}};
+  const ServerFacts facts = {.service = service_,
+                             .root_path = root_path_,
+                             .openapi_document = openapi_document_,
+                             .parameter = parameter_in_path(*endpoint, request.path),
+                             .client = request.client};
+  return {request.method == "DELETE" ? endpoint->erase(facts) : endpoint->tell(facts), {}};
 }
 
 HttpReply Router::read_body(HttpRequest request, const Wake& wake) const {

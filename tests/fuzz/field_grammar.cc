@@ -9,6 +9,8 @@
 #include "core/check.h"
 #include "server/chat_request.h"
 #include "server/completion_request.h"
+#include "server/messages_request.h"
+#include "server/response_request.h"
 #include "server/tokenize_request.h"
 #include "tests/fuzz/odd_draw.h"
 
@@ -58,7 +60,9 @@ const std::vector<Endpoint>& endpoints() {
     return std::vector<Endpoint>{endpoint_of(chat_request_schema()),
                                  endpoint_of(completion_request_schema()),
                                  endpoint_of(tokenize_request_schema()),
-                                 endpoint_of(fields_schema(detokenize_field_table(detokenize)))};
+                                 endpoint_of(fields_schema(detokenize_field_table(detokenize))),
+                                 endpoint_of(response_request_schema()),
+                                 endpoint_of(messages_request_schema())};
   }();
   return all;
 }

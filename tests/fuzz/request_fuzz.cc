@@ -8,6 +8,8 @@
 #include "server/chat_request.h"
 #include "server/completion_request.h"
 #include "server/json_body.h"
+#include "server/messages_request.h"
+#include "server/response_request.h"
 #include "server/tokenize_request.h"
 #include "tests/fuzz/field_grammar.h"
 
@@ -62,6 +64,24 @@ void read_all(const std::string& body) {
     check_bounds(chat_field_table(request));
   } else {
     check_error(chat.error());
+  }
+  auto response = read_response_request(body, unknown_names);
+  if (response.ok()) {
+    auto& request = *response;
+    check_generation(request.chat.generation);
+    check_bounds(response_field_table(request));
+    if (auto error = settle_messages(RequestJson::array(), request)) check_error(*error);
+  } else {
+    check_error(response.error());
+  }
+  auto messages = read_messages_request(body, /*generates=*/true, unknown_names);
+  if (messages.ok()) {
+    auto& request = *messages;
+    PAGODA_CHECK(request.chat.prompt.messages_json.starts_with("[{"), "there are messages");
+    check_generation(request.chat.generation);
+    check_bounds(messages_field_table(request));
+  } else {
+    check_error(messages.error());
   }
   auto tokenize = read_tokenize_request(body, unknown_names);
   if (tokenize.ok()) {

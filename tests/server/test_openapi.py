@@ -9,7 +9,8 @@ import pytest
 
 CHAT_PATH = "/v1/chat/completions"
 CHAT = {"messages": [{"role": "user", "content": "say a"}]}
-REQUESTS = ["CompletionRequest", "ChatCompletionRequest", "TokenizeRequest", "DetokenizeRequest"]
+REQUESTS = ["CompletionRequest", "ChatCompletionRequest", "ResponseRequest", "MessagesRequest", "OllamaGenerateRequest",
+            "OllamaShowRequest", "TokenizeRequest", "DetokenizeRequest"]
 
 
 @pytest.fixture(scope="module")

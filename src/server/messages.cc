@@ -1,0 +1,159 @@
+#include "server/messages.h"
+
+#include <nlohmann/json.hpp>
+
+#include "server/chat_job.h"
+#include "server/generation_job.h"
+#include "server/json_body.h"
+#include "server/message_output.h"
+#include "server/messages_request.h"
+#include "server/single_answer.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+class MessageReader {
+ public:
+  MessageReader(std::unique_ptr<ChatJob> job, std::unique_ptr<GenerationGroup> group)
+      : job_(std::move(job)), answer_(*job_, std::move(group)) {}
+
+  // Takes what is ready. Returns why the answer failed, if it did.
+  std::optional<ApiError> take(std::vector<json>& events) {
+    auto error =
+        answer_.take([&](const AnswerPart& part, const TextPiece&) { output_.add(part, events); });
+    if (!error && finished()) output_.close(events);
+    return error;
+  }
+
+  bool finished() const { return answer_.finished(); }
+  const std::shared_ptr<HeldAnswer>& held() const { return answer_.held(); }
+
+  // Returns the message as far as it has come.
+  json message() const {
+    return {{"id", job_->identity.id},     {"type", "message"},
+            {"role", "assistant"},         {"model", job_->identity.model},
+            {"content", output_.blocks()}, {"stop_reason", nullptr},
+            {"stop_sequence", nullptr},    {"usage", usage()}};
+  }
+
+  // Returns why it ended.
+  json end() const {
+    const auto& stop_string = answer_.stop_string();
+    std::string reason = "end_turn";
+    if (stop_string) reason = "stop_sequence";
+    if (answer_.is_cut_off()) reason = "max_tokens";
+    if (reason == "end_turn" && answer_.has_calls()) reason = "tool_use";
+    return {{"stop_reason", reason}, {"stop_sequence", stop_string ? json(*stop_string) : json()}};
+  }
+
+  json usage() const {
+    const Usage& usage = answer_.usage();
+    return {{"input_tokens", usage.num_prompt_tokens - usage.num_cached_tokens},
+            {"cache_read_input_tokens", usage.num_cached_tokens},
+            {"cache_creation_input_tokens", 0},
+            {"output_tokens", usage.num_completion_tokens}};
+  }
+
+ private:
+  std::unique_ptr<ChatJob> job_;
+  SingleAnswer answer_;
+  MessageOutput output_;
+};
+
+class PendingMessage : public PendingReply {
+ public:
+  PendingMessage(std::unique_ptr<ChatJob> job, const ServedModel&,
+                 std::unique_ptr<GenerationGroup> group)
+      : reader_(std::move(job), std::move(group)) {}
+
+  std::optional<HttpReply> poll() override {
+    std::vector<json> events;
+    if (auto error = reader_.take(events)) return HttpReply{error_response(*error), {}};
+    if (!reader_.finished()) return {};
+    json message = reader_.message();
+    message.update(reader_.end());
+    return HttpReply{HttpResponse{.body = to_json_text(message), .held = reader_.held()}, {}};
+  }
+
+ private:
+  MessageReader reader_;
+};
+
+class MessageStream : public EventStream {
+ public:
+  MessageStream(std::unique_ptr<ChatJob> job, const ServedModel&,
+                std::unique_ptr<GenerationGroup> group)
+      : reader_(std::move(job), std::move(group)) {}
+
+  std::string poll() override {
+    if (finished_) return "";
+    std::vector<json> events;
+    const auto error = reader_.take(events);
+    std::string text;
+    // Tokens of the prompt are counted with the answer's first one.
+    if (!has_begun_ && (error || !events.empty() || reader_.finished())) {
+      has_begun_ = true;
+      json message = reader_.message();
+      message["content"] = json::array();
+      text += event_text({{"type", "message_start"}, {"message", std::move(message)}});
+    }
+    for (const json& event : events) text += event_text(event);
+    if (error) {
+      finished_ = true;
+      return text + event_text({{"type", "error"},
+                                {"error", {{"type", error->type()}, {"message", error->message}}}});
+    }
+    if (!reader_.finished()) return text;
+    finished_ = true;
+    text += event_text(
+        {{"type", "message_delta"}, {"delta", reader_.end()}, {"usage", reader_.usage()}});
+    return text + event_text({{"type", "message_stop"}});
+  }
+
+  bool finished() const override { return finished_; }
+
+ private:
+  static std::string event_text(const json& event) {
+    return "event: " + event.at("type").get<std::string>() + "\n" + sse_event(event);
+  }
+
+  MessageReader reader_;
+  bool has_begun_ = false;
+  bool finished_ = false;
+};
+
+ApiResult<std::unique_ptr<ChatJob>> read_message_job(ApiService& service,
+                                                     const HttpRequest& request, bool generates) {
+  std::vector<std::string> unknown_names;
+  auto read = read_messages_request(request.body, generates, unknown_names);
+  service.unknown_fields.report(unknown_names);
+  if (!read.ok()) return std::move(read).error();
+  auto job = std::make_unique<ChatJob>();
+  job->request = std::move(read->chat);
+  if (auto error = prepare_chat(service, request, "msg_", *job)) return std::move(*error);
+  return job;
+}
+
+HttpReply start_message(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& wake) {
+  auto request = group_request_of(*job, service.model);
+  if (!request.ok()) return {error_response(request.error()), {}};
+  return submit_job<MessageStream, PendingMessage>(service, std::move(job), *std::move(request),
+                                                   wake);
+}
+
+}  // namespace
+
+HttpReply handle_messages(ApiService& service, const HttpRequest& request, const Wake& wake) {
+  return start_job(service, read_message_job(service, request, /*generates=*/true), wake,
+                   start_message);
+}
+
+HttpResponse count_message_tokens(ApiService& service, const HttpRequest& request) {
+  auto job = read_message_job(service, request, /*generates=*/false);
+  if (!job.ok()) return error_response(job.error());
+  return {.body = to_json_text(json{{"input_tokens", (*job)->prompt.token_ids.size()}})};
+}
+
+}  // namespace pagoda

@@ -1,0 +1,12 @@
+// /v1/messages and /v1/messages/count_tokens, Anthropic's Messages API: a translation onto chats.
+#pragma once
+
+#include "server/api_service.h"
+#include "server/http_message.h"
+
+namespace pagoda {
+
+HttpReply handle_messages(ApiService& service, const HttpRequest& request, const Wake& wake);
+HttpResponse count_message_tokens(ApiService& service, const HttpRequest& request);
+
+}  // namespace pagoda

@@ -1,0 +1,26 @@
+// POST /v1/messages and /v1/messages/count_tokens: their fields (Anthropic's Messages API), and the
+// chat that they come to.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "server/chat_request.h"
+
+namespace pagoda {
+
+struct MessagesRequest {
+  ChatRequest chat;
+  RequestJson system;                           // as a chat's message; null: none
+  RequestJson messages = RequestJson::array();  // as a chat's
+};
+
+std::vector<Field> messages_field_table(MessagesRequest& request);
+nlohmann::json messages_request_schema();
+
+// Reads a body of either endpoint: max_tokens is required where `generates`.
+ApiResult<MessagesRequest> read_messages_request(const std::string& body, bool generates,
+                                                 std::vector<std::string>& unknown_names);
+
+}  // namespace pagoda

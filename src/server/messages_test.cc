@@ -1,0 +1,155 @@
+// /v1/messages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "tests/support/api_client.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr const char* kMessagesPath = "/v1/messages";
+
+class MessagesTest : public ::testing::Test {
+ protected:
+  static json ask(const std::string& content, json more = json::object()) {
+    more["messages"] = {{{"role", "user"}, {"content", content}}};
+    if (!more.contains("max_tokens")) more["max_tokens"] = 200;
+    return more;
+  }
+  json answer(const json& body) { return client_.answer(kMessagesPath, body.dump()); }
+  std::string prompt() {
+    return client_.model()
+        .tokenizer->decode(client_.engine().last_request().prompt_token_ids, false)
+        .value();
+  }
+  json events(json body) {
+    body["stream"] = true;
+    const HttpResponse reply = client_.post(kMessagesPath, body.dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    json all = json::array();
+    std::istringstream lines(reply.body);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("event: ")) all.push_back({{"named", line.substr(7)}});
+      if (line.starts_with("data: ")) all.back().update(json::parse(line.substr(6)));
+    }
+    return all;
+  }
+
+  ApiClient client_;
+};
+
+TEST_F(MessagesTest, AnswersInAnthropicsShape) {
+  const json body = answer(ask("say hello", {{"system", "Be kind."}}));
+  EXPECT_TRUE(body.at("id").get<std::string>().starts_with("msg_"));
+  EXPECT_EQ(body.at("type"), "message");
+  EXPECT_EQ(body.at("content"), json::parse(R"([{"type": "text", "text": "hello"}])"));
+  EXPECT_EQ(body.at("stop_reason"), "end_turn");
+  EXPECT_GT(body.at("usage").at("input_tokens"), 0);
+  EXPECT_EQ(prompt(),
+            "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nsay hello<|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
+TEST_F(MessagesTest, SaysWhyAnAnswerEnded) {
+  EXPECT_EQ(answer(ask("count 100", {{"max_tokens", 3}})).at("stop_reason"), "max_tokens");
+  const json stopped = answer(ask("count 100", {{"stop_sequences", {" 4"}}}));
+  EXPECT_EQ(stopped.at("stop_reason"), "stop_sequence");
+  EXPECT_EQ(stopped.at("stop_sequence"), " 4");
+}
+
+TEST_F(MessagesTest, BlocksBecomeMessages) {
+  json body = ask("");
+  body["messages"] = json::parse(R"([
+      {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+      {"role": "assistant", "content": [{"type": "thinking", "thinking": "t", "signature": ""},
+        {"type": "text", "text": "c"}, {"type": "tool_use", "id": "1", "name": "f", "input": {"x": 1}}]},
+      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1",
+        "content": [{"type": "text", "text": "d"}]}, {"type": "text", "text": "say e"}]}])");
+  answer(body);
+  EXPECT_EQ(prompt(),
+            "<|im_start|>user\na\nb<|im_end|>\n<|im_start|>assistant\nc"
+            R"([{"id": "1", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}])"
+            "<|im_end|>\n<|im_start|>tool\nd<|im_end|>\n<|im_start|>user\nsay e<|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
+TEST_F(MessagesTest, AnAnswerThatIsBegunGoesOn) {
+  json body = ask("say a");
+  body["messages"].push_back({{"role", "assistant"}, {"content", "Well"}});
+  answer(body);
+  EXPECT_THAT(prompt(), ::testing::EndsWith("<|im_start|>assistant\nWell"));
+}
+
+TEST_F(MessagesTest, CallsAndThoughtsAreBlocksWholeAndStreamed) {
+  client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
+  const json body = ask(
+      R"(say <think>So.</think> Look: <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)",
+      {{"tools", json::parse(R"([{"name": "f", "input_schema": {"type": "object"}}])")}});
+  const json whole = answer(body);
+  EXPECT_EQ(whole.at("stop_reason"), "tool_use");
+  const json& blocks = whole.at("content");
+  ASSERT_EQ(blocks.size(), 3u);
+  EXPECT_EQ(blocks[0].at("thinking"), "So.");
+  EXPECT_EQ(blocks[1].at("text"), "Look:");
+  EXPECT_EQ(blocks[2].at("name"), "f");
+  EXPECT_EQ(blocks[2].at("input"), json({{"a", 1}}));
+
+  const json all = events(body);
+  std::map<int, std::string> texts;
+  for (const json& event : all) {
+    EXPECT_EQ(event.at("type"), event.at("named"));
+    if (event.at("type") != "content_block_delta") continue;
+    for (const char* key : {"text", "thinking", "partial_json"})
+      texts[event.at("index")] += event.at("delta").value(key, "");
+  }
+  EXPECT_EQ(all.front().at("type"), "message_start");
+  EXPECT_EQ(texts[0], "So.");
+  EXPECT_EQ(texts[1], "Look:");
+  EXPECT_EQ(texts[2], R"({"a": 1})");
+  ASSERT_GE(all.size(), 2u);
+  EXPECT_EQ(all[all.size() - 2].at("delta").at("stop_reason"), "tool_use");
+  EXPECT_EQ(all.back().at("type"), "message_stop");
+}
+
+TEST_F(MessagesTest, AFailureEndsTheStream) {
+  const json all = events(ask("fail it broke"));
+  EXPECT_EQ(all.back().at("type"), "error");
+  EXPECT_THAT(all.back().at("error").at("message").get<std::string>(), HasSubstr("it broke"));
+}
+
+TEST_F(MessagesTest, CountsTokens) {
+  json body = ask("say a");
+  body.erase("max_tokens");
+  const json count = client_.answer("/v1/messages/count_tokens", body.dump());
+  const json usage = answer(ask("say a")).at("usage");
+  EXPECT_EQ(count.at("input_tokens"),
+            usage.at("input_tokens").get<int>() + usage.at("cache_read_input_tokens").get<int>());
+}
+
+TEST_F(MessagesTest, ErrorsNameTheField) {
+  const std::pair<json, const char*> cases[] = {
+      {json::parse(R"({"messages": [{"role": "user", "content": "a"}]})"), "max_tokens"},
+      {json::parse(R"({"max_tokens": 1})"), "messages"},
+      {json::parse(R"({"max_tokens": 1, "messages": [{"role": "system", "content": "a"}]})"),
+       "messages"},
+      {json::parse(
+           R"({"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "image"}]}]})"),
+       "messages"},
+      {ask("a", {{"system", 1}}), "system"},
+      {ask("a", {{"tools", {{{"type", "web_search_20250305"}}}}}), "tools"},
+      {ask("a", {{"tool_choice", {{"type", "any"}}}}), "tool_choice"},
+      {ask("a", {{"thinking", {{"type", "some"}}}}), "thinking"},
+      {ask("a", {{"mcp_servers", {1}}}), "mcp_servers"},
+  };
+  for (const auto& [body, param] : cases)
+    EXPECT_EQ(client_.refusal(kMessagesPath, body.dump()).at("param"), param) << body;
+}
+
+}  // namespace
+}  // namespace pagoda

@@ -1,0 +1,245 @@
+#include "server/ollama.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "core/version.h"
+#include "server/generation_job.h"
+#include "server/json_body.h"
+#include "server/known_fields.h"
+#include "server/ollama_answers.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kLatest = ":latest";
+
+// Clients put a tag behind every name.
+void drop_tag(const ApiService& service, std::string& name) {
+  const bool is_served = !check_model_name(service, name);
+  if (!is_served && name.ends_with(kLatest)) name.resize(name.size() - kLatest.size());
+}
+
+struct GenerateRequest {
+  ChatRequest chat;
+  std::string prompt, system;
+  bool is_raw = false;  // the template has no part in it
+};
+
+// The fields of a chat, but for what has no part in one prompt and its one answer.
+std::vector<Field> generate_field_table(GenerateRequest& request) {
+  constexpr std::string_view kChatsOwn[] = {"messages",
+                                            "add_generation_prompt",
+                                            "continue_final_message",
+                                            "add_special_tokens",
+                                            "tools",
+                                            "tool_choice",
+                                            "parallel_tool_calls",
+                                            "logprobs",
+                                            "top_logprobs",
+                                            "n",
+                                            "system",
+                                            "raw"};
+  std::vector<Field> table;
+  for (Field& field : chat_field_table(request.chat)) {
+    if (std::find(std::begin(kChatsOwn), std::end(kChatsOwn), field.name) == std::end(kChatsOwn))
+      table.push_back(std::move(field));
+  }
+  table.push_back({.name = "prompt",
+                   .target = &request.prompt,
+                   .size = {.max_chars = kMaxTextChars},
+                   .from = "Ollama"});
+  table.push_back({.name = "system",
+                   .target = &request.system,
+                   .size = {.max_chars = kMaxTextChars},
+                   .from = "Ollama"});
+  table.push_back({.name = "raw",
+                   .target = &request.is_raw,
+                   .description = "Takes the prompt as it is, without the chat template.",
+                   .from = "Ollama"});
+  table.push_back({.name = "suffix", .target = RefusedField{}, .from = "Ollama"});
+  return table;
+}
+
+// Reads a body's object; answers stream unless it says otherwise.
+ApiResult<RequestJson> parse_body(const HttpRequest& request, bool& streams) {
+  auto body = parse_json_body(request.body);
+  if (!body.ok()) return body;
+  const auto stream = body->find("stream");
+  streams = stream == body->end() || stream->is_null();
+  return body;
+}
+
+ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
+                                                       const HttpRequest& request) {
+  bool streams = false;
+  auto body = parse_body(request, streams);
+  if (!body.ok()) return std::move(body).error();
+  std::vector<std::string> unknown_names;
+  auto read = read_chat_fields(*std::move(body), unknown_names);
+  service.unknown_fields.report(unknown_names);
+  if (!read.ok()) return std::move(read).error();
+  auto job = std::make_unique<OllamaJob>();
+  job->request = *std::move(read);
+  job->request.generation.stream |= streams;
+  job->request.generation.sampling.n = 1;  // an answer has no place for more
+  drop_tag(service, job->request.generation.model);
+  if (auto wrong = prepare_chat(service, request, "", *job)) return std::move(*wrong);
+  return job;
+}
+
+ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
+                                                           const HttpRequest& request) {
+  bool streams = false;
+  auto body = parse_body(request, streams);
+  if (!body.ok()) return std::move(body).error();
+  std::vector<std::string> unknown_names;
+  GenerateRequest asked;
+  auto error = read_generation_fields(*std::move(body), generate_field_table(asked),
+                                      asked.chat.generation, unknown_names);
+  service.unknown_fields.report(unknown_names);
+  if (error) return std::move(*error);
+  asked.chat.generation.stream |= streams;
+  if (asked.prompt.empty()) return std::unique_ptr<OllamaJob>();
+  RequestJson messages = RequestJson::array();
+  if (!asked.system.empty()) messages.push_back({{"role", "system"}, {"content", asked.system}});
+  messages.push_back({{"role", "user"}, {"content", asked.prompt}});
+  if (auto wrong = read_messages(messages, asked.chat.prompt)) return std::move(*wrong);
+  if (auto wrong = settle_prompt(asked.chat)) return std::move(*wrong);
+  auto job = std::make_unique<OllamaJob>();
+  job->is_chat = false;
+  job->request = std::move(asked.chat);
+  if (asked.is_raw) job->request.prompt.raw_text = asked.prompt;
+  drop_tag(service, job->request.generation.model);
+  if (auto wrong = prepare_chat(service, request, "", *job)) return std::move(*wrong);
+  return job;
+}
+
+HttpReply start_ollama(ApiService& service, std::unique_ptr<OllamaJob> job, const Wake& wake) {
+  auto request = group_request_of(*job, service.model);
+  if (!request.ok()) return {error_response(request.error()), {}};
+  return submit_job<OllamaStream, PendingOllama>(service, std::move(job), *std::move(request),
+                                                 wake);
+}
+
+HttpResponse loaded_response(const ApiService& service) {
+  return {.body = to_json_text(json{{"model", service.model_names.front()},
+                                    {"created_at", ollama_time()},
+                                    {"response", ""},
+                                    {"done", true},
+                                    {"done_reason", "load"}})};
+}
+
+struct ShowRequest {
+  std::string model, name;  // one of them: `name` is what older clients call it
+};
+
+std::vector<Field> show_field_table(ShowRequest& request) {
+  const auto name_field = [](std::string_view name, std::string* target) {
+    return Field{.name = name,
+                 .target = target,
+                 .size = {.max_chars = kMaxTextChars},
+                 .format = kModelFormat,
+                 .from = "Ollama"};
+  };
+  return {name_field("model", &request.model),
+          name_field("name", &request.name),
+          {.name = "verbose", .target = IgnoredField{}, .from = "Ollama"}};
+}
+
+json details(const ApiService& service) {
+  return {{"parent_model", ""},
+          {"format", "gguf"},
+          {"family", service.model.config.architecture},
+          {"families", {service.model.config.architecture}},
+          {"parameter_size", ""},
+          {"quantization_level", ""}};
+}
+
+json entry(const ApiService& service, const std::string& name) {
+  return {{"name", name},
+          {"model", name},
+          {"modified_at", ollama_time()},
+          {"size", service.model.file_bytes},
+          {"digest", ""},
+          {"details", details(service)}};
+}
+
+json entries(const ApiService& service) {
+  json list = json::array();
+  for (const std::string& name : service.model_names) list.push_back(entry(service, name));
+  return list;
+}
+
+}  // namespace
+
+HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, const Wake& wake) {
+  return start_job(service, read_ollama_chat(service, request), wake, start_ollama);
+}
+
+HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request,
+                                 const Wake& wake) {
+  auto job = read_ollama_generate(service, request);
+  // So clients have a model loaded, which it is.
+  if (job.ok() && *job == nullptr) return {loaded_response(service), {}};
+  return start_job(service, std::move(job), wake, start_ollama);
+}
+
+HttpResponse ollama_tags(const ApiService& service) {
+  return {.body = to_json_text(json{{"models", entries(service)}})};
+}
+
+HttpResponse ollama_running_models(const ApiService& service) {
+  json models = entries(service);
+  for (json& model : models) {
+    model["expires_at"] = "9999-12-31T23:59:59Z";  // it stays
+    model["size_vram"] = 0;
+    model["context_length"] = service.model.engine->limits().max_model_len;
+  }
+  return {.body = to_json_text(json{{"models", std::move(models)}})};
+}
+
+HttpResponse ollama_show(ApiService& service, const HttpRequest& request) {
+  auto body = parse_json_body(request.body);
+  if (!body.ok()) return error_response(body.error());
+  ShowRequest asked;
+  std::vector<std::string> unknown_names;
+  auto wrong = read_fields(*body, show_field_table(asked), unknown_names);
+  service.unknown_fields.report(unknown_names);
+  if (wrong) return error_response(*wrong);
+  std::string name = asked.model.empty() ? asked.name : asked.model;
+  drop_tag(service, name);
+  if (auto error = check_model_name(service, name)) return error_response(*error);
+  const ServedModel& model = service.model;
+  json capabilities = {"completion", "tools"};
+  if (model.answer_format.thought) capabilities.push_back("thinking");
+  const json info = {
+      {"general.architecture", model.config.architecture},
+      {model.config.architecture + ".context_length", model.engine->limits().max_model_len}};
+  return {.body = to_json_text(
+              json{{"modelfile", ""},
+                   {"parameters", ""},
+                   {"template", model.chat_template ? model.chat_template->text() : ""},
+                   {"details", details(service)},
+                   {"model_info", info},
+                   {"capabilities", std::move(capabilities)}})};
+}
+
+json ollama_show_schema() {
+  ShowRequest request;
+  return fields_schema(show_field_table(request));
+}
+
+json ollama_generate_schema() {
+  GenerateRequest request;
+  const std::vector<Field> table = generate_field_table(request);
+  json schema = fields_schema(table);
+  describe_options(schema, table);
+  describe_together(schema);
+  return schema;
+}
+
+}  // namespace pagoda

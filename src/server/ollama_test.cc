@@ -1,0 +1,112 @@
+// Ollama's API.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/support/api_client.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+class OllamaTest : public ::testing::Test {
+ protected:
+  static json ask(const std::string& content, json more = json::object()) {
+    more["model"] = "fake-model:latest";
+    more["messages"] = {{{"role", "user"}, {"content", content}}};
+    return more;
+  }
+  std::vector<json> lines(const std::string& path, const json& body) {
+    const HttpResponse reply = client_.post(path, body.dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    std::vector<json> all;
+    std::istringstream text(reply.body);
+    for (std::string line; std::getline(text, line);) all.push_back(json::parse(line));
+    return all;
+  }
+  std::string prompt() {
+    return client_.model()
+        .tokenizer->decode(client_.engine().last_request().prompt_token_ids, false)
+        .value();
+  }
+
+  ApiClient client_;
+};
+
+TEST_F(OllamaTest, AChatStreamsLines) {
+  const std::vector<json> all =
+      lines("/api/chat", ask("count 5", {{"options", {{"num_predict", 40}}}}));
+  std::string content;
+  for (const json& line : all) content += line.at("message").at("content").get<std::string>();
+  EXPECT_EQ(content, "1 2 3 4 5");
+  EXPECT_FALSE(all.front().at("done").get<bool>());
+  EXPECT_TRUE(all.back().at("done").get<bool>());
+  EXPECT_EQ(all.back().at("done_reason"), "stop");
+  EXPECT_GT(all.back().at("eval_count"), 0);
+  EXPECT_GT(all.back().at("total_duration"), 0);
+  EXPECT_EQ(all.back().at("created_at").get<std::string>().size(), 27u);
+}
+
+TEST_F(OllamaTest, AChatMayBeWhole) {
+  const json body = client_.answer("/api/chat", ask("say hello", {{"stream", false}}).dump());
+  EXPECT_EQ(body.at("message"), json({{"role", "assistant"}, {"content", "hello"}}));
+  EXPECT_EQ(body.at("done"), true);
+}
+
+TEST_F(OllamaTest, CallsComeWholeWithArgumentsAsObjects) {
+  client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
+  const json tools = json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
+  const std::string text =
+      R"(say <think>So.</think><tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)";
+  const json expected = json::parse(R"([{"function": {"name": "f", "arguments": {"a": 1}}}])");
+  const json whole =
+      client_.answer("/api/chat", ask(text, {{"tools", tools}, {"stream", false}}).dump());
+  EXPECT_EQ(whole.at("message").at("tool_calls"), expected);
+  EXPECT_EQ(whole.at("message").at("thinking"), "So.");
+  json calls = json::array();
+  for (const json& line : lines("/api/chat", ask(text, {{"tools", tools}}))) {
+    for (const json& call : line.at("message").value("tool_calls", json::array()))
+      calls.push_back(call);
+  }
+  EXPECT_EQ(calls, expected);
+}
+
+TEST_F(OllamaTest, APromptGoesThroughTheTemplateUnlessItIsRaw) {
+  const json body = client_.answer(
+      "/api/generate",
+      R"({"model": "fake-model", "prompt": "say hello", "system": "Be kind.", "stream": false})");
+  EXPECT_EQ(body.at("response"), "hello");
+  EXPECT_EQ(prompt(),
+            "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nsay hello<|im_end|>\n"
+            "<|im_start|>assistant\n");
+  client_.answer("/api/generate", R"({"prompt": "say hello", "raw": true, "stream": false})");
+  EXPECT_EQ(prompt(), "say hello");
+  std::string text;
+  for (const json& line : lines("/api/generate", {{"prompt", "count 3"}}))
+    text += line.at("response").get<std::string>();
+  EXPECT_EQ(text, "1 2 3");
+}
+
+TEST_F(OllamaTest, TellsOfTheModel) {
+  const json tags = json::parse(client_.get("/api/tags").body).at("models");
+  EXPECT_EQ(tags.at(0).at("name"), "fake-model");
+  EXPECT_EQ(json::parse(client_.get("/api/ps").body).at("models").at(0).at("model"), "fake-model");
+  EXPECT_TRUE(json::parse(client_.get("/api/version").body).contains("version"));
+  const json shown = client_.answer("/api/show", R"({"model": "fake-model:latest"})");
+  EXPECT_EQ(shown.at("capabilities"), json({"completion", "tools"}));
+  EXPECT_EQ(client_.refusal("/api/show", R"({"model": "other"})", 404).at("code"),
+            "model_not_found");
+}
+
+TEST_F(OllamaTest, ErrorsNameTheField) {
+  EXPECT_EQ(client_.refusal("/api/chat", R"({"messages": []})").at("param"), "messages");
+  EXPECT_EQ(client_.refusal("/api/generate", R"({"prompt": "a", "suffix": "b"})").at("param"),
+            "suffix");
+  const std::vector<json> all = lines("/api/chat", ask("fail it broke"));
+  EXPECT_THAT(all.back().at("error").get<std::string>(), ::testing::HasSubstr("it broke"));
+}
+
+}  // namespace
+}  // namespace pagoda

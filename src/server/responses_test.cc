@@ -1,0 +1,207 @@
+// /v1/responses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "tests/support/api_client.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr const char* kResponsesPath = "/v1/responses";
+
+class ResponsesTest : public ::testing::Test {
+ protected:
+  json answer(const json& body) { return client_.answer(kResponsesPath, body.dump()); }
+  std::string prompt() {
+    return client_.model()
+        .tokenizer->decode(client_.engine().last_request().prompt_token_ids, false)
+        .value();
+  }
+  json events(json body) {
+    body["stream"] = true;
+    const HttpResponse reply = client_.post(kResponsesPath, body.dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    json all = json::array();
+    std::istringstream lines(reply.body);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("event: ")) all.push_back({{"named", line.substr(7)}});
+      if (line.starts_with("data: ")) all.back().update(json::parse(line.substr(6)));
+    }
+    return all;
+  }
+
+  ApiClient client_;
+};
+
+TEST_F(ResponsesTest, AnswersInOpenAisShape) {
+  const json body = answer({{"input", "say hello"}, {"metadata", {{"a", "b"}}}});
+  EXPECT_TRUE(body.at("id").get<std::string>().starts_with("resp_"));
+  EXPECT_EQ(body.at("object"), "response");
+  EXPECT_EQ(body.at("status"), "completed");
+  EXPECT_EQ(body.at("metadata"), json({{"a", "b"}}));
+  ASSERT_EQ(body.at("output").size(), 1u);
+  const json& item = body.at("output").at(0);
+  EXPECT_EQ(item.at("type"), "message");
+  EXPECT_EQ(item.at("status"), "completed");
+  EXPECT_EQ(item.at("content"), json::parse(R"([{"type": "output_text", "text": "hello",
+                                                 "annotations": [], "logprobs": []}])"));
+  EXPECT_GT(body.at("usage").at("input_tokens"), 0);
+  EXPECT_EQ(body.at("usage").at("output_tokens_details").at("reasoning_tokens"), 0);
+}
+
+TEST_F(ResponsesTest, AnAnswerThatIsCutOffIsIncomplete) {
+  const json body = answer({{"input", "count 100"}, {"max_output_tokens", 3}});
+  EXPECT_EQ(body.at("status"), "incomplete");
+  EXPECT_EQ(body.at("incomplete_details"), json({{"reason", "max_output_tokens"}}));
+}
+
+TEST_F(ResponsesTest, ItemsBecomeMessages) {
+  answer({{"instructions", "Be kind."}, {"input", json::parse(R"([
+      {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]},
+      {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "t"}]},
+      {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "c"}]},
+      {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+      {"type": "function_call", "call_id": "2", "name": "g", "arguments": "{}"},
+      {"type": "function_call_output", "call_id": "1", "output": "d"},
+      {"role": "user", "content": "say e"}])")}});
+  EXPECT_EQ(prompt(),
+            "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nab<|im_end|>\n"
+            "<|im_start|>assistant\nc"
+            R"([{"id": "1", "type": "function", "function": {"name": "f", "arguments": {}}}, )"
+            R"({"id": "2", "type": "function", "function": {"name": "g", "arguments": {}}}])"
+            "<|im_end|>\n<|im_start|>tool\nd<|im_end|>\n<|im_start|>user\nsay e<|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
+TEST_F(ResponsesTest, AConversationGoesOn) {
+  const json first = answer({{"instructions", "Be kind."}, {"input", "say hello"}});
+  answer({{"previous_response_id", first.at("id")}, {"input", "say more"}});
+  EXPECT_EQ(prompt(),
+            "<|im_start|>user\nsay hello<|im_end|>\n<|im_start|>assistant\nhello<|im_end|>\n"
+            "<|im_start|>user\nsay more<|im_end|>\n<|im_start|>assistant\n");
+}
+
+TEST_F(ResponsesTest, StoredOnesAreFetchedAndDeleted) {
+  const json body = answer({{"input", "say hello"}});
+  const std::string path = std::string(kResponsesPath) + "/" + body.at("id").get<std::string>();
+  EXPECT_EQ(json::parse(client_.get(path).body), body);
+  const HttpResponse deleted = client_.send({.method = "DELETE", .path = path});
+  EXPECT_EQ(json::parse(deleted.body).at("deleted"), true);
+  for (const char* method : {"GET", "DELETE"})
+    EXPECT_EQ(client_.send({.method = method, .path = path}).status, 404);
+  EXPECT_EQ(client_
+                .refusal(kResponsesPath,
+                         json{{"previous_response_id", body.at("id")}, {"input", "a"}}.dump(), 404)
+                .at("param"),
+            "previous_response_id");
+  const json unkept = answer({{"input", "say hello"}, {"store", false}});
+  EXPECT_EQ(
+      client_.get(std::string(kResponsesPath) + "/" + unkept.at("id").get<std::string>()).status,
+      404);
+}
+
+TEST_F(ResponsesTest, CallsAndThoughtsAreItems) {
+  client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
+  const json body = {
+      {"input",
+       R"(say <think>So.</think> Look: <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)"},
+      {"tools",
+       json::parse(R"([{"type": "function", "name": "f", "parameters": {"type": "object"}}])")}};
+  const json whole = answer(body);
+  const json& output = whole.at("output");
+  ASSERT_EQ(output.size(), 3u);
+  EXPECT_EQ(output[0].at("type"), "reasoning");
+  EXPECT_EQ(output[0].at("content").at(0).at("text"), "So.");
+  EXPECT_EQ(output[1].at("content").at(0).at("text"), "Look:");
+  EXPECT_EQ(output[2].at("type"), "function_call");
+  EXPECT_EQ(output[2].at("name"), "f");
+  EXPECT_EQ(output[2].at("arguments"), R"({"a": 1})");
+  EXPECT_TRUE(output[2].at("call_id").get<std::string>().starts_with("call_"));
+  EXPECT_GT(whole.at("usage").at("output_tokens_details").at("reasoning_tokens"), 0);
+
+  // A conversation that goes on holds the call.
+  answer({{"previous_response_id", whole.at("id")},
+          {"input",
+           json::parse(R"([{"type": "function_call_output", "call_id": "x", "output": "1"}])")}});
+  EXPECT_THAT(prompt(), HasSubstr(R"("function": {"name": "f", "arguments": {"a": 1}})"));
+}
+
+// Deltas come to what the whole response says.
+TEST_F(ResponsesTest, AStreamTellsEachItem) {
+  client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
+  const json all = events(
+      {{"input",
+        R"(say <think>So.</think> Look: <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)"},
+       {"tools", json::parse(R"([{"type": "function", "name": "f"}])")}});
+  std::map<int, std::string> texts;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].at("sequence_number"), i);
+    EXPECT_EQ(all[i].at("type"), all[i].at("named"));
+    if (all[i].contains("delta"))
+      texts[all[i].at("output_index")] += all[i].at("delta").get<std::string>();
+  }
+  EXPECT_EQ(all[0].at("type"), "response.created");
+  EXPECT_EQ(all[1].at("type"), "response.in_progress");
+  EXPECT_EQ(all[2].at("type"), "response.output_item.added");
+  EXPECT_EQ(all.back().at("type"), "response.completed");
+  const json& output = all.back().at("response").at("output");
+  ASSERT_EQ(output.size(), 3u);
+  EXPECT_EQ(json(texts[0]), output[0].at("content").at(0).at("text"));
+  EXPECT_EQ(json(texts[1]), output[1].at("content").at(0).at("text"));
+  EXPECT_EQ(json(texts[2]), output[2].at("arguments"));
+}
+
+TEST_F(ResponsesTest, AFailureEndsTheStream) {
+  const json all = events({{"input", "fail it broke"}});
+  EXPECT_EQ(all.back().at("type"), "response.failed");
+  EXPECT_THAT(all.back().at("response").at("error").at("message").get<std::string>(),
+              HasSubstr("it broke"));
+}
+
+TEST_F(ResponsesTest, ErrorsNameTheField) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({})", "input"},
+      {R"({"input": 1})", "input"},
+      {R"({"input": [{"role": "king", "content": "a"}]})", "input"},
+      {R"({"input": [{"type": "item_reference", "id": "1"}]})", "input"},
+      {R"({"input": [{"role": "user", "content": [{"type": "input_image"}]}]})", "input"},
+      {R"({"input": "a", "background": true})", "background"},
+      {R"({"input": "a", "tools": [{"type": "web_search"}]})", "tools"},
+      {R"({"input": "a", "tool_choice": "required"})", "tool_choice"},
+      {R"({"input": "a", "text": {"format": {"type": "json_schema"}}})", "text"},
+      {R"({"input": "a", "reasoning": {"effort": "much"}})", "reasoning"},
+  };
+  for (const auto& [body, param] : cases)
+    EXPECT_EQ(client_.refusal(kResponsesPath, body).at("param"), param) << body;
+}
+
+TEST_F(ResponsesTest, ASchemaHoldsTheText) {
+  answer({{"input", "say a"},
+          {"text", json::parse(R"({"format": {"type": "json_schema", "name": "x", "strict": true,
+                                   "schema": {"type": "object", "properties": {}}}})")}});
+  EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
+}
+
+TEST(ResponseStore, TheOldestGoFirst) {
+  ResponseStore store;
+  const std::string large(ResponseStore::kMaxBytes / 2, 'x');
+  store.put("", "a", {large, ""});
+  store.put("", "b", {large, ""});
+  EXPECT_TRUE(store.find("", "a"));
+  EXPECT_FALSE(store.find("someone", "a"));
+  store.put("", "c", {"y", ""});
+  EXPECT_FALSE(store.find("", "a"));
+  EXPECT_TRUE(store.find("", "b"));
+  store.put("", "d", {large + large, "z"});
+  EXPECT_FALSE(store.find("", "d"));
+  EXPECT_TRUE(store.find("", "c"));
+}
+
+}  // namespace
+}  // namespace pagoda
