@@ -51,6 +51,20 @@ def test_sends_the_whole_conversation(browser, server):
     assert page.find("#welcome").is_displayed()
 
 
+def test_thoughts_are_folded_and_no_part_of_the_conversation(browser):
+    fake = FakeServer(thinks=True)
+    try:
+        page = Page(browser, fake.url)
+        page.ask("say <think>First I think.</think> Then I answer.")
+        assert page.answers() == ["Then I answer."]
+        assert page.text(".thought summary") == "Thoughts" and not page.find(".thought .words").is_displayed()
+        page.find(".thought summary").click()
+        assert page.text(".thought .words") == "First I think."
+        assert page.run("return chat.turns.map((turn) => turn.content)")[1] == "Then I answer."
+    finally:
+        fake.close()
+
+
 def test_shift_enter_starts_a_line(browser, server):
     page = Page(browser, server.url)
     page.find("#input").send_keys("first", Keys.SHIFT, Keys.ENTER)

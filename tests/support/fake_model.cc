@@ -108,6 +108,7 @@ std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options) {
     model->chat_template =
         std::make_shared<const ChatTemplate>(ChatTemplate::from_text("chatml", kTemplate).value());
   }
+  if (options.thinks) model->answer_format.thought = ThoughtMarks{"<think>", "</think>"};
   const int eos_token_id = *model->tokenizer->eos_token_id();
   model->config.eos_token_ids = {eos_token_id};
   model->config.vocab_size = model->tokenizer->vocab_size();

@@ -22,6 +22,7 @@ struct FakeModelOptions {
   int max_model_len = 2048;
   int max_queue = 64;
   bool has_chat_template = true;
+  bool thinks = false;  // its answers may hold thoughts, in <think>
 };
 
 // Makes a model whose name is "fake-model". Its end-of-sequence token is <|im_end|>.

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   app.add_option("--token-s", model_options.token_s);
   app.add_option("--max-model-len", model_options.max_model_len);
   app.add_option("--max-queue", model_options.max_queue);
+  app.add_flag("--thinks", model_options.thinks, "answers may hold thoughts, in <think>");
   app.add_flag("--quick-limits", quick_limits, "time-outs of one second, 8 connections");
   CLI11_PARSE(app, argc, argv);
   if (quick_limits) {

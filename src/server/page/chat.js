@@ -200,10 +200,21 @@ class AnswerView {
     if (!choice) return;
     this.first ??= now;
     this.last = now;
+    if (choice.delta.reasoning_content) this.think(choice.delta.reasoning_content);
     const words = choice.delta.content || '';
     if (words && !this.turn.content) this.asked.turns.push(this.turn);
     this.turn.content += words;
     this.frame ??= requestAnimationFrame(() => this.draw(true));
+  }
+  // Thoughts are shown folded, and are no part of the conversation.
+  think(words) {
+    if (!this.thought) {
+      this.thought = make('div', 'words');
+      const folded = make('details', 'thought');
+      folded.append(make('summary', '', 'Thoughts'), this.thought);
+      this.text.before(folded);
+    }
+    this.thought.textContent += words;
   }
   draw(open) {
     this.frame = undefined;
