@@ -2,8 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <vector>
 
+#include "cli/flag_sources.h"
 #include "cli/standard_output.h"
 #include "cli/usage_error.h"
 #include "core/version.h"
@@ -49,9 +52,16 @@ int run_command_line(int argc, const char* const* argv) {
     std::printf("%s", app.help().c_str());
     return close_standard_output(kExitOk);
   }
-  if (const auto error = empty_value_error(app, argc, argv)) return complain(*error);
+  const auto arguments = with_other_sources(
+      app, {argv + 1, argv + argc},
+      [](const std::string& name) -> const char* { return std::getenv(name.c_str()); });
+  if (!arguments.ok()) return complain(arguments.status().message());
+  std::vector<const char*> expanded = {argv[0]};
+  for (const std::string& argument : *arguments) expanded.push_back(argument.c_str());
+  const int count = static_cast<int>(expanded.size());
+  if (const auto error = empty_value_error(app, count, expanded.data())) return complain(*error);
   try {
-    app.parse(argc, argv);
+    app.parse(count, expanded.data());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0)
       return close_standard_output(app.exit(error));  // --help, --version

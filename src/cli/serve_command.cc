@@ -30,6 +30,7 @@ struct ServeFlags {
   std::vector<std::string> served_model_names;
   double shutdown_timeout_s = 30;
   std::string log_level = "info";
+  std::string config_file;  // read before the command line is (flag_sources.h)
 };
 
 // Blocked in every thread from here on, so that serve() alone sees them.
@@ -173,6 +174,9 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       ->check(one_of(
           {"auto", "hermes", "qwen3_xml", "llama3_json", "pythonic", "mistral", "mistral_v11"}))
       ->capture_default_str();
+  command.add_option("--config", flags->config_file,
+                     "A TOML file with a line a flag, such as port = 8080; PAGODA_PORT=8080 in the "
+                     "environment says the same and goes before it");
   command.callback([flags, &body] {
     body = [flags] {
       flags->api_keys.environment = std::getenv("PAGODA_API_KEY");
