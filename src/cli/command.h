@@ -21,6 +21,7 @@ void add_bench_command(CLI::App& app, CommandBody& body);
 void add_perplexity_command(CLI::App& app, CommandBody& body);
 void add_info_command(CLI::App& app, CommandBody& body);
 void add_pull_command(CLI::App& app, CommandBody& body);
+void add_store_commands(CLI::App& app, CommandBody& body);
 void add_quantize_command(CLI::App& app, CommandBody& body);
 
 inline constexpr int kExitOk = 0;

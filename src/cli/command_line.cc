@@ -35,6 +35,7 @@ void add_commands(CLI::App& app, CommandBody& body) {
   add_bench_command(app, body);
   add_perplexity_command(app, body);
   add_pull_command(app, body);
+  add_store_commands(app, body);
   add_quantize_command(app, body);
   add_info_command(app, body);
   take_single_values(app);

@@ -7,6 +7,7 @@
 
 #include "core/nearest_name.h"
 #include "hub/environment.h"
+#include "hub/folders.h"
 
 namespace pagoda {
 namespace {
@@ -114,15 +115,6 @@ Result<fs::path> resolve_hub_model(std::string_view model, const fs::path& model
                      model);
   }
   return model_in(folders.commit(commit));
-}
-
-std::vector<fs::path> folders_in(const fs::path& folder) {
-  std::vector<fs::path> folders;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.is_directory(error)) folders.push_back(entry.path());
-  }
-  return folders;
 }
 
 // `smollm2`, and what has been pulled.

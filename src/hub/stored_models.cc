@@ -1,0 +1,129 @@
+#include "hub/stored_models.h"
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "hub/folders.h"
+#include "hub/model_store.h"
+
+namespace pagoda {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPartial = ".partial";
+constexpr std::string_view kMainRevision = "main";
+
+std::int64_t bytes_in(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error))
+    return static_cast<std::int64_t>(fs::file_size(path, error));
+  std::int64_t sum = 0;
+  for (fs::recursive_directory_iterator each(path, error), end; !error && each != end;
+       each.increment(error)) {
+    std::error_code ignored;
+    if (each->is_regular_file(ignored)) sum += static_cast<std::int64_t>(each->file_size(ignored));
+  }
+  return sum;
+}
+
+// Returns what a file of refs/ says; "" where that is no commit.
+std::string commit_of(const fs::path& ref) {
+  std::ifstream file(ref);
+  std::string commit;
+  file >> commit;
+  return is_commit_id(commit) ? commit : "";
+}
+
+// Returns each revision with its commit. A revision may have slashes in it.
+std::vector<std::pair<std::string, std::string>> revisions_of(const fs::path& repo) {
+  std::vector<std::pair<std::string, std::string>> revisions;
+  const fs::path refs = repo / "refs";
+  std::error_code error;
+  for (fs::recursive_directory_iterator each(refs, error), end; !error && each != end;
+       each.increment(error)) {
+    const std::string commit = commit_of(each->path());
+    if (!commit.empty())
+      revisions.emplace_back(each->path().lexically_relative(refs).generic_string(), commit);
+  }
+  std::sort(revisions.begin(), revisions.end());
+  return revisions;
+}
+
+std::string hub_name(const fs::path& repo, std::string_view revision) {
+  std::string name =
+      "hf:" + repo.parent_path().filename().string() + "/" + repo.filename().string();
+  if (revision != kMainRevision) name += "@" + std::string(revision);
+  return name;
+}
+
+void add_repo(const fs::path& repo, std::vector<StoredModel>& models) {
+  std::set<std::string> named;
+  for (const auto& [revision, commit] : revisions_of(repo)) {
+    std::error_code error;
+    if (!fs::is_directory(repo / commit, error)) continue;
+    named.insert(commit);
+    models.push_back({hub_name(repo, revision), repo / commit, bytes_in(repo / commit)});
+  }
+  for (const fs::path& folder : folders_in(repo)) {
+    const std::string name = folder.filename().string();
+    const bool is_partial = name.ends_with(kPartial);
+    const std::string commit = is_partial ? name.substr(0, name.size() - kPartial.size()) : name;
+    if (!is_commit_id(commit) || named.contains(name)) continue;
+    models.push_back({hub_name(repo, commit), folder, bytes_in(folder), !is_partial});
+  }
+}
+
+// Removes a folder and those around it while they are empty, up to the store's own.
+void remove_empty_folders(fs::path folder, const fs::path& model_dir) {
+  std::error_code error;
+  while (folder != model_dir && fs::is_empty(folder, error) && !error) {
+    fs::remove(folder, error);
+    folder = folder.parent_path();
+  }
+}
+
+}  // namespace
+
+Result<std::vector<StoredModel>> stored_models(const fs::path& model_dir) {
+  std::vector<StoredModel> models;
+  const fs::path default_file = model_dir / DefaultModel::kFile;
+  std::error_code error;
+  if (fs::is_regular_file(default_file, error))
+    models.push_back({std::string(DefaultModel::kName), default_file, bytes_in(default_file)});
+  for (const fs::path& org : folders_in(model_dir / "hf")) {
+    for (const fs::path& repo : folders_in(org)) add_repo(repo, models);
+  }
+  return models;
+}
+
+Result<std::int64_t> remove_model(std::string_view name, const fs::path& model_dir) {
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<StoredModel> models, stored_models(model_dir));
+  std::int64_t num_bytes = 0;
+  bool is_found = false;
+  for (const StoredModel& model : models) {
+    if (model.name != name) continue;
+    is_found = true;
+    std::error_code error;
+    if (name.starts_with("hf:")) {
+      PAGODA_ASSIGN_OR_RETURN(const HubName hub, parse_hub_name(name));
+      fs::remove(hub_folders(model_dir, hub).ref, error);
+    }
+    const bool is_shared = std::any_of(models.begin(), models.end(), [&](const StoredModel& other) {
+      return other.path == model.path && other.name != model.name;
+    });
+    if (is_shared) continue;
+    fs::remove_all(model.path, error);
+    if (error) return data_loss("{}: {}", model.path.string(), error.message());
+    num_bytes += model.num_bytes;
+    const fs::path repo = model.path.parent_path();
+    remove_empty_folders(repo / "refs", model_dir);
+    remove_empty_folders(repo, model_dir);
+  }
+  if (!is_found)
+    return not_found("{}: no such model is here; pagoda list shows those that are", name);
+  return num_bytes;
+}
+
+}  // namespace pagoda

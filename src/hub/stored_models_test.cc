@@ -1,0 +1,80 @@
+#include "hub/stored_models.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "hub/model_store.h"
+#include "tests/support/temporary_folder.h"
+
+namespace pagoda {
+namespace {
+
+using ::testing::HasSubstr;
+
+class StoredModelsTest : public ::testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = folder_ / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  bool exists(const std::string& path) const { return std::filesystem::exists(folder_ / path); }
+  // "NAME BYTES" of each, with a '+' behind those that are not whole.
+  std::vector<std::string> listed_models() {
+    std::vector<std::string> lines;
+    for (const StoredModel& model : stored_models(folder_.path()).value())
+      lines.push_back(model.name + " " + std::to_string(model.num_bytes) +
+                      (model.is_whole ? "" : "+"));
+    return lines;
+  }
+
+  testing::TemporaryFolder folder_;
+  const std::string a_ = std::string(40, 'a'), b_ = std::string(40, 'b');
+};
+
+TEST_F(StoredModelsTest, AnEmptyOrMissingStoreHasNone) {
+  EXPECT_TRUE(stored_models(folder_ / "none").value().empty());
+  EXPECT_TRUE(stored_models(folder_.path()).value().empty());
+}
+
+TEST_F(StoredModelsTest, NamesAreThoseThatCommandsTake) {
+  write(std::string(DefaultModel::kFile), "12345");
+  write("hf/o/m/refs/main", a_);
+  write("hf/o/m/refs/pr/1", a_);
+  write("hf/o/m/" + a_ + "/model.safetensors", "123");
+  write("hf/o/m/" + a_ + "/sub/config.json", "1");
+  write("hf/o/m/" + b_ + ".partial/model.safetensors", "12");
+  write("hf/o/m/refs/broken", "no commit");
+  write("notes.txt", "x");
+  EXPECT_EQ(listed_models(), (std::vector<std::string>{"smollm2 5", "hf:o/m 4", "hf:o/m@pr/1 4",
+                                                       "hf:o/m@" + b_ + " 2+"}));
+}
+
+TEST_F(StoredModelsTest, FilesStayWhileARevisionMeansThem) {
+  write("hf/o/m/refs/main", a_);
+  write("hf/o/m/refs/v1", a_);
+  write("hf/o/m/" + a_ + "/model.safetensors", "123");
+  EXPECT_EQ(remove_model("hf:o/m", folder_.path()).value(), 0);
+  EXPECT_EQ(listed_models(), std::vector<std::string>{"hf:o/m@v1 3"});
+  EXPECT_EQ(remove_model("hf:o/m@v1", folder_.path()).value(), 3);
+  EXPECT_FALSE(exists("hf"));
+}
+
+TEST_F(StoredModelsTest, RemovesTheDefaultModelAndBrokenPulls) {
+  write(std::string(DefaultModel::kFile), "12345");
+  write("hf/o/m/" + b_ + ".partial/model.safetensors", "12");
+  EXPECT_EQ(remove_model("smollm2", folder_.path()).value(), 5);
+  EXPECT_EQ(remove_model("hf:o/m@" + b_, folder_.path()).value(), 2);
+  EXPECT_TRUE(listed_models().empty());
+}
+
+TEST_F(StoredModelsTest, WhatIsNotThereIsNotRemoved) {
+  for (const char* name : {"smollm2", "hf:o/m", "../x", ""})
+    EXPECT_THAT(remove_model(name, folder_.path()).status().message(),
+                HasSubstr("no such model is here"));
+}
+
+}  // namespace
+}  // namespace pagoda
