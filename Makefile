@@ -6,9 +6,10 @@ PORT ?= 8000
 DEVICE ?= auto
 MLX_MODEL ?=
 FUZZ_SECONDS ?= 60
+PREFIX ?= /usr/local
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve test attacks emulated bench tidy metal-on-cuda fuzz format setup setup-test setup-emulated model
+.PHONY: help demo build serve install package test attacks emulated bench tidy metal-on-cuda fuzz format setup setup-test setup-emulated model
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -37,6 +38,12 @@ attacks: setup-test build model ## every attack of tests/server/attacks in its w
 emulated: setup-emulated ## cross-build the ops for AArch64 and run them under qemu
 	cmake --preset release >/dev/null  # looks for what setup has installed, again
 	ctest --preset release --label-regex emulated
+
+install: build ## install into PREFIX (/usr/local), below DESTDIR where that is given
+	cmake --install build/release --component program --strip --prefix $(PREFIX)
+
+package: build ## a tarball and, on Linux, a Debian package in build/release
+	cd build/release && cpack
 
 bench: setup-test build model ## this machine's limits, decoding and prefill against them, and llama.cpp in turns
 	$(PAGODA) bench machine
