@@ -26,6 +26,7 @@ class ToolGrammarWriter {
       calls += (i == 0 ? "" : " | ") + name;
     }
     add_rule("call", calls);
+    if (options_.may_hold_prose) return fmt::format("start: {}\n{}", answer_with_prose(), rules_);
     return fmt::format("start: {} {}\n{}", thought(), answer(), rules_);
   }
 
@@ -56,6 +57,43 @@ class ToolGrammarWriter {
     return "thought?";
   }
 
+  // Calls wherever a mark begins one, or as the whole answer where the syntax has none. A thought is
+  // prose like any other.
+  std::string answer_with_prose() {
+    const char bare = bare_call_beginning(options_.syntax);
+    if (bare != 0) {
+      add_rule("prose", fmt::format(R"(/(?s:[ \t\r\n]*([^{} \t\r\n].*)?)/)",
+                                    bare == '[' ? "\\[" : std::string(1, bare)));
+      return fmt::format("{} | prose", answer());
+    }
+    const std::string begin = call_marks(options_.syntax).front();
+    const std::string begin_mark = mark(begin);
+    add_rule("place", options_.syntax == ToolSyntax::kMistral ? answer() : "call");
+    if (begin_mark.front() == '<') {
+      add_rule("prose", R"(/(?s:.+)/)");
+      return "prose? (place prose?)*";
+    }
+    rules_ += fmt::format("prose_and_mark[suffix={}]: /(?s:.*)/\n", begin_mark);
+    add_rule("PROSE", fmt::format(R"(/(?s:.*)/ & ~/(?s:.*)({})(?s:.*)/)", regex_of(begin)));
+    return "(prose_and_mark place)* PROSE?";
+  }
+
+  // A mark as a regular expression.
+  static std::string regex_of(std::string_view text) {
+    std::string regex;
+    for (const char c : text) {
+      if (std::string_view("[]|").find(c) != std::string_view::npos) regex += '\\';
+      regex += c;
+    }
+    return regex;
+  }
+
+  // Returns the mark that begins a call; nothing where prose before it ends with it.
+  std::string call_mark(std::string_view text) const {
+    const std::string written = mark(text);
+    return options_.may_hold_prose && written.front() != '<' ? std::string() : written;
+  }
+
   std::string several(std::string_view separator) const {
     return options_.has_one_call ? "call" : fmt::format("call ({} call)*", json_string(separator));
   }
@@ -70,7 +108,7 @@ class ToolGrammarWriter {
       case ToolSyntax::kPythonic:
         return fmt::format("\"[\" {} \"]\"", several(", "));
       case ToolSyntax::kMistral:
-        return fmt::format("{} \"[\" {} \"]\"", mark("[TOOL_CALLS]"), several(", "));
+        return fmt::format("{} \"[\" {} \"]\"", call_mark("[TOOL_CALLS]"), several(", "));
       case ToolSyntax::kMistralV11:
         return options_.has_one_call ? "call" : "call+";
     }
@@ -81,13 +119,13 @@ class ToolGrammarWriter {
     switch (options_.syntax) {
       case ToolSyntax::kHermes:
         return fmt::format(
-            "{} {} {} {} {}", mark("<tool_call>"),
+            "{} {} {} {} {}", call_mark("<tool_call>"),
             json_string(fmt::format("\n{{\"name\": {}, \"arguments\": ", json_string(tool.name))),
             arguments(tool, rule), json_string("}\n"), mark("</tool_call>"));
       case ToolSyntax::kQwenXml:
-        return fmt::format("{} {} {} {} {}", mark("<tool_call>"),
+        return fmt::format("{} {} {} {} {}", call_mark("<tool_call>"),
                            json_string(fmt::format("\n<function={}>\n", tool.name)),
-                           tags(tool, rule), json_string("</function>\n"), mark("</tool_call>"));
+                           tags(tool, rule), json_string("\n"), mark("</tool_call>"));
       case ToolSyntax::kLlama3:
         return object(tool, rule, "parameters");
       case ToolSyntax::kMistral:
@@ -95,7 +133,7 @@ class ToolGrammarWriter {
       case ToolSyntax::kPythonic:
         return fmt::format("{} {} \")\"", json_string(tool.name + "("), named_values(tool, rule));
       case ToolSyntax::kMistralV11:
-        return fmt::format("{} {} {} {}", mark("[TOOL_CALLS]"), json_string(tool.name),
+        return fmt::format("{} {} {} {}", call_mark("[TOOL_CALLS]"), json_string(tool.name),
                            mark("[ARGS]"), arguments(tool, rule));
     }
     return "";
@@ -120,7 +158,13 @@ class ToolGrammarWriter {
     return name;
   }
 
-  static Json parameters_of(const ToolDefinition& tool) {
+  // Says whether any arguments will do.
+  bool is_free(const ToolDefinition& tool) const {
+    return options_.may_hold_prose && !tool.is_strict;
+  }
+
+  Json parameters_of(const ToolDefinition& tool) const {
+    if (is_free(tool)) return {{"type", "object"}};
     if (tool.parameters_json.empty()) return {{"type", "object"}, {"properties", Json::object()}};
     return Json::parse(tool.parameters_json, nullptr, /*allow_exceptions=*/false);
   }
@@ -132,7 +176,7 @@ class ToolGrammarWriter {
   };
 
   // Returns the arguments in the order of the schema, each with what its schema refers to.
-  static std::vector<Argument> arguments_of(const ToolDefinition& tool) {
+  std::vector<Argument> arguments_of(const ToolDefinition& tool) const {
     const Json schema = parameters_of(tool);
     const Json properties = schema.value("properties", Json::object());
     const Json required = schema.value("required", Json::array());
@@ -149,7 +193,13 @@ class ToolGrammarWriter {
     return result;
   }
 
+  // The tags of the arguments, and the one that closes the function's.
   std::string tags(const ToolDefinition& tool, const std::string& rule) {
+    constexpr std::string_view kEnd = "</function>";
+    if (is_free(tool)) {
+      rules_ += fmt::format("{}_tags[suffix={}]: /(?s:.*)/\n", rule, json_string(kEnd));
+      return rule + "_tags";
+    }
     std::string body;
     int index = 0;
     for (const Argument& argument : arguments_of(tool)) {
@@ -159,7 +209,7 @@ class ToolGrammarWriter {
                            tag_value(argument.schema, name)));
       body += name + (argument.is_required ? " " : "? ");
     }
-    return body;
+    return body + json_string(kEnd);
   }
 
   // The value and the closing tag. Text has no quotes there.
@@ -181,6 +231,12 @@ class ToolGrammarWriter {
 
   // Those that are required come first: what may be left out is then a tail, with its commas.
   std::string named_values(const ToolDefinition& tool, const std::string& rule) {
+    if (is_free(tool)) {
+      add_rule(rule + "_name", "/[A-Za-z_][A-Za-z0-9_]*/");
+      const std::string value = json_rule(rule + "_value", Json::object());
+      add_rule(rule + "_one", fmt::format("{}_name \"=\" {}", rule, value));
+      return fmt::format("({0}_one (\", \" {0}_one)*)?", rule);
+    }
     std::vector<Argument> all = arguments_of(tool);
     std::stable_partition(all.begin(), all.end(), [](const Argument& a) { return a.is_required; });
     // From the last one: what may come from each place on, at the list's beginning and within it.

@@ -14,6 +14,9 @@ namespace pagoda {
 
 struct ToolGrammarOptions {
   ToolSyntax syntax = ToolSyntax::kHermes;
+  // The answer may hold prose too, and no call at all. Then the arguments of those tools alone that
+  // are strict follow their schemas; those of others are any objects.
+  bool may_hold_prose = false;
   bool has_one_call = false;            // otherwise one or more
   std::optional<ThoughtMarks> thought;  // may stand before the calls; absent: it may not
   bool begins_in_thought = false;       // the prompt has begun it
@@ -21,8 +24,8 @@ struct ToolGrammarOptions {
   std::function<std::optional<int>(std::string_view)> special_token_id;
 };
 
-// Returns the grammar of answers that are calls of `tools` (at least one) and nothing else, as
-// GrammarKind::kToolCalls has it. The arguments follow each tool's schema.
+// Returns the grammar of answers that are calls of `tools` (at least one) and nothing else unless
+// may_hold_prose, as GrammarKind::kToolCalls has it. The arguments follow each tool's schema.
 std::string tool_grammar(std::span<const ToolDefinition> tools, const ToolGrammarOptions& options);
 
 }  // namespace pagoda

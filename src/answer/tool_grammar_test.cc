@@ -100,6 +100,48 @@ TEST_F(ToolGrammarTest, AThoughtMayStandBeforeCalls) {
   EXPECT_FALSE(takes_answer(thinking, "so\n</think>\n\nno"));
 }
 
+TEST_F(ToolGrammarTest, ProseMayStandAroundStrictCalls) {
+  const struct {
+    ToolSyntax syntax;
+    std::vector<std::string_view> taken, refused;
+  } cases[] = {
+      {ToolSyntax::kHermes,
+       {"", "no call, a < b <tool", "<think>so</think> yes",
+        "Look: <tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": "
+        "\"a\"}}\n</tool_call> and <tool_call>\n{\"name\": \"now\", \"arguments\": {\"x\": "
+        "1}}\n</tool_call>!"},
+       {"<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>",
+        "<tool_call>no", "a <tool_call>"}},
+      {ToolSyntax::kQwenXml,
+       {"no",
+        "<tool_call>\n<function=now>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>"},
+       {"<tool_call>\n<function=get_weather>\n</function>\n</tool_call>"}},
+      {ToolSyntax::kLlama3,
+       {"", "no", " no {", R"({"name": "now", "parameters": {"x": 1}})"},
+       {R"({"name": "get_weather", "parameters": {}})", R"({"a": 1})"}},
+      {ToolSyntax::kPythonic,
+       {"no [1]", R"([now(x=1, y="a"), get_weather(city="a")])"},
+       {"[1]", "[get_weather()]"}},
+      {ToolSyntax::kMistral,
+       {"no", R"(so [TOOL_CALLS][{"name": "now", "arguments": {"x": 1}}])"},
+       {R"([TOOL_CALLS][{"name": "get_weather", "arguments": {}}])"}},
+      {ToolSyntax::kMistralV11,
+       {"no", R"(so [TOOL_CALLS]now[ARGS]{"x": 1}[TOOL_CALLS]get_weather[ARGS]{"city": "a"})"},
+       {"[TOOL_CALLS]get_weather[ARGS]{}"}},
+  };
+  std::vector<ToolDefinition> some_strict = tools();
+  some_strict[0].is_strict = true;
+  for (const auto& each : cases) {
+    ToolGrammarOptions free = options(each.syntax);
+    free.may_hold_prose = true;
+    const std::string grammar = tool_grammar(some_strict, free);
+    for (const std::string_view answer : each.taken)
+      EXPECT_TRUE(takes_whole(GrammarKind::kToolCalls, grammar, answer)) << answer;
+    for (const std::string_view answer : each.refused)
+      EXPECT_FALSE(takes_whole(GrammarKind::kToolCalls, grammar, answer)) << answer;
+  }
+}
+
 // Text cannot spell them, so the grammar names their ids.
 TEST_F(ToolGrammarTest, MarksMayBeSpecialTokens) {
   ToolGrammarOptions special = options(ToolSyntax::kMistralV11);
@@ -113,6 +155,29 @@ TEST_F(ToolGrammarTest, MarksMayBeSpecialTokens) {
   const auto source = start(GrammarKind::kToolCalls, grammar);
   ASSERT_TRUE(takes(*source, "[TOOL_CALLS]now"));
   EXPECT_EQ(allowed(*source), std::vector<int>{*id});
+}
+
+TEST_F(ToolGrammarTest, ASpecialTokenEndsProse) {
+  const auto tokenizer = make_tokenizer({}, {"[TOOL_CALLS]"});
+  GrammarCompiler compiler(tokenizer, {*tokenizer->eos_token_id()});
+  ToolGrammarOptions free = options(ToolSyntax::kMistralV11);
+  free.may_hold_prose = true;
+  free.special_token_id = [&](std::string_view mark) {
+    const auto id = tokenizer->token_to_id(mark);
+    return id && tokenizer->is_special(*id) ? id : std::nullopt;
+  };
+  const auto compiled =
+      compiler.compile({.kind = GrammarKind::kToolCalls, .text = tool_grammar(tools(), free)});
+  ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+  const auto source = (*compiled)->clone();
+  const std::string answer = "so [TOOL_CALLS]now[ARGS]{\"a\": 1} and [TOOL_CALLS]now[ARGS]{} end";
+  for (const int id : tokenizer->encode(answer).value()) {
+    const std::vector<int> ids = allowed(*source);
+    ASSERT_NE(std::find(ids.begin(), ids.end(), id), ids.end()) << id;
+    ASSERT_TRUE(source->accept(id).ok());
+  }
+  const std::vector<int> ids = allowed(*source);
+  EXPECT_NE(std::find(ids.begin(), ids.end(), *tokenizer->eos_token_id()), ids.end());
 }
 
 TEST_F(ToolGrammarTest, ASchemaThatIsRefusedIsNamed) {

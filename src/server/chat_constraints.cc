@@ -27,9 +27,15 @@ std::vector<ToolDefinition> tools_to_call(const ToolFields& fields) {
   return tools;
 }
 
+// Where the model may choose, strict tools alone need a grammar, and what asks for another one goes
+// before them.
 std::optional<ApiError> hold_to_calls(const ServedModel& model, ChatJob& job) {
   const ToolFields& tools = job.request.tools;
   GrammarFields& grammar = job.request.generation.grammar;
+  const bool must_call = tools.mode == ToolMode::kRequired;
+  const bool has_strict = std::any_of(tools.tools.begin(), tools.tools.end(),
+                                      [](const ToolDefinition& tool) { return tool.is_strict; });
+  if (!must_call && (!has_strict || grammar.grammar)) return {};
   if (grammar.grammar) {
     return bad_request(
         "tool_choice",
@@ -38,7 +44,8 @@ std::optional<ApiError> hold_to_calls(const ServedModel& model, ChatJob& job) {
   }
   const ToolGrammarOptions options = {
       .syntax = model.answer_format.tool_syntax,
-      .has_one_call = !tools.has_parallel_calls || !tools.function.empty(),
+      .may_hold_prose = !must_call,
+      .has_one_call = must_call && (!tools.has_parallel_calls || !tools.function.empty()),
       .thought = model.answer_format.thought,
       .begins_in_thought = job.parsing->begins_in_thought,
       .special_token_id = [&](std::string_view text) {
@@ -75,8 +82,7 @@ std::optional<ApiError> settle_answer_format(const ServedModel& model, ChatJob& 
   });
   if (is_hidden) job.request.generation.skip_special_tokens = false;
   job.parsing = std::move(parsing);
-  if (tools.mode != ToolMode::kRequired || !reads_calls) return {};
-  return hold_to_calls(model, job);
+  return reads_calls ? hold_to_calls(model, job) : std::nullopt;
 }
 
 }  // namespace pagoda

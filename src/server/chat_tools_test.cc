@@ -167,6 +167,16 @@ TEST_F(ChatToolsTest, CallsThatMustBeMadeAreHeldByAGrammar) {
   EXPECT_EQ(client_.engine().last_request().mask_source, nullptr);
 }
 
+TEST_F(ChatToolsTest, StrictToolsAreHeldToTheirSchemasWhereTheModelMayChoose) {
+  json body = with_tools("say a");
+  body["tools"][0]["function"]["strict"] = true;
+  client_.answer(kChatPath, body.dump());
+  EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
+  body["tool_choice"] = "none";
+  client_.answer(kChatPath, body.dump());
+  EXPECT_EQ(client_.engine().last_request().mask_source, nullptr);
+}
+
 TEST_F(ChatToolsTest, ErrorsNameTheField) {
   const auto tools = [](const char* text) { return json{{"tools", json::parse(text)}}; };
   const std::pair<json, std::string> cases[] = {

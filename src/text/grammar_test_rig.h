@@ -16,9 +16,11 @@
 
 namespace pagoda {
 
-// Makes a tokenizer of all bytes, some longer tokens, and a control token that ends a text.
+// Makes a tokenizer of all bytes, some longer tokens, and control tokens, the last of which ends a
+// text.
 inline std::shared_ptr<const Tokenizer> make_tokenizer(
-    const std::vector<std::string>& more_tokens = {}) {
+    const std::vector<std::string>& more_tokens = {},
+    const std::vector<std::string>& control_tokens = {}) {
   GgufVocabulary vocabulary = golden_vocabulary(read_golden("pre_tokenizers.json")["vocabulary"]);
   vocabulary.tokens.resize(256);
   vocabulary.merges.clear();
@@ -26,9 +28,10 @@ inline std::shared_ptr<const Tokenizer> make_tokenizer(
   for (const char* token : {"\"}", "{\"", "true", "10", "Ġ\"", "ab", "\":"})
     vocabulary.tokens.emplace_back(token);
   vocabulary.tokens.insert(vocabulary.tokens.end(), more_tokens.begin(), more_tokens.end());
-  vocabulary.tokens.emplace_back("<end>");
   vocabulary.token_types.assign(vocabulary.tokens.size(), 1);
-  vocabulary.token_types.back() = 3;
+  vocabulary.tokens.insert(vocabulary.tokens.end(), control_tokens.begin(), control_tokens.end());
+  vocabulary.tokens.emplace_back("<end>");
+  vocabulary.token_types.resize(vocabulary.tokens.size(), 3);
   vocabulary.eos_token_id = static_cast<int>(vocabulary.tokens.size()) - 1;
   return *Tokenizer::from_gguf(vocabulary);
 }
