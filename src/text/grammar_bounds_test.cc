@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -151,6 +152,14 @@ TEST_F(GrammarTest, CompilationsThatAreStoppedTakeNothingFromOthers) {
     }
   }
   EXPECT_LT(peak_resident_bytes() - resident, (std::int64_t{200} << 20) + kMaxKeptBytes);
+}
+
+// A job that is stopped while an error takes its trace of the stack would leave everybody else
+// waiting for the lock over all traces: seen once, where RUST_BACKTRACE was set.
+TEST(GrammarStops, ErrorsTakeNoTracesOfTheStack) {
+  const char* setting = std::getenv("RUST_LIB_BACKTRACE");
+  ASSERT_NE(setting, nullptr);
+  EXPECT_STREQ(setting, "0");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Declarations that the faces of the Rust crate share; only their .cc files include this file.
 #pragma once
 
+#include <stdlib.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +15,12 @@
 #include "text/tokenizer.h"
 
 namespace pagoda {
+
+// Errors of the crates take no traces of the stack, whatever RUST_BACKTRACE says. A job of the
+// sandbox that is stopped while it takes one would take the lock over all traces with it, and every
+// later error of the process would wait for it. Set before main() begins, while no thread reads the
+// environment.
+inline const bool kErrorsHaveNoTraces = ::setenv("RUST_LIB_BACKTRACE", "0", /*overwrite=*/1) == 0;
 
 struct Tokenizer::Rust {
   ::rust::Box<rust_text::Tokenizer> tokenizer;
