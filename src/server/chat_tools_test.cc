@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/tool_fields.h"
 #include "tests/support/api_client.h"
 
 namespace pagoda {
@@ -198,6 +199,17 @@ TEST_F(ChatToolsTest, ErrorsNameTheField) {
        "'tool_choice' asks for calls alone, and 'response_format' for another answer"},
   };
   for (const auto& [body, message] : cases) EXPECT_EQ(refusal_of(body).at("message"), message);
+}
+
+TEST_F(ChatToolsTest, ToolsAreBounded) {
+  json tools = json::array();
+  for (std::size_t i = 0; i < kMaxTools; ++i)
+    tools.push_back({{"type", "function"}, {"function", {{"name", "f"}}}});
+  // So many are taken, but not by so short a context.
+  EXPECT_EQ(refusal_of(ask("a", {{"tools", tools}})).at("code"), "context_length_exceeded");
+  tools.push_back(tools[0]);
+  EXPECT_EQ(refusal_of(ask("a", {{"tools", tools}})).at("message"),
+            "'tools': expected at most 1024 tools, got 1025");
 }
 
 TEST_F(ChatToolsTest, ASchemaThatCannotBeHeldToIsRefusedWhereItMustBe) {

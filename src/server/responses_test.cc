@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "server/response_request.h"
 #include "tests/support/api_client.h"
 
 namespace pagoda {
@@ -181,6 +182,12 @@ TEST_F(ResponsesTest, ErrorsNameTheField) {
     EXPECT_EQ(client_.refusal(kResponsesPath, body).at("param"), param) << body;
 }
 
+TEST_F(ResponsesTest, InputIsBounded) {
+  json items(kMaxInputItems + 1, {{"role", "user"}, {"content", ""}});
+  EXPECT_EQ(client_.refusal(kResponsesPath, json{{"input", items}}.dump()).at("message"),
+            "'input': expected at most 4096 items, got 4097");
+}
+
 TEST_F(ResponsesTest, ASchemaHoldsTheText) {
   answer({{"input", "say a"},
           {"text", json::parse(R"({"format": {"type": "json_schema", "name": "x", "strict": true,
@@ -201,6 +208,10 @@ TEST(ResponseStore, TheOldestGoFirst) {
   store.put("", "d", {large + large, "z"});
   EXPECT_FALSE(store.find("", "d"));
   EXPECT_TRUE(store.find("", "c"));
+  for (std::size_t i = 0; i < ResponseStore::kMaxResponses; ++i)
+    store.put("", std::to_string(i), {"y", ""});
+  EXPECT_FALSE(store.find("", "c"));
+  EXPECT_TRUE(store.find("", "0"));
 }
 
 }  // namespace
