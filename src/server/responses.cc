@@ -31,6 +31,11 @@ json echoed(const RequestJson& value, json fallback) {
   return value.is_null() ? std::move(fallback) : json::parse(to_json_text(value));
 }
 
+// Returns 0.9 of the float nearest to it.
+json as_written(float value) {
+  return json::parse(fmt::format("{}", value));
+}
+
 // Returns what a response repeats of its request.
 json head_of(const ResponseRequest& request, const AnswerIdentity& identity,
              const SamplingParams& sampling) {
@@ -56,8 +61,8 @@ json head_of(const ResponseRequest& request, const AnswerIdentity& identity,
           {"reasoning", std::move(reasoning)},
           {"service_tier", "default"},
           {"store", request.is_stored},
-          {"temperature", sampling.temperature},
-          {"top_p", sampling.top_p},
+          {"temperature", as_written(sampling.temperature)},
+          {"top_p", as_written(sampling.top_p)},
           {"text", {{"format", echoed(request.text_format, {{"type", "text"}})}}},
           {"tool_choice", echoed(request.tool_choice, "auto")},
           {"tools", echoed(request.tools, json::array())},

@@ -41,7 +41,8 @@ class ResponsesTest : public ::testing::Test {
 };
 
 TEST_F(ResponsesTest, AnswersInOpenAisShape) {
-  const json body = answer({{"input", "say hello"}, {"metadata", {{"a", "b"}}}});
+  const json body = answer({{"input", "say hello"}, {"metadata", {{"a", "b"}}}, {"top_p", 0.9}});
+  EXPECT_EQ(body.at("top_p"), 0.9);
   EXPECT_TRUE(body.at("id").get<std::string>().starts_with("resp_"));
   EXPECT_EQ(body.at("object"), "response");
   EXPECT_EQ(body.at("status"), "completed");
