@@ -137,7 +137,7 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
   table.push_back(response_field("text", request, read_text,
                                  R"({"type": "object", "properties": {"format": {"anyOf": [
                              {"type": "null"}, {"type": "object", "required": ["type"], "properties": {
-                               "type": {"enum": ["text", "json_object"]}, "schema": {"type": "null"}}}]}}})"));
+                               "type": {"enum": ["text", "json_object"]}}, "additionalProperties": false}]}}})"));
   table.push_back(response_field("reasoning", request, read_reasoning,
                                  R"({"type": "object", "properties": {"effort": {"enum":
                              ["none", "minimal", "low", "medium", "high", "xhigh", "max", null]}}})"));
