@@ -50,21 +50,21 @@ std::vector<AnswerPart> AnswerParser::push(std::string_view text) {
 std::vector<AnswerPart> AnswerParser::finish() {
   switch (place_) {
     case Place::kBeginning:
-      tell_prose(std::exchange(held_, {}));
+      tell_text(Kind::kContent, std::exchange(held_, {}));
       break;
     case Place::kThought:
-      tell_thought(thought_end_.release());
+      tell_text(Kind::kThought, thought_end_.release());
       white_space_.clear();
       break;
     case Place::kProse:
-      tell_prose(call_beginning_.release());
+      tell_text(Kind::kContent, call_beginning_.release());
       break;
     case Place::kBeforeCall:
     case Place::kCall:
-      if (!has_told_call_) tell_prose(held_);
+      if (!has_told_call_) tell_text(Kind::kContent, held_);
       break;
     case Place::kBehindCall:
-      if (!kCallEnd.starts_with(without_white_space(held_))) tell_prose(held_);
+      if (!kCallEnd.starts_with(without_white_space(held_))) tell_text(Kind::kContent, held_);
       break;
   }
   if (num_calls_ == 0 && !white_space_.empty())
@@ -89,7 +89,15 @@ void AnswerParser::take(char c) {
   }
 }
 
+// White space behind white space decides nothing, however much of it comes.
+bool AnswerParser::holds_more_white_space(char c) {
+  if (!is_white_space(c) || (!held_.empty() && !is_white_space(held_.back()))) return false;
+  held_ += c;
+  return true;
+}
+
 void AnswerParser::take_beginning(char c) {
+  if (holds_more_white_space(c)) return;
   held_ += c;
   const std::string_view text = without_white_space(held_);
   if (text.empty()) return;
@@ -107,7 +115,7 @@ void AnswerParser::take_beginning(char c) {
 void AnswerParser::take_thought(char c) {
   std::string passed;
   const bool has_ended = thought_end_.feed(c, passed) != nullptr;
-  tell_thought(passed);
+  tell_text(Kind::kThought, passed);
   if (!has_ended) return;
   white_space_.clear();
   place_ = Place::kProse;
@@ -115,14 +123,14 @@ void AnswerParser::take_thought(char c) {
 }
 
 void AnswerParser::take_prose(char c) {
-  if (!options_.reads_calls) return tell_prose({&c, 1});
+  if (!options_.reads_calls) return tell_text(Kind::kContent, {&c, 1});
   if (may_be_bare_call_ && !is_white_space(c)) {
     may_be_bare_call_ = false;
     if (c == bare_call_beginning(options_.tool_syntax)) return begin_call(c);
   }
   std::string passed;
   const std::string* mark = call_beginning_.feed(c, passed);
-  tell_prose(passed);
+  tell_text(Kind::kContent, passed);
   if (mark == nullptr) return;
   held_ = *mark;
   has_told_call_ = false;
@@ -163,6 +171,7 @@ void AnswerParser::take_call(char c) {
 
 // A tag may close the call, and another one may follow.
 void AnswerParser::take_behind_call(char c) {
+  if (holds_more_white_space(c)) return;
   held_ += c;
   const std::string_view text = without_white_space(held_);
   if (text.empty()) return;
@@ -189,7 +198,7 @@ void AnswerParser::take_behind_call(char c) {
 // No call: what has not been told is prose.
 void AnswerParser::give_up_call() {
   place_ = Place::kProse;
-  tell_prose(std::exchange(held_, {}));
+  tell_text(Kind::kContent, std::exchange(held_, {}));
 }
 
 // Takes text once more, at another place.
@@ -209,25 +218,14 @@ void AnswerParser::tell(const std::vector<AnswerPart>& parts) {
   }
 }
 
-void AnswerParser::tell_prose(std::string_view text) {
+void AnswerParser::tell_text(Kind kind, std::string_view text) {
   for (const char c : text) {
     if (is_white_space(c)) {
       if (!skips_white_space_) white_space_ += c;
       continue;
     }
     skips_white_space_ = false;
-    append_part(parts_, Kind::kContent, std::exchange(white_space_, {}) + c);
-  }
-}
-
-void AnswerParser::tell_thought(std::string_view text) {
-  for (const char c : text) {
-    if (is_white_space(c)) {
-      if (!skips_white_space_) white_space_ += c;
-      continue;
-    }
-    skips_white_space_ = false;
-    append_part(parts_, Kind::kThought, std::exchange(white_space_, {}) + c);
+    append_part(parts_, kind, std::exchange(white_space_, {}) + c);
   }
 }
 

@@ -1,6 +1,6 @@
 // AnswerParser: takes an answer apart, as it comes, into thoughts, prose and tool calls.
 //
-// What it tells is a function of the text alone: however the text is cut into pieces, the parts of
+// The parts are a function of the text alone: however the text is cut into pieces, the parts of
 // each kind come in the same order and hold the same text, so a streamed answer says what the whole
 // one says. What turns out to be no call is prose; what is lost is white space next to calls and
 // thoughts, and of a call that the answer's end cuts off what does not belong to its arguments.
@@ -72,6 +72,7 @@ class AnswerParser {
   };
 
   void take(char c);
+  bool holds_more_white_space(char c);
   void take_beginning(char c);
   void take_thought(char c);
   void take_prose(char c);
@@ -81,8 +82,7 @@ class AnswerParser {
   void give_up_call();
   void replay(std::string_view text);
   void tell(const std::vector<AnswerPart>& parts);
-  void tell_prose(std::string_view text);
-  void tell_thought(std::string_view text);
+  void tell_text(AnswerPart::Kind kind, std::string_view text);
 
   AnswerParserOptions options_;
   Place place_ = Place::kBeginning;

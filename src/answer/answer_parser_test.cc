@@ -256,6 +256,13 @@ TEST(AnswerParser, LongAnswersTakeLinearTime) {
   while (text.size() < (4 << 20)) text += "<tool_call>{\"";
   for (const ToolSyntax syntax : kAllSyntaxes)
     EXPECT_EQ(read_in_pieces(calls_in(syntax), text, {}).content.size(), text.size());
+  const std::string white_space(4 << 20, '\n');
+  AnswerParserOptions options = calls_in(ToolSyntax::kLlama3);
+  options.thought = ThoughtMarks{"<think>", "</think>"};
+  EXPECT_EQ(read_in_pieces(options, white_space + "a", {}).content.size(), white_space.size() + 1);
+  EXPECT_EQ(read_in_pieces(options, R"({"name": "f"};)" + white_space + R"({"name": "g"})", {})
+                .calls.size(),
+            2u);
 }
 
 }  // namespace
