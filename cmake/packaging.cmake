@@ -24,7 +24,7 @@ install(RUNTIME_DEPENDENCY_SET libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libdl\\.so" "^libpthread\\.so" "^librt\\.so" "^libresolv\\.so" "^libmlx" "^lib(blas|lapack|gfortran|quadmath)-"
   DESTINATION ${home}/lib COMPONENT libraries)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  # Where the program is going is known no sooner than it goes.
+  # The prefix is known no sooner than the program is installed.
   install(CODE "configure_file(\"${PROJECT_SOURCE_DIR}/packaging/pagoda.service.in\" \"${CMAKE_BINARY_DIR}/pagoda.service\" @ONLY)"
     COMPONENT program)
   install(FILES ${CMAKE_BINARY_DIR}/pagoda.service DESTINATION lib/systemd/system COMPONENT program)

@@ -1,5 +1,7 @@
 #include "answer/answer_format.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -71,10 +73,14 @@ Result<ToolSyntax> tool_syntax_of(std::string_view name) {
   const auto* const found = std::find_if(std::begin(kSyntaxNames), std::end(kSyntaxNames),
                                          [&](const SyntaxName& each) { return each.name == name; });
   if (found != std::end(kSyntaxNames)) return found->syntax;
-  std::string names;
-  for (const SyntaxName& each : kSyntaxNames)
-    names += (names.empty() ? "" : ", ") + std::string(each.name);
-  return invalid_argument("expected one of {}, got '{}'", names, name);
+  return invalid_argument("expected one of {}, got '{}'", fmt::join(tool_syntax_names(), ", "),
+                          name);
+}
+
+std::vector<std::string> tool_syntax_names() {
+  std::vector<std::string> names;
+  for (const SyntaxName& each : kSyntaxNames) names.emplace_back(each.name);
+  return names;
 }
 
 std::string_view tool_syntax_name(ToolSyntax syntax) {

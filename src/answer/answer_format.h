@@ -43,6 +43,7 @@ AnswerFormat answer_format_of(std::string_view chat_template);
 // kInvalidArgument lists them.
 Result<ToolSyntax> tool_syntax_of(std::string_view name);
 std::string_view tool_syntax_name(ToolSyntax syntax);
+std::vector<std::string> tool_syntax_names();
 
 // Returns the texts any of which begins a call wherever it stands. None is a part of another.
 std::vector<std::string> call_marks(ToolSyntax syntax);

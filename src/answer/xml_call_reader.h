@@ -6,7 +6,7 @@
 //   </parameter>
 //   </function>
 //
-// What stands between the tags has no quotes, so the function's schema decides what it is: text
+// Text between the tags has no quotes, so the function's schema decides what it is: text
 // where it says string, JSON where the text is JSON, text otherwise. Each argument is told when its
 // tag closes.
 #pragma once

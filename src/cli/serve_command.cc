@@ -168,11 +168,12 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       ->capture_default_str();
   command.add_option("--chat-template", flags->engine.chat_template,
                      "A Jinja file instead of the checkpoint's template");
+  std::vector<std::string> parsers = tool_syntax_names();
+  parsers.insert(parsers.begin(), "auto");
   command
       .add_option("--tool-call-parser", flags->engine.tool_call_parser,
                   "How the model writes calls of tools; auto: as its template shows")
-      ->check(one_of(
-          {"auto", "hermes", "qwen3_xml", "llama3_json", "pythonic", "mistral", "mistral_v11"}))
+      ->check(one_of(std::move(parsers)))
       ->capture_default_str();
   command.add_option("--config", flags->config_file,
                      "A TOML file with a line a flag, such as port = 8080; PAGODA_PORT=8080 in the "

@@ -2,7 +2,6 @@
 
 #include "server/chat_answers.h"
 #include "server/chat_job.h"
-#include "server/generation_job.h"
 
 namespace pagoda {
 namespace {
@@ -18,17 +17,12 @@ ApiResult<std::unique_ptr<ChatJob>> read_job(ApiService& service, const HttpRequ
   return job;
 }
 
-HttpReply start_chat(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& wake) {
-  auto request = group_request_of(*job, service.model);
-  if (!request.ok()) return {error_response(request.error()), {}};
-  return submit_job<ChatStream, PendingChat>(service, std::move(job), *std::move(request), wake);
-}
-
 }  // namespace
 
 HttpReply handle_chat_completions(ApiService& service, const HttpRequest& request,
                                   const Wake& wake) {
-  return start_job(service, read_job(service, request), wake, start_chat);
+  return start_job(service, read_job(service, request), wake,
+                   submit_chat<ChatStream, PendingChat, ChatJob>);
 }
 
 }  // namespace pagoda

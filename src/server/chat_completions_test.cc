@@ -20,9 +20,7 @@ class ChatCompletionsTest : public ::testing::Test {
  protected:
   std::string prompt_of(const std::string& body) {
     client_.answer(kPath, body);
-    return client_.model()
-        .tokenizer->decode(client_.engine().last_request().prompt_token_ids, false)
-        .value();
+    return client_.last_prompt();
   }
 
   ApiClient client_;

@@ -27,8 +27,8 @@ std::vector<ToolDefinition> tools_to_call(const ToolFields& fields) {
   return tools;
 }
 
-// Where the model may choose, strict tools alone need a grammar, and what asks for another one goes
-// before them.
+// Strict tools need a grammar where the model may choose, and other tools do not; a request for
+// another grammar goes before them.
 std::optional<ApiError> hold_to_calls(const ServedModel& model, ChatJob& job) {
   const ToolFields& tools = job.request.tools;
   GrammarFields& grammar = job.request.generation.grammar;

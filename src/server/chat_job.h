@@ -1,6 +1,7 @@
 // ChatJob: a request for a chat completion that has passed every check, with its prompt encoded.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "server/api_service.h"
 #include "server/chat_request.h"
 #include "server/generation_group.h"
+#include "server/generation_job.h"
 #include "server/http_message.h"
 #include "server/prompt_encoding.h"
 
@@ -38,5 +40,13 @@ std::optional<ApiError> prepare_chat(ApiService& service, const HttpRequest& req
 
 // Makes what a job with its constraints submits. Errors are settle_max_tokens()'s.
 ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model);
+
+// Submits it: start_job()'s last argument, for a Job that is a ChatJob.
+template <typename Stream, typename Whole, typename Job>
+HttpReply submit_chat(ApiService& service, std::unique_ptr<Job> job, const Wake& wake) {
+  auto request = group_request_of(*job, service.model);
+  if (!request.ok()) return {error_response(request.error()), {}};
+  return submit_job<Stream, Whole>(service, std::move(job), *std::move(request), wake);
+}
 
 }  // namespace pagoda

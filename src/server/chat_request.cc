@@ -190,7 +190,7 @@ MaybeError check_message(std::size_t index, const RequestJson& message,
 
 }  // namespace
 
-std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prompt) {
+std::optional<ApiError> check_message_list(const RequestJson& value) {
   if (!value.is_array()) return wrong_type("messages", "a list of messages", value);
   if (value.empty())
     return bad_request("messages", "'messages': expected at least one message, got an empty list");
@@ -198,6 +198,11 @@ std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prom
     return bad_request("messages", fmt::format("'messages': expected at most {} messages, got {}",
                                                kMaxMessages, value.size()));
   }
+  return {};
+}
+
+std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prompt) {
+  if (auto error = check_message_list(value)) return error;
   std::string text;
   OtherMessageFields others;
   const std::vector<Field> table = others.table();

@@ -27,6 +27,8 @@ struct ChatPrompt {
   std::string last_message_text;        // for echo, where the last message is the assistant's
 };
 
+// Checks that a value is a list of as many messages as a request may hold.
+std::optional<ApiError> check_message_list(const RequestJson& value);
 // Checks messages, a list as chats have it, and takes them into the prompt.
 std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prompt);
 

@@ -36,9 +36,7 @@ class ChatToolsTest : public ::testing::Test {
   std::string prompt_of(const json& body) { return prompt_of_text(body.dump()); }
   std::string prompt_of_text(const std::string& body) {
     client_.answer(kChatPath, body);
-    return client_.model()
-        .tokenizer->decode(client_.engine().last_request().prompt_token_ids, false)
-        .value();
+    return client_.last_prompt();
   }
 
   // Puts a stream's deltas together as OpenAI's clients do.

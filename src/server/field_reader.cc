@@ -208,6 +208,12 @@ void collect_unknown(const RequestJson& object, const std::vector<Field>& fields
 
 }  // namespace
 
+const RequestJson& value_of(const RequestJson& object, std::string_view key) {
+  static const RequestJson null;
+  const auto found = object.find(key);
+  return found == object.end() ? null : *found;
+}
+
 std::string_view type_in_words(const RequestJson& value) {
   switch (value.type()) {
     case RequestJson::value_t::null:

@@ -111,6 +111,20 @@ void add_rule_against_both(nlohmann::json& schema, std::string_view a, std::stri
 // Returns the error "'top_p': expected a number, got a string": for custom fields, and how the
 // table's own errors read.
 ApiError wrong_type(std::string_view param, std::string_view expected, const RequestJson& got);
+// Makes a field of a shape of its own, which `read` takes into `request`.
+template <typename Request>
+Field custom_field(std::string_view name, Request& request,
+                   std::optional<ApiError> (*read)(const RequestJson& value, Request& request),
+                   std::string_view schema) {
+  return {.name = name,
+          .target = CustomField{[&request, read](std::string_view, const RequestJson& value) {
+                                  return read(value, request);
+                                },
+                                schema}};
+}
+
+// Returns the value of a key of an object; null where it is not there.
+const RequestJson& value_of(const RequestJson& object, std::string_view key);
 // Returns "a string", "an object", for messages.
 std::string_view type_in_words(const RequestJson& value);
 

@@ -16,28 +16,10 @@
 namespace pagoda {
 namespace {
 
-std::optional<ApiError> read_stop(const RequestJson& value, std::vector<std::string>& stop) {
-  if (!value.is_string() && !value.is_array())
-    return wrong_type("stop", "a string or a list of strings", value);
-  const Field field = {
-      .name = "stop",
-      .size = {.max_chars = kMaxStopChars, .min_chars = 1, .max_items = kMaxStopStrings}};
-  const RequestJson list = value.is_array() ? value : RequestJson::array({value});
-  if (auto error = read_strings(field, list, stop)) return error;
-  std::size_t num_bytes = 0;
-  for (const std::string& text : stop) num_bytes += text.size();
-  if (num_bytes <= kMaxStopBytes) return {};
-  return bad_request(
-      "stop",
-      fmt::format("'stop': expected at most {} bytes together, got {}", kMaxStopBytes, num_bytes),
-      "out_of_range");
-}
-
 std::string_view stop_schema() {
-  static const std::string schema = fmt::format(
-      R"({{"anyOf": [{{"type": "string", "minLength": 1, "maxLength": {0}}},
-           {{"type": "array", "maxItems": {1}, "items": {{"type": "string", "minLength": 1, "maxLength": {0}}}}}]}})",
-      kMaxStopChars, kMaxStopStrings);
+  static const std::string schema =
+      fmt::format(R"({{"anyOf": [{{"type": "string", "minLength": 1, "maxLength": {}}}, {}]}})",
+                  kMaxStopChars, stop_list_schema());
   return schema;
 }
 
@@ -112,8 +94,8 @@ void add_sampling(std::vector<Field>& table, GenerationFields& f) {
 void add_stopping(std::vector<Field>& table, GenerationFields& f) {
   const std::vector<Field> stopping = {
       {.name = "stop",
-       .target = CustomField{[&f](std::string_view, const RequestJson& value) {
-                               return read_stop(value, f.stop);
+       .target = CustomField{[&f](std::string_view name, const RequestJson& value) {
+                               return read_stop(name, value, f.stop);
                              },
                              stop_schema()},
        .description = "Strings that end the answer, of 4096 bytes together."},
@@ -214,6 +196,31 @@ std::optional<ApiError> settle_together(GenerationFields& fields) {
 }
 
 }  // namespace
+
+std::string_view stop_list_schema() {
+  static const std::string schema = fmt::format(
+      R"({{"type": "array", "maxItems": {}, "items": {{"type": "string", "minLength": 1, "maxLength": {}}}}})",
+      kMaxStopStrings, kMaxStopChars);
+  return schema;
+}
+
+std::optional<ApiError> read_stop(std::string_view name, const RequestJson& value,
+                                  std::vector<std::string>& stop) {
+  if (!value.is_string() && !value.is_array())
+    return wrong_type(name, "a string or a list of strings", value);
+  const Field field = {
+      .name = name,
+      .size = {.max_chars = kMaxStopChars, .min_chars = 1, .max_items = kMaxStopStrings}};
+  const RequestJson list = value.is_array() ? value : RequestJson::array({value});
+  if (auto error = read_strings(field, list, stop)) return error;
+  std::size_t num_bytes = 0;
+  for (const std::string& text : stop) num_bytes += text.size();
+  if (num_bytes <= kMaxStopBytes) return {};
+  return bad_request(std::string(name),
+                     fmt::format("'{}': expected at most {} bytes together, got {}", name,
+                                 kMaxStopBytes, num_bytes),
+                     "out_of_range");
+}
 
 std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens) {
   std::vector<Field> table;

@@ -74,6 +74,12 @@ std::optional<ApiError> read_generation_fields(RequestJson body, const std::vect
                                                GenerationFields& fields,
                                                std::vector<std::string>& unknown_names);
 
+// Reads the strings that end an answer: one, or a list. Errors name the field `name`.
+std::optional<ApiError> read_stop(std::string_view name, const RequestJson& value,
+                                  std::vector<std::string>& stop);
+// Returns the JSON Schema of such a list.
+std::string_view stop_list_schema();
+
 // Adds to `schema`, the JSON Schema of a table with those fields, what read_generation_body()
 // refuses of several together.
 void describe_together(nlohmann::json& schema);

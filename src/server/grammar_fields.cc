@@ -224,6 +224,10 @@ constexpr GrammarField kGrammarFields[] = {
 
 }  // namespace
 
+std::optional<ApiError> read_response_format(const RequestJson& format, GrammarFields& fields) {
+  return read_response_format(Place{}, format, fields);
+}
+
 std::vector<Field> grammar_field_table(GrammarFields& fields) {
   std::vector<Field> table;
   for (const GrammarField& field : kGrammarFields) {

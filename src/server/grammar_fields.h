@@ -34,6 +34,9 @@ struct GrammarFields {
   std::optional<WhiteSpaceRequest> white_space;
 };
 
+// Reads OpenAI's response_format alone.
+std::optional<ApiError> read_response_format(const RequestJson& format, GrammarFields& fields);
+
 // Returns these fields, of which one at most may ask for a grammar. Pointers to `fields`, which
 // must outlive the result. The text of a schema keeps the client's order of keys, because
 // properties are answered in it.

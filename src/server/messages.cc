@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "server/chat_job.h"
-#include "server/generation_job.h"
 #include "server/json_body.h"
 #include "server/message_output.h"
 #include "server/messages_request.h"
@@ -136,18 +135,11 @@ ApiResult<std::unique_ptr<ChatJob>> read_message_job(ApiService& service,
   return job;
 }
 
-HttpReply start_message(ApiService& service, std::unique_ptr<ChatJob> job, const Wake& wake) {
-  auto request = group_request_of(*job, service.model);
-  if (!request.ok()) return {error_response(request.error()), {}};
-  return submit_job<MessageStream, PendingMessage>(service, std::move(job), *std::move(request),
-                                                   wake);
-}
-
 }  // namespace
 
 HttpReply handle_messages(ApiService& service, const HttpRequest& request, const Wake& wake) {
   return start_job(service, read_message_job(service, request, /*generates=*/true), wake,
-                   start_message);
+                   submit_chat<MessageStream, PendingMessage, ChatJob>);
 }
 
 HttpResponse count_message_tokens(ApiService& service, const HttpRequest& request) {

@@ -15,14 +15,8 @@ ApiError block_error(std::size_t index, std::string_view rest) {
   return bad_request("messages", fmt::format("'messages[{}]{}", index, rest));
 }
 
-const RequestJson* find_value(const RequestJson& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
 bool has_text(const RequestJson& object, const char* key) {
-  const RequestJson* value = find_value(object, key);
-  return value != nullptr && value->is_string();
+  return value_of(object, key).is_string();
 }
 
 // Returns a text, or those of a list of text blocks together; nothing for anything else.
@@ -32,7 +26,7 @@ std::optional<std::string> block_text(const RequestJson& content) {
   std::string text;
   for (const RequestJson& block : content) {
     const bool is_text = block.is_object() && has_text(block, "text") &&
-                         block.value("type", RequestJson()) == RequestJson("text");
+                         value_of(block, "type") == RequestJson("text");
     if (!is_text) return {};
     text += (text.empty() ? "" : "\n") + block.at("text").get<std::string>();
   }
@@ -49,24 +43,24 @@ class MessageTranslator {
     if (!message.is_object())
       return block_error(index_,
                          fmt::format("': expected an object, got {}", type_in_words(message)));
-    const RequestJson* role = find_value(message, "role");
-    const bool is_known =
-        role != nullptr && (*role == RequestJson("user") || *role == RequestJson("assistant"));
-    if (!is_known) return block_error(index_, ".role': expected user or assistant");
-    message_ = {{"role", *role}, {"content", nullptr}};
-    const RequestJson* content = find_value(message, "content");
-    if (content == nullptr || !(content->is_string() || content->is_array()))
+    const RequestJson& role = value_of(message, "role");
+    const bool is_users = role == RequestJson("user");
+    if (!is_users && role != RequestJson("assistant"))
+      return block_error(index_, ".role': expected user or assistant");
+    message_ = {{"role", role}, {"content", nullptr}};
+    const RequestJson& content = value_of(message, "content");
+    if (!content.is_string() && !content.is_array())
       return block_error(index_, ".content': expected a string or a list of blocks");
-    if (content->is_string()) {
-      message_["content"] = *content;
+    if (content.is_string()) {
+      message_["content"] = content;
     } else {
-      if (content->size() > kMaxParts)
+      if (content.size() > kMaxParts)
         return block_error(index_, fmt::format(".content': expected at most {} blocks", kMaxParts));
-      for (const RequestJson& block : *content) {
+      for (const RequestJson& block : content) {
         if (auto error = take(block)) return error;
       }
     }
-    if (*role == RequestJson("user") && message_.at("content").is_null()) {
+    if (is_users && message_.at("content").is_null()) {
       if (has_results_) return {};
       message_["content"] = "";
     }
@@ -76,17 +70,18 @@ class MessageTranslator {
 
  private:
   MaybeError take(const RequestJson& block) {
-    const RequestJson* type = block.is_object() ? find_value(block, "type") : nullptr;
-    if (type == nullptr) return block_error(index_, ".content': expected blocks with a 'type'");
-    if (*type == RequestJson("text") && has_text(block, "text"))
+    if (!block.is_object() || value_of(block, "type").is_null())
+      return block_error(index_, ".content': expected blocks with a 'type'");
+    const RequestJson& type = value_of(block, "type");
+    if (type == RequestJson("text") && has_text(block, "text"))
       return add_text(block.at("text").get<std::string>());
-    if (*type == RequestJson("thinking") && has_text(block, "thinking")) {
+    if (type == RequestJson("thinking") && has_text(block, "thinking")) {
       message_["reasoning_content"] = block.at("thinking");
       return {};
     }
-    if (*type == RequestJson("redacted_thinking")) return {};
-    if (*type == RequestJson("tool_use")) return add_call(block);
-    if (*type == RequestJson("tool_result")) return add_result(block);
+    if (type == RequestJson("redacted_thinking")) return {};
+    if (type == RequestJson("tool_use")) return add_call(block);
+    if (type == RequestJson("tool_result")) return add_result(block);
     return block_error(
         index_,
         ".content': only blocks of the types text, thinking, tool_use and tool_result "
@@ -100,21 +95,19 @@ class MessageTranslator {
   }
 
   MaybeError add_call(const RequestJson& block) {
-    const RequestJson* input = find_value(block, "input");
-    const bool is_whole =
-        has_text(block, "id") && has_text(block, "name") && input != nullptr && input->is_object();
-    if (!is_whole)
+    const RequestJson& input = value_of(block, "input");
+    if (!has_text(block, "id") || !has_text(block, "name") || !input.is_object())
       return block_error(index_, ".content': expected a tool_use with 'id', 'name' and 'input'");
     message_["tool_calls"].push_back(
         {{"id", block.at("id")},
          {"type", "function"},
-         {"function", {{"name", block.at("name")}, {"arguments", *input}}}});
+         {"function", {{"name", block.at("name")}, {"arguments", input}}}});
     return {};
   }
 
   MaybeError add_result(const RequestJson& block) {
-    const RequestJson* content = find_value(block, "content");
-    const auto text = content == nullptr ? std::string() : block_text(*content);
+    const RequestJson& content = value_of(block, "content");
+    const auto text = content.is_null() ? std::string() : block_text(content);
     if (!has_text(block, "tool_use_id") || !text)
       return block_error(
           index_, ".content': expected a tool_result with 'tool_use_id' and texts as content");
@@ -131,13 +124,7 @@ class MessageTranslator {
 };
 
 MaybeError read_anthropic_messages(const RequestJson& value, MessagesRequest& request) {
-  if (!value.is_array()) return wrong_type("messages", "a list of messages", value);
-  if (value.empty())
-    return bad_request("messages", "'messages': expected at least one message, got an empty list");
-  if (value.size() > kMaxMessages) {
-    return bad_request("messages", fmt::format("'messages': expected at most {} messages, got {}",
-                                               kMaxMessages, value.size()));
-  }
+  if (auto error = check_message_list(value)) return error;
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (auto error = MessageTranslator(i, request.messages).translate(value[i])) return error;
   }
@@ -157,51 +144,53 @@ MaybeError read_anthropic_tools(const RequestJson& value, MessagesRequest& reque
   RequestJson tools = RequestJson::array();
   for (const RequestJson& tool : value) {
     if (!tool.is_object()) return wrong_type("tools", "a list of tools", value);
-    const RequestJson* type = find_value(tool, "type");
-    if (type != nullptr && *type != RequestJson("custom"))
+    const RequestJson& type = value_of(tool, "type");
+    if (!type.is_null() && type != RequestJson("custom"))
       return bad_request("tools", "'tools[].type': only 'custom' is supported");
     RequestJson function = RequestJson::object();
     for (const auto& [from, to] : {std::pair("name", "name"),
                                    {"description", "description"},
                                    {"input_schema", "parameters"},
                                    {"strict", "strict"}}) {
-      if (const RequestJson* found = find_value(tool, from)) function[to] = *found;
+      const RequestJson& found = value_of(tool, from);
+      if (!found.is_null()) function[to] = found;
     }
     tools.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
-  for (const Field& field : tool_field_table(request.chat.tools, ToolShape::kNested)) {
-    if (field.name == "tools") return std::get<CustomField>(field.target).read("tools", tools);
-  }
-  return {};
+  return read_tools(tools, ToolShape::kNested, request.chat.tools);
 }
 
 MaybeError read_anthropic_choice(const RequestJson& value, MessagesRequest& request) {
-  const RequestJson* type = value.is_object() ? find_value(value, "type") : nullptr;
+  const RequestJson type = value.is_object() ? value_of(value, "type") : RequestJson();
   ToolFields& tools = request.chat.tools;
-  if (type != nullptr && *type == RequestJson("none")) {
+  if (type == RequestJson("none")) {
     tools.mode = ToolMode::kNone;
-  } else if (type != nullptr && *type == RequestJson("any")) {
+  } else if (type == RequestJson("any")) {
     tools.mode = ToolMode::kRequired;
-  } else if (type != nullptr && *type == RequestJson("tool") && has_text(value, "name")) {
+  } else if (type == RequestJson("tool") && has_text(value, "name")) {
     tools.mode = ToolMode::kRequired;
     tools.function = value.at("name").get<std::string>();
-  } else if (type == nullptr || *type != RequestJson("auto")) {
+  } else if (type != RequestJson("auto")) {
     return bad_request(
         "tool_choice",
         R"('tool_choice': expected {"type": "auto"}, any, none, or tool with a name)");
   }
-  const RequestJson* single = find_value(value, "disable_parallel_tool_use");
-  if (single != nullptr && !single->is_boolean())
-    return wrong_type("tool_choice.disable_parallel_tool_use", "true or false", *single);
-  tools.has_parallel_calls = single == nullptr || *single == RequestJson(false);
+  const RequestJson& single = value_of(value, "disable_parallel_tool_use");
+  if (!single.is_null() && !single.is_boolean())
+    return wrong_type("tool_choice.disable_parallel_tool_use", "true or false", single);
+  tools.has_parallel_calls = single != RequestJson(true);
   return {};
 }
 
+MaybeError read_stop_sequences(const RequestJson& value, MessagesRequest& request) {
+  if (!value.is_array()) return wrong_type("stop_sequences", "a list of strings", value);
+  return read_stop("stop_sequences", value, request.chat.generation.stop);
+}
+
 MaybeError read_thinking(const RequestJson& value, MessagesRequest& request) {
-  const RequestJson* type = value.is_object() ? find_value(value, "type") : nullptr;
-  const bool is_on =
-      type != nullptr && (*type == RequestJson("enabled") || *type == RequestJson("adaptive"));
-  if (!is_on && (type == nullptr || *type != RequestJson("disabled")))
+  const RequestJson type = value.is_object() ? value_of(value, "type") : RequestJson();
+  const bool is_on = type == RequestJson("enabled") || type == RequestJson("adaptive");
+  if (!is_on && type != RequestJson("disabled"))
     return bad_request("thinking",
                        R"('thinking': expected {"type": "enabled"}, adaptive or disabled)");
   request.chat.reasoning.enable_thinking = is_on;
@@ -253,17 +242,6 @@ constexpr std::string_view kChoiceSchema =
 constexpr std::string_view kThinkingSchema =
     R"({"type": "object", "required": ["type"], "properties": {"type": {"enum": ["enabled", "adaptive", "disabled"]}}})";
 
-using ReadField = MaybeError (*)(const RequestJson&, MessagesRequest&);
-
-Field messages_field(std::string_view name, MessagesRequest& request, ReadField read,
-                     std::string_view schema) {
-  return {.name = name,
-          .target = CustomField{[&request, read](std::string_view, const RequestJson& value) {
-                                  return read(value, request);
-                                },
-                                schema}};
-}
-
 }  // namespace
 
 std::vector<Field> messages_field_table(MessagesRequest& request) {
@@ -272,17 +250,14 @@ std::vector<Field> messages_field_table(MessagesRequest& request) {
                    .target = &request.chat.generation.max_tokens,
                    .range = {.minimum = 1},
                    .format = kTokenCountFormat});
+  table.push_back(custom_field("stop_sequences", request, read_stop_sequences, stop_list_schema()));
   table.push_back(
-      {.name = "stop_sequences",
-       .target = &request.chat.generation.stop,
-       .size = {.max_chars = kMaxStopChars, .min_chars = 1, .max_items = kMaxStopStrings}});
-  table.push_back(
-      messages_field("messages", request, read_anthropic_messages, anthropic_messages_schema()));
+      custom_field("messages", request, read_anthropic_messages, anthropic_messages_schema()));
   table.back().required = true;
-  table.push_back(messages_field("system", request, read_system, system_schema()));
-  table.push_back(messages_field("tools", request, read_anthropic_tools, kAnthropicToolsSchema));
-  table.push_back(messages_field("tool_choice", request, read_anthropic_choice, kChoiceSchema));
-  table.push_back(messages_field("thinking", request, read_thinking, kThinkingSchema));
+  table.push_back(custom_field("system", request, read_system, system_schema()));
+  table.push_back(custom_field("tools", request, read_anthropic_tools, kAnthropicToolsSchema));
+  table.push_back(custom_field("tool_choice", request, read_anthropic_choice, kChoiceSchema));
+  table.push_back(custom_field("thinking", request, read_thinking, kThinkingSchema));
   for (const char* name : {"metadata", "service_tier", "betas", "inference_geo"})
     table.push_back({.name = name, .target = IgnoredField{}});
   for (const char* name : {"container", "mcp_servers", "context_management", "output_config"})
@@ -294,8 +269,7 @@ nlohmann::json messages_request_schema() {
   MessagesRequest request;
   nlohmann::json schema = fields_schema(messages_field_table(request));
   schema["required"].push_back("max_tokens");
-  nlohmann::json& max_tokens = schema["properties"]["max_tokens"];
-  max_tokens["type"] = "integer";
+  schema["properties"]["max_tokens"]["type"] = "integer";
   return schema;
 }
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <sstream>
 
 #include "tests/support/api_client.h"
 
@@ -23,22 +22,10 @@ class MessagesTest : public ::testing::Test {
     return more;
   }
   json answer(const json& body) { return client_.answer(kMessagesPath, body.dump()); }
-  std::string prompt() {
-    return client_.model()
-        .tokenizer->decode(client_.engine().last_request().prompt_token_ids, false)
-        .value();
-  }
-  json events(json body) {
+  std::string prompt() { return client_.last_prompt(); }
+  std::vector<json> events(json body) {
     body["stream"] = true;
-    const HttpResponse reply = client_.post(kMessagesPath, body.dump());
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    json all = json::array();
-    std::istringstream lines(reply.body);
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("event: ")) all.push_back({{"named", line.substr(7)}});
-      if (line.starts_with("data: ")) all.back().update(json::parse(line.substr(6)));
-    }
-    return all;
+    return client_.named_events(kMessagesPath, body.dump());
   }
 
   ApiClient client_;
@@ -100,10 +87,9 @@ TEST_F(MessagesTest, CallsAndThoughtsAreBlocksWholeAndStreamed) {
   EXPECT_EQ(blocks[2].at("name"), "f");
   EXPECT_EQ(blocks[2].at("input"), json({{"a", 1}}));
 
-  const json all = events(body);
+  const std::vector<json> all = events(body);
   std::map<int, std::string> texts;
   for (const json& event : all) {
-    EXPECT_EQ(event.at("type"), event.at("named"));
     if (event.at("type") != "content_block_delta") continue;
     for (const char* key : {"text", "thinking", "partial_json"})
       texts[event.at("index")] += event.at("delta").value(key, "");
@@ -118,7 +104,7 @@ TEST_F(MessagesTest, CallsAndThoughtsAreBlocksWholeAndStreamed) {
 }
 
 TEST_F(MessagesTest, AFailureEndsTheStream) {
-  const json all = events(ask("fail it broke"));
+  const std::vector<json> all = events(ask("fail it broke"));
   EXPECT_EQ(all.back().at("type"), "error");
   EXPECT_THAT(all.back().at("error").at("message").get<std::string>(), HasSubstr("it broke"));
 }
@@ -142,6 +128,8 @@ TEST_F(MessagesTest, ErrorsNameTheField) {
            R"({"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "image"}]}]})"),
        "messages"},
       {ask("a", {{"system", 1}}), "system"},
+      {ask("a", {{"stop_sequences", "a"}}), "stop_sequences"},
+      {ask("a", {{"stop_sequences", json(5, std::string(1000, 'x'))}}), "stop_sequences"},
       {ask("a", {{"tools", {{{"type", "web_search_20250305"}}}}}), "tools"},
       {ask("a", {{"tool_choice", {{"type", "any"}}}}), "tool_choice"},
       {ask("a", {{"thinking", {{"type", "some"}}}}), "thinking"},

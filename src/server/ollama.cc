@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/version.h"
-#include "server/generation_job.h"
 #include "server/json_body.h"
 #include "server/known_fields.h"
 #include "server/ollama_answers.h"
@@ -118,13 +117,6 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   return job;
 }
 
-HttpReply start_ollama(ApiService& service, std::unique_ptr<OllamaJob> job, const Wake& wake) {
-  auto request = group_request_of(*job, service.model);
-  if (!request.ok()) return {error_response(request.error()), {}};
-  return submit_job<OllamaStream, PendingOllama>(service, std::move(job), *std::move(request),
-                                                 wake);
-}
-
 HttpResponse loaded_response(const ApiService& service) {
   return {.body = to_json_text(json{{"model", service.model_names.front()},
                                     {"created_at", ollama_time()},
@@ -177,7 +169,8 @@ json entries(const ApiService& service) {
 }  // namespace
 
 HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, const Wake& wake) {
-  return start_job(service, read_ollama_chat(service, request), wake, start_ollama);
+  return start_job(service, read_ollama_chat(service, request), wake,
+                   submit_chat<OllamaStream, PendingOllama, OllamaJob>);
 }
 
 HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request,
@@ -185,7 +178,8 @@ HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request
   auto job = read_ollama_generate(service, request);
   // So clients have a model loaded, which it is.
   if (job.ok() && *job == nullptr) return {loaded_response(service), {}};
-  return start_job(service, std::move(job), wake, start_ollama);
+  return start_job(service, std::move(job), wake,
+                   submit_chat<OllamaStream, PendingOllama, OllamaJob>);
 }
 
 HttpResponse ollama_tags(const ApiService& service) {

@@ -26,11 +26,7 @@ class OllamaTest : public ::testing::Test {
     for (std::string line; std::getline(text, line);) all.push_back(json::parse(line));
     return all;
   }
-  std::string prompt() {
-    return client_.model()
-        .tokenizer->decode(client_.engine().last_request().prompt_token_ids, false)
-        .value();
-  }
+  std::string prompt() { return client_.last_prompt(); }
 
   ApiClient client_;
 };

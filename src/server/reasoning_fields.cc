@@ -18,19 +18,6 @@ constexpr std::string_view kEffortsSchema =
 constexpr std::string_view kThinkSchema =
     R"({"enum": [true, false, "none", "minimal", "low", "medium", "high", "xhigh", "max"]})";
 
-MaybeError read_effort(std::string_view name, const RequestJson& value, ReasoningFields& fields) {
-  for (const std::string_view effort : kEfforts) {
-    if (value != RequestJson(std::string(effort))) continue;
-    fields.effort = effort;
-    return {};
-  }
-  return bad_request(
-      std::string(name),
-      fmt::format("'{}': expected one of none, minimal, low, medium, high, xhigh and "
-                  "max",
-                  name));
-}
-
 MaybeError read_switch(std::string_view name, const RequestJson& value, ReasoningFields& fields) {
   if (!value.is_boolean()) return wrong_type(name, "true or false", value);
   fields.enable_thinking = value.get<bool>();
@@ -47,6 +34,20 @@ MaybeError read_format(const RequestJson& value, ReasoningFields& fields) {
 }
 
 }  // namespace
+
+std::optional<ApiError> read_effort(std::string_view name, const RequestJson& value,
+                                    ReasoningFields& fields) {
+  for (const std::string_view effort : kEfforts) {
+    if (value != RequestJson(std::string(effort))) continue;
+    fields.effort = effort;
+    return {};
+  }
+  return bad_request(
+      std::string(name),
+      fmt::format("'{}': expected one of none, minimal, low, medium, high, xhigh and "
+                  "max",
+                  name));
+}
 
 std::vector<Field> reasoning_field_table(ReasoningFields& fields) {
   const auto effort = [&fields](std::string_view name, const RequestJson& value) {

@@ -19,6 +19,9 @@ struct ReasoningFields {
   bool is_separate = true;  // otherwise they stay where the model writes them, in the content
 };
 
+// Reads an effort, which stands at `name`.
+std::optional<ApiError> read_effort(std::string_view name, const RequestJson& value,
+                                    ReasoningFields& fields);
 // Pointers into `fields`, which must outlive the result.
 std::vector<Field> reasoning_field_table(ReasoningFields& fields);
 

@@ -21,13 +21,14 @@ ApiError item_error(std::size_t index, std::string_view rest) {
   return bad_request("input", fmt::format("'input[{}]{}", index, rest));
 }
 
-const RequestJson* find_in(const RequestJson& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
-}
-
 constexpr std::array<std::string_view, 6> kTextTypes = {
     "input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"};
+
+template <typename Names>
+bool is_one_of(const RequestJson& value, const Names& names) {
+  return value.is_string() &&
+         std::find(names.begin(), names.end(), value.get_ref<const std::string&>()) != names.end();
+}
 
 // Returns a text, or the texts of a list of parts together; nothing for anything else.
 std::optional<std::string> text_in(const RequestJson& content) {
@@ -35,14 +36,12 @@ std::optional<std::string> text_in(const RequestJson& content) {
   if (!content.is_array() || content.size() > kMaxParts) return {};
   std::string text;
   for (const RequestJson& part : content) {
-    const RequestJson* type = part.is_object() ? find_in(part, "type") : nullptr;
-    const bool is_known = type != nullptr && type->is_string() &&
-                          std::find(kTextTypes.begin(), kTextTypes.end(),
-                                    type->get_ref<const std::string&>()) != kTextTypes.end();
-    if (!is_known) return {};
-    const RequestJson* found = find_in(part, *type == RequestJson("refusal") ? "refusal" : "text");
-    if (found == nullptr || !found->is_string()) return {};
-    text += found->get<std::string>();
+    if (!part.is_object()) return {};
+    const RequestJson& type = value_of(part, "type");
+    if (!is_one_of(type, kTextTypes)) return {};
+    const RequestJson& found = value_of(part, type == RequestJson("refusal") ? "refusal" : "text");
+    if (!found.is_string()) return {};
+    text += found.get<std::string>();
   }
   return text;
 }
@@ -55,11 +54,11 @@ class MessageBuilder {
   MaybeError add(std::size_t index, const RequestJson& item) {
     if (!item.is_object())
       return item_error(index, fmt::format("': expected an object, got {}", type_in_words(item)));
-    const RequestJson* type = find_in(item, "type");
-    if (type == nullptr || *type == RequestJson("message")) return add_message(index, item);
-    if (*type == RequestJson("function_call")) return add_call(index, item);
-    if (*type == RequestJson("function_call_output")) return add_output(index, item);
-    if (*type == RequestJson("reasoning")) return add_reasoning(index, item);
+    const RequestJson& type = value_of(item, "type");
+    if (type.is_null() || type == RequestJson("message")) return add_message(index, item);
+    if (type == RequestJson("function_call")) return add_call(index, item);
+    if (type == RequestJson("function_call_output")) return add_output(index, item);
+    if (type == RequestJson("reasoning")) return add_reasoning(index, item);
     return item_error(index,
                       ".type': only message, function_call, function_call_output and reasoning are "
                       "supported");
@@ -72,17 +71,13 @@ class MessageBuilder {
 
  private:
   MaybeError add_message(std::size_t index, const RequestJson& item) {
-    const RequestJson* role = find_in(item, "role");
-    const bool is_known = role != nullptr && role->is_string() &&
-                          std::find(kItemRoles.begin(), kItemRoles.end(),
-                                    role->get_ref<const std::string&>()) != kItemRoles.end();
-    if (!is_known)
+    const RequestJson& role = value_of(item, "role");
+    if (!is_one_of(role, kItemRoles))
       return item_error(index, ".role': expected one of system, developer, user and assistant");
-    const RequestJson* content = find_in(item, "content");
-    const auto text = content == nullptr ? std::nullopt : text_in(*content);
+    const auto text = text_in(value_of(item, "content"));
     if (!text)
       return item_error(index, ".content': expected a string, or a list of parts with texts");
-    if (*role == RequestJson("assistant")) {
+    if (role == RequestJson("assistant")) {
       RequestJson& message = assistant();
       if (message.contains("tool_calls") || !message.at("content").is_null()) {
         messages_.push_back({{"role", "assistant"}, {"content", *text}});
@@ -92,14 +87,13 @@ class MessageBuilder {
       return {};
     }
     finish();
-    messages_.push_back({{"role", *role}, {"content", *text}});
+    messages_.push_back({{"role", role}, {"content", *text}});
     return {};
   }
 
   MaybeError add_call(std::size_t index, const RequestJson& item) {
     for (const char* key : {"call_id", "name", "arguments"}) {
-      const RequestJson* value = find_in(item, key);
-      if (value == nullptr || !value->is_string())
+      if (!value_of(item, key).is_string())
         return item_error(index, fmt::format(".{}': expected a string", key));
     }
     RequestJson& calls = assistant()["tool_calls"];
@@ -111,21 +105,20 @@ class MessageBuilder {
   }
 
   MaybeError add_output(std::size_t index, const RequestJson& item) {
-    const RequestJson* id = find_in(item, "call_id");
-    if (id == nullptr || !id->is_string()) return item_error(index, ".call_id': expected a string");
-    const RequestJson* output = find_in(item, "output");
-    const auto text = output == nullptr ? std::nullopt : text_in(*output);
+    const RequestJson& id = value_of(item, "call_id");
+    if (!id.is_string()) return item_error(index, ".call_id': expected a string");
+    const auto text = text_in(value_of(item, "output"));
     if (!text)
       return item_error(index, ".output': expected a string, or a list of parts with texts");
     finish();
-    messages_.push_back({{"role", "tool"}, {"tool_call_id", *id}, {"content", *text}});
+    messages_.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", *text}});
     return {};
   }
 
   MaybeError add_reasoning(std::size_t index, const RequestJson& item) {
     for (const char* key : {"summary", "content"}) {
-      const RequestJson* texts = find_in(item, key);
-      const auto text = texts == nullptr ? std::string() : text_in(*texts);
+      const RequestJson& texts = value_of(item, key);
+      const auto text = texts.is_null() ? std::string() : text_in(texts);
       if (!text)
         return item_error(index, fmt::format(".{}': expected a list of parts with texts", key));
       thought_ = thought_.value_or("") + *text;

@@ -17,37 +17,29 @@ constexpr std::size_t kMaxIncluded = 64;
 // Reads text.format as chats' response_format has it, and says where it stands.
 MaybeError read_text(const RequestJson& value, ResponseRequest& request) {
   if (!value.is_object()) return wrong_type("text", "an object", value);
-  const auto format = value.find("format");
-  if (format == value.end() || format->is_null()) return {};
-  if (!format->is_object()) return bad_request("text", "'text.format': expected an object");
-  request.text_format = *format;
-  RequestJson nested = *format;
-  if (nested.contains("schema") && nested.value("type", RequestJson()) == "json_schema") {
+  const RequestJson& format = value_of(value, "format");
+  if (format.is_null()) return {};
+  if (!format.is_object()) return bad_request("text", "'text.format': expected an object");
+  request.text_format = format;
+  RequestJson nested = format;
+  if (nested.contains("schema") && value_of(nested, "type") == RequestJson("json_schema")) {
     RequestJson inner = nested;
     inner.erase("type");
     nested = {{"type", "json_schema"}, {"json_schema", std::move(inner)}};
   }
-  for (const Field& field : grammar_field_table(request.chat.generation.grammar)) {
-    if (field.name != "response_format") continue;
-    auto error = std::get<CustomField>(field.target).read("response_format", nested);
-    if (error) error->param = "text";
-    return error;
-  }
-  return {};
+  auto error = read_response_format(nested, request.chat.generation.grammar);
+  if (error) error->param = "text";
+  return error;
 }
 
 MaybeError read_reasoning(const RequestJson& value, ResponseRequest& request) {
   if (!value.is_object()) return wrong_type("reasoning", "an object", value);
   request.reasoning = value;
-  const auto effort = value.find("effort");
-  if (effort == value.end() || effort->is_null()) return {};
-  for (const Field& field : reasoning_field_table(request.chat.reasoning)) {
-    if (field.name != "reasoning_effort") continue;
-    auto error = std::get<CustomField>(field.target).read("reasoning.effort", *effort);
-    if (error) error->param = "reasoning";
-    return error;
-  }
-  return {};
+  const RequestJson& effort = value_of(value, "effort");
+  if (effort.is_null()) return {};
+  auto error = read_effort("reasoning.effort", effort, request.chat.reasoning);
+  if (error) error->param = "reasoning";
+  return error;
 }
 
 MaybeError read_include(const RequestJson& value, ResponseRequest& request) {
@@ -70,17 +62,6 @@ MaybeError read_metadata(const RequestJson& value, ResponseRequest& request) {
   if (!value.is_object()) return wrong_type("metadata", "an object", value);
   request.metadata = value;
   return {};
-}
-
-using ReadResponseField = MaybeError (*)(const RequestJson&, ResponseRequest&);
-
-Field response_field(std::string_view name, ResponseRequest& request, ReadResponseField read,
-                     std::string_view schema) {
-  return {.name = name,
-          .target = CustomField{[&request, read](std::string_view, const RequestJson& value) {
-                                  return read(value, request);
-                                },
-                                schema}};
 }
 
 // Fields of other kinds of responses, none of which is done here.
@@ -126,7 +107,7 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
                    .format = kTokenCountFormat});
   // Less than is taken: which ones are stored no schema knows.
   table.push_back(
-      response_field("previous_response_id", request, read_previous_id, R"({"const": ""})"));
+      custom_field("previous_response_id", request, read_previous_id, R"({"const": ""})"));
   table.back().description = "Goes on with the conversation of a response that is stored.";
   table.push_back({.name = "store",
                    .target = &request.is_stored,
@@ -134,17 +115,17 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
   table.push_back({.name = "top_logprobs",
                    .target = &request.chat.top_logprobs,
                    .range = {.minimum = 0, .maximum = kMaxLogprobs}});
-  table.push_back(response_field("text", request, read_text,
-                                 R"({"type": "object", "properties": {"format": {"anyOf": [
+  table.push_back(custom_field("text", request, read_text,
+                               R"({"type": "object", "properties": {"format": {"anyOf": [
                              {"type": "null"}, {"type": "object", "required": ["type"], "properties": {
                                "type": {"enum": ["text", "json_object"]}}, "additionalProperties": false}]}}})"));
-  table.push_back(response_field("reasoning", request, read_reasoning,
-                                 R"({"type": "object", "properties": {"effort": {"enum":
+  table.push_back(custom_field("reasoning", request, read_reasoning,
+                               R"({"type": "object", "properties": {"effort": {"enum":
                              ["none", "minimal", "low", "medium", "high", "xhigh", "max", null]}}})"));
-  table.push_back(response_field(
+  table.push_back(custom_field(
       "include", request, read_include,
       R"({"type": "array", "maxItems": 64, "items": {"type": "string", "maxLength": 256}})"));
-  table.push_back(response_field("metadata", request, read_metadata, R"({"type": "object"})"));
+  table.push_back(custom_field("metadata", request, read_metadata, R"({"type": "object"})"));
   add_tools(table, request);
   add_refused(table);
   return table;
@@ -152,8 +133,7 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
 
 nlohmann::json response_request_schema() {
   ResponseRequest request;
-  nlohmann::json schema = fields_schema(response_field_table(request));
-  return schema;
+  return fields_schema(response_field_table(request));
 }
 
 ApiResult<ResponseRequest> read_response_request(const std::string& body,

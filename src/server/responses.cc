@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "server/chat_job.h"
-#include "server/generation_job.h"
 #include "server/json_body.h"
 #include "server/response_output.h"
 #include "server/response_request.h"
@@ -223,17 +222,11 @@ ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service,
   return job;
 }
 
-HttpReply start_response(ApiService& service, std::unique_ptr<ResponseJob> job, const Wake& wake) {
-  auto request = group_request_of(*job, service.model);
-  if (!request.ok()) return {error_response(request.error()), {}};
-  return submit_job<ResponseStream, PendingResponse>(service, std::move(job), *std::move(request),
-                                                     wake);
-}
-
 }  // namespace
 
 HttpReply handle_responses(ApiService& service, const HttpRequest& request, const Wake& wake) {
-  return start_job(service, prepare_response(service, request), wake, start_response);
+  return start_job(service, prepare_response(service, request), wake,
+                   submit_chat<ResponseStream, PendingResponse, ResponseJob>);
 }
 
 HttpResponse stored_response(const ServerFacts& facts) {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <sstream>
 
 #include "server/response_request.h"
 #include "tests/support/api_client.h"
@@ -19,22 +18,10 @@ constexpr const char* kResponsesPath = "/v1/responses";
 class ResponsesTest : public ::testing::Test {
  protected:
   json answer(const json& body) { return client_.answer(kResponsesPath, body.dump()); }
-  std::string prompt() {
-    return client_.model()
-        .tokenizer->decode(client_.engine().last_request().prompt_token_ids, false)
-        .value();
-  }
-  json events(json body) {
+  std::string prompt() { return client_.last_prompt(); }
+  std::vector<json> events(json body) {
     body["stream"] = true;
-    const HttpResponse reply = client_.post(kResponsesPath, body.dump());
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    json all = json::array();
-    std::istringstream lines(reply.body);
-    for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with("event: ")) all.push_back({{"named", line.substr(7)}});
-      if (line.starts_with("data: ")) all.back().update(json::parse(line.substr(6)));
-    }
-    return all;
+    return client_.named_events(kResponsesPath, body.dump());
   }
 
   ApiClient client_;
@@ -137,14 +124,13 @@ TEST_F(ResponsesTest, CallsAndThoughtsAreItems) {
 // Deltas come to what the whole response says.
 TEST_F(ResponsesTest, AStreamTellsEachItem) {
   client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
-  const json all = events(
+  const std::vector<json> all = events(
       {{"input",
         R"(say <think>So.</think> Look: <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)"},
        {"tools", json::parse(R"([{"type": "function", "name": "f"}])")}});
   std::map<int, std::string> texts;
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(all[i].at("sequence_number"), i);
-    EXPECT_EQ(all[i].at("type"), all[i].at("named"));
     if (all[i].contains("delta"))
       texts[all[i].at("output_index")] += all[i].at("delta").get<std::string>();
   }
@@ -160,7 +146,7 @@ TEST_F(ResponsesTest, AStreamTellsEachItem) {
 }
 
 TEST_F(ResponsesTest, AFailureEndsTheStream) {
-  const json all = events({{"input", "fail it broke"}});
+  const std::vector<json> all = events({{"input", "fail it broke"}});
   EXPECT_EQ(all.back().at("type"), "response.failed");
   EXPECT_THAT(all.back().at("response").at("error").at("message").get<std::string>(),
               HasSubstr("it broke"));

@@ -46,13 +46,6 @@ bool is_name_character(char c) {
          std::string_view("_.:/-").find(c) != std::string_view::npos;
 }
 
-// Returns the value of a key, or null where it is not there.
-const RequestJson& value_of(const RequestJson& object, std::string_view key) {
-  static const RequestJson null;
-  const auto found = object.find(std::string(key));
-  return found == object.end() ? null : *found;
-}
-
 // `at`: where the function stands in its tool, ".function" or nothing.
 MaybeError read_function(std::size_t index, std::string_view at, const RequestJson& function,
                          ToolDefinition& tool) {
@@ -87,7 +80,9 @@ RequestJson nested(const RequestJson& flat) {
   return {{"type", "function"}, {"function", std::move(function)}};
 }
 
-MaybeError read_tools(const RequestJson& value, ToolShape shape, ToolFields& fields) {
+}  // namespace
+
+std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolFields& fields) {
   if (!value.is_array()) return wrong_type("tools", "a list of tools", value);
   if (value.size() > kMaxTools) {
     return bad_request("tools", fmt::format("'tools': expected at most {} tools, got {}", kMaxTools,
@@ -110,6 +105,8 @@ MaybeError read_tools(const RequestJson& value, ToolShape shape, ToolFields& fie
   if (!tools.empty()) fields.tools_json = to_json_text(tools);
   return {};
 }
+
+namespace {
 
 MaybeError read_tool_choice(const RequestJson& value, ToolShape shape, ToolFields& fields) {
   const bool is_flat = shape == ToolShape::kFlat;

@@ -37,6 +37,8 @@ struct ToolFields {
 // {"type": "function", "name": ...} in /v1/responses.
 enum class ToolShape : std::uint8_t { kNested, kFlat };
 
+// Reads `tools` alone.
+std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolFields& fields);
 // Pointers into `fields`, which must outlive the result.
 std::vector<Field> tool_field_table(ToolFields& fields, ToolShape shape);
 // Refuses a choice without tools, or of a function that is not among them.

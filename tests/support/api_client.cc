@@ -1,5 +1,7 @@
 #include "tests/support/api_client.h"
 
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -102,6 +104,24 @@ std::vector<json> ApiClient::events(const std::string& path, const std::string& 
   }
   ADD_FAILURE() << "the stream has no [DONE]";
   return events;
+}
+
+std::vector<json> ApiClient::named_events(const std::string& path, const std::string& body) {
+  const HttpResponse response = post(path, body);
+  EXPECT_EQ(response.status, 200) << response.body;
+  std::vector<json> events;
+  std::istringstream lines(response.body);
+  for (std::string name, data, empty;
+       std::getline(lines, name) && std::getline(lines, data) && std::getline(lines, empty);) {
+    events.push_back(json::parse(std::string_view(data).substr(6)));
+    EXPECT_EQ("event: " + events.back().at("type").get<std::string>(), name);
+    EXPECT_EQ(empty, "");
+  }
+  return events;
+}
+
+std::string ApiClient::last_prompt() {
+  return model_->tokenizer->decode(engine().last_request().prompt_token_ids, false).value();
 }
 
 }  // namespace pagoda

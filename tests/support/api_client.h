@@ -30,6 +30,11 @@ class ApiClient {
   // Returns the data of each event of a stream, which must end with [DONE].
   std::vector<nlohmann::json> events(const std::string& path, const std::string& body);
 
+  // Returns the data of each event of a stream whose events have names, as their data says them.
+  std::vector<nlohmann::json> named_events(const std::string& path, const std::string& body);
+  // Returns the text of the prompt that the engine was asked last.
+  std::string last_prompt();
+
   FakeEngine& engine() { return fake_engine(*model_); }
   ServedModel& model() { return *model_; }
   ApiService& service() { return *service_; }
