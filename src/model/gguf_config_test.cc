@@ -83,6 +83,18 @@ TEST(GgufConfigTest, LinearScalingInAllItsSpellings) {
   EXPECT_EQ(typed.read()->rope_tables.front().inv_freq, rope_inverse_frequencies(16, 10000, {}));
 }
 
+// A frequency divided by the smallest of floats is infinite.
+TEST(GgufConfigTest, AFactorIsZeroOrInItsRange) {
+  EXPECT_EQ(
+      GgufModel("llama").set_own("rope.scaling.factor", 0.0f).read()->rope_tables.front().inv_freq,
+      rope_inverse_frequencies(16, 10000, {}));
+  for (const float factor : {2e-41f, 9e-7f, -1.0f, 2e6f}) {
+    const Status status = GgufModel("llama").set_own("rope.scaling.factor", factor).read().status();
+    EXPECT_EQ(status.code(), StatusCode::kDataLoss) << factor;
+    EXPECT_THAT(status.message(), HasSubstr("rope.scaling.factor: expected"));
+  }
+}
+
 TEST(GgufConfigTest, AWindowMakesALlamaAMistral) {
   const auto config = GgufModel("llama").set_own("attention.sliding_window", 16u).read();
   ASSERT_TRUE(config.ok()) << config.status().message();

@@ -28,8 +28,9 @@ struct GgufRopeContext {
 // llama.cpp's reading: a factor without a type is linear; scale_linear is the factor's older name.
 Result<double> read_factor(const ArchitectureKeys& keys) {
   const char* key = keys.has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
-  // Zero stands for "no scaling".
-  return keys.number_or(key, {0, kRopeFactorRange.max}, 0);
+  PAGODA_ASSIGN_OR_RETURN(const double factor, keys.number_or(key, {0, kRopeFactorRange.max}, 0));
+  if (factor == 0) return factor;  // stands for "no scaling"
+  return keys.number(key, kRopeFactorRange);
 }
 
 Result<int> original_context(const GgufRopeContext& context) {
