@@ -231,6 +231,14 @@ struct TileAhead {
   }
 };
 
+// Returns whether the i-th step of a loop over the products of kRows rows has a tile fetched. AVX2's
+// blocks of rows are over so soon that lines asked for at each step would be more than memory can
+// bring meanwhile, and loads would wait; their items have enough steps for every fourth.
+template <int kRows>
+constexpr bool fetches_at(std::int64_t i) {
+  return kLanes != 8 || kRows < kMaxRows || i % 4 == 0;
+}
+
 // Computes the products of kRows queries and vectors_for(kRows) vectors of keys.
 template <typename Dots, int kRows>
 HWY_INLINE void score(const ScoreArgs<Dots>& args, typename Dots::Ahead& lines) {
@@ -244,7 +252,9 @@ HWY_INLINE void score(const ScoreArgs<Dots>& args, typename Dots::Ahead& lines) 
   const std::uint32_t* tile = args.tile;
   typename Dots::Ahead ahead = lines;
   for (std::int64_t word = 0; word < args.num_words; ++word, tile += kTilePositions) {
-    if constexpr (Dots::kFetchesTiles) ahead.advance();
+    if constexpr (Dots::kFetchesTiles) {
+      if (fetches_at<kRows>(word)) ahead.advance();
+    }
     PAGODA_UNROLL
     for (int unit = 0; unit < Dots::kUnitsPerWord; ++unit, q += kStep) {
       typename Dots::Operand key[kVectors];

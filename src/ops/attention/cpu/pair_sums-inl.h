@@ -30,7 +30,7 @@ HWY_INLINE void add_pair_vectors(const WeighedPairs& values, std::int64_t at, fl
   sums.load(to + at, values.padded_dim);
   const std::uint32_t* pairs = values.pairs + at;
   for (int i = 0; i < values.count; ++i, pairs += values.padded_dim) {
-    ahead.advance();
+    if (fetches_at<kRows>(i)) ahead.advance();
     VWords value[kVectors];
     PAGODA_UNROLL
     for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(DWords(), pairs + v * kLanes);
