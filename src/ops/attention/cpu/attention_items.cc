@@ -16,9 +16,9 @@ constexpr std::int64_t kRowsPerUnit = 12;
 constexpr std::int64_t kRangeBytes = 128 * 1024;
 // The least bytes of an item's keys and values: fewer take no longer than it takes to begin.
 constexpr std::int64_t kLeastBytes = 384 * 1024;
-// The bytes of single queries' contexts up to which one thread reads them all: it has read so much
-// before several have begun and ended.
-constexpr std::int64_t kBytesOfOneThread = 256 * 1024;
+// The elements of single queries' keys up to which one thread reads them all, and as many of values:
+// it is through with so many, in bfloat16 or in codes, before several threads have begun and ended.
+constexpr std::int64_t kElementsOfOneThread = 64 * 1024;
 // Rows below which a load of keys is shared by too few.
 constexpr std::int64_t kFewRows = 24;
 
@@ -43,7 +43,7 @@ AttentionPlan::AttentionPlan(const AttentionCall& call, const StepBatch& batch, 
     cost += cost_of(seq);
     positions += context_lens_[seq] - first_visible(context_lens_[seq] - 1, call_.window);
   }
-  is_short_ = positions * (call_.keys.slot_bytes + call_.values.slot_bytes) <= kBytesOfOneThread;
+  is_short_ = positions * call_.kv_heads * call_.head_dim <= kElementsOfOneThread;
   budget_ = std::max<std::int64_t>(cost / (kItemsPerThread * num_threads), 1);
   const std::int64_t least = ceil_div(kLeastBytes, kRangePositions * bytes_of_entries());
   few_rows_budget_ = std::max({cost / (kItemsOfFewRowsPerThread * num_threads),
