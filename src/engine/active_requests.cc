@@ -47,7 +47,8 @@ void ActiveRequests::start(const Plan& plan) {
   for (std::size_t i = plan.num_decodes; i < plan.sequences.size(); ++i) {
     const Sequence& sequence = *plan.sequences[i].sequence;
     ActiveRequest& request = requests_.at(sequence.request_id());
-    if (std::exchange(request.has_started, true)) continue;
+    if (request.started) continue;
+    request.started = clock_.now();
     leaves_queue_(request.demand);
     spdlog::debug("[engine] request {} of priority {} starts", sequence.request_id(),
                   sequence.priority());
@@ -110,7 +111,7 @@ int ActiveRequests::deliver_ends(std::span<const std::unique_ptr<Sequence>> fini
     if (!ended_by_token(request, *sequence)) send(request, *sequence, {});
     if (--request.num_unfinished > 0) continue;
     if (!request.logits_hashes.empty()) --num_hashed_;
-    if (!request.has_started) leaves_queue_(request.demand);
+    if (!request.started) leaves_queue_(request.demand);
     requests_.erase(found);
     ++num_ended;
   }
@@ -127,6 +128,7 @@ void ActiveRequests::send(ActiveRequest& request, const Sequence& sequence,
     event.logits_hash = request.logits_hashes[sequence.sample_index()];
   if (sequence.scores_prompt()) event.prompt_logprobs = std::exchange(request.prompt_logprobs, {});
   event.num_cached_tokens = sequence.num_cached_tokens();
+  if (request.started) event.started = *request.started;
   event.time = clock_.now();
   if (event.finish_reason != FinishReason::kNone) request.is_finished[event.sample_index] = true;
   request.sink(std::move(event));

@@ -50,7 +50,7 @@ class ActiveRequests {
     int num_unfinished = 0;         // samples
     std::vector<bool> is_finished;  // [n]
     QueueDemand demand;             // of the queue, while it waits
-    bool has_started = false;
+    std::optional<Clock::TimePoint> started;
     std::vector<std::optional<TokenLogprobs>>
         prompt_logprobs;                       // until sample 0's first event takes them
     std::vector<std::uint64_t> logits_hashes;  // [n], where asked for

@@ -57,6 +57,7 @@ struct OutputEvent {
   std::optional<int> stop_token_id;  // of kStop: the id that ended it; it is the last of token_ids
   int num_cached_tokens = 0;         // prompt tokens that the prefix cache had, in whole blocks
   Status error;                      // of kError
+  Clock::TimePoint started;          // when a step first took the request out of the queue
   Clock::TimePoint time;             // when the engine sent it
   std::uint64_t logits_hash =
       0;  // at the end, where asked for: over the bits of every sampled row, in order

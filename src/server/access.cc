@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
+#include <iterator>
 
 #include "core/sha256.h"
 
@@ -64,8 +65,11 @@ std::optional<std::string> ApiKeys::client_of(const HttpRequest& request) const 
 }
 
 bool needs_api_key(std::string_view path) {
-  return path == "/v1" || path.starts_with("/v1/") || path.starts_with("/api/") ||
-         path == "/tokenize" || path == "/detokenize";
+  constexpr std::string_view kOfTheModel[] = {
+      "/v1",    "/tokenize", "/detokenize", "/tokenizer_info", "/apply-template",
+      "/props", "/slots",    "/server_info"};
+  return path.starts_with("/v1/") || path.starts_with("/api/") ||
+         std::ranges::find(kOfTheModel, path) != std::end(kOfTheModel);
 }
 
 Cors::Cors(std::vector<std::string> allowed_origins)

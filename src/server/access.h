@@ -39,8 +39,8 @@ class ApiKeys {
   std::vector<std::string> digests_;
 };
 
-// Returns whether a path needs a key: /v1/*, /api/* and the two endpoints that show the tokenizer do, as in
-// vLLM; health, metrics and the page stay open.
+// Returns whether a path needs a key: /v1/*, /api/* and the endpoints that show the tokenizer, the
+// template or the server's settings do; health, load, metrics and the page stay open.
 bool needs_api_key(std::string_view path);
 
 // Cross-origin resource sharing (https://fetch.spec.whatwg.org/#http-cors-protocol). "*" allows

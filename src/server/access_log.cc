@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace pagoda {
 namespace {
@@ -26,12 +27,14 @@ std::string shown(std::string_view text) {
 }  // namespace
 
 struct AccessLog::Impl {
+  AnswerObserver observer;
   std::shared_ptr<spdlog::details::thread_pool> thread =
       std::make_shared<spdlog::details::thread_pool>(kMaxWaiting, 1);
   std::shared_ptr<spdlog::logger> logger;
 };
 
-AccessLog::AccessLog() : impl_(std::make_unique<Impl>()) {
+AccessLog::AccessLog(AnswerObserver observer) : impl_(std::make_unique<Impl>()) {
+  impl_->observer = std::move(observer);
   const std::shared_ptr<spdlog::logger> log = spdlog::default_logger();
   impl_->logger = std::make_shared<spdlog::async_logger>(
       log->name(), log->sinks().begin(), log->sinks().end(), impl_->thread,
@@ -42,6 +45,7 @@ AccessLog::AccessLog() : impl_(std::make_unique<Impl>()) {
 AccessLog::~AccessLog() = default;
 
 void AccessLog::write(const AccessRecord& record) {
+  if (impl_->observer) impl_->observer(record);
   spdlog::logger& log = *impl_->logger;
   if (!log.should_log(spdlog::level::info)) return;
   log.info("[access] {} {} {} {:.1f} ms {} bytes {}{}{}", shown(record.method), shown(record.path),

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -20,10 +21,13 @@ struct AccessRecord {
   std::string_view how_it_ended;  // "": as it should; else in words
 };
 
+// Is told of each record, by whichever thread has answered, whatever the log's level.
+using AnswerObserver = std::function<void(const AccessRecord&)>;
+
 // Takes sinks and level of the process' log as they are when it is made. Thread-safe.
 class AccessLog {
  public:
-  AccessLog();
+  explicit AccessLog(AnswerObserver observer = {});
   // Writes what waits.
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;

@@ -39,10 +39,12 @@ TEST(ApiKeys, TellClientsApart) {
 
 TEST(ApiKeys, GuardTheModelAndLeaveTheRestOpen) {
   for (const char* path :
-       {"/v1", "/v1/models", "/v1/completions", "/v1/anything", "/tokenize", "/detokenize"}) {
+       {"/v1", "/v1/models", "/v1/completions", "/v1/anything", "/tokenize", "/detokenize",
+        "/tokenizer_info", "/apply-template", "/props", "/slots", "/server_info", "/api/chat"}) {
     EXPECT_TRUE(needs_api_key(path)) << path;
   }
-  for (const char* path : {"/", "/health", "/metrics", "/version", "/openapi.json"})
+  for (const char* path :
+       {"/", "/health", "/ping", "/load", "/metrics", "/version", "/openapi.json"})
     EXPECT_FALSE(needs_api_key(path)) << path;
 }
 

@@ -10,6 +10,7 @@
 #include "server/ollama.h"
 #include "server/page.h"
 #include "server/responses.h"
+#include "server/tokenizer_endpoints.h"
 
 namespace pagoda {
 namespace {
@@ -25,6 +26,16 @@ constexpr Endpoint kEndpoints[] = {
      .operation_id = "health",
      .summary = "Whether the engine works",
      .answer_schema = "Health"},
+    {.path = "/ping",
+     .tell = [](const ServerFacts& facts) { return health_response(facts.service); },
+     .operation_id = "ping",
+     .summary = "The same, where SageMaker looks for it",
+     .answer_schema = "Health"},
+    {.path = "/load",
+     .tell = [](const ServerFacts& facts) { return load_response(facts.service); },
+     .operation_id = "load",
+     .summary = "How many sequences run or wait",
+     .answer_schema = "Load"},
     {.path = "/version",
      .tell = [](const ServerFacts&) { return version_response(); },
      .operation_id = "version",
@@ -35,6 +46,19 @@ constexpr Endpoint kEndpoints[] = {
      .operation_id = "metrics",
      .summary = "Figures in Prometheus' text format",
      .answer_type = "text/plain"},
+    {.path = "/server_info",
+     .tell = [](const ServerFacts& facts) { return server_info_response(facts.service); },
+     .operation_id = "serverInfo",
+     .summary = "The limits by which the engine works"},
+    {.path = "/props",
+     .tell = [](const ServerFacts& facts) { return props_response(facts.service); },
+     .operation_id = "props",
+     .summary = "What llama.cpp's clients need to know of the model"},
+    {.path = "/slots",
+     .tell = [](const ServerFacts& facts) { return slots_response(facts.service); },
+     .operation_id = "slots",
+     .summary = "Places for sequences, as llama.cpp lists them",
+     .answer_schema = "SlotList"},
     {.path = "/openapi.json",
      .tell = [](const ServerFacts& facts) { return HttpResponse{.body = facts.openapi_document}; },
      .operation_id = "openapi",
@@ -141,7 +165,19 @@ constexpr Endpoint kEndpoints[] = {
      .operation_id = "detokenize",
      .summary = "Token ids to text",
      .request_schema = "DetokenizeRequest",
-     .answer_schema = "Detokenized"},
+     .answer_schema = "Text"},
+    {.path = "/tokenizer_info",
+     .tell = [](const ServerFacts& facts) { return tokenizer_info_response(facts.service); },
+     .operation_id = "tokenizerInfo",
+     .summary = "What clients that render prompts by themselves need to know"},
+    {.path = "/apply-template",
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {apply_template_response(service, request), {}};
+     },
+     .operation_id = "applyTemplate",
+     .summary = "The text that a conversation becomes",
+     .request_schema = "ChatCompletionRequest",
+     .answer_schema = "Text"},
 };
 
 // Returns what stands in front of the parameter; "" where the path has none.

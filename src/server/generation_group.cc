@@ -72,6 +72,7 @@ void GenerationGroup::account(const ChoicePiece& choice_piece) {
   const Clock::TimePoint now = Clock::system().now();
   if (!piece.token_ids.empty()) {
     if (choice.num_tokens == 0) {
+      choice.started = piece.started;
       choice.first_token = now;
       if (piece.sample_index == 0) usage_.num_cached_tokens += piece.num_cached_tokens;
       service_.metrics.observe_first_token(seconds_between(arrival_, now));
@@ -90,6 +91,8 @@ void GenerationGroup::finish(Choice& choice, FinishReason reason) {
   service_.metrics.observe_finished(
       {.reason = reason,
        .latency_s = seconds_between(arrival_, Clock::system().now()),
+       .queue_s = seconds_between(arrival_, choice.started),
+       .prefill_s = seconds_between(choice.started, choice.first_token),
        .decode_s = seconds_between(choice.first_token, choice.last_token),
        .num_prompt_tokens = choice.num_prompt_tokens,
        .num_output_tokens = choice.num_tokens});

@@ -59,7 +59,7 @@ class GenerationGroup {
     int num_prompt_tokens = 0;
     int num_tokens = 0;
     bool finished = false;
-    Clock::TimePoint first_token, last_token;
+    Clock::TimePoint started, first_token, last_token;  // once num_tokens > 0
   };
 
   explicit GenerationGroup(ApiService& service) : service_(service) {}

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/status.h"
+#include "server/access_log.h"
 #include "server/http_limits.h"
 #include "server/http_message.h"
 
@@ -22,6 +23,7 @@ struct ListenerOptions {
   std::uint16_t port = 0;  // 0: any free one
   int num_threads = 2;
   HttpLimits limits;
+  AnswerObserver observer;  // of every answer, refusals too; empty: none
 };
 
 class HttpListener {

@@ -1,14 +1,10 @@
 #include "server/information.h"
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/version.h"
+#include "server/generation_fields.h"
 #include "server/json_body.h"
-#include "server/prompt_encoding.h"
-#include "server/tokenize_request.h"
 
 namespace pagoda {
 namespace {
@@ -29,48 +25,16 @@ HttpResponse json_response(const json& body) {
   return {.body = to_json_text(body)};
 }
 
-ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRequest& request) {
-  std::string text;
-  std::string_view param = "prompt";
-  if (request.prompt) {
-    text = *request.prompt;
-  } else {
-    param = "messages";
-    auto rendered = render_chat(model, request.chat);
-    if (!rendered.ok()) return std::move(rendered).error();
-    text = *std::move(rendered);
-  }
-  if (text.size() > kMaxTokenizedBytes) {
-    return bad_request(std::string(param), fmt::format("expected at most {} bytes of text, got {}",
-                                                       kMaxTokenizedBytes, text.size()));
-  }
-  const auto longest_piece = model.tokenizer->longest_piece(text);
-  if (!longest_piece.ok()) return api_error(longest_piece.status(), std::string(param));
-  if (*longest_piece > kMaxTokenizedPiece) {
-    return bad_request(
-        std::string(param),
-        fmt::format("expected at most {} bytes of text that the tokenizer can't cut between words, "
-                    "got {}",
-                    kMaxTokenizedPiece, *longest_piece));
-  }
-  return tokenize_text(model, text, request.add_special_tokens.value_or(request.prompt.has_value()),
-                       param);
-}
-
-// Written as it goes: as JSON values the tokens of a long text would take a hundred bytes each.
-std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
-                          bool with_token_strs) {
-  std::string text =
-      fmt::format(R"({{"count":{},"max_model_len":{},"tokens":[{}],"token_strs":)", ids.size(),
-                  model.engine->limits().max_model_len, fmt::join(ids, ","));
-  if (!with_token_strs) return text + "null}";
-  char before = '[';
-  for (const int id : ids) {
-    const auto token = model.tokenizer->id_to_token(id);
-    text += before + to_json_text(json(token.ok() ? *token : std::string()));
-    before = ',';
-  }
-  return text + (ids.empty() ? "[]}" : "]}");
+// Returns what a request that says nothing is sampled by, under llama.cpp's names.
+json default_sampling_json(const ServedModel& model) {
+  const SamplingParams params = to_sampling_params({}, model.defaults, std::nullopt, 0);
+  return {{"temperature", params.temperature},
+          {"top_k", params.top_k},
+          {"top_p", params.top_p},
+          {"min_p", params.min_p},
+          {"repeat_penalty", params.repetition_penalty},
+          {"presence_penalty", params.presence_penalty},
+          {"frequency_penalty", params.frequency_penalty}};
 }
 
 }  // namespace
@@ -95,35 +59,62 @@ HttpResponse version_response() {
   return json_response({{"version", version()}});
 }
 
+HttpResponse load_response(const ApiService& service) {
+  const EngineStats stats = service.model.engine->stats();
+  return json_response({{"server_load", stats.num_running + stats.num_waiting}});
+}
+
+HttpResponse server_info_response(const ApiService& service) {
+  const EngineLimits& limits = service.model.engine->limits();
+  const KvCacheInfo& cache = limits.kv_cache;
+  return json_response({{"version", version()},
+                        {"model", service.model.name},
+                        {"architecture", service.model.config.architecture},
+                        {"device", service.model.device},
+                        {"max_model_len", limits.max_model_len},
+                        {"max_num_seqs", limits.max_num_seqs},
+                        {"max_num_batched_tokens", limits.max_num_batched_tokens},
+                        {"max_queue", limits.max_queue},
+                        {"kv_cache",
+                         {{"dtype", kv_formats_name(cache.formats)},
+                          {"block_size", cache.block_size},
+                          {"num_blocks", cache.num_blocks},
+                          {"bytes_per_token", cache.bytes_per_token},
+                          {"enable_prefix_caching", cache.has_prefix_cache}}}});
+}
+
+HttpResponse props_response(const ApiService& service) {
+  const ServedModel& model = service.model;
+  const EngineLimits& limits = model.engine->limits();
+  return json_response(
+      {{"default_generation_settings",
+        {{"n_ctx", limits.max_model_len}, {"params", default_sampling_json(model)}}},
+       {"total_slots", limits.max_num_seqs},
+       {"model_alias", service.model_names.front()},
+       {"model_path", model.name},
+       {"chat_template", model.chat_template ? model.chat_template->text() : ""},
+       {"bos_token", model.tokenizer->bos_token()},
+       {"eos_token", model.tokenizer->eos_token()},
+       {"modalities", {{"vision", false}, {"audio", false}}},
+       {"build_info", fmt::format("pagoda {}", version())},
+       {"is_sleeping", false}});
+}
+
+HttpResponse slots_response(const ApiService& service) {
+  const Engine& engine = *service.model.engine;
+  const int num_running = engine.stats().num_running;
+  json slots = json::array();
+  for (int i = 0; i < engine.limits().max_num_seqs; ++i) {
+    slots.push_back(
+        {{"id", i}, {"n_ctx", engine.limits().max_model_len}, {"is_processing", i < num_running}});
+  }
+  return json_response(slots);
+}
+
 HttpResponse metrics_response(const ApiService& service) {
   const Engine& engine = *service.model.engine;
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
           .body = service.metrics.text(engine.stats(), engine.limits().kv_cache)};
-}
-
-HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_request) {
-  std::vector<std::string> unknown_names;
-  auto read = read_tokenize_request(http_request.body, unknown_names);
-  service.unknown_fields.report(unknown_names);
-  if (!read.ok()) return error_response(read.error());
-  const auto& request = *read;
-  if (auto error = check_model_name(service, request.model)) return error_response(*error);
-  auto tokenized = tokens_of(service.model, request);
-  if (!tokenized.ok()) return error_response(tokenized.error());
-  const auto& ids = *tokenized;
-  return {.body = tokenize_json(service.model, ids, request.return_token_strs)};
-}
-
-HttpResponse detokenize_response(ApiService& service, const HttpRequest& http_request) {
-  std::vector<std::string> unknown_names;
-  auto read = read_detokenize_request(http_request.body, unknown_names);
-  service.unknown_fields.report(unknown_names);
-  if (!read.ok()) return error_response(read.error());
-  const auto& request = *read;
-  if (auto error = check_model_name(service, request.model)) return error_response(*error);
-  auto text = service.model.tokenizer->decode(request.tokens, /*skip_special_tokens=*/false);
-  if (!text.ok()) return error_response(api_error(text.status(), "tokens"));
-  return json_response({{"prompt", *text}});
 }
 
 }  // namespace pagoda

@@ -1,5 +1,5 @@
-// The endpoints that tell of the server and the model: models, health, version, metrics, tokenize,
-// detokenize.
+// The endpoints that tell of the server and its model, under the names that OpenAI, vLLM and
+// llama.cpp have for them.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,14 @@ HttpResponse model_response(const ApiService& service, std::string_view name);
 HttpResponse health_response(const ApiService& service);
 HttpResponse version_response();
 HttpResponse metrics_response(const ApiService& service);
-HttpResponse tokenize_response(ApiService& service, const HttpRequest& request);
-HttpResponse detokenize_response(ApiService& service, const HttpRequest& request);
+
+// Tells how many sequences run or wait, for routers that look for the least (vLLM).
+HttpResponse load_response(const ApiService& service);
+// Tells the limits by which the engine works (vLLM).
+HttpResponse server_info_response(const ApiService& service);
+// Tells what a client needs to know of the model, and no path of the machine (llama.cpp).
+HttpResponse props_response(const ApiService& service);
+// Lists a slot for each sequence that can be computed at once, those in use first (llama.cpp).
+HttpResponse slots_response(const ApiService& service);
 
 }  // namespace pagoda

@@ -197,6 +197,13 @@ struct ServerMetrics::Impl {
   prometheus::Labels labels;
   prometheus::Registry registry;
   std::array<prometheus::Counter*, 5> finished{};
+  // Under the name that dashboards for any server read.
+  prometheus::Family<prometheus::Counter>& http_requests =
+      prometheus::BuildCounter()
+          .Name("http_requests_total")
+          .Help("Answers to HTTP requests, by path, method and the status' first digit.")
+          .Labels(labels)
+          .Register(registry);
   Histogram& first_token =
       histogram("time_to_first_token_seconds", "Arrival to first token.", kFirstTokenBuckets);
   Histogram& inter_token =
@@ -206,6 +213,14 @@ struct ServerMetrics::Impl {
                 "Mean of an answer's tokens after its first.", kTokenBuckets);
   Histogram& latency =
       histogram("e2e_request_latency_seconds", "Arrival to last token.", kLatencyBuckets);
+  Histogram& queue =
+      histogram("request_queue_time_seconds", "Arrival to a prompt's first step.", kLatencyBuckets);
+  Histogram& prefill = histogram("request_prefill_time_seconds",
+                                 "A prompt's first step to the first token.", kLatencyBuckets);
+  Histogram& decode =
+      histogram("request_decode_time_seconds", "First token to last token.", kLatencyBuckets);
+  Histogram& inference = histogram("request_inference_time_seconds",
+                                   "A prompt's first step to the last token.", kLatencyBuckets);
   Histogram& prompt_tokens =
       histogram("request_prompt_tokens", "Tokens of a prompt.", kCountBuckets);
   Histogram& output_tokens =
@@ -230,9 +245,24 @@ void ServerMetrics::observe_finished(const FinishedSample& sample) {
   impl_->latency.Observe(sample.latency_s);
   impl_->prompt_tokens.Observe(sample.num_prompt_tokens);
   impl_->output_tokens.Observe(sample.num_output_tokens);
+  if (sample.num_output_tokens > 0) {
+    impl_->queue.Observe(sample.queue_s);
+    impl_->prefill.Observe(sample.prefill_s);
+    impl_->decode.Observe(sample.decode_s);
+    impl_->inference.Observe(sample.prefill_s + sample.decode_s);
+  }
   if (sample.num_output_tokens > 1) {
     impl_->per_output_token.Observe(sample.decode_s / (sample.num_output_tokens - 1));
   }
+}
+
+void ServerMetrics::count_http_answer(std::string_view handler, std::string_view method,
+                                      int status) {
+  impl_->http_requests
+      .Add({{"handler", std::string(handler)},
+            {"method", std::string(method)},
+            {"status", status == 0 ? "none" : fmt::format("{}xx", status / 100)}})
+      .Increment();
 }
 
 std::string ServerMetrics::text(const EngineStats& stats, const KvCacheInfo& kv_cache) const {

@@ -22,11 +22,19 @@ class ServerMetrics {
   struct FinishedSample {
     FinishReason reason = FinishReason::kNone;
     double latency_s = 0;  // from the request's arrival
-    double decode_s = 0;   // from the first token to the last
+    // With a token: from the arrival to the prompt's first step, from there to the first token, from
+    // there to the last.
+    double queue_s = 0;
+    double prefill_s = 0;
+    double decode_s = 0;
     int num_prompt_tokens = 0;
     int num_output_tokens = 0;
   };
   void observe_finished(const FinishedSample& sample);
+
+  // Counts an answer of `handler`, a path of the endpoints' table. Both names come from short lists:
+  // each pair is a line for good. 0 stands for an answer that was not begun.
+  void count_http_answer(std::string_view handler, std::string_view method, int status);
 
   // Prometheus' text format: these, and the engine's own figures.
   std::string text(const EngineStats& stats, const KvCacheInfo& kv_cache) const;

@@ -129,6 +129,8 @@ json answer_schemas() {
   return {{"Error", object_schema({{"error", error}})},
           {"Health", object_schema({{"status", {{"const", "ok"}}}})},
           {"Version", object_schema({{"version", text}})},
+          {"Load", object_schema({{"server_load", count}})},
+          {"SlotList", {{"type", "array"}, {"items", {{"type", "object"}}}}},
           {"Model", model},
           {"ModelList", object_schema({{"object", {{"const", "list"}}},
                                        {"data", {{"type", "array"}, {"items", model}}}})},
@@ -155,7 +157,7 @@ json answer_schemas() {
                                        {"max_model_len", count},
                                        {"tokens", counts},
                                        {"token_strs", {{"type", {"array", "null"}}}}})},
-          {"Detokenized", object_schema({{"prompt", text}})}};
+          {"Text", object_schema({{"prompt", text}})}};
 }
 
 // Numbers from 0 to most, as JSON writes them.

@@ -1,5 +1,8 @@
 #include "server/router.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "server/endpoints.h"
 #include "server/openapi_document.h"
 
@@ -87,6 +90,16 @@ HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
   HttpReply reply = route(std::move(request), wake);
   reply.headers = std::move(headers);
   return reply;
+}
+
+void Router::count_answer(const AccessRecord& record) const {
+  // Clients may send any number of paths and methods; the metrics keep a line for each.
+  constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "DELETE", "OPTIONS"};
+  const bool is_known = std::ranges::find(kMethods, record.method) != std::end(kMethods);
+  const Endpoint* const endpoint =
+      record.path.empty() ? nullptr : find_endpoint(below_root(record.path));
+  service_.metrics.count_http_answer(endpoint != nullptr ? endpoint->path : "none",
+                                     is_known ? record.method : "other", record.status);
 }
 
 HttpReply Router::route(HttpRequest request, const Wake& wake) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/access.h"
+#include "server/access_log.h"
 #include "server/api_error.h"
 #include "server/api_service.h"
 #include "server/http_message.h"
@@ -31,6 +32,9 @@ class Router {
   // Answers a request that is not refused. The text workers read the bodies: all that they answer
   // is known later, what tells of the server at once.
   HttpReply handle(HttpRequest request, const Wake& wake) const;
+
+  // Counts an answer, refusals too, in the metrics.
+  void count_answer(const AccessRecord& record) const;
 
  private:
   // Returns the path that the request asks for, whether the proxy has taken the root path away or

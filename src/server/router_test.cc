@@ -193,6 +193,10 @@ TEST(Router, MetricsCountWhatHappened) {
            "pagoda:time_to_first_token_seconds_count{model_name=\"fake-model\"} 3\n",
            "pagoda:inter_token_latency_seconds_count{model_name=\"fake-model\"} 7\n",
            "pagoda:e2e_request_latency_seconds_count{model_name=\"fake-model\"} 3\n",
+           "pagoda:request_queue_time_seconds_count{model_name=\"fake-model\"} 3\n",
+           "pagoda:request_prefill_time_seconds_count{model_name=\"fake-model\"} 3\n",
+           "pagoda:request_decode_time_seconds_count{model_name=\"fake-model\"} 3\n",
+           "pagoda:request_inference_time_seconds_count{model_name=\"fake-model\"} 3\n",
            "pagoda:kv_cache_usage_perc{model_name=\"fake-model\"} 0\n",
            "pagoda:cache_config_info{block_size=\"16\",cache_dtype=\"k:int8,v:int4\","
            "enable_prefix_caching=\"True\",kv_cache_dtype_skip_layers=\"0,3\","
@@ -201,6 +205,27 @@ TEST(Router, MetricsCountWhatHappened) {
            "# TYPE pagoda:time_to_first_token_seconds histogram\n",
        }) {
     EXPECT_THAT(response.body, HasSubstr(line));
+  }
+}
+
+TEST(Router, AnswersCountByPathMethodAndStatus) {
+  ApiClient client({}, {.root_path = "/llm"});
+  for (const AccessRecord& record :
+       std::vector<AccessRecord>{{.method = "POST", .path = "/llm/v1/completions", .status = 200},
+                                 {.method = "POST", .path = "/v1/completions", .status = 206},
+                                 {.method = "GET", .path = "/v1/models/any", .status = 404},
+                                 {.method = "BREW", .path = "/pot\n1", .status = 405},
+                                 {.method = "", .path = "", .status = 0}}) {
+    client.router().count_answer(record);
+  }
+  const std::string metrics = client.get("/llm/metrics").body;
+  for (const char* line : {
+           "handler=\"/v1/completions\",method=\"POST\",status=\"2xx\"} 2\n",
+           "handler=\"/v1/models/{model}\",method=\"GET\",status=\"4xx\"} 1\n",
+           "handler=\"none\",method=\"other\",status=\"4xx\"} 1\n",
+           "handler=\"none\",method=\"other\",status=\"none\"} 1\n",
+       }) {
+    EXPECT_THAT(metrics, HasSubstr(line));
   }
 }
 

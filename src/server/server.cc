@@ -42,6 +42,11 @@ struct Server::Impl {
     return error_response({503, "the model is being loaded", "", "loading"});
   }
 
+  void count(const AccessRecord& record) const {
+    const Api* const current = serving.load();
+    if (current != nullptr) current->router.count_answer(record);
+  }
+
   ServerOptions options;
   std::unique_ptr<Api> api;
   std::atomic<const Api*> serving = nullptr;  // `api`, once it is there
@@ -65,10 +70,12 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
   }
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  const ListenerOptions listener_options{.host = options.host,
-                                         .port = options.port,
-                                         .num_threads = options.num_threads,
-                                         .limits = options.limits};
+  const ListenerOptions listener_options{
+      .host = options.host,
+      .port = options.port,
+      .num_threads = options.num_threads,
+      .limits = options.limits,
+      .observer = [impl = impl.get()](const AccessRecord& r) { impl->count(r); }};
   HttpGate gate = [impl = impl.get()](const HttpRequest& head) { return impl->refuse(head); };
   HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
     // Not of probes, which come all the time.

@@ -163,6 +163,7 @@ class EngineTextGeneration : public TextGeneration {
     piece.prompt_logprobs = std::move(event.prompt_logprobs);
     piece.num_cached_tokens = event.num_cached_tokens;
     piece.logits_hash = event.logits_hash;
+    piece.started = event.started;
     piece.time = event.time;
     for (std::size_t i = 0; i < event.token_ids.size(); ++i) {
       const bool is_stop_token = event.stop_token_id.has_value() && i + 1 == event.token_ids.size();

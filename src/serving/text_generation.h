@@ -40,7 +40,8 @@ struct TextPiece {
   int num_cached_tokens = 0;               // prompt tokens that the prefix cache had
   Status error;
   std::uint64_t logits_hash = 0;
-  Clock::TimePoint time;  // when the engine sent the tokens
+  Clock::TimePoint started;  // when the engine began with the prompt
+  Clock::TimePoint time;     // when it sent the tokens
 };
 
 // Runs detokenising and stop strings on whichever thread calls `take`, never on the engine's.

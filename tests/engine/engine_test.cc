@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "ops/attention/attention.h"
 #include "tensor/op_profile.h"
@@ -237,6 +238,29 @@ TEST(Engine, TheQueueCountsRequestsWhateverTheirSamples) {
   gate.open();
   engine->drain(10);
   EXPECT_EQ(engine->stats().num_waiting_requests, 0);
+}
+
+TEST(Engine, ARequestStartsWhenItLeavesTheQueue) {
+  const auto engine = open_tiny({.max_num_seqs = 1});
+  std::vector<OutputEvent> events[2];
+  std::promise<void> ends[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(engine
+                    ->submit(greedy(4),
+                             [&, i](const OutputEvent& event) {
+                               events[i].push_back(event);
+                               if (event.finish_reason != FinishReason::kNone) ends[i].set_value();
+                             })
+                    .ok());
+  }
+  for (std::promise<void>& end : ends) end.get_future().wait();
+  for (const auto& of_request : events) {
+    for (const OutputEvent& event : of_request) {
+      EXPECT_EQ(event.started, of_request.front().started);
+      EXPECT_LE(event.started, event.time);
+    }
+  }
+  EXPECT_GE(events[1].front().started, events[0].front().time);
 }
 
 TEST(Engine, RequestsThatAreCancelledBeforeTheyStartLeaveTheQueue) {

@@ -69,6 +69,7 @@ Result<RequestId> FakeEngine::submit(GenerationRequest request, EventSink sink) 
   Running running{
       .id = next_id_++, .request = std::move(request), .sink = std::move(sink), .samples = {}};
   const Clock::TimePoint now = Clock::system().now();
+  running.started = now;
   for (int i = 0; i < running.request.sampling.n; ++i) {
     Sample sample{.reply = options_.reply(running.request, i), .due = {}};
     sample.due = after(now, sample.reply.prefill_s);
@@ -172,6 +173,7 @@ void FakeEngine::step_sample(Running& running, int sample_index, Clock::TimePoin
   const SamplingParams& sampling = running.request.sampling;
   OutputEvent event;
   event.sample_index = sample_index;
+  event.started = running.started;
   if (sample.cancelled) {
     ++num_cancelled_samples_;
     event.finish_reason = FinishReason::kCancelled;

@@ -76,6 +76,7 @@ class FakeEngine : public Engine {
     GenerationRequest request;
     EventSink sink;
     std::vector<Sample> samples;
+    Clock::TimePoint started;
   };
 
   void loop();

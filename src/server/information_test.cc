@@ -1,0 +1,91 @@
+// Endpoints by which clients of vLLM and llama.cpp learn of the server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/api_client.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+json told(ApiClient& client, const std::string& path) {
+  const HttpResponse response = client.get(path);
+  EXPECT_EQ(response.status, 200) << path;
+  return json::parse(response.body);
+}
+
+TEST(Information, APingIsTheHealth) {
+  ApiClient client;
+  EXPECT_EQ(told(client, "/ping"), told(client, "/health"));
+  client.engine().set_healthy(false);
+  EXPECT_EQ(client.get("/ping").status, 503);
+}
+
+TEST(Information, TheLoadIsWhatRunsOrWaits) {
+  ApiClient client;
+  EXPECT_EQ(told(client, "/load"), json::parse(R"({"server_load": 0})"));
+}
+
+TEST(Information, LimitsAreTheEngines) {
+  ApiClient client({.max_queue = 7});
+  const EngineLimits& limits = client.model().engine->limits();
+  const json info = told(client, "/server_info");
+  EXPECT_EQ(info.at("model"), "fake-model");
+  EXPECT_EQ(info.at("max_queue"), 7);
+  EXPECT_EQ(info.at("max_model_len"), limits.max_model_len);
+  EXPECT_EQ(info.at("kv_cache").at("dtype"), "k:int8,v:int4");
+  EXPECT_EQ(info.at("kv_cache").at("num_blocks"), 400);
+}
+
+TEST(Information, PropsAreWhatARequestIsSampledBy) {
+  ApiClient client;
+  client.model().defaults.temperature = 0.25f;
+  const json props = told(client, "/props");
+  EXPECT_EQ(props.at("default_generation_settings").at("params").at("temperature"), 0.25);
+  EXPECT_EQ(props.at("default_generation_settings").at("params").at("repeat_penalty"), 1);
+  EXPECT_EQ(props.at("chat_template"), client.model().chat_template->text());
+  EXPECT_EQ(props.at("eos_token"), "<|im_end|>");
+  EXPECT_EQ(props.at("total_slots"), json::parse(client.get("/slots").body).size());
+}
+
+TEST(Information, SlotsInUseComeFirst) {
+  ApiClient client;
+  const json slots = told(client, "/slots");
+  ASSERT_EQ(slots.size(), client.model().engine->limits().max_num_seqs);
+  EXPECT_EQ(slots.back().at("id"), slots.size() - 1);
+  EXPECT_EQ(slots.front().at("is_processing"), false);
+}
+
+TEST(Information, TheTokenizerTellsWhatTemplatesNeed) {
+  ApiClient client;
+  const json info = told(client, "/tokenizer_info");
+  EXPECT_EQ(info.at("eos_token"), "<|im_end|>");
+  EXPECT_EQ(info.at("vocab_size"), client.model().tokenizer->vocab_size());
+  EXPECT_EQ(info.at("chat_template"), client.model().chat_template->text());
+  ApiClient plain({.has_chat_template = false});
+  EXPECT_EQ(told(plain, "/tokenizer_info").at("chat_template"), nullptr);
+}
+
+TEST(Information, AnAppliedTemplateIsThePromptOfTheChat) {
+  ApiClient client;
+  const std::string chat = R"({"messages": [{"role": "user", "content": "say ä"}],
+      "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]})";
+  const json applied = client.answer("/apply-template", chat);
+  client.answer("/v1/chat/completions", chat);
+  EXPECT_EQ(applied.at("prompt"), client.last_prompt());
+  EXPECT_EQ(client.refusal("/apply-template", R"({"messages": []})").at("param"), "messages");
+  EXPECT_EQ(client
+                .refusal("/apply-template", R"({"messages": [{"role": "user", "content": "a"}],
+      "model": "none"})",
+                         404)
+                .at("code"),
+            "model_not_found");
+  ApiClient plain({.has_chat_template = false});
+  EXPECT_EQ(plain.refusal("/apply-template", chat).at("code"), "no_chat_template");
+}
+
+}  // namespace
+}  // namespace pagoda
