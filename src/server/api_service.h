@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/api_error.h"
@@ -66,6 +67,15 @@ void keep_cache_to(const std::string& client, GenerationFields& fields);
 // Makes the request for one prompt; `sampling` is as to_sampling_params() has it.
 TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,
                             std::vector<int> prompt_token_ids, SamplingParams sampling);
+
+// Returns `read(arguments..., unknown_names)`, a read_*() function's result, and logs the names.
+template <typename Read, typename... Arguments>
+auto read_logged(ApiService& service, Read read, Arguments&&... arguments) {
+  std::vector<std::string> unknown_names;
+  auto result = read(std::forward<Arguments>(arguments)..., unknown_names);
+  service.unknown_fields.report(unknown_names);
+  return result;
+}
 
 // Returns a 404 with the code model_not_found, unless `name` is empty or served.
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name);

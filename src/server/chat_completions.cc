@@ -7,9 +7,7 @@ namespace pagoda {
 namespace {
 
 ApiResult<std::unique_ptr<ChatJob>> read_job(ApiService& service, const HttpRequest& request) {
-  std::vector<std::string> unknown_names;
-  auto read = read_chat_request(request.body, unknown_names);
-  service.unknown_fields.report(unknown_names);
+  auto read = read_logged(service, read_chat_request, request.body);
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<ChatJob>();
   job->request = *std::move(read);

@@ -231,9 +231,7 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
 
 ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service,
                                                              const HttpRequest& request) {
-  std::vector<std::string> unknown_names;
-  auto read = read_completion_request(request.body, unknown_names);
-  service.unknown_fields.report(unknown_names);
+  auto read = read_logged(service, read_completion_request, request.body);
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<CompletionJob>();
   job->arrival = request.arrival;

@@ -21,10 +21,6 @@ json model_json(const ApiService& service, const std::string& name) {
           {"max_model_len", service.model.engine->limits().max_model_len}};
 }
 
-HttpResponse json_response(const json& body) {
-  return {.body = to_json_text(body)};
-}
-
 // Returns what a request that says nothing is sampled by, under llama.cpp's names.
 json default_sampling_json(const ServedModel& model) {
   const SamplingParams params = to_sampling_params({}, model.defaults, std::nullopt, 0);

@@ -128,4 +128,8 @@ std::string to_json_text(const RequestJson& value) {
   return value.dump(-1, ' ', false, RequestJson::error_handler_t::replace);
 }
 
+HttpResponse json_response(const nlohmann::json& body) {
+  return {.body = to_json_text(body)};
+}
+
 }  // namespace pagoda

@@ -31,4 +31,7 @@ std::size_t find_invalid_utf8(std::string_view text);
 std::string to_json_text(const nlohmann::json& value);
 std::string to_json_text(const RequestJson& value);
 
+// Returns the 200 whose body is that value.
+HttpResponse json_response(const nlohmann::json& body);
+
 }  // namespace pagoda

@@ -125,9 +125,7 @@ class MessageStream : public EventStream {
 
 ApiResult<std::unique_ptr<ChatJob>> read_message_job(ApiService& service,
                                                      const HttpRequest& request, bool generates) {
-  std::vector<std::string> unknown_names;
-  auto read = read_messages_request(request.body, generates, unknown_names);
-  service.unknown_fields.report(unknown_names);
+  auto read = read_logged(service, read_messages_request, request.body, generates);
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<ChatJob>();
   job->request = std::move(read->chat);
@@ -145,7 +143,7 @@ HttpReply handle_messages(ApiService& service, const HttpRequest& request, const
 HttpResponse count_message_tokens(ApiService& service, const HttpRequest& request) {
   auto job = read_message_job(service, request, /*generates=*/false);
   if (!job.ok()) return error_response(job.error());
-  return {.body = to_json_text(json{{"input_tokens", (*job)->prompt.token_ids.size()}})};
+  return json_response({{"input_tokens", (*job)->prompt.token_ids.size()}});
 }
 
 }  // namespace pagoda

@@ -63,6 +63,15 @@ std::vector<Field> generate_field_table(GenerateRequest& request) {
   return table;
 }
 
+ApiResult<GenerateRequest> read_generate_request(RequestJson body,
+                                                 std::vector<std::string>& unknown_names) {
+  GenerateRequest request;
+  auto error = read_generation_fields(std::move(body), generate_field_table(request),
+                                      request.chat.generation, unknown_names);
+  if (error) return std::move(*error);
+  return request;
+}
+
 // Reads a body's object; answers stream unless it says otherwise.
 ApiResult<RequestJson> parse_body(const HttpRequest& request, bool& streams) {
   auto body = parse_json_body(request.body);
@@ -77,9 +86,7 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
   bool streams = false;
   auto body = parse_body(request, streams);
   if (!body.ok()) return std::move(body).error();
-  std::vector<std::string> unknown_names;
-  auto read = read_chat_fields(*std::move(body), unknown_names);
-  service.unknown_fields.report(unknown_names);
+  auto read = read_logged(service, read_chat_fields, *std::move(body));
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<OllamaJob>();
   job->request = *std::move(read);
@@ -95,12 +102,9 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   bool streams = false;
   auto body = parse_body(request, streams);
   if (!body.ok()) return std::move(body).error();
-  std::vector<std::string> unknown_names;
-  GenerateRequest asked;
-  auto error = read_generation_fields(*std::move(body), generate_field_table(asked),
-                                      asked.chat.generation, unknown_names);
-  service.unknown_fields.report(unknown_names);
-  if (error) return std::move(*error);
+  auto read = read_logged(service, read_generate_request, *std::move(body));
+  if (!read.ok()) return std::move(read).error();
+  GenerateRequest& asked = *read;
   asked.chat.generation.stream |= streams;
   if (asked.prompt.empty()) return std::unique_ptr<OllamaJob>();
   RequestJson messages = RequestJson::array();
@@ -118,11 +122,11 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
 }
 
 HttpResponse loaded_response(const ApiService& service) {
-  return {.body = to_json_text(json{{"model", service.model_names.front()},
-                                    {"created_at", ollama_time()},
-                                    {"response", ""},
-                                    {"done", true},
-                                    {"done_reason", "load"}})};
+  return json_response({{"model", service.model_names.front()},
+                        {"created_at", ollama_time()},
+                        {"response", ""},
+                        {"done", true},
+                        {"done_reason", "load"}});
 }
 
 struct ShowRequest {
@@ -160,6 +164,16 @@ json entry(const ApiService& service, const std::string& name) {
           {"details", details(service)}};
 }
 
+ApiResult<ShowRequest> read_show_request(std::string_view text,
+                                         std::vector<std::string>& unknown_names) {
+  const auto body = parse_json_body(text);
+  if (!body.ok()) return body.error();
+  ShowRequest request;
+  if (auto error = read_fields(*body, show_field_table(request), unknown_names))
+    return std::move(*error);
+  return request;
+}
+
 json entries(const ApiService& service) {
   json list = json::array();
   for (const std::string& name : service.model_names) list.push_back(entry(service, name));
@@ -183,7 +197,7 @@ HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request
 }
 
 HttpResponse ollama_tags(const ApiService& service) {
-  return {.body = to_json_text(json{{"models", entries(service)}})};
+  return json_response({{"models", entries(service)}});
 }
 
 HttpResponse ollama_running_models(const ApiService& service) {
@@ -193,18 +207,13 @@ HttpResponse ollama_running_models(const ApiService& service) {
     model["size_vram"] = 0;
     model["context_length"] = service.model.engine->limits().max_model_len;
   }
-  return {.body = to_json_text(json{{"models", std::move(models)}})};
+  return json_response({{"models", std::move(models)}});
 }
 
 HttpResponse ollama_show(ApiService& service, const HttpRequest& request) {
-  auto body = parse_json_body(request.body);
-  if (!body.ok()) return error_response(body.error());
-  ShowRequest asked;
-  std::vector<std::string> unknown_names;
-  auto wrong = read_fields(*body, show_field_table(asked), unknown_names);
-  service.unknown_fields.report(unknown_names);
-  if (wrong) return error_response(*wrong);
-  std::string name = asked.model.empty() ? asked.name : asked.model;
+  const auto asked = read_logged(service, read_show_request, request.body);
+  if (!asked.ok()) return error_response(asked.error());
+  std::string name = asked->model.empty() ? asked->name : asked->model;
   drop_tag(service, name);
   if (auto error = check_model_name(service, name)) return error_response(*error);
   const ServedModel& model = service.model;
@@ -213,13 +222,12 @@ HttpResponse ollama_show(ApiService& service, const HttpRequest& request) {
   const json info = {
       {"general.architecture", model.config.architecture},
       {model.config.architecture + ".context_length", model.engine->limits().max_model_len}};
-  return {.body = to_json_text(
-              json{{"modelfile", ""},
-                   {"parameters", ""},
-                   {"template", model.chat_template ? model.chat_template->text() : ""},
-                   {"details", details(service)},
-                   {"model_info", info},
-                   {"capabilities", std::move(capabilities)}})};
+  return json_response({{"modelfile", ""},
+                        {"parameters", ""},
+                        {"template", model.chat_template ? model.chat_template->text() : ""},
+                        {"details", details(service)},
+                        {"model_info", info},
+                        {"capabilities", std::move(capabilities)}});
 }
 
 json ollama_show_schema() {

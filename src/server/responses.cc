@@ -197,9 +197,7 @@ class ResponseStream : public EventStream {
 
 ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service,
                                                          const HttpRequest& request) {
-  std::vector<std::string> unknown_names;
-  auto read = read_response_request(request.body, unknown_names);
-  service.unknown_fields.report(unknown_names);
+  auto read = read_logged(service, read_response_request, request.body);
   if (!read.ok()) return std::move(read).error();
   ResponseRequest& asked = *read;
   RequestJson earlier = RequestJson::array();
@@ -238,8 +236,8 @@ HttpResponse stored_response(const ServerFacts& facts) {
 HttpResponse delete_response(const ServerFacts& facts) {
   if (!facts.service.responses.erase(facts.client, facts.parameter))
     return error_response(no_response("", facts.parameter));
-  return {.body = to_json_text(
-              json{{"id", facts.parameter}, {"object", "response.deleted"}, {"deleted", true}})};
+  return json_response(
+      {{"id", facts.parameter}, {"object", "response.deleted"}, {"deleted", true}});
 }
 
 }  // namespace pagoda

@@ -64,9 +64,7 @@ std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
 }  // namespace
 
 HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_request) {
-  std::vector<std::string> unknown_names;
-  auto read = read_tokenize_request(http_request.body, unknown_names);
-  service.unknown_fields.report(unknown_names);
+  auto read = read_logged(service, read_tokenize_request, http_request.body);
   if (!read.ok()) return error_response(read.error());
   const auto& request = *read;
   if (auto error = check_model_name(service, request.model)) return error_response(*error);
@@ -77,37 +75,33 @@ HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_requ
 }
 
 HttpResponse detokenize_response(ApiService& service, const HttpRequest& http_request) {
-  std::vector<std::string> unknown_names;
-  auto read = read_detokenize_request(http_request.body, unknown_names);
-  service.unknown_fields.report(unknown_names);
+  auto read = read_logged(service, read_detokenize_request, http_request.body);
   if (!read.ok()) return error_response(read.error());
   const auto& request = *read;
   if (auto error = check_model_name(service, request.model)) return error_response(*error);
   auto text = service.model.tokenizer->decode(request.tokens, /*skip_special_tokens=*/false);
   if (!text.ok()) return error_response(api_error(text.status(), "tokens"));
-  return {.body = to_json_text(json{{"prompt", *text}})};
+  return json_response({{"prompt", *text}});
 }
 
 HttpResponse tokenizer_info_response(const ApiService& service) {
   const ServedModel& model = service.model;
   const std::string chat_template = model.chat_template ? model.chat_template->text() : "";
-  return {.body = to_json_text(json{{"tokenizer_class", "PreTrainedTokenizerFast"},
-                                    {"vocab_size", model.tokenizer->vocab_size()},
-                                    {"model_max_length", model.engine->limits().max_model_len},
-                                    {"bos_token", text_or_null(model.tokenizer->bos_token())},
-                                    {"eos_token", text_or_null(model.tokenizer->eos_token())},
-                                    {"chat_template", text_or_null(chat_template)}})};
+  return json_response({{"tokenizer_class", "PreTrainedTokenizerFast"},
+                        {"vocab_size", model.tokenizer->vocab_size()},
+                        {"model_max_length", model.engine->limits().max_model_len},
+                        {"bos_token", text_or_null(model.tokenizer->bos_token())},
+                        {"eos_token", text_or_null(model.tokenizer->eos_token())},
+                        {"chat_template", text_or_null(chat_template)}});
 }
 
 HttpResponse apply_template_response(ApiService& service, const HttpRequest& http_request) {
-  std::vector<std::string> unknown_names;
-  auto read = read_chat_request(http_request.body, unknown_names);
-  service.unknown_fields.report(unknown_names);
+  auto read = read_logged(service, read_chat_request, http_request.body);
   if (!read.ok()) return error_response(read.error());
   if (auto error = check_model_name(service, read->generation.model)) return error_response(*error);
   auto text = render_chat(service.model, read->prompt);
   if (!text.ok()) return error_response(text.error());
-  return {.body = to_json_text(json{{"prompt", *text}})};
+  return json_response({{"prompt", *text}});
 }
 
 }  // namespace pagoda
