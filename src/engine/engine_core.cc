@@ -34,7 +34,7 @@ EngineCore::EngineCore(EngineParts parts, ActiveRequests::LeavesQueue leaves_que
     : parts_(std::move(parts)), clock_(clock), requests_(std::move(leaves_queue), clock) {}
 
 void EngineCore::add(RequestId id, GenerationRequest request, EventSink sink) {
-  const std::uint64_t seed = seed_of(request, id, parts_.seed);
+  const std::uint64_t seed = request.sampling.seed ? *request.sampling.seed : draw_seed();
   Request taken = {.id = id, .generation = std::move(request), .seed = seed};
   requests_.add(taken, std::move(sink));
   parts_.scheduler->add(std::move(taken));

@@ -11,9 +11,11 @@
 // the one behind it does as well; the next ones work. A step that fails with kUnavailable says that
 // the device is gone, and none after it can work.
 //
-// Belongs to one thread, but for check() and limits().
+// Belongs to one thread, but for check(), limits() and draw_seed().
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 
 #include "core/clock.h"
@@ -39,6 +41,8 @@ class EngineCore {
     return check_request(request, limits(), *parts_.scheduler);
   }
   const EngineLimits& limits() const { return parts_.limits; }
+  // Draws a seed as Engine does. Thread-safe.
+  std::uint64_t draw_seed() { return drawn_seed(num_drawn_seeds_++, parts_.seed); }
 
   // Queues a request. REQUIRES: check(request), and an id that no other request has had.
   void add(RequestId id, GenerationRequest request, EventSink sink);
@@ -88,6 +92,7 @@ class EngineCore {
   void deliver_ends();
 
   EngineParts parts_;
+  std::atomic<std::uint64_t> num_drawn_seeds_ = 0;
   const Clock& clock_;
   ActiveRequests requests_;
   StepCounters counters_;

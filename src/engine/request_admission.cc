@@ -37,12 +37,12 @@ Status check_request(const GenerationRequest& request, const EngineLimits& limit
       num_prompt_tokens, sampling.max_tokens);
 }
 
-std::uint64_t seed_of(const GenerationRequest& request, RequestId id, std::uint64_t engine_seed) {
-  if (request.sampling.seed) return *request.sampling.seed;
+std::uint64_t drawn_seed(std::uint64_t index, std::uint64_t engine_seed) {
+  constexpr int kDroppedBits = 64 - 53;
   const PhiloxCounter words = philox4x32(
-      {static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(id >> 32), 0, 0},
+      {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, 0},
       {static_cast<std::uint32_t>(engine_seed), static_cast<std::uint32_t>(engine_seed >> 32)});
-  return (std::uint64_t{words[0]} << 32) | words[1];
+  return ((std::uint64_t{words[0]} << 32) | words[1]) >> kDroppedBits;
 }
 
 }  // namespace pagoda

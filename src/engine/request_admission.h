@@ -1,4 +1,4 @@
-// Admission of a request to an engine: its check, and the seed of one that brings none.
+// Admission of a request to an engine: its check, and the seeds of those that bring none.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace pagoda {
 Status check_request(const GenerationRequest& request, const EngineLimits& limits,
                      const Scheduler& scheduler);
 
-// Returns the request's own seed, or one mixed of the engine's and the request's number.
-std::uint64_t seed_of(const GenerationRequest& request, RequestId id, std::uint64_t engine_seed);
+// Returns an engine's index-th seed for requests that bring none. It is below 2^53: every client can
+// read it as a JSON number and send it back.
+std::uint64_t drawn_seed(std::uint64_t index, std::uint64_t engine_seed);
 
 }  // namespace pagoda

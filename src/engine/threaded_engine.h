@@ -28,6 +28,7 @@ class ThreadedEngine final : public Engine {
 
   const EngineLimits& limits() const override { return core_->limits(); }
   Status check_room(const QueueDemand& demand) const override;
+  std::uint64_t draw_seed() override { return core_->draw_seed(); }
   Result<RequestId> submit(GenerationRequest request, EventSink sink) override;
   void cancel(RequestId id) override;
   void cancel_sample(RequestId id, int sample_index) override;

@@ -101,8 +101,10 @@ bool Cors::refuses(const HttpRequest& request) const {
 HttpHeaders Cors::headers(const HttpRequest& request) const {
   const std::string_view origin = request.header("origin");
   if (!allows(origin)) return {};
-  if (allows_all_) return {{"Access-Control-Allow-Origin", "*"}};
-  return {{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}};
+  const std::pair<std::string, std::string> exposed = {"Access-Control-Expose-Headers",
+                                                       "X-Request-Id, X-Seed"};
+  if (allows_all_) return {{"Access-Control-Allow-Origin", "*"}, exposed};
+  return {{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}, exposed};
 }
 
 bool Cors::is_preflight(const HttpRequest& request) const {

@@ -10,7 +10,9 @@ namespace pagoda {
 namespace {
 
 using nlohmann::json;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 constexpr const char* kCompletions = "/v1/completions";
 
@@ -81,7 +83,6 @@ TEST_F(CompletionsTest, DefaultsAreTheCheckpointsAndThenVllms) {
   EXPECT_EQ(silent.temperature, 0.5f);
   EXPECT_EQ(silent.top_p, 1.0f);
   EXPECT_EQ(silent.top_k, 0);
-  EXPECT_FALSE(silent.seed);
   const SamplingParams said =
       sampling_of(R"({"prompt": "say a", "temperature": 0, "top_p": 0.5, "top_k": -1, "min_p": 0.1,
       "seed": -7, "presence_penalty": 1, "frequency_penalty": -1, "repetition_penalty": 1.5, "min_tokens": 2,
@@ -99,6 +100,21 @@ TEST_F(CompletionsTest, DefaultsAreTheCheckpointsAndThenVllms) {
   EXPECT_EQ(said.stop_token_ids, std::vector<int>{3});
   EXPECT_EQ(said.logprobs, 2);
   EXPECT_EQ(said.prompt_logprobs, 1);
+}
+
+TEST_F(CompletionsTest, TheSeedIsToldAndOneForAllPrompts) {
+  const auto expect_seed = [&](std::int64_t seed, const std::string& more) {
+    const HttpResponse response = client_.post(
+        kCompletions, R"({"prompt": ["say a", "say b"], "max_tokens": 1)" + more + "}");
+    EXPECT_THAT(response.headers, Contains(Pair("X-Seed", std::to_string(seed)))) << response.body;
+    const auto used = client_.engine().last_request().sampling.seed;
+    EXPECT_EQ(used, static_cast<std::uint64_t>(seed));
+  };
+  expect_seed(41, R"(, "seed": 41)");
+  expect_seed(-7, R"(, "seed": -7, "stream": true)");
+  expect_seed(1, "");  // the engine's draws, which here are its count
+  expect_seed(2, R"(, "seed": -1)");
+  expect_seed(3, R"(, "stream": true)");
 }
 
 TEST_F(CompletionsTest, LlamaCppsSamplingFieldsAreHonoured) {

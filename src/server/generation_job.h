@@ -30,16 +30,21 @@ HttpReply start_job(ApiService& service, ApiResult<std::unique_ptr<Job>> prepare
 }
 
 // Submits the job's texts. The reply is a Stream or a Whole, as the request asks, made of the job,
-// the model and the group.
+// the model and the group. Its header X-Seed is the `seed` that gives the same answer again.
 template <typename Stream, typename Whole, typename Job>
 HttpReply submit_job(ApiService& service, std::unique_ptr<Job> job, GroupRequest request,
                      const Wake& wake) {
+  const auto seed = static_cast<std::int64_t>(request.settle_seed(*service.model.engine));
   auto started = GenerationGroup::start(service, std::move(request), wake);
   if (!started.ok()) return {error_response(started.error()), {}};
   auto group = *std::move(started);
-  if (job->request.generation.stream)
-    return {std::make_unique<Stream>(std::move(job), service.model, std::move(group)), {}};
-  return {std::make_unique<Whole>(std::move(job), service.model, std::move(group)), {}};
+  HttpHeaders headers = {{"X-Seed", std::to_string(seed)}};
+  if (job->request.generation.stream) {
+    return {std::make_unique<Stream>(std::move(job), service.model, std::move(group)),
+            std::move(headers)};
+  }
+  return {std::make_unique<Whole>(std::move(job), service.model, std::move(group)),
+          std::move(headers)};
 }
 
 }  // namespace pagoda

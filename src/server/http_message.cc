@@ -1,5 +1,8 @@
 #include "server/http_message.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace pagoda {
 
 std::string_view HttpRequest::header(std::string_view name) const {
@@ -7,6 +10,11 @@ std::string_view HttpRequest::header(std::string_view name) const {
     if (key == name) return value;
   }
   return {};
+}
+
+void HttpReply::become(HttpReply next) {
+  content = std::move(next.content);
+  std::ranges::move(next.headers, std::back_inserter(headers));
 }
 
 std::string lower_case(std::string_view text) {

@@ -70,6 +70,9 @@ class EventStream {
 struct HttpReply {
   std::variant<HttpResponse, std::unique_ptr<PendingReply>, std::unique_ptr<EventStream>> content;
   HttpHeaders headers;  // besides the content's own
+
+  // Takes the content of the reply that a pending one waited for, and adds its headers.
+  void become(HttpReply next);
 };
 
 // Thread-safe; cheap; asks the connection to poll again. It may be kept for longer than the reply,

@@ -10,7 +10,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
-#include <iterator>
 
 #include "server/api_error.h"
 #include "server/http_head.h"
@@ -228,8 +227,7 @@ asio::awaitable<bool> HttpSession::await_reply(HttpReply& reply) {
     wake_->signalled = false;
     std::optional<HttpReply> next = (*pending)->poll();
     if (next) {
-      reply.content = std::move(next->content);
-      std::move(next->headers.begin(), next->headers.end(), std::back_inserter(reply.headers));
+      reply.become(*std::move(next));
     } else {
       co_await wait_for_wake(0);
     }

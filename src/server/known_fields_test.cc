@@ -83,7 +83,6 @@ json outcome_of(ApiClient& client, const std::string& path, const std::string& b
           sampling.min_tokens,
           sampling.ignore_eos,
           sampling.stop_token_ids,
-          sampling.seed.has_value(),
           sampling.logprobs.has_value()};
 }
 

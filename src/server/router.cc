@@ -86,9 +86,8 @@ std::optional<ApiError> Router::error_of_head(const HttpRequest& head,
 HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
   request.path = below_root(request.path);
   if (needs_api_key(request.path)) request.client = api_keys_.client_of(request).value_or("");
-  HttpHeaders headers = cors_.headers(request);
-  HttpReply reply = route(std::move(request), wake);
-  reply.headers = std::move(headers);
+  HttpReply reply = {{}, cors_.headers(request)};
+  reply.become(route(std::move(request), wake));
   return reply;
 }
 

@@ -109,6 +109,20 @@ def test_a_seed_repeats_itself(client, model):
     assert len(texts) == 1
 
 
+def test_a_drawn_seed_is_told_and_repeats_the_answer(client, model):
+    def ask(**seed):
+        return client.chat.completions.with_raw_response.create(
+            model=model, messages=[{"role": "user", "content": "Once"}], max_tokens=12, temperature=1.0, n=2, **seed)
+
+    drawn = ask()
+    seed = int(drawn.headers["x-seed"])
+    again = ask(seed=seed)
+    assert int(again.headers["x-seed"]) == seed
+    assert [choice.message.content for choice in again.parse().choices] == [
+        choice.message.content for choice in drawn.parse().choices]
+    assert int(ask().headers["x-seed"]) != seed
+
+
 @pytest.mark.parametrize(
     "arguments, param",
     [({"temperature": -1}, "temperature"), ({"max_tokens": -5}, "max_tokens"), ({"top_p": 2}, "top_p"),

@@ -49,7 +49,7 @@ HttpResponse ApiClient::send(HttpRequest request) {
   while (auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&reply.content)) {
     std::optional<HttpReply> known = (*pending)->poll();
     if (known) {
-      reply.content = std::move(known->content);
+      reply.become(*std::move(known));
     } else {
       bell.wait();
     }

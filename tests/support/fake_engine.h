@@ -45,6 +45,7 @@ class FakeEngine : public Engine {
 
   const EngineLimits& limits() const override { return options_.limits; }
   Status check_room(const QueueDemand& demand) const override;
+  std::uint64_t draw_seed() override { return ++num_drawn_seeds_; }
   Result<RequestId> submit(GenerationRequest request, EventSink sink) override;
   void cancel(RequestId id) override;
   void cancel_sample(RequestId id, int sample_index) override;
@@ -95,6 +96,7 @@ class FakeEngine : public Engine {
   int num_cancelled_samples_ = 0;
   bool draining_ = false;
   bool stopping_ = false;
+  std::atomic<std::uint64_t> num_drawn_seeds_ = 0;
   std::thread thread_;
 };
 
