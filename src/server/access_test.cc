@@ -44,8 +44,8 @@ TEST(ApiKeys, GuardTheModelAndLeaveTheRestOpen) {
         "/tokenizer_info", "/apply-template", "/props", "/slots", "/server_info", "/api/chat"}) {
     EXPECT_TRUE(needs_api_key(path)) << path;
   }
-  for (const char* path :
-       {"/", "/health", "/ping", "/load", "/metrics", "/version", "/openapi.json"})
+  for (const char* path : {"/", "/health", "/livez", "/readyz", "/ping", "/load", "/metrics",
+                           "/version", "/openapi.json"})
     EXPECT_FALSE(needs_api_key(path)) << path;
 }
 

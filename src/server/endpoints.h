@@ -27,6 +27,7 @@ struct Endpoint {
   HttpResponse (*erase)(const ServerFacts& facts) = nullptr;  // answers DELETE, beside `tell`
   HttpReply (*read)(ApiService& service, const HttpRequest& request, const Wake& wake) = nullptr;
   bool generates = false;  // so that it is refused while the queue has no room; it can stream
+  bool tells_readiness = false;
 
   // In /openapi.json: names of schemas, "" for a body of that type without one.
   std::string_view operation_id;
@@ -39,6 +40,8 @@ struct Endpoint {
     if (tell == nullptr) return "POST";
     return erase == nullptr ? "GET, HEAD" : "GET, HEAD, DELETE";
   }
+  // Returns whether it is refused while the server drains: what only tells of it is not.
+  bool only_while_ready() const { return read != nullptr || tells_readiness; }
   // Returns the name of the path's parameter; "" where it has none.
   std::string_view parameter() const;
 };

@@ -103,7 +103,9 @@ struct HttpListener::Impl {
   std::mutex mutex;
   std::condition_variable session_ended;
   std::set<std::shared_ptr<HttpSession>> sessions;
-  PeerCounts peers;  // of the sessions
+  std::set<std::shared_ptr<HttpSession>> late_sessions;  // which no drain() waits for
+  PeerCounts peers;                                      // of both
+  bool draining = false;
   bool stopping = false;
 };
 
@@ -149,13 +151,15 @@ void HttpListener::Impl::serve(tcp::socket socket) {
   {
     std::lock_guard lock(mutex);
     if (stopping) return;
-    const bool has_room = static_cast<int>(sessions.size()) < limits.max_connections;
+    const std::size_t num_sessions = sessions.size() + late_sessions.size();
+    const bool has_room = static_cast<int>(num_sessions) < limits.max_connections;
     if (has_room && !peers.add(peer)) {
       refusal += " from this address";
     } else if (has_room) {
       session = std::make_shared<HttpSession>(
-          std::move(socket), HttpSession::Shared{limits, gate, handler, body_budget, access_log});
-      sessions.insert(session);
+          std::move(socket), HttpSession::Shared{limits, gate, handler, body_budget, access_log},
+          draining ? HttpSession::Serves::kOneRequest : HttpSession::Serves::kAll);
+      (draining ? late_sessions : sessions).insert(session);
     }
   }
   // Without a session the socket has not been moved.
@@ -184,6 +188,7 @@ asio::awaitable<void> HttpListener::Impl::run_session(std::shared_ptr<HttpSessio
   std::lock_guard lock(mutex);
   peers.remove(peer);
   sessions.erase(session);
+  late_sessions.erase(session);
   session_ended.notify_all();
 }
 
@@ -215,18 +220,14 @@ std::uint16_t HttpListener::port() const {
 
 int HttpListener::num_connections() const {
   std::lock_guard lock(impl_->mutex);
-  return static_cast<int>(impl_->sessions.size());
+  return static_cast<int>(impl_->sessions.size() + impl_->late_sessions.size());
 }
 
 bool HttpListener::drain(double deadline_s) {
   Impl& impl = *impl_;
-  asio::post(impl.acceptor.get_executor(), [&impl] {
-    error_code ignored;
-    impl.acceptor.close(ignored);
-  });
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s);
   std::unique_lock lock(impl.mutex);
-  impl.stopping = true;
+  impl.draining = true;
   for (const auto& session : impl.sessions) session->drain();
   return impl.session_ended.wait_until(lock, until, [&impl] { return impl.sessions.empty(); });
 }
@@ -234,10 +235,22 @@ bool HttpListener::drain(double deadline_s) {
 void HttpListener::stop(double deadline_s) {
   Impl& impl = *impl_;
   if (impl.threads.empty()) return;
-  if (!drain(deadline_s)) {
+  asio::post(impl.acceptor.get_executor(), [&impl] {
+    error_code ignored;
+    impl.acceptor.close(ignored);
+  });
+  {
+    std::lock_guard lock(impl.mutex);
+    impl.stopping = true;
+    for (const auto& session : impl.late_sessions) session->drain();
+  }
+  drain(deadline_s);
+  {
     std::unique_lock lock(impl.mutex);
     for (const auto& session : impl.sessions) session->close();
-    impl.session_ended.wait(lock, [&impl] { return impl.sessions.empty(); });
+    for (const auto& session : impl.late_sessions) session->close();
+    impl.session_ended.wait(
+        lock, [&impl] { return impl.sessions.empty() && impl.late_sessions.empty(); });
   }
   // Nothing is left to do: run() returns by itself on every thread.
   for (std::thread& thread : impl.threads) thread.join();

@@ -37,10 +37,11 @@ class HttpListener {
   std::uint16_t port() const;
   int num_connections() const;
 
-  // Accepts nothing more, closes idle connections, lets running requests finish until the deadline;
-  // true if all have.
+  // Closes idle connections and lets running requests finish until the deadline; true if all have.
+  // A connection that comes from here on serves one request, which is the gate's to refuse, and is
+  // not waited for.
   bool drain(double deadline_s);
-  // Calls drain(), then closes the rest and joins the threads.
+  // Accepts nothing more, drains, closes the rest and joins the threads.
   void stop(double deadline_s);
 
  private:

@@ -76,6 +76,27 @@ TEST_F(HttpListenerTest, StoppingLetsRunningAnswersFinish) {
   stopper.join();
 }
 
+TEST_F(HttpListenerTest, WhileRunningAnswersFinishNewConnectionsHaveOneRequest) {
+  start();
+  Connection busy(listener_->port());
+  busy.send("GET /slow HTTP/1.1\r\n\r\n");
+  expect_soon([&] { return work_.num_alive == 1; });
+  std::thread drainer([&] { EXPECT_TRUE(listener_->drain(20)); });
+  // Those that were there before are closed, so one that is told to close came later.
+  expect_soon([&] {
+    return exchange("GET /a HTTP/1.1\r\n\r\n").find("\r\nConnection: close\r\n") !=
+           std::string::npos;
+  });
+  Connection dawdler(listener_->port());  // is not waited for
+  dawdler.send("GET /b");
+  work_.finish = true;
+  work_.wake_all();
+  EXPECT_TRUE(busy.read_to_close().ends_with("done"));
+  drainer.join();
+  listener_->stop(0);
+  EXPECT_EQ(dawdler.read_to_close(), "");
+}
+
 TEST_F(HttpListenerTest, StoppingEndsWhatIsNotDoneInTime) {
   start();
   Connection busy(listener_->port());

@@ -53,9 +53,10 @@ struct HttpSession::WakeState {
   }
 };
 
-HttpSession::HttpSession(asio::ip::tcp::socket socket, const Shared& shared)
+HttpSession::HttpSession(asio::ip::tcp::socket socket, const Shared& shared, Serves serves)
     : socket_(std::move(socket)),
       shared_(shared),
+      serves_(serves),
       limits_(shared.limits),
       buffer_(std::max(limits_.max_header_bytes, kMaxPipelinedBytes) +
               HttpRequestParser::kMaxReadBytes),

@@ -33,8 +33,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     std::shared_ptr<BodyBudget> body_budget;
     AccessLog& access_log;
   };
+  enum class Serves { kAll, kOneRequest };
   // REQUIRES: `socket` is bound to a strand of its own.
-  HttpSession(boost::asio::ip::tcp::socket socket, const Shared& shared);
+  HttpSession(boost::asio::ip::tcp::socket socket, const Shared& shared, Serves serves);
 
   // Serves requests until either side closes. Never throws.
   boost::asio::awaitable<void> run();
@@ -83,13 +84,16 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::optional<HttpResponse> refusal_of_gate(Incoming& incoming) const;
   HttpReply handle(Incoming& incoming) const;
   void log(const Incoming& incoming) const;
-  bool closes_after(const Incoming& incoming) const { return !incoming.keep_alive || draining_; }
+  bool closes_after(const Incoming& incoming) const {
+    return !incoming.keep_alive || draining_ || serves_ == Serves::kOneRequest;
+  }
 
   void start_watching_peer();
   boost::asio::awaitable<void> stop_watching_peer();
 
   boost::asio::ip::tcp::socket socket_;
   const Shared shared_;
+  const Serves serves_;
   const HttpLimits& limits_;
   boost::beast::flat_buffer buffer_;  // received, not yet parsed
   std::shared_ptr<WakeState> wake_;

@@ -46,8 +46,12 @@ HttpResponse model_response(const ApiService& service, std::string_view name) {
   return json_response(model_json(service, std::string(name)));
 }
 
+HttpResponse live_response() {
+  return json_response({{"status", "ok"}});
+}
+
 HttpResponse health_response(const ApiService& service) {
-  if (service.model.engine->stats().healthy) return json_response({{"status", "ok"}});
+  if (service.model.engine->stats().healthy) return live_response();
   return error_response({503, "the engine is down", "", "service_unavailable"});
 }
 

@@ -11,6 +11,8 @@ namespace pagoda {
 
 HttpResponse models_response(const ApiService& service);
 HttpResponse model_response(const ApiService& service, std::string_view name);
+// Answers as a process does that runs, whatever state its model is in.
+HttpResponse live_response();
 HttpResponse health_response(const ApiService& service);
 HttpResponse version_response();
 HttpResponse metrics_response(const ApiService& service);

@@ -80,7 +80,10 @@ std::optional<ApiError> Router::error_of_head(const HttpRequest& head,
     return ApiError{401, "expected a valid API key in 'Authorization: Bearer KEY'", "",
                     "invalid_api_key"};
   }
-  return error_of_target(head, path);
+  if (auto error = error_of_target(head, path)) return error;
+  if (draining_ && find_endpoint(path)->only_while_ready())
+    return ApiError{503, "the server is ending", "", "draining"};
+  return {};
 }
 
 HttpReply Router::handle(HttpRequest request, const Wake& wake) const {

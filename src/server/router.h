@@ -1,6 +1,7 @@
 // Router: from a request to its endpoint, past what says who may ask (access.h). Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,10 @@ class Router {
   // is known later, what tells of the server at once.
   HttpReply handle(HttpRequest request, const Wake& wake) const;
 
+  // Refuses with a 503 `draining`, from here on, all requests with a body, and /readyz; what tells
+  // of the server goes on. Thread-safe.
+  void drain() { draining_ = true; }
+
   // Counts an answer, refusals too, in the metrics.
   void count_answer(const AccessRecord& record) const;
 
@@ -50,6 +55,7 @@ class Router {
   AllowedHosts allowed_hosts_;
   std::string root_path_;
   std::string openapi_document_;
+  std::atomic<bool> draining_ = false;
 };
 
 }  // namespace pagoda

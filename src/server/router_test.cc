@@ -78,6 +78,20 @@ TEST(Router, AsksForKeysAndLetsPreflightsPass) {
               Contains(Pair("Access-Control-Allow-Origin", "https://a.example")));
 }
 
+TEST(Router, OnceItDrainsRequestsAreRefusedAndTheServerStillTellsOfItself) {
+  ApiClient client;
+  EXPECT_EQ(client.get("/readyz").status, 200);
+  client.router().drain();
+  const HttpResponse refused = client.post("/v1/completions", R"({"prompt": "say a"})");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(parsed(refused).at("error").at("code"), "draining");
+  EXPECT_THAT(refused.headers, Contains(Pair("Retry-After", "1")));
+  EXPECT_EQ(client.get("/readyz").status, 503);
+  EXPECT_EQ(client.post("/tokenize", R"({"prompt": "a"})").status, 503);
+  for (const char* path : {"/livez", "/health", "/metrics", "/v1/models"})
+    EXPECT_EQ(client.get(path).status, 200) << path;
+}
+
 TEST(Router, APageOfAnotherOriginIsRefusedWhateverItSends) {
   ApiClient client({}, {.allowed_origins = {"https://a.example"}});
   const auto ask = [&](const std::string& origin) {

@@ -4,6 +4,7 @@
 
 #include "server/api_service.h"
 #include "server/http_listener.h"
+#include "server/information.h"
 #include "server/memory_trimmer.h"
 #include "server/router.h"
 
@@ -39,6 +40,7 @@ struct Server::Impl {
   std::optional<HttpResponse> refuse(const HttpRequest& head) const {
     const Api* const current = serving.load();
     if (current != nullptr) return current->router.refuse(head);
+    if (head.path == options.root_path + "/livez" || head.path == "/livez") return live_response();
     return error_response({503, "the model is being loaded", "", "loading"});
   }
 
@@ -101,6 +103,7 @@ int Server::num_connections() const {
 }
 
 void Server::stop(double deadline_s) {
+  if (impl_->api) impl_->api->router.drain();
   const bool is_done = impl_->listener->drain(deadline_s);
   if (!is_done && impl_->api) impl_->api->service.model.engine->drain(0);
   impl_->listener->stop(kFarewellS);

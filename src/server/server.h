@@ -50,8 +50,9 @@ class Server {
   std::uint16_t port() const;
   int num_connections() const;
 
-  // Accepts nothing more and lets running answers finish until the deadline. Then the engine ends
-  // the rest, whose clients are told, and takes nothing more either. Joins the threads.
+  // Lets running answers finish until the deadline, and answers what comes meanwhile as
+  // Router::drain() has it. Then the engine ends the rest, whose clients are told. Accepts nothing
+  // more and joins the threads.
   void stop(double deadline_s);
 
  private:
