@@ -220,7 +220,9 @@ TEST_F(PrefixCacheDir, WithoutItNothingIsCopiedAndNoThreadRuns) {
   EXPECT_EQ(num_threads(), threads_of_one + threads_before_either);
   const auto with = open_engine(kTinyLlama, options());
   const auto threads_with = num_threads() - threads_of_one - threads_before_either;
-  if (fs::exists("/proc/self/task")) EXPECT_EQ(threads_with, threads_before_either + 1);
+  if (fs::exists("/proc/self/task")) {
+    EXPECT_EQ(threads_with, threads_before_either + 1);
+  }
 }
 
 TEST_F(PrefixCacheDir, WhatRulesItOutIsRefused) {

@@ -114,7 +114,9 @@ TEST(StepsOnMetal, CopyNothingAndKeepTheirMemory) {
   for (int round = 0; round < 3; ++round) {
     num_samples += run_to_end(*engine, std::vector{request}).size();
     const std::size_t now = ::mlx::core::get_active_memory();
-    if (round > 0) EXPECT_LE(now, memory);
+    if (round > 0) {
+      EXPECT_LE(now, memory);
+    }
     memory = now;
   }
   const EngineStats stats = stats_at_rest(*engine);
