@@ -41,9 +41,11 @@ void block_signals(sigset_t& signals) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-// An IPv6 address stands in brackets there.
-std::string host_in_url(const std::string& host) {
-  return host.find(':') == std::string::npos ? host : "[" + host + "]";
+// Returns where clients find the server. An IPv6 address stands in brackets there.
+std::string url_of(const ServerOptions& options, std::uint16_t port) {
+  if (!options.path.empty()) return "unix:" + options.path;
+  const bool is_v6 = options.host.find(':') != std::string::npos;
+  return fmt::format("http://{}:{}", is_v6 ? "[" + options.host + "]" : options.host, port);
 }
 
 bool has_signal() {
@@ -83,7 +85,7 @@ Status serve(ServeFlags& flags) {
     PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
     spdlog::info("cpu instruction set: {}", cpu_isa_name(isa));
   }
-  spdlog::info("listening on http://{}:{}", host_in_url(flags.server.host), server->port());
+  spdlog::info("listening on {}", url_of(flags.server, server->port()));
   int signal = 0;
   sigwait(&signals, &signal);
   spdlog::info("finishing what runs; a second Ctrl-C ends it at once");
@@ -99,6 +101,8 @@ void add_access_flags(CLI::App& command, ServeFlags& flags) {
   command.add_option("--port", server.port, "0: any free one")
       ->transform(whole_number<std::uint16_t>())
       ->capture_default_str();
+  command.add_option("--uds", server.path,
+                     "A path to listen on, as a Unix socket, instead of --host and --port");
   command.add_option("--api-key", flags.api_keys.flags,
                      "A key that requests must bring; may be given more than once. Without: "
                      "PAGODA_API_KEY of the environment");

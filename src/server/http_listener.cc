@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -24,12 +25,12 @@
 #include "server/api_error.h"
 #include "server/http_head.h"
 #include "server/http_session.h"
+#include "server/listening_socket.h"
 #include "server/peer_counts.h"
 
 namespace pagoda {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 using boost::system::error_code;
 
 namespace {
@@ -57,21 +58,6 @@ int raise_descriptor_limit(int num_wanted) {
   return static_cast<int>(room);
 }
 
-Result<tcp::endpoint> resolve(asio::io_context& context, const std::string& host,
-                              std::uint16_t port) {
-  error_code error;
-  const auto address = asio::ip::make_address(host, error);
-  if (!error) return tcp::endpoint(address, port);
-  tcp::resolver resolver(context);
-  const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
-  if (error || found.empty()) {
-    return invalid_argument(
-        "[server] host {}: expected an address or a name that resolves, got: {}", host,
-        error.message());
-  }
-  return found.begin()->endpoint();
-}
-
 }  // namespace
 
 struct HttpListener::Impl {
@@ -84,10 +70,10 @@ struct HttpListener::Impl {
         acceptor(asio::make_strand(context)),
         peers(std::max(1, static_cast<int>(limits.max_connections * limits.max_peer_share))) {}
 
-  Status bind(const ListenerOptions& options);
+  Status listen(const ListenerOptions& options);
   asio::awaitable<void> accept_loop();
-  void serve(tcp::socket socket);
-  void refuse(tcp::socket socket, std::string message);
+  void serve(StreamSocket socket);
+  void refuse(StreamSocket socket, std::string message);
   asio::awaitable<void> run_session(std::shared_ptr<HttpSession> session, asio::ip::address peer);
 
   const HttpLimits limits;
@@ -96,8 +82,9 @@ struct HttpListener::Impl {
   const std::shared_ptr<BodyBudget> body_budget;
   AccessLog access_log;
   asio::io_context context;
-  tcp::acceptor acceptor;
+  StreamAcceptor acceptor;
   std::uint16_t port = 0;
+  std::string path;  // that this has made a socket of; empty: none
   std::vector<std::thread> threads;
 
   std::mutex mutex;
@@ -109,19 +96,13 @@ struct HttpListener::Impl {
   bool stopping = false;
 };
 
-Status HttpListener::Impl::bind(const ListenerOptions& options) {
-  PAGODA_ASSIGN_OR_RETURN(const tcp::endpoint endpoint,
-                          resolve(context, options.host, options.port));
-  error_code error;
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (!error) port = acceptor.local_endpoint(error).port();
-  if (error) {
-    return unavailable("[server] {}:{}: expected an address that is free to listen on, got: {}",
-                       options.host, options.port, error.message());
+Status HttpListener::Impl::listen(const ListenerOptions& options) {
+  if (options.path.empty()) {
+    PAGODA_ASSIGN_OR_RETURN(port, listen_on_address(acceptor, options.host, options.port));
+    return ok_status();
   }
+  PAGODA_RETURN_IF_ERROR(listen_on_path(acceptor, options.path));
+  path = options.path;
   return ok_status();
 }
 
@@ -129,7 +110,7 @@ asio::awaitable<void> HttpListener::Impl::accept_loop() {
   asio::steady_timer pause(acceptor.get_executor());
   while (acceptor.is_open()) {
     error_code error;
-    tcp::socket socket(asio::make_strand(context));
+    StreamSocket socket(asio::make_strand(context));
     co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
     if (!error) {
       serve(std::move(socket));
@@ -142,10 +123,9 @@ asio::awaitable<void> HttpListener::Impl::accept_loop() {
   }
 }
 
-void HttpListener::Impl::serve(tcp::socket socket) {
+void HttpListener::Impl::serve(StreamSocket socket) {
   const auto executor = socket.get_executor();
-  error_code gone;  // already; its peer is 0.0.0.0 then
-  const asio::ip::address peer = socket.remote_endpoint(gone).address();
+  const asio::ip::address peer = peer_of(socket);
   std::shared_ptr<HttpSession> session;
   std::string refusal = "too many connections are open";
   {
@@ -169,7 +149,7 @@ void HttpListener::Impl::serve(tcp::socket socket) {
 }
 
 // The refusal fits any send buffer, so this does not wait for the client.
-void HttpListener::Impl::refuse(tcp::socket socket, std::string message) {
+void HttpListener::Impl::refuse(StreamSocket socket, std::string message) {
   const std::string body = error_body({503, std::move(message), "", "too_many_connections"});
   const std::string id = request_id_for("");
   const std::string bytes = fmt::format(
@@ -199,7 +179,7 @@ Result<std::unique_ptr<HttpListener>> HttpListener::start(const ListenerOptions&
   ListenerOptions effective = options;
   effective.limits.max_connections = raise_descriptor_limit(options.limits.max_connections);
   auto impl = std::make_unique<Impl>(effective, std::move(handler), std::move(gate));
-  PAGODA_RETURN_IF_ERROR(impl->bind(options));
+  PAGODA_RETURN_IF_ERROR(impl->listen(options));
   asio::co_spawn(impl->acceptor.get_executor(), impl->accept_loop(), asio::detached);
   for (int i = 0; i < options.num_threads; ++i) {
     impl->threads.emplace_back([context = &impl->context] {
@@ -237,6 +217,7 @@ void HttpListener::stop(double deadline_s) {
   if (impl.threads.empty()) return;
   asio::post(impl.acceptor.get_executor(), [&impl] {
     error_code ignored;
+    if (!impl.path.empty()) ::unlink(impl.path.c_str());  // before another server can listen there
     impl.acceptor.close(ignored);
   });
   {

@@ -21,6 +21,7 @@ namespace pagoda {
 struct ListenerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any free one
+  std::string path;        // to listen on instead, as a socket of the file system; empty: none
   int num_threads = 2;
   HttpLimits limits;
   AnswerObserver observer;  // of every answer, refusals too; empty: none
@@ -28,13 +29,13 @@ struct ListenerOptions {
 
 class HttpListener {
  public:
-  // Listens on an address. kUnavailable names the address that could not be bound, kInvalidArgument
-  // a host that does not resolve. An empty gate lets every request pass.
+  // Listens on an address or a path. Errors are listen_on_address()'s and listen_on_path()'s. An
+  // empty gate lets every request pass.
   static Result<std::unique_ptr<HttpListener>> start(const ListenerOptions& options,
                                                      HttpHandler handler, HttpGate gate = {});
   ~HttpListener();  // stop(0)
 
-  std::uint16_t port() const;
+  std::uint16_t port() const;  // 0: it listens on a path
   int num_connections() const;
 
   // Closes idle connections and lets running requests finish until the deadline; true if all have.

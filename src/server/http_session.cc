@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -53,7 +54,7 @@ struct HttpSession::WakeState {
   }
 };
 
-HttpSession::HttpSession(asio::ip::tcp::socket socket, const Shared& shared, Serves serves)
+HttpSession::HttpSession(StreamSocket socket, const Shared& shared, Serves serves)
     : socket_(std::move(socket)),
       shared_(shared),
       serves_(serves),

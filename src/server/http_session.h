@@ -8,7 +8,6 @@
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "server/http_limits.h"
 #include "server/http_message.h"
 #include "server/http_request_parser.h"
+#include "server/listening_socket.h"
 #include "server/socket_deadline.h"
 
 namespace pagoda {
@@ -35,7 +35,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   };
   enum class Serves { kAll, kOneRequest };
   // REQUIRES: `socket` is bound to a strand of its own.
-  HttpSession(boost::asio::ip::tcp::socket socket, const Shared& shared, Serves serves);
+  HttpSession(StreamSocket socket, const Shared& shared, Serves serves);
 
   // Serves requests until either side closes. Never throws.
   boost::asio::awaitable<void> run();
@@ -91,7 +91,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void start_watching_peer();
   boost::asio::awaitable<void> stop_watching_peer();
 
-  boost::asio::ip::tcp::socket socket_;
+  StreamSocket socket_;
   const Shared shared_;
   const Serves serves_;
   const HttpLimits& limits_;

@@ -75,6 +75,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
   const ListenerOptions listener_options{
       .host = options.host,
       .port = options.port,
+      .path = options.path,
       .num_threads = options.num_threads,
       .limits = options.limits,
       .observer = [impl = impl.get()](const AccessRecord& r) { impl->count(r); }};

@@ -20,6 +20,7 @@ namespace pagoda {
 struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;          // 0: any free one
+  std::string path;                   // to listen on instead of an address; empty: none
   std::vector<std::string> api_keys;  // none: everybody may ask
   // Origins, besides the server's own, whose pages may ask; "*": all.
   std::vector<std::string> allowed_origins;
@@ -38,8 +39,7 @@ struct ServerOptions {
 class Server {
  public:
   // Listens when it returns, and answers 503 "loading" to everything until serve(), /health too: so
-  // a port that is taken is told before a model is loaded. kUnavailable names an address that can't
-  // be bound, kInvalidArgument a host that does not resolve.
+  // a port that is taken is told before a model is loaded. Errors are HttpListener::start()'s.
   static Result<std::unique_ptr<Server>> listen(const ServerOptions& options);
   ~Server();  // stop(0)
 
@@ -47,7 +47,7 @@ class Server {
   // API, at least one; answers to requests without a name carry the first.
   void serve(ServedModel& model, const std::vector<std::string>& names);
 
-  std::uint16_t port() const;
+  std::uint16_t port() const;  // 0: it listens on a path
   int num_connections() const;
 
   // Lets running answers finish until the deadline, and answers what comes meanwhile as

@@ -17,7 +17,7 @@ constexpr int kNumProbes = 3;  // without an answer, and the peer is gone
 
 // A peer whose machine or network is gone sends nothing, not even an end: probes find out where
 // nothing is to be sent, and bytes that are never acknowledged where something is.
-void notice_lost_peer(asio::ip::tcp::socket& socket, const HttpLimits& limits) {
+void notice_lost_peer(StreamSocket& socket, const HttpLimits& limits) {
   error_code ignored;
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
   const auto set = [&](int option, double value) {
@@ -43,7 +43,7 @@ asio::steady_timer::duration SocketDeadline::to_duration(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
-SocketDeadline::SocketDeadline(asio::ip::tcp::socket& socket)
+SocketDeadline::SocketDeadline(StreamSocket& socket)
     : socket_(socket), timer_(socket.get_executor()) {}
 
 void SocketDeadline::start(const HttpLimits& limits) {

@@ -4,11 +4,11 @@
 // Belongs to the socket's strand.
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 
 #include "server/http_limits.h"
+#include "server/listening_socket.h"
 
 namespace pagoda {
 
@@ -17,7 +17,7 @@ class SocketDeadline : public std::enable_shared_from_this<SocketDeadline> {
   using TimePoint = boost::asio::steady_timer::time_point;
 
   // REQUIRES: `socket` outlives this: whoever owns both gives this one up first, on the strand.
-  explicit SocketDeadline(boost::asio::ip::tcp::socket& socket);
+  explicit SocketDeadline(StreamSocket& socket);
 
   // Starts the watchdog. Where the system refuses an option, its own times hold: hours.
   void start(const HttpLimits& limits);
@@ -35,7 +35,7 @@ class SocketDeadline : public std::enable_shared_from_this<SocketDeadline> {
  private:
   void wait();
 
-  boost::asio::ip::tcp::socket& socket_;
+  StreamSocket& socket_;
   boost::asio::steady_timer timer_;
   TimePoint deadline_ = TimePoint::max();
   bool timed_out_ = false;

@@ -13,6 +13,8 @@ import time
 import urllib.error
 import urllib.request
 
+import httpx
+import openai
 import pytest
 from fake_server import FakeServer
 from pagoda_server import PAGODA, TINY, PagodaServer
@@ -112,6 +114,25 @@ def test_while_a_model_is_loaded_it_says_so_and_a_signal_ends_it(tmp_path, numbe
         assert [status_of(port, path) for path in ("/health", "/readyz", "/livez")] == [503, 503, 200]
         server.send_signal(number)
         assert server.wait(timeout=10) == -number
+    finally:
+        server.kill()
+
+
+def test_a_unix_socket_answers_as_an_address_does_and_is_gone_at_the_end(tmp_path):
+    path = tmp_path / "pagoda.sock"
+    command = [PAGODA, "serve", TINY, "--uds", path, "--device", "cpu", "--threads", "2"]
+    server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(path.is_socket)
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as transport:
+            wait_for(lambda: transport.get("http://localhost/readyz").status_code == 200)
+            client = openai.OpenAI(base_url="http://localhost/v1", api_key="none", http_client=transport)
+            question = {"model": "tiny-llama", "prompt": [5, 6], "max_tokens": 8, "temperature": 0}
+            whole = client.completions.create(**question).choices[0].text
+            assert whole == "".join(event.choices[0].text for event in client.completions.create(**question, stream=True))
+        server.terminate()
+        assert server.wait(timeout=HANGS_AFTER_S) == 0
+        assert not path.exists()
     finally:
         server.kill()
 
