@@ -3,31 +3,28 @@ beginning, and one that is killed in the middle costs no answer. docs/replicas.m
 
 import concurrent.futures
 import itertools
+import json
 import random
 import signal
-import socket
 import subprocess
 import sys
+import time
 import urllib.request
 
 import openai
-from pagoda_server import PagodaServer
+from pagoda_server import PagodaServer, free_port
 from waiting import HANGS_AFTER_S, wait_for
 
 SEED = 20
 NUM_REQUESTS, NUM_BEGINNINGS, NUM_CLIENTS = 1000, 50, 8
 WORDS = ["red", "green", "blue", "stone", "river", "cloud", "seven", "under", "light", "house", "paper", "train"]
-BLOCKS = 560  # a replica's: its half of the beginnings and what runs, but not all of them, which a blind router would need
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+KILLED_AFTER, STARTED_AFTER = 500, 508
+CIRCUIT_OPEN_S = 1
+BLOCKS = 720  # a replica's: its half of the beginnings and what runs, but not all of them, which a blind router would need
 
 
 def replica(port=0, blocks=BLOCKS):
-    return PagodaServer(port=port or free_port(), threads=1, num_kv_blocks=blocks, max_num_seqs=16)
+    return PagodaServer(port=port, threads=1, num_kv_blocks=blocks, max_num_seqs=16)
 
 
 def prompts():
@@ -47,7 +44,8 @@ class Router:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "sglang_router.launch_router", "--host", "127.0.0.1", "--port", str(port),
              "--worker-urls", *urls, "--policy", "cache_aware", "--health-check-endpoint", "/readyz",
-             "--health-check-interval-secs", "1", "--prometheus-port", str(free_port())],
+             "--health-check-interval-secs", "1", "--cb-failure-threshold", "2",
+             "--cb-timeout-duration-secs", str(CIRCUIT_OPEN_S), "--prometheus-port", str(free_port())],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(self.is_ready)
 
@@ -57,6 +55,15 @@ class Router:
             return urllib.request.urlopen(self.url + "/readiness", timeout=HANGS_AFTER_S).status == 200
         except OSError:
             return False
+
+    def wait_for_all(self):
+        """Until it sends requests to each replica: all are healthy, and the circuit of none is open from an earlier failure."""
+        wait_for(lambda: all(worker["is_healthy"] for worker in self.workers()))
+        time.sleep(2 * CIRCUIT_OPEN_S)
+
+    def workers(self):
+        with urllib.request.urlopen(self.url + "/workers", timeout=HANGS_AFTER_S) as answer:
+            return json.load(answer)["workers"]
 
     def close(self):
         self.process.send_signal(signal.SIGTERM)
@@ -78,18 +85,9 @@ class Client:
         return (int(answer.headers["x-seed"]), parsed.choices[0].token_ids, parsed.usage.prompt_tokens_details.cached_tokens)
 
 
-def ask_all(url, meanwhile=lambda: None):
-    client = Client(url)
-    num_answers = itertools.count(1)
-
-    def ask(prompt):
-        answer = client.ask(prompt)
-        if next(num_answers) == NUM_REQUESTS // 2:
-            meanwhile()
-        return answer
-
+def ask_all(ask, asked):
     with concurrent.futures.ThreadPoolExecutor(NUM_CLIENTS) as pool:
-        return list(pool.map(ask, prompts()))
+        return list(pool.map(ask, asked))
 
 
 def num_cached(answers):
@@ -97,23 +95,30 @@ def num_cached(answers):
 
 
 def test_a_killed_replica_costs_no_answer_and_answers_repeat_anywhere():
+    asked = prompts()
     alone = replica(blocks=2 * BLOCKS)
-    cached_alone = num_cached(ask_all(alone.url))
+    cached_alone = num_cached(ask_all(Client(alone.url).ask, asked))
     alone.close()
     replicas = [replica(), replica()]
     router = Router([each.url for each in replicas])
+    client = Client(router.url)
+    num_answers = itertools.count(1)
 
-    def kill_one():
-        replicas[1].process.kill()
-        replicas[1].process.wait()
-        replicas[1] = replica(port=replicas[1].port)
+    def ask_and_kill_one(prompt):
+        answer = client.ask(prompt)
+        if next(num_answers) == KILLED_AFTER:
+            replicas[1].process.kill()
+        return answer
 
     try:
-        answers = ask_all(router.url, kill_one)
+        answers = ask_all(ask_and_kill_one, asked[:STARTED_AFTER])
+        replicas[1].process.wait()
+        replicas[1] = replica(port=replicas[1].port)
+        router.wait_for_all()
+        answers += ask_all(client.ask, asked[STARTED_AFTER:])
         cached = num_cached(answers)
         print(f"seed {SEED}: {cached} cached tokens of two replicas, {cached_alone} of one with twice the memory")
         assert cached >= 0.85 * cached_alone
-        client = Client(router.url)
         for prompt, (seed, token_ids, _) in list(zip(prompts(), answers))[::5]:
             assert client.ask(prompt, seed=seed)[:2] == (seed, token_ids)
     finally:

@@ -17,7 +17,7 @@ import httpx
 import openai
 import pytest
 from fake_server import FakeServer
-from pagoda_server import PAGODA, TINY, PagodaServer
+from pagoda_server import PAGODA, TINY, PagodaServer, free_port
 from stream_client import complete, request_bytes
 from waiting import HANGS_AFTER_S, wait_for, wait_until
 
@@ -32,12 +32,6 @@ def status_of(port, path="/health"):
     except urllib.error.HTTPError as refused:
         assert refused.headers["Retry-After"] == "1" and json.load(refused)["error"]["code"] in CODES_OF_503
         return refused.code
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def is_listening(port):
