@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <bit>
+#include <cmath>
 #include <utility>
 
 namespace pagoda {
@@ -56,27 +57,47 @@ void ActiveRequests::start(const Plan& plan) {
 }
 
 std::vector<RequestId> ActiveRequests::deliver(const Plan& plan, const StepOutput& output) {
-  std::vector<RequestId> failed = take_scores(plan, output);
+  std::vector<RequestId> failed = take_prompt_rows(plan, output);
   for (std::size_t i = 0; i < output.samples.size(); ++i) {
     if (!output.outcomes[i].is_deferred) deliver_token(output.samples[i], output.outcomes[i]);
   }
   return failed;
 }
 
-std::vector<RequestId> ActiveRequests::take_scores(const Plan& plan, const StepOutput& output) {
+std::vector<RequestId> ActiveRequests::take_prompt_rows(const Plan& plan,
+                                                        const StepOutput& output) {
   std::vector<RequestId> failed;
   for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
     const SequenceOutput& of_sequence = output.of_sequence[i];
-    if (of_sequence.scored.empty() && of_sequence.score_error.ok()) continue;
-    const RequestId id = plan.sequences[i].sequence->request_id();
+    const PlannedSequence& planned = plan.sequences[i];
+    if (of_sequence.scored.empty() && of_sequence.score_error.ok() && of_sequence.pooled.empty())
+      continue;
+    const RequestId id = planned.sequence->request_id();
     ActiveRequest& request = requests_.at(id);
     for (const TokenLogprobs& score : of_sequence.scored)
       request.prompt_logprobs.emplace_back(score);
-    if (of_sequence.score_error.ok()) continue;
-    request.error = of_sequence.score_error;
+    Status status = of_sequence.score_error;
+    if (status.ok()) status = add_pooled(of_sequence.pooled, planned.num_pooled_rows, request);
+    if (status.ok()) continue;
+    request.error = std::move(status);
     failed.push_back(id);
   }
   return failed;
+}
+
+// Adds rows to those of the steps before, one after another: the chunks that the prompt came in
+// change nothing.
+Status ActiveRequests::add_pooled(std::span<const float> rows, int num_rows,
+                                  ActiveRequest& request) {
+  if (num_rows == 0) return ok_status();
+  const std::size_t hidden = rows.size() / num_rows;
+  request.pooled_sum.resize(hidden);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!std::isfinite(rows[i]))
+      return internal_error("[embedding] a hidden state is no finite number");
+    request.pooled_sum[i % hidden] += rows[i];
+  }
+  return ok_status();
 }
 
 // Sends a token that its sequence has kept, with the sequence's end where the token ends it. A
@@ -126,6 +147,10 @@ void ActiveRequests::send(ActiveRequest& request, const Sequence& sequence,
   event.stop_token_id = sequence.stop_token_id();
   if (sequence.finished() && !request.logits_hashes.empty())
     event.logits_hash = request.logits_hashes[sequence.sample_index()];
+  if (sequence.pooling() != Pooling::kNone && sequence.finish_reason() == FinishReason::kLength) {
+    for (const double sum : request.pooled_sum)
+      event.embedding.push_back(static_cast<float>(sum / sequence.rows_to_read().size()));
+  }
   if (sequence.scores_prompt()) event.prompt_logprobs = std::exchange(request.prompt_logprobs, {});
   event.num_cached_tokens = sequence.num_cached_tokens();
   if (request.started) event.started = *request.started;

@@ -36,7 +36,7 @@ class ActiveRequests {
   // Notes the requests whose first chunks the plan has.
   void start(const Plan& plan);
   // Sends what a step gave; its plan has been committed. Returns the requests that cannot go on,
-  // because a row of their prompts cannot be scored.
+  // because a row of their prompts cannot be read.
   std::vector<RequestId> deliver(const Plan& plan, const StepOutput& output);
   // Sends the last events of sequences that did not end with a token. Returns how many requests
   // have ended with these.
@@ -54,10 +54,12 @@ class ActiveRequests {
     std::vector<std::optional<TokenLogprobs>>
         prompt_logprobs;                       // until sample 0's first event takes them
     std::vector<std::uint64_t> logits_hashes;  // [n], where asked for
+    std::vector<double> pooled_sum;            // [hidden] of the rows so far, where it pools
     Status error;                              // why it is being given up
   };
 
-  std::vector<RequestId> take_scores(const Plan& plan, const StepOutput& output);
+  std::vector<RequestId> take_prompt_rows(const Plan& plan, const StepOutput& output);
+  static Status add_pooled(std::span<const float> rows, int num_rows, ActiveRequest& request);
   void deliver_token(const SampleOutput& output, const SampleOutcome& outcome);
   void send(ActiveRequest& request, const Sequence& sequence, OutputEvent event) const;
   static bool ended_by_token(const ActiveRequest& request, const Sequence& sequence);

@@ -53,6 +53,9 @@ struct OutputEvent {
   // With a sample's first event, where SamplingParams::prompt_logprobs asks: one a prompt token,
   // the first one's empty.
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
+  // With the only event of a request that pools: [hidden_size], not normalised. Its finish_reason is
+  // kLength.
+  std::vector<float> embedding;
   FinishReason finish_reason = FinishReason::kNone;
   std::optional<int> stop_token_id;  // of kStop: the id that ended it; it is the last of token_ids
   int num_cached_tokens = 0;         // prompt tokens that the prefix cache had, in whole blocks

@@ -23,6 +23,13 @@ std::int64_t num_prefaulted_tokens(const KvLayout& layout) {
                     kMostPrefaultedTokens);
 }
 
+bool reads_hidden(const Plan& plan) {
+  return std::any_of(plan.sequences.begin(), plan.sequences.end(),
+                     [](const PlannedSequence& planned) {
+                       return planned.num_scored_rows > 0 || planned.num_pooled_rows > 0;
+                     });
+}
+
 }  // namespace
 
 ModelRunner::ModelRunner(Exec& exec, Decoder decoder, KvStore kv, const StepSamplerOptions& options,
@@ -60,7 +67,7 @@ Status ModelRunner::forward(const Plan& plan) {
   if (OpProfile* profile = exec_.profile())
     profile->begin_step(plan.is_decode() ? StepPhase::kDecode : StepPhase::kPrefill);
   const HostBatch& host = input_.set(plan);
-  Step& step = start_step();
+  Step& step = start_step(plan);
   StepBatch batch = input_.upload(exec_);
   if (batch.token_source.defined()) fill_token_ids(batch);
   if (!host.block_copies.empty()) copy_blocks(batch);
@@ -80,15 +87,16 @@ Status ModelRunner::forward(const Plan& plan) {
   Status status = evaluate(rows);
   step.in_flight = status.ok();
   if (host_reads_blocks_ && kv_.num_views() > 0) step.written = kv_.views().back().arrays().back();
-  if (rows.scored_rows.empty()) rows.hidden = {};
+  if (!rows.reads_hidden) rows.hidden = {};
   return status;
 }
 
 // Clears the one that is not in flight: with lookahead the step before still has its results.
-ModelRunner::Step& ModelRunner::start_step() {
+ModelRunner::Step& ModelRunner::start_step(const Plan& plan) {
   if (has_lookahead()) newest_ = 1 - newest_;
   Step& step = steps_[newest_];
   step = {};
+  step.rows.reads_hidden = reads_hidden(plan);
   step.rows.scored_rows.assign(input_.scored_rows().begin(), input_.scored_rows().end());
   step.rows.scored_tokens.assign(input_.scored_tokens().begin(), input_.scored_tokens().end());
   return step;
@@ -114,13 +122,13 @@ Status ModelRunner::draw(const Plan& plan) {
 }
 
 // Evaluates all at once: the logits, what is drawn from them and every KV array written, by chunks
-// that sample nothing too; where rows are scored the hidden state as well, from which the tiles are
-// projected one by one.
+// that sample nothing too; where rows are scored or pooled the hidden state as well, which is read
+// tile by tile.
 Status ModelRunner::evaluate(const StepRows& rows) {
   roots_.clear();
   if (rows.logits.defined()) roots_.push_back(rows.logits);
   sampler_.add_roots(rows, roots_);
-  if (!rows.scored_rows.empty()) {
+  if (rows.reads_hidden) {
     roots_.push_back(rows.hidden.residual);
     roots_.push_back(rows.hidden.delta);
   }

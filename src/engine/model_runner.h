@@ -52,7 +52,7 @@ class ModelRunner final : public StepRunner {
     Tensor written;  // the last array of keys or values, where the host reads blocks
   };
 
-  Step& start_step();
+  Step& start_step(const Plan& plan);
   void fill_token_ids(StepBatch& batch);
   void copy_blocks(const StepBatch& batch);
   Status evaluate(const StepRows& rows);

@@ -22,6 +22,8 @@ struct PlannedSequence {
   int awaited_outcome = -1;
   int first_scored_row = 0;  // of the chunk
   int num_scored_rows = 0;   // from there, each scored against sequence->token(p + 1)
+  int first_pooled_row = 0;  // of the chunk
+  int num_pooled_rows = 0;   // from there, whose hidden states become the prompt's embedding
   // The chunk's last row gives a new token, to the sequence and to each of its forks; it is never
   // among the scored ones.
   bool samples = false;

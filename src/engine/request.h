@@ -33,10 +33,21 @@ constexpr std::string_view finish_reason_name(FinishReason reason) {
   return "";
 }
 
+// How the hidden states of a prompt's tokens, behind the last norm, become one vector.
+enum class Pooling : std::uint8_t {
+  kNone,
+  kFirst,  // the first token's
+  kLast,   // the last token's
+  kMean,   // their mean, summed in the order of positions
+};
+
 // A request as its caller states it.
 struct GenerationRequest {
   std::vector<int> prompt_token_ids;
   SamplingParams sampling;
+  // Asks for the prompt's embedding and no tokens: sampling.max_tokens is 0, n is 1 and
+  // prompt_logprobs absent then.
+  Pooling pooling = Pooling::kNone;
   int priority = 0;        // lower runs first; first come first served within one
   std::string cache_salt;  // only requests with the same one share cached blocks
   // A grammar's state before the first token; null: nothing holds the answer. A sample whose text

@@ -28,7 +28,11 @@ Status check_prompt(const std::vector<int>& ids, const EngineLimits& limits, int
 Status check_request(const GenerationRequest& request, const EngineLimits& limits,
                      const Scheduler& scheduler) {
   const SamplingParams& sampling = request.sampling;
-  PAGODA_RETURN_IF_ERROR(validate(sampling, limits.vocab_size));
+  if (request.pooling == Pooling::kNone) {
+    PAGODA_RETURN_IF_ERROR(validate(sampling, limits.vocab_size));
+  } else if (sampling.max_tokens != 0 || sampling.n != 1 || sampling.prompt_logprobs) {
+    return invalid_argument("[embedding] expected max_tokens 0, n 1 and no prompt_logprobs");
+  }
   PAGODA_RETURN_IF_ERROR(check_prompt(request.prompt_token_ids, limits, sampling.max_tokens));
   const int num_prompt_tokens = static_cast<int>(request.prompt_token_ids.size());
   if (scheduler.check(num_prompt_tokens, sampling) == Admission::kAdmitted) return ok_status();

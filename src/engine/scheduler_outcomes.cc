@@ -64,8 +64,8 @@ void Scheduler::commit_sequence(const PlannedSequence& planned,
     sequence.defer();
     ++counters_.num_deferred_draws;
   }
-  sequence.num_scored_ = std::max(
-      sequence.num_scored_, std::min(planned.context_len(), sequence.num_prompt_tokens() - 1));
+  sequence.num_read_ =
+      std::max(sequence.num_read_, std::min(planned.context_len(), sequence.rows_to_read().end));
   tables_.keep(sequence.block_table_, sequence.tokens(), sequence.num_computed(),
                /*in_flight=*/sequence.is_in_flight());
   tables_.give_back(sequence.block_table_, sequence.num_computed());

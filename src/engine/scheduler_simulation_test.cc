@@ -74,6 +74,10 @@ GenerationRequest draw_request(const Draw& draw) {
   if (draw(0, 4) == 0) params.stop_token_ids = {3, 4};
   if (draw(0, 4) == 0) params.prompt_logprobs = 0;
   if (params.prompt_logprobs && draw(0, 2) == 0) params.max_tokens = 0;
+  if (draw(0, 6) == 0) {
+    request.pooling = one_of(draw, {Pooling::kFirst, Pooling::kLast, Pooling::kMean});
+    params = {.max_tokens = 0};
+  }
   return request;
 }
 

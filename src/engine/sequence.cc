@@ -16,6 +16,7 @@ Sequence::Sequence(const Request& request, std::shared_ptr<const SamplingParams>
       sample_index_(sample_index),
       params_(std::move(params)),
       seed_(request.seed),
+      pooling_(request.generation.pooling),
       priority_(request.generation.priority),
       arrival_(arrival),
       num_prompt_tokens_(static_cast<int>(request.generation.prompt_token_ids.size())),
@@ -29,8 +30,22 @@ Sequence::Sequence(const Request& request, std::shared_ptr<const SamplingParams>
 
 int Sequence::num_readable() const {
   const int last = num_tokens() - 1;
-  const bool has_rows_to_score = scores_prompt() && num_scored_ < num_prompt_tokens_ - 1;
-  return has_rows_to_score ? std::min(last, num_scored_) : last;
+  const PositionRange rows = rows_to_read();
+  return num_read_ < rows.end ? std::min(last, std::max(num_read_, rows.begin)) : last;
+}
+
+PositionRange Sequence::rows_to_read() const {
+  switch (pooling_) {
+    case Pooling::kNone:
+      break;
+    case Pooling::kFirst:
+      return {0, 1};
+    case Pooling::kLast:
+      return {num_prompt_tokens_ - 1, num_prompt_tokens_};
+    case Pooling::kMean:
+      return {0, num_prompt_tokens_};
+  }
+  return {0, scores_prompt() ? num_prompt_tokens_ - 1 : 0};
 }
 
 PlannedSequence Sequence::plan(int num_new_tokens) {
@@ -40,10 +55,15 @@ PlannedSequence Sequence::plan(int num_new_tokens) {
   const int num_known = num_tokens() + num_awaited_;
   planned.samples = end == num_known && num_known < max_num_tokens_;
   if (end > num_tokens()) planned.awaited_outcome = awaited_outcome_;
-  if (scores_prompt()) {
-    const int first = std::max(planned.first_position, num_scored_);
+  const PositionRange rows = rows_to_read();
+  const int first = std::max({planned.first_position, rows.begin, num_read_});
+  const int num_rows = std::max(0, std::min(end, rows.end) - first);
+  if (num_rows > 0 && pooling_ == Pooling::kNone) {
     planned.first_scored_row = first - planned.first_position;
-    planned.num_scored_rows = std::max(0, std::min(end, num_prompt_tokens_ - 1) - first);
+    planned.num_scored_rows = num_rows;
+  } else if (num_rows > 0) {
+    planned.first_pooled_row = first - planned.first_position;
+    planned.num_pooled_rows = num_rows;
   }
   ++num_in_flight_;
   num_planned_ = end;

@@ -32,6 +32,13 @@ namespace pagoda {
 
 class SamplerState;  // sampling/host/sampler_state.h
 
+struct PositionRange {
+  int begin = 0;
+  int end = 0;
+
+  int size() const { return end - begin; }
+};
+
 class Sequence {
  public:
   // Makes one sample of a request. params: the request's, which its samples share. max_num_tokens:
@@ -76,8 +83,7 @@ class Sequence {
     return finished() || cancelled_ || forks_wait || awaits_mask_ ? 0 : num_pending();
   }
   // Tokens that may be read from the prefix cache. The last known token is computed whatever the
-  // cache has: its logits give the next one. So are the rows of a prompt that are still to be
-  // scored.
+  // cache has: its logits give the next one. So are the rows of a prompt that are still to be read.
   int num_readable() const;
   // Returns how long it is and may become. The last token that it may have is sampled, but never
   // computed.
@@ -106,6 +112,10 @@ class Sequence {
   // Returns whether it scores the prompt: sample 0 alone scores the prompt; the others' scores
   // would be the same.
   bool scores_prompt() const { return params_->prompt_logprobs.has_value() && sample_index_ == 0; }
+  Pooling pooling() const { return pooling_; }
+  // Returns the positions of the prompt whose rows are read, each once: to score the tokens behind
+  // them, or to be pooled.
+  PositionRange rows_to_read() const;
   // Returns whether it has fewer than min_tokens: end-of-sequence and stop ids must not be sampled.
   bool bans_stop_tokens() const { return num_output_tokens() < params_->min_tokens; }
 
@@ -146,6 +156,7 @@ class Sequence {
   int sample_index_ = 0;
   std::shared_ptr<const SamplingParams> params_;
   std::uint64_t seed_ = 0;
+  Pooling pooling_ = Pooling::kNone;
   int priority_ = 0;
   std::uint64_t arrival_ = 0;
 
@@ -154,8 +165,8 @@ class Sequence {
   int max_num_tokens_ = 0;
   int num_computed_ = 0;
   int num_planned_ = 0;
-  // Rows of the prompt that have been scored once, whatever was preempted since.
-  int num_scored_ = 0;
+  // The end of the prompt's rows that have been read, whatever was preempted since.
+  int num_read_ = 0;
   BlockTable block_table_;
   std::optional<int> num_cached_tokens_;
   std::vector<std::unique_ptr<Sequence>> forks_;

@@ -25,6 +25,8 @@ namespace pagoda {
 struct SequenceOutput {
   std::vector<TokenLogprobs> scored;  // of the prompt's tokens behind the plan's scored rows
   Status score_error;                 // a row that cannot be scored: NaN
+  // The hidden states of the plan's pooled rows, behind the last norm, in their order: [rows, hidden].
+  std::vector<float> pooled;
 };
 
 // A token drawn from a row: by the planned sequence, or by one of its forks.

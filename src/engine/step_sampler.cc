@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "draw/drawn_token.h"
@@ -70,8 +71,8 @@ void StepSampler::share_draws(const Plan& plan, StepRows& rows) {
     if (planned.awaited_outcome < 0 || !is_drawn_by_ops(sequence)) return;
     rows.waits_for_history |= needs_history(sequence, planned.context_len(), has_room);
   });
-  // Rows are scored in tiles, which would have to wait for a step behind.
-  rows.draws_ahead = rows.num_by_ops == plan.num_samples && rows.scored_rows.empty();
+  // Rows are scored and pooled in tiles, which would have to wait for a step behind.
+  rows.draws_ahead = rows.num_by_ops == plan.num_samples && !rows.reads_hidden;
 }
 
 // Whether a draw by ops needs the sequence's tokens on the host, to their end.
@@ -190,8 +191,10 @@ Result<const StepOutput*> StepSampler::sample(const Plan& plan, StepRows& rows, 
   for (SequenceOutput& output : output_.of_sequence) {
     output.scored.clear();
     output.score_error = ok_status();
+    output.pooled.clear();
   }
   PAGODA_RETURN_IF_ERROR(score_rows(plan, rows));
+  PAGODA_RETURN_IF_ERROR(pool_rows(plan, rows));
   rows.hidden = {};
   if (!rows.logits.defined()) return &output_;
   HostRows read;
@@ -221,8 +224,8 @@ Result<HostLogProbs> StepSampler::read_log_probs(const LogProbs& log_probs) {
 
 Status StepSampler::score_rows(const Plan& plan, const StepRows& rows) {
   const std::size_t num_rows = rows.scored_rows.size();
-  for (std::size_t first = 0; first < num_rows; first += kScoreTileRows) {
-    const std::size_t count = std::min<std::size_t>(kScoreTileRows, num_rows - first);
+  for (std::size_t first = 0; first < num_rows; first += kTileRows) {
+    const std::size_t count = std::min<std::size_t>(kTileRows, num_rows - first);
     PAGODA_RETURN_IF_ERROR(score_tile(plan, rows, first, count));
   }
   return ok_status();
@@ -257,6 +260,35 @@ Status StepSampler::score_tile(const Plan& plan, const StepRows& rows, std::size
       output.score_error = score.status();
     }
   }
+  return ok_status();
+}
+
+Status StepSampler::pool_rows(const Plan& plan, const StepRows& rows) {
+  int first_token = 0;  // of the sequence, in the step
+  for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
+    const PlannedSequence& planned = plan.sequences[i];
+    for (int done = 0; done < planned.num_pooled_rows; done += kTileRows) {
+      const int num_rows = std::min(kTileRows, planned.num_pooled_rows - done);
+      PAGODA_RETURN_IF_ERROR(pool_tile(rows, first_token + planned.first_pooled_row + done,
+                                       num_rows, output_.of_sequence[i].pooled));
+    }
+    first_token += planned.num_new_tokens;
+  }
+  return ok_status();
+}
+
+// Appends the rows' hidden states, as the checkpoint's own norm has them.
+Status StepSampler::pool_tile(const StepRows& rows, int first_row, int num_rows,
+                              std::vector<float>& pooled) {
+  ids_.resize(num_rows);
+  std::iota(ids_.begin(), ids_.end(), first_row);
+  const Tensor hidden =
+      decoder_.last_hidden(exec_, rows.hidden, exec_.upload<std::int32_t>(ids_, {num_rows}));
+  const std::vector<Tensor> roots = {hidden};
+  PAGODA_RETURN_IF_ERROR(exec_.evaluate(roots));
+  PAGODA_ASSIGN_OR_RETURN(const std::span<const float> values, read_values<float>(exec_, hidden));
+  const float factor = decoder_.config().logits_factor;
+  for (const float value : values) pooled.push_back(value / factor);
   return ok_status();
 }
 

@@ -1,5 +1,5 @@
-// StepSampler: the tokens that come of a step's rows of logits, with their log-probabilities, and
-// the scores of prompts. It says who draws which row, and when.
+// StepSampler: the tokens that come of a step's rows of logits, with their log-probabilities, the
+// scores of prompts and the hidden states that are pooled. It says who draws which row, and when.
 //
 // Without lookahead the host draws every row (engine/host_draws.h). With lookahead ops draw what
 // they can, and the next step's forward may follow before sample(): it takes the ids where they
@@ -32,14 +32,15 @@
 
 namespace pagoda {
 
-// The rows of one step, from its forward to its sample(). The first four are the forward's.
+// The rows of one step, from its forward to its sample(). The first five are the forward's.
 struct StepRows {
-  Tensor logits;       // [rows, vocab] float32; undefined: none
-  HiddenState hidden;  // of a step that scores
+  Tensor logits;              // [rows, vocab] float32; undefined: none
+  bool reads_hidden = false;  // scores or pools
+  HiddenState hidden;         // where it does
   std::vector<std::int32_t> scored_rows;
   std::vector<ScoredToken> scored_tokens;  // one a scored row
 
-  bool draws_ahead = false;        // ops draw all rows, and nothing is scored
+  bool draws_ahead = false;        // ops draw all rows, and nothing is scored or pooled
   bool waits_for_history = false;  // until StepSampler::draw()
   int num_by_ops = 0;              // rows
   std::vector<Status> row_errors;  // [outcomes], of what ops draw
@@ -54,9 +55,9 @@ struct StepSamplerOptions {
 
 class StepSampler {
  public:
-  // Rows of prompt log-probabilities are projected this many at a time, so that memory does not
-  // grow with the prompt.
-  static constexpr int kScoreTileRows = 64;
+  // Rows of prompts are scored and pooled this many at a time, so that memory does not grow with the
+  // prompt.
+  static constexpr int kTileRows = 64;
 
   // REQUIRES: `exec` and `decoder` outlive this.
   StepSampler(Exec& exec, const Decoder& decoder, const StepSamplerOptions& options);
@@ -95,6 +96,8 @@ class StepSampler {
   Result<HostLogProbs> read_log_probs(const LogProbs& log_probs);
   Status score_rows(const Plan& plan, const StepRows& rows);
   Status score_tile(const Plan& plan, const StepRows& rows, std::size_t first, std::size_t count);
+  Status pool_rows(const Plan& plan, const StepRows& rows);
+  Status pool_tile(const StepRows& rows, int first_row, int num_rows, std::vector<float>& pooled);
   Result<HostRows> read_rows(const StepRows& rows, bool wants_logits);
   void sample_rows(const Plan& plan, const StepRows& rows, const HostRows& read);
   void take_drawn(std::int32_t drawn, const Status& row_error);

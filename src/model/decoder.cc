@@ -76,12 +76,14 @@ HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) co
   return {std::move(residual), std::move(delta)};
 }
 
-Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows) const {
+Tensor Decoder::last_hidden(Exec& exec, const HiddenState& state, const Tensor& rows) const {
   const Tensor residual = select_rows(exec, state.residual, rows);  // [n, hidden]
   const Tensor delta = select_rows(exec, state.delta, rows);        // [n, hidden]
-  const Tensor normed =
-      add_rms_norm(exec, residual, delta, final_norm_, last_sum_args(layers_.back())).normed;
-  Tensor logits = head_.apply_float32(exec, normed);
+  return add_rms_norm(exec, residual, delta, final_norm_, last_sum_args(layers_.back())).normed;
+}
+
+Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows) const {
+  Tensor logits = head_.apply_float32(exec, last_hidden(exec, state, rows));
   return config_.logits_cap == 0 ? logits : soft_cap(exec, logits, {.cap = config_.logits_cap});
 }
 

@@ -49,6 +49,10 @@ class Decoder {
   // it rebinds.
   HiddenState forward(Exec& exec, const StepBatch& batch, KvStore& kv) const;
 
+  // Computes hidden states [n, hidden] float32 of rows [n] int32 behind the last norm:
+  // config().logits_factor times what the checkpoint's own norm gives.
+  Tensor last_hidden(Exec& exec, const HiddenState& state, const Tensor& rows) const;
+
   // Computes logits [n, vocab] float32 of rows [n] int32, indices of the state's tokens. Only these
   // rows are normed and projected.
   Tensor logits(Exec& exec, const HiddenState& state, const Tensor& rows) const;

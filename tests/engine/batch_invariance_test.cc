@@ -34,6 +34,8 @@ constexpr KvFormats kQuantizedKv[] = {{KvFormat::kInt8, KvFormat::kInt8},
                                       {KvFormat::kInt8, KvFormat::kInt4},
                                       {KvFormat::kInt4, KvFormat::kInt4}};
 
+constexpr Pooling kPoolings[] = {Pooling::kFirst, Pooling::kLast, Pooling::kMean};
+
 // Returns "int8_int4"
 std::string name_of(const KvFormats& formats) {
   return fmt::format("{}_{}", kv_format_name(formats.keys), kv_format_name(formats.values));
@@ -75,7 +77,7 @@ void add_methods(SamplingParams& params, int i) {
 }
 
 // Mixed lengths, mostly short; a third begins as another one does. Greedy and sampled by every
-// method, with penalties, several samples, scored prompts, tenants.
+// method, with penalties, several samples, scored prompts, tenants; and embeddings of some prompts.
 std::vector<GenerationRequest> mixed_requests(const Traffic& traffic, int vocab_size) {
   std::mt19937_64 random(kSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };
@@ -103,6 +105,11 @@ std::vector<GenerationRequest> mixed_requests(const Traffic& traffic, int vocab_
     if (i % 6 == 2) request.sampling.prompt_logprobs = 1;
     requests.push_back(std::move(request));
   }
+  for (int i = 0; i < traffic.num_requests; i += 6) {
+    GenerationRequest request = requests[i];
+    ask_for_embedding(kPoolings[i / 6 % std::size(kPoolings)], request);
+    requests.push_back(std::move(request));
+  }
   return requests;
 }
 
@@ -123,6 +130,7 @@ void expect_same(const WholeAnswer& answer, const WholeAnswer& alone, const std:
   ASSERT_EQ(answer.logprobs.size(), alone.logprobs.size()) << what;
   for (std::size_t i = 0; i < answer.logprobs.size(); ++i)
     EXPECT_EQ(bits_of(answer.logprobs[i]), bits_of(alone.logprobs[i])) << what << " token " << i;
+  EXPECT_EQ(answer.embedding, alone.embedding) << what;
   ASSERT_EQ(answer.prompt_logprobs.size(), alone.prompt_logprobs.size()) << what;
   for (std::size_t i = 1; i < answer.prompt_logprobs.size(); ++i) {
     EXPECT_EQ(bits_of(*answer.prompt_logprobs[i]), bits_of(*alone.prompt_logprobs[i]))

@@ -44,6 +44,7 @@ std::vector<GenerationRequest> mixed_requests(int vocab_size, int longest) {
                         .ignore_eos = true};
     if (i % 3 == 0) request.sampling.logprobs = 2;
     if (i % 5 == 0) request.sampling.prompt_logprobs = 0;
+    if (i % 8 == 1) ask_for_embedding(i == 1 ? Pooling::kMean : Pooling::kLast, request);
     requests.push_back(std::move(request));
   }
   return requests;
@@ -53,6 +54,7 @@ void expect_same(const WholeAnswer& answer, const WholeAnswer& alone, const std:
   ASSERT_TRUE(answer.error.ok()) << what << ": " << answer.error.message();
   EXPECT_EQ(answer.token_ids, alone.token_ids) << what;
   EXPECT_EQ(answer.logits_hash, alone.logits_hash) << what;
+  EXPECT_EQ(answer.embedding, alone.embedding) << what;
   ASSERT_EQ(answer.prompt_logprobs.size(), alone.prompt_logprobs.size()) << what;
   for (std::size_t i = 1; i < answer.prompt_logprobs.size(); ++i) {
     EXPECT_EQ(answer.prompt_logprobs[i]->chosen.logprob, alone.prompt_logprobs[i]->chosen.logprob)

@@ -60,6 +60,7 @@ std::vector<Arrival> draw_arrivals(Kind kind, int vocab_size) {
       if (i % 5 == 1) request.sampling.repetition_penalty = 1.3f;
       if (i % 6 == 3) request.sampling.min_tokens = std::min(10, request.sampling.max_tokens);
       if (i % 6 == 2) request.sampling.prompt_logprobs = 1;
+      if (i % 7 == 6) ask_for_embedding(Pooling::kMean, request);
     }
     arrivals.push_back({.request = std::move(request), .at_step = i < 10 ? 0 : below(120)});
     if (i % 8 == 5) arrivals.back().cancelled_after = 1 + below(20);
@@ -132,6 +133,7 @@ void expect_same(const WholeAnswer& with, const WholeAnswer& without) {
   EXPECT_EQ(with.finish_reason, without.finish_reason);
   EXPECT_EQ(with.logits_hash, without.logits_hash);
   EXPECT_EQ(with.logprobs.size(), without.logprobs.size());
+  EXPECT_EQ(with.embedding, without.embedding);
   ASSERT_EQ(with.prompt_logprobs.size(), without.prompt_logprobs.size());
   for (std::size_t i = 1; i < with.prompt_logprobs.size(); ++i)
     expect_same(*with.prompt_logprobs[i], *without.prompt_logprobs[i]);

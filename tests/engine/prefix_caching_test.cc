@@ -83,6 +83,18 @@ TEST_F(PrefixCaching, SaltsAreApartAndScoredPromptsAreComputed) {
   EXPECT_EQ(run(request), 0);
 }
 
+TEST_F(PrefixCaching, EmbeddingsComputeTheRowsThatTheyPool) {
+  start(true);
+  GenerationRequest request = greedy(40, 2);
+  EXPECT_EQ(run(request), 0);
+  ask_for_embedding(Pooling::kLast, request);
+  EXPECT_EQ(run(request), 32);
+  ask_for_embedding(Pooling::kMean, request);
+  EXPECT_EQ(run(request), 0);
+  ask_for_embedding(Pooling::kFirst, request);
+  EXPECT_EQ(run(request), 0);
+}
+
 TEST_F(PrefixCaching, SwitchedOffItCostsNothing) {
   start(false);
   EXPECT_EQ(run(greedy(40, 8)), 0);

@@ -21,10 +21,16 @@ void add_event(OutputEvent event, WholeAnswer& answer) {
   append(answer.token_ids, event.token_ids);
   append(answer.logprobs, event.logprobs);
   append(answer.prompt_logprobs, event.prompt_logprobs);
+  append(answer.embedding, event.embedding);
   if (event.finish_reason == FinishReason::kNone) return;
   answer.finish_reason = event.finish_reason;
   answer.error = event.error;
   answer.logits_hash = event.logits_hash;
+}
+
+void ask_for_embedding(Pooling pooling, GenerationRequest& request) {
+  request.pooling = pooling;
+  request.sampling = {.max_tokens = 0};
 }
 
 std::vector<WholeAnswer> run_to_end(Engine& engine,

@@ -12,12 +12,16 @@ struct WholeAnswer {
   std::vector<int> token_ids;
   std::vector<TokenLogprobs> logprobs;
   std::vector<std::optional<TokenLogprobs>> prompt_logprobs;
+  std::vector<float> embedding;
   FinishReason finish_reason = FinishReason::kNone;
   Status error;
   std::uint64_t logits_hash = 0;
 };
 
 void add_event(OutputEvent event, WholeAnswer& answer);
+
+// Asks for the prompt's embedding and nothing else.
+void ask_for_embedding(Pooling pooling, GenerationRequest& request);
 
 // Runs all requests at once; one answer a sample, in the requests' order. A refused request's
 // answer has kError and the refusal.

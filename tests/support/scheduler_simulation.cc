@@ -273,8 +273,8 @@ void SchedulerSimulation::check_admitted(const PlannedSequence& planned) {
   if (!cache_) return require(planned.first_position == 0);
   if (cache_->counters().num_evicted_blocks != num_evicted_) return;
   int num_readable = sequence.num_tokens() - 1;
-  if (sequence.scores_prompt() && life.num_scored < sequence.num_prompt_tokens() - 1) {
-    num_readable = std::min(num_readable, life.num_scored);
+  if (life.num_read < num_rows_to_read(sequence)) {
+    num_readable = std::min(num_readable, first_row_to_read(sequence) + life.num_read);
     require(planned.first_position <= num_readable);
   }
   // Blocks that have come from the tier at the plan's beginning are among them.
@@ -366,8 +366,7 @@ void SchedulerSimulation::collect() {
     if (disturbed_.erase(sample) == 0) {
       require(sequence->finish_reason() == alone.reason);
       require(tokens.size() == alone.tokens.size());
-      const int last_row = static_cast<int>(request.prompt_token_ids.size()) - 1;
-      require(lives_.at(sample).num_scored == (sequence->scores_prompt() ? last_row : 0));
+      require(lives_.at(sample).num_read == num_rows_to_read(*sequence));
     }
     require(tokens.size() <= alone.tokens.size());
     require(std::equal(tokens.begin(), tokens.end(), alone.tokens.begin()));

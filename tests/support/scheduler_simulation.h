@@ -105,9 +105,9 @@ class SchedulerSimulation {
   using Rank = std::tuple<int, RequestId, int>;
   using Tables = std::vector<std::vector<int>>;  // a sequence's, of each group
   struct Life {
-    int num_run = 0;     // tokens in the cache, or to be there after the steps in flight
-    int num_scored = 0;  // rows of the prompt
-    int num_waits = 0;   // steps in a row that left a decode out
+    int num_run = 0;    // tokens in the cache, or to be there after the steps in flight
+    int num_read = 0;   // rows of the prompt, to score or to pool
+    int num_waits = 0;  // steps in a row that left a decode out
   };
 
   // A step that has been launched.
@@ -120,6 +120,10 @@ class SchedulerSimulation {
   static Sample sample_of(const Sequence& sequence);
   static Sample sample_of(const Rank& rank) { return {std::get<1>(rank), std::get<2>(rank)}; }
   static Rank rank(const Sequence& sequence);
+  // Returns the first of the prompt's rows that are to be read, to score the tokens behind them or to
+  // be pooled.
+  static int first_row_to_read(const Sequence& sequence);
+  static int num_rows_to_read(const Sequence& sequence);
   int num_groups() const { return groups_.size(); }
   int worst_case(const GenerationRequest& request) const;  // tokens in the cache
   void disturb(const Sequence& sequence) { disturbed_.insert(sample_of(sequence)); }

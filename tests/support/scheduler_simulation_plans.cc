@@ -181,15 +181,28 @@ void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_de
   require(planned.samples == (planned.context_len() == num_known && params.max_tokens > 0));
   // Tokens that nobody would read are not computed.
   require(params.max_tokens == 0 || num_known < sequence.max_num_tokens());
-  int num_scored = 0;
+  const bool pools = sequence.pooling() != Pooling::kNone;
+  const int first_row = pools ? planned.first_pooled_row : planned.first_scored_row;
+  int num_read = 0;
   for (int p = planned.first_position; p < planned.context_len(); ++p) {
-    if (!sequence.scores_prompt() || p + 1 >= sequence.num_prompt_tokens()) break;
-    if (p < life.num_scored) continue;
-    require(num_scored > 0 || planned.first_scored_row == p - planned.first_position);
-    ++num_scored;
+    const int row = p - first_row_to_read(sequence);
+    if (row < life.num_read || row >= num_rows_to_read(sequence)) continue;
+    require(num_read > 0 || first_row == p - planned.first_position);
+    ++num_read;
   }
-  require(planned.num_scored_rows == num_scored);
-  life.num_scored += num_scored;
+  require(planned.num_scored_rows == (pools ? 0 : num_read));
+  require(planned.num_pooled_rows == (pools ? num_read : 0));
+  life.num_read += num_read;
+}
+
+int SchedulerSimulation::first_row_to_read(const Sequence& sequence) {
+  return sequence.pooling() == Pooling::kLast ? sequence.num_prompt_tokens() - 1 : 0;
+}
+
+int SchedulerSimulation::num_rows_to_read(const Sequence& sequence) {
+  if (sequence.pooling() == Pooling::kMean) return sequence.num_prompt_tokens();
+  if (sequence.pooling() != Pooling::kNone) return 1;
+  return sequence.scores_prompt() ? sequence.num_prompt_tokens() - 1 : 0;
 }
 
 // How many tokens the sequence has for the step: one that the step in flight samples among them.
