@@ -139,7 +139,9 @@ void print_config(const ModelConfig& config) {
                 num_kv_heads, where.c_str());
   }
   std::printf("vocabulary       %d%s\n", config.vocab_size,
-              config.tie_word_embeddings ? ", tied" : "");
+              config.tie_word_embeddings ? ", tied"
+              : config.has_head          ? ""
+                                         : ", no head");
   std::printf("context          %d tokens\n", config.max_position_embeddings);
   std::map<int, int> windows;
   for (const LayerConfig& each : config.layers) ++windows[each.window];

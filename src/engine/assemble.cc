@@ -123,10 +123,7 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
                              const RunnerFactory& make_runner) {
   EngineParts parts;
   const ModelConfig served = served_config(config, options);
-  std::unique_ptr<BlockFiles> block_files;  // null: no tier
-  if (!options.prefix_cache_dir.empty()) {
-    PAGODA_ASSIGN_OR_RETURN(block_files, open_tier_files(options));
-  }
+  PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<BlockFiles> block_files, open_tier_files(options));
   PAGODA_ASSIGN_OR_RETURN(parts.exec, make_exec_of(options));
   const Backend backend = parts.exec->backend();
   PAGODA_ASSIGN_OR_RETURN(const KvLayout layout, lay_out_kv_cache(options, served, backend));
@@ -173,6 +170,7 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
                   .max_num_batched_tokens = max_num_batched_tokens,
                   .max_queue = options.max_queue,
                   .vocab_size = config.vocab_size,
+                  .has_head = config.has_head,
                   .backend = backend,
                   .kv_cache = info_of(options, sizing)};
   parts.seed = options.seed;

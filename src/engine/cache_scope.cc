@@ -131,6 +131,7 @@ Result<Sha256Digest> hash_fixed_prompt(const CacheScopeParts& parts,
 }  // namespace
 
 Result<std::unique_ptr<BlockFiles>> open_tier_files(const EngineOptions& options) {
+  if (options.prefix_cache_dir.empty()) return std::unique_ptr<BlockFiles>();
   if (!options.enable_prefix_caching) {
     return invalid_argument(
         "[kv cache] prefix-cache-dir: expected prefix caching on, got --no-enable-prefix-caching");

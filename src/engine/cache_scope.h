@@ -22,7 +22,7 @@
 
 namespace pagoda {
 
-// Opens options.prefix_cache_dir. kInvalidArgument: it cannot be had, or with options that rule a
+// Opens options.prefix_cache_dir; null where that is empty. kInvalidArgument: it cannot be had, or with options that rule a
 // tier out.
 Result<std::unique_ptr<BlockFiles>> open_tier_files(const EngineOptions& options);
 

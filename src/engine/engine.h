@@ -92,6 +92,7 @@ struct EngineLimits {
   int max_num_batched_tokens = 0;
   int max_queue = 0;  // requests that wait, whatever their samples
   int vocab_size = 0;
+  bool has_head = true;  // else requests have to pool
   Backend backend = Backend::kCpu;
   KvCacheInfo kv_cache;
 };

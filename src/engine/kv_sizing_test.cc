@@ -131,7 +131,9 @@ TEST(KvSizing, CodesHoldTwoToThreeAndAHalfTimesTheBlocks) {
       ASSERT_TRUE(with.ok() && without.ok());
       EXPECT_NEAR(static_cast<double>(with->num_blocks) / without->num_blocks,
                   head_dim == 64 ? room.at_64 : room.at_128, 0.006);
-      if (head_dim == 64) EXPECT_EQ(with->layout.bytes_per_token(), room.smollm2_bytes);
+      if (head_dim == 64) {
+        EXPECT_EQ(with->layout.bytes_per_token(), room.smollm2_bytes);
+      }
     }
   }
 }

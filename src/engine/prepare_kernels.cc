@@ -95,7 +95,11 @@ void call_step(Exec& exec, const Decoder& decoder, KvStore& kv, const std::vecto
     if (kv.num_blocks() > 1) kv.rebind_view(i, kv_copy_blocks(exec, kv.views()[i], batch));
   }
   const HiddenState hidden = decoder.forward(exec, batch, kv);
-  call_sampling_ops(exec, decoder.logits(exec, hidden, batch.logits_rows));
+  if (decoder.config().has_head) {
+    call_sampling_ops(exec, decoder.logits(exec, hidden, batch.logits_rows));
+  } else {
+    decoder.last_hidden(exec, hidden, batch.logits_rows);
+  }
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ Status Decoder::load_ends(Exec& exec, const Checkpoint& checkpoint) {
   PAGODA_ASSIGN_OR_RETURN(final_norm_,
                           load_norm(exec, checkpoint, "model.norm.weight", config_.hidden_size,
                                     config_.norm_offset, config_.logits_factor));
-  if (!config_.tie_word_embeddings) {
+  if (config_.has_head && !config_.tie_word_embeddings) {
     PAGODA_ASSIGN_OR_RETURN(HostTensor head, checked_tensor(checkpoint, "lm_head.weight", shape));
     PAGODA_ASSIGN_OR_RETURN(head_.weight, prepare_weight(exec, {&head, 1}));
   }
@@ -191,7 +191,7 @@ void Decoder::link_weights(const Exec& exec) {
     add(layer.per_layer.gate);
     add(layer.per_layer.output);
   }
-  add(head_);
+  if (config_.has_head) add(head_);
 }
 
 // The engine's own thread uploads nothing at load: these vectors are made where the weights are.

@@ -54,7 +54,7 @@ class Decoder {
   Tensor last_hidden(Exec& exec, const HiddenState& state, const Tensor& rows) const;
 
   // Computes logits [n, vocab] float32 of rows [n] int32, indices of the state's tokens. Only these
-  // rows are normed and projected.
+  // rows are normed and projected. REQUIRES: config().has_head.
   Tensor logits(Exec& exec, const HiddenState& state, const Tensor& rows) const;
 
  private:
@@ -86,7 +86,7 @@ class Decoder {
   Tensor final_norm_;  // [hidden]
   Weight embedding_;   // vocab x hidden
   PerLayerEmbedding per_layer_embedding_;
-  Projection head_;  // vocab x hidden; the embedding itself where they are tied
+  Projection head_;  // vocab x hidden; the embedding itself where they are tied; or none
   std::int64_t num_weight_bytes_ = 0;
 };
 

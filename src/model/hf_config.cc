@@ -33,11 +33,24 @@ Result<const Family*> family_of(std::string_view model_type) {
                      printable(model_type), supported_model_types());
 }
 
+// Returns the name of a class without its head: "LlamaModel".
+std::string base_class_of(std::string_view causal_class) {
+  constexpr std::string_view kOfHead = "ForCausalLM";
+  if (!causal_class.ends_with(kOfHead)) return {};
+  causal_class.remove_suffix(kOfHead.size());
+  return std::string(causal_class) + "Model";
+}
+
+bool is_base_class(const JsonFields& fields, std::string_view causal_class) {
+  const nlohmann::json* classes = fields.find("architectures");
+  return classes != nullptr && *classes == nlohmann::json{base_class_of(causal_class)};
+}
+
 // `architectures`: a classifier, a reward model or an encoder of the family is no causal model,
 // whatever else its config says. Nothing is said where the key is absent.
 Status check_class(const JsonFields& fields, std::string_view causal_class) {
   const nlohmann::json* classes = fields.find("architectures");
-  if (classes == nullptr) return ok_status();
+  if (classes == nullptr || is_base_class(fields, causal_class)) return ok_status();
   const std::string expected = fmt::format("a list of {}", causal_class);
   if (!classes->is_array()) return fields.wrong("architectures", expected);
   for (const nlohmann::json& name : *classes) {
@@ -234,6 +247,7 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   PAGODA_RETURN_IF_ERROR(read_layers(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_per_layer_embedding(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_flags(fields, *family, config));
+  config.has_head = config.tie_word_embeddings || !is_base_class(fields, family->causal_class);
   PAGODA_RETURN_IF_ERROR(read_multipliers(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_rope(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_token_ids(fields, config));

@@ -44,7 +44,8 @@ TEST(HfKeysTest, AClassifierAnEncoderAndARewardModelAreNoChatModels) {
   EXPECT_THAT(refusal("qwen3", {{"architectures", {"Qwen3ForSequenceClassification"}}}),
               HasSubstr("architectures: \"Qwen3ForSequenceClassification\" is not supported; "
                         "Qwen3ForCausalLM is"));
-  EXPECT_NE(refusal("mistral", {{"architectures", {"MistralModel"}}}), "");
+  EXPECT_FALSE(parse("mistral", {{"architectures", {"MistralModel"}}})->has_head);
+  EXPECT_NE(refusal("mistral", {{"architectures", {"LlamaModel"}}}), "");
   EXPECT_NE(refusal("qwen2", {{"architectures", {"Qwen2ForRewardModel"}}}), "");
   EXPECT_NE(refusal("llama", {{"architectures", {"LlamaForCausalLM", "LlamaModel"}}}), "");
   EXPECT_TRUE(parse("llama", {{"architectures", {"LlamaForCausalLM"}}}).ok());

@@ -82,6 +82,7 @@ struct ModelConfig {
   float norm_offset = 0;  // added to the checkpoint's norm weights at load: Gemma's 1 + w
   Activation activation = Activation::kSilu;  // of MLPs
   bool tie_word_embeddings = false;
+  bool has_head = true;                // else it makes embeddings of texts alone, and no tokens
   bool attention_bias = false;         // q, k and v
   bool attention_output_bias = false;  // o
   bool mlp_bias = false;

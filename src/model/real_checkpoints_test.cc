@@ -37,8 +37,9 @@ void expect_sizes(const ModelConfig& config, const json& expected) {
   EXPECT_EQ(config.layers.front().head_dim, expected["head_dim"]);
   EXPECT_EQ(config.max_position_embeddings, expected["max_position_embeddings"]);
   EXPECT_EQ(config.rms_norm_eps, expected["rms_norm_eps"].get<float>());
-  if (!expected["bos_token_id"].is_null())
+  if (!expected["bos_token_id"].is_null()) {
     EXPECT_EQ(config.bos_token_id, expected["bos_token_id"].get<int>());
+  }
 }
 
 // Returns what transformers makes of a rotation's parameters, of a context that is no longer than the

@@ -156,6 +156,17 @@ bool take_text_tower(std::vector<StoredTensor>& tensors) {
   return true;
 }
 
+// Gives the tensors of a model that was saved without its head the names that they have beneath one.
+// Returns false where that is not how it was saved.
+bool name_bare_model(std::vector<StoredTensor>& tensors) {
+  const bool is_bare = std::ranges::any_of(tensors, [](const StoredTensor& stored) {
+    return stored.tensor.name == "embed_tokens.weight";
+  });
+  if (!is_bare) return false;
+  for (StoredTensor& stored : tensors) stored.tensor.name.insert(0, "model.");
+  return true;
+}
+
 }  // namespace
 
 Result<Checkpoint> Checkpoint::renamed(const TensorNames& names) const {
@@ -164,7 +175,7 @@ Result<Checkpoint> Checkpoint::renamed(const TensorNames& names) const {
   if (gguf_ != nullptr) {
     for (StoredTensor& stored : tensors)
       stored.tensor.name = names.canonical_of(stored.tensor.name);
-  } else if (!take_text_tower(tensors)) {
+  } else if (!take_text_tower(tensors) && !name_bare_model(tensors)) {
     return checkpoint;
   }
   PAGODA_RETURN_IF_ERROR(checkpoint.index(std::move(tensors)));

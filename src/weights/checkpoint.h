@@ -34,7 +34,8 @@ class Checkpoint {
   static Result<Checkpoint> open(const std::string& path);
 
   // Returns the same checkpoint with canonical names: a GGUF file's by the family's lists, a folder's
-  // as its text tower has them alone, where it has one, and without those of other towers. Two
+  // as its text tower has them alone, where it has one, and without those of other towers, and those
+  // of a model that was saved without its head as they are beneath one. Two
   // tensors under one name cannot come of it that were not there before: kDataLoss.
   Result<Checkpoint> renamed(const TensorNames& names) const;
 
