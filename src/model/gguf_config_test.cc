@@ -137,7 +137,7 @@ TEST(GgufConfigTest, BookkeepingAndNeutralValuesAreHarmless) {
   model.set("general.type", "model").set("quantize.imatrix.file", "imatrix.dat");
   model.set("mradermacher.quantized_by", "somebody").set("tokenizer.chat_template.tool_use", "{}");
   model.set("tokenizer.ggml.padding_token_id", 0u).set_own("vocab_size", 8u);
-  model.set_own("attention.causal", true).set_own("pooling_type", 0u);
+  model.set_own("attention.causal", true).set_own("pooling_type", 3u);
   model.set_own("rope.scaling.attn_factor", 1.0f).set_own("expert_count", 0u);
   const auto config = model.read();
   EXPECT_TRUE(config.ok()) << config.status().message();
@@ -256,8 +256,6 @@ std::vector<Refused> refused_variants() {
   return {
       {"SeesWhatComesLater", [](GgufModel& m) { m.set_own("attention.causal", false); },
        kUnsupported, "llama.attention.causal: false is not supported"},
-      {"PoolsForEmbeddings", [](GgufModel& m) { m.set_own("pooling_type", 3u); }, kUnsupported,
-       "llama.pooling_type: 3 is not supported"},
       {"Reranks", [](GgufModel& m) { m.set_own("pooling_type", 4u); }, kUnsupported,
        "llama.pooling_type: 4 is not supported"},
       {"AttentionFactor", [](GgufModel& m) { m.set_own("rope.scaling.attn_factor", 1.19f); },

@@ -1,0 +1,21 @@
+// How a checkpoint makes one vector of a text: what sentence-transformers' files in a folder say of
+// it, or a GGUF file's pooling_type key.
+#pragma once
+
+#include "core/status.h"
+#include "engine/request.h"
+#include "weights/checkpoint.h"
+
+namespace pagoda {
+
+// Where a checkpoint says nothing of it, the last token's, normalised, as vLLM makes them.
+struct EmbeddingFormat {
+  Pooling pooling = Pooling::kLast;
+  bool normalizes = true;  // to a length of 1
+};
+
+// Errors: kUnsupported for a way that nothing here computes (another pooling or module); kDataLoss
+// for a file that is no JSON, or of another form. Each names the file.
+Result<EmbeddingFormat> read_embedding_format(const Checkpoint& checkpoint);
+
+}  // namespace pagoda
