@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "server/json_body.h"
+
 namespace pagoda {
 namespace {
 
@@ -280,6 +282,13 @@ std::optional<ApiError> read_fields(const RequestJson& object, const std::vector
   }
   if (num_known < object.size()) collect_unknown(object, fields, unknown_names);
   return {};
+}
+
+std::optional<ApiError> read_body_fields(std::string_view body, const std::vector<Field>& fields,
+                                         std::vector<std::string>& unknown_names) {
+  const auto parsed = parse_json_body(body);
+  if (!parsed.ok()) return parsed.error();
+  return read_fields(*parsed, fields, unknown_names);
 }
 
 std::optional<ApiError> read_inner_fields(const RequestJson& object,

@@ -93,6 +93,9 @@ struct Field {
 // `unknown_names`.
 std::optional<ApiError> read_fields(const RequestJson& object, const std::vector<Field>& fields,
                                     std::vector<std::string>& unknown_names);
+// Does the same with a request's body. Errors besides are parse_json_body()'s.
+std::optional<ApiError> read_body_fields(std::string_view body, const std::vector<Field>& fields,
+                                         std::vector<std::string>& unknown_names);
 
 // Reads an object within a field, such as "messages[2]": errors name the place
 // ("'messages[2].role': ..."). Other names in it are left alone.

@@ -167,6 +167,16 @@ TEST(FieldReader, RoundingKeepsANumberAboveItsMinimum) {
   EXPECT_GT(example.share, 0);
 }
 
+TEST(FieldReader, ReadsABodyAndSaysWhyItIsNone) {
+  Example example;
+  std::vector<std::string> unknown;
+  EXPECT_FALSE(read_body_fields(R"({"name": "x", "other": 1})", table(example), unknown));
+  EXPECT_EQ(example.name, "x");
+  EXPECT_THAT(unknown, ElementsAre("other"));
+  EXPECT_EQ(read_body_fields(R"({"name": 1})", table(example), unknown)->param, "name");
+  EXPECT_EQ(read_body_fields("{", table(example), unknown)->code, "invalid_json");
+}
+
 TEST(FieldReader, DescribesTheSameTable) {
   Example example;
   const json schema = fields_schema(table(example));

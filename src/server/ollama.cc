@@ -166,10 +166,8 @@ json entry(const ApiService& service, const std::string& name) {
 
 ApiResult<ShowRequest> read_show_request(std::string_view text,
                                          std::vector<std::string>& unknown_names) {
-  const auto body = parse_json_body(text);
-  if (!body.ok()) return body.error();
   ShowRequest request;
-  if (auto error = read_fields(*body, show_field_table(request), unknown_names))
+  if (auto error = read_body_fields(text, show_field_table(request), unknown_names))
     return std::move(*error);
   return request;
 }

@@ -1,7 +1,6 @@
 #include "server/tokenize_request.h"
 #include <nlohmann/json.hpp>
 
-#include "server/json_body.h"
 #include "server/request_json.h"
 
 namespace pagoda {
@@ -67,10 +66,8 @@ std::vector<Field> detokenize_field_table(DetokenizeRequest& request) {
 
 ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
                                                  std::vector<std::string>& unknown_names) {
-  auto parsed = parse_json_body(body);
-  if (!parsed.ok()) return std::move(parsed).error();
   TokenizeRequest request;
-  if (auto error = read_fields(*parsed, tokenize_field_table(request), unknown_names)) {
+  if (auto error = read_body_fields(body, tokenize_field_table(request), unknown_names)) {
     return std::move(*error);
   }
   const bool has_messages = !request.chat.messages_json.empty();
@@ -84,10 +81,8 @@ ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
 
 ApiResult<DetokenizeRequest> read_detokenize_request(const std::string& body,
                                                      std::vector<std::string>& unknown_names) {
-  auto parsed = parse_json_body(body);
-  if (!parsed.ok()) return std::move(parsed).error();
   DetokenizeRequest request;
-  if (auto error = read_fields(*parsed, detokenize_field_table(request), unknown_names)) {
+  if (auto error = read_body_fields(body, detokenize_field_table(request), unknown_names)) {
     return std::move(*error);
   }
   return request;
