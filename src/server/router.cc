@@ -32,6 +32,13 @@ std::optional<ApiError> error_of_target(const HttpRequest& head, const std::stri
 
 }  // namespace
 
+std::string below_root(std::string_view root_path, std::string_view path) {
+  std::string_view below = path;
+  if (below.starts_with(root_path)) below.remove_prefix(root_path.size());
+  if (below.empty()) return "/";
+  return std::string(below.front() == '/' ? below : path);
+}
+
 Router::Router(ApiService& service, const RouterOptions& options)
     : service_(service),
       api_keys_(options.api_keys),
@@ -40,15 +47,8 @@ Router::Router(ApiService& service, const RouterOptions& options)
       root_path_(options.root_path),
       openapi_document_(openapi_document(service, !options.api_keys.empty(), options.root_path)) {}
 
-std::string Router::below_root(std::string_view path) const {
-  std::string_view below = path;
-  if (below.starts_with(root_path_)) below.remove_prefix(root_path_.size());
-  if (below.empty()) return "/";
-  return std::string(below.front() == '/' ? below : path);
-}
-
 std::optional<HttpResponse> Router::refuse(const HttpRequest& head) const {
-  const std::string path = below_root(head.path);
+  const std::string path = below_root(root_path_, head.path);
   const std::optional<ApiError> error = error_of_head(head, path);
   if (!error) return {};
   HttpResponse response = error_response(*error);
@@ -87,7 +87,7 @@ std::optional<ApiError> Router::error_of_head(const HttpRequest& head,
 }
 
 HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
-  request.path = below_root(request.path);
+  request.path = below_root(root_path_, request.path);
   if (needs_api_key(request.path)) request.client = api_keys_.client_of(request).value_or("");
   HttpReply reply = {{}, cors_.headers(request)};
   reply.become(route(std::move(request), wake));
@@ -99,7 +99,7 @@ void Router::count_answer(const AccessRecord& record) const {
   constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "DELETE", "OPTIONS"};
   const bool is_known = std::ranges::find(kMethods, record.method) != std::end(kMethods);
   const Endpoint* const endpoint =
-      record.path.empty() ? nullptr : find_endpoint(below_root(record.path));
+      record.path.empty() ? nullptr : find_endpoint(below_root(root_path_, record.path));
   service_.metrics.count_http_answer(endpoint != nullptr ? endpoint->path : "none",
                                      is_known ? record.method : "other", record.status);
 }

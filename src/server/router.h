@@ -4,6 +4,7 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/access.h"
@@ -21,6 +22,10 @@ struct RouterOptions {
   // Below which a proxy passes requests on, such as "/llm"; see ServerOptions.
   std::string root_path;
 };
+
+// Returns the path that a request for `path` asks for, whether a proxy that serves `root_path`
+// ("": none) has taken that away or not.
+std::string below_root(std::string_view root_path, std::string_view path);
 
 class Router {
  public:
@@ -42,9 +47,6 @@ class Router {
   void count_answer(const AccessRecord& record) const;
 
  private:
-  // Returns the path that the request asks for, whether the proxy has taken the root path away or
-  // not.
-  std::string below_root(std::string_view path) const;
   std::optional<ApiError> error_of_head(const HttpRequest& head, const std::string& path) const;
   HttpReply route(HttpRequest request, const Wake& wake) const;
   HttpReply read_body(HttpRequest request, const Wake& wake) const;

@@ -126,6 +126,13 @@ TEST(Router, AnotherNameThanTheServersOwnIsRefused) {
             "evil.example:8000");
 }
 
+TEST(Router, APathBelowTheRootIsTheSameWithAndWithoutIt) {
+  for (const char* root : {"", "/llm"}) EXPECT_EQ(below_root(root, "/livez"), "/livez");
+  EXPECT_EQ(below_root("/llm", "/llm/livez"), "/livez");
+  EXPECT_EQ(below_root("/llm", "/llm"), "/");
+  EXPECT_EQ(below_root("/llm", "/llmother/livez"), "/llmother/livez");
+}
+
 TEST(Router, AProxyMayTakeTheRootPathAwayOrLeaveIt) {
   ApiClient client({}, {.api_keys = {"key"}, .root_path = "/llm"});
   for (const std::string root : {"", "/llm"}) {

@@ -40,7 +40,7 @@ struct Server::Impl {
   std::optional<HttpResponse> refuse(const HttpRequest& head) const {
     const Api* const current = serving.load();
     if (current != nullptr) return current->router.refuse(head);
-    if (head.path == options.root_path + "/livez" || head.path == "/livez") return live_response();
+    if (below_root(options.root_path, head.path) == "/livez") return live_response();
     return error_response({503, "the model is being loaded", "", "loading"});
   }
 
