@@ -62,7 +62,8 @@ Status FakeEngine::check_room_locked(const QueueDemand& demand) const {
 }
 
 Result<RequestId> FakeEngine::submit(GenerationRequest request, EventSink sink) {
-  PAGODA_RETURN_IF_ERROR(validate(request.sampling, options_.limits.vocab_size));
+  if (request.pooling == Pooling::kNone)
+    PAGODA_RETURN_IF_ERROR(validate(request.sampling, options_.limits.vocab_size));
   std::lock_guard lock(mutex_);
   PAGODA_RETURN_IF_ERROR(check_room_locked(QueueDemand::of(request)));
   last_request_ = request;
@@ -170,7 +171,7 @@ Clock::TimePoint FakeEngine::step(Clock::TimePoint now) {
 
 void FakeEngine::step_sample(Running& running, int sample_index, Clock::TimePoint now) {
   Sample& sample = running.samples[sample_index];
-  const SamplingParams& sampling = running.request.sampling;
+  const bool pools = running.request.pooling != Pooling::kNone;
   OutputEvent event;
   event.sample_index = sample_index;
   event.started = running.started;
@@ -178,30 +179,39 @@ void FakeEngine::step_sample(Running& running, int sample_index, Clock::TimePoin
     ++num_cancelled_samples_;
     event.finish_reason = FinishReason::kCancelled;
   } else if (!sample.reply.error.ok() &&
-             sample.num_tokens >= static_cast<int>(sample.reply.token_ids.size())) {
+             (pools || sample.num_tokens >= static_cast<int>(sample.reply.token_ids.size()))) {
     event.finish_reason = FinishReason::kError;
     event.error = sample.reply.error;
+  } else if (pools) {
+    event.finish_reason = FinishReason::kLength;
+    event.embedding = sample.reply.embedding;
   } else {
-    const int token_id = next_token(running, sample);
-    if (sample.num_tokens == 0 && sampling.prompt_logprobs) {
-      for (const int id : running.request.prompt_token_ids) {
-        event.prompt_logprobs.push_back(
-            fake_logprobs(id, *sampling.prompt_logprobs, options_.limits.vocab_size));
-      }
-      event.prompt_logprobs.front().reset();
-    }
-    event.token_ids = {token_id};
-    if (sampling.logprobs) {
-      event.logprobs.push_back(
-          fake_logprobs(token_id, *sampling.logprobs, options_.limits.vocab_size));
-    }
-    ++sample.num_tokens;
-    ++stats_.num_generated_tokens;
-    finish(running, sample, token_id, event);
+    generate(running, sample, event);
   }
   sample.finished = event.finish_reason != FinishReason::kNone;
   sample.due = after(now, options_.token_s);
   running.sink(std::move(event));
+}
+
+// The next token, with what the request asks of it.
+void FakeEngine::generate(const Running& running, Sample& sample, OutputEvent& event) {
+  const SamplingParams& sampling = running.request.sampling;
+  const int token_id = next_token(running, sample);
+  if (sample.num_tokens == 0 && sampling.prompt_logprobs) {
+    for (const int id : running.request.prompt_token_ids) {
+      event.prompt_logprobs.push_back(
+          fake_logprobs(id, *sampling.prompt_logprobs, options_.limits.vocab_size));
+    }
+    event.prompt_logprobs.front().reset();
+  }
+  event.token_ids = {token_id};
+  if (sampling.logprobs) {
+    event.logprobs.push_back(
+        fake_logprobs(token_id, *sampling.logprobs, options_.limits.vocab_size));
+  }
+  ++sample.num_tokens;
+  ++stats_.num_generated_tokens;
+  finish(running, sample, token_id, event);
 }
 
 // The reply, then end of sequence; over again where that may not come yet.

@@ -15,11 +15,13 @@
 
 namespace pagoda {
 
-// The answer of one sample: these tokens, then the end-of-sequence token or an error.
+// The answer of one sample: these tokens, then the end-of-sequence token or an error. Where the
+// request pools: the embedding or the error.
 struct FakeReply {
   std::vector<int> token_ids;
-  Status error;          // not ok: the sample ends with it after its tokens
-  double prefill_s = 0;  // before the first token
+  std::vector<float> embedding;  // of a request that pools
+  Status error;                  // not ok: the sample ends with it after its tokens
+  double prefill_s = 0;          // before the first token
 };
 
 struct FakeEngineOptions {
@@ -83,6 +85,7 @@ class FakeEngine : public Engine {
   void loop();
   Clock::TimePoint step(Clock::TimePoint now);
   void step_sample(Running& running, int sample_index, Clock::TimePoint now);
+  void generate(const Running& running, Sample& sample, OutputEvent& event);
   int next_token(const Running& running, const Sample& sample) const;
   void finish(const Running& running, const Sample& sample, int token_id, OutputEvent& event) const;
 

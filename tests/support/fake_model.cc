@@ -8,6 +8,8 @@
 namespace pagoda {
 namespace {
 
+constexpr int kEmbeddingSize = 8;
+
 constexpr std::string_view kTemplate =
     "{{ shown | tojson if shown is defined }}"
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] "
@@ -80,7 +82,7 @@ std::string numbers(int count) {
 FakeReply obey(const Tokenizer& tokenizer, const GenerationRequest& request) {
   const std::string order = last_line(tokenizer.decode(request.prompt_token_ids, false).value());
   const auto argument = order.substr(std::min(order.size(), order.find(' ') + 1));
-  FakeReply reply;
+  FakeReply reply = {.embedding = fake_embedding(request.prompt_token_ids)};
   std::string text(kDefaultAnswer);
   if (order.starts_with("say ")) text = argument;
   if (order.starts_with("count "))
@@ -111,6 +113,7 @@ std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options) {
   if (options.thinks) model->answer_format.thought = ThoughtMarks{"<think>", "</think>"};
   const int eos_token_id = *model->tokenizer->eos_token_id();
   model->config.eos_token_ids = {eos_token_id};
+  model->config.hidden_size = kEmbeddingSize;
   model->config.vocab_size = model->tokenizer->vocab_size();
   model->grammars =
       std::make_unique<GrammarCompiler>(model->tokenizer, model->config.eos_token_ids);
@@ -126,6 +129,15 @@ std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options) {
   };
   model->engine = std::make_unique<FakeEngine>(std::move(engine_options));
   return model;
+}
+
+std::vector<float> fake_embedding(const std::vector<int>& token_ids) {
+  std::vector<float> embedding(kEmbeddingSize, 0.125F);
+  for (std::size_t i = 0; i < token_ids.size(); ++i) {
+    embedding[i % kEmbeddingSize] += static_cast<float>(token_ids[i] % 37) - 18;
+    embedding[token_ids[i] % kEmbeddingSize] += 0.5F * static_cast<float>(i % 50);
+  }
+  return embedding;
 }
 
 FakeEngine& fake_engine(ServedModel& model) {

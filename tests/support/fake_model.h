@@ -6,11 +6,13 @@
 //   count N       answers "1 2 3 ... N"
 //   think S       waits S seconds before it answers "Done."
 //   fail TEXT     answers "So far" and then fails with TEXT
-// Anything else is answered by a fixed text with some Markdown in it.
+// Anything else is answered by a fixed text with some Markdown in it. Embeddings are fake_embedding()
+// after the same orders to wait or to fail.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "serving/served_model.h"
 #include "tests/support/fake_engine.h"
@@ -29,5 +31,8 @@ struct FakeModelOptions {
 std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options = {});
 
 FakeEngine& fake_engine(ServedModel& model);
+
+// Returns the embedding of a prompt before it is normalised: another one for each prompt.
+std::vector<float> fake_embedding(const std::vector<int>& token_ids);
 
 }  // namespace pagoda
