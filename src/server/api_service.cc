@@ -56,8 +56,8 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
   return constraints;
 }
 
-void keep_cache_to(const std::string& client, GenerationFields& fields) {
-  fields.cache_salt.insert(0, client);
+void keep_cache_to(const std::string& client, std::string& cache_salt) {
+  cache_salt.insert(0, client);
 }
 
 TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,

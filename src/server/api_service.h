@@ -62,7 +62,7 @@ HttpReply start_constrained(ApiService& service, const GrammarFields& fields, co
 
 // Makes cached prompts those of the client (HttpRequest::client) alone: how soon an answer begins
 // would tell others what it asked.
-void keep_cache_to(const std::string& client, GenerationFields& fields);
+void keep_cache_to(const std::string& client, std::string& cache_salt);
 
 // Makes the request for one prompt; `sampling` is as to_sampling_params() has it.
 TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,

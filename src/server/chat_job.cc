@@ -7,7 +7,7 @@ namespace pagoda {
 std::optional<ApiError> prepare_chat(ApiService& service, const HttpRequest& request,
                                      std::string_view id_prefix, ChatJob& job) {
   job.arrival = request.arrival;
-  keep_cache_to(request.client, job.request.generation);
+  keep_cache_to(request.client, job.request.generation.cache_salt);
   const std::string& model_name = job.request.generation.model;
   if (auto error = check_model_name(service, model_name)) return error;
   job.identity = AnswerIdentity::make(

@@ -3,15 +3,12 @@
 
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "server/generation_fields.h"
+#include "server/prompt_input.h"
 
 namespace pagoda {
-
-// Text, or token ids that are taken as they are.
-using PromptInput = std::variant<std::string, std::vector<int>>;
 
 inline constexpr int kMaxPrompts = 1024;
 inline constexpr int kMaxChoices = 4096;  // prompts times n

@@ -236,7 +236,7 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service
   auto job = std::make_unique<CompletionJob>();
   job->arrival = request.arrival;
   job->request = *std::move(read);
-  keep_cache_to(request.client, job->request.generation);
+  keep_cache_to(request.client, job->request.generation.cache_salt);
   const GenerationFields& fields = job->request.generation;
   if (auto error = check_model_name(service, fields.model)) return std::move(*error);
   job->echo_only = fields.max_tokens == 0;

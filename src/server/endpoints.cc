@@ -5,9 +5,11 @@
 
 #include "server/chat_completions.h"
 #include "server/completions.h"
+#include "server/embeddings.h"
 #include "server/information.h"
 #include "server/messages.h"
 #include "server/ollama.h"
+#include "server/ollama_embeddings.h"
 #include "server/page.h"
 #include "server/responses.h"
 #include "server/tokenizer_endpoints.h"
@@ -99,6 +101,14 @@ constexpr Endpoint kEndpoints[] = {
      .summary = "Answers a conversation",
      .request_schema = "ChatCompletionRequest",
      .answer_schema = "ChatCompletion"},
+    {.path = "/v1/embeddings",
+     .read = handle_embeddings,
+     .generates = true,
+     .is_whole = true,
+     .operation_id = "createEmbedding",
+     .summary = "Makes a vector of each text",
+     .request_schema = "EmbeddingRequest",
+     .answer_schema = "EmbeddingList"},
     {.path = "/v1/responses",
      .read = handle_responses,
      .generates = true,
@@ -141,6 +151,22 @@ constexpr Endpoint kEndpoints[] = {
      .summary = "Answers a prompt as Ollama does",
      .request_schema = "OllamaGenerateRequest",
      .answer_schema = "OllamaAnswer"},
+    {.path = "/api/embed",
+     .read = handle_ollama_embed,
+     .generates = true,
+     .is_whole = true,
+     .operation_id = "ollamaEmbed",
+     .summary = "Makes a vector of each text as Ollama does",
+     .request_schema = "OllamaEmbedRequest",
+     .answer_schema = "OllamaEmbeddings"},
+    {.path = "/api/embeddings",
+     .read = handle_ollama_embeddings,
+     .generates = true,
+     .is_whole = true,
+     .operation_id = "ollamaEmbeddings",
+     .summary = "Makes a vector of a text as older versions of Ollama do",
+     .request_schema = "OllamaEmbeddingRequest",
+     .answer_schema = "OllamaEmbedding"},
     {.path = "/api/tags",
      .tell = [](const ServerFacts& facts) { return ollama_tags(facts.service); },
      .operation_id = "ollamaTags",

@@ -26,7 +26,8 @@ struct Endpoint {
   HttpResponse (*tell)(const ServerFacts& facts) = nullptr;
   HttpResponse (*erase)(const ServerFacts& facts) = nullptr;  // answers DELETE, beside `tell`
   HttpReply (*read)(ApiService& service, const HttpRequest& request, const Wake& wake) = nullptr;
-  bool generates = false;  // so that it is refused while the queue has no room; it can stream
+  bool generates = false;  // so that it is refused while the queue has no room
+  bool is_whole = false;   // where it generates: its answer is never a stream
   bool tells_readiness = false;
 
   // In /openapi.json: names of schemas, "" for a body of that type without one.

@@ -112,11 +112,7 @@ void add_stopping(std::vector<Field>& table, GenerationFields& f) {
 
 void add_answering(std::vector<Field>& table, GenerationFields& f) {
   const std::vector<Field> answering = {
-      {.name = "model",
-       .target = &f.model,
-       .size = {.max_chars = kMaxTextChars},
-       .format = kModelFormat,
-       .description = "May be left out."},
+      model_field(f.model),
       {.name = "stream", .target = &f.stream, .description = "Answers as server-sent events."},
       {.name = "stream_options",
        .target = CustomField{[&f](std::string_view, const RequestJson& value) {
@@ -137,15 +133,8 @@ void add_answering(std::vector<Field>& table, GenerationFields& f) {
        .target = &f.return_tokens_as_token_ids,
        .description = "Writes tokens in log-probabilities as token_id:N.",
        .from = "vLLM"},
-      {.name = "priority",
-       .target = &f.priority,
-       .description = "Lower runs first.",
-       .from = "vLLM"},
-      {.name = "cache_salt",
-       .target = &f.cache_salt,
-       .size = {.max_chars = kMaxSaltChars},
-       .description = "Separates what requests may share of the cache.",
-       .from = "vLLM"},
+      priority_field(f.priority),
+      cache_salt_field(f.cache_salt),
   };
   table.insert(table.end(), answering.begin(), answering.end());
 }
@@ -196,6 +185,27 @@ std::optional<ApiError> settle_together(GenerationFields& fields) {
 }
 
 }  // namespace
+
+Field model_field(std::string& model) {
+  return {.name = "model",
+          .target = &model,
+          .size = {.max_chars = kMaxTextChars},
+          .format = kModelFormat,
+          .description = "May be left out."};
+}
+
+Field priority_field(int& priority) {
+  return {
+      .name = "priority", .target = &priority, .description = "Lower runs first.", .from = "vLLM"};
+}
+
+Field cache_salt_field(std::string& cache_salt) {
+  return {.name = "cache_salt",
+          .target = &cache_salt,
+          .size = {.max_chars = kMaxSaltChars},
+          .description = "Separates what requests may share of the cache.",
+          .from = "vLLM"};
+}
 
 std::string_view stop_list_schema() {
   static const std::string schema = fmt::format(

@@ -55,6 +55,11 @@ struct GenerationFields {
   bool return_tokens_as_token_ids = false;
 };
 
+// Returns a field that requests of several endpoints have.
+Field model_field(std::string& model);
+Field priority_field(int& priority);
+Field cache_salt_field(std::string& cache_salt);
+
 // Pointers into `fields`, which must outlive the result. `fewest_tokens` is the least max_tokens
 // that the endpoint takes.
 std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens);

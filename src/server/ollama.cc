@@ -16,12 +16,6 @@ using nlohmann::json;
 
 constexpr std::string_view kLatest = ":latest";
 
-// Clients put a tag behind every name.
-void drop_tag(const ApiService& service, std::string& name) {
-  const bool is_served = !check_model_name(service, name);
-  if (!is_served && name.ends_with(kLatest)) name.resize(name.size() - kLatest.size());
-}
-
 struct GenerateRequest {
   ChatRequest chat;
   std::string prompt, system;
@@ -180,6 +174,11 @@ json entries(const ApiService& service) {
 
 }  // namespace
 
+void drop_tag(const ApiService& service, std::string& name) {
+  const bool is_served = !check_model_name(service, name);
+  if (!is_served && name.ends_with(kLatest)) name.resize(name.size() - kLatest.size());
+}
+
 HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, const Wake& wake) {
   return start_job(service, read_ollama_chat(service, request), wake,
                    submit_chat<OllamaStream, PendingOllama, OllamaJob>);
@@ -216,6 +215,7 @@ HttpResponse ollama_show(ApiService& service, const HttpRequest& request) {
   if (auto error = check_model_name(service, name)) return error_response(*error);
   const ServedModel& model = service.model;
   json capabilities = {"completion", "tools"};
+  if (model.no_embeddings.ok()) capabilities.push_back("embedding");
   if (model.answer_format.thought) capabilities.push_back("thinking");
   const json info = {
       {"general.architecture", model.config.architecture},

@@ -2,6 +2,8 @@
 // Answers stream as lines of JSON unless the request says otherwise.
 #pragma once
 
+#include <string>
+
 #include "server/api_service.h"
 #include "server/http_message.h"
 
@@ -12,6 +14,9 @@ HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request
 HttpResponse ollama_tags(const ApiService& service);
 HttpResponse ollama_running_models(const ApiService& service);
 HttpResponse ollama_show(ApiService& service, const HttpRequest& request);
+
+// Drops the ":latest" that Ollama's clients put behind every name, unless a served one has it.
+void drop_tag(const ApiService& service, std::string& name);
 
 // Returns the JSON Schemas of /api/generate's requests and of /api/show's; /api/chat takes a chat's.
 nlohmann::json ollama_generate_schema();

@@ -5,13 +5,10 @@
 #include "server/json_body.h"
 
 namespace pagoda {
-namespace {
 
 std::int64_t nanoseconds_between(Clock::TimePoint from, Clock::TimePoint to) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
 }
-
-}  // namespace
 
 std::string ollama_time() {
   const std::int64_t now = unix_time_ns();

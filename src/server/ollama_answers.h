@@ -72,6 +72,9 @@ class OllamaStream : public EventStream {
   bool finished_ = false;
 };
 
+// Returns the time between two moments, as Ollama counts it.
+std::int64_t nanoseconds_between(Clock::TimePoint from, Clock::TimePoint to);
+
 // Returns the moment now as Ollama writes it: 2026-01-31T12:00:00.000000Z.
 std::string ollama_time();
 

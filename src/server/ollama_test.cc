@@ -91,7 +91,9 @@ TEST_F(OllamaTest, TellsOfTheModel) {
   EXPECT_EQ(json::parse(client_.get("/api/ps").body).at("models").at(0).at("model"), "fake-model");
   EXPECT_TRUE(json::parse(client_.get("/api/version").body).contains("version"));
   const json shown = client_.answer("/api/show", R"({"model": "fake-model:latest"})");
-  EXPECT_EQ(shown.at("capabilities"), json({"completion", "tools"}));
+  EXPECT_EQ(shown.at("capabilities"), json({"completion", "tools", "embedding"}));
+  client_.model().no_embeddings = unsupported("it makes none");
+  EXPECT_EQ(client_.answer("/api/show", "{}").at("capabilities"), json({"completion", "tools"}));
   EXPECT_EQ(client_.refusal("/api/show", R"({"model": "other"})", 404).at("code"),
             "model_not_found");
 }

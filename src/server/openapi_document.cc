@@ -6,9 +6,11 @@
 #include "server/access.h"
 #include "server/chat_request.h"
 #include "server/completion_request.h"
+#include "server/embedding_request.h"
 #include "server/endpoints.h"
 #include "server/messages_request.h"
 #include "server/ollama.h"
+#include "server/ollama_embeddings.h"
 #include "server/response_request.h"
 #include "server/tokenize_request.h"
 
@@ -46,7 +48,7 @@ json answer_content(const Endpoint& endpoint) {
   if (type != "application/json") return {{type, {{"schema", {{"type", "string"}}}}}};
   if (endpoint.answer_schema.empty()) return json_content({{"type", "object"}});
   json content = json_content(reference(endpoint.answer_schema));
-  if (endpoint.generates) {
+  if (endpoint.generates && !endpoint.is_whole) {
     content["text/event-stream"] = {
         {"schema", {{"description", "Chunks as JSON, one an event's data, and [DONE]."}}}};
     content["application/x-ndjson"] = {
@@ -97,6 +99,27 @@ json object_schema(json properties) {
   json names = json::array();
   for (const auto& [name, schema] : properties.items()) names.push_back(name);
   return {{"type", "object"}, {"required", names}, {"properties", std::move(properties)}};
+}
+
+json embedding_answer_schemas() {
+  const json text = {{"type", "string"}};
+  const json count = {{"type", "integer"}, {"minimum", 0}};
+  const json numbers = {{"type", "array"}, {"items", {{"type", "number"}}}};
+  const json embedding = object_schema({{"object", {{"const", "embedding"}}},
+                                        {"index", count},
+                                        {"embedding", {{"anyOf", {numbers, text}}}}});
+  return {
+      {"EmbeddingList", object_schema({{"object", {{"const", "list"}}},
+                                       {"data", {{"type", "array"}, {"items", embedding}}},
+                                       {"model", text},
+                                       {"usage", object_schema({{"prompt_tokens", count},
+                                                                {"total_tokens", count}})}})},
+      {"OllamaEmbedding", object_schema({{"embedding", numbers}})},
+      {"OllamaEmbeddings", object_schema({{"model", text},
+                                          {"embeddings", {{"type", "array"}, {"items", numbers}}},
+                                          {"total_duration", count},
+                                          {"load_duration", count},
+                                          {"prompt_eval_count", count}})}};
 }
 
 json answer_schemas() {
@@ -187,6 +210,8 @@ void bind_formats(json& schema, const ApiService& service) {
       schema["pattern"] = pattern_up_to(limits.vocab_size - 1);
     } else if (format == kTokenCountFormat) {
       schema["maximum"] = limits.max_model_len;
+    } else if (format == kEmbeddingSizeFormat) {
+      schema["maximum"] = service.model.config.hidden_size;
     } else if (format == kModelFormat) {
       schema["enum"] = service.model_names;
       schema["enum"].push_back("");
@@ -219,6 +244,9 @@ json schemas(const ApiService& service) {
   DetokenizeRequest detokenize;
   json requests = {{"CompletionRequest", completion_request_schema()},
                    {"ChatCompletionRequest", chat_request_schema()},
+                   {"EmbeddingRequest", embedding_request_schema()},
+                   {"OllamaEmbedRequest", ollama_embed_schema()},
+                   {"OllamaEmbeddingRequest", ollama_embedding_schema()},
                    {"OllamaGenerateRequest", ollama_generate_schema()},
                    {"OllamaShowRequest", ollama_show_schema()},
                    {"MessagesRequest", messages_request_schema()},
@@ -228,6 +256,7 @@ json schemas(const ApiService& service) {
   bind_formats(requests, service);
   name_contradictions(requests);
   requests.update(answer_schemas());
+  requests.update(embedding_answer_schemas());
   return requests;
 }
 

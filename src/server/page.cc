@@ -1,23 +1,14 @@
 #include "server/page.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include "core/sha256.h"
+#include "server/base64.h"
 
 namespace pagoda {
 namespace {
 
 constexpr std::string_view kRootPath = R"(<meta name="root-path" content=")";
-
-std::string base64(std::string_view bytes) {
-  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                     reinterpret_cast<const unsigned char*>(bytes.data()),
-                                     static_cast<int>(bytes.size()));
-  text.resize(length);
-  return text;
-}
 
 // 'sha256-...' of the text between an inline element's tags, as Content Security Policy level 3 has
 // it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "answer/tool_messages.h"
+#include "server/tokenize_request.h"
 #include "text/token_bound.h"
 
 namespace pagoda {
@@ -18,14 +19,13 @@ ApiError too_long(const EngineLimits& limits, std::string_view param, std::strin
       "context_length_exceeded");
 }
 
+// `most`: tokens that the prompt may have.
 std::optional<ApiError> check_token_ids(const EngineLimits& limits, const std::vector<int>& ids,
-                                        std::string_view param) {
+                                        int most, std::string_view param) {
   if (ids.empty())
     return bad_request(std::string(param), "the prompt is empty: expected at least one token",
                        "empty_prompt");
-  if (static_cast<int>(ids.size()) >= limits.max_model_len) {
-    return too_long(limits, param, std::to_string(ids.size()));
-  }
+  if (std::ssize(ids) > most) return too_long(limits, param, std::to_string(ids.size()));
   const auto outside = [&](int id) { return id < 0 || id >= limits.vocab_size; };
   const auto found = std::find_if(ids.begin(), ids.end(), outside);
   if (found == ids.end()) return {};
@@ -35,17 +35,84 @@ std::optional<ApiError> check_token_ids(const EngineLimits& limits, const std::v
       "out_of_range");
 }
 
+// A prompt that an answer follows leaves room for a token of it.
+int most_before_answer(const EngineLimits& limits) {
+  return limits.max_model_len - 1;
+}
+
+ApiResult<std::vector<int>> token_ids_of(const ServedModel& model, std::string_view text,
+                                         bool add_special_tokens, std::string_view param) {
+  auto ids = model.tokenizer->encode(text, {.add_special_tokens = add_special_tokens});
+  if (!ids.ok()) return api_error(ids.status(), std::string(param));
+  return *std::move(ids);
+}
+
+// Refuses a text with far more tokens than `most` by its beginning.
+ApiResult<std::vector<int>> token_ids_if_near(const ServedModel& model, std::string_view text,
+                                              int most, bool add_special_tokens,
+                                              std::string_view param) {
+  const EngineLimits& limits = model.engine->limits();
+  const auto exceeds = surely_exceeds(*model.tokenizer, text, most);
+  if (!exceeds.ok()) return api_error(exceeds.status(), std::string(param));
+  if (*exceeds) return too_long(limits, param, fmt::format("at least {}", most + 1));
+  return token_ids_of(model, text, add_special_tokens, param);
+}
+
 ApiResult<EncodedPrompt> encode_text(const ServedModel& model, std::string text,
                                      bool add_special_tokens, std::string_view param) {
   const EngineLimits& limits = model.engine->limits();
-  const auto exceeds = surely_exceeds(*model.tokenizer, text, limits.max_model_len - 1);
-  if (!exceeds.ok()) return api_error(exceeds.status(), std::string(param));
-  if (*exceeds) return too_long(limits, param, fmt::format("at least {}", limits.max_model_len));
-  auto tokenized = tokenize_text(model, text, add_special_tokens, param);
-  if (!tokenized.ok()) return std::move(tokenized).error();
-  auto ids = *std::move(tokenized);
-  if (auto error = check_token_ids(limits, ids, param)) return std::move(*error);
-  return EncodedPrompt{std::move(ids), std::move(text)};
+  const int most = most_before_answer(limits);
+  auto ids = token_ids_if_near(model, text, most, add_special_tokens, param);
+  if (!ids.ok()) return std::move(ids).error();
+  if (auto error = check_token_ids(limits, *ids, most, param)) return std::move(*error);
+  return EncodedPrompt{*std::move(ids), std::move(text)};
+}
+
+// Leaves `most` tokens. Those that the tokenizer has put around the `bare` ones of the text stay,
+// where there is room for one of the text's.
+void cut(std::vector<int>& ids, const std::vector<int>& bare, int most, bool keeps_end) {
+  const auto found = std::search(ids.begin(), ids.end(), bare.begin(), bare.end());
+  std::ptrdiff_t num_before = found - ids.begin();
+  std::ptrdiff_t num_behind = ids.end() - found - std::ssize(bare);
+  if (found == ids.end() || num_before + num_behind >= most) num_before = num_behind = 0;
+  const std::ptrdiff_t num_kept = most - num_before - num_behind;
+  if (keeps_end) {
+    ids.erase(ids.begin() + num_before, ids.end() - num_behind - num_kept);
+  } else {
+    ids.erase(ids.begin() + num_before + num_kept, ids.end() - num_behind);
+  }
+}
+
+ApiResult<std::vector<int>> encode_cut(const ServedModel& model, std::string_view text,
+                                       const InputEncoding& encoding, std::string_view param) {
+  auto ids = tokenize_text(model, text, encoding.add_special_tokens, param);
+  if (!ids.ok() || std::ssize(*ids) <= *encoding.cut_to) return ids;
+  auto bare = tokenize_text(model, text, /*add_special_tokens=*/false, param);
+  if (!bare.ok()) return bare;
+  cut(*ids, *bare, *encoding.cut_to, encoding.keeps_end);
+  return ids;
+}
+
+ApiResult<std::vector<int>> encode_input(const ServedModel& model, const PromptInput& input,
+                                         const InputEncoding& encoding, std::string_view param) {
+  const EngineLimits& limits = model.engine->limits();
+  std::vector<int> ids;
+  if (const auto* text = std::get_if<std::string>(&input)) {
+    if (!model.tokenizer)
+      return bad_request(std::string(param), model.no_tokenizer.message(), "no_tokenizer");
+    auto encoded = encoding.cut_to ? encode_cut(model, *text, encoding, param)
+                                   : token_ids_if_near(model, *text, limits.max_model_len,
+                                                       encoding.add_special_tokens, param);
+    if (!encoded.ok()) return encoded;
+    ids = *std::move(encoded);
+  } else {
+    ids = std::get<std::vector<int>>(input);
+    const int most = encoding.cut_to.value_or(limits.max_model_len);
+    if (encoding.cut_to && std::ssize(ids) > most) cut(ids, ids, most, encoding.keeps_end);
+  }
+  if (auto error = check_token_ids(limits, ids, limits.max_model_len, param))
+    return std::move(*error);
+  return ids;
 }
 
 }  // namespace
@@ -56,17 +123,44 @@ ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInp
     return encode_text(model, *text, add_special_tokens, "prompt");
   }
   const auto& ids = std::get<std::vector<int>>(prompt);
-  if (auto error = check_token_ids(model.engine->limits(), ids, "prompt")) return std::move(*error);
+  const EngineLimits& limits = model.engine->limits();
+  if (auto error = check_token_ids(limits, ids, most_before_answer(limits), "prompt"))
+    return std::move(*error);
   auto text = model.tokenizer->decode(ids, /*skip_special_tokens=*/false);
   // Ids that only the model has, in its padding, have no text.
   return EncodedPrompt{ids, text.ok() ? *std::move(text) : std::string()};
 }
 
+ApiResult<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
+                                                       const std::vector<PromptInput>& inputs,
+                                                       const InputEncoding& encoding,
+                                                       std::string_view param) {
+  std::vector<std::vector<int>> prompts;
+  prompts.reserve(inputs.size());
+  for (const PromptInput& input : inputs) {
+    auto ids = encode_input(model, input, encoding, param);
+    if (!ids.ok()) return std::move(ids).error();
+    prompts.push_back(*std::move(ids));
+  }
+  return prompts;
+}
+
 ApiResult<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,
                                           bool add_special_tokens, std::string_view param) {
-  auto ids = model.tokenizer->encode(text, {.add_special_tokens = add_special_tokens});
-  if (!ids.ok()) return api_error(ids.status(), std::string(param));
-  return *std::move(ids);
+  if (text.size() > kMaxTokenizedBytes) {
+    return bad_request(std::string(param), fmt::format("expected at most {} bytes of text, got {}",
+                                                       kMaxTokenizedBytes, text.size()));
+  }
+  const auto longest_piece = model.tokenizer->longest_piece(text);
+  if (!longest_piece.ok()) return api_error(longest_piece.status(), std::string(param));
+  if (*longest_piece > kMaxTokenizedPiece) {
+    return bad_request(
+        std::string(param),
+        fmt::format("expected at most {} bytes of text that the tokenizer can't cut between words, "
+                    "got {}",
+                    kMaxTokenizedPiece, *longest_piece));
+  }
+  return token_ids_of(model, text, add_special_tokens, param);
 }
 
 ApiResult<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt) {

@@ -9,7 +9,7 @@
 
 #include "server/api_error.h"
 #include "server/chat_request.h"
-#include "server/completion_request.h"
+#include "server/prompt_input.h"
 #include "serving/served_model.h"
 
 namespace pagoda {
@@ -26,10 +26,29 @@ ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInp
 // Errors besides: a checkpoint without a chat template, a template that refuses the messages.
 ApiResult<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt);
 
-// Does the same without the engine's limits: an empty or over-long text has its tokens too.
+// Returns a text's tokens without the engine's limits: an empty or over-long one has its own too.
+// Errors: a text beyond kMaxTokenizedBytes, or with a piece beyond kMaxTokenizedPiece
+// (tokenize_request.h).
 ApiResult<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,
                                           bool add_special_tokens, std::string_view param);
 ApiResult<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt);
+
+// How inputs that are embedded become token ids.
+struct InputEncoding {
+  bool add_special_tokens = true;
+  // The most tokens of each, from 1 to the context's length; absent: longer ones than the context
+  // are an error. What the tokenizer puts around a text is not cut.
+  std::optional<int> cut_to;
+  bool keeps_end = true;  // the last tokens; otherwise the first
+};
+
+// Returns the token ids of each. Errors name `param`: an input that is empty, longer than the
+// context (code context_length_exceeded), or with ids out of range; a text where the model has no
+// tokenizer; where texts are cut, tokenize_text()'s besides.
+ApiResult<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
+                                                       const std::vector<PromptInput>& inputs,
+                                                       const InputEncoding& encoding,
+                                                       std::string_view param);
 
 // Returns what was `asked` for, or `fallback` (absent: the rest of the context), clamped; an
 // explicit wish beyond the context is an error.

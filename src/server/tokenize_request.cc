@@ -12,14 +12,6 @@ std::optional<ApiError> read_flag(const RequestJson& value, std::optional<bool>&
   return {};
 }
 
-Field model_field(std::string& model) {
-  return {.name = "model",
-          .target = &model,
-          .size = {.max_chars = kMaxTextChars},
-          .format = kModelFormat,
-          .description = "May be left out."};
-}
-
 }  // namespace
 
 std::vector<Field> tokenize_field_table(TokenizeRequest& request) {

@@ -28,19 +28,6 @@ ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRe
     if (!rendered.ok()) return std::move(rendered).error();
     text = *std::move(rendered);
   }
-  if (text.size() > kMaxTokenizedBytes) {
-    return bad_request(std::string(param), fmt::format("expected at most {} bytes of text, got {}",
-                                                       kMaxTokenizedBytes, text.size()));
-  }
-  const auto longest_piece = model.tokenizer->longest_piece(text);
-  if (!longest_piece.ok()) return api_error(longest_piece.status(), std::string(param));
-  if (*longest_piece > kMaxTokenizedPiece) {
-    return bad_request(
-        std::string(param),
-        fmt::format("expected at most {} bytes of text that the tokenizer can't cut between words, "
-                    "got {}",
-                    kMaxTokenizedPiece, *longest_piece));
-  }
   return tokenize_text(model, text, request.add_special_tokens.value_or(request.prompt.has_value()),
                        param);
 }

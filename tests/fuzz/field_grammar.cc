@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "server/chat_request.h"
 #include "server/completion_request.h"
+#include "server/embedding_request.h"
 #include "server/messages_request.h"
 #include "server/response_request.h"
 #include "server/tokenize_request.h"
@@ -28,7 +29,8 @@ constexpr std::size_t kMaxDrawnChars = 20'000;
 constexpr std::string_view kStarts[] = {
     R"("prompt": "say a")",       R"("messages": [{"role": "user", "content": "say a"}])",
     R"("prompt": [[1, 2], [3]])", R"("tokens": [1, 2])",
-    R"("model": "fake-model")",   R"("stream": true)"};
+    R"("input": ["say a"])",      R"("model": "fake-model")",
+    R"("stream": true)"};
 constexpr std::string_view kChars[] = {"a",       "b",
                                        "\\n",     "\\\"",
                                        "\\u0000", "\xc3\xa9",
@@ -59,6 +61,7 @@ const std::vector<Endpoint>& endpoints() {
     DetokenizeRequest detokenize;
     return std::vector<Endpoint>{endpoint_of(chat_request_schema()),
                                  endpoint_of(completion_request_schema()),
+                                 endpoint_of(embedding_request_schema()),
                                  endpoint_of(tokenize_request_schema()),
                                  endpoint_of(fields_schema(detokenize_field_table(detokenize))),
                                  endpoint_of(response_request_schema()),

@@ -17,6 +17,7 @@ constexpr std::string_view kMethods[] = {"POST", "POST", "POST", "GET",     "HEA
                                          "PUT",  "post", "",     "OPTIONS", "M-SEARCH"};
 constexpr std::string_view kTargets[] = {"/v1/completions",
                                          "/v1/chat/completions",
+                                         "/v1/embeddings",
                                          "/tokenize",
                                          "/detokenize",
                                          "/health",

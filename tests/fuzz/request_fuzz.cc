@@ -7,6 +7,7 @@
 
 #include "server/chat_request.h"
 #include "server/completion_request.h"
+#include "server/embedding_request.h"
 #include "server/json_body.h"
 #include "server/messages_request.h"
 #include "server/response_request.h"
@@ -43,7 +44,7 @@ void check_generation(const GenerationFields& fields) {
   PAGODA_CHECK(rules.dry_sequence_breakers.size() <= kMaxSequenceBreakers, "breakers are few");
 }
 
-void read_all(const std::string& body) {
+void read_as_generation(const std::string& body) {
   std::vector<std::string> unknown_names;
   auto completion = read_completion_request(body, unknown_names);
   if (completion.ok()) {
@@ -83,6 +84,20 @@ void read_all(const std::string& body) {
   } else {
     check_error(messages.error());
   }
+}
+
+void read_as_texts(const std::string& body) {
+  std::vector<std::string> unknown_names;
+  auto embedding = read_embedding_request(body, unknown_names);
+  if (embedding.ok()) {
+    auto& request = *embedding;
+    PAGODA_CHECK(!request.inputs.empty() && request.inputs.size() <= kMaxInputs,
+                 "there are inputs");
+    PAGODA_CHECK(request.truncate_prompt_tokens != 0, "some tokens stay");
+    check_bounds(embedding_field_table(request));
+  } else {
+    check_error(embedding.error());
+  }
   auto tokenize = read_tokenize_request(body, unknown_names);
   if (tokenize.ok()) {
     auto& request = *tokenize;
@@ -97,6 +112,11 @@ void read_all(const std::string& body) {
   } else {
     check_error(detokenize.error());
   }
+}
+
+void read_all(const std::string& body) {
+  read_as_generation(body);
+  read_as_texts(body);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ Nothing here asks what an answer says, only that client and server understand ea
 """
 
 import os
+import struct
 
 import openai
 import pytest
@@ -91,6 +92,42 @@ def test_chat_stream_with_usage(client, model):
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == whole.choices[0].finish_reason
     assert chunks[-1].choices == [] and chunks[-1].usage == whole.usage
     assert all(chunk.usage is None for chunk in chunks[:-1])
+
+
+def as_float32(numbers):
+    return list(struct.unpack(f"{len(numbers)}f", struct.pack(f"{len(numbers)}f", *numbers)))
+
+
+def test_embeddings(client, model):
+    texts = ["One, two,", "Roses are red,"]
+    whole = client.embeddings.create(model=model, input=texts, encoding_format="float")
+    assert whole.object == "list" and whole.model == model
+    assert [one.index for one in whole.data] == [0, 1]
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens > 0
+    # What the client asks for by itself is base64, which it decodes.
+    packed = client.embeddings.create(model=model, input=texts)
+    assert [one.embedding for one in packed.data] == [as_float32(one.embedding) for one in whole.data]
+    single = client.embeddings.create(model=model, input=texts[0])
+    assert single.data[0].embedding == packed.data[0].embedding
+    assert sum(number * number for number in single.data[0].embedding) == pytest.approx(1, abs=1e-4)
+
+
+def test_embeddings_of_token_ids(client, model):
+    lists = [[5, 6, 7], [8, 9]]
+    several = client.embeddings.create(model=model, input=lists)
+    assert several.usage.prompt_tokens == 5
+    for ids, one in zip(lists, several.data):
+        assert client.embeddings.create(model=model, input=ids).data[0].embedding == one.embedding
+
+
+def test_embeddings_of_fewer_dimensions(client, model):
+    whole = client.embeddings.create(model=model, input="One").data[0].embedding
+    cut = client.embeddings.create(model=model, input="One", dimensions=4).data[0].embedding
+    length = sum(number * number for number in whole[:4]) ** 0.5
+    assert cut == pytest.approx([number / length for number in whole[:4]], abs=1e-6)
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.embeddings.create(model=model, input="One", dimensions=len(whole) + 1)
+    assert caught.value.param == "dimensions"
 
 
 def test_vllms_fields(client, model):

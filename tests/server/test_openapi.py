@@ -10,7 +10,7 @@ import pytest
 CHAT_PATH = "/v1/chat/completions"
 CHAT = {"messages": [{"role": "user", "content": "say a"}]}
 REQUESTS = ["CompletionRequest", "ChatCompletionRequest", "ResponseRequest", "MessagesRequest", "OllamaGenerateRequest",
-            "OllamaShowRequest", "TokenizeRequest", "DetokenizeRequest"]
+            "OllamaShowRequest", "TokenizeRequest", "DetokenizeRequest", "EmbeddingRequest", "OllamaEmbedRequest", "OllamaEmbeddingRequest"]
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +109,22 @@ def test_fields_of_five_servers_are_described(document):
     (CHAT_PATH, "ChatCompletionRequest", {"messages": [*CHAT["messages"], {"role": "assistant"}, *CHAT["messages"]]}),
     (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "max_tokens": 0}),
     (CHAT_PATH, "ChatCompletionRequest", {**CHAT, "model": ""}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": "a", "encoding_format": "base64", "dimensions": 8}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": [[1, 2], "a"], "dimensions": None, "truncate_prompt_tokens": -1}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": [1, 264]}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": ["a", ""]}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": []}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": "a", "dimensions": 9}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": "a", "encoding_format": "bytes"}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": "a", "truncate_prompt_tokens": 0}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": "a", "truncate_prompt_tokens": 2049}),
+    ("/v1/embeddings", "EmbeddingRequest", {"input": "a", "normalize": False}),
+    ("/api/embed", "OllamaEmbedRequest", {"input": ["a"], "options": {"num_ctx": 5}, "keep_alive": -1}),
+    ("/api/embed", "OllamaEmbedRequest", {"input": ""}),
+    ("/api/embed", "OllamaEmbedRequest", {"input": [""]}),
+    ("/api/embed", "OllamaEmbedRequest", {"input": [5]}),
+    ("/api/embeddings", "OllamaEmbeddingRequest", {"prompt": "a"}),
+    ("/api/embeddings", "OllamaEmbeddingRequest", {"prompt": ["a"]}),
     ("/tokenize", "TokenizeRequest", {"prompt": "a", "return_token_strs": True}),
     ("/tokenize", "TokenizeRequest", {"prompt": "a", **CHAT}),
     ("/tokenize", "TokenizeRequest", {"prompt": None}),

@@ -9,6 +9,7 @@ from attack_requests import MAX_BODY_BYTES
 SHORT = {"max_tokens": 1, "stop": [" ", "\n", "a", "e"]}
 PATHS = {"/v1/completions": ("CompletionRequest", {"prompt": "a", **SHORT}),
          "/v1/chat/completions": ("ChatCompletionRequest", {"messages": [{"role": "user", "content": "a"}], **SHORT}),
+         "/v1/embeddings": ("EmbeddingRequest", {"input": "a"}),
          "/tokenize": ("TokenizeRequest", {"prompt": "a"}),
          "/detokenize": ("DetokenizeRequest", {"tokens": [97]})}
 

@@ -1,0 +1,39 @@
+// The answers of the endpoints that embed: text that is written as the embeddings come.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/clock.h"
+#include "server/api_error.h"
+#include "server/api_service.h"
+#include "server/http_message.h"
+#include "serving/embedding_batch.h"
+
+namespace pagoda {
+
+// How an API writes embeddings, as JSON text.
+struct EmbeddingLayout {
+  std::string head;
+  bool has_objects = false;  // each stands in an object with its index, as in OpenAI's API
+  bool is_base64 = false;    // of float32, the low byte first; otherwise a list of numbers
+  std::function<std::string(const EmbeddingBatch& batch)> tail;  // once all of them are there
+};
+
+struct EmbeddingJob {
+  EmbeddingBatchRequest batch;
+  Clock::TimePoint arrival;  // of the HTTP request, from which the metrics count
+  EmbeddingLayout layout;
+};
+
+// Returns why such a request is refused, if it is: the model has another name (404), makes no
+// embeddings, or has smaller ones.
+std::optional<ApiError> check_embedding(const ApiService& service, const std::string& model_name,
+                                        std::optional<int> dimensions);
+
+// Returns the reply to a request that has passed check_embedding(). It is refused where the answer
+// would take too much of ApiService::answers, or its first prompt has no room in the queue.
+HttpReply start_embeddings(ApiService& service, EmbeddingJob job, const Wake& wake);
+
+}  // namespace pagoda

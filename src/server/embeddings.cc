@@ -1,0 +1,72 @@
+#include "server/embeddings.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "server/embedding_answer.h"
+#include "server/embedding_request.h"
+#include "server/json_body.h"
+#include "server/prompt_encoding.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+ApiResult<InputEncoding> input_encoding(const ServedModel& model, const EmbeddingRequest& request) {
+  const int max_model_len = model.engine->limits().max_model_len;
+  std::optional<int> most = request.truncate_prompt_tokens;
+  if (most == -1) most = max_model_len;
+  if (most > max_model_len) {
+    return bad_request("truncate_prompt_tokens",
+                       fmt::format("'truncate_prompt_tokens': expected at most {}, the context's "
+                                   "length, got {}",
+                                   max_model_len, *most),
+                       "out_of_range");
+  }
+  return InputEncoding{
+      .add_special_tokens = request.add_special_tokens, .cut_to = most, .keeps_end = true};
+}
+
+EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
+  return {.head = R"({"object":"list","data":[)",
+          .has_objects = true,
+          .is_base64 = is_base64,
+          .tail = [model_name = std::move(model_name)](const EmbeddingBatch& batch) {
+            const int num_tokens = batch.num_prompt_tokens();
+            const json usage = {
+                {"prompt_tokens", num_tokens},
+                {"total_tokens", num_tokens},
+                {"prompt_tokens_details", {{"cached_tokens", batch.num_cached_tokens()}}}};
+            return fmt::format(R"(],"model":{},"usage":{}}})", to_json_text(json(model_name)),
+                               to_json_text(usage));
+          }};
+}
+
+}  // namespace
+
+HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request,
+                            const Wake& wake) {
+  auto read = read_logged(service, read_embedding_request, http_request.body);
+  if (!read.ok()) return {error_response(read.error()), {}};
+  EmbeddingRequest& request = *read;
+  if (auto error = check_embedding(service, request.model, request.dimensions))
+    return {error_response(*error), {}};
+  const auto encoding = input_encoding(service.model, request);
+  if (!encoding.ok()) return {error_response(encoding.error()), {}};
+  auto prompts = encode_inputs(service.model, request.inputs, *encoding, "input");
+  if (!prompts.ok()) return {error_response(prompts.error()), {}};
+  keep_cache_to(http_request.client, request.cache_salt);
+  const std::string& model_name =
+      request.model.empty() ? service.model_names.front() : request.model;
+  return start_embeddings(service,
+                          {.batch = {.prompts = *std::move(prompts),
+                                     .dimensions = request.dimensions,
+                                     .priority = request.priority,
+                                     .cache_salt = std::move(request.cache_salt)},
+                           .arrival = http_request.arrival,
+                           .layout = openai_layout(model_name, request.is_base64)},
+                          wake);
+}
+
+}  // namespace pagoda
