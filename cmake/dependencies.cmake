@@ -48,3 +48,5 @@ message(STATUS "MLX backend: ${PAGODA_HAVE_MLX}")
 
 # The project's own interpreter (tools/setup.sh makes it): it runs the tests that are written in Python, and pip for `pull`.
 set(PAGODA_PYTHON ${PROJECT_SOURCE_DIR}/.venv/bin/python)
+# The one beside it for client frameworks, which ask for other versions of the same packages.
+set(PAGODA_CLIENTS_PYTHON ${PROJECT_SOURCE_DIR}/.venv-clients/bin/python)

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Brings the machine to where Pagoda builds (`setup.sh build`), is tested (`setup.sh test`), or runs its ops on an emulated
 # AArch64 (`setup.sh emulated`): system packages, a Rust toolchain where there is none new enough, the project's own
-# Python environment in .venv, and for tests the chat templates of other people's models and MLX's headers for Metal in the user's cache folder.
+# Python environment in .venv, and for tests client frameworks in .venv-clients, and in the user's cache folder the chat templates of
+# other people's models and MLX's headers for Metal.
 # Installs only what is missing; a second run finds its stamp in build/ and does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 level=${1:-build}
 requirements=(tools/requirements.txt)
+clients_requirements=tools/requirements-clients.txt
 case $level in
   build | emulated) ;;
   test) requirements+=(tools/requirements-test.txt) ;;
@@ -35,7 +37,10 @@ rust_minor=95
 say() { echo "setup: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-fingerprint() { cat tools/setup.sh tools/fetch_chat_templates.py tools/fetch_metal_headers.py "${requirements[@]}" | cksum | tr ' ' '-'; }
+fingerprint() {
+  cat tools/setup.sh tools/fetch_chat_templates.py tools/fetch_metal_headers.py "$clients_requirements" "${requirements[@]}" |
+    cksum | tr ' ' '-'
+}
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then
@@ -110,12 +115,15 @@ install_packages() {
 # Debian's own interpreter rather than the first on PATH: its python3-venv is what was just installed.
 base_python() { if [ -x /usr/bin/python3 ] && [ "$(uname -s)" = Linux ]; then echo /usr/bin/python3; else echo python3.12; fi; }
 
+has_python() { [ -x .venv/bin/python ] && { [ "$level" != test ] || [ -x .venv-clients/bin/python ]; }; }
+
+# Into a folder, what files name; pip's flags may stand among them.
 install_python_packages() {
-  [ -x .venv/bin/python ] || { say "making .venv"; "$(base_python)" -m venv .venv; }
-  local arguments=() file
-  for file in "${requirements[@]}"; do arguments+=(-r "$file"); done
+  local folder=$1
+  shift
+  [ -x "$folder/bin/python" ] || { say "making $folder"; "$(base_python)" -m venv "$folder"; }
   # The files name everything, so nothing is resolved: what was tested is what is installed.
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "${arguments[@]}"
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$@"
 }
 
 # Only the test that renders them fails without them, and says so.
@@ -131,10 +139,15 @@ fetch_metal_headers() {
 
 main() {
   local stamp=build/setup-$level.stamp
-  if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ]; then return 0; fi
+  if has_python && [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ]; then return 0; fi
   install_packages
-  install_python_packages
-  [ "$level" != test ] || { fetch_chat_templates; fetch_metal_headers; }
+  install_python_packages .venv "${requirements[@]/#/-r}"
+  if [ "$level" = test ]; then
+    # Few of these modules are ever loaded: to compile all of them would take half as long again.
+    install_python_packages .venv-clients --no-compile -r "$clients_requirements"
+    fetch_chat_templates
+    fetch_metal_headers
+  fi
   mkdir -p build
   ln -sfn build/release/compile_commands.json compile_commands.json  # for editors
   fingerprint >"$stamp"
