@@ -92,14 +92,17 @@ function(pagoda_test name)
   endif()
 endfunction()
 
-# pagoda_pytest(run tests/cli/test_run.py [ALONE] [LONG]): a pytest file that drives the binary from outside, by PAGODA_BINARY.
-# In release alone: time and memory are part of what these tests look at.
+# pagoda_pytest(run tests/cli/test_run.py [ALONE] [LONG] [PYTHON .venv/bin/python]): a pytest file that drives the binary from
+# outside, by PAGODA_BINARY. In release alone: time and memory are part of what these tests look at.
 function(pagoda_pytest name file)
   if(PAGODA_SANITIZE)
     return()
   endif()
-  cmake_parse_arguments(ARG "ALONE;LONG" "" "ENVIRONMENT" ${ARGN})
-  add_test(NAME ${name} COMMAND ${PAGODA_PYTHON} -m pytest -q -p no:cacheprovider -p no:schemathesis
+  cmake_parse_arguments(ARG "ALONE;LONG" "PYTHON" "ENVIRONMENT" ${ARGN})
+  if(NOT ARG_PYTHON)
+    set(ARG_PYTHON ${PAGODA_PYTHON})
+  endif()
+  add_test(NAME ${name} COMMAND ${ARG_PYTHON} -m pytest -q -p no:cacheprovider -p no:schemathesis
            -p no:hypothesispytest ${PROJECT_SOURCE_DIR}/${file})  # plugins that take two seconds to start and are not used
   pagoda_limit_test(${name} ${ARG_LONG})
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ${ARG_ALONE}
