@@ -46,7 +46,7 @@ int run_command_line(int argc, const char* const* argv) {
       "Pagoda serves language models: continuous batching over a paged KV cache, one answer "
       "whatever the batch.",
       "pagoda");
-  app.set_version_flag("--version", std::string(version()));
+  app.set_version_flag("--version", version_and_commit());
   CommandBody body;
   add_commands(app, body);
   if (argc <= 1) {

@@ -53,7 +53,7 @@ Result<std::vector<Backend>> asked_backends(const std::string& device, std::stri
 Status print_build(const std::vector<Backend>& backends) {
   PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
   std::printf("pagoda %s, %d threads by default, %.1f GB of memory free\n",
-              std::string(version()).c_str(), default_num_threads(),
+              version_and_commit().c_str(), default_num_threads(),
               static_cast<double>(available_memory_bytes()) / 1e9);
   std::printf("devices:");
   for (const Backend backend : backends) {

@@ -68,6 +68,7 @@ HttpResponse server_info_response(const ApiService& service) {
   const EngineLimits& limits = service.model.engine->limits();
   const KvCacheInfo& cache = limits.kv_cache;
   return json_response({{"version", version()},
+                        {"commit", commit()},
                         {"model", service.model.name},
                         {"architecture", service.model.config.architecture},
                         {"device", service.model.device},
@@ -96,7 +97,7 @@ HttpResponse props_response(const ApiService& service) {
        {"bos_token", model.tokenizer->bos_token()},
        {"eos_token", model.tokenizer->eos_token()},
        {"modalities", {{"vision", false}, {"audio", false}}},
-       {"build_info", fmt::format("pagoda {}", version())},
+       {"build_info", fmt::format("pagoda {}", version_and_commit())},
        {"is_sleeping", false}});
 }
 
