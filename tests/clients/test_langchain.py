@@ -7,7 +7,7 @@ from forecast import CHAT, MODEL, QUESTION, SCHEMA, TOO_LONG, TOOLS, Forecast, a
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI, OpenAI
+from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 from waiting import HANGS_AFTER_S
 
 SCHEMAS = {one["function"]["name"]: one["function"]["parameters"] for one in TOOLS}
@@ -218,3 +218,12 @@ def test_errors(chat):
         chat().invoke(TOO_LONG)
     with pytest.raises(openai.BadRequestError, match="temperature"):
         list(chat(temperature=-1).stream(MESSAGES))
+
+
+def test_embeddings_of_documents_and_of_a_query(base_url):
+    embeddings = OpenAIEmbeddings(base_url=base_url, api_key="none", model=MODEL, max_retries=0, timeout=HANGS_AFTER_S,
+                                  check_embedding_ctx_length=False)  # or it would count tokens of another model's
+    documents = embeddings.embed_documents(["the river", "the paper mill", "the river"])
+    assert documents[0] == documents[2] != documents[1]
+    assert embeddings.embed_query("the river") == documents[0]
+    assert sum(number * number for number in documents[0]) == pytest.approx(1)

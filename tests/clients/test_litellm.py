@@ -202,3 +202,13 @@ def test_a_router_falls_back(common, whole):
                             fallbacks=[{"first": ["second"]}], num_retries=0)
     answer = router.completion("first", CHAT, temperature=0, max_tokens=8)
     assert answer.choices[0].message.content == whole.choices[0].message.content
+
+
+def test_embeddings(common, run):
+    asked = {name: common[name] for name in ("model", "api_base", "api_key", "timeout", "num_retries")}
+    answer = litellm.embedding(**asked, input=["the river", "the paper mill"], encoding_format="float")
+    assert [one["index"] for one in answer.data] == [0, 1]
+    assert answer.usage.prompt_tokens == answer.usage.total_tokens > 2
+    cut = run(litellm.aembedding(**asked, input="the river", dimensions=16, encoding_format="float",
+                                 allowed_openai_params=["dimensions"]))
+    assert len(cut.data[0]["embedding"]) == 16 < len(answer.data[0]["embedding"])
