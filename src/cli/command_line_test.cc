@@ -72,8 +72,8 @@ std::vector<Flag> all_flags() {
 }
 
 // One that the flag takes.
-constexpr const char* kValues[] = {"7",      "2M",  "0.5", "auto", "info", "none", "Q8_0",
-                                   "random", "cpu", "a b", "-",    "/llm", "q8_0"};
+constexpr const char* kValues[] = {"7",    "2M",     "0.5", "auto", "info", "text", "none",
+                                   "Q8_0", "random", "cpu", "a b",  "-",    "/llm", "q8_0"};
 
 TEST(CommandLine, NoFlagSwallowsWhatFollowsIt) {
   const std::vector<Flag> flags = all_flags();

@@ -30,6 +30,7 @@ struct ServeFlags {
   std::vector<std::string> served_model_names;
   double shutdown_timeout_s = 30;
   std::string log_level = "info";
+  std::string log_format = "text";
   std::string config_file;  // read before the command line is (flag_sources.h)
 };
 
@@ -73,6 +74,8 @@ Status serve(ServeFlags& flags) {
   sigset_t signals;
   block_signals(signals);
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
+  if (flags.log_format == "json") flags.server.log_format = LogFormat::kJson;
+  use_log_format(flags.server.log_format);
   std::unique_ptr<ServedModel> model;  // outlives the server, which is there before it
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::listen(flags.server));
   PAGODA_ASSIGN_OR_RETURN(model, load_unless_interrupted(flags.engine, signals));
@@ -169,6 +172,11 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
           "--log-level", flags->log_level,
           "What goes to stderr; info: a line a request; debug: also when the engine starts it")
       ->check(one_of({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
+  command
+      .add_option("--log-format", flags->log_format,
+                  "How those lines are written; json: an object a line, with fields of requests")
+      ->check(one_of({"text", "json"}))
       ->capture_default_str();
   command.add_option("--chat-template", flags->engine.chat_template,
                      "A Jinja file instead of the checkpoint's template");

@@ -3,9 +3,16 @@
 #include <spdlog/async.h>
 #include <spdlog/spdlog.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+
+#include "server/json_body.h"
+#include "server/request_json.h"
 
 namespace pagoda {
 namespace {
@@ -24,21 +31,48 @@ std::string shown(std::string_view text) {
   return word;
 }
 
+std::string text_line(const AccessRecord& record) {
+  return fmt::format("[access] {} {} {} {:.1f} ms {} bytes {}{}{}", shown(record.method),
+                     shown(record.path), record.status == 0 ? "-" : std::to_string(record.status),
+                     1e3 * record.seconds, record.num_bytes, record.request_id,
+                     record.how_it_ended.empty() ? "" : ", ", record.how_it_ended);
+}
+
+// Returns the members of an object, without its braces.
+std::string json_members(const AccessRecord& record) {
+  const auto or_null = [](std::string_view text) -> RequestJson {
+    if (text.empty()) return nullptr;
+    return shown(text);
+  };
+  RequestJson line = {{"request_id", record.request_id},
+                      {"method", or_null(record.method)},
+                      {"path", or_null(record.path)},
+                      {"status", nullptr},
+                      {"duration_ms", std::round(1e4 * record.seconds) / 10},
+                      {"bytes", record.num_bytes}};
+  if (record.status != 0) line["status"] = record.status;
+  if (!record.how_it_ended.empty()) line["ended"] = record.how_it_ended;
+  const std::string object = to_json_text(line);
+  return object.substr(1, object.size() - 2);
+}
+
 }  // namespace
 
 struct AccessLog::Impl {
   AnswerObserver observer;
+  LogFormat format = LogFormat::kText;
   std::shared_ptr<spdlog::details::thread_pool> thread =
       std::make_shared<spdlog::details::thread_pool>(kMaxWaiting, 1);
   std::shared_ptr<spdlog::logger> logger;
 };
 
-AccessLog::AccessLog(AnswerObserver observer) : impl_(std::make_unique<Impl>()) {
+AccessLog::AccessLog(AnswerObserver observer, LogFormat format) : impl_(std::make_unique<Impl>()) {
   impl_->observer = std::move(observer);
+  impl_->format = format;
   const std::shared_ptr<spdlog::logger> log = spdlog::default_logger();
   impl_->logger = std::make_shared<spdlog::async_logger>(
-      log->name(), log->sinks().begin(), log->sinks().end(), impl_->thread,
-      spdlog::async_overflow_policy::overrun_oldest);
+      format == LogFormat::kJson ? std::string(kFieldsLogger) : log->name(), log->sinks().begin(),
+      log->sinks().end(), impl_->thread, spdlog::async_overflow_policy::overrun_oldest);
   impl_->logger->set_level(log->level());
 }
 
@@ -48,10 +82,7 @@ void AccessLog::write(const AccessRecord& record) {
   if (impl_->observer) impl_->observer(record);
   spdlog::logger& log = *impl_->logger;
   if (!log.should_log(spdlog::level::info)) return;
-  log.info("[access] {} {} {} {:.1f} ms {} bytes {}{}{}", shown(record.method), shown(record.path),
-           record.status == 0 ? "-" : std::to_string(record.status), 1e3 * record.seconds,
-           record.num_bytes, record.request_id, record.how_it_ended.empty() ? "" : ", ",
-           record.how_it_ended);
+  log.info("{}", impl_->format == LogFormat::kJson ? json_members(record) : text_line(record));
 }
 
 }  // namespace pagoda

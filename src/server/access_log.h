@@ -1,5 +1,7 @@
 // AccessLog: one line for each request, at the level info: what was asked and how it ended, never a
-// query, a prompt, an answer or a key.
+// query, a prompt, an answer or a key. In JSON its fields are `request_id`, `method`, `path` and
+// `status` (null where there was none), `duration_ms`, `bytes`, and `ended` where it did not end as
+// it should.
 //
 // Lines are written by a thread of the log's own, where the process' log goes: a terminal or a pipe
 // that takes nothing delays no answer. Of lines that it can't get rid of, the oldest are lost.
@@ -9,6 +11,8 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+
+#include "server/log_format.h"
 
 namespace pagoda {
 
@@ -27,7 +31,7 @@ using AnswerObserver = std::function<void(const AccessRecord&)>;
 // Takes sinks and level of the process' log as they are when it is made. Thread-safe.
 class AccessLog {
  public:
-  explicit AccessLog(AnswerObserver observer = {});
+  explicit AccessLog(AnswerObserver observer = {}, LogFormat format = LogFormat::kText);
   // Writes what waits.
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;

@@ -66,7 +66,7 @@ struct HttpListener::Impl {
         gate(std::move(gate)),
         handler(std::move(handler)),
         body_budget(std::make_shared<BodyBudget>(limits.max_total_body_bytes)),
-        access_log(options.observer),
+        access_log(options.observer, options.log_format),
         acceptor(asio::make_strand(context)),
         peers(std::max(1, static_cast<int>(limits.max_connections * limits.max_peer_share))) {}
 

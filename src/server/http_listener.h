@@ -25,6 +25,7 @@ struct ListenerOptions {
   int num_threads = 2;
   HttpLimits limits;
   AnswerObserver observer;  // of every answer, refusals too; empty: none
+  LogFormat log_format = LogFormat::kText;
 };
 
 class HttpListener {

@@ -78,7 +78,8 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
       .path = options.path,
       .num_threads = options.num_threads,
       .limits = options.limits,
-      .observer = [impl = impl.get()](const AccessRecord& r) { impl->count(r); }};
+      .observer = [impl = impl.get()](const AccessRecord& r) { impl->count(r); },
+      .log_format = options.log_format};
   HttpGate gate = [impl = impl.get()](const HttpRequest& head) { return impl->refuse(head); };
   HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
     // Not of probes, which come all the time.

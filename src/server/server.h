@@ -12,6 +12,7 @@
 
 #include "core/status.h"
 #include "server/http_limits.h"
+#include "server/log_format.h"
 #include "serving/answer_budget.h"
 #include "serving/served_model.h"
 
@@ -34,6 +35,7 @@ struct ServerOptions {
   std::int64_t max_held_answer_bytes = kMaxHeldAnswerBytes;
   int num_threads = 2;
   HttpLimits limits;
+  LogFormat log_format = LogFormat::kText;  // of requests' lines, as use_log_format() has the rest
 };
 
 class Server {
