@@ -28,7 +28,7 @@ std::vector<ToolDefinition> tools_to_call(const ToolFields& fields) {
 }
 
 // Strict tools need a grammar where the model may choose, and other tools do not; a request for
-// another grammar goes before them.
+// another grammar goes before them. Calls that must be made leave no text for a format to hold.
 std::optional<ApiError> hold_to_calls(const ServedModel& model, ChatJob& job) {
   const ToolFields& tools = job.request.tools;
   GrammarFields& grammar = job.request.generation.grammar;
@@ -36,7 +36,7 @@ std::optional<ApiError> hold_to_calls(const ServedModel& model, ChatJob& job) {
   const bool has_strict = std::any_of(tools.tools.begin(), tools.tools.end(),
                                       [](const ToolDefinition& tool) { return tool.is_strict; });
   if (!must_call && (!has_strict || grammar.grammar)) return {};
-  if (grammar.grammar) {
+  if (grammar.grammar && grammar.grammar->param != kResponseFormat) {
     return bad_request(
         "tool_choice",
         fmt::format("'tool_choice' asks for calls alone, and '{}' for another answer",

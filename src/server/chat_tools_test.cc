@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "server/tool_fields.h"
 #include "tests/support/api_client.h"
 
@@ -37,6 +39,19 @@ class ChatToolsTest : public ::testing::Test {
   std::string prompt_of_text(const std::string& body) {
     client_.answer(kChatPath, body);
     return client_.last_prompt();
+  }
+
+  static std::string call_of(const std::string& name) {
+    return "<tool_call>\n{\"name\": \"" + name + "\", \"arguments\": {";
+  }
+  // Says whether the grammar that holds a request's answers takes such a beginning.
+  bool may_begin(const json& body, const std::string& text) {
+    client_.answer(kChatPath, body.dump());
+    const auto held = client_.engine().last_request().mask_source;
+    if (!held) return true;
+    const auto follower = held->clone();
+    const std::vector<int> ids = client_.model().tokenizer->encode(text).value();
+    return std::all_of(ids.begin(), ids.end(), [&](int id) { return follower->accept(id).ok(); });
   }
 
   // Puts a stream's deltas together as OpenAI's clients do.
@@ -166,6 +181,16 @@ TEST_F(ChatToolsTest, CallsThatMustBeMadeAreHeldByAGrammar) {
   EXPECT_EQ(client_.engine().last_request().mask_source, nullptr);
 }
 
+TEST_F(ChatToolsTest, CallsThatMustBeMadeLeaveNoTextForAFormat) {
+  const std::string call = call_of("now");
+  json body = with_tools("say a", {{"response_format", {{"type", "json_object"}}}});
+  EXPECT_TRUE(may_begin(body, "{"));
+  EXPECT_FALSE(may_begin(body, call));
+  body["tool_choice"] = "required";
+  EXPECT_FALSE(may_begin(body, "{"));
+  EXPECT_TRUE(may_begin(body, call));
+}
+
 TEST_F(ChatToolsTest, StrictToolsAreHeldToTheirSchemasWhereTheModelMayChoose) {
   json body = with_tools("say a");
   body["tools"][0]["function"]["strict"] = true;
@@ -192,9 +217,8 @@ TEST_F(ChatToolsTest, ErrorsNameTheField) {
        "'tools[0].function.name': expected 1 to 256 characters of ^[A-Za-z0-9_.:/-]+$"},
       {ask("a", tools(R"([{"type": "function", "function": {"name": "f", "parameters": []}}])")),
        "'tools[0].function.parameters': expected an object, a JSON Schema"},
-      {with_tools("a",
-                  {{"tool_choice", "required"}, {"response_format", {{"type", "json_object"}}}}),
-       "'tool_choice' asks for calls alone, and 'response_format' for another answer"},
+      {with_tools("a", {{"tool_choice", "required"}, {"regex", "a"}}),
+       "'tool_choice' asks for calls alone, and 'regex' for another answer"},
   };
   for (const auto& [body, message] : cases) EXPECT_EQ(refusal_of(body).at("message"), message);
 }

@@ -14,7 +14,6 @@ namespace {
 
 using MaybeError = std::optional<ApiError>;
 
-constexpr std::string_view kResponseFormat = "response_format";
 constexpr std::string_view kStructuredOutputs = "structured_outputs";
 
 ApiError refusal(std::string_view param, std::string_view rest) {

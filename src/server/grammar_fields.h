@@ -13,6 +13,9 @@
 
 namespace pagoda {
 
+// OpenAI's field, in chats: what it asks for holds a message's text, and no calls.
+inline constexpr std::string_view kResponseFormat = "response_format";
+
 inline constexpr std::size_t kMaxGrammarChoices = 1024;  // texts that an answer may be one of
 
 // A grammar that a request asks for, and the field that asks.

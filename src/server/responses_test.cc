@@ -182,6 +182,14 @@ TEST_F(ResponsesTest, ASchemaHoldsTheText) {
   EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
 }
 
+TEST_F(ResponsesTest, CallsThatMustBeMadeLeaveNoTextForAFormat) {
+  const json body = json::parse(R"({"input": "say a", "tools": [{"type": "function", "name": "f"}],
+      "text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}},
+      "tool_choice": {"type": "function", "name": "f"}})");
+  EXPECT_EQ(answer(body).at("text"), body.at("text"));
+  EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
+}
+
 TEST(ResponseStore, TheOldestGoFirst) {
   ResponseStore store;
   const std::string large(ResponseStore::kMaxBytes / 2, 'x');
