@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "answer/tool_grammar.h"
 
@@ -20,22 +21,25 @@ bool ends_with_mark(std::string_view text, std::string_view mark) {
 }
 
 std::vector<ToolDefinition> tools_to_call(const ToolFields& fields) {
-  if (fields.function.empty()) return fields.tools;
+  std::set<std::string_view> names(fields.allowed.begin(), fields.allowed.end());
+  if (!fields.function.empty()) names = {fields.function};
+  if (names.empty()) return fields.tools;
   std::vector<ToolDefinition> tools;
   std::copy_if(fields.tools.begin(), fields.tools.end(), std::back_inserter(tools),
-               [&](const ToolDefinition& tool) { return tool.name == fields.function; });
+               [&](const ToolDefinition& tool) { return names.contains(tool.name); });
   return tools;
 }
 
-// Strict tools need a grammar where the model may choose, and other tools do not; a request for
-// another grammar goes before them. Calls that must be made leave no text for a format to hold.
+// Strict tools, and functions that may not be called, need a grammar where the model may choose, and
+// other tools do not; a request for another grammar goes before them. Calls that must be made leave no text for a format to hold.
 std::optional<ApiError> hold_to_calls(const ServedModel& model, ChatJob& job) {
   const ToolFields& tools = job.request.tools;
   GrammarFields& grammar = job.request.generation.grammar;
   const bool must_call = tools.mode == ToolMode::kRequired;
   const bool has_strict = std::any_of(tools.tools.begin(), tools.tools.end(),
                                       [](const ToolDefinition& tool) { return tool.is_strict; });
-  if (!must_call && (!has_strict || grammar.grammar)) return {};
+  const bool is_free = !has_strict && tools.allowed.empty();
+  if (!must_call && (is_free || grammar.grammar)) return {};
   if (grammar.grammar && grammar.grammar->param != kResponseFormat) {
     return bad_request(
         "tool_choice",

@@ -191,6 +191,45 @@ TEST_F(ChatToolsTest, CallsThatMustBeMadeLeaveNoTextForAFormat) {
   EXPECT_TRUE(may_begin(body, call));
 }
 
+TEST_F(ChatToolsTest, AllowedToolsAloneAreCalled) {
+  for (const char* mode : {"required", "auto"}) {
+    const json one = json::array({{{"type", "function"}, {"function", {{"name", "now"}}}}});
+    const json body = with_tools(
+        "say a",
+        {{"tool_choice",
+          {{"type", "allowed_tools"}, {"allowed_tools", {{"mode", mode}, {"tools", one}}}}}});
+    EXPECT_TRUE(may_begin(body, call_of("now"))) << mode;
+    EXPECT_FALSE(may_begin(body, call_of("get_weather"))) << mode;
+    EXPECT_EQ(may_begin(body, "text"), mode == std::string("auto")) << mode;
+    EXPECT_EQ(prompt_of(body), prompt_of(with_tools("say a"))) << mode;
+  }
+  const json none = {{"type", "allowed_tools"},
+                     {"allowed_tools", {{"mode", "auto"}, {"tools", json::array()}}}};
+  EXPECT_EQ(prompt_of(with_tools("say a", {{"tool_choice", none}})), prompt_of(ask("say a")));
+}
+
+TEST_F(ChatToolsTest, WhatIsWrongInAllowedToolsIsNamed) {
+  const std::pair<const char*, std::string> cases[] = {
+      {"1", "'tool_choice.allowed_tools': expected an object with 'mode' and 'tools'"},
+      {R"({"tools": []})", "'tool_choice.allowed_tools.mode': expected auto or required"},
+      {R"({"mode": "auto"})",
+       "'tool_choice.allowed_tools.tools': expected a list of at most 1024 functions"},
+      {R"({"mode": "required", "tools": []})",
+       "'tool_choice.allowed_tools.tools': expected at least one function"},
+      {R"({"mode": "auto", "tools": [{"type": "function", "name": "now"}]})",
+       "'tool_choice.allowed_tools.tools[0]': expected a function as "
+       R"({"type": "function", "function": {"name": ...}})"},
+      {R"({"mode": "auto", "tools": [{"type": "function", "function": {"name": "g"}}]})",
+       "'tool_choice': 'tools' has no function 'g'"},
+  };
+  for (const auto& [allowed, message] : cases) {
+    const json choice = {{"type", "allowed_tools"}, {"allowed_tools", json::parse(allowed)}};
+    const json refusal = refusal_of(with_tools("a", {{"tool_choice", choice}}));
+    EXPECT_EQ(refusal.at("message"), message);
+    EXPECT_EQ(refusal.at("param"), "tool_choice");
+  }
+}
+
 TEST_F(ChatToolsTest, StrictToolsAreHeldToTheirSchemasWhereTheModelMayChoose) {
   json body = with_tools("say a");
   body["tools"][0]["function"]["strict"] = true;
@@ -206,7 +245,7 @@ TEST_F(ChatToolsTest, ErrorsNameTheField) {
   const std::pair<json, std::string> cases[] = {
       {ask("a", {{"tool_choice", "required"}}), "'tool_choice' needs 'tools'"},
       {with_tools("a", {{"tool_choice", "any"}}),
-       "'tool_choice': expected none, auto, required, or a function as "
+       "'tool_choice': expected none, auto, required, allowed_tools, or a function as "
        R"({"type": "function", "function": {"name": ...}})"},
       {with_tools("a", {{"tool_choice", {{"type", "function"}, {"function", {{"name", "g"}}}}}}),
        "'tool_choice': 'tools' has no function 'g'"},

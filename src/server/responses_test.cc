@@ -190,6 +190,16 @@ TEST_F(ResponsesTest, CallsThatMustBeMadeLeaveNoTextForAFormat) {
   EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
 }
 
+TEST_F(ResponsesTest, AllowedToolsMayBeCalled) {
+  json body = json::parse(R"({"input": "say a", "tools": [{"type": "function", "name": "f"}],
+      "tool_choice": {"type": "allowed_tools", "mode": "required",
+                      "tools": [{"type": "function", "name": "f"}]}})");
+  EXPECT_EQ(answer(body).at("tool_choice"), body.at("tool_choice"));
+  EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
+  body["tool_choice"]["tools"][0]["name"] = "g";
+  EXPECT_EQ(client_.refusal(kResponsesPath, body.dump()).at("param"), "tool_choice");
+}
+
 TEST(ResponseStore, TheOldestGoFirst) {
   ResponseStore store;
   const std::string large(ResponseStore::kMaxBytes / 2, 'x');

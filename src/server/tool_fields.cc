@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "server/json_body.h"
 #include "server/request_json.h"
@@ -34,8 +35,22 @@ std::string_view tools_schema(ToolShape shape) {
   return shape == ToolShape::kNested ? nested : flat;
 }
 
-// Less than is taken: calls that must be made are a grammar, which has rules of its own.
-constexpr std::string_view kToolChoiceSchema = R"({"enum": ["none", "auto"]})";
+// Less than is taken: calls that must be made are a grammar, which has rules of its own, and which
+// functions are there no schema knows.
+std::string_view tool_choice_schema(ToolShape shape) {
+  constexpr std::string_view kModeAndTools =
+      R"("mode": {"const": "auto"}, "tools": {"type": "array", "maxItems": 0})";
+  constexpr std::string_view kChoices =
+      R"({{"anyOf": [{{"enum": ["none", "auto"]}}, {{"type": "object", "required": ["type", {}], "properties": {{
+          "type": {{"const": "allowed_tools"}}, {}}}}}]}})";
+  static const std::string flat = fmt::format(kChoices, R"("mode", "tools")", kModeAndTools);
+  static const std::string nested = fmt::format(
+      kChoices, R"("allowed_tools")",
+      fmt::format(
+          R"("allowed_tools": {{"type": "object", "required": ["mode", "tools"], "properties": {{{}}}}})",
+          kModeAndTools));
+  return shape == ToolShape::kNested ? nested : flat;
+}
 
 ApiError tool_error(std::size_t index, std::string_view rest) {
   return bad_request("tools", fmt::format("'tools[{}]{}", index, rest));
@@ -108,29 +123,66 @@ std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, To
 
 namespace {
 
+std::string_view example_of(ToolShape shape) {
+  return shape == ToolShape::kFlat ? R"({"type": "function", "name": ...})"
+                                   : R"({"type": "function", "function": {"name": ...}})";
+}
+
+// Returns the name in such an example's form; nothing for anything else.
+std::optional<std::string> named_function(const RequestJson& value, ToolShape shape) {
+  if (!value.is_object() || value_of(value, "type") != RequestJson("function")) return {};
+  const RequestJson& function = shape == ToolShape::kFlat ? value : value_of(value, "function");
+  if (!function.is_object() || !value_of(function, "name").is_string()) return {};
+  return value_of(function, "name").get<std::string>();
+}
+
+// choice: {"mode": ..., "tools": [...]}, which stands `at` there in tool_choice.
+MaybeError read_allowed(const RequestJson& choice, std::string_view at, ToolShape shape,
+                        ToolFields& fields) {
+  const auto wrong = [at](std::string_view key, std::string_view expected) {
+    return bad_request("tool_choice",
+                       fmt::format("'tool_choice{}{}': expected {}", at, key, expected));
+  };
+  if (!choice.is_object()) return wrong("", "an object with 'mode' and 'tools'");
+  const RequestJson& mode = value_of(choice, "mode");
+  const bool must_call = mode == RequestJson("required");
+  if (!must_call && mode != RequestJson("auto")) return wrong(".mode", "auto or required");
+  const RequestJson& tools = value_of(choice, "tools");
+  if (!tools.is_array() || tools.size() > kMaxTools)
+    return wrong(".tools", fmt::format("a list of at most {} functions", kMaxTools));
+  if (must_call && tools.empty()) return wrong(".tools", "at least one function");
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    auto name = named_function(tools[i], shape);
+    if (!name)
+      return wrong(fmt::format(".tools[{}]", i),
+                   fmt::format("a function as {}", example_of(shape)));
+    fields.allowed.push_back(*std::move(name));
+  }
+  fields.mode = must_call ? ToolMode::kRequired : ToolMode::kAuto;
+  if (tools.empty()) fields.mode = ToolMode::kNone;
+  return {};
+}
+
 MaybeError read_tool_choice(const RequestJson& value, ToolShape shape, ToolFields& fields) {
-  const bool is_flat = shape == ToolShape::kFlat;
   if (value == RequestJson("none")) {
     fields.mode = ToolMode::kNone;
   } else if (value == RequestJson("auto")) {
     fields.mode = ToolMode::kAuto;
   } else if (value == RequestJson("required")) {
     fields.mode = ToolMode::kRequired;
-  } else {
-    const bool is_function =
-        value.is_object() && value_of(value, "type") == RequestJson("function");
-    const RequestJson& function = is_function && !is_flat ? value_of(value, "function") : value;
-    const bool has_name =
-        is_function && function.is_object() && value_of(function, "name").is_string();
-    if (!has_name) {
-      return bad_request(
-          "tool_choice",
-          fmt::format("'tool_choice': expected none, auto, required, or a function as {}",
-                      is_flat ? R"({"type": "function", "name": ...})"
-                              : R"({"type": "function", "function": {"name": ...}})"));
-    }
+  } else if (auto name = named_function(value, shape)) {
     fields.mode = ToolMode::kRequired;
-    fields.function = value_of(function, "name").get<std::string>();
+    fields.function = *std::move(name);
+  } else if (value.is_object() && value_of(value, "type") == RequestJson("allowed_tools")) {
+    return shape == ToolShape::kFlat
+               ? read_allowed(value, "", shape, fields)
+               : read_allowed(value_of(value, "allowed_tools"), ".allowed_tools", shape, fields);
+  } else {
+    return bad_request(
+        "tool_choice",
+        fmt::format(
+            "'tool_choice': expected none, auto, required, allowed_tools, or a function as {}",
+            example_of(shape)));
   }
   return {};
 }
@@ -149,9 +201,9 @@ std::vector<Field> tool_field_table(ToolFields& fields, ToolShape shape) {
        .target = CustomField{[&fields, shape](std::string_view, const RequestJson& value) {
                                return read_tool_choice(value, shape, fields);
                              },
-                             kToolChoiceSchema},
-       .description = "Whether the model may call them; with tools also required, and a certain "
-                      "function as an object."},
+                             tool_choice_schema(shape)},
+       .description = "Whether the model may call them; with tools also required, and as an object "
+                      "a certain function, or allowed_tools with those alone that may be called."},
       {.name = "parallel_tool_calls",
        .target = &fields.has_parallel_calls,
        .description = "Whether an answer may hold several calls."},
@@ -159,17 +211,19 @@ std::vector<Field> tool_field_table(ToolFields& fields, ToolShape shape) {
 }
 
 std::optional<ApiError> check_together(const ToolFields& fields) {
-  if (fields.mode != ToolMode::kRequired) return {};
-  if (fields.tools.empty())
+  if (fields.mode == ToolMode::kRequired && fields.tools.empty())
     return bad_request("tool_choice", "'tool_choice' needs 'tools'", "missing_required_parameter");
-  const bool is_there =
-      fields.function.empty() ||
-      std::any_of(fields.tools.begin(), fields.tools.end(),
-                  [&](const ToolDefinition& tool) { return tool.name == fields.function; });
-  if (is_there) return {};
-  return bad_request("tool_choice",
-                     fmt::format("'tool_choice': 'tools' has no function '{}'", fields.function),
-                     "unknown_function");
+  std::set<std::string_view> known;
+  for (const ToolDefinition& tool : fields.tools) known.insert(tool.name);
+  std::vector<std::string> names = fields.allowed;
+  if (!fields.function.empty()) names.push_back(fields.function);
+  for (const std::string& name : names) {
+    if (known.contains(name)) continue;
+    return bad_request("tool_choice",
+                       fmt::format("'tool_choice': 'tools' has no function '{}'", name),
+                       "unknown_function");
+  }
+  return {};
 }
 
 }  // namespace pagoda

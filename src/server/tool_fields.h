@@ -26,7 +26,8 @@ struct ToolFields {
   std::string tools_json;  // as sent, for the template; "": none
   std::vector<ToolDefinition> tools;
   ToolMode mode = ToolMode::kAuto;
-  std::string function;  // the one that must be called; "": any
+  std::string function;              // the one that must be called; "": any
+  std::vector<std::string> allowed;  // those alone that may be called; empty: all
   bool has_parallel_calls = true;
 
   // Says whether the answer may hold calls.
@@ -41,7 +42,7 @@ enum class ToolShape : std::uint8_t { kNested, kFlat };
 std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolFields& fields);
 // Pointers into `fields`, which must outlive the result.
 std::vector<Field> tool_field_table(ToolFields& fields, ToolShape shape);
-// Refuses a choice without tools, or of a function that is not among them.
+// Refuses calls that must be made without tools, and functions that are not among them.
 std::optional<ApiError> check_together(const ToolFields& fields);
 
 }  // namespace pagoda
