@@ -43,6 +43,7 @@ constexpr KnownField kKnownFields[] = {
     {kBoth, kOpenAi, "prompt_cache_retention", kAnything},
     {kBoth, kOpenAi, "prompt_cache_options", kAnything},
     {kBoth, kOpenAi, "prediction", kAnything},
+    {kChat, kOpenAi, "verbosity", kAnything},
     {kBoth, kOpenAi, "best_of", "[1]"},
     {kChat, kOpenAi, "moderation", kNothing},
     {kCompletions, kOpenAi, "suffix", kNothing},
@@ -51,7 +52,6 @@ constexpr KnownField kKnownFields[] = {
     {kChat, kOpenAi, "audio", kNothing},
     {kChat, kOpenAi, "modalities", R"([["text"], []])"},
     {kChat, kOpenAi, "web_search_options", kNothing},
-    {kChat, kOpenAi, "verbosity", R"(["medium"])"},
 
     {kBoth, kVllm, "request_id", kAnything},
     {kBoth, kVllm, "session_id", kAnything},

@@ -206,7 +206,7 @@ TEST(KnownFields, WhatClientsSendByDefaultIsTaken) {
       "user": "u", "seed": null, "stop": null, "response_format": {"type": "text"}, "functions": null,
       "function_call": null, "logit_bias": {}, "metadata": {}, "store": false, "modalities": ["text"],
       "presence_penalty": 0, "frequency_penalty": 0, "max_tokens": null, "best_of": 1,
-      "reasoning_effort": null, "extra_body": {})"));
+      "reasoning_effort": null, "verbosity": "low", "extra_body": {})"));
 }
 
 }  // namespace

@@ -116,7 +116,8 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
                    .target = &request.chat.top_logprobs,
                    .range = {.minimum = 0, .maximum = kMaxLogprobs}});
   table.push_back(custom_field("text", request, read_text,
-                               R"({"type": "object", "properties": {"format": {"anyOf": [
+                               R"({"type": "object", "properties": {
+                             "verbosity": {"description": "Accepted; changes nothing."}, "format": {"anyOf": [
                              {"type": "null"}, {"type": "object", "required": ["type"], "properties": {
                                "type": {"enum": ["text", "json_object"]}}, "additionalProperties": false}]}}})"));
   table.push_back(custom_field("reasoning", request, read_reasoning,

@@ -200,6 +200,11 @@ TEST_F(ResponsesTest, AllowedToolsMayBeCalled) {
   EXPECT_EQ(client_.refusal(kResponsesPath, body.dump()).at("param"), "tool_choice");
 }
 
+TEST_F(ResponsesTest, VerbosityChangesNothing) {
+  const json body = answer({{"input", "say a"}, {"text", {{"verbosity", "low"}}}});
+  EXPECT_EQ(body.at("output").at(0).at("content").at(0).at("text"), "a");
+}
+
 TEST(ResponseStore, TheOldestGoFirst) {
   ResponseStore store;
   const std::string large(ResponseStore::kMaxBytes / 2, 'x');
