@@ -93,12 +93,7 @@ void add_sampling(std::vector<Field>& table, GenerationFields& f) {
 
 void add_stopping(std::vector<Field>& table, GenerationFields& f) {
   const std::vector<Field> stopping = {
-      {.name = "stop",
-       .target = CustomField{[&f](std::string_view name, const RequestJson& value) {
-                               return read_stop(name, value, f.stop);
-                             },
-                             stop_schema()},
-       .description = "Strings that end the answer, of 4096 bytes together."},
+      stop_field(f.stop),
       {.name = "include_stop_str_in_output",
        .target = &f.include_stop_str_in_output,
        .from = "vLLM"},
@@ -194,6 +189,15 @@ Field model_field(std::string& model) {
           .description = "May be left out."};
 }
 
+Field stop_field(std::vector<std::string>& stop) {
+  return {.name = "stop",
+          .target = CustomField{[&stop](std::string_view name, const RequestJson& value) {
+                                  return read_stop(name, value, stop);
+                                },
+                                stop_schema()},
+          .description = "Strings that end the answer, of 4096 bytes together."};
+}
+
 Field priority_field(int& priority) {
   return {
       .name = "priority", .target = &priority, .description = "Lower runs first.", .from = "vLLM"};
@@ -272,7 +276,7 @@ void describe_together(nlohmann::json& schema) {
            nlohmann::json::parse(R"({"anyOf": [{"properties": {"max_tokens": {"type": "null"},
           "max_new_tokens": {"type": "null"}, "max_completion_tokens": {"type": "null"}}},
       {"properties": {"n_predict": {"type": "null"}, "num_predict": {"type": "null"}}}]})"));
-  describe_grammars_together(schema);
+  describe_grammars_together(schema, nullptr);
 }
 
 std::optional<ApiError> read_generation_body(const std::string& body,

@@ -57,6 +57,7 @@ struct GenerationFields {
 
 // Returns a field that requests of several endpoints have.
 Field model_field(std::string& model);
+Field stop_field(std::vector<std::string>& stop);
 Field priority_field(int& priority);
 Field cache_salt_field(std::string& cache_salt);
 

@@ -186,12 +186,13 @@ std::string_view grammar_field_schema(std::string_view name) {
   return texts.at(name);
 }
 
-void describe_grammars_together(json& schema) {
+void describe_grammars_together(json& schema, const json& other) {
   const json without = {
       {"properties", {{"whitespace_pattern", nothing()}, {"disable_any_whitespace", nothing()}}}};
   add_rule(schema, any_of({{{"properties", {{"guided_whitespace_pattern", nothing()}}}},
                            {{"properties", {{"structured_outputs", without}}}}}));
   std::vector<json> plain;
+  if (!other.is_null()) plain.push_back(other);
   for (const auto& [name, schemas] : schemas_by_name()) {
     if (!schemas.plain.empty()) plain.push_back({{"properties", {{name, schemas.plain}}}});
   }

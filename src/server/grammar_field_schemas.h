@@ -12,6 +12,7 @@ namespace pagoda {
 std::string_view grammar_field_schema(std::string_view name);
 
 // Adds to `schema`, of an object with these fields, that at most one of them asks for a grammar.
-void describe_grammars_together(nlohmann::json& schema);
+// `other`: what holds of the object where a further field asks for none; null: there is no other.
+void describe_grammars_together(nlohmann::json& schema, const nlohmann::json& other);
 
 }  // namespace pagoda

@@ -13,9 +13,10 @@
 
 namespace pagoda {
 
-enum class FieldPlace { kBoth, kCompletions, kChat };
+// The endpoints where a name is known. Those of kChat are known in the two after it too.
+enum class FieldPlace { kAll, kCompletions, kChat, kResponses, kMessages };
 
-// Appends those of `place` (kCompletions or kChat), and those of both.
+// Appends those that are known at `place`, any but kAll, and that the table has not by itself.
 void add_known_fields(std::vector<Field>& table, FieldPlace place);
 
 // Completes what `schema`, fields_schema(table), says of `options`.

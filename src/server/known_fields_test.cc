@@ -7,6 +7,8 @@
 
 #include "server/chat_request.h"
 #include "server/completion_request.h"
+#include "server/messages_request.h"
+#include "server/response_request.h"
 #include "tests/support/api_client.h"
 
 namespace pagoda {
@@ -50,11 +52,21 @@ struct Endpoint {
   std::string body;
 };
 
+struct Requests {
+  ChatRequest chat;
+  CompletionRequest completion;
+  ResponseRequest response;
+  MessagesRequest messages;
+};
+
 // The targets point into the requests, which must outlive the result.
-std::vector<Endpoint> endpoints(ChatRequest& chat, CompletionRequest& completion) {
-  return {{"/v1/chat/completions", chat_field_table(chat),
-           R"({"messages": [{"role": "user", "content": "say a"}])"},
-          {"/v1/completions", completion_field_table(completion), R"({"prompt": "say a")"}};
+std::vector<Endpoint> endpoints(Requests& requests) {
+  const std::string messages = R"("messages": [{"role": "user", "content": "say a"}])";
+  return {{"/v1/chat/completions", chat_field_table(requests.chat), "{" + messages},
+          {"/v1/completions", completion_field_table(requests.completion), R"({"prompt": "say a")"},
+          {"/v1/responses", response_field_table(requests.response), R"({"input": "say a")"},
+          {"/v1/messages", messages_field_table(requests.messages),
+           R"({"max_tokens": 50, )" + messages}};
 }
 
 std::string body_with(const Endpoint& endpoint, std::string_view name, const json& value) {
@@ -66,7 +78,7 @@ json outcome_of(ApiClient& client, const std::string& path, const std::string& b
   const json answer = client.answer(path, body);
   const GenerationRequest request = client.engine().last_request();
   const SamplingParams& sampling = request.sampling;
-  return {answer.at("choices"),
+  return {answer.value("choices", json()),
           answer.at("usage"),
           request.prompt_token_ids,
           request.priority,
@@ -88,9 +100,8 @@ json outcome_of(ApiClient& client, const std::string& path, const std::string& b
 
 TEST(KnownFields, WhatIsRefusedIsRefusedByNameAndWhatIsNeutralChangesNothing) {
   ApiClient client;
-  ChatRequest chat;
-  CompletionRequest completion;
-  for (const Endpoint& endpoint : endpoints(chat, completion)) {
+  Requests requests;
+  for (const Endpoint& endpoint : endpoints(requests)) {
     const json plain = outcome_of(client, endpoint.path, endpoint.body + "}");
     std::size_t num_refused = 0;
     std::size_t num_neutral = 0;
@@ -109,7 +120,8 @@ TEST(KnownFields, WhatIsRefusedIsRefusedByNameAndWhatIsNeutralChangesNothing) {
         neutral = {nullptr, false, 5, "no such", {{"no", "such"}}};
       }
       for (const json& value : neutral) {
-        if (field.required) continue;
+        const std::string key = json(field.name).dump();
+        if (endpoint.body.find(key + ":") != std::string::npos) continue;
         EXPECT_EQ(outcome_of(client, endpoint.path, body_with(endpoint, field.name, value)), plain)
             << field.name << " " << value;
       }
@@ -121,9 +133,8 @@ TEST(KnownFields, WhatIsRefusedIsRefusedByNameAndWhatIsNeutralChangesNothing) {
 
 TEST(KnownFields, WhatIsDoneIsReadByEachOfItsNames) {
   ApiClient client;
-  ChatRequest chat;
-  CompletionRequest completion;
-  for (const Endpoint& endpoint : endpoints(chat, completion)) {
+  Requests requests;
+  for (const Endpoint& endpoint : endpoints(requests)) {
     std::size_t num_done = 0;
     for (const Field& field : endpoint.table) {
       if (std::holds_alternative<RefusedField>(field.target) ||
@@ -143,7 +154,7 @@ TEST(KnownFields, WhatIsDoneIsReadByEachOfItsNames) {
         EXPECT_TRUE(blames_it(0.5) || blames_it({{"no", {1}}})) << name;
       }
     }
-    EXPECT_GE(num_done, 60u);
+    EXPECT_GE(num_done, 50u);
   }
 }
 

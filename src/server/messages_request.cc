@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/grammar_field_schemas.h"
 #include "server/json_body.h"
+#include "server/known_fields.h"
 
 namespace pagoda {
 namespace {
@@ -262,12 +264,18 @@ std::vector<Field> messages_field_table(MessagesRequest& request) {
     table.push_back({.name = name, .target = IgnoredField{}});
   for (const char* name : {"container", "mcp_servers", "context_management", "output_config"})
     table.push_back({.name = name, .target = RefusedField{}});
+  for (Field& field : grammar_field_table(request.chat.generation.grammar))
+    table.push_back(std::move(field));
+  add_known_fields(table, FieldPlace::kMessages);
   return table;
 }
 
 nlohmann::json messages_request_schema() {
   MessagesRequest request;
-  nlohmann::json schema = fields_schema(messages_field_table(request));
+  const std::vector<Field> table = messages_field_table(request);
+  nlohmann::json schema = fields_schema(table);
+  describe_options(schema, table);
+  describe_grammars_together(schema, nullptr);
   schema["required"].push_back("max_tokens");
   schema["properties"]["max_tokens"]["type"] = "integer";
   return schema;

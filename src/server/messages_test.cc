@@ -118,6 +118,15 @@ TEST_F(MessagesTest, CountsTokens) {
             usage.at("input_tokens").get<int>() + usage.at("cache_read_input_tokens").get<int>());
 }
 
+TEST_F(MessagesTest, GrammarsHoldTheText) {
+  for (const json& more :
+       {json{{"structured_outputs", {{"choice", {"yes", "no"}}}}}, json{{"regex", "a"}},
+        json{{"response_format", {{"type", "json_object"}}}}}) {
+    answer(ask("say a", more));
+    EXPECT_NE(client_.engine().last_request().mask_source, nullptr) << more;
+  }
+}
+
 TEST_F(MessagesTest, ErrorsNameTheField) {
   const std::pair<json, const char*> cases[] = {
       {json::parse(R"({"messages": [{"role": "user", "content": "a"}]})"), "max_tokens"},
@@ -134,6 +143,9 @@ TEST_F(MessagesTest, ErrorsNameTheField) {
       {ask("a", {{"tool_choice", {{"type", "any"}}}}), "tool_choice"},
       {ask("a", {{"thinking", {{"type", "some"}}}}), "thinking"},
       {ask("a", {{"mcp_servers", {1}}}), "mcp_servers"},
+      {ask("a", {{"stop", {"x"}}}), "stop"},
+      {ask("a", {{"n", 2}}), "n"},
+      {ask("a", {{"guided_regex", 1}}), "guided_regex"},
   };
   for (const auto& [body, param] : cases)
     EXPECT_EQ(client_.refusal(kMessagesPath, body.dump()).at("param"), param) << body;

@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/grammar_field_schemas.h"
 #include "server/json_body.h"
+#include "server/known_fields.h"
 #include "server/response_items.h"
 
 namespace pagoda {
@@ -28,7 +30,10 @@ MaybeError read_text(const RequestJson& value, ResponseRequest& request) {
     nested = {{"type", "json_schema"}, {"json_schema", std::move(inner)}};
   }
   auto error = read_response_format(nested, request.chat.generation.grammar);
-  if (error) error->param = "text";
+  if (!error) return {};
+  error->param = "text";
+  const std::string place = fmt::format("'{}", kResponseFormat);
+  if (error->message.starts_with(place)) error->message.replace(0, place.size(), "'text.format");
   return error;
 }
 
@@ -74,6 +79,13 @@ void add_refused(std::vector<Field>& table) {
   table.push_back({.name = "truncation", .target = RefusedField{R"(["disabled", "auto"])"}});
 }
 
+// The format of a chat's text stands in `text` here.
+void add_grammars(std::vector<Field>& table, ResponseRequest& request) {
+  for (Field& field : grammar_field_table(request.chat.generation.grammar)) {
+    if (field.name != kResponseFormat) table.push_back(std::move(field));
+  }
+}
+
 void add_tools(std::vector<Field>& table, ResponseRequest& request) {
   for (Field& field : tool_field_table(request.chat.tools, ToolShape::kFlat)) {
     if (auto* target = std::get_if<CustomField>(&field.target)) {
@@ -115,6 +127,8 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
   table.push_back({.name = "top_logprobs",
                    .target = &request.chat.top_logprobs,
                    .range = {.minimum = 0, .maximum = kMaxLogprobs}});
+  table.push_back(stop_field(request.chat.generation.stop));
+  add_grammars(table, request);
   table.push_back(custom_field("text", request, read_text,
                                R"({"type": "object", "properties": {
                              "verbosity": {"description": "Accepted; changes nothing."}, "format": {"anyOf": [
@@ -129,12 +143,19 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
   table.push_back(custom_field("metadata", request, read_metadata, R"({"type": "object"})"));
   add_tools(table, request);
   add_refused(table);
+  add_known_fields(table, FieldPlace::kResponses);
   return table;
 }
 
 nlohmann::json response_request_schema() {
   ResponseRequest request;
-  return fields_schema(response_field_table(request));
+  const std::vector<Field> table = response_field_table(request);
+  nlohmann::json schema = fields_schema(table);
+  describe_options(schema, table);
+  describe_grammars_together(schema,
+                             nlohmann::json::parse(R"({"properties": {"text": {"properties": {
+      "format": {"anyOf": [{"type": "null"}, {"properties": {"type": {"const": "text"}}}]}}}}})"));
+  return schema;
 }
 
 ApiResult<ResponseRequest> read_response_request(const std::string& body,

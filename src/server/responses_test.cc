@@ -205,6 +205,41 @@ TEST_F(ResponsesTest, VerbosityChangesNothing) {
   EXPECT_EQ(body.at("output").at(0).at("content").at(0).at("text"), "a");
 }
 
+TEST_F(ResponsesTest, AStopStringEndsTheText) {
+  const json body = answer({{"input", "say one two three"}, {"stop", " three"}});
+  EXPECT_EQ(body.at("output").at(0).at("content").at(0).at("text"), "one two");
+  EXPECT_EQ(body.at("status"), "completed");
+}
+
+TEST_F(ResponsesTest, GrammarsOfOtherServersHoldTheText) {
+  for (const char* more : {R"("structured_outputs": {"regex": "yes|no"})", R"("guided_regex": "a")",
+                           R"("regex": "a")", R"("grammar": "root ::= \"a\"")"}) {
+    client_.answer(kResponsesPath, std::string(R"({"input": "say a", )") + more + "}");
+    EXPECT_NE(client_.engine().last_request().mask_source, nullptr) << more;
+  }
+  EXPECT_EQ(client_
+                .refusal(kResponsesPath, R"({"input": "say a", "regex": "a",
+                                             "text": {"format": {"type": "json_object"}}})")
+                .at("message"),
+            "'text.format' and 'regex' must not both be there");
+}
+
+TEST_F(ResponsesTest, NamesOfChatsAreRefusedWithWhatToTakeInstead) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"input": "a", "n": 2})", "'n' is not supported: a request for each answer"},
+      {R"({"input": "a", "max_tokens": 5})", "'max_tokens' is not supported: max_output_tokens"},
+      {R"({"input": "a", "response_format": {"type": "json_object"}})",
+       "'response_format' is not supported: text.format"},
+      {R"({"input": "a", "options": {"num_predict": 5}})",
+       "'num_predict' is not supported: max_output_tokens"},
+      {R"({"input": "a", "chat_template": "x"})",
+       "'chat_template' is not supported: the checkpoint's own"},
+  };
+  for (const auto& [body, message] : cases)
+    EXPECT_EQ(client_.refusal(kResponsesPath, body).at("message"), message) << body;
+  answer({{"input", "say a"}, {"n", 1}, {"response_format", {{"type", "text"}}}});
+}
+
 TEST(ResponseStore, TheOldestGoFirst) {
   ResponseStore store;
   const std::string large(ResponseStore::kMaxBytes / 2, 'x');
