@@ -86,6 +86,14 @@ def test_parallel_tools(client):
     assert len(made) == 3 and all(isinstance(one, Forecast) for one in made)
 
 
+def test_tools_of_responses(client):
+    """The mode sends the schema as the tool that must be called and as the format of the text."""
+    patched = instructor.from_openai(client, mode=Mode.RESPONSES_TOOLS)
+    for seed in SEEDS:
+        fields = {"model": MODEL, "messages": CHAT, "max_retries": 0, "max_output_tokens": 300}
+        assert isinstance(patched.create(response_model=Forecast, **fields, extra_body={"seed": seed}), Forecast)
+
+
 def test_what_is_cut_off_is_said(client):
     patched = instructor.from_openai(client, mode=Mode.TOOLS)
     with pytest.raises(IncompleteOutputException) as caught:

@@ -201,6 +201,15 @@ def test_calls_and_forms_of_responses(chat):
     assert isinstance(model.with_structured_output(Forecast).invoke(MESSAGES), Forecast)
 
 
+def test_verbosity_changes_nothing(chat, whole):
+    assert chat(temperature=0, max_tokens=8, verbosity="low").invoke(MESSAGES).content == whole.content
+
+
+def test_a_regex_holds_a_response(chat):
+    model = chat(use_responses_api=True, max_tokens=16, extra_body={"structured_outputs": {"regex": "yes|no"}})
+    assert model.invoke(MESSAGES).text in ("yes", "no")
+
+
 def test_text_completions(base_url):
     model = OpenAI(base_url=base_url, api_key="none", model=MODEL, temperature=0, max_tokens=8, max_retries=0,
                    timeout=HANGS_AFTER_S)

@@ -143,6 +143,19 @@ def test_a_request_that_must_call(run, model, choice):
         Forecast.model_validate(part.args_as_dict())
 
 
+def test_some_tools_of_responses(run, provider):
+    model = OpenAIResponsesModel(MODEL, provider=provider)
+    tools = [ToolDefinition(name=name, parameters_json_schema=Forecast.model_json_schema()) for name in "abc"]
+    settings = {"tool_choice": ["a", "b"], "max_tokens": 300, "parallel_tool_calls": False}
+    for seed in range(4):
+        response = run(model_request(model, [ModelRequest.user_text_prompt(QUESTION)],
+                                     model_settings={**settings, "extra_body": {"seed": seed}},
+                                     model_request_parameters=ModelRequestParameters(function_tools=tools)))
+        part, = response.parts
+        assert part.tool_name in ("a", "b")
+        Forecast.model_validate(part.args_as_dict())
+
+
 def test_responses(run, provider, model):
     responses = OpenAIResponsesModel(MODEL, provider=provider)
     settings = {"temperature": 0, "max_tokens": 16}
