@@ -91,6 +91,17 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
   return job;
 }
 
+ApiResult<std::unique_ptr<OllamaJob>> loading_job(const ApiService& service,
+                                                  const GenerationFields& fields) {
+  auto job = std::make_unique<OllamaJob>();
+  job->only_loads = true;
+  job->request.generation = fields;
+  drop_tag(service, job->request.generation.model);
+  if (auto error = check_model_name(service, job->request.generation.model))
+    return std::move(*error);
+  return job;
+}
+
 ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
                                                            const HttpRequest& request) {
   bool streams = false;
@@ -100,7 +111,7 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   if (!read.ok()) return std::move(read).error();
   GenerateRequest& asked = *read;
   asked.chat.generation.stream |= streams;
-  if (asked.prompt.empty()) return std::unique_ptr<OllamaJob>();
+  if (asked.prompt.empty()) return loading_job(service, asked.chat.generation);
   RequestJson messages = RequestJson::array();
   if (!asked.system.empty()) messages.push_back({{"role", "system"}, {"content", asked.system}});
   messages.push_back({{"role", "user"}, {"content", asked.prompt}});
@@ -121,6 +132,11 @@ HttpResponse loaded_response(const ApiService& service) {
                         {"response", ""},
                         {"done", true},
                         {"done_reason", "load"}});
+}
+
+HttpReply submit_ollama(ApiService& service, std::unique_ptr<OllamaJob> job, const Wake& wake) {
+  if (job->only_loads) return {loaded_response(service), {}};
+  return submit_chat<OllamaStream, PendingOllama>(service, std::move(job), wake);
 }
 
 struct ShowRequest {
@@ -180,17 +196,12 @@ void drop_tag(const ApiService& service, std::string& name) {
 }
 
 HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, const Wake& wake) {
-  return start_job(service, read_ollama_chat(service, request), wake,
-                   submit_chat<OllamaStream, PendingOllama, OllamaJob>);
+  return start_job(service, read_ollama_chat(service, request), wake, submit_ollama);
 }
 
 HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request,
                                  const Wake& wake) {
-  auto job = read_ollama_generate(service, request);
-  // So clients have a model loaded, which it is.
-  if (job.ok() && *job == nullptr) return {loaded_response(service), {}};
-  return start_job(service, std::move(job), wake,
-                   submit_chat<OllamaStream, PendingOllama, OllamaJob>);
+  return start_job(service, read_ollama_generate(service, request), wake, submit_ollama);
 }
 
 HttpResponse ollama_tags(const ApiService& service) {

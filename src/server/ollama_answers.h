@@ -13,7 +13,8 @@
 namespace pagoda {
 
 struct OllamaJob : ChatJob {
-  bool is_chat = true;  // otherwise /api/generate, whose text is `response`
+  bool is_chat = true;      // otherwise /api/generate, whose text is `response`
+  bool only_loads = false;  // no prompt: clients have a model loaded so, which it is
 };
 
 // Reads an answer into Ollama's objects. Thread-compatible.

@@ -98,6 +98,15 @@ TEST_F(OllamaTest, TellsOfTheModel) {
             "model_not_found");
 }
 
+TEST_F(OllamaTest, ARequestWithoutAPromptIsCheckedAndLoadsTheModel) {
+  const std::string path = "/api/generate";
+  EXPECT_EQ(client_.answer(path, R"({"model": "fake-model:latest"})").at("done_reason"), "load");
+  EXPECT_EQ(client_.refusal(path, R"({"model": "other"})", 404).at("code"), "model_not_found");
+  EXPECT_EQ(client_.refusal(path, R"({"prompt": "", "format": {"no_keyword_of_schemas": true}})")
+                .at("param"),
+            "format");
+}
+
 TEST_F(OllamaTest, ErrorsNameTheField) {
   EXPECT_EQ(client_.refusal("/api/chat", R"({"messages": []})").at("param"), "messages");
   EXPECT_EQ(client_.refusal("/api/generate", R"({"prompt": "a", "suffix": "b"})").at("param"),
