@@ -109,14 +109,17 @@ class SlowStream : public EventStream {
   explicit SlowStream(Work& work) : work_(work) { ++work_.num_alive; }
   ~SlowStream() override { --work_.num_alive; }
   std::string poll() override {
-    if (std::exchange(begun_, true)) return work_.finish ? "data: end\n\n" : "";
+    finished_ = work_.finish;
+    if (std::exchange(begun_, true)) return finished_ ? "data: end\n\n" : "";
     return "data: begin\n\n";
   }
-  bool finished() const override { return begun_ && work_.finish; }
+  // Returns what the last poll() saw: an end that comes behind it has not been told yet.
+  bool finished() const override { return finished_; }
 
  private:
   Work& work_;
   bool begun_ = false;
+  bool finished_ = false;
 };
 
 class HttpListenerTest : public ::testing::Test {
