@@ -22,8 +22,8 @@
 
 namespace pagoda {
 
-// Opens options.prefix_cache_dir; null where that is empty. kInvalidArgument: it cannot be had, or with options that rule a
-// tier out.
+// Opens options.prefix_cache_dir; null where that is empty. kInvalidArgument: it cannot be had, or
+// with options that rule a tier out.
 Result<std::unique_ptr<BlockFiles>> open_tier_files(const EngineOptions& options);
 
 // The parts that compute the fixed prompt, before any request does.

@@ -32,6 +32,7 @@ namespace pagoda {
 
 class SamplerState;  // sampling/host/sampler_state.h
 
+// The positions [begin, end) of a sequence.
 struct PositionRange {
   int begin = 0;
   int end = 0;

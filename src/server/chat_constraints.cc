@@ -31,7 +31,8 @@ std::vector<ToolDefinition> tools_to_call(const ToolFields& fields) {
 }
 
 // Strict tools, and functions that may not be called, need a grammar where the model may choose, and
-// other tools do not; a request for another grammar goes before them. Calls that must be made leave no text for a format to hold.
+// other tools do not; a request for another grammar goes before them. Calls that must be made leave
+// no text for a format to hold.
 std::optional<ApiError> hold_to_calls(const ServedModel& model, ChatJob& job) {
   const ToolFields& tools = job.request.tools;
   GrammarFields& grammar = job.request.generation.grammar;

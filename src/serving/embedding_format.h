@@ -8,7 +8,7 @@
 
 namespace pagoda {
 
-// Where a checkpoint says nothing of it, the last token's, normalised, as vLLM makes them.
+// The defaults are of a checkpoint that says nothing of it: those of vLLM.
 struct EmbeddingFormat {
   Pooling pooling = Pooling::kLast;
   bool normalizes = true;  // to a length of 1

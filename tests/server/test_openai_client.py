@@ -104,7 +104,7 @@ def test_embeddings(client, model):
     assert whole.object == "list" and whole.model == model
     assert [one.index for one in whole.data] == [0, 1]
     assert whole.usage.total_tokens == whole.usage.prompt_tokens > 0
-    # What the client asks for by itself is base64, which it decodes.
+    # The client asks for base64 by itself, and decodes it.
     packed = client.embeddings.create(model=model, input=texts)
     assert [one.embedding for one in packed.data] == [as_float32(one.embedding) for one in whole.data]
     single = client.embeddings.create(model=model, input=texts[0])
