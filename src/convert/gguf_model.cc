@@ -66,10 +66,13 @@ Result<GgufModel> from_folder(const Checkpoint& checkpoint) {
   PAGODA_RETURN_IF_ERROR(check_is_written(config));
   const HfRope rope = hf_rope(config);
   PAGODA_ASSIGN_OR_RETURN(const PartialSampling defaults, read_generation_defaults(checkpoint));
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<EmbeddingFormat> embedding_format,
+                          read_embedding_format(checkpoint));
   PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
                           read_hf_vocabulary(checkpoint.folder(), config.vocab_size));
   GgufModel model;
   PAGODA_RETURN_IF_ERROR(set_architecture_keys(config, rope, model.metadata));
+  set_pooling_key(config, embedding_format, model.metadata);
   set_sampling_keys(defaults, model.metadata);
   PAGODA_RETURN_IF_ERROR(set_vocabulary_keys(vocabulary, config, model.metadata));
   if (!rope.divisors.empty()) model.tensors.push_back(rope_divisors_tensor(rope.divisors));

@@ -88,6 +88,13 @@ Status set_architecture_keys(const ModelConfig& config, const HfRope& rope,
   return ok_status();
 }
 
+void set_pooling_key(const ModelConfig& config, const std::optional<EmbeddingFormat>& format,
+                     GgufMetadata& metadata) {
+  if (!format) return;
+  const std::string arch(find_family(config.architecture)->gguf_architecture);
+  metadata.set(arch + ".pooling_type", gguf_pooling_type(format->pooling));
+}
+
 void set_sampling_keys(const PartialSampling& defaults, GgufMetadata& metadata) {
   const auto set = [&metadata](const char* key, const auto& value) {
     if (value) metadata.set(std::string("general.sampling.") + key, *value);

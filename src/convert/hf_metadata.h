@@ -2,11 +2,13 @@
 // under the names that ggml's docs/gguf.md gives them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/status.h"
 #include "model/model_config.h"
+#include "serving/embedding_format.h"
 #include "weights/gguf_writer.h"
 
 namespace pagoda {
@@ -25,6 +27,10 @@ HfRope hf_rope(const ModelConfig& config);
 
 // Sets the keys of the architecture. kUnsupported: windows that differ by layer.
 Status set_architecture_keys(const ModelConfig& config, const HfRope& rope, GgufMetadata& metadata);
+
+// Sets how a text becomes an embedding, where the checkpoint says it.
+void set_pooling_key(const ModelConfig& config, const std::optional<EmbeddingFormat>& format,
+                     GgufMetadata& metadata);
 
 void set_sampling_keys(const PartialSampling& defaults, GgufMetadata& metadata);
 

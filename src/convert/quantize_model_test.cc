@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/model_config.h"
+#include "serving/embedding_format.h"
 #include "serving/gguf_text.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/layer_windows.h"
@@ -164,6 +165,34 @@ TEST(QuantizeModel, TheTokenizerIsTheFoldersOwn) {
   EXPECT_EQ(rebuilt->bos_token(), own->bos_token());
   EXPECT_EQ(rebuilt->eos_token(), own->eos_token());
   EXPECT_EQ(vocabulary.chat_template, contents(kData + "tiny-llama/chat_template.jinja"));
+}
+
+TEST(QuantizeModel, TheWayToAnEmbeddingIsTheFoldersOwn) {
+  const TemporaryFolder folder, copy;
+  fs::copy(kData + "tiny-llama", copy.path(), fs::copy_options::recursive);
+  const auto format_of = [&] {
+    EXPECT_TRUE(quantize_model({.input = copy.path(),
+                                .output = folder / "m.gguf",
+                                .overwrites = true,
+                                .format = WeightFormat::kQ8_0})
+                    .ok());
+    return *read_embedding_format(*Checkpoint::open(folder / "m.gguf"));
+  };
+  EXPECT_FALSE(format_of().has_value());
+  for (const auto& [name, pooling] : {std::pair("cls", Pooling::kFirst),
+                                      {"mean", Pooling::kMean},
+                                      {"lasttoken", Pooling::kLast}}) {
+    std::ofstream(copy / "modules.json") << fmt::format(
+        R"([{{"type": "sentence_transformers.models.Pooling", "path": "{}"}}])", name);
+    fs::create_directory(copy / name);
+    std::ofstream(copy / (std::string(name) + "/config.json"))
+        << fmt::format(R"({{"pooling_mode": "{}"}})", name);
+    EXPECT_EQ(format_of()->pooling, pooling) << name;
+  }
+  std::ofstream(copy / "modules.json") << R"([{"type": "sentence_transformers.models.Dense"}])";
+  const Status status =
+      quantize_model({.input = copy.path(), .output = folder / "n.gguf"}).status();
+  EXPECT_THAT(status.message(), HasSubstr("sentence_transformers.models.Dense"));
 }
 
 TEST(QuantizeModel, WhatHasTheFormatAlreadyStaysBitForBit) {

@@ -94,28 +94,34 @@ Result<EmbeddingFormat> read_modules(const std::filesystem::path& folder, const 
   return format;
 }
 
-// ggml's numbers: 0 says nothing.
-EmbeddingFormat gguf_format(std::int64_t pooling_type) {
-  constexpr Pooling kPoolings[] = {Pooling::kLast, Pooling::kMean, Pooling::kFirst, Pooling::kLast};
-  return {.pooling = kPoolings[pooling_type]};
-}
+// ggml's numbers are the places in the list; 0 says nothing.
+constexpr Pooling kGgufPoolings[] = {Pooling::kNone, Pooling::kMean, Pooling::kFirst,
+                                     Pooling::kLast};
 
 }  // namespace
 
-Result<EmbeddingFormat> read_embedding_format(const Checkpoint& checkpoint) {
+std::uint32_t gguf_pooling_type(Pooling pooling) {
+  return static_cast<std::uint32_t>(std::ranges::find(kGgufPoolings, pooling) -
+                                    std::begin(kGgufPoolings));
+}
+
+Result<std::optional<EmbeddingFormat>> read_embedding_format(const Checkpoint& checkpoint) {
   if (const GgufFile* const file = checkpoint.gguf()) {
     PAGODA_ASSIGN_OR_RETURN(const std::string_view architecture,
                             file->string("general.architecture"));
     const std::string key = std::string(architecture) + ".pooling_type";
     PAGODA_ASSIGN_OR_RETURN(const std::int64_t type, file->integer_or(key, 0));
-    if (type >= 0 && type <= 3) return gguf_format(type);
-    return unsupported("[embedding] {}: {} is not supported", key, type);
+    if (type == 0) return std::optional<EmbeddingFormat>();
+    if (type < 0 || type >= std::ssize(kGgufPoolings))
+      return unsupported("[embedding] {}: {} is not supported", key, type);
+    return std::optional(EmbeddingFormat{.pooling = kGgufPoolings[type]});
   }
   const std::filesystem::path folder = checkpoint.folder();
   const Result<std::string> text = read_text_file(folder / kModules);
-  if (text.status().code() == StatusCode::kNotFound) return EmbeddingFormat();
+  if (text.status().code() == StatusCode::kNotFound) return std::optional<EmbeddingFormat>();
   if (!text.ok()) return text.status();
-  return read_modules(folder, *text);
+  PAGODA_ASSIGN_OR_RETURN(const EmbeddingFormat format, read_modules(folder, *text));
+  return std::optional(format);
 }
 
 }  // namespace pagoda

@@ -2,6 +2,9 @@
 // it, or a GGUF file's pooling_type key.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "core/status.h"
 #include "engine/request.h"
 #include "weights/checkpoint.h"
@@ -14,8 +17,13 @@ struct EmbeddingFormat {
   bool normalizes = true;  // to a length of 1
 };
 
+// Returns nothing where the checkpoint says nothing of it.
+//
 // Errors: kUnsupported for a way that nothing here computes (another pooling or module); kDataLoss
 // for a file that is no JSON, or of another form. Each names the file.
-Result<EmbeddingFormat> read_embedding_format(const Checkpoint& checkpoint);
+Result<std::optional<EmbeddingFormat>> read_embedding_format(const Checkpoint& checkpoint);
+
+// Returns what GGUF's pooling_type says it by. Whether it normalizes has no key there.
+std::uint32_t gguf_pooling_type(Pooling pooling);
 
 }  // namespace pagoda

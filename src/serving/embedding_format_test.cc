@@ -33,7 +33,7 @@ class EmbeddingFormatTest : public ::testing::Test {
         {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}])");
     write("1_Pooling/config.json", pooling);
   }
-  Result<EmbeddingFormat> read() {
+  Result<std::optional<EmbeddingFormat>> read() {
     return read_embedding_format(*Checkpoint::open(folder_.path()));
   }
   void expect_refused(StatusCode code, const std::string& says) {
@@ -45,23 +45,22 @@ class EmbeddingFormatTest : public ::testing::Test {
   testing::TemporaryFolder folder_;
 };
 
-TEST_F(EmbeddingFormatTest, AFolderThatSaysNothingTakesTheLastTokenNormalised) {
+TEST_F(EmbeddingFormatTest, AFolderThatSaysNothingHasNone) {
   const auto format = read();
   ASSERT_TRUE(format.ok()) << format.status().message();
-  EXPECT_EQ(format->pooling, Pooling::kLast);
-  EXPECT_TRUE(format->normalizes);
+  EXPECT_FALSE(format->has_value());
 }
 
 TEST_F(EmbeddingFormatTest, AFolderSaysItByNameOrByFlags) {
   write_modules(R"({"embedding_dimension": 64, "pooling_mode": "cls", "include_prompt": true})");
-  EXPECT_EQ(read()->pooling, Pooling::kFirst);
-  EXPECT_TRUE(read()->normalizes);
+  EXPECT_EQ((**read()).pooling, Pooling::kFirst);
+  EXPECT_TRUE((**read()).normalizes);
   write_modules(R"({"word_embedding_dimension": 64, "pooling_mode_cls_token": false,
                     "pooling_mode_mean_tokens": true, "pooling_mode_lasttoken": false})");
-  EXPECT_EQ(read()->pooling, Pooling::kMean);
+  EXPECT_EQ((**read()).pooling, Pooling::kMean);
   write("modules.json",
         R"([{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])");
-  EXPECT_FALSE(read()->normalizes);
+  EXPECT_FALSE((**read()).normalizes);
 }
 
 TEST_F(EmbeddingFormatTest, WhatNothingComputesIsRefusedByName) {
@@ -88,15 +87,18 @@ TEST_F(EmbeddingFormatTest, WhatIsNoListOfModulesIsTold) {
 }
 
 TEST_F(EmbeddingFormatTest, AGgufFileSaysItByNumber) {
-  const Pooling poolings[] = {Pooling::kLast, Pooling::kMean, Pooling::kFirst, Pooling::kLast};
+  const Pooling poolings[] = {Pooling::kNone, Pooling::kMean, Pooling::kFirst, Pooling::kLast};
   for (std::uint32_t type = 0; type < 5; ++type) {
     testing::GgufWriter writer;
     writer.set("general.architecture", "llama").set("llama.pooling_type", type);
     testing::write_file(folder_ / "a.gguf", writer.bytes());
     const auto format = read_embedding_format(*Checkpoint::open(folder_ / "a.gguf"));
     ASSERT_EQ(format.ok(), type < 4);
-    if (format.ok()) {
-      EXPECT_EQ(format->pooling, poolings[type]);
+    if (!format.ok()) continue;
+    EXPECT_EQ(format->has_value(), type > 0);
+    if (*format) {
+      EXPECT_EQ((*format)->pooling, poolings[type]);
+      EXPECT_EQ(gguf_pooling_type(poolings[type]), type);
     }
   }
 }

@@ -78,8 +78,8 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   model->name = options.name.empty() ? model_name(options.path) : options.name;
   model->file_bytes = checkpoint.file_bytes();
   // Answers do not need it: who asks for an embedding is told what is wrong with it.
-  if (Result<EmbeddingFormat> format = read_embedding_format(checkpoint); format.ok()) {
-    model->embedding_format = *format;
+  if (const auto format = read_embedding_format(checkpoint); format.ok()) {
+    model->embedding_format = format->value_or(EmbeddingFormat());
   } else {
     model->no_embeddings = format.status();
   }
