@@ -77,7 +77,7 @@ std::vector<RequestId> ActiveRequests::take_prompt_rows(const Plan& plan,
     for (const TokenLogprobs& score : of_sequence.scored)
       request.prompt_logprobs.emplace_back(score);
     Status status = of_sequence.score_error;
-    if (status.ok()) status = add_pooled(of_sequence.pooled, planned.num_pooled_rows, request);
+    if (status.ok()) status = add_pooled(of_sequence.pooled, planned.num_read_rows, request);
     if (status.ok()) continue;
     request.error = std::move(status);
     failed.push_back(id);
@@ -147,7 +147,7 @@ void ActiveRequests::send(ActiveRequest& request, const Sequence& sequence,
   event.stop_token_id = sequence.stop_token_id();
   if (sequence.finished() && !request.logits_hashes.empty())
     event.logits_hash = request.logits_hashes[sequence.sample_index()];
-  if (sequence.pooling() != Pooling::kNone && sequence.finish_reason() == FinishReason::kLength) {
+  if (sequence.pooling() != Pooling::kNone && event.finish_reason == FinishReason::kLength) {
     for (const double sum : request.pooled_sum)
       event.embedding.push_back(static_cast<float>(sum / sequence.rows_to_read().size()));
   }

@@ -25,9 +25,7 @@ std::int64_t num_prefaulted_tokens(const KvLayout& layout) {
 
 bool reads_hidden(const Plan& plan) {
   return std::any_of(plan.sequences.begin(), plan.sequences.end(),
-                     [](const PlannedSequence& planned) {
-                       return planned.num_scored_rows > 0 || planned.num_pooled_rows > 0;
-                     });
+                     [](const PlannedSequence& planned) { return planned.num_read_rows > 0; });
 }
 
 }  // namespace

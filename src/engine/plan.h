@@ -20,10 +20,10 @@ struct PlannedSequence {
   int num_new_tokens = 0;
   // The outcome of the step before that is the token at first_position; -1: it is known.
   int awaited_outcome = -1;
-  int first_scored_row = 0;  // of the chunk
-  int num_scored_rows = 0;   // from there, each scored against sequence->token(p + 1)
-  int first_pooled_row = 0;  // of the chunk
-  int num_pooled_rows = 0;   // from there, whose hidden states become the prompt's embedding
+  // Rows of the prompt that are read: where the sequence pools, their hidden states become the
+  // prompt's embedding; else each is scored against sequence->token(p + 1).
+  int first_read_row = 0;  // of the chunk
+  int num_read_rows = 0;   // from there
   // The chunk's last row gives a new token, to the sequence and to each of its forks; it is never
   // among the scored ones.
   bool samples = false;

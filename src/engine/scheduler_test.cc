@@ -60,10 +60,10 @@ TEST_F(SchedulerTest, ScoresEveryPromptTokenButTheFirstOnSampleZero) {
   add(6, {.n = 2, .prompt_logprobs = 0});
   // Rows 0 to 3 score tokens 1 to 4; row 4 scores token 5, and row 5 samples.
   const Plan& plan = scheduler_->plan();
-  EXPECT_EQ(plan.sequences[0].num_scored_rows, 4);
+  EXPECT_EQ(plan.sequences[0].num_read_rows, 4);
   scheduler_->commit(plan, {});
   scheduler_->plan();
-  EXPECT_EQ(plan.sequences[0].num_scored_rows, 1);
+  EXPECT_EQ(plan.sequences[0].num_read_rows, 1);
   EXPECT_TRUE(plan.sequences[0].samples);
   EXPECT_EQ(plan.sequences.size(), 1u);
   EXPECT_EQ(plan.num_samples, 2);
@@ -75,7 +75,7 @@ TEST_F(SchedulerTest, APromptThatIsOnlyScoredEndsWithoutAToken) {
   step();
   const Plan& plan = scheduler_->plan();
   EXPECT_EQ(plan.num_samples, 0);
-  EXPECT_EQ(plan.sequences[0].num_scored_rows, 1);
+  EXPECT_EQ(plan.sequences[0].num_read_rows, 1);
   scheduler_->commit(plan, {});
   const auto sequence = take_one();
   EXPECT_EQ(sequence->finish_reason(), FinishReason::kLength);

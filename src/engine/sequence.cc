@@ -58,12 +58,9 @@ PlannedSequence Sequence::plan(int num_new_tokens) {
   const PositionRange rows = rows_to_read();
   const int first = std::max({planned.first_position, rows.begin, num_read_});
   const int num_rows = std::max(0, std::min(end, rows.end) - first);
-  if (num_rows > 0 && pooling_ == Pooling::kNone) {
-    planned.first_scored_row = first - planned.first_position;
-    planned.num_scored_rows = num_rows;
-  } else if (num_rows > 0) {
-    planned.first_pooled_row = first - planned.first_position;
-    planned.num_pooled_rows = num_rows;
+  if (num_rows > 0) {
+    planned.first_read_row = first - planned.first_position;
+    planned.num_read_rows = num_rows;
   }
   ++num_in_flight_;
   num_planned_ = end;

@@ -94,8 +94,9 @@ void StepInput::add_tokens(int index, const PlannedSequence& planned) {
     host_.token_ids.push_back(position < sequence.num_tokens() ? sequence.token(position) : 0);
     host_.positions.push_back(position);
   }
-  for (int i = 0; i < planned.num_scored_rows; ++i) {
-    const int row = planned.first_scored_row + i;
+  if (sequence.pooling() != Pooling::kNone) return;
+  for (int i = 0; i < planned.num_read_rows; ++i) {
+    const int row = planned.first_read_row + i;
     scored_rows_.push_back(first_token + row);
     scored_tokens_.push_back(
         {.sequence = index, .token_id = sequence.token(planned.first_position + row + 1)});

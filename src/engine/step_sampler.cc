@@ -267,10 +267,11 @@ Status StepSampler::pool_rows(const Plan& plan, const StepRows& rows) {
   int first_token = 0;  // of the sequence, in the step
   for (std::size_t i = 0; i < plan.sequences.size(); ++i) {
     const PlannedSequence& planned = plan.sequences[i];
-    for (int done = 0; done < planned.num_pooled_rows; done += kTileRows) {
-      const int num_rows = std::min(kTileRows, planned.num_pooled_rows - done);
-      PAGODA_RETURN_IF_ERROR(pool_tile(rows, first_token + planned.first_pooled_row + done,
-                                       num_rows, output_.of_sequence[i].pooled));
+    const bool pools = planned.sequence->pooling() != Pooling::kNone;
+    for (int done = 0; pools && done < planned.num_read_rows; done += kTileRows) {
+      const int num_rows = std::min(kTileRows, planned.num_read_rows - done);
+      PAGODA_RETURN_IF_ERROR(pool_tile(rows, first_token + planned.first_read_row + done, num_rows,
+                                       output_.of_sequence[i].pooled));
     }
     first_token += planned.num_new_tokens;
   }

@@ -126,23 +126,21 @@ Status EmbeddingBatch::accept(std::size_t index, OutputEvent event) {
     return unavailable("the server is shutting down");
   if (event.finish_reason == FinishReason::kError)
     return event.error.ok() ? internal_error("the engine failed") : event.error;
-  return keep(prompt, std::move(event.embedding));
+  keep(prompt, std::move(event.embedding));
+  return ok_status();
 }
 
-Status EmbeddingBatch::keep(Prompt& prompt, std::vector<float> embedding) const {
+void EmbeddingBatch::keep(Prompt& prompt, std::vector<float> embedding) const {
   const std::size_t num_wanted = request_.dimensions.value_or(embedding.size());
   const bool is_cut = num_wanted < embedding.size();
   if (is_cut) embedding.resize(num_wanted);
   double squares = 0;
   for (const float number : embedding) squares += static_cast<double>(number) * number;
-  if (embedding.empty() || !std::isfinite(squares))
-    return internal_error("[embedding] expected finite numbers from the model, got others or none");
   if ((format_.normalizes || is_cut) && squares > 0) {
     const double length = std::sqrt(squares);
     for (float& number : embedding) number = static_cast<float>(number / length);
   }
   prompt.embedding = std::move(embedding);
-  return ok_status();
 }
 
 void EmbeddingBatch::end(Prompt& prompt, FinishReason reason) {

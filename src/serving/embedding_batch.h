@@ -52,8 +52,7 @@ class EmbeddingBatch {
   // Returns the embeddings that have come since the last call, in the order of the prompts, and
   // submits further prompts. An embedding has a length of 1 where the model normalizes, or where
   // `dimensions` has cut it. An error ends the batch: the engine's, Engine::submit's where nothing
-  // of the batch is in the engine, kUnavailable where the engine has cancelled a prompt, and
-  // kInternal for numbers that are not finite.
+  // of the batch is in the engine, and kUnavailable where the engine has cancelled a prompt.
   Result<std::vector<std::vector<float>>> take();
   // Returns whether every embedding has been taken.
   bool finished() const { return num_taken_ == prompts_.size(); }
@@ -76,7 +75,7 @@ class EmbeddingBatch {
   Status submit_more();
   Status submit(std::size_t index);
   Status accept(std::size_t index, OutputEvent event);
-  Status keep(Prompt& prompt, std::vector<float> embedding) const;
+  void keep(Prompt& prompt, std::vector<float> embedding) const;
   void end(Prompt& prompt, FinishReason reason);
 
   Engine& engine_;

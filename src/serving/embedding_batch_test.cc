@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <limits>
 
 #include "tests/support/eventually.h"
 #include "tests/support/fake_model.h"
@@ -132,18 +131,6 @@ TEST_F(EmbeddingBatchTest, AFailureOfTheEngineEndsIt) {
   EXPECT_EQ(failed.status().code(), StatusCode::kInternal);
   EXPECT_EQ(failed.status().message(), "it broke");
   EXPECT_EQ(ends_.size(), 3U);
-}
-
-TEST_F(EmbeddingBatchTest, NumbersThatAreNotFiniteAreAnError) {
-  FakeEngineOptions options;
-  options.reply = [](const GenerationRequest&, int) {
-    return FakeReply{.embedding = {1, std::numeric_limits<float>::infinity()}};
-  };
-  const EmbeddingBatchRequest request = request_of(1);
-  model_->engine = std::make_unique<FakeEngine>(options);
-  const auto failed = run(request);
-  EXPECT_EQ(failed.status().code(), StatusCode::kInternal);
-  EXPECT_THAT(failed.status().message(), HasSubstr("finite"));
 }
 
 TEST_F(EmbeddingBatchTest, AnEngineThatEndsIsUnavailable) {

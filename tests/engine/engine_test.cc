@@ -134,41 +134,6 @@ TEST(Engine, PromptLogprobsCrossChunkBorders) {
   }
 }
 
-TEST(Engine, EmbeddingsPoolTheHiddenStatesThatLogitsComeFrom) {
-  constexpr int kNumTokens = 150;  // more than a tile of rows
-  const auto engine = open_tiny();
-  GenerationRequest request = greedy(0);
-  request.prompt_token_ids.clear();
-  for (int i = 0; i < kNumTokens; ++i) request.prompt_token_ids.push_back(4 + i * 3 % 200);
-  const auto pooled = [&](Engine& by, Pooling pooling) {
-    ask_for_embedding(pooling, request);
-    WholeAnswer answer = run_to_end(by, request);
-    EXPECT_TRUE(answer.error.ok()) << answer.error.message();
-    EXPECT_EQ(answer.finish_reason, FinishReason::kLength);
-    EXPECT_TRUE(answer.token_ids.empty());
-    return std::move(answer.embedding);
-  };
-  const std::vector<float> mean = pooled(*engine, Pooling::kMean);
-  const std::vector<float> first = pooled(*engine, Pooling::kFirst);
-  const std::vector<float> last = pooled(*engine, Pooling::kLast);
-  ASSERT_EQ(mean.size(), 64u);
-  EXPECT_NE(first, last);
-  // The last token of each beginning is a row of the whole.
-  std::vector<double> sum(mean.size());
-  const std::vector<int> whole = request.prompt_token_ids;
-  for (int length = 1; length <= kNumTokens; ++length) {
-    request.prompt_token_ids.assign(whole.begin(), whole.begin() + length);
-    const std::vector<float> row = pooled(*engine, Pooling::kLast);
-    if (length == 1) {
-      EXPECT_EQ(row, first);
-    }
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += row[i];
-  }
-  for (std::size_t i = 0; i < sum.size(); ++i)
-    EXPECT_EQ(mean[i], static_cast<float>(sum[i] / kNumTokens));
-  EXPECT_EQ(pooled(*open_tiny({.max_num_batched_tokens = 7}), Pooling::kMean), mean);
-}
-
 struct Refused {
   GenerationRequest request;
   std::string says;

@@ -181,17 +181,14 @@ void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_de
   require(planned.samples == (planned.context_len() == num_known && params.max_tokens > 0));
   // Tokens that nobody would read are not computed.
   require(params.max_tokens == 0 || num_known < sequence.max_num_tokens());
-  const bool pools = sequence.pooling() != Pooling::kNone;
-  const int first_row = pools ? planned.first_pooled_row : planned.first_scored_row;
   int num_read = 0;
   for (int p = planned.first_position; p < planned.context_len(); ++p) {
     const int row = p - first_row_to_read(sequence);
     if (row < life.num_read || row >= num_rows_to_read(sequence)) continue;
-    require(num_read > 0 || first_row == p - planned.first_position);
+    require(num_read > 0 || planned.first_read_row == p - planned.first_position);
     ++num_read;
   }
-  require(planned.num_scored_rows == (pools ? 0 : num_read));
-  require(planned.num_pooled_rows == (pools ? num_read : 0));
+  require(planned.num_read_rows == num_read);
   life.num_read += num_read;
 }
 
