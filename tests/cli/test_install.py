@@ -46,6 +46,12 @@ def test_the_example_of_a_configuration_is_one(root):
     assert refused.returncode == 1 and "/no/such/model.gguf: no such file" in refused.stderr
 
 
+def test_licences_are_there(root):
+    documents = root / "usr/share/doc/pagoda"
+    assert "Apache License" in (documents / "LICENSE").read_text()
+    assert "Vitaly Puzrin" in (documents / "LICENSE.markdown-it").read_text()
+
+
 def test_packages_hold_the_program_where_it_belongs(tmp_path):
     subprocess.run(["cpack", "-B", tmp_path], check=True, stdout=subprocess.DEVNULL, cwd=BUILD)
     package, = tmp_path.glob("*.deb")

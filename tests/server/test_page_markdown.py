@@ -35,16 +35,15 @@ def drawn(page, text, whole=True):
     ("``a ` b`` and `un", "<p><code>a ` b</code> and `un</p>"),
     ("one\ntwo<br>three", "<p>one<br>two<br>three</p>"),
     ("# One #\n#### Four\n#hashtag\n\n---", "<h3>One</h3><h5>Four</h5><p>#hashtag</p><hr>"),
-    ("7. x\n8. y", '<ol start="7"><li><p>x</p></li><li><p>y</p></li></ol>'),
+    ("7. x\n8. y", '<ol start="7"><li>x</li><li>y</li></ol>'),
     ("In\n1986. A year", "<p>In<br>1986. A year</p>"),
     ("- a\n  - b\n    1. c\n- d\n\n  more\n- [x] done",
-     '<ul><li><p>a</p><ul><li><p>b</p><ol start="1"><li><p>c</p></li></ol></li></ul></li><li><p>d</p><p>more</p></li>'
-     "<li><p>☑ done</p></li></ul>"),
+     "<ul><li><p>a</p><ul><li>b<ol><li>c</li></ol></li></ul></li><li><p>d</p><p>more</p></li><li><p>☑ done</p></li></ul>"),
+    ("- [ ] to do\n- [X]\n- [y] no box", "<ul><li>☐ to do</li><li>☑ </li><li>[y] no box</li></ul>"),
     ("1. a\n\t- b\n\t\t- c\n2. d",
-     '<ol start="1"><li><p>a</p><ul><li><p>b</p><ul><li><p>c</p></li></ul></li></ul></li><li><p>d</p></li></ol>'),
+     "<ol><li>a<ul><li>b<ul><li>c</li></ul></li></ul></li><li>d</li></ol>"),
     ("1. Run\n   ```sh\n   ls\n\n     two\n   ```\n2. Then",
-     '<ol start="1"><li><p>Run</p><div><div><span>sh</span></div><pre><code>ls\n\n  two</code></pre></div></li>'
-     "<li><p>Then</p></li></ol>"),
+     "<ol><li>Run<div><div><span>sh</span></div><pre><code>ls\n\n  two</code></pre></div></li><li>Then</li></ol>"),
     ("````\n```\n````\n~~~make\na:\n\tb\n~~~",
      "<div><div><span>code</span></div><pre><code>```</code></pre></div>"
      "<div><div><span>make</span></div><pre><code>a:\n\tb</code></pre></div>"),
@@ -52,14 +51,17 @@ def drawn(page, text, whole=True):
      '<div><table><tr><th style="text-align: center;">a</th><th style="text-align: right;">b</th></tr>'
      '<tr><td style="text-align: center;">1</td><td style="text-align: right;"><code>x|y</code></td></tr>'
      '<tr><td style="text-align: center;"><strong>2</strong></td><td style="text-align: right;"></td></tr></table></div><p>after</p>'),
-    ("- in a list:\n\n  a | b\n  - | -\n  1 | 2",
+    ("- in a list:\n\n  a | b\n  -|-\n  1 | 2",
      "<ul><li><p>in a list:</p><div><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table></div></li></ul>"),
-    ("> a\n> - b\n> > c", "<blockquote><p>a</p><ul><li><p>b</p></li></ul><blockquote><p>c</p></blockquote></blockquote>"),
+    ("> a\n> - b\n> > c", "<blockquote><p>a</p><ul><li>b</li></ul><blockquote><p>c</p></blockquote></blockquote>"),
     ("[a **b**](https://x.y/z_(w)) ![i](http://x.y/i.png)",
      '<p><a href="https://x.y/z_(w)">a <strong>b</strong></a> <a href="http://x.y/i.png">i</a></p>'),
     ("(https://x.y/a_b). [https://x.y](https://x.y)",
      '<p>(<a href="https://x.y/a_b">https://x.y/a_b</a>). <a href="https://x.y">https://x.y</a></p>'),
-    ("<think>\nHm, *well*.\n</think>\n\nYes", "<details><summary>Thoughts</summary><p>Hm, <em>well</em>.</p></details><p>Yes</p>"),
+    ("<think>\nHm, *well*.\n</think>\n\nYes", "<details><summary>Thoughts</summary><div><p>Hm, <em>well</em>.</p></div></details><p>Yes</p>"),
+    ("<div>\n *a*\n</div>\n\n*b* <i>c</i>", "<p>&lt;div&gt;\n *a*\n&lt;/div&gt;</p><p><em>b</em> &lt;i&gt;c&lt;/i&gt;</p>"),
+    ("[a][r] [b](docs/b.md)\n\n[r]: https://x.y 'R'",
+     '<p><a href="https://x.y" title="R">a</a> <span title="docs/b.md">b</span></p>'),
 ])
 def test_markdown_is_drawn(page, text, html):
     assert drawn(page, text) == html
@@ -68,6 +70,7 @@ def test_markdown_is_drawn(page, text, html):
 @pytest.mark.parametrize("text", [
     "[x](javascript:alert(1))", "[x](data:text/html,x)", "[x](//evil.org)", "[x](/health)", "![x](javascript:alert(1))",
     "[x](\tjavascript:alert(1))", "[x](java\nscript:alert(1))", "<a href='//x.y'>x</a>", "<https:javascript:alert(1)>",
+    "[x](http:health)", "![x](/health)", "<a\nhref='https://x.y'>x</a>", "<div>\n<b>x</b>", "[x][r]\n\n[r]: javascript:alert(1)",
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "`<b>`", "| <i> |\n|--|\n| <u> |", "- <b>\n> <b>\n# <b>",
     "```<b>\n</code><b>\n```",
 ])
@@ -127,6 +130,28 @@ def test_a_stream_changes_nothing_that_was_drawn(page):
     assert page.run(DRAW, texts, True) == page.run(DRAW, [STREAMED], True)
 
 
+def test_an_address_that_comes_late_makes_links_of_what_was_drawn(page):
+    kept = page.run("""
+        const view = new MarkdownView(document.createElement('div'));
+        view.show('no link\\n\\n[a][r]\\n\\nmore', true);
+        const [first, second] = view.element.children;
+        view.show('no link\\n\\n[a][r]\\n\\nmore\\n\\n[r]: https://x.y\\n\\nand', true);
+        return first === view.element.children[0] && second.textContent === '[a][r]' && view.element.querySelectorAll('p a').length;""")
+    assert kept == 1
+
+
+def test_thoughts_that_were_unfolded_stay_so_while_they_come(page):
+    kept = page.run("""
+        const view = new MarkdownView(document.createElement('div'));
+        view.show('<think>one\\n\\ntwo', true);
+        const [folded, one] = [view.element.firstChild, view.element.querySelector('p')];
+        folded.open = true;
+        view.show('<think>one\\n\\ntwo, three</think>\\n\\nSo', true);
+        return folded === view.element.firstChild && folded.open && one === view.element.querySelector('p') &&
+            [...view.element.children].map((each) => each.textContent).join(' ');""")
+    assert kept == "Thoughtsonetwo, three So"
+
+
 def test_what_is_complete_stays_as_it_is_while_the_rest_comes(page):
     kept = page.run("""
         const view = new MarkdownView(document.createElement('div'));
@@ -137,6 +162,24 @@ def test_what_is_complete_stays_as_it_is_while_the_rest_comes(page):
         view.show('one\\n\\n```py\\nx = 1\\ny\\n```\\n\\ntwo **thr', true);
         return grows && paragraph === view.element.children[0] && code === view.element.children[1];""")
     assert kept
+
+
+def test_of_a_long_stream_the_last_block_alone_is_parsed_again(page):
+    text = "\n\n".join([STREAMED] * 20)
+    longest, as_whole = page.run("""
+        const [text] = arguments;
+        const [streamed, whole] = [0, 0].map(() => new MarkdownView(document.createElement('div')));
+        const parse = markdown.block.parse;
+        let longest = 0;
+        markdown.block.parse = (source, ...others) => {
+          longest = Math.max(longest, source.length);
+          return parse.call(markdown.block, source, ...others);
+        };
+        for (let end = 1; end < text.length; end += 3) streamed.show(text.slice(0, end), true);
+        markdown.block.parse = parse;
+        [streamed, whole].forEach((view) => view.show(text, true));
+        return [longest, streamed.element.innerHTML === whole.element.innerHTML];""", text)
+    assert longest < len(STREAMED) and as_whole
 
 
 @pytest.mark.parametrize("text", [
