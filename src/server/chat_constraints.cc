@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
-#include "answer/tool_grammar.h"
+#include "answer/answer_grammar.h"
 
 namespace pagoda {
 namespace {
@@ -30,36 +31,44 @@ std::vector<ToolDefinition> tools_to_call(const ToolFields& fields) {
   return tools;
 }
 
-// Strict tools, and functions that may not be called, need a grammar where the model may choose, and
-// other tools do not; a request for another grammar goes before them. Calls that must be made leave
-// no text for a format to hold.
-std::optional<ApiError> hold_to_calls(const ServedModel& model, ChatJob& job) {
+// Says what holds the answer to its form. Calls that must be made leave no text for a format to
+// hold. JSON may be asked for beside tools that the model is free to call: then its answer is the
+// one or the other, perhaps behind a thought. Other grammars hold the whole answer. Strict tools,
+// and functions that may not be called, need a grammar where the model may choose.
+std::optional<ApiError> hold_to_form(const ServedModel& model, ChatJob& job) {
   const ToolFields& tools = job.request.tools;
   GrammarFields& grammar = job.request.generation.grammar;
-  const bool must_call = tools.mode == ToolMode::kRequired;
+  const bool must_call = tools.are_used() && tools.mode == ToolMode::kRequired;
+  const bool is_json = grammar.grammar && grammar.grammar->spec.kind == GrammarKind::kJsonSchema;
   const bool has_strict = std::any_of(tools.tools.begin(), tools.tools.end(),
                                       [](const ToolDefinition& tool) { return tool.is_strict; });
-  const bool is_free = !has_strict && tools.allowed.empty();
-  if (!must_call && (is_free || grammar.grammar)) return {};
-  if (grammar.grammar && grammar.grammar->param != kResponseFormat) {
+  const bool is_free = !tools.are_used() || (!has_strict && tools.allowed.empty());
+  if (!must_call && !is_json && (is_free || grammar.grammar)) return {};
+  if (must_call && grammar.grammar && grammar.grammar->param != kResponseFormat) {
     return bad_request(
         "tool_choice",
         fmt::format("'tool_choice' asks for calls alone, and '{}' for another answer",
                     grammar.grammar->param));
   }
-  const ToolGrammarOptions options = {
+  AnswerGrammarOptions options = {
       .syntax = model.answer_format.tool_syntax,
-      .may_hold_prose = !must_call,
-      .has_one_call = must_call && (!tools.has_parallel_calls || !tools.function.empty()),
-      .thought = model.answer_format.thought,
+      .may_hold_prose = !must_call && !is_json,
+      .json_schema = {},
+      .has_one_call =
+          (must_call || is_json) && (!tools.has_parallel_calls || !tools.function.empty()),
+      .thought = must_call || !is_json ? model.answer_format.thought : job.parsing->thought,
       .begins_in_thought = job.parsing->begins_in_thought,
       .special_token_id = [&](std::string_view text) {
         return special_token_id(*model.tokenizer, text);
       }};
-  grammar.grammar = GrammarRequest{.spec = {.kind = GrammarKind::kToolCalls,
-                                            .text = tool_grammar(tools_to_call(tools), options),
-                                            .asked_by = "tools"},
-                                   .param = "tools"};
+  if (!must_call && is_json) options.json_schema = std::move(grammar.grammar->spec.text);
+  const std::string asked_by = options.json_schema ? grammar.grammar->param : "tools";
+  const std::vector<ToolDefinition> callable =
+      tools.are_used() ? tools_to_call(tools) : std::vector<ToolDefinition>();
+  grammar.grammar = GrammarRequest{.spec = {.kind = GrammarKind::kAnswer,
+                                            .text = answer_grammar(callable, options),
+                                            .asked_by = asked_by},
+                                   .param = asked_by};
   return {};
 }
 
@@ -87,7 +96,11 @@ std::optional<ApiError> settle_answer_format(const ServedModel& model, ChatJob& 
   });
   if (is_hidden) job.request.generation.skip_special_tokens = false;
   job.parsing = std::move(parsing);
-  return reads_calls ? hold_to_calls(model, job) : std::nullopt;
+  if (auto error = hold_to_form(model, job)) return error;
+  const auto& grammar = job.request.generation.grammar.grammar;
+  // A thought has no place in an answer that another grammar holds from its first token on.
+  if (grammar && grammar->spec.kind != GrammarKind::kAnswer) job.parsing->begins_in_thought = false;
+  return {};
 }
 
 }  // namespace pagoda

@@ -10,8 +10,9 @@
 
 namespace pagoda {
 
-// Sets `parsing`, the grammar of calls that must be made, and that marks which are special tokens
-// are shown. `job` has its prompt. Errors: a grammar beside calls that must be made.
+// Sets `parsing`, that marks which are special tokens are shown, and the grammar where an answer is
+// held to calls, or where calls or thoughts may stand beside the JSON that it is held to. `job` has
+// its prompt. Errors: another grammar beside calls that must be made.
 std::optional<ApiError> settle_answer_format(const ServedModel& model, ChatJob& job);
 
 }  // namespace pagoda

@@ -183,12 +183,53 @@ TEST_F(ChatToolsTest, CallsThatMustBeMadeAreHeldByAGrammar) {
 
 TEST_F(ChatToolsTest, CallsThatMustBeMadeLeaveNoTextForAFormat) {
   const std::string call = call_of("now");
-  json body = with_tools("say a", {{"response_format", {{"type", "json_object"}}}});
-  EXPECT_TRUE(may_begin(body, "{"));
-  EXPECT_FALSE(may_begin(body, call));
-  body["tool_choice"] = "required";
+  json body = with_tools(
+      "say a", {{"response_format", {{"type", "json_object"}}}, {"tool_choice", "required"}});
   EXPECT_FALSE(may_begin(body, "{"));
   EXPECT_TRUE(may_begin(body, call));
+}
+
+TEST_F(ChatToolsTest, AFormatBesideFreeToolsLeavesTheChoice) {
+  const char* format_name = "response_format";
+  const json formats[] = {
+      {{"type", "json_object"}},
+      {{"type", "json_schema"}, {"json_schema", {{"schema", {{"type", "object"}}}}}}};
+  for (const json& format : formats) {
+    json body = with_tools("say a", {{format_name, format}});
+    EXPECT_TRUE(may_begin(body, "{\"a\": 1}"));
+    EXPECT_TRUE(may_begin(body, call_of("now") + "}}\n</tool_call>"));
+    EXPECT_FALSE(may_begin(body, "text"));
+    EXPECT_FALSE(may_begin(body, "<think>"));
+    body["tool_choice"] = "none";
+    EXPECT_TRUE(may_begin(body, "{\"a\": 1}"));
+    EXPECT_FALSE(may_begin(body, call_of("now")));
+  }
+  // As vLLM's and Ollama's names for it, of schemas that are written over several lines too.
+  EXPECT_TRUE(may_begin(with_tools("say a", {{"guided_json", "{\n\"type\":\r\n\"object\"}"}}),
+                        call_of("now")));
+  const json refused = refusal_of(with_tools(
+      "a",
+      {{format_name, {{"type", "json_schema"}, {"json_schema", {{"schema", {{"no-such", 1}}}}}}}}));
+  EXPECT_EQ(refused.at("param"), format_name);
+  EXPECT_THAT(refused.at("message").get<std::string>(), HasSubstr("no-such"));
+  // A grammar of another kind holds the whole answer.
+  const json whole = with_tools("say a", {{"regex", "yes|no"}});
+  EXPECT_TRUE(may_begin(whole, "yes"));
+  EXPECT_FALSE(may_begin(whole, call_of("now")));
+}
+
+TEST_F(ChatToolsTest, AThoughtMayStandBeforeAFormat) {
+  client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
+  json body = ask("say <think>So.</think>{}", {{"response_format", {{"type", "json_object"}}}});
+  EXPECT_TRUE(may_begin(body, "<think>So.</think>\n\n{"));
+  EXPECT_TRUE(may_begin(body, "{"));
+  EXPECT_FALSE(may_begin(body, "So"));
+  EXPECT_FALSE(may_begin(body, "<think>So.</think>\n\nSo"));
+  const json message = choice_of(body).at("message");
+  EXPECT_EQ(message.at("reasoning_content"), "So.");
+  EXPECT_EQ(message.at("content"), "{}");
+  body["reasoning_format"] = "none";  // the content is to be JSON
+  EXPECT_FALSE(may_begin(body, "<think>"));
 }
 
 TEST_F(ChatToolsTest, AllowedToolsAloneAreCalled) {

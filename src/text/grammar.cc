@@ -15,8 +15,8 @@ constexpr std::string_view kGrammarContext = "[grammar] ";
 rust_text::GrammarKind to_rust(GrammarKind kind) {
   static_assert(static_cast<int>(rust_text::GrammarKind::JsonSchema) ==
                 static_cast<int>(GrammarKind::kJsonSchema));
-  static_assert(static_cast<int>(rust_text::GrammarKind::ToolCalls) ==
-                static_cast<int>(GrammarKind::kToolCalls));
+  static_assert(static_cast<int>(rust_text::GrammarKind::Answer) ==
+                static_cast<int>(GrammarKind::kAnswer));
   return static_cast<rust_text::GrammarKind>(kind);
 }
 

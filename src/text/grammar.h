@@ -30,7 +30,7 @@ enum class GrammarKind : std::uint8_t {
   kRegex,        // the whole answer matches it; Rust's syntax
   kChoice,       // one of the strings of a JSON list
   kContextFree,  // Lark as llguidance writes it, or GBNF (rules by ::=)
-  kToolCalls,    // Lark with JSON Schemas in it, each a rule's line: what tool_grammar() writes
+  kAnswer,       // Lark with JSON Schemas in it, each a rule's line: what answer_grammar() writes
 };
 
 // One space: models that may write new lines and white space wherever JSON has it lose their way.

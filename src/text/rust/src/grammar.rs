@@ -215,8 +215,8 @@ fn start(
         GrammarKind::Regex => TopLevelGrammar::from_regex(&escapes_beyond_ascii(text)?),
         GrammarKind::Choice => TopLevelGrammar::from_lark(choice(text)?),
         GrammarKind::ContextFree => TopLevelGrammar::from_lark(context_free(text)?),
-        GrammarKind::ToolCalls => {
-            TopLevelGrammar::from_lark(tool_calls(text, white_space, &mut schemas)?)
+        GrammarKind::Answer => {
+            TopLevelGrammar::from_lark(answer(text, white_space, &mut schemas)?)
         }
         GrammarKind::JsonSchema => {
             schemas.push((String::new(), JsonGrammar::new(text, white_space)?));
@@ -271,9 +271,9 @@ fn context_free(text: &str) -> Result<String, String> {
     Ok(text.to_string())
 }
 
-/// Lark of our own making (answer/tool_grammar.h), where a rule may be a JSON Schema on a line of its own: each is checked as
+/// Lark of our own making (answer/answer_grammar.h), where a rule may be a JSON Schema on a line of its own: each is checked as
 /// one that stands alone, and goes to `schemas` with its rule.
-fn tool_calls(
+fn answer(
     text: &str,
     white_space: &str,
     schemas: &mut Vec<(String, JsonGrammar)>,

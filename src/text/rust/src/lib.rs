@@ -111,7 +111,7 @@ mod ffi {
         Regex,
         Choice,
         ContextFree,
-        ToolCalls,
+        Answer,
     }
 
     extern "Rust" {

@@ -1,4 +1,4 @@
-#include "answer/tool_grammar.h"
+#include "answer/answer_grammar.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +14,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Writes a grammar as Lark, a rule a line. Its literals are written as JSON strings are.
-class ToolGrammarWriter {
+class AnswerGrammarWriter {
  public:
-  explicit ToolGrammarWriter(const ToolGrammarOptions& options) : options_(options) {}
+  explicit AnswerGrammarWriter(const AnswerGrammarOptions& options) : options_(options) {}
 
   std::string write(std::span<const ToolDefinition> tools) {
     std::string calls;
@@ -25,7 +25,12 @@ class ToolGrammarWriter {
       add_rule(name, call(tools[i], name));
       calls += (i == 0 ? "" : " | ") + name;
     }
-    add_rule("call", calls);
+    if (!tools.empty()) add_rule("call", calls);
+    if (options_.json_schema) {
+      add_rule("json", "%json " + in_one_line(*options_.json_schema));
+      return fmt::format("start: {} ({}json)\n{}", thought(), tools.empty() ? "" : answer() + " | ",
+                         rules_);
+    }
     if (options_.may_hold_prose) return fmt::format("start: {}\n{}", answer_with_prose(), rules_);
     return fmt::format("start: {} {}\n{}", thought(), answer(), rules_);
   }
@@ -33,6 +38,13 @@ class ToolGrammarWriter {
  private:
   void add_rule(std::string_view name, std::string_view body) {
     rules_ += fmt::format("{}: {}\n", name, body);
+  }
+
+  // JSON has line ends only where it may have any other white space.
+  static std::string in_one_line(std::string text) {
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    return text;
   }
 
   std::string mark(std::string_view text) const {
@@ -139,11 +151,12 @@ class ToolGrammarWriter {
     return "";
   }
 
+  // Cut where JSON of a schema is cut, which may stand in the same place: the lexer, which takes the
+  // longest text that begins one of its terminals, does not go back from within a longer one.
   std::string object(const ToolDefinition& tool, const std::string& rule, std::string_view key) {
-    return fmt::format(
-        "{} {} \"}}\"",
-        json_string(fmt::format("{{\"name\": {}, \"{}\": ", json_string(tool.name), key)),
-        arguments(tool, rule));
+    return fmt::format(R"("{{" {} ": " {} ", " {} ": " {} "}}")", json_string(R"("name")"),
+                       json_string(json_string(tool.name)),
+                       json_string(json_string(std::string(key))), arguments(tool, rule));
   }
 
   // Returns the name of a rule for all the arguments, one JSON object.
@@ -160,7 +173,7 @@ class ToolGrammarWriter {
 
   // Says whether any arguments will do.
   bool is_free(const ToolDefinition& tool) const {
-    return options_.may_hold_prose && !tool.is_strict;
+    return (options_.may_hold_prose || options_.json_schema) && !tool.is_strict;
   }
 
   Json parameters_of(const ToolDefinition& tool) const {
@@ -257,14 +270,15 @@ class ToolGrammarWriter {
     return first;
   }
 
-  const ToolGrammarOptions& options_;
+  const AnswerGrammarOptions& options_;
   std::string rules_;
 };
 
 }  // namespace
 
-std::string tool_grammar(std::span<const ToolDefinition> tools, const ToolGrammarOptions& options) {
-  return ToolGrammarWriter(options).write(tools);
+std::string answer_grammar(std::span<const ToolDefinition> tools,
+                           const AnswerGrammarOptions& options) {
+  return AnswerGrammarWriter(options).write(tools);
 }
 
 }  // namespace pagoda

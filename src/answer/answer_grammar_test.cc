@@ -1,4 +1,4 @@
-#include "answer/tool_grammar.h"
+#include "answer/answer_grammar.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,17 +25,17 @@ const std::vector<ToolDefinition>& tools() {
   return all;
 }
 
-class ToolGrammarTest : public GrammarTest {
+class AnswerGrammarTest : public GrammarTest {
  protected:
-  ToolGrammarOptions options(ToolSyntax syntax) const {
+  AnswerGrammarOptions options(ToolSyntax syntax) const {
     return {.syntax = syntax, .special_token_id = [](std::string_view) { return std::nullopt; }};
   }
-  bool takes_answer(const ToolGrammarOptions& options, std::string_view answer) {
-    return takes_whole(GrammarKind::kToolCalls, tool_grammar(tools(), options), answer);
+  bool takes_answer(const AnswerGrammarOptions& options, std::string_view answer) {
+    return takes_whole(GrammarKind::kAnswer, answer_grammar(tools(), options), answer);
   }
 };
 
-TEST_F(ToolGrammarTest, TakesCallsAndNothingElse) {
+TEST_F(AnswerGrammarTest, TakesCallsAndNothingElse) {
   const struct {
     ToolSyntax syntax;
     std::vector<std::string_view> taken, refused;
@@ -72,7 +72,7 @@ TEST_F(ToolGrammarTest, TakesCallsAndNothingElse) {
        {"[TOOL_CALLS]get_weather[ARGS]{}"}},
   };
   for (const auto& each : cases) {
-    const ToolGrammarOptions all = options(each.syntax);
+    const AnswerGrammarOptions all = options(each.syntax);
     for (const std::string_view answer : each.taken)
       EXPECT_TRUE(takes_answer(all, answer)) << answer;
     for (const std::string_view answer : each.refused)
@@ -80,16 +80,16 @@ TEST_F(ToolGrammarTest, TakesCallsAndNothingElse) {
   }
 }
 
-TEST_F(ToolGrammarTest, OneCallWhereOneIsWanted) {
-  ToolGrammarOptions one = options(ToolSyntax::kLlama3);
+TEST_F(AnswerGrammarTest, OneCallWhereOneIsWanted) {
+  AnswerGrammarOptions one = options(ToolSyntax::kLlama3);
   one.has_one_call = true;
   EXPECT_TRUE(takes_answer(one, R"({"name": "now", "parameters": {}})"));
   EXPECT_FALSE(
       takes_answer(one, R"({"name": "now", "parameters": {}}; {"name": "now", "parameters": {}})"));
 }
 
-TEST_F(ToolGrammarTest, AThoughtMayStandBeforeCalls) {
-  ToolGrammarOptions thinking = options(ToolSyntax::kLlama3);
+TEST_F(AnswerGrammarTest, AThoughtMayStandBeforeCalls) {
+  AnswerGrammarOptions thinking = options(ToolSyntax::kLlama3);
   thinking.thought = ThoughtMarks{"<think>", "</think>"};
   const std::string call = R"({"name": "now", "parameters": {}})";
   EXPECT_TRUE(takes_answer(thinking, call));
@@ -100,7 +100,7 @@ TEST_F(ToolGrammarTest, AThoughtMayStandBeforeCalls) {
   EXPECT_FALSE(takes_answer(thinking, "so\n</think>\n\nno"));
 }
 
-TEST_F(ToolGrammarTest, ProseMayStandAroundStrictCalls) {
+TEST_F(AnswerGrammarTest, ProseMayStandAroundStrictCalls) {
   const struct {
     ToolSyntax syntax;
     std::vector<std::string_view> taken, refused;
@@ -132,42 +132,78 @@ TEST_F(ToolGrammarTest, ProseMayStandAroundStrictCalls) {
   std::vector<ToolDefinition> some_strict = tools();
   some_strict[0].is_strict = true;
   for (const auto& each : cases) {
-    ToolGrammarOptions free = options(each.syntax);
+    AnswerGrammarOptions free = options(each.syntax);
     free.may_hold_prose = true;
-    const std::string grammar = tool_grammar(some_strict, free);
+    const std::string grammar = answer_grammar(some_strict, free);
     for (const std::string_view answer : each.taken)
-      EXPECT_TRUE(takes_whole(GrammarKind::kToolCalls, grammar, answer)) << answer;
+      EXPECT_TRUE(takes_whole(GrammarKind::kAnswer, grammar, answer)) << answer;
     for (const std::string_view answer : each.refused)
-      EXPECT_FALSE(takes_whole(GrammarKind::kToolCalls, grammar, answer)) << answer;
+      EXPECT_FALSE(takes_whole(GrammarKind::kAnswer, grammar, answer)) << answer;
   }
 }
 
+TEST_F(AnswerGrammarTest, JsonMayStandInsteadOfCalls) {
+  const std::pair<ToolSyntax, std::string_view> cases[] = {
+      {ToolSyntax::kHermes,
+       "<tool_call>\n{\"name\": \"now\", \"arguments\": {\"x\": 1}}\n</tool_call>"},
+      {ToolSyntax::kQwenXml, "<tool_call>\n<function=now>\n</function>\n</tool_call>"},
+      {ToolSyntax::kLlama3, R"({"name": "now", "parameters": {"x": 1}})"},
+      {ToolSyntax::kPythonic, "[now(x=1)]"},
+      {ToolSyntax::kMistral, R"([TOOL_CALLS][{"name": "now", "arguments": {"x": 1}}])"},
+      {ToolSyntax::kMistralV11, R"([TOOL_CALLS]now[ARGS]{"x": 1})"},
+  };
+  for (const auto& [syntax, call] : cases) {
+    AnswerGrammarOptions either = options(syntax);
+    either.json_schema =
+        "{\"properties\": {\"name\": {\"type\": \"string\"},\r\n\"a\":\n"
+        "{\"type\": \"integer\"}}, \"type\": \"object\"}";
+    either.thought = ThoughtMarks{"<think>", "</think>"};
+    for (const std::string thought : {"", "<think>so</think>\n"}) {
+      for (const std::string_view answer :
+           {std::string_view(R"({"a": 3})"), std::string_view(R"({"name": "now"})"),
+            std::string_view(R"({"name": "nobody", "a": 3})"), call}) {
+        EXPECT_TRUE(takes_answer(either, thought + std::string(answer))) << thought << answer;
+      }
+    }
+    for (const std::string& answer :
+         {std::string("so"), std::string(R"({"a": "b"})"), R"({"a": 3})" + std::string(call),
+          std::string(call) + R"({"a": 3})"}) {
+      EXPECT_FALSE(takes_answer(either, answer)) << answer;
+    }
+  }
+  AnswerGrammarOptions no_tools = options(ToolSyntax::kHermes);
+  no_tools.json_schema = R"({"type": "integer"})";
+  const std::string grammar = answer_grammar({}, no_tools);
+  EXPECT_TRUE(takes_whole(GrammarKind::kAnswer, grammar, "12"));
+  EXPECT_FALSE(takes_whole(GrammarKind::kAnswer, grammar, "<think>so</think>12"));
+}
+
 // Text cannot spell them, so the grammar names their ids.
-TEST_F(ToolGrammarTest, MarksMayBeSpecialTokens) {
-  ToolGrammarOptions special = options(ToolSyntax::kMistralV11);
+TEST_F(AnswerGrammarTest, MarksMayBeSpecialTokens) {
+  AnswerGrammarOptions special = options(ToolSyntax::kMistralV11);
   const auto id = tokenizer_->token_to_id("<end>");
   ASSERT_TRUE(id && tokenizer_->is_special(*id));
   special.special_token_id = [&](std::string_view mark) {
     return mark == "[ARGS]" ? id : std::nullopt;
   };
-  const std::string grammar = tool_grammar(tools(), special);
+  const std::string grammar = answer_grammar(tools(), special);
   EXPECT_THAT(grammar, HasSubstr("<[" + std::to_string(*id) + "]>"));
-  const auto source = start(GrammarKind::kToolCalls, grammar);
+  const auto source = start(GrammarKind::kAnswer, grammar);
   ASSERT_TRUE(takes(*source, "[TOOL_CALLS]now"));
   EXPECT_EQ(allowed(*source), std::vector<int>{*id});
 }
 
-TEST_F(ToolGrammarTest, ASpecialTokenEndsProse) {
+TEST_F(AnswerGrammarTest, ASpecialTokenEndsProse) {
   const auto tokenizer = make_tokenizer({}, {"[TOOL_CALLS]"});
   GrammarCompiler compiler(tokenizer, {*tokenizer->eos_token_id()});
-  ToolGrammarOptions free = options(ToolSyntax::kMistralV11);
+  AnswerGrammarOptions free = options(ToolSyntax::kMistralV11);
   free.may_hold_prose = true;
   free.special_token_id = [&](std::string_view mark) {
     const auto id = tokenizer->token_to_id(mark);
     return id && tokenizer->is_special(*id) ? id : std::nullopt;
   };
   const auto compiled =
-      compiler.compile({.kind = GrammarKind::kToolCalls, .text = tool_grammar(tools(), free)});
+      compiler.compile({.kind = GrammarKind::kAnswer, .text = answer_grammar(tools(), free)});
   ASSERT_TRUE(compiled.ok()) << compiled.status().message();
   const auto source = (*compiled)->clone();
   const std::string answer = "so [TOOL_CALLS]now[ARGS]{\"a\": 1} and [TOOL_CALLS]now[ARGS]{} end";
@@ -180,20 +216,20 @@ TEST_F(ToolGrammarTest, ASpecialTokenEndsProse) {
   EXPECT_NE(std::find(ids.begin(), ids.end(), *tokenizer->eos_token_id()), ids.end());
 }
 
-TEST_F(ToolGrammarTest, ASchemaThatIsRefusedIsNamed) {
+TEST_F(AnswerGrammarTest, ASchemaThatIsRefusedIsNamed) {
   const std::vector<ToolDefinition> odd = {
       {.name = "f", .parameters_json = R"({"properties": {"a": {"no-such-keyword": 1}}})"}};
-  EXPECT_THAT(refusal(GrammarKind::kToolCalls, tool_grammar(odd, options(ToolSyntax::kHermes))),
+  EXPECT_THAT(refusal(GrammarKind::kAnswer, answer_grammar(odd, options(ToolSyntax::kHermes))),
               HasSubstr("tools_0_arguments: #/properties/a"));
 }
 
 // Whatever the model draws, what comes is calls whose arguments the schema allows: any text that the
 // grammar takes is read as calls.
-TEST_F(ToolGrammarTest, WhatItTakesIsReadAsCalls) {
+TEST_F(AnswerGrammarTest, WhatItTakesIsReadAsCalls) {
   for (const ToolSyntax syntax :
        {ToolSyntax::kHermes, ToolSyntax::kQwenXml, ToolSyntax::kLlama3, ToolSyntax::kPythonic,
         ToolSyntax::kMistral, ToolSyntax::kMistralV11}) {
-    const auto compiled = compile(GrammarKind::kToolCalls, tool_grammar(tools(), options(syntax)));
+    const auto compiled = compile(GrammarKind::kAnswer, answer_grammar(tools(), options(syntax)));
     ASSERT_TRUE(compiled.ok()) << compiled.status().message();
     for (int seed = 0; seed < 20; ++seed) {
       std::mt19937 random(seed);
