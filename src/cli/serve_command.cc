@@ -107,10 +107,11 @@ void add_access_flags(CLI::App& command, ServeFlags& flags) {
   command.add_option("--uds", server.path,
                      "A path to listen on, as a Unix socket, instead of --host and --port");
   command.add_option("--api-key", flags.api_keys.flags,
-                     "A key that requests must bring; may be given more than once. Without: "
-                     "PAGODA_API_KEY of the environment");
+                     "A key that requests must bring, or sha256:HEX of it; may be given more than "
+                     "once. Without: PAGODA_API_KEY of the environment");
   command.add_option("--api-key-file", flags.api_keys.file,
-                     "A file with a key a line, which no list of processes shows");
+                     "A file with a key a line, which no list of processes shows: KEY, or NAME KEY "
+                     "to have the name in the log; sha256:HEX may stand for a key");
   command.add_option(
       "--allowed-origins", server.allowed_origins,
       "An origin whose pages may call the API, or * for all; none by default. May be "

@@ -4,23 +4,21 @@
 #include <boost/asio/ip/address.hpp>
 #include <iterator>
 
-#include "core/sha256.h"
-
 namespace pagoda {
 namespace {
 
-std::string digest_of(std::string_view key) {
-  const Sha256Digest digest = sha256(key);
-  return std::string(digest.begin(), digest.end());
+// No early exit, so that the time is the same for every pair.
+bool equal_in_constant_time(const Sha256Digest& a, const Sha256Digest& b) {
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]);
+  return difference == 0;
 }
 
-// No early exit, so that the time is the same for every pair.
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference |= static_cast<unsigned char>(a[i] ^ b[i]);
-  }
-  return difference == 0;
+// Returns a digest, since ids stand before salts of requests: of names themselves, "a" with the
+// salt "b" would be "ab". No key has a space, so no name's id is a key's.
+std::string id_of(const ApiKey& key) {
+  const Sha256Digest id = key.name.empty() ? key.digest : sha256("name " + key.name);
+  return std::string(id.begin(), id.end());
 }
 
 std::string_view bearer_token(std::string_view authorization) {
@@ -49,19 +47,20 @@ bool is_address(std::string_view host) {
 
 }  // namespace
 
-ApiKeys::ApiKeys(const std::vector<std::string>& keys) {
-  for (const std::string& key : keys) digests_.push_back(digest_of(key));
-}
+ApiKeys::ApiKeys(std::vector<ApiKey> keys) : keys_(std::move(keys)) {}
 
-std::optional<std::string> ApiKeys::client_of(const HttpRequest& request) const {
-  if (digests_.empty()) return "";
+std::optional<KnownClient> ApiKeys::client_of(const HttpRequest& request) const {
+  if (keys_.empty()) return KnownClient{};
   std::string_view key = bearer_token(request.header("authorization"));
   if (key.empty()) key = request.header("x-api-key");
-  std::string digest = digest_of(key);
-  bool accepted = false;
-  for (const std::string& known : digests_) accepted |= equal_in_constant_time(digest, known);
-  if (!accepted) return std::nullopt;
-  return digest;
+  if (key.empty()) return std::nullopt;
+  const Sha256Digest digest = sha256(key);
+  const ApiKey* found = nullptr;
+  for (const ApiKey& known : keys_) {
+    if (equal_in_constant_time(digest, known.digest)) found = &known;
+  }
+  if (found == nullptr) return std::nullopt;
+  return KnownClient{.id = id_of(*found), .name = found->name};
 }
 
 bool needs_api_key(std::string_view path) {

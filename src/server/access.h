@@ -21,22 +21,38 @@
 #include <string_view>
 #include <vector>
 
+#include "core/sha256.h"
 #include "server/http_message.h"
 
 namespace pagoda {
 
-// "Authorization: Bearer K", or Anthropic's "x-api-key: K", against the accepted keys. The time it takes tells nothing of where a
-// wrong key differs: keys are compared by their SHA-256 digests, all of them, whole.
+// A key that requests may bring. Only its digest is kept.
+struct ApiKey {
+  Sha256Digest digest;  // of the key's bytes
+  std::string name;     // whose it is, as the log shows it; empty: it has none
+};
+
+// A client that the log and the caches tell from others.
+struct KnownClient {
+  std::string id;    // opaque, of one length for all that bring keys; empty: no key is asked for
+  std::string name;  // ApiKey::name
+};
+
+// "Authorization: Bearer K", or Anthropic's "x-api-key: K", against the accepted keys. The time it
+// takes tells nothing of where a wrong key differs: keys are compared by their SHA-256 digests, all
+// of them, whole.
 class ApiKeys {
  public:
-  explicit ApiKeys(const std::vector<std::string>& keys);
+  explicit ApiKeys(std::vector<ApiKey> keys);
 
-  // Returns the digest of the key that the request brings; nothing where it brings none that is
-  // accepted. Empty for every request where there are no keys.
-  std::optional<std::string> client_of(const HttpRequest& request) const;
+  // Returns who brings the request; nothing where it brings no key that is accepted. Keys of one
+  // name are one client, so that a new key finds what the old one stored; a key without a name is a
+  // client of its own. The empty key is never accepted. Where there are no keys everybody is the
+  // same client, without id and name.
+  std::optional<KnownClient> client_of(const HttpRequest& request) const;
 
  private:
-  std::vector<std::string> digests_;
+  std::vector<ApiKey> keys_;
 };
 
 // Returns whether a path needs a key: /v1/*, /api/* and the endpoints that show the tokenizer, the

@@ -32,9 +32,10 @@ std::string shown(std::string_view text) {
 }
 
 std::string text_line(const AccessRecord& record) {
-  return fmt::format("[access] {} {} {} {:.1f} ms {} bytes {}{}{}", shown(record.method),
+  return fmt::format("[access] {} {} {} {:.1f} ms {} bytes {}{}{}{}{}", shown(record.method),
                      shown(record.path), record.status == 0 ? "-" : std::to_string(record.status),
                      1e3 * record.seconds, record.num_bytes, record.request_id,
+                     record.client_name.empty() ? "" : " client=", record.client_name,
                      record.how_it_ended.empty() ? "" : ", ", record.how_it_ended);
 }
 
@@ -51,6 +52,7 @@ std::string json_members(const AccessRecord& record) {
                       {"duration_ms", std::round(1e4 * record.seconds) / 10},
                       {"bytes", record.num_bytes}};
   if (record.status != 0) line["status"] = record.status;
+  if (!record.client_name.empty()) line["client"] = record.client_name;
   if (!record.how_it_ended.empty()) line["ended"] = record.how_it_ended;
   const std::string object = to_json_text(line);
   return object.substr(1, object.size() - 2);

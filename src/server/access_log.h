@@ -1,7 +1,7 @@
 // AccessLog: one line for each request, at the level info: what was asked and how it ended, never a
 // query, a prompt, an answer or a key. In JSON its fields are `request_id`, `method`, `path` and
-// `status` (null where there was none), `duration_ms`, `bytes`, and `ended` where it did not end as
-// it should.
+// `status` (null where there was none), `duration_ms`, `bytes`, `client` where its API key has a
+// name, and `ended` where it did not end as it should.
 //
 // Lines are written by a thread of the log's own, where the process' log goes: a terminal or a pipe
 // that takes nothing delays no answer. Of lines that it can't get rid of, the oldest are lost.
@@ -22,6 +22,7 @@ struct AccessRecord {
   double seconds = 0;             // from the request's first byte to the answer's last
   std::size_t num_bytes = 0;      // of the answer, that the system took
   std::string_view request_id;
+  std::string_view client_name;   // of the API key; empty: none
   std::string_view how_it_ended;  // "": as it should; else in words
 };
 

@@ -16,7 +16,7 @@ HttpRequest with_header(const std::string& name, const std::string& value) {
 }
 
 TEST(ApiKeys, AcceptsOnlyWholeKeys) {
-  const ApiKeys keys({"secret", "other"});
+  const ApiKeys keys({{sha256("secret"), ""}, {sha256("other"), ""}});
   for (const char* good : {"Bearer secret", "bearer other", "Bearer   secret"}) {
     EXPECT_TRUE(keys.client_of(with_header("authorization", good))) << good;
   }
@@ -25,17 +25,36 @@ TEST(ApiKeys, AcceptsOnlyWholeKeys) {
     EXPECT_FALSE(keys.client_of(with_header("authorization", bad))) << bad;
   }
   EXPECT_FALSE(keys.client_of({}));
-  EXPECT_EQ(ApiKeys({}).client_of({}), "");
+  EXPECT_EQ(ApiKeys({}).client_of({})->id, "");
+  EXPECT_FALSE(ApiKeys({{sha256(""), ""}}).client_of({}));
 }
 
 TEST(ApiKeys, TellClientsApart) {
-  const ApiKeys keys({"secret", "other"});
+  const ApiKeys keys({{sha256("secret"), ""}, {sha256("other"), ""}});
   const auto client_of = [&](const std::string& authorization) {
-    return keys.client_of(with_header("authorization", authorization));
+    return keys.client_of(with_header("authorization", authorization))->id;
   };
   EXPECT_EQ(client_of("Bearer secret"), client_of("bearer  secret"));
   EXPECT_NE(client_of("Bearer secret"), client_of("Bearer other"));
   EXPECT_NE(client_of("Bearer secret"), "");
+}
+
+TEST(ApiKeys, OfOneNameAreOneClient) {
+  const ApiKeys keys({{sha256("old"), "alice"},
+                      {sha256("new"), "alice"},
+                      {sha256("other"), "bob"},
+                      {sha256("alice"), ""}});
+  const auto client_of = [&](const std::string& key) {
+    return *keys.client_of(with_header("authorization", "Bearer " + key));
+  };
+  EXPECT_EQ(client_of("old").name, "alice");
+  EXPECT_EQ(client_of("old").id, client_of("new").id);
+  EXPECT_EQ(client_of("other").name, "bob");
+  EXPECT_NE(client_of("old").id, client_of("other").id);
+  EXPECT_EQ(client_of("alice").name, "");
+  EXPECT_NE(client_of("old").id, client_of("alice").id);
+  // Ids stand before salts: of one length, none begins with another.
+  for (const char* key : {"old", "other", "alice"}) EXPECT_EQ(client_of(key).id.size(), 32u) << key;
 }
 
 TEST(ApiKeys, GuardTheModelAndLeaveTheRestOpen) {

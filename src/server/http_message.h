@@ -28,7 +28,8 @@ struct HttpRequest {
   std::string query;    // after '?', undecoded
   HttpHeaders headers;  // names in lower case
   std::string body;
-  std::string client;  // digest of the API key that it brought; empty where none is needed
+  std::string client;  // KnownClient::id, by the API key that it brought; empty: none is needed
+  std::string client_name;           // KnownClient::name, for the log; empty: it has none
   BodyReservation body_reservation;  // of a large body, for as long as the request is kept
   Clock::TimePoint arrival = Clock::system().now();  // of its last byte
 
@@ -80,8 +81,9 @@ struct HttpReply {
 using Wake = std::function<void()>;
 
 // Called on the server's threads, many at a time, with a request of which only the header has come:
-// the answer where none of its body need be read, so that nobody sends much for a refusal.
-using HttpGate = std::function<std::optional<HttpResponse>(const HttpRequest&)>;
+// the answer where none of its body need be read, so that nobody sends much for a refusal. It says
+// in the request who the client is.
+using HttpGate = std::function<std::optional<HttpResponse>(HttpRequest&)>;
 // Called on the server's threads, many at a time, with whole requests that the gate has let pass.
 using HttpHandler = std::function<HttpReply(HttpRequest, Wake)>;
 

@@ -183,7 +183,9 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read(Incoming& incoming, 
 std::optional<HttpResponse> HttpSession::refusal_of_gate(Incoming& incoming) const {
   if (!shared_.gate) return {};
   try {
-    return shared_.gate(incoming.parser.request());
+    std::optional<HttpResponse> refusal = shared_.gate(incoming.parser.request());
+    incoming.client_name = incoming.parser.request().client_name;
+    return refusal;
   } catch (const std::exception& error) {
     return internal_error_response(incoming.method, incoming.path, error);
   }
@@ -250,6 +252,7 @@ void HttpSession::log(const Incoming& incoming) const {
                             .seconds = seconds_between(incoming.arrival, Clock::system().now()),
                             .num_bytes = num_written_,
                             .request_id = incoming.request_id,
+                            .client_name = incoming.client_name,
                             .how_it_ended = how_it_ended});
 }
 

@@ -16,6 +16,7 @@ namespace pagoda {
 namespace {
 
 using nlohmann::json;
+using ::testing::EndsWith;
 using ::testing::MatchesRegex;
 
 // The lines that a process' log has of its own, and of three requests.
@@ -33,11 +34,13 @@ std::vector<std::string> lines_of(LogFormat format) {
                .status = 200,
                .seconds = 0.01234,
                .num_bytes = 5,
-               .request_id = "one"});
+               .request_id = "one",
+               .client_name = "alice"});
     log.write({.status = 400, .request_id = "two"});
     log.write({.method = "GET",
                .path = "/",
                .request_id = "three",
+               .client_name = "bob",
                .how_it_ended = "the client went away"});
   }
   spdlog::set_default_logger(before);
@@ -66,9 +69,10 @@ TEST(LogFormatTest, EachLineIsAnObjectInJson) {
                               {"path", "/v1/a\"b"},
                               {"status", 200},
                               {"duration_ms", 12.3},
-                              {"bytes", 5}}));
+                              {"bytes", 5},
+                              {"client", "alice"}}));
   EXPECT_TRUE(objects[2].at("method").is_null() && objects[2].at("path").is_null());
-  EXPECT_FALSE(objects[2].contains("ended"));
+  EXPECT_FALSE(objects[2].contains("ended") || objects[2].contains("client"));
   EXPECT_TRUE(objects[3].at("status").is_null());
   EXPECT_EQ(objects[3].at("ended"), "the client went away");
 }
@@ -77,7 +81,9 @@ TEST(LogFormatTest, TextIsAsItWas) {
   const std::vector<std::string> lines = lines_of(LogFormat::kText);
   ASSERT_EQ(lines.size(), 5u);  // what has two lines is two
   EXPECT_THAT(lines[2], MatchesRegex("\\[20.* \\[captured\\] \\[info\\] \\[access\\] POST "
-                                     "/v1/a\"b 200 12\\.3 ms 5 bytes one"));
+                                     "/v1/a\"b 200 12\\.3 ms 5 bytes one client=alice"));
+  EXPECT_THAT(lines[3], EndsWith("[access] - - 400 0.0 ms 0 bytes two"));
+  EXPECT_THAT(lines[4], EndsWith(" 0 bytes three client=bob, the client went away"));
 }
 
 }  // namespace

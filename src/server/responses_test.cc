@@ -95,6 +95,22 @@ TEST_F(ResponsesTest, StoredOnesAreFetchedAndDeleted) {
       404);
 }
 
+TEST(Responses, AreForAllKeysOfTheirClientsName) {
+  ApiClient client(
+      {},
+      {.api_keys = {{sha256("old"), "alice"}, {sha256("new"), "alice"}, {sha256("other"), "bob"}}});
+  const auto send = [&](HttpRequest request, const std::string& key) {
+    request.headers = {{"authorization", "Bearer " + key}};
+    return client.send(std::move(request));
+  };
+  const std::string body = json{{"input", "say hello"}}.dump();
+  const HttpResponse made = send({.method = "POST", .path = kResponsesPath, .body = body}, "old");
+  const std::string path =
+      std::string(kResponsesPath) + "/" + json::parse(made.body).at("id").get<std::string>();
+  EXPECT_EQ(send({.method = "GET", .path = path}, "other").status, 404);
+  EXPECT_EQ(json::parse(send({.method = "GET", .path = path}, "new").body), json::parse(made.body));
+}
+
 TEST_F(ResponsesTest, CallsAndThoughtsAreItems) {
   client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
   const json body = {

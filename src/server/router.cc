@@ -47,7 +47,7 @@ Router::Router(ApiService& service, const RouterOptions& options)
       root_path_(options.root_path),
       openapi_document_(openapi_document(service, !options.api_keys.empty(), options.root_path)) {}
 
-std::optional<HttpResponse> Router::refuse(const HttpRequest& head) const {
+std::optional<HttpResponse> Router::refuse(HttpRequest& head) const {
   const std::string path = below_root(root_path_, head.path);
   const std::optional<ApiError> error = error_of_head(head, path);
   if (!error) return {};
@@ -57,8 +57,7 @@ std::optional<HttpResponse> Router::refuse(const HttpRequest& head) const {
   return response;
 }
 
-std::optional<ApiError> Router::error_of_head(const HttpRequest& head,
-                                              const std::string& path) const {
+std::optional<ApiError> Router::error_of_head(HttpRequest& head, const std::string& path) const {
   if (const auto host = head.header("host"); !allowed_hosts_.allow(host)) {
     return ApiError{403,
                     fmt::format("Host: expected an address, localhost or a name given by "
@@ -76,9 +75,14 @@ std::optional<ApiError> Router::error_of_head(const HttpRequest& head,
   }
   // A browser sends no key with its preflight.
   if (cors_.is_preflight(head)) return {};
-  if (needs_api_key(path) && !api_keys_.client_of(head)) {
-    return ApiError{401, "expected a valid API key in 'Authorization: Bearer KEY'", "",
-                    "invalid_api_key"};
+  if (needs_api_key(path)) {
+    std::optional<KnownClient> client = api_keys_.client_of(head);
+    if (!client) {
+      return ApiError{401, "expected a valid API key in 'Authorization: Bearer KEY'", "",
+                      "invalid_api_key"};
+    }
+    head.client = std::move(client->id);
+    head.client_name = std::move(client->name);
   }
   if (auto error = error_of_target(head, path)) return error;
   if (draining_ && find_endpoint(path)->only_while_ready())
@@ -88,7 +92,6 @@ std::optional<ApiError> Router::error_of_head(const HttpRequest& head,
 
 HttpReply Router::handle(HttpRequest request, const Wake& wake) const {
   request.path = below_root(root_path_, request.path);
-  if (needs_api_key(request.path)) request.client = api_keys_.client_of(request).value_or("");
   HttpReply reply = {{}, cors_.headers(request)};
   reply.become(route(std::move(request), wake));
   return reply;

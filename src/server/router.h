@@ -16,7 +16,7 @@
 namespace pagoda {
 
 struct RouterOptions {
-  std::vector<std::string> api_keys;         // none: everybody may ask
+  std::vector<ApiKey> api_keys;              // none: everybody may ask
   std::vector<std::string> allowed_origins;  // of pages besides the server's own; "*": all
   std::vector<std::string> allowed_hosts;    // names of the server; see AllowedHosts
   // Below which a proxy passes requests on, such as "/llm"; see ServerOptions.
@@ -32,11 +32,12 @@ class Router {
   Router(ApiService& service, const RouterOptions& options);
 
   // Returns the answer to a request that is refused for what its header says, by whom it is asked,
-  // for what or in which form; nothing where the rest of it is to be read.
-  std::optional<HttpResponse> refuse(const HttpRequest& head) const;
+  // for what or in which form; nothing where the rest of it is to be read. Where a key is needed,
+  // says in `head` which client has brought it, whatever comes of the request.
+  std::optional<HttpResponse> refuse(HttpRequest& head) const;
 
-  // Answers a request that is not refused. The text workers read the bodies: all that they answer
-  // is known later, what tells of the server at once.
+  // Answers a request. The text workers read the bodies: all that they answer is known later, what
+  // tells of the server at once. REQUIRES: refuse() was asked of it, and let it pass.
   HttpReply handle(HttpRequest request, const Wake& wake) const;
 
   // Refuses with a 503 `draining`, from here on, all requests with a body, and /readyz; what tells
@@ -47,7 +48,7 @@ class Router {
   void count_answer(const AccessRecord& record) const;
 
  private:
-  std::optional<ApiError> error_of_head(const HttpRequest& head, const std::string& path) const;
+  std::optional<ApiError> error_of_head(HttpRequest& head, const std::string& path) const;
   HttpReply route(HttpRequest request, const Wake& wake) const;
   HttpReply read_body(HttpRequest request, const Wake& wake) const;
 

@@ -56,7 +56,8 @@ TEST(Router, MessagesQuoteOnlySoMuch) {
 }
 
 TEST(Router, AsksForKeysAndLetsPreflightsPass) {
-  ApiClient client({}, {.api_keys = {"key"}, .allowed_origins = {"https://a.example"}});
+  ApiClient client(
+      {}, {.api_keys = {{sha256("key"), "alice"}}, .allowed_origins = {"https://a.example"}});
   const HttpResponse refused = client.get("/v1/models");
   EXPECT_EQ(refused.status, 401);
   EXPECT_EQ(parsed(refused).at("error").at("code"), "invalid_api_key");
@@ -134,7 +135,7 @@ TEST(Router, APathBelowTheRootIsTheSameWithAndWithoutIt) {
 }
 
 TEST(Router, AProxyMayTakeTheRootPathAwayOrLeaveIt) {
-  ApiClient client({}, {.api_keys = {"key"}, .root_path = "/llm"});
+  ApiClient client({}, {.api_keys = {{sha256("key"), "alice"}}, .root_path = "/llm"});
   for (const std::string root : {"", "/llm"}) {
     EXPECT_EQ(client.get(root + "/health").status, 200);
     EXPECT_EQ(client.get(root + "/v1/models").status, 401) << root;

@@ -37,7 +37,7 @@ struct Server::Impl {
     Router router;
   };
 
-  std::optional<HttpResponse> refuse(const HttpRequest& head) const {
+  std::optional<HttpResponse> refuse(HttpRequest& head) const {
     const Api* const current = serving.load();
     if (current != nullptr) return current->router.refuse(head);
     if (below_root(options.root_path, head.path) == "/livez") return live_response();
@@ -80,7 +80,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
       .limits = options.limits,
       .observer = [impl = impl.get()](const AccessRecord& r) { impl->count(r); },
       .log_format = options.log_format};
-  HttpGate gate = [impl = impl.get()](const HttpRequest& head) { return impl->refuse(head); };
+  HttpGate gate = [impl = impl.get()](HttpRequest& head) { return impl->refuse(head); };
   HttpHandler handler = [impl = impl.get()](HttpRequest request, const Wake& wake) {
     // Not of probes, which come all the time.
     if (request.method == "POST") impl->trimmer.note_request(request.body.size());

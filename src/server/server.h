@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "server/access.h"
 #include "server/http_limits.h"
 #include "server/log_format.h"
 #include "serving/answer_budget.h"
@@ -20,9 +21,9 @@ namespace pagoda {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;          // 0: any free one
-  std::string path;                   // to listen on instead of an address; empty: none
-  std::vector<std::string> api_keys;  // none: everybody may ask
+  std::uint16_t port = 8000;     // 0: any free one
+  std::string path;              // to listen on instead of an address; empty: none
+  std::vector<ApiKey> api_keys;  // none: everybody may ask
   // Origins, besides the server's own, whose pages may ask; "*": all.
   std::vector<std::string> allowed_origins;
   // Names by which the server may be asked, besides addresses, localhost and `host`; "*": all.

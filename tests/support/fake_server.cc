@@ -19,8 +19,9 @@ int main(int argc, char** argv) {
   pagoda::ServerOptions options;
   options.port = 0;
   bool quick_limits = false;
+  std::vector<std::string> api_keys;
   CLI::App app("The server over a fake model");
-  app.add_option("--api-key", options.api_keys);
+  app.add_option("--api-key", api_keys);
   app.add_option("--allowed-origins", options.allowed_origins);
   app.add_option("--allowed-hosts", options.allowed_hosts);
   app.add_option("--root-path", options.root_path);
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   app.add_flag("--thinks", model_options.thinks, "answers may hold thoughts, in <think>");
   app.add_flag("--quick-limits", quick_limits, "time-outs of one second, 8 connections");
   CLI11_PARSE(app, argc, argv);
+  for (const std::string& key : api_keys) options.api_keys.push_back({pagoda::sha256(key), ""});
   if (quick_limits) {
     options.limits.max_connections = 8;
     options.limits.header_timeout_s = 1;
