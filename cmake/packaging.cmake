@@ -24,6 +24,21 @@ install(FILES src/server/page/third_party/markdown-it/LICENSE DESTINATION share/
 install(RUNTIME_DEPENDENCY_SET libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libdl\\.so" "^libpthread\\.so" "^librt\\.so" "^libresolv\\.so" "^libmlx" "^lib(blas|lapack|gfortran|quadmath)-"
   DESTINATION ${home}/lib COMPONENT libraries)
+# What the program prints of its own flags. A build for another machine, which can't run it, is installed without.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(printed ${CMAKE_BINARY_DIR}/printed)
+  install(CODE "
+    file(MAKE_DIRECTORY \"${printed}\")
+    foreach(words \"man=pagoda.1\" \"completions;bash=pagoda\" \"completions;zsh=_pagoda\" \"completions;fish=pagoda.fish\")
+      string(REGEX REPLACE \"=.*\" \"\" arguments \"\${words}\")
+      string(REGEX REPLACE \".*=\" \"\" name \"\${words}\")
+      execute_process(COMMAND \"$<TARGET_FILE:pagoda>\" \${arguments} OUTPUT_FILE \"${printed}/\${name}\" COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()" COMPONENT program)
+  install(FILES ${printed}/pagoda.1 DESTINATION share/man/man1 COMPONENT program)
+  install(FILES ${printed}/pagoda DESTINATION share/bash-completion/completions COMPONENT program)
+  install(FILES ${printed}/_pagoda DESTINATION share/zsh/site-functions COMPONENT program)
+  install(FILES ${printed}/pagoda.fish DESTINATION share/fish/vendor_completions.d COMPONENT program)
+endif()
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   # The prefix is known no sooner than the program is installed.
   install(CODE "configure_file(\"${PROJECT_SOURCE_DIR}/packaging/pagoda.service.in\" \"${CMAKE_BINARY_DIR}/pagoda.service\" @ONLY)"

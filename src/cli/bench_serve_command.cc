@@ -254,8 +254,10 @@ void add_prompt_flags(CLI::App& command, BenchServeFlags& flags) {
   command.add_option("--dataset-name", prompts.name, "Prompts and their lengths")
       ->check(one_of({"random", "sharegpt", "sonnet", "prefix_repetition"}))
       ->capture_default_str();
-  command.add_option("--dataset-path", prompts.path,
-                     "Of sharegpt: its JSON; of sonnet: a text of lines");
+  command
+      .add_option("--dataset-path", prompts.path,
+                  "Of sharegpt: its JSON; of sonnet: a text of lines")
+      ->type_name(kPathType);
   const CLI::Validator length = whole_number(1, 1 << 20);
   command
       .add_option("--input-len", prompts.input_len,
@@ -285,7 +287,8 @@ void add_bench_serve(CLI::App& bench, CommandBody& body) {
   add_load_flags(command, *flags);
   add_prompt_flags(command, *flags);
   command.add_flag("--json", flags->as_json, "Print one JSON line");
-  command.add_option("--plot", flags->plot_path, "Write an SVG of the latencies over time there");
+  command.add_option("--plot", flags->plot_path, "Write an SVG of the latencies over time there")
+      ->type_name(kPathType);
   command.callback([flags, &body] {
     body = [flags] {
       const Status status = bench_serve(*flags);

@@ -23,6 +23,8 @@ void add_info_command(CLI::App& app, CommandBody& body);
 void add_pull_command(CLI::App& app, CommandBody& body);
 void add_store_commands(CLI::App& app, CommandBody& body);
 void add_quantize_command(CLI::App& app, CommandBody& body);
+// Adds the commands that write shells' completions and the manual page, from all flags in `app`.
+void add_completions_commands(CLI::App& app, CommandBody& body);
 
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailure = 1;

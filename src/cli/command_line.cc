@@ -38,6 +38,7 @@ void add_commands(CLI::App& app, CommandBody& body) {
   add_store_commands(app, body);
   add_quantize_command(app, body);
   add_info_command(app, body);
+  add_completions_commands(app, body);
   take_single_values(app);
 }
 

@@ -12,6 +12,7 @@ void add_model_flags(CLI::App& command, EngineFlags& flags) {
   command
       .add_option("MODEL", flags.model,
                   "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows")
+      ->type_name(kPathType)
       ->required();
   command.add_option("--device", flags.device, "Where the model runs")
       ->check(one_of({"auto", "reference", "cpu", "mlx", "cuda"}))
@@ -69,9 +70,11 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching",
                    engine.enable_prefix_caching,
                    "Keep the KV blocks of prompts and answers for requests that begin alike");
-  command.add_option("--prefix-cache-dir", engine.prefix_cache_dir,
-                     "A folder for blocks that leave the prefix cache, so that they outlive a "
-                     "restart; its files tell of prompts");
+  command
+      .add_option("--prefix-cache-dir", engine.prefix_cache_dir,
+                  "A folder for blocks that leave the prefix cache, so that they outlive a "
+                  "restart; its files tell of prompts")
+      ->type_name(kPathType);
   command
       .add_option("--prefix-cache-dir-bytes", engine.prefix_cache_dir_bytes,
                   "Bytes of the files there; the ones used least recently go")

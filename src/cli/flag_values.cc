@@ -73,6 +73,18 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
+std::vector<std::string> names_listed(std::string_view list) {
+  std::vector<std::string> names;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(", "), list.size());
+    const std::size_t last = list.find(" or ");
+    const std::size_t end = std::min(comma, last);
+    names.emplace_back(list.substr(0, end));
+    list.remove_prefix(std::min(list.size(), end + (end == comma ? 2 : 4)));
+  }
+  return names;
+}
+
 CLI::Validator one_of(std::vector<std::string> names) {
   const std::string words = listed(names);
   return CLI::Validator(

@@ -26,6 +26,11 @@ std::optional<std::int64_t> parse_amount(std::string_view text);
 
 // Returns names as a list: "auto, cpu or mlx".
 std::string listed(const std::vector<std::string>& names);
+// Returns the names of such a list.
+std::vector<std::string> names_listed(std::string_view list);
+
+// The type_name() of flags and arguments that name a file or a folder: shells complete them so.
+inline constexpr const char* kPathType = "PATH";
 
 CLI::Validator one_of(std::vector<std::string> names);
 CLI::Validator real_number(double least = -std::numeric_limits<double>::infinity(),

@@ -205,8 +205,10 @@ Status info(const InfoFlags& flags) {
 void add_info_command(CLI::App& app, CommandBody& body) {
   auto flags = std::make_shared<InfoFlags>();
   CLI::App& command = *app.add_subcommand("info", "What a model is, or what this binary can do");
-  command.add_option("MODEL", flags->model,
-                     "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows");
+  command
+      .add_option("MODEL", flags->model,
+                  "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows")
+      ->type_name(kPathType);
   command.add_option("--device", flags->device, "Only this one; an error where it is not there")
       ->check(one_of({"auto", "reference", "cpu", "mlx", "cuda"}))
       ->capture_default_str();

@@ -151,7 +151,9 @@ void add_perplexity_command(CLI::App& app, CommandBody& body) {
   CLI::App& command = *app.add_subcommand("perplexity", "How well a model predicts a text");
   add_model_flags(command, flags->engine);
   add_batching_flags(command, flags->engine);
-  command.add_option("--file", flags->file, "The text, UTF-8; -: standard input")->required();
+  command.add_option("--file", flags->file, "The text, UTF-8; -: standard input")
+      ->type_name(kPathType)
+      ->required();
   command.add_option("--context", flags->context, "Tokens of a window")
       ->transform(whole_number(2, 1 << 20))
       ->capture_default_str();

@@ -80,8 +80,11 @@ void add_quantize_command(CLI::App& app, CommandBody& body) {
   command
       .add_option("IN", flags->input,
                   "A GGUF file, a Hugging Face folder, or a name that `pagoda pull` knows")
+      ->type_name(kPathType)
       ->required();
-  command.add_option("OUT", flags->output, "The GGUF file to write")->required();
+  command.add_option("OUT", flags->output, "The GGUF file to write")
+      ->type_name(kPathType)
+      ->required();
   command.add_option("--format", flags->format, "What matrices become")
       ->required()
       ->check(one_of(format_names()));

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/flag_values.h"
 #include "cli/op_profile_table.h"
 #include "cli/prompt_spec.h"
 #include "cli/prompt_text.h"
@@ -185,10 +186,11 @@ void add_run_command(CLI::App& app, CommandBody& body) {
   add_sampling_flags(command, flags->engine);
   add_batching_flags(command, flags->engine);
   add_prompt_flags(command, flags->prompt);
-  command.add_option(
-      "--prompts-file", flags->prompts_file,
-      "A JSON object a line: prompt or prompt_ids, and any of these flags; -: standard "
-      "input");
+  command
+      .add_option("--prompts-file", flags->prompts_file,
+                  "A JSON object a line: prompt or prompt_ids, and any of these flags; -: standard "
+                  "input")
+      ->type_name(kPathType);
   command.add_flag("--json", flags->as_json, "Print one JSON line a prompt");
   command.add_flag("--profile", flags->profiles,
                    "What each op cost, as a table on stderr: native backends only");

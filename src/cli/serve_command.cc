@@ -104,14 +104,18 @@ void add_access_flags(CLI::App& command, ServeFlags& flags) {
   command.add_option("--port", server.port, "0: any free one")
       ->transform(whole_number<std::uint16_t>())
       ->capture_default_str();
-  command.add_option("--uds", server.path,
-                     "A path to listen on, as a Unix socket, instead of --host and --port");
+  command
+      .add_option("--uds", server.path,
+                  "A path to listen on, as a Unix socket, instead of --host and --port")
+      ->type_name(kPathType);
   command.add_option("--api-key", flags.api_keys.flags,
                      "A key that requests must bring, or sha256:HEX of it; may be given more than "
                      "once. Without: PAGODA_API_KEY of the environment");
-  command.add_option("--api-key-file", flags.api_keys.file,
-                     "A file with a key a line, which no list of processes shows: KEY, or NAME KEY "
-                     "to have the name in the log; sha256:HEX may stand for a key");
+  command
+      .add_option("--api-key-file", flags.api_keys.file,
+                  "A file with a key a line, which no list of processes shows: KEY, or NAME KEY "
+                  "to have the name in the log; sha256:HEX may stand for a key")
+      ->type_name(kPathType);
   command.add_option(
       "--allowed-origins", server.allowed_origins,
       "An origin whose pages may call the API, or * for all; none by default. May be "
@@ -179,8 +183,10 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
                   "How those lines are written; json: an object a line, with fields of requests")
       ->check(one_of({"text", "json"}))
       ->capture_default_str();
-  command.add_option("--chat-template", flags->engine.chat_template,
-                     "A Jinja file instead of the checkpoint's template");
+  command
+      .add_option("--chat-template", flags->engine.chat_template,
+                  "A Jinja file instead of the checkpoint's template")
+      ->type_name(kPathType);
   std::vector<std::string> parsers = tool_syntax_names();
   parsers.insert(parsers.begin(), "auto");
   command
@@ -188,9 +194,11 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
                   "How the model writes calls of tools; auto: as its template shows")
       ->check(one_of(std::move(parsers)))
       ->capture_default_str();
-  command.add_option("--config", flags->config_file,
-                     "A TOML file with a line a flag, such as port = 8080; PAGODA_PORT=8080 in the "
-                     "environment says the same and goes before it");
+  command
+      .add_option("--config", flags->config_file,
+                  "A TOML file with a line a flag, such as port = 8080; PAGODA_PORT=8080 in the "
+                  "environment says the same and goes before it")
+      ->type_name(kPathType);
   command.callback([flags, &body] {
     body = [flags] {
       flags->api_keys.environment = std::getenv("PAGODA_API_KEY");

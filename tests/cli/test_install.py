@@ -52,11 +52,20 @@ def test_licences_are_there(root):
     assert "Vitaly Puzrin" in (documents / "LICENSE.markdown-it").read_text()
 
 
+def test_shells_and_man_find_what_is_theirs(root):
+    share = root / "usr/share"
+    for shell, file in (("bash", "bash-completion/completions/pagoda"), ("zsh", "zsh/site-functions/_pagoda"),
+                        ("fish", "fish/vendor_completions.d/pagoda.fish")):
+        assert (share / file).read_text() == run(root, "completions", shell).stdout != ""
+    assert (share / "man/man1/pagoda.1").read_text() == run(root, "man").stdout != ""
+
+
 def test_packages_hold_the_program_where_it_belongs(tmp_path):
     subprocess.run(["cpack", "-B", tmp_path], check=True, stdout=subprocess.DEVNULL, cwd=BUILD)
     package, = tmp_path.glob("*.deb")
     held = subprocess.run(["dpkg-deb", "--contents", package], check=True, capture_output=True, text=True).stdout
     assert " ./usr/bin/pagoda -> ../lib/pagoda/pagoda" in held and " ./usr/lib/systemd/system/pagoda.service" in held
+    assert " ./usr/share/bash-completion/completions/pagoda" in held and " ./usr/share/man/man1/pagoda.1" in held
     tarball, = tmp_path.glob("*.tar.gz")
     shutil.unpack_archive(tarball, tmp_path)
     unpacked, = tmp_path.glob("pagoda-*/bin/pagoda")
