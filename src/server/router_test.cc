@@ -278,7 +278,8 @@ TEST(Router, ThePageRunsNothingButItsOwn) {
   EXPECT_THAT(policy->second, ::testing::Not(HasSubstr("unsafe")));
   EXPECT_THAT(policy->second,
               HasSubstr("require-trusted-types-for 'script'; trusted-types 'none'"));
-  EXPECT_THAT(page.body, ::testing::Not(HasSubstr("{{")));
+  // Each file stands where the page names it.
+  EXPECT_THAT(page.body, ::testing::Not(::testing::ContainsRegex(R"(\{\{[a-z_/.-]+\}\})")));
 }
 
 TEST(OpenApi, DescribesTheFieldsThatAreRead) {
