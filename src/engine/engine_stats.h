@@ -1,6 +1,7 @@
 // EngineStats: what an engine has done and holds, for /metrics and bench.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "kv/block_tier.h"
@@ -23,6 +24,11 @@ struct RunnerStats {
   std::uint64_t num_decode_kv_bytes = 0;  // of keys and values that decode steps have read
 };
 
+// Bounds of the counts of steps by their tokens, vLLM's: a step counts at the first that is not
+// below its tokens, or behind the last.
+inline constexpr std::array<int, 15> kStepTokenBounds = {
+    1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
+
 // A snapshot for /metrics and bench; counters only grow.
 struct EngineStats {
   bool healthy = true;
@@ -38,6 +44,8 @@ struct EngineStats {
   std::uint64_t num_deferred_draws = 0;     // their masks were not there in time
   std::uint64_t num_prompt_tokens = 0;      // computed
   std::uint64_t num_generated_tokens = 0;
+  // By the prompt tokens that a step computed and the tokens that came of it, together.
+  std::array<std::uint64_t, kStepTokenBounds.size() + 1> num_steps_by_tokens{};
   std::uint64_t num_finished_requests = 0;
   std::uint64_t num_preemptions = 0;
   std::uint64_t num_priority_turns = 0;

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 namespace pagoda {
 
 void StepCounters::count_step(const Plan& plan, bool succeeded, double seconds,
                               const SchedulerCounters& scheduler) {
   ++counters_.num_steps;
+  const std::uint64_t num_prompt_before = counters_.num_prompt_tokens;
   for (const PlannedSequence& planned : plan.sequences) {
     const int prompt_left = planned.sequence->num_prompt_tokens() - planned.first_position;
     counters_.num_prompt_tokens +=
@@ -20,6 +22,11 @@ void StepCounters::count_step(const Plan& plan, bool succeeded, double seconds,
   counters_.num_deferred_draws = scheduler.num_deferred_draws;
   const std::uint64_t generated = succeeded ? plan.num_samples - num_without_token : 0;
   counters_.num_generated_tokens += generated;
+  const std::uint64_t num_tokens = counters_.num_prompt_tokens - num_prompt_before + generated;
+  const auto* const bound =
+      std::ranges::lower_bound(kStepTokenBounds, num_tokens, std::less<>(),
+                               [](int tokens) { return static_cast<std::uint64_t>(tokens); });
+  ++counters_.num_steps_by_tokens[bound - kStepTokenBounds.begin()];
   (plan.is_decode() ? counters_.decode_s : counters_.prefill_s) += seconds;
   if (!plan.is_decode()) return;
   ++counters_.num_decode_steps;

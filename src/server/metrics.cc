@@ -8,6 +8,8 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
+#include <limits>
+#include <span>
 #include <vector>
 
 namespace pagoda {
@@ -65,6 +67,20 @@ class FamilyList {
     const auto count = static_cast<double>(value);
     families_.push_back(single(name, help, MetricType::Counter, count, labels_));
   }
+  // Adds a histogram that somebody else counts: `counts` by bound, one more behind the last.
+  void histogram(const char* name, const char* help, std::span<const int> bounds,
+                 std::span<const std::uint64_t> counts, std::uint64_t sum) {
+    prometheus::MetricFamily family = single(name, help, MetricType::Histogram, 0, labels_);
+    prometheus::ClientMetric::Histogram& histogram = family.metric.front().histogram;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      histogram.sample_count += counts[i];
+      const double bound = i < bounds.size() ? bounds[i] : std::numeric_limits<double>::infinity();
+      histogram.bucket.push_back(
+          {.cumulative_count = histogram.sample_count, .upper_bound = bound});
+    }
+    histogram.sample_sum = static_cast<double>(sum);
+    families_.push_back(std::move(family));
+  }
   std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
 
  private:
@@ -107,6 +123,10 @@ void add_steps(FamilyList& list, const EngineStats& stats) {
   list.counter("finished_requests_total", "Requests that the engine has finished.",
                stats.num_finished_requests);
   list.counter("engine_steps_total", "Steps of the engine.", stats.num_steps);
+  list.histogram("iteration_tokens",
+                 "Tokens of a step: of prompts that it computed, and that came of it.",
+                 kStepTokenBounds, stats.num_steps_by_tokens,
+                 stats.num_prompt_tokens + stats.num_generated_tokens);
   list.counter("lookahead_steps_total",
                "Steps started before the tokens of the last one were read.",
                stats.num_lookahead_steps);

@@ -6,6 +6,7 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -81,6 +82,20 @@ TEST(Engine, CountsCallsOfAttentionThatDecodeTheCacheFirst) {
           << backend_name(backend) << ", " << kv_formats_name(formats);
     }
   }
+}
+
+TEST(Engine, CountsStepsByTheirTokens) {
+  const auto engine = open_tiny();
+  run_to_end(*engine,
+             greedy(4));  // a step of 3 tokens of the prompt and one more, then of one each
+  // The last step is counted once its events are out.
+  EXPECT_TRUE(eventually([&] { return engine->stats().num_steps == 4; }));
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.num_steps_by_tokens[0], 3u);
+  EXPECT_EQ(stats.num_steps_by_tokens[1], 1u);
+  EXPECT_EQ(std::accumulate(stats.num_steps_by_tokens.begin(), stats.num_steps_by_tokens.end(),
+                            std::uint64_t{0}),
+            stats.num_steps);
 }
 
 TEST(Engine, SaysNoMoreSequencesThanAStepHasTokens) {
