@@ -44,7 +44,7 @@ std::optional<ApiError> hold_to_form(const ServedModel& model, ChatJob& job) {
                                       [](const ToolDefinition& tool) { return tool.is_strict; });
   const bool is_free = !tools.are_used() || (!has_strict && tools.allowed.empty());
   if (!must_call && !is_json && (is_free || grammar.grammar)) return {};
-  if (must_call && grammar.grammar && grammar.grammar->param != kResponseFormat) {
+  if (must_call && grammar.grammar && !grammar.grammar->is_for_text) {
     return bad_request(
         "tool_choice",
         fmt::format("'tool_choice' asks for calls alone, and '{}' for another answer",
@@ -61,14 +61,16 @@ std::optional<ApiError> hold_to_form(const ServedModel& model, ChatJob& job) {
       .special_token_id = [&](std::string_view text) {
         return special_token_id(*model.tokenizer, text);
       }};
-  if (!must_call && is_json) options.json_schema = std::move(grammar.grammar->spec.text);
-  const std::string asked_by = options.json_schema ? grammar.grammar->param : "tools";
+  GrammarRequest held = {.spec = {.asked_by = "tools"}, .param = "tools"};
+  if (!must_call && is_json) {
+    held = *std::move(grammar.grammar);
+    options.json_schema = std::move(held.spec.text);
+  }
   const std::vector<ToolDefinition> callable =
       tools.are_used() ? tools_to_call(tools) : std::vector<ToolDefinition>();
-  grammar.grammar = GrammarRequest{.spec = {.kind = GrammarKind::kAnswer,
-                                            .text = answer_grammar(callable, options),
-                                            .asked_by = asked_by},
-                                   .param = asked_by};
+  held.spec.kind = GrammarKind::kAnswer;
+  held.spec.text = answer_grammar(callable, options);
+  grammar.grammar = std::move(held);
   return {};
 }
 

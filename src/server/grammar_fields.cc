@@ -39,8 +39,10 @@ MaybeError set_grammar(Place place, GrammarKind kind, std::string text, GrammarF
                    fmt::format("' and '{}' must not both be there", fields.grammar->param));
   }
   std::string param(place.param);
-  fields.grammar = GrammarRequest{
-      .spec = {.kind = kind, .text = std::move(text), .asked_by = param}, .param = param};
+  fields.grammar =
+      GrammarRequest{.spec = {.kind = kind, .text = std::move(text), .asked_by = param},
+                     .param = param,
+                     .is_for_text = place.param == kResponseFormat};
   return {};
 }
 

@@ -13,7 +13,7 @@
 
 namespace pagoda {
 
-// OpenAI's field, in chats: what it asks for holds a message's text, and no calls.
+// OpenAI's field, in chats.
 inline constexpr std::string_view kResponseFormat = "response_format";
 
 inline constexpr std::size_t kMaxGrammarChoices = 1024;  // texts that an answer may be one of
@@ -22,6 +22,7 @@ inline constexpr std::size_t kMaxGrammarChoices = 1024;  // texts that an answer
 struct GrammarRequest {
   GrammarSpec spec;
   std::string param;
+  bool is_for_text = false;  // OpenAI's: it holds a message's text, and no calls
 };
 
 // GrammarSpec's white space, and the field that sets it.

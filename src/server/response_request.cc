@@ -29,12 +29,18 @@ MaybeError read_text(const RequestJson& value, ResponseRequest& request) {
     inner.erase("type");
     nested = {{"type", "json_schema"}, {"json_schema", std::move(inner)}};
   }
-  auto error = read_response_format(nested, request.chat.generation.grammar);
-  if (!error) return {};
-  error->param = "text";
-  const std::string place = fmt::format("'{}", kResponseFormat);
-  if (error->message.starts_with(place)) error->message.replace(0, place.size(), "'text.format");
-  return error;
+  std::optional<GrammarRequest>& grammar = request.chat.generation.grammar.grammar;
+  if (auto error = read_response_format(nested, request.chat.generation.grammar)) {
+    error->param = "text";
+    const std::string place = fmt::format("'{}", kResponseFormat);
+    if (error->message.starts_with(place)) error->message.replace(0, place.size(), "'text.format");
+    return error;
+  }
+  if (grammar && grammar->is_for_text) {
+    grammar->param = "text";
+    grammar->spec.asked_by = "text.format";
+  }
+  return {};
 }
 
 MaybeError read_reasoning(const RequestJson& value, ResponseRequest& request) {

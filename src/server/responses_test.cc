@@ -12,6 +12,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr const char* kResponsesPath = "/v1/responses";
 
@@ -238,6 +239,19 @@ TEST_F(ResponsesTest, GrammarsOfOtherServersHoldTheText) {
                                              "text": {"format": {"type": "json_object"}}})")
                 .at("message"),
             "'text.format' and 'regex' must not both be there");
+}
+
+TEST_F(ResponsesTest, AFormatThatCannotBeHeldIsNamedAsItStands) {
+  const json format = {{"type", "json_schema"}, {"name", "x"}, {"schema", {{"no-such", 1}}}};
+  json body = {{"input", "say a"}, {"text", {{"format", format}}}};
+  const json tools = {{{"type", "function"}, {"name", "now"}}};
+  for (const json& each : {json(), tools}) {
+    if (!each.is_null()) body["tools"] = each;
+    const json refused = client_.refusal(kResponsesPath, body.dump());
+    EXPECT_EQ(refused.at("param"), "text");
+    EXPECT_THAT(refused.at("message").get<std::string>(), StartsWith("'text.format': "));
+    EXPECT_THAT(refused.at("message").get<std::string>(), HasSubstr("no-such"));
+  }
 }
 
 TEST_F(ResponsesTest, NamesOfChatsAreRefusedWithWhatToTakeInstead) {
