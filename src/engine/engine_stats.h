@@ -44,7 +44,7 @@ struct EngineStats {
   std::uint64_t num_deferred_draws = 0;     // their masks were not there in time
   std::uint64_t num_prompt_tokens = 0;      // computed
   std::uint64_t num_generated_tokens = 0;
-  // By the prompt tokens that a step computed and the tokens that came of it, together.
+  // Counts steps by the prompt tokens that each computed and the tokens that came of it, together.
   std::array<std::uint64_t, kStepTokenBounds.size() + 1> num_steps_by_tokens{};
   std::uint64_t num_finished_requests = 0;
   std::uint64_t num_preemptions = 0;
