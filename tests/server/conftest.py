@@ -35,6 +35,13 @@ def chromium(tmp_path_factory):
     driver.quit()
 
 
+# A test may have taken either away.
+FORGET = """
+try { localStorage.clear(); } catch {}
+try { indexedDB.deleteDatabase('pagoda.chats'); } catch {}
+"""
+
+
 @pytest.fixture
 def browser(chromium):
     """A new tab, and at the end no other and nothing kept."""
@@ -44,7 +51,7 @@ def browser(chromium):
     problems = problems_of(chromium)
     for tab in set(chromium.window_handles) - {home}:
         chromium.switch_to.window(tab)
-        chromium.execute_script("try { localStorage.clear(); } catch { /* the test has taken it away */ }")
+        chromium.execute_script(FORGET)
         chromium.close()
     chromium.switch_to.window(home)
     assert problems == []

@@ -33,9 +33,10 @@ def problems_of(driver):
 
 class Page:
     def __init__(self, driver, url, model="fake-model"):
-        """Waits for the model's name; for none where `model` is empty."""
+        """Waits for the tab's chat and the model's name; for none where `model` is empty."""
         self.driver = driver
         driver.get(url)
+        self.wait_until_chat_is_there()
         self.wait(lambda: not model or self.find("#model").get_property("textContent") == model)
 
     def wait(self, condition, seconds=WAIT_S):
@@ -69,8 +70,12 @@ class Page:
     def wait_until_idle(self):
         self.wait(lambda: self.find("#send").is_displayed() and not self.find("#stop").is_displayed())
 
+    def wait_until_chat_is_there(self):
+        self.wait(lambda: self.find("#log").get_attribute("aria-busy") == "false")
+
     def reload(self):
         self.driver.refresh()
+        self.wait_until_chat_is_there()
         self.wait(lambda: self.find("#model").get_property("textContent"))
 
     def picture(self, name):

@@ -162,7 +162,7 @@ def test_fits_a_phone(browser, slow_server):
     overflow = browser.execute_script(
         "return [document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]")
     assert max(overflow) <= 360
-    for selector in ["#send", "#new", "#open-settings"]:
+    for selector in ["#send", "#new", "#open-settings", "#open-export"]:
         size = page.find(selector).size
         assert size["width"] >= 44 and size["height"] >= 44, selector
     page.picture("phone")
@@ -218,7 +218,11 @@ def test_nothing_is_cut_off(browser, scripted, width):
     for question in ["busy?", "too long?", "broken?"]:
         page.ask(question)
     check("failures")
+    page.find("#open-export").click()
+    check("export")
+    page.find("#export .tool").click()
     page.find("#new").click()
+    page.wait(lambda: page.find("#earlier").is_displayed())
     check("earlier chats")
     page.find("#open-settings").click()
     check("settings")

@@ -13,7 +13,22 @@ def roles(asked):
 
 
 def kept_chats(page):
-    return {key: json.loads(value) for key, value in page.run("return {...localStorage}").items() if key.startswith("pagoda.chat.")}
+    """What is kept of each chat, by its name."""
+    script = """return (async () => {
+        await changing;
+        const chats = await place;
+        return Promise.all((await chats.list()).map(({id}) => chats.get(id)));
+    })()"""
+    return {chat["id"]: chat for chat in page.run(script)}
+
+
+def wait_for_titles(page, titles):
+    page.wait(lambda: page.run("return [...document.querySelectorAll('#chats .open')].map((each) => each.textContent)") == titles)
+
+
+def open_chat(page, i):
+    page.all("#chats .open")[i].click()
+    page.wait(lambda: page.questions() != [])
 
 
 def test_a_reload_keeps_the_conversation(browser, scripted):
@@ -100,22 +115,23 @@ def test_earlier_chats_are_opened_and_deleted(browser, scripted):
     for question in ["First?", "Second?"]:
         page.ask(question)
         page.find("#new").click()
-    titles = lambda: [each.text for each in page.all("#chats .open")]  # noqa: E731
-    assert titles() == ["Second?", "First?"]
+    wait_for_titles(page, ["Second?", "First?"])
     page.reload()
-    assert page.questions() == [] and titles() == ["Second?", "First?"]
-    page.all("#chats .open")[1].click()
+    wait_for_titles(page, ["Second?", "First?"])
+    assert page.questions() == []
+    open_chat(page, 1)
     assert page.questions() == ["First?"] and page.answers() == ["One"]
     page.ask("More?")
     assert roles(scripted.asked[-1]) == ["user", "assistant", "user"]
     page.find("#new").click()
-    assert titles() == ["First?", "Second?"]
+    wait_for_titles(page, ["First?", "Second?"])
     page.all("#chats .link:not(.open)")[0].click()
-    assert titles() == ["Second?"]
+    wait_for_titles(page, ["Second?"])
     page.find("#delete-all").click()
-    assert titles() == ["Second?"]  # asks first
+    wait_for_titles(page, ["Second?"])  # asks first
     page.find("#delete-all").click()
-    assert not page.find("#earlier").is_displayed() and kept_chats(page) == {}
+    page.wait(lambda: not page.find("#earlier").is_displayed())
+    assert kept_chats(page) == {}
     page.reload()
     assert page.find("#welcome").is_displayed() and not page.find("#earlier").is_displayed()
 
@@ -138,17 +154,25 @@ def test_a_broken_store_breaks_nothing(browser, scripted):
     for i in range(len(BROKEN_CHATS)):
         page.run("sessionStorage.setItem('pagoda.chat', arguments[0])", str(i))
         page.reload()
-        assert [each.text for each in page.all("#chats .open")] == ["Kept?"], BROKEN_CHATS[i]
+        wait_for_titles(page, ["Kept?"])
     page.ask("Hello")
     assert page.answers() == ["Fine"] and roles(scripted.asked[-1]) == ["user"]
     page.find("#new").click()
-    page.all("#chats .open")[1].click()
+    wait_for_titles(page, ["Hello", "Kept?"])
+    open_chat(page, 1)
     page.find(".again").click()
     page.wait(lambda: page.answers() == ["Fine"])
-    page.find("#new").click()
-    page.find("#delete-all").click()
-    page.find("#delete-all").click()
-    assert page.run("return Object.keys(localStorage)") == []
+    assert page.run("return Object.keys(localStorage)") == []  # all has been taken over
+
+
+def test_a_chat_that_is_broken_says_so(browser, scripted):
+    page = Page(browser, scripted.url)
+    page.run("return (async () => (await place).put({id: 'x', time: 1, title: 'Broken?', length: 1, version: 1, writer: 'w', turns: [7]}))()")
+    page.run("return (async () => (await place).put({id: 'y', time: 'now', title: {}, length: null}))()")
+    page.reload()
+    wait_for_titles(page, ["Broken?"])
+    page.find("#chats .open").click()
+    wait_for_titles(page, ["This chat can’t be read"])
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "7", '"text"', '["a"]', '{"model": "other", "messages": [], "stream": false}',
@@ -169,7 +193,7 @@ def test_settings_of_others_are_not_sent(browser, scripted, text):
                                    "value: {getItem: () => null, setItem() { throw new DOMException('full', 'QuotaExceededError'); }}"],
                          ids=["forbidden", "none", "full"])
 def test_a_browser_that_keeps_nothing_can_chat(browser, scripted, store):
-    for name in ["localStorage", "sessionStorage"]:
+    for name in ["localStorage", "sessionStorage", "indexedDB"]:
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": f"Object.defineProperty(window, '{name}', {{{store}}})"})
     page = Page(browser, scripted.url)
     scripted.answers = [["One"], ["Two"]]
@@ -181,6 +205,19 @@ def test_a_browser_that_keeps_nothing_can_chat(browser, scripted, store):
     page.find("#settings-form .main").click()
     page.find("#new").click()
     assert page.find("#welcome").is_displayed()
+    wait_for_titles(page, ["First?"])
+    assert "no longer than this page is open" in page.text("#where-kept")
+    open_chat(page, 0)
+    assert page.answers() == ["One", "Two"]
+
+
+def test_a_browser_without_a_database_keeps_a_chat_through_a_reload(browser, scripted):
+    browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "Object.defineProperty(window, 'indexedDB', {value: undefined})"})
+    page = Page(browser, scripted.url)
+    scripted.answers = [["One"]]
+    page.ask("First?")
+    page.reload()
+    assert page.questions() == ["First?"] and page.answers() == ["One"]
 
 
 def test_two_tabs_do_not_write_over_each_other(browser, scripted):
@@ -191,7 +228,8 @@ def test_two_tabs_do_not_write_over_each_other(browser, scripted):
     browser.switch_to.new_window("tab")
     other = Page(browser, scripted.url)
     second = browser.current_window_handle
-    other.find("#chats .open").click()
+    wait_for_titles(other, ["First?"])
+    open_chat(other, 0)
     other.ask("In the other tab?")
     browser.switch_to.window(first)
     page.ask("In this tab?")
@@ -207,24 +245,30 @@ def test_two_tabs_do_not_write_over_each_other(browser, scripted):
 
 def test_the_store_is_bounded_and_keeps_the_latest(browser, scripted):
     page = Page(browser, scripted.url)
-    scripted.answers = [["One"], ["Two"], ["Three"]]
-    for i in range(40):
-        record = {**GOOD, "time": i + 1, "turns": [{"role": "user", "content": f"{i} " + "x" * 60000}]}
-        page.run("localStorage.setItem(arguments[0], arguments[1])", f"pagoda.chat.{i}", json.dumps(record))
+    scripted.answers = [["One"], ["Two"]]
+    page.run("""return (async () => {
+        const text = 'x'.repeat(MAX_CHARACTERS / 40);
+        for (let i = 0; i < 50; ++i) await (await place).put(recordOf(String(i), 'w', [{role: 'user', content: text}], i + 1));
+    })()""")
     page.ask("First?")
     chats = kept_chats(page)
-    assert sum(len(json.dumps(chat)) for chat in chats.values()) <= 1_500_000
-    assert "pagoda.chat.39" in chats and "pagoda.chat.0" not in chats
-    assert len(chats) == 25  # what fits
-    # Another page of this address takes all there is: the oldest chats make room for the latest.
-    page.run("try { for (let i = 0; ; ++i) localStorage.setItem('other.' + i, 'x'.repeat(20000)); } catch { /* full */ }")
-    page.ask("x" * 3000)
-    page.reload()
-    assert page.questions() == ["First?", "x" * 3000]
+    assert sum(chat["length"] for chat in chats.values()) <= 20_000_000
+    assert len(chats) == 40 and "49" in chats and "10" not in chats  # what fits
     # Of a chat that is itself too long, the latest turns are kept.
-    page.run("localStorage.clear()")
-    page.run("chat.turns.unshift(...Array.from({length: 10}, (_, i) => [{role: 'user', content: 'x'.repeat(90000)},"
+    page.run("chat.turns.unshift(...Array.from({length: 10}, (_, i) => [{role: 'user', content: 'x'.repeat(450000)},"
              " {role: 'assistant', content: 'y'}]).flat())")
-    page.ask("Third?")
+    page.run("answer = async function* () { yield {choices: [{delta: {content: 'Two'}, finish_reason: 'stop'}]}; }")
+    page.ask("Second?")
     page.reload()
-    assert page.questions()[-2:] == ["x" * 3000, "Third?"] and len(page.questions()) == 7
+    assert page.questions()[-2:] == ["First?", "Second?"] and len(page.questions()) == 6
+
+
+def test_no_more_chats_are_kept_than_a_list_can_show(browser, scripted):
+    page = Page(browser, scripted.url)
+    page.run("""return (async () => {
+        for (let i = 0; i < 210; ++i) await (await place).put(recordOf(String(i), 'w', [{role: 'user', content: String(i)}], i + 1));
+    })()""")
+    scripted.answers = [["One"]]
+    page.ask("First?")
+    chats = kept_chats(page)
+    assert len(chats) == 200 and "209" in chats and "10" not in chats

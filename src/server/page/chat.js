@@ -1,6 +1,6 @@
 // ---- The conversation.
 const SUGGESTIONS = ['Explain how a pagoda stays up in an earthquake', 'Write a haiku about morning rain', 'Plan a quiet Sunday'];
-let chat = {id: newId(), writer: '', turns: []};
+let chat = newChat();
 let running = null;  // the AbortController of the answer under way
 let following = true;  // the end of the conversation is kept in view
 
@@ -77,10 +77,10 @@ function focusInput() {
 }
 
 // A reload shows the tab's chat again; others are listed where a new one begins.
-function keep(which) {
-  keepChat(which);
+async function keep(which) {
+  $('open-export').hidden = !chat.turns.length;
+  await keepChat(which);
   if (which === chat) store('sessionStorage', 'pagoda.chat', chat.id);
-  if (!$('welcome').hidden) listChats();
 }
 function show(which) {
   running?.abort();
@@ -90,12 +90,14 @@ function show(which) {
   $('log').replaceChildren();
   $('latest').hidden = true;
   $('welcome').hidden = chat.turns.length > 0;
+  $('open-export').hidden = !chat.turns.length;
+  $('import-trouble').hidden = true;
   chat.turns.forEach(showTurn);
   following = true;
   if (!chat.turns.length) listChats();
   follow();
 }
-const startChat = () => show({id: newId(), writer: '', turns: []});
+const startChat = () => show(newChat());
 function showTurn({role, content, note}, i, turns) {
   const isLast = i === turns.length - 1;
   const view = addTurn(role, role === 'user' ? content : '');
@@ -109,18 +111,31 @@ function showTurn({role, content, note}, i, turns) {
   }
 }
 const leaveOut = (view) => view.append(make('div', 'left-out', 'No answer came, so this is left out of the conversation'));
-function listChats() {
-  const chats = storedChats();
+let lists = 0;
+async function listChats() {
+  const mine = ++lists;
+  await changing;
+  const chats = await listedChats();
+  if (mine !== lists) return;  // a later one shows what there is now
   $('earlier').hidden = !chats.length;
+  $('where-kept').textContent = chatsOutlivePage ? 'They are kept in this browser alone.' : 'This browser keeps them no longer than this page is open.';
   $('delete-all').textContent = 'Delete all';
-  $('chats').replaceChildren(...chats.map((each) => {
-    const title = each.turns.find((turn) => turn.role === 'user').content.slice(0, 200);
+  $('chats').replaceChildren(...chats.map(({id, title}) => {
     const row = make('li');
-    const remove = linkButton('', '✕', () => { removeChat(each.id); listChats(); });
+    const remove = linkButton('', '✕', () => { removeChat(id); listChats(); });
     remove.ariaLabel = 'Delete the chat: ' + title;
-    row.append(linkButton('open', title, () => { show(each); $('input').focus(); }), remove);
+    row.append(linkButton('open', title, (event) => openChat(id, event.target)), remove);
     return row;
   }));
+}
+async function openChat(id, button) {
+  const found = await storedChat(id);
+  if (found) {
+    show(found);
+    $('input').focus();
+  } else {
+    button.textContent = 'This chat can’t be read';
+  }
 }
 
 async function send(text) {
@@ -173,90 +188,6 @@ function takeBack(inNewChat) {
   $('input').focus();
 }
 
-// What stands below an answer: buttons, and `note` in words.
-function addFoot(turn, {content, note, isLast}) {
-  const foot = make('div', 'foot');
-  if (content) foot.append(copyButton(() => content));
-  if (isLast) foot.append(linkButton('again', 'Try again', tryAgain));
-  if (isLast && !content) foot.append(linkButton('again edit', 'Edit', () => takeBack(false)));
-  if (note) foot.append(make('span', 'facts', note));
-  turn.append(foot);
-}
-class AnswerView {
-  constructor(view, asked) {
-    this.view = view;
-    this.asked = asked;
-    this.text = view.querySelector('.text');
-    this.text.classList.add('waiting');
-    this.markdown = new MarkdownView(this.text);
-    this.turn = {role: 'assistant', content: '', note: 'interrupted'};  // of the conversation from its first word on
-    this.start = performance.now();
-  }
-  add(event) {
-    const now = performance.now();
-    const choice = event.choices[0];
-    if (event.usage) this.tokens = event.usage.completion_tokens;
-    if (choice?.finish_reason) this.reason = choice.finish_reason;
-    if (!choice) return;
-    this.first ??= now;
-    this.last = now;
-    if (choice.delta.reasoning_content) this.think(choice.delta.reasoning_content);
-    const words = choice.delta.content || '';
-    if (words && !this.turn.content) this.asked.turns.push(this.turn);
-    this.turn.content += words;
-    this.frame ??= requestAnimationFrame(() => this.draw(true));
-  }
-  // Thoughts are shown folded, and are no part of the conversation.
-  think(words) {
-    if (!this.thought) {
-      this.thought = make('div', 'words');
-      const folded = make('details', 'thought');
-      folded.append(make('summary', '', 'Thoughts'), this.thought);
-      this.text.before(folded);
-    }
-    this.thought.textContent += words;
-  }
-  draw(open) {
-    this.frame = undefined;
-    if (this.turn.content) this.text.classList.remove('waiting');
-    this.markdown.show(this.turn.content, open);
-  }
-  finish(remark) {
-    if (this.frame) cancelAnimationFrame(this.frame);
-    this.text.classList.remove('waiting');
-    this.draw(false);
-    const facts = this.facts();
-    if (remark) facts.push(remark);
-    this.turn.note = facts.join(' · ');
-    addFoot(this.view, {content: this.turn.content, note: this.turn.note, isLast: true});
-  }
-  facts() {
-    if (this.first === undefined) return [];
-    const seconds = (this.last - this.first) / 1000;
-    const facts = [`first token ${((this.first - this.start) / 1000).toFixed(2)} s`];
-    if (this.tokens > 1 && seconds > 0) facts.unshift(`${((this.tokens - 1) / seconds).toFixed(1)} tokens/s`);
-    if (this.tokens) facts.push(`${this.tokens} token${this.tokens === 1 ? '' : 's'}`);
-    return facts;
-  }
-  end(remark) {
-    if (!remark && !this.turn.content) remark = 'the answer is empty';
-    this.finish(remark || (this.reason === 'length' ? 'cut off at the token limit' : ''));
-  }
-  fail(error) {
-    const trouble = make('div', 'trouble', inWords(error));
-    trouble.setAttribute('role', 'alert');
-    if (error.status === 401) {
-      wantsKey = true;
-      trouble.append(linkButton('', 'Enter the key', () => openSettings('api-key')));
-    }
-    if (error.code === 'context_length_exceeded' && this.asked.turns.length > 1 && !this.turn.content) {
-      trouble.append(linkButton('again', 'Ask in a new chat', () => takeBack(true)));
-    }
-    this.finish(this.turn.content ? 'interrupted' : '');
-    this.text.after(trouble);
-  }
-}
-
 // ---- The composer.
 function resize() {
   const input = $('input');
@@ -275,15 +206,15 @@ $('input').addEventListener('keydown', (event) => {
 $('composer').addEventListener('submit', (event) => { event.preventDefault(); send($('input').value); });
 $('stop').addEventListener('click', () => running?.abort());
 document.addEventListener('keydown', (event) => {
-  if (event.key === 'Escape' && !isComposing(event) && !$('settings').open) running?.abort();
+  if (event.key === 'Escape' && !isComposing(event) && !document.querySelector('dialog[open]')) running?.abort();
 });
 $('new').addEventListener('click', () => { startChat(); $('input').focus(); });
-$('delete-all').addEventListener('click', () => {
+$('delete-all').addEventListener('click', async () => {
   if ($('delete-all').textContent === 'Delete all') {
     $('delete-all').textContent = 'Really delete all?';
     return;
   }
-  chatIds().forEach(removeChat);
+  for (const {id} of await listedChats()) removeChat(id);
   listChats();
 });
 for (const text of SUGGESTIONS) {
@@ -291,11 +222,20 @@ for (const text of SUGGESTIONS) {
   button.addEventListener('click', () => send(text));
   $('ideas').append(button);
 }
-addEventListener('storage', () => { if (!$('welcome').hidden) listChats(); });
-addEventListener('pagehide', () => { if (running) keep(chat); });
+channel.addEventListener('message', () => { if (!$('welcome').hidden) listChats(); });
+addEventListener('pagehide', () => { if (running || numChanging || !chatsOutlivePage) keepLeft(chat); });
+addEventListener('pageshow', (event) => { if (event.persisted) forget('sessionStorage', LEAVING); });
 document.addEventListener('visibilitychange', () => { if (running && document.hidden) keep(chat); });
 
-show(storedChat(stored('sessionStorage', 'pagoda.chat')) ?? chat);
-loadModel();
+async function start() {
+  const first = chat;
+  const shown = stored('sessionStorage', 'pagoda.chat');
+  $('welcome').hidden = !!shown;
+  const id = await takeUpLeft() ?? shown;
+  const found = id && await storedChat(id);
+  if (chat === first && !chat.turns.length) show(found || chat);
+  loadModel();
+  focusInput();
+}
 resize();
-focusInput();
+start();

@@ -1,0 +1,90 @@
+// ---- An answer on the page.
+// What stands below an answer: buttons, and `note` in words.
+function addFoot(turn, {content, note, isLast}) {
+  const foot = make('div', 'foot');
+  if (content) foot.append(copyButton(() => content));
+  if (isLast) foot.append(linkButton('again', 'Try again', tryAgain));
+  if (isLast && !content) foot.append(linkButton('again edit', 'Edit', () => takeBack(false)));
+  if (note) foot.append(make('span', 'facts', note));
+  turn.append(foot);
+}
+const KEEP_EVERY_MS = 2000;
+class AnswerView {
+  constructor(view, asked) {
+    this.view = view;
+    this.asked = asked;
+    this.text = view.querySelector('.text');
+    this.text.classList.add('waiting');
+    this.markdown = new MarkdownView(this.text);
+    this.turn = {role: 'assistant', content: '', note: 'interrupted'};  // of the conversation from its first word on
+    this.start = performance.now();
+    this.kept = this.start;
+  }
+  add(event) {
+    const now = performance.now();
+    const choice = event.choices[0];
+    if (event.usage) this.tokens = event.usage.completion_tokens;
+    if (choice?.finish_reason) this.reason = choice.finish_reason;
+    if (!choice) return;
+    this.first ??= now;
+    this.last = now;
+    if (choice.delta.reasoning_content) this.think(choice.delta.reasoning_content);
+    const words = choice.delta.content || '';
+    if (words && !this.turn.content) this.asked.turns.push(this.turn);
+    this.turn.content += words;
+    if (now - this.kept > KEEP_EVERY_MS) {
+      this.kept = now;
+      keep(this.asked);
+    }
+    this.frame ??= requestAnimationFrame(() => this.draw(true));
+  }
+  // Thoughts are shown folded, and are no part of the conversation.
+  think(words) {
+    if (!this.thought) {
+      this.thought = make('div', 'words');
+      const folded = make('details', 'thought');
+      folded.append(make('summary', '', 'Thoughts'), this.thought);
+      this.text.before(folded);
+    }
+    this.thought.textContent += words;
+  }
+  draw(open) {
+    this.frame = undefined;
+    if (this.turn.content) this.text.classList.remove('waiting');
+    this.markdown.show(this.turn.content, open);
+  }
+  finish(remark) {
+    if (this.frame) cancelAnimationFrame(this.frame);
+    this.text.classList.remove('waiting');
+    this.draw(false);
+    const facts = this.facts();
+    if (remark) facts.push(remark);
+    this.turn.note = facts.join(' · ');
+    addFoot(this.view, {content: this.turn.content, note: this.turn.note, isLast: true});
+  }
+  facts() {
+    if (this.first === undefined) return [];
+    const seconds = (this.last - this.first) / 1000;
+    const facts = [`first token ${((this.first - this.start) / 1000).toFixed(2)} s`];
+    if (this.tokens > 1 && seconds > 0) facts.unshift(`${((this.tokens - 1) / seconds).toFixed(1)} tokens/s`);
+    if (this.tokens) facts.push(`${this.tokens} token${this.tokens === 1 ? '' : 's'}`);
+    return facts;
+  }
+  end(remark) {
+    if (!remark && !this.turn.content) remark = 'the answer is empty';
+    this.finish(remark || (this.reason === 'length' ? 'cut off at the token limit' : ''));
+  }
+  fail(error) {
+    const trouble = make('div', 'trouble', inWords(error));
+    trouble.setAttribute('role', 'alert');
+    if (error.status === 401) {
+      wantsKey = true;
+      trouble.append(linkButton('', 'Enter the key', () => openSettings('api-key')));
+    }
+    if (error.code === 'context_length_exceeded' && this.asked.turns.length > 1 && !this.turn.content) {
+      trouble.append(linkButton('again', 'Ask in a new chat', () => takeBack(true)));
+    }
+    this.finish(this.turn.content ? 'interrupted' : '');
+    this.text.after(trouble);
+  }
+}

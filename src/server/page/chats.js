@@ -1,0 +1,182 @@
+// ---- Chats, kept in IndexedDB: one record each, {version, id, time, writer, title, length, turns: [{role, content, note?}]}. The
+// index SUMMARY tells of each what a list needs, without its turns. A browser without IndexedDB keeps them until the page is left.
+//
+// The oldest chats make room for new ones, and of a very long chat its latest turns are kept.
+const DATABASE = 'pagoda.chats';
+const CHATS = 'chats';
+const SUMMARY = 'summary';
+const OLD_PREFIX = 'pagoda.chat.';  // of the keys in localStorage under which chats were kept before
+const LEAVING = 'pagoda.leaving';  // the key in sessionStorage of what was not kept yet when the page was left
+const CHAT_VERSION = 1;
+const MAX_CHATS = 200;
+const MAX_TURNS = 10_000;
+const MAX_CHAT_CHARACTERS = 2_000_000;
+const MAX_CHARACTERS = 20_000_000;
+const MAX_NOTE_CHARACTERS = 1000;
+const MAX_TITLE_CHARACTERS = 200;
+const newId = () => Array.from(crypto.getRandomValues(new Uint32Array(2)), (word) => word.toString(36)).join('');
+// `writers` are the names under which this page has read or written the chat.
+const newChat = (turns = []) => ({id: newId(), writers: [], turns});
+const titleOf = (turns) => turns.find((turn) => turn.role === 'user').content.slice(0, MAX_TITLE_CHARACTERS);
+const charactersOf = (turns) => turns.reduce((sum, turn) => sum + turn.content.length, 0);
+
+// Returns `turns`, which came from outside, with what belongs there alone; throws what was expected and what was there.
+function checkedTurns(turns) {
+  const expect = (holds, expected, got) => { if (!holds) throw new Error(`expected ${expected}, got ${got}`); };
+  expect(Array.isArray(turns) && turns.length > 0 && turns.length <= MAX_TURNS, `a list of 1 to ${MAX_TURNS} turns`,
+    Array.isArray(turns) ? turns.length : typeof turns);
+  const checked = turns.map((turn, i) => {
+    const where = ` in turn ${i + 1}`;
+    expect(turn && ['user', 'assistant'].includes(turn.role), 'the role user or assistant' + where, String(turn?.role).slice(0, 40));
+    expect(typeof turn.content === 'string' && turn.content !== '', 'a text as content' + where, typeof turn.content);
+    const note = typeof turn.note === 'string' ? {note: turn.note.slice(0, MAX_NOTE_CHARACTERS)} : {};
+    return {role: turn.role, content: turn.content, ...note};
+  });
+  expect(charactersOf(checked) <= MAX_CHAT_CHARACTERS, `at most ${MAX_CHAT_CHARACTERS} characters`, charactersOf(checked));
+  expect(checked.some((turn) => turn.role === 'user'), 'a question', 'none');
+  return checked;
+}
+// The chat of a record, or null if it is none.
+function chatOf(record) {
+  if (record?.version !== CHAT_VERSION || typeof record.writer !== 'string') return null;
+  try {
+    return {id: record.id, writers: [record.writer], turns: checkedTurns(record.turns)};
+  } catch { return null; }
+}
+const recordOf = (id, writer, turns, time = Date.now()) =>
+  ({version: CHAT_VERSION, id, time, writer, title: titleOf(turns), length: charactersOf(turns), turns});
+function latestTurns(turns) {
+  let first = turns.length;
+  for (let total = 0; first > 0 && turns.length - first < MAX_TURNS && (total += turns[first - 1].content.length) <= MAX_CHAT_CHARACTERS;) --first;
+  while (first < turns.length && turns[first].role !== 'user') ++first;
+  return turns.slice(first);
+}
+
+// ---- The two places. What list() tells of each chat, latest first, is {id, time, title, length}.
+const resultOf = (request) => new Promise((resolve, reject) => {
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = () => reject(request.error);
+});
+class Database {
+  static async open() {
+    const request = indexedDB.open(DATABASE, 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(CHATS, {keyPath: 'id'})
+      .createIndex(SUMMARY, ['time', 'title', 'length']);
+    const database = new Database();
+    database.connection = await resultOf(request);
+    // A page of a later version may change the database's form once no other has it open.
+    database.connection.onversionchange = () => database.connection.close();
+    await database.list();  // throws where somebody else's database has the name
+    return database;
+  }
+  // Resolves to what the request that `act` makes has given, once it is kept.
+  async within(mode, act) {
+    const transaction = this.connection.transaction(CHATS, mode);
+    const ended = new Promise((resolve, reject) => {
+      transaction.oncomplete = resolve;
+      transaction.onabort = () => reject(transaction.error);
+    });
+    const request = act(transaction.objectStore(CHATS));
+    await ended;
+    return request.result;
+  }
+  async list() {
+    const found = [];
+    await this.within('readonly', (chats) => {
+      const request = chats.index(SUMMARY).openKeyCursor(null, 'prev');
+      request.onsuccess = () => {
+        const cursor = request.result;
+        if (!cursor) return;
+        const [time, title, length] = cursor.key;
+        if (typeof time === 'number' && typeof title === 'string' && typeof length === 'number') {
+          found.push({id: cursor.primaryKey, time, title: title.slice(0, MAX_TITLE_CHARACTERS), length});
+        }
+        cursor.continue();
+      };
+      return request;
+    });
+    return found;
+  }
+  get(id) { return this.within('readonly', (chats) => chats.get(id)); }
+  put(record) { return this.within('readwrite', (chats) => chats.put(record)); }
+  remove(id) { return this.within('readwrite', (chats) => chats.delete(id)); }
+}
+class Memory {
+  constructor() { this.records = new Map(); }
+  async list() { return [...this.records.values()].sort((a, b) => b.time - a.time); }
+  async get(id) { return this.records.get(id); }
+  async put(record) { this.records.set(record.id, record); }
+  async remove(id) { this.records.delete(id); }
+}
+
+// ---- What the page asks for. All that changes something happens in the order in which it was asked.
+let chatsOutlivePage = true;
+const place = (async () => {
+  const opened = await Database.open().catch(() => new Memory());
+  chatsOutlivePage = opened instanceof Database;
+  if (chatsOutlivePage) await takeOver(opened);
+  return opened;
+})();
+const channel = new BroadcastChannel(DATABASE);  // tells other tabs that the list has changed
+let changing = Promise.resolve();
+let numChanging = 0;
+function inOrder(act) {
+  ++numChanging;
+  return changing = changing.then(act).then(() => channel.postMessage('changed'), () => { /* what can't be kept is shown all the same */ })
+    .finally(() => { --numChanging; });
+}
+const listedChats = async () => (await place).list().catch(() => []);
+const storedChat = async (id) => chatOf(await (await place).get(id).catch(() => null));
+const removeChat = (id) => inOrder(async () => (await place).remove(id));
+
+// Keeps `chat` as it is now. Where another tab has written it since, this one goes on in a copy of its own.
+function keepChat(chat) {
+  const turns = latestTurns(chat.turns).map((turn) => ({...turn}));
+  return turns.length ? inOrder(() => put(chat, turns)) : changing;
+}
+async function put(chat, turns) {
+  const chats = await place;
+  const there = await chats.get(chat.id);
+  if (there && !chat.writers.includes(there.writer)) chat.id = newId();
+  const record = recordOf(chat.id, newId(), turns);
+  chat.writers = [...chat.writers.slice(-8), record.writer];
+  const others = (await chats.list()).filter((other) => other.id !== chat.id);
+  let total = record.length + others.reduce((sum, other) => sum + other.length, 0);
+  const dropOldest = () => {
+    const oldest = others.pop();
+    total -= oldest.length;
+    return chats.remove(oldest.id);
+  };
+  while (others.length && (others.length >= MAX_CHATS || total > MAX_CHARACTERS)) await dropOldest();
+  while (!await chats.put(record).then(() => true, () => false) && others.length) await dropOldest();
+}
+// Chats that stand in localStorage, where they were kept before, are moved.
+async function takeOver(database) {
+  let keys = [];
+  try { keys = Object.keys(area('localStorage')).filter((key) => key.startsWith(OLD_PREFIX)); } catch { /* there is none */ }
+  for (const key of keys) {
+    const record = storedObject('localStorage', key);
+    const chat = chatOf(record);
+    const id = key.slice(OLD_PREFIX.length);
+    try {
+      if (chat && Number.isFinite(record.time) && !await database.get(id)) await database.put(recordOf(id, record.writer, chat.turns, record.time));
+      forget('localStorage', key);
+    } catch { /* there is no room: it stays where it is */ }
+  }
+}
+// A browser ends what a page that is left has begun to keep. What this tab showed then is found by the next page.
+function keepLeft(chat) {
+  store('sessionStorage', LEAVING, JSON.stringify({id: chat.id, writers: chat.writers, turns: latestTurns(chat.turns)}));
+}
+// Resolves to its name, or to null if there is none.
+async function takeUpLeft() {
+  const left = storedObject('sessionStorage', LEAVING);
+  forget('sessionStorage', LEAVING);
+  try {
+    const {id, writers} = left;
+    if (typeof id !== 'string' || !Array.isArray(writers)) return null;
+    const chat = {id, writers, turns: checkedTurns(left.turns)};
+    await keepChat(chat);
+    return chat.id;
+  } catch { return null; }
+}
