@@ -162,7 +162,7 @@ def test_fits_a_phone(browser, slow_server):
     overflow = browser.execute_script(
         "return [document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]")
     assert max(overflow) <= 360
-    for selector in ["#send", "#new", "#open-settings", "#open-export"]:
+    for selector in [".edit", "#send", "#new", "#open-settings", "#open-export"]:
         size = page.find(selector).size
         assert size["width"] >= 44 and size["height"] >= 44, selector
     page.picture("phone")
@@ -215,6 +215,13 @@ def test_nothing_is_cut_off(browser, scripted, width):
     scripted.answers = [[WIDE], Refusal(429), Refusal(400, "too long", "context_length_exceeded"), Refusal(500, "word" * 200)]
     page.ask("word" * 60)
     check("answer")
+    page.find(".edit").click()
+    check("editor")
+    scripted.answers.insert(0, [WIDE])
+    page.find(".editor textarea").send_keys("word", Keys.ENTER)
+    page.wait(lambda: page.all(".branch"))
+    page.wait_until_idle()
+    check("branches")
     for question in ["busy?", "too long?", "broken?"]:
         page.ask(question)
     check("failures")

@@ -1,10 +1,13 @@
 // ---- An answer on the page.
 // What stands below an answer: buttons, and `note` in words.
-function addFoot(turn, {content, note, isLast}) {
+// `i` is the answer's place among the turns, if it has one.
+function addFoot(turn, {content, note, isLast, i}) {
   const foot = make('div', 'foot');
   if (content) foot.append(copyButton(() => content));
   if (isLast) foot.append(linkButton('again', 'Try again', tryAgain));
-  if (isLast && !content) foot.append(linkButton('again edit', 'Edit', () => takeBack(false)));
+  const earlier = isLast && !content ? newestFrom(chat.turns, chat.at) : chat.at;
+  if (earlier !== chat.at) foot.append(linkButton('again', 'Earlier answer', () => switchTo(earlier)));
+  if (i !== undefined) foot.append(...branchArrows(i));
   if (note) foot.append(make('span', 'facts', note));
   turn.append(foot);
 }
@@ -30,7 +33,7 @@ class AnswerView {
     this.last = now;
     if (choice.delta.reasoning_content) this.think(choice.delta.reasoning_content);
     const words = choice.delta.content || '';
-    if (words && !this.turn.content) this.asked.turns.push(this.turn);
+    if (words && !this.turn.content) putTurn(this.asked, this.turn);
     this.turn.content += words;
     if (now - this.kept > KEEP_EVERY_MS) {
       this.kept = now;
@@ -60,7 +63,8 @@ class AnswerView {
     const facts = this.facts();
     if (remark) facts.push(remark);
     this.turn.note = facts.join(' · ');
-    addFoot(this.view, {content: this.turn.content, note: this.turn.note, isLast: true});
+    if (this.asked !== chat) return;  // another chat is shown now
+    addFoot(this.view, {content: this.turn.content, note: this.turn.note, isLast: true, i: this.turn.content ? this.asked.at : undefined});
   }
   facts() {
     if (this.first === undefined) return [];
@@ -82,7 +86,7 @@ class AnswerView {
       trouble.append(linkButton('', 'Enter the key', () => openSettings('api-key')));
     }
     if (error.code === 'context_length_exceeded' && this.asked.turns.length > 1 && !this.turn.content) {
-      trouble.append(linkButton('again', 'Ask in a new chat', () => takeBack(true)));
+      trouble.append(linkButton('again', 'Ask in a new chat', takeToNewChat));
     }
     this.finish(this.turn.content ? 'interrupted' : '');
     this.text.after(trouble);

@@ -82,7 +82,8 @@ async function keep(which) {
   await keepChat(which);
   if (which === chat) store('sessionStorage', 'pagoda.chat', chat.id);
 }
-function show(which) {
+// If it `asks`, an answer to its last question is about to come.
+function show(which, asks = false) {
   running?.abort();
   setRunning(null);
   chat = which;
@@ -92,23 +93,25 @@ function show(which) {
   $('welcome').hidden = chat.turns.length > 0;
   $('open-export').hidden = !chat.turns.length;
   $('import-trouble').hidden = true;
-  chat.turns.forEach(showTurn);
+  shownIndices(chat).forEach((i, place, shown) => showTurn(i, shown[place + 1], asks));
   following = true;
   if (!chat.turns.length) listChats();
   follow();
 }
 const startChat = () => show(newChat());
-function showTurn({role, content, note}, i, turns) {
-  const isLast = i === turns.length - 1;
+// Shows turn `i`, before turn `next` if there is one.
+function showTurn(i, next, asks) {
+  const {role, content, note} = chat.turns[i];
+  const isLast = next === undefined;
   const view = addTurn(role, role === 'user' ? content : '');
   if (role === 'assistant') {
     new MarkdownView(view.querySelector('.text')).show(content);
-    addFoot(view, {content, note, isLast});
-  } else if (isLast) {
-    addFoot(addTurn('assistant'), {content: '', note: 'No answer came', isLast});
-  } else if (turns[i + 1].role === 'user') {
-    leaveOut(view);
+    addFoot(view, {content, note, isLast, i});
+    return;
   }
+  addQuestionFoot(view, i);
+  if (isLast && !asks) addFoot(addTurn('assistant'), {content: '', note: 'No answer came', isLast});
+  else if (!isLast && chat.turns[next].role === 'user') leaveOut(view);
 }
 const leaveOut = (view) => view.append(make('div', 'left-out', 'No answer came, so this is left out of the conversation'));
 let lists = 0;
@@ -140,9 +143,9 @@ async function openChat(id, button) {
 
 async function send(text) {
   if (running || !text.trim()) return;
-  if (chat.turns.at(-1)?.role === 'user') leaveOut([...document.querySelectorAll('.turn.user')].at(-1));
-  chat.turns.push({role: 'user', content: text});
-  addTurn('user', text);
+  if (chat.turns[chat.at]?.role === 'user') leaveOut([...document.querySelectorAll('.turn.user')].at(-1));
+  putTurn(chat, {role: 'user', content: text});
+  addQuestionFoot(addTurn('user', text), chat.at);
   $('input').value = '';
   resize();
   following = true;
@@ -157,7 +160,7 @@ async function reply() {
   for (const old of document.querySelectorAll('.again')) old.remove();
   const view = new AnswerView(addTurn('assistant'), asked);
   try {
-    for await (const event of answer(history(asked.turns), controller.signal)) view.add(event);
+    for await (const event of answer(history(shownTurns(asked)), controller.signal)) view.add(event);
     view.end();
   } catch (error) {
     if (controller.signal.aborted) view.end('stopped');
@@ -170,19 +173,18 @@ async function reply() {
 }
 function tryAgain() {
   if (running) return;
-  if (chat.turns.at(-1).role === 'assistant') chat.turns.pop();
+  if (chat.turns[chat.at].role === 'assistant') chat.at = chat.turns[chat.at].parent;
   [...document.querySelectorAll('.turn')].at(-1).remove();
   reply();
 }
-// Takes a question that got no answer back to where it was written, in a new chat if so asked.
-function takeBack(inNewChat) {
+// Takes the last question, which got no answer, to a new chat.
+function takeToNewChat() {
   if (running) return;
-  const question = chat.turns.pop().content;
-  const views = [...document.querySelectorAll('.turn')];
-  views.slice(views.findLastIndex((view) => view.matches('.user'))).forEach((view) => view.remove());
-  if (chat.turns.length) keep(chat);
-  else removeChat(chat.id);
-  if (inNewChat || !chat.turns.length) startChat();
+  const question = chat.turns[chat.at].content;
+  if (hasReplies(chat.turns, chat.at)) chat.at = newestFrom(chat.turns, chat.at);
+  else takeTurn(chat);
+  keep(chat);
+  startChat();
   $('input').value = [question, $('input').value].filter(Boolean).join('\n');
   resize();
   $('input').focus();

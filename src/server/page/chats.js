@@ -1,36 +1,48 @@
-// ---- Chats, kept in IndexedDB: one record each, {version, id, time, writer, title, length, turns: [{role, content, note?}]}. The
-// index SUMMARY tells of each what a list needs, without its turns. A browser without IndexedDB keeps them until the page is left.
+// ---- Chats, kept in IndexedDB: one record each, {version, id, time, writer, title, length, at, turns: [{role, content,
+// parent, note?}]}; branches.js says what `at` and `parent` are. Version 1 had neither, as each turn followed the one before. The index
+// SUMMARY tells of each what a list needs, without its turns. A browser without IndexedDB keeps them until the page is left.
 //
-// The oldest chats make room for new ones, and of a very long chat its latest turns are kept.
+// The oldest chats make room for new ones, and of a very long chat the latest turns that are shown are kept.
 const DATABASE = 'pagoda.chats';
 const CHATS = 'chats';
 const SUMMARY = 'summary';
 const OLD_PREFIX = 'pagoda.chat.';  // of the keys in localStorage under which chats were kept before
 const LEAVING = 'pagoda.leaving';  // the key in sessionStorage of what was not kept yet when the page was left
-const CHAT_VERSION = 1;
+const CHAT_VERSION = 2;
 const MAX_CHATS = 200;
-const MAX_TURNS = 10_000;
+const MAX_TURNS = 4096;  // as many messages as the server takes
 const MAX_CHAT_CHARACTERS = 2_000_000;
 const MAX_CHARACTERS = 20_000_000;
 const MAX_NOTE_CHARACTERS = 1000;
 const MAX_TITLE_CHARACTERS = 200;
 const newId = () => Array.from(crypto.getRandomValues(new Uint32Array(2)), (word) => word.toString(36)).join('');
 // `writers` are the names under which this page has read or written the chat.
-const newChat = (turns = []) => ({id: newId(), writers: [], turns});
+const newChat = ({turns, at} = {turns: [], at: -1}) => ({id: newId(), writers: [], turns, at});
 const titleOf = (turns) => turns.find((turn) => turn.role === 'user').content.slice(0, MAX_TITLE_CHARACTERS);
 const charactersOf = (turns) => turns.reduce((sum, turn) => sum + turn.content.length, 0);
 
-// Returns `turns`, which came from outside, with what belongs there alone; throws what was expected and what was there.
-function checkedTurns(turns) {
-  const expect = (holds, expected, got) => { if (!holds) throw new Error(`expected ${expected}, got ${got}`); };
+function expect(holds, expected, got) {
+  if (!holds) throw new Error(`expected ${expected}, got ${got && typeof got === 'object' ? 'object' : String(got).slice(0, 40)}`);
+}
+// Returns what came from outside, {version, turns, at}, as {turns, at} of today; throws what was expected and what was there.
+function checkedTree({version, turns, at}) {
+  expect(version === 1 || version === CHAT_VERSION, `version 1 or ${CHAT_VERSION}`, version);
+  const checked = checkedTurns(turns, version);
+  if (version === 1) return {turns: checked, at: checked.length - 1};
+  expect(Number.isInteger(at) && at >= 0 && at < checked.length, `one of ${checked.length} turns as at`, at);
+  return {turns: checked, at};
+}
+function checkedTurns(turns, version) {
   expect(Array.isArray(turns) && turns.length > 0 && turns.length <= MAX_TURNS, `a list of 1 to ${MAX_TURNS} turns`,
     Array.isArray(turns) ? turns.length : typeof turns);
   const checked = turns.map((turn, i) => {
     const where = ` in turn ${i + 1}`;
-    expect(turn && ['user', 'assistant'].includes(turn.role), 'the role user or assistant' + where, String(turn?.role).slice(0, 40));
+    expect(turn && ['user', 'assistant'].includes(turn.role), 'the role user or assistant' + where, turn?.role);
     expect(typeof turn.content === 'string' && turn.content !== '', 'a text as content' + where, typeof turn.content);
     const note = typeof turn.note === 'string' ? {note: turn.note.slice(0, MAX_NOTE_CHARACTERS)} : {};
-    return {role: turn.role, content: turn.content, ...note};
+    const parent = version === 1 ? i - 1 : turn.parent;
+    expect(Number.isInteger(parent) && parent >= -1 && parent < i, 'an earlier turn as parent' + where, parent);
+    return {role: turn.role, content: turn.content, parent, ...note};
   });
   expect(charactersOf(checked) <= MAX_CHAT_CHARACTERS, `at most ${MAX_CHAT_CHARACTERS} characters`, charactersOf(checked));
   expect(checked.some((turn) => turn.role === 'user'), 'a question', 'none');
@@ -38,13 +50,20 @@ function checkedTurns(turns) {
 }
 // The chat of a record, or null if it is none.
 function chatOf(record) {
-  if (record?.version !== CHAT_VERSION || typeof record.writer !== 'string') return null;
+  if (typeof record?.writer !== 'string') return null;
   try {
-    return {id: record.id, writers: [record.writer], turns: checkedTurns(record.turns)};
+    return {id: record.id, writers: [record.writer], ...checkedTree(record)};
   } catch { return null; }
 }
-const recordOf = (id, writer, turns, time = Date.now()) =>
-  ({version: CHAT_VERSION, id, time, writer, title: titleOf(turns), length: charactersOf(turns), turns});
+const recordOf = (id, writer, {turns, at}, time = Date.now()) =>
+  ({version: CHAT_VERSION, id, time, writer, title: titleOf(turns), length: charactersOf(turns), at, turns});
+// What is kept of a chat, {turns, at}: all, or of a very long one the latest turns that are shown.
+function keptOf(which) {
+  const {turns, at} = which;
+  if (turns.length <= MAX_TURNS && charactersOf(turns) <= MAX_CHAT_CHARACTERS) return {turns: turns.map((turn) => ({...turn})), at};
+  const latest = latestTurns(shownTurns(which)).map((turn, i) => ({...turn, parent: i - 1}));
+  return {turns: latest, at: latest.length - 1};
+}
 function latestTurns(turns) {
   let first = turns.length;
   for (let total = 0; first > 0 && turns.length - first < MAX_TURNS && (total += turns[first - 1].content.length) <= MAX_CHAT_CHARACTERS;) --first;
@@ -131,14 +150,14 @@ const removeChat = (id) => inOrder(async () => (await place).remove(id));
 
 // Keeps `chat` as it is now. Where another tab has written it since, this one goes on in a copy of its own.
 function keepChat(chat) {
-  const turns = latestTurns(chat.turns).map((turn) => ({...turn}));
-  return turns.length ? inOrder(() => put(chat, turns)) : changing;
+  const kept = keptOf(chat);
+  return inOrder(async () => (kept.turns.length ? put(chat, kept) : (await place).remove(chat.id)));
 }
-async function put(chat, turns) {
+async function put(chat, kept) {
   const chats = await place;
   const there = await chats.get(chat.id);
   if (there && !chat.writers.includes(there.writer)) chat.id = newId();
-  const record = recordOf(chat.id, newId(), turns);
+  const record = recordOf(chat.id, newId(), kept);
   chat.writers = [...chat.writers.slice(-8), record.writer];
   const others = (await chats.list()).filter((other) => other.id !== chat.id);
   let total = record.length + others.reduce((sum, other) => sum + other.length, 0);
@@ -159,14 +178,14 @@ async function takeOver(database) {
     const chat = chatOf(record);
     const id = key.slice(OLD_PREFIX.length);
     try {
-      if (chat && Number.isFinite(record.time) && !await database.get(id)) await database.put(recordOf(id, record.writer, chat.turns, record.time));
+      if (chat && Number.isFinite(record.time) && !await database.get(id)) await database.put(recordOf(id, record.writer, chat, record.time));
       forget('localStorage', key);
     } catch { /* there is no room: it stays where it is */ }
   }
 }
 // A browser ends what a page that is left has begun to keep. What this tab showed then is found by the next page.
 function keepLeft(chat) {
-  store('sessionStorage', LEAVING, JSON.stringify({id: chat.id, writers: chat.writers, turns: latestTurns(chat.turns)}));
+  store('sessionStorage', LEAVING, JSON.stringify({id: chat.id, writers: chat.writers, version: CHAT_VERSION, ...keptOf(chat)}));
 }
 // Resolves to its name, or to null if there is none.
 async function takeUpLeft() {
@@ -175,7 +194,7 @@ async function takeUpLeft() {
   try {
     const {id, writers} = left;
     if (typeof id !== 'string' || !Array.isArray(writers)) return null;
-    const chat = {id, writers, turns: checkedTurns(left.turns)};
+    const chat = {id, writers, ...checkedTree(left)};
     await keepChat(chat);
     return chat.id;
   } catch { return null; }

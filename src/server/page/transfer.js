@@ -2,7 +2,7 @@
 const FILE_FORMAT = 'pagoda.chat';
 const MAX_FILE_BYTES = 16_000_000;  // what the longest chat takes as JSON, if not all of it is escaped
 
-const fileOf = (turns) => JSON.stringify({format: FILE_FORMAT, version: CHAT_VERSION, turns}, null, 1) + '\n';
+const fileOf = ({turns, at}) => JSON.stringify({format: FILE_FORMAT, version: CHAT_VERSION, turns, at}, null, 1) + '\n';
 const markdownOf = (turns) => `# ${titleOf(turns).split('\n')[0]}\n\n`
   + turns.map((turn) => `## ${turn.role === 'user' ? 'Question' : 'Answer'}\n\n${turn.content.trim()}\n`).join('\n');
 function download(text, type, ending) {
@@ -16,17 +16,16 @@ function download(text, type, ending) {
 }
 $('open-export').addEventListener('click', () => $('export').showModal());
 $('export').addEventListener('click', (event) => { if (event.target === $('export')) $('export').close(); });
-$('export-markdown').addEventListener('click', () => download(markdownOf(chat.turns), 'text/markdown', '.md'));
-$('export-json').addEventListener('click', () => download(fileOf(chat.turns), 'application/json', '.json'));
+$('export-markdown').addEventListener('click', () => download(markdownOf(shownTurns(chat)), 'text/markdown', '.md'));
+$('export-json').addEventListener('click', () => download(fileOf(chat), 'application/json', '.json'));
 
-// The turns of a file that was exported; throws what is wrong with it.
-async function importedTurns(file) {
+// The chat of a file that was exported; throws what is wrong with it.
+async function importedChat(file) {
   if (file.size > MAX_FILE_BYTES) throw new Error(`expected at most ${MAX_FILE_BYTES} bytes, got ${file.size}`);
   let value = null;
   try { value = JSON.parse(await file.text()); } catch { throw new Error('expected JSON'); }
   if (value?.format !== FILE_FORMAT) throw new Error(`expected the format ${FILE_FORMAT}, got ${String(value?.format).slice(0, 40)}`);
-  if (value.version !== CHAT_VERSION) throw new Error(`expected version ${CHAT_VERSION}, got ${String(value.version).slice(0, 40)}`);
-  return checkedTurns(value.turns);
+  return newChat(checkedTree(value));
 }
 $('import').addEventListener('click', () => $('import-file').click());
 $('import-file').addEventListener('change', async () => {
@@ -34,7 +33,7 @@ $('import-file').addEventListener('change', async () => {
   if (!file) return;
   $('import-trouble').hidden = true;
   try {
-    const imported = newChat(await importedTurns(file));
+    const imported = await importedChat(file);
     show(imported);
     await keep(imported);
   } catch (error) {
