@@ -235,6 +235,24 @@ def test_nothing_is_cut_off(browser, scripted, width):
     check("settings")
 
 
+def test_the_theme_is_the_systems_or_as_chosen(browser, scripted):
+    page = Page(browser, scripted.url)
+    light, dark = "rgb(250, 247, 242)", "rgb(24, 22, 20)"
+    shown = lambda: page.run("return getComputedStyle(document.body).backgroundColor")  # noqa: E731
+    for choice, seen in [("system", [light, dark]), ("dark", [dark, dark]), ("light", [light, light])]:
+        page.find("#open-settings").click()
+        page.find(f"#theme option[value='{choice}']").click()
+        page.find("#settings-form .main").click()
+        for _ in range(2):
+            for scheme, color in zip(["light", "dark"], seen, strict=True):
+                page.color_scheme(scheme)
+                assert shown() == color, (choice, scheme)
+            page.reload()
+    page.run("localStorage.setItem('pagoda.theme', '{')")
+    page.reload()
+    assert page.find("#theme").get_property("value") == "system"
+
+
 def test_no_text_can_become_html(browser, server):
     page = Page(browser, server.url)
     for way in ["innerHTML = '<b>x</b>'", "outerHTML = '<b>x</b>'", "insertAdjacentHTML('beforeend', '<b>x</b>')"]:
