@@ -102,7 +102,7 @@ function editQuestion(view, i) {
 function askInstead(i, content) {
   if (running) return;
   if (hasReplies(chat.turns, i)) {
-    putTurn(chat, {role: 'user', content}, chat.turns[i].parent);
+    putTurn(chat, {...chat.turns[i], content}, chat.turns[i].parent);
   } else {
     chat.turns[i].content = content;
     chat.at = i;

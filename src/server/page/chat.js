@@ -8,7 +8,7 @@ let following = true;  // the end of the conversation is kept in view
 // templates refuse two messages of a side in a row.
 function history(turns) {
   const counts = (turn, i) => (turn.role === 'assistant' ? turns[i - 1]?.role === 'user' : i === turns.length - 1 || turns[i + 1].role === 'assistant');
-  return turns.filter(counts).map(({role, content}) => ({role, content}));
+  return turns.filter(counts).map((turn) => ({role: turn.role, content: toldText(turn)}));
 }
 function copyButton(text) {
   const button = make('button', 'link', 'Copy');
@@ -101,7 +101,7 @@ function show(which, asks = false) {
 const startChat = () => show(newChat());
 // Shows turn `i`, before turn `next` if there is one.
 function showTurn(i, next, asks) {
-  const {role, content, note} = chat.turns[i];
+  const {role, content, note, files} = chat.turns[i];
   const isLast = next === undefined;
   const view = addTurn(role, role === 'user' ? content : '');
   if (role === 'assistant') {
@@ -109,6 +109,7 @@ function showTurn(i, next, asks) {
     addFoot(view, {content, note, isLast, i});
     return;
   }
+  addChips(view, files);
   addQuestionFoot(view, i);
   if (isLast && !asks) addFoot(addTurn('assistant'), {content: '', note: 'No answer came', isLast});
   else if (!isLast && chat.turns[next].role === 'user') leaveOut(view);
@@ -144,8 +145,10 @@ async function openChat(id, button) {
 async function send(text) {
   if (running || !text.trim()) return;
   if (chat.turns[chat.at]?.role === 'user') leaveOut([...document.querySelectorAll('.turn.user')].at(-1));
-  putTurn(chat, {role: 'user', content: text});
-  addQuestionFoot(addTurn('user', text), chat.at);
+  putTurn(chat, {role: 'user', content: text, ...takeAttached()});
+  const view = addTurn('user', text);
+  addChips(view, chat.turns[chat.at].files);
+  addQuestionFoot(view, chat.at);
   $('input').value = '';
   resize();
   following = true;
@@ -180,11 +183,13 @@ function tryAgain() {
 // Takes the last question, which got no answer, to a new chat.
 function takeToNewChat() {
   if (running) return;
-  const question = chat.turns[chat.at].content;
+  const {content: question, files = []} = chat.turns[chat.at];
   if (hasReplies(chat.turns, chat.at)) chat.at = newestFrom(chat.turns, chat.at);
   else takeTurn(chat);
   keep(chat);
   startChat();
+  attached = [...files, ...attached].slice(0, MAX_FILES);
+  showAttached();
   $('input').value = [question, $('input').value].filter(Boolean).join('\n');
   resize();
   $('input').focus();

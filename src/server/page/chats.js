@@ -1,5 +1,5 @@
 // ---- Chats, kept in IndexedDB: one record each, {version, id, time, writer, title, length, at, turns: [{role, content,
-// parent, note?}]}; branches.js says what `at` and `parent` are. Version 1 had neither, as each turn followed the one before. The index
+// parent, note?, files?}]}; branches.js says what `at` and `parent` are. Version 1 had neither, as each turn followed the one before. The index
 // SUMMARY tells of each what a list needs, without its turns. A browser without IndexedDB keeps them until the page is left.
 //
 // The oldest chats make room for new ones, and of a very long chat the latest turns that are shown are kept.
@@ -19,7 +19,8 @@ const newId = () => Array.from(crypto.getRandomValues(new Uint32Array(2)), (word
 // `writers` are the names under which this page has read or written the chat.
 const newChat = ({turns, at} = {turns: [], at: -1}) => ({id: newId(), writers: [], turns, at});
 const titleOf = (turns) => turns.find((turn) => turn.role === 'user').content.slice(0, MAX_TITLE_CHARACTERS);
-const charactersOf = (turns) => turns.reduce((sum, turn) => sum + turn.content.length, 0);
+const charactersIn = ({content, files = []}) => files.reduce((sum, {text}) => sum + text.length, content.length);
+const charactersOf = (turns) => turns.reduce((sum, turn) => sum + charactersIn(turn), 0);
 
 function expect(holds, expected, got) {
   if (!holds) throw new Error(`expected ${expected}, got ${got && typeof got === 'object' ? 'object' : String(got).slice(0, 40)}`);
@@ -42,7 +43,8 @@ function checkedTurns(turns, version) {
     const note = typeof turn.note === 'string' ? {note: turn.note.slice(0, MAX_NOTE_CHARACTERS)} : {};
     const parent = version === 1 ? i - 1 : turn.parent;
     expect(Number.isInteger(parent) && parent >= -1 && parent < i, 'an earlier turn as parent' + where, parent);
-    return {role: turn.role, content: turn.content, parent, ...note};
+    const files = turn.role === 'user' && turn.files !== undefined ? {files: checkedFiles(turn.files, where)} : {};
+    return {role: turn.role, content: turn.content, parent, ...note, ...files};
   });
   expect(charactersOf(checked) <= MAX_CHAT_CHARACTERS, `at most ${MAX_CHAT_CHARACTERS} characters`, charactersOf(checked));
   expect(checked.some((turn) => turn.role === 'user'), 'a question', 'none');
@@ -66,7 +68,7 @@ function keptOf(which) {
 }
 function latestTurns(turns) {
   let first = turns.length;
-  for (let total = 0; first > 0 && turns.length - first < MAX_TURNS && (total += turns[first - 1].content.length) <= MAX_CHAT_CHARACTERS;) --first;
+  for (let total = 0; first > 0 && turns.length - first < MAX_TURNS && (total += charactersIn(turns[first - 1])) <= MAX_CHAT_CHARACTERS;) --first;
   while (first < turns.length && turns[first].role !== 'user') ++first;
   return turns.slice(first);
 }

@@ -4,7 +4,7 @@ const MAX_FILE_BYTES = 16_000_000;  // what the longest chat takes as JSON, if n
 
 const fileOf = ({turns, at}) => JSON.stringify({format: FILE_FORMAT, version: CHAT_VERSION, turns, at}, null, 1) + '\n';
 const markdownOf = (turns) => `# ${titleOf(turns).split('\n')[0]}\n\n`
-  + turns.map((turn) => `## ${turn.role === 'user' ? 'Question' : 'Answer'}\n\n${turn.content.trim()}\n`).join('\n');
+  + turns.map((turn) => `## ${turn.role === 'user' ? 'Question' : 'Answer'}\n\n${toldText(turn).trim()}\n`).join('\n');
 function download(text, type, ending) {
   const link = make('a');
   link.href = URL.createObjectURL(new Blob([text], {type}));
