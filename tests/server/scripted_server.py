@@ -18,7 +18,8 @@ class Broken:
 
 class ScriptedServer:
     """`page_url` is a server that has the page. Each chat completion takes the next of `answers`: a Refusal, or the pieces of a
-    text, each sent when the one before is; an Event among them is waited for. What was asked is in `asked`, as parsed JSON."""
+    text, each sent when the one before is; a dict among them is a delta as it stands, an Event is waited for. What
+    was asked is in `asked`, as parsed JSON."""
 
     def __init__(self, page_url, model="fake-model"):
         with urllib.request.urlopen(page_url) as page:
@@ -74,7 +75,8 @@ class ScriptedServer:
                     if isinstance(piece, threading.Event):
                         piece.wait(600)
                     else:
-                        self.event({"delta": {"content": piece}, "finish_reason": None})
+                        delta = piece if isinstance(piece, dict) else {"content": piece}
+                        self.event({"delta": delta, "finish_reason": None})
                 self.event({"delta": {}, "finish_reason": "stop"})
                 self.wfile.write(b"data: [DONE]\n\n")
 

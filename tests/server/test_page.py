@@ -65,6 +65,27 @@ def test_thoughts_are_folded_and_no_part_of_the_conversation(browser):
         fake.close()
 
 
+def call(index, **function):
+    return {"tool_calls": [{"index": index, "function": function}]}
+
+
+def test_calls_of_tools_are_folded(browser, scripted):
+    page = Page(browser, scripted.url)
+    name = "look_up_" + "word" * 18
+    scripted.answers = [["I look.", call(0, name=name, arguments=""), call(0, arguments='{"city": "<b>'), call(1, name="other", arguments="{}"),
+                         call(0, arguments='Nara</b>"}')], [call(0, name="one", arguments=None)]]
+    page.screen(320)
+    page.ask("Weather?")
+    assert page.answers() == ["I look."] and [each.text for each in page.all(".thought summary")] == ["Call of " + name, "Call of other"]
+    assert not page.find(".thought .words").is_displayed()
+    page.find(".thought summary").click()
+    assert page.text(".thought .words") == '{"city": "<b>Nara</b>"}'
+    assert page.run("return document.querySelector('main').scrollWidth") <= 320
+    page.picture("calls-320")
+    page.ask("And?")
+    assert page.all(".thought summary")[2].text == "Call of one" and "this page runs no tools" in page.all(".facts")[1].text
+
+
 def test_shift_enter_starts_a_line(browser, server):
     page = Page(browser, server.url)
     page.find("#input").send_keys("first", Keys.SHIFT, Keys.ENTER)

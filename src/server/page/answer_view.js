@@ -1,6 +1,5 @@
 // ---- An answer on the page.
-// What stands below an answer: buttons, and `note` in words.
-// `i` is the answer's place among the turns, if it has one.
+// What stands below an answer: buttons, and `note` in words. `i` is the answer's place among the turns, if it has one.
 function addFoot(turn, {content, note, isLast, i}) {
   const foot = make('div', 'foot');
   if (content) foot.append(copyButton(() => content));
@@ -20,6 +19,7 @@ class AnswerView {
     this.text.classList.add('waiting');
     this.markdown = new MarkdownView(this.text);
     this.turn = {role: 'assistant', content: '', note: 'interrupted'};  // of the conversation from its first word on
+    this.calls = new Map();  // by their index in the answer
     this.start = performance.now();
     this.kept = this.start;
   }
@@ -32,6 +32,7 @@ class AnswerView {
     this.first ??= now;
     this.last = now;
     if (choice.delta.reasoning_content) this.think(choice.delta.reasoning_content);
+    for (const part of choice.delta.tool_calls ?? []) this.call(part);
     const words = choice.delta.content || '';
     if (words && !this.turn.content) putTurn(this.asked, this.turn);
     this.turn.content += words;
@@ -41,15 +42,24 @@ class AnswerView {
     }
     this.frame ??= requestAnimationFrame(() => this.draw(true));
   }
-  // Thoughts are shown folded, and are no part of the conversation.
+  // Thoughts and calls of tools are shown folded, and are no part of the conversation.
   think(words) {
-    if (!this.thought) {
-      this.thought = make('div', 'words');
-      const folded = make('details', 'thought');
-      folded.append(make('summary', '', 'Thoughts'), this.thought);
-      this.text.before(folded);
-    }
-    this.thought.textContent += words;
+    this.thought ??= this.addFolded('Thoughts');
+    this.thought.words.textContent += words;
+  }
+  // `part` has more of one call's name and arguments. Nothing is run.
+  call({index, function: {name = '', arguments: more = ''} = {}}) {
+    if (!this.calls.has(index)) this.calls.set(index, this.addFolded('Call of '));
+    const {summary, words} = this.calls.get(index);
+    summary.textContent += name ?? '';
+    words.textContent += more ?? '';
+  }
+  addFolded(title) {
+    const folded = make('details', 'thought');
+    const parts = {summary: make('summary', '', title), words: make('div', 'words')};
+    folded.append(parts.summary, parts.words);
+    this.text.before(folded);
+    return parts;
   }
   draw(open) {
     this.frame = undefined;
@@ -75,7 +85,7 @@ class AnswerView {
     return facts;
   }
   end(remark) {
-    if (!remark && !this.turn.content) remark = 'the answer is empty';
+    if (!remark && !this.turn.content) remark = this.calls.size ? 'this page runs no tools' : 'the answer is empty';
     this.finish(remark || (this.reason === 'length' ? 'cut off at the token limit' : ''));
   }
   fail(error) {
