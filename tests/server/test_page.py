@@ -221,6 +221,12 @@ return [...root.querySelectorAll('*')].filter((element) => {
 """
 
 
+UNNAMED = """
+return [...document.querySelectorAll('button, input, textarea, select, summary')].filter((element) =>
+  element.checkVisibility() && !element.ariaLabel && !element.labels?.length && !element.textContent.trim()).map((element) => element.outerHTML);
+"""
+
+
 @pytest.mark.parametrize("width", [320, 375, 430, 1280])
 def test_nothing_is_cut_off(browser, scripted, width):
     scripted.model = LONG_NAME
@@ -229,6 +235,7 @@ def test_nothing_is_cut_off(browser, scripted, width):
 
     def check(what):
         assert page.run(CUT_OFF) == [], what
+        assert page.run(UNNAMED) == [], what
         assert page.run("return document.querySelector('main').scrollWidth") <= width, what
         page.picture(f"{what}-{width}")
 
