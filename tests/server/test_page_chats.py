@@ -255,6 +255,20 @@ def test_the_store_is_bounded_and_keeps_the_latest(browser, scripted):
     assert [question[:4] for question in page.questions()] == ["user", "user", "Seco"]
 
 
+def test_where_there_is_no_room_no_chat_is_lost(browser, scripted):
+    page = Page(browser, scripted.url)
+    scripted.answers = [["One"], ["Two"]]
+    page.ask("First?")
+    page.wait(lambda: len(kept_chats(page)) == 1)
+    page.run("Database.prototype.put = () => Promise.reject(new DOMException('full', 'QuotaExceededError'))")
+    page.find("#new").click()
+    page.ask("Second?")
+    assert [chat["title"] for chat in kept_chats(page).values()] == ["First?"]
+    page.reload()
+    assert page.questions() == ["Second?"] and page.answers() == ["Two"]
+    assert sorted(chat["title"] for chat in kept_chats(page).values()) == ["First?", "Second?"]
+
+
 def test_no_more_chats_are_kept_than_a_list_can_show(browser, scripted):
     page = Page(browser, scripted.url)
     page.run("""return (async () => {

@@ -230,16 +230,15 @@ for (const text of SUGGESTIONS) {
   $('ideas').append(button);
 }
 channel.addEventListener('message', () => { if (!$('welcome').hidden) listChats(); });
-addEventListener('pagehide', () => { if (running || numChanging || !chatsOutlivePage) keepLeft(chat); });
+addEventListener('pagehide', () => { if (running || numChanging || hasFailed || !chatsOutlivePage) keepLeft(chat); });
 addEventListener('pageshow', (event) => { if (event.persisted) forget('sessionStorage', LEAVING); });
 document.addEventListener('visibilitychange', () => { if (running && document.hidden) keep(chat); });
 
 async function start() {
   const first = chat;
-  const shown = stored('sessionStorage', 'pagoda.chat');
-  $('welcome').hidden = !!shown;
-  const id = await takeUpLeft() ?? shown;
-  const found = id && await storedChat(id);
+  const id = stored('sessionStorage', 'pagoda.chat');
+  $('welcome').hidden = !!id;
+  const found = await takeUpLeft() ?? (id && await storedChat(id));
   if (chat === first && !chat.turns.length) show(found || chat);
   loadModel();
   focusInput();

@@ -141,9 +141,10 @@ const place = (async () => {
 const channel = new BroadcastChannel(DATABASE);  // tells other tabs that the list has changed
 let changing = Promise.resolve();
 let numChanging = 0;
+let hasFailed = false;  // there was no room, say
 function inOrder(act) {
   ++numChanging;
-  return changing = changing.then(act).then(() => channel.postMessage('changed'), () => { /* what can't be kept is shown all the same */ })
+  return changing = changing.then(act).then(() => channel.postMessage('changed'), () => { hasFailed = true; })
     .finally(() => { --numChanging; });
 }
 const listedChats = async () => (await place).list().catch(() => []);
@@ -163,13 +164,12 @@ async function put(chat, kept) {
   chat.writers = [...chat.writers.slice(-8), record.writer];
   const others = (await chats.list()).filter((other) => other.id !== chat.id);
   let total = record.length + others.reduce((sum, other) => sum + other.length, 0);
-  const dropOldest = () => {
+  while (others.length && (others.length >= MAX_CHATS || total > MAX_CHARACTERS)) {
     const oldest = others.pop();
     total -= oldest.length;
-    return chats.remove(oldest.id);
-  };
-  while (others.length && (others.length >= MAX_CHATS || total > MAX_CHARACTERS)) await dropOldest();
-  while (!await chats.put(record).then(() => true, () => false) && others.length) await dropOldest();
+    await chats.remove(oldest.id);
+  }
+  await chats.put(record);
 }
 // Chats that stand in localStorage, where they were kept before, are moved.
 async function takeOver(database) {
@@ -189,7 +189,7 @@ async function takeOver(database) {
 function keepLeft(chat) {
   store('sessionStorage', LEAVING, JSON.stringify({id: chat.id, writers: chat.writers, version: CHAT_VERSION, ...keptOf(chat)}));
 }
-// Resolves to its name, or to null if there is none.
+// Resolves to it, or to null if there is none.
 async function takeUpLeft() {
   const left = storedObject('sessionStorage', LEAVING);
   forget('sessionStorage', LEAVING);
@@ -198,6 +198,6 @@ async function takeUpLeft() {
     if (typeof id !== 'string' || !Array.isArray(writers)) return null;
     const chat = {id, writers, ...checkedTree(left)};
     await keepChat(chat);
-    return chat.id;
+    return chat;
   } catch { return null; }
 }
