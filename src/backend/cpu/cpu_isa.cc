@@ -66,6 +66,20 @@ std::vector<CpuIsa> supported_cpu_isas() {
   return isas;
 }
 
+bool has_avx_vnni() noexcept {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    constexpr unsigned int kAvxVnni = 1u << 4;
+    unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return has_avx2() && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 &&
+           (eax & kAvxVnni) != 0;
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
+
 Status check_cpu_isa(CpuIsa isa) {
   const std::vector<CpuIsa> isas = supported_cpu_isas();
   if (std::ranges::find(isas, isa) != isas.end()) return ok_status();

@@ -17,7 +17,7 @@ namespace pagoda {
 enum class CpuIsa : std::uint8_t {
   kPortable,  // what every machine of this architecture has
   kNeon,      // Arm's 128-bit vectors
-  kAvx2,      // AVX2, FMA, F16C
+  kAvx2,      // AVX2, FMA, F16C; attention on codes uses AVX-VNNI besides where the machine has it
   kAvx512,    // AVX-512 F, BW, DQ, VL, VBMI, VNNI, BF16: Zen 4, Sapphire Rapids and later
 };
 std::string_view cpu_isa_name(CpuIsa isa);  // "portable", "neon", "avx2", "avx512"
@@ -31,6 +31,10 @@ Result<CpuIsa> choose_cpu_isa();
 
 // Does the same from its part; "" asks for the best.
 Result<CpuIsa> choose_cpu_isa(std::string_view name);
+
+// Returns whether this machine has AVX-VNNI, dot products of 16-bit integers in AVX2's vectors: Intel's
+// processors from Alder Lake on, AMD's from Zen 5 on.
+bool has_avx_vnni() noexcept;
 
 // Checks that this machine has `isa`. kUnsupported where this machine lacks it.
 Status check_cpu_isa(CpuIsa isa);

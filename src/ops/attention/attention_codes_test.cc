@@ -24,7 +24,12 @@ struct Way {
 
 Tensor attend_decoded(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                       const AttentionArgs& args) {
-  return cpu::attention_on(AttentionPath::kDecoded, exec, q, view, batch, args);
+  return cpu::attention_on(AttentionPath::kDecoded, false, exec, q, view, batch, args);
+}
+
+Tensor attend_without_vnni(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
+                           const AttentionArgs& args) {
+  return cpu::attention_on(AttentionPath::kCodes, false, exec, q, view, batch, args);
 }
 
 // Both paths of each format that has codes, alone or beside floats.
@@ -110,6 +115,21 @@ TEST_P(AttentionCodes, ARowsBitsDependOnNothingElse) {
           expect_rows(shape, std::span(&token, 1), expected);
         }
       }
+    }
+  }
+}
+
+// AVX2's products are summed by AVX-VNNI where the machine has it, and else by two instructions.
+TEST_P(AttentionCodes, SumsAreTheSameWithoutVnni) {
+  for (AttentionShape shape : random_shapes(random_)) {
+    for (const Way& way : ways(shape.head_dim)) {
+      if (way.path != AttentionPath::kCodes) continue;
+      set(shape, way);
+      SCOPED_TRACE(describe(shape, way));
+      const std::vector<int> tokens = all_tokens(make_attention_case(shape));
+      const std::vector<float> expected = run_attention(*execs_[1], shape, tokens);
+      shape.attend = attend_without_vnni;
+      EXPECT_TRUE(same_bits(run_attention(*execs_[2], shape, tokens), expected));
     }
   }
 }

@@ -37,6 +37,18 @@ void with_float_worker(const AttentionCall& call, const AttentionPlan::Counts& c
   }
 }
 
+// Calls `use` with an AttentionWorker for keys and values that are codes.
+template <bool kHasVnni, typename Use>
+void with_code_worker(const AttentionCall& call, const AttentionPlan::Counts& counts,
+                      float* scratch, Use&& use) {
+  constexpr KvFormat kInt8 = KvFormat::kInt8, kInt4 = KvFormat::kInt4;
+  if (call.keys.format == kInt4)
+    return use(AttentionWorker<CodeDots<kInt4, kInt4, kHasVnni>>(call, counts, scratch));
+  if (call.values.format == kInt4)
+    return use(AttentionWorker<CodeDots<kInt8, kInt4, kHasVnni>>(call, counts, scratch));
+  return use(AttentionWorker<CodeDots<kInt8, kInt8, kHasVnni>>(call, counts, scratch));
+}
+
 // Calls `use` with an AttentionWorker for the call's path and formats.
 template <typename Use>
 void with_worker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch,
@@ -44,12 +56,10 @@ void with_worker(const AttentionCall& call, const AttentionPlan::Counts& counts,
   if (call.path == AttentionPath::kFloats) return with_float_worker(call, counts, scratch, use);
   if (call.path == AttentionPath::kDecoded)
     return use(AttentionWorker<DecodedDots>(call, counts, scratch));
-  constexpr KvFormat kInt8 = KvFormat::kInt8, kInt4 = KvFormat::kInt4;
-  if (call.keys.format == kInt4)
-    return use(AttentionWorker<CodeDots<kInt4, kInt4>>(call, counts, scratch));
-  if (call.values.format == kInt4)
-    return use(AttentionWorker<CodeDots<kInt8, kInt4>>(call, counts, scratch));
-  return use(AttentionWorker<CodeDots<kInt8, kInt8>>(call, counts, scratch));
+#if HWY_TARGET == HWY_AVX2
+  if (call.has_avx_vnni) return with_code_worker<true>(call, counts, scratch, use);
+#endif
+  with_code_worker<PAGODA_HAS_PAIR_DOTS != 0>(call, counts, scratch, use);
 }
 
 void attend_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
@@ -142,13 +152,14 @@ std::span<AttentionItem> allocate_items(Exec& exec, std::int64_t count, Tensor& 
 
 }  // namespace
 
-Tensor attention_on(AttentionPath path, Exec& exec, const Tensor& q, const KvView& view,
-                    const StepBatch& batch, const AttentionArgs& args) {
+Tensor attention_on(AttentionPath path, bool has_avx_vnni, Exec& exec, const Tensor& q,
+                    const KvView& view, const StepBatch& batch, const AttentionArgs& args) {
   Tensor out = exec.allocate(DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)});
   if (path == AttentionPath::kDecoded) count_decoded_attention(exec);
   ThreadPool& pool = pool_of(exec);
   const int num_threads = pool.num_threads();
   AttentionCall call = make_call(path, q, view, batch, args, out);
+  call.has_avx_vnni = has_avx_vnni;
   if (batch.first_slots.defined()) call.first_slots = batch.first_slots.data<std::int32_t>();
   const AttentionPlan plan(call, batch, num_threads);
   const AttentionPlan::Counts& counts = plan.counts();
@@ -179,7 +190,8 @@ Tensor attention_on(AttentionPath path, Exec& exec, const Tensor& q, const KvVie
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args) {
   const KvFormats formats = {view.keys.format(), view.values.format()};
-  return attention_on(attention_path(formats, view.head_dim()), exec, q, view, batch, args);
+  const AttentionPath path = attention_path(formats, view.head_dim());
+  return attention_on(path, has_avx_vnni(), exec, q, view, batch, args);
 }
 
 }  // namespace pagoda::cpu

@@ -60,6 +60,7 @@ struct AttentionCall {
   float soft_cap = 0;
 
   PrefetchLevel prefetch = PrefetchLevel::kFirst;  // of what few rows read
+  bool has_avx_vnni = false;                       // for products of codes in AVX2's vectors
 
   float* partials = nullptr;
   // Floats between the sums of two rows: whole pairs of the widest vectors. Of an int4 value the

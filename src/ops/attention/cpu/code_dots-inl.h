@@ -22,14 +22,19 @@ PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Returns sums + the products of both halves. Where intrinsics would have the compiler copy and spill
-// the sums, the instructions are written out: of AVX2's 16 registers 12 hold sums, so that one product
-// at a time has a place.
+// Returns sums + the products of both halves, in one instruction where kHasVnni. Where intrinsics would
+// have the compiler copy and spill the sums, the instructions are written out: of AVX2's 16 registers
+// 12 hold sums, so that one product at a time has a place.
+template <bool kHasVnni>
 HWY_INLINE VInts dot_shorts(VInts sums, VWords a, VWords b) {
 #if PAGODA_HAS_PAIR_DOTS
   asm("vpdpwssd %2, %1, %0" : "+v"(sums.raw) : "v"(a.raw), "v"(b.raw));
   return sums;
 #elif HWY_TARGET == HWY_AVX2
+  if constexpr (kHasVnni) {
+    asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sums.raw) : "x"(a.raw), "x"(b.raw));
+    return sums;
+  }
   VInts products;
   asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
       : "+x"(sums.raw), "=&x"(products.raw)
@@ -101,7 +106,7 @@ HWY_INLINE void pair_values(const std::byte* even, const std::byte* odd, VWords*
   }
 }
 
-template <KvFormat kKeys, KvFormat kValues>
+template <KvFormat kKeys, KvFormat kValues, bool kHasVnni = PAGODA_HAS_PAIR_DOTS != 0>
 struct CodeDots {
   using Coding = CodeCoding<kKeys, kValues>;
   using ScoreScales = typename Coding::ScoreScales;
@@ -133,7 +138,9 @@ struct CodeDots {
   using Operand = VWords;
   static HWY_INLINE VWords operand(VWords words, int /*unit*/) { return words; }
   static HWY_INLINE VWords broadcast(Unit pair) { return hn::Set(DWords(), pair); }
-  static HWY_INLINE VInts multiply(VInts sum, VWords x, VWords y) { return dot_shorts(sum, x, y); }
+  static HWY_INLINE VInts multiply(VInts sum, VWords x, VWords y) {
+    return dot_shorts<kHasVnni>(sum, x, y);
+  }
   static HWY_INLINE V score_of(VInts sum, const typename ScoreScales::Positions& positions,
                                const ScoreScales& scales, int row) {
     return scales.score_of(sum, positions, row);
