@@ -122,6 +122,10 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
 
+  // Forgets what the prefix cache holds for no request that runs: requests that are submitted later
+  // find nothing of it in memory. Blocks of a --prefix-cache-dir stay there.
+  virtual void reset_prefix_cache() = 0;
+
   // Refuses new requests and returns when the running ones are done, or at the deadline, when the
   // rest is cancelled.
   virtual void drain(double deadline_s) = 0;

@@ -150,6 +150,10 @@ Status EngineCore::cancel_all() {
   return ok_status();
 }
 
+void EngineCore::reset_prefix_cache() {
+  if (parts_.prefix_cache) parts_.prefix_cache->clear();
+}
+
 void EngineCore::store_cache() {
   if (!parts_.tier) return;
   const int num_stored = parts_.prefix_cache->store_all();

@@ -139,6 +139,9 @@ class PrefixCache {
   // Frees the least recently used block that only the cache holds, or tail; false where there is
   // none.
   bool evict();
+  // Frees all blocks that only the cache holds, and tells the tier of none. Blocks with a holder
+  // stay cached.
+  void clear();
   // Gives the tier all full blocks that only the cache holds, waiting for it; returns how many. They
   // stay cached.
   int store_all();

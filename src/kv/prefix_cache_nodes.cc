@@ -50,6 +50,10 @@ bool PrefixCache::evict() {
   return true;
 }
 
+void PrefixCache::clear() {
+  while (oldest_ != kNone) forget(oldest_);
+}
+
 // The oldest first, so that parents are the newest ones there, too.
 int PrefixCache::store_all() {
   int num_stored = 0;

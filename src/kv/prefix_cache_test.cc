@@ -200,6 +200,22 @@ TEST_F(PrefixCacheTest, HeldBlocksAreNotEvicted) {
   EXPECT_EQ(cache_->num_evictable(), 2);
 }
 
+TEST_F(PrefixCacheTest, IsClearedOfAllThatNobodyHolds) {
+  start(8);
+  Holder holder = run({1, 1, 1, 1, 2, 2, 2, 2, 3});
+  cached_part({1, 1, 1, 1, 5, 5, 5, 5, 6});
+  cached_part({4, 4, 4, 4, 5});
+  cache_->clear();
+  EXPECT_EQ(cache_->num_evictable(), 0);
+  EXPECT_EQ(pool_->num_free(), 5);
+  EXPECT_EQ(cached_part({4, 4, 4, 4, 5}), 0);
+  EXPECT_EQ(cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3}), 8);
+  end(holder);
+  cache_->clear();
+  EXPECT_EQ(pool_->num_free(), 8);
+  EXPECT_EQ(cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3}), 0);
+}
+
 void check_holders(const BlockPool& pool, const PrefixCache& cache,
                    const std::vector<Holder>& holders) {
   std::map<int, int> num_owners;
@@ -249,6 +265,10 @@ TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
   EXPECT_EQ(tier.first_tokens, (std::vector{2, 1, 8, 7}));
   EXPECT_EQ(cache_->store_all(), 0);  // no room
   EXPECT_EQ(cached_part({7, 7, 7, 7, 8, 8, 8, 8, 9}), 8);
+  const std::vector<int> handed_on = tier.first_tokens;
+  cache_->clear();
+  EXPECT_EQ(tier.first_tokens, handed_on);
+  EXPECT_EQ(pool_->num_free(), 4);
 }
 
 RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {

@@ -203,6 +203,12 @@ constexpr Endpoint kEndpoints[] = {
      .summary = "Token ids to text",
      .request_schema = "DetokenizeRequest",
      .answer_schema = "Text"},
+    {.path = "/reset_prefix_cache",
+     .read = [](ApiService& service, const HttpRequest&, const Wake&) -> HttpReply {
+       return {reset_prefix_cache_response(service), {}};
+     },
+     .operation_id = "resetPrefixCache",
+     .summary = "Forgets what the prefix cache holds for no request that runs"},
     {.path = "/tokenizer_info",
      .tell = [](const ServerFacts& facts) { return tokenizer_info_response(facts.service); },
      .operation_id = "tokenizerInfo",

@@ -64,6 +64,11 @@ HttpResponse load_response(const ApiService& service) {
   return json_response({{"server_load", stats.num_running + stats.num_waiting}});
 }
 
+HttpResponse reset_prefix_cache_response(ApiService& service) {
+  service.model.engine->reset_prefix_cache();
+  return json_response(json::object());
+}
+
 HttpResponse server_info_response(const ApiService& service) {
   const EngineLimits& limits = service.model.engine->limits();
   const KvCacheInfo& cache = limits.kv_cache;

@@ -87,5 +87,13 @@ TEST(Information, AnAppliedTemplateIsThePromptOfTheChat) {
   EXPECT_EQ(plain.refusal("/apply-template", chat).at("code"), "no_chat_template");
 }
 
+TEST(Information, ThePrefixCacheIsReset) {
+  ApiClient client;
+  EXPECT_EQ(client.answer("/reset_prefix_cache", ""), json::object());
+  EXPECT_EQ(client.engine().num_resets(), 1);
+  EXPECT_EQ(client.get("/reset_prefix_cache").status, 405);
+  EXPECT_EQ(client.engine().num_resets(), 1);
+}
+
 }  // namespace
 }  // namespace pagoda

@@ -58,6 +58,38 @@ TEST_F(PrefixCaching, FindsAPromptAgainUpToItsLastTokenAndTellsOfWholeBlocks) {
   }
 }
 
+TEST_F(PrefixCaching, FindsNothingOnceItIsReset) {
+  const testing::TemporaryFolder windowed;
+  testing::make_windowed_checkpoint(windowed);
+  for (const std::string& path : {std::string(kTinyLlama), windowed.path()}) {
+    SCOPED_TRACE(path);
+    start(true, path);
+    const WholeAnswer alone = run_to_end(*engine_, greedy(40, 200));
+    EXPECT_EQ(run(greedy(40, 8)), 32);
+    engine_->reset_prefix_cache();
+    EXPECT_EQ(run(greedy(40, 8)), 0);
+    EXPECT_EQ(run(greedy(40, 8)), 32);
+    // Whatever runs goes on.
+    std::promise<void> started;
+    std::promise<std::vector<int>> ended;
+    std::vector<int> token_ids;
+    const auto id = engine_->submit(greedy(40, 200), [&](const OutputEvent& event) {
+      if (token_ids.empty()) started.set_value();
+      token_ids.insert(token_ids.end(), event.token_ids.begin(), event.token_ids.end());
+      if (event.finish_reason != FinishReason::kNone) ended.set_value(token_ids);
+    });
+    ASSERT_TRUE(id.ok());
+    started.get_future().wait();
+    engine_->reset_prefix_cache();
+    EXPECT_EQ(ended.get_future().get(), alone.token_ids);
+    const EngineStats stats = stats_at_rest(*engine_);
+    EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
+  }
+  start(false);
+  engine_->reset_prefix_cache();
+  EXPECT_EQ(run(greedy(40, 8)), 0);
+}
+
 TEST_F(PrefixCaching, AConversationGoesOnFromTheLastAnswer) {
   start(true);
   GenerationRequest request = greedy(21, 9);
