@@ -24,6 +24,7 @@ struct ChatPrompt {
   bool continue_final_message = false;
   bool add_special_tokens = false;      // templates write them
   std::optional<std::string> raw_text;  // a prompt as it is, instead of the conversation's
+  std::string suffix;                   // where the answer stands between raw_text and this
   std::string last_message_text;        // for echo, where the last message is the assistant's
 };
 

@@ -1,6 +1,8 @@
 #include "server/completion_request.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "server/known_fields.h"
@@ -26,6 +28,11 @@ std::vector<Field> completion_field_table(CompletionRequest& request) {
                              prompt_schema()},
        .description = "Text, a list of texts, a list of token ids, or a list of those.",
        .required = true});
+  table.push_back({.name = "suffix",
+                   .target = &request.suffix,
+                   .size = {.max_chars = kMaxTextChars},
+                   .description = "A text behind the answer, for models that were trained to fill "
+                                  "in; the prompt is the text before it."});
   table.push_back({.name = "logprobs",
                    .target = &request.logprobs,
                    .range = {.minimum = 0, .maximum = kMaxLogprobs},
@@ -47,6 +54,10 @@ nlohmann::json completion_request_schema() {
                R"({"anyOf": [{"required": ["echo"], "properties": {"echo": {"const": true}}},
       {"properties": {"max_tokens": {"minimum": 1}, "max_completion_tokens": {"minimum": 1},
                       "max_new_tokens": {"minimum": 1}}}]})"));
+  add_rule(schema,
+           nlohmann::json::parse(R"({"anyOf": [{"properties": {"suffix": {"enum": ["", null]}}},
+      {"properties": {"echo": {"enum": [false, null]},
+        "prompt": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}}}]})"));
   return schema;
 }
 
@@ -60,6 +71,14 @@ ApiResult<CompletionRequest> read_completion_request(const std::string& body,
     return bad_request("max_tokens",
                        "'max_tokens': expected at least 1 where 'echo' is not set, got 0",
                        "out_of_range");
+  }
+  if (!request.suffix.empty()) {
+    if (request.generation.echo)
+      return bad_request("echo", "'echo' and 'suffix' must not both be there");
+    const bool all_texts = std::ranges::all_of(request.prompts, [](const PromptInput& prompt) {
+      return std::holds_alternative<std::string>(prompt);
+    });
+    if (!all_texts) return bad_request("prompt", "'prompt': expected a text beside 'suffix'");
   }
   const std::size_t num_choices = request.prompts.size() * request.generation.sampling.n;
   if (num_choices > kMaxChoices) {

@@ -17,6 +17,7 @@ inline constexpr int kDefaultCompletionTokens = 16;
 struct CompletionRequest {
   GenerationFields generation;
   std::vector<PromptInput> prompts;
+  std::string suffix;  // the answer belongs between the prompt and this; "": there is none
   std::optional<int> logprobs;
   bool add_special_tokens = true;
 };

@@ -243,7 +243,11 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service
   job->identity = AnswerIdentity::make(
       "cmpl-", fields.model.empty() ? service.model_names.front() : fields.model);
   for (const PromptInput& prompt : job->request.prompts) {
-    auto encoded = encode_prompt(service.model, prompt, job->request.add_special_tokens);
+    const CompletionRequest& asked = job->request;
+    auto encoded = asked.suffix.empty()
+                       ? encode_prompt(service.model, prompt, asked.add_special_tokens)
+                       : encode_fill_in(service.model, std::get<std::string>(prompt), asked.suffix,
+                                        asked.add_special_tokens);
     if (!encoded.ok()) return std::move(encoded).error();
     job->prompts.push_back(*std::move(encoded));
   }

@@ -320,7 +320,6 @@ TEST_F(CompletionsTest, BadInputIsRefusedByName) {
       {R"({"prompt": "a", "priority": "high"})", "priority"},
       {R"({"prompt": "a", "response_format": {"type": "grammar"}})", "response_format"},
       {R"({"prompt": "a", "best_of": 2})", "best_of"},
-      {R"({"prompt": "a", "suffix": "z"})", "suffix"},
       {R"({"prompt": "a", "use_beam_search": true})", "use_beam_search"},
   };
   expect_refused(cases);

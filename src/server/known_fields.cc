@@ -49,7 +49,6 @@ constexpr KnownField kKnownFields[] = {
     {kChat, kOpenAi, "verbosity", kAnything},
     {kAll, kOpenAi, "best_of", "[1]"},
     {kChat, kOpenAi, "moderation", kNothing},
-    {kCompletions, kOpenAi, "suffix", kNothing},
     {kChat, kOpenAi, "functions", kNothing},
     {kChat, kOpenAi, "function_call", R"(["none", "auto"])"},
     {kChat, kOpenAi, "audio", kNothing},

@@ -19,6 +19,7 @@ constexpr std::string_view kLatest = ":latest";
 struct GenerateRequest {
   ChatRequest chat;
   std::string prompt, system;
+  std::string suffix;   // the answer belongs between the prompt and this; "": there is none
   bool is_raw = false;  // the template has no part in it
 };
 
@@ -53,7 +54,12 @@ std::vector<Field> generate_field_table(GenerateRequest& request) {
                    .target = &request.is_raw,
                    .description = "Takes the prompt as it is, without the chat template.",
                    .from = "Ollama"});
-  table.push_back({.name = "suffix", .target = RefusedField{}, .from = "Ollama"});
+  table.push_back({.name = "suffix",
+                   .target = &request.suffix,
+                   .size = {.max_chars = kMaxTextChars},
+                   .description = "A text behind the answer, for models that were trained to fill "
+                                  "in; the prompt is the text before it, without the template.",
+                   .from = "Ollama"});
   return table;
 }
 
@@ -111,7 +117,8 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   if (!read.ok()) return std::move(read).error();
   GenerateRequest& asked = *read;
   asked.chat.generation.stream |= streams;
-  if (asked.prompt.empty()) return loading_job(service, asked.chat.generation);
+  if (asked.prompt.empty() && asked.suffix.empty())
+    return loading_job(service, asked.chat.generation);
   RequestJson messages = RequestJson::array();
   if (!asked.system.empty()) messages.push_back({{"role", "system"}, {"content", asked.system}});
   messages.push_back({{"role", "user"}, {"content", asked.prompt}});
@@ -120,7 +127,8 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   auto job = std::make_unique<OllamaJob>();
   job->is_chat = false;
   job->request = std::move(asked.chat);
-  if (asked.is_raw) job->request.prompt.raw_text = asked.prompt;
+  if (asked.is_raw || !asked.suffix.empty()) job->request.prompt.raw_text = asked.prompt;
+  job->request.prompt.suffix = asked.suffix;
   drop_tag(service, job->request.generation.model);
   if (auto wrong = prepare_chat(service, request, "", *job)) return std::move(*wrong);
   return job;

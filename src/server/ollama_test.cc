@@ -109,8 +109,6 @@ TEST_F(OllamaTest, ARequestWithoutAPromptIsCheckedAndLoadsTheModel) {
 
 TEST_F(OllamaTest, ErrorsNameTheField) {
   EXPECT_EQ(client_.refusal("/api/chat", R"({"messages": []})").at("param"), "messages");
-  EXPECT_EQ(client_.refusal("/api/generate", R"({"prompt": "a", "suffix": "b"})").at("param"),
-            "suffix");
   const std::vector<json> all = lines("/api/chat", ask("fail it broke"));
   EXPECT_THAT(all.back().at("error").get<std::string>(), ::testing::HasSubstr("it broke"));
 }

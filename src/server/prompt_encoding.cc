@@ -1,6 +1,7 @@
 #include "server/prompt_encoding.h"
 
 #include <algorithm>
+#include <span>
 
 #include "answer/tool_messages.h"
 #include "server/tokenize_request.h"
@@ -41,28 +42,29 @@ int most_before_answer(const EngineLimits& limits) {
 }
 
 ApiResult<std::vector<int>> token_ids_of(const ServedModel& model, std::string_view text,
-                                         bool add_special_tokens, std::string_view param) {
-  auto ids = model.tokenizer->encode(text, {.add_special_tokens = add_special_tokens});
+                                         EncodeOptions options, std::string_view param) {
+  auto ids = model.tokenizer->encode(text, options);
   if (!ids.ok()) return api_error(ids.status(), std::string(param));
   return *std::move(ids);
 }
 
 // Refuses a text with far more tokens than `most` by its beginning.
 ApiResult<std::vector<int>> token_ids_if_near(const ServedModel& model, std::string_view text,
-                                              int most, bool add_special_tokens,
+                                              int most, EncodeOptions options,
                                               std::string_view param) {
   const EngineLimits& limits = model.engine->limits();
   const auto exceeds = surely_exceeds(*model.tokenizer, text, most);
   if (!exceeds.ok()) return api_error(exceeds.status(), std::string(param));
   if (*exceeds) return too_long(limits, param, fmt::format("at least {}", most + 1));
-  return token_ids_of(model, text, add_special_tokens, param);
+  return token_ids_of(model, text, options, param);
 }
 
 ApiResult<EncodedPrompt> encode_text(const ServedModel& model, std::string text,
                                      bool add_special_tokens, std::string_view param) {
   const EngineLimits& limits = model.engine->limits();
   const int most = most_before_answer(limits);
-  auto ids = token_ids_if_near(model, text, most, add_special_tokens, param);
+  auto ids =
+      token_ids_if_near(model, text, most, {.add_special_tokens = add_special_tokens}, param);
   if (!ids.ok()) return std::move(ids).error();
   if (auto error = check_token_ids(limits, *ids, most, param)) return std::move(*error);
   return EncodedPrompt{*std::move(ids), std::move(text)};
@@ -100,9 +102,11 @@ ApiResult<std::vector<int>> encode_input(const ServedModel& model, const PromptI
   if (const auto* text = std::get_if<std::string>(&input)) {
     if (!model.tokenizer)
       return bad_request(std::string(param), model.no_tokenizer.message(), "no_tokenizer");
-    auto encoded = encoding.cut_to ? encode_cut(model, *text, encoding, param)
-                                   : token_ids_if_near(model, *text, limits.max_model_len,
-                                                       encoding.add_special_tokens, param);
+    auto encoded =
+        encoding.cut_to
+            ? encode_cut(model, *text, encoding, param)
+            : token_ids_if_near(model, *text, limits.max_model_len,
+                                {.add_special_tokens = encoding.add_special_tokens}, param);
     if (!encoded.ok()) return encoded;
     ids = *std::move(encoded);
   } else {
@@ -129,6 +133,30 @@ ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInp
   auto text = model.tokenizer->decode(ids, /*skip_special_tokens=*/false);
   // Ids that only the model has, in its padding, have no text.
   return EncodedPrompt{ids, text.ok() ? *std::move(text) : std::string()};
+}
+
+ApiResult<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,
+                                        std::string_view suffix, bool add_special_tokens) {
+  if (!model.fill_in)
+    return bad_request("suffix", "'suffix': this model has no tokens for a gap between two texts",
+                       "no_fill_in");
+  const int most = most_before_answer(model.engine->limits());
+  const EncodeOptions as_text = {.add_special_tokens = false, .parse_special = false};
+  auto before = token_ids_if_near(model, prefix, most, as_text, "prompt");
+  if (!before.ok()) return std::move(before).error();
+  auto behind = token_ids_if_near(model, suffix, most, as_text, "suffix");
+  if (!behind.ok()) return std::move(behind).error();
+  // A tokenizer puts its marks around a text; the one before it begins this prompt too.
+  auto around = token_ids_of(model, "", {.add_special_tokens = add_special_tokens}, "prompt");
+  if (!around.ok()) return std::move(around).error();
+  const bool has_bos = !around->empty() && around->front() == model.tokenizer->bos_token_id();
+  EncodedPrompt encoded = {
+      .token_ids = fill_in_prompt(*model.fill_in, std::span(*around).first(has_bos ? 1 : 0),
+                                  *before, *behind),
+      .text = std::string(prefix)};
+  if (auto error = check_token_ids(model.engine->limits(), encoded.token_ids, most, "prompt"))
+    return std::move(*error);
+  return encoded;
 }
 
 ApiResult<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
@@ -160,7 +188,7 @@ ApiResult<std::vector<int>> tokenize_text(const ServedModel& model, std::string_
                     "got {}",
                     kMaxTokenizedPiece, *longest_piece));
   }
-  return token_ids_of(model, text, add_special_tokens, param);
+  return token_ids_of(model, text, {.add_special_tokens = add_special_tokens}, param);
 }
 
 ApiResult<std::string> render_chat(const ServedModel& model, const ChatPrompt& prompt) {
@@ -185,6 +213,9 @@ ApiResult<std::string> render_chat(const ServedModel& model, const ChatPrompt& p
 }
 
 ApiResult<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt) {
+  if (!prompt.suffix.empty())
+    return encode_fill_in(model, prompt.raw_text.value_or(""), prompt.suffix,
+                          /*add_special_tokens=*/true);
   if (prompt.raw_text)
     return encode_text(model, *prompt.raw_text, /*add_special_tokens=*/true, "prompt");
   auto rendered = render_chat(model, prompt);

@@ -23,6 +23,10 @@ struct EncodedPrompt {
 // ids out of range.
 ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
                                        bool add_special_tokens);
+// Makes the prompt of an answer that belongs between two texts. Marks of tokens in them are text.
+// Errors: encode_prompt()'s, and a model that knows of no gaps (param suffix).
+ApiResult<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,
+                                        std::string_view suffix, bool add_special_tokens);
 // Errors besides: a checkpoint without a chat template, a template that refuses the messages.
 ApiResult<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt);
 

@@ -294,7 +294,7 @@ TEST(OpenApi, DescribesTheFieldsThatAreRead) {
   EXPECT_EQ(completion.at("required"), json::parse(R"(["prompt"])"));
   EXPECT_EQ(completion.at("properties").at("top_p").at("maximum"), 1);
   EXPECT_EQ(completion.at("properties").at("dry_base").at("default"), 1.75);
-  EXPECT_EQ(completion.at("properties").at("suffix").at("enum"),
+  EXPECT_EQ(completion.at("properties").at("lora_request").at("enum"),
             json::parse(R"([false, [], {}, "", null])"));
   EXPECT_TRUE(schemas.at("ChatCompletionRequest").at("properties").contains("messages"));
   for (const char* path : {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize",

@@ -98,6 +98,7 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
   if (model->chat_template) model->answer_format = answer_format_of(model->chat_template->text());
   if (options.tool_syntax) model->answer_format.tool_syntax = *options.tool_syntax;
   if (model->tokenizer) {
+    model->fill_in = find_fill_in_format(*model->tokenizer);
     model->grammars =
         std::make_unique<GrammarCompiler>(model->tokenizer, model->config.eos_token_ids);
   }

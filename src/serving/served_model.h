@@ -17,6 +17,7 @@
 #include "engine/engine_options.h"
 #include "model/model_config.h"
 #include "serving/embedding_format.h"
+#include "serving/fill_in_format.h"
 #include "text/chat_template.h"
 #include "text/grammar.h"
 #include "text/tokenizer.h"
@@ -44,8 +45,9 @@ struct ServedModel {
   std::shared_ptr<const Tokenizer> tokenizer;  // null: there is none, and answers have no text
   Status no_tokenizer;                         // why
   std::shared_ptr<const ChatTemplate>
-      chat_template;           // null: the checkpoint has none, chat is refused
-  AnswerFormat answer_format;  // how answers hold thoughts and calls
+      chat_template;                    // null: the checkpoint has none, chat is refused
+  AnswerFormat answer_format;           // how answers hold thoughts and calls
+  std::optional<FillInFormat> fill_in;  // absent: the model knows of no gaps
   EmbeddingFormat embedding_format;
   Status no_embeddings;                       // why the model makes none, where it does not
   std::unique_ptr<GrammarCompiler> grammars;  // takes nothing before the first grammar; null

@@ -55,7 +55,8 @@ GgufVocabulary make_vocabulary() {
     vocabulary.tokens.push_back(token);
   }
   vocabulary.token_types.assign(vocabulary.tokens.size(), 1);
-  for (const char* control : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) {
+  for (const char* control : {"<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<|endoftext|>",
+                              "<|im_start|>", "<|im_end|>"}) {
     vocabulary.tokens.emplace_back(control);
     vocabulary.token_types.push_back(3);
   }
@@ -110,6 +111,7 @@ std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options) {
     model->chat_template =
         std::make_shared<const ChatTemplate>(ChatTemplate::from_text("chatml", kTemplate).value());
   }
+  model->fill_in = find_fill_in_format(*model->tokenizer);
   if (options.thinks) model->answer_format.thought = ThoughtMarks{"<think>", "</think>"};
   const int eos_token_id = *model->tokenizer->eos_token_id();
   model->config.eos_token_ids = {eos_token_id};
