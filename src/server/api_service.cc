@@ -47,12 +47,19 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
                                                   .asked_by = white_space->param});
     if (!tried.ok()) return api_error(tried.status(), white_space->param);
   }
-  if (!grammar) return constraints;
-  GrammarSpec spec = grammar->spec;
-  if (white_space) spec.white_space = white_space->pattern;
-  auto source = service.model.grammars->compile(spec);
-  if (!source.ok()) return api_error(source.status(), grammar->param);
-  constraints.mask_source = *std::move(source);
+  if (grammar) {
+    GrammarSpec spec = grammar->spec;
+    if (white_space) spec.white_space = white_space->pattern;
+    auto source = service.model.grammars->compile(spec);
+    if (!source.ok()) return api_error(source.status(), grammar->param);
+    constraints.mask_source = *std::move(source);
+  }
+  if (fields.thought_budget) {
+    auto source = ThoughtBudget::make(service.model.tokenizer, *fields.thought_budget,
+                                      constraints.mask_source.get());
+    if (!source.ok()) return api_error(source.status(), "thinking_token_budget");
+    constraints.mask_source = *std::move(source);
+  }
   return constraints;
 }
 

@@ -81,6 +81,13 @@ std::optional<ApiError> settle_answer_format(const ServedModel& model, ChatJob& 
   const ToolFields& tools = job.request.tools;
   const bool reads_calls = tools.are_used();
   const bool reads_thoughts = format.thought && job.request.reasoning.is_separate;
+  const bool begins_in_thought =
+      format.thought && ends_with_mark(job.prompt.text, format.thought->begin);
+  if (const int budget = job.request.reasoning.token_budget.value_or(-1);
+      format.thought && budget >= 0) {
+    job.request.generation.thought_budget =
+        ThoughtBudgetOptions{budget, *format.thought, begins_in_thought};
+  }
   if (!reads_calls && !reads_thoughts) return {};
   AnswerParserOptions parsing = {
       .tool_syntax = format.tool_syntax,
@@ -88,8 +95,7 @@ std::optional<ApiError> settle_answer_format(const ServedModel& model, ChatJob& 
       .reads_one_call = !tools.has_parallel_calls,
       .tools = std::make_shared<const std::vector<ToolDefinition>>(tools.tools)};
   if (reads_thoughts) parsing.thought = format.thought;
-  parsing.begins_in_thought =
-      format.thought && ends_with_mark(job.prompt.text, format.thought->begin);
+  parsing.begins_in_thought = begins_in_thought;
   std::vector<std::string> marks;
   if (reads_calls) marks = call_marks(format.tool_syntax);
   if (reads_thoughts) marks.push_back(format.thought->begin);

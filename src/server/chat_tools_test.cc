@@ -47,11 +47,7 @@ class ChatToolsTest : public ::testing::Test {
   // Says whether the grammar that holds a request's answers takes such a beginning.
   bool may_begin(const json& body, const std::string& text) {
     client_.answer(kChatPath, body.dump());
-    const auto held = client_.engine().last_request().mask_source;
-    if (!held) return true;
-    const auto follower = held->clone();
-    const std::vector<int> ids = client_.model().tokenizer->encode(text).value();
-    return std::all_of(ids.begin(), ids.end(), [&](int id) { return follower->accept(id).ok(); });
+    return client_.may_begin(text);
   }
 
   // Puts a stream's deltas together as OpenAI's clients do.
@@ -230,6 +226,19 @@ TEST_F(ChatToolsTest, AThoughtMayStandBeforeAFormat) {
   EXPECT_EQ(message.at("content"), "{}");
   body["reasoning_format"] = "none";  // the content is to be JSON
   EXPECT_FALSE(may_begin(body, "<think>"));
+}
+
+TEST_F(ChatToolsTest, AThoughtHasItsBudget) {
+  client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
+  for (const char* name : {"thinking_token_budget", "reasoning_budget_tokens"}) {
+    const json body = ask("say a", {{name, 2}});
+    EXPECT_TRUE(may_begin(body, "<think>ab</think>ab"));
+    EXPECT_FALSE(may_begin(body, "<think>abc"));
+    EXPECT_TRUE(may_begin(body, "abcdef"));
+  }
+  EXPECT_TRUE(may_begin(ask("say a", {{"thinking_token_budget", -1}}), "<think>abc"));
+  EXPECT_EQ(refusal_of(ask("a", {{"thinking_token_budget", -2}})).at("param"),
+            "thinking_token_budget");
 }
 
 TEST_F(ChatToolsTest, AllowedToolsAloneAreCalled) {

@@ -14,6 +14,7 @@
 #include "server/grammar_fields.h"
 #include "server/request_json.h"
 #include "server/token_rule_fields.h"
+#include "serving/thought_budget.h"
 
 namespace pagoda {
 
@@ -48,6 +49,7 @@ struct GenerationFields {
   int priority = 0;
   std::string cache_salt;
   GrammarFields grammar;
+  std::optional<ThoughtBudgetOptions> thought_budget;  // settled by chats, whose answers think
   bool echo = false;
   bool stream = false;
   std::optional<StreamOptions> stream_options;

@@ -188,7 +188,6 @@ constexpr KnownField kKnownFields[] = {
     {kChat, kLlamaCpp, "chat_parser", kNothing},
     {kChat, kLlamaCpp, "reasoning_in_content", R"([true, false])"},
     {kChat, kLlamaCpp, "thinking_forced_open", kOnlyFalse},
-    {kChat, kLlamaCpp, "reasoning_budget_tokens", "[-1]"},
     {kChat, kLlamaCpp, "reasoning_budget_start_tag", kAnything},
     {kChat, kLlamaCpp, "reasoning_budget_end_tag", kAnything},
     {kChat, kLlamaCpp, "reasoning_budget_message", kAnything},

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "server/grammar_field_schemas.h"
@@ -196,6 +198,11 @@ MaybeError read_thinking(const RequestJson& value, MessagesRequest& request) {
     return bad_request("thinking",
                        R"('thinking': expected {"type": "enabled"}, adaptive or disabled)");
   request.chat.reasoning.enable_thinking = is_on;
+  const RequestJson& budget = value_of(value, "budget_tokens");
+  if (!is_on || budget.is_null()) return {};
+  if (!budget.is_number_unsigned() || budget.get<std::uint64_t>() > std::numeric_limits<int>::max())
+    return wrong_type("thinking.budget_tokens", "an integer from 0 to 2147483647", budget);
+  request.chat.reasoning.token_budget = budget.get<int>();
   return {};
 }
 
@@ -242,7 +249,8 @@ constexpr std::string_view kChoiceSchema =
     R"({"type": "object", "required": ["type"], "properties": {"type": {"enum": ["auto", "none"]},
         "disable_parallel_tool_use": {"type": ["boolean", "null"]}}})";
 constexpr std::string_view kThinkingSchema =
-    R"({"type": "object", "required": ["type"], "properties": {"type": {"enum": ["enabled", "adaptive", "disabled"]}}})";
+    R"({"type": "object", "required": ["type"], "properties": {"type": {"enum": ["enabled", "adaptive", "disabled"]},
+        "budget_tokens": {"type": ["integer", "null"], "minimum": 0, "maximum": 2147483647}}})";
 
 }  // namespace
 

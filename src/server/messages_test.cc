@@ -103,6 +103,20 @@ TEST_F(MessagesTest, CallsAndThoughtsAreBlocksWholeAndStreamed) {
   EXPECT_EQ(all.back().at("type"), "message_stop");
 }
 
+TEST_F(MessagesTest, AThoughtHasItsBudget) {
+  client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
+  const json budget = {{"type", "enabled"}, {"budget_tokens", 2}};
+  answer(ask("say a", {{"thinking", budget}}));
+  EXPECT_TRUE(client_.may_begin("<think>ab</think>ab"));
+  EXPECT_FALSE(client_.may_begin("<think>abc"));
+  answer(ask("say a", {{"thinking", {{"type", "enabled"}}}}));
+  EXPECT_TRUE(client_.may_begin("<think>abc"));
+  for (const json& wrong : {json(-1), json(1.5), json("2"), json(5000000000)}) {
+    const json body = ask("a", {{"thinking", {{"type", "enabled"}, {"budget_tokens", wrong}}}});
+    EXPECT_EQ(client_.refusal(kMessagesPath, body.dump()).at("param"), "thinking.budget_tokens");
+  }
+}
+
 TEST_F(MessagesTest, AFailureEndsTheStream) {
   const std::vector<json> all = events(ask("fail it broke"));
   EXPECT_EQ(all.back().at("type"), "error");

@@ -81,6 +81,12 @@ std::vector<Field> reasoning_field_table(ReasoningFields& fields) {
        .target = &fields.is_separate,
        .description = "Whether thoughts are apart from the content.",
        .from = "SGLang"},
+      {.name = "thinking_token_budget",
+       .target = &fields.token_budget,
+       .range = {.minimum = -1},
+       .description = "The most tokens of a thought, which is ended there; -1: no such limit.",
+       .from = "vLLM",
+       .aliases = {"reasoning_budget_tokens"}},
       {.name = "reasoning_format",
        .target = CustomField{[&fields](std::string_view, const RequestJson& value) {
                                return read_format(value, fields);

@@ -1,6 +1,6 @@
 // Fields that say how a model is to think, and how its thoughts are told: reasoning_effort
 // (OpenAI's), include_reasoning (vLLM's), separate_reasoning, enable_thinking and thinking
-// (SGLang's), reasoning_format (llama.cpp's), think (Ollama's).
+// (SGLang's), reasoning_format (llama.cpp's), thinking_token_budget (vLLM's), think (Ollama's).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,7 +15,8 @@ namespace pagoda {
 struct ReasoningFields {
   std::string effort;  // "": as the template has it
   std::optional<bool> enable_thinking;
-  bool is_included = true;  // otherwise thoughts are left out of the answer
+  bool is_included = true;          // otherwise thoughts are left out of the answer
+  std::optional<int> token_budget;  // of a thought; none, or -1: as long as it gets
   bool is_separate = true;  // otherwise they stay where the model writes them, in the content
 };
 

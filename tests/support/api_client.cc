@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
@@ -122,6 +123,14 @@ std::vector<json> ApiClient::named_events(const std::string& path, const std::st
 
 std::string ApiClient::last_prompt() {
   return model_->tokenizer->decode(engine().last_request().prompt_token_ids, false).value();
+}
+
+bool ApiClient::may_begin(const std::string& text) {
+  const auto held = engine().last_request().mask_source;
+  if (!held) return true;
+  const auto follower = held->clone();
+  const std::vector<int> ids = model_->tokenizer->encode(text).value();
+  return std::ranges::all_of(ids, [&](int id) { return follower->accept(id).ok(); });
 }
 
 }  // namespace pagoda

@@ -34,6 +34,9 @@ class ApiClient {
   std::vector<nlohmann::json> named_events(const std::string& path, const std::string& body);
   // Returns the text of the prompt that the engine was asked last.
   std::string last_prompt();
+  // Returns whether what holds the answers of the request that the engine was asked last takes such
+  // a beginning.
+  bool may_begin(const std::string& text);
 
   FakeEngine& engine() { return fake_engine(*model_); }
   ServedModel& model() { return *model_; }
