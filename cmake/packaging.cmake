@@ -24,7 +24,8 @@ install(FILES src/server/page/third_party/markdown-it/LICENSE DESTINATION share/
 install(RUNTIME_DEPENDENCY_SET libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^libc\\.so" "^libm\\.so" "^libdl\\.so" "^libpthread\\.so" "^librt\\.so" "^libresolv\\.so" "^libmlx" "^lib(blas|lapack|gfortran|quadmath)-"
   DESTINATION ${home}/lib COMPONENT libraries)
-# What the program prints of its own flags. A build for another machine, which can't run it, is installed without.
+# The program prints its completions and manual page itself. A build for another machine, which can't
+# run it, is installed without them.
 if(NOT CMAKE_CROSSCOMPILING)
   set(printed ${CMAKE_BINARY_DIR}/printed)
   install(CODE "

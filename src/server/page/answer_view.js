@@ -1,5 +1,5 @@
 // ---- An answer on the page.
-// What stands below an answer: buttons, and `note` in words. `i` is the answer's place among the turns, if it has one.
+// Adds buttons below an answer, and `note` in words. `i` is the answer's place among the turns, if it has one.
 function addFoot(turn, {content, note, isLast, i}) {
   const foot = make('div', 'foot');
   if (content) foot.append(copyButton(() => content));
@@ -55,10 +55,9 @@ class AnswerView {
     words.textContent += more ?? '';
   }
   addFolded(title) {
-    const folded = make('details', 'thought');
-    const parts = {summary: make('summary', '', title), words: make('div', 'words')};
-    folded.append(parts.summary, parts.words);
-    this.text.before(folded);
+    const parts = makeFolded(title);
+    parts.words.className = 'words';
+    this.text.before(parts.folded);
     return parts;
   }
   draw(open) {

@@ -4,7 +4,7 @@ const MAX_ATTACHED_BYTES = 200_000;
 const MAX_NAME_CHARACTERS = 255;
 let attached = [];  // to the question that is being written
 
-// What the model is told of a question. No run of backticks in a file ends its block.
+// Returns the text that the model is told of a question. No run of backticks in a file ends its block.
 function toldText({content, files = []}) {
   const blocks = files.map(({name, text}) => {
     const longest = (text.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 2);

@@ -6,7 +6,8 @@ function shownIndices({turns, at}) {
   return way.reverse();
 }
 const shownTurns = (which) => shownIndices(which).map((i) => which.turns[i]);
-// What stands in the place of turn `i`, itself among it: questions that were asked instead, or answers to the same one.
+// Returns the turns that stand in the place of turn `i`, itself among them: questions that were asked instead, or answers to the same
+// one.
 function alternatives(turns, i) {
   const {parent, role} = turns[i];
   return [...turns.keys()].filter((other) => turns[other].parent === parent && turns[other].role === role);

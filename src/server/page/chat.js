@@ -4,7 +4,7 @@ let chat = newChat();
 let running = null;  // the AbortController of the answer under way
 let following = true;  // the end of the conversation is kept in view
 
-// What the model is told: questions with their answers, and the last question. One that never got an answer is left out, as many
+// Returns the messages that the model is told: questions with their answers, and the last question. One that never got an answer is left out, as many
 // templates refuse two messages of a side in a row.
 function history(turns) {
   const counts = (turn, i) => (turn.role === 'assistant' ? turns[i - 1]?.role === 'user' : i === turns.length - 1 || turns[i + 1].role === 'assistant');

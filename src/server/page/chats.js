@@ -59,7 +59,7 @@ function chatOf(record) {
 }
 const recordOf = (id, writer, {turns, at}, time = Date.now()) =>
   ({version: CHAT_VERSION, id, time, writer, title: titleOf(turns), length: charactersOf(turns), at, turns});
-// What is kept of a chat, {turns, at}: all, or of a very long one the latest turns that are shown.
+// Returns the part of a chat that is kept, {turns, at}: all, or of a very long one the latest turns that are shown.
 function keptOf(which) {
   const {turns, at} = which;
   if (turns.length <= MAX_TURNS && charactersOf(turns) <= MAX_CHAT_CHARACTERS) return {turns: turns.map((turn) => ({...turn})), at};

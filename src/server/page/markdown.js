@@ -53,7 +53,12 @@ function blocksOf(text, env) {
 
 // ---- Tokens to elements.
 const add = (parent, tag, className, text) => parent.appendChild(make(tag, className, text));
-// What a token that opens something puts into `parent`; returns the element that takes what comes within.
+// Makes an element that shows `title` alone until it is opened; `words` takes what is folded away.
+function makeFolded(title) {
+  const folded = make('details', 'thought');
+  return {folded, summary: add(folded, 'summary', '', title), words: add(folded, 'div')};
+}
+// Each function puts into `parent` the element of a token that opens something, and returns the one that takes what comes within.
 const OPEN = {
   paragraph_open(parent, token) {
     if (!token.hidden) return add(parent, 'p');
@@ -154,7 +159,7 @@ function draw(parent, tokens, env, open = false) {
 }
 
 // ---- Texts that are still to come.
-// Where in `tokens` the text goes on; -1 if not within a paragraph.
+// Returns the index in `tokens` at which the text goes on; -1 if not within a paragraph.
 function lastInline(tokens) {
   return tokens.findLastIndex((token) => token.content || token.type === 'hr' || token.type === 'fence');
 }
@@ -206,17 +211,16 @@ class MarkdownView {
     if (thought) this.showThought(thought[1], !!thought[2], open);
     this.showBlocks(thought ? known.slice(thought[0].length) : known, open);
   }
-  // What some models write before they answer.
+  // Shows the thoughts that some models write before they answer.
   showThought(text, closed, open) {
     if (!this.thoughts) {
-      this.folded = make('details', 'thought');
-      this.folded.append(make('summary'));
-      this.thoughts = new MarkdownView(add(this.folded, 'div'));
-      this.element.prepend(this.folded);
+      this.thought = makeFolded();
+      this.thoughts = new MarkdownView(this.thought.words);
+      this.element.prepend(this.thought.folded);
     }
-    this.folded.firstChild.textContent = closed ? 'Thoughts' : 'Thinking';
+    this.thought.summary.textContent = closed ? 'Thoughts' : 'Thinking';
     this.thoughts.showBlocks(text, open && !closed);
-    this.folded.hidden = closed && !this.thoughts.drawn.length;
+    this.thought.folded.hidden = closed && !this.thoughts.drawn.length;
   }
   // Blocks that are as before stay as they are, with what the reader has selected or scrolled in them.
   showBlocks(text, open) {
