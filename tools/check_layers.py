@@ -269,9 +269,26 @@ def check_code_map(source):
         yield Finding(CODE_MAP, 1, f"src/{folder} is not in the code map")
 
 
+TEST_FILE = re.compile(r"(?:^|/)(\w+_test\.cc|test_\w+\.py)$")
+
+
+def check_tests_run(paths, builds):
+    """Each file of tests is named in CMake's files: by its name or, where one call adds many, by what comes behind `test_`."""
+    words = set(re.findall(r"[\w.]+", builds))
+    for path in paths:
+        match = TEST_FILE.search(path)
+        if not match:
+            continue
+        name = match.group(1)
+        if name not in words and name.removeprefix("test_").removesuffix(".py") not in words:
+            yield Finding(path, 1, "no CMakeLists.txt names these tests, so that nothing runs them")
+
+
 def check_all(root):
-    findings = []
-    for file in source_files(root, MEASURED):
+    files = list(source_files(root, MEASURED))
+    builds = "\n".join(file.read_text(encoding="utf-8") for file in source_files(root, ("CMakeLists.txt", ".cmake")))
+    findings = list(check_tests_run([file.relative_to(root).as_posix() for file in files], builds))
+    for file in files:
         findings += findings_in(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8"))
     return findings
 

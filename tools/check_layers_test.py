@@ -20,6 +20,15 @@ def include(header):
     return f'#include "{header}"\n'
 
 
+class TestsRun(unittest.TestCase):
+    def test_each_is_named(self):
+        paths = ["src/a/b_test.cc", "src/a/b.cc", "tests/c/test_d_e.py", "tests/c/test_f.py"]
+        builds = "pagoda_test(b SOURCES b_test.cc)\nset(tests d_e x)\npagoda_pytest(f tests/c/test_f.py)"
+        self.assertEqual(list(check_layers.check_tests_run(paths, builds.replace("tests/c/", ""))), [])
+        missing = check_layers.check_tests_run(paths, "pagoda_test(b SOURCES bb_test.cc d e test_f.pyc)")
+        self.assertEqual([finding.path for finding in missing], ["src/a/b_test.cc", "tests/c/test_d_e.py", "tests/c/test_f.py"])
+
+
 class CodeMap(unittest.TestCase):
     def findings(self, *rows):
         return [finding.message for finding in check_layers.check_code_map("\n".join(rows))]
@@ -182,6 +191,7 @@ class OtherRules(unittest.TestCase):
             for path in ("src/core/a.cc", "tests/server/test_a.py", "src/text/rust/target/b.rs", "build/c.cc"):
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / path).write_text("x\n" * 401 if path.endswith(".cc") else "pass\n")
+            (root / "tests/CMakeLists.txt").write_text("set(tests a)\n")
             files = {file.relative_to(root).as_posix() for file in check_layers.source_files(root, check_layers.MEASURED)}
             self.assertEqual(files, {"src/core/a.cc", "tests/server/test_a.py"})
             self.assertEqual(len(check_layers.check_all(root)), 1)
