@@ -6,6 +6,7 @@
 #include "server/chat_completions.h"
 #include "server/completions.h"
 #include "server/embeddings.h"
+#include "server/infill.h"
 #include "server/information.h"
 #include "server/messages.h"
 #include "server/ollama.h"
@@ -101,6 +102,13 @@ constexpr Endpoint kEndpoints[] = {
      .summary = "Answers a conversation",
      .request_schema = "ChatCompletionRequest",
      .answer_schema = "ChatCompletion"},
+    {.path = "/infill",
+     .read = handle_infill,
+     .generates = true,
+     .operation_id = "infill",
+     .summary = "The text at a cursor, as llama.cpp answers editors",
+     .request_schema = "InfillRequest",
+     .answer_schema = "Infill"},
     {.path = "/v1/embeddings",
      .read = handle_embeddings,
      .generates = true,

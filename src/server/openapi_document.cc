@@ -8,6 +8,7 @@
 #include "server/completion_request.h"
 #include "server/embedding_request.h"
 #include "server/endpoints.h"
+#include "server/infill_request.h"
 #include "server/messages_request.h"
 #include "server/ollama.h"
 #include "server/ollama_embeddings.h"
@@ -122,6 +123,25 @@ json embedding_answer_schemas() {
                                           {"prompt_eval_count", count}})}};
 }
 
+// Returns what answers of other APIs than OpenAI's look like.
+json foreign_answer_schemas() {
+  const json text = {{"type", "string"}};
+  const json count = {{"type", "integer"}, {"minimum", 0}};
+  return {
+      {"Message", object_schema({{"id", text},
+                                 {"type", {{"const", "message"}}},
+                                 {"role", {{"const", "assistant"}}},
+                                 {"model", text},
+                                 {"content", {{"type", "array"}}},
+                                 {"stop_reason", text},
+                                 {"usage", {{"type", "object"}}}})},
+      {"MessageTokens", object_schema({{"input_tokens", count}})},
+      {"Infill",
+       {{"type", "object"}, {"properties", {{"content", text}, {"stop", {{"type", "boolean"}}}}}}},
+      {"OllamaAnswer",
+       object_schema({{"model", text}, {"created_at", text}, {"done", {{"type", "boolean"}}}})}};
+}
+
 json answer_schemas() {
   const json text = {{"type", "string"}};
   const json text_or_null = {{"type", {"string", "null"}}};
@@ -165,16 +185,6 @@ json answer_schemas() {
                                       {"status", {{"enum", {"completed", "incomplete"}}}},
                                       {"output", {{"type", "array"}}},
                                       {"usage", {{"type", "object"}}}})},
-          {"Message", object_schema({{"id", text},
-                                     {"type", {{"const", "message"}}},
-                                     {"role", {{"const", "assistant"}}},
-                                     {"model", text},
-                                     {"content", {{"type", "array"}}},
-                                     {"stop_reason", text},
-                                     {"usage", {{"type", "object"}}}})},
-          {"MessageTokens", object_schema({{"input_tokens", count}})},
-          {"OllamaAnswer",
-           object_schema({{"model", text}, {"created_at", text}, {"done", {{"type", "boolean"}}}})},
           {"ChatCompletion", answer("chat.completion", {{"message", message}})},
           {"Tokenized", object_schema({{"count", count},
                                        {"max_model_len", count},
@@ -249,6 +259,7 @@ json schemas(const ApiService& service) {
                    {"OllamaEmbeddingRequest", ollama_embedding_schema()},
                    {"OllamaGenerateRequest", ollama_generate_schema()},
                    {"OllamaShowRequest", ollama_show_schema()},
+                   {"InfillRequest", infill_request_schema()},
                    {"MessagesRequest", messages_request_schema()},
                    {"ResponseRequest", response_request_schema()},
                    {"TokenizeRequest", tokenize_request_schema()},
@@ -256,6 +267,7 @@ json schemas(const ApiService& service) {
   bind_formats(requests, service);
   name_contradictions(requests);
   requests.update(answer_schemas());
+  requests.update(foreign_answer_schemas());
   requests.update(embedding_answer_schemas());
   return requests;
 }

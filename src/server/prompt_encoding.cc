@@ -135,25 +135,36 @@ ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInp
   return EncodedPrompt{ids, text.ok() ? *std::move(text) : std::string()};
 }
 
+ApiResult<std::vector<int>> tokens_before_text(const ServedModel& model) {
+  auto around = token_ids_of(model, "", {.add_special_tokens = true}, "prompt");
+  if (!around.ok()) return std::move(around).error();
+  const bool has_bos = !around->empty() && around->front() == model.tokenizer->bos_token_id();
+  around->resize(has_bos ? 1 : 0);
+  return around;
+}
+
+std::optional<ApiError> check_fill_in(const ServedModel& model, std::string_view param) {
+  if (model.fill_in) return {};
+  return bad_request(
+      std::string(param),
+      fmt::format("'{}': this model has no tokens for a gap between two texts", param),
+      "no_fill_in");
+}
+
 ApiResult<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,
                                         std::string_view suffix, bool add_special_tokens) {
-  if (!model.fill_in)
-    return bad_request("suffix", "'suffix': this model has no tokens for a gap between two texts",
-                       "no_fill_in");
+  if (auto error = check_fill_in(model, "suffix")) return std::move(*error);
   const int most = most_before_answer(model.engine->limits());
   const EncodeOptions as_text = {.add_special_tokens = false, .parse_special = false};
   auto before = token_ids_if_near(model, prefix, most, as_text, "prompt");
   if (!before.ok()) return std::move(before).error();
   auto behind = token_ids_if_near(model, suffix, most, as_text, "suffix");
   if (!behind.ok()) return std::move(behind).error();
-  // A tokenizer puts its marks around a text; the one before it begins this prompt too.
-  auto around = token_ids_of(model, "", {.add_special_tokens = add_special_tokens}, "prompt");
-  if (!around.ok()) return std::move(around).error();
-  const bool has_bos = !around->empty() && around->front() == model.tokenizer->bos_token_id();
-  EncodedPrompt encoded = {
-      .token_ids = fill_in_prompt(*model.fill_in, std::span(*around).first(has_bos ? 1 : 0),
-                                  *before, *behind),
-      .text = std::string(prefix)};
+  auto begin = tokens_before_text(model);
+  if (!begin.ok()) return std::move(begin).error();
+  if (!add_special_tokens) begin->clear();
+  EncodedPrompt encoded = {.token_ids = fill_in_prompt(*model.fill_in, *begin, *before, *behind),
+                           .text = std::string(prefix)};
   if (auto error = check_token_ids(model.engine->limits(), encoded.token_ids, most, "prompt"))
     return std::move(*error);
   return encoded;

@@ -23,6 +23,10 @@ struct EncodedPrompt {
 // ids out of range.
 ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
                                        bool add_special_tokens);
+// Returns what the tokenizer puts before a text of its own accord: one token, or none.
+ApiResult<std::vector<int>> tokens_before_text(const ServedModel& model);
+// Refuses a model that knows of no gaps between two texts, in the name of `param`.
+std::optional<ApiError> check_fill_in(const ServedModel& model, std::string_view param);
 // Makes the prompt of an answer that belongs between two texts. Marks of tokens in them are text.
 // Errors: encode_prompt()'s, and a model that knows of no gaps (param suffix).
 ApiResult<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,

@@ -18,23 +18,46 @@ constexpr FillInNames kFillInNames[] = {
 // Codestral's, which has no third one.
 constexpr FillInNames kSuffixFirst = {"[PREFIX]", "[SUFFIX]", ""};
 
+struct FileNames {
+  std::string_view repository, file;
+};
+
+constexpr FileNames kFileNames[] = {
+    {"<|repo_name|>", "<|file_sep|>"},  // Qwen 2.5 Coder
+    {"<repo_name>", "<file_sep>"},      // StarCoder 2
+    {"<reponame>", "<filename>"},       // StarCoder, Granite
+};
+
 void append(std::vector<int>& ids, std::span<const int> more) {
   ids.insert(ids.end(), more.begin(), more.end());
+}
+
+std::optional<FillInFormat> find_gap(const Tokenizer& tokenizer) {
+  for (const FillInNames& names : kFillInNames) {
+    const auto prefix = tokenizer.token_to_id(names.prefix);
+    const auto suffix = tokenizer.token_to_id(names.suffix);
+    const auto middle = tokenizer.token_to_id(names.middle);
+    if (prefix && suffix && middle) return FillInFormat{*prefix, *suffix, middle, {}, {}};
+  }
+  const auto prefix = tokenizer.token_to_id(kSuffixFirst.prefix);
+  const auto suffix = tokenizer.token_to_id(kSuffixFirst.suffix);
+  if (prefix && suffix) return FillInFormat{*prefix, *suffix, {}, {}, {}};
+  return {};
 }
 
 }  // namespace
 
 std::optional<FillInFormat> find_fill_in_format(const Tokenizer& tokenizer) {
-  for (const FillInNames& names : kFillInNames) {
-    const auto prefix = tokenizer.token_to_id(names.prefix);
-    const auto suffix = tokenizer.token_to_id(names.suffix);
-    const auto middle = tokenizer.token_to_id(names.middle);
-    if (prefix && suffix && middle) return FillInFormat{*prefix, *suffix, middle};
+  std::optional<FillInFormat> format = find_gap(tokenizer);
+  if (!format) return {};
+  for (const FileNames& names : kFileNames) {
+    format->repository_id = tokenizer.token_to_id(names.repository);
+    format->file_id = tokenizer.token_to_id(names.file);
+    if (format->repository_id && format->file_id) return format;
   }
-  const auto prefix = tokenizer.token_to_id(kSuffixFirst.prefix);
-  const auto suffix = tokenizer.token_to_id(kSuffixFirst.suffix);
-  if (prefix && suffix) return FillInFormat{*prefix, *suffix, {}};
-  return {};
+  format->repository_id.reset();
+  format->file_id.reset();
+  return format;
 }
 
 std::vector<int> fill_in_prompt(const FillInFormat& format, std::span<const int> begin,

@@ -19,6 +19,9 @@ struct FillInFormat {
   // Stands behind both, before the answer; absent: the suffix stands before the prefix, whose end
   // the answer goes on from.
   std::optional<int> middle_id;
+  // Stand before the name of what several files belong to, and before a file's name and text; absent:
+  // the model was trained on single files.
+  std::optional<int> repository_id, file_id;
 };
 
 // Returns the format whose tokens the vocabulary has, by the names that models give them; nothing

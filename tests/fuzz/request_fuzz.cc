@@ -8,6 +8,7 @@
 #include "server/chat_request.h"
 #include "server/completion_request.h"
 #include "server/embedding_request.h"
+#include "server/infill_request.h"
 #include "server/json_body.h"
 #include "server/messages_request.h"
 #include "server/response_request.h"
@@ -74,6 +75,13 @@ void read_as_generation(const std::string& body) {
     if (auto error = settle_messages(RequestJson::array(), request)) check_error(*error);
   } else {
     check_error(response.error());
+  }
+  auto infill = read_infill_request(body, unknown_names);
+  if (infill.ok()) {
+    PAGODA_CHECK(infill->files.size() <= kMaxInfillFiles, "files are few");
+    check_generation(infill->generation);
+  } else {
+    check_error(infill.error());
   }
   auto messages = read_messages_request(body, /*generates=*/true, unknown_names);
   if (messages.ok()) {

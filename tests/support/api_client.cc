@@ -84,26 +84,32 @@ json ApiClient::refusal(const std::string& path, const std::string& body, int st
   return error;
 }
 
-std::vector<json> ApiClient::events(const std::string& path, const std::string& body) {
+std::vector<std::string> ApiClient::event_data(const std::string& path, const std::string& body) {
   const HttpResponse response = post(path, body);
   EXPECT_EQ(response.content_type, "text/event-stream") << response.body;
-  std::vector<json> events;
+  std::vector<std::string> all;
   std::string_view rest = response.body;
   while (!rest.empty()) {
     const std::size_t end = rest.find("\n\n");
     if (end == std::string_view::npos || !rest.starts_with("data: ")) {
       ADD_FAILURE() << "not an event: " << rest;
-      return events;
+      return all;
     }
-    const std::string_view data = rest.substr(6, end - 6);
+    all.emplace_back(rest.substr(6, end - 6));
     rest.remove_prefix(end + 2);
-    if (data == "[DONE]") {
-      EXPECT_EQ(rest, "");
-      return events;
-    }
-    events.push_back(json::parse(data));
   }
-  ADD_FAILURE() << "the stream has no [DONE]";
+  return all;
+}
+
+std::vector<json> ApiClient::events(const std::string& path, const std::string& body) {
+  std::vector<json> events;
+  for (const std::string& data : event_data(path, body)) {
+    EXPECT_TRUE(events.empty() || !events.back().is_null()) << "behind [DONE]: " << data;
+    events.push_back(data == "[DONE]" ? json(nullptr) : json::parse(data));
+  }
+  const bool is_done = !events.empty() && events.back().is_null();
+  EXPECT_TRUE(is_done) << "the stream has no [DONE]";
+  if (is_done) events.pop_back();
   return events;
 }
 

@@ -27,7 +27,9 @@ class ApiClient {
   nlohmann::json answer(const std::string& path, const std::string& body);
   // Returns {message, type, param, code} of a refusal with that status.
   nlohmann::json refusal(const std::string& path, const std::string& body, int status = 400);
-  // Returns the data of each event of a stream, which must end with [DONE].
+  // Returns the data of each event of a stream.
+  std::vector<std::string> event_data(const std::string& path, const std::string& body);
+  // Returns them as JSON; the stream must end with [DONE].
   std::vector<nlohmann::json> events(const std::string& path, const std::string& body);
 
   // Returns the data of each event of a stream whose events have names, as their data says them.

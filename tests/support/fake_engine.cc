@@ -175,6 +175,7 @@ void FakeEngine::step_sample(Running& running, int sample_index, Clock::TimePoin
   OutputEvent event;
   event.sample_index = sample_index;
   event.started = running.started;
+  event.time = now;
   if (sample.cancelled) {
     ++num_cancelled_samples_;
     event.finish_reason = FinishReason::kCancelled;
