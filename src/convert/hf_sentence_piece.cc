@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "convert/gguf_token_types.h"
+#include "core/utf8.h"
 
 namespace pagoda {
 namespace {
@@ -19,10 +20,6 @@ bool is_byte_token(std::string_view token) {
   const auto is_digit = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
   return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>') &&
          is_digit(token[3]) && is_digit(token[4]);
-}
-
-bool starts_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
 }
 
 // The pieces as other readers see them.

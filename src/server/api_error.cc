@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/utf8.h"
+
 namespace pagoda {
 namespace {
 
@@ -14,9 +16,7 @@ constexpr std::size_t kMaxMessageBytes = 1000;
 
 std::string clipped(std::string message) {
   if (message.size() <= kMaxMessageBytes) return message;
-  std::size_t end = kMaxMessageBytes;
-  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;
-  message.resize(end);
+  message.resize(beginning_of(message, kMaxMessageBytes).size());
   return message + "...";
 }
 

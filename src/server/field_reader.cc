@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/utf8.h"
 #include "server/json_body.h"
 
 namespace pagoda {
@@ -82,16 +83,10 @@ MaybeError read_number(std::string_view name, const RequestJson& value, const Fi
   return out_of_range(name, fmt::format("{} is too large", number));
 }
 
-// Code points of well-formed UTF-8.
-std::size_t num_chars(std::string_view text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
-}
-
 MaybeError read_string(const Field& field, const RequestJson& value, std::string& out) {
   if (!value.is_string()) return wrong_type(field.name, "a string", value);
   out = value.get<std::string>();
-  const std::size_t length = num_chars(out);
+  const std::size_t length = num_characters(out);
   if (length <= field.size.max_chars) return {};
   return out_of_range(field.name, fmt::format("expected at most {} characters, got {}",
                                               field.size.max_chars, length));
@@ -260,7 +255,7 @@ std::optional<ApiError> read_strings(const Field& field, const RequestJson& valu
   out.clear();
   for (const RequestJson& item : value) {
     if (!item.is_string()) return wrong_type(field.name, "a list of strings", item);
-    const std::size_t length = num_chars(item.get_ref<const std::string&>());
+    const std::size_t length = num_characters(item.get_ref<const std::string&>());
     if (length < field.size.min_chars) {
       return out_of_range(field.name, "a string must not be empty");
     }

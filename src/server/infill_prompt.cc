@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/utf8.h"
 #include "server/prompt_encoding.h"
 
 namespace pagoda {
@@ -16,23 +17,6 @@ constexpr int kMarkTokens = 24;
 constexpr std::string_view kRepository = "project\n", kEditedFile = "file\n";
 // Stands before a text where the model has no token for it, as llama.cpp writes it.
 constexpr std::string_view kSnippet = "\n\n--- snippet ---\n\n";
-
-bool is_within_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
-}
-
-std::string_view beginning_of(std::string_view text, std::size_t most_bytes) {
-  if (text.size() <= most_bytes) return text;
-  while (most_bytes > 0 && is_within_character(text[most_bytes])) --most_bytes;
-  return text.substr(0, most_bytes);
-}
-
-std::string_view end_of(std::string_view text, std::size_t most_bytes) {
-  if (text.size() <= most_bytes) return text;
-  std::size_t from = text.size() - most_bytes;
-  while (from < text.size() && is_within_character(text[from])) ++from;
-  return text.substr(from);
-}
 
 // Appends a text's tokens. Marks of tokens in it are text.
 std::optional<ApiError> append_text(const ServedModel& model, std::string_view text,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/utf8.h"
 #include "server/json_body.h"
 
 namespace pagoda {
@@ -15,11 +16,6 @@ using nlohmann::json;
 // JSON has no infinity; vLLM writes this one too.
 float finite(float logprob) {
   return std::max(logprob, -9999.0f);
-}
-
-int num_characters(std::string_view utf8) {
-  const auto starts = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
-  return static_cast<int>(std::count_if(utf8.begin(), utf8.end(), starts));
 }
 
 // Empty for an id that the model has and the tokenizer has not, as in a padded vocabulary.
@@ -50,7 +46,7 @@ void CompletionLogprobs::append(int token_id, const std::optional<TokenLogprobs>
   tokens_.push_back(naming_.name(token_id, "bytes:"));
   logprobs_.push_back(logprobs);
   text_offsets_.push_back(text_length_);
-  text_length_ += num_characters(bytes_of(naming_.tokenizer, token_id));
+  text_length_ += static_cast<int>(num_characters(bytes_of(naming_.tokenizer, token_id)));
 }
 
 json CompletionLogprobs::take() {

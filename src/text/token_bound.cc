@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/utf8.h"
+
 namespace pagoda {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr std::size_t kMaxPieceBytes = 64 << 10;
 constexpr std::size_t kMaxWordBytes = 256;  // looked through for a word's begin
 constexpr int kMaxCharBytes = 4;
 constexpr int kTokensOfACut = 32;  // that it may add, and more
-
-bool is_continuation(char c) {
-  return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-}
 
 bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -30,7 +28,7 @@ std::size_t find_cut(std::string_view text, std::size_t size) {
     if (at + 1 == text.size() || text[at] != ' ') continue;
     if (!is_space(text[at - 1]) && !is_space(text[at + 1])) return at;
   }
-  for (int i = 0; i < kMaxCharBytes - 1 && is_continuation(text[size]); ++i) --size;
+  for (int i = 0; i < kMaxCharBytes - 1 && !starts_character(text[size]); ++i) --size;
   return size;
 }
 

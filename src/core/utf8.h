@@ -1,0 +1,33 @@
+// Well-formed UTF-8 by its bytes: where characters begin, and where a text can be cut.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace pagoda {
+
+// Returns whether a byte is the first of a character's.
+constexpr bool starts_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+}
+
+// Returns how many characters begin in a text.
+inline std::size_t num_characters(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+// Returns the whole characters of a text's first `most_bytes`, or of its last ones.
+inline std::string_view beginning_of(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  while (most_bytes > 0 && !starts_character(text[most_bytes])) --most_bytes;
+  return text.substr(0, most_bytes);
+}
+inline std::string_view end_of(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  std::size_t from = text.size() - most_bytes;
+  while (from < text.size() && !starts_character(text[from])) ++from;
+  return text.substr(from);
+}
+
+}  // namespace pagoda
