@@ -82,6 +82,10 @@ TextRequest to_text_request(const GenerationFields& fields, const Constraints& c
   return request;
 }
 
+const std::string& answered_name(const ApiService& service, const std::string& asked) {
+  return asked.empty() ? service.model_names.front() : asked;
+}
+
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name) {
   const auto& names = service.model_names;
   if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return {};

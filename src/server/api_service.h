@@ -77,6 +77,8 @@ auto read_logged(ApiService& service, Read read, Arguments&&... arguments) {
   return result;
 }
 
+// Returns the name by which answers call the model: the one that was asked for, or the first.
+const std::string& answered_name(const ApiService& service, const std::string& asked);
 // Returns a 404 with the code model_not_found, unless `name` is empty or served.
 std::optional<ApiError> check_model_name(const ApiService& service, const std::string& name);
 

@@ -10,8 +10,7 @@ std::optional<ApiError> prepare_chat(ApiService& service, const HttpRequest& req
   keep_cache_to(request.client, job.request.generation.cache_salt);
   const std::string& model_name = job.request.generation.model;
   if (auto error = check_model_name(service, model_name)) return error;
-  job.identity = AnswerIdentity::make(
-      id_prefix, model_name.empty() ? service.model_names.front() : model_name);
+  job.identity = AnswerIdentity::make(id_prefix, answered_name(service, model_name));
   if (job.request.generation.echo) job.echoed = job.request.prompt.last_message_text;
   auto encoded = encode_chat_prompt(service.model, job.request.prompt);
   if (!encoded.ok()) return std::move(encoded).error();

@@ -317,9 +317,7 @@ std::vector<Field> chat_field_table(ChatRequest& request) {
 nlohmann::json chat_request_schema() {
   ChatRequest request;
   const std::vector<Field> table = chat_field_table(request);
-  nlohmann::json schema = fields_schema(table);
-  describe_options(schema, table);
-  describe_together(schema);
+  nlohmann::json schema = generation_schema(table);
   describe_prompt_together(schema);
   add_rule(
       schema,

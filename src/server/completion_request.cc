@@ -46,9 +46,7 @@ std::vector<Field> completion_field_table(CompletionRequest& request) {
 nlohmann::json completion_request_schema() {
   CompletionRequest request;
   const std::vector<Field> table = completion_field_table(request);
-  nlohmann::json schema = fields_schema(table);
-  describe_options(schema, table);
-  describe_together(schema);
+  nlohmann::json schema = generation_schema(table);
   add_rule(schema,
            nlohmann::json::parse(
                R"({"anyOf": [{"required": ["echo"], "properties": {"echo": {"const": true}}},

@@ -240,8 +240,7 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service
   const GenerationFields& fields = job->request.generation;
   if (auto error = check_model_name(service, fields.model)) return std::move(*error);
   job->echo_only = fields.max_tokens == 0;
-  job->identity = AnswerIdentity::make(
-      "cmpl-", fields.model.empty() ? service.model_names.front() : fields.model);
+  job->identity = AnswerIdentity::make("cmpl-", answered_name(service, fields.model));
   for (const PromptInput& prompt : job->request.prompts) {
     const CompletionRequest& asked = job->request;
     auto encoded = asked.suffix.empty()

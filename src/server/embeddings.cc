@@ -57,8 +57,7 @@ HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request
   auto prompts = encode_inputs(service.model, request.inputs, *encoding, "input");
   if (!prompts.ok()) return {error_response(prompts.error()), {}};
   keep_cache_to(http_request.client, request.cache_salt);
-  const std::string& model_name =
-      request.model.empty() ? service.model_names.front() : request.model;
+  const std::string& model_name = answered_name(service, request.model);
   return start_embeddings(service,
                           {.batch = {.prompts = *std::move(prompts),
                                      .dimensions = request.dimensions,

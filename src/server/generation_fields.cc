@@ -264,7 +264,9 @@ std::vector<Field> shared_field_table(GenerationFields& fields) {
   return table;
 }
 
-void describe_together(nlohmann::json& schema) {
+nlohmann::json generation_schema(const std::vector<Field>& table) {
+  nlohmann::json schema = fields_schema(table);
+  describe_options(schema, table);
   add_rule(schema,
            nlohmann::json::parse(
                R"({"anyOf": [{"properties": {"stream": {"const": true}}, "required": ["stream"]},
@@ -277,6 +279,7 @@ void describe_together(nlohmann::json& schema) {
           "max_new_tokens": {"type": "null"}, "max_completion_tokens": {"type": "null"}}},
       {"properties": {"n_predict": {"type": "null"}, "num_predict": {"type": "null"}}}]})"));
   describe_grammars_together(schema, nullptr);
+  return schema;
 }
 
 std::optional<ApiError> read_generation_body(const std::string& body,

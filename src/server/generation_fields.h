@@ -88,9 +88,9 @@ std::optional<ApiError> read_stop(std::string_view name, const RequestJson& valu
 // Returns the JSON Schema of such a list.
 std::string_view stop_list_schema();
 
-// Adds to `schema`, the JSON Schema of a table with those fields, what read_generation_body()
-// refuses of several together.
-void describe_together(nlohmann::json& schema);
+// Returns the JSON Schema of a table with those fields: with Ollama's `options`, and what
+// read_generation_body() refuses of several together.
+nlohmann::json generation_schema(const std::vector<Field>& table);
 
 // Makes the engine's parameters. `logprobs` and `max_tokens` as the endpoint settled them. What the
 // request leaves open is the checkpoint's default, and where it has none, vLLM's.

@@ -95,10 +95,7 @@ std::vector<Field> infill_field_table(SentInfill& sent) {
 nlohmann::json infill_request_schema() {
   SentInfill sent;
   const std::vector<Field> table = infill_field_table(sent);
-  nlohmann::json schema = fields_schema(table);
-  describe_options(schema, table);
-  describe_together(schema);
-  return schema;
+  return generation_schema(table);
 }
 
 ApiResult<InfillRequest> read_infill_request(const std::string& body,

@@ -255,10 +255,7 @@ json ollama_show_schema() {
 json ollama_generate_schema() {
   GenerateRequest request;
   const std::vector<Field> table = generate_field_table(request);
-  json schema = fields_schema(table);
-  describe_options(schema, table);
-  describe_together(schema);
-  return schema;
+  return generation_schema(table);
 }
 
 }  // namespace pagoda

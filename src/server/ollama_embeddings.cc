@@ -127,7 +127,7 @@ ApiResult<EmbedRequest> checked_request(ApiService& service, ApiResult<EmbedRequ
   drop_tag(service, request->model);
   if (auto error = check_embedding(service, request->model, request->dimensions))
     return std::move(*error);
-  if (request->model.empty()) request->model = service.model_names.front();
+  request->model = answered_name(service, request->model);
   return request;
 }
 
