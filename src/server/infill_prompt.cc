@@ -21,7 +21,7 @@ constexpr std::string_view kSnippet = "\n\n--- snippet ---\n\n";
 // Appends a text's tokens. Marks of tokens in it are text.
 std::optional<ApiError> append_text(const ServedModel& model, std::string_view text,
                                     std::string_view param, std::vector<int>& ids) {
-  auto more = model.tokenizer->encode(text, {.add_special_tokens = false, .parse_special = false});
+  auto more = model.tokenizer->encode(text, kAsText);
   if (!more.ok()) return api_error(more.status(), std::string(param));
   ids.insert(ids.end(), more->begin(), more->end());
   return {};
@@ -46,14 +46,13 @@ std::optional<ApiError> append_files(const ServedModel& model, const std::vector
   std::vector<std::vector<int>> kept;
   for (auto file = files.rbegin(); file != files.rend(); ++file) {
     std::vector<int> ids;
-    prompt.is_cut = true;
     if (file->text.size() + file->filename.size() > room * kMostTokenBytes) break;
     if (auto error = append_file(model, *file, ids)) return error;
     if (std::ssize(ids) > room) break;
     room -= std::ssize(ids);
     kept.push_back(std::move(ids));
-    prompt.is_cut = false;
   }
+  prompt.is_cut = kept.size() < files.size();
   if (kept.empty()) return {};
   const FillInFormat& format = *model.fill_in;
   if (format.repository_id) {

@@ -22,8 +22,7 @@ OllamaReader::OllamaReader(std::unique_ptr<OllamaJob> job, std::unique_ptr<Gener
 
 std::optional<ApiError> OllamaReader::take(std::vector<nlohmann::json>& lines) {
   auto error = answer_.take([&](const AnswerPart& part, const TextPiece& piece) {
-    if (!has_begun_) first_token_ = piece.time;
-    has_begun_ = true;
+    if (!first_token_) first_token_ = piece.time;
     if (part.kind != AnswerPart::Kind::kArguments) tell_call(lines);
     switch (part.kind) {
       case AnswerPart::Kind::kContent:
@@ -83,7 +82,7 @@ nlohmann::json OllamaReader::last(bool whole) const {
   if (whole && !calls_.empty()) message["tool_calls"] = calls_;
   const Usage& usage = answer_.usage();
   const Clock::TimePoint now = Clock::system().now();
-  const Clock::TimePoint begun = has_begun_ ? first_token_ : now;
+  const Clock::TimePoint begun = first_token_.value_or(now);
   line["done"] = true;
   line["done_reason"] = answer_.is_cut_off() ? "length" : "stop";
   line["total_duration"] = nanoseconds_between(job_->arrival, now);

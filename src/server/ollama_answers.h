@@ -37,8 +37,7 @@ class OllamaReader {
 
   std::unique_ptr<OllamaJob> job_;
   SingleAnswer answer_;
-  Clock::TimePoint first_token_;
-  bool has_begun_ = false;
+  std::optional<Clock::TimePoint> first_token_;
   std::optional<std::string> call_name_;  // of the call that is being read
   std::string call_arguments_;
   std::string content_, thought_;  // so far

@@ -155,10 +155,9 @@ ApiResult<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_vi
                                         std::string_view suffix, bool add_special_tokens) {
   if (auto error = check_fill_in(model, "suffix")) return std::move(*error);
   const int most = most_before_answer(model.engine->limits());
-  const EncodeOptions as_text = {.add_special_tokens = false, .parse_special = false};
-  auto before = token_ids_if_near(model, prefix, most, as_text, "prompt");
+  auto before = token_ids_if_near(model, prefix, most, kAsText, "prompt");
   if (!before.ok()) return std::move(before).error();
-  auto behind = token_ids_if_near(model, suffix, most, as_text, "suffix");
+  auto behind = token_ids_if_near(model, suffix, most, kAsText, "suffix");
   if (!behind.ok()) return std::move(behind).error();
   auto begin = tokens_before_text(model);
   if (!begin.ok()) return std::move(begin).error();

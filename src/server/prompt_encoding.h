@@ -23,6 +23,8 @@ struct EncodedPrompt {
 // ids out of range.
 ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
                                        bool add_special_tokens);
+// Marks of tokens in a text are text, and none is put around it.
+inline constexpr EncodeOptions kAsText = {.add_special_tokens = false, .parse_special = false};
 // Returns what the tokenizer puts before a text of its own accord: one token, or none.
 ApiResult<std::vector<int>> tokens_before_text(const ServedModel& model);
 // Refuses a model that knows of no gaps between two texts, in the name of `param`.

@@ -4,7 +4,7 @@ namespace pagoda {
 namespace {
 
 struct FillInNames {
-  std::string_view prefix, suffix, middle;
+  std::string_view prefix, suffix, middle;  // "": there is no third one
 };
 
 constexpr FillInNames kFillInNames[] = {
@@ -14,9 +14,8 @@ constexpr FillInNames kFillInNames[] = {
     {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},     // DeepSeek
     {"▁<PRE>", "▁<SUF>", "▁<MID>"},                             // Code Llama
     {"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"},  // GLM-4
+    {"[PREFIX]", "[SUFFIX]", ""},                               // Codestral
 };
-// Codestral's, which has no third one.
-constexpr FillInNames kSuffixFirst = {"[PREFIX]", "[SUFFIX]", ""};
 
 struct FileNames {
   std::string_view repository, file;
@@ -36,12 +35,10 @@ std::optional<FillInFormat> find_gap(const Tokenizer& tokenizer) {
   for (const FillInNames& names : kFillInNames) {
     const auto prefix = tokenizer.token_to_id(names.prefix);
     const auto suffix = tokenizer.token_to_id(names.suffix);
-    const auto middle = tokenizer.token_to_id(names.middle);
-    if (prefix && suffix && middle) return FillInFormat{*prefix, *suffix, middle, {}, {}};
+    const auto middle = names.middle.empty() ? std::nullopt : tokenizer.token_to_id(names.middle);
+    if (prefix && suffix && (middle || names.middle.empty()))
+      return FillInFormat{*prefix, *suffix, middle, {}, {}};
   }
-  const auto prefix = tokenizer.token_to_id(kSuffixFirst.prefix);
-  const auto suffix = tokenizer.token_to_id(kSuffixFirst.suffix);
-  if (prefix && suffix) return FillInFormat{*prefix, *suffix, {}, {}, {}};
   return {};
 }
 
@@ -51,12 +48,13 @@ std::optional<FillInFormat> find_fill_in_format(const Tokenizer& tokenizer) {
   std::optional<FillInFormat> format = find_gap(tokenizer);
   if (!format) return {};
   for (const FileNames& names : kFileNames) {
-    format->repository_id = tokenizer.token_to_id(names.repository);
-    format->file_id = tokenizer.token_to_id(names.file);
-    if (format->repository_id && format->file_id) return format;
+    const auto repository = tokenizer.token_to_id(names.repository);
+    const auto file = tokenizer.token_to_id(names.file);
+    if (!repository || !file) continue;
+    format->repository_id = repository;
+    format->file_id = file;
+    break;
   }
-  format->repository_id.reset();
-  format->file_id.reset();
   return format;
 }
 
