@@ -16,6 +16,14 @@ find_package(nlohmann_json REQUIRED)
 find_package(CURL REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS url)
 find_package(prometheus-cpp REQUIRED)
+add_library(pagoda_libedit INTERFACE)
+if(APPLE)
+  target_link_libraries(pagoda_libedit INTERFACE edit)  # the system's own
+else()
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
+  target_link_libraries(pagoda_libedit INTERFACE PkgConfig::EDIT)
+endif()
 
 # MLX comes as a wheel, which tools/setup.sh puts into .venv: PAGODA_HAVE_MLX says whether the target `mlx` is there. Its
 # libraries are copied into lib/ beside the binary, laid out as in the wheel, whose libraries find one another by that.

@@ -19,7 +19,7 @@ esac
 debian_build=(
   build-essential cmake ninja-build ccache pkg-config ca-certificates python3 python3-venv
   libssl-dev libcurl4-openssl-dev libboost1.81-dev libboost-url1.81-dev nlohmann-json3-dev
-  libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev libhwy-dev
+  libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev libhwy-dev libedit-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
 debian_test=(clang-14 libclang-rt-14-dev chromium chromium-driver fonts-liberation)
 # For the ops' tests on an emulated AArch64.

@@ -4,12 +4,15 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <iostream>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/engine_flags.h"
+#include "cli/flag_values.h"
+#include "cli/line_editor.h"
 #include "cli/prompt_spec.h"
 #include "cli/report_error.h"
 #include "cli/standard_output.h"
@@ -23,7 +26,9 @@ namespace {
 
 struct ChatFlags {
   EngineFlags engine;
+  PromptSpec answer;  // without a prompt
   std::string system;
+  std::optional<std::string> history_file;
 };
 
 // Ctrl-C ends the answer at its next text, or the conversation where nothing is answered; a second
@@ -34,13 +39,13 @@ std::string dump(const ordered_json& value) {
   return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-Result<std::string> answer(ServedModel& model, const ordered_json& messages) {
-  PAGODA_ASSIGN_OR_RETURN(std::vector<int> prompt, encode_chat(model, dump(messages)));
-  const int room = model.engine->limits().max_model_len - static_cast<int>(prompt.size());
+Result<std::string> answer(ServedModel& model, PromptSpec spec, const ordered_json& messages) {
+  PAGODA_ASSIGN_OR_RETURN(spec.prompt_ids, encode_chat(model, dump(messages)));
+  const int room = model.engine->limits().max_model_len - static_cast<int>(spec.prompt_ids->size());
   if (room < 1)
     return invalid_argument("[chat] the conversation is longer than the context of {} tokens",
                             model.engine->limits().max_model_len);
-  PromptSpec spec = {.prompt_ids = std::move(prompt), .max_tokens = room};
+  spec.max_tokens = std::min(spec.max_tokens.value_or(room), room);
   PAGODA_ASSIGN_OR_RETURN(const TextRequest request, make_text_request(model, spec));
   PAGODA_ASSIGN_OR_RETURN(auto generation, TextGeneration::start(model, request, [] {}));
   PAGODA_ASSIGN_OR_RETURN(const TimedAnswer whole,
@@ -68,13 +73,20 @@ Status converse(const ChatFlags& flags) {
   if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
   std::printf("%s on %s. An empty line or Ctrl-D ends the conversation, Ctrl-C an answer.\n\n",
               model->name.c_str(), model->device.c_str());
-  for (std::string line;;) {
-    std::printf("> ");
-    std::fflush(stdout);
+  LineEditor editor(flags.history_file ? std::filesystem::path(*flags.history_file)
+                                       : default_history_file("chat"),
+                    [] { return interrupted != 0; });
+  bool is_kept = true;
+  while (true) {
     interrupted = 0;
-    if (!std::getline(std::cin, line) || line.empty()) break;
-    messages.push_back({{"role", "user"}, {"content", line}});
-    const Result<std::string> text = answer(*model, messages);
+    const std::optional<std::string> line = editor.read();
+    if (!line || line->empty()) break;
+    if (const Status kept = editor.keep(*line); is_kept && !kept.ok()) {
+      report_error(kept);
+      is_kept = false;  // one line is enough
+    }
+    messages.push_back({{"role", "user"}, {"content", *line}});
+    const Result<std::string> text = answer(*model, flags.answer, messages);
     if (!text.ok()) return text.status();
     messages.push_back({{"role", "assistant"}, {"content", *text}});
   }
@@ -88,8 +100,15 @@ void add_chat_command(CLI::App& app, CommandBody& body) {
   auto flags = std::make_shared<ChatFlags>();
   CLI::App& command = *app.add_subcommand("chat", "A conversation in the terminal");
   add_model_flags(command, flags->engine);
+  add_batching_flags(command, flags->engine);
   add_sampling_flags(command, flags->engine);
+  add_answer_flags(command, flags->answer);
   command.add_option("--system", flags->system, "A system message");
+  command
+      .add_option("--history-file", flags->history_file,
+                  "Where lines that are typed are kept for the next time; \"\": nowhere")
+      ->type_name(kPathType)
+      ->default_str("~/.local/state/pagoda/chat_history");
   command.callback([flags, &body] {
     body = [flags] {
       const Status status = converse(*flags);

@@ -28,8 +28,8 @@ struct EngineFlags {
 // Adds MODEL, --device, --threads, --int8-activations, --seed: what every subcommand that loads a
 // model takes.
 void add_model_flags(CLI::App& command, EngineFlags& flags);
-// Adds --max-model-len, --block-size, the KV cache's flags and the batch's: what all of them but
-// chat take besides.
+// Adds --max-model-len, --block-size, the KV cache's flags and the batch's, which all of them take
+// besides.
 void add_batching_flags(CLI::App& command, EngineFlags& flags);
 
 // Adds --generation-config, which those take besides whose answers are sampled.

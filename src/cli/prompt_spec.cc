@@ -14,15 +14,20 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int kDefaultMaxTokens = 128;  // of `run`; the server's are OpenAI's
+constexpr int kDefaultMaxTokens = 128;  // of `run`; the server's are OpenAI's, chat's the room
 
-// Visits every field once: the flags and the JSON names are the same list.
+// The visitors below take every field once: the flags and the JSON names are the same lists.
+
 template <typename Visitor>
-void for_each_field(PromptSpec& spec, Visitor&& visit) {
+void for_each_source(PromptSpec& spec, Visitor&& visit) {
   visit("prompt", spec.prompt, "Text to go on with; -: standard input, as without any prompt");
   visit("prompt_file", spec.prompt_file, "A file with that text; -: standard input");
   visit("chat", spec.chat, "A user's message; goes through the chat template");
   visit("system", spec.system, "A system message before --chat");
+}
+
+template <typename Visitor>
+void for_each_answer_field(PromptSpec& spec, Visitor&& visit) {
   visit("max_tokens", spec.max_tokens, "Tokens of the answer at most");
   for_each_sampling_field([&](const auto& field) {
     if (std::string_view(field.name) == "n") return;  // one answer to each prompt
@@ -34,12 +39,18 @@ void for_each_field(PromptSpec& spec, Visitor&& visit) {
   });
   visit("seed", spec.seed, "Of this prompt's draws");
   visit("stop", spec.stop, "A text that ends the answer; may be given more than once");
-  visit("logprobs", spec.logprobs, "Print log-probabilities, and those of the N likeliest");
-  visit("prompt_logprobs", spec.prompt_logprobs, "Print the prompt's log-probabilities");
   visit("json_schema", spec.json_schema, "Hold the answer to a JSON Schema");
   visit("regex", spec.regex, "Hold the answer to a regular expression");
   visit("grammar", spec.grammar, "Hold the answer to a grammar, as Lark or GBNF");
   visit("choice", spec.choice, "Hold the answer to this text; may be given more than once");
+}
+
+template <typename Visitor>
+void for_each_field(PromptSpec& spec, Visitor&& visit) {
+  for_each_source(spec, visit);
+  for_each_answer_field(spec, visit);
+  visit("logprobs", spec.logprobs, "Print log-probabilities, and those of the N likeliest");
+  visit("prompt_logprobs", spec.prompt_logprobs, "Print the prompt's log-probabilities");
 }
 
 struct FlagAdder {
@@ -157,6 +168,10 @@ void add_prompt_flags(CLI::App& command, PromptSpec& spec) {
   command.add_option("--prompt-ids", spec.prompt_ids, "Token ids, as 1,2,3")
       ->delimiter(',')
       ->transform(whole_number<int>());
+}
+
+void add_answer_flags(CLI::App& command, PromptSpec& spec) {
+  for_each_answer_field(spec, FlagAdder{command});
 }
 
 Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& defaults) {

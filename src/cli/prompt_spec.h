@@ -1,5 +1,5 @@
-// PromptSpec: one prompt of `pagoda run` and what is asked of its sampling, from flags or from a
-// line of --prompts-file.
+// PromptSpec: one prompt of `pagoda run` or `chat` and what is asked of its answer, from flags or
+// from a line of --prompts-file.
 #pragma once
 
 #include <optional>
@@ -37,7 +37,10 @@ struct PromptSpec {
   std::vector<std::string> choice;
 };
 
+// Adds a flag for each field.
 void add_prompt_flags(CLI::App& command, PromptSpec& spec);
+// Adds those that say how to answer, whatever the prompt: lengths, sampling, stops, constraints.
+void add_answer_flags(CLI::App& command, PromptSpec& spec);
 
 // Parses a line of --prompts-file: a JSON object with any of the fields by name; those it lacks are
 // `defaults`'. A wrong type or an unknown name is kInvalidArgument.

@@ -1,0 +1,141 @@
+"""`pagoda chat` on a terminal: lines are edited, earlier ones come back, and Ctrl-C and Ctrl-D end what they should."""
+
+import os
+import pty
+import select
+import signal
+import stat
+import subprocess
+import termios
+import time
+
+import pytest
+from pagoda_command import HANGS_AFTER_S, PAGODA, TINY, pagoda
+
+UP, RIGHT, HOME, CTRL_D = "\x1b[A", "\x1b[C", "\x01", "\x04"
+PROMPT = "\r\n\r\n> "  # with the empty line before it: an edited line is drawn anew with its own
+
+
+class Terminal:
+    """A conversation with short answers."""
+
+    def __init__(self, *flags, **environment):
+        self.terminal, inner = pty.openpty()
+        self.before = termios.tcgetattr(inner)
+        self.process = subprocess.Popen(
+            [PAGODA, "chat", TINY, "--temperature", "0", "--max-tokens", "4", *flags], stdin=inner, stdout=inner, stderr=inner,
+            env={**os.environ, "TERM": "xterm", "LANG": "C", **environment}, preexec_fn=lambda: self.take(inner))
+        self.inner = inner
+        self.said = ""
+        self.wait_for(PROMPT)
+
+    @staticmethod
+    def take(inner):
+        os.setsid()
+        import fcntl
+        fcntl.ioctl(inner, termios.TIOCSCTTY, 0)
+
+    def wait_for(self, text):
+        """Reads until `text` has come since the last wait; returns what came."""
+        deadline = time.monotonic() + HANGS_AFTER_S
+        while text not in self.said:
+            assert time.monotonic() < deadline and self.process.poll() is None, self.said
+            self.read()
+        come, self.said = self.said.split(text, 1)
+        return come
+
+    def read(self):
+        if select.select([self.terminal], [], [], 0.1)[0]:
+            self.said += os.read(self.terminal, 4096).decode(errors="replace")
+
+    def type(self, keys):
+        """Types once keys are taken one by one: libedit prints its prompt just before."""
+        deadline = time.monotonic() + HANGS_AFTER_S
+        while termios.tcgetattr(self.inner)[3] & termios.ICANON:
+            assert time.monotonic() < deadline, self.said
+            self.read()
+        os.write(self.terminal, keys.encode())
+
+    def end(self):
+        deadline = time.monotonic() + HANGS_AFTER_S
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.said
+            self.read()  # a terminal that nobody reads holds back who gives it back
+        assert self.process.returncode == 0, self.said
+        assert termios.tcgetattr(self.inner) == self.before  # as it was found
+
+
+@pytest.fixture
+def home(tmp_path):
+    return {"HOME": str(tmp_path), "XDG_STATE_HOME": ""}
+
+
+def history_of(tmp_path):
+    return tmp_path / ".local/state/pagoda/chat_history"
+
+
+def lines_of(file):
+    """libedit writes spaces and what is not ASCII as octal numbers."""
+    return [line.encode().decode("unicode_escape").encode("latin-1").decode() for line in file.read_text().splitlines()[1:]]
+
+
+def test_lines_are_edited_and_come_back(home, tmp_path):
+    terminal = Terminal(**home)
+    terminal.type("hllo wörld" + HOME + RIGHT + "e\r")
+    terminal.wait_for(PROMPT)
+    terminal.type(UP + " again\r")
+    terminal.wait_for(PROMPT)
+    terminal.type(CTRL_D)
+    terminal.end()
+    file = history_of(tmp_path)
+    assert lines_of(file) == ["hello wörld", "hello wörld again"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    later = Terminal(**home)
+    later.type(UP + UP + "!\r")
+    later.wait_for(PROMPT)
+    later.type("\r")  # an empty line
+    later.end()
+    assert lines_of(file)[-1] == "hello wörld!"
+
+
+def test_a_history_may_be_kept_nowhere(home, tmp_path):
+    terminal = Terminal("--history-file", "", **home)
+    terminal.type("hello\r")
+    terminal.wait_for(PROMPT)
+    terminal.type(CTRL_D)
+    terminal.end()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_history_that_cannot_be_kept_is_told_once(home, tmp_path):
+    (tmp_path / "file").write_text("")
+    terminal = Terminal("--history-file", str(tmp_path / "file" / "history"), **home)
+    terminal.type("hello\r")
+    assert "[chat] the history is not kept" in terminal.wait_for(PROMPT)
+    terminal.type("hello\r")
+    assert "[chat]" not in terminal.wait_for(PROMPT)
+    terminal.type(CTRL_D)
+    terminal.end()
+
+
+def test_ctrl_c_ends_the_conversation_where_nothing_is_answered(home):
+    terminal = Terminal(**home)
+    terminal.type("hel")
+    terminal.wait_for("hel")
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    terminal.end()
+
+
+def test_answers_are_sampled_as_flags_say(home):
+    asked = ("--max-tokens", 6, "--history-file", "")
+    greedy, again, other = (pagoda("chat", TINY, *asked, *flags, stdin="hello\n", **home).stdout
+                            for flags in (("--temperature", 0), ("--temperature", 0), ("--temperature", 5, "--seed", 3)))
+    assert greedy == again != other
+    assert "yes" in pagoda("chat", TINY, *asked, "--choice", "yes", stdin="hello\n", **home).stdout
+    assert "max_tokens" in pagoda("chat", TINY, "--max-tokens", 0, stdin="hello\n", code=2, **home).stderr
+
+
+def test_lines_from_a_pipe_are_taken_as_they_are(home, tmp_path):
+    done = pagoda("chat", TINY, "--temperature", 0, "--max-tokens", 4, stdin="hello\nhello again\n", **home)
+    assert done.stdout.count("> ") >= 3
+    assert list(tmp_path.iterdir()) == []
