@@ -9,8 +9,7 @@ namespace {
 constexpr std::string_view kHttp = "http://", kHttps = "https://";
 
 Status malformed(std::string_view text) {
-  return invalid_argument("[base-url] expected http://HOST[:PORT][/PREFIX] or https, got '{}'",
-                          text);
+  return invalid_argument("[url] expected http://HOST[:PORT][/PREFIX] or https, got '{}'", text);
 }
 
 bool is_port(std::string_view text) {

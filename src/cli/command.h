@@ -20,6 +20,7 @@ void add_chat_command(CLI::App& app, CommandBody& body);
 void add_bench_command(CLI::App& app, CommandBody& body);
 void add_perplexity_command(CLI::App& app, CommandBody& body);
 void add_info_command(CLI::App& app, CommandBody& body);
+void add_ps_command(CLI::App& app, CommandBody& body);
 void add_pull_command(CLI::App& app, CommandBody& body);
 void add_store_commands(CLI::App& app, CommandBody& body);
 void add_quantize_command(CLI::App& app, CommandBody& body);

@@ -15,8 +15,11 @@ namespace pagoda {
 
 namespace {
 
+// A flag takes one value each time it stands; what has no flag may be a list, as the URLs of `ps`.
 void take_single_values(CLI::App& app) {
-  for (CLI::Option* option : app.get_options()) option->allow_extra_args(false);
+  for (CLI::Option* option : app.get_options()) {
+    if (!option->get_positional()) option->allow_extra_args(false);
+  }
   for (CLI::App* command : app.get_subcommands(nullptr)) take_single_values(*command);
 }
 
@@ -36,6 +39,7 @@ void add_commands(CLI::App& app, CommandBody& body) {
   add_perplexity_command(app, body);
   add_pull_command(app, body);
   add_store_commands(app, body);
+  add_ps_command(app, body);
   add_quantize_command(app, body);
   add_info_command(app, body);
   add_completions_commands(app, body);
