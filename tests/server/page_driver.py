@@ -5,6 +5,7 @@ import pathlib
 import shutil
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -40,7 +41,9 @@ class Page:
         self.wait(lambda: not model or self.find("#model").get_property("textContent") == model)
 
     def wait(self, condition, seconds=WAIT_S):
-        WebDriverWait(self.driver, seconds, poll_frequency=0.05).until(lambda _: condition())
+        """Waits until `condition()` holds. What it looks at may be drawn anew meanwhile: then it looks again."""
+        WebDriverWait(self.driver, seconds, poll_frequency=0.05,
+                      ignored_exceptions=[StaleElementReferenceException]).until(lambda _: condition())
 
     def find(self, selector):
         return self.driver.find_element(By.CSS_SELECTOR, selector)
