@@ -78,7 +78,7 @@ Result<HttpAnswer> ask_server(const ServerAccess& server, const std::string& pat
       asio::detached);
   context.run();
   if (answer.ok()) return answer;
-  return answer.status().with_context(fmt::format("[serve] {}{}", server.url.text(), path));
+  return answer.status().with_context(fmt::format("{}{}", server.url.text(), path));
 }
 
 namespace {

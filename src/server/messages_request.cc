@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "server/grammar_field_schemas.h"
@@ -198,12 +197,11 @@ MaybeError read_thinking(const RequestJson& value, MessagesRequest& request) {
     return bad_request("thinking",
                        R"('thinking': expected {"type": "enabled"}, adaptive or disabled)");
   request.chat.reasoning.enable_thinking = is_on;
-  const RequestJson& budget = value_of(value, "budget_tokens");
-  if (!is_on || budget.is_null()) return {};
-  if (!budget.is_number_unsigned() || budget.get<std::uint64_t>() > std::numeric_limits<int>::max())
-    return wrong_type("thinking.budget_tokens", "an integer from 0 to 2147483647", budget);
-  request.chat.reasoning.token_budget = budget.get<int>();
-  return {};
+  if (!is_on) return {};
+  const std::vector<Field> fields = {{.name = "budget_tokens",
+                                      .target = &request.chat.reasoning.token_budget,
+                                      .range = {.minimum = 0}}};
+  return read_inner_fields(value, fields, "thinking");
 }
 
 // A schema of this page with its texts and lists of text blocks.

@@ -105,10 +105,11 @@ TEST_F(MessagesTest, CallsAndThoughtsAreBlocksWholeAndStreamed) {
 
 TEST_F(MessagesTest, AThoughtHasItsBudget) {
   client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
-  const json budget = {{"type", "enabled"}, {"budget_tokens", 2}};
-  answer(ask("say a", {{"thinking", budget}}));
-  EXPECT_TRUE(client_.may_begin("<think>ab</think>ab"));
-  EXPECT_FALSE(client_.may_begin("<think>abc"));
+  for (const json& two : {json(2), json(2.0)}) {
+    answer(ask("say a", {{"thinking", {{"type", "enabled"}, {"budget_tokens", two}}}}));
+    EXPECT_TRUE(client_.may_begin("<think>ab</think>ab"));
+    EXPECT_FALSE(client_.may_begin("<think>abc"));
+  }
   answer(ask("say a", {{"thinking", {{"type", "enabled"}}}}));
   EXPECT_TRUE(client_.may_begin("<think>abc"));
   for (const json& wrong : {json(-1), json(1.5), json("2"), json(5000000000)}) {
