@@ -65,6 +65,14 @@ asio::awaitable<Result<HttpAnswer>> ask(asio::io_context& context, const ServerA
 
 }  // namespace
 
+Result<ServerAccess> make_server_access(std::string_view flag, std::string_view url,
+                                        const std::string& api_key, bool verifies) {
+  ServerAccess server = {.url = {}, .api_key = api_key, .tls = nullptr};
+  PAGODA_ASSIGN_OR_RETURN(server.url, parse_server_url(flag, url));
+  if (server.url.is_https) server.tls = make_tls_context(verifies);
+  return server;
+}
+
 Result<HttpAnswer> ask_server(const ServerAccess& server, const std::string& path,
                               const std::string& body) {
   asio::io_context context;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench_serve/request_record.h"
@@ -25,6 +26,10 @@ struct ServerAccess {
   std::string api_key;                             // "": none
   std::shared_ptr<boost::asio::ssl::context> tls;  // make_tls_context's where the URL is https
 };
+
+// Makes it of a URL as parse_server_url() takes it. `verifies`: as make_tls_context() has it.
+Result<ServerAccess> make_server_access(std::string_view flag, std::string_view url,
+                                        const std::string& api_key, bool verifies);
 
 struct HttpAnswer {
   int status = 0;

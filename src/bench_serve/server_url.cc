@@ -8,8 +8,9 @@ namespace {
 
 constexpr std::string_view kHttp = "http://", kHttps = "https://";
 
-Status malformed(std::string_view text) {
-  return invalid_argument("[url] expected http://HOST[:PORT][/PREFIX] or https, got '{}'", text);
+Status malformed(std::string_view flag, std::string_view text) {
+  return invalid_argument("[{}] expected http://HOST[:PORT][/PREFIX] or https, got '{}'", flag,
+                          text);
 }
 
 bool is_port(std::string_view text) {
@@ -36,10 +37,10 @@ std::string ServerUrl::text() const {
   return fmt::format("{}{}{}", is_https ? kHttps : kHttp, authority(), prefix);
 }
 
-Result<ServerUrl> parse_server_url(std::string_view text) {
+Result<ServerUrl> parse_server_url(std::string_view flag, std::string_view text) {
   ServerUrl url = {.is_https = text.starts_with(kHttps)};
   const std::string_view scheme = url.is_https ? kHttps : kHttp;
-  if (!text.starts_with(scheme) || !is_printable(text)) return malformed(text);
+  if (!text.starts_with(scheme) || !is_printable(text)) return malformed(flag, text);
   std::string_view rest = text.substr(scheme.size());
   if (url.is_https) url.port = "443";
   const std::size_t slash = std::min(rest.find('/'), rest.size());
@@ -51,16 +52,16 @@ Result<ServerUrl> parse_server_url(std::string_view text) {
   std::size_t host_end = authority.find(':');
   if (authority.starts_with('[')) {
     const std::size_t bracket = authority.find(']');
-    if (bracket == std::string_view::npos) return malformed(text);
+    if (bracket == std::string_view::npos) return malformed(flag, text);
     url.host = std::string(authority.substr(1, bracket - 1));
     host_end = bracket + 1;
   } else {
     url.host = std::string(authority.substr(0, host_end));
   }
-  if (url.host.empty()) return malformed(text);
+  if (url.host.empty()) return malformed(flag, text);
   if (host_end >= authority.size()) return url;
   if (authority[host_end] != ':' || !is_port(authority.substr(host_end + 1)))
-    return malformed(text);
+    return malformed(flag, text);
   url.port = std::string(authority.substr(host_end + 1));
   return url;
 }

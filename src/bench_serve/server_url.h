@@ -21,7 +21,7 @@ struct ServerUrl {
 };
 
 // Parses "http://HOST[:PORT][/PREFIX]" or https, with or without a trailing "/" or "/v1".
-// kInvalidArgument otherwise.
-Result<ServerUrl> parse_server_url(std::string_view text);
+// kInvalidArgument otherwise, in the name of the flag that had it.
+Result<ServerUrl> parse_server_url(std::string_view flag, std::string_view text);
 
 }  // namespace pagoda

@@ -13,7 +13,6 @@
 #include "bench_serve/load_client.h"
 #include "bench_serve/prompt_set.h"
 #include "bench_serve/serve_figures.h"
-#include "bench_serve/server_connection.h"
 #include "cli/bench_command.h"
 #include "cli/flag_values.h"
 #include "cli/report_error.h"
@@ -181,9 +180,9 @@ Status write_plot(const BenchServeFlags& flags, const std::string& model, const 
 }
 
 Status bench_serve(const BenchServeFlags& flags) {
-  ServerAccess server = {.api_key = flags.api_key};
-  PAGODA_ASSIGN_OR_RETURN(server.url, parse_server_url(flags.base_url));
-  if (server.url.is_https) server.tls = make_tls_context(/*verifies=*/!flags.is_insecure);
+  PAGODA_ASSIGN_OR_RETURN(const ServerAccess server,
+                          make_server_access("base-url", flags.base_url, flags.api_key,
+                                             /*verifies=*/!flags.is_insecure));
   PAGODA_RETURN_IF_ERROR(check_prompt_set(flags.prompts));
   PAGODA_ASSIGN_OR_RETURN(const std::string model, find_model(server, flags.model));
   PromptSetOptions prompt_options = flags.prompts;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bench_serve/completion_events.h"
 #include "bench_serve/load_client.h"
-#include "bench_serve/server_connection.h"
 #include "cli/command.h"
 #include "cli/report_error.h"
 
@@ -33,10 +33,8 @@ Result<json> ask_object(const ServerAccess& server, const std::string& path) {
   PAGODA_ASSIGN_OR_RETURN(const HttpAnswer answer, ask_server(server, path));
   json body = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   if (answer.status == 200 && body.is_object()) return body;
-  const json::json_pointer message("/error/message");
-  const bool says_why = body.is_object() && body.contains(message) && body.at(message).is_string();
-  return unavailable("[ps] {}{}: HTTP {}{}", server.url.text(), path, answer.status,
-                     says_why ? ": " + body.at(message).get<std::string>() : "");
+  return unavailable("[ps] {}{}: expected a JSON object, got HTTP {}: {}", server.url.text(), path,
+                     answer.status, error_message(answer.body));
 }
 
 // Returns what stands at a name, as text; "?" where nothing does, as other servers may answer.
@@ -47,9 +45,9 @@ std::string text_of(const json& object, const char* name) {
 }
 
 Result<RunningServer> look_at(const std::string& url, const PsFlags& flags) {
-  ServerAccess server = {.url = {}, .api_key = flags.api_key, .tls = nullptr};
-  PAGODA_ASSIGN_OR_RETURN(server.url, parse_server_url(url));
-  if (server.url.is_https) server.tls = make_tls_context(/*verifies=*/!flags.is_insecure);
+  PAGODA_ASSIGN_OR_RETURN(
+      const ServerAccess server,
+      make_server_access("url", url, flags.api_key, /*verifies=*/!flags.is_insecure));
   PAGODA_ASSIGN_OR_RETURN(const json info, ask_object(server, "/server_info"));
   PAGODA_ASSIGN_OR_RETURN(const json load, ask_object(server, "/load"));
   return RunningServer{

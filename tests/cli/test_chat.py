@@ -1,5 +1,6 @@
 """`pagoda chat` on a terminal: lines are edited, earlier ones come back, and Ctrl-C and Ctrl-D end what they should."""
 
+import fcntl
 import os
 import pty
 import select
@@ -24,16 +25,11 @@ class Terminal:
         self.before = termios.tcgetattr(inner)
         self.process = subprocess.Popen(
             [PAGODA, "chat", TINY, "--temperature", "0", "--max-tokens", "4", *flags], stdin=inner, stdout=inner, stderr=inner,
-            env={**os.environ, "TERM": "xterm", "LANG": "C", **environment}, preexec_fn=lambda: self.take(inner))
+            env={**os.environ, "TERM": "xterm", "LANG": "C", **environment}, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(inner, termios.TIOCSCTTY, 0))
         self.inner = inner
         self.said = ""
         self.wait_for(PROMPT)
-
-    @staticmethod
-    def take(inner):
-        os.setsid()
-        import fcntl
-        fcntl.ioctl(inner, termios.TIOCSCTTY, 0)
 
     def wait_for(self, text):
         """Reads until `text` has come since the last wait; returns what came."""

@@ -241,7 +241,7 @@ def test_wrong_answers_are_one_line(other_server):
 
 def test_nobody_there_and_bad_usage(tmp_path):
     assert "cannot connect: Connection refused" in bench("http://127.0.0.1:1", code=1).stderr
-    assert "[url]" in bench("ftp://x", code=2).stderr
+    assert "[base-url]" in bench("ftp://x", code=2).stderr
     for flags in (["--num-prompts", 0], ["--dataset-name", "poems"], ["--request-rate", -1], ["--request-rate", "fast"]):
         bench("http://127.0.0.1:1", *flags, code=2)
 
