@@ -314,7 +314,7 @@ TEST_F(CompletionsTest, BadInputIsRefusedByName) {
       {R"({"prompt": "a", "stream": "yes"})", "stream"},
       {R"({"prompt": "a", "stream_options": {}})", "stream_options"},
       {R"({"prompt": "a", "stream": true, "stream_options": {"include_usage": 1}})",
-       "include_usage"},
+       "stream_options.include_usage"},
       {R"({"prompt": "a", "stream": true, "prompt_logprobs": 1})", "prompt_logprobs"},
       {R"({"prompt": "a", "cache_salt": 1})", "cache_salt"},
       {R"({"prompt": "a", "priority": "high"})", "priority"},

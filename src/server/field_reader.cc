@@ -295,6 +295,7 @@ std::optional<ApiError> read_inner_fields(const RequestJson& object,
     if (!error) continue;
     if (error->message.starts_with('\''))
       error->message = fmt::format("'{}.{}", place, error->message.substr(1));
+    error->param = fmt::format("{}.{}", place, error->param);
     return error;
   }
   return {};

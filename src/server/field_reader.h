@@ -99,7 +99,7 @@ std::optional<ApiError> read_body_fields(std::string_view body, const std::vecto
                                          std::vector<std::string>& unknown_names);
 
 // Reads an object within a field, such as "messages[2]": errors name the place
-// ("'messages[2].role': ..."). Other names in it are left alone.
+// ("'messages[2].role': ..."), as does their param. Other names in it are left alone.
 std::optional<ApiError> read_inner_fields(const RequestJson& object,
                                           const std::vector<Field>& fields, std::string_view place);
 
