@@ -46,7 +46,8 @@ void block_signals(sigset_t& signals) {
 std::string url_of(const ServerOptions& options, std::uint16_t port) {
   if (!options.path.empty()) return "unix:" + options.path;
   const bool is_v6 = options.host.find(':') != std::string::npos;
-  return fmt::format("http://{}:{}", is_v6 ? "[" + options.host + "]" : options.host, port);
+  return fmt::format("{}://{}:{}", options.tls.certificate.empty() ? "http" : "https",
+                     is_v6 ? "[" + options.host + "]" : options.host, port);
 }
 
 bool has_signal() {
@@ -70,6 +71,8 @@ Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& 
 }
 
 Status serve(ServeFlags& flags) {
+  if (flags.server.tls.certificate.empty() != flags.server.tls.key.empty())
+    return invalid_argument("[tls] expected both --ssl-certfile and --ssl-keyfile, got one");
   PAGODA_ASSIGN_OR_RETURN(flags.server.api_keys, read_api_keys(flags.api_keys));
   sigset_t signals;
   block_signals(signals);
@@ -107,6 +110,13 @@ void add_access_flags(CLI::App& command, ServeFlags& flags) {
   command
       .add_option("--uds", server.path,
                   "A path to listen on, as a Unix socket, instead of --host and --port")
+      ->type_name(kPathType);
+  command
+      .add_option("--ssl-certfile", server.tls.certificate,
+                  "The certificate to serve https by, in PEM, with those that sign it behind it; "
+                  "read anew when it was renewed")
+      ->type_name(kPathType);
+  command.add_option("--ssl-keyfile", server.tls.key, "Its key, in PEM, without a passphrase")
       ->type_name(kPathType);
   command.add_option("--api-key", flags.api_keys.flags,
                      "A key that requests must bring, or sha256:HEX of it; may be given more than "

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -27,6 +28,7 @@
 #include "server/http_session.h"
 #include "server/listening_socket.h"
 #include "server/peer_counts.h"
+#include "server/tls_tunnel.h"
 
 namespace pagoda {
 
@@ -38,9 +40,9 @@ namespace {
 // Files that are no connections: the acceptor, the event queues, what a library opens.
 constexpr rlim_t kOtherDescriptors = 64;
 
-// Every connection is a descriptor: takes what the system allows, and returns how many connections
-// that is, of those wanted.
-int raise_descriptor_limit(int num_wanted) {
+// Every connection is a descriptor, or three by TLS: takes what the system allows, and returns how
+// many connections that is, of those wanted.
+int raise_descriptor_limit(int num_wanted, rlim_t num_descriptors_each) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return num_wanted;
   if (limit.rlim_cur < limit.rlim_max) {
@@ -51,11 +53,38 @@ int raise_descriptor_limit(int num_wanted) {
 #endif
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
   }
-  const rlim_t room = limit.rlim_cur - std::min(limit.rlim_cur / 2, kOtherDescriptors);
+  const rlim_t room =
+      (limit.rlim_cur - std::min(limit.rlim_cur / 2, kOtherDescriptors)) / num_descriptors_each;
   if (room >= static_cast<rlim_t>(num_wanted)) return num_wanted;
   spdlog::warn("[server] {} connections at most: the limit of open files is {}", room,
                limit.rlim_cur);
   return static_cast<int>(room);
+}
+
+struct Connection {
+  asio::awaitable<void> run() const;
+  void close() const;
+
+  std::shared_ptr<HttpSession> session;
+  std::shared_ptr<TlsTunnel> tunnel;  // between the client and the session; null: there is none
+};
+
+asio::awaitable<void> Connection::run() const {
+  using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
+  if (!tunnel) {
+    co_await session->run();
+    co_return;
+  }
+  const auto run_session = [this]() -> asio::awaitable<void> {
+    co_await session->run();
+    tunnel->end_is_closed();
+  };
+  co_await (run_session() && tunnel->run());
+}
+
+void Connection::close() const {
+  session->close();
+  if (tunnel) tunnel->close();
 }
 
 }  // namespace
@@ -73,8 +102,9 @@ struct HttpListener::Impl {
   Status listen(const ListenerOptions& options);
   asio::awaitable<void> accept_loop();
   void serve(StreamSocket socket);
+  Result<std::shared_ptr<Connection>> connect(StreamSocket socket);
   void refuse(StreamSocket socket, std::string message);
-  asio::awaitable<void> run_session(std::shared_ptr<HttpSession> session, asio::ip::address peer);
+  asio::awaitable<void> run(std::shared_ptr<Connection> connection, asio::ip::address peer);
 
   const HttpLimits limits;
   const HttpGate gate;
@@ -83,20 +113,24 @@ struct HttpListener::Impl {
   AccessLog access_log;
   asio::io_context context;
   StreamAcceptor acceptor;
+  std::unique_ptr<TlsCertificate> certificate;  // null: plain HTTP
   std::uint16_t port = 0;
   std::string path;  // that this has made a socket of; empty: none
   std::vector<std::thread> threads;
 
   std::mutex mutex;
-  std::condition_variable session_ended;
-  std::set<std::shared_ptr<HttpSession>> sessions;
-  std::set<std::shared_ptr<HttpSession>> late_sessions;  // which no drain() waits for
-  PeerCounts peers;                                      // of both
+  std::condition_variable connection_ended;
+  std::set<std::shared_ptr<Connection>> connections;
+  std::set<std::shared_ptr<Connection>> late_connections;  // which no drain() waits for
+  PeerCounts peers;                                        // of both
   bool draining = false;
   bool stopping = false;
 };
 
 Status HttpListener::Impl::listen(const ListenerOptions& options) {
+  if (!options.tls.certificate.empty()) {
+    PAGODA_ASSIGN_OR_RETURN(certificate, TlsCertificate::load(options.tls));
+  }
   if (options.path.empty()) {
     PAGODA_ASSIGN_OR_RETURN(port, listen_on_address(acceptor, options.host, options.port));
     return ok_status();
@@ -126,29 +160,43 @@ asio::awaitable<void> HttpListener::Impl::accept_loop() {
 void HttpListener::Impl::serve(StreamSocket socket) {
   const auto executor = socket.get_executor();
   const asio::ip::address peer = peer_of(socket);
-  std::shared_ptr<HttpSession> session;
-  std::string refusal = "too many connections are open";
   {
-    std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     if (stopping) return;
-    const std::size_t num_sessions = sessions.size() + late_sessions.size();
-    const bool has_room = static_cast<int>(num_sessions) < limits.max_connections;
-    if (has_room && !peers.add(peer)) {
-      refusal += " from this address";
-    } else if (has_room) {
-      session = std::make_shared<HttpSession>(
-          std::move(socket), HttpSession::Shared{limits, gate, handler, body_budget, access_log},
-          draining ? HttpSession::Serves::kOneRequest : HttpSession::Serves::kAll);
-      (draining ? late_sessions : sessions).insert(session);
+    const std::size_t num_open = connections.size() + late_connections.size();
+    const bool has_room = static_cast<int>(num_open) < limits.max_connections;
+    if (!has_room || !peers.add(peer)) {
+      lock.unlock();
+      const std::string whose = has_room ? " from this address" : "";
+      return refuse(std::move(socket), "too many connections are open" + whose);
     }
+    auto connection = connect(std::move(socket));
+    if (!connection.ok()) {
+      peers.remove(peer);
+      return spdlog::warn("{}", connection.status().message());
+    }
+    (draining ? late_connections : connections).insert(*connection);
+    asio::co_spawn(executor, run(*std::move(connection), peer), asio::detached);
   }
-  // Without a session the socket has not been moved.
-  if (!session)
-    return refuse(std::move(socket), std::move(refusal));  // NOLINT(bugprone-use-after-move)
-  asio::co_spawn(executor, run_session(std::move(session), peer), asio::detached);
 }
 
-// The refusal fits any send buffer, so this does not wait for the client.
+// Runs under the mutex.
+Result<std::shared_ptr<Connection>> HttpListener::Impl::connect(StreamSocket socket) {
+  auto connection = std::make_shared<Connection>();
+  if (certificate) {
+    StreamSocket client = std::move(socket);
+    socket = StreamSocket(client.get_executor());
+    PAGODA_ASSIGN_OR_RETURN(connection->tunnel, TlsTunnel::open(std::move(client), socket,
+                                                                certificate->context(), limits));
+  }
+  connection->session = std::make_shared<HttpSession>(
+      std::move(socket), HttpSession::Shared{limits, gate, handler, body_budget, access_log},
+      draining ? HttpSession::Serves::kOneRequest : HttpSession::Serves::kAll);
+  return connection;
+}
+
+// The refusal fits any send buffer, so this does not wait for the client. One that would speak TLS
+// is not told: it would take no answer before a handshake.
 void HttpListener::Impl::refuse(StreamSocket socket, std::string message) {
   const std::string body = error_body({503, std::move(message), "", "too_many_connections"});
   const std::string id = request_id_for("");
@@ -157,19 +205,19 @@ void HttpListener::Impl::refuse(StreamSocket socket, std::string message) {
       response_head({.status = 503, .close = true, .request_id = id}), body.size(), body);
   error_code ignored;
   socket.non_blocking(true, ignored);
-  const std::size_t num_bytes = socket.write_some(asio::buffer(bytes), ignored);
+  const std::size_t num_bytes = certificate ? 0 : socket.write_some(asio::buffer(bytes), ignored);
   socket.shutdown(asio::socket_base::shutdown_both, ignored);
   access_log.write({.status = 503, .num_bytes = num_bytes, .request_id = id});
 }
 
-asio::awaitable<void> HttpListener::Impl::run_session(std::shared_ptr<HttpSession> session,
-                                                      asio::ip::address peer) {
-  co_await session->run();
+asio::awaitable<void> HttpListener::Impl::run(std::shared_ptr<Connection> connection,
+                                              asio::ip::address peer) {
+  co_await connection->run();
   std::lock_guard lock(mutex);
   peers.remove(peer);
-  sessions.erase(session);
-  late_sessions.erase(session);
-  session_ended.notify_all();
+  connections.erase(connection);
+  late_connections.erase(connection);
+  connection_ended.notify_all();
 }
 
 HttpListener::HttpListener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -177,7 +225,8 @@ HttpListener::HttpListener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 Result<std::unique_ptr<HttpListener>> HttpListener::start(const ListenerOptions& options,
                                                           HttpHandler handler, HttpGate gate) {
   ListenerOptions effective = options;
-  effective.limits.max_connections = raise_descriptor_limit(options.limits.max_connections);
+  effective.limits.max_connections = raise_descriptor_limit(
+      options.limits.max_connections, options.tls.certificate.empty() ? 1 : 3);
   auto impl = std::make_unique<Impl>(effective, std::move(handler), std::move(gate));
   PAGODA_RETURN_IF_ERROR(impl->listen(options));
   asio::co_spawn(impl->acceptor.get_executor(), impl->accept_loop(), asio::detached);
@@ -200,7 +249,7 @@ std::uint16_t HttpListener::port() const {
 
 int HttpListener::num_connections() const {
   std::lock_guard lock(impl_->mutex);
-  return static_cast<int>(impl_->sessions.size() + impl_->late_sessions.size());
+  return static_cast<int>(impl_->connections.size() + impl_->late_connections.size());
 }
 
 bool HttpListener::drain(double deadline_s) {
@@ -208,8 +257,9 @@ bool HttpListener::drain(double deadline_s) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s);
   std::unique_lock lock(impl.mutex);
   impl.draining = true;
-  for (const auto& session : impl.sessions) session->drain();
-  return impl.session_ended.wait_until(lock, until, [&impl] { return impl.sessions.empty(); });
+  for (const auto& connection : impl.connections) connection->session->drain();
+  return impl.connection_ended.wait_until(lock, until,
+                                          [&impl] { return impl.connections.empty(); });
 }
 
 void HttpListener::stop(double deadline_s) {
@@ -223,15 +273,15 @@ void HttpListener::stop(double deadline_s) {
   {
     std::lock_guard lock(impl.mutex);
     impl.stopping = true;
-    for (const auto& session : impl.late_sessions) session->drain();
+    for (const auto& connection : impl.late_connections) connection->session->drain();
   }
   drain(deadline_s);
   {
     std::unique_lock lock(impl.mutex);
-    for (const auto& session : impl.sessions) session->close();
-    for (const auto& session : impl.late_sessions) session->close();
-    impl.session_ended.wait(
-        lock, [&impl] { return impl.sessions.empty() && impl.late_sessions.empty(); });
+    for (const auto& connection : impl.connections) connection->close();
+    for (const auto& connection : impl.late_connections) connection->close();
+    impl.connection_ended.wait(
+        lock, [&impl] { return impl.connections.empty() && impl.late_connections.empty(); });
   }
   // Nothing is left to do: run() returns by itself on every thread.
   for (std::thread& thread : impl.threads) thread.join();

@@ -1,5 +1,5 @@
-// HttpListener: accepts HTTP/1.1 connections and runs their requests through one handler, on a few
-// threads.
+// HttpListener: accepts HTTP/1.1 connections, plain or by TLS, and runs their requests through one
+// handler, on a few threads.
 //
 // Keep-alive, pipelining, chunked bodies and "Expect: 100-continue" are understood. What is not
 // HTTP is answered 400 and closed; a header or body over its limit 431 or 413, without being read;
@@ -15,6 +15,7 @@
 #include "server/access_log.h"
 #include "server/http_limits.h"
 #include "server/http_message.h"
+#include "server/tls_certificate.h"
 
 namespace pagoda {
 
@@ -22,6 +23,7 @@ struct ListenerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any free one
   std::string path;        // to listen on instead, as a socket of the file system; empty: none
+  TlsFiles tls;            // without a certificate: plain HTTP
   int num_threads = 2;
   HttpLimits limits;
   AnswerObserver observer;  // of every answer, refusals too; empty: none
@@ -30,8 +32,8 @@ struct ListenerOptions {
 
 class HttpListener {
  public:
-  // Listens on an address or a path. Errors are listen_on_address()'s and listen_on_path()'s. An
-  // empty gate lets every request pass.
+  // Listens on an address or a path. Errors are listen_on_address()'s, listen_on_path()'s and
+  // TlsCertificate::load()'s. An empty gate lets every request pass.
   static Result<std::unique_ptr<HttpListener>> start(const ListenerOptions& options,
                                                      HttpHandler handler, HttpGate gate = {});
   ~HttpListener();  // stop(0)

@@ -76,6 +76,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
       .host = options.host,
       .port = options.port,
       .path = options.path,
+      .tls = options.tls,
       .num_threads = options.num_threads,
       .limits = options.limits,
       .observer = [impl = impl.get()](const AccessRecord& r) { impl->count(r); },

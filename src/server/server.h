@@ -14,6 +14,7 @@
 #include "server/access.h"
 #include "server/http_limits.h"
 #include "server/log_format.h"
+#include "server/tls_certificate.h"
 #include "serving/answer_budget.h"
 #include "serving/served_model.h"
 
@@ -23,6 +24,7 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;     // 0: any free one
   std::string path;              // to listen on instead of an address; empty: none
+  TlsFiles tls;                  // without a certificate: plain HTTP
   std::vector<ApiKey> api_keys;  // none: everybody may ask
   // Origins, besides the server's own, whose pages may ask; "*": all.
   std::vector<std::string> allowed_origins;

@@ -1,13 +1,16 @@
 import pathlib
 import sys
 
+import httpx
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from certificate import Certificate  # noqa: E402
 from fake_server import FakeServer  # noqa: E402
 from page_driver import open_browser, problems_of  # noqa: E402
 from pagoda_server import PagodaServer  # noqa: E402
 from scripted_server import ScriptedServer  # noqa: E402
+from waiting import HANGS_AFTER_S  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +19,23 @@ def server():
     fake = FakeServer(max_queue=1024)
     yield fake
     assert fake.is_running()
+    fake.close()
+
+
+@pytest.fixture(scope="module", params=["http", "https", "unix"])
+def reached(request, tmp_path_factory):
+    """A server's URL by each way there is to it, and the client of httpx that goes this way."""
+    folder = tmp_path_factory.mktemp(request.param)
+    flags, url, how = {}, None, {}
+    if request.param == "https":
+        certificate = Certificate(folder)
+        flags, how = {"certificate": certificate}, {"verify": certificate.trusted()}
+    if request.param == "unix":
+        path = str(folder / "socket")
+        flags, url, how = {"uds": path}, "http://localhost", {"transport": httpx.HTTPTransport(uds=path)}
+    fake = FakeServer(**flags)
+    with httpx.Client(**how, timeout=HANGS_AFTER_S, follow_redirects=True) as client:
+        yield url or fake.url, client
     fake.close()
 
 

@@ -8,9 +8,12 @@ from waiting import HANGS_AFTER_S
 
 
 class FakeServer:
-    """Runs from construction to close(). `api_key` and so on are its flags, with underscores."""
+    """Runs from construction to close(), by TLS where it has a certificate. `api_key` and so on are its flags, with underscores."""
 
-    def __init__(self, **flags):
+    def __init__(self, certificate=None, **flags):
+        self.certificate = certificate
+        if certificate:
+            flags |= certificate.flags()
         command = [os.environ["PAGODA_FAKE_SERVER"]]
         for name, value in flags.items():
             flag = "--" + name.replace("_", "-")
@@ -20,7 +23,7 @@ class FakeServer:
         line = self._process.stdout.readline()
         assert line.startswith("port "), f"expected 'port N', got {line!r}"
         self.port = int(line.split()[1])
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"https://localhost:{self.port}" if certificate else f"http://127.0.0.1:{self.port}"
 
     def num_cancelled(self):
         """Samples that were cancelled before they ended."""

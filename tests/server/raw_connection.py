@@ -7,10 +7,12 @@ from waiting import HANGS_AFTER_S
 
 
 class RawConnection:
-    """A socket that speaks just enough HTTP to be rude in it."""
+    """A socket that speaks just enough HTTP to be rude in it, by TLS where the server's certificate is given."""
 
-    def __init__(self, port):
+    def __init__(self, port, certificate=None):
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=HANGS_AFTER_S)
+        if certificate:
+            self._socket = certificate.trusted().wrap_socket(self._socket, server_hostname="localhost")
         self._file = self._socket.makefile("rb")
 
     def send(self, data):

@@ -1,14 +1,30 @@
-"""Clients that send what they should not, or do not do what they should: each is answered, and so is the next one."""
+"""Clients that send what they should not, or do not do what they should: each is answered, and so is the next one. All of it by
+HTTP and by TLS."""
 
 import json
+import ssl
 import threading
 import time
 
 import jsonschema
 import pytest
+from certificate import Certificate
 from fake_server import FakeServer
 from raw_connection import RawConnection
 from waiting import wait_for
+
+
+@pytest.fixture(scope="module", params=["http", "https"])
+def certificate(request, tmp_path_factory):
+    return Certificate(tmp_path_factory.mktemp("certificate")) if request.param == "https" else None
+
+
+@pytest.fixture(scope="module")
+def server(certificate):
+    fake = FakeServer(certificate, max_queue=1024)
+    yield fake
+    assert fake.is_running()
+    fake.close()
 
 
 @pytest.fixture
@@ -16,13 +32,13 @@ def connect(server):
     connections = []
 
     def open_connection():
-        connections.append(RawConnection(server.port))
+        connections.append(RawConnection(server.port, server.certificate))
         return connections[-1]
 
     yield open_connection
     for connection in connections:
         connection.close()
-    next_one = RawConnection(server.port)
+    next_one = RawConnection(server.port, server.certificate)
     next_one.post("/v1/completions", {"prompt": "say well"})
     status, body = next_one.read()
     next_one.close()
@@ -117,10 +133,10 @@ def test_a_chunked_body(connect):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("prompt", ["think 60", "count 9999"])
-def test_a_client_that_goes_away_is_forgotten(stream, prompt):
-    fake = FakeServer(token_s=0.005, max_model_len=100000)
+def test_a_client_that_goes_away_is_forgotten(certificate, stream, prompt):
+    fake = FakeServer(certificate, token_s=0.005, max_model_len=100000)
     try:
-        connection = RawConnection(fake.port)
+        connection = RawConnection(fake.port, fake.certificate)
         connection.post("/v1/completions", {"prompt": prompt, "stream": stream, "max_tokens": 50000})
         time.sleep(0.2)
         assert fake.num_cancelled() == 0
@@ -142,8 +158,8 @@ def test_a_slow_reader_delays_nobody(server, connect):
 
 
 @pytest.fixture(scope="module")
-def strict_server():
-    fake = FakeServer(quick_limits=True)
+def strict_server(certificate):
+    fake = FakeServer(certificate, quick_limits=True)
     yield fake
     fake.close()
 
@@ -152,7 +168,7 @@ def strict_server():
     b"GET /health HTTP/1.1\r\nHost", b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{",
 ])
 def test_half_a_request_is_dropped(strict_server, start):
-    connection = RawConnection(strict_server.port)
+    connection = RawConnection(strict_server.port, strict_server.certificate)
     connection.send(start)
     status, answer = connection.read()
     assert status == 408 and answer["error"]["code"] == "request_timeout"
@@ -160,9 +176,9 @@ def test_half_a_request_is_dropped(strict_server, start):
 
 
 def test_a_byte_at_a_time_is_dropped(strict_server):
-    connection = RawConnection(strict_server.port)
+    connection = RawConnection(strict_server.port, strict_server.certificate)
     # Two minutes of bytes for a server that waits a second; one that reads on raises nothing.
-    with pytest.raises((BrokenPipeError, ConnectionResetError)):
+    with pytest.raises((BrokenPipeError, ConnectionResetError, ssl.SSLEOFError)):
         for byte in b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 1000:
             connection.send(bytes([byte]))
             time.sleep(0.02)
@@ -170,20 +186,25 @@ def test_a_byte_at_a_time_is_dropped(strict_server):
 
 
 def test_idle_connections_are_closed_and_too_many_are_refused(strict_server):
-    connections = [RawConnection(strict_server.port) for _ in range(9)]
-    status, answer = connections[8].read()
-    assert status == 503 and answer["error"]["code"] == "too_many_connections"
+    connections = [RawConnection(strict_server.port, strict_server.certificate) for _ in range(8)]
+    if strict_server.certificate:
+        with pytest.raises(OSError):  # it would take no answer before the handshake
+            RawConnection(strict_server.port, strict_server.certificate)
+    else:
+        connections.append(RawConnection(strict_server.port))
+        status, answer = connections[8].read()
+        assert status == 503 and answer["error"]["code"] == "too_many_connections"
     assert all(connection.closed_by_server() for connection in connections)
     for connection in connections:
         connection.close()
-    connection = RawConnection(strict_server.port)
+    connection = RawConnection(strict_server.port, strict_server.certificate)
     connection.send(b"GET /health HTTP/1.1\r\n\r\n")
     assert connection.read()[0] == 200
     connection.close()
 
 
 def test_comments_come_while_the_prompt_is_read(strict_server):
-    connection = RawConnection(strict_server.port)
+    connection = RawConnection(strict_server.port, strict_server.certificate)
     connection.post("/v1/completions", {"prompt": "think 2", "stream": True})
     status, headers = connection.read_head()
     assert status == 200 and headers["content-type"].startswith("text/event-stream")
@@ -200,7 +221,7 @@ def test_many_clients_at_once(server):
     texts = [None] * 48
 
     def ask(i):
-        connection = RawConnection(server.port)
+        connection = RawConnection(server.port, server.certificate)
         connection.post("/v1/chat/completions", {"messages": [{"role": "user", "content": f"say {i}"}]})
         texts[i] = connection.read()[1]["choices"][0]["message"]["content"]
         connection.close()

@@ -12,6 +12,7 @@ import time
 import xml.etree.ElementTree
 
 import pytest
+from certificate import Certificate
 from pagoda_server import PAGODA, PagodaServer
 from waiting import HANGS_AFTER_S, wait_for
 
@@ -196,16 +197,14 @@ def test_a_server_without_usage_or_tokenizer(other_server):
 @pytest.fixture
 def secure_server(tmp_path):
     """The same by TLS, with a certificate for localhost that it has signed itself: its URL, and that file."""
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    certificate = Certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(certificate.file, certificate.key)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), OtherServer)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     OtherServer.mode = ""
-    yield f"https://localhost:{server.server_port}", certificate
+    yield f"https://localhost:{server.server_port}", certificate.file
     server.shutdown()
     server.server_close()
 

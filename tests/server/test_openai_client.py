@@ -1,9 +1,8 @@
-"""The official Python client against the server: pagoda_fake_server, or whatever PAGODA_BASE_URL names.
+"""The official Python client against pagoda_fake_server, by HTTP, by TLS and by a Unix socket.
 
 Nothing here asks what an answer says, only that client and server understand each other.
 """
 
-import os
 import struct
 
 import openai
@@ -13,20 +12,10 @@ from fake_server import FakeServer
 CHAT = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Name three colours."}]
 
 
-@pytest.fixture(scope="module")
-def base_url():
-    given = os.environ.get("PAGODA_BASE_URL")
-    if given:
-        yield given
-        return
-    fake = FakeServer()
-    yield fake.url + "/v1"
-    fake.close()
-
-
 @pytest.fixture
-def client(base_url):
-    return openai.OpenAI(base_url=base_url, api_key=os.environ.get("PAGODA_API_KEY", "none"), max_retries=0)
+def client(reached):
+    url, http_client = reached
+    return openai.OpenAI(base_url=url + "/v1", api_key="none", http_client=http_client, max_retries=0)
 
 
 @pytest.fixture

@@ -27,8 +27,9 @@ def url():
 
 
 @pytest.fixture
-def client(url):
-    return openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
+def client(reached):
+    url, http_client = reached
+    return openai.OpenAI(base_url=url + "/v1", api_key="none", http_client=http_client, max_retries=0)
 
 
 def test_calls_of_a_chat(client):

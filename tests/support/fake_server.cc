@@ -2,7 +2,8 @@
 // "port N" once it listens and runs until its standard input ends.
 //
 //   pagoda_fake_server [--api-key K] [--token-s S] [--max-model-len N] [--max-queue N] [--port N]
-//   [--quick-limits] [--allowed-origins O] [--allowed-hosts H] [--root-path P]
+//   [--quick-limits] [--allowed-origins O] [--allowed-hosts H] [--root-path P] [--uds PATH]
+//   [--ssl-certfile FILE --ssl-keyfile FILE]
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -26,6 +27,9 @@ int main(int argc, char** argv) {
   app.add_option("--allowed-hosts", options.allowed_hosts);
   app.add_option("--root-path", options.root_path);
   app.add_option("--port", options.port);
+  app.add_option("--uds", options.path);
+  app.add_option("--ssl-certfile", options.tls.certificate);
+  app.add_option("--ssl-keyfile", options.tls.key);
   app.add_option("--token-s", model_options.token_s);
   app.add_option("--max-model-len", model_options.max_model_len);
   app.add_option("--max-queue", model_options.max_queue);
