@@ -72,7 +72,7 @@ OUTSIDE = (
     (r"nlohmann/", r"^src/(?:weights|model|text|answer|hub|convert|serving|server|bench_serve|cli)/"),
     (r"prometheus/", r"^src/server/"),
     (r"CLI/", r"^src/cli/"),
-    (r"curl/", r"^src/hub/"),
+    (r"curl/", r"^src/(hub/|server/trace_exporter\.cc$)"),
     (r"openssl/", r"^src/(?:core|hub|server|bench_serve|cli)/"),
     (r"hwy/", r"^src/(?:ops/\w+/(?:\w+/)?\w+(?:_cpu\w*|_portable|-inl)|(?:backend/cpu|draw|quant|sampling|cli)/.*)\.(?:cc|h)$"),
     (r"mlx/", r"^src/(?:ops/\w+/\w+_mlx\w*|backend/mlx/.*)\.(?:cc|h)$"),

@@ -182,6 +182,9 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
                   "Seconds that running answers have after the first Ctrl-C or SIGTERM")
       ->transform(real_number(0, 86400))
       ->capture_default_str();
+  command.add_option("--otlp-traces-endpoint", flags->server.traces_url,
+                     "A collector of OpenTelemetry's traces, by OTLP in JSON over HTTP, such as "
+                     "http://localhost:4318/v1/traces; a span a request is sent there");
   command
       .add_option(
           "--log-level", flags->log_level,

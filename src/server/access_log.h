@@ -16,14 +16,17 @@
 
 namespace pagoda {
 
+class RequestTrace;
+
 struct AccessRecord {
   std::string_view method, path;  // empty where the request could not be read
   int status = 0;                 // 0: no answer was begun
   double seconds = 0;             // from the request's first byte to the answer's last
   std::size_t num_bytes = 0;      // of the answer, that the system took
   std::string_view request_id;
-  std::string_view client_name;   // of the API key; empty: none
-  std::string_view how_it_ended;  // "": as it should; else in words
+  std::string_view client_name;               // of the API key; empty: none
+  std::string_view how_it_ended;              // "": as it should; else in words
+  std::shared_ptr<const RequestTrace> trace;  // of a request that is traced
 };
 
 // Is told of each record, by whichever thread has answered, whatever the log's level.

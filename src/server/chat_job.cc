@@ -7,6 +7,7 @@ namespace pagoda {
 std::optional<ApiError> prepare_chat(ApiService& service, const HttpRequest& request,
                                      std::string_view id_prefix, ChatJob& job) {
   job.arrival = request.arrival;
+  job.trace = request.trace;
   keep_cache_to(request.client, job.request.generation.cache_salt);
   const std::string& model_name = job.request.generation.model;
   if (auto error = check_model_name(service, model_name)) return error;
@@ -27,7 +28,8 @@ ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& 
   if (job.request.logprobs) logprobs = job.request.top_logprobs;
   GroupRequest request = {.num_echoed_bytes = std::ssize(job.echoed) * fields.sampling.n,
                           .is_streamed = fields.stream,
-                          .arrival = job.arrival};
+                          .arrival = job.arrival,
+                          .trace = job.trace};
   if (fields.return_token_ids) request.num_echoed_tokens = std::ssize(job.prompt.token_ids);
   request.texts.push_back(
       to_text_request(fields, job.constraints, job.prompt.token_ids,

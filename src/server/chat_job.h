@@ -19,7 +19,8 @@ namespace pagoda {
 
 struct ChatJob {
   ChatRequest request;
-  Clock::TimePoint arrival;  // of the HTTP request
+  Clock::TimePoint arrival;             // of the HTTP request
+  std::shared_ptr<RequestTrace> trace;  // of the same
   AnswerIdentity identity;
   EncodedPrompt prompt;
   Constraints constraints;

@@ -17,7 +17,8 @@ using nlohmann::json;
 // A request that has passed every check, with its prompts encoded.
 struct CompletionJob {
   CompletionRequest request;
-  Clock::TimePoint arrival;  // of the HTTP request
+  Clock::TimePoint arrival;             // of the HTTP request
+  std::shared_ptr<RequestTrace> trace;  // of the same
   AnswerIdentity identity;
   std::vector<EncodedPrompt> prompts;
   Constraints constraints;
@@ -235,6 +236,7 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<CompletionJob>();
   job->arrival = request.arrival;
+  job->trace = request.trace;
   job->request = *std::move(read);
   keep_cache_to(request.client, job->request.generation.cache_salt);
   const GenerationFields& fields = job->request.generation;
@@ -255,7 +257,8 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service
 
 HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const Wake& wake) {
   const GenerationFields& fields = job->request.generation;
-  GroupRequest request = {.is_streamed = fields.stream, .arrival = job->arrival};
+  GroupRequest request = {
+      .is_streamed = fields.stream, .arrival = job->arrival, .trace = job->trace};
   for (const EncodedPrompt& prompt : job->prompts) {
     auto made = make_text_request(*job, service.model, prompt);
     if (!made.ok()) return {error_response(made.error()), {}};

@@ -101,10 +101,14 @@ HttpReply start_embeddings(ApiService& service, EmbeddingJob job, const Wake& wa
   auto held = std::make_shared<HeldAnswer>(service.answers);
   if (const Status size = held->grow(num_text_bytes + num_waiting_bytes); !size.ok())
     return {error_response(api_error(size, "input")), {}};
-  job.batch.on_end = [&metrics = service.metrics, arrival = job.arrival](const EmbeddingEnd& end) {
-    metrics.observe_finished({.reason = end.reason,
-                              .latency_s = seconds_between(arrival, Clock::system().now()),
-                              .num_prompt_tokens = end.num_prompt_tokens});
+  job.batch.on_end = [&metrics = service.metrics, arrival = job.arrival,
+                      trace = std::move(job.trace)](const EmbeddingEnd& end) {
+    const ServerMetrics::FinishedSample sample = {
+        .reason = end.reason,
+        .latency_s = seconds_between(arrival, Clock::system().now()),
+        .num_prompt_tokens = end.num_prompt_tokens};
+    metrics.observe_finished(sample);
+    if (trace) trace->add({arrival, sample});
   };
   auto batch = EmbeddingBatch::start(service.model, std::move(job.batch), wake);
   if (!batch.ok()) return {error_response(api_error(batch.status(), "input")), {}};

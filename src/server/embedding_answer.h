@@ -9,6 +9,7 @@
 #include "server/api_error.h"
 #include "server/api_service.h"
 #include "server/http_message.h"
+#include "server/request_trace.h"
 #include "serving/embedding_batch.h"
 
 namespace pagoda {
@@ -23,7 +24,8 @@ struct EmbeddingLayout {
 
 struct EmbeddingJob {
   EmbeddingBatchRequest batch;
-  Clock::TimePoint arrival;  // of the HTTP request, from which the metrics count
+  Clock::TimePoint arrival;             // of the HTTP request, from which the metrics count
+  std::shared_ptr<RequestTrace> trace;  // of the same
   EmbeddingLayout layout;
 };
 

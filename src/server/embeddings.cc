@@ -64,6 +64,7 @@ HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request
                                      .priority = request.priority,
                                      .cache_salt = std::move(request.cache_salt)},
                            .arrival = http_request.arrival,
+                           .trace = http_request.trace,
                            .layout = openai_layout(model_name, request.is_base64)},
                           wake);
 }

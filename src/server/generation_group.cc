@@ -44,6 +44,7 @@ ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(ApiService& s
   std::unique_ptr<GenerationGroup> group(new GenerationGroup(service));
   group->held_ = held;
   group->arrival_ = request.arrival;
+  group->trace_ = std::move(request.trace);
   for (TextRequest& text : request.texts) {
     const int num_prompt_tokens = static_cast<int>(text.generation.prompt_token_ids.size());
     group->num_samples_ = text.generation.sampling.n;
@@ -95,14 +96,16 @@ void GenerationGroup::account(const ChoicePiece& choice_piece) {
 
 void GenerationGroup::finish(Choice& choice, FinishReason reason) {
   choice.finished = true;
-  service_.metrics.observe_finished(
-      {.reason = reason,
-       .latency_s = seconds_between(arrival_, Clock::system().now()),
-       .queue_s = seconds_between(arrival_, choice.started),
-       .prefill_s = seconds_between(choice.started, choice.first_token),
-       .decode_s = seconds_between(choice.first_token, choice.last_token),
-       .num_prompt_tokens = choice.num_prompt_tokens,
-       .num_output_tokens = choice.num_tokens});
+  const ServerMetrics::FinishedSample sample = {
+      .reason = reason,
+      .latency_s = seconds_between(arrival_, Clock::system().now()),
+      .queue_s = seconds_between(arrival_, choice.started),
+      .prefill_s = seconds_between(choice.started, choice.first_token),
+      .decode_s = seconds_between(choice.first_token, choice.last_token),
+      .num_prompt_tokens = choice.num_prompt_tokens,
+      .num_output_tokens = choice.num_tokens};
+  service_.metrics.observe_finished(sample);
+  if (trace_) trace_->add({arrival_, sample});
 }
 
 GenerationGroup::~GenerationGroup() {

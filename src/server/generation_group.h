@@ -10,6 +10,7 @@
 #include "server/api_error.h"
 #include "server/api_service.h"
 #include "server/http_message.h"
+#include "server/request_trace.h"
 #include "serving/text_generation.h"
 
 namespace pagoda {
@@ -35,8 +36,9 @@ struct GroupRequest {
   // The bytes of the prompts, as often as the answer's choices repeat them.
   std::int64_t num_echoed_bytes = 0;
   std::int64_t num_echoed_tokens = 0;
-  bool is_streamed = false;  // its pieces need not be held once they are taken
-  Clock::TimePoint arrival;  // of the HTTP request, from which the metrics count
+  bool is_streamed = false;             // its pieces need not be held once they are taken
+  Clock::TimePoint arrival;             // of the HTTP request, from which the metrics count
+  std::shared_ptr<RequestTrace> trace;  // of the same
 };
 
 // Thread-compatible. Its end cancels what still runs, and counts it as aborted.
@@ -72,6 +74,7 @@ class GenerationGroup {
   ApiService& service_;
   std::shared_ptr<HeldAnswer> held_;
   Clock::TimePoint arrival_;
+  std::shared_ptr<RequestTrace> trace_;
   int num_samples_ = 1;    // a prompt
   bool is_whole_ = false;  // every prompt has been submitted
   std::vector<Choice> choices_;

@@ -20,6 +20,8 @@
 
 namespace pagoda {
 
+class RequestTrace;
+
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
@@ -32,6 +34,7 @@ struct HttpRequest {
   std::string client_name;           // KnownClient::name, for the log; empty: it has none
   BodyReservation body_reservation;  // of a large body, for as long as the request is kept
   Clock::TimePoint arrival = Clock::system().now();  // of its last byte
+  std::shared_ptr<RequestTrace> trace;               // null: it is not traced
 
   // Returns the first header of that (lower-case) name, or "".
   std::string_view header(std::string_view name) const;

@@ -185,6 +185,7 @@ std::optional<HttpResponse> HttpSession::refusal_of_gate(Incoming& incoming) con
   try {
     std::optional<HttpResponse> refusal = shared_.gate(incoming.parser.request());
     incoming.client_name = incoming.parser.request().client_name;
+    incoming.trace = incoming.parser.request().trace;
     return refusal;
   } catch (const std::exception& error) {
     return internal_error_response(incoming.method, incoming.path, error);
@@ -253,7 +254,8 @@ void HttpSession::log(const Incoming& incoming) const {
                             .num_bytes = num_written_,
                             .request_id = incoming.request_id,
                             .client_name = incoming.client_name,
-                            .how_it_ended = how_it_ended});
+                            .how_it_ended = how_it_ended,
+                            .trace = incoming.trace});
 }
 
 asio::awaitable<bool> HttpSession::send_response(Incoming& incoming, HttpResponse response,

@@ -54,9 +54,10 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   struct Incoming {
     explicit Incoming(const Shared& shared) : parser(shared.limits, shared.body_budget) {}
 
-    HttpRequestParser parser;  // has the request, until the handler takes it
-    std::string method, path;  // empty where the header could not be read
-    std::string client_name;   // of HttpRequest
+    HttpRequestParser parser;                   // has the request, until the handler takes it
+    std::string method, path;                   // empty where the header could not be read
+    std::string client_name;                    // of HttpRequest
+    std::shared_ptr<const RequestTrace> trace;  // of HttpRequest
     std::string request_id;
     Clock::TimePoint arrival = Clock::system().now();  // of the first byte
     bool keep_alive = true;

@@ -18,7 +18,8 @@ using nlohmann::json;
 // A request that has passed every check, with its prompt encoded.
 struct InfillJob {
   InfillRequest request;
-  Clock::TimePoint arrival;  // of the HTTP request
+  Clock::TimePoint arrival;             // of the HTTP request
+  std::shared_ptr<RequestTrace> trace;  // of the same
   std::string model_name;
   InfillPrompt prompt;
   Constraints constraints;
@@ -158,6 +159,7 @@ ApiResult<std::unique_ptr<InfillJob>> prepare_infill(ApiService& service,
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<InfillJob>();
   job->arrival = request.arrival;
+  job->trace = request.trace;
   job->request = *std::move(read);
   GenerationFields& fields = job->request.generation;
   keep_cache_to(request.client, fields.cache_salt);
@@ -176,7 +178,8 @@ HttpReply submit_infill(ApiService& service, std::unique_ptr<InfillJob> job, con
                                       asked, /*fallback=*/{});
   if (!max_tokens.ok()) return {error_response(max_tokens.error()), {}};
   SamplingParams sampling = to_sampling_params(fields, service.model.defaults, {}, *max_tokens);
-  GroupRequest request = {.is_streamed = fields.stream, .arrival = job->arrival};
+  GroupRequest request = {
+      .is_streamed = fields.stream, .arrival = job->arrival, .trace = job->trace};
   request.texts.push_back(
       to_text_request(fields, job->constraints, job->prompt.token_ids, std::move(sampling)));
   return submit_job<InfillStream, PendingInfill>(service, std::move(job), std::move(request), wake);

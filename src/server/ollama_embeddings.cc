@@ -115,10 +115,12 @@ HttpReply embed(ApiService& service, const HttpRequest& http_request, EmbedReque
   if (!prompts.ok()) return {error_response(prompts.error()), {}};
   EmbeddingBatchRequest batch = {.prompts = *std::move(prompts), .dimensions = request.dimensions};
   keep_cache_to(http_request.client, batch.cache_salt);
-  return start_embeddings(
-      service,
-      {.batch = std::move(batch), .arrival = http_request.arrival, .layout = std::move(layout)},
-      wake);
+  return start_embeddings(service,
+                          {.batch = std::move(batch),
+                           .arrival = http_request.arrival,
+                           .trace = http_request.trace,
+                           .layout = std::move(layout)},
+                          wake);
 }
 
 // Checks what was read, but for its texts; its model becomes what answers call it.

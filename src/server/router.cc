@@ -101,10 +101,14 @@ void Router::count_answer(const AccessRecord& record) const {
   // Clients may send any number of paths and methods; the metrics keep a line for each.
   constexpr std::string_view kMethods[] = {"GET", "HEAD", "POST", "DELETE", "OPTIONS"};
   const bool is_known = std::ranges::find(kMethods, record.method) != std::end(kMethods);
+  service_.metrics.count_http_answer(route_of(record.path), is_known ? record.method : "other",
+                                     record.status);
+}
+
+std::string_view Router::route_of(std::string_view path) const {
   const Endpoint* const endpoint =
-      record.path.empty() ? nullptr : find_endpoint(below_root(root_path_, record.path));
-  service_.metrics.count_http_answer(endpoint != nullptr ? endpoint->path : "none",
-                                     is_known ? record.method : "other", record.status);
+      path.empty() ? nullptr : find_endpoint(below_root(root_path_, path));
+  return endpoint != nullptr ? endpoint->path : "none";
 }
 
 HttpReply Router::route(HttpRequest request, const Wake& wake) const {

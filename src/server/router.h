@@ -44,6 +44,8 @@ class Router {
   // of the server goes on. Thread-safe.
   void drain() { draining_ = true; }
 
+  // Returns the endpoint's path for a request's, or "none".
+  std::string_view route_of(std::string_view path) const;
   // Counts an answer, refusals too, in the metrics.
   void count_answer(const AccessRecord& record) const;
 

@@ -6,7 +6,9 @@
 #include "server/http_listener.h"
 #include "server/information.h"
 #include "server/memory_trimmer.h"
+#include "server/request_trace.h"
 #include "server/router.h"
+#include "server/trace_exporter.h"
 
 namespace pagoda {
 namespace {
@@ -38,6 +40,8 @@ struct Server::Impl {
   };
 
   std::optional<HttpResponse> refuse(HttpRequest& head) const {
+    if (traces && head.method == "POST")
+      head.trace = RequestTrace::begin(head.header("traceparent"));
     const Api* const current = serving.load();
     if (current != nullptr) return current->router.refuse(head);
     if (below_root(options.root_path, head.path) == "/livez") return live_response();
@@ -46,12 +50,15 @@ struct Server::Impl {
 
   void count(const AccessRecord& record) const {
     const Api* const current = serving.load();
-    if (current != nullptr) current->router.count_answer(record);
+    if (current == nullptr) return;
+    current->router.count_answer(record);
+    if (record.trace) traces->write(record, current->router.route_of(record.path));
   }
 
   ServerOptions options;
   std::unique_ptr<Api> api;
   std::atomic<const Api*> serving = nullptr;  // `api`, once it is there
+  std::unique_ptr<TraceExporter> traces;      // null: no request is traced
   MemoryTrimmer trimmer;
   std::unique_ptr<HttpListener> listener;
 };
@@ -72,6 +79,9 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
   }
   auto impl = std::make_unique<Impl>();
   impl->options = options;
+  if (!options.traces_url.empty()) {
+    PAGODA_ASSIGN_OR_RETURN(impl->traces, TraceExporter::start(options.traces_url));
+  }
   const ListenerOptions listener_options{
       .host = options.host,
       .port = options.port,

@@ -36,6 +36,7 @@ struct ServerOptions {
   // The most bytes of answers that wait in memory until their clients have them; see
   // serving/answer_budget.h.
   std::int64_t max_held_answer_bytes = kMaxHeldAnswerBytes;
+  std::string traces_url;  // of TraceExporter::start(); empty: no request is traced
   int num_threads = 2;
   HttpLimits limits;
   LogFormat log_format = LogFormat::kText;  // of requests' lines, as use_log_format() has the rest
@@ -44,7 +45,8 @@ struct ServerOptions {
 class Server {
  public:
   // Listens when it returns, and answers 503 "loading" to everything until serve(), /health too: so
-  // a port that is taken is told before a model is loaded. Errors are HttpListener::start()'s.
+  // a port that is taken is told before a model is loaded. Errors are HttpListener::start()'s
+  // and TraceExporter::start()'s.
   static Result<std::unique_ptr<Server>> listen(const ServerOptions& options);
   ~Server();  // stop(0)
 

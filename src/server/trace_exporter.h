@@ -1,0 +1,38 @@
+// TraceExporter: sends a span of each traced request to a collector, by OpenTelemetry's protocol in
+// JSON over HTTP (OTLP 1.0), with a span below it for each sample.
+//
+// Spans go in batches from a thread of its own: a collector that is slow or away delays no answer,
+// and loses spans, of which a warning tells. No prompt, answer or key is in them. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+#include "server/access_log.h"
+
+namespace pagoda {
+
+class TraceExporter {
+ public:
+  // Starts the thread. `url`: the collector's, http or https; one without a path gets "/v1/traces".
+  // Spans bear the service name that OTEL_SERVICE_NAME gives, or "pagoda". kInvalidArgument: no such
+  // URL.
+  static Result<std::unique_ptr<TraceExporter>> start(const std::string& url);
+  // Sends what waits, for some seconds at most.
+  ~TraceExporter();
+  TraceExporter(const TraceExporter&) = delete;
+  TraceExporter& operator=(const TraceExporter&) = delete;
+
+  // Writes the span of a request that has ended now. `route`: the endpoint's path. REQUIRES: it has
+  // a trace.
+  void write(const AccessRecord& record, std::string_view route);
+
+ private:
+  struct Impl;
+  explicit TraceExporter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pagoda
