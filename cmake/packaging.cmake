@@ -4,7 +4,11 @@
 # Two components: `program`, which asks the system for its libraries as a package does, and `libraries`, which are these
 # libraries but for the C library, so that the tarball needs nothing of the system that is newer than it.
 set(home lib/pagoda)
-set_target_properties(pagoda PROPERTIES INSTALL_RPATH "$ORIGIN/lib/mlx/lib;$ORIGIN/lib")
+set(folder_of_program $ORIGIN)
+if(APPLE)
+  set(folder_of_program @loader_path)
+endif()
+set_target_properties(pagoda PROPERTIES INSTALL_RPATH "${folder_of_program}/lib/mlx/lib;${folder_of_program}/lib")
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   # The libraries' own libraries are found by the program's path too.
   target_link_options(pagoda PRIVATE LINKER:--disable-new-dtags)
