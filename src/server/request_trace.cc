@@ -1,9 +1,8 @@
 #include "server/request_trace.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <random>
+
+#include "server/answer_json.h"
 
 namespace pagoda {
 namespace {
@@ -43,13 +42,6 @@ bool read_trace_parent(std::string_view text, TraceParent& parent) {
 
 }  // namespace
 
-std::string random_hex_digits(int num_digits) {
-  std::random_device device;
-  std::string digits;
-  while (std::ssize(digits) < num_digits) digits += fmt::format("{:08x}", device());
-  return is_id(digits) ? digits : random_hex_digits(num_digits);
-}
-
 std::shared_ptr<RequestTrace> RequestTrace::begin(std::string_view traceparent) {
   std::shared_ptr<RequestTrace> trace(new RequestTrace());
   if (TraceParent parent; read_trace_parent(traceparent, parent)) {
@@ -57,7 +49,7 @@ std::shared_ptr<RequestTrace> RequestTrace::begin(std::string_view traceparent) 
     trace->trace_id_ = parent.trace_id;
     trace->parent_id_ = parent.parent_id;
   } else {
-    trace->trace_id_ = random_hex_digits(32);
+    trace->trace_id_ = random_hex_digits();
   }
   return trace;
 }

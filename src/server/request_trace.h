@@ -40,7 +40,4 @@ class RequestTrace {
   std::vector<Sample> samples_;
 };
 
-// Returns so many random hexadecimal digits, a multiple of eight, not all of them 0.
-std::string random_hex_digits(int num_digits);
-
 }  // namespace pagoda

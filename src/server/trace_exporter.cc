@@ -15,6 +15,7 @@
 
 #include "core/clock.h"
 #include "core/version.h"
+#include "server/answer_json.h"
 #include "server/json_body.h"
 #include "server/request_trace.h"
 
@@ -52,6 +53,10 @@ json attribute_list(Attributes attributes) {
   json list = json::array();
   for (auto& [key, value] : attributes) list.push_back({{"key", key}, {"value", std::move(value)}});
   return list;
+}
+
+std::string random_span_id() {
+  return random_hex_digits().substr(0, 16);
 }
 
 // Turns points of the monotonic clock into times of day, as nanoseconds in a string.
@@ -105,7 +110,7 @@ json request_span(const AccessRecord& record, std::string_view route, std::strin
 json sample_span(const RequestTrace::Sample& sample, const RequestTrace& trace,
                  std::string_view parent_id, const TimesOfDay& time_of_day) {
   const ServerMetrics::FinishedSample& figures = sample.figures;
-  json made = span("generate", kInternalKind, trace, random_hex_digits(16), parent_id);
+  json made = span("generate", kInternalKind, trace, random_span_id(), parent_id);
   made["startTimeUnixNano"] = time_of_day(sample.arrival);
   made["endTimeUnixNano"] = time_of_day(after(sample.arrival, figures.latency_s));
   Attributes attributes = {
@@ -234,7 +239,7 @@ TraceExporter::~TraceExporter() {
 
 void TraceExporter::write(const AccessRecord& record, std::string_view route) {
   const TimesOfDay time_of_day;
-  const std::string id = random_hex_digits(16);
+  const std::string id = random_span_id();
   std::vector<json> spans = {request_span(record, route, id, time_of_day)};
   for (const RequestTrace::Sample& sample : record.trace->samples())
     spans.push_back(sample_span(sample, *record.trace, id, time_of_day));
