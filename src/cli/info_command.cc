@@ -142,6 +142,7 @@ void print_config(const ModelConfig& config) {
               config.tie_word_embeddings ? ", tied"
               : config.has_head          ? ""
                                          : ", no head");
+  if (config.has_score_head) std::printf("head             scores of pairs of texts\n");
   std::printf("context          %d tokens\n", config.max_position_embeddings);
   std::map<int, int> windows;
   for (const LayerConfig& each : config.layers) ++windows[each.window];

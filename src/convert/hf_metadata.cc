@@ -31,6 +31,8 @@ bool is_like_llama(const ModelConfig& config) {
 }  // namespace
 
 Status check_is_written(const ModelConfig& config) {
+  if (config.has_score_head)
+    return unsupported("[quantize] a checkpoint that scores pairs of texts is not written as GGUF");
   if (is_like_llama(config)) return ok_status();
   return unsupported(
       "[quantize] a {} of this kind is not written as GGUF; llama, mistral, qwen2 and qwen3 with "

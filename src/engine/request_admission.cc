@@ -30,7 +30,8 @@ Status check_request(const GenerationRequest& request, const EngineLimits& limit
   const SamplingParams& sampling = request.sampling;
   if (request.pooling == Pooling::kNone) {
     if (!limits.has_head)
-      return invalid_argument("[request] this checkpoint makes embeddings alone: it has no head");
+      return invalid_argument(
+          "[request] this checkpoint makes no texts: it has no head for tokens");
     PAGODA_RETURN_IF_ERROR(validate(sampling, limits.vocab_size));
   } else if (sampling.max_tokens != 0 || sampling.n != 1 || sampling.prompt_logprobs) {
     return invalid_argument("[embedding] expected max_tokens 0, n 1 and no prompt_logprobs");

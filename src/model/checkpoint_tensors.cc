@@ -107,6 +107,7 @@ Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfi
   for (const std::string& name : checkpoint.names()) {
     if (is_read_once(name, checkpoint) || is_derived_tensor(name)) continue;
     if (config.per_layer_width > 0 && is_per_layer_embedding(name)) continue;
+    if (config.has_score_head && name == "score.weight") continue;
     if (const auto part = name_in_layer(name, config.num_layers())) {
       const std::vector<std::string>& known = in_layers[part->layer];
       if (std::find(known.begin(), known.end(), part->name) != known.end()) continue;

@@ -39,6 +39,7 @@ inline constexpr TensorName kModelTensorNames[] = {
     {"token_embd", "model.embed_tokens"},
     {"output_norm", "model.norm"},
     {"output", "lm_head"},
+    {"cls.output", "score"},
 };
 
 // GGUF's names of projections and of queries' and keys' norms, the same for all families but for what

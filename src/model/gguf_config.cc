@@ -187,12 +187,16 @@ Status read_token_ids(const GgufFile& file, ModelConfig& config) {
   return ok_status();
 }
 
-// serving/embedding_format.cc reads what it is for; 4 makes a reranker, whose head is another one.
-Status check_pooling(const GgufFile& file, std::string_view architecture) {
+// serving/embedding_format.cc reads what else it is for.
+Status read_pooling(const GgufFile& file, std::string_view architecture, ModelConfig& config) {
+  constexpr std::int64_t kRank = 4;
   const std::string key = fmt::format("{}.pooling_type", architecture);
   PAGODA_ASSIGN_OR_RETURN(const std::int64_t pooling, file.integer_or(key, 0));
-  if (pooling >= 0 && pooling <= 3) return ok_status();
-  return unsupported("[gguf] {}: {} is not supported", key, pooling);
+  if (pooling < 0 || pooling > kRank)
+    return unsupported("[gguf] {}: {} is not supported", key, pooling);
+  config.has_score_head = pooling == kRank;
+  config.has_head = !config.has_score_head;
+  return ok_status();
 }
 
 }  // namespace
@@ -209,10 +213,10 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
                           keys.integer_or("attention.sliding_window", {0, kPositionRange.max}, 0));
   const Family& family = *find_gguf_family(architecture, window != 0);
   PAGODA_RETURN_IF_ERROR(check_gguf_keys(file, architecture, family));
-  PAGODA_RETURN_IF_ERROR(check_pooling(file, architecture));
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint named, checkpoint.renamed(*family.gguf_tensor_names));
   ModelConfig config;
   config.architecture = family.model_type;
+  PAGODA_RETURN_IF_ERROR(read_pooling(file, architecture, config));
   PAGODA_RETURN_IF_ERROR(read_sizes(named, keys, config));
   PAGODA_RETURN_IF_ERROR(read_layers(named, keys, family, window, config));
   PAGODA_RETURN_IF_ERROR(read_multipliers(keys, family, config));

@@ -143,6 +143,16 @@ TEST(GgufConfigTest, BookkeepingAndNeutralValuesAreHarmless) {
   EXPECT_TRUE(config.ok()) << config.status().message();
 }
 
+TEST(GgufConfigTest, ARerankerHasAHeadForScoresAndNoneForTokens) {
+  GgufModel model("llama");
+  model.set_own("pooling_type", 4u);
+  model.set_own("classifier.output_labels", std::vector<std::string>{"yes", "no"});
+  const auto config = model.read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_TRUE(config->has_score_head);
+  EXPECT_FALSE(config->has_head);
+}
+
 TEST(GgufConfigTest, SpecialIdsBeyondTheVocabularyAreDropped) {
   GgufModel model("llama");
   model.set("tokenizer.ggml.bos_token_id", -1).set("tokenizer.ggml.eos_token_id", 8u);
@@ -256,8 +266,8 @@ std::vector<Refused> refused_variants() {
   return {
       {"SeesWhatComesLater", [](GgufModel& m) { m.set_own("attention.causal", false); },
        kUnsupported, "llama.attention.causal: false is not supported"},
-      {"Reranks", [](GgufModel& m) { m.set_own("pooling_type", 4u); }, kUnsupported,
-       "llama.pooling_type: 4 is not supported"},
+      {"UnknownPooling", [](GgufModel& m) { m.set_own("pooling_type", 5u); }, kUnsupported,
+       "llama.pooling_type: 5 is not supported"},
       {"AttentionFactor", [](GgufModel& m) { m.set_own("rope.scaling.attn_factor", 1.19f); },
        kUnsupported, "llama.rope.scaling.attn_factor: 1.19 is not supported"},
       {"TemperatureByPosition",
@@ -265,9 +275,6 @@ std::vector<Refused> refused_variants() {
        "llama.attention.temperature_scale: 0.1 is not supported"},
       {"Adapter", [](GgufModel& m) { m.set("general.type", "adapter"); }, kUnsupported,
        "general.type: \"adapter\" is not supported"},
-      {"ClassifierLabels",
-       [](GgufModel& m) { m.set_own("classifier.output_labels", std::vector<std::string>{"yes"}); },
-       kUnsupported, "llama.classifier.output_labels is not supported: it is not known"},
       {"KeyOfTheArchitectureThatNobodyKnows",
        [](GgufModel& m) { m.set_own("attention.gate", true); }, kUnsupported,
        "llama.attention.gate is not supported: it is not known and may change the answer"},

@@ -37,6 +37,7 @@ constexpr GgufKeyRule kKeys[] = {
     {"ARCH.embedding_length", GgufRule::kRead},
     {"ARCH.feed_forward_length", GgufRule::kRead},
     {"ARCH.pooling_type", GgufRule::kRead},
+    {"ARCH.classifier.output_labels", GgufRule::kHarmless},  // names of classes
     {"ARCH.rope.dimension_count", GgufRule::kRead},
     {"ARCH.rope.freq_base", GgufRule::kRead},
     {"ARCH.rope.scale_linear", GgufRule::kRead},

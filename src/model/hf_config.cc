@@ -41,16 +41,34 @@ std::string base_class_of(std::string_view causal_class) {
   return std::string(causal_class) + "Model";
 }
 
-bool is_base_class(const JsonFields& fields, std::string_view causal_class) {
-  const nlohmann::json* classes = fields.find("architectures");
-  return classes != nullptr && *classes == nlohmann::json{base_class_of(causal_class)};
+// Returns the name of a class with a head for each class of texts: "LlamaForSequenceClassification".
+std::string score_class_of(std::string_view causal_class) {
+  std::string name = base_class_of(causal_class);
+  if (name.empty()) return {};
+  constexpr std::string_view kBase = "Model";
+  return name.replace(name.size() - kBase.size(), kBase.size(), "ForSequenceClassification");
 }
 
-// `architectures`: a classifier, a reward model or an encoder of the family is no causal model,
-// whatever else its config says. Nothing is said where the key is absent.
+bool is_class(const JsonFields& fields, const std::string& name) {
+  const nlohmann::json* classes = fields.find("architectures");
+  return classes != nullptr && *classes == nlohmann::json{name};
+}
+
+bool is_base_class(const JsonFields& fields, std::string_view causal_class) {
+  return is_class(fields, base_class_of(causal_class));
+}
+
+bool is_score_class(const JsonFields& fields, std::string_view causal_class) {
+  return is_class(fields, score_class_of(causal_class));
+}
+
+// `architectures`: a reward model or an encoder of the family is no causal model, whatever else its
+// config says. Nothing is said where the key is absent.
 Status check_class(const JsonFields& fields, std::string_view causal_class) {
   const nlohmann::json* classes = fields.find("architectures");
-  if (classes == nullptr || is_base_class(fields, causal_class)) return ok_status();
+  if (classes == nullptr || is_base_class(fields, causal_class) ||
+      is_score_class(fields, causal_class))
+    return ok_status();
   const std::string expected = fmt::format("a list of {}", causal_class);
   if (!classes->is_array()) return fields.wrong("architectures", expected);
   for (const nlohmann::json& name : *classes) {
@@ -247,7 +265,9 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   PAGODA_RETURN_IF_ERROR(read_layers(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_per_layer_embedding(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_flags(fields, *family, config));
-  config.has_head = config.tie_word_embeddings || !is_base_class(fields, family->causal_class);
+  config.has_score_head = is_score_class(fields, family->causal_class);
+  config.has_head = !config.has_score_head &&
+                    (config.tie_word_embeddings || !is_base_class(fields, family->causal_class));
   PAGODA_RETURN_IF_ERROR(read_multipliers(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_rope(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_token_ids(fields, config));

@@ -41,10 +41,12 @@ std::string refusal(const std::string& model_type, const json& changes) {
 }
 
 TEST(HfKeysTest, AClassifierAnEncoderAndARewardModelAreNoChatModels) {
-  EXPECT_THAT(refusal("qwen3", {{"architectures", {"Qwen3ForSequenceClassification"}}}),
-              HasSubstr("architectures: \"Qwen3ForSequenceClassification\" is not supported; "
+  EXPECT_THAT(refusal("qwen3", {{"architectures", {"Qwen3ForTokenClassification"}}}),
+              HasSubstr("architectures: \"Qwen3ForTokenClassification\" is not supported; "
                         "Qwen3ForCausalLM is"));
   EXPECT_FALSE(parse("mistral", {{"architectures", {"MistralModel"}}})->has_head);
+  const auto scorer = parse("qwen3", {{"architectures", {"Qwen3ForSequenceClassification"}}});
+  EXPECT_TRUE(scorer.ok() && scorer->has_score_head && !scorer->has_head);
   EXPECT_NE(refusal("mistral", {{"architectures", {"LlamaModel"}}}), "");
   EXPECT_NE(refusal("qwen2", {{"architectures", {"Qwen2ForRewardModel"}}}), "");
   EXPECT_NE(refusal("llama", {{"architectures", {"LlamaForCausalLM", "LlamaModel"}}}), "");

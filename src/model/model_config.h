@@ -82,7 +82,8 @@ struct ModelConfig {
   float norm_offset = 0;  // added to the checkpoint's norm weights at load: Gemma's 1 + w
   Activation activation = Activation::kSilu;  // of MLPs
   bool tie_word_embeddings = false;
-  bool has_head = true;                // else it makes embeddings of texts alone, and no tokens
+  bool has_head = true;                // else it makes embeddings or scores alone, and no tokens
+  bool has_score_head = false;         // it weighs what a text ends as: serving/score_format.h
   bool attention_bias = false;         // q, k and v
   bool attention_output_bias = false;  // o
   bool mlp_bias = false;

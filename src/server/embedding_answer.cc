@@ -93,6 +93,18 @@ std::optional<ApiError> check_embedding(const ApiService& service, const std::st
                      "out_of_range");
 }
 
+std::function<void(const EmbeddingEnd&)> observer_of_embeddings(
+    ApiService& service, Clock::TimePoint arrival, std::shared_ptr<RequestTrace> trace) {
+  return [&metrics = service.metrics, arrival, trace = std::move(trace)](const EmbeddingEnd& end) {
+    const ServerMetrics::FinishedSample sample = {
+        .reason = end.reason,
+        .latency_s = seconds_between(arrival, Clock::system().now()),
+        .num_prompt_tokens = end.num_prompt_tokens};
+    metrics.observe_finished(sample);
+    if (trace) trace->add({arrival, sample});
+  };
+}
+
 HttpReply start_embeddings(ApiService& service, EmbeddingJob job, const Wake& wake) {
   const std::int64_t num_numbers = count_numbers(service.model, job.batch);
   const std::int64_t num_text_bytes = count_text_bytes(job, num_numbers);
@@ -101,15 +113,7 @@ HttpReply start_embeddings(ApiService& service, EmbeddingJob job, const Wake& wa
   auto held = std::make_shared<HeldAnswer>(service.answers);
   if (const Status size = held->grow(num_text_bytes + num_waiting_bytes); !size.ok())
     return {error_response(api_error(size, "input")), {}};
-  job.batch.on_end = [&metrics = service.metrics, arrival = job.arrival,
-                      trace = std::move(job.trace)](const EmbeddingEnd& end) {
-    const ServerMetrics::FinishedSample sample = {
-        .reason = end.reason,
-        .latency_s = seconds_between(arrival, Clock::system().now()),
-        .num_prompt_tokens = end.num_prompt_tokens};
-    metrics.observe_finished(sample);
-    if (trace) trace->add({arrival, sample});
-  };
+  job.batch.on_end = observer_of_embeddings(service, job.arrival, std::move(job.trace));
   auto batch = EmbeddingBatch::start(service.model, std::move(job.batch), wake);
   if (!batch.ok()) return {error_response(api_error(batch.status(), "input")), {}};
   return {std::make_unique<PendingEmbeddings>(*std::move(batch), std::move(job.layout),

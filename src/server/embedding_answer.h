@@ -34,6 +34,11 @@ struct EmbeddingJob {
 std::optional<ApiError> check_embedding(const ApiService& service, const std::string& model_name,
                                         std::optional<int> dimensions);
 
+// Returns what counts the ends of a batch's prompts in the metrics and in the trace, null: none, of
+// the HTTP request that came at `arrival`.
+std::function<void(const EmbeddingEnd&)> observer_of_embeddings(
+    ApiService& service, Clock::TimePoint arrival, std::shared_ptr<RequestTrace> trace);
+
 // Returns the reply to a request that has passed check_embedding(). It is refused where the answer
 // would take too much of ApiService::answers, or its first prompt has no room in the queue.
 HttpReply start_embeddings(ApiService& service, EmbeddingJob job, const Wake& wake);

@@ -13,21 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-ApiResult<InputEncoding> input_encoding(const ServedModel& model, const EmbeddingRequest& request) {
-  const int max_model_len = model.engine->limits().max_model_len;
-  std::optional<int> most = request.truncate_prompt_tokens;
-  if (most == -1) most = max_model_len;
-  if (most > max_model_len) {
-    return bad_request("truncate_prompt_tokens",
-                       fmt::format("'truncate_prompt_tokens': expected at most {}, the context's "
-                                   "length, got {}",
-                                   max_model_len, *most),
-                       "out_of_range");
-  }
-  return InputEncoding{
-      .add_special_tokens = request.add_special_tokens, .cut_to = most, .keeps_end = true};
-}
-
 EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
   return {.head = R"({"object":"list","data":[)",
           .has_objects = true,
@@ -52,9 +37,12 @@ HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request
   EmbeddingRequest& request = *read;
   if (auto error = check_embedding(service, request.model, request.dimensions))
     return {error_response(*error), {}};
-  const auto encoding = input_encoding(service.model, request);
-  if (!encoding.ok()) return {error_response(encoding.error()), {}};
-  auto prompts = encode_inputs(service.model, request.inputs, *encoding, "input");
+  const auto most = settle_cut(service.model, request.truncate_prompt_tokens);
+  if (!most.ok()) return {error_response(most.error()), {}};
+  auto prompts = encode_inputs(
+      service.model, request.inputs,
+      {.add_special_tokens = request.add_special_tokens, .cut_to = *most, .keeps_end = true},
+      "input");
   if (!prompts.ok()) return {error_response(prompts.error()), {}};
   keep_cache_to(http_request.client, request.cache_salt);
   const std::string& model_name = answered_name(service, request.model);

@@ -13,6 +13,7 @@
 #include "server/ollama.h"
 #include "server/ollama_embeddings.h"
 #include "server/response_request.h"
+#include "server/score_request.h"
 #include "server/tokenize_request.h"
 
 namespace pagoda {
@@ -109,12 +110,28 @@ json embedding_answer_schemas() {
   const json embedding = object_schema({{"object", {{"const", "embedding"}}},
                                         {"index", count},
                                         {"embedding", {{"anyOf", {numbers, text}}}}});
+  const json usage = object_schema({{"prompt_tokens", count}, {"total_tokens", count}});
+  const json number = {{"type", "number"}};
+  const json score =
+      object_schema({{"index", count}, {"object", {{"const", "score"}}}, {"score", number}});
+  // The documents are there unless return_documents is false.
+  json ranked = object_schema({{"index", count}, {"relevance_score", number}});
+  ranked["properties"]["document"] = object_schema({{"text", text}});
+  const auto list_of = [](const json& items) { return json{{"type", "array"}, {"items", items}}; };
   return {
       {"EmbeddingList", object_schema({{"object", {{"const", "list"}}},
-                                       {"data", {{"type", "array"}, {"items", embedding}}},
+                                       {"data", list_of(embedding)},
                                        {"model", text},
-                                       {"usage", object_schema({{"prompt_tokens", count},
-                                                                {"total_tokens", count}})}})},
+                                       {"usage", usage}})},
+      {"RankedDocuments",
+       object_schema(
+           {{"id", text}, {"model", text}, {"results", list_of(ranked)}, {"usage", usage}})},
+      {"ScoreList", object_schema({{"id", text},
+                                   {"object", {{"const", "list"}}},
+                                   {"created", count},
+                                   {"model", text},
+                                   {"data", list_of(score)},
+                                   {"usage", usage}})},
       {"OllamaEmbedding", object_schema({{"embedding", numbers}})},
       {"OllamaEmbeddings", object_schema({{"model", text},
                                           {"embeddings", {{"type", "array"}, {"items", numbers}}},
@@ -261,7 +278,9 @@ json schemas(const ApiService& service) {
                    {"OllamaShowRequest", ollama_show_schema()},
                    {"InfillRequest", infill_request_schema()},
                    {"MessagesRequest", messages_request_schema()},
+                   {"RerankRequest", rerank_request_schema()},
                    {"ResponseRequest", response_request_schema()},
+                   {"ScoreRequest", score_request_schema()},
                    {"TokenizeRequest", tokenize_request_schema()},
                    {"DetokenizeRequest", fields_schema(detokenize_field_table(detokenize))}};
   bind_formats(requests, service);

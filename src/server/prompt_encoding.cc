@@ -119,6 +119,33 @@ ApiResult<std::vector<int>> encode_input(const ServedModel& model, const PromptI
   return ids;
 }
 
+// As the tokenizer puts two texts together.
+ApiResult<std::vector<int>> encode_joined_pair(const ServedModel& model, const TextPair& pair,
+                                               std::optional<int> most, std::string_view param) {
+  const EngineLimits& limits = model.engine->limits();
+  const auto parts = model.tokenizer->pair_parts();
+  if (!parts.ok()) return api_error(parts.status(), std::string(param));
+  const auto encode = [&](std::string_view text) {
+    constexpr EncodeOptions kBare = {.add_special_tokens = false};
+    return most ? tokenize_text(model, text, kBare.add_special_tokens, param)
+                : token_ids_if_near(model, text, limits.max_model_len, kBare, param);
+  };
+  auto query = encode(pair.query);
+  if (!query.ok()) return query;
+  auto document = encode(pair.document);
+  if (!document.ok()) return document;
+  const std::ptrdiff_t num_others = std::ssize(parts->before) + std::ssize(*query) +
+                                    std::ssize(parts->between) + std::ssize(parts->after);
+  if (most && num_others + std::ssize(*document) > *most)
+    document->resize(static_cast<std::size_t>(std::max<std::ptrdiff_t>(*most - num_others, 0)));
+  std::vector<int> ids = parts->before;
+  for (const std::vector<int>& part : {*query, parts->between, *document, parts->after})
+    ids.insert(ids.end(), part.begin(), part.end());
+  if (auto error = check_token_ids(limits, ids, most.value_or(limits.max_model_len), param))
+    return std::move(*error);
+  return ids;
+}
+
 }  // namespace
 
 ApiResult<EncodedPrompt> encode_prompt(const ServedModel& model, const PromptInput& prompt,
@@ -181,6 +208,39 @@ ApiResult<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
     prompts.push_back(*std::move(ids));
   }
   return prompts;
+}
+
+ApiResult<std::optional<int>> settle_cut(const ServedModel& model, std::optional<int> asked) {
+  const int max_model_len = model.engine->limits().max_model_len;
+  if (asked == -1) return std::optional(max_model_len);
+  if (!asked || *asked <= max_model_len) return asked;
+  return bad_request("truncate_prompt_tokens",
+                     fmt::format("'truncate_prompt_tokens': expected at most {}, the context's "
+                                 "length, got {}",
+                                 max_model_len, *asked),
+                     "out_of_range");
+}
+
+ApiResult<std::vector<int>> encode_pair(const ServedModel& model, const TextPair& pair,
+                                        std::optional<int> most, std::string_view param) {
+  if (!model.tokenizer)
+    return bad_request(std::string(param), model.no_tokenizer.message(), "no_tokenizer");
+  const std::string& prompt = model.score_format->prompt;
+  if (prompt.empty()) return encode_joined_pair(model, pair, most, param);
+  if (most) {
+    return bad_request("truncate_prompt_tokens",
+                       "'truncate_prompt_tokens': this model has a prompt of its own for pairs, "
+                       "which can't be cut",
+                       "unsupported_parameter");
+  }
+  const std::string text = scored_prompt(prompt, pair.query, pair.document);
+  const EngineLimits& limits = model.engine->limits();
+  auto ids =
+      token_ids_if_near(model, text, limits.max_model_len, {.add_special_tokens = true}, param);
+  if (!ids.ok()) return ids;
+  if (auto error = check_token_ids(limits, *ids, limits.max_model_len, param))
+    return std::move(*error);
+  return ids;
 }
 
 ApiResult<std::vector<int>> tokenize_text(const ServedModel& model, std::string_view text,

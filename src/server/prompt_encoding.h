@@ -60,6 +60,19 @@ ApiResult<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,
                                                        const InputEncoding& encoding,
                                                        std::string_view param);
 
+// Returns the most tokens that truncate_prompt_tokens leaves of an input; absent: it was not asked
+// for. An error where that is more than the context has.
+ApiResult<std::optional<int>> settle_cut(const ServedModel& model, std::optional<int> asked);
+
+struct TextPair {
+  std::string_view query, document;
+};
+// Returns the token ids as which a model with a ScoreFormat reads a pair. With `most`, the document
+// loses its last tokens until the pair has no more than those. Errors name `param`: encode_inputs()'s,
+// and a cut where the model has a prompt of its own for pairs. REQUIRES: it has a ScoreFormat.
+ApiResult<std::vector<int>> encode_pair(const ServedModel& model, const TextPair& pair,
+                                        std::optional<int> most, std::string_view param);
+
 // Returns what was `asked` for, or `fallback` (absent: the rest of the context), clamped; an
 // explicit wish beyond the context is an error.
 ApiResult<int> settle_max_tokens(const ServedModel& model, int num_prompt_tokens,

@@ -111,7 +111,9 @@ Result<std::optional<EmbeddingFormat>> read_embedding_format(const Checkpoint& c
                             file->string("general.architecture"));
     const std::string key = std::string(architecture) + ".pooling_type";
     PAGODA_ASSIGN_OR_RETURN(const std::int64_t type, file->integer_or(key, 0));
-    if (type == 0) return std::optional<EmbeddingFormat>();
+    // The head of a reranker (serving/read_score_format.h) is read instead.
+    constexpr std::int64_t kRank = 4;
+    if (type == 0 || type == kRank) return std::optional<EmbeddingFormat>();
     if (type < 0 || type >= std::ssize(kGgufPoolings))
       return unsupported("[embedding] {}: {} is not supported", key, type);
     return std::optional(EmbeddingFormat{.pooling = kGgufPoolings[type]});

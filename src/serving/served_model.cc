@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "engine/create_engine.h"
 #include "serving/gguf_text.h"
+#include "serving/read_score_format.h"
 #include "weights/checkpoint.h"
 
 namespace pagoda {
@@ -82,6 +83,11 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
     model->embedding_format = format->value_or(EmbeddingFormat());
   } else {
     model->no_embeddings = format.status();
+  }
+  PAGODA_ASSIGN_OR_RETURN(model->score_format, read_score_format(checkpoint, model->config));
+  if (model->score_format) {
+    model->embedding_format = {.pooling = Pooling::kLast, .normalizes = false};
+    model->no_embeddings = unsupported("[embedding] this checkpoint scores pairs of texts alone");
   }
   // Reading a vocabulary takes about as long as packing a small model's weights.
   std::future<Status> text =

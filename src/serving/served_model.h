@@ -18,6 +18,7 @@
 #include "model/model_config.h"
 #include "serving/embedding_format.h"
 #include "serving/fill_in_format.h"
+#include "serving/score_format.h"
 #include "text/chat_template.h"
 #include "text/grammar.h"
 #include "text/tokenizer.h"
@@ -50,6 +51,7 @@ struct ServedModel {
   std::optional<FillInFormat> fill_in;  // absent: the model knows of no gaps
   EmbeddingFormat embedding_format;
   Status no_embeddings;                       // why the model makes none, where it does not
+  std::optional<ScoreFormat> score_format;    // absent: it scores no pairs of texts
   std::unique_ptr<GrammarCompiler> grammars;  // takes nothing before the first grammar; null
                                               // without a tokenizer
   std::unique_ptr<Engine> engine;

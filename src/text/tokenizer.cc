@@ -170,6 +170,15 @@ Result<std::vector<int>> Tokenizer::encode(std::string_view utf8, EncodeOptions 
   });
 }
 
+Result<PairParts> Tokenizer::pair_parts() const {
+  return call_rust(StatusCode::kInternal, kTokenizerContext, [&] {
+    const auto parts = rust_->tokenizer->pair_parts();
+    return PairParts{.before = {parts.before.begin(), parts.before.end()},
+                     .between = {parts.between.begin(), parts.between.end()},
+                     .after = {parts.after.begin(), parts.after.end()}};
+  });
+}
+
 Result<std::size_t> Tokenizer::longest_piece(std::string_view utf8) const {
   return call_rust(StatusCode::kInvalidArgument, kTokenizerContext,
                    [&] { return rust_->tokenizer->longest_piece(rust_bytes(utf8)); });

@@ -39,6 +39,11 @@ struct EncodeOptions {
   bool parse_special = true;
 };
 
+// Tokens that are put around two texts which are read as one pair.
+struct PairParts {
+  std::vector<int> before, between, after;
+};
+
 class Tokenizer {
  public:
   // Reads tokenizer.json and, where it is there, tokenizer_config.json (bos_token, eos_token) of a
@@ -54,6 +59,8 @@ class Tokenizer {
   // Tokenizes a text. kInvalidArgument for bytes that are not UTF-8. It takes up to 260 bytes of
   // memory for each of longest_piece(), and 8 for each token.
   Result<std::vector<int>> encode(std::string_view utf8, EncodeOptions options = {}) const;
+  // Returns what the checkpoint wants around two texts that belong together.
+  Result<PairParts> pair_parts() const;
   // Returns the bytes of the longest piece that encode() tokenises at once. Byte-level texts are
   // cut between words, and are in pieces of 256 KiB but for stretches without any; other texts, and
   // those of pre-tokenizers that are not known, are one piece. Errors are encode()'s.

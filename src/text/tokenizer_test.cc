@@ -325,6 +325,44 @@ TEST_F(FolderTest, ThePostProcessorDecidesWhatIsAdded) {
   EXPECT_THAT(encode(*tokenizer, "<|eos|>", {.add_special_tokens = false}), ElementsAre(1));
 }
 
+TEST_F(FolderTest, ThePostProcessorPutsPairsTogether) {
+  auto json = read_golden("tiny/tokenizer.json");
+  json["post_processor"] =
+      nlohmann::ordered_json::parse(R"({"type": "TemplateProcessing", "single": [],
+      "pair": [{"SpecialToken": {"id": "<|bos|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+               {"SpecialToken": {"id": "<|eos|>", "type_id": 0}}, {"SpecialToken": {"id": "<|eos|>", "type_id": 0}},
+               {"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "<|eos|>", "type_id": 1}}],
+      "special_tokens": {"<|bos|>": {"id": "<|bos|>", "ids": [0], "tokens": ["<|bos|>"]},
+                         "<|eos|>": {"id": "<|eos|>", "ids": [1], "tokens": ["<|eos|>"]}}})");
+  write("tokenizer.json", json.dump());
+  const PairParts parts = *(*Tokenizer::from_folder(folder_))->pair_parts();
+  EXPECT_THAT(parts.before, ElementsAre(0));
+  EXPECT_THAT(parts.between, ElementsAre(1, 1));
+  EXPECT_THAT(parts.after, ElementsAre(1));
+  json["post_processor"] = nullptr;
+  write("tokenizer.json", json.dump());
+  EXPECT_TRUE((*Tokenizer::from_folder(folder_))->pair_parts()->between.empty());
+  // One that takes a single text alone has no way to put two together.
+  json["post_processor"] =
+      nlohmann::ordered_json::parse(R"({"type": "TemplateProcessing", "pair": [],
+      "single": [{"Sequence": {"id": "A", "type_id": 0}}], "special_tokens": {}})");
+  write("tokenizer.json", json.dump());
+  EXPECT_THAT((*Tokenizer::from_folder(folder_))->pair_parts().status().message(),
+              HasSubstr("expected two texts"));
+}
+
+TEST(GgufTokenizer, PairsHaveTheEndsThatTheFileAsksFor) {
+  GgufVocabulary vocabulary = byte_vocabulary({"<s>", "</s>"});
+  vocabulary.token_types[256] = vocabulary.token_types[257] = 3;
+  vocabulary.bos_token_id = 256;
+  vocabulary.eos_token_id = 257;
+  vocabulary.add_bos_token = vocabulary.add_eos_token = true;
+  const PairParts parts = *(*Tokenizer::from_gguf(vocabulary))->pair_parts();
+  EXPECT_THAT(parts.before, ElementsAre(256));
+  EXPECT_TRUE(parts.between.empty());
+  EXPECT_THAT(parts.after, ElementsAre(257));
+}
+
 TEST_F(FolderTest, MetaspaceDecodersDropTheSpaceTheyPutFirst) {
   auto json =
       nlohmann::ordered_json::parse(R"({"model": {"type": "BPE", "vocab": {"▁a": 0, "b": 1, "▁": 2},

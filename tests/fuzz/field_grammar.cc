@@ -12,6 +12,7 @@
 #include "server/embedding_request.h"
 #include "server/messages_request.h"
 #include "server/response_request.h"
+#include "server/score_request.h"
 #include "server/tokenize_request.h"
 #include "tests/fuzz/odd_draw.h"
 
@@ -62,6 +63,8 @@ const std::vector<Endpoint>& endpoints() {
     return std::vector<Endpoint>{endpoint_of(chat_request_schema()),
                                  endpoint_of(completion_request_schema()),
                                  endpoint_of(embedding_request_schema()),
+                                 endpoint_of(score_request_schema()),
+                                 endpoint_of(rerank_request_schema()),
                                  endpoint_of(tokenize_request_schema()),
                                  endpoint_of(fields_schema(detokenize_field_table(detokenize))),
                                  endpoint_of(response_request_schema()),

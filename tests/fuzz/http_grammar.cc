@@ -18,6 +18,8 @@ constexpr std::string_view kMethods[] = {"POST", "POST", "POST", "GET",     "HEA
 constexpr std::string_view kTargets[] = {"/v1/completions",
                                          "/v1/chat/completions",
                                          "/v1/embeddings",
+                                         "/v1/rerank",
+                                         "/v1/score",
                                          "/tokenize",
                                          "/detokenize",
                                          "/health",

@@ -12,6 +12,7 @@
 #include "server/json_body.h"
 #include "server/messages_request.h"
 #include "server/response_request.h"
+#include "server/score_request.h"
 #include "server/tokenize_request.h"
 #include "tests/fuzz/field_grammar.h"
 
@@ -105,6 +106,23 @@ void read_as_texts(const std::string& body) {
     check_bounds(embedding_field_table(request));
   } else {
     check_error(embedding.error());
+  }
+  auto score = read_score_request(body, unknown_names);
+  if (score.ok()) {
+    const std::size_t num_firsts = score->firsts.size(), num_seconds = score->seconds.size();
+    PAGODA_CHECK(num_seconds > 0 && (num_firsts == 1 || num_firsts == num_seconds),
+                 "each text has another one");
+    check_bounds(score_field_table(*score));
+  } else {
+    check_error(score.error());
+  }
+  auto rerank = read_rerank_request(body, unknown_names);
+  if (rerank.ok()) {
+    PAGODA_CHECK(!rerank->documents.empty() && rerank->documents.size() <= kMaxScoredTexts,
+                 "there are documents");
+    check_bounds(rerank_field_table(*rerank));
+  } else {
+    check_error(rerank.error());
   }
   auto tokenize = read_tokenize_request(body, unknown_names);
   if (tokenize.ok()) {

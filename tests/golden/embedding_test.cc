@@ -120,7 +120,7 @@ TEST(Embeddings, AModelWithoutItsHeadMakesThemAlone) {
     EXPECT_EQ(embedding, run_to_end(*whole, request).embedding);
     const WholeAnswer refused = run_to_end(*headless, GenerationRequest{.prompt_token_ids = {5}});
     EXPECT_EQ(refused.error.message(),
-              "[request] this checkpoint makes embeddings alone: it has no head");
+              "[request] this checkpoint makes no texts: it has no head for tokens");
   }
 }
 

@@ -116,6 +116,8 @@ std::unique_ptr<ServedModel> make_fake_model(const FakeModelOptions& options) {
   const int eos_token_id = *model->tokenizer->eos_token_id();
   model->config.eos_token_ids = {eos_token_id};
   model->config.hidden_size = kEmbeddingSize;
+  model->score_format = ScoreFormat{.weights = std::vector<float>(kEmbeddingSize)};
+  model->score_format->weights.front() = 1;
   model->config.vocab_size = model->tokenizer->vocab_size();
   model->grammars =
       std::make_unique<GrammarCompiler>(model->tokenizer, model->config.eos_token_ids);

@@ -7,7 +7,7 @@
 //   think S       waits S seconds before it answers "Done."
 //   fail TEXT     answers "So far" and then fails with TEXT
 // Anything else is answered by a fixed text with some Markdown in it. Embeddings are fake_embedding()
-// after the same orders to wait or to fail.
+// after the same orders to wait or to fail, and a score is the sigmoid of an embedding's first number.
 #pragma once
 
 #include <memory>

@@ -79,12 +79,20 @@ mod ffi {
         always_adds_bos: bool,
     }
 
+    /// The ids that stand around two texts which are read as one pair.
+    struct PairParts {
+        before: Vec<i32>,
+        between: Vec<i32>,
+        after: Vec<i32>,
+    }
+
     extern "Rust" {
         type Tokenizer;
         fn pre_tokenizer_facts(name: &[u8]) -> Result<PreTokenizerFacts>;
         fn tokenizer_from_json(json: &[u8]) -> Result<Box<Tokenizer>>;
         fn tokenizer_from_gguf(vocabulary: &GgufVocabularyView) -> Result<Box<Tokenizer>>;
         fn encode(&self, text: &[u8], add_special: bool, parse_special: bool) -> Result<Vec<i32>>;
+        fn pair_parts(&self) -> Result<PairParts>;
         fn longest_piece(&self, text: &[u8]) -> Result<usize>;
         fn decode(&self, ids: &[i32], skip_special_tokens: bool) -> Result<String>;
         fn id_to_token(&self, id: i32) -> Result<String>;
@@ -219,6 +227,12 @@ impl Tokenizer {
         parse_special: bool,
     ) -> Result<Vec<i32>, String> {
         guarded(|| self.0.encode(text, add_special, parse_special))
+    }
+    fn pair_parts(&self) -> Result<ffi::PairParts, String> {
+        guarded(|| {
+            let [before, between, after] = self.0.pair_parts()?;
+            Ok(ffi::PairParts { before, between, after })
+        })
     }
     fn longest_piece(&self, text: &[u8]) -> Result<usize, String> {
         guarded(|| self.0.longest_piece(text))

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use serde::de::IgnoredAny;
-use tokenizers::{Encoding, Tokenizer};
+use tokenizers::{Encoding, Token, Tokenizer};
 
 use crate::ffi::GgufVocabularyView;
 use crate::pieces::{PieceRule, PieceStream};
@@ -130,6 +130,24 @@ impl TextTokenizer {
         }
         ids.extend(around(shared.eos));
         Ok(ids)
+    }
+
+    /// The ids before, between and behind two texts, as the post-processor puts them around two that have one token each.
+    pub fn pair_parts(&self) -> Result<[Vec<i32>; 3], String> {
+        const TEXT: u32 = u32::MAX; // no token has it
+        let shared = &*self.0;
+        let text = || Encoding::from_tokens(vec![Token::new(TEXT, String::new(), (0, 0))], 0);
+        let pair =
+            shared.tokenizer.post_process(text(), Some(text()), true).map_err(|e| e.to_string())?;
+        let mut parts = pair
+            .get_ids()
+            .split(|&id| id == TEXT)
+            .map(|part| Vec::from_iter(part.iter().map(|&id| id as i32)));
+        let mut next = || parts.next().ok_or("expected two texts and what stands around them");
+        let (mut before, between, mut after) = (next()?, next()?, next()?);
+        before.splice(0..0, shared.bos.map(|id| id as i32));
+        after.extend(shared.eos.map(|id| id as i32));
+        Ok([before, between, after])
     }
 
     /// The bytes of the longest piece that `encode` gives the crate at once.
