@@ -125,6 +125,7 @@ Result<Sha256Digest> hash_fixed_prompt(const CacheScopeParts& parts,
     scheduler.commit(plan, {});
   }
   (void)scheduler.take_finished();
+  parts.runner.abandon();  // the engine's own scheduler counts arrivals anew
   return digest;
 }
 

@@ -153,6 +153,7 @@ Result<const StepOutput*> ModelRunner::sample(const Plan& plan, bool wants_logit
 
 void ModelRunner::abandon() {
   for (Step& step : steps_) step = {};
+  input_.forget_rows();
   sampler_.forget();
   const Status end = exec_.finish();
   if (!end.ok()) spdlog::debug("[engine] a step that was given up: {}", end.message());

@@ -56,6 +56,9 @@ class StepInput {
   // Returns an uploaded step's copies alone, those of layers of which a block has so many parts.
   StepBatch copies_of(const StepBatch& batch, int num_parts) const;
 
+  // Forgets the rows of the table: sequences that come are new ones, whatever their arrivals say.
+  void forget_rows() { table_rows_.assign(table_rows_.size(), {}); }
+
   const HostBatch& host() const { return host_; }
   std::span<const std::int32_t> scored_rows() const { return scored_rows_; }  // tokens of the step
   std::span<const ScoredToken> scored_tokens() const { return scored_tokens_; }  // one each

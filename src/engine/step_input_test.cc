@@ -151,6 +151,7 @@ void expect_kept_equals_rebuilt(const Traffic& traffic) {
     if (::testing::Test::HasFailure()) return;
     if (steps.below(50) == 0) {
       steps.scheduler().fail(plan, internal_error("step"));
+      kept.forget_rows();
       steps.scheduler().take_finished();
     } else {
       steps.commit(plan);
@@ -158,6 +159,26 @@ void expect_kept_equals_rebuilt(const Traffic& traffic) {
   }
   const StepInputCounters& counters = kept.counters();
   EXPECT_GT(counters.num_paged_steps, 0u);
+}
+
+// The first sequences of two schedulers have the same arrival, and other blocks.
+TEST(StepInput, AnotherSchedulersSequencesAreNewOnes) {
+  const SchedulerOptions options = {
+      .block_size = 4, .max_num_seqs = 2, .max_num_batched_tokens = 64, .max_model_len = 64};
+  StepInput input(4);
+  for (const int num_tokens : {40, 6, 30}) {
+    BlockPool pool(30);
+    while (num_tokens == 6 && pool.num_free() > 20) pool.allocate();
+    Scheduler scheduler(options, pool);
+    GenerationRequest request;
+    request.prompt_token_ids.assign(static_cast<std::size_t>(num_tokens), 1);
+    request.sampling.max_tokens = 1;
+    scheduler.add({.id = 1, .generation = std::move(request)});
+    const Plan& plan = scheduler.plan();
+    input.forget_rows();
+    const HostBatch& host = input.set(plan);
+    expect_tables(plan, host, host.block_tables, {{}}, 4);
+  }
 }
 
 TEST(StepInput, KeptEqualsRebuilt) {

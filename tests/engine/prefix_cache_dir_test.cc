@@ -1,5 +1,6 @@
 // The prefix cache on disk, as an engine's users see it: the same bits over a restart and where
 // memory is short, nothing of another scope, nothing where it is off.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -79,6 +80,21 @@ TEST_F(PrefixCacheDir, ARestartReadsWhatItWouldComputeToTheSameBits) {
 }
 
 // A file for each group's block that the hit's end sees.
+// Shorter than the fixed prompt by which the folder's scope is found, and longer.
+TEST_F(PrefixCacheDir, TheFirstPromptIsAnsweredAsWithoutIt) {
+  for (const Backend backend : built_backends()) {
+    for (const int num_prompt_tokens : {1, 16, 30, 63, 100}) {
+      SCOPED_TRACE(fmt::format("{}, {}", backend_name(backend), num_prompt_tokens));
+      EngineOptions without = options(backend);
+      without.prefix_cache_dir.clear();
+      const auto engine = open_engine(kTinyLlama, options(backend));
+      const auto plain = open_engine(kTinyLlama, without);
+      expect_same(run_to_end(*engine, greedy(3, num_prompt_tokens)),
+                  run_to_end(*plain, greedy(3, num_prompt_tokens)));
+    }
+  }
+}
+
 TEST_F(PrefixCacheDir, ARestartReadsWhatWindowsSee) {
   const testing::TemporaryFolder model;
   testing::make_windowed_checkpoint(model);
