@@ -63,14 +63,6 @@ std::optional<KnownClient> ApiKeys::client_of(const HttpRequest& request) const 
   return KnownClient{.id = id_of(*found), .name = found->name};
 }
 
-bool needs_api_key(std::string_view path) {
-  constexpr std::string_view kOfTheModel[] = {
-      "/v1",    "/tokenize", "/detokenize",  "/tokenizer_info",     "/apply-template",
-      "/props", "/slots",    "/server_info", "/reset_prefix_cache", "/infill"};
-  return path.starts_with("/v1/") || path.starts_with("/api/") ||
-         std::ranges::find(kOfTheModel, path) != std::end(kOfTheModel);
-}
-
 Cors::Cors(std::vector<std::string> allowed_origins)
     : allowed_origins_(std::move(allowed_origins)) {
   allows_all_ =

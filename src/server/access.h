@@ -55,10 +55,6 @@ class ApiKeys {
   std::vector<ApiKey> keys_;
 };
 
-// Returns whether a path needs a key: /v1/*, /api/* and the endpoints that show the tokenizer, the
-// template or the server's settings do; health, load, metrics and the page stay open.
-bool needs_api_key(std::string_view path);
-
 // Cross-origin resource sharing (https://fetch.spec.whatwg.org/#http-cors-protocol). "*" allows
 // every origin. The server's own is always allowed.
 class Cors {

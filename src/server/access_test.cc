@@ -57,17 +57,6 @@ TEST(ApiKeys, OfOneNameAreOneClient) {
   for (const char* key : {"old", "other", "alice"}) EXPECT_EQ(client_of(key).id.size(), 32u) << key;
 }
 
-TEST(ApiKeys, GuardTheModelAndLeaveTheRestOpen) {
-  for (const char* path :
-       {"/v1", "/v1/models", "/v1/completions", "/v1/anything", "/tokenize", "/detokenize",
-        "/tokenizer_info", "/apply-template", "/props", "/slots", "/server_info", "/api/chat"}) {
-    EXPECT_TRUE(needs_api_key(path)) << path;
-  }
-  for (const char* path : {"/", "/health", "/livez", "/readyz", "/ping", "/load", "/metrics",
-                           "/version", "/openapi.json"})
-    EXPECT_FALSE(needs_api_key(path)) << path;
-}
-
 TEST(Cors, AllowsTheOriginsItWasGiven) {
   const Cors some({"https://a.example"});
   EXPECT_THAT(

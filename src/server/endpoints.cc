@@ -22,42 +22,50 @@ namespace {
 constexpr Endpoint kEndpoints[] = {
     {.path = "/",
      .tell = [](const ServerFacts& facts) { return page_response(facts.root_path); },
+     .asks_for_no_key = true,
      .operation_id = "page",
      .summary = "A page to chat on",
      .answer_type = "text/html"},
     {.path = "/health",
      .tell = [](const ServerFacts& facts) { return health_response(facts.service); },
+     .asks_for_no_key = true,
      .operation_id = "health",
      .summary = "Whether the engine works",
      .answer_schema = "Health"},
     {.path = "/ping",
      .tell = [](const ServerFacts& facts) { return health_response(facts.service); },
+     .asks_for_no_key = true,
      .operation_id = "ping",
      .summary = "The same, where SageMaker looks for it",
      .answer_schema = "Health"},
     {.path = "/livez",
      .tell = [](const ServerFacts&) { return live_response(); },
+     .asks_for_no_key = true,
      .operation_id = "livez",
      .summary = "Whether the process answers, also while it loads a model or ends",
      .answer_schema = "Health"},
     {.path = "/readyz",
      .tell = [](const ServerFacts& facts) { return health_response(facts.service); },
      .tells_readiness = true,
+     .asks_for_no_key = true,
      .operation_id = "readyz",
      .summary = "Whether requests are taken",
      .answer_schema = "Health"},
     {.path = "/load",
      .tell = [](const ServerFacts& facts) { return load_response(facts.service); },
+     .asks_for_no_key = true,
      .operation_id = "load",
      .summary = "How many sequences run or wait",
      .answer_schema = "Load"},
     {.path = "/version",
      .tell = [](const ServerFacts&) { return version_response(); },
+     .asks_for_no_key = true,
      .operation_id = "version",
      .summary = "The server's version",
      .answer_schema = "Version"},
     {.path = "/metrics",
      .tell = [](const ServerFacts& facts) { return metrics_response(facts.service); },
+     .asks_for_no_key = true,
      .operation_id = "metrics",
      .summary = "Figures in Prometheus' text format",
      .answer_type = "text/plain"},
@@ -76,6 +84,7 @@ constexpr Endpoint kEndpoints[] = {
      .answer_schema = "SlotList"},
     {.path = "/openapi.json",
      .tell = [](const ServerFacts& facts) { return HttpResponse{.body = facts.openapi_document}; },
+     .asks_for_no_key = true,
      .operation_id = "openapi",
      .summary = "This document"},
     {.path = "/v1/models",
@@ -314,6 +323,11 @@ std::string_view Endpoint::parameter() const {
 
 std::span<const Endpoint> endpoints() {
   return kEndpoints;
+}
+
+bool needs_api_key(std::string_view path) {
+  if (const Endpoint* const endpoint = find_endpoint(path)) return !endpoint->asks_for_no_key;
+  return path == "/v1" || path.starts_with("/v1/") || path.starts_with("/api/");
 }
 
 const Endpoint* find_endpoint(std::string_view path) {

@@ -29,6 +29,7 @@ struct Endpoint {
   bool generates = false;  // so that it is refused while the queue has no room
   bool is_whole = false;   // where it generates: its answer is never a stream
   bool tells_readiness = false;
+  bool asks_for_no_key = false;  // it answers everybody, keys or not
 
   // In /openapi.json: names of schemas, "" for a body of that type without one.
   std::string_view operation_id;
@@ -50,6 +51,9 @@ struct Endpoint {
 std::span<const Endpoint> endpoints();
 // Returns null for a path that the table lacks.
 const Endpoint* find_endpoint(std::string_view path);
+// Returns whether a path is for those alone who bring an API key, where there are any: nothing there
+// tells others what is not theirs, not even that it is missing.
+bool needs_api_key(std::string_view path);
 // Returns what stands in the parameter's place, decoded; "" where the endpoint has none.
 std::string parameter_in_path(const Endpoint& endpoint, std::string_view path);
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "server/endpoints.h"
 #include "tests/support/api_client.h"
 
 namespace pagoda {
@@ -15,6 +18,17 @@ using ::testing::Pair;
 
 json parsed(const HttpResponse& response) {
   return json::parse(response.body);
+}
+
+TEST(Router, KeysGuardAllButWhatTellsOfTheServer) {
+  const std::set<std::string_view> open = {"/",        "/health",  "/ping",
+                                           "/livez",   "/readyz",  "/load",
+                                           "/version", "/metrics", "/openapi.json"};
+  for (const Endpoint& endpoint : endpoints())
+    EXPECT_NE(needs_api_key(endpoint.path), open.contains(endpoint.path)) << endpoint.path;
+  for (const char* nothing_there : {"/v1", "/v1/anything", "/api/anything"})
+    EXPECT_TRUE(needs_api_key(nothing_there)) << nothing_there;
+  EXPECT_FALSE(needs_api_key("/anything"));
 }
 
 TEST(Router, TellsOfTheServer) {
