@@ -64,11 +64,11 @@ class TimesOfDay {
  public:
   std::string operator()(Clock::TimePoint point) const {
     using std::chrono::nanoseconds;
-    return std::to_string(
-        now_ns_ - std::chrono::duration_cast<nanoseconds>(Clock::system().now() - point).count());
+    return std::to_string(now_ns_ - std::chrono::duration_cast<nanoseconds>(now_ - point).count());
   }
 
  private:
+  const Clock::TimePoint now_ = Clock::system().now();
   const std::int64_t now_ns_ = unix_time_ns();
 };
 
