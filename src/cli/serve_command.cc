@@ -17,6 +17,7 @@
 #include "cli/engine_flags.h"
 #include "cli/flag_values.h"
 #include "cli/report_error.h"
+#include "kv/cache_events.h"
 #include "server/server.h"
 
 namespace pagoda {
@@ -28,6 +29,7 @@ struct ServeFlags {
   ServerOptions server;
   ApiKeySources api_keys;
   std::vector<std::string> served_model_names;
+  bool tells_cache_events = false;
   double shutdown_timeout_s = 30;
   std::string log_level = "info";
   std::string log_format = "text";
@@ -71,6 +73,10 @@ Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& 
 }
 
 Status serve(ServeFlags& flags) {
+  if (flags.tells_cache_events) {
+    flags.engine.engine.cache_events = std::make_shared<CacheEvents>();
+    flags.server.cache_events = flags.engine.engine.cache_events;
+  }
   if (flags.server.tls.certificate.empty() != flags.server.tls.key.empty())
     return invalid_argument("[tls] expected both --ssl-certfile and --ssl-keyfile, got one");
   PAGODA_ASSIGN_OR_RETURN(flags.server.api_keys, read_api_keys(flags.api_keys));
@@ -177,6 +183,9 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
   command.add_option("--served-model-name", flags->served_model_names,
                      "A name of the model in the API, instead of its file's and the one typed");
   add_limit_flags(command, *flags);
+  command.add_flag("--prefix-cache-events", flags->tells_cache_events,
+                   "Tells which blocks the prefix cache holds, at /v1/prefix_cache/events/0, for "
+                   "routers; whoever may ask can tell of a guessed prompt whether it was sent");
   command
       .add_option("--shutdown-timeout", flags->shutdown_timeout_s,
                   "Seconds that running answers have after the first Ctrl-C or SIGTERM")

@@ -97,7 +97,9 @@ Status add_prefix_cache(const Checkpoint& checkpoint, const ModelConfig& config,
     model = to_hex(scope);
   }
   parts.prefix_cache = std::make_unique<PrefixCache>(
-      *parts.pool, CacheGroups(layout.block_size, layout.group_windows), model, parts.tier.get());
+      *parts.pool, CacheGroups(layout.block_size, layout.group_windows), model, parts.tier.get(),
+      options.cache_events.get());
+  parts.cache_events = options.cache_events;
   return ok_status();
 }
 

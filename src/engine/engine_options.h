@@ -14,6 +14,7 @@
 
 namespace pagoda {
 
+class CacheEvents;      // kv/cache_events.h
 class LogitsProcessor;  // sampling/host/logits_processor.h
 
 enum class KvCacheLayout : std::uint8_t { kAuto, kPaged, kContiguous };
@@ -42,6 +43,7 @@ struct EngineOptions {
   bool enable_prefix_caching = true;
   std::string prefix_cache_dir;  // of blocks that leave the prefix cache; empty: they are forgotten
   std::int64_t prefix_cache_dir_bytes = std::int64_t{4} << 30;  // that its files may take
+  std::shared_ptr<CacheEvents> cache_events;  // told of the prefix cache's blocks; null: nobody is
   int max_queue = 1024;  // prompts waiting, each with all its samples; one more is refused
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;  // on every row, in order
   std::shared_ptr<OpProfile> op_profile;  // what the steps' ops cost is added here; native backends

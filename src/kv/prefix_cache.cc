@@ -21,9 +21,10 @@ int common_length(std::span<const int> a, std::span<const int> b) {
 }  // namespace
 
 PrefixCache::PrefixCache(BlockPool& pool, CacheGroups groups, std::string_view model,
-                         BlockTier* tier)
+                         BlockTier* tier, CacheEvents* events)
     : pool_(pool),
       tier_(tier),
+      events_(events),
       groups_(std::move(groups)),
       block_size_(groups_.block_size()),
       model_(sha256(model)),
@@ -31,6 +32,7 @@ PrefixCache::PrefixCache(BlockPool& pool, CacheGroups groups, std::string_view m
       tokens_(static_cast<std::size_t>(pool.num_blocks()) * block_size_),
       blocks_(groups_.size()) {
   for (DigestMap& blocks : blocks_) blocks.reserve(pool.num_blocks() / groups_.size() + 1);
+  if (events_ != nullptr) events_->begin(scope(""));
 }
 
 Sha256Digest PrefixCache::scope(std::string_view cache_salt) const {
@@ -249,6 +251,8 @@ int PrefixCache::insert_block(const PrefixChain& chain, std::span<const int> tok
   pool_.retain(block_id);
   nodes_[block_id].digest = digest;
   link(block_id, group, parent, block_tokens(tokens, index));
+  if (events_ != nullptr && group == 0)
+    events_->add_stored(digest, index == 0 ? chain.scope : chain.digests[index - 1]);
   return kNone;
 }
 

@@ -43,6 +43,7 @@
 #include "core/sha256.h"
 #include "kv/block_pool.h"
 #include "kv/block_tier.h"
+#include "kv/cache_events.h"
 #include "kv/cache_groups.h"
 
 namespace pagoda {
@@ -79,9 +80,10 @@ class PrefixCache {
   static constexpr int kMaxSiblings = 64;
 
   // REQUIRES: `pool` outlives the cache, and so does `tier`, or null: evicted blocks are forgotten.
-  // model: what else a block's bytes depend on; a tier has blocks of many.
+  // model: what else a block's bytes depend on; a tier has blocks of many. events: told of the first
+  // group's full blocks; outlives the cache, or null.
   PrefixCache(BlockPool& pool, CacheGroups groups, std::string_view model,
-              BlockTier* tier = nullptr);
+              BlockTier* tier = nullptr, CacheEvents* events = nullptr);
 
   Sha256Digest scope(std::string_view cache_salt) const;
 
@@ -192,7 +194,8 @@ class PrefixCache {
   void forget(int block_id);
 
   BlockPool& pool_;
-  BlockTier* tier_;  // or null
+  BlockTier* tier_;      // or null
+  CacheEvents* events_;  // or null
   CacheGroups groups_;
   int block_size_;
   Sha256Digest model_;

@@ -105,6 +105,7 @@ void PrefixCache::unlink(int block_id) {
   if (!is_tail(node)) {
     unlink_children(node);
     blocks_[node.group].erase(node.digest);
+    if (events_ != nullptr && node.group == 0) events_->add_removed(node.digest);
     if (node.next != kNone) nodes_[node.next].previous = node.previous;
     if (node.previous != kNone) {
       nodes_[node.previous].next = node.next;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kv/cache_events.h"
 #include "server/api_error.h"
 #include "server/metrics.h"
 #include "server/request_token_rules.h"
@@ -36,6 +37,7 @@ struct ApiService {
   ServerMetrics metrics;
   UnknownFieldLog unknown_fields;
   std::shared_ptr<AnswerBudget> answers = std::make_shared<AnswerBudget>();
+  std::shared_ptr<const CacheEvents> cache_events = {};  // null: they are not told
   ResponseStore responses;
   VocabularyText vocabulary_text{model.tokenizer};
   TextWorkers text_workers{};  // last: their work uses the rest

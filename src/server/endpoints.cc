@@ -267,6 +267,14 @@ constexpr Endpoint kEndpoints[] = {
      },
      .operation_id = "resetPrefixCache",
      .summary = "Forgets what the prefix cache holds for no request that runs"},
+    {.path = "/v1/prefix_cache/events/{after}",
+     .tell =
+         [](const ServerFacts& facts) {
+           return cache_events_response(facts.service, facts.parameter);
+         },
+     .operation_id = "prefixCacheEvents",
+     .summary = "Which blocks the prefix cache has come to hold and has given up since",
+     .answer_schema = "CacheEvents"},
     {.path = "/tokenizer_info",
      .tell = [](const ServerFacts& facts) { return tokenizer_info_response(facts.service); },
      .operation_id = "tokenizerInfo",

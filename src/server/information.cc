@@ -1,5 +1,6 @@
 #include "server/information.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/version.h"
@@ -67,6 +68,34 @@ HttpResponse load_response(const ApiService& service) {
 HttpResponse reset_prefix_cache_response(ApiService& service) {
   service.model.engine->reset_prefix_cache();
   return json_response(json::object());
+}
+
+HttpResponse cache_events_response(const ApiService& service, const std::string& after) {
+  if (!service.cache_events) {
+    return error_response({404,
+                           "events of the prefix cache are told with --prefix-cache-events alone",
+                           "", "no_cache_events"});
+  }
+  std::uint64_t number = 0;
+  const char* const end = after.data() + after.size();
+  if (const auto read = std::from_chars(after.data(), end, number);
+      read.ec != std::errc() || read.ptr != end) {
+    return error_response(
+        {404, fmt::format("expected a number of events, got {}", after), "after", "not_found"});
+  }
+  const CacheEvents::Page page = service.cache_events->since(number);
+  json events = json::array();
+  for (const CacheEvent& event : page.events) {
+    json told = {{"digest", to_hex(event.digest)}};
+    told["type"] = event.is_removal ? "removed" : "stored";
+    if (!event.is_removal) told["parent"] = to_hex(event.parent);
+    events.push_back(std::move(told));
+  }
+  return json_response({{"root", to_hex(page.root)},
+                        {"block_size", service.model.engine->limits().kv_cache.block_size},
+                        {"is_whole", page.is_whole},
+                        {"events", std::move(events)},
+                        {"next", page.next}});
 }
 
 HttpResponse server_info_response(const ApiService& service) {

@@ -87,6 +87,29 @@ TEST(Information, AnAppliedTemplateIsThePromptOfTheChat) {
   EXPECT_EQ(plain.refusal("/apply-template", chat).at("code"), "no_chat_template");
 }
 
+TEST(Information, EventsOfThePrefixCacheAreToldWhereThatIsAskedFor) {
+  ApiClient client;
+  const std::string path = "/v1/prefix_cache/events/";
+  EXPECT_EQ(client.get(path + "0").status, 404);
+  const auto events = std::make_shared<CacheEvents>();
+  client.service().cache_events = events;
+  events->begin(sha256("root"));
+  events->add_stored(sha256("a"), sha256("root"));
+  json page = json::parse(client.get(path + "0").body);
+  EXPECT_EQ(page.at("root"), to_hex(sha256("root")));
+  EXPECT_EQ(page.at("is_whole"), true);
+  const json stored = {
+      {"type", "stored"}, {"digest", to_hex(sha256("a"))}, {"parent", to_hex(sha256("root"))}};
+  EXPECT_EQ(page.at("events"), json::array({stored}));
+  events->add_removed(sha256("a"));
+  page = json::parse(client.get(path + to_string(page.at("next"))).body);
+  EXPECT_EQ(page.at("is_whole"), false);
+  EXPECT_EQ(page.at("events"),
+            json::array({{{"type", "removed"}, {"digest", to_hex(sha256("a"))}}}));
+  for (const char* after : {"-1", "x", "1x", "99999999999999999999"})
+    EXPECT_EQ(client.get(path + after).status, 404) << after;
+}
+
 TEST(Information, ThePrefixCacheIsReset) {
   ApiClient client;
   EXPECT_EQ(client.answer("/reset_prefix_cache", ""), json::object());

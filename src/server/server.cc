@@ -33,6 +33,7 @@ struct Server::Impl {
         : service{model, names, ServerMetrics(names.front()), {}},
           router(service, router_options(options)) {
       service.answers = std::make_shared<AnswerBudget>(options.max_held_answer_bytes);
+      service.cache_events = options.cache_events;
     }
 
     ApiService service;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "kv/cache_events.h"
 #include "server/access.h"
 #include "server/http_limits.h"
 #include "server/log_format.h"
@@ -36,6 +37,8 @@ struct ServerOptions {
   // The most bytes of answers that wait in memory until their clients have them; see
   // serving/answer_budget.h.
   std::int64_t max_held_answer_bytes = kMaxHeldAnswerBytes;
+  // Events of the model's prefix cache, for whoever asks for them; null: nobody may.
+  std::shared_ptr<const CacheEvents> cache_events;
   std::string traces_url;  // of TraceExporter::start(); empty: no request is traced
   int num_threads = 2;
   HttpLimits limits;
