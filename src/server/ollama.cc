@@ -229,9 +229,10 @@ HttpResponse ollama_running_models(const ApiService& service) {
 HttpResponse ollama_show(ApiService& service, const HttpRequest& request) {
   const auto asked = read_logged(service, read_show_request, request.body);
   if (!asked.ok()) return error_response(asked.error());
-  std::string name = asked->model.empty() ? asked->name : asked->model;
-  drop_tag(service, name);
-  if (auto error = check_model_name(service, name)) return error_response(*error);
+  for (std::string name : {asked->model, asked->name}) {  // the new field and the old one
+    drop_tag(service, name);
+    if (auto error = check_model_name(service, name)) return error_response(*error);
+  }
   const ServedModel& model = service.model;
   json capabilities = {"completion", "tools"};
   if (model.no_embeddings.ok()) capabilities.push_back("embedding");

@@ -94,6 +94,7 @@ TEST_F(OllamaTest, TellsOfTheModel) {
   EXPECT_EQ(shown.at("capabilities"), json({"completion", "tools", "embedding"}));
   client_.model().no_embeddings = unsupported("it makes none");
   EXPECT_EQ(client_.answer("/api/show", "{}").at("capabilities"), json({"completion", "tools"}));
+  client_.refusal("/api/show", R"({"model": "fake-model", "name": "other"})", 404);
   EXPECT_EQ(client_.refusal("/api/show", R"({"model": "other"})", 404).at("code"),
             "model_not_found");
 }

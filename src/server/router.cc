@@ -23,7 +23,9 @@ std::optional<ApiError> error_of_target(const HttpRequest& head, const std::stri
     return ApiError{405, fmt::format("{}: expected {}, got {}", path, methods, head.method), "",
                     "method_not_allowed"};
   }
-  if (const auto type = head.header("content-type"); is_post && !is_json_type(type)) {
+  // Nothing is of any type: clients send an empty body as they like.
+  const bool has_body = head.header("content-length") != "0";
+  if (const auto type = head.header("content-type"); is_post && has_body && !is_json_type(type)) {
     return ApiError{415, fmt::format("Content-Type: expected application/json, got {}", type), "",
                     "unsupported_media_type"};
   }

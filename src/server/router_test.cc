@@ -182,6 +182,9 @@ TEST(Router, ABodyThatIsNotJsonByItsTypeIsRefused) {
   EXPECT_EQ(parsed(ask("/tokenize", "text/plain")).at("error").at("message"),
             "Content-Type: expected application/json, got text/plain");
   EXPECT_EQ(ask("/v1/completions", "Application/JSON; charset=utf-8").status, 200);
+  const HttpHeaders empty = {{"content-type", "application/octet-stream"}, {"content-length", "0"}};
+  EXPECT_EQ(client.send({.method = "POST", .path = "/reset_prefix_cache", .headers = empty}).status,
+            200);
 }
 
 TEST(Router, TokenizesAndBack) {
