@@ -1,6 +1,13 @@
 #include "kv/cache_events.h"
 
+#include <random>
+
 namespace pagoda {
+
+CacheEvents::CacheEvents() {
+  std::random_device device;
+  next_ = 1 + (static_cast<std::uint64_t>(device()) << 20 | device() >> 12);
+}
 
 void CacheEvents::begin(const Sha256Digest& root) {
   const std::lock_guard lock(mutex_);

@@ -27,6 +27,10 @@ class CacheEvents {
  public:
   static constexpr std::size_t kMaxKept = 16384;
 
+  // Counts events from a number that is drawn, below 2^52, so that a reader who goes on after a
+  // restart is known by its number.
+  CacheEvents();
+
   // Sets the parent of prompts' first blocks where neither client nor request has a cache of its
   // own.
   void begin(const Sha256Digest& root);
@@ -49,7 +53,7 @@ class CacheEvents {
   mutable std::mutex mutex_;
   Sha256Digest root_ = {};
   std::deque<CacheEvent> kept_;  // the latest; the last one's number is next_ - 1
-  std::uint64_t next_ = 1;
+  std::uint64_t next_;
   std::unordered_map<Sha256Digest, Sha256Digest, Sha256DigestHash> held_;  // parents, by digest
 };
 

@@ -54,9 +54,22 @@ TEST(CacheEvents, WhoReadsInTimeGetsWhatIsNew) {
   events.add_removed(named_digest(2));
   reader.read(events);
   EXPECT_EQ(reader.held().size(), 1u);
-  EXPECT_TRUE(events.since(4).events.empty());
+  const std::uint64_t next = events.since(0).next;
+  EXPECT_TRUE(events.since(next).events.empty());
+  EXPECT_FALSE(events.since(next - 3).is_whole);
   EXPECT_EQ(reader.num_whole(), 1);
-  EXPECT_TRUE(events.since(5).is_whole);  // of a server that was another one
+  EXPECT_TRUE(events.since(next + 1).is_whole);
+}
+
+TEST(CacheEvents, AReaderOfAnotherServerGetsAllThatIsHeld) {
+  CacheEvents before, after;
+  Reader reader;
+  before.add_stored(named_digest(1), named_digest(0));
+  reader.read(before);
+  for (int i = 2; i < 100; ++i) after.add_stored(named_digest(i), named_digest(0));
+  reader.read(after);
+  EXPECT_EQ(reader.held().size(), 98u);
+  EXPECT_EQ(reader.num_whole(), 2);
 }
 
 TEST(CacheEvents, WhoIsLateGetsAllThatIsHeld) {

@@ -25,16 +25,17 @@ def free_port():
 
 
 class PagodaServer:
-    """Listens when it is made. `flags` are those of `pagoda serve`, with underscores, and lists where they are given more than
-    once; its log is `log`."""
+    """Listens when it is made. `flags` are those of `pagoda serve`, with underscores, lists where they are given more than once and
+    True where they take no value; its log is `log`."""
 
     def __init__(self, model=TINY, log=None, url_host="127.0.0.1", **flags):
         self._terminated = False
         flags = {"port": 0, "device": "cpu", "threads": 2, **flags}
         command = [PAGODA, "serve", str(model)]
         for name, value in flags.items():
+            flag = "--" + name.replace("_", "-")
             for each in value if isinstance(value, list) else [value]:
-                command += ["--" + name.replace("_", "-"), str(each)]
+                command += [flag] if each is True else [flag, str(each)]
         self._log = None if log else tempfile.NamedTemporaryFile(prefix="pagoda-serve-", suffix=".log")
         self.log = pathlib.Path(log or self._log.name)
         with open(self.log, "wb") as stderr:
