@@ -193,7 +193,7 @@ constexpr Endpoint kEndpoints[] = {
      },
      .operation_id = "countMessageTokens",
      .summary = "How many tokens such a conversation has",
-     .request_schema = "MessagesRequest",
+     .request_schema = "MessageCountRequest",
      .answer_schema = "MessageTokens"},
     {.path = "/api/chat",
      .read = handle_ollama_chat,

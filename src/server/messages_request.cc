@@ -276,12 +276,38 @@ std::vector<Field> messages_field_table(MessagesRequest& request) {
   return table;
 }
 
-nlohmann::json messages_request_schema() {
+namespace {
+
+nlohmann::json schema_of_message_fields() {
   MessagesRequest request;
   const std::vector<Field> table = messages_field_table(request);
   nlohmann::json schema = fields_schema(table);
   describe_options(schema, table);
   describe_grammars_together(schema, nullptr);
+  return schema;
+}
+
+// Forgets bounds that only the served model knows: they are looked at where tokens are to come.
+void forget_token_bounds(nlohmann::json& schema) {
+  if (schema.is_object() && schema.contains("format") && schema["format"].is_string()) {
+    const auto format = schema["format"].get<std::string>();
+    if (format == kTokenCountFormat || format == kTokenIdFormat) schema.erase("format");
+  }
+  for (nlohmann::json& inner : schema) {
+    if (inner.is_structured()) forget_token_bounds(inner);
+  }
+}
+
+}  // namespace
+
+nlohmann::json message_count_schema() {
+  nlohmann::json schema = schema_of_message_fields();
+  forget_token_bounds(schema);
+  return schema;
+}
+
+nlohmann::json messages_request_schema() {
+  nlohmann::json schema = schema_of_message_fields();
   schema["required"].push_back("max_tokens");
   schema["properties"]["max_tokens"]["type"] = "integer";
   return schema;

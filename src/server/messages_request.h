@@ -18,6 +18,8 @@ struct MessagesRequest {
 
 std::vector<Field> messages_field_table(MessagesRequest& request);
 nlohmann::json messages_request_schema();
+// Describes the same where nothing is generated: max_tokens may be missing, and be anything.
+nlohmann::json message_count_schema();
 
 // Reads a body of either endpoint: max_tokens is required where `generates`.
 ApiResult<MessagesRequest> read_messages_request(const std::string& body, bool generates,

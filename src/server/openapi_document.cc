@@ -286,6 +286,7 @@ json schemas(const ApiService& service) {
                    {"OllamaShowRequest", ollama_show_schema()},
                    {"InfillRequest", infill_request_schema()},
                    {"MessagesRequest", messages_request_schema()},
+                   {"MessageCountRequest", message_count_schema()},
                    {"RerankRequest", rerank_request_schema()},
                    {"ResponseRequest", response_request_schema()},
                    {"ScoreRequest", score_request_schema()},
