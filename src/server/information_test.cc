@@ -27,6 +27,7 @@ TEST(Information, APingIsTheHealth) {
 TEST(Information, TheLoadIsWhatRunsOrWaits) {
   ApiClient client;
   EXPECT_EQ(told(client, "/load"), json::parse(R"({"server_load": 0})"));
+  EXPECT_EQ(told(client, "/v1/load"), told(client, "/load"));
 }
 
 TEST(Information, LimitsAreTheEngines) {
