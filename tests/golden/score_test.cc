@@ -13,6 +13,7 @@
 
 #include "serving/served_model.h"
 #include "tests/golden/golden_case.h"
+#include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
