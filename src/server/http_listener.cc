@@ -102,7 +102,8 @@ struct HttpListener::Impl {
   Status listen(const ListenerOptions& options);
   asio::awaitable<void> accept_loop();
   void serve(StreamSocket socket);
-  Result<std::shared_ptr<Connection>> connect(StreamSocket socket);
+  Result<std::shared_ptr<Connection>> connect(StreamSocket socket,
+                                              const std::shared_ptr<asio::ssl::context>& tls);
   void refuse(StreamSocket socket, std::string message);
   asio::awaitable<void> run(std::shared_ptr<Connection> connection, asio::ip::address peer);
 
@@ -160,34 +161,35 @@ asio::awaitable<void> HttpListener::Impl::accept_loop() {
 void HttpListener::Impl::serve(StreamSocket socket) {
   const auto executor = socket.get_executor();
   const asio::ip::address peer = peer_of(socket);
-  {
-    std::unique_lock lock(mutex);
-    if (stopping) return;
-    const std::size_t num_open = connections.size() + late_connections.size();
-    const bool has_room = static_cast<int>(num_open) < limits.max_connections;
-    if (!has_room || !peers.add(peer)) {
-      lock.unlock();
-      const std::string whose = has_room ? " from this address" : "";
-      return refuse(std::move(socket), "too many connections are open" + whose);
-    }
-    auto connection = connect(std::move(socket));
-    if (!connection.ok()) {
-      peers.remove(peer);
-      return spdlog::warn("{}", connection.status().message());
-    }
-    (draining ? late_connections : connections).insert(*connection);
-    asio::co_spawn(executor, run(*std::move(connection), peer), asio::detached);
+  const auto tls = certificate ? certificate->context() : nullptr;
+  std::unique_lock lock(mutex);
+  if (stopping) return;
+  const std::size_t num_open = connections.size() + late_connections.size();
+  const bool has_room = static_cast<int>(num_open) < limits.max_connections;
+  if (!has_room || !peers.add(peer)) {
+    lock.unlock();
+    const std::string whose = has_room ? " from this address" : "";
+    return refuse(std::move(socket), "too many connections are open" + whose);
   }
+  auto connection = connect(std::move(socket), tls);
+  if (!connection.ok()) {
+    peers.remove(peer);
+    return spdlog::warn("{}", connection.status().message());
+  }
+  (draining ? late_connections : connections).insert(*connection);
+  lock.unlock();
+  asio::co_spawn(executor, run(*std::move(connection), peer), asio::detached);
 }
 
-// Runs under the mutex.
-Result<std::shared_ptr<Connection>> HttpListener::Impl::connect(StreamSocket socket) {
+// Runs under the mutex. `tls`: null for plain HTTP.
+Result<std::shared_ptr<Connection>> HttpListener::Impl::connect(
+    StreamSocket socket, const std::shared_ptr<asio::ssl::context>& tls) {
   auto connection = std::make_shared<Connection>();
-  if (certificate) {
+  if (tls) {
     StreamSocket client = std::move(socket);
     socket = StreamSocket(client.get_executor());
-    PAGODA_ASSIGN_OR_RETURN(connection->tunnel, TlsTunnel::open(std::move(client), socket,
-                                                                certificate->context(), limits));
+    PAGODA_ASSIGN_OR_RETURN(connection->tunnel,
+                            TlsTunnel::open(std::move(client), socket, tls, limits));
   }
   connection->session = std::make_shared<HttpSession>(
       std::move(socket), HttpSession::Shared{limits, gate, handler, body_budget, access_log},
