@@ -6,8 +6,6 @@
 #include <array>
 #include <random>
 
-#include "server/http_message.h"
-
 namespace pagoda {
 namespace {
 
@@ -50,6 +48,22 @@ std::string response_head(const ResponseLine& line) {
   head += fmt::format("Date: {}\r\nX-Request-Id: {}\r\n", http_date(std::time(nullptr)),
                       line.request_id);
   return head;
+}
+
+std::string whole_head(const ResponseLine& line, const HttpResponse& response,
+                       const HttpHeaders& more) {
+  std::string head = response_head(line);
+  if (response.status != 204) {
+    head += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type,
+                        response.body.size());
+  }
+  append_headers(head, response.headers);
+  append_headers(head, more);
+  return head += "\r\n";
+}
+
+void append_headers(std::string& head, const HttpHeaders& headers) {
+  for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
 }
 
 }  // namespace pagoda

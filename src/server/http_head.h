@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "server/http_message.h"
+
 namespace pagoda {
 
 // Returns a time as "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, 5.6.7).
@@ -24,5 +26,10 @@ struct ResponseLine {
 };
 // Returns the status line and the headers that all answers have, each with its line's end.
 std::string response_head(const ResponseLine& line);
+// Returns all that stands before the body of a response, the headers `more` among it.
+std::string whole_head(const ResponseLine& line, const HttpResponse& response,
+                       const HttpHeaders& more = {});
+
+void append_headers(std::string& head, const HttpHeaders& headers);
 
 }  // namespace pagoda

@@ -200,11 +200,11 @@ Result<std::shared_ptr<Connection>> HttpListener::Impl::connect(
 // The refusal fits any send buffer, so this does not wait for the client. One that would speak TLS
 // is not told: it would take no answer before a handshake.
 void HttpListener::Impl::refuse(StreamSocket socket, std::string message) {
-  const std::string body = error_body({503, std::move(message), "", "too_many_connections"});
+  HttpResponse response = error_response({503, std::move(message), "", "too_many_connections"});
+  response.headers.emplace_back("Retry-After", "1");
   const std::string id = request_id_for("");
-  const std::string bytes = fmt::format(
-      "{}Retry-After: 1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-      response_head({.status = 503, .close = true, .request_id = id}), body.size(), body);
+  const std::string bytes =
+      whole_head({.status = 503, .close = true, .request_id = id}, response) + response.body;
   error_code ignored;
   socket.non_blocking(true, ignored);
   const std::size_t num_bytes = certificate ? 0 : socket.write_some(asio::buffer(bytes), ignored);

@@ -27,10 +27,6 @@ constexpr std::size_t kHeadReadBytes = 4096;
 // its going away shows only when it is written to.
 constexpr std::size_t kMaxPipelinedBytes = 16 << 10;
 
-void append_headers(std::string& head, const HttpHeaders& headers) {
-  for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
-}
-
 HttpResponse internal_error_response(const std::string& method, const std::string& path,
                                      const std::exception& error) {
   spdlog::error("[server] {} {}: {}", method, path, error.what());
@@ -261,17 +257,11 @@ void HttpSession::log(const Incoming& incoming) const {
 asio::awaitable<bool> HttpSession::send_response(Incoming& incoming, HttpResponse response,
                                                  const HttpHeaders& headers, bool close) {
   incoming.status = response.status;
-  std::string bytes = response_head({.version = incoming.parser.version(),
-                                     .status = response.status,
-                                     .close = close,
-                                     .request_id = incoming.request_id});
-  if (response.status != 204) {
-    bytes += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type,
-                         response.body.size());
-  }
-  append_headers(bytes, response.headers);
-  append_headers(bytes, headers);
-  bytes += "\r\n";
+  std::string bytes = whole_head({.version = incoming.parser.version(),
+                                  .status = response.status,
+                                  .close = close,
+                                  .request_id = incoming.request_id},
+                                 response, headers);
   if (incoming.method != "HEAD") bytes += response.body;
   incoming.is_answered = co_await write(bytes);
   co_return incoming.is_answered && !close;
@@ -310,19 +300,8 @@ asio::awaitable<bool> HttpSession::send_stream(Incoming& incoming, EventStream& 
   co_return false;
 }
 
-// One piece after another, so that the deadline is for progress and not for the whole answer.
 asio::awaitable<bool> HttpSession::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    deadline_->set(limits_.write_timeout_s);
-    error_code error;
-    const std::size_t n = co_await socket_.async_write_some(
-        asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
-    num_written_ += n;
-    if (error || deadline_->timed_out()) co_return false;
-    bytes.remove_prefix(n);
-  }
-  deadline_->clear();
-  co_return true;
+  return write_all(socket_, bytes, *deadline_, limits_.write_timeout_s, &num_written_);
 }
 
 // Until wake_ is signalled (by a reply, or because the peer went), or `timeout_s` have passed; 0:

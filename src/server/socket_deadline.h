@@ -4,8 +4,14 @@
 // Belongs to the socket's strand.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstddef>
 #include <memory>
+#include <string_view>
 
 #include "server/http_limits.h"
 #include "server/listening_socket.h"
@@ -41,5 +47,25 @@ class SocketDeadline : public std::enable_shared_from_this<SocketDeadline> {
   bool timed_out_ = false;
   bool stopped_ = false;
 };
+
+// Writes bytes piece by piece, each with `timeout_s` from the one before, so that the deadline is
+// for progress; false: the other side is gone, or took too long. `stream` is the deadline's socket,
+// or is written through it; the bytes it takes are added to `num_written`, or null.
+template <typename Stream>
+boost::asio::awaitable<bool> write_all(Stream& stream, std::string_view bytes,
+                                       SocketDeadline& deadline, double timeout_s,
+                                       std::size_t* num_written = nullptr) {
+  while (!bytes.empty()) {
+    deadline.set(timeout_s);
+    boost::system::error_code error;
+    const std::size_t n = co_await stream.async_write_some(
+        boost::asio::buffer(bytes), boost::asio::redirect_error(boost::asio::use_awaitable, error));
+    if (num_written != nullptr) *num_written += n;
+    if (error || deadline.timed_out()) co_return false;
+    bytes.remove_prefix(n);
+  }
+  deadline.clear();
+  co_return true;
+}
 
 }  // namespace pagoda

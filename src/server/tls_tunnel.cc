@@ -82,12 +82,11 @@ asio::awaitable<bool> TlsTunnel::shake_hands() {
 
 // The answer fits any send buffer, so this does not wait for the client.
 void TlsTunnel::tell_of_https() {
-  const std::string body = error_body(
+  const HttpResponse response = error_response(
       {400, "this port expects TLS: ask it by https instead of http", "", "https_expected"});
+  const std::string id = request_id_for("");
   const std::string bytes =
-      fmt::format("{}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-                  response_head({.status = 400, .close = true, .request_id = request_id_for("")}),
-                  body.size(), body);
+      whole_head({.status = 400, .close = true, .request_id = id}, response) + response.body;
   error_code ignored;
   client_.non_blocking(true, ignored);
   client_.write_some(asio::buffer(bytes), ignored);
@@ -128,24 +127,11 @@ asio::awaitable<void> TlsTunnel::carry_out() {
     const std::size_t n = co_await inner_.async_read_some(
         asio::buffer(piece), asio::redirect_error(asio::use_awaitable, error));
     if (error) break;
-    is_sent = co_await write(std::string_view(piece.data(), n));
+    is_sent = co_await write_all(tls_, std::string_view(piece.data(), n), *deadline_,
+                                 limits_.write_timeout_s);
   }
   if (is_sent) co_await say_farewell();
   close_both();
-}
-
-// One piece after another, so that the deadline is for progress.
-asio::awaitable<bool> TlsTunnel::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    deadline_->set(limits_.write_timeout_s);
-    error_code error;
-    const std::size_t n = co_await tls_.async_write_some(
-        asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, error));
-    if (error || deadline_->timed_out()) co_return false;
-    bytes.remove_prefix(n);
-  }
-  deadline_->clear();
-  co_return true;
 }
 
 // Says that nothing more comes, and then waits until the other end is closed, which happens at once

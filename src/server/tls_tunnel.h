@@ -42,7 +42,6 @@ class TlsTunnel : public std::enable_shared_from_this<TlsTunnel> {
   boost::asio::awaitable<bool> shake_hands();
   boost::asio::awaitable<void> carry_in();
   boost::asio::awaitable<void> carry_out();
-  boost::asio::awaitable<bool> write(std::string_view bytes);
   boost::asio::awaitable<void> say_farewell();
   void tell_of_https();
   void close_both();
