@@ -164,12 +164,10 @@ void TraceExporter::Impl::run() {
     if (waiting.empty()) continue;
     std::vector<json> spans = std::exchange(waiting, {});
     const std::size_t lost = std::exchange(num_lost, 0);
-    const bool was_last = ends;
     lock.unlock();
     if (lost > 0) spdlog::warn("[traces] {} spans were lost: {} takes them too slowly", lost, url);
     send(spans);
     lock.lock();
-    if (was_last) return;
   }
 }
 
