@@ -61,7 +61,7 @@ def test_replicas_and_restarts_have_the_same_digests(server):
         ask(each, PROMPT)
     here, there = page(server), page(other)
     assert {event["digest"] for event in here["events"]} == {event["digest"] for event in there["events"]}
-    # Who goes on at another server than it began at is told all.
+    # A reader who goes on at another server than it began at is told all.
     assert page(other, here["next"])["is_whole"]
     other.close()
 
