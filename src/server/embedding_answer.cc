@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "server/base64.h"
 
@@ -91,6 +92,13 @@ std::optional<ApiError> check_embedding(const ApiService& service, const std::st
                      fmt::format("'dimensions': expected at most {}, got {}",
                                  model.config.hidden_size, *dimensions),
                      "out_of_range");
+}
+
+nlohmann::json usage_json(const EmbeddingBatch& batch) {
+  const int num_tokens = batch.num_prompt_tokens();
+  return {{"prompt_tokens", num_tokens},
+          {"total_tokens", num_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", batch.num_cached_tokens()}}}};
 }
 
 std::function<void(const EmbeddingEnd&)> observer_of_embeddings(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,8 @@ struct EmbeddingJob {
 // embeddings, or has smaller ones.
 std::optional<ApiError> check_embedding(const ApiService& service, const std::string& model_name,
                                         std::optional<int> dimensions);
+
+nlohmann::json usage_json(const EmbeddingBatch& batch);
 
 // Returns what counts the ends of a batch's prompts in the metrics and in the trace, null: none, of
 // the HTTP request that came at `arrival`.

@@ -8,8 +8,6 @@
 namespace pagoda {
 namespace {
 
-constexpr std::string_view kTruncation = "truncate_prompt_tokens";
-
 std::string_view inputs_schema() {
   static const std::string schema = prompts_schema(kMaxInputs);
   return schema;
@@ -28,9 +26,7 @@ std::optional<ApiError> read_encoding_format(const RequestJson& value, Embedding
 // Adds what other servers know of embeddings and what has no part in them here, as known_fields.h
 // has it for answers of text.
 void add_fields_of_others(std::vector<Field>& table) {
-  for (const auto& [from, name] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"OpenAI", "user"}, {"vLLM", "request_id"}, {"SGLang", "rid"}})
-    table.push_back({.name = name, .target = IgnoredField{}, .from = from});
+  add_names_of_requests(table);
   const auto refuse = [&](std::string_view from, std::string_view name, std::string_view neutral,
                           std::string_view instead = {}) {
     table.push_back({.name = name, .target = RefusedField{neutral, instead}, .from = from});
@@ -71,13 +67,9 @@ std::vector<Field> embedding_field_table(EmbeddingRequest& request) {
       custom_field("encoding_format", request, read_encoding_format,
                    R"({"enum": ["float", "base64"]})"),
       dimensions_field(request.dimensions, ""),
-      {.name = kTruncation,
-       .target = &request.truncate_prompt_tokens,
-       .range = {.minimum = -1},
-       .format = kTokenCountFormat,
-       .description =
-           "Leaves the last ones of each input's tokens; -1: as many as the context has.",
-       .from = "vLLM"},
+      truncation_field(
+          request.truncate_prompt_tokens,
+          "Leaves the last ones of each input's tokens; -1: as many as the context has."),
       add_special_tokens_field(request.add_special_tokens),
       priority_field(request.priority),
       cache_salt_field(request.cache_salt)};
@@ -88,7 +80,7 @@ std::vector<Field> embedding_field_table(EmbeddingRequest& request) {
 nlohmann::json embedding_request_schema() {
   EmbeddingRequest request;
   nlohmann::json schema = fields_schema(embedding_field_table(request));
-  add_rule(schema, {{"properties", {{kTruncation, {{"not", {{"const", 0}}}}}}}});
+  add_truncation_rule(schema);
   return schema;
 }
 
@@ -97,11 +89,7 @@ ApiResult<EmbeddingRequest> read_embedding_request(const std::string& body,
   EmbeddingRequest request;
   if (auto error = read_body_fields(body, embedding_field_table(request), unknown_names))
     return std::move(*error);
-  if (request.truncate_prompt_tokens == 0) {
-    return bad_request(std::string(kTruncation),
-                       fmt::format("'{}': expected a number of tokens, or -1, got 0", kTruncation),
-                       "out_of_range");
-  }
+  if (auto error = check_truncation(request.truncate_prompt_tokens)) return std::move(*error);
   return request;
 }
 

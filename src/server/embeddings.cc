@@ -18,13 +18,8 @@ EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
           .has_objects = true,
           .is_base64 = is_base64,
           .tail = [model_name = std::move(model_name)](const EmbeddingBatch& batch) {
-            const int num_tokens = batch.num_prompt_tokens();
-            const json usage = {
-                {"prompt_tokens", num_tokens},
-                {"total_tokens", num_tokens},
-                {"prompt_tokens_details", {{"cached_tokens", batch.num_cached_tokens()}}}};
             return fmt::format(R"(],"model":{},"usage":{}}})", to_json_text(json(model_name)),
-                               to_json_text(usage));
+                               to_json_text(usage_json(batch)));
           }};
 }
 

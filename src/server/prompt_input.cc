@@ -11,6 +11,7 @@ namespace {
 
 // As long a list of ids as a body may hold.
 constexpr std::size_t kMaxPromptTokens = 16 << 20;
+constexpr std::string_view kTruncation = "truncate_prompt_tokens";
 
 std::optional<ApiError> read_one_prompt(std::string_view name, const RequestJson& value,
                                         PromptInput& prompt) {
@@ -60,6 +61,32 @@ std::string prompts_schema(std::size_t most) {
   };
   const json ids = list(id, kMaxPromptTokens);
   return json({{"anyOf", {text, ids, list({{"anyOf", {text, ids}}}, most)}}}).dump();
+}
+
+Field truncation_field(std::optional<int>& most, std::string_view description) {
+  return {.name = kTruncation,
+          .target = &most,
+          .range = {.minimum = -1},
+          .format = kTokenCountFormat,
+          .description = description,
+          .from = "vLLM"};
+}
+
+std::optional<ApiError> check_truncation(std::optional<int> most) {
+  if (most != 0) return {};
+  return bad_request(std::string(kTruncation),
+                     fmt::format("'{}': expected a number of tokens, or -1, got 0", kTruncation),
+                     "out_of_range");
+}
+
+void add_truncation_rule(nlohmann::json& schema) {
+  add_rule(schema, {{"properties", {{kTruncation, {{"not", {{"const", 0}}}}}}}});
+}
+
+void add_names_of_requests(std::vector<Field>& table) {
+  for (const auto& [from, name] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"OpenAI", "user"}, {"vLLM", "request_id"}, {"SGLang", "rid"}})
+    table.push_back({.name = name, .target = IgnoredField{}, .from = from});
 }
 
 Field add_special_tokens_field(bool& add_special_tokens) {

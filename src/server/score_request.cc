@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "server/generation_fields.h"
+#include "server/prompt_input.h"
 
 namespace pagoda {
 namespace {
 
-constexpr std::string_view kTruncated = "truncate_prompt_tokens";
 constexpr std::string_view kFromVllm = "vLLM", kFromJina = "Jina";
 constexpr FieldSize kListSize = {
     .max_chars = kMaxTextChars, .min_chars = 1, .max_items = kMaxScoredTexts, .min_items = 1};
@@ -67,19 +67,13 @@ Field texts_field(std::string_view name, std::vector<std::string>& texts,
 // Adds what both endpoints have, and what other servers know that has no part in scores here.
 void add_common_fields(ScoredTexts& common, std::vector<Field>& table) {
   table.push_back(model_field(common.model));
-  table.push_back({.name = kTruncated,
-                   .target = &common.truncate_prompt_tokens,
-                   .range = {.minimum = -1},
-                   .format = kTokenCountFormat,
-                   .description =
-                       "Leaves the first tokens of a document, as many as have room in a "
-                       "pair of that many; -1: as many as the context has.",
-                   .from = kFromVllm});
+  table.push_back(truncation_field(
+      common.truncate_prompt_tokens,
+      "Leaves the first tokens of a document, as many as have room in a pair of that many; -1: as "
+      "many as the context has."));
   table.push_back(priority_field(common.priority));
   table.push_back(cache_salt_field(common.cache_salt));
-  for (const auto& [from, name] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"OpenAI", "user"}, {"vLLM", "request_id"}, {"SGLang", "rid"}})
-    table.push_back({.name = name, .target = IgnoredField{}, .from = from});
+  add_names_of_requests(table);
   constexpr std::string_view kNone = R"([false, [], {}, ""])";
   table.push_back({.name = "use_activation", .target = RefusedField{"[true]"}, .from = kFromVllm});
   table.push_back({.name = "activation", .target = RefusedField{"[true]"}, .from = kFromVllm});
@@ -89,15 +83,8 @@ void add_common_fields(ScoredTexts& common, std::vector<Field>& table) {
 }
 
 nlohmann::json with_truncation_rule(nlohmann::json schema) {
-  add_rule(schema, {{"properties", {{kTruncated, {{"not", {{"const", 0}}}}}}}});
+  add_truncation_rule(schema);
   return schema;
-}
-
-std::optional<ApiError> check_truncation(const ScoredTexts& common) {
-  if (common.truncate_prompt_tokens != 0) return {};
-  return bad_request(std::string(kTruncated),
-                     fmt::format("'{}': expected a number of tokens, or -1, got 0", kTruncated),
-                     "out_of_range");
 }
 
 }  // namespace
@@ -156,7 +143,8 @@ ApiResult<ScoreRequest> read_score_request(const std::string& body,
   ScoreRequest request;
   if (auto error = read_body_fields(body, score_field_table(request), unknown_names))
     return std::move(*error);
-  if (auto error = check_truncation(request.common)) return std::move(*error);
+  if (auto error = check_truncation(request.common.truncate_prompt_tokens))
+    return std::move(*error);
   if (request.firsts.size() != 1 && request.firsts.size() != request.seconds.size()) {
     return bad_request("text_2",
                        fmt::format("'text_2': expected {} texts, one for each of text_1, got {}",
@@ -171,7 +159,8 @@ ApiResult<RerankRequest> read_rerank_request(const std::string& body,
   RerankRequest request;
   if (auto error = read_body_fields(body, rerank_field_table(request), unknown_names))
     return std::move(*error);
-  if (auto error = check_truncation(request.common)) return std::move(*error);
+  if (auto error = check_truncation(request.common.truncate_prompt_tokens))
+    return std::move(*error);
   return request;
 }
 

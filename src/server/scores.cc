@@ -43,12 +43,7 @@ class PendingScores : public PendingReply {
     for (const std::vector<float>& last_hidden : *ends)
       scores_.push_back(format_.score(last_hidden));
     if (!batch_->finished()) return {};
-    const int num_tokens = batch_->num_prompt_tokens();
-    const json usage = {
-        {"prompt_tokens", num_tokens},
-        {"total_tokens", num_tokens},
-        {"prompt_tokens_details", {{"cached_tokens", batch_->num_cached_tokens()}}}};
-    HttpResponse response = json_response(job_.write(scores_, usage));
+    HttpResponse response = json_response(job_.write(scores_, usage_json(*batch_)));
     response.held = held_;
     return HttpReply{std::move(response), {}};
   }

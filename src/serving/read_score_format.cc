@@ -14,7 +14,6 @@ namespace {
 using ScoreActivation = ScoreFormat::Activation;
 
 constexpr std::string_view kConfigFile = "config.json";
-constexpr std::string_view kQuery = "{query}", kDocument = "{document}";
 
 // Reads what is done to the one class's logit: as sentence-transformers' CrossEncoder has it.
 Result<ScoreActivation> read_hf_activation(const std::filesystem::path& folder) {
@@ -39,11 +38,11 @@ Result<ScoreActivation> read_hf_activation(const std::filesystem::path& folder) 
 Result<std::string> read_gguf_prompt(const GgufFile& file) {
   PAGODA_ASSIGN_OR_RETURN(const std::string_view prompt,
                           file.string_or("tokenizer.chat_template.rerank", ""));
-  const bool is_whole = prompt.find(kQuery) != std::string_view::npos &&
-                        prompt.find(kDocument) != std::string_view::npos;
+  const bool is_whole = prompt.find(kQueryPlace) != std::string_view::npos &&
+                        prompt.find(kDocumentPlace) != std::string_view::npos;
   if (prompt.empty() || is_whole) return std::string(prompt);
-  return unsupported("[score] tokenizer.chat_template.rerank: expected {} and {} in it", kQuery,
-                     kDocument);
+  return unsupported("[score] tokenizer.chat_template.rerank: expected {} and {} in it",
+                     kQueryPlace, kDocumentPlace);
 }
 
 }  // namespace

@@ -25,16 +25,15 @@ double ScoreFormat::score(std::span<const float> last_hidden) const {
 
 std::string scored_prompt(std::string_view prompt, std::string_view query,
                           std::string_view document) {
-  constexpr std::string_view kQuery = "{query}", kDocument = "{document}";
   std::string text;
   while (!prompt.empty()) {
-    const std::size_t at = std::min(prompt.find(kQuery), prompt.find(kDocument));
+    const std::size_t at = std::min(prompt.find(kQueryPlace), prompt.find(kDocumentPlace));
     text += prompt.substr(0, at);
     if (at == std::string_view::npos) break;
     prompt.remove_prefix(at);
-    const bool is_query = prompt.starts_with(kQuery);
+    const bool is_query = prompt.starts_with(kQueryPlace);
     text += is_query ? query : document;
-    prompt.remove_prefix((is_query ? kQuery : kDocument).size());
+    prompt.remove_prefix((is_query ? kQueryPlace : kDocumentPlace).size());
   }
   return text;
 }

@@ -9,6 +9,9 @@
 
 namespace pagoda {
 
+// Places in a prompt for the two texts of a pair.
+inline constexpr std::string_view kQueryPlace = "{query}", kDocumentPlace = "{document}";
+
 struct ScoreFormat {
   enum class Activation {
     kSigmoid,  // of the one class
