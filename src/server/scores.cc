@@ -88,8 +88,11 @@ ApiResult<EmbeddingBatchRequest> batch_of_pairs(const ApiService& service,
 
 HttpReply start_scores(ApiService& service, ScoreJob job, const Wake& wake) {
   auto held = std::make_shared<HeldAnswer>(service.answers);
+  // Hidden states wait for those of the pairs before them, and become scores then.
+  const std::int64_t pair_bytes =
+      kResultBytes + std::int64_t{service.model.config.hidden_size} * std::int64_t{sizeof(float)};
   const std::int64_t num_bytes =
-      std::ssize(job.batch.prompts) * kResultBytes + job.num_returned_bytes * kReturnedByteBytes;
+      std::ssize(job.batch.prompts) * pair_bytes + job.num_returned_bytes * kReturnedByteBytes;
   if (const Status size = held->grow(num_bytes); !size.ok())
     return {error_response(api_error(size, "documents")), {}};
   job.batch.on_end = observer_of_embeddings(service, job.arrival, std::move(job.trace));

@@ -138,6 +138,15 @@ TEST_F(ScoresTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(refusal(kScore, pair).at("code"), "no_scores");
 }
 
+TEST_F(ScoresTest, AnAnswersMemoryCountsWhatWaitsForItsTurn) {
+  const json asked = {{"text_1", "a"}, {"text_2", std::vector<std::string>(100, "b")}};
+  const std::int64_t waiting = 400LL * client_.model().config.hidden_size;
+  client_.service().answers = std::make_shared<AnswerBudget>(100 * 160 + waiting - 1);
+  refusal(kScore, asked);
+  client_.service().answers = std::make_shared<AnswerBudget>(100 * 160 + waiting);
+  answer(kScore, asked);
+}
+
 TEST_F(ScoresTest, AFailureIsTold) {
   client_.refusal(kRerank, json{{"query", "fail "}, {"documents", {"by order"}}}.dump(), 500);
 }
