@@ -269,7 +269,8 @@ void name_contradictions(json& requests) {
     if (!schema.contains("not")) continue;
     const std::string contradictions = name + "Contradictions";
     named[contradictions] = std::move(schema["not"]);
-    named[contradictions]["description"] = "No request is one of these.";
+    named[contradictions]["description"] =
+        "No request is one of these, but two names of one field may hold equal values.";
     schema["not"] = reference(contradictions);
   }
   requests.update(named);

@@ -1,5 +1,6 @@
 """Loaded by schemathesis (SCHEMATHESIS_HOOKS): appends each request that it has made to the file PAGODA_CASE_LOG, one JSON
-object a line, with what the document's own schema says of the body."""
+object a line, with what the document's own schema says of the body ("valid"), and of the body without what it says twice by
+two names of one field ("valid_said_once"): that is taken where both values are equal, which no schema can say."""
 
 import json
 import os
@@ -10,34 +11,74 @@ import schemathesis
 
 _log = open(os.environ["PAGODA_CASE_LOG"], "a")
 _lock = threading.Lock()
-_validators = {}
+_bodies = {}
 
 
-def _validator(operation):
-    """Of an operation's body; None if it has none."""
-    if operation.label not in _validators:
+def _equal(a, b):
+    return json.dumps(a) == json.dumps(b) or (a == b and bool not in (type(a), type(b)))
+
+
+class _Body:
+    """What an operation takes."""
+
+    def __init__(self, schema, components):
+        self.validator = jsonschema_rs.Draft202012Validator({**schema, "components": components})
+        name = schema.get("$ref", "").rsplit("/", 1)[-1]
+        self.contradictions = components["schemas"].get(name + "Contradictions", {}).get("anyOf", [])
+
+    def is_valid(self, body):
+        try:
+            return self.validator.is_valid(body)
+        except ValueError:  # what JSON does not know, such as NaN
+            return False
+
+    def said_once(self, body):
+        """The body without what the document calls contradictions, where both values are equal."""
+        if not isinstance(body, dict):
+            return body
+        once = dict(body)
+        if isinstance(once.get("options"), dict):
+            once["options"] = dict(once["options"])
+        for rule in self.contradictions:
+            if "required" in rule:
+                first, second = rule["required"]
+                if first in once and second in once and _equal(once[first], once[second]):
+                    del once[second]
+            elif '"options"' in json.dumps(rule) and isinstance(once.get("options"), dict):
+                beside, within = (part["properties"] for part in rule["not"]["anyOf"])
+                (option,) = within["options"]["properties"]
+                values = [once[name] for name in beside if once.get(name) is not None]
+                if option in once["options"] and values and all(_equal(once["options"][option], value) for value in values):
+                    del once["options"][option]
+        return once
+
+
+def _body_of(operation):
+    """Of an operation; None if it takes no body."""
+    if operation.label not in _bodies:
         document = operation.schema.raw_schema
         body = document["paths"][operation.path][operation.method].get("requestBody")
-        schema = body and {**body["content"]["application/json"]["schema"], "components": document["components"]}
-        _validators[operation.label] = schema and jsonschema_rs.Draft202012Validator(schema)
-    return _validators[operation.label]
+        schema = body and body["content"]["application/json"]["schema"]
+        _bodies[operation.label] = schema and _Body(schema, document["components"])
+    return _bodies[operation.label]
 
 
-def _is_valid(validator, body):
+def _judged(taken, sent):
     try:
-        return validator.is_valid(json.loads(body))
+        body = json.loads(sent)
     except (ValueError, TypeError):
-        return False
+        return {"valid": False, "valid_said_once": False}
+    return {"valid": taken.is_valid(body), "valid_said_once": taken.is_valid(taken.said_once(body))}
 
 
 @schemathesis.hook
 def after_call(context, case, response):
     sent = response.request
-    validator = _validator(case.operation)
+    taken = _body_of(case.operation)
     entry = {"operation": case.operation.label, "method": sent.method, "status": response.status_code, "body": None}
-    if validator is not None and sent.method == "POST":
+    if taken is not None and sent.method == "POST":
         body = sent.body if isinstance(sent.body, str) else (sent.body or b"").decode(errors="replace")
-        entry |= {"body": body, "valid": _is_valid(validator, sent.body)}
+        entry |= {"body": body, **_judged(taken, sent.body)}
     if response.status_code >= 400 and response.headers["content-type"] == ["application/json"]:
         entry["error"] = response.json()["error"]
     with _lock:
