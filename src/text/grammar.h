@@ -26,9 +26,10 @@
 namespace pagoda {
 
 enum class GrammarKind : std::uint8_t {
-  kJsonSchema,   // JSON text that the schema validates; properties in the schema's order
-  kRegex,        // the whole answer matches it; Rust's syntax
-  kChoice,       // one of the strings of a JSON list
+  kJsonSchema,  // JSON text that the schema validates; properties in the schema's order, numbers of
+                // no more than 80 digits in a row unless the schema asks for more
+  kRegex,       // the whole answer matches it; Rust's syntax
+  kChoice,      // one of the strings of a JSON list
   kContextFree,  // Lark as llguidance writes it, or GBNF (rules by ::=)
   kAnswer,       // Lark with JSON Schemas in it, each a rule's line: what answer_grammar() writes
 };

@@ -95,6 +95,40 @@ TEST_F(GrammarTest, BombsAreRefusedOrStopSoon) {
 }
 
 // The library's trie has room for tokens of a thousand bytes.
+// Digits for as long as the grammar takes any; how many those are.
+template <class Allowed>
+int count_digits(TokenMaskSource& source, const Tokenizer& tokenizer, const Allowed& allowed) {
+  const int digit = tokenizer.encode("1").value()[0];
+  int count = 0;
+  while (count < 1000) {
+    const std::vector<int> ids = allowed(source);
+    if (std::find(ids.begin(), ids.end(), digit) == ids.end()) break;
+    EXPECT_TRUE(source.accept(digit).ok());
+    ++count;
+  }
+  return count;
+}
+
+TEST_F(GrammarTest, NumbersEndAndDigitsOfStringsGoOn) {
+  const auto digits_of = [&](std::string schema, std::string_view before) {
+    const auto source = start(GrammarKind::kJsonSchema, std::move(schema));
+    EXPECT_TRUE(takes(*source, before));
+    return count_digits(*source, *tokenizer_, [&](TokenMaskSource& s) { return allowed(s); });
+  };
+  const std::string numbers = R"({"type": "array", "items": {"type": "number"}})";
+  EXPECT_EQ(digits_of(numbers, "["), 80);
+  EXPECT_EQ(digits_of(numbers, "[12, 0."), 80);
+  EXPECT_EQ(digits_of(R"({"type": "string"})", "\""), 1000);
+  // Digits that the grammar asks for come all the same.
+  EXPECT_EQ(digits_of(R"({"type": "string", "pattern": "^[0-9]{100}$"})", "\""), 100);
+  const auto answer =
+      start(GrammarKind::kAnswer, "start: call\ncall: %json {\"type\": \"integer\"}\n");
+  EXPECT_EQ(count_digits(*answer, *tokenizer_, [&](TokenMaskSource& s) { return allowed(s); }), 80);
+  const auto regex = start(GrammarKind::kRegex, "[0-9]+");
+  EXPECT_EQ(count_digits(*regex, *tokenizer_, [&](TokenMaskSource& s) { return allowed(s); }),
+            1000);
+}
+
 TEST_F(GrammarTest, AVocabularyWithVeryLongTokensHasGrammars) {
   const int first = tokenizer_->vocab_size() - 1;  // in the place of the one that ends a text
   std::vector<std::string> runs;

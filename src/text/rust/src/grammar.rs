@@ -12,6 +12,7 @@ use llguidance::toktrie::{
 };
 use llguidance::{Logger, Matcher, ParserFactory};
 
+use crate::digit_runs::{DigitRun, DigitTokens};
 use crate::ffi::GrammarKind;
 use crate::gbnf;
 use crate::json_grammar::JsonGrammar;
@@ -30,6 +31,7 @@ const MAX_MESSAGE_CHARS: usize = 400;
 struct Shared {
     factory: ParserFactory,
     split_trie: Arc<SplitTrie>,
+    digit_tokens: Arc<DigitTokens>,
     num_kept_bytes: Arc<AtomicUsize>,
     sandbox: Sandbox,
     limits: Limits,
@@ -56,7 +58,9 @@ pub struct GrammarState {
     /// Before the first token.
     first_mask: Arc<Vec<u32>>,
     is_fresh: bool,
-    _kept: Arc<Kept>,
+    /// Of grammars in which we write the numbers: JSON's.
+    digits: Option<DigitRun>,
+    kept: Arc<Kept>,
 }
 
 impl GrammarCompiler {
@@ -95,6 +99,7 @@ impl GrammarCompiler {
         Ok(GrammarCompiler(Arc::new(Shared {
             factory,
             split_trie: Arc::new(SplitTrie::new(environment.tok_trie())),
+            digit_tokens: Arc::new(DigitTokens::new(environment.tok_trie())),
             num_kept_bytes: Arc::default(),
             sandbox: Sandbox::default(),
             limits,
@@ -131,7 +136,14 @@ impl GrammarCompiler {
         })?;
         self.0.num_kept_bytes.fetch_add(num_bytes, Ordering::Relaxed);
         let kept = Arc::new(Kept { shared: self.0.clone(), num_bytes });
-        Ok(GrammarState { matcher, first_mask: Arc::new(first_mask), is_fresh: true, _kept: kept })
+        let has_json = matches!(kind, GrammarKind::JsonSchema | GrammarKind::Answer);
+        Ok(GrammarState {
+            matcher,
+            first_mask: Arc::new(first_mask),
+            is_fresh: true,
+            digits: has_json.then(|| DigitRun::new(self.0.digit_tokens.clone())),
+            kept,
+        })
     }
 }
 
@@ -143,13 +155,20 @@ impl GrammarState {
             copy_bits(&self.first_mask, bits);
             return Ok(());
         }
-        let mask = self.matcher.compute_mask_or_eos().map_err(|e| one_line(&e.to_string()))?;
+        let mut mask = self.matcher.compute_mask_or_eos().map_err(|e| one_line(&e.to_string()))?;
+        if let Some(digits) = &self.digits {
+            digits.bound(&mut mask);
+        }
         copy_bits(mask.as_slice(), bits);
         Ok(())
     }
 
     pub fn accept(&mut self, id: i32) -> Result<(), String> {
         self.is_fresh = false;
+        if let Some(digits) = &mut self.digits {
+            let environment = self.kept.shared.factory.tok_env();
+            digits.accept(environment.tok_trie().token(id as TokenId));
+        }
         let consumed = self.matcher.consume_token(id as TokenId);
         consumed.map_err(|error| one_line(&error.to_string()))
     }

@@ -7,6 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+mod digit_runs;
 mod gbnf;
 mod gguf;
 mod grammar;
