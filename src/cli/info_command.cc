@@ -64,6 +64,9 @@ Status print_build(const std::vector<Backend>& backends) {
   for (const CpuIsa each : supported_cpu_isas())
     std::printf(" %s", std::string(cpu_isa_name(each)).c_str());
   std::printf("\n");
+  if (amx_state() == AmxState::kForbidden)
+    std::printf(
+        "amx: this machine has its tiles, but the system does not let this process use them\n");
   return ok_status();
 }
 

@@ -25,6 +25,8 @@ const cpu::LinearKernels* own_kernels(CpuIsa isa) {
   switch (isa) {
     case CpuIsa::kAvx512:
       return cpu::kAvx512Kernels;
+    case CpuIsa::kAmx:
+      return cpu::kAmxKernels;
     case CpuIsa::kAvx2:
       return cpu::kAvx2Kernels;
     case CpuIsa::kNeon:

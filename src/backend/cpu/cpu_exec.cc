@@ -21,7 +21,7 @@ Result<std::unique_ptr<Exec>> CpuExec::create(const ExecOptions& options) {
   } else {
     PAGODA_ASSIGN_OR_RETURN(chosen.cpu_isa, choose_cpu_isa());
   }
-  if (options.int8_activations && chosen.cpu_isa != CpuIsa::kAvx512) {
+  if (options.int8_activations && !includes_avx512(*chosen.cpu_isa)) {
     return unsupported("[device] int8 activations: expected avx512, cpu computes with {}",
                        cpu_isa_name(*chosen.cpu_isa));
   }

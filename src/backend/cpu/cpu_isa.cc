@@ -7,11 +7,16 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace pagoda {
 namespace {
 
-constexpr std::array kCpuIsas = {CpuIsa::kPortable, CpuIsa::kNeon, CpuIsa::kAvx2, CpuIsa::kAvx512};
+constexpr std::array kCpuIsas = {CpuIsa::kPortable, CpuIsa::kNeon, CpuIsa::kAvx2, CpuIsa::kAvx512,
+                                 CpuIsa::kAmx};
 
 #if defined(__x86_64__)
 // The compiler's own checks look at what the system saves of the registers, too.
@@ -26,6 +31,25 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") &&
          __builtin_cpu_supports("avx512bf16");
+}
+
+// Linux saves the tiles, 8 KB a thread, for processes that have asked for them
+// (Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+AmxState find_amx() {
+  constexpr unsigned int kTiles = 1u << 24, kTilesOfBytes = 1u << 25;
+  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return AmxState::kAbsent;
+  if ((edx & kTiles) == 0 || (edx & kTilesOfBytes) == 0) return AmxState::kAbsent;
+  return may_use_tiles() ? AmxState::kUsable : AmxState::kForbidden;
 }
 #endif
 
@@ -50,6 +74,8 @@ std::string_view cpu_isa_name(CpuIsa isa) {
       return "avx2";
     case CpuIsa::kAvx512:
       return "avx512";
+    case CpuIsa::kAmx:
+      return "amx";
   }
   return "unknown";
 }
@@ -57,6 +83,8 @@ std::string_view cpu_isa_name(CpuIsa isa) {
 std::vector<CpuIsa> supported_cpu_isas() {
   std::vector<CpuIsa> isas;
 #if defined(__x86_64__)
+  const bool has_tiles = amx_state() == AmxState::kUsable;
+  if (has_avx2() && has_avx512() && has_tiles) isas.push_back(CpuIsa::kAmx);
   if (has_avx2() && has_avx512()) isas.push_back(CpuIsa::kAvx512);
   if (has_avx2()) isas.push_back(CpuIsa::kAvx2);
 #elif defined(__aarch64__)
@@ -64,6 +92,15 @@ std::vector<CpuIsa> supported_cpu_isas() {
 #endif
   isas.push_back(CpuIsa::kPortable);
   return isas;
+}
+
+AmxState amx_state() noexcept {
+#if defined(__x86_64__)
+  static const AmxState state = find_amx();
+  return state;
+#else
+  return AmxState::kAbsent;
+#endif
 }
 
 bool has_avx_vnni() noexcept {

@@ -19,8 +19,9 @@ enum class CpuIsa : std::uint8_t {
   kNeon,      // Arm's 128-bit vectors
   kAvx2,      // AVX2, FMA, F16C; attention on codes uses AVX-VNNI besides where the machine has it
   kAvx512,    // AVX-512 F, BW, DQ, VL, VBMI, VNNI, BF16: Zen 4, Sapphire Rapids and later
+  kAmx,       // that, and AMX's tiles of bytes for products of many rows; the bits are the same
 };
-std::string_view cpu_isa_name(CpuIsa isa);  // "portable", "neon", "avx2", "avx512"
+std::string_view cpu_isa_name(CpuIsa isa);  // "portable", "neon", "avx2", "avx512", "amx"
 
 // Lists the instruction sets of this machine, best first; kPortable is always among them.
 std::vector<CpuIsa> supported_cpu_isas();
@@ -31,6 +32,16 @@ Result<CpuIsa> choose_cpu_isa();
 
 // Does the same from its part; "" asks for the best.
 Result<CpuIsa> choose_cpu_isa(std::string_view name);
+
+// Returns whether `isa` has AVX-512's instructions.
+constexpr bool includes_avx512(CpuIsa isa) {
+  return isa == CpuIsa::kAvx512 || isa == CpuIsa::kAmx;
+}
+
+enum class AmxState : std::uint8_t { kAbsent, kForbidden, kUsable };
+// Returns whether this machine has AMX's tiles of bytes and the system lets this process use them.
+// The first call asks it to.
+AmxState amx_state() noexcept;
 
 // Returns whether this machine has AVX-VNNI, dot products of 16-bit integers in AVX2's vectors: Intel's
 // processors from Alder Lake on, AMD's from Zen 5 on.

@@ -52,6 +52,7 @@ std::vector<std::string_view> targets_of(CpuIsa isa) {
     case CpuIsa::kAvx2:
       return {"AVX2"};
     case CpuIsa::kAvx512:
+    case CpuIsa::kAmx:
       return {"AVX3"};
   }
   return {};

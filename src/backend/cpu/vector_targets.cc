@@ -26,7 +26,7 @@ namespace {
 std::int64_t allowed_targets(CpuIsa isa) {
 #if HWY_ARCH_X86
   constexpr std::int64_t kPortable = HWY_SSE4 | HWY_SSSE3;
-  if (isa == CpuIsa::kAvx512) return kPortable | HWY_AVX2 | HWY_AVX3 | HWY_AVX3_DL;
+  if (includes_avx512(isa)) return kPortable | HWY_AVX2 | HWY_AVX3 | HWY_AVX3_DL;
   return isa == CpuIsa::kAvx2 ? kPortable | HWY_AVX2 : kPortable;
 #else
   return ~std::int64_t{0};  // one target, which every machine has

@@ -36,6 +36,7 @@ struct ActivationLayout {
   // two: a block's products have to fit 32 bits.
   int largest_integer = 32767;
   bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
+  bool is_planes = false;   // 16-bit integers lie as planes of bytes in the highest tiles
   bool operator==(const ActivationLayout&) const = default;
 };
 
@@ -70,7 +71,7 @@ struct PanelProduct {
 };
 
 // The heights that a tile may have; the first one is decode's.
-inline constexpr int kTileHeights[] = {1, 2, 4, 6};
+inline constexpr int kTileHeights[] = {1, 2, 4, 6, 16};
 
 struct LinearKernels {
   // Gives the layout that multiply takes; false where it does not take the kind.
@@ -89,6 +90,8 @@ struct LinearKernels {
 
 // Null where this architecture has no such instruction set.
 extern const LinearKernels* const kAvx512Kernels;
+// Has what AVX-512 has, in the same bits, and tiles of 16 rows.
+extern const LinearKernels* const kAmxKernels;
 extern const LinearKernels* const kAvx2Kernels;
 extern const LinearKernels* const kNeonKernels;
 // Takes every kind, in float32, with what vectors the machine has.

@@ -1,6 +1,7 @@
 #include "ops/linear/linear_product.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ops/linear/linear.h"
 
@@ -8,6 +9,8 @@ namespace pagoda::cpu {
 namespace {
 
 constexpr std::int64_t kTileBytesPerPass = std::int64_t{832} << 10;
+// AMX's products take all rows a slice of k at a time, so that the cache need not have whole rows.
+constexpr std::int64_t kTileBytesPerSlicedPass = std::int64_t{4} << 20;
 // Multiply-adds worth a fork: about a microsecond of one core.
 constexpr std::int64_t kForkWork = 1 << 17;
 // Values of x that a core rounds in a microsecond.
@@ -17,7 +20,7 @@ constexpr std::int64_t kForkRounding = 1 << 12;
 constexpr std::int64_t kFirstBytes = 8192;
 // Each thread reads all weights where it has rows of its own: enough rows to hide that.
 constexpr std::int64_t kRowsOfItsOwn = 96;
-// A multiple of every tile's height.
+// A multiple of every lower tile's height.
 constexpr std::int64_t kRowGrain = 12;
 
 std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
@@ -32,6 +35,7 @@ struct KernelChoice {
 KernelChoice kernels_of(const Exec& exec, PanelKind kind) {
   const CpuIsa isa = isa_of(exec);
   const LinearKernels* best = nullptr;
+  if (isa == CpuIsa::kAmx) best = kAmxKernels;
   if (isa == CpuIsa::kAvx512) best = kAvx512Kernels;
   if (isa == CpuIsa::kAvx2) best = kAvx2Kernels;
   if (isa == CpuIsa::kNeon) best = kNeonKernels;
@@ -67,10 +71,13 @@ LinearProduct::LinearProduct(Exec& exec, const Weight& weight, const Tensor& x)
   const std::int64_t tokens = x.extent(0), num_threads = exec.num_threads();
   const std::int64_t blocks = tokens >= num_threads * kRowsOfItsOwn ? num_threads : 1;
   most_blocks_ = blocks;
-  const std::int64_t fitting = std::max(kTileBytesPerPass / (2 * cols_), kRowGrain);
-  const std::int64_t most_rows = blocks * (fitting / kRowGrain * kRowGrain);
+  const std::int64_t grain = std::lcm(kRowGrain, cpu::row_tile(exec));
+  const std::int64_t bytes =
+      isa_of(exec) == CpuIsa::kAmx ? kTileBytesPerSlicedPass : kTileBytesPerPass;
+  const std::int64_t fitting = std::max(bytes / (2 * cols_), grain);
+  const std::int64_t most_rows = blocks * (fitting / grain * grain);
   const std::int64_t num_passes = std::max((tokens + most_rows - 1) / most_rows, std::int64_t{1});
-  rows_per_pass_ = round_up((tokens + num_passes - 1) / num_passes, blocks * kRowGrain);
+  rows_per_pass_ = round_up((tokens + num_passes - 1) / num_passes, blocks * grain);
   block_rows_ = rows_per_pass_ / blocks;
 }
 
@@ -109,10 +116,9 @@ void LinearProduct::plan_tiles() {
 }
 
 std::int64_t LinearProduct::row_grain() const {
-  for (int i = 1; i < num_layouts_; ++i) {
-    if (tiles_[i].tile_rows != tiles_[0].tile_rows) return kRowGrain;
-  }
-  return tiles_[0].tile_rows;
+  std::int64_t grain = 1;
+  for (int i = 0; i < num_layouts_; ++i) grain = std::lcm(grain, tiles_[i].tile_rows);
+  return grain;
 }
 
 std::int64_t LinearProduct::tile_memory() const {

@@ -84,7 +84,9 @@ class FewRowsTile {
         }
       }
     }
-    lower<Loops>(product, first_row, first_panel, sums);
+    if constexpr (Loops::kHasPowers) {
+      lower(product, least_powers<kRows>(product, first_row), first_panel, sums);
+    }
     store_sums<kRows, 1>(kHasSpans ? spans : sums, product, first_row, first_panel);
   }
 
@@ -95,7 +97,7 @@ class FewRowsTile {
                                              __m512 (&sums)[kRows][1]) {
     PackedMinima packed;
     pack_minima(minima[0], packed);
-    add_minima(
+    add_minima<kRows>(
         pairs, num_units, [&](auto) PAGODA_FLATTEN -> const PackedMinima& { return packed; }, sums);
     set_to_zero(minima);
   }

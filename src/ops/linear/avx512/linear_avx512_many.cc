@@ -106,7 +106,7 @@ class ManyRowsTile {
           if constexpr (Loops::kHasGroups) {
             const auto packed = [&](auto p)
                                     PAGODA_FLATTEN -> const PackedMinima& { return minima->of[p]; };
-            add_minima(rows.pairs, (units_done - 1) % kUnitsOfSpan + 1, packed, sums);
+            add_minima<kRows>(rows.pairs, (units_done - 1) % kUnitsOfSpan + 1, packed, sums);
             ++minima;
           }
           wait_for_spans(scales_of_span<Loops, kRows>(rows), is_first, sums, waiting);
@@ -116,7 +116,9 @@ class ManyRowsTile {
     }
     if (slice.end == kFormat.num_groups(product.cols)) {
       if constexpr (kHasSpans) load_sums(waiting, sums);
-      lower<Loops>(product, first_row, first_panel, sums);
+      if constexpr (Loops::kHasPowers) {
+        lower(product, least_powers<kRows>(product, first_row), first_panel, sums);
+      }
       return store_sums<kRows, kPanels>(sums, product, first_row, first_panel);
     }
     if constexpr (!kHasSpans) {

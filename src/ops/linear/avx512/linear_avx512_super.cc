@@ -21,12 +21,6 @@ constexpr int kRowBytes = 2 * kUnit;
 // Up to so many rows are multiplied by panels as they lie.
 constexpr std::int64_t kFewRows = 12;
 
-template <int kRows>
-PAGODA_INLINE SuperRows rows_of(const SuperView& tile, std::int64_t g, int pairs) {
-  return {tile.integers + g * kUnitsOfGroup * kRows * kRowBytes, tile.sums + g * pairs * kRows * 4,
-          tile.scales + g * kRows};
-}
-
 template <PanelKind kKind, int kRows>
 class FewRowsSuperTile {
  public:
@@ -58,8 +52,8 @@ class FewRowsSuperTile {
                  rows.x + unit * kRows * kRowBytes, part);
       }
       const auto minima = [&](auto i, auto) PAGODA_FLATTEN { return numbers.minima[i]; };
-      add_group<Numbers::kHasMinimum, Numbers::kPairs>(rows, {numbers.scale}, {numbers.minimum},
-                                                       minima, part, sums);
+      add_group<Numbers::kHasMinimum, Numbers::kPairs, kRows>(
+          rows, {numbers.scale}, {numbers.minimum}, minima, part, sums);
     }
     store_sums<kRows, 1>(sums, product, first_row, panel);
   }
@@ -131,10 +125,8 @@ PAGODA_INLINE void unpack_group(const std::byte* group, int p, Unpacked& to) {
     const std::byte* high = group + kFormat.high_plane() + unit * kFormat.high_bits * kLineBytes;
     for_all<kSteps>([&](auto i) PAGODA_FLATTEN {
       const __m512i scale = numbers.scales[unit * kBlocksOfUnit + i * kBlocksOfUnit / kSteps];
-      const __m512i both = _mm512_or_si512(_mm512_and_si512(scale, _mm512_set1_epi32(0xffff)),
-                                           _mm512_slli_epi32(scale, 16));
-      to.weights[unit * kSteps + i][p] =
-          _mm512_mullo_epi16(both, reader.template pair<decltype(i)::kValue>(low, high));
+      to.weights[unit * kSteps + i][p] = _mm512_mullo_epi16(
+          both_halves(scale), reader.template pair<decltype(i)::kValue>(low, high));
     });
   }
 }
@@ -182,7 +174,7 @@ __attribute__((noinline)) void multiply_group(const PanelProduct& product, const
     });
   });
   const auto minima = [&](auto i, auto p) PAGODA_FLATTEN { return group.minima[i][p]; };
-  add_group<kHasMinimum, kPairs>(rows, group.scale, group.minimum, minima, part, sums);
+  add_group<kHasMinimum, kPairs, kRows>(rows, group.scale, group.minimum, minima, part, sums);
   if (waiting.is_last) return store_sums<kRows, kPanels>(sums, product, first_row, panel);
   for_all<kRows>([&](auto r) PAGODA_FLATTEN {
     for_all<kPanels>([&](auto p) PAGODA_FLATTEN {

@@ -14,8 +14,9 @@ namespace pagoda::cpu {
 namespace {
 
 // Computes t = sum over the first `num_pairs` pairs of blocks of minima * sums of x. `minima(pair,
-// panel)` is a pair's line of a panel, `sums` the rows' words [pairs][rows].
-template <int kPairs, int kRows, int kPanels, class Minima>
+// panel)` is a pair's line of a panel, `sums` the rows' words [pairs][kTileRows], of which the first
+// kRows are taken.
+template <int kPairs, int kTileRows, int kRows, int kPanels, class Minima>
 PAGODA_INLINE void multiply_minima(const std::byte* sums, int num_pairs, const Minima& minima,
                                    __m512i (&t)[kRows][kPanels]) {
   set_to_zero(t);
@@ -24,7 +25,7 @@ PAGODA_INLINE void multiply_minima(const std::byte* sums, int num_pairs, const M
     __m512i m[kPanels];
     for_all<kPanels>([&](auto p) PAGODA_FLATTEN { m[p] = minima(i, p); });
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-      const __m512i word = broadcast_word(sums + (i * kRows + r) * 4);
+      const __m512i word = broadcast_word(sums + (i * kTileRows + r) * 4);
       for_all<kPanels>([&](auto p)
                            PAGODA_FLATTEN { t[r][p] = _mm512_dpwssd_epi32(t[r][p], m[p], word); });
     });
@@ -74,13 +75,13 @@ PAGODA_INLINE __m512 minima_of(const GroupNumbers<kKind>& numbers) {
 }
 
 // Adds what the minima of a span's first units come to, to sums that are still without the scale of
-// x. `packed(panel)` is a panel's.
-template <int kRows, int kPanels, class Packed>
+// x. `packed(panel)` is a panel's; rows are a tile's first ones.
+template <int kTileRows, int kRows, int kPanels, class Packed>
 PAGODA_INLINE void add_minima(const std::byte* row_sums, std::int64_t num_units,
                               const Packed& packed, __m512 (&sums)[kRows][kPanels]) {
   __m512i t[kRows][kPanels];
   const auto num_pairs = static_cast<int>((num_units + 1) / 2);
-  multiply_minima<kBlocksOfSuper / 2>(
+  multiply_minima<kBlocksOfSuper / 2, kTileRows>(
       row_sums, num_pairs, [&](auto i, auto p) PAGODA_FLATTEN { return packed(p).pairs[i]; }, t);
   for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
     const __m512 scale = packed(p).scale;

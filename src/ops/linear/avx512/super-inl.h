@@ -68,20 +68,34 @@ PAGODA_INLINE void read_super(const std::byte* group, SuperNumbers<kKind>& numbe
   }
 }
 
+// Returns 16 scales of 32 bits as pairs of 16.
+PAGODA_INLINE __m512i both_halves(__m512i scales) {
+  return _mm512_or_si512(_mm512_and_si512(scales, _mm512_set1_epi32(0xffff)),
+                         _mm512_slli_epi32(scales, 16));
+}
+
 // The numbers that a tile's rows have of a group.
 struct SuperRows {
-  const std::byte* x;     // [units][rows][32]
-  const std::byte* sums;  // [pairs of blocks][rows]
+  const std::byte* x;     // [units][rows of the tile][32]
+  const std::byte* sums;  // [pairs of blocks][rows of the tile]
   const float* scales;    // [rows]
 };
 
-// Adds a group to the products. `minima(pair, panel)` is that pair's line of a panel.
-template <bool kHasMinimum, int kPairs, int kRows, int kPanels, class Minima>
+template <int kTileRows>
+PAGODA_INLINE SuperRows rows_of(const SuperView& tile, std::int64_t g, int pairs) {
+  constexpr int kGroupBytes = kSuperGroup * static_cast<int>(sizeof(std::int16_t)) * kTileRows;
+  return {tile.integers + g * kGroupBytes, tile.sums + g * pairs * kTileRows * 4,
+          tile.scales + g * kTileRows};
+}
+
+// Adds a group to the products of a tile's first kRows rows. `minima(pair, panel)` is that pair's
+// line of a panel.
+template <bool kHasMinimum, int kPairs, int kTileRows, int kRows, int kPanels, class Minima>
 PAGODA_INLINE void add_group(const SuperRows& rows, const __m512 (&scale)[kPanels],
                              const __m512 (&minimum)[kPanels], const Minima& minima,
                              __m512 (&part)[kRows][kPanels], __m512 (&sums)[kRows][kPanels]) {
   __m512i t[kRows][kPanels];
-  if constexpr (kHasMinimum) multiply_minima<kPairs>(rows.sums, kPairs, minima, t);
+  if constexpr (kHasMinimum) multiply_minima<kPairs, kTileRows>(rows.sums, kPairs, minima, t);
   for_all<kRows>([&](auto r) PAGODA_FLATTEN {
     const __m512 of_row = _mm512_set1_ps(rows.scales[r]);
     for_all<kPanels>([&](auto p) PAGODA_FLATTEN {

@@ -89,22 +89,25 @@ PAGODA_INLINE __m512 raised(__m512 sum, __m512 of_column, const float* of_row) {
   return _mm512_castsi512_ps(_mm512_add_epi32(raised, exponent));
 }
 
+// Returns the exponents of a tile's rows' least powers.
+template <int kRows>
+PAGODA_INLINE const float* least_powers(const PanelProduct& product, std::int64_t first_row) {
+  const std::byte* tile = product.tiles + first_row / kRows * product.tile_bytes;
+  return view_of(tile, product.layout, kRows, product.cols).sums;
+}
+
 // Brings sums of such blocks under the least powers of their columns and rows.
-template <class Loops, int kRows, int kPanels>
-PAGODA_INLINE void lower(const PanelProduct& product, std::int64_t first_row,
+template <int kRows, int kPanels>
+PAGODA_INLINE void lower(const PanelProduct& product, const float* of_rows,
                          std::int64_t first_panel, __m512 (&sums)[kRows][kPanels]) {
-  if constexpr (Loops::kHasPowers) {
-    const std::byte* tile = product.tiles + first_row / kRows * product.tile_bytes;
-    const float* of_rows = view_of(tile, product.layout, kRows, product.cols).sums;
-    for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
-      const std::byte* panel = product.panels + (first_panel + p) * product.panel_bytes;
-      const __m512 of_columns = _mm512_getexp_ps(_mm512_castsi512_ps(load_line(panel)));
-      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        const __m512 exponent = _mm512_add_ps(of_columns, _mm512_set1_ps(of_rows[r]));
-        sums[r][p] = _mm512_scalef_ps(sums[r][p], exponent);
-      });
+  for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
+    const std::byte* panel = product.panels + (first_panel + p) * product.panel_bytes;
+    const __m512 of_columns = _mm512_getexp_ps(_mm512_castsi512_ps(load_line(panel)));
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      const __m512 exponent = _mm512_add_ps(of_columns, _mm512_set1_ps(of_rows[r]));
+      sums[r][p] = _mm512_scalef_ps(sums[r][p], exponent);
     });
-  }
+  });
 }
 
 // Adds block `at` of a group, whose exact sums are s, to the products, or to those of a span of

@@ -1,0 +1,167 @@
+// Exact sums of a block of k by AMX's tiles: 16 rows of x times the 16 columns of a panel.
+//
+// A tile product takes bytes, four k of a column in a word, and adds up in 32 bits. So the 16-bit
+// integers of x are two planes, high bytes with their sign and low bytes without, and weights of
+// more than eight bits are too: whatever the planes, the sum is that of the whole integers.
+#pragma once
+
+#include <immintrin.h>
+
+#include "ops/linear/linear_kernels.h"
+#include "ops/linear/unrolled-inl.h"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr int kTileRows = 16;
+
+// The bytes that weights come in.
+enum class WeightPlanes : std::uint8_t {
+  kSigned,    // one plane
+  kUnsigned,  // one plane
+  kWords,     // two, of integers of up to 16 bits with a sign: high bytes, then low ones
+};
+
+// The bytes of a plane, kDepth k of 16 rows or columns.
+template <int kDepth>
+constexpr int kPlaneBytes = kDepth * kTileRows;
+
+// As the instruction wants it.
+struct alignas(kLineBytes) TileShapes {
+  std::uint8_t palette = 1;
+  std::uint8_t start_row = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {};
+  std::uint8_t rows[16] = {};
+};
+static_assert(sizeof(TileShapes) == 64);
+
+// The tile registers while blocks of kDepth k are multiplied: 0 and 1 hold planes of x, 2 and 3 of
+// weights, 4 to 6 sums.
+template <int kDepth>
+class TileRegisters {
+ public:
+  TileRegisters() {
+    for (int i = 0; i < 2; ++i) set(i, kTileRows, kDepth);
+    for (int i = 2; i < 4; ++i) set(i, kDepth / 4, kLineBytes);
+    for (int i = 4; i < 7; ++i) set(i, kTileRows, kLineBytes);
+    asm volatile("" : : "m"(shapes_));  // of which the compiler takes it to read but a word
+    _tile_loadconfig(&shapes_);
+  }
+  ~TileRegisters() { _tile_release(); }
+  TileRegisters(const TileRegisters&) = delete;
+  TileRegisters& operator=(const TileRegisters&) = delete;
+
+ private:
+  void set(int tile, int rows, int row_bytes) {
+    shapes_.rows[tile] = static_cast<std::uint8_t>(rows);
+    shapes_.row_bytes[tile] = static_cast<std::uint16_t>(row_bytes);
+  }
+
+  TileShapes shapes_;
+};
+
+// The sums of a block, plane by plane.
+template <WeightPlanes kPlanes>
+struct TileSums {
+  static constexpr int kCount = kPlanes == WeightPlanes::kWords ? 3 : 2;
+  alignas(kLineBytes) std::int32_t planes[kCount][kTileRows][kPanelColumns];
+
+  // Returns those of the whole integers in a row: 16 columns.
+  PAGODA_INLINE __m512i row(int r) const {
+    const auto plane = [&](int i) PAGODA_FLATTEN { return _mm512_load_si512(planes[i][r]); };
+    const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(plane(0), 8), plane(1));
+    if constexpr (kCount == 2) return sum;
+    return _mm512_add_epi32(_mm512_slli_epi32(sum, 8), plane(kCount - 1));
+  }
+};
+
+// Multiplies planes of x, [2][16][kDepth], with those of a panel, [planes][kDepth / 4][16][4].
+template <WeightPlanes kPlanes, int kDepth>
+PAGODA_INLINE void multiply_tiles(const std::byte* x, const std::byte* weights,
+                                  TileSums<kPlanes>& to) {
+  asm volatile("" ::: "memory");  // what the tiles read has been written
+  _tile_loadd(0, x, kDepth);
+  _tile_loadd(1, x + kPlaneBytes<kDepth>, kDepth);
+  _tile_loadd(2, weights, kLineBytes);
+  _tile_zero(4);
+  _tile_zero(5);
+  if constexpr (kPlanes == WeightPlanes::kUnsigned) {
+    _tile_dpbsud(4, 0, 2);
+    _tile_dpbuud(5, 1, 2);
+  } else {
+    _tile_dpbssd(4, 0, 2);
+    _tile_dpbusd(5, 1, 2);
+  }
+  if constexpr (kPlanes == WeightPlanes::kWords) {
+    _tile_loadd(3, weights + kPlaneBytes<kDepth>, kLineBytes);
+    _tile_zero(6);
+    _tile_dpbsud(5, 0, 3);
+    _tile_dpbuud(6, 1, 3);
+    _tile_stored(6, to.planes[2], kLineBytes);
+  }
+  _tile_stored(4, to.planes[0], kLineBytes);
+  _tile_stored(5, to.planes[1], kLineBytes);
+}
+
+// Writes kDepth k of weights as planes. `pair(i)` returns pair i of k as 16 x 2 integers of 16 bits.
+// Two pairs make a word a column, whose bytes are k, k + 2, k + 1 and k + 3.
+template <WeightPlanes kPlanes, int kPairs, class Pair>
+PAGODA_INLINE void write_planes(const Pair& pair, std::byte* to, int plane_bytes) {
+  const __m512i low_bytes = _mm512_set1_epi16(0xff);
+  for_all<kPairs / 2>([&](auto i) PAGODA_FLATTEN {
+    const __m512i even = pair(Index<2 * decltype(i)::kValue>());
+    const __m512i odd = pair(Index<2 * decltype(i)::kValue + 1>());
+    // mask ? even : odd
+    const auto merged = [&](__m512i a, __m512i b) PAGODA_FLATTEN {
+      return _mm512_ternarylogic_epi32(low_bytes, a, b, 0xca);
+    };
+    std::byte* line = to + i * kLineBytes;
+    const __m512i low = merged(even, _mm512_slli_epi16(odd, 8));
+    if constexpr (kPlanes == WeightPlanes::kWords) {
+      _mm512_store_si512(line, merged(_mm512_srli_epi16(even, 8), odd));
+      _mm512_store_si512(line + plane_bytes, low);
+    } else {
+      _mm512_store_si512(line, low);
+    }
+  });
+}
+
+// Where a line of x takes its bytes from: 32 k of a row as high bytes, then as low ones.
+struct PlaneOrder {
+  alignas(kLineBytes) std::uint8_t from[64];
+};
+constexpr PlaneOrder make_plane_order() {
+  constexpr int kOfWord[4] = {0, 2, 1, 3};
+  PlaneOrder order = {};
+  for (int i = 0; i < kUnit; ++i) {
+    const int k = i / 4 * 4 + kOfWord[i % 4];
+    order.from[i] = static_cast<std::uint8_t>(2 * k + 1);
+    order.from[kUnit + i] = static_cast<std::uint8_t>(2 * k);
+  }
+  return order;
+}
+constexpr PlaneOrder kPlaneOrder = make_plane_order();
+
+// Turns kDepth k of a tile of x, units [16][32] of 16 bits as AVX-512 has them, into planes where
+// they are.
+template <int kDepth>
+PAGODA_INLINE void split_block(std::byte* x) {
+  constexpr int kUnits = kDepth / kUnit, kUnitBytes = 2 * kUnit * kTileRows;
+  alignas(kLineBytes) std::byte from[kUnits * kUnitBytes];
+  __builtin_memcpy(from, x, sizeof(from));
+  const __m512i order = _mm512_load_si512(kPlaneOrder.from);
+  for (int row = 0; row < kTileRows; ++row) {
+    for_all<kUnits>([&](auto unit) PAGODA_FLATTEN {
+      const __m512i integers = _mm512_load_si512(from + unit * kUnitBytes + row * 2 * kUnit);
+      const __m512i planes = _mm512_permutexvar_epi8(order, integers);
+      std::byte* to = x + row * kDepth + unit * kUnit;
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(planes));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(to + kPlaneBytes<kDepth>),
+                         _mm512_extracti64x4_epi64(planes, 1));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::cpu
