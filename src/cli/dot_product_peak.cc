@@ -3,10 +3,29 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include "backend/cpu/cpu_isa.h"
+
 namespace pagoda {
 namespace {
 constexpr int kChains = 12;
-}
+constexpr int kTileChains = 4;
+
+// All tiles are as large as they can be.
+struct alignas(64) TileShapes {
+  TileShapes() {
+    for (int i = 0; i < 8; ++i) {
+      row_bytes[i] = 64;
+      rows[i] = 16;
+    }
+  }
+
+  unsigned char palette = 1;
+  unsigned char start_row = 0;
+  unsigned char reserved[14] = {};
+  unsigned short row_bytes[16] = {};
+  unsigned char rows[16] = {};
+};
+}  // namespace
 
 bool has_bf16_dot_products() {
   return __builtin_cpu_supports("avx512bf16");
@@ -57,6 +76,39 @@ __attribute__((target("avx512f,avx512vnni"))) double int8_dot_products(std::size
   return static_cast<double>(rounds) * kChains * 64;
 }
 
+bool has_tile_products() {
+  return amx_state() == AmxState::kUsable;
+}
+
+// Tiles begin with zeros. GCC's intrinsics take the tiles' numbers as they are written.
+__attribute__((target("amx-tile,amx-bf16"))) double bf16_tile_products(std::size_t rounds) {
+  const TileShapes shapes;
+  asm volatile("" ::"m"(shapes));
+  _tile_loadconfig(&shapes);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+  return static_cast<double>(rounds) * kTileChains * 16 * 16 * 32;
+}
+
+__attribute__((target("amx-tile,amx-int8"))) double int8_tile_products(std::size_t rounds) {
+  const TileShapes shapes;
+  asm volatile("" ::"m"(shapes));
+  _tile_loadconfig(&shapes);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    _tile_dpbssd(0, 4, 5);
+    _tile_dpbssd(1, 4, 5);
+    _tile_dpbssd(2, 4, 5);
+    _tile_dpbssd(3, 4, 5);
+  }
+  _tile_release();
+  return static_cast<double>(rounds) * kTileChains * 16 * 16 * 64;
+}
+
 }  // namespace pagoda
 
 #else
@@ -76,6 +128,15 @@ double int16_dot_products(std::size_t) {
   return 0;
 }
 double int8_dot_products(std::size_t) {
+  return 0;
+}
+bool has_tile_products() {
+  return false;
+}
+double bf16_tile_products(std::size_t) {
+  return 0;
+}
+double int8_tile_products(std::size_t) {
   return 0;
 }
 

@@ -110,6 +110,7 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kReadRounds = 3;
 constexpr int kPeakRounds = 3;
 constexpr std::size_t kPeakChainLength = 1'000'000;
+constexpr std::size_t kTileChainLength = 100'000;
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -136,10 +137,11 @@ double shortest_round(int num_threads, int rounds, const std::function<void(int)
 }
 
 // Products a second of all threads, in 10^9.
-double peak_gmac(int num_threads, const std::function<double(std::size_t)>& products) {
+double peak_gmac(int num_threads, const std::function<double(std::size_t)>& products,
+                 std::size_t chain_length = kPeakChainLength) {
   std::vector<double> made(num_threads);
-  const double seconds = shortest_round(
-      num_threads, kPeakRounds, [&](int thread) { made[thread] = products(kPeakChainLength); });
+  const double seconds = shortest_round(num_threads, kPeakRounds,
+                                        [&](int thread) { made[thread] = products(chain_length); });
   double sum = 0;
   for (const double each : made) sum += each;
   return sum / seconds / 1e9;
@@ -218,6 +220,12 @@ MachineLimits MachineProbe::measure() const {
   if (has_integer_dot_products()) {
     limits.int16_gmac_per_s = peak_gmac(num_threads_, int16_dot_products);
     limits.int8_gmac_per_s = peak_gmac(num_threads_, int8_dot_products);
+  }
+  if (has_tile_products()) {
+    limits.bf16_gmac_per_s = better(limits.bf16_gmac_per_s,
+                                    peak_gmac(num_threads_, bf16_tile_products, kTileChainLength));
+    limits.int8_gmac_per_s = better(limits.int8_gmac_per_s,
+                                    peak_gmac(num_threads_, int8_tile_products, kTileChainLength));
   }
   return limits;
 }

@@ -17,8 +17,8 @@ struct MachineLimits {
   // GB = 10^9 bytes.
   double read_gb_per_s = 0;
   double float32_gmac_per_s = 0;  // fused multiply-adds in the widest vectors
-  // Dot products of pairs of bf16 or 16-bit integers, and of quadruples of 8-bit ones; absent where
-  // the machine has none.
+  // Dot products of bf16 and of 16-bit and 8-bit integers, by the instruction that makes most of
+  // them, AMX's tiles where there are any; absent where the machine has none.
   std::optional<double> bf16_gmac_per_s;
   std::optional<double> int16_gmac_per_s;
   std::optional<double> int8_gmac_per_s;
