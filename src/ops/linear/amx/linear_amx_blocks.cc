@@ -177,16 +177,6 @@ class BlocksProduct {
   Panel panels_[kMostPanels];
 };
 
-template <PanelKind kKind>
-void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  const TileRegisters<panel_format(kKind).block> registers;
-  BlocksProduct<kKind> blocks(product);
-  for_panels(product, begin, end,
-             [&](const PanelsAt& panels, std::int64_t first_row, std::int64_t num_tiles) {
-               blocks.multiply(panels, first_row, num_tiles);
-             });
-}
-
 }  // namespace
 
 namespace amx {
@@ -195,7 +185,7 @@ void multiply_blocks(const PanelProduct& product, std::int64_t begin, std::int64
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
     if constexpr (kKind != PanelKind::kF32 && !is_super(kKind)) {
-      multiply_kind<kKind>(product, begin, end);
+      multiply_panels<BlocksProduct<kKind>, panel_format(kKind).block>(product, begin, end);
     }
   });
 }

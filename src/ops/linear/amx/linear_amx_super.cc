@@ -119,16 +119,6 @@ class SuperProduct {
   Group groups_[kMostPanels][kGroupsOfSlice];
 };
 
-template <PanelKind kKind>
-void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  const TileRegisters<kUnit> registers;
-  SuperProduct<kKind> groups(product);
-  for_panels(product, begin, end,
-             [&](const PanelsAt& panels, std::int64_t first_row, std::int64_t num_tiles) {
-               groups.multiply(panels, first_row, num_tiles);
-             });
-}
-
 }  // namespace
 
 namespace amx {
@@ -137,7 +127,7 @@ void multiply_super(const PanelProduct& product, std::int64_t begin, std::int64_
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
     if constexpr (is_super(kKind) && panel_format(kKind).block == kUnit) {
-      multiply_kind<kKind>(product, begin, end);
+      multiply_panels<SuperProduct<kKind>, kUnit>(product, begin, end);
     }
   });
 }

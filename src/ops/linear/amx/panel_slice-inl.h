@@ -79,10 +79,12 @@ PAGODA_INLINE void for_slices(const PanelProduct& product, const PanelsAt& panel
   }
 }
 
-// Calls multiply(panels, first row, tiles) for all rows and panels [begin, end).
-template <class Multiply>
-PAGODA_INLINE void for_panels(const PanelProduct& product, std::int64_t begin, std::int64_t end,
-                              const Multiply& multiply) {
+// Multiplies all rows by panels [begin, end), some panels and tiles at a time: Product is made of
+// `product` and has multiply(panels, first row, tiles), by blocks of kDepth k.
+template <class Product, int kDepth>
+void multiply_panels(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  const TileRegisters<kDepth> registers;
+  Product of_panels(product);
   const std::int64_t num_tiles = (product.num_rows + kTileRows - 1) / kTileRows;
   for (std::int64_t panel = begin; panel < end; panel += kMostPanels) {
     const std::int64_t left = end - panel;
@@ -90,7 +92,7 @@ PAGODA_INLINE void for_panels(const PanelProduct& product, std::int64_t begin, s
                              .count = static_cast<int>(left < kMostPanels ? left : kMostPanels)};
     for (std::int64_t tile = 0; tile < num_tiles; tile += kMostTiles) {
       const std::int64_t tiles = num_tiles - tile < kMostTiles ? num_tiles - tile : kMostTiles;
-      multiply(panels, tile * kTileRows, tiles);
+      of_panels.multiply(panels, tile * kTileRows, tiles);
     }
   }
 }

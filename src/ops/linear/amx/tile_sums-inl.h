@@ -127,7 +127,7 @@ PAGODA_INLINE void write_planes(const Pair& pair, std::byte* to, int plane_bytes
   });
 }
 
-// Where a line of x takes its bytes from: 32 k of a row as high bytes, then as low ones.
+// The bytes that a line of x is made of: 32 k of a row, high bytes and then low ones.
 struct PlaneOrder {
   alignas(kLineBytes) std::uint8_t from[64];
 };
