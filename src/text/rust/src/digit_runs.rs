@@ -4,8 +4,6 @@
 //!
 //! Digits of strings are let alone: there a letter may come too.
 
-use std::sync::Arc;
-
 use llguidance::toktrie::{SimpleVob, TokTrie, TokenId};
 
 /// Integers of 256 bits have 78 digits.
@@ -32,30 +30,25 @@ impl DigitTokens {
 }
 
 /// How many digits a text ends with.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct DigitRun {
-    tokens: Arc<DigitTokens>,
     length: usize,
 }
 
 impl DigitRun {
-    pub fn new(tokens: Arc<DigitTokens>) -> DigitRun {
-        DigitRun { tokens, length: 0 }
-    }
-
     pub fn accept(&mut self, token: &[u8]) {
         let at_end = token.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         self.length = if at_end == token.len() { self.length + at_end } else { at_end };
     }
 
     /// Leaves out of `mask` what would make a long number longer.
-    pub fn bound(&self, mask: &mut SimpleVob) {
-        let Some(letter) = self.tokens.letter else { return };
+    pub fn bound(&self, tokens: &DigitTokens, mask: &mut SimpleVob) {
+        let Some(letter) = tokens.letter else { return };
         if self.length < MAX_DIGITS || mask.is_allowed(letter) {
             return;
         }
         let mut shorter = mask.clone();
-        shorter.sub(&self.tokens.begin_with_digit);
+        shorter.sub(&tokens.begin_with_digit);
         if !shorter.is_zero() {
             *mask = shorter;
         }

@@ -31,7 +31,7 @@ const MAX_MESSAGE_CHARS: usize = 400;
 struct Shared {
     factory: ParserFactory,
     split_trie: Arc<SplitTrie>,
-    digit_tokens: Arc<DigitTokens>,
+    digit_tokens: DigitTokens,
     num_kept_bytes: Arc<AtomicUsize>,
     sandbox: Sandbox,
     limits: Limits,
@@ -99,7 +99,7 @@ impl GrammarCompiler {
         Ok(GrammarCompiler(Arc::new(Shared {
             factory,
             split_trie: Arc::new(SplitTrie::new(environment.tok_trie())),
-            digit_tokens: Arc::new(DigitTokens::new(environment.tok_trie())),
+            digit_tokens: DigitTokens::new(environment.tok_trie()),
             num_kept_bytes: Arc::default(),
             sandbox: Sandbox::default(),
             limits,
@@ -141,7 +141,7 @@ impl GrammarCompiler {
             matcher,
             first_mask: Arc::new(first_mask),
             is_fresh: true,
-            digits: has_json.then(|| DigitRun::new(self.0.digit_tokens.clone())),
+            digits: has_json.then(DigitRun::default),
             kept,
         })
     }
@@ -157,7 +157,7 @@ impl GrammarState {
         }
         let mut mask = self.matcher.compute_mask_or_eos().map_err(|e| one_line(&e.to_string()))?;
         if let Some(digits) = &self.digits {
-            digits.bound(&mut mask);
+            digits.bound(&self.kept.shared.digit_tokens, &mut mask);
         }
         copy_bits(mask.as_slice(), bits);
         Ok(())
