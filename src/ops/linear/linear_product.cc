@@ -20,6 +20,11 @@ constexpr std::int64_t kForkRounding = 1 << 12;
 constexpr std::int64_t kFirstBytes = 8192;
 // Each thread reads all weights where it has rows of its own: enough rows to hide that.
 constexpr std::int64_t kRowsOfItsOwn = 96;
+// Pieces of work that each thread should have where there are rows enough: threads that get on twice
+// as fast as others, because nobody shares their cores, take the others' last ones.
+constexpr std::int64_t kPiecesPerThread = 8;
+// Each block decodes all weights: enough rows to hide that.
+constexpr std::int64_t kLeastBlockRows = 128;
 // A multiple of every lower tile's height.
 constexpr std::int64_t kRowGrain = 12;
 
@@ -48,6 +53,15 @@ KernelChoice kernels_of(const Exec& exec, PanelKind kind) {
   return choice;
 }
 
+// The blocks that so many rows are divided into, each times `num_pieces` pairs of panels or of
+// gate's with up's.
+std::int64_t num_row_blocks(std::int64_t num_rows, std::int64_t num_pieces, int num_threads) {
+  if (num_threads == 1) return 1;
+  if (num_rows >= num_threads * kRowsOfItsOwn) return num_threads;
+  const std::int64_t wanted = (kPiecesPerThread * num_threads + num_pieces - 1) / num_pieces;
+  return std::clamp(num_rows / kLeastBlockRows, std::int64_t{1}, wanted);
+}
+
 // The height of all tiles of so many rows: as few tiles as can be, as low as they can be.
 int tile_rows_for(std::int64_t num_rows, int most_rows) {
   const std::int64_t num_tiles = (num_rows + most_rows - 1) / most_rows;
@@ -68,8 +82,10 @@ int row_tile(const Exec& exec) {
 
 LinearProduct::LinearProduct(Exec& exec, const Weight& weight, const Tensor& x)
     : exec_(exec), weight_(packed(weight)), x_(x), cols_(weight.cols) {
-  const std::int64_t tokens = x.extent(0), num_threads = exec.num_threads();
-  const std::int64_t blocks = tokens >= num_threads * kRowsOfItsOwn ? num_threads : 1;
+  const std::int64_t tokens = x.extent(0);
+  const std::int64_t piece_columns = 2 * kPanelColumns * (weight_.is_gated() ? 2 : 1);
+  const std::int64_t num_pieces = (weight.rows + piece_columns - 1) / piece_columns;
+  const std::int64_t blocks = num_row_blocks(tokens, num_pieces, exec.num_threads());
   most_blocks_ = blocks;
   const std::int64_t grain = std::lcm(kRowGrain, cpu::row_tile(exec));
   const std::int64_t bytes =

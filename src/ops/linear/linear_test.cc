@@ -1,6 +1,7 @@
-// Properties of linear that its cases do not state: x in bytes, and x that is no number.
+// Properties of linear that its cases do not state: x in bytes, x that is no number, and many rows.
 #include "ops/linear/linear.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_isa.h"
+#include "ops/gated_linear/gated_linear.h"
 #include "ops/linear/linear_cases.h"
 
 namespace pagoda {
@@ -70,6 +72,31 @@ TEST(Linear, NoNumberStaysNoneInItsRowAlone) {
         EXPECT_EQ(std::isfinite(out[i]), !is_hit)
             << traits_of(format).name << " on " << cpu_isa_name(isa) << " row " << i / 33;
       }
+    }
+  }
+}
+
+// Few panels for many threads: rows are shared out too, in blocks, of which the last is lower.
+TEST(Linear, BlocksOfRowsChangeNoBit) {
+  const auto gated = [](Exec& exec, const LinearShape& shape, std::span<const float> x) {
+    const Weight weight = prepare_weight(exec, linear_parts(shape), WeightUse::kGated).value();
+    const Tensor rows = exec.upload<float>(x, {shape.tokens, shape.cols});
+    const std::span<float> values = gated_linear(exec, rows, weight, {}).span<float>();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  const LinearPart part = {WeightFormat::kQ8_0, 75};
+  for (const CpuIsa isa : supported_cpu_isas()) {
+    const auto one =
+        make_exec({.backend = Backend::kCpu, .num_threads = 1, .cpu_isa = isa}).value();
+    const auto many =
+        make_exec({.backend = Backend::kCpu, .num_threads = 6, .cpu_isa = isa}).value();
+    for (const int tokens : {256, 300, 531}) {
+      SCOPED_TRACE(fmt::format("{} tokens on {}", tokens, cpu_isa_name(isa)));
+      const LinearShape shape = {.tokens = tokens, .cols = 320, .parts = {part}};
+      const LinearShape two = {.tokens = tokens, .cols = 320, .parts = {part, part}};
+      const std::vector<float> x = linear_inputs(shape);
+      EXPECT_EQ(run(*many, shape, x), run(*one, shape, x));
+      EXPECT_EQ(gated(*many, two, x), gated(*one, two, x));
     }
   }
 }

@@ -10,7 +10,7 @@ namespace pagoda::cpu {
 namespace {
 
 constexpr int kMostPanels = 4;  // side by side
-constexpr int kUnitsOfSlice = 16;
+constexpr int kUnitsOfSlice = 8;
 static_assert(kUnitsOfSlice * kUnit % kSuperGroup == 0);  // spans end where slices do
 constexpr std::int64_t kMostTiles = 32;                   // of rows, whose sums wait in memory
 
