@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve install package test attacks emulated bench tidy metal-on-cuda fuzz format setup setup-test setup-emulated model
+.PHONY: help demo build serve install package test attacks emulated bench tidy metal-on-cuda fuzz fuzz-threads format setup setup-test setup-emulated model
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -64,9 +64,11 @@ metal-on-cuda: setup-test ## the kernels for Apple GPUs on an NVIDIA GPU: op cas
 	tests/metal/cuda/run.sh check
 	tests/metal/cuda/run.sh figures
 
-fuzz: setup-test ## every fuzz target for FUZZ_SECONDS (60) by the address sanitizer, then 20 by that of threads
+fuzz: setup-test ## every fuzz target for FUZZ_SECONDS (60) by the address sanitizer
 	tools/fuzz.sh $(FUZZ_SECONDS) address
-	tools/fuzz.sh 20 thread
+
+fuzz-threads: setup-test ## the fuzz target that has threads for FUZZ_SECONDS (60) by the thread sanitizer
+	tools/fuzz.sh $(FUZZ_SECONDS) thread server_fuzz
 
 format: setup-test ## clang-format over every C++ file
 	$(PYTHON) tools/check_layers.py --format
