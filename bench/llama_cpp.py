@@ -17,6 +17,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from comparison import PeerError  # noqa: E402
+
 PACKAGE = "llama-cpp-python"
 VERSION = "0.3.36"
 SOURCE_NAME = f"llama_cpp_python-{VERSION}"
@@ -36,10 +39,6 @@ CMAKE_OPTIONS = {
 }
 BATCH_TOKENS, MICRO_BATCH_TOKENS = 2048, 512  # llama.cpp's own defaults
 RUN_TIMEOUT_S = 3600
-
-
-class PeerError(Exception):
-    pass
 
 
 def default_folder():
@@ -94,12 +93,14 @@ def build(folder, targets):
     is_new = not (folder / "build" / "CMakeCache.txt").exists()
     generator = ["-G", "Ninja"] if is_new and shutil.which("ninja") else []
     checked_run(["cmake", "-S", source, "-B", folder / "build", *generator, *options], folder / "configure.log")
-    checked_run(["nice", "-n", "10", "cmake", "--build", folder / "build", "--parallel", "2", "--target", *targets],
+    checked_run(["nice", "-n", "10", "cmake", "--build", folder / "build", "--parallel", os.cpu_count(), "--target", *targets],
                 folder / "build.log")
     return binaries
 
 
 class LlamaCpp:
+    name = "llama.cpp"
+
     def __init__(self, folder, threads):
         self.threads = threads
         self.tools = build(folder, TOOLS)

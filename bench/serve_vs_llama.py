@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import comparison  # noqa: E402
 import llama_cpp  # noqa: E402
 import vs_llama_cpp  # noqa: E402
 from running_server import RunningServer, free_port  # noqa: E402
@@ -62,7 +63,7 @@ def table(own, peer):
         mine, theirs = (statistics.median(figures[name] for figures in turns) for turns in (own, peer))
         ratio = theirs / mine if less_is_better else mine / theirs
         lines.append([label, f"{mine:,.1f}", f"{theirs:,.1f}", f"{ratio:.2f}"])
-    return vs_llama_cpp.markdown(lines)
+    return comparison.markdown(lines)
 
 
 def parse_flags():
@@ -85,7 +86,7 @@ def main():
     flags = parse_flags()
     try:
         llama_server = llama_cpp.build(flags.folder, ["llama-server"]) / "llama-server"
-        others = vs_llama_cpp.OtherWork()
+        others = comparison.OtherWork()
         own, peer = [], []
         for number in range(flags.turns):
             print(f"turn {number + 1} of {flags.turns}", file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 
+import comparison
 import llama_cpp
 import pytest
 import random_checkpoint
@@ -90,15 +91,16 @@ def test_a_peer_that_fails_says_why(peer):
 
 def row(name, pagoda, peer):
     model = vs_llama_cpp.Model("small", name, pathlib.Path(name), (DECODE,))
-    turns = [vs_llama_cpp.Turn({"decode": speed}, {"decode": speed / 1000}, 40.0, 400.0) for speed in pagoda]
-    return vs_llama_cpp.Row(model, DECODE, "decode", turns,
-                            [vs_llama_cpp.Turn({"decode": speed}, {}, 50.0, 500.0) for speed in peer])
+    turns = [comparison.Turn({"decode": speed}, {"decode": speed / 1000}, 40.0, 400.0) for speed in pagoda]
+    return comparison.Row(model, DECODE, "decode", turns,
+                            [comparison.Turn({"decode": speed}, {}, 50.0, 500.0) for speed in peer])
 
 
 def test_rows_have_medians_shares_and_limits():
     assert row("Q4_1", [300, 100, 200], [50, 10, 90]).cells() == [
         "small", "Q4_1", "decode, context 16", "200", "20 %", "40 GB/s", "50", "50 GB/s", "4.00"]
     assert row("Q4_0", [], [100]).cells()[3:] == ["-", "-", "-", "100", "50 GB/s", "-"]
+    assert row("F16", [100], []).cells()[3:] == ["100", "10 %", "40 GB/s", "-", "-", "-"]
 
 
 def test_the_best_of_all_formats_stands_beside_the_default_one():
