@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve install package test attacks emulated bench tidy metal-on-cuda fuzz fuzz-threads format setup setup-test setup-emulated model
+.PHONY: help demo build serve install package bundle test attacks emulated bench tidy metal-on-cuda fuzz fuzz-threads format setup setup-test setup-emulated model
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -44,6 +44,10 @@ install: build ## install into PREFIX (/usr/local), below DESTDIR where that is 
 
 package: build ## a tarball and, on Linux, a Debian package in build/release
 	cd build/release && cpack
+
+bundle: setup-test build ## build/pagoda-bundle.tar.xz: to compare with llama.cpp and OpenVINO on a machine without a network
+	$(CMAKE_BUILD) release --target pagoda_ops_test
+	tools/bundle.sh
 
 bench: setup-test build model ## this machine's limits, decoding and prefill against them, and llama.cpp in turns
 	$(PAGODA) bench machine
