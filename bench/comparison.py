@@ -3,6 +3,7 @@
 A peer has a `name`, and measure(model, workload), which gives tokens a second by phase or raises PeerError.
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -25,6 +26,23 @@ sys.exit(status)
 
 class PeerError(Exception):
     pass
+
+
+def default_folder():
+    """Where peers and checkpoints are kept: the user's cache folder's pagoda/bench."""
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(cache) / "pagoda" / "bench"
+
+
+def checked_run(command, log=None):
+    """The command's stdout; its stderr goes to `log`, or into the error."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
+    if log:
+        log.write_text(done.stdout + done.stderr)
+    if done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
+        raise PeerError(f"{pathlib.Path(str(command[0])).name}: exit {done.returncode}: {last}")
+    return done.stdout
 
 
 class Workload(NamedTuple):
@@ -184,7 +202,26 @@ def print_comparisons(pagoda, peer, models, flags):
         for workload in model.workloads:
             if flags.only not in title(model, workload):
                 continue
-            new = compare(pagoda, peer, model, workload, 1 if flags.quick else flags.turns)
+            new = compare(pagoda, peer, model, workload, flags.turns)
             print(markdown([row.cells() for row in new]), end="", flush=True)
             rows += new
     return rows
+
+
+def flags_parser(doc):
+    """A parser of the flags that comparisons of engines share."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pagoda", help="the binary")
+    parser.add_argument("--turns", type=int, default=5, help="of each engine on each workload; medians count")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", default="", help="workloads whose 'MODEL FORMAT, WORKLOAD' contains this")
+    parser.add_argument("--folder", type=pathlib.Path, default=default_folder(), help="of the peer and checkpoints")
+    return parser
+
+
+def parse_flags(parser):
+    """The flags; ends the program where they are wrong."""
+    flags = parser.parse_args()
+    if flags.turns < 1 or flags.threads < 1:
+        parser.error("--turns and --threads: expected 1 or more")
+    return flags

@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from comparison import PeerError  # noqa: E402
+from comparison import PeerError, checked_run  # noqa: E402
 
 PACKAGE = "llama-cpp-python"
 VERSION = "0.3.36"
@@ -38,27 +38,10 @@ CMAKE_OPTIONS = {
     "LLAMA_BUILD_APP": "OFF",
 }
 BATCH_TOKENS, MICRO_BATCH_TOKENS = 2048, 512  # llama.cpp's own defaults
-RUN_TIMEOUT_S = 3600
-
-
-def default_folder():
-    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    return pathlib.Path(cache) / "pagoda" / "bench"
 
 
 def say(text):
     print(f"llama.cpp: {text}", file=sys.stderr, flush=True)
-
-
-def checked_run(command, log=None):
-    """The command's stdout; its stderr goes to `log`, or into the error."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
-    if log:
-        log.write_text(done.stdout + done.stderr)
-    if done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
-        raise PeerError(f"{pathlib.Path(str(command[0])).name}: exit {done.returncode}: {last}")
-    return done.stdout
 
 
 def fetch_source(folder):

@@ -12,11 +12,12 @@ import importlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from comparison import RUN_TIMEOUT_S, PeerError  # noqa: E402
+from comparison import RUN_TIMEOUT_S, PeerError, checked_run  # noqa: E402
 
 PACKAGES = ("openvino==2026.4.1", "openvino-genai==2026.4.1.0", "openvino-tokenizers==2026.4.1.0", "openvino-telemetry==2025.2.0")
 FIRST_TOKEN, END_TOKEN = 300, 20000  # that prompts are drawn from
@@ -33,10 +34,9 @@ def fetch(folder, python_version=None):
     if not packages.exists():
         print(f"OpenVINO: fetching {PACKAGES[1]}", file=sys.stderr, flush=True)
         partial = folder / "openvino.partial"
-        done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", *version,
-                               "--target", partial, *PACKAGES], capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
-        if done.returncode != 0:
-            raise PeerError(f"pip: {(done.stderr.strip() or 'no output').splitlines()[-1]}")
+        shutil.rmtree(partial, ignore_errors=True)
+        checked_run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", *version, "--target",
+                     partial, *PACKAGES])
         partial.rename(packages)
     return packages
 

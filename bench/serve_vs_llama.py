@@ -50,9 +50,9 @@ def bench_command(flags, url):
 def turn(flags, make_command, binary, log):
     port = free_port()
     with RunningServer(make_command(binary, flags, port), port, log) as server:
-        figures = json.loads(llama_cpp.checked_run(bench_command(flags, server.url)))
+        figures = json.loads(comparison.checked_run(bench_command(flags, server.url)))
     if figures["failed"]:
-        raise llama_cpp.PeerError(f"{binary}: {figures['failed']} requests failed: see {log}")
+        raise comparison.PeerError(f"{binary}: {figures['failed']} requests failed: see {log}")
     return figures
 
 
@@ -72,7 +72,7 @@ def parse_flags():
     parser.add_argument("--model", type=pathlib.Path, default=None, help="a GGUF file; SmolLM2's unless given")
     parser.add_argument("--turns", type=int, default=3, help="of each server; medians count")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", type=pathlib.Path, default=llama_cpp.default_folder(), help="of llama.cpp")
+    parser.add_argument("--folder", type=pathlib.Path, default=comparison.default_folder(), help="of llama.cpp")
     for name, value in (("num-prompts", 100), ("max-concurrency", 8), ("num-warmups", 5), ("input-len", 1024),
                         ("output-len", 128)):
         parser.add_argument(f"--{name}", type=int, default=value)
@@ -96,7 +96,7 @@ def main():
               f"{flags.request_rate:g} a second, {flags.max_concurrency} at a time; {flags.threads} threads each\n")
         print(table(own, peer))
         print(others.line())
-    except (llama_cpp.PeerError, OSError, subprocess.TimeoutExpired) as error:
+    except (comparison.PeerError, OSError, subprocess.TimeoutExpired) as error:
         sys.exit(f"serve_vs_llama: {error}")
 
 

@@ -17,7 +17,6 @@ Needs cmake, a C++ compiler, numpy, 6 GB in the cache folder, and a machine with
 built, `--only "0.6B shape"` needs no network.
 """
 
-import argparse
 import os
 import pathlib
 import statistics
@@ -28,7 +27,9 @@ from typing import NamedTuple
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import llama_cpp  # noqa: E402
 import random_checkpoint  # noqa: E402
-from comparison import KV_BYTES, Model, OtherWork, Pagoda, PeerError, Workload, markdown, print_comparisons, title  # noqa: E402
+from comparison import (  # noqa: E402
+    KV_BYTES, Model, OtherWork, Pagoda, PeerError, Workload, flags_parser, markdown, parse_flags, print_comparisons,
+    title)
 
 NUM_LOADS = 3  # after a first one that warms the page cache
 DEFAULT_MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -57,7 +58,8 @@ def best_lines(rows):
 
 
 def best_line(rows, own):
-    rivals = [row for row in rows if (row.model.name, row.workload, row.phase) == (own.model.name, own.workload, own.phase)]
+    rivals = [row for row in rows
+              if row.peer and (row.model.name, row.workload, row.phase) == (own.model.name, own.workload, own.phase)]
     if len(rivals) < 2:
         return ""
     best = max(rivals, key=lambda row: row.speed(row.peer))
@@ -121,16 +123,11 @@ def make_models(pagoda, peer, folder, flags):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pagoda", help="the binary")
-    parser.add_argument("--turns", type=int, default=5, help="of each engine on each workload; medians count")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", default="", help="workloads whose 'MODEL FORMAT, WORKLOAD' contains this")
-    parser.add_argument("--folder", type=pathlib.Path, default=llama_cpp.default_folder(), help="of llama.cpp and checkpoints")
+    parser = flags_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="one turn of single short sequences")
-    flags = parser.parse_args()
-    if flags.turns < 1 or flags.threads < 1:
-        parser.error("--turns and --threads: expected 1 or more")
+    flags = parse_flags(parser)
+    if flags.quick:
+        flags.turns = 1
     pagoda = Pagoda(flags.pagoda, flags.threads)
     try:
         peer = llama_cpp.LlamaCpp(flags.folder, flags.threads)

@@ -8,16 +8,15 @@ the formats. Every run stands beside the machine's limits measured right before 
 Needs numpy, 3 GB in the cache folder, and a machine with nothing else to do; no network where the wheels are there.
 """
 
-import argparse
 import pathlib
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import llama_cpp  # noqa: E402
 import open_vino  # noqa: E402
 import random_checkpoint  # noqa: E402
-from comparison import Model, OtherWork, Pagoda, PeerError, Workload, print_comparisons, title  # noqa: E402
+from comparison import (  # noqa: E402
+    Model, OtherWork, Pagoda, PeerError, Workload, flags_parser, parse_flags, print_comparisons, title)
 
 NAME, SHAPE = "0.6B shape", "qwen3-0.6b"
 FORMATS = ("Q8_0", "Q4_0", "Q4_K")  # beside BF16
@@ -39,16 +38,7 @@ def make_models(pagoda, folder, flags):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pagoda", help="the binary")
-    parser.add_argument("--turns", type=int, default=5, help="of each engine on each workload; medians count")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", default="", help="workloads whose 'MODEL FORMAT, WORKLOAD' contains this")
-    parser.add_argument("--folder", type=pathlib.Path, default=llama_cpp.default_folder(), help="of wheels and checkpoints")
-    flags = parser.parse_args()
-    if flags.turns < 1 or flags.threads < 1:
-        parser.error("--turns and --threads: expected 1 or more")
-    flags.quick = False
+    flags = parse_flags(flags_parser(__doc__))
     pagoda = Pagoda(flags.pagoda, flags.threads)
     try:
         flags.folder.mkdir(parents=True, exist_ok=True)

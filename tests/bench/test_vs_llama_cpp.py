@@ -108,9 +108,15 @@ def test_the_best_of_all_formats_stands_beside_the_default_one():
     assert lines.split("\n") == ["", "small Q4_1, decode, context 16: 2.00 x llama.cpp's best format, Q4_0", ""]
 
 
+def test_a_format_that_the_peer_refuses_is_no_rival():
+    rows = [row("Q4_1", [200], [50]), row("Q8_0", [90], [60]), row("BF16", [80], [])]
+    assert "3.33 x llama.cpp's best format, Q8_0" in vs_llama_cpp.best_lines(rows)
+    assert vs_llama_cpp.best_lines([row("Q4_1", [200], []), row("Q8_0", [90], [60])]) == ""
+
+
 def test_comparisons_print_what_was_asked_for_row_by_row(capsys, checkpoint, peer):
     model = vs_llama_cpp.Model("tiny", "BF16", checkpoint, (PROMPT, DECODE))
-    flags = argparse.Namespace(only="context", quick=False, turns=2)
+    flags = argparse.Namespace(only="context", turns=2)
     (only,) = vs_llama_cpp.print_comparisons(vs_llama_cpp.Pagoda(os.environ["PAGODA_BINARY"], 1), peer, [model], flags)
     assert len(only.pagoda) == len(only.peer) == 2 and only.phase == "decode"
     assert len(capsys.readouterr().out.splitlines()) == 3
