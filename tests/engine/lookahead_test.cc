@@ -316,7 +316,7 @@ TEST_P(Lookahead, ACancelledSampleRunsForFourStepsMoreAtMost) {
   EXPECT_LE(stats.num_steps, 10u + 4u);
 }
 
-// The reference looks ahead by the same code, at ten times the time a step.
+// The reference looks ahead by the same code, and its steps take long.
 std::vector<Backend> all_but_the_reference() {
   std::vector<Backend> backends = built_backends();
   std::erase(backends, Backend::kReference);

@@ -56,7 +56,6 @@ KernelChoice kernels_of(const Exec& exec, PanelKind kind) {
 // The blocks that so many rows are divided into, each times `num_pieces` pairs of panels or of
 // gate's with up's.
 std::int64_t num_row_blocks(std::int64_t num_rows, std::int64_t num_pieces, int num_threads) {
-  if (num_threads == 1) return 1;
   if (num_rows >= num_threads * kRowsOfItsOwn) return num_threads;
   const std::int64_t wanted = (kPiecesPerThread * num_threads + num_pieces - 1) / num_pieces;
   return std::clamp(num_rows / kLeastBlockRows, std::int64_t{1}, wanted);
