@@ -37,4 +37,13 @@ ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& 
   return request;
 }
 
+std::optional<ApiError> check_chat(const ChatJob& job, const ServedModel& model) {
+  auto request = group_request_of(job, model);
+  if (!request.ok()) return std::move(request).error();
+  const SamplingParams& sampling = request->texts.front().generation.sampling;
+  const Status checked = validate(sampling, model.engine->limits().vocab_size);
+  if (!checked.ok()) return api_error(checked);
+  return {};
+}
+
 }  // namespace pagoda

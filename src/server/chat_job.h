@@ -42,6 +42,10 @@ std::optional<ApiError> prepare_chat(ApiService& service, const HttpRequest& req
 // Makes what a job with its constraints submits. Errors are settle_max_tokens()'s.
 ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model);
 
+// Returns why submitting a job with its constraints would be refused at any time, if it would. A
+// request that asks for no answer is held to what one that does is.
+std::optional<ApiError> check_chat(const ChatJob& job, const ServedModel& model);
+
 // Submits it: start_job()'s last argument, for a Job that is a ChatJob.
 template <typename Stream, typename Whole, typename Job>
 HttpReply submit_chat(ApiService& service, std::unique_ptr<Job> job, const Wake& wake) {

@@ -193,9 +193,7 @@ constexpr Endpoint kEndpoints[] = {
      .request_schema = "MessagesRequest",
      .answer_schema = "Message"},
     {.path = "/v1/messages/count_tokens",
-     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
-       return {count_message_tokens(service, request), {}};
-     },
+     .read = handle_message_count,
      .operation_id = "countMessageTokens",
      .summary = "How many tokens such a conversation has",
      .request_schema = "MessageCountRequest",

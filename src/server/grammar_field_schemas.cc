@@ -122,9 +122,14 @@ json structured_outputs_of(const char* asked, const json& schema) {
                      {"disable_additional_properties", flag},
                      {"disable_fallback", flag},
                      {"whitespace_pattern", any_of({nothing(), white_spaces()})}};
-  if (asked == nullptr) return closed(std::move(properties));
-  properties[asked] = schema;
-  return closed(std::move(properties), {asked});
+  json required = json::array();
+  if (asked != nullptr) {
+    properties[asked] = schema;
+    required.push_back(asked);
+  }
+  json outputs = closed(std::move(properties), std::move(required));
+  outputs["additionalProperties"] = nothing();
+  return outputs;
 }
 
 json plain_outputs() {

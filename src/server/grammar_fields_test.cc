@@ -68,6 +68,7 @@ TEST(GrammarFields, NeutralValuesAskForNothing) {
                              R"("structured_outputs": {"json": null, "whitespace_pattern": null})",
                              R"("structured_outputs": null, "response_format": false)",
                              R"("structured_outputs": {"disable_any_whitespace": true})",
+                             R"("structured_outputs": {"structural_tag": null})",
                              R"("response_format": {"type": "text", "json_schema": null})",
                              R"("grammar": "", "json_schema": null, "format": "")",
                              R"("guided_json": null, "guided_regex": null, "regex": null)"}) {

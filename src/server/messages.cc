@@ -133,6 +133,12 @@ ApiResult<std::unique_ptr<ChatJob>> read_message_job(ApiService& service,
   return job;
 }
 
+HttpReply tell_count(ApiService& service, std::unique_ptr<ChatJob> job, const Wake&) {
+  job->request.generation.max_tokens.reset();  // however many: none is to come
+  if (auto error = check_chat(*job, service.model)) return {error_response(*error), {}};
+  return {json_response({{"input_tokens", job->prompt.token_ids.size()}}), {}};
+}
+
 }  // namespace
 
 HttpReply handle_messages(ApiService& service, const HttpRequest& request, const Wake& wake) {
@@ -140,10 +146,9 @@ HttpReply handle_messages(ApiService& service, const HttpRequest& request, const
                    submit_chat<MessageStream, PendingMessage, ChatJob>);
 }
 
-HttpResponse count_message_tokens(ApiService& service, const HttpRequest& request) {
-  auto job = read_message_job(service, request, /*generates=*/false);
-  if (!job.ok()) return error_response(job.error());
-  return json_response({{"input_tokens", (*job)->prompt.token_ids.size()}});
+HttpReply handle_message_count(ApiService& service, const HttpRequest& request, const Wake& wake) {
+  return start_job(service, read_message_job(service, request, /*generates=*/false), wake,
+                   tell_count);
 }
 
 }  // namespace pagoda

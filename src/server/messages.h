@@ -7,6 +7,7 @@
 namespace pagoda {
 
 HttpReply handle_messages(ApiService& service, const HttpRequest& request, const Wake& wake);
-HttpResponse count_message_tokens(ApiService& service, const HttpRequest& request);
+// Refuses what handle_messages() would, but for max_tokens, which may be anything.
+HttpReply handle_message_count(ApiService& service, const HttpRequest& request, const Wake& wake);
 
 }  // namespace pagoda

@@ -287,22 +287,11 @@ nlohmann::json schema_of_message_fields() {
   return schema;
 }
 
-// Forgets bounds that only the served model knows: they are looked at where tokens are to come.
-void forget_token_bounds(nlohmann::json& schema) {
-  if (schema.is_object() && schema.contains("format") && schema["format"].is_string()) {
-    const auto format = schema["format"].get<std::string>();
-    if (format == kTokenCountFormat || format == kTokenIdFormat) schema.erase("format");
-  }
-  for (nlohmann::json& inner : schema) {
-    if (inner.is_structured()) forget_token_bounds(inner);
-  }
-}
-
 }  // namespace
 
 nlohmann::json message_count_schema() {
   nlohmann::json schema = schema_of_message_fields();
-  forget_token_bounds(schema);
+  schema["properties"]["max_tokens"].erase("format");  // a bound of the model's, for its answers
   return schema;
 }
 

@@ -133,6 +133,20 @@ TEST_F(MessagesTest, CountsTokens) {
             usage.at("input_tokens").get<int>() + usage.at("cache_read_input_tokens").get<int>());
 }
 
+TEST_F(MessagesTest, WhatIsCountedIsCheckedAsWhatIsAnswered) {
+  const std::string path = "/v1/messages/count_tokens";
+  const std::pair<json, const char*> wrong[] = {
+      {{{"guided_choice", json::array()}}, "guided_choice"},
+      {{{"structured_outputs", {{"regex", "["}}}}, "structured_outputs"},
+      {{{"guided_whitespace_pattern", "x"}}, "guided_whitespace_pattern"},
+      {{{"logit_bias", {{"1000000", 1}}}}, "logit_bias"},
+      {{{"stop_token_ids", {1000000}}}, "stop_token_ids"}};
+  for (const auto& [more, field] : wrong)
+    EXPECT_THAT(client_.refusal(path, ask("say a", more).dump()).dump(), HasSubstr(field)) << more;
+  for (const json& more : {json{{"guided_choice", {"a"}}}, json{{"max_tokens", 1000000}}})
+    client_.answer(path, ask("say a", more).dump());
+}
+
 TEST_F(MessagesTest, GrammarsHoldTheText) {
   for (const json& more :
        {json{{"structured_outputs", {{"choice", {"yes", "no"}}}}}, json{{"regex", "a"}},

@@ -134,7 +134,8 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   return job;
 }
 
-HttpResponse loaded_response(const ApiService& service) {
+HttpResponse loaded_response(const ApiService& service, const OllamaJob& job) {
+  if (auto error = check_chat(job, service.model)) return error_response(*error);
   return json_response({{"model", service.model_names.front()},
                         {"created_at", ollama_time()},
                         {"response", ""},
@@ -143,7 +144,7 @@ HttpResponse loaded_response(const ApiService& service) {
 }
 
 HttpReply submit_ollama(ApiService& service, std::unique_ptr<OllamaJob> job, const Wake& wake) {
-  if (job->only_loads) return {loaded_response(service), {}};
+  if (job->only_loads) return {loaded_response(service, *job), {}};
   return submit_chat<OllamaStream, PendingOllama>(service, std::move(job), wake);
 }
 

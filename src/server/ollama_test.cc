@@ -103,9 +103,13 @@ TEST_F(OllamaTest, ARequestWithoutAPromptIsCheckedAndLoadsTheModel) {
   const std::string path = "/api/generate";
   EXPECT_EQ(client_.answer(path, R"({"model": "fake-model:latest"})").at("done_reason"), "load");
   EXPECT_EQ(client_.refusal(path, R"({"model": "other"})", 404).at("code"), "model_not_found");
-  EXPECT_EQ(client_.refusal(path, R"({"prompt": "", "format": {"no_keyword_of_schemas": true}})")
-                .at("param"),
-            "format");
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"({"prompt": "", "format": {"no_keyword_of_schemas": true}})", "format"},
+      {R"({"options": {"num_predict": 1000000}})", "max_tokens"},
+      {R"({"logit_bias": {"1000000": 1}})", "logit_bias"},
+      {R"({"stop_token_ids": [1000000]})", "stop_token_ids"}};
+  for (const auto& [body, field] : wrong)
+    EXPECT_THAT(client_.refusal(path, body).dump(), ::testing::HasSubstr(field)) << body;
 }
 
 TEST_F(OllamaTest, ErrorsNameTheField) {
