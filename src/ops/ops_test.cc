@@ -68,7 +68,7 @@ TEST(Ops, EveryBackendIsNearTheReference) {
       ASSERT_EQ(actual.size(), expected.size());
       for (std::size_t i = 0; i < actual.size(); ++i) {
         ASSERT_EQ(actual[i].size(), expected[i].size());
-        EXPECT_LE(relative_error(actual[i], expected[i]), op_case.tolerance.of(backend));
+        EXPECT_LE(relative_error(actual[i], expected[i]), op_case.tolerance.of(*exec));
       }
     }
   }
@@ -89,7 +89,7 @@ TEST(Ops, EveryVectorTargetIsNearTheReferenceAndBatchInvariant) {
       const std::vector<int> last = {tokens.back()};
       const Outputs alone = run_case(*exec, op_case, last).value();
       for (std::size_t i = 0; i < actual.size(); ++i) {
-        EXPECT_LE(relative_error(actual[i], expected[i]), op_case.tolerance.cpu);
+        EXPECT_LE(relative_error(actual[i], expected[i]), op_case.tolerance.of(*exec));
         if (!op_case.rows_are_tokens) continue;
         EXPECT_TRUE(same_bits(alone[i], select_outputs(op_case, actual, last)[i]));
       }

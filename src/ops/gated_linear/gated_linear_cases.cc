@@ -45,6 +45,10 @@ OpCase make_gated_linear_case(const GatedShape& shape) {
                      packed_bytes(CaseFormat(shape.gate), std::int64_t{shape.cols} * shape.dim) +
                      packed_bytes(CaseFormat(shape.up), std::int64_t{shape.cols} * shape.dim));
   result.tolerance.cpu = result.tolerance.mlx = 1e-4f;  // two products' (linear_cases.cc)
+  if (shape.gate == WeightFormat::kBF16) {
+    result.tolerance.cpu = result.tolerance.mlx = 1e-3f;
+    result.tolerance.cpu_tiles = 1e-2f;
+  }
   result.is_large = shape.is_large;
   return result;
 }
@@ -73,6 +77,13 @@ std::vector<OpCase> gated_linear_cases() {
                                 .up = tokens == 5 ? WeightFormat::kQ8_0 : WeightFormat::kQ4_0,
                                 .has_bias = tokens == 2,
                                 .activation = Activation::kGeluTanh}));
+  }
+  for (const int tokens : {1, 37}) {
+    cases.push_back(make_gated_linear_case({.tokens = tokens,
+                                            .cols = 300,
+                                            .dim = 80,
+                                            .gate = WeightFormat::kBF16,
+                                            .up = WeightFormat::kBF16}));
   }
   cases.push_back(make_gated_linear_case(
       {.tokens = 3, .cols = 64, .dim = 1, .gate = WeightFormat::kF32, .up = WeightFormat::kF32}));
