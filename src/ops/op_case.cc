@@ -9,7 +9,6 @@
 #include <random>
 #include <type_traits>
 
-#include "backend/cpu/cpu_exec.h"
 #include "quant/owned_bytes.h"
 #include "quant/q2_k.h"
 #include "quant/q3_k.h"
@@ -169,12 +168,12 @@ HostTensor random_affine_matrix(std::uint32_t seed, const AffineLayout& layout, 
 
 }  // namespace
 
-float CaseTolerance::of(const Exec& exec) const {
-  switch (exec.backend()) {
+float CaseTolerance::of(Backend backend) const {
+  switch (backend) {
     case Backend::kReference:
       return 0;
     case Backend::kCpu:
-      return cpu_tiles > 0 && cpu::isa_of(exec) == CpuIsa::kAmx ? cpu_tiles : cpu;
+      return cpu;
     case Backend::kMlx:
       return mlx;
     case Backend::kCuda:

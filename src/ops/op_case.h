@@ -24,11 +24,10 @@ using CaseRun = std::function<std::vector<Tensor>()>;
 // The largest difference from the reference allowed, as a share of the output's largest magnitude.
 struct CaseTolerance {
   float cpu = 1e-5f;
-  float cpu_tiles = 0;  // of bfloat16, on AMX, where that is another one
   float mlx = 1e-5f;
   float cuda = 0.02f;  // activations are bfloat16: 2^-8 a rounding
 
-  float of(const Exec& exec) const;
+  float of(Backend backend) const;
 };
 
 struct OpCase {

@@ -1,12 +1,10 @@
-// AMX's tiles as plain C++, after Intel's Software Developer's Manual, volume 2: TILELOADD, TDPBSSD,
-// TDPBF16PS and what belongs to them.
+// AMX's tiles as plain C++, after Intel's Software Developer's Manual, volume 2: TILELOADD, TDPBSSD
+// and what belongs to them.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-
-#include "tests/emulated_x86/emulated_bfloat16.h"
 
 namespace emulated {
 
@@ -78,29 +76,6 @@ void tile_dot(int to, int a, int b) {
   }
 }
 
-// Adds a's rows, pairs of bfloat16 of k at a time, times b's columns: even k and odd ones are a
-// chain of fused products each, from zero, and their sum is added.
-inline void tile_dot_bfloat16(int to, int a, int b) {
-  Tile& sums = tiles[to];
-  check(is_configured && to != a && to != b && a != b && sums.rows == tiles[a].rows &&
-        tiles[a].row_bytes == 4 * tiles[b].rows && sums.row_bytes == tiles[b].row_bytes);
-  for (int row = 0; row < sums.rows; ++row) {
-    for (int column = 0; column < sums.row_bytes / 4; ++column) {
-      float chains[2] = {};
-      for (int k = 0; k < tiles[a].row_bytes / 2; ++k) {
-        float& chain = chains[k % 2];
-        chain = without_denormals(
-            std::fma(bfloat16_of(tiles[a].bytes[row] + 2 * k),
-                     bfloat16_of(tiles[b].bytes[k / 2] + 4 * column + k % 2 * 2), chain));
-      }
-      float sum;
-      std::memcpy(&sum, sums.bytes[row] + 4 * column, 4);
-      sum = without_denormals(without_denormals(sum) + without_denormals(chains[0] + chains[1]));
-      std::memcpy(sums.bytes[row] + 4 * column, &sum, 4);
-    }
-  }
-}
-
 }  // namespace emulated
 
 #undef _tile_loadconfig
@@ -112,7 +87,6 @@ inline void tile_dot_bfloat16(int to, int a, int b) {
 #undef _tile_dpbsud
 #undef _tile_dpbusd
 #undef _tile_dpbuud
-#undef _tile_dpbf16ps
 #define _tile_loadconfig emulated::tile_loadconfig
 #define _tile_release emulated::tile_release
 #define _tile_zero emulated::tile_zero
@@ -122,4 +96,3 @@ inline void tile_dot_bfloat16(int to, int a, int b) {
 #define _tile_dpbsud (emulated::tile_dot<std::int8_t, std::uint8_t>)
 #define _tile_dpbusd (emulated::tile_dot<std::uint8_t, std::int8_t>)
 #define _tile_dpbuud (emulated::tile_dot<std::uint8_t, std::uint8_t>)
-#define _tile_dpbf16ps emulated::tile_dot_bfloat16

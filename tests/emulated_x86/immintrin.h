@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "tests/emulated_x86/emulated_bfloat16.h"
 #include "tests/emulated_x86/emulated_tiles.h"
 
 namespace emulated {
@@ -137,11 +136,6 @@ inline Floats cvtph_ps(__m256i a) {
 }
 
 // Integers.
-inline Vector cvtne2ps_pbh(Floats high, Floats low) {
-  return made_of<Vector, std::uint16_t>([&](int i) {
-    return to_bfloat16(i < 16 ? lane_of<float>(low, i) : lane_of<float>(high, i - 16));
-  });
-}
 inline Vector max_epi32(Vector a, Vector b) {
   return made_of<Vector, std::int32_t>([&](int i) {
     const auto x = lane_of<std::int32_t>(a, i), y = lane_of<std::int32_t>(b, i);
@@ -261,8 +255,6 @@ inline __m256i half_of(Vector a, int half) {
 #define _mm512_cvtepi32_ps emulated::cvtepi32_ps
 #undef _mm512_cvtepi32_epi16
 #define _mm512_cvtepi32_epi16 emulated::cvtepi32_epi16
-#undef _mm512_cvtne2ps_pbh
-#define _mm512_cvtne2ps_pbh emulated::cvtne2ps_pbh
 #undef _mm512_cvtph_ps
 #define _mm512_cvtph_ps emulated::cvtph_ps
 #undef _mm512_max_epi32

@@ -19,9 +19,7 @@ enum class CpuIsa : std::uint8_t {
   kNeon,      // Arm's 128-bit vectors
   kAvx2,      // AVX2, FMA, F16C; attention on codes uses AVX-VNNI besides where the machine has it
   kAvx512,    // AVX-512 F, BW, DQ, VL, VBMI, VNNI, BF16: Zen 4, Sapphire Rapids and later
-  // AVX-512 with AMX's tiles: of bytes for products of many rows, in the same bits, and of bfloat16
-  // for weights in bfloat16.
-  kAmx,
+  kAmx,       // that, and AMX's tiles of bytes for products of many rows; the bits are the same
 };
 std::string_view cpu_isa_name(CpuIsa isa);  // "portable", "neon", "avx2", "avx512", "amx"
 
@@ -41,7 +39,7 @@ constexpr bool includes_avx512(CpuIsa isa) {
 }
 
 enum class AmxState : std::uint8_t { kAbsent, kForbidden, kUsable };
-// Returns whether this machine has AMX's tiles of bytes and of bfloat16, and the system lets this process use them.
+// Returns whether this machine has AMX's tiles of bytes and the system lets this process use them.
 // The first call asks it to.
 AmxState amx_state() noexcept;
 

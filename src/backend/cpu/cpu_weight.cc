@@ -24,12 +24,12 @@ void release_rows(const HostTensor& matrix, std::int64_t begin, std::int64_t end
 }
 
 // Where each part's panels lie, and how many bytes they take together.
-std::int64_t lay_out(std::span<const HostTensor> parts, WeightUse use, CpuIsa isa,
+std::int64_t lay_out(std::span<const HostTensor> parts, WeightUse use,
                      std::vector<WeightSegment>& segments) {
   const bool take_turns = use == WeightUse::kGated;
   std::int64_t pair_bytes = 0, total = 0;
   for (const HostTensor& part : parts) {
-    const PanelLayout layout = panel_layout_of(part, isa);
+    const PanelLayout layout = panel_layout_of(part);
     const WeightSegment& segment =
         segments.emplace_back(WeightSegment{.layout = layout,
                                             .rows = part.shape[0],
@@ -118,7 +118,7 @@ void CpuWeight::set_next(const PackedWeight& next, const Exec& exec) {
 Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, WeightUse use) {
   auto& cpu_exec = static_cast<CpuExec&>(exec);
   std::vector<WeightSegment> segments;
-  const std::int64_t num_bytes = lay_out(parts, use, cpu_exec.isa(), segments);
+  const std::int64_t num_bytes = lay_out(parts, use, segments);
   PAGODA_ASSIGN_OR_RETURN(const BufferRef panels,
                           cpu_exec.allocate_weight_bytes(static_cast<std::size_t>(num_bytes)));
   Weight weight{.rows = 0, .cols = parts[0].shape[1], .packed = {}};

@@ -18,7 +18,6 @@
 //             group   header                                                          planes
 //   F32       1                                                                       32
 //   F16, BF16 64      power float32 [16]                                              16, signed
-//   BF16      32      none: where tiles of bfloat16 multiply                          16, as it is
 //   Q8_0      64      scales f16 [2][16]                                              8
 //   Q4_0      64      scales f16 [2][16]                                              4
 //   IQ4_NL    64      scales f16 [2][16]                                              4
@@ -34,7 +33,7 @@
 //   affine    32      none here: all headers stand before the panel's planes, one a
 //                     group of the checkpoint, scales [16] and biases [16] in 16 bits 2, 2 1, 4 ...
 //
-// Else F16 and BF16 become integers of 14 bits under a power of two for each 64 k, the largest value's
+// F16 and BF16 become integers of 14 bits under a power of two for each 64 k, the largest value's
 // exponent less 12. Integers multiply as fast as bfloat16 and leave x four bits more. Exact is a
 // value of BF16 down to 1/32 of the largest of its 64, one of F16 down to a quarter; the others are
 // off by 2^-14 of the largest at most. Before a panel's first group stands a line of the least
@@ -66,8 +65,7 @@ inline constexpr int kUnit = 32;
 
 enum class PanelKind : std::uint8_t {
   kF32,
-  kBF16,   // where tiles of bfloat16 multiply
-  kInt14,  // F16, and BF16 elsewhere
+  kInt14,  // F16 and BF16
   kQ8_0,
   kQ4_0,
   kQ4_1,
@@ -155,8 +153,6 @@ constexpr PanelFormat panel_format(PanelKind kind) {
   switch (kind) {
     case PanelKind::kF32:
       return {.group = 1, .low_bits = 32};
-    case PanelKind::kBF16:
-      return {.group = kUnit, .block = kUnit, .low_bits = 16};
     case PanelKind::kInt14:
       return {.group = 64,
               .block = 64,
@@ -212,11 +208,6 @@ constexpr PanelFormat panel_format(PanelKind kind) {
       return with_bits(kAffine, 8);
   }
   return {};
-}
-
-// Returns whether codes are integers under scales; else they are the values themselves.
-constexpr bool has_integers(PanelKind kind) {
-  return kind != PanelKind::kF32 && kind != PanelKind::kBF16;
 }
 
 // Returns the value that a code stands for under a scale of one.

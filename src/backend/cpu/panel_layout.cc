@@ -246,23 +246,6 @@ void get_float32(const std::byte* panel, std::int64_t cols, int column, float* v
   }
 }
 
-// Element k of a column of a panel of 16 bits.
-std::int64_t place_of(std::int64_t k, int column) {
-  return k / 2 * kLineBytes + 4 * column + k % 2 * 2;
-}
-
-void put_bfloat16(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
-  for (std::int64_t k = 0; k < cols; ++k) std::memcpy(panel + place_of(k, column), row + 2 * k, 2);
-}
-
-void get_bfloat16(const std::byte* panel, std::int64_t cols, int column, float* values) {
-  for (std::int64_t k = 0; k < cols; ++k) {
-    bf16 value;
-    std::memcpy(&value, panel + place_of(k, column), sizeof(value));
-    values[k] = to_float(value);
-  }
-}
-
 // The power of two under which integers of 14 bits hold values up to `largest`, but `least` at
 // least. NaN where that is no number: so is then every product.
 float power_for(float largest, float least) {
@@ -431,8 +414,6 @@ void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t r
   switch (layout.kind) {
     case PanelKind::kF32:
       return put_float32(from, cols, column, panel);
-    case PanelKind::kBF16:
-      return put_bfloat16(from, cols, column, panel);
     case PanelKind::kInt14:
       return matrix.format == WeightFormat::kF16 ? put_int14<f16>(from, cols, column, panel)
                                                  : put_int14<bf16>(from, cols, column, panel);
@@ -465,15 +446,14 @@ void put_row(const PanelLayout& layout, const HostTensor& matrix, std::int64_t r
   }
 }
 
-PanelKind kind_of(WeightFormat format, CpuIsa isa) {
+PanelKind kind_of(WeightFormat format) {
   switch (format) {
     case WeightFormat::kF32:
     case WeightFormat::kAffine:
       return PanelKind::kF32;
     case WeightFormat::kF16:
-      return PanelKind::kInt14;
     case WeightFormat::kBF16:
-      return isa == CpuIsa::kAmx ? PanelKind::kBF16 : PanelKind::kInt14;
+      return PanelKind::kInt14;
     case WeightFormat::kQ8_0:
       return PanelKind::kQ8_0;
     case WeightFormat::kQ4_0:
@@ -533,10 +513,10 @@ std::int64_t PanelLayout::panel_bytes() const {
   return header_area() + format.num_groups(cols) * format.group_bytes();
 }
 
-PanelLayout panel_layout_of(const HostTensor& matrix, CpuIsa isa) {
+PanelLayout panel_layout_of(const HostTensor& matrix) {
   PanelLayout layout = {.cols = matrix.shape[1]};
   if (matrix.format != WeightFormat::kAffine) {
-    layout.kind = kind_of(matrix.format, isa);
+    layout.kind = kind_of(matrix.format);
     return layout;
   }
   const AffineLayout& affine = matrix.affine->layout;
@@ -559,8 +539,6 @@ void unpack_column(const PanelLayout& layout, const std::byte* panel, int column
     constexpr PanelKind kKind = decltype(kind)::kValue;
     if constexpr (kKind == PanelKind::kF32) {
       get_float32(panel, layout.cols, column, values);
-    } else if constexpr (kKind == PanelKind::kBF16) {
-      get_bfloat16(panel, layout.cols, column, values);
     } else if constexpr (kKind == PanelKind::kInt14) {
       get_int14(panel, layout.cols, column, values);
     } else {

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/cpu_isa.h"
 #include "backend/cpu/panel_format.h"
 #include "quant/host_tensor.h"
 
@@ -23,9 +22,9 @@ struct PanelLayout {
   std::int64_t panel_bytes() const;  // a multiple of 64
 };
 
-// Returns the layout of a matrix's panels, which `isa` multiplies. Affine groups under float32
-// numbers, which have no panel of their own, are decoded to float32.
-PanelLayout panel_layout_of(const HostTensor& matrix, CpuIsa isa);
+// Returns the layout of a matrix's panels. Affine groups under float32 numbers, which have no panel
+// of their own, are decoded to float32.
+PanelLayout panel_layout_of(const HostTensor& matrix);
 
 // Writes the panel of rows [first_row, first_row + num_rows), 16 at most; rows that are missing are
 // zero.

@@ -45,10 +45,7 @@ OpCase make_gated_linear_case(const GatedShape& shape) {
                      packed_bytes(CaseFormat(shape.gate), std::int64_t{shape.cols} * shape.dim) +
                      packed_bytes(CaseFormat(shape.up), std::int64_t{shape.cols} * shape.dim));
   result.tolerance.cpu = result.tolerance.mlx = 1e-4f;  // two products' (linear_cases.cc)
-  if (shape.gate == WeightFormat::kBF16) {
-    result.tolerance.cpu = result.tolerance.mlx = 1e-3f;
-    result.tolerance.cpu_tiles = 1e-2f;
-  }
+  if (shape.gate == WeightFormat::kBF16) result.tolerance.cpu = result.tolerance.mlx = 1e-3f;
   result.is_large = shape.is_large;
   return result;
 }

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
-#include "backend/cpu/panel_layout.h"
+#include "backend/cpu/cpu_weight.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/linear_cases.h"
 #include "ops/linear/linear_kernels.h"
@@ -30,40 +30,16 @@ struct Problem {
   std::vector<float> x;  // [kTokens, cols]
 };
 
-// The weight's panels, as an instruction set has them.
-struct Panels {
-  cpu::PanelLayout layout;
-  std::int64_t count = 0;  // even
-  std::vector<std::byte> memory;
-  std::byte* data = nullptr;  // in it, at the begin of a line
-
-  Panels(const HostTensor& matrix, CpuIsa isa) : layout(cpu::panel_layout_of(matrix, isa)) {
-    constexpr int kPairRows = 2 * cpu::kPanelColumns;
-    count = (kRows + kPairRows - 1) / kPairRows * 2;
-    memory.resize(count * layout.panel_bytes() + cpu::kLineBytes);
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    data = memory.data() + (cpu::kLineBytes - address % cpu::kLineBytes) % cpu::kLineBytes;
-    for (int panel = 0; panel < count; ++panel) {
-      const int row = std::min(panel * cpu::kPanelColumns, kRows);
-      cpu::pack_panel(layout, matrix, row, std::min(kRows - row, cpu::kPanelColumns),
-                      data + panel * layout.panel_bytes());
-    }
-  }
-};
-
-const cpu::LinearKernels& kernels_of(CpuIsa isa) {
-  if (isa == CpuIsa::kAmx) return *cpu::kAmxKernels;
-  return isa == CpuIsa::kAvx512 ? *cpu::kAvx512Kernels : *cpu::kPortableKernels;
-}
-
 // Returns [kTokens, kRows] by tiles of `tile_rows`, or as many as the kernels take; nothing where
 // they do not take the format.
-std::vector<float> product_by(CpuIsa isa, const Problem& problem, int tile_rows) {
-  const cpu::LinearKernels& kernels = kernels_of(isa);
+std::vector<float> product_by(const cpu::LinearKernels& kernels, const Problem& problem,
+                              int tile_rows) {
   const auto exec = make_exec({.backend = Backend::kCpu, .num_threads = 1}).value();
-  const Panels panels(random_matrix(7, problem.format, kRows, problem.cols), isa);
+  const std::vector<HostTensor> parts = {random_matrix(7, problem.format, kRows, problem.cols)};
+  const Weight weight = prepare_weight(*exec, parts).value();
+  const cpu::WeightSegment& segment = cpu::packed(weight).segments()[0];
   cpu::ActivationLayout layout;
-  if (!kernels.layout_of(panels.layout.kind, layout)) return {};
+  if (!kernels.layout_of(segment.layout.kind, layout)) return {};
   tile_rows = std::min(tile_rows, kernels.most_rows(layout));
   const std::int64_t num_tiles = (kTokens + tile_rows - 1) / tile_rows;
   const std::int64_t tile_bytes = kernels.tile_bytes(layout, tile_rows, problem.cols);
@@ -80,42 +56,34 @@ std::vector<float> product_by(CpuIsa isa, const Problem& problem, int tile_rows)
                       memory + tile * tile_bytes);
   }
   std::vector<float> out(std::size_t{kTokens} * kRows);
-  kernels.multiply({.kind = panels.layout.kind,
+  kernels.multiply({.kind = segment.layout.kind,
                     .layout = layout,
                     .tiles = memory,
                     .tile_bytes = tile_bytes,
                     .tile_rows = tile_rows,
                     .num_rows = kTokens,
                     .cols = problem.cols,
-                    .panels = panels.data,
-                    .panel_bytes = panels.layout.panel_bytes(),
-                    .header_area = panels.layout.header_area(),
-                    .units_of_header = panels.layout.units_of_header,
-                    .header_is_bfloat16 = panels.layout.header_is_bfloat16,
+                    .panels = segment.panels->host(),
+                    .panel_bytes = segment.panel_bytes,
+                    .header_area = segment.layout.header_area(),
+                    .units_of_header = segment.layout.units_of_header,
+                    .header_is_bfloat16 = segment.layout.header_is_bfloat16,
                     .num_columns = kRows,
                     .out = out.data(),
                     .out_stride = kRows},
-                   0, panels.count);
+                   0, segment.num_panels());
   return out;
 }
 
-// Each row is the one that a tile of one row gives, whatever its place and the instructions. Tiles
-// of bfloat16 have bits of their own, and round x.
+// Each row is the one that a tile of one row gives, whatever its place and the instructions.
 void expect_same_products(const Problem& problem) {
-  const std::vector<float> expected = product_by(CpuIsa::kAvx512, problem, 1);
+  const std::vector<float> expected = product_by(*cpu::kAvx512Kernels, problem, 1);
   ASSERT_EQ(expected.empty(), problem.format.format == WeightFormat::kF32);
   if (expected.empty()) return;
-  const std::vector<float> portable = product_by(CpuIsa::kPortable, problem, 1);
+  const std::vector<float> portable = product_by(*cpu::kPortableKernels, problem, 1);
   EXPECT_LE(relative_error(expected, portable), 1e-3f);
-  EXPECT_TRUE(same_bits(product_by(CpuIsa::kAvx512, problem, 6), expected)) << "AVX-512";
-  const std::vector<float> by_tiles = product_by(CpuIsa::kAmx, problem, 16);
-  if (problem.format.format != WeightFormat::kBF16) {
-    EXPECT_TRUE(same_bits(by_tiles, expected)) << "AMX";
-    return;
-  }
-  EXPECT_LE(relative_error(by_tiles, portable), 4e-3f);
-  for (const int rows : {1, 2, 6})
-    EXPECT_TRUE(same_bits(product_by(CpuIsa::kAmx, problem, rows), by_tiles)) << rows;
+  EXPECT_TRUE(same_bits(product_by(*cpu::kAvx512Kernels, problem, 6), expected)) << "AVX-512";
+  EXPECT_TRUE(same_bits(product_by(*cpu::kAmxKernels, problem, 16), expected)) << "AMX";
 }
 
 TEST(EmulatedKernels, GiveEachRowTheSameBits) {
@@ -146,9 +114,9 @@ TEST(EmulatedKernels, LeaveRowsOfNoNumbersAlone) {
     problem.x[3 * kCols + 100] = std::numeric_limits<float>::quiet_NaN();
     problem.x[17 * kCols + 400] = std::numeric_limits<float>::infinity();
     for (int k = 0; k < kCols; ++k) problem.x[20 * kCols + k] = 0;
-    const std::vector<float> expected = product_by(CpuIsa::kAmx, problem, 1);
-    const std::vector<float> actual = product_by(CpuIsa::kAmx, problem, 16);
-    EXPECT_TRUE(std::isnan(actual[3 * kRows]) && !std::isfinite(actual[17 * kRows]));
+    const std::vector<float> expected = product_by(*cpu::kAvx512Kernels, problem, 1);
+    const std::vector<float> actual = product_by(*cpu::kAmxKernels, problem, 16);
+    EXPECT_TRUE(std::isnan(actual[3 * kRows]) && std::isnan(actual[17 * kRows]));
     EXPECT_EQ(actual[20 * kRows], 0);
     for (int row = 0; row < kTokens; ++row) {
       if (row == 3 || row == 17) continue;

@@ -26,11 +26,11 @@ PAGODA_INLINE std::int64_t integer_tile_bytes(const ActivationLayout& layout, in
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
-// Gives the layout of a kind; false for one without integers. 64 products of 14 bits
+// Gives the layout of a kind; false for float32, which is portable code's. 64 products of 14 bits
 // leave 13 for x.
 PAGODA_INLINE bool integer_layout_of(PanelKind kind, int largest_integer,
                                      ActivationLayout& layout) {
-  if (!has_integers(kind)) return false;
+  if (kind == PanelKind::kF32) return false;
   layout = {.rounding = Rounding::kInt16,
             .block = panel_format(kind).block,
             .largest_integer = kind == PanelKind::kInt14 ? 4095 : largest_integer};

@@ -68,14 +68,6 @@ float cpu_tolerance(const LinearShape& shape) {
   return tolerance;
 }
 
-// Where tiles of bfloat16 multiply weights of the same, x is rounded to 8 bits.
-float tiles_tolerance(const LinearShape& shape) {
-  const bool has_bfloat16 =
-      std::any_of(shape.parts.begin(), shape.parts.end(),
-                  [](const LinearPart& part) { return part.format.format == WeightFormat::kBF16; });
-  return has_bfloat16 ? 4e-3f : 0.0f;
-}
-
 OpCase make_linear_case(const LinearShape& shape) {
   OpCase result{.op = "linear", .description = describe(shape), .num_tokens = shape.tokens};
   result.prepare = [shape](Exec& exec, std::span<const int> tokens) -> Result<CaseRun> {
@@ -98,7 +90,6 @@ OpCase make_linear_case(const LinearShape& shape) {
         static_cast<double>(packed_bytes(part.format, std::int64_t{part.rows} * shape.cols));
   }
   result.tolerance.cpu = result.tolerance.mlx = cpu_tolerance(shape);
-  result.tolerance.cpu_tiles = tiles_tolerance(shape);
   result.is_large = shape.is_large;
   return result;
 }

@@ -7,8 +7,7 @@
 //   for each block of k under one scale:  s = sum of x[k] * code[k], pairs of k in order
 //                                         acc += scale * s  (+ minimum * sum of the block's x)
 //
-// with s exact, in 32-bit integers; float32 weights have one chain over all k, those in bfloat16 a
-// chain of what tiles come to (amx/linear_amx_bf16.cc). A kernel may have x
+// with s exact, in 32-bit integers; float32 weights have one chain over all k. A kernel may have x
 // share a scale over several blocks and apply it to what they came to, or have powers of two for
 // scales (avx512/tile-inl.h), and take minima, or blocks' own integer scales, as integers too
 // (avx512/minima-inl.h, avx512/super-inl.h).
@@ -24,10 +23,9 @@ namespace pagoda::cpu {
 
 // How x enters the products.
 enum class Rounding : std::uint8_t {
-  kFloat32,   // as it is
-  kBFloat16,  // to 8 bits, each by itself: 4e-3
-  kInt16,     // block by block, to the block's largest magnitude / largest_integer: 2e-5
-  kInt8,      // the same of 127: 7e-3; only where the user asks for it
+  kFloat32,  // as it is
+  kInt16,    // block by block, to the block's largest magnitude / largest_integer: 2e-5
+  kInt8,     // the same of 127: 7e-3; only where the user asks for it
 };
 
 struct ActivationLayout {
@@ -92,7 +90,7 @@ struct LinearKernels {
 
 // Null where this architecture has no such instruction set.
 extern const LinearKernels* const kAvx512Kernels;
-// Has what AVX-512 has, in the same bits but for weights in bfloat16, and tiles of 16 rows.
+// Has what AVX-512 has, in the same bits, and tiles of 16 rows.
 extern const LinearKernels* const kAmxKernels;
 extern const LinearKernels* const kAvx2Kernels;
 extern const LinearKernels* const kNeonKernels;

@@ -113,10 +113,6 @@ class UnitDecoder {
       const std::byte* unit = group_;
       group_ += kUnit * kLineBytes;
       return reinterpret_cast<const float*>(unit);
-    } else if constexpr (kKind == PanelKind::kBF16) {
-      widen(memory);
-      group_ += kFormat.group_bytes();
-      return memory;
     } else {
       decode_codes(memory);
       scale_blocks(memory);
@@ -126,18 +122,6 @@ class UnitDecoder {
   }
 
  private:
-  HWY_INLINE void widen(float* memory) const {
-    for (int pair = 0; pair < kUnit / 2; ++pair) {
-      for (int i = 0; i < kVectors; ++i) {
-        for (int p = 0; p < 2; ++p) {
-          const auto bits = hn::ShiftLeft<16>(field<16>(group_, pair, p, i));
-          float* to = memory + (2 * pair + p) * kPanelColumns + i * kLanes;
-          hn::StoreU(hn::BitCast(D(), bits), D(), to);
-        }
-      }
-    }
-  }
-
   // Decodes the code values, unscaled. Planes are read pair by pair; loops over pairs stay loops.
   HWY_INLINE void decode_codes(float* memory) const {
     const DI di;

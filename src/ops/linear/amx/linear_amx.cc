@@ -1,9 +1,8 @@
-// The cpu product on AVX-512 with AMX's tiles.
+// The cpu product on AVX-512 with AMX's tiles of bytes.
 //
 // A tile of x has 16 rows, as AVX-512's products have theirs but for the integers, which are planes
 // of bytes (amx/tile_sums-inl.h). Fewer rows than make a tile worth its while, and x in bytes, are
-// AVX-512's: the bits are the same. Weights in bfloat16 have tiles of their own
-// (amx/linear_amx_bf16.cc).
+// AVX-512's: the bits are the same.
 #include "ops/linear/amx/linear_amx.h"
 
 #include "ops/linear/amx/tile_sums-inl.h"
@@ -20,15 +19,8 @@ bool is_of_tiles(PanelKind kind) {
 bool is_of_tiles(const ActivationLayout& layout, int tile_rows) {
   return layout.is_planes && tile_rows == kTileRows;
 }
-bool is_bfloat16(const ActivationLayout& layout) {
-  return layout.rounding == Rounding::kBFloat16;
-}
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
-  if (kind == PanelKind::kBF16) {
-    layout = {.rounding = Rounding::kBFloat16};
-    return true;
-  }
   if (!kAvx512Kernels->layout_of(kind, layout)) return false;
   layout.is_planes = is_of_tiles(kind);
   return true;
@@ -39,12 +31,7 @@ bool int8_layout_of(PanelKind kind, ActivationLayout& layout) {
 }
 
 int most_rows(const ActivationLayout& layout) {
-  return layout.is_planes || is_bfloat16(layout) ? kTileRows : kAvx512Kernels->most_rows(layout);
-}
-
-std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
-  return is_bfloat16(layout) ? amx::bfloat16_tile_bytes(tile_rows, cols)
-                             : avx512::tile_bytes(layout, tile_rows, cols);
+  return layout.is_planes ? kTileRows : kAvx512Kernels->most_rows(layout);
 }
 
 template <int kDepth>
@@ -56,7 +43,6 @@ void split_tile(std::byte* tile, std::int64_t cols) {
 }
 
 void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
-  if (is_bfloat16(layout)) return amx::pack_bfloat16_tile(source, tile);
   avx512::pack_tile(layout, source, tile);
   if (!is_of_tiles(layout, source.tile_rows)) return;
   if (has_powers(layout)) return split_tile<kPowersBlock>(tile, source.cols);
@@ -64,7 +50,6 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, std::by
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  if (is_bfloat16(product.layout)) return amx::multiply_bfloat16(product, begin, end);
   if (!is_of_tiles(product.layout, product.tile_rows)) {
     return kAvx512Kernels->multiply(product, begin, end);
   }
@@ -75,7 +60,7 @@ void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end)
 constexpr LinearKernels kKernels = {.layout_of = layout_of,
                                     .int8_layout_of = int8_layout_of,
                                     .most_rows = most_rows,
-                                    .tile_bytes = tile_bytes,
+                                    .tile_bytes = avx512::tile_bytes,
                                     .pack_tile = pack_tile,
                                     .multiply = multiply};
 

@@ -23,8 +23,8 @@ class BlocksProduct {
   void multiply(const PanelsAt& panels, std::int64_t first_row, std::int64_t num_tiles) {
     for_slices<kKind>(
         product_, panels, first_row, num_tiles, [&](const PanelsAt& at) { unpack(at); },
-        [&](const PanelsAt& at, std::int64_t row, TileWaitingSums* sums, int) {
-          for (int p = 0; p < at.count; ++p) multiply_slice(at, p, row, sums[0][p]);
+        [&](const PanelsAt& at, std::int64_t row, WaitingSums* sums) {
+          for (int p = 0; p < at.count; ++p) multiply_slice(at, p, row, sums[p]);
         });
   }
 
@@ -184,9 +184,8 @@ namespace amx {
 void multiply_blocks(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
-    if constexpr (has_integers(kKind) && !is_super(kKind)) {
-      constexpr int kDepth = panel_format(kKind).block;
-      multiply_panels<BlocksProduct<kKind>>(product, shapes_of_planes<kDepth>(), begin, end);
+    if constexpr (kKind != PanelKind::kF32 && !is_super(kKind)) {
+      multiply_panels<BlocksProduct<kKind>, panel_format(kKind).block>(product, begin, end);
     }
   });
 }

@@ -24,10 +24,10 @@ class SuperProduct {
   void multiply(const PanelsAt& panels, std::int64_t first_row, std::int64_t num_tiles) {
     for_slices<kKind>(
         product_, panels, first_row, num_tiles, [&](const PanelsAt& at) { unpack(at); },
-        [&](const PanelsAt& at, std::int64_t row, TileWaitingSums* sums, int) {
+        [&](const PanelsAt& at, std::int64_t row, WaitingSums* sums) {
           for (int p = 0; p < at.count; ++p) {
             for (int g = 0; g < at.num_units / kUnitsOfGroup; ++g) {
-              multiply_group(at, p, g, row, sums[0][p]);
+              multiply_group(at, p, g, row, sums[p]);
             }
           }
         });
@@ -127,7 +127,7 @@ void multiply_super(const PanelProduct& product, std::int64_t begin, std::int64_
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
     if constexpr (is_super(kKind) && panel_format(kKind).block == kUnit) {
-      multiply_panels<SuperProduct<kKind>>(product, shapes_of_planes<kUnit>(), begin, end);
+      multiply_panels<SuperProduct<kKind>, kUnit>(product, begin, end);
     }
   });
 }

@@ -2,7 +2,7 @@
 // in the first and second-level caches, and the next one is fetched meanwhile.
 #pragma once
 
-#include "ops/linear/amx/tile_registers-inl.h"
+#include "ops/linear/amx/tile_sums-inl.h"
 #include "ops/linear/avx512/tile-inl.h"
 #include "ops/linear/avx512/tile_loops-inl.h"
 
@@ -49,18 +49,15 @@ class LinesAhead {
   std::int64_t count_;
 };
 
-// The sums of a tile of rows, a panel each.
-using TileWaitingSums = WaitingSums[kMostPanels];
-
-// Calls unpack(panels) for each slice of some panels, and then multiply(panels, first row, sums,
-// tiles) for each tile of rows, or for kTilesAtOnce of them while there are as many.
-template <PanelKind kKind, int kTilesAtOnce = 1, class Unpack, class Multiply>
+// Calls unpack(panels) for each slice of some panels, and then multiply(panels, tile, sums) for
+// each tile of rows; `sums` are a tile's, a panel each.
+template <PanelKind kKind, class Unpack, class Multiply>
 PAGODA_INLINE void for_slices(const PanelProduct& product, const PanelsAt& panels,
                               std::int64_t first_row, std::int64_t num_tiles, const Unpack& unpack,
                               const Multiply& multiply) {
   constexpr PanelFormat kFormat = panel_format(kKind);
   constexpr int kUnitsOfGroup = kFormat.group / kUnit;
-  TileWaitingSums sums[kMostTiles];
+  WaitingSums sums[kMostTiles][kMostPanels];
   const std::int64_t num_units = kFormat.num_groups(product.cols) * kUnitsOfGroup;
   const std::byte* first = product.panels + panels.first * product.panel_bytes;
   for (std::int64_t unit = 0; unit < num_units; unit += kUnitsOfSlice) {
@@ -75,21 +72,18 @@ PAGODA_INLINE void for_slices(const PanelProduct& product, const PanelsAt& panel
     LinesAhead ahead(at.is_last ? first + panels.count * product.panel_bytes
                                 : first + product.header_area + end * kFormat.group_bytes(),
                      kUnitsOfSlice / kUnitsOfGroup * kFormat.group_bytes(), num_tiles);
-    for (std::int64_t tile = 0; tile < num_tiles;) {
-      const int tiles = num_tiles - tile < kTilesAtOnce ? 1 : kTilesAtOnce;
-      for (int i = 0; i < tiles; ++i) ahead.fetch_some(product, at.count);
-      multiply(at, first_row + tile * kTileRows, sums + tile, tiles);
-      tile += tiles;
+    for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
+      ahead.fetch_some(product, at.count);
+      multiply(at, first_row + tile * kTileRows, sums[tile]);
     }
   }
 }
 
 // Multiplies all rows by panels [begin, end), some panels and tiles at a time: Product is made of
-// `product` and has multiply(panels, first row, tiles).
-template <class Product>
-void multiply_panels(const PanelProduct& product, const TileShapes& shapes, std::int64_t begin,
-                     std::int64_t end) {
-  const TileRegisters registers(shapes);
+// `product` and has multiply(panels, first row, tiles), by blocks of kDepth k.
+template <class Product, int kDepth>
+void multiply_panels(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  const TileRegisters<kDepth> registers;
   Product of_panels(product);
   const std::int64_t num_tiles = (product.num_rows + kTileRows - 1) / kTileRows;
   for (std::int64_t panel = begin; panel < end; panel += kMostPanels) {

@@ -456,7 +456,7 @@ void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end)
   // Float32 is portable code's: layout_of says so.
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
-    if constexpr (has_integers(kKind)) multiply_kind<kKind>(product, begin, end);
+    if constexpr (kKind != PanelKind::kF32) multiply_kind<kKind>(product, begin, end);
   });
 }
 

@@ -262,7 +262,7 @@ namespace avx512 {
 void multiply_many(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
-    if constexpr (has_integers(kKind)) multiply_kind<kKind>(product, begin, end);
+    if constexpr (kKind != PanelKind::kF32) multiply_kind<kKind>(product, begin, end);
   });
 }
 

@@ -285,7 +285,7 @@ void multiply_integers(const PanelProduct& product, std::int64_t begin, std::int
   // Codes of up to 8 bits reach this: float32 is portable code's, 14 bits are half-words.
   with_kind(product.kind, [&](auto kind) {
     constexpr PanelKind kKind = decltype(kind)::kValue;
-    if constexpr (has_integers(kKind) && kKind != PanelKind::kInt14)
+    if constexpr (kKind != PanelKind::kF32 && kKind != PanelKind::kInt14)
       multiply_integer_kind<kKind, BlockSum>(product, begin, end);
   });
 }
