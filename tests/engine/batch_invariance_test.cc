@@ -1,9 +1,8 @@
 // Batch invariance: an answer never depends on what is computed beside it. Token ids,
 // log-probabilities and logits of each request are bit for bit those of the request alone, however
 // requests arrive, whatever was preempted, found in the prefix cache or shared between samples,
-// with any chunks, blocks and threads.
-//
-// Every block that nobody holds is NaN, so that reading one entry too many shows.
+// with any chunks, blocks and threads. Every block that nobody holds is NaN, so that reading one
+// entry too many shows.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +12,7 @@
 #include <iostream>
 #include <optional>
 #include <random>
+#include <thread>
 
 #include "backend/backend.h"
 #include "kv/cache_groups.h"
@@ -261,9 +261,10 @@ std::vector<Layout> layouts_of(Backend backend, int longest) {
   std::vector<Layout> layouts = {
       {.block_size = 8}, {.block_size = 32, .order = BlockOrder::kLowest}, {.block_size = longest}};
   if (backend == Backend::kReference || computes_on_gpu(backend)) return layouts;  // slow
-  layouts.push_back({.block_size = 8, .order = BlockOrder::kLowest, .num_threads = 2});
+  const int all_threads = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
+  layouts.push_back({.block_size = 8, .order = BlockOrder::kLowest, .num_threads = all_threads});
   layouts.push_back({.block_size = 16, .order = BlockOrder::kLowest});
-  layouts.push_back({.block_size = 32, .num_threads = 2});
+  layouts.push_back({.block_size = 32, .num_threads = 3});
   return layouts;
 }
 
