@@ -34,6 +34,13 @@ json closed(json properties, json required = json::array()) {
           {"additionalProperties", false}};
 }
 
+// The same, with others that ask for nothing.
+json closed_but_for_nothing(json properties, json required) {
+  json schema = closed(std::move(properties), std::move(required));
+  schema["additionalProperties"] = nothing();
+  return schema;
+}
+
 json text() {
   return {{"type", "string"}, {"maxLength", kMaxGrammarChars}};
 }
@@ -81,17 +88,13 @@ json white_spaces() {
 // Returns the schema of a response_format that asks for nothing.
 json plain_formats() {
   return any_of({{{"enum", {nullptr, false, "", json::object(), json::array()}}},
-                 {{"type", "object"},
-                  {"properties", {{"type", {{"const", "text"}}}}},
-                  {"required", {"type"}},
-                  {"additionalProperties", nothing()}}});
+                 closed_but_for_nothing({{"type", {{"const", "text"}}}}, {"type"})});
 }
 
 json response_format() {
   const auto kind = [](const char* name, const char* value, json value_schema) {
-    json schema = closed({{"type", {{"const", name}}}, {value, std::move(value_schema)}}, {"type"});
-    schema["additionalProperties"] = nothing();
-    return schema;
+    return closed_but_for_nothing({{"type", {{"const", name}}}, {value, std::move(value_schema)}},
+                                  {"type"});
   };
   json object_schemas = type_schemas();
   object_schemas["properties"]["type"] = {{"const", "object"}};
@@ -127,9 +130,7 @@ json structured_outputs_of(const char* asked, const json& schema) {
     properties[asked] = schema;
     required.push_back(asked);
   }
-  json outputs = closed(std::move(properties), std::move(required));
-  outputs["additionalProperties"] = nothing();
-  return outputs;
+  return closed_but_for_nothing(std::move(properties), std::move(required));
 }
 
 json plain_outputs() {
