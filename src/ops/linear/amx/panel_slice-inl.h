@@ -83,7 +83,7 @@ PAGODA_INLINE void for_slices(const PanelProduct& product, const PanelsAt& panel
 // `product` and has multiply(panels, first row, tiles), by blocks of kDepth k.
 template <class Product, int kDepth>
 void multiply_panels(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  const TileRegisters<kDepth> registers;
+  const TileRegisters registers(shapes_of_planes<kDepth>());
   Product of_panels(product);
   const std::int64_t num_tiles = (product.num_rows + kTileRows - 1) / kTileRows;
   for (std::int64_t panel = begin; panel < end; panel += kMostPanels) {

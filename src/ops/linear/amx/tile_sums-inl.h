@@ -7,13 +7,12 @@
 
 #include <immintrin.h>
 
+#include "backend/cpu/tile_registers-inl.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/unrolled-inl.h"
 
 namespace pagoda::cpu {
 namespace {
-
-constexpr int kTileRows = 16;
 
 // The bytes that weights come in.
 enum class WeightPlanes : std::uint8_t {
@@ -26,40 +25,16 @@ enum class WeightPlanes : std::uint8_t {
 template <int kDepth>
 constexpr int kPlaneBytes = kDepth * kTileRows;
 
-// As the instruction wants it.
-struct alignas(kLineBytes) TileShapes {
-  std::uint8_t palette = 1;
-  std::uint8_t start_row = 0;
-  std::uint8_t reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};
-  std::uint8_t rows[16] = {};
-};
-static_assert(sizeof(TileShapes) == 64);
-
-// The tile registers while blocks of kDepth k are multiplied: 0 and 1 hold planes of x, 2 and 3 of
-// weights, 4 to 6 sums.
+// Returns the registers' shapes while blocks of kDepth k are multiplied: 0 and 1 hold planes of x, 2
+// and 3 of weights, 4 to 6 sums.
 template <int kDepth>
-class TileRegisters {
- public:
-  TileRegisters() {
-    for (int i = 0; i < 2; ++i) set(i, kTileRows, kDepth);
-    for (int i = 2; i < 4; ++i) set(i, kDepth / 4, kLineBytes);
-    for (int i = 4; i < 7; ++i) set(i, kTileRows, kLineBytes);
-    asm volatile("" : : "m"(shapes_));  // of which the compiler takes it to read but a word
-    _tile_loadconfig(&shapes_);
-  }
-  ~TileRegisters() { _tile_release(); }
-  TileRegisters(const TileRegisters&) = delete;
-  TileRegisters& operator=(const TileRegisters&) = delete;
-
- private:
-  void set(int tile, int rows, int row_bytes) {
-    shapes_.rows[tile] = static_cast<std::uint8_t>(rows);
-    shapes_.row_bytes[tile] = static_cast<std::uint16_t>(row_bytes);
-  }
-
-  TileShapes shapes_;
-};
+TileShapes shapes_of_planes() {
+  TileShapes shapes;
+  for (int i = 0; i < 2; ++i) shapes.set(i, kTileRows, kDepth);
+  for (int i = 2; i < 4; ++i) shapes.set(i, kDepth / 4, kTileRowBytes);
+  for (int i = 4; i < 7; ++i) shapes.set(i, kTileRows, kTileRowBytes);
+  return shapes;
+}
 
 // The sums of a block, plane by plane.
 template <WeightPlanes kPlanes>
