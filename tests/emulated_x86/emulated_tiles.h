@@ -1,7 +1,8 @@
-// AMX's tiles as plain C++, after Intel's Software Developer's Manual, volume 2: TILELOADD, TDPBSSD
-// and what belongs to them.
+// AMX's tiles as plain C++, after Intel's Software Developer's Manual, volume 2: TILELOADD, TDPBSSD,
+// TDPBF16PS and what belongs to them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -76,6 +77,42 @@ void tile_dot(int to, int a, int b) {
   }
 }
 
+// Numbers below float32's normal ones are zero to products of bfloat16.
+inline float without_denormals(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+}
+inline float bfloat16_of(const std::uint8_t* bytes) {
+  std::uint16_t word;
+  std::memcpy(&word, bytes, sizeof(word));
+  const std::uint32_t bits = std::uint32_t{word} << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return without_denormals(value);
+}
+
+// Adds a's rows, pairs of bfloat16 of k at a time, times b's columns: even k and odd ones are a
+// chain of fused products each, from zero, and their sum is added.
+inline void tile_dot_bfloat16(int to, int a, int b) {
+  Tile& sums = tiles[to];
+  check(is_configured && to != a && to != b && a != b && sums.rows == tiles[a].rows &&
+        tiles[a].row_bytes == 4 * tiles[b].rows && sums.row_bytes == tiles[b].row_bytes);
+  for (int row = 0; row < sums.rows; ++row) {
+    for (int column = 0; column < sums.row_bytes / 4; ++column) {
+      float chains[2] = {};
+      for (int k = 0; k < tiles[a].row_bytes / 2; ++k) {
+        float& chain = chains[k % 2];
+        chain = without_denormals(
+            std::fma(bfloat16_of(tiles[a].bytes[row] + 2 * k),
+                     bfloat16_of(tiles[b].bytes[k / 2] + 4 * column + k % 2 * 2), chain));
+      }
+      float sum;
+      std::memcpy(&sum, sums.bytes[row] + 4 * column, 4);
+      sum = without_denormals(without_denormals(sum) + without_denormals(chains[0] + chains[1]));
+      std::memcpy(sums.bytes[row] + 4 * column, &sum, 4);
+    }
+  }
+}
+
 }  // namespace emulated
 
 #undef _tile_loadconfig
@@ -87,6 +124,7 @@ void tile_dot(int to, int a, int b) {
 #undef _tile_dpbsud
 #undef _tile_dpbusd
 #undef _tile_dpbuud
+#undef _tile_dpbf16ps
 #define _tile_loadconfig emulated::tile_loadconfig
 #define _tile_release emulated::tile_release
 #define _tile_zero emulated::tile_zero
@@ -96,3 +134,4 @@ void tile_dot(int to, int a, int b) {
 #define _tile_dpbsud (emulated::tile_dot<std::int8_t, std::uint8_t>)
 #define _tile_dpbusd (emulated::tile_dot<std::uint8_t, std::int8_t>)
 #define _tile_dpbuud (emulated::tile_dot<std::uint8_t, std::uint8_t>)
+#define _tile_dpbf16ps emulated::tile_dot_bfloat16

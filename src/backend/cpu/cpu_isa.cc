@@ -45,10 +45,10 @@ bool may_use_tiles() {
 }
 
 AmxState find_amx() {
-  constexpr unsigned int kTiles = 1u << 24, kTilesOfBytes = 1u << 25;
+  constexpr unsigned int kNeeded = 1u << 22 | 1u << 24 | 1u << 25;  // bfloat16, tiles, bytes
   unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return AmxState::kAbsent;
-  if ((edx & kTiles) == 0 || (edx & kTilesOfBytes) == 0) return AmxState::kAbsent;
+  if ((edx & kNeeded) != kNeeded) return AmxState::kAbsent;
   return may_use_tiles() ? AmxState::kUsable : AmxState::kForbidden;
 }
 #endif

@@ -19,7 +19,9 @@ enum class CpuIsa : std::uint8_t {
   kNeon,      // Arm's 128-bit vectors
   kAvx2,      // AVX2, FMA, F16C; attention on codes uses AVX-VNNI besides where the machine has it
   kAvx512,    // AVX-512 F, BW, DQ, VL, VBMI, VNNI, BF16: Zen 4, Sapphire Rapids and later
-  kAmx,       // that, and AMX's tiles of bytes for products of many rows; the bits are the same
+  // AVX-512 with AMX's tiles: of bytes for products of many rows, in the same bits, and of bfloat16
+  // for attention on keys and values in bfloat16.
+  kAmx,
 };
 std::string_view cpu_isa_name(CpuIsa isa);  // "portable", "neon", "avx2", "avx512", "amx"
 
@@ -39,8 +41,8 @@ constexpr bool includes_avx512(CpuIsa isa) {
 }
 
 enum class AmxState : std::uint8_t { kAbsent, kForbidden, kUsable };
-// Returns whether this machine has AMX's tiles of bytes and the system lets this process use them.
-// The first call asks it to.
+// Returns whether this machine has AMX's tiles of bytes and of bfloat16, and the system lets this
+// process use them. The first call asks it to.
 AmxState amx_state() noexcept;
 
 // Returns whether this machine has AVX-VNNI, dot products of 16-bit integers in AVX2's vectors: Intel's

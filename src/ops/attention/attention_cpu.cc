@@ -26,6 +26,7 @@ void with_float_worker(const AttentionCall& call, const AttentionPlan::Counts& c
       return use(AttentionWorker<FloatDots<float>>(call, counts, scratch));
     case KvFormat::kBFloat16:
 #if PAGODA_HAS_PAIR_DOTS
+      if (call.has_tiles) return use(AttentionWorker<TileDots>(call, counts, scratch));
       return use(AttentionWorker<Bf16Dots>(call, counts, scratch));
 #else
       return use(AttentionWorker<FloatDots<bf16>>(call, counts, scratch));
@@ -134,9 +135,10 @@ std::int64_t worker_floats(const AttentionCall& call, const AttentionPlan::Count
   const std::int64_t coded = has_codes ? (2 + kMostRows) * query + 5 * counts.states +
                                              5 * kMostLanes + call.kv_heads * 4 * kRangePositions
                                        : 0;
+  const std::int64_t beyond = call.has_tiles ? 16 * (query + kRangePositions + dim) : 0;
   const std::int64_t floats = words * kTilePositions + counts.states * (query + kRangePositions) +
                               2 * counts.found_floats + 2 * counts.rows + dim * kTilePositions +
-                              decoded + coded + 36 * kRangePositions + 16 * kMostArrays;
+                              decoded + coded + beyond + 36 * kRangePositions + 16 * kMostArrays;
   return (floats + kMostLanes - 1) / kMostLanes * kMostLanes;  // so that each thread's are aligned
 }
 
@@ -160,6 +162,8 @@ Tensor attention_on(AttentionPath path, bool has_avx_vnni, Exec& exec, const Ten
   const int num_threads = pool.num_threads();
   AttentionCall call = make_call(path, q, view, batch, args, out);
   call.has_avx_vnni = has_avx_vnni;
+  call.has_tiles = isa_of(exec) == CpuIsa::kAmx && path == AttentionPath::kFloats &&
+                   call.keys.format == KvFormat::kBFloat16;
   if (batch.first_slots.defined()) call.first_slots = batch.first_slots.data<std::int32_t>();
   const AttentionPlan plan(call, batch, num_threads);
   const AttentionPlan::Counts& counts = plan.counts();

@@ -5,12 +5,9 @@
 namespace pagoda::cpu {
 namespace {
 
-// Items a thread, so that none has to wait for another's last. Those of few rows wait for memory,
-// and what is fetched past an item's end is lost, or worse, in another thread's cache.
-constexpr std::int64_t kItemsPerThread = 8;
+// Items a thread, of few rows: they wait for memory, and what is fetched past an item's end is lost, or
+// worse, in another thread's cache.
 constexpr std::int64_t kItemsOfFewRowsPerThread = 4;
-// Rows that are multiplied as fast as one is.
-constexpr std::int64_t kRowsPerUnit = 12;
 // The bytes of a range's keys, and of its values, where several queries read them: as many as L2
 // takes while the next range's are fetched.
 constexpr std::int64_t kRangeBytes = 128 * 1024;
@@ -22,12 +19,26 @@ constexpr std::int64_t kElementsOfOneThread = 64 * 1024;
 // Rows below which a load of keys is shared by too few.
 constexpr std::int64_t kFewRows = 24;
 
-std::int64_t units(std::int64_t rows) {
-  return (rows + kRowsPerUnit - 1) / kRowsPerUnit;
+// How rows share an item. Rows are queries times the heads of a group.
+struct RowLimits {
+  std::int64_t per_unit;          // that are multiplied as fast as one is
+  int per_item;                   // at most: many share a load of keys; their scores fit L2
+  std::int64_t items_per_thread;  // so that none has to wait for another's last
+};
+constexpr RowLimits kRowsOfVectors = {.per_unit = 12, .per_item = 144, .items_per_thread = 8};
+// Tiles are so fast that what is done once for an item's keys weighs more.
+constexpr RowLimits kRowsOfTiles = {.per_unit = 16, .per_item = 128, .items_per_thread = 4};
+
+RowLimits limits_of(const AttentionCall& call) {
+  return call.has_tiles ? kRowsOfTiles : kRowsOfVectors;
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
+}
+
+std::int64_t units(const AttentionCall& call, std::int64_t rows) {
+  return ceil_div(rows, limits_of(call).per_unit);
 }
 
 }  // namespace
@@ -44,7 +55,7 @@ AttentionPlan::AttentionPlan(const AttentionCall& call, const StepBatch& batch, 
     positions += context_lens_[seq] - first_visible(context_lens_[seq] - 1, call_.window);
   }
   is_short_ = positions * call_.kv_heads * call_.head_dim <= kElementsOfOneThread;
-  budget_ = std::max<std::int64_t>(cost / (kItemsPerThread * num_threads), 1);
+  budget_ = std::max<std::int64_t>(cost / (limits_of(call).items_per_thread * num_threads), 1);
   const std::int64_t least = ceil_div(kLeastBytes, kRangePositions * bytes_of_entries());
   few_rows_budget_ = std::max({cost / (kItemsOfFewRowsPerThread * num_threads),
                                std::min(least, cost / num_threads), std::int64_t{1}});
@@ -56,14 +67,15 @@ std::int64_t AttentionPlan::cost_of(int seq) const {
   const std::int64_t queries = num_queries_of(seq);
   const std::int64_t ranges = last / kRangePositions -
                               first_visible(last - queries + 1, call_.window) / kRangePositions + 1;
-  return ranges * call_.kv_heads * units(queries * call_.group);
+  return ranges * call_.kv_heads * units(call_, queries * call_.group);
 }
 
 AttentionPlan::Split AttentionPlan::split_of(int seq) const {
   const std::int64_t last = context_lens_[seq] - 1;
   const int queries = num_queries_of(seq);
   Split split{.num_queries = queries,
-              .queries_per_item = std::clamp(kRowsPerItem / call_.group, 1, std::max(queries, 1)),
+              .queries_per_item =
+                  std::clamp(limits_of(call_).per_item / call_.group, 1, std::max(queries, 1)),
               .heads_per_item = 1,
               .first_range = first_visible(last - queries + 1, call_.window) / kRangePositions,
               .last_range = last / kRangePositions,
@@ -71,20 +83,21 @@ AttentionPlan::Split AttentionPlan::split_of(int seq) const {
   split.ranges_per_item = split.num_ranges();
   const auto rows = [&] { return std::int64_t{split.queries_per_item} * call_.group; };
   // Where a context has ranges for all threads, all queries share what is done once for its keys.
-  const bool has_ranges = split.queries_per_item == queries &&
-                          split.num_ranges() * call_.kv_heads >= kItemsPerThread * num_threads_;
-  while (!has_ranges && rows() > kFewRows && split.num_ranges() * units(rows()) > budget_) {
+  const bool has_ranges =
+      split.queries_per_item == queries &&
+      split.num_ranges() * call_.kv_heads >= limits_of(call_).items_per_thread * num_threads_;
+  while (!has_ranges && rows() > kFewRows && split.num_ranges() * units(call_, rows()) > budget_) {
     split.queries_per_item = (split.queries_per_item + 1) / 2;
   }
   if (split.queries_per_item < queries) return split;
-  const std::int64_t per_range = units(rows());
+  const std::int64_t per_range = units(call_, rows());
   const std::int64_t budget = per_range == 1 ? few_rows_budget_ : budget_;
   // A single query's entries are read once, and fastest where those of all heads lie together.
   const bool is_single = queries == 1;
   const std::int64_t fitting =
       is_single ? call_.kv_heads : 2 * kRangeBytes / (kRangePositions * bytes_of_entries());
   const std::int64_t most_heads =
-      std::min(kRowsPerItem / std::max<std::int64_t>(rows(), 1), fitting);
+      std::min(limits_of(call_).per_item / std::max<std::int64_t>(rows(), 1), fitting);
   split.heads_per_item = static_cast<int>(std::clamp<std::int64_t>(most_heads, 1, call_.kv_heads));
   if (is_single && is_short_) return split;
   if (split.num_ranges() * split.heads_per_item * per_range <= budget) return split;

@@ -23,8 +23,6 @@ namespace pagoda::cpu {
 
 inline constexpr int kTilePositions = 64;  // keys that are transposed together
 inline constexpr int kRangePositions = 4 * kTilePositions;
-// Rows are queries times the heads of a group. Many share a load of keys; their scores fit L2.
-inline constexpr int kRowsPerItem = 144;
 
 // The keys, or the values, of a call. The entry (slot, kv head) begins at slot * slot_bytes + kv head
 // * entry_bytes.
@@ -61,6 +59,7 @@ struct AttentionCall {
 
   PrefetchLevel prefetch = PrefetchLevel::kFirst;  // of what few rows read
   bool has_avx_vnni = false;                       // for products of codes in AVX2's vectors
+  bool has_tiles = false;                          // for these keys and values
 
   float* partials = nullptr;
   // Floats between the sums of two rows: whole pairs of the widest vectors. Of an int4 value the
@@ -158,7 +157,7 @@ class AttentionPlan {
   const std::int32_t* query_start_;
   const std::int32_t* context_lens_;
   bool is_short_ = false;             // single queries are not split
-  std::int64_t budget_ = 1;           // of an item, in units of 12 rows, one kv head and a range
+  std::int64_t budget_ = 1;           // of an item: units of rows, times kv heads and ranges
   std::int64_t few_rows_budget_ = 1;  // the same where an item has no more rows
   Counts counts_;
 };

@@ -402,8 +402,15 @@ class PlainCoding {
   const AttentionCall& call_;
 };
 
+// NoSession stands for what a kind sets up for its thread while a worker lives: nothing
+// (tile_dots-inl.h does).
+struct NoSession {};
+
 // Things that kinds have in common whose elements are the values themselves.
 struct PlainDots {
+  using Session = NoSession;
+  // Whether 16 or 32 rows are multiplied at a time, by score_rows() and Values::add_rows().
+  static constexpr bool kMultipliesTiles = false;
   using Coding = PlainCoding;
   using ScoreScales = NoScoreScales;
   using DSum = D;

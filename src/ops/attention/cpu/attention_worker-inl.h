@@ -25,6 +25,7 @@
 #include "ops/attention/cpu/query_packing-inl.h"
 #include "ops/attention/cpu/range_places-inl.h"
 #include "ops/attention/cpu/softmax_merge-inl.h"
+#include "ops/attention/cpu/tile_dots-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
 namespace pagoda::cpu::HWY_NAMESPACE {
@@ -37,6 +38,8 @@ class AttentionWorker {
   using Coding = typename Dots::Coding;
   // Whether what a row does not see comes to 0 whatever lies there.
   static constexpr bool kAddsUnseen = Dots::Values::kAreFinite;
+  // Rows that tiles read and write beyond the last.
+  static constexpr int kRowsBeyond = Dots::kMultipliesTiles ? 15 : 0;
 
  public:
   AttentionWorker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch)
@@ -51,8 +54,9 @@ class AttentionWorker {
         values_(call, take(scratch, Dots::Values::floats(call))),
         tile_(reinterpret_cast<std::uint32_t*>(take(scratch, padded_words_ * kTilePositions))),
         few_rows_(call, reinterpret_cast<std::byte*>(tile_)) {
-    queries_ = reinterpret_cast<Unit*>(take(scratch, counts.states * packing_.num_units()));
-    scores_ = take(scratch, counts.states * kRangePositions);
+    const std::int64_t states = counts.states + kRowsBeyond;
+    queries_ = reinterpret_cast<Unit*>(take(scratch, states * packing_.num_units()));
+    scores_ = take(scratch, states * kRangePositions);
     found_ = take(scratch, counts.found_floats);
     merged_ = take(scratch, counts.found_floats);
     visible_ = reinterpret_cast<Visible*>(take(scratch, 2 * counts.rows));
@@ -287,9 +291,32 @@ class AttentionWorker {
       for (int p = begin; p < end; p += kLanes) {
         transpose_lanes(keys, p, tile_ + p - tile);
       }
-      for_each_block(rows,
-                     [&](auto count, int row) { score_block<count()>(row, head, rows, tile); });
+      if constexpr (Dots::kMultipliesTiles) {
+        for (int row = 0; row < rows; row += Dots::kMostTileRows) {
+          score_rows(row, std::min(rows - row, Dots::kMostTileRows), head, rows, tile);
+        }
+      } else {
+        for_each_block(rows,
+                       [&](auto count, int row) { score_block<count()>(row, head, rows, tile); });
+      }
     }
+  }
+
+  // Computes the scores of `count` rows from `row` on, by tiles.
+  HWY_NOINLINE void score_rows(int row, int count, int head, int rows, int tile) {
+    const int begin = std::max(visible_[row].begin, tile) / kLanes * kLanes;
+    const int end = std::min(visible_[row + count - 1].end, tile + kTilePositions);
+    if (begin >= end) return;
+    Dots::score_rows(score_args(head * rows + row, head, begin, tile), count, end - begin, fetch_);
+  }
+
+  ScoreArgs<Dots> score_args(int state, int head, int p, int tile) {
+    return {.queries = queries_ + state * packing_.num_units(),
+            .row_stride = packing_.num_units(),
+            .num_words = num_words_,
+            .tile = tile_ + p - tile,
+            .scores = scores_ + state * kRangePositions + p,
+            .scales = coding_.score_scales(head, state, p)};
   }
 
   HWY_INLINE void transpose_lanes(const EntryPlaces& keys, int p, std::uint32_t* to) {
@@ -319,13 +346,7 @@ class AttentionWorker {
     const int begin = std::max(visible_[row].begin, tile);
     const int end = std::min(visible_[row + kRows - 1].end, tile + kTilePositions);
     for (int p = begin / kStep * kStep; p < end; p += kStep) {
-      score<Dots, kRows>({.queries = queries_ + state * packing_.num_units(),
-                          .row_stride = packing_.num_units(),
-                          .num_words = num_words_,
-                          .tile = tile_ + p - tile,
-                          .scores = scores_ + state * kRangePositions + p,
-                          .scales = coding_.score_scales(head, state, p)},
-                         fetch_);
+      score<Dots, kRows>(score_args(state, head, p, tile), fetch_);
     }
   }
 
@@ -385,12 +406,43 @@ class AttentionWorker {
       // Where rows see different positions, values under a weight of 0 keep them together.
       const bool adds_unseen =
           kAddsUnseen || (!is_seen_by_all(rows, seen) && values_.are_finite(whole(seen)));
-      for_each_block(rows, [&](auto count, int row) {
-        const WeighedRows weighed{.weights = scores_ + (head * rows + row) * kRangePositions,
-                                  .sums = softmax_in(range_, item, head).sums + row * padded_dim_};
-        if (adds_unseen) return add_unseen<count()>(row, weighed, seen);
-        if constexpr (!kAddsUnseen) add_block<count()>(row, weighed, seen);
-      });
+      if constexpr (Dots::kMultipliesTiles) {
+        add_by_tiles(head, seen, adds_unseen || is_seen_by_all(rows, seen));
+      } else {
+        add_by_blocks(head, seen, adds_unseen);
+      }
+    }
+  }
+
+  void add_by_blocks(int head, Visible seen, bool adds_unseen) {
+    const AttentionItem& item = *current_.item;
+    const int rows = rows_of(item);
+    for_each_block(rows, [&](auto count, int row) {
+      const WeighedRows weighed{.weights = scores_ + (head * rows + row) * kRangePositions,
+                                .sums = softmax_in(range_, item, head).sums + row * padded_dim_};
+      if (adds_unseen) return add_unseen<count()>(row, weighed, seen);
+      if constexpr (!kAddsUnseen) add_block<count()>(row, weighed, seen);
+    });
+  }
+
+  // Adds the weighted values of a tile by tiles, or row by row where these would add what a row does
+  // not see.
+  void add_by_tiles(int head, Visible seen, bool can_add_all) {
+    const AttentionItem& item = *current_.item;
+    const int rows = rows_of(item);
+    const Softmax found = softmax_in(range_, item, head);
+    for (int row = 0; row < rows;) {
+      const int count = can_add_all ? Dots::rows_together(rows - row) : 1;
+      const WeighedRows weighed{.weights = scores_ + (head * rows + row) * kRangePositions,
+                                .sums = found.sums + row * padded_dim_};
+      const Visible any = {std::max(seen.begin, visible_[row].begin),
+                           std::min(seen.end, visible_[row + count - 1].end)};
+      if (any.begin < any.end && can_add_all) {
+        values_.add_rows(count, weighed, whole(any), fetch_);
+      } else if (any.begin < any.end) {
+        values_.add_one(weighed, any);
+      }
+      row += count;
     }
   }
 
@@ -521,6 +573,7 @@ class AttentionWorker {
   }
 
   const AttentionCall& call_;
+  [[no_unique_address]] const typename Dots::Session session_ = {};
   const std::int64_t padded_dim_;
   const RangePlaces<Dots> places_;
   Coding coding_;

@@ -1,5 +1,6 @@
 // The cpu attention's few rows, as decodes bring them, where the machine multiplies pairs of
-// bfloat16: the products and the order of sums of bf16_dots-inl.h, so the same bits.
+// bfloat16: the products and the order of sums of bf16_dots-inl.h, or of tile_dots-inl.h, so the same
+// bits.
 //
 // Few rows wait for memory. Here keys and values are read once, from where they lie, in the order
 // of memory but for the heads of sixteen positions, and go from registers to products; meanwhile
@@ -16,6 +17,7 @@
 
 #include "hwy/highway.h"
 #include "ops/attention/cpu/bf16_dots-inl.h"
+#include "ops/attention/cpu/tile_dots-inl.h"
 
 #if PAGODA_HAS_PAIR_DOTS
 
@@ -64,11 +66,11 @@ HWY_INLINE VWords load_line(const std::byte* at) {
 }
 
 // Scores of kRows queries, row_stride apart, with 16 keys of num_blocks times 16 words.
-template <int kRows>
+template <class Dots, int kRows>
 HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
                             const std::uint32_t* queries, std::int64_t row_stride, float* scores,
                             const LinesAhead& lines) {
-  SumTile<Bf16Dots, kRows, 1> sums;
+  typename Dots::template BlockSums<kRows, 1> sums;
   sums.clear();
   for (std::int64_t block = 0; block < num_blocks; ++block, queries += kLanes) {
     const std::byte* key = keys.entries + block * kLineBytes;
@@ -82,51 +84,63 @@ HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
       return loaded;
     };
     transpose(load, words, [] {});
+    sums.begin_block();
     PAGODA_UNROLL
     for (int i = 0; i < kLanes; ++i) {
       sums.add(queries + i, row_stride, words + i);
     }
+    sums.end_block();
   }
   sums.store(scores, kRangePositions);
 }
 
-// Adds to sums the weighted values of 16 positions, kVectors vectors of dimensions.
-template <int kRows, int kVectors>
-HWY_INLINE void add_group(const EntryGroup& values, const WeighedRows& rows,
-                          std::int64_t padded_dim, const LinesAhead& lines) {
-  SumTile<Bf16Dots, kRows, kVectors> sums;
-  sums.load(rows.sums, padded_dim);
-  const auto* const weights = reinterpret_cast<const std::uint32_t*>(rows.weights);
-  const std::byte* even = values.entries;
-  const std::byte* ahead = lines.from;
-  for (int pair = 0; pair < kLanes / 2; ++pair) {
-    const std::byte* const odd = even + values.stride;
-    VWords value[kVectors];
-    PAGODA_UNROLL
-    for (int v = 0; v < kVectors; v += 2) {
-      const int block = v / 2;
-      interleave(load_line(even + block * kLineBytes), load_line(odd + block * kLineBytes),
-                 value + v);
-    }
-    PAGODA_UNROLL
-    for (int entry = 0; entry < 2; ++entry) {
+// Sixteen values of one head, and what is fetched meanwhile.
+struct ValueGroup {
+  EntryGroup values;
+  LinesAhead lines;
+};
+
+// Adds to sums the weighted values of groups that follow one another, kVectors vectors of dimensions.
+template <class Dots, int kRows, int kVectors>
+HWY_INLINE void add_groups(const ValueGroup* groups, int count, const WeighedRows& rows,
+                           std::int64_t padded_dim) {
+  typename Dots::template BlockSums<kRows, kVectors> sums;
+  sums.begin_block_of(rows.sums, padded_dim);
+  const auto* weights = reinterpret_cast<const std::uint32_t*>(rows.weights);
+  for (int group = 0; group < count; ++group) {
+    const EntryGroup& values = groups[group].values;
+    const LinesAhead& lines = groups[group].lines;
+    const std::byte* even = values.entries;
+    const std::byte* ahead = lines.from;
+    for (int pair = 0; pair < kLanes / 2; ++pair, ++weights) {
+      const std::byte* const odd = even + values.stride;
+      VWords value[kVectors];
       PAGODA_UNROLL
-      for (int block = 0; block < kVectors / 2; ++block) {
-        lines.fetch(ahead + block * lines.block_step);
+      for (int v = 0; v < kVectors; v += 2) {
+        const int block = v / 2;
+        interleave(load_line(even + block * kLineBytes), load_line(odd + block * kLineBytes),
+                   value + v);
       }
-      ahead += lines.entry_step;
+      PAGODA_UNROLL
+      for (int entry = 0; entry < 2; ++entry) {
+        PAGODA_UNROLL
+        for (int block = 0; block < kVectors / 2; ++block) {
+          lines.fetch(ahead + block * lines.block_step);
+        }
+        ahead += lines.entry_step;
+      }
+      sums.add(weights, kRangePositions, value);
+      even = odd + values.stride;
     }
-    sums.add(weights + pair, kRangePositions, value);
-    even = odd + values.stride;
   }
-  sums.store(rows.sums, padded_dim);
+  sums.end_block_of(rows.sums, padded_dim);
 }
 
-template <>
-class FewRows<Bf16Dots> {
+template <class Dots>
+class FewRowsOfPairs {
  public:
-  // Takes memory for copies: 32 bytes for each of call.padded_dim().
-  FewRows(const AttentionCall& call, std::byte* copies)
+  // Takes memory for copies: 64 bytes for each of call.padded_dim().
+  FewRowsOfPairs(const AttentionCall& call, std::byte* copies)
       : call_(call),
         entry_bytes_(call.keys.entry_bytes),
         slot_bytes_(call.keys.slot_bytes),
@@ -185,6 +199,8 @@ class FewRows<Bf16Dots> {
   static constexpr std::int64_t kBytesAhead = 8192;
   static constexpr int kMostGroupsAhead = 2;
   static constexpr int kMostGroups = kRangePositions / kLanes;
+  // Groups of values that are added together.
+  static constexpr int kGroupsOfBlock = Dots::kPositions > kLanes ? Dots::kPositions / kLanes : 1;
 
   // Returns the item's first entry of those that a group reads.
   const std::byte* entry(const VisibleRange& range, const std::byte* entries, int p) const {
@@ -220,13 +236,15 @@ class FewRows<Bf16Dots> {
     return copy(range, entries, p);
   }
 
+  // Copies 16 entries to where those before them do not lie.
   HWY_NOINLINE EntryGroup copy(const VisibleRange& range, const std::byte* entries, int p) {
     const std::int64_t stride = num_blocks_ * kLineBytes;
-    std::memset(copies_, 0, kLanes * stride);
+    std::byte* const copies = copies_ + p / kLanes % 2 * kLanes * stride;
+    std::memset(copies, 0, kLanes * stride);
     for (int i = std::max(range.begin - p, 0); i < std::min(range.end - p, kLanes); ++i) {
-      std::memcpy(copies_ + i * stride, entries + range.offsets[p + i], entry_bytes_);
+      std::memcpy(copies + i * stride, entries + range.offsets[p + i], entry_bytes_);
     }
-    return {copies_, stride};
+    return {copies, stride};
   }
 
   template <int kRows>
@@ -238,10 +256,10 @@ class FewRows<Bf16Dots> {
       const bool together = lie_together(range, p);
       const std::byte* keys = call_.keys.elements + item_->first_head * entry_bytes_;
       for (int head = 0; head < item_->num_heads; ++head, keys += entry_bytes_) {
-        score_group<kRows>(find(range, keys, p, together), num_blocks_,
-                           queries + head * kRows * num_units, num_units,
-                           scores + head * kRows * kRangePositions + p,
-                           lines_ahead(*ahead, head, 0, 1));
+        score_group<Dots, kRows>(find(range, keys, p, together), num_blocks_,
+                                 queries + head * kRows * num_units, num_units,
+                                 scores + head * kRows * kRangePositions + p,
+                                 lines_ahead(*ahead, head, 0, 1));
       }
     }
   }
@@ -251,44 +269,88 @@ class FewRows<Bf16Dots> {
     const int first = first_group(range);
     const std::byte* const* ahead =
         order_ + groups_ahead_ + (range.end - first + kLanes - 1) / kLanes;
-    for (int p = first; p < range.end; p += kLanes, ++ahead) {
-      const bool together = lie_together(range, p);
-      const std::byte* values = call_.values.elements + item_->first_head * entry_bytes_;
-      for (int head = 0; head < item_->num_heads; ++head, values += entry_bytes_) {
-        const EntryGroup group = find(range, values, p, together);
-        // A pair of weights takes the place of one.
-        const WeighedRows rows{
-            .weights = weights + head * kRows * kRangePositions + p / 2,
-            .sums = softmaxes + head * Softmax::floats(kRows, call_.padded_dim())};
-        std::int64_t block = 0;
-        for (; kRows <= 5 && block + 2 <= num_blocks_; block += 2) {
-          add_blocks<kRows, 2>(group, rows, block, lines_ahead(*ahead, head, block, 2));
-        }
-        for (; block < num_blocks_; ++block) {
-          add_blocks<kRows, 1>(group, rows, block, lines_ahead(*ahead, head, block, 1));
-        }
-      }
+    for (int p = first; p < range.end;) {
+      // The groups that are left of a block.
+      int count = kGroupsOfBlock - p / kLanes % kGroupsOfBlock;
+      count = std::min(count, (range.end - p + kLanes - 1) / kLanes);
+      add_positions<kRows>(range, {p, count, ahead}, weights, softmaxes);
+      p += count * kLanes;
+      ahead += count;
     }
   }
 
+  // Groups of positions from `position` on, and the entries that are fetched while each is read.
+  struct Groups {
+    int position;
+    int count;
+    const std::byte* const* ahead;
+  };
+
+  template <int kRows>
+  HWY_INLINE void add_positions(const VisibleRange& range, const Groups& groups,
+                                const float* weights, float* softmaxes) {
+    bool together[kGroupsOfBlock];
+    for (int g = 0; g < groups.count; ++g)
+      together[g] = lie_together(range, groups.position + g * kLanes);
+    const std::byte* values = call_.values.elements + item_->first_head * entry_bytes_;
+    for (int head = 0; head < item_->num_heads; ++head, values += entry_bytes_) {
+      EntryGroup found[kGroupsOfBlock];
+      for (int g = 0; g < groups.count; ++g)
+        found[g] = find(range, values, groups.position + g * kLanes, together[g]);
+      // A pair of weights takes the place of one.
+      const WeighedRows rows{
+          .weights = weights + head * kRows * kRangePositions + groups.position / 2,
+          .sums = softmaxes + head * Softmax::floats(kRows, call_.padded_dim())};
+      std::int64_t block = 0;
+      constexpr bool kTakesTwo = kRows <= Dots::template BlockSums<1, 4>::kMostRows;
+      for (; kTakesTwo && block + 2 <= num_blocks_; block += 2)
+        add_blocks<kRows, 2>(groups, found, head, block, rows);
+      for (; block < num_blocks_; ++block) add_blocks<kRows, 1>(groups, found, head, block, rows);
+    }
+  }
+
+  // Adds kBlocks blocks of 32 dimensions, from `block` on.
   template <int kRows, int kBlocks>
-  HWY_INLINE void add_blocks(const EntryGroup& group, const WeighedRows& rows, std::int64_t block,
-                             const LinesAhead& lines) const {
-    add_group<kRows, 2 * kBlocks>({group.entries + block * kLineBytes, group.stride},
-                                  {rows.weights, rows.sums + block * 2 * kLanes},
-                                  call_.padded_dim(), lines);
+  HWY_INLINE void add_blocks(const Groups& groups, const EntryGroup* found, int head,
+                             std::int64_t block, const WeighedRows& rows) const {
+    using Sums = typename Dots::template BlockSums<kRows, 2 * kBlocks>;
+    if constexpr (kRows > Sums::kMostRows) {
+      constexpr int kFirst = Sums::kMostRows;
+      add_blocks<kFirst, kBlocks>(groups, found, head, block, rows);
+      add_blocks<kRows - kFirst, kBlocks>(
+          groups, found, head, block,
+          {rows.weights + kFirst * kRangePositions, rows.sums + kFirst * call_.padded_dim()});
+    } else {
+      ValueGroup of_block[kGroupsOfBlock];
+      for (int g = 0; g < groups.count; ++g) {
+        of_block[g] = {{found[g].entries + block * kLineBytes, found[g].stride},
+                       lines_ahead(groups.ahead[g], head, block, kBlocks)};
+      }
+      add_groups<Dots, kRows, 2 * kBlocks>(of_block, groups.count,
+                                           {rows.weights, rows.sums + block * 2 * kLanes},
+                                           call_.padded_dim());
+    }
   }
 
   const AttentionCall& call_;
   const std::int64_t entry_bytes_;
   const std::int64_t slot_bytes_;
   const std::int64_t num_blocks_;  // of 16 words, that an entry takes
-  std::byte* copies_;              // [16, num_blocks, 64]
+  std::byte* copies_;              // [2, 16, num_blocks, 64]
   const AttentionItem* item_ = nullptr;
   bool reads_slots_ = false;  // whole: all heads
   int groups_ahead_ = 1;
   // The first entries of groups in the order in which they are read: keys, values, the next keys.
   const std::byte* order_[2 * kMostGroups + kMostGroupsAhead];
+};
+
+template <>
+class FewRows<Bf16Dots> : public FewRowsOfPairs<Bf16Dots> {
+  using FewRowsOfPairs::FewRowsOfPairs;
+};
+template <>
+class FewRows<TileDots> : public FewRowsOfPairs<TileDots> {
+  using FewRowsOfPairs::FewRowsOfPairs;
 };
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

@@ -92,22 +92,28 @@ struct Bf16Dots : PlainDots {
   static HWY_INLINE VWords broadcast(Unit pair) { return hn::Set(DWords(), pair); }
   static HWY_INLINE V multiply(V sum, VWords x, VWords y) { return dot_pairs(sum, x, y); }
 
+  // The sums of few rows, over 16 pairs of dimensions or of positions at a time.
+  template <int kRows, int kVectors>
+  struct BlockSums : SumTile<Bf16Dots, kRows, kVectors> {
+    static constexpr int kMostRows =
+        kVectors == 4 ? 5 : kMostFewRows;  // that registers have room for
+    HWY_INLINE void begin_block() {}
+    HWY_INLINE void end_block() {}
+    HWY_INLINE void begin_block_of(const float* from, std::int64_t row_stride) {
+      this->load(from, row_stride);
+    }
+    HWY_INLINE void end_block_of(float* to, std::int64_t row_stride) {
+      this->store(to, row_stride);
+    }
+  };
+
   // Scores (in units of ln 2) of kRows rows to pairs of weights under each row's largest, in the
   // scores' place; a total is that of the weights as rounded. What a row does not see weighs 0 as
-  // far as pairs that any of them sees. Step by step for all rows, so that none waits for another's
-  // largest or total.
+  // far as pairs that any of them sees.
   template <int kRows>
   static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
                                float* totals) {
-    const D d;
-    V lanes[kRows];
-    for (int r = 0; r < kRows; ++r)
-      lanes[r] = largest_score(scores + r * kRangePositions, visible[r]);
-    for (int r = 0; r < kRows; ++r) largest[r] = hn::GetLane(hn::MaxOfLanes(d, lanes[r]));
-    for (int r = 0; r < kRows; ++r) {
-      lanes[r] = weigh_row(scores + r * kRangePositions, visible[r], hn::Set(d, largest[r]));
-    }
-    for (int r = 0; r < kRows; ++r) totals[r] = hn::GetLane(hn::SumOfLanes(d, lanes[r]));
+    weigh_seen<kRows>(scores, visible, largest, totals);
     const int first = visible[0].begin / 2 * 2, last = (visible[kRows - 1].end + 1) / 2 * 2;
     for (int r = 0; r < kRows; ++r) {
       auto* const weights = reinterpret_cast<std::uint16_t*>(scores + r * kRangePositions);
@@ -189,10 +195,14 @@ struct Bf16Dots : PlainDots {
         add_half(row, positions.end - 1, 0xffffu);
     }
 
-   private:
+   protected:
     std::uint32_t* pair_at(int position) const {
       return pairs_ + position % kTilePositions / 2 * call_.padded_dim();
     }
+
+    const AttentionCall& call_;
+
+   private:
     // Loads the pair of one position, with 0 in the other's place.
     HWY_INLINE void load_half(const std::byte* entry, int position) {
       const VWords none = hn::Zero(DWords());
@@ -233,7 +243,6 @@ struct Bf16Dots : PlainDots {
       }
     }
 
-    const AttentionCall& call_;
     std::uint32_t* pairs_;  // [kTilePositions / 2, padded_dim]
   };
 
@@ -242,7 +251,23 @@ struct Bf16Dots : PlainDots {
     hn::StoreU(second, D(), to + kLanes);
   }
 
- private:
+ protected:
+  // Does what weigh() does, but for what a row does not see. Step by step for all rows, so that none
+  // waits for another's largest or total.
+  template <int kRows>
+  static HWY_INLINE void weigh_seen(float* scores, const Visible* visible, float* largest,
+                                    float* totals) {
+    const D d;
+    V lanes[kRows];
+    for (int r = 0; r < kRows; ++r)
+      lanes[r] = largest_score(scores + r * kRangePositions, visible[r]);
+    for (int r = 0; r < kRows; ++r) largest[r] = hn::GetLane(hn::MaxOfLanes(d, lanes[r]));
+    for (int r = 0; r < kRows; ++r) {
+      lanes[r] = weigh_row(scores + r * kRangePositions, visible[r], hn::Set(d, largest[r]));
+    }
+    for (int r = 0; r < kRows; ++r) totals[r] = hn::GetLane(hn::SumOfLanes(d, lanes[r]));
+  }
+
   // Scores to weights; returns each lane's total. What is not seen of a pair of vectors weighs too
   // little to change it.
   static HWY_INLINE V weigh_row(float* scores, Visible visible, V largest) {

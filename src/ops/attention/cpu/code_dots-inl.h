@@ -111,6 +111,8 @@ struct CodeDots {
   using Coding = CodeCoding<kKeys, kValues>;
   using ScoreScales = typename Coding::ScoreScales;
   using DSum = DInts;
+  using Session = NoSession;
+  static constexpr bool kMultipliesTiles = false;
   using Unit = std::uint32_t;             // of a query: a pair of integers
   static constexpr int kDimsPerUnit = 1;  // of a prepared query
   static constexpr int kUnitsPerWord = 1;

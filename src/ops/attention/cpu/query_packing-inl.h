@@ -28,10 +28,10 @@ class QueryPacking {
 
   std::int64_t num_units() const { return num_units_; }
 
-  // Packs into `to` [kRows, num_units], or [num_units, kRows] where interleaved.
+  // Packs into `to` [kRows, num_units], or [num_units, kRows] where score() wants them interleaved.
   template <int kRows>
   HWY_INLINE void pack(const float* const* q, Unit* to) const {
-    if constexpr (kIsInterleaved<kRows>) {
+    if constexpr (kIsInterleaved<kRows> && !Dots::kMultipliesTiles) {
       interleave<kRows>(q, to);
     } else {
       for (int r = 0; r < kRows; ++r) copy(q[r], to + r * num_units_);

@@ -1,0 +1,242 @@
+// The cpu attention's inner loops where the machine has AMX's tiles of bfloat16: operands as in
+// bf16_dots-inl.h, and the arithmetic of tile_products-inl.h.
+//
+// A block is 32 dimensions of a key or 32 positions of a value, from a multiple of 32 on. Of a block
+// that a row sees in part, or whose entry ends early, the rest is 0 in one of the operands and finite
+// in the other. A few rows compute the same chains in vectors.
+#if defined(PAGODA_TILE_DOTS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef PAGODA_TILE_DOTS_INL_H
+#undef PAGODA_TILE_DOTS_INL_H
+#else
+#define PAGODA_TILE_DOTS_INL_H
+#endif
+
+#include <algorithm>
+
+#include "hwy/highway.h"
+#include "ops/attention/cpu/bf16_dots-inl.h"
+
+#if PAGODA_HAS_PAIR_DOTS
+
+#include <immintrin.h>
+
+#include "ops/attention/cpu/tile_products-inl.h"
+
+PAGODA_ATTENTION_BEFORE_NAMESPACE();
+namespace pagoda::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// While it lives, its thread's tile registers have their shapes, and numbers below 2^-126 count as 0
+// to its vectors as they do to tiles.
+class TileSession {
+ public:
+  TileSession() : registers_(shapes_of_pairs()), control_(_mm_getcsr()) {
+    constexpr unsigned int kResultsToZero = 0x8000, kOperandsToZero = 0x0040;
+    _mm_setcsr(control_ | kResultsToZero | kOperandsToZero);
+  }
+  ~TileSession() { _mm_setcsr(control_); }
+  TileSession(const TileSession&) = delete;
+  TileSession& operator=(const TileSession&) = delete;
+
+ private:
+  const TileRegisters registers_;
+  const unsigned int control_;
+};
+
+// Returns the first halves of pairs as float32, and the second ones.
+HWY_INLINE V first_halves(VWords pairs) {
+  return hn::BitCast(D(), hn::ShiftLeft<16>(pairs));
+}
+HWY_INLINE V second_halves(VWords pairs) {
+  return hn::BitCast(D(), hn::And(pairs, hn::Set(DWords(), 0xffff0000u)));
+}
+
+struct TileDots : Bf16Dots {
+  static constexpr int kPositions = 2 * kPairsOfBlock;
+  static constexpr bool kMultipliesTiles = true;
+  using Session = TileSession;
+  static constexpr int kMostTileRows = 2 * kTileRows;
+  // Returns how many of the rows that are left Values::add_rows() takes: 32, or 16 at most.
+  static constexpr int rows_together(int left) {
+    return left >= kMostTileRows ? kMostTileRows : std::min(left, kTileRows);
+  }
+
+  // The two chains of a block, for few rows.
+  template <int kRows, int kVectors>
+  struct BlockSums : SumTile<TileDots, kRows, kVectors> {
+    static constexpr int kMostRows = 8 / kVectors;  // that registers have room for
+    V first[kRows][kVectors], second[kRows][kVectors];
+
+    HWY_INLINE void begin_block() {
+      PAGODA_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        PAGODA_UNROLL
+        for (int v = 0; v < kVectors; ++v) first[r][v] = second[r][v] = hn::Zero(D());
+      }
+    }
+    HWY_INLINE void add(const Unit* x, std::int64_t row_stride, const VWords* y) {
+      V y_first[kVectors], y_second[kVectors];
+      PAGODA_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        y_first[v] = first_halves(y[v]);
+        y_second[v] = second_halves(y[v]);
+      }
+      PAGODA_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const VWords pair = broadcast(x[r * row_stride]);
+        const V x_first = first_halves(pair), x_second = second_halves(pair);
+        PAGODA_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          first[r][v] = hn::MulAdd(x_first, y_first[v], first[r][v]);
+          second[r][v] = hn::MulAdd(x_second, y_second[v], second[r][v]);
+        }
+      }
+    }
+    HWY_INLINE void end_block() {
+      PAGODA_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        PAGODA_UNROLL
+        for (int v = 0; v < kVectors; ++v)
+          this->sums[r][v] = hn::Add(this->sums[r][v], hn::Add(first[r][v], second[r][v]));
+      }
+    }
+    // Does the same for sums that wait in memory.
+    HWY_INLINE void begin_block_of(const float* /*from*/, std::int64_t /*row_stride*/) {
+      begin_block();
+    }
+    HWY_INLINE void end_block_of(float* to, std::int64_t row_stride) {
+      this->load(to, row_stride);
+      end_block();
+      this->store(to, row_stride);
+    }
+  };
+
+  // Computes the scores of `rows` rows, kMostTileRows at most, with as many positions of a tile; and those of rows
+  // and positions that fill up sixteen, which mean nothing.
+  static HWY_INLINE void score_rows(const ScoreArgs<TileDots>& args, int rows, int num_positions,
+                                    TileAhead& lines) {
+    TileProduct product{
+        .a = args.queries,
+        .a_stride = args.row_stride,
+        .b = args.tile,
+        .b_stride = kTilePositions,
+        .num_blocks = static_cast<int>((args.num_words + kPairsOfBlock - 1) / kPairsOfBlock),
+        .sums = args.scores,
+        .sums_stride = kRangePositions};
+    for (int p = 0; p < num_positions; p += 2 * kTileColumns) {
+      const bool is_narrow = num_positions - p <= kTileColumns;
+      if (rows > kTileRows) {
+        is_narrow ? multiply<2, 1, false>(product, lines) : multiply<2, 2, false>(product, lines);
+      } else {
+        is_narrow ? multiply<1, 1, false>(product, lines) : multiply<1, 2, false>(product, lines);
+      }
+      product.b += 2 * kTileColumns;
+      product.sums += 2 * kTileColumns;
+    }
+  }
+
+  // Does what Bf16Dots::weigh() does, but what a row does not see of the range weighs 0.
+  template <int kRows>
+  static HWY_INLINE void weigh(float* scores, const Visible* visible, float* largest,
+                               float* totals) {
+    weigh_seen<kRows>(scores, visible, largest, totals);
+    for (int r = 0; r < kRows; ++r) {
+      auto* const weights = reinterpret_cast<std::uint16_t*>(scores + r * kRangePositions);
+      clear_weights(weights, 0, visible[r].begin);
+      clear_weights(weights, visible[r].end, kRangePositions);
+    }
+  }
+
+  // A tile's values of one head as Bf16Dots has them, in whole blocks.
+  class Values : public Bf16Dots::Values {
+   public:
+    static std::int64_t floats(const AttentionCall& call) {
+      return Bf16Dots::Values::floats(call) + kTileRows * call.padded_dim();
+    }
+    Values(const AttentionCall& call, float* memory)
+        : Bf16Dots::Values(call, memory), some_(memory + Bf16Dots::Values::floats(call)) {
+      std::fill_n(some_, kTileRows * call.padded_dim(), 0.0f);
+    }
+
+    void load(const std::byte* entries, const std::int64_t* offsets, Visible positions,
+              TileAhead& lines) {
+      Bf16Dots::Values::load(entries, offsets, positions, lines);
+      for (int p = positions.begin / 2 * 2; p % kPositions != 0; p -= 2) clear(p - 2);
+      for (int p = (positions.end + 1) / 2 * 2; p % kPositions != 0; p += 2) clear(p);
+    }
+
+    // Adds whole blocks to the sums of `count` rows, as rows_together() returns. REQUIRES: are_finite() of them,
+    // or all rows see them.
+    void add_rows(int count, const WeighedRows& rows, Visible positions, TileAhead& lines) const {
+      if (count == kMostTileRows) return add_tiles<2>(rows, positions, lines);
+      if (count == kTileRows) return add_tiles<1>(rows, positions, lines);
+      const std::int64_t floats = count * call_.padded_dim();
+      std::copy_n(rows.sums, floats, some_);
+      add_tiles<1>({.weights = rows.weights, .sums = some_}, positions, lines);
+      std::copy_n(some_, floats, rows.sums);
+    }
+
+    // Adds the positions that one row sees.
+    void add_one(const WeighedRows& row, Visible positions) const {
+      for (int block = positions.begin / kPositions * kPositions; block < positions.end;
+           block += kPositions) {
+        for (std::int64_t at = 0; at < call_.padded_dim(); at += kLanes) {
+          add_block(row, block, positions, at);
+        }
+      }
+    }
+
+   private:
+    void clear(int pair) { std::fill_n(pair_at(pair), call_.padded_dim(), 0u); }
+
+    template <int kRowTiles>
+    void add_tiles(const WeighedRows& rows, Visible positions, TileAhead& lines) const {
+      TileProduct product{
+          .a = reinterpret_cast<const std::uint32_t*>(rows.weights) + positions.begin / 2,
+          .a_stride = kRangePositions,
+          .b = pair_at(positions.begin),
+          .b_stride = call_.padded_dim(),
+          .num_blocks = (positions.end - positions.begin) / kPositions,
+          .sums = rows.sums,
+          .sums_stride = call_.padded_dim()};
+      for (std::int64_t at = 0; at < call_.padded_dim(); at += 2 * kTileColumns) {
+        multiply<kRowTiles, 2, true>(product, lines);
+        product.b += 2 * kTileColumns;
+        product.sums += 2 * kTileColumns;
+      }
+    }
+
+    // Adds what the row sees of a block: what it does not see may be NaN.
+    void add_block(const WeighedRows& row, int block, Visible positions, std::int64_t at) const {
+      const auto* weights = reinterpret_cast<const std::uint32_t*>(row.weights);
+      BlockSums<1, 1> sums;
+      sums.begin_block();
+      for (int p = block; p < block + kPositions; p += 2) {
+        const auto sees = [&](int position) {
+          return positions.begin <= position && position < positions.end;
+        };
+        const std::uint32_t seen = (sees(p) ? 0xffffu : 0) | (sees(p + 1) ? 0xffff0000u : 0);
+        const VWords values[1] = {
+            hn::And(hn::LoadU(DWords(), pair_at(p) + at), hn::Set(DWords(), seen))};
+        sums.add(weights + p / 2, 0, values);
+      }
+      sums.end_block_of(row.sums + at, 0);
+    }
+
+    float* some_;  // [kTileRows, padded_dim], the sums of rows that fill no tile
+  };
+
+ private:
+  template <int kRowTiles, int kColumnTiles, bool kAdds>
+  static HWY_INLINE void multiply(const TileProduct& product, TileAhead& lines) {
+    TileAhead ahead = lines;
+    multiply_tiles<kRowTiles, kColumnTiles, kAdds>(product, [&ahead] { ahead.advance(); });
+    lines = ahead;
+  }
+};
+
+}  // namespace pagoda::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // PAGODA_HAS_PAIR_DOTS
+#endif  // the target's pass
