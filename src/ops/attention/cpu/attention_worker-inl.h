@@ -310,7 +310,7 @@ class AttentionWorker {
     Dots::score_rows(score_args(head * rows + row, head, begin, tile), count, end - begin, fetch_);
   }
 
-  ScoreArgs<Dots> score_args(int state, int head, int p, int tile) {
+  HWY_INLINE ScoreArgs<Dots> score_args(int state, int head, int p, int tile) {
     return {.queries = queries_ + state * packing_.num_units(),
             .row_stride = packing_.num_units(),
             .num_words = num_words_,
@@ -414,7 +414,7 @@ class AttentionWorker {
     }
   }
 
-  void add_by_blocks(int head, Visible seen, bool adds_unseen) {
+  HWY_INLINE void add_by_blocks(int head, Visible seen, bool adds_unseen) {
     const AttentionItem& item = *current_.item;
     const int rows = rows_of(item);
     for_each_block(rows, [&](auto count, int row) {
