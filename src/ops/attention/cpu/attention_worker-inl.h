@@ -404,10 +404,10 @@ class AttentionWorker {
       const EntryPlaces values = coding_.values(current_, head, tile);
       values_.load(values.entries, values.offsets, seen, fetch_);
       // Where rows see different positions, values under a weight of 0 keep them together.
-      const bool adds_unseen =
-          kAddsUnseen || (!is_seen_by_all(rows, seen) && values_.are_finite(whole(seen)));
+      const bool all_see = is_seen_by_all(rows, seen);
+      const bool adds_unseen = kAddsUnseen || (!all_see && values_.are_finite(whole(seen)));
       if constexpr (Dots::kMultipliesTiles) {
-        add_by_tiles(head, seen, adds_unseen || is_seen_by_all(rows, seen));
+        add_by_tiles(head, seen, adds_unseen || all_see);
       } else {
         add_by_blocks(head, seen, adds_unseen);
       }

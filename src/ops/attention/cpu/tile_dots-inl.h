@@ -43,14 +43,6 @@ class TileSession {
   const unsigned int control_;
 };
 
-// Returns the first halves of pairs as float32, and the second ones.
-HWY_INLINE V first_halves(VWords pairs) {
-  return hn::BitCast(D(), hn::ShiftLeft<16>(pairs));
-}
-HWY_INLINE V second_halves(VWords pairs) {
-  return hn::BitCast(D(), hn::And(pairs, hn::Set(DWords(), 0xffff0000u)));
-}
-
 struct TileDots : Bf16Dots {
   static constexpr int kPositions = 2 * kPairsOfBlock;
   static constexpr bool kMultipliesTiles = true;
@@ -78,13 +70,13 @@ struct TileDots : Bf16Dots {
       V y_first[kVectors], y_second[kVectors];
       PAGODA_UNROLL
       for (int v = 0; v < kVectors; ++v) {
-        y_first[v] = first_halves(y[v]);
-        y_second[v] = second_halves(y[v]);
+        y_first[v] = Words<bf16>::first(y[v]);
+        y_second[v] = Words<bf16>::second(y[v]);
       }
       PAGODA_UNROLL
       for (int r = 0; r < kRows; ++r) {
         const VWords pair = broadcast(x[r * row_stride]);
-        const V x_first = first_halves(pair), x_second = second_halves(pair);
+        const V x_first = Words<bf16>::first(pair), x_second = Words<bf16>::second(pair);
         PAGODA_UNROLL
         for (int v = 0; v < kVectors; ++v) {
           first[r][v] = hn::MulAdd(x_first, y_first[v], first[r][v]);
@@ -111,8 +103,8 @@ struct TileDots : Bf16Dots {
     }
   };
 
-  // Computes the scores of `rows` rows, kMostTileRows at most, with as many positions of a tile; and those of rows
-  // and positions that fill up sixteen, which mean nothing.
+  // Computes the scores of `rows` rows, kMostTileRows at most, with as many positions of a tile; and
+  // those of rows and positions that fill up sixteen, which mean nothing.
   static HWY_INLINE void score_rows(const ScoreArgs<TileDots>& args, int rows, int num_positions,
                                     TileAhead& lines) {
     TileProduct product{
@@ -165,8 +157,8 @@ struct TileDots : Bf16Dots {
       for (int p = (positions.end + 1) / 2 * 2; p % kPositions != 0; p += 2) clear(p);
     }
 
-    // Adds whole blocks to the sums of `count` rows, as rows_together() returns. REQUIRES: are_finite() of them,
-    // or all rows see them.
+    // Adds whole blocks to the sums of `count` rows, as rows_together() returns. REQUIRES: are_finite()
+    // of them, or all rows see them.
     void add_rows(int count, const WeighedRows& rows, Visible positions, TileAhead& lines) const {
       if (count == kMostTileRows) return add_tiles<2>(rows, positions, lines);
       if (count == kTileRows) return add_tiles<1>(rows, positions, lines);
