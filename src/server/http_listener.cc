@@ -177,6 +177,7 @@ void HttpListener::Impl::serve(StreamSocket socket) {
     return spdlog::warn("{}", connection.status().message());
   }
   (draining ? late_connections : connections).insert(*connection);
+  if (draining) (*connection)->session->drain();
   lock.unlock();
   asio::co_spawn(executor, run(*std::move(connection), peer), asio::detached);
 }
@@ -192,8 +193,7 @@ Result<std::shared_ptr<Connection>> HttpListener::Impl::connect(
                             TlsTunnel::open(std::move(client), socket, tls, limits));
   }
   connection->session = std::make_shared<HttpSession>(
-      std::move(socket), HttpSession::Shared{limits, gate, handler, body_budget, access_log},
-      draining ? HttpSession::Serves::kOneRequest : HttpSession::Serves::kAll);
+      std::move(socket), HttpSession::Shared{limits, gate, handler, body_budget, access_log});
   return connection;
 }
 
@@ -259,7 +259,12 @@ bool HttpListener::drain(double deadline_s) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s);
   std::unique_lock lock(impl.mutex);
   impl.draining = true;
-  for (const auto& connection : impl.connections) connection->session->drain();
+  std::erase_if(impl.connections, [&impl](const std::shared_ptr<Connection>& connection) {
+    connection->session->drain();
+    const bool is_late = !connection->session->has_begun();
+    if (is_late) impl.late_connections.insert(connection);
+    return is_late;
+  });
   return impl.connection_ended.wait_until(lock, until,
                                           [&impl] { return impl.connections.empty(); });
 }
@@ -275,7 +280,6 @@ void HttpListener::stop(double deadline_s) {
   {
     std::lock_guard lock(impl.mutex);
     impl.stopping = true;
-    for (const auto& connection : impl.late_connections) connection->session->drain();
   }
   drain(deadline_s);
   {

@@ -42,8 +42,8 @@ class HttpListener {
   int num_connections() const;
 
   // Closes idle connections and lets running requests finish until the deadline; true if all have.
-  // A connection that comes from here on serves one request, which is the gate's to refuse, and is
-  // not waited for.
+  // A connection whose first request comes from here on serves that one, which is the gate's to
+  // refuse, and is not waited for.
   bool drain(double deadline_s);
   // Accepts nothing more, drains, closes the rest and joins the threads.
   void stop(double deadline_s);

@@ -97,6 +97,30 @@ TEST_F(HttpListenerTest, WhileRunningAnswersFinishNewConnectionsHaveOneRequest) 
   EXPECT_EQ(dawdler.read_to_close(), "");
 }
 
+TEST_F(HttpListenerTest, WhileRunningAnswersFinishThoseThatHaveJustConnectedHaveOneRequest) {
+  start();
+  Connection busy(listener_->port());
+  busy.send("GET /slow HTTP/1.1\r\n\r\n");
+  expect_soon([&] { return work_.num_alive == 1; });
+  Connection served(listener_->port());
+  served.send("GET /a HTTP/1.1\r\n\r\n");
+  served.read_until("GET /a 0");
+  Connection fresh(listener_->port());
+  Connection silent(listener_->port());  // is not waited for
+  expect_soon([&] { return listener_->num_connections() == 4; });
+  std::thread drainer([&] { EXPECT_TRUE(listener_->drain(20)); });
+  EXPECT_EQ(served.read_to_close(), "");  // by now all have been told
+  fresh.send("GET /b HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(fresh.read_to_close(),
+              ::testing::AllOf(HasSubstr("GET /b 0"), HasSubstr("\r\nConnection: close\r\n")));
+  work_.finish = true;
+  work_.wake_all();
+  EXPECT_TRUE(busy.read_to_close().ends_with("done"));
+  drainer.join();
+  listener_->stop(0);
+  EXPECT_EQ(silent.read_to_close(), "");
+}
+
 TEST_F(HttpListenerTest, StoppingEndsWhatIsNotDoneInTime) {
   start();
   Connection busy(listener_->port());

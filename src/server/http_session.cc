@@ -50,10 +50,9 @@ struct HttpSession::WakeState {
   }
 };
 
-HttpSession::HttpSession(StreamSocket socket, const Shared& shared, Serves serves)
+HttpSession::HttpSession(StreamSocket socket, const Shared& shared)
     : socket_(std::move(socket)),
       shared_(shared),
-      serves_(serves),
       limits_(shared.limits),
       buffer_(std::max(limits_.max_header_bytes, kMaxPipelinedBytes) +
               HttpRequestParser::kMaxReadBytes),
@@ -70,6 +69,7 @@ asio::awaitable<void> HttpSession::run() {
       const bool has_byte = co_await wait_for_first_byte();
       idle_ = false;
       if (!has_byte) break;
+      has_begun_ = true;
       num_written_ = 0;
       const bool goes_on = co_await serve_request();
       if (!goes_on) break;
@@ -113,7 +113,7 @@ asio::awaitable<bool> HttpSession::refuse(Incoming& incoming, HttpResponse respo
 
 asio::awaitable<bool> HttpSession::wait_for_first_byte() {
   if (buffer_.size() > 0) co_return true;
-  if (draining_) co_return false;
+  if (draining_ && has_begun_) co_return false;
   deadline_->set(limits_.idle_timeout_s);
   error_code error;
   const std::size_t n = co_await socket_.async_read_some(
@@ -361,7 +361,7 @@ void HttpSession::drain() {
   asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
     self->draining_ = true;
     error_code ignored;
-    if (self->idle_) self->socket_.cancel(ignored);
+    if (self->idle_ && self->has_begun_) self->socket_.cancel(ignored);
   });
 }
 

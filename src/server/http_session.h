@@ -33,14 +33,16 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     std::shared_ptr<BodyBudget> body_budget;
     AccessLog& access_log;
   };
-  enum class Serves { kAll, kOneRequest };
   // REQUIRES: `socket` is bound to a strand of its own.
-  HttpSession(StreamSocket socket, const Shared& shared, Serves serves);
+  HttpSession(StreamSocket socket, const Shared& shared);
 
   // Serves requests until either side closes. Never throws.
   boost::asio::awaitable<void> run();
 
-  // Ends after the request under way, or now if there is none. Thread-safe.
+  // Returns whether a byte of its first request has come. Thread-safe.
+  bool has_begun() const { return has_begun_; }
+  // Ends after the request under way, or now if there is none. A session that has not begun ends
+  // after its first request: its client could not know that nobody read what it sent. Thread-safe.
   void drain();
   // Ends now. Thread-safe.
   void close();
@@ -86,16 +88,13 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::optional<HttpResponse> refusal_of_gate(Incoming& incoming) const;
   HttpReply handle(Incoming& incoming) const;
   void log(const Incoming& incoming) const;
-  bool closes_after(const Incoming& incoming) const {
-    return !incoming.keep_alive || draining_ || serves_ == Serves::kOneRequest;
-  }
+  bool closes_after(const Incoming& incoming) const { return !incoming.keep_alive || draining_; }
 
   void start_watching_peer();
   boost::asio::awaitable<void> stop_watching_peer();
 
   StreamSocket socket_;
   const Shared shared_;
-  const Serves serves_;
   const HttpLimits& limits_;
   boost::beast::flat_buffer buffer_;  // received, not yet parsed
   std::shared_ptr<WakeState> wake_;
@@ -106,6 +105,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   bool watching_ = false;
   bool peer_gone_ = false;
 
+  std::atomic<bool> has_begun_ = false;
   bool idle_ = true;  // between two requests
   std::size_t num_written_ = 0;
   bool draining_ = false;
