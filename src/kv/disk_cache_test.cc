@@ -197,7 +197,9 @@ TEST_F(DiskCacheTest, TheBoundHoldsForAllThatShareAFolder) {
     std::uintmax_t total = 0;
     for (const fs::path& path : files_in_folder()) total += fs::file_size(path);
     ASSERT_LE(total, static_cast<std::uintmax_t>(most)) << "seed " << kSeed << ", block " << i;
-    if (i > 100) ASSERT_GT(total, static_cast<std::uintmax_t>(most / 2));
+    if (i > 100) {
+      ASSERT_GT(total, static_cast<std::uintmax_t>(most / 2));
+    }
   }
 }
 

@@ -13,11 +13,13 @@
 
 #include "quant/host_tensor.h"
 #include "tests/support/affine_quantizer.h"
+#include "tests/support/hex_bytes.h"
 
 namespace pagoda {
 namespace {
 
 using testing::AffineArrays;
+using testing::from_hex;
 
 // A line of affine_vectors.txt: what MLX 0.32.4 reads from a row.
 struct Vector {
@@ -31,14 +33,6 @@ struct Vector {
         .layout = layout, .codes = arrays.codes, .scales = arrays.scales, .biases = arrays.biases};
   }
 };
-
-std::vector<std::byte> from_hex(const std::string& hex) {
-  std::vector<std::byte> bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2) {
-    bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  }
-  return bytes;
-}
 
 std::vector<Vector> read_vectors() {
   std::ifstream file(std::string(PAGODA_SOURCE_DIR) + "/src/quant/testdata/affine_vectors.txt");

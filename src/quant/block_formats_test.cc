@@ -12,20 +12,14 @@
 #include <vector>
 
 #include "quant/weight_format.h"
+#include "tests/support/hex_bytes.h"
 #include "tests/support/reference_quantizers.h"
 
 namespace pagoda {
 namespace {
 
+using testing::from_hex;
 using testing::quantize;
-
-std::vector<std::byte> from_hex(std::string_view hex) {
-  std::vector<std::byte> bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2) {
-    bytes.push_back(static_cast<std::byte>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
-  }
-  return bytes;
-}
 
 struct DecodedBlock {
   std::string format;

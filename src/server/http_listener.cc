@@ -61,35 +61,17 @@ int raise_descriptor_limit(int num_wanted, rlim_t num_descriptors_each) {
   return static_cast<int>(room);
 }
 
-struct Connection {
-  asio::awaitable<void> run() const;
-  void close() const;
-
-  std::shared_ptr<HttpSession> session;
-  std::shared_ptr<TlsTunnel> tunnel;  // between the client and the session; null: there is none
-};
-
-asio::awaitable<void> Connection::run() const {
-  using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
-  if (!tunnel) {
-    co_await session->run();
-    co_return;
-  }
-  const auto run_session = [this]() -> asio::awaitable<void> {
-    co_await session->run();
-    tunnel->end_is_closed();
-  };
-  co_await (run_session() && tunnel->run());
-}
-
-void Connection::close() const {
-  session->close();
-  if (tunnel) tunnel->close();
-}
-
 }  // namespace
 
 struct HttpListener::Impl {
+  struct Connection {
+    asio::awaitable<void> run() const;
+    void close() const;
+
+    std::shared_ptr<HttpSession> session;
+    std::shared_ptr<TlsTunnel> tunnel;  // between the client and the session; null: there is none
+  };
+
   Impl(const ListenerOptions& options, HttpHandler handler, HttpGate gate)
       : limits(options.limits),
         gate(std::move(gate)),
@@ -127,6 +109,24 @@ struct HttpListener::Impl {
   bool draining = false;
   bool stopping = false;
 };
+
+asio::awaitable<void> HttpListener::Impl::Connection::run() const {
+  using namespace asio::experimental::awaitable_operators;  // NOLINT(google-build-using-namespace)
+  if (!tunnel) {
+    co_await session->run();
+    co_return;
+  }
+  const auto run_session = [this]() -> asio::awaitable<void> {
+    co_await session->run();
+    tunnel->end_is_closed();
+  };
+  co_await (run_session() && tunnel->run());
+}
+
+void HttpListener::Impl::Connection::close() const {
+  session->close();
+  if (tunnel) tunnel->close();
+}
 
 Status HttpListener::Impl::listen(const ListenerOptions& options) {
   if (!options.tls.certificate.empty()) {
@@ -183,7 +183,7 @@ void HttpListener::Impl::serve(StreamSocket socket) {
 }
 
 // Runs under the mutex. `tls`: null for plain HTTP.
-Result<std::shared_ptr<Connection>> HttpListener::Impl::connect(
+Result<std::shared_ptr<HttpListener::Impl::Connection>> HttpListener::Impl::connect(
     StreamSocket socket, const std::shared_ptr<asio::ssl::context>& tls) {
   auto connection = std::make_shared<Connection>();
   if (tls) {
@@ -259,7 +259,7 @@ bool HttpListener::drain(double deadline_s) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s);
   std::unique_lock lock(impl.mutex);
   impl.draining = true;
-  std::erase_if(impl.connections, [&impl](const std::shared_ptr<Connection>& connection) {
+  std::erase_if(impl.connections, [&impl](const auto& connection) {
     connection->session->drain();
     const bool is_late = !connection->session->has_begun();
     if (is_late) impl.late_connections.insert(connection);
