@@ -1,13 +1,12 @@
 // The cpu product on AArch64: what every one has, and the choice of what more this machine has.
 //
-// up to 8 bits   sdot on the two bytes of 16-bit integers (linear_neon_dot.cc), else smlal
+// up to 8 bits   on the two bytes of 16-bit integers smmla (linear_neon_matrix.cc), else sdot
+//                (linear_neon_dot.cc), else smlal
 // F16, BF16      smlal on their integers of 14 bits
 // F32            float32 (linear_portable.cc)
 //
-// Sums over a block are exact, so that sdot and smlal give the same bits. Left out: i8mm (smmla,
-// usmmla), twice as dense as sdot, because its sums are two rows by two columns: sums and weights
-// would need a second layout, which pays for many rows only and could not be timed on a machine
-// that has it. bf16 (bfdot, bfmmla), because x would keep 8 bits where 14-bit weights leave 13.
+// Sums over a block are exact, so that smmla, sdot and smlal give the same bits. Left out: bf16
+// (bfdot, bfmmla), because x would keep 8 bits where 14-bit weights leave 13.
 #include <array>
 
 #include "backend/cpu/arm_features.h"
@@ -110,15 +109,23 @@ struct WideBlockSum {
         int32x4_t& second = s[r][2 * kEight + 1];
         first = vmlal_laneq_s16(first, vget_low_s16(w), eight, kK % 8);
         second = vmlal_high_laneq_s16(second, w, eight, kK % 8);
+        hold(first);
+        hold(second);
       });
     });
   }
 };
 
-// Bytes of x rather than half-words: where the machine multiplies them and the weights are bytes.
-PAGODA_INLINE bool is_split(const ActivationLayout& layout) {
+// The product of bytes of x, or null where the machine has none: x is half-words then.
+using MultiplyBytes = void (*)(const PanelProduct& product, std::int64_t begin, std::int64_t end);
+PAGODA_INLINE MultiplyBytes multiply_bytes() {
   static const ArmFeatures features = arm_features();
-  return features.has_dot_product && layout.largest_integer == kLargestInteger;
+  if (features.has_matrix_product) return multiply_neon_matrix;
+  return features.has_dot_product ? multiply_neon_dot : nullptr;
+}
+
+PAGODA_INLINE bool is_split(const ActivationLayout& layout) {
+  return layout.largest_integer == kLargestInteger && multiply_bytes() != nullptr;
 }
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
@@ -158,14 +165,16 @@ PAGODA_INLINE std::int32_t round_values(const float* values, int count, float fa
   return vaddvq_s32(sum);
 }
 
-// Quads of high bytes, then of low bytes.
+// High bytes of two quads, then their low bytes, in turns.
 PAGODA_INLINE void store_split(const std::int16_t* integers, std::byte* to) {
+  constexpr int kBytes = kRegisterBytes / 2;
   for (int i = 0; i < kUnit; ++i) {
     const int pair = first_pair_of(i / 4) + i % 2 * kPairDistance;
     const int x = integers[2 * pair + i % 4 / 2];
     const int high = (x + 128) >> 8;
-    to[i] = static_cast<std::byte>(high);
-    to[kUnit + i] = static_cast<std::byte>(x - 256 * high);
+    std::byte* two_quads = to + i / kBytes * kRegisterBytes;
+    two_quads[i % kBytes] = static_cast<std::byte>(high);
+    two_quads[kBytes + i % kBytes] = static_cast<std::byte>(x - 256 * high);
   }
 }
 PAGODA_INLINE void store_halves(const std::int16_t* integers, std::byte* to) {
@@ -211,7 +220,7 @@ void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end)
   if (product.kind == PanelKind::kInt14) {
     return multiply_integer_kind<PanelKind::kInt14, WideBlockSum>(product, begin, end);
   }
-  if (is_split(product.layout)) return multiply_neon_dot(product, begin, end);
+  if (is_split(product.layout)) return multiply_bytes()(product, begin, end);
   return multiply_integers<WideBlockSum>(product, begin, end);
 }
 

@@ -1,84 +1,13 @@
 // The cpu product's byte dot products on AArch64 with the dot product extension.
 //
-// A 16-bit x is 256 * h + l in signed bytes, so two sdot a register are exact: 8 products of 16
-// bits an instruction where smlal has 4. Codes that would not fit a signed byte lose 128, which
-// their sum gets back from the sum of x.
+// Two sdot have 16 products of a 16-bit x, 8 an instruction where smlal has 4.
 //
 // This file is compiled for its instruction set, so it keeps to its own functions: an inline
 // function of a shared header would be linked into code that runs everywhere.
-#include "ops/linear/neon/linear_neon.h"
-#include "ops/linear/neon/tile-inl.h"
+#include "ops/linear/neon/codes-inl.h"
 
 namespace pagoda::cpu {
 namespace {
-
-alignas(kRegisterBytes) constexpr std::int8_t kLevels[] = {
-    code_value(PanelKind::kIQ4_NL, 0),  code_value(PanelKind::kIQ4_NL, 1),
-    code_value(PanelKind::kIQ4_NL, 2),  code_value(PanelKind::kIQ4_NL, 3),
-    code_value(PanelKind::kIQ4_NL, 4),  code_value(PanelKind::kIQ4_NL, 5),
-    code_value(PanelKind::kIQ4_NL, 6),  code_value(PanelKind::kIQ4_NL, 7),
-    code_value(PanelKind::kIQ4_NL, 8),  code_value(PanelKind::kIQ4_NL, 9),
-    code_value(PanelKind::kIQ4_NL, 10), code_value(PanelKind::kIQ4_NL, 11),
-    code_value(PanelKind::kIQ4_NL, 12), code_value(PanelKind::kIQ4_NL, 13),
-    code_value(PanelKind::kIQ4_NL, 14), code_value(PanelKind::kIQ4_NL, 15)};
-
-PAGODA_INLINE uint8x16_t load_bytes(const std::byte* from) {
-  return vld1q_u8(reinterpret_cast<const std::uint8_t*>(from));
-}
-
-// Codes of kBits each of quad kQuad, at bit 0 of their bytes, other bits zero.
-template <int kBits, int kQuad>
-PAGODA_INLINE uint8x16_t bytes_of(const std::byte* plane) {
-  constexpr int kFirst = first_pair_of(kQuad);
-  const uint8x16_t line = load_bytes(plane + kLineOf<kBits, kFirst>);
-  if constexpr (kBits == 8) {
-    const uint8x16_t next = load_bytes(plane + kLineOf<kBits, kFirst + kPairDistance>);
-    return kFirst % 2 == 0 ? vtrn1q_u8(line, next) : vtrn2q_u8(line, next);
-  } else if constexpr (kBits == 4) {
-    if constexpr (kFirst % 2 == 1) return vshrq_n_u8(line, 4);
-    return vandq_u8(line, vdupq_n_u8(15));
-  } else {
-    static_assert(kBits == 2);
-    // A half-word's bytes have pairs 0 and 4, 1 and 5, ... at the same bit.
-    constexpr int kBit = 2 * (kFirst % 2);
-    uint8x16_t first = line;
-    if constexpr (kBit > 0) first = vshrq_n_u8(line, kBit);
-    const uint8x16_t mask = vdupq_n_u8(3);
-    first = vandq_u8(first, mask);
-    const uint8x16_t second = vandq_u8(vshrq_n_u8(line, kBit + 2 * kPairDistance), mask);
-    return kFirst % 8 < 4 ? vtrn1q_u8(first, second) : vtrn2q_u8(first, second);
-  }
-}
-
-// Quad kQuad of a unit: bytes of four k of each of four columns.
-template <PanelKind kKind, int kQuad>
-PAGODA_INLINE int8x16_t quad_of(const UnitPlanes<kKind>& planes) {
-  constexpr PanelFormat kFormat = panel_format(kKind);
-  constexpr int kLow = kFormat.low_bits, kHigh = kFormat.high_bits;
-  uint8x16_t codes = bytes_of<kLow, kQuad>(planes.low);
-  if constexpr (kHigh > 0) {
-    constexpr int kFirst = first_pair_of(kQuad);
-    const uint16x8_t above = load_words(planes.high + kLineOf<kHigh, kFirst>);
-    const uint16x8_t first = codes_of<kHigh, kFirst, kLow>(above);
-    const uint16x8_t second = codes_of<kHigh, kFirst + kPairDistance, kLow + 8>(above);
-    codes = vorrq_u8(codes, vreinterpretq_u8_u16(vorrq_u16(first, second)));
-  }
-  if constexpr (kHasLevels<kKind>) return vqtbl1q_s8(vld1q_s8(kLevels), codes);
-  if constexpr (kKind == PanelKind::kAffine8) codes = veorq_u8(codes, vdupq_n_u8(128));
-  return vreinterpretq_s8_u8(codes);
-}
-
-// The number to add to a code's byte to have its value.
-template <PanelKind kKind>
-constexpr int kOffset = kKind == PanelKind::kAffine8                     ? 128
-                        : kHasLevels<kKind> || kKind == PanelKind::kQ8_0 ? 0
-                                                                         : code_value(kKind, 0);
-
-// The high and the low bytes of 16 k of a row, 32 bytes apart.
-struct SplitBytes {
-  int8x16_t high;
-  int8x16_t low;
-};
 
 template <PanelKind kKind>
 struct DotBlockSum {
@@ -102,10 +31,12 @@ struct DotBlockSum {
         w[c] = quad_of<kKind, kQuad>(planes.after(0, kRegisterBytes * c));
       });
       for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        const SplitBytes x = split_bytes(tile.units + r * kLineBytes + kQuad / 4 * kRegisterBytes);
+        const int8x16_t x = load_split(tile.units + r * kLineBytes, kQuad);
         for_all<kFours>([&](auto c) PAGODA_FLATTEN {
-          high[r][c] = vdotq_laneq_s32(high[r][c], w[c], x.high, kQuad % 4);
-          s[r][c] = vdotq_laneq_s32(s[r][c], w[c], x.low, kQuad % 4);
+          high[r][c] = vdotq_laneq_s32(high[r][c], w[c], x, kQuad % 2);
+          s[r][c] = vdotq_laneq_s32(s[r][c], w[c], x, 2 + kQuad % 2);
+          hold(high[r][c]);
+          hold(s[r][c]);
         });
       });
     });
@@ -113,12 +44,6 @@ struct DotBlockSum {
       for_all<kFours>(
           [&](auto c) PAGODA_FLATTEN { s[r][c] = vaddq_s32(s[r][c], vshlq_n_s32(high[r][c], 8)); });
     });
-  }
-
- private:
-  PAGODA_INLINE static SplitBytes split_bytes(const std::byte* from) {
-    const auto* bytes = reinterpret_cast<const std::int8_t*>(from);
-    return {vld1q_s8(bytes), vld1q_s8(bytes + kUnit)};
   }
 };
 

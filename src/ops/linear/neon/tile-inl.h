@@ -39,6 +39,12 @@ PAGODA_INLINE float32x4_t load_bfloat16(const std::byte* from) {
   return vreinterpretq_f32_u32(vshll_n_u16(words, 16));
 }
 
+// Keeps a sum's steps in the order of the source. g++ 12 moves products about until sums and weights
+// are spilled: a tenth to a quarter more instructions (docs/performance/instruction_sets.md).
+PAGODA_INLINE void hold(int32x4_t& sum) {
+  asm volatile("" : "+w"(sum));
+}
+
 template <PanelKind kKind>
 constexpr bool kHasLevels = kKind == PanelKind::kIQ4_NL || kKind == PanelKind::kIQ4_XS;
 
