@@ -26,6 +26,7 @@ struct ChatPrompt {
   std::optional<std::string> raw_text;  // a prompt as it is, instead of the conversation's
   std::string suffix;                   // where the answer stands between raw_text and this
   std::string last_message_text;        // for echo, where the last message is the assistant's
+  bool is_for_counting = false;         // it may be longer than the context
 };
 
 // Checks that a value is a list of as many messages as a request may hold.

@@ -129,14 +129,18 @@ ApiResult<std::unique_ptr<ChatJob>> read_message_job(ApiService& service,
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<ChatJob>();
   job->request = std::move(read->chat);
+  job->request.prompt.is_for_counting = !generates;
   if (auto error = prepare_chat(service, request, "msg_", *job)) return std::move(*error);
   return job;
 }
 
 HttpReply tell_count(ApiService& service, std::unique_ptr<ChatJob> job, const Wake&) {
-  job->request.generation.max_tokens.reset();  // however many: none is to come
+  const std::size_t num_tokens = job->prompt.token_ids.size();
+  // No answer is to come, so the rest is checked as if there were room for any.
+  job->request.generation.max_tokens.reset();
+  job->prompt.token_ids.resize(1);
   if (auto error = check_chat(*job, service.model)) return {error_response(*error), {}};
-  return {json_response({{"input_tokens", job->prompt.token_ids.size()}}), {}};
+  return {json_response({{"input_tokens", num_tokens}}), {}};
 }
 
 }  // namespace

@@ -133,6 +133,15 @@ TEST_F(MessagesTest, CountsTokens) {
             usage.at("input_tokens").get<int>() + usage.at("cache_read_input_tokens").get<int>());
 }
 
+TEST_F(MessagesTest, CountsMoreTokensThanTheContextHas) {
+  ApiClient client({.max_model_len = 64});
+  const std::string body = ask(std::string(200, 'a')).dump();
+  EXPECT_EQ(client.refusal(kMessagesPath, body).at("code"), "context_length_exceeded");
+  const json count = client.answer("/v1/messages/count_tokens", body);
+  EXPECT_EQ(count, client_.answer("/v1/messages/count_tokens", body));
+  EXPECT_GT(count.at("input_tokens"), 64);
+}
+
 TEST_F(MessagesTest, WhatIsCountedIsCheckedAsWhatIsAnswered) {
   const std::string path = "/v1/messages/count_tokens";
   const std::pair<json, const char*> wrong[] = {

@@ -290,7 +290,11 @@ ApiResult<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const Chat
     return encode_text(model, *prompt.raw_text, /*add_special_tokens=*/true, "prompt");
   auto rendered = render_chat(model, prompt);
   if (!rendered.ok()) return std::move(rendered).error();
-  return encode_text(model, *std::move(rendered), prompt.add_special_tokens, "messages");
+  if (!prompt.is_for_counting)
+    return encode_text(model, *std::move(rendered), prompt.add_special_tokens, "messages");
+  auto ids = tokenize_text(model, *rendered, prompt.add_special_tokens, "messages");
+  if (!ids.ok()) return std::move(ids).error();
+  return EncodedPrompt{*std::move(ids), *std::move(rendered)};
 }
 
 ApiResult<int> settle_max_tokens(const ServedModel& model, int num_prompt_tokens,

@@ -33,7 +33,8 @@ std::optional<ApiError> check_fill_in(const ServedModel& model, std::string_view
 // Errors: encode_prompt()'s, and a model that knows of no gaps (param suffix).
 ApiResult<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_view prefix,
                                         std::string_view suffix, bool add_special_tokens);
-// Errors besides: a checkpoint without a chat template, a template that refuses the messages.
+// Errors besides: a checkpoint without a chat template, a template that refuses the messages. A
+// conversation that is for counting has tokenize_text()'s in place of the context's.
 ApiResult<EncodedPrompt> encode_chat_prompt(const ServedModel& model, const ChatPrompt& prompt);
 
 // Returns a text's tokens without the engine's limits: an empty or over-long one has its own too.
