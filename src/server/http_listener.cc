@@ -66,6 +66,7 @@ int raise_descriptor_limit(int num_wanted, rlim_t num_descriptors_each) {
 struct HttpListener::Impl {
   struct Connection {
     asio::awaitable<void> run() const;
+    asio::awaitable<void> run_session() const;  // behind a tunnel
     void close() const;
 
     std::shared_ptr<HttpSession> session;
@@ -116,11 +117,12 @@ asio::awaitable<void> HttpListener::Impl::Connection::run() const {
     co_await session->run();
     co_return;
   }
-  const auto run_session = [this]() -> asio::awaitable<void> {
-    co_await session->run();
-    tunnel->end_is_closed();
-  };
   co_await (run_session() && tunnel->run());
+}
+
+asio::awaitable<void> HttpListener::Impl::Connection::run_session() const {
+  co_await session->run();
+  tunnel->end_is_closed();
 }
 
 void HttpListener::Impl::Connection::close() const {
