@@ -261,12 +261,14 @@ bool HttpListener::drain(double deadline_s) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(deadline_s);
   std::unique_lock lock(impl.mutex);
   impl.draining = true;
-  std::erase_if(impl.connections, [&impl](const auto& connection) {
-    connection->session->drain();
-    const bool is_late = !connection->session->has_begun();
-    if (is_late) impl.late_connections.insert(connection);
-    return is_late;
-  });
+  for (auto it = impl.connections.begin(); it != impl.connections.end();) {
+    (*it)->session->drain();
+    if ((*it)->session->has_begun()) {
+      ++it;
+    } else {
+      impl.late_connections.insert(impl.connections.extract(it++));
+    }
+  }
   return impl.connection_ended.wait_until(lock, until,
                                           [&impl] { return impl.connections.empty(); });
 }

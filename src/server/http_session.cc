@@ -358,8 +358,8 @@ asio::awaitable<void> HttpSession::stop_watching_peer() {
 }
 
 void HttpSession::drain() {
+  draining_ = true;
   asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
-    self->draining_ = true;
     error_code ignored;
     if (self->idle_ && self->has_begun_) self->socket_.cancel(ignored);
   });

@@ -108,7 +108,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::atomic<bool> has_begun_ = false;
   bool idle_ = true;  // between two requests
   std::size_t num_written_ = 0;
-  bool draining_ = false;
+  std::atomic<bool> draining_ = false;
   bool closed_ = false;
 };
 
