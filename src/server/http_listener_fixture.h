@@ -59,6 +59,10 @@ class Connection {
     while (!text.ends_with(end) && ::recv(socket_, &byte, 1, 0) == 1) text += byte;
     return text;
   }
+  bool has_answer() const {
+    char byte = 0;
+    return ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+  }
   std::string read_to_close() {
     std::string text;
     char bytes[4096];
