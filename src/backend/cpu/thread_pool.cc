@@ -125,9 +125,15 @@ ThreadPool::~ThreadPool() {
 ThreadPool::Kind& ThreadPool::kind_of(const Job& job) {
   const auto key = reinterpret_cast<std::uintptr_t>(job.call) ^
                    static_cast<std::uintptr_t>(job.count * 0x9e3779b97f4a7c15);
-  Kind& kind = kinds_[key * 0x9e3779b97f4a7c15 >> 58];
-  if (kind.key != key) kind = {.key = key};
-  return kind;
+  std::array<Kind, 4>& set = kinds_[key * 0x9e3779b97f4a7c15 >> 58];
+  auto kind = std::find_if(set.begin(), set.end(), [&](const Kind& of) { return of.key == key; });
+  if (kind == set.end()) {
+    kind = std::min_element(set.begin(), set.end(),
+                            [](const Kind& a, const Kind& b) { return a.last_job < b.last_job; });
+    *kind = {.key = key};
+  }
+  kind->last_job = number_ + 1;
+  return *kind;
 }
 
 void ThreadPool::run(Job job) {

@@ -88,6 +88,7 @@ class ThreadPool {
   // Calls of the same body and count, which take about the same time.
   struct Kind {
     std::uintptr_t key = 0;
+    std::uint32_t last_job = 0;
     std::uint32_t num_calls = 0;
     std::chrono::nanoseconds time{0};  // the last time that one was timed
   };
@@ -134,7 +135,8 @@ class ThreadPool {
 
   const int num_threads_;
   std::uint32_t number_ = 0;  // of the last job
-  std::array<Kind, 64> kinds_;
+  // A set for each hash: a step's kinds keep their times though some have the same one.
+  std::array<std::array<Kind, 4>, 64> kinds_;
   std::chrono::steady_clock::time_point crowded_until_;
   std::unique_ptr<Lane[]> lanes_;
   std::unique_ptr<Tally[]> tallies_;

@@ -73,6 +73,24 @@ TEST(ThreadPool, CoversEveryIndexOfLongWorkOnce) {
   }
 }
 
+// A step has a dozen kinds of work, in turns: none makes the pool forget how long another took.
+TEST(ThreadPool, LongWorkOfManyKindsIsDivided) {
+  constexpr int kKinds = 40, kLeastCount = 32;
+  ThreadPool pool(2);
+  std::vector<int> num_ranges(kKinds);
+  for (int round = 0; round < 2; ++round) {
+    for (int kind = 0; kind < kKinds; ++kind) {
+      std::atomic<int> ranges = 0;
+      pool.parallel_for(kLeastCount + kind, 1, [&](std::int64_t begin, std::int64_t end, int) {
+        ++ranges;
+        std::this_thread::sleep_for((end - begin) * std::chrono::microseconds(10));
+      });
+      num_ranges[kind] = ranges;
+    }
+  }
+  for (int kind = 0; kind < kKinds; ++kind) EXPECT_GT(num_ranges[kind], 2) << kind;
+}
+
 TEST(ThreadPool, AThreadGoesThroughItsPartInAscendingOrder) {
   constexpr std::int64_t kCount = 300;
   ThreadPool pool(3);
