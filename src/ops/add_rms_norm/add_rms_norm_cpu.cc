@@ -1,5 +1,7 @@
 #include "ops/add_rms_norm/add_rms_norm.h"
 
+#include <algorithm>
+
 #include "backend/cpu/cpu_exec.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -40,6 +42,13 @@ namespace pagoda::cpu {
 HWY_EXPORT(add_row);
 HWY_EXPORT(norm_sum_row);
 
+namespace {
+
+// Elements worth a fork: some microseconds of one core, where others wrote them.
+constexpr std::int64_t kForkElements = 4096;
+
+}  // namespace
+
 AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
                               const Tensor& weight, const AddRmsNormArgs& args) {
   const std::int64_t dim = x.extent(1);
@@ -51,8 +60,8 @@ AddRmsNormResult add_rms_norm(Exec& exec, const Tensor& x, const Tensor& delta,
   const float* delta_gain = args.delta_norm.defined() ? args.delta_norm.data<float>() : nullptr;
   const auto add_row = HWY_DYNAMIC_DISPATCH(add_row);
   const auto norm_row = HWY_DYNAMIC_DISPATCH(norm_sum_row);
-  // 16 rows of a small model take a few microseconds, what a fork costs.
-  pool_of(exec).parallel_for(x.extent(0), 16, [&](std::int64_t begin, std::int64_t end, int) {
+  const std::int64_t grain = std::max<std::int64_t>(kForkElements / dim, 1);
+  pool_of(exec).parallel_for(x.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t t = begin; t < end; ++t) {
       float* row = sum.data<float>() + t * dim;
       const float* added = b + t * dim;

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "backend/cpu/cpu_exec.h"
+#include "ops/kv_write/kv_writer_cpu.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/kv_write/kv_write_cpu.cc"
@@ -144,22 +145,31 @@ constexpr std::int64_t kGrainCodes = 4096;
 
 }  // namespace
 
+KvWriter::KvWriter(Exec& exec, const KvView& view, const StepBatch& batch)
+    : view_(view), slots_(batch.slot_mapping.data<std::int32_t>()) {
+  const std::int64_t floats = HWY_DYNAMIC_DISPATCH(memory_floats)(view.head_dim());
+  memory_ = exec.allocate(DType::kFloat32, {exec.num_threads(), floats});
+}
+
+void KvWriter::write(const Tensor& k, const Tensor& v, std::int64_t begin, std::int64_t end,
+                     int thread) const {
+  const auto write_entries = HWY_DYNAMIC_DISPATCH(write_entries);
+  float* const own = memory_.data<float>() + thread * memory_.stride(0);
+  write_entries(k, slots_, begin, end, view_.keys, own);
+  write_entries(v, slots_, begin, end, view_.values, own);
+}
+
 KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
                 const StepBatch& batch) {
-  const std::int32_t* slots = batch.slot_mapping.data<std::int32_t>();
-  const auto write_entries = HWY_DYNAMIC_DISPATCH(write_entries);
   const std::int64_t width = view.num_kv_heads() * view.head_dim();
   const bool has_codes = is_quantized(view.keys.format()) || is_quantized(view.values.format());
   const std::int64_t grain =
       std::max<std::int64_t>((has_codes ? kGrainCodes : kGrainElements) / width, 1);
-  ThreadPool& pool = pool_of(exec);
-  const std::int64_t floats = HWY_DYNAMIC_DISPATCH(memory_floats)(view.head_dim());
-  const Tensor memory = exec.allocate(DType::kFloat32, {pool.num_threads(), floats});
-  pool.parallel_for(k.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int thread) {
-    float* const own = memory.data<float>() + thread * floats;
-    write_entries(k, slots, begin, end, view.keys, own);
-    write_entries(v, slots, begin, end, view.values, own);
-  });
+  const KvWriter writer(exec, view, batch);
+  pool_of(exec).parallel_for(k.extent(0), grain,
+                             [&](std::int64_t begin, std::int64_t end, int thread) {
+                               writer.write(k, v, begin, end, thread);
+                             });
   return view;
 }
 

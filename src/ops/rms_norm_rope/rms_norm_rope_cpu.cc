@@ -1,4 +1,4 @@
-#include "ops/rms_norm_rope/rms_norm_rope.h"
+#include "ops/rms_norm_rope/rms_norm_rope_cpu.h"
 
 #include <algorithm>
 
@@ -54,16 +54,20 @@ constexpr std::int64_t kForkElements = 8192;
 
 }  // namespace
 
+void rms_norm_rope_tokens(const Tensor& x, const Tensor& weight, const Tensor& angles,
+                          const RmsNormRopeArgs& args, std::int64_t begin, std::int64_t end,
+                          const Tensor& out) {
+  HWY_DYNAMIC_DISPATCH(norm_and_rotate)
+  (x, weight.data<float>(), angles, args, begin, end, out.data<float>());
+}
+
 Tensor rms_norm_rope(Exec& exec, const Tensor& x, const Tensor& weight, const Tensor& angles,
                      const RmsNormRopeArgs& args) {
   Tensor out = exec.allocate(DType::kFloat32, x.shape());
-  float* to = out.data<float>();
-  const float* gain = weight.data<float>();
-  const auto norm_and_rotate = HWY_DYNAMIC_DISPATCH(norm_and_rotate);
   const std::int64_t width = x.extent(1) * x.extent(2);
   const std::int64_t grain = std::max<std::int64_t>(kForkElements / width, 1);
   pool_of(exec).parallel_for(x.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int) {
-    norm_and_rotate(x, gain, angles, args, begin, end, to);
+    rms_norm_rope_tokens(x, weight, angles, args, begin, end, out);
   });
   return out;
 }

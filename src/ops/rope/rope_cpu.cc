@@ -1,4 +1,4 @@
-#include "ops/rope/rope.h"
+#include "ops/rope/rope_cpu.h"
 
 #include <algorithm>
 #include <cmath>
@@ -65,27 +65,28 @@ Tensor rope_angles(Exec& exec, const Tensor& positions, const Tensor& inv_freq,
   return out;
 }
 
-Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& args) {
-  const std::int64_t tokens = x.extent(0), heads = x.extent(1), head_dim = x.extent(2);
-  const std::int64_t half = angles.extent(2);
-  Tensor out = exec.allocate(DType::kFloat32, x.shape());
+void rope_tokens(const Tensor& x, const Tensor& angles, const RopeArgs& args, std::int64_t begin,
+                 std::int64_t end, const Tensor& out) {
+  const std::int64_t heads = x.extent(1), head_dim = x.extent(2), half = angles.extent(2);
   const auto rotate = args.style == RopeStyle::kHalves ? HWY_DYNAMIC_DISPATCH(rotate_halves)
                                                        : HWY_DYNAMIC_DISPATCH(rotate_adjacent);
-  const float* from = x.data<float>();
-  const std::int64_t token_stride = x.stride(0), head_stride = x.stride(1);
-  float* to = out.data<float>();
-  const float* rotations = angles.data<float>();
-  const std::int64_t grain = std::max<std::int64_t>(kForkElements / (heads * head_dim), 1);
-  pool_of(exec).parallel_for(tokens, grain, [=](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t t = begin; t < end; ++t) {
-      const float* cosines = rotations + t * 2 * half;
-      for (std::int64_t h = 0; h < heads; ++h) {
-        const float* head = from + t * token_stride + h * head_stride;
-        float* turned = to + (t * heads + h) * head_dim;
-        rotate(head, cosines, cosines + half, half, turned);
-        std::copy(head + 2 * half, head + head_dim, turned + 2 * half);
-      }
+  for (std::int64_t t = begin; t < end; ++t) {
+    const float* cosines = angles.data<float>() + t * 2 * half;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const float* head = x.data<float>() + t * x.stride(0) + h * x.stride(1);
+      float* turned = out.data<float>() + (t * heads + h) * head_dim;
+      rotate(head, cosines, cosines + half, half, turned);
+      std::copy(head + 2 * half, head + head_dim, turned + 2 * half);
     }
+  }
+}
+
+Tensor rope(Exec& exec, const Tensor& x, const Tensor& angles, const RopeArgs& args) {
+  Tensor out = exec.allocate(DType::kFloat32, x.shape());
+  const std::int64_t width = x.extent(1) * x.extent(2);
+  const std::int64_t grain = std::max<std::int64_t>(kForkElements / width, 1);
+  pool_of(exec).parallel_for(x.extent(0), grain, [&](std::int64_t begin, std::int64_t end, int) {
+    rope_tokens(x, angles, args, begin, end, out);
   });
   return out;
 }

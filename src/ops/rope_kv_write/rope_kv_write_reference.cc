@@ -17,7 +17,7 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
   Tensor q = rotated(heads.slice(1, 0, num_q), q_norm,
                      args.query_angles.defined() ? args.query_angles : angles);
   const Tensor k = rotated(heads.slice(1, num_q, num_q + num_k), k_norm, angles);
-  take_offset(k, args.key_offset);
+  take_offset(k, args.key_offset, 0, k.extent(0));
   const std::int64_t first_v = args.keys_are_values ? num_q : num_q + num_k;
   Tensor v = heads.slice(1, first_v, first_v + num_k);
   if (args.v_norm.defined()) v = reference::rms_norm(exec, v, args.v_norm, args.norm);

@@ -7,14 +7,15 @@
 
 namespace pagoda {
 
-// Takes offset [num_kv_heads, head_dim] from each token's keys [tokens, num_kv_heads, head_dim], in
-// place; both contiguous. Does nothing where the offset is undefined.
-inline void take_offset(const Tensor& keys, const Tensor& offset) {
+// Takes offset [num_kv_heads, head_dim] from the keys [tokens, num_kv_heads, head_dim] of tokens
+// [begin, end), in place; both contiguous. Does nothing where the offset is undefined.
+inline void take_offset(const Tensor& keys, const Tensor& offset, std::int64_t begin,
+                        std::int64_t end) {
   if (!offset.defined()) return;
   const std::int64_t width = offset.num_elements();
   const float* const from = offset.data<float>();
-  float* key = keys.data<float>();
-  for (std::int64_t t = 0; t < keys.extent(0); ++t, key += width) {
+  float* key = keys.data<float>() + begin * width;
+  for (std::int64_t t = begin; t < end; ++t, key += width) {
     for (std::int64_t i = 0; i < width; ++i) key[i] -= from[i];
   }
 }
