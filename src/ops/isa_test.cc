@@ -116,7 +116,7 @@ std::vector<float> product_by(const cpu::LinearKernels& kernels, Exec& exec, Wei
                        .num_rows = 1,
                        .tile_rows = 1,
                        .cols = kSmallCols},
-                      memory + row * tile_bytes);
+                      {0, kSmallCols}, memory + row * tile_bytes);
   }
   std::vector<float> out(kSmallTokens * kSmallRows);
   kernels.multiply({.kind = segment.layout.kind,

@@ -40,20 +40,24 @@ std::vector<float> product_by(const cpu::LinearKernels& kernels, const Problem& 
   const cpu::WeightSegment& segment = cpu::packed(weight).segments()[0];
   cpu::ActivationLayout layout;
   if (!kernels.layout_of(segment.layout.kind, layout)) return {};
-  tile_rows = std::min(tile_rows, kernels.most_rows(layout));
+  tile_rows = std::min(tile_rows, kernels.most_rows(layout, kTokens));
   const std::int64_t num_tiles = (kTokens + tile_rows - 1) / tile_rows;
   const std::int64_t tile_bytes = kernels.tile_bytes(layout, tile_rows, problem.cols);
   const Tensor tiles = exec->allocate(DType::kFloat32, {num_tiles, tile_bytes / 4});
   auto* memory = reinterpret_cast<std::byte*>(tiles.data<float>());
-  for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
-    const int row = static_cast<int>(tile) * tile_rows;
-    kernels.pack_tile(layout,
-                      {.x = problem.x.data() + std::int64_t{row} * problem.cols,
-                       .x_stride = problem.cols,
-                       .num_rows = std::min(tile_rows, kTokens - row),
-                       .tile_rows = tile_rows,
-                       .cols = problem.cols},
-                      memory + tile * tile_bytes);
+  // Parts of a tile in any order, as threads have them.
+  const std::int64_t part = layout.takes_whole_rows ? problem.cols : cpu::kTilePart;
+  for (std::int64_t i = 0; i < num_tiles; ++i) {
+    const int row = static_cast<int>(i) * tile_rows;
+    const cpu::TileSource source = {.x = problem.x.data() + std::int64_t{row} * problem.cols,
+                                    .x_stride = problem.cols,
+                                    .num_rows = std::min(tile_rows, kTokens - row),
+                                    .tile_rows = tile_rows,
+                                    .cols = problem.cols};
+    for (std::int64_t first = (problem.cols - 1) / part * part; first >= 0; first -= part) {
+      const std::int64_t end = std::min<std::int64_t>(first + part, problem.cols);
+      kernels.pack_tile(layout, source, {first, end}, memory + i * tile_bytes);
+    }
   }
   std::vector<float> out(std::size_t{kTokens} * kRows);
   kernels.multiply({.kind = segment.layout.kind,

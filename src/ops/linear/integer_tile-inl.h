@@ -16,6 +16,11 @@ PAGODA_INLINE std::int64_t num_blocks(const ActivationLayout& layout, std::int64
   return padded_units(cols) * kUnit / layout.block;
 }
 
+// Returns the unit behind a part's last one, with those that x is padded with behind its end.
+PAGODA_INLINE std::int64_t end_unit(const TilePart& part, std::int64_t cols) {
+  return part.end < cols ? part.end / kUnit : padded_units(cols);
+}
+
 // Returns the bytes of a tile. `arrays` of four bytes for each block of each row follow the
 // integers, `unit_bytes` a row.
 PAGODA_INLINE std::int64_t integer_tile_bytes(const ActivationLayout& layout, int tile_rows,

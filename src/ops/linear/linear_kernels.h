@@ -35,8 +35,9 @@ struct ActivationLayout {
   // The integer that a block's largest magnitude becomes, or may become where scales are powers of
   // two: a block's products have to fit 32 bits.
   int largest_integer = 32767;
-  bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
-  bool is_planes = false;   // 16-bit integers lie as planes of bytes in the highest tiles
+  bool is_nibbles = false;        // bytes of x lie as codes of four bits want them, else of eight
+  bool is_planes = false;         // 16-bit integers lie as planes of bytes in the highest tiles
+  bool takes_whole_rows = false;  // a row's numbers depend on all of it
   bool operator==(const ActivationLayout&) const = default;
 };
 
@@ -48,6 +49,14 @@ struct TileSource {
   int tile_rows = 0;
   std::int64_t cols = 0;
 };
+
+// A part of a tile: k [begin, end), or all of them where the layout takes whole rows. `begin` is a
+// multiple of kTilePart, and so is `end`, unless it is the last one.
+struct TilePart {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+inline constexpr std::int64_t kTilePart = 512;
 
 // All rows of x, in tiles, times one segment of a weight.
 struct PanelProduct {
@@ -71,18 +80,20 @@ struct PanelProduct {
 };
 
 // The heights that a tile may have; the first one is decode's.
-inline constexpr int kTileHeights[] = {1, 2, 4, 6, 16};
+inline constexpr int kHighestTile = 16;
+inline constexpr int kTileHeights[] = {1, 2, 4, 6, kHighestTile};
 
 struct LinearKernels {
   // Gives the layout that multiply takes; false where it does not take the kind.
   bool (*layout_of)(PanelKind kind, ActivationLayout& layout) = nullptr;
   // Does the same for x in bytes, where kernels have such a path.
   bool (*int8_layout_of)(PanelKind kind, ActivationLayout& layout) = nullptr;
-  // Returns the most rows of a tile: one of kTileHeights.
-  int (*most_rows)(const ActivationLayout& layout) = nullptr;
+  // Returns the most rows of a tile where there are so many: one of kTileHeights.
+  int (*most_rows)(const ActivationLayout& layout, std::int64_t num_rows) = nullptr;
   std::int64_t (*tile_bytes)(const ActivationLayout& layout, int tile_rows,
                              std::int64_t cols) = nullptr;
-  void (*pack_tile)(const ActivationLayout& layout, const TileSource& source,
+  // Rounds a part of x into a tile. Parts of one tile may be packed at a time.
+  void (*pack_tile)(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
                     std::byte* tile) = nullptr;
   // Panels [begin, end) of the segment; both are even.
   void (*multiply)(const PanelProduct& product, std::int64_t begin, std::int64_t end) = nullptr;

@@ -13,7 +13,7 @@ constexpr std::int64_t kTileBytesPerPass = std::int64_t{832} << 10;
 constexpr std::int64_t kTileBytesPerSlicedPass = std::int64_t{4} << 20;
 // Multiply-adds worth a fork: about a microsecond of one core.
 constexpr std::int64_t kForkWork = 1 << 17;
-// Values of x that a core rounds in a microsecond.
+// Values of x worth a fork: a core rounds one or two a nanosecond where others wrote them.
 constexpr std::int64_t kForkRounding = 1 << 12;
 // The bytes of a thread's weights that are asked for at once. Kernels ask for lines so far ahead
 // and no nearer ones, which came one by one: 2 us a product.
@@ -25,6 +25,8 @@ constexpr std::int64_t kRowsOfItsOwn = 96;
 constexpr std::int64_t kPiecesPerThread = 8;
 // Each block decodes all weights: enough rows to hide that.
 constexpr std::int64_t kLeastBlockRows = 128;
+// More than any kernel asks for to have its highest tiles.
+constexpr std::int64_t kManyRows = 1 << 10;
 // A multiple of every lower tile's height.
 constexpr std::int64_t kRowGrain = 12;
 
@@ -76,7 +78,7 @@ int tile_rows_for(std::int64_t num_rows, int most_rows) {
 int row_tile(const Exec& exec) {
   // As high for each format.
   const KernelChoice choice = kernels_of(exec, PanelKind::kQ8_0);
-  return choice.kernels->most_rows(choice.layout);
+  return choice.kernels->most_rows(choice.layout, kManyRows);
 }
 
 LinearProduct::LinearProduct(Exec& exec, const Weight& weight, const Tensor& x)
@@ -124,7 +126,8 @@ void LinearProduct::plan_tiles() {
     Tiles& tiles = tiles_[num_layouts_++];
     tiles.kernels = choice.kernels;
     tiles.layout = choice.layout;
-    tiles.tile_rows = tile_rows_for(num_rows_, choice.kernels->most_rows(choice.layout));
+    const int most_rows = choice.kernels->most_rows(choice.layout, num_rows_);
+    tiles.tile_rows = tile_rows_for(num_rows_, most_rows);
     tiles.tile_bytes = choice.kernels->tile_bytes(choice.layout, tiles.tile_rows, cols_);
     tiles.num_tiles = (num_rows_ + tiles.tile_rows - 1) / tiles.tile_rows;
   }
@@ -163,14 +166,25 @@ void LinearProduct::take_rows(std::int64_t first, std::int64_t count) {
     Tiles& tiles = tiles_[i];
     tiles.data = next;
     next += tiles.num_tiles * tiles.tile_bytes;
-    if (copy_bytes_ > 0) continue;
-    const std::int64_t tile_values = tiles.tile_rows * cols_;
-    pool_of(exec_).parallel_for(tiles.num_tiles,
-                                std::max(kForkRounding / tile_values, std::int64_t{1}),
-                                [&](std::int64_t begin, std::int64_t end, int) {
-                                  round_tiles(tiles, begin, end, tiles.data);
-                                });
+    if (copy_bytes_ == 0) round_tiles(tiles);
   }
+}
+
+// Rounds x by all threads, which share out parts of tiles where tiles are few.
+void LinearProduct::round_tiles(const Tiles& tiles) {
+  const bool are_many = tiles.num_tiles >= 2 * exec_.num_threads();
+  const std::int64_t part_cols = are_many || tiles.layout.takes_whole_rows ? cols_ : kTilePart;
+  const std::int64_t num_parts = (cols_ + part_cols - 1) / part_cols;
+  const std::int64_t grain =
+      std::max(kForkRounding / (tiles.tile_rows * part_cols), std::int64_t{1});
+  pool_of(exec_).parallel_for(
+      tiles.num_tiles * num_parts, grain, [&](std::int64_t begin, std::int64_t end, int) {
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t tile = i / num_parts, first = i % num_parts * part_cols;
+          round_part(tiles, tile, {first, std::min(first + part_cols, cols_)},
+                     tiles.data + tile * tiles.tile_bytes);
+        }
+      });
 }
 
 void LinearProduct::start(const WeightSegment& segment, std::int64_t panel, int thread) const {
@@ -180,24 +194,22 @@ void LinearProduct::start(const WeightSegment& segment, std::int64_t panel, int 
     __builtin_prefetch(first + at, 0, 0);
   }
   for (int i = 0; i < num_layouts_; ++i) {
-    round_tiles(tiles_[i], 0, 1, tiles_[i].data + thread * copy_bytes_);
+    round_part(tiles_[i], 0, {0, cols_}, tiles_[i].data + thread * copy_bytes_);
   }
 }
 
-void LinearProduct::round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end,
-                                std::byte* to) const {
-  for (std::int64_t tile = begin; tile < end; ++tile) {
-    const std::int64_t row = tile * tiles.tile_rows;
-    const std::int64_t left = num_rows_ - row;
-    tiles.kernels->pack_tile(
-        tiles.layout,
-        {.x = x_.data<float>() + (first_row_ + row) * x_.stride(0),
-         .x_stride = x_.stride(0),
-         .num_rows = static_cast<int>(std::min<std::int64_t>(left, tiles.tile_rows)),
-         .tile_rows = tiles.tile_rows,
-         .cols = cols_},
-        to + tile * tiles.tile_bytes);
-  }
+void LinearProduct::round_part(const Tiles& tiles, std::int64_t tile, const TilePart& part,
+                               std::byte* to) const {
+  const std::int64_t row = tile * tiles.tile_rows;
+  const std::int64_t left = num_rows_ - row;
+  tiles.kernels->pack_tile(
+      tiles.layout,
+      {.x = x_.data<float>() + (first_row_ + row) * x_.stride(0),
+       .x_stride = x_.stride(0),
+       .num_rows = static_cast<int>(std::min<std::int64_t>(left, tiles.tile_rows)),
+       .tile_rows = tiles.tile_rows,
+       .cols = cols_},
+      part, to);
 }
 
 void LinearProduct::fetch_next() const {

@@ -81,7 +81,9 @@ class LinearProduct {
   std::int64_t row_grain() const;    // in which rows are shared out
   std::int64_t tile_memory() const;  // bytes
   bool is_single_tile() const;
-  void round_tiles(const Tiles& tiles, std::int64_t begin, std::int64_t end, std::byte* to) const;
+  void round_tiles(const Tiles& tiles);
+  // Rounds a part of a tile, to where that tile begins.
+  void round_part(const Tiles& tiles, std::int64_t tile, const TilePart& part, std::byte* to) const;
 
   Exec& exec_;
   const CpuWeight& weight_;

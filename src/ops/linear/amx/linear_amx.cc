@@ -16,9 +16,12 @@ namespace {
 bool is_of_tiles(PanelKind kind) {
   return panel_format(kind).block >= kUnit;
 }
-bool is_of_tiles(const ActivationLayout& layout, int tile_rows) {
-  return layout.is_planes && tile_rows == kTileRows;
-}
+
+// Rows that are worth unpacking weights for the tiles: products of 32 rows by tiles take 0.6 to 0.9 of
+// the time that AVX-512 takes, those of 8 rows 1.4 to 1.9 times as long (docs/performance/log.md).
+constexpr std::int64_t kLeastRows = 24;
+// The same of weights in two planes, which take longer to unpack and to multiply.
+constexpr std::int64_t kLeastRowsOfWords = 96;
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
   if (!kAvx512Kernels->layout_of(kind, layout)) return false;
@@ -30,27 +33,14 @@ bool int8_layout_of(PanelKind kind, ActivationLayout& layout) {
   return kAvx512Kernels->int8_layout_of(kind, layout);
 }
 
-int most_rows(const ActivationLayout& layout) {
-  return layout.is_planes ? kTileRows : kAvx512Kernels->most_rows(layout);
-}
-
-template <int kDepth>
-void split_tile(std::byte* tile, std::int64_t cols) {
-  const std::int64_t num_blocks = padded_units(cols) * kUnit / kDepth;
-  for (std::int64_t block = 0; block < num_blocks; ++block) {
-    split_block<kDepth>(tile + block * 2 * kPlaneBytes<kDepth>);
-  }
-}
-
-void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
-  avx512::pack_tile(layout, source, tile);
-  if (!is_of_tiles(layout, source.tile_rows)) return;
-  if (has_powers(layout)) return split_tile<kPowersBlock>(tile, source.cols);
-  split_tile<kUnit>(tile, source.cols);
+int most_rows(const ActivationLayout& layout, std::int64_t num_rows) {
+  const std::int64_t least = has_powers(layout) ? kLeastRowsOfWords : kLeastRows;
+  if (layout.is_planes && num_rows >= least) return kHighestTile;
+  return kAvx512Kernels->most_rows(layout, num_rows);
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  if (!is_of_tiles(product.layout, product.tile_rows)) {
+  if (!has_planes(product.layout, product.tile_rows)) {
     return kAvx512Kernels->multiply(product, begin, end);
   }
   if (is_super(product.kind)) return amx::multiply_super(product, begin, end);
@@ -61,7 +51,7 @@ constexpr LinearKernels kKernels = {.layout_of = layout_of,
                                     .int8_layout_of = int8_layout_of,
                                     .most_rows = most_rows,
                                     .tile_bytes = avx512::tile_bytes,
-                                    .pack_tile = pack_tile,
+                                    .pack_tile = avx512::pack_tile,
                                     .multiply = multiply};
 
 }  // namespace

@@ -102,41 +102,5 @@ PAGODA_INLINE void write_planes(const Pair& pair, std::byte* to, int plane_bytes
   });
 }
 
-// The bytes that a line of x is made of: 32 k of a row, high bytes and then low ones.
-struct PlaneOrder {
-  alignas(kLineBytes) std::uint8_t from[64];
-};
-constexpr PlaneOrder make_plane_order() {
-  constexpr int kOfWord[4] = {0, 2, 1, 3};
-  PlaneOrder order = {};
-  for (int i = 0; i < kUnit; ++i) {
-    const int k = i / 4 * 4 + kOfWord[i % 4];
-    order.from[i] = static_cast<std::uint8_t>(2 * k + 1);
-    order.from[kUnit + i] = static_cast<std::uint8_t>(2 * k);
-  }
-  return order;
-}
-constexpr PlaneOrder kPlaneOrder = make_plane_order();
-
-// Turns kDepth k of a tile of x, units [16][32] of 16 bits as AVX-512 has them, into planes where
-// they are.
-template <int kDepth>
-PAGODA_INLINE void split_block(std::byte* x) {
-  constexpr int kUnits = kDepth / kUnit, kUnitBytes = 2 * kUnit * kTileRows;
-  alignas(kLineBytes) std::byte from[kUnits * kUnitBytes];
-  __builtin_memcpy(from, x, sizeof(from));
-  const __m512i order = _mm512_load_si512(kPlaneOrder.from);
-  for (int row = 0; row < kTileRows; ++row) {
-    for_all<kUnits>([&](auto unit) PAGODA_FLATTEN {
-      const __m512i integers = _mm512_load_si512(from + unit * kUnitBytes + row * 2 * kUnit);
-      const __m512i planes = _mm512_permutexvar_epi8(order, integers);
-      std::byte* to = x + row * kDepth + unit * kUnit;
-      _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(planes));
-      _mm256_store_si256(reinterpret_cast<__m256i*>(to + kPlaneBytes<kDepth>),
-                         _mm512_extracti64x4_epi64(planes, 1));
-    });
-  }
-}
-
 }  // namespace
 }  // namespace pagoda::cpu

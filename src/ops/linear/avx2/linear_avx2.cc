@@ -375,7 +375,7 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
   return integer_layout_of(kind, 32767, layout);
 }
 
-int most_rows(const ActivationLayout&) {
+int most_rows(const ActivationLayout&, std::int64_t) {
   return kMostRows;
 }
 
@@ -420,10 +420,11 @@ PAGODA_INLINE std::int32_t pack_int16(const Sixteen& values, float limit, float 
   return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-void pack_row(const TileRow& row, const ActivationLayout& layout) {
+void pack_row(const TileRow& row, const ActivationLayout& layout, const TilePart& part) {
   const int quarters = layout.block / 16;  // of 64 k, under one scale
   const auto limit = static_cast<float>(layout.largest_integer);
-  for (std::int64_t first = 0; first < 2 * padded_units(row.cols); first += quarters) {
+  const std::int64_t end = 2 * end_unit(part, row.cols);
+  for (std::int64_t first = part.begin / 16; first < end; first += quarters) {
     Sixteen values[4];
     std::uint32_t bits = 0;
     for (int i = 0; i < quarters; ++i) {
@@ -448,8 +449,11 @@ void pack_row(const TileRow& row, const ActivationLayout& layout) {
   }
 }
 
-void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
-  for (int r = 0; r < source.tile_rows; ++r) pack_row(row_of(layout, source, tile, r), layout);
+void pack_tile(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
+               std::byte* tile) {
+  for (int r = 0; r < source.tile_rows; ++r) {
+    pack_row(row_of(layout, source, tile, r), layout, part);
+  }
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {

@@ -212,7 +212,10 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
     layout.largest_integer = kSuperLargest;
     layout.span = kSuperGroup;
   }
-  if (kind == PanelKind::kInt14) layout.largest_integer = kPowersLargest;
+  if (kind == PanelKind::kInt14) {
+    layout.largest_integer = kPowersLargest;
+    layout.takes_whole_rows = true;
+  }
   return true;
 }
 
@@ -225,7 +228,7 @@ bool int8_layout_of(PanelKind kind, ActivationLayout& layout) {
   return true;
 }
 
-int most_rows(const ActivationLayout&) {
+int most_rows(const ActivationLayout&, std::int64_t) {
   return kMostRows;
 }
 

@@ -12,6 +12,7 @@ struct TileRow {
   const float* x = nullptr;  // null: zeros
   std::int64_t cols = 0;
   int tile_rows = 0;
+  int units_of_planes = 0;  // of a block of planes, 1 or 2; 0: integers lie as they are
   std::byte* integers = nullptr;
   float* scales = nullptr;
   float* sums = nullptr;
@@ -83,6 +84,33 @@ constexpr ByteOrder byte_order(bool is_nibbles) {
 }
 constexpr ByteOrder kByteOrder = byte_order(false), kNibbleOrder = byte_order(true);
 
+// The bytes of a unit of 16-bit integers as planes have them: its high ones, then its low ones.
+struct PlaneOrder {
+  alignas(kLineBytes) std::uint8_t from[64];
+};
+constexpr PlaneOrder make_plane_order() {
+  constexpr int kOfWord[4] = {0, 2, 1, 3};
+  PlaneOrder order = {};
+  for (int i = 0; i < kUnit; ++i) {
+    const int k = i / 4 * 4 + kOfWord[i % 4];
+    order.from[i] = static_cast<std::uint8_t>(2 * k + 1);
+    order.from[kUnit + i] = static_cast<std::uint8_t>(2 * k);
+  }
+  return order;
+}
+constexpr PlaneOrder kPlaneOrder = make_plane_order();
+
+// A unit's 16-bit integers into the planes of its block; row.integers is the row's first byte.
+PAGODA_INLINE void store_planes(const TileRow& row, std::int64_t unit, __m512i integers) {
+  const int last = row.units_of_planes - 1;
+  const std::int64_t plane_bytes = std::int64_t{row.units_of_planes} * kUnit * row.tile_rows;
+  std::byte* high = row.integers + (unit >> last) * 2 * plane_bytes + (unit & last) * kUnit;
+  const __m512i planes = _mm512_permutexvar_epi8(_mm512_load_si512(kPlaneOrder.from), integers);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(high), _mm512_castsi512_si256(planes));
+  _mm256_store_si256(reinterpret_cast<__m256i*>(high + plane_bytes),
+                     _mm512_extracti64x4_epi64(planes, 1));
+}
+
 // Two units' integers as the product reads them.
 template <Rounding kRounding>
 PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m512i (&v)[4],
@@ -99,8 +127,15 @@ PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m5
     _mm256_store_si256(reinterpret_cast<__m256i*>(second), _mm512_extracti64x4_epi64(bytes, 1));
   } else {
     const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
-    _mm512_store_si512(first, _mm512_permutexvar_epi64(order, a));
-    _mm512_store_si512(second, _mm512_permutexvar_epi64(order, b));
+    const __m512i of_first = _mm512_permutexvar_epi64(order, a);
+    const __m512i of_second = _mm512_permutexvar_epi64(order, b);
+    if (row.units_of_planes > 0) {
+      store_planes(row, unit, of_first);
+      store_planes(row, unit + 1, of_second);
+    } else {
+      _mm512_store_si512(first, of_first);
+      _mm512_store_si512(second, of_second);
+    }
   }
 }
 
@@ -242,9 +277,10 @@ PAGODA_INLINE void pack_blocks(const TileRow& row, std::int64_t first, int count
 }
 
 template <class Scheme>
-void pack_row(const TileRow& row, const ActivationLayout& layout) {
-  const std::int64_t blocks = padded_units(row.cols) * kUnit / Scheme::kBlock;
-  for (std::int64_t first = 0; first < blocks; first += kBlocksAtOnce) {
+void pack_row(const TileRow& row, const ActivationLayout& layout, const TilePart& part) {
+  static_assert(kTilePart % (kBlocksAtOnce * Scheme::kBlock) == 0);
+  const std::int64_t blocks = end_unit(part, row.cols) * kUnit / Scheme::kBlock;
+  for (std::int64_t first = part.begin / Scheme::kBlock; first < blocks; first += kBlocksAtOnce) {
     const auto count =
         static_cast<int>(blocks - first < kBlocksAtOnce ? blocks - first : kBlocksAtOnce);
     if (row.x && (first + count) * Scheme::kBlock <= row.cols) {
@@ -340,17 +376,17 @@ void pack_row_under_powers(const TileRow& row) {
   for (std::int64_t b = whole; b < blocks; ++b) round_under_powers<false>(row, b, bits);
 }
 
-void pack_row_of(const TileRow& row, const ActivationLayout& layout) {
+void pack_row_of(const TileRow& row, const ActivationLayout& layout, const TilePart& part) {
   constexpr Rounding kInt16 = Rounding::kInt16;
   if (layout.rounding == Rounding::kInt8) {
-    return pack_row<Scheme<Rounding::kInt8, 32, 32>>(row, layout);
+    return pack_row<Scheme<Rounding::kInt8, 32, 32>>(row, layout, part);
   }
   if (is_super(layout)) {
-    if (layout.block == 16) return pack_row<Scheme<kInt16, 16, kSuperGroup>>(row, layout);
-    return pack_row<Scheme<kInt16, 32, kSuperGroup>>(row, layout);
+    if (layout.block == 16) return pack_row<Scheme<kInt16, 16, kSuperGroup>>(row, layout, part);
+    return pack_row<Scheme<kInt16, 32, kSuperGroup>>(row, layout, part);
   }
   if (has_powers(layout)) return pack_row_under_powers(row);
-  pack_row<Scheme<kInt16, 32, kUnitsOfSpan * kUnit>>(row, layout);
+  pack_row<Scheme<kInt16, 32, kUnitsOfSpan * kUnit>>(row, layout, part);
 }
 
 }  // namespace
@@ -369,8 +405,14 @@ std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int6
   return integer_tile_bytes(layout, tile_rows, cols, unit_bytes(layout), arrays) + least_powers;
 }
 
-void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
+void pack_tile(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
+               std::byte* tile) {
   TileRow row = {.cols = source.cols, .tile_rows = source.tile_rows, .integers = tile};
+  if (has_planes(layout, source.tile_rows)) {
+    row.units_of_planes = has_powers(layout) ? kPowersBlock / kUnit : 1;
+  }
+  const std::int64_t row_bytes =
+      row.units_of_planes > 0 ? row.units_of_planes * kUnit : unit_bytes(layout);
   if (is_super(layout)) {
     const SuperView view = super_view_of(tile, source.tile_rows, source.cols);
     row.scales = const_cast<float*>(view.scales);
@@ -385,11 +427,11 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, std::by
   for (int r = 0; r < source.tile_rows; ++r) {
     TileRow next = row;
     next.x = r < source.num_rows ? source.x + r * source.x_stride : nullptr;
-    next.integers += r * unit_bytes(layout);
+    next.integers += r * row_bytes;
     next.scales += r;
     next.sums += r;
     next.integer_sums += r;
-    pack_row_of(next, layout);
+    pack_row_of(next, layout, part);
   }
 }
 

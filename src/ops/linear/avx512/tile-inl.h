@@ -9,7 +9,8 @@ namespace pagoda::cpu {
 
 namespace avx512 {
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols);
-void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile);
+void pack_tile(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
+               std::byte* tile);
 // Tiles of more than two rows.
 void multiply_many(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 // Multiplies 16-bit tiles of the formats that is_super names.
@@ -25,6 +26,10 @@ namespace {
 // applies to what the span's blocks came to; their sums are without it. That costs a bit and a half
 // in the worst block, 3e-5 of the span's largest x, and makes products 3 to 5 % faster: multiplying
 // every block's sum takes the units that multiply x too.
+//
+// In the highest tiles of layouts that say so, 16-bit integers lie as AMX's tiles want them: for each
+// block of kDepth k two planes of bytes, [2][16][kDepth], high ones with their sign and low ones
+// without, four k of a column in a word as the weights have them: k, k + 2, k + 1, k + 3.
 //
 // Bytes lie as they meet the codes of a line, four k of a column in a word. Of eight bits that is
 // k, k + 2, k + 1, k + 3; of four bits the words of a line are k + {0, 4, 1, 5} and k + {2, 6, 3,
@@ -85,6 +90,11 @@ constexpr int kPowersRangeOfX = 30;
 constexpr int kMantissaBits = 23;
 PAGODA_INLINE bool has_powers(const ActivationLayout& layout) {
   return layout.block == kPowersBlock;
+}
+
+// Returns whether tiles so high have planes.
+PAGODA_INLINE bool has_planes(const ActivationLayout& layout, int tile_rows) {
+  return layout.is_planes && tile_rows == kHighestTile;
 }
 
 struct TileView {

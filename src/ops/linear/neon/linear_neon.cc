@@ -132,7 +132,7 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
   return integer_layout_of(kind, kLargestInteger, layout);
 }
 
-int most_rows(const ActivationLayout&) {
+int most_rows(const ActivationLayout&, std::int64_t) {
   return kMostRows;
 }
 
@@ -207,10 +207,12 @@ PAGODA_INLINE void pack_units(const TileRow& row, std::int64_t unit,
   }
 }
 
-void pack_tile(const ActivationLayout& layout, const TileSource& source, std::byte* tile) {
+void pack_tile(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
+               std::byte* tile) {
   for (int r = 0; r < source.tile_rows; ++r) {
     const TileRow row = row_of(layout, source, tile, r);
-    for (std::int64_t unit = 0; unit < padded_units(row.cols); unit += 2) {
+    const std::int64_t end = end_unit(part, row.cols);
+    for (std::int64_t unit = part.begin / kUnit; unit < end; unit += 2) {
       pack_units(row, unit, layout);
     }
   }

@@ -111,7 +111,7 @@ bool layout_of(PanelKind, ActivationLayout& layout) {
   return true;
 }
 
-int most_rows(const ActivationLayout&) {
+int most_rows(const ActivationLayout&, std::int64_t) {
   return HWY_DYNAMIC_DISPATCH(most_portable_rows)();
 }
 
@@ -120,12 +120,13 @@ std::int64_t tile_bytes(const ActivationLayout&, int tile_rows, std::int64_t col
 }
 
 // [k, tile_rows]
-void pack_tile(const ActivationLayout&, const TileSource& source, std::byte* tile) {
+void pack_tile(const ActivationLayout&, const TileSource& source, const TilePart& part,
+               std::byte* tile) {
   auto* out = reinterpret_cast<float*>(tile);
   for (int r = 0; r < source.tile_rows; ++r) {
     const float* x = source.x + r * source.x_stride;
     const bool exists = r < source.num_rows;
-    for (std::int64_t k = 0; k < source.cols; ++k) {
+    for (std::int64_t k = part.begin; k < part.end; ++k) {
       out[k * source.tile_rows + r] = exists ? x[k] : 0.0f;
     }
   }
