@@ -17,7 +17,7 @@ PrefetchLevel prefetch_level() noexcept;
 enum class WeightPrefetch : std::uint8_t {
   kPastCaches,       // into the first level alone, which the other ones then need not hold
   kSecondLevel,      // every line
-  kSecondLevelHalf,  // every other line, and less far ahead
+  kSecondLevelHalf,  // every other line, and less far ahead; in AVX2's products every line of codes
 };
 
 // Returns the way that reads weights fastest on this machine. kPastCaches on AMD's families from 1Ah

@@ -281,10 +281,11 @@ class IntegerTile {
   static constexpr int kUnitBytes = kFormat.group_bytes() / (kFormat.group / kUnit);
   static constexpr int kLines = (kUnitBytes * kUnitsOfBlock + kLineBytes - 1) / kLineBytes;
 
-  // Fetches the lines that lie as far ahead of a block's units. AMD's processors foresee them as they
-  // are read.
+  // Fetches the lines that lie as far ahead of a block's units. Zen 3 foresees those of BF16 and F16,
+  // of which a block has many, and hardly any of codes (docs/performance/log.md).
   PAGODA_INLINE static void fetch_ahead(const std::byte* units, WeightPrefetch way) {
-    if (way != WeightPrefetch::kSecondLevel) return;
+    if (way == WeightPrefetch::kPastCaches) return;
+    if (kKind == PanelKind::kInt14 && way == WeightPrefetch::kSecondLevelHalf) return;
     for_all<kLines>([&](auto line) PAGODA_FLATTEN {
       __builtin_prefetch(units + kFetchAhead + kLineBytes * line, 0, 2);
     });
