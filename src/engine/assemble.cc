@@ -131,6 +131,7 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
   PAGODA_ASSIGN_OR_RETURN(const KvLayout layout, lay_out_kv_cache(options, served, backend));
   PAGODA_ASSIGN_OR_RETURN(Decoder decoder, Decoder::load(*parts.exec, checkpoint, served, layout,
                                                          part_of(on_progress, 0, kWeightsShare)));
+  choose_prefetch(*parts.exec);
   PAGODA_ASSIGN_OR_RETURN(KvSizing sizing,
                           size_kv_cache(options, served, backend, parts.exec->available_bytes()));
   log_shortened_context(options, served, sizing);

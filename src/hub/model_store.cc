@@ -5,6 +5,7 @@
 #include <regex>
 #include <vector>
 
+#include "core/cache_folder.h"
 #include "core/nearest_name.h"
 #include "hub/environment.h"
 #include "hub/folders.h"
@@ -159,12 +160,7 @@ Result<fs::path> default_model_dir() {
   if (const std::string folder = environment("PAGODA_MODEL_DIR"); !folder.empty()) {
     return fs::path(folder);
   }
-  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) {
-    return fs::path(cache) / "pagoda" / "models";
-  }
-  if (const std::string home = environment("HOME"); !home.empty()) {
-    return fs::path(home) / ".cache" / "pagoda" / "models";
-  }
+  if (const Result<fs::path> cache = cache_folder(); cache.ok()) return cache.value() / "models";
   return not_found("[model] expected one of PAGODA_MODEL_DIR, XDG_CACHE_HOME and HOME to be set");
 }
 

@@ -1,6 +1,7 @@
 // CpuExec: the cpu backend's Exec: an arena, worker threads and an instruction set.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,8 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_isa.h"
+#include "backend/cpu/panel_format.h"
+#include "backend/cpu/prefetch_level.h"
 #include "backend/cpu/thread_pool.h"
 #include "backend/native_exec.h"
 
@@ -22,6 +25,14 @@ class CpuExec final : public NativeExec {
   CpuIsa isa() const { return isa_; }
   bool int8_activations() const { return int8_activations_; }
 
+  // Notes that a weight has panels of a kind; from the thread that prepares weights.
+  void add_panel_kind(PanelKind kind) { panels_of(kind).exist = true; }
+  bool has_panels(PanelKind kind) const { return panels_[static_cast<int>(kind)].exist; }
+  // Returns how products of few rows fetch such panels ahead: as this family of processors likes it
+  // best, until something else is set, which is between steps.
+  WeightPrefetch prefetch_of(PanelKind kind) const { return panels_[static_cast<int>(kind)].way; }
+  void set_prefetch(PanelKind kind, WeightPrefetch way) { panels_of(kind).way = way; }
+
   std::uint64_t num_decoded_attentions() const override { return num_decoded_attentions_; }
   void count_decoded_attention() { ++num_decoded_attentions_; }
 
@@ -32,9 +43,16 @@ class CpuExec final : public NativeExec {
         int8_activations_(options.int8_activations),
         pool_(options.num_threads) {}
 
+  struct PanelsOfKind {
+    bool exist = false;
+    WeightPrefetch way = weight_prefetch();
+  };
+  PanelsOfKind& panels_of(PanelKind kind) { return panels_[static_cast<int>(kind)]; }
+
   const CpuIsa isa_;
   const bool int8_activations_;
   ThreadPool pool_;
+  std::array<PanelsOfKind, kNumPanelKinds> panels_;
   // Counted on mlx's thread of a stream where this is its host, and read on the engine's.
   std::atomic<std::uint64_t> num_decoded_attentions_ = 0;
 };
@@ -45,6 +63,9 @@ inline ThreadPool& pool_of(Exec& exec) {
 }
 inline CpuIsa isa_of(const Exec& exec) {
   return static_cast<const CpuExec&>(exec).isa();
+}
+inline WeightPrefetch prefetch_of(const Exec& exec, PanelKind kind) {
+  return static_cast<const CpuExec&>(exec).prefetch_of(kind);
 }
 inline bool rounds_to_int8(const Exec& exec) {
   return static_cast<const CpuExec&>(exec).int8_activations();

@@ -125,6 +125,7 @@ Result<Weight> prepare_weight(Exec& exec, std::span<const HostTensor> parts, Wei
   for (std::size_t i = 0; i < parts.size(); ++i) {
     segments[i].panels = panels;
     pack_segment(cpu_exec, parts[i], segments[i]);
+    cpu_exec.add_panel_kind(segments[i].layout.kind);
     weight.rows += segments[i].rows;
   }
   weight.packed = std::make_shared<CpuWeight>(std::move(segments));

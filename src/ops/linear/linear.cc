@@ -32,6 +32,12 @@ int row_tile(const Exec& exec) {
   return kBodies.of(exec)(exec);
 }
 
+void choose_prefetch(Exec& exec) {
+  constexpr auto kNothing = [](Exec& /*exec*/) {};
+  static constexpr Bodies<void(Exec&)> kBodies{kNothing, cpu::choose_prefetch, kNothing, kNothing};
+  kBodies.of(exec)(exec);
+}
+
 Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArgs& args) {
   check_product("linear", x, weight, args.bias);
   const OpTimer timer(exec, [&] { return product_call("linear", x, weight); });

@@ -24,12 +24,17 @@ void check_product(std::string_view op, const Tensor& x, const Weight& weight, c
 // Returns the height of the tiles that products divide many rows into on this backend: rows that do
 // not fill the last one cost as much as if they did. 1 where nobody knows.
 int row_tile(const Exec& exec);
+// Chooses how products of few rows fetch the weights that the Exec has by now, as it was measured on
+// this machine, once, for some ms a format; its user's cache folder keeps the choice. Does nothing
+// but on x86's processors. No step is running meanwhile.
+void choose_prefetch(Exec& exec);
 // Describes the product to a profile.
 OpCall product_call(std::string_view op, const Tensor& x, const Weight& weight);
 
 namespace cpu {
 int row_tile(const Exec& exec);
-}
+void choose_prefetch(Exec& exec);
+}  // namespace cpu
 
 PAGODA_DECLARE_BODIES(Tensor linear(Exec& exec, const Tensor& x, const Weight& weight,
                                     const LinearArgs& args))

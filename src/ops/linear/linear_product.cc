@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/linear/kernel_choice.h"
 #include "ops/linear/linear.h"
 
 namespace pagoda::cpu {
@@ -32,27 +33,6 @@ constexpr std::int64_t kRowGrain = 12;
 
 std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
-}
-
-struct KernelChoice {
-  const LinearKernels* kernels;
-  ActivationLayout layout;
-};
-
-KernelChoice kernels_of(const Exec& exec, PanelKind kind) {
-  const CpuIsa isa = isa_of(exec);
-  const LinearKernels* best = nullptr;
-  if (isa == CpuIsa::kAmx) best = kAmxKernels;
-  if (isa == CpuIsa::kAvx512) best = kAvx512Kernels;
-  if (isa == CpuIsa::kAvx2) best = kAvx2Kernels;
-  if (isa == CpuIsa::kNeon) best = kNeonKernels;
-  KernelChoice choice = {best, {}};
-  const bool has_int8 = best != nullptr && best->int8_layout_of != nullptr;
-  if (has_int8 && rounds_to_int8(exec) && best->int8_layout_of(kind, choice.layout)) return choice;
-  if (best != nullptr && best->layout_of(kind, choice.layout)) return choice;
-  choice.kernels = kPortableKernels;
-  kPortableKernels->layout_of(kind, choice.layout);
-  return choice;
 }
 
 // The blocks that so many rows are divided into, each times `num_pieces` pairs of panels or of
@@ -245,7 +225,7 @@ void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, s
                            .out = target.out,
                            .out_stride = target.stride,
                            .bias = target.bias,
-                           .prefetch = weight_prefetch()},
+                           .prefetch = prefetch_of(exec_, segment.layout.kind)},
                           0, end - begin);
 }
 

@@ -1,0 +1,17 @@
+// Which kernels multiply a kind of panels on an Exec.
+#pragma once
+
+#include "ops/linear/linear_kernels.h"
+#include "tensor/exec.h"
+
+namespace pagoda::cpu {
+
+struct KernelChoice {
+  const LinearKernels* kernels = nullptr;
+  ActivationLayout layout;
+};
+
+// Returns those of the Exec's instruction set, or portable ones where it has none for the kind.
+KernelChoice kernels_of(const Exec& exec, PanelKind kind);
+
+}  // namespace pagoda::cpu
