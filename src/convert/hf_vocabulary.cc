@@ -8,8 +8,8 @@
 
 #include "convert/gguf_token_types.h"
 #include "convert/hf_sentence_piece.h"
+#include "core/text_file.h"
 #include "model/json_fields.h"
-#include "text/text_file.h"
 #include "text/tokenizer.h"
 
 namespace pagoda {

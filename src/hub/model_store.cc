@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/cache_folder.h"
+#include "core/environment.h"
 #include "core/nearest_name.h"
-#include "hub/environment.h"
 #include "hub/folders.h"
 
 namespace pagoda {

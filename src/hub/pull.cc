@@ -11,7 +11,7 @@
 #include <optional>
 #include <system_error>
 
-#include "hub/environment.h"
+#include "core/environment.h"
 #include "hub/model_store.h"
 #include "hub/pull_file.h"
 #include "hub/pull_hub.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/text_file.h"
 #include "model/json_fields.h"
-#include "text/text_file.h"
 #include "weights/printable.h"
 
 namespace pagoda {

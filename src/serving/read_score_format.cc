@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/text_file.h"
 #include "model/json_fields.h"
 #include "model/score_head.h"
-#include "text/text_file.h"
 #include "weights/printable.h"
 
 namespace pagoda {

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
+#include "core/cache_folder.h"
 #include "core/sha256.h"
 #include "text/chat_template.h"
 #include "text/golden_files.h"
@@ -31,12 +31,9 @@ const Json& goldens() {
 }
 
 std::filesystem::path templates_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::filesystem::path root = cache != nullptr && *cache != '\0'
-                                         ? std::filesystem::path(cache)
-                                         : std::filesystem::path(home ? home : "") / ".cache";
-  return root / "pagoda" / "chat_templates" / goldens()["source"].get<std::string>();
+  const Result<std::filesystem::path> cache = cache_folder();
+  const std::filesystem::path root = cache.ok() ? *cache : std::filesystem::path();
+  return root / "chat_templates" / goldens()["source"].get<std::string>();
 }
 
 std::string read_text(const std::filesystem::path& file) {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/text_file.h"
 #include "text/rust_bridge.h"
-#include "text/text_file.h"
 
 namespace pagoda {
 namespace {

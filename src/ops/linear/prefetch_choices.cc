@@ -13,6 +13,7 @@
 
 #include "backend/cpu/processor_name.h"
 #include "core/cache_folder.h"
+#include "core/text_file.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/prefetch_probe.h"
 
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 // Another number where kernels fetch in other ways than those that were measured.
 constexpr std::string_view kFirstLine = "pagoda prefetch 1\n";
-constexpr std::uintmax_t kMostFileBytes = 64 << 10;
+constexpr std::size_t kMostFileBytes = 64 << 10;
 
 constexpr std::array<std::string_view, kNumPanelKinds> kKindNames = {
     "F32",     "Int14",   "Q8_0",    "Q4_0",    "Q4_1",    "Q5_0",   "Q5_1",
@@ -35,17 +36,10 @@ constexpr std::array<std::string_view, 3> kWayNames = {"past-caches", "second-le
 
 // Returns the file's lines, each with its end; only the first one where they are not understood.
 std::string read_notes(const fs::path& file) {
-  std::error_code error;
-  const std::uintmax_t size = fs::is_regular_file(file, error) ? fs::file_size(file, error) : 0;
-  if (error || size == 0 || size > kMostFileBytes) return std::string(kFirstLine);
-  std::string text(size, '\0');
-  std::ifstream stream(file, std::ios::binary);
-  stream.read(text.data(), static_cast<std::streamsize>(size));
-  const bool is_whole = stream.gcount() == static_cast<std::streamsize>(size);
-  if (!is_whole || !text.starts_with(kFirstLine) || !text.ends_with('\n')) {
-    return std::string(kFirstLine);
-  }
-  return text;
+  const Result<std::string> text = read_text_file(file);
+  const bool is_understood = text.ok() && text->size() <= kMostFileBytes &&
+                             text->starts_with(kFirstLine) && text->ends_with('\n');
+  return is_understood ? *text : std::string(kFirstLine);
 }
 
 // Replaces the file as a whole, so that no process reads half of it.

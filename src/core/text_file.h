@@ -1,4 +1,4 @@
-// The small text files of a checkpoint's folder.
+// Small text files, such as those of a checkpoint's folder.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "text/text_file.h"
+#include "core/text_file.h"
 
 #include <cstdint>
 #include <fstream>
