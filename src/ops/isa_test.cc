@@ -52,7 +52,7 @@ void expect_last_rows(const Outputs& actual, const Outputs& all, const OpCase& o
   }
 }
 
-class Isa : public testing::TestWithParam<CpuIsa> {};
+class Isa : public ::testing::TestWithParam<CpuIsa> {};
 
 TEST_P(Isa, IsNearTheReferenceAndBatchInvariant) {
   const auto reference = make_exec({.backend = Backend::kReference}).value();
@@ -155,7 +155,7 @@ TEST_P(Isa, IsTheOneWhoseKernelsMultiply) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Isa, testing::ValuesIn(supported_cpu_isas()),
+INSTANTIATE_TEST_SUITE_P(All, Isa, ::testing::ValuesIn(supported_cpu_isas()),
                          [](const auto& info) { return std::string(cpu_isa_name(info.param)); });
 
 }  // namespace

@@ -53,7 +53,7 @@ std::string describe(const AttentionShape& shape, const Way& way) {
   return make_attention_case(shape).description + ", " + std::string(attention_path_name(way.path));
 }
 
-class AttentionCodes : public testing::TestWithParam<CpuIsa> {
+class AttentionCodes : public ::testing::TestWithParam<CpuIsa> {
  protected:
   static std::unique_ptr<Exec> make(int num_threads) {
     return make_exec({.backend = Backend::kCpu, .num_threads = num_threads, .cpu_isa = GetParam()})
@@ -197,7 +197,7 @@ TEST(AttentionPath, IsTheOneThatIsCounted) {
   EXPECT_GT(num_decoded, 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AttentionCodes, testing::ValuesIn(supported_cpu_isas()),
+INSTANTIATE_TEST_SUITE_P(All, AttentionCodes, ::testing::ValuesIn(supported_cpu_isas()),
                          [](const auto& info) { return std::string(cpu_isa_name(info.param)); });
 
 }  // namespace

@@ -46,7 +46,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::memcmp(a.first_byte(), b.first_byte(), bytes) == 0;
 }
 
-class KvWriteCodes : public testing::TestWithParam<CpuIsa> {};
+class KvWriteCodes : public ::testing::TestWithParam<CpuIsa> {};
 
 TEST_P(KvWriteCodes, AreTheCodecs) {
   std::mt19937 random(kKvWriteCodesSeed);
@@ -74,7 +74,7 @@ TEST_P(KvWriteCodes, AreTheCodecs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KvWriteCodes, testing::ValuesIn(supported_cpu_isas()),
+INSTANTIATE_TEST_SUITE_P(All, KvWriteCodes, ::testing::ValuesIn(supported_cpu_isas()),
                          [](const auto& info) { return std::string(cpu_isa_name(info.param)); });
 
 }  // namespace

@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 
 #include "backend/backend.h"
 #include "ops/linear/linear.h"
 #include "ops/linear/linear_cases.h"
 #include "ops/op_case.h"
+#include "tests/support/temporary_folder.h"
 
 namespace pagoda {
 namespace {
@@ -20,18 +22,13 @@ constexpr std::int64_t kRows = 64, kCols = 512;
 constexpr WeightPrefetch kWays[] = {WeightPrefetch::kPastCaches, WeightPrefetch::kSecondLevel,
                                     WeightPrefetch::kSecondLevelHalf};
 
-class PrefetchChoices : public testing::Test {
+class PrefetchChoices : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    file_ = folder_ / "made" / "prefetch";
     exec_ = make_exec({.backend = Backend::kCpu, .num_threads = 2}).value();
     const std::vector<HostTensor> parts = {random_matrix(7, WeightFormat::kQ4_0, kRows, kCols)};
     weight_ = prepare_weight(*exec_, parts).value();
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   cpu::CpuExec& cpu_exec() { return static_cast<cpu::CpuExec&>(*exec_); }
   WeightPrefetch way() { return cpu_exec().prefetch_of(cpu::PanelKind::kQ4_0); }
@@ -51,7 +48,8 @@ class PrefetchChoices : public testing::Test {
     std::ofstream(file_) << text;
   }
 
-  fs::path folder_, file_;
+  testing::TemporaryFolder folder_;
+  const fs::path file_ = fs::path(folder_.path()) / "made" / "prefetch";
   std::unique_ptr<Exec> exec_;
   Weight weight_;
 };

@@ -5,7 +5,6 @@
 // AVX-512's: the bits are the same.
 #include "ops/linear/amx/linear_amx.h"
 
-#include "ops/linear/amx/tile_sums-inl.h"
 #include "ops/linear/avx512/tile-inl.h"
 
 namespace pagoda::cpu {
