@@ -62,8 +62,9 @@ class Terminal:
 
 
 @pytest.fixture
-def home(tmp_path):
-    return {"HOME": str(tmp_path), "XDG_STATE_HOME": ""}
+def home(tmp_path, tmp_path_factory):
+    """A home folder of the test's own, with the cache elsewhere: what appears in it is what the chat keeps."""
+    return {"HOME": str(tmp_path), "XDG_STATE_HOME": "", "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
 
 
 def history_of(tmp_path):
