@@ -34,9 +34,11 @@
 //                     group of the checkpoint, scales [16] and biases [16] in 16 bits 2, 2 1, 4 ...
 //
 // F16 and BF16 become integers of 14 bits under a power of two for each 64 k, the largest value's
-// exponent less 12. Integers multiply as fast as bfloat16 and leave x four bits more. Exact is a
-// value of BF16 down to 1/32 of the largest of its 64, one of F16 down to a quarter; the others are
-// off by 2^-14 of the largest at most. Before a panel's first group stands a line of the least
+// exponent less 12, but no less than a quarter of the largest power of its 256 k, so that a kernel
+// may multiply those by one, two or four and have one power for all. Integers multiply as fast as
+// bfloat16 and leave x four bits more. Exact is a value of BF16 down to 1/32 of the largest of its
+// 64, one of F16 down to a quarter, or a quarter of that of the largest of its 256; the others are
+// off by 2^-14 of the former at most, or 2^-16 of the latter. Before a panel's first group stands a line of the least
 // power that each column may have, 2^-48 of its largest one, so that kernels can add exponents in
 // place of multiplying; NaN in a column of which a weight is no number.
 //
@@ -60,6 +62,9 @@ inline constexpr int kPanelColumns = 16;
 inline constexpr int kLineBytes = 64;
 // Powers of a column of integers of 14 bits span no more binades.
 inline constexpr int kPowersRange = 48;
+// Those of so many k are within that factor of each other.
+inline constexpr int kPowersSpan = 256;
+inline constexpr int kPowersRangeOfSpan = 4;
 // The k that kernels take at a time, and to an even number of which rows of x are padded.
 inline constexpr int kUnit = 32;
 

@@ -277,7 +277,34 @@ float largest_magnitude(const std::byte* row, std::int64_t cols) {
   return std::bit_cast<float>(largest);
 }
 
-// A quarter of a large checkpoint's load is here: plain loops that the compiler makes vectors of.
+// Puts up to 64 values of a row under a power that is at least `least`. A quarter of a large
+// checkpoint's load is here: plain loops that the compiler makes vectors of.
+template <typename Element>
+void put_int14_group(const std::byte* row, std::int64_t count, float least, int column,
+                     std::byte* group) {
+  constexpr PanelFormat kFormat = panel_format(PanelKind::kInt14);
+  Element elements[64] = {};
+  std::memcpy(elements, row, static_cast<std::size_t>(count) * sizeof(Element));
+  float values[64];
+  // As integers, which order magnitudes as they are, NaN above all.
+  std::uint32_t largest = 0;
+  for (int i = 0; i < 64; ++i) {
+    values[i] = to_float(elements[i]);
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu);
+  }
+  const float power = power_for(std::bit_cast<float>(largest), least);
+  std::memcpy(group + 4 * column, &power, sizeof(power));
+  const float inverse = power > 0 ? 1.0f / power : 0.0f;  // exact
+  std::uint32_t pairs[32];
+  for (int i = 0; i < 32; ++i) {
+    const std::int32_t low = round_to_integer(values[2 * i] * inverse);
+    const std::int32_t high = round_to_integer(values[2 * i + 1] * inverse);
+    pairs[i] = (static_cast<std::uint32_t>(low) & 0xffffu) | static_cast<std::uint32_t>(high) << 16;
+  }
+  std::byte* lines = group + kFormat.low_plane() + 4 * column;
+  for (int i = 0; i < 32; ++i) std::memcpy(lines + i * kLineBytes, &pairs[i], 4);
+}
+
 template <typename Element>
 void put_int14(const std::byte* row, std::int64_t cols, int column, std::byte* panel) {
   constexpr PanelFormat kFormat = panel_format(PanelKind::kInt14);
@@ -287,29 +314,15 @@ void put_int14(const std::byte* row, std::int64_t cols, int column, std::byte* p
   const float header = std::isfinite(most) ? least : most;
   std::memcpy(panel + 4 * column, &header, sizeof(header));
   panel += kLineBytes;
-  for (std::int64_t k = 0; k < cols; k += 64, panel += kFormat.group_bytes()) {
-    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(cols - k, 64));
-    Element elements[64] = {};
-    std::memcpy(elements, row + k * sizeof(Element), count * sizeof(Element));
-    float values[64];
-    // As integers, which order magnitudes as they are, NaN above all.
-    std::uint32_t largest = 0;
-    for (int i = 0; i < 64; ++i) {
-      values[i] = to_float(elements[i]);
-      largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu);
+  for (std::int64_t first = 0; first < cols; first += kPowersSpan) {
+    const std::int64_t end = std::min<std::int64_t>(cols, first + kPowersSpan);
+    const std::byte* of_span = row + first * sizeof(Element);
+    const float largest = power_for(largest_magnitude<Element>(of_span, end - first), least);
+    const float least_of_span = std::max(largest / kPowersRangeOfSpan, least);
+    for (std::int64_t k = first; k < end; k += 64, panel += kFormat.group_bytes()) {
+      put_int14_group<Element>(row + k * sizeof(Element), std::min<std::int64_t>(end - k, 64),
+                               least_of_span, column, panel);
     }
-    const float power = power_for(std::bit_cast<float>(largest), least);
-    std::memcpy(panel + 4 * column, &power, sizeof(power));
-    const float inverse = power > 0 ? 1.0f / power : 0.0f;  // exact
-    std::uint32_t pairs[32];
-    for (int i = 0; i < 32; ++i) {
-      const std::int32_t low = round_to_integer(values[2 * i] * inverse);
-      const std::int32_t high = round_to_integer(values[2 * i + 1] * inverse);
-      pairs[i] = (static_cast<std::uint32_t>(low) & 0xffffu) | static_cast<std::uint32_t>(high)
-                                                                   << 16;
-    }
-    std::byte* lines = panel + kFormat.low_plane() + 4 * column;
-    for (int i = 0; i < 32; ++i) std::memcpy(lines + i * kLineBytes, &pairs[i], 4);
   }
 }
 
