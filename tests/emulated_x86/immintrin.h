@@ -328,6 +328,11 @@ inline __m256i half_of(Vector a, int half) {
 #undef _mm512_mullo_epi32
 #define _mm512_mullo_epi32 \
   [](__m512i a, __m512i b) { return (__m512i)((emulated::U32)a * (emulated::U32)b); }
+#undef _mm512_mulhi_epi16
+#define _mm512_mulhi_epi16(a, b)                                                                \
+  emulated::made_of<__m512i, std::int16_t>([&](int i) {                                         \
+    return emulated::lane_of<std::int16_t>(a, i) * emulated::lane_of<std::int16_t>(b, i) >> 16; \
+  })
 #undef _mm512_mullo_epi16
 #define _mm512_mullo_epi16 \
   [](__m512i a, __m512i b) { return (__m512i)((emulated::U16)a * (emulated::U16)b); }

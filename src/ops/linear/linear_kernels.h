@@ -10,7 +10,8 @@
 // with s exact, in 32-bit integers; float32 weights have one chain over all k. A kernel may have x
 // share a scale over several blocks and apply it to what they came to, or have powers of two for
 // scales (avx512/tile-inl.h), and take minima, or blocks' own integer scales, as integers too
-// (avx512/minima-inl.h, avx512/super-inl.h).
+// (avx512/minima-inl.h, avx512/super-inl.h). On AMX blocks have integers for scales in every format
+// (amx/group_numbers-inl.h).
 #pragma once
 
 #include <cstddef>
@@ -101,7 +102,7 @@ struct LinearKernels {
 
 // Null where this architecture has no such instruction set.
 extern const LinearKernels* const kAvx512Kernels;
-// Has what AVX-512 has, in the same bits, and tiles of 16 rows.
+// Has AVX-512's product of x in bytes, and an arithmetic of its own else (amx/group_numbers-inl.h).
 extern const LinearKernels* const kAmxKernels;
 extern const LinearKernels* const kAvx2Kernels;
 extern const LinearKernels* const kNeonKernels;

@@ -1,30 +1,29 @@
 // The cpu product on AVX-512 with AMX's tiles of bytes.
 //
-// A tile of x has 16 rows, as AVX-512's products have theirs but for the integers, which are planes
-// of bytes (amx/tile_sums-inl.h). Fewer rows than make a tile worth its while, and x in bytes, are
-// AVX-512's: the bits are the same.
+// Tiles of 16 rows have their integers as planes of bytes (amx/tile_sums-inl.h). AVX-512's
+// instructions multiply fewer rows in the same arithmetic, and x in bytes is left to AVX-512's
+// product.
 #include "ops/linear/amx/linear_amx.h"
 
-#include "ops/linear/avx512/tile-inl.h"
+#include "ops/linear/amx/group_numbers-inl.h"
 
 namespace pagoda::cpu {
 namespace {
 
-// Blocks of 16 k would fill half of a tile. Scaled first, as AVX-512's products have them, they are
-// two planes, and four tile products take as long as AVX-512 does.
-bool is_of_tiles(PanelKind kind) {
-  return panel_format(kind).block >= kUnit;
-}
-
-// Rows that are worth unpacking weights for the tiles: products of 32 rows by tiles take 0.6 to 0.9 of
-// the time that AVX-512 takes, those of 8 rows 1.4 to 1.9 times as long (docs/performance/log.md).
-constexpr std::int64_t kLeastRows = 24;
-// The same of weights in two planes, which take longer to unpack and to multiply.
-constexpr std::int64_t kLeastRowsOfWords = 96;
+// So many rows are worth unpacking weights for the tiles. Of codes of four bits 7 are, of those of
+// eight and of 16-bit weights 13 (docs/performance/log.md).
+constexpr std::int64_t kLeastRows = 13;
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
   if (!kAvx512Kernels->layout_of(kind, layout)) return false;
-  layout.is_planes = is_of_tiles(kind);
+  const PanelFormat format = panel_format(kind);
+  // Only integer minima need sums of blocks of 16.
+  const bool has_short_minima = format.has_minimum() && format.block < kUnit;
+  layout = {.rounding = Rounding::kInt16,
+            .block = has_short_minima ? format.block : kUnit,
+            .span = kSuperGroup,
+            .largest_integer = largest_of_x(kind),
+            .is_planes = true};
   return true;
 }
 
@@ -33,17 +32,16 @@ bool int8_layout_of(PanelKind kind, ActivationLayout& layout) {
 }
 
 int most_rows(const ActivationLayout& layout, std::int64_t num_rows) {
-  const std::int64_t least = has_powers(layout) ? kLeastRowsOfWords : kLeastRows;
-  if (layout.is_planes && num_rows >= least) return kHighestTile;
+  if (layout.is_planes && num_rows >= kLeastRows) return kHighestTile;
   return kAvx512Kernels->most_rows(layout, num_rows);
 }
 
 void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
-  if (!has_planes(product.layout, product.tile_rows)) {
+  if (product.layout.rounding == Rounding::kInt8) {
     return kAvx512Kernels->multiply(product, begin, end);
   }
-  if (is_super(product.kind)) return amx::multiply_super(product, begin, end);
-  amx::multiply_blocks(product, begin, end);
+  if (has_planes(product.layout, product.tile_rows)) return amx::multiply_many(product, begin, end);
+  amx::multiply_few(product, begin, end);
 }
 
 constexpr LinearKernels kKernels = {.layout_of = layout_of,

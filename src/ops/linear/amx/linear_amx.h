@@ -1,13 +1,13 @@
-// The cpu product by AMX's tiles, 16 rows of x at a time. Its bits are those of AVX-512's products,
-// which it leaves fewer rows to.
+// The products on AMX: 16 rows of x at a time by its tiles, fewer by AVX-512's instructions, in one
+// arithmetic (amx/group_numbers-inl.h).
 #pragma once
 
 #include "ops/linear/linear_kernels.h"
 
 namespace pagoda::cpu::amx {
 
-void multiply_blocks(const PanelProduct& product, std::int64_t begin, std::int64_t end);
-// Multiplies the formats that is_super names (avx512/tile-inl.h), where blocks have 32 k.
-void multiply_super(const PanelProduct& product, std::int64_t begin, std::int64_t end);
+void multiply_few(const PanelProduct& product, std::int64_t begin, std::int64_t end);
+// Multiplies tiles of 16 rows, whose x lies in planes (avx512/tile-inl.h).
+void multiply_many(const PanelProduct& product, std::int64_t begin, std::int64_t end);
 
 }  // namespace pagoda::cpu::amx

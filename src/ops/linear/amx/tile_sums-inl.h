@@ -1,8 +1,12 @@
-// Exact sums of a block of k by AMX's tiles: 16 rows of x times the 16 columns of a panel.
+// Exact sums of 256 k by AMX's tiles: 16 rows of x times the 16 columns of a panel.
 //
 // A tile product takes bytes, four k of a column in a word, and adds up in 32 bits. So the 16-bit
-// integers of x are two planes, high bytes with their sign and low bytes without, and weights of
-// more than eight bits are too: whatever the planes, the sum is that of the whole integers.
+// integers of x are two planes, high bytes with their sign and low bytes without, and weights two
+// or three, the highest with a sign. Products of planes that count alike have one sum.
+//
+// Tile products, the rows that a tile is stored by and AVX-512 share an execution port. So what
+// some registers' sums have come to is stored, and then added up, while others get the next sums, a
+// part after each product of 64 k (docs/performance/log.md).
 #pragma once
 
 #include <immintrin.h>
@@ -14,92 +18,144 @@
 namespace pagoda::cpu {
 namespace {
 
-// The bytes that weights come in.
-enum class WeightPlanes : std::uint8_t {
-  kSigned,    // one plane
-  kUnsigned,  // one plane
-  kWords,     // two, of integers of up to 16 bits with a sign: high bytes, then low ones
-};
+constexpr int kTileDepth = 64;  // k of a tile product
+constexpr int kPlaneBytes = kTileDepth * kTileRows;
 
-// The bytes of a plane, kDepth k of 16 rows or columns.
-template <int kDepth>
-constexpr int kPlaneBytes = kDepth * kTileRows;
-
-// Returns the registers' shapes while blocks of kDepth k are multiplied: 0 and 1 hold planes of x, 2
-// and 3 of weights, 4 to 6 sums.
-template <int kDepth>
-TileShapes shapes_of_planes() {
+// Returns the registers' shapes: all are full.
+inline TileShapes shapes_of_planes() {
   TileShapes shapes;
-  for (int i = 0; i < 2; ++i) shapes.set(i, kTileRows, kDepth);
-  for (int i = 2; i < 4; ++i) shapes.set(i, kDepth / 4, kTileRowBytes);
-  for (int i = 4; i < 7; ++i) shapes.set(i, kTileRows, kTileRowBytes);
+  for (int i = 0; i < 8; ++i) shapes.set(i, kTileRows, kTileRowBytes);
   return shapes;
 }
 
-// The sums of a block, plane by plane.
-template <WeightPlanes kPlanes>
+// The sums of a tile, the ones that count most first: each counts 2^8 times what the next one does.
 struct TileSums {
-  static constexpr int kCount = kPlanes == WeightPlanes::kWords ? 3 : 2;
-  alignas(kLineBytes) std::int32_t planes[kCount][kTileRows][kPanelColumns];
+  alignas(kLineBytes) std::int32_t planes[4][kTileRows][kPanelColumns];
+};
 
-  // Returns those of the whole integers in a row: 16 columns.
-  PAGODA_INLINE __m512i row(int r) const {
-    const auto plane = [&](int i) PAGODA_FLATTEN { return _mm512_load_si512(planes[i][r]); };
-    const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(plane(0), 8), plane(1));
-    if constexpr (kCount == 2) return sum;
-    return _mm512_add_epi32(_mm512_slli_epi32(sum, 8), plane(kCount - 1));
+template <int kRegister>
+PAGODA_INLINE void store_tile(std::int32_t (&to)[kTileRows][kPanelColumns]) {
+  static_assert(kRegister < 6);
+  if constexpr (kRegister == 0) _tile_stored(0, to, kLineBytes);
+  if constexpr (kRegister == 1) _tile_stored(1, to, kLineBytes);
+  if constexpr (kRegister == 2) _tile_stored(2, to, kLineBytes);
+  if constexpr (kRegister == 3) _tile_stored(3, to, kLineBytes);
+  if constexpr (kRegister == 4) _tile_stored(4, to, kLineBytes);
+  if constexpr (kRegister == 5) _tile_stored(5, to, kLineBytes);
+}
+
+// Sums of weights in two planes, in registers that the macro names: intrinsics want their numbers
+// written out. `start` sets them to zero, `add` adds the products of 64 k of x, [2][16][64], and of
+// weights, [2][16][16][4].
+#define PAGODA_SUMS_OF_WORDS(Name, kHigh, kMiddle, kLow)                          \
+  struct Name {                                                                   \
+    static constexpr int kFirstRegister = kHigh;                                  \
+    static constexpr int kFirstPlane = 0;                                         \
+    static constexpr int kCount = 3;                                              \
+    PAGODA_INLINE static void start() {                                           \
+      _tile_zero(kHigh);                                                          \
+      _tile_zero(kMiddle);                                                        \
+      _tile_zero(kLow);                                                           \
+    }                                                                             \
+    PAGODA_INLINE static void add(const std::byte* x, const std::byte* weights) { \
+      _tile_loadd(6, x, kTileDepth);                                              \
+      _tile_loadd(7, weights, kLineBytes);                                        \
+      _tile_dpbssd(kHigh, 6, 7);                                                  \
+      _tile_loadd(7, weights + kPlaneBytes, kLineBytes);                          \
+      _tile_dpbsud(kMiddle, 6, 7);                                                \
+      _tile_loadd(6, x + kPlaneBytes, kTileDepth);                                \
+      _tile_dpbuud(kLow, 6, 7);                                                   \
+      _tile_loadd(7, weights, kLineBytes);                                        \
+      _tile_dpbusd(kMiddle, 6, 7);                                                \
+    }                                                                             \
+  };
+PAGODA_SUMS_OF_WORDS(WordSums, 0, 1, 2)
+PAGODA_SUMS_OF_WORDS(OtherWordSums, 3, 4, 5)
+#undef PAGODA_SUMS_OF_WORDS
+
+// The higher two sums of weights in three planes, [3][16][16][4], and the lower two.
+struct HighSums {
+  static constexpr int kFirstRegister = 0;
+  static constexpr int kFirstPlane = 0;
+  static constexpr int kCount = 2;
+  PAGODA_INLINE static void start() {
+    _tile_zero(0);
+    _tile_zero(1);
+  }
+  PAGODA_INLINE static void add(const std::byte* x, const std::byte* weights) {
+    _tile_loadd(6, x, kTileDepth);
+    _tile_loadd(7, weights, kLineBytes);
+    _tile_dpbssd(0, 6, 7);
+    _tile_loadd(5, weights + kPlaneBytes, kLineBytes);
+    _tile_dpbsud(1, 6, 5);
+    _tile_loadd(6, x + kPlaneBytes, kTileDepth);
+    _tile_dpbusd(1, 6, 7);
+  }
+};
+struct LowSums {
+  static constexpr int kFirstRegister = 2;
+  static constexpr int kFirstPlane = 2;
+  static constexpr int kCount = 2;
+  PAGODA_INLINE static void start() {
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  PAGODA_INLINE static void add(const std::byte* x, const std::byte* weights) {
+    _tile_loadd(6, x, kTileDepth);
+    _tile_loadd(7, weights + 2 * kPlaneBytes, kLineBytes);
+    _tile_dpbsud(2, 6, 7);
+    _tile_loadd(6, x + kPlaneBytes, kTileDepth);
+    _tile_dpbuud(3, 6, 7);
+    _tile_loadd(5, weights + kPlaneBytes, kLineBytes);
+    _tile_dpbuud(2, 6, 5);
   }
 };
 
-// Multiplies planes of x, [2][16][kDepth], with those of a panel, [planes][kDepth / 4][16][4].
-template <WeightPlanes kPlanes, int kDepth>
-PAGODA_INLINE void multiply_tiles(const std::byte* x, const std::byte* weights,
-                                  TileSums<kPlanes>& to) {
-  asm volatile("" ::: "memory");  // what the tiles read has been written
-  _tile_loadd(0, x, kDepth);
-  _tile_loadd(1, x + kPlaneBytes<kDepth>, kDepth);
-  _tile_loadd(2, weights, kLineBytes);
-  _tile_zero(4);
-  _tile_zero(5);
-  if constexpr (kPlanes == WeightPlanes::kUnsigned) {
-    _tile_dpbsud(4, 0, 2);
-    _tile_dpbuud(5, 1, 2);
-  } else {
-    _tile_dpbssd(4, 0, 2);
-    _tile_dpbusd(5, 1, 2);
+// Returns a row's whole sums, rounded once. With weights in two planes what is above the lowest 16
+// bits has 24, and the rest has no more.
+template <int kWeightPlanes>
+PAGODA_INLINE __m512 rounded_row(const TileSums& sums, int r) {
+  const auto plane = [&](int i) PAGODA_FLATTEN { return _mm512_load_si512(sums.planes[i][r]); };
+  const __m512i middle = plane(kWeightPlanes - 1);
+  __m512i high = plane(0);
+  if constexpr (kWeightPlanes == 3) high = _mm512_add_epi32(_mm512_slli_epi32(high, 8), plane(1));
+  high = _mm512_add_epi32(high, _mm512_srai_epi32(middle, 8));
+  const __m512i of_middle = _mm512_and_si512(middle, _mm512_set1_epi32(0xff));
+  __m512i low = _mm512_add_epi32(_mm512_slli_epi32(of_middle, 8), plane(kWeightPlanes));
+  if constexpr (kWeightPlanes == 2) {
+    return _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_set1_ps(1 << 16),
+                           _mm512_cvtepi32_ps(low));
   }
-  if constexpr (kPlanes == WeightPlanes::kWords) {
-    _tile_loadd(3, weights + kPlaneBytes<kDepth>, kLineBytes);
-    _tile_zero(6);
-    _tile_dpbsud(5, 0, 3);
-    _tile_dpbuud(6, 1, 3);
-    _tile_stored(6, to.planes[2], kLineBytes);
-  }
-  _tile_stored(4, to.planes[0], kLineBytes);
-  _tile_stored(5, to.planes[1], kLineBytes);
+  high = _mm512_add_epi32(high, _mm512_srli_epi32(low, 16));
+  low = _mm512_and_si512(low, _mm512_set1_epi32(0xffff));
+  const __m512i rest = _mm512_and_si512(high, _mm512_set1_epi32(3));
+  low = _mm512_or_si512(low, _mm512_slli_epi32(rest, 16));
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_srai_epi32(high, 2)), _mm512_set1_ps(1 << 18),
+                         _mm512_cvtepi32_ps(low));
 }
 
-// Writes kDepth k of weights as planes. `pair(i)` returns pair i of k as 16 x 2 integers of 16 bits.
-// Two pairs make a word a column, whose bytes are k, k + 2, k + 1 and k + 3.
-template <WeightPlanes kPlanes, int kPairs, class Pair>
-PAGODA_INLINE void write_planes(const Pair& pair, std::byte* to, int plane_bytes) {
+// Writes four k of a panel's 16 columns as a line of each plane, from the highest one on: `even`
+// and `odd` are pairs of k, 16 x 2 codes, which meet their factor. A column's word has the bytes of
+// k, k + 2, k + 1 and k + 3.
+template <int kWeightPlanes>
+PAGODA_INLINE void write_line(__m512i even, __m512i odd, __m512i factor, std::byte* line) {
+  // Returns the low bytes of each, and the high ones.
   const __m512i low_bytes = _mm512_set1_epi16(0xff);
-  for_all<kPairs / 2>([&](auto i) PAGODA_FLATTEN {
-    const __m512i even = pair(Index<2 * decltype(i)::kValue>());
-    const __m512i odd = pair(Index<2 * decltype(i)::kValue + 1>());
-    // mask ? even : odd
-    const auto merged = [&](__m512i a, __m512i b) PAGODA_FLATTEN {
-      return _mm512_ternarylogic_epi32(low_bytes, a, b, 0xca);
-    };
-    std::byte* line = to + i * kLineBytes;
-    const __m512i low = merged(even, _mm512_slli_epi16(odd, 8));
-    if constexpr (kPlanes == WeightPlanes::kWords) {
-      _mm512_store_si512(line, merged(_mm512_srli_epi16(even, 8), odd));
-      _mm512_store_si512(line + plane_bytes, low);
-    } else {
-      _mm512_store_si512(line, low);
-    }
-  });
+  const auto low_ones = [&](__m512i a, __m512i b) PAGODA_FLATTEN {
+    return _mm512_ternarylogic_epi32(low_bytes, a, _mm512_slli_epi16(b, 8), 0xca);
+  };
+  const auto high_ones = [&](__m512i a, __m512i b) PAGODA_FLATTEN {
+    return _mm512_ternarylogic_epi32(low_bytes, _mm512_srli_epi16(a, 8), b, 0xca);
+  };
+  if constexpr (kWeightPlanes == 3) {
+    _mm512_store_si512(line,
+                       low_ones(_mm512_mulhi_epi16(even, factor), _mm512_mulhi_epi16(odd, factor)));
+    line += kPlaneBytes;
+  }
+  even = _mm512_mullo_epi16(even, factor);
+  odd = _mm512_mullo_epi16(odd, factor);
+  _mm512_store_si512(line, high_ones(even, odd));
+  _mm512_store_si512(line + kPlaneBytes, low_ones(even, odd));
 }
 
 }  // namespace

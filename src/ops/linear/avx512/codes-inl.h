@@ -35,19 +35,18 @@ constexpr int middle_code(PanelKind kind) {
 struct CodeTable {
   alignas(kLineBytes) std::int16_t values[64];
 };
-template <PanelKind kKind>
+template <PanelKind kKind, int kMiddle>
 constexpr CodeTable make_table() {
   CodeTable table = {};
   const int num_codes = 1 << (panel_format(kKind).code_bits() % 16);
   for (int i = 0; i < 64; ++i) {
-    table.values[i] =
-        static_cast<std::int16_t>(code_value(kKind, i % num_codes) - middle_code(kKind));
+    table.values[i] = static_cast<std::int16_t>(code_value(kKind, i % num_codes) - kMiddle);
   }
   return table;
 }
 
-// Pairs of codes of a panel as 16 x 2 integers of 16 bits.
-template <PanelKind kKind>
+// Pairs of codes of a panel as 16 x 2 integers of 16 bits, less kMiddle.
+template <PanelKind kKind, int kMiddle = middle_code(kKind)>
 class PairReader {
  public:
   static constexpr PanelFormat kFormat = panel_format(kKind);
@@ -77,12 +76,16 @@ class PairReader {
   }
 
  private:
-  static constexpr CodeTable kTable = make_table<kKind>();
+  static constexpr CodeTable kTable = make_table<kKind, kMiddle>();
 
   template <int kPair>
   PAGODA_INLINE static __m512i byte_pair(const std::byte* low) {
-    const __m512i line = load_line(low + kLineBytes * (kPair / 2));
-    if constexpr (kKind == PanelKind::kQ8_0) {
+    __m512i line = load_line(low + kLineBytes * (kPair / 2));
+    if constexpr (kMiddle != 0) {
+      static_assert(kMiddle == 128);
+      line = _mm512_xor_si512(line, _mm512_set1_epi8(-128));
+    }
+    if constexpr (kKind == PanelKind::kQ8_0 || kMiddle != 0) {
       if constexpr (kPair % 2 == 1) return _mm512_srai_epi16(line, 8);
       return _mm512_srai_epi16(_mm512_slli_epi16(line, 8), 8);
     } else {

@@ -16,7 +16,7 @@ namespace {
 // Plain nibbles are taken where they lie, every other one times 16, which a shift of its chain
 // takes back. A shift and a table for each would keep the units busy that a Zen 4 has two of: 32 k
 // of Q4_0 took 35 cycles, now 28, of Q4_1 43, now 35.
-template <PanelKind kKind, int kRows>
+template <PanelKind kKind, int kRows, int kMiddle = middle_code(kKind)>
 class FewRowsBlock {
  public:
   // Begins a block; `sums` are those of each row's x over the block.
@@ -32,7 +32,7 @@ class FewRowsBlock {
 
   // Adds pair kPair of a unit, whose planes begin at `low` and `high`, x of each row at row_bytes.
   template <int kPair>
-  PAGODA_INLINE void add(const PairReader<kKind>& reader, const std::byte* low,
+  PAGODA_INLINE void add(const PairReader<kKind, kMiddle>& reader, const std::byte* low,
                          const std::byte* high, const std::byte* x, int row_bytes) {
     __m512i w;
     if constexpr (kIsInPlace) {
@@ -53,7 +53,7 @@ class FewRowsBlock {
 
  private:
   static constexpr bool kIsInPlace = has_plain_nibbles(kKind);
-  static constexpr int kOffset = kIsInPlace ? middle_code(kKind) - code_value(kKind, 0) : 0;
+  static constexpr int kOffset = kIsInPlace ? kMiddle - code_value(kKind, 0) : 0;
 
   template <int kPair>
   PAGODA_INLINE static __m512i nibbles(const std::byte* low) {

@@ -12,7 +12,7 @@ struct TileRow {
   const float* x = nullptr;  // null: zeros
   std::int64_t cols = 0;
   int tile_rows = 0;
-  int units_of_planes = 0;  // of a block of planes, 1 or 2; 0: integers lie as they are
+  bool are_planes = false;
   std::byte* integers = nullptr;
   float* scales = nullptr;
   float* sums = nullptr;
@@ -102,9 +102,9 @@ constexpr PlaneOrder kPlaneOrder = make_plane_order();
 
 // A unit's 16-bit integers into the planes of its block; row.integers is the row's first byte.
 PAGODA_INLINE void store_planes(const TileRow& row, std::int64_t unit, __m512i integers) {
-  const int last = row.units_of_planes - 1;
-  const std::int64_t plane_bytes = std::int64_t{row.units_of_planes} * kUnit * row.tile_rows;
-  std::byte* high = row.integers + (unit >> last) * 2 * plane_bytes + (unit & last) * kUnit;
+  constexpr int kUnits = kPlaneDepth / kUnit;
+  const std::int64_t plane_bytes = std::int64_t{kPlaneDepth} * row.tile_rows;
+  std::byte* high = row.integers + unit / kUnits * 2 * plane_bytes + unit % kUnits * kUnit;
   const __m512i planes = _mm512_permutexvar_epi8(_mm512_load_si512(kPlaneOrder.from), integers);
   _mm256_store_si256(reinterpret_cast<__m256i*>(high), _mm512_castsi512_si256(planes));
   _mm256_store_si256(reinterpret_cast<__m256i*>(high + plane_bytes),
@@ -129,7 +129,7 @@ PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m5
     const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
     const __m512i of_first = _mm512_permutexvar_epi64(order, a);
     const __m512i of_second = _mm512_permutexvar_epi64(order, b);
-    if (row.units_of_planes > 0) {
+    if (row.are_planes) {
       store_planes(row, unit, of_first);
       store_planes(row, unit + 1, of_second);
     } else {
@@ -408,11 +408,8 @@ std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int6
 void pack_tile(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
                std::byte* tile) {
   TileRow row = {.cols = source.cols, .tile_rows = source.tile_rows, .integers = tile};
-  if (has_planes(layout, source.tile_rows)) {
-    row.units_of_planes = has_powers(layout) ? kPowersBlock / kUnit : 1;
-  }
-  const std::int64_t row_bytes =
-      row.units_of_planes > 0 ? row.units_of_planes * kUnit : unit_bytes(layout);
+  row.are_planes = has_planes(layout, source.tile_rows);
+  const std::int64_t row_bytes = row.are_planes ? kPlaneDepth : unit_bytes(layout);
   if (is_super(layout)) {
     const SuperView view = super_view_of(tile, source.tile_rows, source.cols);
     row.scales = const_cast<float*>(view.scales);

@@ -28,8 +28,10 @@ namespace {
 // every block's sum takes the units that multiply x too.
 //
 // In the highest tiles of layouts that say so, 16-bit integers lie as AMX's tiles want them: for each
-// block of kDepth k two planes of bytes, [2][16][kDepth], high ones with their sign and low ones
-// without, four k of a column in a word as the weights have them: k, k + 2, k + 1, k + 3.
+// 64 k two planes of bytes, [2][16][64], high ones with their sign and low ones without, four k of a
+// column in a word as the weights have them: k, k + 2, k + 1, k + 3.
+constexpr int kPlaneDepth = 64;
+//
 //
 // Bytes lie as they meet the codes of a line, four k of a column in a word. Of eight bits that is
 // k, k + 2, k + 1, k + 3; of four bits the words of a line are k + {0, 4, 1, 5} and k + {2, 6, 3,

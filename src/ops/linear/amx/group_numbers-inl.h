@@ -1,0 +1,201 @@
+// The arithmetic of the products on AMX: 256 k of a row and a column come to one integer.
+//
+// x shares a scale over 256 k (avx512/tile-inl.h tells of super tiles), and so do weights: a weight
+// is its code times its block's factor, an integer, under the group's scale. So
+//
+//   exact = sum over 256 k of x * factor * code                       an integer of up to 43 bits
+//   sums += scale of x * (scale * float(exact) + what minima come to)
+//
+// whether factors meet codes before x does (tiles) or a block's sum afterwards (few rows). A tile's
+// sums leave it once in 256 k instead of once a block, which takes as long as the products do.
+//
+// Factors of K-quants and IQ4_XS are their own integers. Others have numbers in float: factors are
+// those under a power of two, in 12 bits. A number in f16 that is within a factor of two of its
+// group's largest is exact, the others are off by 2^-13 of the largest at most. F16 and BF16 have
+// powers of two for factors: 1, 2 or 4 (backend/cpu/panel_format.h).
+#pragma once
+
+#include <immintrin.h>
+
+#include "ops/linear/avx512/group_numbers-inl.h"
+#include "ops/linear/avx512/minima-inl.h"
+#include "ops/linear/avx512/super-inl.h"
+#include "ops/linear/avx512/tile-inl.h"
+#include "ops/linear/unrolled-inl.h"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr int kUnitsOfGroup = kSuperGroup / kUnit;
+
+// Returns the code that a format's are taken around, so that little is left to float minima.
+constexpr int middle_of_group(PanelKind kind) {
+  const PanelFormat format = panel_format(kind);
+  return format.has_minimum() && !is_super(kind) ? 1 << (format.code_bits() - 1) : 0;
+}
+
+// Returns the largest magnitude of a format's codes as they meet x.
+constexpr int largest_code(PanelKind kind) {
+  if (kind == PanelKind::kInt14) return 8191;
+  int largest = 0;
+  for (int code = 0; code < 1 << panel_format(kind).code_bits(); ++code) {
+    const int value = code_value(kind, code) - middle_of_group(kind);
+    if (value > largest) largest = value;
+    if (-value > largest) largest = -value;
+  }
+  return largest;
+}
+
+// Returns the largest integer of x: integer minima, and codes of 14 bits, leave it 15 bits.
+constexpr int largest_of_x(PanelKind kind) {
+  return is_super(kind) || kind == PanelKind::kInt14 ? kSuperLargest : 32767;
+}
+
+// How a format's weights become integers.
+template <PanelKind kKind>
+struct GroupFormat {
+  static constexpr PanelFormat kPanel = panel_format(kKind);
+  static constexpr bool kIsSuper = is_super(kKind);
+  static constexpr bool kHasPowers = kPanel.header == PanelHeader::kPowers;
+  static constexpr bool kHasFloatMinima = kPanel.has_minimum() && !kIsSuper;
+  static constexpr int kMiddle = middle_of_group(kKind);
+  static constexpr int kGroupsInPanel = kSuperGroup / kPanel.group;  // the panel's groups in 256 k
+  static constexpr int kFactors = kSuperGroup / kPanel.block;
+  static constexpr int kFactorBits = kHasPowers ? 3 : 12;  // of those that are made here
+  static constexpr int kLargestFactor = kHasPowers ? 4 : (1 << kFactorBits) - 1;
+  // K-quants' weights have 13 bits.
+  static constexpr int kPlanes =
+      kIsSuper || largest_code(kKind) * kLargestFactor <= 32767 ? 2 : 3;  // of bytes
+};
+
+// 256 k of a panel, 16 columns each.
+template <PanelKind kKind>
+struct GroupIntegers {
+  using Format = GroupFormat<kKind>;
+  static constexpr int kPairs = Format::kIsSuper ? SuperNumbers<kKind>::kPairs : 0;
+
+  __m512i factors[Format::kFactors];  // 32 bits
+  __m512 scale;
+  __m512i minima[kPairs > 0 ? kPairs : 1];  // of two blocks, 16 bits each, where they are integers
+  __m512 minimum;                           // their scale
+  __m512 float_minima[Format::kHasFloatMinima ? kUnitsOfGroup : 1];
+};
+
+PAGODA_INLINE __m512 power_of_two(__m512i stored_exponent) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(stored_exponent, kMantissaBits));
+}
+
+// Makes factors of a group's scales.
+template <PanelKind kKind, int kCount>
+PAGODA_INLINE void make_factors(const __m512 (&scales)[kCount], GroupIntegers<kKind>& to) {
+  constexpr int kBits = GroupFormat<kKind>::kFactorBits;
+  __m512 largest = _mm512_abs_ps(scales[0]);
+  for_all<kCount - 1>([&](auto i) PAGODA_FLATTEN {
+    largest = _mm512_max_ps(largest, _mm512_abs_ps(scales[i + 1]));
+  });
+  // Exponents as they are stored. Scales below 2^-111 come to nothing.
+  const __m512i exponent = _mm512_max_epi32(
+      _mm512_srli_epi32(_mm512_castps_si512(largest), kMantissaBits), _mm512_set1_epi32(kBits + 3));
+  const __m512 inverse =
+      power_of_two(_mm512_sub_epi32(_mm512_set1_epi32(254 + kBits - 1), exponent));
+  for_all<kCount>([&](auto i) PAGODA_FLATTEN {
+    to.factors[i] = _mm512_cvtps_epi32(_mm512_mul_ps(scales[i], inverse));
+  });
+  const __m512 scale = power_of_two(_mm512_sub_epi32(exponent, _mm512_set1_epi32(kBits - 1)));
+  // Scales that are no numbers leave none: the sum of all has each of them.
+  __m512 no_number = _mm512_setzero_ps();
+  for_all<kCount>([&](auto i) PAGODA_FLATTEN {
+    no_number = _mm512_fmadd_ps(scales[i], _mm512_setzero_ps(), no_number);
+  });
+  to.scale = _mm512_add_ps(scale, no_number);
+}
+
+// Reads the 256 k from group `first` of a panel on, of which `num_groups` are the panel's.
+template <PanelKind kKind>
+PAGODA_INLINE void read_group(const PanelProduct& product, const std::byte* panel,
+                              std::int64_t first, int num_groups, GroupIntegers<kKind>& to) {
+  using Format = GroupFormat<kKind>;
+  const std::byte* group = panel + product.header_area + first * Format::kPanel.group_bytes();
+  if constexpr (Format::kIsSuper) {
+    SuperNumbers<kKind> numbers;
+    read_super(group, numbers);
+    for_all<Format::kFactors>([&](auto b) PAGODA_FLATTEN { to.factors[b] = numbers.scales[b]; });
+    for_all<GroupIntegers<kKind>::kPairs>([&](auto i)
+                                              PAGODA_FLATTEN { to.minima[i] = numbers.minima[i]; });
+    to.scale = numbers.scale;
+    if constexpr (Format::kPanel.has_minimum()) to.minimum = numbers.minimum;
+  } else if constexpr (Format::kHasPowers) {
+    __m512 powers[Format::kFactors];
+    for_all<Format::kFactors>([&](auto i) PAGODA_FLATTEN {
+      const std::byte* power = group + i * Format::kPanel.group_bytes();
+      powers[i] = i < num_groups ? _mm512_castsi512_ps(load_line(power)) : _mm512_setzero_ps();
+    });
+    make_factors(powers, to);
+  } else {
+    constexpr int kBlocks = Format::kFactors / Format::kGroupsInPanel;
+    __m512 scales[Format::kFactors];
+    for_all<Format::kGroupsInPanel>([&](auto i) PAGODA_FLATTEN {
+      GroupNumbers<kKind> numbers[1];
+      for_all<kBlocks>([&](auto b) PAGODA_FLATTEN { numbers[0].scales[b] = _mm512_setzero_ps(); });
+      numbers[0].minima[0] = _mm512_setzero_ps();
+      if (i < num_groups) {
+        read_panels(product, panel, group + i * Format::kPanel.group_bytes(), first + i, numbers);
+      }
+      for_all<kBlocks>([&](auto b)
+                           PAGODA_FLATTEN { scales[kBlocks * i + b] = numbers[0].scales[b]; });
+      if constexpr (Format::kHasFloatMinima) {
+        const __m512 middle = _mm512_set1_ps(static_cast<float>(Format::kMiddle));
+        to.float_minima[i] = _mm512_fmadd_ps(middle, numbers[0].scales[0], numbers[0].minima[0]);
+      }
+    });
+    make_factors(scales, to);
+  }
+}
+
+// Where the numbers of a tile's rows are for a group, from one row on.
+struct GroupRows {
+  const std::byte* x = nullptr;       // of the tile's first row
+  const std::byte* pairs = nullptr;   // [pairs of blocks][rows of the tile], sums of x
+  const float* block_sums = nullptr;  // [blocks][rows of the tile], where blocks have 32 k
+  const float* scales = nullptr;      // [rows]
+};
+
+template <int kTileRows>
+PAGODA_INLINE GroupRows rows_of_group(const PanelProduct& product, std::int64_t first_row,
+                                      std::int64_t g) {
+  const SuperView tile = super_view_of(product.tiles + first_row / kTileRows * product.tile_bytes,
+                                       kTileRows, product.cols);
+  const SuperRows rows = rows_of<kTileRows>(tile, g, num_pairs(product.layout));
+  const float* sums = block_sums_of(tile, kTileRows, product.cols);
+  const std::int64_t row = first_row % kTileRows;
+  return {rows.x, rows.sums + 4 * row, sums + g * kUnitsOfGroup * kTileRows + row,
+          rows.scales + row};
+}
+
+// Adds a group's exact sums, in float, to the products of kRows rows.
+template <PanelKind kKind, int kTileRows, int kRows>
+PAGODA_INLINE void add_exact(const GroupIntegers<kKind>& numbers, const GroupRows& rows,
+                             int num_units, __m512 (&exact)[kRows][1], __m512 (&sums)[kRows][1]) {
+  using Integers = GroupIntegers<kKind>;
+  if constexpr (Integers::Format::kHasFloatMinima) {
+    for_all<kRows>([&](auto r)
+                       PAGODA_FLATTEN { exact[r][0] = _mm512_mul_ps(exact[r][0], numbers.scale); });
+    for_all<kUnitsOfGroup>([&](auto b) PAGODA_FLATTEN {
+      if (b >= num_units) return;
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+        const __m512 sum = _mm512_set1_ps(rows.block_sums[b * kTileRows + r]);
+        exact[r][0] = _mm512_fmadd_ps(numbers.float_minima[b], sum, exact[r][0]);
+      });
+    });
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      sums[r][0] = _mm512_fmadd_ps(exact[r][0], _mm512_set1_ps(rows.scales[r]), sums[r][0]);
+    });
+  } else {
+    const auto minima = [&](auto i, auto) PAGODA_FLATTEN { return numbers.minima[i]; };
+    add_group<(Integers::kPairs > 0), Integers::kPairs, kTileRows>(
+        {rows.x, rows.pairs, rows.scales}, {numbers.scale}, {numbers.minimum}, minima, exact, sums);
+  }
+}
+
+}  // namespace
+}  // namespace pagoda::cpu

@@ -1,0 +1,181 @@
+// The products on AMX of fewer rows than are worth its tiles, in their arithmetic
+// (amx/group_numbers-inl.h): AVX-512's dot products on panels as they lie.
+//
+// A block's sum has up to 31 bits, and with its factor up to 43. So it meets the factor in two
+// halves, of which each is a dot product of 16-bit numbers; a carry makes the lower one signed.
+#include <immintrin.h>
+
+#include "ops/linear/amx/group_numbers-inl.h"
+#include "ops/linear/amx/linear_amx.h"
+#include "ops/linear/avx512/few_rows_block-inl.h"
+#include "ops/linear/avx512/prefetch-inl.h"
+#include "ops/linear/avx512/tile_loops-inl.h"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr int kRowBytes = 2 * kUnit;
+constexpr int kSteps = kUnit / 2;  // pairs of k of a unit
+
+// Sums of blocks times their factors: high * 2^16 + low.
+template <int kRows>
+struct ScaledSums {
+  __m512i high[kRows];
+  __m512i low[kRows];
+};
+
+PAGODA_INLINE void add_scaled(__m512i sum, __m512i factor, __m512i& high, __m512i& low) {
+  const __m512i carried = _mm512_add_epi32(sum, _mm512_set1_epi32(1 << 15));
+  high = _mm512_dpwssd_epi32(high, carried, _mm512_slli_epi32(factor, 16));
+  low = _mm512_dpwssd_epi32(low, sum, _mm512_and_si512(factor, _mm512_set1_epi32(0xffff)));
+}
+
+// Returns high * 2^16 + low, of up to 43 bits, rounded once: both parts of the sum are exact.
+PAGODA_INLINE __m512 rounded(__m512i high, __m512i low) {
+  high = _mm512_add_epi32(high, _mm512_srai_epi32(low, 16));
+  low = _mm512_and_si512(low, _mm512_set1_epi32(0xffff));
+  const __m512i rest = _mm512_and_si512(high, _mm512_set1_epi32(3));
+  low = _mm512_or_si512(low, _mm512_slli_epi32(rest, 16));
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_srai_epi32(high, 2)), _mm512_set1_ps(1 << 18),
+                         _mm512_cvtepi32_ps(low));
+}
+
+template <PanelKind kKind, int kRows>
+class FewRows {
+ public:
+  // A tile of rows times a panel. Not inlined: it takes all registers.
+  __attribute__((noinline)) static void multiply(const PanelProduct& product,
+                                                 std::int64_t first_row, std::int64_t panel) {
+    const Reader reader;
+    const std::byte* const at = product.panels + panel * product.panel_bytes;
+    const std::int64_t num_groups = kPanel.num_groups(product.cols);
+    __m512 sums[kRows][1];
+    set_to_zero(sums);
+    for (std::int64_t first = 0; first < num_groups; first += Format::kGroupsInPanel) {
+      const std::int64_t left = num_groups - first;
+      const auto count =
+          static_cast<int>(left < Format::kGroupsInPanel ? left : Format::kGroupsInPanel);
+      GroupIntegers<kKind> numbers;
+      read_group(product, at, first, count, numbers);
+      const GroupRows rows =
+          rows_of_group<kRows>(product, first_row, first / Format::kGroupsInPanel);
+      ScaledSums<kRows> scaled;
+      for_all<kRows>(
+          [&](auto r) PAGODA_FLATTEN { scaled.high[r] = scaled.low[r] = _mm512_setzero_si512(); });
+      const std::byte* group = at + product.header_area + first * kPanel.group_bytes();
+      const int num_units = count * kUnitsOfPanelGroup;
+      for (int unit = 0; unit < num_units; ++unit) {
+        const int in_group = unit % kUnitsOfPanelGroup;
+        add_unit(reader, {group, in_group, product.prefetch}, unit, rows, numbers, scaled);
+        if (in_group + 1 == kUnitsOfPanelGroup) group += kPanel.group_bytes();
+      }
+      __m512 exact[kRows][1];
+      for_all<kRows>([&](auto r)
+                         PAGODA_FLATTEN { exact[r][0] = rounded(scaled.high[r], scaled.low[r]); });
+      add_exact<kKind, kRows>(numbers, rows, num_units, exact, sums);
+    }
+    store_sums<kRows, 1>(sums, product, first_row, panel);
+  }
+
+ private:
+  using Format = GroupFormat<kKind>;
+  using Reader = PairReader<kKind, Format::kMiddle>;
+  using Block = FewRowsBlock<kKind, kRows, Format::kMiddle>;
+  static constexpr PanelFormat kPanel = Format::kPanel;
+  static constexpr int kUnitsOfPanelGroup = kPanel.group / kUnit;
+  static constexpr int kUnitBytes = kPanel.group_bytes() / kUnitsOfPanelGroup;
+  static constexpr int kLines = (kUnitBytes + kLineBytes - 1) / kLineBytes;  // of a unit
+  static constexpr int kUnitsOfFactor = kPanel.block > kUnit ? kPanel.block / kUnit : 1;
+  static constexpr int kFactorsOfUnit = kPanel.block < kUnit ? kUnit / kPanel.block : 1;
+
+  // Adds unit `index` of 256 k, which lies at `unit` of its panel's group.
+  PAGODA_INLINE static void add_unit(const Reader& reader, const UnitsAt& unit, int index,
+                                     const GroupRows& rows, const GroupIntegers<kKind>& numbers,
+                                     ScaledSums<kRows>& scaled) {
+    const std::byte* x = rows.x + index * kRows * kRowBytes;
+    if constexpr (Format::kHasPowers) {
+      return add_words(reader, unit, x, numbers.factors[index / kUnitsOfFactor], scaled);
+    }
+    constexpr int kStepsOfBlock = kSteps / kFactorsOfUnit;
+    const std::byte* low =
+        unit.group + kPanel.low_plane() + unit.first * kPanel.low_bits * kLineBytes;
+    const std::byte* high =
+        unit.group + kPanel.high_plane() + unit.first * kPanel.high_bits * kLineBytes;
+    for_all<kFactorsOfUnit>([&](auto block) PAGODA_FLATTEN {
+      Block sums(rows.block_sums + index * kRows);
+      for_all<(block + 1) * kStepsOfBlock, block * kStepsOfBlock>([&](auto step) PAGODA_FLATTEN {
+        constexpr int kStep = decltype(step)::kValue;
+        // One by one: a burst would hold up the loads behind it.
+        prefetch_ahead<kKind, kLines * kStep / kSteps, kLines*(kStep + 1) / kSteps>(
+            unit.group + unit.first * kUnitBytes, unit.prefetch);
+        sums.template add<kStep>(reader, low, high, x, kRowBytes);
+      });
+      add_block(sums, numbers.factors[index * kFactorsOfUnit + block], scaled);
+    });
+  }
+
+  // Adds a unit of codes of 14 bits, whose sums fit 32 bits over 16 k. A short loop: with an
+  // instruction for each line weights were read a tenth slower.
+  PAGODA_INLINE static void add_words(const Reader& reader, const UnitsAt& unit, const std::byte* x,
+                                      __m512i factor, ScaledSums<kRows>& scaled) {
+    constexpr int kStepsAtOnce = 8;
+    const std::byte* line =
+        unit.group + kPanel.low_plane() + unit.first * kPanel.low_bits * kLineBytes;
+    if (unit.first == 0) prefetch_ahead<kKind, 0, 1>(unit.group, unit.prefetch);
+#pragma GCC unroll 1
+    for (int step = 0; step < kSteps; step += kStepsAtOnce) {
+      Block sums(nullptr);
+      for_all<kStepsAtOnce>([&](auto at) PAGODA_FLATTEN {
+        prefetch_ahead<kKind, at, at + 1>(line, unit.prefetch);
+        sums.template add<decltype(at)::kValue>(reader, line, line, x, kRowBytes);
+      });
+      add_block(sums, factor, scaled);
+      line += kStepsAtOnce * kLineBytes;
+      x += kStepsAtOnce * 2 * sizeof(std::int16_t);
+    }
+  }
+
+  PAGODA_INLINE static void add_block(const Block& sums, __m512i factor,
+                                      ScaledSums<kRows>& scaled) {
+    for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+      add_scaled(sums.sum(r), factor, scaled.high[r], scaled.low[r]);
+    });
+  }
+};
+
+template <PanelKind kKind, int kRows>
+void multiply_tiles(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t panel = begin; panel < end; ++panel) {
+    for (std::int64_t row = 0; row < product.num_rows; row += kRows) {
+      FewRows<kKind, kRows>::multiply(product, row, panel);
+    }
+  }
+}
+
+template <PanelKind kKind>
+void multiply_kind(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  switch (product.tile_rows) {
+    case 1:
+      return multiply_tiles<kKind, 1>(product, begin, end);
+    case 2:
+      return multiply_tiles<kKind, 2>(product, begin, end);
+    case 4:
+      return multiply_tiles<kKind, 4>(product, begin, end);
+    default:
+      return multiply_tiles<kKind, 6>(product, begin, end);
+  }
+}
+
+}  // namespace
+
+namespace amx {
+
+void multiply_few(const PanelProduct& product, std::int64_t begin, std::int64_t end) {
+  with_kind(product.kind, [&](auto kind) {
+    constexpr PanelKind kKind = decltype(kind)::kValue;
+    if constexpr (kKind != PanelKind::kF32) multiply_kind<kKind>(product, begin, end);
+  });
+}
+
+}  // namespace amx
+}  // namespace pagoda::cpu
