@@ -38,9 +38,9 @@
 // may multiply those by one, two or four and have one power for all. Integers multiply as fast as
 // bfloat16 and leave x four bits more. Exact is a value of BF16 down to 1/32 of the largest of its
 // 64, one of F16 down to a quarter, or a quarter of that of the largest of its 256; the others are
-// off by 2^-14 of the former at most, or 2^-16 of the latter. Before a panel's first group stands a line of the least
-// power that each column may have, 2^-48 of its largest one, so that kernels can add exponents in
-// place of multiplying; NaN in a column of which a weight is no number.
+// off by 2^-14 of the former at most, or 2^-16 of the latter. Before a panel's first group stands a
+// line of the least power that each column may have, 2^-48 of its largest one, so that kernels can
+// add exponents in place of multiplying; NaN in a column of which a weight is no number.
 //
 // The six-bit words of a column: word 0 has the scales of blocks 0 to 4 at bit 6 b, word 1 their
 // minima, word 2 the scales of blocks 5 and 6 at bits 0 and 6, their minima at 12 and 18, and of

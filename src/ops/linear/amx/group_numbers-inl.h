@@ -144,15 +144,24 @@ PAGODA_INLINE void read_group(const PanelProduct& product, const std::byte* pane
       for_all<kBlocks>([&](auto b)
                            PAGODA_FLATTEN { scales[kBlocks * i + b] = numbers[0].scales[b]; });
       if constexpr (Format::kHasFloatMinima) {
-        const __m512 middle = _mm512_set1_ps(static_cast<float>(Format::kMiddle));
-        to.float_minima[i] = _mm512_fmadd_ps(middle, numbers[0].scales[0], numbers[0].minima[0]);
+        to.float_minima[i] = minima_of<kKind, Format::kMiddle>(numbers[0]);
       }
     });
     make_factors(scales, to);
   }
 }
 
-// Where the numbers of a tile's rows are for a group, from one row on.
+// Returns high * 2^16 + low, of up to 43 bits, rounded once: both parts of the sum are exact.
+PAGODA_INLINE __m512 rounded(__m512i high, __m512i low) {
+  high = _mm512_add_epi32(high, _mm512_srai_epi32(low, 16));
+  low = _mm512_and_si512(low, _mm512_set1_epi32(0xffff));
+  const __m512i rest = _mm512_and_si512(high, _mm512_set1_epi32(3));
+  low = _mm512_or_si512(low, _mm512_slli_epi32(rest, 16));
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_srai_epi32(high, 2)), _mm512_set1_ps(1 << 18),
+                         _mm512_cvtepi32_ps(low));
+}
+
+// The numbers that a tile's rows have of a group, from one row on.
 struct GroupRows {
   const std::byte* x = nullptr;       // of the tile's first row
   const std::byte* pairs = nullptr;   // [pairs of blocks][rows of the tile], sums of x

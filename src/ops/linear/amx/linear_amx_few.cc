@@ -30,16 +30,6 @@ PAGODA_INLINE void add_scaled(__m512i sum, __m512i factor, __m512i& high, __m512
   low = _mm512_dpwssd_epi32(low, sum, _mm512_and_si512(factor, _mm512_set1_epi32(0xffff)));
 }
 
-// Returns high * 2^16 + low, of up to 43 bits, rounded once: both parts of the sum are exact.
-PAGODA_INLINE __m512 rounded(__m512i high, __m512i low) {
-  high = _mm512_add_epi32(high, _mm512_srai_epi32(low, 16));
-  low = _mm512_and_si512(low, _mm512_set1_epi32(0xffff));
-  const __m512i rest = _mm512_and_si512(high, _mm512_set1_epi32(3));
-  low = _mm512_or_si512(low, _mm512_slli_epi32(rest, 16));
-  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_srai_epi32(high, 2)), _mm512_set1_ps(1 << 18),
-                         _mm512_cvtepi32_ps(low));
-}
-
 template <PanelKind kKind, int kRows>
 class FewRows {
  public:

@@ -13,8 +13,8 @@
 namespace pagoda::cpu {
 namespace {
 
-constexpr int kSteps = kSuperGroup / kTileDepth;  // tile products of 256 k
-constexpr int kUnitsOfStep = kTileDepth / kUnit;
+constexpr int kSteps = kSuperGroup / kPlaneDepth;  // tile products of 256 k
+constexpr int kUnitsOfStep = kPlaneDepth / kUnit;
 constexpr int kRowsOfStep = kTileRows / kSteps;    // that are added up beside one
 constexpr std::int64_t kXBytes = 2 * kPlaneBytes;  // of a step
 constexpr std::int64_t kMostTiles = 32;            // of rows, whose sums wait in memory

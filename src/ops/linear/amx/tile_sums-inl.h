@@ -12,14 +12,14 @@
 #include <immintrin.h>
 
 #include "backend/cpu/tile_registers-inl.h"
+#include "ops/linear/amx/group_numbers-inl.h"
 #include "ops/linear/linear_kernels.h"
 #include "ops/linear/unrolled-inl.h"
 
 namespace pagoda::cpu {
 namespace {
 
-constexpr int kTileDepth = 64;  // k of a tile product
-constexpr int kPlaneBytes = kTileDepth * kTileRows;
+constexpr int kPlaneBytes = kPlaneDepth * kTileRows;
 
 // Returns the registers' shapes: all are full.
 inline TileShapes shapes_of_planes() {
@@ -58,12 +58,12 @@ PAGODA_INLINE void store_tile(std::int32_t (&to)[kTileRows][kPanelColumns]) {
       _tile_zero(kLow);                                                           \
     }                                                                             \
     PAGODA_INLINE static void add(const std::byte* x, const std::byte* weights) { \
-      _tile_loadd(6, x, kTileDepth);                                              \
+      _tile_loadd(6, x, kPlaneDepth);                                             \
       _tile_loadd(7, weights, kLineBytes);                                        \
       _tile_dpbssd(kHigh, 6, 7);                                                  \
       _tile_loadd(7, weights + kPlaneBytes, kLineBytes);                          \
       _tile_dpbsud(kMiddle, 6, 7);                                                \
-      _tile_loadd(6, x + kPlaneBytes, kTileDepth);                                \
+      _tile_loadd(6, x + kPlaneBytes, kPlaneDepth);                               \
       _tile_dpbuud(kLow, 6, 7);                                                   \
       _tile_loadd(7, weights, kLineBytes);                                        \
       _tile_dpbusd(kMiddle, 6, 7);                                                \
@@ -83,12 +83,12 @@ struct HighSums {
     _tile_zero(1);
   }
   PAGODA_INLINE static void add(const std::byte* x, const std::byte* weights) {
-    _tile_loadd(6, x, kTileDepth);
+    _tile_loadd(6, x, kPlaneDepth);
     _tile_loadd(7, weights, kLineBytes);
     _tile_dpbssd(0, 6, 7);
     _tile_loadd(5, weights + kPlaneBytes, kLineBytes);
     _tile_dpbsud(1, 6, 5);
-    _tile_loadd(6, x + kPlaneBytes, kTileDepth);
+    _tile_loadd(6, x + kPlaneBytes, kPlaneDepth);
     _tile_dpbusd(1, 6, 7);
   }
 };
@@ -101,10 +101,10 @@ struct LowSums {
     _tile_zero(3);
   }
   PAGODA_INLINE static void add(const std::byte* x, const std::byte* weights) {
-    _tile_loadd(6, x, kTileDepth);
+    _tile_loadd(6, x, kPlaneDepth);
     _tile_loadd(7, weights + 2 * kPlaneBytes, kLineBytes);
     _tile_dpbsud(2, 6, 7);
-    _tile_loadd(6, x + kPlaneBytes, kTileDepth);
+    _tile_loadd(6, x + kPlaneBytes, kPlaneDepth);
     _tile_dpbuud(3, 6, 7);
     _tile_loadd(5, weights + kPlaneBytes, kLineBytes);
     _tile_dpbuud(2, 6, 5);
@@ -126,12 +126,7 @@ PAGODA_INLINE __m512 rounded_row(const TileSums& sums, int r) {
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_set1_ps(1 << 16),
                            _mm512_cvtepi32_ps(low));
   }
-  high = _mm512_add_epi32(high, _mm512_srli_epi32(low, 16));
-  low = _mm512_and_si512(low, _mm512_set1_epi32(0xffff));
-  const __m512i rest = _mm512_and_si512(high, _mm512_set1_epi32(3));
-  low = _mm512_or_si512(low, _mm512_slli_epi32(rest, 16));
-  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_srai_epi32(high, 2)), _mm512_set1_ps(1 << 18),
-                         _mm512_cvtepi32_ps(low));
+  return rounded(high, low);
 }
 
 // Writes four k of a panel's 16 columns as a line of each plane, from the highest one on: `even`

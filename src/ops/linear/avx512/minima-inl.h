@@ -67,10 +67,10 @@ PAGODA_INLINE void pack_minima(const __m512 (&minima)[kBlocksOfSuper], PackedMin
   to.scale = _mm512_fmadd_ps(largest, _mm512_setzero_ps(), scale);
 }
 
-// Returns a block's minimum where codes are taken around the middle one.
-template <PanelKind kKind>
+// Returns a block's minimum where codes are taken around kMiddle.
+template <PanelKind kKind, int kMiddle = middle_code(kKind)>
 PAGODA_INLINE __m512 minima_of(const GroupNumbers<kKind>& numbers) {
-  const __m512 middle = _mm512_set1_ps(static_cast<float>(middle_code(kKind)));
+  const __m512 middle = _mm512_set1_ps(static_cast<float>(kMiddle));
   return _mm512_fmadd_ps(middle, numbers.scales[0], numbers.minima[0]);
 }
 
