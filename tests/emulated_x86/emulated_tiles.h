@@ -122,8 +122,6 @@ inline void tile_dot_bfloat16(int to, int a, int b) {
 #undef _tile_stored
 #undef _tile_dpbssd
 #undef _tile_dpbsud
-#undef _tile_dpbusd
-#undef _tile_dpbuud
 #undef _tile_dpbf16ps
 #define _tile_loadconfig emulated::tile_loadconfig
 #define _tile_release emulated::tile_release
@@ -132,6 +130,4 @@ inline void tile_dot_bfloat16(int to, int a, int b) {
 #define _tile_stored emulated::tile_stored
 #define _tile_dpbssd (emulated::tile_dot<std::int8_t, std::int8_t>)
 #define _tile_dpbsud (emulated::tile_dot<std::int8_t, std::uint8_t>)
-#define _tile_dpbusd (emulated::tile_dot<std::uint8_t, std::int8_t>)
-#define _tile_dpbuud (emulated::tile_dot<std::uint8_t, std::uint8_t>)
 #define _tile_dpbf16ps emulated::tile_dot_bfloat16

@@ -322,6 +322,9 @@ inline __m256i half_of(Vector a, int half) {
 #undef _mm512_add_epi32
 #define _mm512_add_epi32 \
   [](__m512i a, __m512i b) { return (__m512i)((emulated::U32)a + (emulated::U32)b); }
+#undef _mm512_add_epi16
+#define _mm512_add_epi16 \
+  [](__m512i a, __m512i b) { return (__m512i)((emulated::U16)a + (emulated::U16)b); }
 #undef _mm512_sub_epi32
 #define _mm512_sub_epi32 \
   [](__m512i a, __m512i b) { return (__m512i)((emulated::U32)a - (emulated::U32)b); }

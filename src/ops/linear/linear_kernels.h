@@ -36,8 +36,11 @@ struct ActivationLayout {
   // The integer that a block's largest magnitude becomes, or may become where scales are powers of
   // two: a block's products have to fit 32 bits.
   int largest_integer = 32767;
-  bool is_nibbles = false;        // bytes of x lie as codes of four bits want them, else of eight
-  bool is_planes = false;         // 16-bit integers lie as planes of bytes in the highest tiles
+  bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
+  // Tiles so high, and higher ones, have 16-bit integers as planes of bytes; 0: none has.
+  int least_plane_rows = 0;
+  // Codes are so much too high where they meet bytes of x, for which lower tiles make up.
+  int code_offset = 0;
   bool takes_whole_rows = false;  // a row's numbers depend on all of it
   bool operator==(const ActivationLayout&) const = default;
 };

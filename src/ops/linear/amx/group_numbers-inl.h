@@ -6,6 +6,9 @@
 //   exact = sum over 256 k of x * factor * code                       an integer of up to 43 bits
 //   sums += scale of x * (scale * float(exact) + what minima come to)
 //
+// in float rounded once. An integer of up to 39 bits, that of weights in two bytes, has its lowest 8
+// cut off before, which leaves 31.
+//
 // whether factors meet codes before x does (tiles) or a block's sum afterwards (few rows). A tile's
 // sums leave it once in 256 k instead of once a block, which takes as long as the products do.
 //
@@ -34,6 +37,15 @@ constexpr int middle_of_group(PanelKind kind) {
   return format.has_minimum() && !is_super(kind) ? 1 << (format.code_bits() - 1) : 0;
 }
 
+// Returns whether few rows meet codes as bytes without a sign.
+constexpr bool meets_bytes(PanelKind kind) {
+  return has_plain_nibbles(kind) || panel_format(kind).low_bits == 8;
+}
+// Returns what such bytes are above what they stand for.
+constexpr int code_offset(PanelKind kind) {
+  return middle_of_group(kind) - (kind == PanelKind::kQ8_0 ? -128 : code_value(kind, 0));
+}
+
 // Returns the largest magnitude of a format's codes as they meet x.
 constexpr int largest_code(PanelKind kind) {
   if (kind == PanelKind::kInt14) return 8191;
@@ -48,7 +60,7 @@ constexpr int largest_code(PanelKind kind) {
 
 // Returns the largest integer of x: integer minima, and codes of 14 bits, leave it 15 bits.
 constexpr int largest_of_x(PanelKind kind) {
-  return is_super(kind) || kind == PanelKind::kInt14 ? kSuperLargest : 32767;
+  return is_super(kind) || kind == PanelKind::kInt14 ? kSuperLargest : kPlanesLargest;
 }
 
 // How a format's weights become integers.
@@ -66,6 +78,7 @@ struct GroupFormat {
   // K-quants' weights have 13 bits.
   static constexpr int kPlanes =
       kIsSuper || largest_code(kKind) * kLargestFactor <= 32767 ? 2 : 3;  // of bytes
+  static constexpr int kCutBits = kPlanes == 2 ? 8 : 0;                   // of exact sums
 };
 
 // 256 k of a panel, 16 columns each.
@@ -74,8 +87,8 @@ struct GroupIntegers {
   using Format = GroupFormat<kKind>;
   static constexpr int kPairs = Format::kIsSuper ? SuperNumbers<kKind>::kPairs : 0;
 
-  __m512i factors[Format::kFactors];  // 32 bits
-  __m512 scale;
+  __m512i factors[Format::kFactors];        // 32 bits
+  __m512 scale;                             // of exact sums without the bits that are cut off
   __m512i minima[kPairs > 0 ? kPairs : 1];  // of two blocks, 16 bits each, where they are integers
   __m512 minimum;                           // their scale
   __m512 float_minima[Format::kHasFloatMinima ? kUnitsOfGroup : 1];
@@ -89,25 +102,21 @@ PAGODA_INLINE __m512 power_of_two(__m512i stored_exponent) {
 template <PanelKind kKind, int kCount>
 PAGODA_INLINE void make_factors(const __m512 (&scales)[kCount], GroupIntegers<kKind>& to) {
   constexpr int kBits = GroupFormat<kKind>::kFactorBits;
-  __m512 largest = _mm512_abs_ps(scales[0]);
+  // Magnitudes are ordered as their bits are, and what is no number is above all.
+  __m512i largest = _mm512_castps_si512(_mm512_abs_ps(scales[0]));
   for_all<kCount - 1>([&](auto i) PAGODA_FLATTEN {
-    largest = _mm512_max_ps(largest, _mm512_abs_ps(scales[i + 1]));
+    largest = _mm512_max_epu32(largest, _mm512_castps_si512(_mm512_abs_ps(scales[i + 1])));
   });
   // Exponents as they are stored. Scales below 2^-111 come to nothing.
-  const __m512i exponent = _mm512_max_epi32(
-      _mm512_srli_epi32(_mm512_castps_si512(largest), kMantissaBits), _mm512_set1_epi32(kBits + 3));
+  const __m512i exponent =
+      _mm512_max_epi32(_mm512_srli_epi32(largest, kMantissaBits), _mm512_set1_epi32(kBits + 3));
   const __m512 inverse =
       power_of_two(_mm512_sub_epi32(_mm512_set1_epi32(254 + kBits - 1), exponent));
   for_all<kCount>([&](auto i) PAGODA_FLATTEN {
     to.factors[i] = _mm512_cvtps_epi32(_mm512_mul_ps(scales[i], inverse));
   });
   const __m512 scale = power_of_two(_mm512_sub_epi32(exponent, _mm512_set1_epi32(kBits - 1)));
-  // Scales that are no numbers leave none: the sum of all has each of them.
-  __m512 no_number = _mm512_setzero_ps();
-  for_all<kCount>([&](auto i) PAGODA_FLATTEN {
-    no_number = _mm512_fmadd_ps(scales[i], _mm512_setzero_ps(), no_number);
-  });
-  to.scale = _mm512_add_ps(scale, no_number);
+  to.scale = _mm512_fmadd_ps(_mm512_castsi512_ps(largest), _mm512_setzero_ps(), scale);
 }
 
 // Reads the 256 k from group `first` of a panel on, of which `num_groups` are the panel's.
@@ -149,10 +158,19 @@ PAGODA_INLINE void read_group(const PanelProduct& product, const std::byte* pane
     });
     make_factors(scales, to);
   }
+  if constexpr (Format::kCutBits > 0) {
+    to.scale = _mm512_mul_ps(to.scale, _mm512_set1_ps(1 << Format::kCutBits));
+  }
 }
 
-// Returns high * 2^16 + low, of up to 43 bits, rounded once: both parts of the sum are exact.
+// Returns high * 2^16 + low, as float where it has up to 43 bits: both parts of the last sum are exact.
+// Where it has up to 39 bits it is the number of whole 2^8.
+template <PanelKind kKind>
 PAGODA_INLINE __m512 rounded(__m512i high, __m512i low) {
+  if constexpr (GroupFormat<kKind>::kCutBits > 0) {
+    return _mm512_cvtepi32_ps(
+        _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_srai_epi32(low, 8)));
+  }
   high = _mm512_add_epi32(high, _mm512_srai_epi32(low, 16));
   low = _mm512_and_si512(low, _mm512_set1_epi32(0xffff));
   const __m512i rest = _mm512_and_si512(high, _mm512_set1_epi32(3));
@@ -163,10 +181,11 @@ PAGODA_INLINE __m512 rounded(__m512i high, __m512i low) {
 
 // The numbers that a tile's rows have of a group, from one row on.
 struct GroupRows {
-  const std::byte* x = nullptr;       // of the tile's first row
-  const std::byte* pairs = nullptr;   // [pairs of blocks][rows of the tile], sums of x
-  const float* block_sums = nullptr;  // [blocks][rows of the tile], where blocks have 32 k
-  const float* scales = nullptr;      // [rows]
+  const std::byte* x = nullptr;           // of the tile's first row
+  const std::byte* pairs = nullptr;       // [pairs of blocks][rows of the tile], sums of x
+  const std::int32_t* offsets = nullptr;  // [units][rows of the tile][4] (avx512/tile-inl.h)
+  const float* block_sums = nullptr;      // [blocks][rows of the tile], where blocks have 32 k
+  const float* scales = nullptr;          // [rows]
 };
 
 template <int kTileRows>
@@ -177,7 +196,9 @@ PAGODA_INLINE GroupRows rows_of_group(const PanelProduct& product, std::int64_t 
   const SuperRows rows = rows_of<kTileRows>(tile, g, num_pairs(product.layout));
   const float* sums = block_sums_of(tile, kTileRows, product.cols);
   const std::int64_t row = first_row % kTileRows;
-  return {rows.x, rows.sums + 4 * row, sums + g * kUnitsOfGroup * kTileRows + row,
+  const std::int64_t unit = g * kUnitsOfGroup * kTileRows;
+  const std::int32_t* offsets = offsets_of(tile, kTileRows, product.cols);
+  return {rows.x, rows.sums + 4 * row, offsets + (unit + row) * kOffsetsOfUnit, sums + unit + row,
           rows.scales + row};
 }
 

@@ -23,7 +23,9 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
             .block = has_short_minima ? format.block : kUnit,
             .span = kSuperGroup,
             .largest_integer = largest_of_x(kind),
-            .is_planes = true};
+            .is_nibbles = has_plain_nibbles(kind),
+            .least_plane_rows = meets_bytes(kind) ? 1 : kHighestTile,
+            .code_offset = meets_bytes(kind) ? code_offset(kind) : 0};
   return true;
 }
 
@@ -32,7 +34,7 @@ bool int8_layout_of(PanelKind kind, ActivationLayout& layout) {
 }
 
 int most_rows(const ActivationLayout& layout, std::int64_t num_rows) {
-  if (layout.is_planes && num_rows >= kLeastRows) return kHighestTile;
+  if (layout.least_plane_rows > 0 && num_rows >= kLeastRows) return kHighestTile;
   return kAvx512Kernels->most_rows(layout, num_rows);
 }
 
@@ -40,7 +42,7 @@ void multiply(const PanelProduct& product, std::int64_t begin, std::int64_t end)
   if (product.layout.rounding == Rounding::kInt8) {
     return kAvx512Kernels->multiply(product, begin, end);
   }
-  if (has_planes(product.layout, product.tile_rows)) return amx::multiply_many(product, begin, end);
+  if (product.tile_rows == kHighestTile) return amx::multiply_many(product, begin, end);
   amx::multiply_few(product, begin, end);
 }
 

@@ -3,6 +3,9 @@
 //
 // A block's sum has up to 31 bits, and with its factor up to 43. So it meets the factor in two
 // halves, of which each is a dot product of 16-bit numbers; a carry makes the lower one signed.
+//
+// Codes of four and eight bits meet the bytes of x instead, four k at a time. Of nibbles the sums of
+// half units have 16 bits, so that two of them meet their factor in one dot product.
 #include <immintrin.h>
 
 #include "ops/linear/amx/group_numbers-inl.h"
@@ -17,7 +20,7 @@ namespace {
 constexpr int kRowBytes = 2 * kUnit;
 constexpr int kSteps = kUnit / 2;  // pairs of k of a unit
 
-// Sums of blocks times their factors: high * 2^16 + low.
+// Sums of blocks times their factors: high * 2^16 + low, of nibbles high * 2^8 + low.
 template <int kRows>
 struct ScaledSums {
   __m512i high[kRows];
@@ -60,8 +63,15 @@ class FewRows {
         if (in_group + 1 == kUnitsOfPanelGroup) group += kPanel.group_bytes();
       }
       __m512 exact[kRows][1];
-      for_all<kRows>([&](auto r)
-                         PAGODA_FLATTEN { exact[r][0] = rounded(scaled.high[r], scaled.low[r]); });
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+        if constexpr (kIsNibbles) {
+          static_assert(Format::kCutBits == 8);
+          exact[r][0] = _mm512_cvtepi32_ps(
+              _mm512_add_epi32(scaled.high[r], _mm512_srai_epi32(scaled.low[r], 8)));
+        } else {
+          exact[r][0] = rounded<kKind>(scaled.high[r], scaled.low[r]);
+        }
+      });
       add_exact<kKind, kRows>(numbers, rows, num_units, exact, sums);
     }
     store_sums<kRows, 1>(sums, product, first_row, panel);
@@ -72,6 +82,9 @@ class FewRows {
   using Reader = PairReader<kKind, Format::kMiddle>;
   using Block = FewRowsBlock<kKind, kRows, Format::kMiddle>;
   static constexpr PanelFormat kPanel = Format::kPanel;
+  static constexpr bool kIsNibbles = has_plain_nibbles(kKind);
+  static constexpr int kWords = kUnit / 4;                 // four k each
+  static constexpr int kPlaneBytes = kPlaneDepth * kRows;  // of x
   static constexpr int kUnitsOfPanelGroup = kPanel.group / kUnit;
   static constexpr int kUnitBytes = kPanel.group_bytes() / kUnitsOfPanelGroup;
   static constexpr int kLines = (kUnitBytes + kLineBytes - 1) / kLineBytes;  // of a unit
@@ -82,6 +95,9 @@ class FewRows {
   PAGODA_INLINE static void add_unit(const Reader& reader, const UnitsAt& unit, int index,
                                      const GroupRows& rows, const GroupIntegers<kKind>& numbers,
                                      ScaledSums<kRows>& scaled) {
+    if constexpr (meets_bytes(kKind)) {
+      return add_bytes(unit, index, rows, numbers.factors[index / kUnitsOfFactor], scaled);
+    }
     const std::byte* x = rows.x + index * kRows * kRowBytes;
     if constexpr (Format::kHasPowers) {
       return add_words(reader, unit, x, numbers.factors[index / kUnitsOfFactor], scaled);
@@ -101,6 +117,79 @@ class FewRows {
         sums.template add<kStep>(reader, low, high, x, kRowBytes);
       });
       add_block(sums, numbers.factors[index * kFactorsOfUnit + block], scaled);
+    });
+  }
+
+  // Adds a unit of codes that meet bytes of x.
+  PAGODA_INLINE static void add_bytes(const UnitsAt& unit, int index, const GroupRows& rows,
+                                      __m512i factor, ScaledSums<kRows>& scaled) {
+    constexpr int kUnitsOfPlane = kPlaneDepth / kUnit;
+    const BytesAt at = {
+        .codes = unit.group + kPanel.low_plane() + unit.first * kPanel.low_bits * kLineBytes,
+        .x = rows.x + index / kUnitsOfPlane * 2 * kPlaneBytes + index % kUnitsOfPlane * kUnit,
+        .offsets = rows.offsets + index * kRows * kOffsetsOfUnit};
+    const auto fetch = [&](auto word) PAGODA_FLATTEN {
+      prefetch_ahead<kKind, kLines * word / kWords, kLines*(word + 1) / kWords>(
+          unit.group + unit.first * kUnitBytes, unit.prefetch);
+    };
+    const __m512i factors = both_halves(factor);
+    __m512i of_unit[kRows];
+    // Both planes of x at once where all sums fit the registers.
+    constexpr int kAtOnce = kRows <= 4 ? 2 : 1;
+    for_all<2 / kAtOnce>([&](auto pass) PAGODA_FLATTEN {
+      constexpr int kFirst = pass * kAtOnce;
+      __m512i sums[kAtOnce][kRows][2];
+      multiply_bytes<kFirst>(at, fetch, sums);
+      for_all<kAtOnce>([&](auto plane) PAGODA_FLATTEN {
+        constexpr bool kIsHigh = kFirst + plane == 0;
+        for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+          const auto& halves = sums[plane][r];
+          if constexpr (kIsNibbles) {
+            __m512i& to = kIsHigh ? scaled.high[r] : scaled.low[r];
+            to = _mm512_dpwssd_epi32(to, pair_of_words(halves[0], halves[1]), factors);
+          } else {
+            const __m512i sum = _mm512_add_epi32(halves[0], halves[1]);
+            of_unit[r] = kIsHigh ? _mm512_slli_epi32(sum, 8) : _mm512_add_epi32(of_unit[r], sum);
+          }
+        });
+      });
+    });
+    if constexpr (!kIsNibbles) {
+      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+        add_scaled(of_unit[r], factor, scaled.high[r], scaled.low[r]);
+      });
+    }
+  }
+
+  // The bytes of a unit: codes, and x of the first row.
+  struct BytesAt {
+    const std::byte* codes;
+    const std::byte* x;
+    const std::int32_t* offsets;
+  };
+
+  // Sums half units of some planes of x, from kFirst on, times their codes. Calls fetch(word) on the
+  // way, once a unit.
+  template <int kFirst, int kPlanes, class Fetch>
+  PAGODA_INLINE static void multiply_bytes(const BytesAt& at, const Fetch& fetch,
+                                           __m512i (&sums)[kPlanes][kRows][2]) {
+    for_all<kPlanes * kRows>([&](auto i) PAGODA_FLATTEN {
+      constexpr int kPlane = i / kRows, kRow = i % kRows;
+      const std::int32_t* offsets = at.offsets + kRow * kOffsetsOfUnit + 2 * (kFirst + kPlane);
+      for_all<2>([&](auto half) PAGODA_FLATTEN {
+        sums[kPlane][kRow][half] =
+            code_offset(kKind) == 0 ? _mm512_setzero_si512() : _mm512_set1_epi32(offsets[half]);
+      });
+    });
+    for_all<kWords>([&](auto word) PAGODA_FLATTEN {
+      if constexpr (kFirst == 0) fetch(word);
+      const __m512i codes = code_bytes<kKind, decltype(word)::kValue>(at.codes);
+      for_all<kPlanes * kRows>([&](auto i) PAGODA_FLATTEN {
+        constexpr int kPlane = i / kRows, kRow = i % kRows;
+        const std::byte* x = at.x + (kFirst + kPlane) * kPlaneBytes + kRow * kPlaneDepth + 4 * word;
+        __m512i& sum = sums[kPlane][kRow][2 * word / kWords];
+        sum = _mm512_dpbusd_epi32(sum, codes, broadcast_word(x));
+      });
     });
   }
 

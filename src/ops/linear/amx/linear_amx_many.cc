@@ -130,13 +130,17 @@ class ManyRows {
       factors[i] = both_halves(to.numbers.factors[unit * kFactorsOfUnit / kUnitsOfFactor + i]);
     });
     for_all<kLines>([&](auto i) PAGODA_FLATTEN {
-      constexpr int kPair = 2 * decltype(i)::kValue;
+      constexpr int kFirst = first_pair(decltype(i)::kValue);
       const __m512i factor = factors[i * kFactorsOfUnit / kLines];
-      write_line<kPlanes>(reader.template pair<kPair>(low, high),
-                          reader.template pair<kPair + 1>(low, high), factor,
+      write_line<kPlanes>(reader.template pair<kFirst>(low, high),
+                          reader.template pair<kFirst + kPairStep>(low, high), factor,
                           lines + i * kLineBytes);
     });
   }
+
+  // Line i of a plane has pairs first_pair(i) and that + kPairStep, in the order of x's bytes.
+  static constexpr int kPairStep = has_plain_nibbles(kKind) ? 2 : 1;
+  static constexpr int first_pair(int i) { return kPairStep == 2 ? i / 2 * 4 + i % 2 : 2 * i; }
 
   static void clear_unit(int unit, Panel& to) {
     for (int plane = 0; plane < kPlanes; ++plane) {
@@ -221,10 +225,11 @@ class ManyRows {
   PAGODA_INLINE void add_rows(const Pair& pair) {
     const auto mask = static_cast<__mmask16>(slice_.index == 0 ? 0 : 0xffff);
     const GroupRows rows = {pair.rows.x, pair.rows.pairs + 4 * kFirst,
-                            pair.rows.block_sums + kFirst, pair.rows.scales + kFirst};
+                            /*offsets=*/nullptr, pair.rows.block_sums + kFirst,
+                            pair.rows.scales + kFirst};
     __m512 of_group[kRowsOfStep][1], sums[kRowsOfStep][1];
     for_all<kRowsOfStep>([&](auto r) PAGODA_FLATTEN {
-      of_group[r][0] = rounded_row<kPlanes>(*pair.exact, kFirst + r);
+      of_group[r][0] = rounded_row<kKind>(*pair.exact, kFirst + r);
       sums[r][0] = _mm512_maskz_load_ps(mask, pair.waiting->of_row[kFirst + r]);
     });
     add_exact<kKind, kTileRows>(pair.panel->numbers, rows, slice_.num_units, of_group, sums);

@@ -1,8 +1,8 @@
 // Exact sums of 256 k by AMX's tiles: 16 rows of x times the 16 columns of a panel.
 //
 // A tile product takes bytes, four k of a column in a word, and adds up in 32 bits. So the 16-bit
-// integers of x are two planes, high bytes with their sign and low bytes without, and weights two
-// or three, the highest with a sign. Products of planes that count alike have one sum.
+// integers of x are two planes, both with a sign, and weights two or three, the highest with a sign
+// and the others without. Products of planes that count alike have one sum.
 //
 // Tile products, the rows that a tile is stored by and AVX-512 share an execution port. So what
 // some registers' sums have come to is stored, and then added up, while others get the next sums, a
@@ -64,9 +64,9 @@ PAGODA_INLINE void store_tile(std::int32_t (&to)[kTileRows][kPanelColumns]) {
       _tile_loadd(7, weights + kPlaneBytes, kLineBytes);                          \
       _tile_dpbsud(kMiddle, 6, 7);                                                \
       _tile_loadd(6, x + kPlaneBytes, kPlaneDepth);                               \
-      _tile_dpbuud(kLow, 6, 7);                                                   \
+      _tile_dpbsud(kLow, 6, 7);                                                   \
       _tile_loadd(7, weights, kLineBytes);                                        \
-      _tile_dpbusd(kMiddle, 6, 7);                                                \
+      _tile_dpbssd(kMiddle, 6, 7);                                                \
     }                                                                             \
   };
 PAGODA_SUMS_OF_WORDS(WordSums, 0, 1, 2)
@@ -89,7 +89,7 @@ struct HighSums {
     _tile_loadd(5, weights + kPlaneBytes, kLineBytes);
     _tile_dpbsud(1, 6, 5);
     _tile_loadd(6, x + kPlaneBytes, kPlaneDepth);
-    _tile_dpbusd(1, 6, 7);
+    _tile_dpbssd(1, 6, 7);
   }
 };
 struct LowSums {
@@ -105,35 +105,35 @@ struct LowSums {
     _tile_loadd(7, weights + 2 * kPlaneBytes, kLineBytes);
     _tile_dpbsud(2, 6, 7);
     _tile_loadd(6, x + kPlaneBytes, kPlaneDepth);
-    _tile_dpbuud(3, 6, 7);
+    _tile_dpbsud(3, 6, 7);
     _tile_loadd(5, weights + kPlaneBytes, kLineBytes);
-    _tile_dpbuud(2, 6, 5);
+    _tile_dpbsud(2, 6, 5);
   }
 };
 
-// Returns a row's whole sums, rounded once. With weights in two planes what is above the lowest 16
-// bits has 24, and the rest has no more.
-template <int kWeightPlanes>
+// Returns a row's whole sums as `rounded` has them.
+template <PanelKind kKind>
 PAGODA_INLINE __m512 rounded_row(const TileSums& sums, int r) {
+  constexpr int kWeightPlanes = GroupFormat<kKind>::kPlanes;
   const auto plane = [&](int i) PAGODA_FLATTEN { return _mm512_load_si512(sums.planes[i][r]); };
-  const __m512i middle = plane(kWeightPlanes - 1);
   __m512i high = plane(0);
-  if constexpr (kWeightPlanes == 3) high = _mm512_add_epi32(_mm512_slli_epi32(high, 8), plane(1));
+  if constexpr (kWeightPlanes == 2) {
+    static_assert(GroupFormat<kKind>::kCutBits == 8);
+    const __m512i middle = _mm512_add_epi32(plane(1), _mm512_srai_epi32(plane(2), 8));
+    return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), middle));
+  }
+  const __m512i middle = plane(2);
+  high = _mm512_add_epi32(_mm512_slli_epi32(high, 8), plane(1));
   high = _mm512_add_epi32(high, _mm512_srai_epi32(middle, 8));
   const __m512i of_middle = _mm512_and_si512(middle, _mm512_set1_epi32(0xff));
-  __m512i low = _mm512_add_epi32(_mm512_slli_epi32(of_middle, 8), plane(kWeightPlanes));
-  if constexpr (kWeightPlanes == 2) {
-    return _mm512_fmadd_ps(_mm512_cvtepi32_ps(high), _mm512_set1_ps(1 << 16),
-                           _mm512_cvtepi32_ps(low));
-  }
-  return rounded(high, low);
+  return rounded<kKind>(high, _mm512_add_epi32(_mm512_slli_epi32(of_middle, 8), plane(3)));
 }
 
-// Writes four k of a panel's 16 columns as a line of each plane, from the highest one on: `even`
-// and `odd` are pairs of k, 16 x 2 codes, which meet their factor. A column's word has the bytes of
-// k, k + 2, k + 1 and k + 3.
+// Writes four k of a panel's 16 columns as a line of each plane, from the highest one on: `first` and
+// `second` are pairs of k, 16 x 2 codes, which meet their factor. A column's word has the bytes of
+// the first's first one, the second's first one, and their second ones.
 template <int kWeightPlanes>
-PAGODA_INLINE void write_line(__m512i even, __m512i odd, __m512i factor, std::byte* line) {
+PAGODA_INLINE void write_line(__m512i first, __m512i second, __m512i factor, std::byte* line) {
   // Returns the low bytes of each, and the high ones.
   const __m512i low_bytes = _mm512_set1_epi16(0xff);
   const auto low_ones = [&](__m512i a, __m512i b) PAGODA_FLATTEN {
@@ -143,14 +143,14 @@ PAGODA_INLINE void write_line(__m512i even, __m512i odd, __m512i factor, std::by
     return _mm512_ternarylogic_epi32(low_bytes, _mm512_srli_epi16(a, 8), b, 0xca);
   };
   if constexpr (kWeightPlanes == 3) {
-    _mm512_store_si512(line,
-                       low_ones(_mm512_mulhi_epi16(even, factor), _mm512_mulhi_epi16(odd, factor)));
+    _mm512_store_si512(
+        line, low_ones(_mm512_mulhi_epi16(first, factor), _mm512_mulhi_epi16(second, factor)));
     line += kPlaneBytes;
   }
-  even = _mm512_mullo_epi16(even, factor);
-  odd = _mm512_mullo_epi16(odd, factor);
-  _mm512_store_si512(line, high_ones(even, odd));
-  _mm512_store_si512(line + kPlaneBytes, low_ones(even, odd));
+  first = _mm512_mullo_epi16(first, factor);
+  second = _mm512_mullo_epi16(second, factor);
+  _mm512_store_si512(line, high_ones(first, second));
+  _mm512_store_si512(line + kPlaneBytes, low_ones(first, second));
 }
 
 }  // namespace

@@ -13,10 +13,13 @@ struct TileRow {
   std::int64_t cols = 0;
   int tile_rows = 0;
   bool are_planes = false;
+  bool are_nibbles = false;  // what planes will meet
+  int code_offset = 0;       // of that
   std::byte* integers = nullptr;
   float* scales = nullptr;
   float* sums = nullptr;
   std::int32_t* integer_sums = nullptr;  // of super tiles the words of two
+  std::int32_t* offsets = nullptr;       // null where a tile has none
 };
 
 // Blocks are rounded sixteen at a time, so that what is one number a block fills a register.
@@ -68,16 +71,21 @@ PAGODA_INLINE __m512i largest_of_span(__m512i v) {
 
 constexpr float kLargestFloat = 3.40282347e38f;
 
-// 64 integers as saturated bytes lie [lane][vector][4]; this is where TileView wants them.
+// Returns the k whose byte is the i-th one as codes want them.
+constexpr int k_of_byte(int i, bool is_nibbles) {
+  constexpr int kBytes[8] = {0, 2, 1, 3, 4, 6, 5, 7};
+  constexpr int kNibbles[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+  return i / 8 * 8 + (is_nibbles ? kNibbles : kBytes)[i % 8];
+}
+
 struct ByteOrder {
   alignas(kLineBytes) std::uint8_t from[64];
 };
+// 64 integers as saturated bytes lie [lane][vector][4]; this is where TileView wants them.
 constexpr ByteOrder byte_order(bool is_nibbles) {
-  constexpr int kBytes[8] = {0, 2, 1, 3, 4, 6, 5, 7};
-  constexpr int kNibbles[8] = {0, 4, 1, 5, 2, 6, 3, 7};
   ByteOrder order = {};
   for (int i = 0; i < 64; ++i) {
-    const int k = i / 8 * 8 + (is_nibbles ? kNibbles : kBytes)[i % 8];
+    const int k = k_of_byte(i, is_nibbles);
     order.from[i] = static_cast<std::uint8_t>(k % 16 / 4 * 16 + k / 16 * 4 + k % 4);
   }
   return order;
@@ -85,27 +93,43 @@ constexpr ByteOrder byte_order(bool is_nibbles) {
 constexpr ByteOrder kByteOrder = byte_order(false), kNibbleOrder = byte_order(true);
 
 // The bytes of a unit of 16-bit integers as planes have them: its high ones, then its low ones.
-struct PlaneOrder {
-  alignas(kLineBytes) std::uint8_t from[64];
-};
-constexpr PlaneOrder make_plane_order() {
-  constexpr int kOfWord[4] = {0, 2, 1, 3};
-  PlaneOrder order = {};
+constexpr ByteOrder plane_order(bool is_nibbles) {
+  ByteOrder order = {};
   for (int i = 0; i < kUnit; ++i) {
-    const int k = i / 4 * 4 + kOfWord[i % 4];
+    const int k = k_of_byte(i, is_nibbles);
     order.from[i] = static_cast<std::uint8_t>(2 * k + 1);
     order.from[kUnit + i] = static_cast<std::uint8_t>(2 * k);
   }
   return order;
 }
-constexpr PlaneOrder kPlaneOrder = make_plane_order();
+constexpr ByteOrder kPlaneOrder = plane_order(false), kNibblePlaneOrder = plane_order(true);
 
-// A unit's 16-bit integers into the planes of its block; row.integers is the row's first byte.
+// Stores what takes the codes' offset back: a unit's bytes in planes are half units of high ones and
+// of low ones, a sum in each lane.
+PAGODA_INLINE void store_offsets(__m512i planes, int code_offset, std::int32_t* to) {
+  const __m512i offset = _mm512_set1_epi8(static_cast<char>(code_offset));
+  __m512i sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), offset, planes);
+  sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_CDAB));
+  sums = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_BADC));
+  alignas(kLineBytes) std::int32_t of_lanes[16];
+  _mm512_store_si512(of_lanes, sums);
+  for (int i = 0; i < kOffsetsOfUnit; ++i) to[i] = -of_lanes[4 * i];
+}
+
+// A unit's 16-bit integers into the planes of its block; row.integers is the row's first byte. The
+// low byte as it is has a sign, by which the high one is rounded instead of cut.
 PAGODA_INLINE void store_planes(const TileRow& row, std::int64_t unit, __m512i integers) {
   constexpr int kUnits = kPlaneDepth / kUnit;
   const std::int64_t plane_bytes = std::int64_t{kPlaneDepth} * row.tile_rows;
   std::byte* high = row.integers + unit / kUnits * 2 * plane_bytes + unit % kUnits * kUnit;
-  const __m512i planes = _mm512_permutexvar_epi8(_mm512_load_si512(kPlaneOrder.from), integers);
+  const __m512i low_bytes = _mm512_set1_epi16(0xff);
+  const __m512i rounded = _mm512_add_epi16(integers, _mm512_set1_epi16(128));
+  integers = _mm512_ternarylogic_epi32(low_bytes, integers, rounded, 0xca);  // low_bytes ? a : b
+  const auto* order = row.are_nibbles ? kNibblePlaneOrder.from : kPlaneOrder.from;
+  const __m512i planes = _mm512_permutexvar_epi8(_mm512_load_si512(order), integers);
+  if (row.offsets) {
+    store_offsets(planes, row.code_offset, row.offsets + unit * row.tile_rows * kOffsetsOfUnit);
+  }
   _mm256_store_si256(reinterpret_cast<__m256i*>(high), _mm512_castsi512_si256(planes));
   _mm256_store_si256(reinterpret_cast<__m256i*>(high + plane_bytes),
                      _mm512_extracti64x4_epi64(planes, 1));
@@ -396,7 +420,9 @@ namespace avx512 {
 std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int64_t cols) {
   if (is_super(layout)) {
     const int block_sums = layout.block == kUnit ? kBlocksOfSuper : 0;
-    const std::int64_t numbers = num_super_groups(cols) * (1 + num_pairs(layout) + block_sums) * 4;
+    const int offsets = has_offsets(layout, tile_rows) ? kBlocksOfSuper * kOffsetsOfUnit : 0;
+    const std::int64_t numbers =
+        num_super_groups(cols) * (1 + num_pairs(layout) + block_sums + offsets) * 4;
     const std::int64_t bytes = tile_rows * (padded_units(cols) * kUnit * 2 + numbers);
     return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
   }
@@ -409,12 +435,17 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, const T
                std::byte* tile) {
   TileRow row = {.cols = source.cols, .tile_rows = source.tile_rows, .integers = tile};
   row.are_planes = has_planes(layout, source.tile_rows);
+  row.are_nibbles = layout.is_nibbles;
+  row.code_offset = layout.code_offset;
   const std::int64_t row_bytes = row.are_planes ? kPlaneDepth : unit_bytes(layout);
   if (is_super(layout)) {
     const SuperView view = super_view_of(tile, source.tile_rows, source.cols);
     row.scales = const_cast<float*>(view.scales);
     row.integer_sums = reinterpret_cast<std::int32_t*>(const_cast<std::byte*>(view.sums));
     row.sums = const_cast<float*>(block_sums_of(view, source.tile_rows, source.cols));
+    if (has_offsets(layout, source.tile_rows)) {
+      row.offsets = const_cast<std::int32_t*>(offsets_of(view, source.tile_rows, source.cols));
+    }
   } else {
     const TileView view = view_of(tile, layout, source.tile_rows, source.cols);
     row.scales = const_cast<float*>(view.scales);
@@ -428,6 +459,7 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, const T
     next.scales += r;
     next.sums += r;
     next.integer_sums += r;
+    if (next.offsets) next.offsets += r * kOffsetsOfUnit;
     pack_row_of(next, layout, part);
   }
 }

@@ -68,10 +68,13 @@ PAGODA_INLINE void read_super(const std::byte* group, SuperNumbers<kKind>& numbe
   }
 }
 
-// Returns 16 scales of 32 bits as pairs of 16.
+// Returns the low halves of words of 32 bits as pairs of words of 16.
+PAGODA_INLINE __m512i pair_of_words(__m512i first, __m512i second) {
+  const __m512i mask = _mm512_set1_epi32(0xffff);
+  return _mm512_ternarylogic_epi32(mask, first, _mm512_slli_epi32(second, 16), 0xca);
+}
 PAGODA_INLINE __m512i both_halves(__m512i scales) {
-  return _mm512_or_si512(_mm512_and_si512(scales, _mm512_set1_epi32(0xffff)),
-                         _mm512_slli_epi32(scales, 16));
+  return pair_of_words(scales, scales);
 }
 
 // The numbers that a tile's rows have of a group.

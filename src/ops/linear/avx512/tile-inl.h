@@ -27,11 +27,11 @@ namespace {
 // in the worst block, 3e-5 of the span's largest x, and makes products 3 to 5 % faster: multiplying
 // every block's sum takes the units that multiply x too.
 //
-// In the highest tiles of layouts that say so, 16-bit integers lie as AMX's tiles want them: for each
-// 64 k two planes of bytes, [2][16][64], high ones with their sign and low ones without, four k of a
-// column in a word as the weights have them: k, k + 2, k + 1, k + 3.
+// In tiles of some layouts, 16-bit integers lie as two bytes, both with a sign: 256 * high + low. For
+// each 64 k there are two planes, [2][rows][64], in the order of bytes.
 constexpr int kPlaneDepth = 64;
-//
+// Not above 127 * 256 + 127.
+constexpr int kPlanesLargest = 32000;
 //
 // Bytes lie as they meet the codes of a line, four k of a column in a word. Of eight bits that is
 // k, k + 2, k + 1, k + 3; of four bits the words of a line are k + {0, 4, 1, 5} and k + {2, 6, 3,
@@ -96,7 +96,20 @@ PAGODA_INLINE bool has_powers(const ActivationLayout& layout) {
 
 // Returns whether tiles so high have planes.
 PAGODA_INLINE bool has_planes(const ActivationLayout& layout, int tile_rows) {
-  return layout.is_planes && tile_rows == kHighestTile;
+  return layout.least_plane_rows > 0 && tile_rows >= layout.least_plane_rows;
+}
+
+// Where codes without a sign meet planes of few rows they are too high by an offset. What takes it
+// back follows the tile's other numbers: minus the offset times the sums of half units, two of high
+// bytes and two of low ones, [units][rows][4].
+constexpr int kOffsetsOfUnit = 4;
+PAGODA_INLINE bool has_offsets(const ActivationLayout& layout, int tile_rows) {
+  return layout.code_offset != 0 && has_planes(layout, tile_rows) && tile_rows != kHighestTile;
+}
+PAGODA_INLINE const std::int32_t* offsets_of(const SuperView& view, int rows, std::int64_t cols) {
+  const float* behind =
+      block_sums_of(view, rows, cols) + num_super_groups(cols) * kBlocksOfSuper * rows;
+  return reinterpret_cast<const std::int32_t*>(behind);
 }
 
 struct TileView {
