@@ -39,11 +39,11 @@ constexpr int middle_of_group(PanelKind kind) {
 
 // Returns whether few rows meet codes as bytes without a sign.
 constexpr bool meets_bytes(PanelKind kind) {
-  return has_plain_nibbles(kind) || panel_format(kind).low_bits == 8;
+  return panel_format(kind).low_bits == 4 || panel_format(kind).low_bits == 8;
 }
-// Returns what such bytes are above what they stand for.
+// Returns by how much such bytes are too high.
 constexpr int code_offset(PanelKind kind) {
-  return middle_of_group(kind) - (kind == PanelKind::kQ8_0 ? -128 : code_value(kind, 0));
+  return byte_offset(kind) + middle_of_group(kind);
 }
 
 // Returns the largest magnitude of a format's codes as they meet x.

@@ -23,7 +23,7 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
             .block = has_short_minima ? format.block : kUnit,
             .span = kSuperGroup,
             .largest_integer = largest_of_x(kind),
-            .is_nibbles = has_plain_nibbles(kind),
+            .is_nibbles = format.low_bits == 4,
             .least_plane_rows = meets_bytes(kind) ? 1 : kHighestTile,
             .code_offset = meets_bytes(kind) ? code_offset(kind) : 0};
   return true;

@@ -4,8 +4,8 @@
 // A block's sum has up to 31 bits, and with its factor up to 43. So it meets the factor in two
 // halves, of which each is a dot product of 16-bit numbers; a carry makes the lower one signed.
 //
-// Codes of four and eight bits meet the bytes of x instead, four k at a time. Of nibbles the sums of
-// half units have 16 bits, so that two of them meet their factor in one dot product.
+// Codes of four bits and more meet the bytes of x instead, four k at a time. Of plain nibbles the sums
+// of half units have 16 bits, so that two of them meet their factor in one dot product.
 #include <immintrin.h>
 
 #include "ops/linear/amx/group_numbers-inl.h"
@@ -95,9 +95,7 @@ class FewRows {
   PAGODA_INLINE static void add_unit(const Reader& reader, const UnitsAt& unit, int index,
                                      const GroupRows& rows, const GroupIntegers<kKind>& numbers,
                                      ScaledSums<kRows>& scaled) {
-    if constexpr (meets_bytes(kKind)) {
-      return add_bytes(unit, index, rows, numbers.factors[index / kUnitsOfFactor], scaled);
-    }
+    if constexpr (meets_bytes(kKind)) return add_bytes(unit, index, rows, numbers, scaled);
     const std::byte* x = rows.x + index * kRows * kRowBytes;
     if constexpr (Format::kHasPowers) {
       return add_words(reader, unit, x, numbers.factors[index / kUnitsOfFactor], scaled);
@@ -122,18 +120,20 @@ class FewRows {
 
   // Adds a unit of codes that meet bytes of x.
   PAGODA_INLINE static void add_bytes(const UnitsAt& unit, int index, const GroupRows& rows,
-                                      __m512i factor, ScaledSums<kRows>& scaled) {
+                                      const GroupIntegers<kKind>& numbers,
+                                      ScaledSums<kRows>& scaled) {
     constexpr int kUnitsOfPlane = kPlaneDepth / kUnit;
     const BytesAt at = {
-        .codes = unit.group + kPanel.low_plane() + unit.first * kPanel.low_bits * kLineBytes,
+        .low = unit.group + kPanel.low_plane() + unit.first * kPanel.low_bits * kLineBytes,
+        .high = unit.group + kPanel.high_plane() + unit.first * kPanel.high_bits * kLineBytes,
         .x = rows.x + index / kUnitsOfPlane * 2 * kPlaneBytes + index % kUnitsOfPlane * kUnit,
         .offsets = rows.offsets + index * kRows * kOffsetsOfUnit};
     const auto fetch = [&](auto word) PAGODA_FLATTEN {
       prefetch_ahead<kKind, kLines * word / kWords, kLines*(word + 1) / kWords>(
           unit.group + unit.first * kUnitBytes, unit.prefetch);
     };
-    const __m512i factors = both_halves(factor);
-    __m512i of_unit[kRows];
+    const __m512i* const factors = numbers.factors + index * kFactorsOfUnit / kUnitsOfFactor;
+    __m512i of_halves[kRows][2];
     // Both planes of x at once where all sums fit the registers.
     constexpr int kAtOnce = kRows <= 4 ? 2 : 1;
     for_all<2 / kAtOnce>([&](auto pass) PAGODA_FLATTEN {
@@ -146,24 +146,35 @@ class FewRows {
           const auto& halves = sums[plane][r];
           if constexpr (kIsNibbles) {
             __m512i& to = kIsHigh ? scaled.high[r] : scaled.low[r];
-            to = _mm512_dpwssd_epi32(to, pair_of_words(halves[0], halves[1]), factors);
+            to = _mm512_dpwssd_epi32(to, pair_of_words(halves[0], halves[1]),
+                                     both_halves(factors[0]));
           } else {
-            const __m512i sum = _mm512_add_epi32(halves[0], halves[1]);
-            of_unit[r] = kIsHigh ? _mm512_slli_epi32(sum, 8) : _mm512_add_epi32(of_unit[r], sum);
+            for_all<2>([&](auto half) PAGODA_FLATTEN {
+              __m512i& to = of_halves[r][half];
+              to =
+                  kIsHigh ? _mm512_slli_epi32(halves[half], 8) : _mm512_add_epi32(to, halves[half]);
+            });
           }
         });
       });
     });
     if constexpr (!kIsNibbles) {
       for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        add_scaled(of_unit[r], factor, scaled.high[r], scaled.low[r]);
+        auto& [first, second] = of_halves[r];
+        if constexpr (kFactorsOfUnit == 1) {
+          add_scaled(_mm512_add_epi32(first, second), factors[0], scaled.high[r], scaled.low[r]);
+        } else {
+          add_scaled(first, factors[0], scaled.high[r], scaled.low[r]);
+          add_scaled(second, factors[1], scaled.high[r], scaled.low[r]);
+        }
       });
     }
   }
 
   // The bytes of a unit: codes, and x of the first row.
   struct BytesAt {
-    const std::byte* codes;
+    const std::byte* low;
+    const std::byte* high;
     const std::byte* x;
     const std::int32_t* offsets;
   };
@@ -183,7 +194,7 @@ class FewRows {
     });
     for_all<kWords>([&](auto word) PAGODA_FLATTEN {
       if constexpr (kFirst == 0) fetch(word);
-      const __m512i codes = code_bytes<kKind, decltype(word)::kValue>(at.codes);
+      const __m512i codes = code_bytes<kKind, decltype(word)::kValue>(at.low, at.high);
       for_all<kPlanes * kRows>([&](auto i) PAGODA_FLATTEN {
         constexpr int kPlane = i / kRows, kRow = i % kRows;
         const std::byte* x = at.x + (kFirst + kPlane) * kPlaneBytes + kRow * kPlaneDepth + 4 * word;

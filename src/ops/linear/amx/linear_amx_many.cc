@@ -139,7 +139,7 @@ class ManyRows {
   }
 
   // Line i of a plane has pairs first_pair(i) and that + kPairStep, in the order of x's bytes.
-  static constexpr int kPairStep = has_plain_nibbles(kKind) ? 2 : 1;
+  static constexpr int kPairStep = kPanel.low_bits == 4 ? 2 : 1;
   static constexpr int first_pair(int i) { return kPairStep == 2 ? i / 2 * 4 + i % 2 : 2 * i; }
 
   static void clear_unit(int unit, Panel& to) {

@@ -97,38 +97,88 @@ class PairReader {
   __m512i first_, second_;
 };
 
+// Codes that stand for levels of a table.
+constexpr bool has_levels(PanelKind kind) {
+  return kind == PanelKind::kIQ4_NL || kind == PanelKind::kIQ4_XS;
+}
+
 // Nibbles that stand for themselves less an offset.
 constexpr bool has_plain_nibbles(PanelKind kind) {
   const PanelFormat format = panel_format(kind);
-  return format.low_bits == 4 && format.high_bits == 0 && kind != PanelKind::kIQ4_NL &&
-         kind != PanelKind::kIQ4_XS;
+  return format.low_bits == 4 && format.high_bits == 0 && !has_levels(kind);
 }
 
-// Returns word kWord (four k) of a unit's codes as bytes without a sign.
+template <int kBy>
+PAGODA_INLINE __m512i shifted(__m512i half_words) {
+  if constexpr (kBy > 0) return _mm512_slli_epi16(half_words, kBy);
+  if constexpr (kBy < 0) return _mm512_srli_epi16(half_words, -kBy);
+  return half_words;
+}
+
+// Returns the higher bits of word kWord of a unit's codes from bit 4 of each byte on; bits above the
+// code, and below, are whatever the shift left there.
 template <PanelKind kKind, int kWord>
-PAGODA_INLINE __m512i code_bytes(const std::byte* low) {
-  if constexpr (panel_format(kKind).low_bits == 8) {
+PAGODA_INLINE __m512i high_bits_of_bytes(const std::byte* high) {
+  constexpr int kBits = panel_format(kKind).high_bits;
+  constexpr int kCodes = 32 / kBits;  // a column's word
+  constexpr int kFirst =
+      kWord / 2 * 8 + kWord % 2 * 2;  // the first byte's k; the second's is 4 more
+  constexpr int kBit = kBits * (kFirst % kCodes / 2);
+  const __m512i line = load_line(high + kLineBytes * (kFirst / kCodes));
+  return _mm512_ternarylogic_epi32(_mm512_set1_epi16(0xff), shifted<4 - kBit>(line),
+                                   shifted<12 - kBit - 2 * kBits>(line), 0xca);  // mask ? a : b
+}
+
+// The values that IQ4's codes stand for, raised by 128; bits above the code choose nothing.
+struct RaisedLevels {
+  alignas(kLineBytes) std::uint8_t values[64];
+};
+constexpr RaisedLevels make_raised_levels() {
+  RaisedLevels levels = {};
+  for (int i = 0; i < 64; ++i) {
+    levels.values[i] = static_cast<std::uint8_t>(kIq4Levels[i % 16] + 128);
+  }
+  return levels;
+}
+constexpr RaisedLevels kRaisedLevels = make_raised_levels();
+
+// Returns word kWord (four k) of a unit's codes as bytes without a sign. Codes have four bits or
+// more in their low plane.
+template <PanelKind kKind, int kWord>
+PAGODA_INLINE __m512i code_bytes(const std::byte* low, const std::byte* high) {
+  constexpr PanelFormat kFormat = panel_format(kKind);
+  if constexpr (kFormat.low_bits == 8) {
     const __m512i line = load_line(low + kLineBytes * kWord);
     if constexpr (kKind == PanelKind::kQ8_0) {
       return _mm512_xor_si512(line, _mm512_set1_epi8(-128));
     }
     return line;
   } else {
-    __m512i line = load_line(low + kLineBytes * (kWord / 2));
-    if constexpr (kWord % 2 == 1) line = _mm512_srli_epi16(line, 4);
-    return _mm512_and_si512(line, _mm512_set1_epi8(15));
+    const __m512i line =
+        shifted < kWord % 2 == 1 ? -4 : 0 > (load_line(low + kLineBytes * (kWord / 2)));
+    const __m512i nibble = _mm512_set1_epi8(15);
+    if constexpr (has_levels(kKind)) {
+      return _mm512_permutexvar_epi8(line, _mm512_load_si512(kRaisedLevels.values));
+    } else if constexpr (kFormat.high_bits > 0) {
+      const __m512i above = high_bits_of_bytes<kKind, kWord>(high);
+      const __m512i codes = _mm512_ternarylogic_epi32(nibble, line, above, 0xca);
+      return _mm512_and_si512(codes, _mm512_set1_epi8((1 << kFormat.code_bits()) - 1));
+    } else {
+      return _mm512_and_si512(line, nibble);
+    }
   }
 }
 
-// The number by which those bytes are too high.
-template <PanelKind kKind>
-constexpr int kByteOffset = kKind == PanelKind::kQ8_0 ? 128 : -code_value(kKind, 0);
+// Returns the number by which those bytes are too high.
+constexpr int byte_offset(PanelKind kind) {
+  return kind == PanelKind::kQ8_0 || has_levels(kind) ? 128 : -code_value(kind, 0);
+}
 
 // Kinds whose codes are bytes after a shift and a mask.
 constexpr bool takes_bytes(PanelKind kind) {
   const PanelFormat format = panel_format(kind);
   return (format.low_bits == 4 || format.low_bits == 8) && format.high_bits == 0 &&
-         format.block == kUnit && kind != PanelKind::kIQ4_NL && kind != PanelKind::kIQ4_XS;
+         format.block == kUnit && !has_levels(kind);
 }
 
 }  // namespace

@@ -174,8 +174,8 @@ template <PanelKind kKind, bool kIsBytes, int kRows, int kPanels>
 PAGODA_INLINE void start_block(const std::int32_t* integer_sums, __m512i (&s)[kRows][kPanels]) {
   for_all<kRows>([&](auto r) PAGODA_FLATTEN {
     __m512i start = _mm512_setzero_si512();
-    if constexpr (kIsBytes && kByteOffset<kKind> != 0) {
-      start = _mm512_set1_epi32(-kByteOffset<kKind> * integer_sums[r]);
+    if constexpr (kIsBytes && byte_offset(kKind) != 0) {
+      start = _mm512_set1_epi32(-byte_offset(kKind) * integer_sums[r]);
     }
     for_all<kPanels>([&](auto p) PAGODA_FLATTEN { s[r][p] = start; });
   });
@@ -207,7 +207,7 @@ struct TileLoops {
     for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
       const std::int64_t at = p * panel_bytes;
       if constexpr (kIsBytes) {
-        w[p] = code_bytes<kKind, kStep>(low + at);
+        w[p] = code_bytes<kKind, kStep>(low + at, high + at);
       } else {
         w[p] = reader.template pair<kStep>(low + at, high + at);
       }
