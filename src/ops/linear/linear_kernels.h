@@ -39,6 +39,8 @@ struct ActivationLayout {
   bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
   // Tiles so high, and higher ones, have 16-bit integers as planes of bytes; 0: none has.
   int least_plane_rows = 0;
+  // Integers outside planes lie as their high bytes and their low ones, in words of their own.
+  bool is_split = false;
   // Codes are so much too high where they meet bytes of x, for which lower tiles make up.
   int code_offset = 0;
   bool takes_whole_rows = false;  // a row's numbers depend on all of it

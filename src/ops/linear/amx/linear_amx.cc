@@ -25,6 +25,7 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
             .largest_integer = largest_of_x(kind),
             .is_nibbles = format.low_bits == 4,
             .least_plane_rows = meets_bytes(kind) ? 1 : kHighestTile,
+            .is_split = is_short(kind),
             .code_offset = meets_bytes(kind) ? code_offset(kind) : 0};
   return true;
 }

@@ -18,9 +18,11 @@ namespace pagoda::cpu {
 namespace {
 
 constexpr int kRowBytes = 2 * kUnit;
+constexpr int kSplitRowBytes = 4 * kUnit;
 constexpr int kSteps = kUnit / 2;  // pairs of k of a unit
 
-// Sums of blocks times their factors: high * 2^16 + low, of nibbles high * 2^8 + low.
+// Sums of blocks times their factors: high * 2^16 + low, of nibbles high * 2^8 + low, of short
+// products (high + low) * 2^8.
 template <int kRows>
 struct ScaledSums {
   __m512i high[kRows];
@@ -64,8 +66,9 @@ class FewRows {
       }
       __m512 exact[kRows][1];
       for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        if constexpr (kIsNibbles) {
-          static_assert(Format::kCutBits == 8);
+        if constexpr (is_short(kKind)) {
+          exact[r][0] = _mm512_cvtepi32_ps(_mm512_add_epi32(scaled.high[r], scaled.low[r]));
+        } else if constexpr (kIsNibbles) {
           exact[r][0] = _mm512_cvtepi32_ps(
               _mm512_add_epi32(scaled.high[r], _mm512_srai_epi32(scaled.low[r], 8)));
         } else {
@@ -96,10 +99,11 @@ class FewRows {
                                      const GroupRows& rows, const GroupIntegers<kKind>& numbers,
                                      ScaledSums<kRows>& scaled) {
     if constexpr (meets_bytes(kKind)) return add_bytes(unit, index, rows, numbers, scaled);
-    const std::byte* x = rows.x + index * kRows * kRowBytes;
-    if constexpr (Format::kHasPowers) {
-      return add_words(reader, unit, x, numbers.factors[index / kUnitsOfFactor], scaled);
+    if constexpr (is_short(kKind)) {
+      return add_short(unit, rows.x + index * kRows * kSplitRowBytes,
+                       numbers.factors[index / kUnitsOfFactor], scaled);
     }
+    const std::byte* x = rows.x + index * kRows * kRowBytes;
     constexpr int kStepsOfBlock = kSteps / kFactorsOfUnit;
     const std::byte* low =
         unit.group + kPanel.low_plane() + unit.first * kPanel.low_bits * kLineBytes;
@@ -204,22 +208,28 @@ class FewRows {
     });
   }
 
-  // Adds a unit of codes of 14 bits, whose sums fit 32 bits over 16 k. A short loop: with an
-  // instruction for each line weights were read a tenth slower.
-  PAGODA_INLINE static void add_words(const Reader& reader, const UnitsAt& unit, const std::byte* x,
-                                      __m512i factor, ScaledSums<kRows>& scaled) {
+  // Adds a unit of short products. A short loop: with an instruction for each line weights were read
+  // a tenth slower.
+  PAGODA_INLINE static void add_short(const UnitsAt& unit, const std::byte* x, __m512i factor,
+                                      ScaledSums<kRows>& scaled) {
     constexpr int kStepsAtOnce = 8;
+    const __m512i factors = both_halves(factor);
     const std::byte* line =
         unit.group + kPanel.low_plane() + unit.first * kPanel.low_bits * kLineBytes;
     if (unit.first == 0) prefetch_ahead<kKind, 0, 1>(unit.group, unit.prefetch);
 #pragma GCC unroll 1
     for (int step = 0; step < kSteps; step += kStepsAtOnce) {
-      Block sums(nullptr);
       for_all<kStepsAtOnce>([&](auto at) PAGODA_FLATTEN {
         prefetch_ahead<kKind, at, at + 1>(line, unit.prefetch);
-        sums.template add<decltype(at)::kValue>(reader, line, line, x, kRowBytes);
+        const __m512i weights = _mm512_mullo_epi16(load_line(line + at * kLineBytes), factors);
+        const __m512i high_bytes = _mm512_srai_epi16(weights, 8);
+        for_all<kRows>([&](auto r) PAGODA_FLATTEN {
+          const std::byte* high = x + r * kSplitRowBytes + 4 * at;
+          const __m512i x1 = broadcast_word(high), x0 = broadcast_word(high + 2 * kUnit);
+          scaled.high[r] = _mm512_dpwssd_epi32(scaled.high[r], weights, x1);
+          scaled.low[r] = _mm512_dpwssd_epi32(scaled.low[r], high_bytes, x0);
+        });
       });
-      add_block(sums, factor, scaled);
       line += kStepsAtOnce * kLineBytes;
       x += kStepsAtOnce * 2 * sizeof(std::int16_t);
     }

@@ -164,11 +164,17 @@ class ManyRows {
   PAGODA_INLINE Pair pair_of(std::int64_t tile, int panel, int turn) {
     const std::int64_t row = first_row_ + tile * kTileRows;
     const GroupRows rows = rows_of_group<kTileRows>(product_, row, slice_.index);
-    return {rows.x, &panels_[panel],           &sums_[turn & 1], &waiting_[tile][panel], rows,
-            row,    slice_.first_panel + panel};
+    return {rows.x,
+            &panels_[panel],
+            &sums_[turn & 1][is_short(kKind) ? panel : 0],
+            &waiting_[tile][panel],
+            rows,
+            row,
+            slice_.first_panel + panel};
   }
 
   void multiply_slice(std::int64_t num_tiles, LinesAhead ahead) {
+    if constexpr (is_short(kKind)) return multiply_short(num_tiles, ahead);
     Pair pairs[3];
     std::int64_t tile = 0;
     int panel = 0;
@@ -199,6 +205,50 @@ class ManyRows {
     }
   }
 
+  // Does the same for short products, of all panels at a time.
+  void multiply_short(std::int64_t num_tiles, LinesAhead ahead) {
+    Pair pairs[3][kMostPanels];
+    for (std::int64_t i = 0; i < num_tiles + 2; ++i) {
+      Pair* const now = i < num_tiles ? pairs[i % 3] : nullptr;
+      if (now) {
+        for (int p = 0; p < kMostPanels; ++p) now[p] = pair_of(i, p, static_cast<int>(i));
+        ahead.fetch_some(product_, kMostPanels);
+      }
+      short_turn(now, now ? slice_.num_steps() : 0,
+                 i >= 1 && i <= num_tiles ? pairs[(i + 2) % 3] : nullptr,
+                 i >= 2 ? pairs[(i + 1) % 3] : nullptr);
+    }
+  }
+
+  // Computes pairs `now`, while the rest of pairs `before` is stored, and pairs `done`, whose memory
+  // `now` gets in the end, are added up; null where there are none. Not inlined: it takes all
+  // registers.
+  __attribute__((noinline)) void short_turn(const Pair* now, int num_steps, const Pair* before,
+                                            const Pair* done) {
+    constexpr int kRowsOfTurn = kMostPanels * kRowsOfStep;
+    static_assert(kMostPanels == 2);
+    asm volatile("" ::: "memory");  // what the tiles read has been written
+    for_all<kSteps>([&](auto step) PAGODA_FLATTEN {
+      const bool multiplies = step < num_steps;
+      const std::byte* weights[kMostPanels] = {};
+      if (multiplies) {
+        for_all<kMostPanels>(
+            [&](auto p) PAGODA_FLATTEN { weights[p] = now[p].panel->weights + step * kStepBytes; });
+        if constexpr (step == 0) ShortSums::start_high();
+        ShortSums::add_high(now[0].x + step * kXBytes, weights[0], weights[1]);
+      }
+      if constexpr (step == 0) {
+        if (before) ShortSums::store_middle(*before[0].exact, *before[1].exact);
+        if (multiplies) ShortSums::start_middle();
+      }
+      if (done) add_rows<step % 2 * kRowsOfTurn, kRowsOfTurn>(done[step / 2]);
+      if constexpr (step + 1 == kSteps) {
+        if (now) ShortSums::store_high(*now[0].exact, *now[1].exact);
+      }
+      if (multiplies) ShortSums::add_middle(weights[0], weights[1]);
+    });
+  }
+
   // Computes Sums of pair `now`, while the other ones, of pair `before`, are stored, and those of
   // pair `done` are added up; null where there is none. Not inlined: it takes all registers.
   template <class Sums, class Others>
@@ -216,27 +266,27 @@ class ManyRows {
               before->exact->planes[Others::kFirstPlane + step]);
         }
       }
-      if (done) add_rows<step * kRowsOfStep>(*done);
+      if (done) add_rows<step * kRowsOfStep, kRowsOfStep>(*done);
     });
   }
 
-  // Adds rows [kFirst, kFirst + kRowsOfStep) of a pair to what waits, or stores them in the end.
-  template <int kFirst>
+  // Adds rows [kFirst, kFirst + kCount) of a pair to what waits, or stores them in the end.
+  template <int kFirst, int kCount>
   PAGODA_INLINE void add_rows(const Pair& pair) {
     const auto mask = static_cast<__mmask16>(slice_.index == 0 ? 0 : 0xffff);
     const GroupRows rows = {pair.rows.x, pair.rows.pairs + 4 * kFirst,
                             /*offsets=*/nullptr, pair.rows.block_sums + kFirst,
                             pair.rows.scales + kFirst};
-    __m512 of_group[kRowsOfStep][1], sums[kRowsOfStep][1];
-    for_all<kRowsOfStep>([&](auto r) PAGODA_FLATTEN {
+    __m512 of_group[kCount][1], sums[kCount][1];
+    for_all<kCount>([&](auto r) PAGODA_FLATTEN {
       of_group[r][0] = rounded_row<kKind>(*pair.exact, kFirst + r);
       sums[r][0] = _mm512_maskz_load_ps(mask, pair.waiting->of_row[kFirst + r]);
     });
     add_exact<kKind, kTileRows>(pair.panel->numbers, rows, slice_.num_units, of_group, sums);
     if (slice_.is_last) {
-      return store_sums<kRowsOfStep, 1>(sums, product_, pair.first_row + kFirst, pair.column_panel);
+      return store_sums<kCount, 1>(sums, product_, pair.first_row + kFirst, pair.column_panel);
     }
-    for_all<kRowsOfStep>([&](auto r) PAGODA_FLATTEN {
+    for_all<kCount>([&](auto r) PAGODA_FLATTEN {
       _mm512_store_ps(pair.waiting->of_row[kFirst + r], sums[r][0]);
     });
   }
@@ -245,7 +295,7 @@ class ManyRows {
   std::int64_t first_row_ = 0;
   Slice slice_;
   Panel panels_[kMostPanels];
-  TileSums sums_[2];
+  TileSums sums_[2][kMostPanels];
   WaitingSums waiting_[kMostTiles][kMostPanels];
 };
 

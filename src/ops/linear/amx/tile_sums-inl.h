@@ -111,13 +111,56 @@ struct LowSums {
   }
 };
 
+// The sums of short products, those of high bytes and the others, of two panels side by side. That
+// leaves no other registers to take turns with, but needs fewer loads a product: beside a busy other
+// half of the core, loads and products of tiles take turns.
+struct ShortSums {
+  PAGODA_INLINE static void start_high() {
+    _tile_zero(0);
+    _tile_zero(2);
+  }
+  PAGODA_INLINE static void start_middle() {
+    _tile_zero(1);
+    _tile_zero(3);
+  }
+  // Adds the products of 64 k of x, [2][16][64], and of two panels' weights, [2][16][16][4] each:
+  // first those of high bytes, then from the registers that this has loaded the others.
+  PAGODA_INLINE static void add_high(const std::byte* x, const std::byte* first,
+                                     const std::byte* second) {
+    _tile_loadd(4, x, kPlaneDepth);
+    _tile_loadd(5, x + kPlaneBytes, kPlaneDepth);
+    _tile_loadd(6, first, kLineBytes);
+    _tile_loadd(7, second, kLineBytes);
+    _tile_dpbssd(0, 4, 6);
+    _tile_dpbssd(2, 4, 7);
+  }
+  PAGODA_INLINE static void add_middle(const std::byte* first, const std::byte* second) {
+    _tile_dpbssd(1, 5, 6);
+    _tile_dpbssd(3, 5, 7);
+    _tile_loadd(6, first + kPlaneBytes, kLineBytes);
+    _tile_loadd(7, second + kPlaneBytes, kLineBytes);
+    _tile_dpbsud(1, 4, 6);
+    _tile_dpbsud(3, 4, 7);
+  }
+  PAGODA_INLINE static void store_high(TileSums& first, TileSums& second) {
+    store_tile<0>(first.planes[0]);
+    store_tile<2>(second.planes[0]);
+  }
+  PAGODA_INLINE static void store_middle(TileSums& first, TileSums& second) {
+    store_tile<1>(first.planes[1]);
+    store_tile<3>(second.planes[1]);
+  }
+};
+
 // Returns a row's whole sums as `rounded` has them.
 template <PanelKind kKind>
 PAGODA_INLINE __m512 rounded_row(const TileSums& sums, int r) {
   constexpr int kWeightPlanes = GroupFormat<kKind>::kPlanes;
   const auto plane = [&](int i) PAGODA_FLATTEN { return _mm512_load_si512(sums.planes[i][r]); };
   __m512i high = plane(0);
-  if constexpr (kWeightPlanes == 2) {
+  if constexpr (is_short(kKind)) {
+    return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), plane(1)));
+  } else if constexpr (kWeightPlanes == 2) {
     static_assert(GroupFormat<kKind>::kCutBits == 8);
     const __m512i middle = _mm512_add_epi32(plane(1), _mm512_srai_epi32(plane(2), 8));
     return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), middle));

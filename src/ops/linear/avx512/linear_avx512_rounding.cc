@@ -13,6 +13,7 @@ struct TileRow {
   std::int64_t cols = 0;
   int tile_rows = 0;
   bool are_planes = false;
+  bool are_split = false;
   bool are_nibbles = false;  // what planes will meet
   int code_offset = 0;       // of that
   std::byte* integers = nullptr;
@@ -135,13 +136,22 @@ PAGODA_INLINE void store_planes(const TileRow& row, std::int64_t unit, __m512i i
                      _mm512_extracti64x4_epi64(planes, 1));
 }
 
+// A unit's 16-bit integers as words of their high bytes and of their low ones.
+PAGODA_INLINE void store_split(__m512i integers, std::byte* to) {
+  const __m512i rounded = _mm512_add_epi16(integers, _mm512_set1_epi16(128));
+  _mm512_store_si512(to, _mm512_srai_epi16(rounded, 8));
+  _mm512_store_si512(to + 2 * kUnit, _mm512_srai_epi16(_mm512_slli_epi16(integers, 8), 8));
+}
+
 // Two units' integers as the product reads them.
 template <Rounding kRounding>
 PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m512i (&v)[4],
                                bool is_nibbles) {
-  constexpr std::int64_t kBytes = kRounding == Rounding::kInt8 ? kUnit : 2 * kUnit;
-  std::byte* first = row.integers + unit * row.tile_rows * kBytes;
-  std::byte* second = first + row.tile_rows * kBytes;
+  const std::int64_t bytes = kRounding == Rounding::kInt8 ? kUnit
+                             : row.are_split              ? 4 * kUnit
+                                                          : 2 * kUnit;
+  std::byte* first = row.integers + unit * row.tile_rows * bytes;
+  std::byte* second = first + row.tile_rows * bytes;
   const __m512i a = _mm512_packs_epi32(v[0], v[1]), b = _mm512_packs_epi32(v[2], v[3]);
   if constexpr (kRounding == Rounding::kInt8) {
     const auto* order = is_nibbles ? kNibbleOrder.from : kByteOrder.from;
@@ -156,6 +166,9 @@ PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m5
     if (row.are_planes) {
       store_planes(row, unit, of_first);
       store_planes(row, unit + 1, of_second);
+    } else if (row.are_split) {
+      store_split(of_first, first);
+      store_split(of_second, second);
     } else {
       _mm512_store_si512(first, of_first);
       _mm512_store_si512(second, of_second);
@@ -423,23 +436,27 @@ std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int6
     const int offsets = has_offsets(layout, tile_rows) ? kBlocksOfSuper * kOffsetsOfUnit : 0;
     const std::int64_t numbers =
         num_super_groups(cols) * (1 + num_pairs(layout) + block_sums + offsets) * 4;
-    const std::int64_t bytes = tile_rows * (padded_units(cols) * kUnit * 2 + numbers);
+    const std::int64_t bytes =
+        tile_rows * (padded_units(cols) * unit_bytes(layout, tile_rows) + numbers);
     return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
   }
   const int arrays = layout.rounding == Rounding::kInt8 ? 3 : has_powers(layout) ? 1 : 2;
   const std::int64_t least_powers = has_powers(layout) ? kLineBytes : 0;
-  return integer_tile_bytes(layout, tile_rows, cols, unit_bytes(layout), arrays) + least_powers;
+  return integer_tile_bytes(layout, tile_rows, cols, unit_bytes(layout, tile_rows), arrays) +
+         least_powers;
 }
 
 void pack_tile(const ActivationLayout& layout, const TileSource& source, const TilePart& part,
                std::byte* tile) {
   TileRow row = {.cols = source.cols, .tile_rows = source.tile_rows, .integers = tile};
   row.are_planes = has_planes(layout, source.tile_rows);
+  row.are_split = is_split(layout, source.tile_rows);
   row.are_nibbles = layout.is_nibbles;
   row.code_offset = layout.code_offset;
-  const std::int64_t row_bytes = row.are_planes ? kPlaneDepth : unit_bytes(layout);
+  const std::int64_t row_bytes =
+      row.are_planes ? kPlaneDepth : unit_bytes(layout, source.tile_rows);
   if (is_super(layout)) {
-    const SuperView view = super_view_of(tile, source.tile_rows, source.cols);
+    const SuperView view = super_view_of(tile, layout, source.tile_rows, source.cols);
     row.scales = const_cast<float*>(view.scales);
     row.integer_sums = reinterpret_cast<std::int32_t*>(const_cast<std::byte*>(view.sums));
     row.sums = const_cast<float*>(block_sums_of(view, source.tile_rows, source.cols));

@@ -35,8 +35,8 @@ class FewRowsSuperTile {
   __attribute__((noinline)) static void multiply(const PanelProduct& product,
                                                  std::int64_t first_row, std::int64_t panel) {
     const PairReader<kKind> reader;
-    const SuperView tile =
-        super_view_of(product.tiles + first_row / kRows * product.tile_bytes, kRows, product.cols);
+    const SuperView tile = super_view_of(product.tiles + first_row / kRows * product.tile_bytes,
+                                         product.layout, kRows, product.cols);
     const std::byte* group = product.panels + panel * product.panel_bytes;
     __m512 sums[kRows][1];
     set_to_zero(sums);
@@ -214,8 +214,8 @@ void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64
     for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
       fetch_some(next, lines, product.panel_bytes);
       const std::int64_t row = first_row + tile * kRows;
-      const SuperView view =
-          super_view_of(product.tiles + row / kRows * product.tile_bytes, kRows, product.cols);
+      const SuperView view = super_view_of(product.tiles + row / kRows * product.tile_bytes,
+                                           product.layout, kRows, product.cols);
       multiply_group<Numbers::kHasMinimum, Numbers::kPairs, kRows>(
           product, unpacked, rows_of<kRows>(view, g, num_pairs(product.layout)), row, panel,
           {sums[tile], g == 0, is_last});

@@ -29,13 +29,28 @@ namespace {
 //
 // In tiles of some layouts, 16-bit integers lie as two bytes, both with a sign: 256 * high + low. For
 // each 64 k there are two planes, [2][rows][64], in the order of bytes.
-constexpr int kPlaneDepth = 64;
-// Not above 127 * 256 + 127.
-constexpr int kPlanesLargest = 32000;
+// In others each unit has the same two numbers as words, [2][32].
 //
 // Bytes lie as they meet the codes of a line, four k of a column in a word. Of eight bits that is
 // k, k + 2, k + 1, k + 3; of four bits the words of a line are k + {0, 4, 1, 5} and k + {2, 6, 3,
 // 7}.
+constexpr int kPlaneDepth = 64;
+constexpr int kPlanesLargest = 32000;  // not above 127 * 256 + 127
+
+// Returns whether tiles so high have planes.
+PAGODA_INLINE bool has_planes(const ActivationLayout& layout, int tile_rows) {
+  return layout.least_plane_rows > 0 && tile_rows >= layout.least_plane_rows;
+}
+// Returns whether they have words of bytes.
+PAGODA_INLINE bool is_split(const ActivationLayout& layout, int tile_rows) {
+  return layout.is_split && !has_planes(layout, tile_rows);
+}
+// Returns the bytes of a row's integers over a unit.
+PAGODA_INLINE std::int64_t unit_bytes(const ActivationLayout& layout, int tile_rows) {
+  if (layout.rounding == Rounding::kInt8) return kUnit;
+  return is_split(layout, tile_rows) ? 4 * kUnit : 2 * kUnit;
+}
+
 constexpr int kUnitsOfSpan = 4;
 constexpr bool has_spans(Rounding rounding, int block) {
   return rounding == Rounding::kInt16 && block <= kUnit;
@@ -66,8 +81,9 @@ struct SuperView {
   const float* scales;
   const std::byte* sums;
 };
-PAGODA_INLINE SuperView super_view_of(const std::byte* tile, int rows, std::int64_t cols) {
-  const std::byte* scales = tile + padded_units(cols) * kUnit * rows * 2;
+PAGODA_INLINE SuperView super_view_of(const std::byte* tile, const ActivationLayout& layout,
+                                      int rows, std::int64_t cols) {
+  const std::byte* scales = tile + padded_units(cols) * rows * unit_bytes(layout, rows);
   return {tile, reinterpret_cast<const float*>(scales), scales + num_super_groups(cols) * rows * 4};
 }
 
@@ -94,11 +110,6 @@ PAGODA_INLINE bool has_powers(const ActivationLayout& layout) {
   return layout.block == kPowersBlock;
 }
 
-// Returns whether tiles so high have planes.
-PAGODA_INLINE bool has_planes(const ActivationLayout& layout, int tile_rows) {
-  return layout.least_plane_rows > 0 && tile_rows >= layout.least_plane_rows;
-}
-
 // Where codes without a sign meet planes of few rows they are too high by an offset. What takes it
 // back follows the tile's other numbers: minus the offset times the sums of half units, two of high
 // bytes and two of low ones, [units][rows][4].
@@ -118,15 +129,11 @@ struct TileView {
   const float* sums;  // of tiles with powers the rows' least ones
   const std::int32_t* integer_sums;
 };
-PAGODA_INLINE std::int64_t unit_bytes(const ActivationLayout& layout) {
-  return layout.rounding == Rounding::kInt8 ? kUnit : 2 * kUnit;
-}
-
 PAGODA_INLINE TileView view_of(const std::byte* tile, const ActivationLayout& layout, int rows,
                                std::int64_t cols) {
   const std::int64_t numbers = num_blocks(layout, cols) * rows;
   const auto* scales =
-      reinterpret_cast<const float*>(tile + padded_units(cols) * rows * unit_bytes(layout));
+      reinterpret_cast<const float*>(tile + padded_units(cols) * rows * unit_bytes(layout, rows));
   const float* sums = scales + numbers;
   return {tile, scales, sums, reinterpret_cast<const std::int32_t*>(sums + numbers)};
 }

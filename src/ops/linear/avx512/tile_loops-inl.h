@@ -31,7 +31,7 @@ PAGODA_INLINE RowsAt rows_at(const PanelProduct& product, std::int64_t first_row
   const std::byte* tile = product.tiles + first_row / kRows * product.tile_bytes;
   const std::byte* x = tile + unit * kRows * Loops::kRowBytes;
   if constexpr (Loops::kHasGroups) {
-    const SuperView view = super_view_of(tile, kRows, product.cols);
+    const SuperView view = super_view_of(tile, product.layout, kRows, product.cols);
     const std::int64_t group = unit / Loops::kUnitsOfSpan;
     return {x,
             {.scales = view.scales + group * kRows,
