@@ -59,18 +59,20 @@ PAGODA_FOR_TILES inline void multiply_tiles(const TileProduct& product, Meanwhil
   const std::uint32_t* b = product.b;
   for (int block = 0; block < product.num_blocks; ++block) {
     _tile_loadd(6, b, product.b_stride * kWord);
+    if constexpr (kHasColumns) _tile_loadd(7, b + kTileColumns, product.b_stride * kWord);
     for (int piece = 0; piece < kPieces; ++piece) {
+      // Loads come first: beside a busy other half of the core they and products take turns.
       const std::uint32_t* rows = a + piece * product.a_piece;
       _tile_loadd(4, rows, product.a_stride * kWord);
+      if constexpr (kHasRows)
+        _tile_loadd(5, rows + kTileRows * product.a_stride, product.a_stride * kWord);
       _tile_dpbf16ps(0, 4, 6);
       meanwhile();
       if constexpr (kHasColumns) {
-        if (piece == 0) _tile_loadd(7, b + kTileColumns, product.b_stride * kWord);
         _tile_dpbf16ps(1, 4, 7);
         meanwhile();
       }
       if constexpr (kHasRows) {
-        _tile_loadd(5, rows + kTileRows * product.a_stride, product.a_stride * kWord);
         _tile_dpbf16ps(2, 5, 6);
         meanwhile();
       }
