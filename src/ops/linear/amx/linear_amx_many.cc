@@ -193,10 +193,18 @@ class ManyRows {
       const Pair* before = i >= 1 && i <= count ? &pairs[(i + 2) % 3] : nullptr;
       const Pair* done = i >= 2 ? &pairs[(i + 1) % 3] : nullptr;
       if constexpr (kPlanes == 2) {
-        if (i % 2 == 0) {
-          turn<WordSums, OtherWordSums>(now, steps, before, done);
-        } else {
-          turn<OtherWordSums, WordSums>(now, steps, before, done);
+        switch (i % 4) {
+          case 0:
+            words_turn<FirstWordSums>(now, steps, before, done);
+            break;
+          case 1:
+            words_turn<SecondWordSums>(now, steps, before, done);
+            break;
+          case 2:
+            words_turn<ThirdWordSums>(now, steps, before, done);
+            break;
+          default:
+            words_turn<FourthWordSums>(now, steps, before, done);
         }
       } else {
         turn<HighSums, LowSums>(now, steps, before, nullptr);
@@ -246,6 +254,34 @@ class ManyRows {
         if (now) ShortSums::store_high(*now[0].exact, *now[1].exact);
       }
       if (multiplies) ShortSums::add_middle(weights[0], weights[1]);
+    });
+  }
+
+  // Computes Sums of pair `now`, while those of pair `before` are stored from their registers, and
+  // those of pair `done` are added up; null where there is none. Not inlined: it takes all registers.
+  template <class Sums>
+  __attribute__((noinline)) void words_turn(const Pair& now, int num_steps, const Pair* before,
+                                            const Pair* done) {
+    asm volatile("" ::: "memory");  // what the tiles read has been written
+    for_all<kSteps>([&](auto step) PAGODA_FLATTEN {
+      const bool multiplies = step < num_steps;
+      if (multiplies) Sums::load(now.x + step * kXBytes, now.panel->weights + step * kStepBytes);
+      if constexpr (step == 0) Sums::start_high();
+      if (multiplies) Sums::add_high();
+      if constexpr (step == 0) {
+        if (before) store_tile<Sums::kMiddle>(before->exact->planes[0]);
+        Sums::start_middle();
+      }
+      if (multiplies) Sums::add_middle();
+      if constexpr (step == 0) {
+        if (before) store_tile<Sums::kLow>(before->exact->planes[1]);
+        Sums::start_low();
+      }
+      if (multiplies) Sums::add_low();
+      if constexpr (step == 1) {
+        if (before) store_tile<Sums::kFree>(before->exact->planes[2]);
+      }
+      if (done) add_rows<step * kRowsOfStep, kRowsOfStep>(*done);
     });
   }
 

@@ -35,42 +35,53 @@ struct TileSums {
 
 template <int kRegister>
 PAGODA_INLINE void store_tile(std::int32_t (&to)[kTileRows][kPanelColumns]) {
-  static_assert(kRegister < 6);
+  static_assert(kRegister < 4);
   if constexpr (kRegister == 0) _tile_stored(0, to, kLineBytes);
   if constexpr (kRegister == 1) _tile_stored(1, to, kLineBytes);
   if constexpr (kRegister == 2) _tile_stored(2, to, kLineBytes);
   if constexpr (kRegister == 3) _tile_stored(3, to, kLineBytes);
-  if constexpr (kRegister == 4) _tile_stored(4, to, kLineBytes);
-  if constexpr (kRegister == 5) _tile_stored(5, to, kLineBytes);
 }
 
 // Sums of weights in two planes, in registers that the macro names: intrinsics want their numbers
-// written out. `start` sets them to zero, `add` adds the products of 64 k of x, [2][16][64], and of
-// weights, [2][16][16][4].
-#define PAGODA_SUMS_OF_WORDS(Name, kHigh, kMiddle, kLow)                          \
-  struct Name {                                                                   \
-    static constexpr int kFirstRegister = kHigh;                                  \
-    static constexpr int kFirstPlane = 0;                                         \
-    static constexpr int kCount = 3;                                              \
-    PAGODA_INLINE static void start() {                                           \
-      _tile_zero(kHigh);                                                          \
-      _tile_zero(kMiddle);                                                        \
-      _tile_zero(kLow);                                                           \
-    }                                                                             \
-    PAGODA_INLINE static void add(const std::byte* x, const std::byte* weights) { \
-      _tile_loadd(6, x, kPlaneDepth);                                             \
-      _tile_loadd(7, weights, kLineBytes);                                        \
-      _tile_dpbssd(kHigh, 6, 7);                                                  \
-      _tile_loadd(7, weights + kPlaneBytes, kLineBytes);                          \
-      _tile_dpbsud(kMiddle, 6, 7);                                                \
-      _tile_loadd(6, x + kPlaneBytes, kPlaneDepth);                               \
-      _tile_dpbsud(kLow, 6, 7);                                                   \
-      _tile_loadd(7, weights, kLineBytes);                                        \
-      _tile_dpbssd(kMiddle, 6, 7);                                                \
-    }                                                                             \
+// written out. Those that follow begin with the register that is free, and go on with those whose
+// sums have been stored meanwhile. `load` takes 64 k of x, [2][16][64], and of weights,
+// [2][16][16][4], whose products the others add: loads come first, because beside a busy other half
+// of the core they and products take turns.
+#define PAGODA_SUMS_OF_WORDS(Name, kOfHigh, kOfMiddle, kOfLow, kOther)             \
+  struct Name {                                                                    \
+    static constexpr int kMiddle = kOfMiddle;                                      \
+    static constexpr int kLow = kOfLow;                                            \
+    static constexpr int kFree = kOther;                                           \
+    PAGODA_INLINE static void start_high() {                                       \
+      _tile_zero(kOfHigh);                                                         \
+    }                                                                              \
+    PAGODA_INLINE static void start_middle() {                                     \
+      _tile_zero(kOfMiddle);                                                       \
+    }                                                                              \
+    PAGODA_INLINE static void start_low() {                                        \
+      _tile_zero(kOfLow);                                                          \
+    }                                                                              \
+    PAGODA_INLINE static void load(const std::byte* x, const std::byte* weights) { \
+      _tile_loadd(4, x, kPlaneDepth);                                              \
+      _tile_loadd(6, weights, kLineBytes);                                         \
+      _tile_loadd(7, weights + kPlaneBytes, kLineBytes);                           \
+      _tile_loadd(5, x + kPlaneBytes, kPlaneDepth);                                \
+    }                                                                              \
+    PAGODA_INLINE static void add_high() {                                         \
+      _tile_dpbssd(kOfHigh, 4, 6);                                                 \
+    }                                                                              \
+    PAGODA_INLINE static void add_middle() {                                       \
+      _tile_dpbsud(kOfMiddle, 4, 7);                                               \
+      _tile_dpbssd(kOfMiddle, 5, 6);                                               \
+    }                                                                              \
+    PAGODA_INLINE static void add_low() {                                          \
+      _tile_dpbsud(kOfLow, 5, 7);                                                  \
+    }                                                                              \
   };
-PAGODA_SUMS_OF_WORDS(WordSums, 0, 1, 2)
-PAGODA_SUMS_OF_WORDS(OtherWordSums, 3, 4, 5)
+PAGODA_SUMS_OF_WORDS(FirstWordSums, 3, 0, 1, 2)
+PAGODA_SUMS_OF_WORDS(SecondWordSums, 2, 3, 0, 1)
+PAGODA_SUMS_OF_WORDS(ThirdWordSums, 1, 2, 3, 0)
+PAGODA_SUMS_OF_WORDS(FourthWordSums, 0, 1, 2, 3)
 #undef PAGODA_SUMS_OF_WORDS
 
 // The higher two sums of weights in three planes, [3][16][16][4], and the lower two.
