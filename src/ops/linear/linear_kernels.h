@@ -37,11 +37,11 @@ struct ActivationLayout {
   // two: a block's products have to fit 32 bits.
   int largest_integer = 32767;
   bool is_nibbles = false;  // bytes of x lie as codes of four bits want them, else of eight
-  // Tiles so high, and higher ones, have 16-bit integers as planes of bytes; 0: none has.
+  // The rows from which on a tile has 16-bit integers as planes of bytes; 0: none has.
   int least_plane_rows = 0;
-  // Integers outside planes lie as their high bytes and their low ones, in words of their own.
+  // Whether integers outside planes lie as their high bytes and their low ones, in words each.
   bool is_split = false;
-  // Codes are so much too high where they meet bytes of x, for which lower tiles make up.
+  // The number by which codes are too high where they meet planes of tiles below the highest.
   int code_offset = 0;
   bool takes_whole_rows = false;  // a row's numbers depend on all of it
   bool operator==(const ActivationLayout&) const = default;

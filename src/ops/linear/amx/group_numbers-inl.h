@@ -6,16 +6,15 @@
 //   exact = sum over 256 k of x * factor * code                       an integer of up to 43 bits
 //   sums += scale of x * (scale * float(exact) + what minima come to)
 //
-// in float rounded once. An integer of up to 39 bits, that of weights in two bytes, has its lowest 8
-// cut off before, which leaves 31.
+// whether factors meet codes before x does (tiles) or a block's sum afterwards (few rows), and
+// rounded once. An integer of up to 39 bits, that of weights in two bytes, has its lowest 8 cut off
+// before, which leaves 31. A tile's sums leave it once in 256 k instead of once a block, which takes
+// as long as the products do.
 //
 // F16's and BF16's are short products (T. Mulders, On short multiplications and divisions, 2000):
 // of x = 256 * x1 + x0 and a weight 256 * w1 + w0, all integers with a sign but w0, the product of x0
 // and w0 is left out. That is 5e-5 of a sum as it usually is, and three tile products instead of
 // four; few rows take x1 * weight + x0 * w1. Codes of fewer bits are read faster in their exact way.
-//
-// whether factors meet codes before x does (tiles) or a block's sum afterwards (few rows). A tile's
-// sums leave it once in 256 k instead of once a block, which takes as long as the products do.
 //
 // Factors of K-quants and IQ4_XS are their own integers. Others have numbers in float: factors are
 // those under a power of two, in 12 bits. A number in f16 that is within a factor of two of its
@@ -46,9 +45,9 @@ constexpr int middle_of_group(PanelKind kind) {
 constexpr bool meets_bytes(PanelKind kind) {
   return panel_format(kind).low_bits == 4 || panel_format(kind).low_bits == 8;
 }
-// Returns by how much such bytes are too high.
+// Returns the number by which such bytes are too high.
 constexpr int code_offset(PanelKind kind) {
-  return byte_offset(kind) + middle_of_group(kind);
+  return meets_bytes(kind) ? byte_offset(kind) + middle_of_group(kind) : 0;
 }
 
 // Returns the largest magnitude of a format's codes as they meet x.
@@ -173,14 +172,8 @@ PAGODA_INLINE void read_group(const PanelProduct& product, const std::byte* pane
   }
 }
 
-// Returns high * 2^16 + low, as float where it has up to 43 bits: both parts of the last sum are exact.
-// Where it has up to 39 bits it is the number of whole 2^8.
-template <PanelKind kKind>
+// Returns high * 2^16 + low, of up to 43 bits, rounded once: both parts of the sum are exact.
 PAGODA_INLINE __m512 rounded(__m512i high, __m512i low) {
-  if constexpr (GroupFormat<kKind>::kCutBits > 0) {
-    return _mm512_cvtepi32_ps(
-        _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_srai_epi32(low, 8)));
-  }
   high = _mm512_add_epi32(high, _mm512_srai_epi32(low, 16));
   low = _mm512_and_si512(low, _mm512_set1_epi32(0xffff));
   const __m512i rest = _mm512_and_si512(high, _mm512_set1_epi32(3));
@@ -203,8 +196,7 @@ PAGODA_INLINE GroupRows rows_of_group(const PanelProduct& product, std::int64_t 
                                       std::int64_t g) {
   const SuperView tile = super_view_of(product.tiles + first_row / kTileRows * product.tile_bytes,
                                        product.layout, kTileRows, product.cols);
-  SuperRows rows = rows_of<kTileRows>(tile, g, num_pairs(product.layout));
-  rows.x = tile.integers + g * kUnitsOfGroup * kTileRows * unit_bytes(product.layout, kTileRows);
+  const SuperRows rows = rows_of<kTileRows>(tile, product.layout, g);
   const float* sums = block_sums_of(tile, kTileRows, product.cols);
   const std::int64_t row = first_row % kTileRows;
   const std::int64_t unit = g * kUnitsOfGroup * kTileRows;

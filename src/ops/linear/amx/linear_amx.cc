@@ -26,7 +26,7 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
             .is_nibbles = format.low_bits == 4,
             .least_plane_rows = meets_bytes(kind) ? 1 : kHighestTile,
             .is_split = is_short(kind),
-            .code_offset = meets_bytes(kind) ? code_offset(kind) : 0};
+            .code_offset = code_offset(kind)};
   return true;
 }
 

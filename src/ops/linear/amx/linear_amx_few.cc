@@ -4,7 +4,7 @@
 // A block's sum has up to 31 bits, and with its factor up to 43. So it meets the factor in two
 // halves, of which each is a dot product of 16-bit numbers; a carry makes the lower one signed.
 //
-// Codes of four bits and more meet the bytes of x instead, four k at a time. Of plain nibbles the sums
+// Codes of four to eight bits meet the bytes of x instead, four k at a time. Of plain nibbles the sums
 // of half units have 16 bits, so that two of them meet their factor in one dot product.
 #include <immintrin.h>
 
@@ -65,16 +65,8 @@ class FewRows {
         if (in_group + 1 == kUnitsOfPanelGroup) group += kPanel.group_bytes();
       }
       __m512 exact[kRows][1];
-      for_all<kRows>([&](auto r) PAGODA_FLATTEN {
-        if constexpr (is_short(kKind)) {
-          exact[r][0] = _mm512_cvtepi32_ps(_mm512_add_epi32(scaled.high[r], scaled.low[r]));
-        } else if constexpr (kIsNibbles) {
-          exact[r][0] = _mm512_cvtepi32_ps(
-              _mm512_add_epi32(scaled.high[r], _mm512_srai_epi32(scaled.low[r], 8)));
-        } else {
-          exact[r][0] = rounded<kKind>(scaled.high[r], scaled.low[r]);
-        }
-      });
+      for_all<kRows>(
+          [&](auto r) PAGODA_FLATTEN { exact[r][0] = whole_sum(scaled.high[r], scaled.low[r]); });
       add_exact<kKind, kRows>(numbers, rows, num_units, exact, sums);
     }
     store_sums<kRows, 1>(sums, product, first_row, panel);
@@ -93,6 +85,14 @@ class FewRows {
   static constexpr int kLines = (kUnitBytes + kLineBytes - 1) / kLineBytes;  // of a unit
   static constexpr int kUnitsOfFactor = kPanel.block > kUnit ? kPanel.block / kUnit : 1;
   static constexpr int kFactorsOfUnit = kPanel.block < kUnit ? kUnit / kPanel.block : 1;
+
+  // Returns what the halves of a scaled sum come to, without the bits that are cut off.
+  PAGODA_INLINE static __m512 whole_sum(__m512i high, __m512i low) {
+    if constexpr (Format::kCutBits == 0) return rounded(high, low);
+    if constexpr (!is_short(kKind)) low = _mm512_srai_epi32(low, 8);
+    if constexpr (!is_short(kKind) && !kIsNibbles) high = _mm512_slli_epi32(high, 8);
+    return _mm512_cvtepi32_ps(_mm512_add_epi32(high, low));
+  }
 
   // Adds unit `index` of 256 k, which lies at `unit` of its panel's group.
   PAGODA_INLINE static void add_unit(const Reader& reader, const UnitsAt& unit, int index,

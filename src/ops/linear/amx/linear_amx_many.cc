@@ -164,13 +164,9 @@ class ManyRows {
   PAGODA_INLINE Pair pair_of(std::int64_t tile, int panel, int turn) {
     const std::int64_t row = first_row_ + tile * kTileRows;
     const GroupRows rows = rows_of_group<kTileRows>(product_, row, slice_.index);
-    return {rows.x,
-            &panels_[panel],
-            &sums_[turn & 1][is_short(kKind) ? panel : 0],
-            &waiting_[tile][panel],
-            rows,
-            row,
-            slice_.first_panel + panel};
+    return {
+        rows.x, &panels_[panel],           &sums_[turn & 1][panel], &waiting_[tile][panel], rows,
+        row,    slice_.first_panel + panel};
   }
 
   void multiply_slice(std::int64_t num_tiles, LinesAhead ahead) {

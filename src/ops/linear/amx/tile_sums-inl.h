@@ -163,24 +163,17 @@ struct ShortSums {
   }
 };
 
-// Returns a row's whole sums as `rounded` has them.
+// Returns a row's whole sums, without the bits that are cut off.
 template <PanelKind kKind>
 PAGODA_INLINE __m512 rounded_row(const TileSums& sums, int r) {
-  constexpr int kWeightPlanes = GroupFormat<kKind>::kPlanes;
   const auto plane = [&](int i) PAGODA_FLATTEN { return _mm512_load_si512(sums.planes[i][r]); };
-  __m512i high = plane(0);
-  if constexpr (is_short(kKind)) {
-    return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), plane(1)));
-  } else if constexpr (kWeightPlanes == 2) {
-    static_assert(GroupFormat<kKind>::kCutBits == 8);
-    const __m512i middle = _mm512_add_epi32(plane(1), _mm512_srai_epi32(plane(2), 8));
-    return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), middle));
-  }
+  __m512i high = _mm512_add_epi32(_mm512_slli_epi32(plane(0), 8), plane(1));
+  if constexpr (is_short(kKind)) return _mm512_cvtepi32_ps(high);
   const __m512i middle = plane(2);
-  high = _mm512_add_epi32(_mm512_slli_epi32(high, 8), plane(1));
   high = _mm512_add_epi32(high, _mm512_srai_epi32(middle, 8));
+  if constexpr (GroupFormat<kKind>::kCutBits > 0) return _mm512_cvtepi32_ps(high);
   const __m512i of_middle = _mm512_and_si512(middle, _mm512_set1_epi32(0xff));
-  return rounded<kKind>(high, _mm512_add_epi32(_mm512_slli_epi32(of_middle, 8), plane(3)));
+  return rounded(high, _mm512_add_epi32(_mm512_slli_epi32(of_middle, 8), plane(3)));
 }
 
 // Writes four k of a panel's 16 columns as a line of each plane, from the highest one on: `first` and

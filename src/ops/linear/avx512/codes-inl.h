@@ -122,7 +122,7 @@ PAGODA_INLINE __m512i high_bits_of_bytes(const std::byte* high) {
   constexpr int kBits = panel_format(kKind).high_bits;
   constexpr int kCodes = 32 / kBits;  // a column's word
   constexpr int kFirst =
-      kWord / 2 * 8 + kWord % 2 * 2;  // the first byte's k; the second's is 4 more
+      kWord / 2 * 8 + kWord % 2 * 2;  // k of the first byte, 4 less than the second's
   constexpr int kBit = kBits * (kFirst % kCodes / 2);
   const __m512i line = load_line(high + kLineBytes * (kFirst / kCodes));
   return _mm512_ternarylogic_epi32(_mm512_set1_epi16(0xff), shifted<4 - kBit>(line),
@@ -154,8 +154,8 @@ PAGODA_INLINE __m512i code_bytes(const std::byte* low, const std::byte* high) {
     }
     return line;
   } else {
-    const __m512i line =
-        shifted < kWord % 2 == 1 ? -4 : 0 > (load_line(low + kLineBytes * (kWord / 2)));
+    constexpr int kShift = kWord % 2 * 4;
+    const __m512i line = shifted<-kShift>(load_line(low + kLineBytes * (kWord / 2)));
     const __m512i nibble = _mm512_set1_epi8(15);
     if constexpr (has_levels(kKind)) {
       return _mm512_permutexvar_epi8(line, _mm512_load_si512(kRaisedLevels.values));

@@ -14,8 +14,9 @@ struct TileRow {
   int tile_rows = 0;
   bool are_planes = false;
   bool are_split = false;
-  bool are_nibbles = false;  // what planes will meet
-  int code_offset = 0;       // of that
+  bool are_nibbles = false;     // what bytes will meet
+  int code_offset = 0;          // of that
+  std::int64_t unit_bytes = 0;  // of integers
   std::byte* integers = nullptr;
   float* scales = nullptr;
   float* sums = nullptr;
@@ -145,16 +146,12 @@ PAGODA_INLINE void store_split(__m512i integers, std::byte* to) {
 
 // Two units' integers as the product reads them.
 template <Rounding kRounding>
-PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m512i (&v)[4],
-                               bool is_nibbles) {
-  const std::int64_t bytes = kRounding == Rounding::kInt8 ? kUnit
-                             : row.are_split              ? 4 * kUnit
-                                                          : 2 * kUnit;
-  std::byte* first = row.integers + unit * row.tile_rows * bytes;
-  std::byte* second = first + row.tile_rows * bytes;
+PAGODA_INLINE void store_units(const TileRow& row, std::int64_t unit, const __m512i (&v)[4]) {
+  std::byte* first = row.integers + unit * row.tile_rows * row.unit_bytes;
+  std::byte* second = first + row.tile_rows * row.unit_bytes;
   const __m512i a = _mm512_packs_epi32(v[0], v[1]), b = _mm512_packs_epi32(v[2], v[3]);
   if constexpr (kRounding == Rounding::kInt8) {
-    const auto* order = is_nibbles ? kNibbleOrder.from : kByteOrder.from;
+    const auto* order = row.are_nibbles ? kNibbleOrder.from : kByteOrder.from;
     const __m512i bytes =
         _mm512_permutexvar_epi8(_mm512_load_si512(order), _mm512_packs_epi16(a, b));
     _mm256_store_si256(reinterpret_cast<__m256i*>(first), _mm512_castsi512_si256(bytes));
@@ -226,7 +223,7 @@ PAGODA_INLINE void find_scales(const TileRow& row, std::int64_t first, int count
 // The integers of `count` blocks; v is what each block's lanes sum up to.
 template <class Scheme, bool kIsWhole, bool kAreNumbers>
 PAGODA_INLINE void round_blocks(const TileRow& row, std::int64_t first, int count,
-                                const BlockScales& scales, bool is_nibbles, BlockVectors& v) {
+                                const BlockScales& scales, BlockVectors& v) {
   constexpr int kVectors = Scheme::kBlock / 16;  // a block
   for (int pair = 0; pair < count * Scheme::kBlock / (2 * kUnit); ++pair) {
     __m512i integers[4];
@@ -242,8 +239,7 @@ PAGODA_INLINE void round_blocks(const TileRow& row, std::int64_t first, int coun
       }
       v.of[b] = i % kVectors == 0 ? integers[i] : _mm512_add_epi32(v.of[b], integers[i]);
     });
-    store_units<Scheme::kRounding>(row, first * Scheme::kBlock / kUnit + 2 * pair, integers,
-                                   is_nibbles);
+    store_units<Scheme::kRounding>(row, first * Scheme::kBlock / kUnit + 2 * pair, integers);
   }
 }
 
@@ -300,9 +296,9 @@ PAGODA_INLINE void pack_blocks(const TileRow& row, std::int64_t first, int count
   BlockVectors v;
   for (int b = count; b < kBlocksAtOnce; ++b) v.of[b] = _mm512_setzero_si512();
   if (scales.are_numbers) {
-    round_blocks<Scheme, kIsWhole, true>(row, first, count, scales, layout.is_nibbles, v);
+    round_blocks<Scheme, kIsWhole, true>(row, first, count, scales, v);
   } else {
-    round_blocks<Scheme, kIsWhole, false>(row, first, count, scales, layout.is_nibbles, v);
+    round_blocks<Scheme, kIsWhole, false>(row, first, count, scales, v);
   }
   const __m512i sum =
       folded(v, [](__m512i a, __m512i b) PAGODA_FLATTEN { return _mm512_add_epi32(a, b); });
@@ -374,7 +370,7 @@ PAGODA_INLINE void round_under_powers(const TileRow& row, std::int64_t block, __
     const __m512 x = load_some<kIsWhole>(row, block * kPowersBlock + 16 * i);
     integers[i] = _mm512_cvtps_epi32(_mm512_mul_ps(x, inverse));
   });
-  store_units<Rounding::kInt16>(row, block * kPowersBlock / kUnit, integers, false);
+  store_units<Rounding::kInt16>(row, block * kPowersBlock / kUnit, integers);
 }
 
 // The least power of a row, which its largest one decides.
@@ -453,8 +449,8 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, const T
   row.are_split = is_split(layout, source.tile_rows);
   row.are_nibbles = layout.is_nibbles;
   row.code_offset = layout.code_offset;
-  const std::int64_t row_bytes =
-      row.are_planes ? kPlaneDepth : unit_bytes(layout, source.tile_rows);
+  row.unit_bytes = unit_bytes(layout, source.tile_rows);
+  const std::int64_t row_bytes = row.are_planes ? kPlaneDepth : row.unit_bytes;
   if (is_super(layout)) {
     const SuperView view = super_view_of(tile, layout, source.tile_rows, source.cols);
     row.scales = const_cast<float*>(view.scales);

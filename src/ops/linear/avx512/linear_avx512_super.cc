@@ -44,7 +44,7 @@ class FewRowsSuperTile {
     for (std::int64_t g = 0; g < num_groups; ++g, group += kFormat.group_bytes()) {
       Numbers numbers;
       read_super(group, numbers);
-      const SuperRows rows = rows_of<kRows>(tile, g, num_pairs(product.layout));
+      const SuperRows rows = rows_of<kRows>(tile, product.layout, g);
       __m512 part[kRows][1];
       set_to_zero(part);
       for (int unit = 0; unit < kUnitsOfGroup; ++unit) {
@@ -217,7 +217,7 @@ void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64
       const SuperView view = super_view_of(product.tiles + row / kRows * product.tile_bytes,
                                            product.layout, kRows, product.cols);
       multiply_group<Numbers::kHasMinimum, Numbers::kPairs, kRows>(
-          product, unpacked, rows_of<kRows>(view, g, num_pairs(product.layout)), row, panel,
+          product, unpacked, rows_of<kRows>(view, product.layout, g), row, panel,
           {sums[tile], g == 0, is_last});
     }
   }

@@ -85,9 +85,10 @@ struct SuperRows {
 };
 
 template <int kTileRows>
-PAGODA_INLINE SuperRows rows_of(const SuperView& tile, std::int64_t g, int pairs) {
-  constexpr int kGroupBytes = kSuperGroup * static_cast<int>(sizeof(std::int16_t)) * kTileRows;
-  return {tile.integers + g * kGroupBytes, tile.sums + g * pairs * kTileRows * 4,
+PAGODA_INLINE SuperRows rows_of(const SuperView& tile, const ActivationLayout& layout,
+                                std::int64_t g) {
+  const std::int64_t group_bytes = kBlocksOfSuper * kTileRows * unit_bytes(layout, kTileRows);
+  return {tile.integers + g * group_bytes, tile.sums + g * num_pairs(layout) * kTileRows * 4,
           tile.scales + g * kTileRows};
 }
 

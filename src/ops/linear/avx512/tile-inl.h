@@ -110,9 +110,9 @@ PAGODA_INLINE bool has_powers(const ActivationLayout& layout) {
   return layout.block == kPowersBlock;
 }
 
-// Where codes without a sign meet planes of few rows they are too high by an offset. What takes it
-// back follows the tile's other numbers: minus the offset times the sums of half units, two of high
-// bytes and two of low ones, [units][rows][4].
+// Offsets behind the other numbers of a tile whose planes meet codes without a sign: minus the number
+// by which those are too high, times the sums of half units, two of high bytes and two of low ones,
+// [units][rows][4].
 constexpr int kOffsetsOfUnit = 4;
 PAGODA_INLINE bool has_offsets(const ActivationLayout& layout, int tile_rows) {
   return layout.code_offset != 0 && has_planes(layout, tile_rows) && tile_rows != kHighestTile;
