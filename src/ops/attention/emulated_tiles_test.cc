@@ -15,7 +15,6 @@ namespace {
 
 constexpr int kBlocks = 3;
 constexpr int kPairs = kBlocks * cpu::kPairsOfBlock;
-constexpr int kMostPieces = 2;
 constexpr int kRows = 2 * cpu::kTileRows, kColumns = 2 * cpu::kTileColumns;
 
 struct Pair {
@@ -37,64 +36,58 @@ std::vector<std::uint32_t> random_pairs(int seed, int count) {
 
 class EmulatedTiles : public testing::Test {
  protected:
-  // Returns `before` and the products of rows in pieces, as few rows compute them.
-  float expected(int row, int column, int num_pieces, float before) const {
+  // Returns `before` and the products, as few rows compute them.
+  float expected(int row, int column, float before) const {
     float sum = before;
-    for (int i = 0; i < num_pieces * kBlocks; ++i) {
-      sum += block_sum(row, i % num_pieces, i / num_pieces, column);
+    for (int block = 0; block < kBlocks; ++block) {
+      float first = 0, second = 0;
+      for (int i = block * cpu::kPairsOfBlock; i < (block + 1) * cpu::kPairsOfBlock; ++i) {
+        const Pair a = halves_of(a_[row * kPairs + i]), b = halves_of(b_[i * kColumns + column]);
+        first = std::fma(a.first, b.first, first);
+        second = std::fma(a.second, b.second, second);
+      }
+      sum += first + second;
     }
     return sum;
   }
-  float block_sum(int row, int piece, int block, int column) const {
-    float first = 0, second = 0;
-    for (int i = block * cpu::kPairsOfBlock; i < (block + 1) * cpu::kPairsOfBlock; ++i) {
-      const Pair a = halves_of(a_[(row * kMostPieces + piece) * kPairs + i]);
-      const Pair b = halves_of(b_[i * kColumns + column]);
-      first = std::fma(a.first, b.first, first);
-      second = std::fma(a.second, b.second, second);
-    }
-    return first + second;
-  }
 
-  template <int kRowTiles, int kColumnTiles, int kPieces, bool kAdds>
+  template <int kRowTiles, int kColumnTiles, bool kAdds>
   void expect_products() {
     const std::vector<float> before = random_values(3, kRows * kColumns);
     std::vector<float> sums = before;
     int num_products = 0;
     const cpu::TileRegisters registers(cpu::shapes_of_pairs());
-    const cpu::TileProduct product = {.a = a_.data(),
-                                      .a_stride = kMostPieces * kPairs,
-                                      .a_piece = kPairs,
-                                      .b = b_.data(),
-                                      .b_stride = kColumns,
-                                      .num_blocks = kBlocks,
-                                      .sums = sums.data(),
-                                      .sums_stride = kColumns};
-    cpu::multiply_tiles<kRowTiles, kColumnTiles, kPieces, kAdds>(product, [&] { ++num_products; });
-    EXPECT_EQ(num_products, kBlocks * kPieces * kRowTiles * kColumnTiles);
+    cpu::multiply_tiles<kRowTiles, kColumnTiles, kAdds>({.a = a_.data(),
+                                                         .a_stride = kPairs,
+                                                         .b = b_.data(),
+                                                         .b_stride = kColumns,
+                                                         .num_blocks = kBlocks,
+                                                         .sums = sums.data(),
+                                                         .sums_stride = kColumns},
+                                                        [&] { ++num_products; });
+    EXPECT_EQ(num_products, kBlocks * kRowTiles * kColumnTiles);
     for (int row = 0; row < kRows; ++row) {
       for (int column = 0; column < kColumns; ++column) {
         const int at = row * kColumns + column;
         const bool is_computed =
             row < kRowTiles * cpu::kTileRows && column < kColumnTiles * cpu::kTileColumns;
-        const float own =
-            is_computed ? expected(row, column, kPieces, kAdds ? before[at] : 0) : before[at];
+        const float own = is_computed ? expected(row, column, kAdds ? before[at] : 0) : before[at];
         ASSERT_EQ(sums[at], own) << row << ", " << column;
       }
     }
   }
 
-  const std::vector<std::uint32_t> a_ = random_pairs(1, kRows* kMostPieces* kPairs);
+  const std::vector<std::uint32_t> a_ = random_pairs(1, kRows* kPairs);
   const std::vector<std::uint32_t> b_ = random_pairs(2, kPairs* kColumns);
 };
 
 TEST_F(EmulatedTiles, MultiplyAsFewRowsDo) {
-  expect_products<1, 1, 1, false>();
-  expect_products<1, 2, 2, false>();
-  expect_products<2, 1, 2, false>();
-  expect_products<2, 2, 2, false>();
-  expect_products<1, 2, 1, true>();
-  expect_products<2, 2, 1, true>();
+  expect_products<1, 1, false>();
+  expect_products<1, 2, false>();
+  expect_products<2, 1, false>();
+  expect_products<2, 2, false>();
+  expect_products<1, 2, true>();
+  expect_products<2, 2, true>();
 }
 
 }  // namespace

@@ -425,10 +425,6 @@ struct PlainDots {
   }
 };
 
-// The numbers of a kind whose sum a query is.
-template <typename Dots>
-constexpr int kQueryPieces = Dots::kMultipliesTiles ? 2 : 1;
-
 // Rows whose weights are known, from the first of them.
 struct WeighedRows {
   const float*

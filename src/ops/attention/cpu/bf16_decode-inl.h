@@ -65,8 +65,7 @@ HWY_INLINE VWords load_line(const std::byte* at) {
   return words;
 }
 
-// Scores of kRows queries, row_stride apart, with 16 keys of num_blocks times 16 words, of which a
-// query has as many pieces as its kind says.
+// Scores of kRows queries, row_stride apart, with 16 keys of num_blocks times 16 words.
 template <class Dots, int kRows>
 HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
                             const std::uint32_t* queries, std::int64_t row_stride, float* scores,
@@ -85,15 +84,12 @@ HWY_INLINE void score_group(const EntryGroup& keys, std::int64_t num_blocks,
       return loaded;
     };
     transpose(load, words, [] {});
-    for (int piece = 0; piece < kQueryPieces<Dots>; ++piece) {
-      const std::uint32_t* const units = queries + piece * num_blocks * kLanes;
-      sums.begin_block();
-      PAGODA_UNROLL
-      for (int i = 0; i < kLanes; ++i) {
-        sums.add(units + i, row_stride, words + i);
-      }
-      sums.end_block();
+    sums.begin_block();
+    PAGODA_UNROLL
+    for (int i = 0; i < kLanes; ++i) {
+      sums.add(queries + i, row_stride, words + i);
     }
+    sums.end_block();
   }
   sums.store(scores, kRangePositions);
 }
@@ -254,7 +250,7 @@ class FewRowsOfPairs {
   template <int kRows>
   HWY_NOINLINE void score_rows(const VisibleRange& range, const std::uint32_t* queries,
                                float* scores) {
-    const std::int64_t num_units = kQueryPieces<Dots> * num_blocks_ * kLanes;
+    const std::int64_t num_units = num_blocks_ * kLanes;
     const std::byte* const* ahead = order_ + groups_ahead_;
     for (int p = first_group(range); p < range.end; p += kLanes, ++ahead) {
       const bool together = lie_together(range, p);

@@ -21,22 +21,20 @@ class QueryPacking {
   using Unit = typename Dots::Unit;
 
  public:
-  // Packs queries of num_dims, times a factor, into pieces of num_units each, as many as a key's
-  // padded words need.
+  // Packs queries of num_dims, times a factor, into num_units each, as many as a key's padded words
+  // need.
   QueryPacking(std::int64_t num_dims, std::int64_t num_units, float factor)
       : num_dims_(num_dims), num_units_(num_units), factor_(factor) {}
 
-  // Returns the units of a query, piece after piece.
-  std::int64_t num_units() const { return kQueryPieces<Dots> * num_units_; }
+  std::int64_t num_units() const { return num_units_; }
 
-  // Packs into `to` [kRows, num_units()], or [num_units(), kRows] where score() wants them
-  // interleaved.
+  // Packs into `to` [kRows, num_units], or [num_units, kRows] where score() wants them interleaved.
   template <int kRows>
   HWY_INLINE void pack(const float* const* q, Unit* to) const {
     if constexpr (kIsInterleaved<kRows> && !Dots::kMultipliesTiles) {
       interleave<kRows>(q, to);
     } else {
-      for (int r = 0; r < kRows; ++r) copy(q[r], to + r * num_units());
+      for (int r = 0; r < kRows; ++r) copy(q[r], to + r * num_units_);
     }
   }
 
@@ -54,19 +52,6 @@ class QueryPacking {
       hn::StoreU(Dots::load_units(q + u * Dots::kDimsPerUnit, factor_), d4, to + u);
     }
     for (; u < num_units_; ++u) to[u] = unit(q, u);
-    if constexpr (kQueryPieces<Dots> == 2) copy_rests(q, to + num_units_);
-  }
-
-  HWY_INLINE void copy_rests(const float* q, Unit* to) const {
-    const hn::CappedTag<Unit, 4> d4;
-    std::int64_t u = 0;
-    for (; u < num_whole_units(); u += 4) {
-      hn::StoreU(Dots::load_rests(q + u * Dots::kDimsPerUnit, factor_), d4, to + u);
-    }
-    for (; u < num_units_; ++u) {
-      const std::int64_t dim = u * Dots::kDimsPerUnit;
-      to[u] = Dots::rest(q + dim, num_dims_ - dim, factor_);
-    }
   }
 
   // Computes to[u, r] = unit u of q[r]; four rows and units at a time.

@@ -1,6 +1,5 @@
 // The cpu attention's inner loops where the machine has AMX's tiles of bfloat16: operands as in
-// bf16_dots-inl.h, and the arithmetic of tile_products-inl.h. But a query is the sum of two numbers
-// in bfloat16: rounded to one, queries would be most of what attention is off by.
+// bf16_dots-inl.h, and the arithmetic of tile_products-inl.h.
 //
 // A block is 32 dimensions of a key or 32 positions of a value, from a multiple of 32 on. Of a block
 // that a row sees in part, or whose entry ends early, the rest is 0 in one of the operands and finite
@@ -49,25 +48,6 @@ struct TileDots : Bf16Dots {
   static constexpr bool kMultipliesTiles = true;
   using Session = TileSession;
   static constexpr int kMostTileRows = 2 * kTileRows;
-
-  // Returns what Bf16Dots' units leave of four pairs of dimensions.
-  static HWY_INLINE auto load_rests(const float* q, float factor) {
-    const __m256 scaled = _mm256_mul_ps(_mm256_loadu_ps(q), _mm256_set1_ps(factor));
-    const auto units = reinterpret_cast<__m128i>(_mm256_cvtneps_pbh(scaled));
-    const __m256i bits = _mm256_slli_epi32(_mm256_cvtepu16_epi32(units), 16);
-    const __m256 rests = _mm256_sub_ps(scaled, _mm256_castsi256_ps(bits));
-    return hn::Vec<hn::CappedTag<Unit, 4>>{reinterpret_cast<__m128i>(_mm256_cvtneps_pbh(rests))};
-  }
-  // Does the same for one.
-  static HWY_INLINE Unit rest(const float* q, std::int64_t count, float factor) {
-    const auto rest_of = [factor](float x) {
-      return Unit{to_bf16(x * factor - to_float(to_bf16(x * factor))).bits};
-    };
-    const Unit low = count > 0 ? rest_of(q[0]) : 0;
-    const Unit high = count > 1 ? rest_of(q[1]) : 0;
-    return high << 16 | low;
-  }
-
   // Returns how many of the rows that are left Values::add_rows() takes: 32, or 16 at most.
   static constexpr int rows_together(int left) {
     return left >= kMostTileRows ? kMostTileRows : std::min(left, kTileRows);
@@ -130,7 +110,6 @@ struct TileDots : Bf16Dots {
     TileProduct product{
         .a = args.queries,
         .a_stride = args.row_stride,
-        .a_piece = args.row_stride / kQueryPieces<TileDots>,
         .b = args.tile,
         .b_stride = kTilePositions,
         .num_blocks = static_cast<int>((args.num_words + kPairsOfBlock - 1) / kPairsOfBlock),
@@ -139,11 +118,9 @@ struct TileDots : Bf16Dots {
     for (int p = 0; p < num_positions; p += 2 * kTileColumns) {
       const bool is_narrow = num_positions - p <= kTileColumns;
       if (rows > kTileRows) {
-        is_narrow ? multiply<2, 1, kQueryPieces<TileDots>, false>(product, lines)
-                  : multiply<2, 2, kQueryPieces<TileDots>, false>(product, lines);
+        is_narrow ? multiply<2, 1, false>(product, lines) : multiply<2, 2, false>(product, lines);
       } else {
-        is_narrow ? multiply<1, 1, kQueryPieces<TileDots>, false>(product, lines)
-                  : multiply<1, 2, kQueryPieces<TileDots>, false>(product, lines);
+        is_narrow ? multiply<1, 1, false>(product, lines) : multiply<1, 2, false>(product, lines);
       }
       product.b += 2 * kTileColumns;
       product.sums += 2 * kTileColumns;
@@ -215,7 +192,7 @@ struct TileDots : Bf16Dots {
           .sums = rows.sums,
           .sums_stride = call_.padded_dim()};
       for (std::int64_t at = 0; at < call_.padded_dim(); at += 2 * kTileColumns) {
-        multiply<kRowTiles, 2, 1, true>(product, lines);
+        multiply<kRowTiles, 2, true>(product, lines);
         product.b += 2 * kTileColumns;
         product.sums += 2 * kTileColumns;
       }
@@ -242,10 +219,10 @@ struct TileDots : Bf16Dots {
   };
 
  private:
-  template <int kRowTiles, int kColumnTiles, int kPieces, bool kAdds>
+  template <int kRowTiles, int kColumnTiles, bool kAdds>
   static HWY_INLINE void multiply(const TileProduct& product, TileAhead& lines) {
     TileAhead ahead = lines;
-    multiply_tiles<kRowTiles, kColumnTiles, kPieces, kAdds>(product, [&ahead] { ahead.advance(); });
+    multiply_tiles<kRowTiles, kColumnTiles, kAdds>(product, [&ahead] { ahead.advance(); });
     lines = ahead;
   }
 };

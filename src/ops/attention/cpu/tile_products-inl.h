@@ -3,7 +3,7 @@
 //
 // A block adds to a sum what two chains of fused multiply-adds from 0 come to together, one over the
 // first halves of its pairs and one over the second. Numbers below 2^-126 count as 0. (Intel's Software
-// Developer's Manual, volume 2, TDPBF16PS.) Where rows are in pieces, their blocks are added in turn.
+// Developer's Manual, volume 2, TDPBF16PS.)
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,6 @@ constexpr int kTileColumns = 16;
 struct TileProduct {
   const std::uint32_t* a = nullptr;  // pairs [rows, num_blocks * kPairsOfBlock]
   std::int64_t a_stride = 0;
-  std::int64_t a_piece = 0;          // from a piece of a row to the next
   const std::uint32_t* b = nullptr;  // pairs [num_blocks * kPairsOfBlock, columns]
   std::int64_t b_stride = 0;
   int num_blocks = 0;
@@ -36,7 +35,7 @@ inline TileShapes shapes_of_pairs() {
 }
 
 // Computes the sums, or adds to them, and calls meanwhile() for each tile product.
-template <int kRowTiles, int kColumnTiles, int kPieces, bool kAdds, class Meanwhile>
+template <int kRowTiles, int kColumnTiles, bool kAdds, class Meanwhile>
 PAGODA_FOR_TILES inline void multiply_tiles(const TileProduct& product, Meanwhile&& meanwhile) {
   constexpr bool kHasRows = kRowTiles == 2, kHasColumns = kColumnTiles == 2;
   constexpr std::int64_t kWord = sizeof(std::uint32_t);
@@ -58,28 +57,25 @@ PAGODA_FOR_TILES inline void multiply_tiles(const TileProduct& product, Meanwhil
   const std::uint32_t* a = product.a;
   const std::uint32_t* b = product.b;
   for (int block = 0; block < product.num_blocks; ++block) {
+    // Loads come first: beside a busy other half of the core they and products take turns.
+    _tile_loadd(4, a, product.a_stride * kWord);
     _tile_loadd(6, b, product.b_stride * kWord);
     if constexpr (kHasColumns) _tile_loadd(7, b + kTileColumns, product.b_stride * kWord);
-    for (int piece = 0; piece < kPieces; ++piece) {
-      // Loads come first: beside a busy other half of the core they and products take turns.
-      const std::uint32_t* rows = a + piece * product.a_piece;
-      _tile_loadd(4, rows, product.a_stride * kWord);
-      if constexpr (kHasRows)
-        _tile_loadd(5, rows + kTileRows * product.a_stride, product.a_stride * kWord);
-      _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kHasRows)
+      _tile_loadd(5, a + kTileRows * product.a_stride, product.a_stride * kWord);
+    _tile_dpbf16ps(0, 4, 6);
+    meanwhile();
+    if constexpr (kHasColumns) {
+      _tile_dpbf16ps(1, 4, 7);
       meanwhile();
-      if constexpr (kHasColumns) {
-        _tile_dpbf16ps(1, 4, 7);
-        meanwhile();
-      }
-      if constexpr (kHasRows) {
-        _tile_dpbf16ps(2, 5, 6);
-        meanwhile();
-      }
-      if constexpr (kHasRows && kHasColumns) {
-        _tile_dpbf16ps(3, 5, 7);
-        meanwhile();
-      }
+    }
+    if constexpr (kHasRows) {
+      _tile_dpbf16ps(2, 5, 6);
+      meanwhile();
+    }
+    if constexpr (kHasRows && kHasColumns) {
+      _tile_dpbf16ps(3, 5, 7);
+      meanwhile();
     }
     a += kPairsOfBlock;
     b += kPairsOfBlock * product.b_stride;
