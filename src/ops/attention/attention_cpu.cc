@@ -135,7 +135,8 @@ std::int64_t worker_floats(const AttentionCall& call, const AttentionPlan::Count
   const std::int64_t coded = has_codes ? (2 + kMostRows) * query + 5 * counts.states +
                                              5 * kMostLanes + call.kv_heads * 4 * kRangePositions
                                        : 0;
-  const std::int64_t beyond = call.has_tiles ? 16 * (query + kRangePositions + dim) : 0;
+  const std::int64_t beyond =
+      call.has_tiles ? 16 * (query + kRangePositions + dim) + kRangePositions / 2 * dim : 0;
   const std::int64_t floats = words * kTilePositions + counts.states * (query + kRangePositions) +
                               2 * counts.found_floats + 2 * counts.rows + dim * kTilePositions +
                               decoded + coded + beyond + 36 * kRangePositions + 16 * kMostArrays;

@@ -20,6 +20,7 @@
 #include "hwy/highway.h"
 #include "ops/attention/cpu/attention_items.h"
 #include "ops/attention/cpu/attention_target-inl.h"
+#include "ops/attention/cpu/tile_ahead.h"
 #include "ops/attention/cpu/transpose-inl.h"
 
 PAGODA_ATTENTION_BEFORE_NAMESPACE();
@@ -197,37 +198,13 @@ struct Stream {
 
 // Keys and values, alternating: two streams are read faster than one. Loops keep it in registers.
 struct Fetch {
+  using Cursor = Fetch&;
   Stream keys;
   Stream values;
 
   HWY_INLINE void advance() {
     keys.advance();
     values.advance();
-  }
-};
-
-// The entries of a tile that is read next, fetched into L1 among products, which leave requests for
-// memory time; among shuffles these would hold up the loads.
-struct TileAhead {
-  const std::byte* base = nullptr;
-  const std::int64_t* next = nullptr;  // offsets of entries
-  const std::int64_t* last = nullptr;
-  std::int64_t bytes = 0;  // of each
-  const std::byte* at = nullptr;
-  const std::byte* end = nullptr;
-
-  bool is_done() const { return at >= end && next == last; }
-  // Fetches two lines: the products of few rows are over before a tile has been fetched one at a
-  // time.
-  HWY_INLINE void advance() {
-    if (HWY_UNLIKELY(at >= end)) {
-      if (next == last) return;
-      at = base + *next++;
-      end = at + bytes;
-    }
-    __builtin_prefetch(at, 0, 3);
-    __builtin_prefetch(at + 64, 0, 3);
-    at += 128;
   }
 };
 
@@ -250,7 +227,7 @@ HWY_INLINE void score(const ScoreArgs<Dots>& args, typename Dots::Ahead& lines) 
   // From one unit to the next; for one row the same either way.
   constexpr int kStep = kIsInterleaved<kRows> ? kRows : 1;  // NOLINT(bugprone-branch-clone)
   const std::uint32_t* tile = args.tile;
-  typename Dots::Ahead ahead = lines;
+  [[maybe_unused]] typename Dots::Ahead::Cursor ahead(lines);
   for (std::int64_t word = 0; word < args.num_words; ++word, tile += kTilePositions) {
     if constexpr (Dots::kFetchesTiles) {
       if (fetches_at<kRows>(word)) ahead.advance();
@@ -265,7 +242,6 @@ HWY_INLINE void score(const ScoreArgs<Dots>& args, typename Dots::Ahead& lines) 
       sums.add(q, row_stride, key);
     }
   }
-  if constexpr (Dots::kFetchesTiles) lines = ahead;
   sums.store_scores(args.scores, args.scales);
 }
 
@@ -409,7 +385,8 @@ struct NoSession {};
 // Things that kinds have in common whose elements are the values themselves.
 struct PlainDots {
   using Session = NoSession;
-  // Whether 16 or 32 rows are multiplied at a time, by score_rows() and Values::add_rows().
+  // Whether 16 or 32 rows are multiplied at a time, by score_rows() and Values::add_rows(), which takes
+  // the values of a whole range.
   static constexpr bool kMultipliesTiles = false;
   using Coding = PlainCoding;
   using ScoreScales = NoScoreScales;

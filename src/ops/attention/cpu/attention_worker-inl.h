@@ -1,8 +1,7 @@
 // AttentionWorker: a thread of the cpu attention, for each target. attention_items.h says what an
 // item is. A worker takes its ranges one at a time: a range's keys are transposed a tile at a time
 // for all rows of the item, then each row has its softmax, then each few rows a tile's weighted
-// values. Meanwhile the next range's entries are fetched, or the next tile's: entries of one head
-// lie far apart in blocks in no order, which no hardware foresees.
+// values, or a range's by tiles (tile_dots-inl.h). Meanwhile entries are fetched (fetch_ahead-inl.h).
 #if defined(PAGODA_ATTENTION_WORKER_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ATTENTION_WORKER_INL_H
 #undef PAGODA_ATTENTION_WORKER_INL_H
@@ -21,6 +20,7 @@
 #include "ops/attention/cpu/bf16_dots-inl.h"
 #include "ops/attention/cpu/code_decode-inl.h"
 #include "ops/attention/cpu/decoded_dots-inl.h"
+#include "ops/attention/cpu/fetch_ahead-inl.h"
 #include "ops/attention/cpu/float_dots-inl.h"
 #include "ops/attention/cpu/query_packing-inl.h"
 #include "ops/attention/cpu/range_places-inl.h"
@@ -53,6 +53,7 @@ class AttentionWorker {
                  Coding::query_factor(call)),
         values_(call, take(scratch, Dots::Values::floats(call))),
         tile_(reinterpret_cast<std::uint32_t*>(take(scratch, padded_words_ * kTilePositions))),
+        ahead_(call),
         few_rows_(call, reinterpret_cast<std::byte*>(tile_)) {
     const std::int64_t states = counts.states + kRowsBeyond;
     queries_ = reinterpret_cast<Unit*>(take(scratch, states * packing_.num_units()));
@@ -97,50 +98,13 @@ class AttentionWorker {
     return std::exchange(scratch, scratch + (count + 15) / 16 * 16);
   }
 
-  // Has a tile's entries fetched among the products that follow.
-  void fetch_tile(const VisibleRange& range, const CallEntries& entries,
-                  const std::int64_t* offsets, int tile) {
-    while (!fetch_.is_done()) fetch_.advance();
-    const int begin = std::max(range.begin, tile), end = std::min(range.end, tile + kTilePositions);
-    fetch_ = {.base = entries.elements + range.item->first_head * entries.entry_bytes,
-              .next = offsets + begin,
-              .last = offsets + end,
-              .bytes = range.item->num_heads * entries.entry_bytes};
-  }
-  void fetch_keys(const VisibleRange& range, int tile) {
-    fetch_tile(range, call_.keys, range.offsets, tile);
-  }
-  void fetch_values(const VisibleRange& range, int tile) {
-    fetch_tile(range, call_.values, range.value_offsets, tile);
-  }
-
-  // Has a range's entries fetched while what follows is computed.
-  void fetch(const VisibleRange& range, const CallEntries& entries, Stream& stream) const {
-    while (!stream.is_done()) stream.advance();
-    stream = {.base = entries.elements, .next = range.runs, .last = range.runs + range.num_runs};
-  }
-
   bool has_few_rows(const AttentionItem& item) const { return FewRows<Dots>::takes(call_, item); }
 
   // Fetches what no range before the item has had fetched.
   void begin(const AttentionItem& item) {
     places_.place(next_, item, item.first_range);
     if (has_few_rows(item)) return fetch_few(next_);
-    fetch_first(next_);
-  }
-
-  void fetch_first(const VisibleRange& range) {
-    if constexpr (Dots::kFetchesTiles) {
-      fetch_keys(range, first_tile(range));
-      while (!fetch_.is_done()) fetch_.advance();
-    } else {
-      fetch(range, call_.keys, fetch_.keys);
-      fetch(range, call_.values, fetch_.values);
-    }
-  }
-
-  static int first_tile(const VisibleRange& range) {
-    return range.begin / kTilePositions * kTilePositions;
+    ahead_.fetch_first(next_);
   }
 
   void attend(const AttentionItem& item, const AttentionItem* after) {
@@ -168,42 +132,22 @@ class AttentionWorker {
   }
 
   void attend_many(const AttentionItem& item, std::int64_t range) {
-    if constexpr (Dots::kFetchesRuns) fetch(next_, call_.keys, fetch_.keys);
+    ahead_.begin(next_);
     for (int tile = first_tile(current_); tile < current_.end; tile += kTilePositions) {
-      fetch_beside_scores(tile);
+      ahead_.fetch_beside_scores(current_, tile);
       score_tile(tile);
     }
     find_place(item, range);
     weigh_rows(item);
-    for (int tile = first_tile(current_); tile < current_.end; tile += kTilePositions) {
-      fetch_beside_sums(tile);
-      add_tile(tile);
-    }
-    finish_sums(item);
-  }
-
-  bool is_last(int tile) const { return tile + kTilePositions >= current_.end; }
-
-  // Has what is read after a tile of keys fetched meanwhile.
-  void fetch_beside_scores(int tile) {
-    if constexpr (Dots::kFetchesTiles) {
-      if (is_last(tile)) return fetch_values(current_, first_tile(current_));
-      fetch_keys(current_, tile + kTilePositions);
-    }
-  }
-
-  // Does the same for a tile of values.
-  void fetch_beside_sums(int tile) {
-    if constexpr (Dots::kFetchesRuns) {
-      if (is_last(tile)) fetch(next_, call_.values, fetch_.values);
-    }
-    if constexpr (Dots::kFetchesTiles) {
-      if (!is_last(tile)) {
-        fetch_values(current_, tile + kTilePositions);
-      } else if (next_.item && !has_few_rows(*next_.item)) {
-        fetch_keys(next_, first_tile(next_));
+    if constexpr (Dots::kMultipliesTiles) {
+      add_range();
+    } else {
+      for (int tile = first_tile(current_); tile < current_.end; tile += kTilePositions) {
+        ahead_.fetch_beside_sums(current_, tile, next_);
+        add_tile(tile);
       }
     }
+    finish_sums(item);
   }
 
   void fetch_few(VisibleRange& range) {
@@ -221,7 +165,7 @@ class AttentionWorker {
     weigh_rows(item);
     few_rows_.add(current_, scores_, range_);
     finish_sums(item);
-    if (next_.item && !is_next_few) fetch_first(next_);
+    if (next_.item && !is_next_few) ahead_.fetch_first(next_);
   }
 
   void load_queries(const AttentionItem& item) {
@@ -307,7 +251,8 @@ class AttentionWorker {
     const int begin = std::max(visible_[row].begin, tile) / kLanes * kLanes;
     const int end = std::min(visible_[row + count - 1].end, tile + kTilePositions);
     if (begin >= end) return;
-    Dots::score_rows(score_args(head * rows + row, head, begin, tile), count, end - begin, fetch_);
+    Dots::score_rows(score_args(head * rows + row, head, begin, tile), count, end - begin,
+                     ahead_.lines());
   }
 
   HWY_INLINE ScoreArgs<Dots> score_args(int state, int head, int p, int tile) {
@@ -331,9 +276,9 @@ class AttentionWorker {
     }
     const std::int64_t bytes = Coding::key_bytes(call_);
     if constexpr (Dots::kFetchesRuns) {
-      Fetch fetch = fetch_;
+      Fetch fetch = ahead_.lines();
       transpose_keys<Dots>(keys.entries, offsets, bytes, to, [&fetch] { fetch.advance(); });
-      fetch_ = fetch;
+      ahead_.lines() = fetch;
     } else {
       transpose_keys<Dots>(keys.entries, offsets, bytes, to, [] {});
     }
@@ -346,7 +291,7 @@ class AttentionWorker {
     const int begin = std::max(visible_[row].begin, tile);
     const int end = std::min(visible_[row + kRows - 1].end, tile + kTilePositions);
     for (int p = begin / kStep * kStep; p < end; p += kStep) {
-      score<Dots, kRows>(score_args(state, head, p, tile), fetch_);
+      score<Dots, kRows>(score_args(state, head, p, tile), ahead_.lines());
     }
   }
 
@@ -372,7 +317,10 @@ class AttentionWorker {
     const int rows = rows_of(item);
     for (int head = 0; head < item.num_heads; ++head) {
       const Softmax found = softmax_in(range_, item, head);
-      std::fill_n(found.sums, rows * padded_dim_, 0.0f);
+      // Tiles begin their sums at 0.
+      if (!Dots::kMultipliesTiles || has_few_rows(item)) {
+        std::fill_n(found.sums, rows * padded_dim_, 0.0f);
+      }
       for_each_block(rows, [&](auto count, int row) {
         weigh_block<count()>(row, head, head * rows + row, found);
       });
@@ -402,15 +350,11 @@ class AttentionWorker {
                           std::min(current_.end, tile + kTilePositions)};
     for (int head = 0; head < item.num_heads; ++head) {
       const EntryPlaces values = coding_.values(current_, head, tile);
-      values_.load(values.entries, values.offsets, seen, fetch_);
+      values_.load(values.entries, values.offsets, seen, ahead_.lines());
       // Where rows see different positions, values under a weight of 0 keep them together.
-      const bool all_see = is_seen_by_all(rows, seen);
-      const bool adds_unseen = kAddsUnseen || (!all_see && values_.are_finite(whole(seen)));
-      if constexpr (Dots::kMultipliesTiles) {
-        add_by_tiles(head, seen, adds_unseen || all_see);
-      } else {
-        add_by_blocks(head, seen, adds_unseen);
-      }
+      const bool adds_unseen =
+          kAddsUnseen || (!is_seen_by_all(rows, seen) && values_.are_finite(whole(seen)));
+      add_by_blocks(head, seen, adds_unseen);
     }
   }
 
@@ -425,8 +369,20 @@ class AttentionWorker {
     });
   }
 
-  // Adds the weighted values of a tile by tiles, or row by row where these would add what a row does
-  // not see.
+  // Computes the range's sums of weighted values by tiles, which hold them meanwhile.
+  void add_range() {
+    const AttentionItem& item = *current_.item;
+    const Visible seen = {current_.begin, current_.end};
+    ahead_.fetch_next(next_);
+    for (int head = 0; head < item.num_heads; ++head) {
+      const EntryPlaces values = coding_.values(current_, head, 0);
+      values_.load(values.entries, values.offsets, seen, ahead_.lines());
+      add_by_tiles(head, seen,
+                   is_seen_by_all(rows_of(item), seen) || values_.are_finite(whole(seen)));
+    }
+  }
+
+  // Does so for one head; row by row where tiles would add what a row does not see.
   void add_by_tiles(int head, Visible seen, bool can_add_all) {
     const AttentionItem& item = *current_.item;
     const int rows = rows_of(item);
@@ -438,9 +394,10 @@ class AttentionWorker {
       const Visible any = {std::max(seen.begin, visible_[row].begin),
                            std::min(seen.end, visible_[row + count - 1].end)};
       if (any.begin < any.end && can_add_all) {
-        values_.add_rows(count, weighed, whole(any), fetch_);
-      } else if (any.begin < any.end) {
-        values_.add_one(weighed, any);
+        values_.add_rows(count, weighed, whole(any), ahead_.lines());
+      } else {
+        std::fill_n(weighed.sums, count * padded_dim_, 0.0f);
+        if (any.begin < any.end) values_.add_one(weighed, any);
       }
       row += count;
     }
@@ -462,7 +419,7 @@ class AttentionWorker {
   HWY_NOINLINE void add_unseen(int row, const WeighedRows& rows, Visible positions) {
     const Visible any = {std::max(positions.begin, visible_[row].begin),
                          std::min(positions.end, visible_[row + kRows - 1].end)};
-    if (any.begin < any.end) values_.template add<kRows>(rows, whole(any), fetch_);
+    if (any.begin < any.end) values_.template add<kRows>(rows, whole(any), ahead_.lines());
   }
 
   template <int kRows>
@@ -474,7 +431,7 @@ class AttentionWorker {
         std::min(positions.end, visible[0].end) / Dots::kPositions * Dots::kPositions};
     if (all.begin >= all.end) return add_each<kRows>(visible, rows, positions);
     if (visible[0].begin < all.begin) add_each<kRows>(visible, rows, {positions.begin, all.begin});
-    values_.template add<kRows>(rows, all, fetch_);
+    values_.template add<kRows>(rows, all, ahead_.lines());
     if (visible[kRows - 1].end > all.end) add_each<kRows>(visible, rows, {all.end, positions.end});
   }
 
@@ -488,7 +445,7 @@ class AttentionWorker {
       values_.add_one(
           {.weights = rows.weights + r * kRangePositions, .sums = rows.sums + r * padded_dim_},
           {std::max(positions.begin, visible[r].begin), std::min(positions.end, visible[r].end)},
-          fetch_);
+          ahead_.lines());
     }
   }
 
@@ -588,7 +545,7 @@ class AttentionWorker {
   float* merged_;           // as much for the ranges before
   float* range_ = nullptr;  // where those of the range under way are
   Visible* visible_;        // [rows]
-  typename Dots::Ahead fetch_;
+  FetchAhead<Dots> ahead_;
   FewRows<Dots> few_rows_;
   VisibleRange current_;  // under way
   VisibleRange next_;     // placed, so that its entries can be fetched

@@ -14,6 +14,7 @@
 
 #include "hwy/highway.h"
 #include "ops/attention/cpu/attention_kernels-inl.h"
+#include "ops/attention/cpu/bf16_values-inl.h"
 #include "ops/attention/cpu/pair_sums-inl.h"
 
 #if PAGODA_HAS_PAIR_DOTS
@@ -51,20 +52,6 @@ HWY_INLINE V exp2_for_bf16(V x) {
   power = hn::MulAdd(power, f, hn::Set(d, 1.0f));
   return hn::BitCast(
       d, hn::Add(hn::BitCast(words, power), hn::ShiftLeft<23>(hn::BitCast(words, shifted))));
-}
-
-HWY_INLINE VWords load_values(const std::byte* entry) {
-  return VWords{_mm512_loadu_si512(entry)};
-}
-
-// Makes word i of pairs[0] and [1] together dimension i of `even` and of `odd`.
-HWY_INLINE void interleave(VWords even, VWords odd, VWords* pairs) {
-  const DWords words;
-  const VWords index = hn::Add(hn::Iota(words, 0), hn::Set(words, 32u << 16));
-  const VWords low = hn::Add(index, hn::ShiftLeft<16>(hn::Iota(words, 0)));
-  const VWords high = hn::Add(low, hn::Set(words, 16u << 16 | 16u));
-  pairs[0] = VWords{_mm512_permutex2var_epi16(even.raw, low.raw, odd.raw)};
-  pairs[1] = VWords{_mm512_permutex2var_epi16(even.raw, high.raw, odd.raw)};
 }
 
 struct Bf16Dots : PlainDots {
@@ -122,63 +109,15 @@ struct Bf16Dots : PlainDots {
     }
   }
 
-  // A tile's values of one head as pairs of positions, a pair of all dimensions side by side.
-  class Values {
+  class Values : public Bf16Values<kTilePositions, false> {
    public:
-    static std::int64_t floats(const AttentionCall& call) {
-      return kTilePositions / 2 * call.padded_dim();
-    }
-    Values(const AttentionCall& call, float* memory)
-        : call_(call), pairs_(reinterpret_cast<std::uint32_t*>(memory)) {}
-
-    void load(const std::byte* entries, const std::int64_t* offsets, Visible positions,
-              TileAhead& /*lines*/) {
-      if (positions.begin % 2 != 0) {
-        load_half(entries + offsets[positions.begin], positions.begin);
-        ++positions.begin;
-      }
-      if (positions.end % 2 != 0 && positions.end > positions.begin) {
-        --positions.end;
-        load_half(entries + offsets[positions.end], positions.end);
-      }
-      const std::int64_t dim = call_.head_dim, padded_dim = call_.padded_dim();
-      const std::int64_t whole = dim / (2 * kLanes) * (2 * kLanes);
-      std::uint32_t* to = pair_at(positions.begin);
-      for (int p = positions.begin; p < positions.end; p += 2, to += padded_dim) {
-        const std::byte* const even = entries + offsets[p];
-        const std::byte* const odd = entries + offsets[p + 1];
-        for (std::int64_t at = 0; at < whole; at += 2 * kLanes) {
-          store_interleaved(load_values(even + at * 2), load_values(odd + at * 2), to + at);
-        }
-        if (whole != dim) {
-          store_interleaved(load_some(even, whole, dim - whole), load_some(odd, whole, dim - whole),
-                            to + whole);
-        }
-      }
-    }
-
-    static constexpr bool kAreFinite = false;
-    // Returns whether 0 is what a value comes to under a weight of 0; asked after load(), of whole
-    // pairs.
-    bool are_finite(Visible positions) const {
-      const hn::RebindToUnsigned<hn::Repartition<std::int16_t, DWords>> d16;
-      const auto magnitude = hn::Set(d16, 0x7fff), least_exponent = hn::Set(d16, 0x0080);
-      const std::uint32_t* const end =
-          pair_at(positions.begin) + (positions.end - positions.begin) / 2 * call_.padded_dim();
-      auto found = hn::Zero(d16);
-      for (const std::uint32_t* at = pair_at(positions.begin); at < end; at += kLanes) {
-        const auto values = hn::BitCast(d16, hn::LoadU(DWords(), at));
-        // An exponent of all ones is carried into the sign.
-        found = hn::Or(found, hn::Add(hn::And(values, magnitude), least_exponent));
-      }
-      return _mm512_movepi16_mask(found.raw) == 0;
-    }
+    using Bf16Values::Bf16Values;
 
     // Adds whole pairs, which all rows see, or where some weigh 0 and values are finite.
     template <int kRows>
     HWY_INLINE void add(const WeighedRows& rows, Visible positions, TileAhead& lines) const {
       if (positions.begin >= positions.end) return;
-      const std::uint32_t* pairs = pair_at(positions.begin);
+      const std::uint32_t* pairs = at(positions.begin, 0);
       const auto* weights =
           reinterpret_cast<const std::uint32_t*>(rows.weights) + positions.begin / 2;
       add_pairs<Bf16Dots, kRows>({.pairs = pairs,
@@ -195,46 +134,12 @@ struct Bf16Dots : PlainDots {
         add_half(row, positions.end - 1, 0xffffu);
     }
 
-   protected:
-    std::uint32_t* pair_at(int position) const {
-      return pairs_ + position % kTilePositions / 2 * call_.padded_dim();
-    }
-
-    const AttentionCall& call_;
-
    private:
-    // Loads the pair of one position, with 0 in the other's place.
-    HWY_INLINE void load_half(const std::byte* entry, int position) {
-      const VWords none = hn::Zero(DWords());
-      std::uint32_t* const to = pair_at(position);
-      for (std::int64_t at = 0; at < call_.head_dim; at += 2 * kLanes) {
-        const std::int64_t count = std::min<std::int64_t>(call_.head_dim - at, 2 * kLanes);
-        const VWords values = load_some(entry, at, count);
-        if (position % 2 == 0) {
-          store_interleaved(values, none, to + at);
-        } else {
-          store_interleaved(none, values, to + at);
-        }
-      }
-    }
-    // Dimensions [at, at + count) of an entry, then 0.
-    static HWY_INLINE VWords load_some(const std::byte* entry, std::int64_t at,
-                                       std::int64_t count) {
-      const auto lanes = static_cast<__mmask32>((std::uint64_t{1} << count) - 1);
-      return VWords{_mm512_maskz_loadu_epi16(lanes, entry + at * 2)};
-    }
-    static HWY_INLINE void store_interleaved(VWords even, VWords odd, std::uint32_t* to) {
-      VWords pairs[2];
-      interleave(even, odd, pairs);
-      hn::StoreU(pairs[0], DWords(), to);
-      hn::StoreU(pairs[1], DWords(), to + kLanes);
-    }
-
     // Adds the half of a pair that the row sees: the other one's value may be NaN.
     HWY_INLINE void add_half(const WeighedRows& row, int position, std::uint32_t half) const {
       const D d;
       const DWords words;
-      const std::uint32_t* pair = pair_at(position);
+      const std::uint32_t* pair = at(position, 0);
       const auto* weights = reinterpret_cast<const std::uint32_t*>(row.weights);
       const VWords weight = hn::Set(words, weights[position / 2]);
       for (std::int64_t i = 0; i < call_.padded_dim(); i += kLanes) {
@@ -242,8 +147,6 @@ struct Bf16Dots : PlainDots {
         hn::StoreU(dot_pairs(hn::LoadU(d, row.sums + i), weight, value), d, row.sums + i);
       }
     }
-
-    std::uint32_t* pairs_;  // [kTilePositions / 2, padded_dim]
   };
 
   static HWY_INLINE void store_pair(V first, V second, float* to) {

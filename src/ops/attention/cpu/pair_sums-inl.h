@@ -25,7 +25,7 @@ struct WeighedPairs {
 template <typename Dots, int kRows, int kVectors>
 HWY_INLINE void add_pair_vectors(const WeighedPairs& values, std::int64_t at, float* to,
                                  TileAhead& lines) {
-  TileAhead ahead = lines;
+  TileAhead::Cursor ahead(lines);
   SumTile<Dots, kRows, kVectors> sums;
   sums.load(to + at, values.padded_dim);
   const std::uint32_t* pairs = values.pairs + at;
@@ -36,7 +36,6 @@ HWY_INLINE void add_pair_vectors(const WeighedPairs& values, std::int64_t at, fl
     for (int v = 0; v < kVectors; ++v) value[v] = hn::LoadU(DWords(), pairs + v * kLanes);
     sums.add(values.weights + i, kRangePositions, value);
   }
-  lines = ahead;
   sums.store(to + at, values.padded_dim);
 }
 

@@ -48,6 +48,7 @@ struct TileDots : Bf16Dots {
   static constexpr bool kMultipliesTiles = true;
   using Session = TileSession;
   static constexpr int kMostTileRows = 2 * kTileRows;
+
   // Returns how many of the rows that are left Values::add_rows() takes: 32, or 16 at most.
   static constexpr int rows_together(int left) {
     return left >= kMostTileRows ? kMostTileRows : std::min(left, kTileRows);
@@ -118,9 +119,9 @@ struct TileDots : Bf16Dots {
     for (int p = 0; p < num_positions; p += 2 * kTileColumns) {
       const bool is_narrow = num_positions - p <= kTileColumns;
       if (rows > kTileRows) {
-        is_narrow ? multiply<2, 1, false>(product, lines) : multiply<2, 2, false>(product, lines);
+        is_narrow ? multiply_tiles<2, 1>(product, lines) : multiply_tiles<2, 2>(product, lines);
       } else {
-        is_narrow ? multiply<1, 1, false>(product, lines) : multiply<1, 2, false>(product, lines);
+        is_narrow ? multiply_tiles<1, 1>(product, lines) : multiply_tiles<1, 2>(product, lines);
       }
       product.b += 2 * kTileColumns;
       product.sums += 2 * kTileColumns;
@@ -139,67 +140,66 @@ struct TileDots : Bf16Dots {
     }
   }
 
-  // A tile's values of one head as Bf16Dots has them, in whole blocks.
-  class Values : public Bf16Dots::Values {
+  // A range's values of one head, in whole blocks.
+  class Values : public Bf16Values<kRangePositions, true> {
    public:
     static std::int64_t floats(const AttentionCall& call) {
-      return Bf16Dots::Values::floats(call) + kTileRows * call.padded_dim();
+      return Bf16Values::floats(call) + kTileRows * call.padded_dim();
     }
     Values(const AttentionCall& call, float* memory)
-        : Bf16Dots::Values(call, memory), some_(memory + Bf16Dots::Values::floats(call)) {
-      std::fill_n(some_, kTileRows * call.padded_dim(), 0.0f);
-    }
+        : Bf16Values(call, memory), some_(memory + Bf16Values::floats(call)) {}
 
     void load(const std::byte* entries, const std::int64_t* offsets, Visible positions,
               TileAhead& lines) {
-      Bf16Dots::Values::load(entries, offsets, positions, lines);
+      Bf16Values::load(entries, offsets, positions, lines);
       for (int p = positions.begin / 2 * 2; p % kPositions != 0; p -= 2) clear(p - 2);
       for (int p = (positions.end + 1) / 2 * 2; p % kPositions != 0; p += 2) clear(p);
     }
 
-    // Adds whole blocks to the sums of `count` rows, as rows_together() returns. REQUIRES: are_finite()
-    // of them, or all rows see them.
+    // Computes the sums of `count` rows, as rows_together() returns, over whole blocks. REQUIRES:
+    // are_finite() of them, or all rows see them.
     void add_rows(int count, const WeighedRows& rows, Visible positions, TileAhead& lines) const {
       if (count == kMostTileRows) return add_tiles<2>(rows, positions, lines);
       if (count == kTileRows) return add_tiles<1>(rows, positions, lines);
-      const std::int64_t floats = count * call_.padded_dim();
-      std::copy_n(rows.sums, floats, some_);
       add_tiles<1>({.weights = rows.weights, .sums = some_}, positions, lines);
-      std::copy_n(some_, floats, rows.sums);
+      std::copy_n(some_, count * call_.padded_dim(), rows.sums);
     }
 
     // Adds the positions that one row sees.
     void add_one(const WeighedRows& row, Visible positions) const {
       for (int block = positions.begin / kPositions * kPositions; block < positions.end;
            block += kPositions) {
-        for (std::int64_t at = 0; at < call_.padded_dim(); at += kLanes) {
-          add_block(row, block, positions, at);
+        for (std::int64_t d = 0; d < call_.padded_dim(); d += kLanes) {
+          add_block(row, block, positions, d);
         }
       }
     }
 
    private:
-    void clear(int pair) { std::fill_n(pair_at(pair), call_.padded_dim(), 0u); }
+    void clear(int pair) {
+      for (std::int64_t d = 0; d < call_.padded_dim(); d += kPanelDims)
+        std::fill_n(at(pair, d), kPanelDims, 0u);
+    }
 
     template <int kRowTiles>
     void add_tiles(const WeighedRows& rows, Visible positions, TileAhead& lines) const {
+      static_assert(kPanelDims == 2 * kTileColumns);
       TileProduct product{
           .a = reinterpret_cast<const std::uint32_t*>(rows.weights) + positions.begin / 2,
           .a_stride = kRangePositions,
-          .b = pair_at(positions.begin),
-          .b_stride = call_.padded_dim(),
+          .b_stride = kPanelDims,
           .num_blocks = (positions.end - positions.begin) / kPositions,
           .sums = rows.sums,
           .sums_stride = call_.padded_dim()};
-      for (std::int64_t at = 0; at < call_.padded_dim(); at += 2 * kTileColumns) {
-        multiply<kRowTiles, 2, true>(product, lines);
-        product.b += 2 * kTileColumns;
-        product.sums += 2 * kTileColumns;
+      for (std::int64_t d = 0; d < call_.padded_dim(); d += kPanelDims) {
+        product.b = at(positions.begin, d);
+        multiply_tiles<kRowTiles, 2>(product, lines);
+        product.sums += kPanelDims;
       }
     }
 
     // Adds what the row sees of a block: what it does not see may be NaN.
-    void add_block(const WeighedRows& row, int block, Visible positions, std::int64_t at) const {
+    void add_block(const WeighedRows& row, int block, Visible positions, std::int64_t dim) const {
       const auto* weights = reinterpret_cast<const std::uint32_t*>(row.weights);
       BlockSums<1, 1> sums;
       sums.begin_block();
@@ -209,22 +209,14 @@ struct TileDots : Bf16Dots {
         };
         const std::uint32_t seen = (sees(p) ? 0xffffu : 0) | (sees(p + 1) ? 0xffff0000u : 0);
         const VWords values[1] = {
-            hn::And(hn::LoadU(DWords(), pair_at(p) + at), hn::Set(DWords(), seen))};
+            hn::And(hn::LoadU(DWords(), at(p, dim)), hn::Set(DWords(), seen))};
         sums.add(weights + p / 2, 0, values);
       }
-      sums.end_block_of(row.sums + at, 0);
+      sums.end_block_of(row.sums + dim, 0);
     }
 
     float* some_;  // [kTileRows, padded_dim], the sums of rows that fill no tile
   };
-
- private:
-  template <int kRowTiles, int kColumnTiles, bool kAdds>
-  static HWY_INLINE void multiply(const TileProduct& product, TileAhead& lines) {
-    TileAhead ahead = lines;
-    multiply_tiles<kRowTiles, kColumnTiles, kAdds>(product, [&ahead] { ahead.advance(); });
-    lines = ahead;
-  }
 };
 
 }  // namespace pagoda::cpu::HWY_NAMESPACE

@@ -34,48 +34,40 @@ inline TileShapes shapes_of_pairs() {
   return shapes;
 }
 
-// Computes the sums, or adds to them, and calls meanwhile() for each tile product.
-template <int kRowTiles, int kColumnTiles, bool kAdds, class Meanwhile>
-PAGODA_FOR_TILES inline void multiply_tiles(const TileProduct& product, Meanwhile&& meanwhile) {
+// Computes the sums, and advances lines (tile_ahead.h) with each tile product.
+template <int kRowTiles, int kColumnTiles, class Lines>
+PAGODA_FOR_TILES inline void multiply_tiles(const TileProduct& product, Lines& lines) {
   constexpr bool kHasRows = kRowTiles == 2, kHasColumns = kColumnTiles == 2;
   constexpr std::int64_t kWord = sizeof(std::uint32_t);
   float* const lower = product.sums + kTileRows * product.sums_stride;
   asm volatile("" ::: "memory");  // what the tiles read has been written
-  if constexpr (kAdds) {
-    _tile_loadd(0, product.sums, product.sums_stride * kWord);
-    if constexpr (kHasColumns)
-      _tile_loadd(1, product.sums + kTileColumns, product.sums_stride * kWord);
-    if constexpr (kHasRows) _tile_loadd(2, lower, product.sums_stride * kWord);
-    if constexpr (kHasRows && kHasColumns)
-      _tile_loadd(3, lower + kTileColumns, product.sums_stride * kWord);
-  } else {
-    _tile_zero(0);
-    if constexpr (kHasColumns) _tile_zero(1);
-    if constexpr (kHasRows) _tile_zero(2);
-    if constexpr (kHasRows && kHasColumns) _tile_zero(3);
-  }
+  _tile_zero(0);
+  if constexpr (kHasColumns) _tile_zero(1);
+  if constexpr (kHasRows) _tile_zero(2);
+  if constexpr (kHasRows && kHasColumns) _tile_zero(3);
+  typename Lines::Cursor ahead(lines);
   const std::uint32_t* a = product.a;
   const std::uint32_t* b = product.b;
   for (int block = 0; block < product.num_blocks; ++block) {
-    // Loads come first: beside a busy other half of the core they and products take turns.
-    _tile_loadd(4, a, product.a_stride * kWord);
     _tile_loadd(6, b, product.b_stride * kWord);
     if constexpr (kHasColumns) _tile_loadd(7, b + kTileColumns, product.b_stride * kWord);
+    _tile_loadd(4, a, product.a_stride * kWord);
     if constexpr (kHasRows)
       _tile_loadd(5, a + kTileRows * product.a_stride, product.a_stride * kWord);
+    // Loads came first: beside a busy other half of the core they and products take turns.
     _tile_dpbf16ps(0, 4, 6);
-    meanwhile();
+    ahead.advance();
     if constexpr (kHasColumns) {
       _tile_dpbf16ps(1, 4, 7);
-      meanwhile();
+      ahead.advance();
     }
     if constexpr (kHasRows) {
       _tile_dpbf16ps(2, 5, 6);
-      meanwhile();
+      ahead.advance();
     }
     if constexpr (kHasRows && kHasColumns) {
       _tile_dpbf16ps(3, 5, 7);
-      meanwhile();
+      ahead.advance();
     }
     a += kPairsOfBlock;
     b += kPairsOfBlock * product.b_stride;
