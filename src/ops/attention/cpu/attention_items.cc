@@ -27,7 +27,7 @@ struct RowLimits {
 };
 constexpr RowLimits kRowsOfVectors = {.per_unit = 12, .per_item = 144, .items_per_thread = 8};
 // Tiles are so fast that what is done once for an item's keys weighs more.
-constexpr RowLimits kRowsOfTiles = {.per_unit = 16, .per_item = 128, .items_per_thread = 4};
+constexpr RowLimits kRowsOfTiles = {.per_unit = 16, .per_item = 256, .items_per_thread = 4};
 
 RowLimits limits_of(const AttentionCall& call) {
   return call.has_tiles ? kRowsOfTiles : kRowsOfVectors;
