@@ -50,7 +50,8 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
       ->transform(whole_number(0, 65536));
   command
       .add_option("--max-num-batched-tokens", engine.max_num_batched_tokens,
-                  "Tokens of one step; 0: 512 on cpu, 2048 on mlx, or a token a sequence")
+                  "Tokens of one step; 0: 512 on cpu, or 128 a thread up to 2048, 2048 on mlx, or "
+                  "a token a sequence")
       ->transform(whole_number(0, 1 << 20));
   command.add_option("--block-size", engine.block_size, "Tokens of a KV cache block")
       ->transform(whole_number(1, 1 << 16))

@@ -58,9 +58,13 @@ KvCacheInfo info_of(const EngineOptions& options, const KvSizing& sizing) {
   return info;
 }
 
-int tokens_per_step(const EngineOptions& options, Backend backend, int max_num_seqs) {
+int tokens_per_step(const EngineOptions& options, const Exec& exec, int max_num_seqs) {
+  constexpr std::int64_t kMostOfThreads = 2048;
   if (options.max_num_batched_tokens > 0) return options.max_num_batched_tokens;
-  return std::max(traits_of(backend).max_num_batched_tokens, max_num_seqs);
+  const BackendTraits& traits = traits_of(exec.backend());
+  const auto of_threads = static_cast<int>(std::min(
+      std::int64_t{traits.batched_tokens_per_thread} * exec.num_threads(), kMostOfThreads));
+  return std::max({traits.max_num_batched_tokens, of_threads, max_num_seqs});
 }
 
 Result<std::unique_ptr<Exec>> make_exec_of(const EngineOptions& options) {
@@ -154,7 +158,7 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
                                            options.kv_cache_layout == KvCacheLayout::kPaged
                                                ? BlockOrder::kLowest
                                                : BlockOrder::kConsecutive);
-  const int max_num_batched_tokens = tokens_per_step(options, backend, sizing.max_num_seqs);
+  const int max_num_batched_tokens = tokens_per_step(options, *parts.exec, sizing.max_num_seqs);
   const SchedulerOptions scheduler = {.block_size = sizing.layout.block_size,
                                       .group_windows = sizing.layout.group_windows,
                                       .max_num_seqs = sizing.max_num_seqs,

@@ -33,7 +33,8 @@ struct EngineOptions {
   std::uint64_t seed = 0;         // of the seeds drawn for requests without one
   int max_model_len = 0;  // tokens; 0: the checkpoint's, shortened to what the KV memory holds
   int max_num_seqs = 0;   // 0: 64; contiguous: fewer where memory is short
-  int max_num_batched_tokens = 0;          // of a step; 0: 512, 2048 on mlx, at least max_num_seqs
+  // Tokens of a step. 0: 512 on cpu, or 128 a thread up to 2048; 2048 on mlx; at least max_num_seqs.
+  int max_num_batched_tokens = 0;
   int block_size = 16;                     // tokens
   std::int64_t kv_cache_memory_bytes = 0;  // 0: see engine/kv_sizing.h
   int num_kv_blocks = 0;                   // paged; 0: from the bytes

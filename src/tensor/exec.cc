@@ -12,6 +12,8 @@ namespace {
 // grows with them: 2048 tokens of a hidden size of 1024 take 84 MB, a quarter of a small
 // checkpoint.
 constexpr int kNativeTokens = 512;
+// But threads wait for each other less often, and have larger parts of attention.
+constexpr int kTokensPerThread = 128;
 
 constexpr std::array<BackendTraits, kNumBackends> kTraits = {{
     {.name = "reference",
@@ -23,7 +25,8 @@ constexpr std::array<BackendTraits, kNumBackends> kTraits = {{
      .is_native = true,
      .takes_bytes = true,
      .activation_dtype = DType::kFloat32,
-     .max_num_batched_tokens = kNativeTokens},
+     .max_num_batched_tokens = kNativeTokens,
+     .batched_tokens_per_thread = kTokensPerThread},
     {.name = "mlx", .activation_dtype = DType::kFloat32},
     {.name = "cuda"},
 }};

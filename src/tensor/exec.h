@@ -34,7 +34,9 @@ struct BackendTraits {
   bool takes_bytes = false;  // ExecOptions::int8_activations
   DType activation_dtype = DType::kBFloat16;
   KvFormat kv_cache_format = KvFormat::kBFloat16;  // what --kv-cache-dtype auto means
-  int max_num_batched_tokens = 2048;               // what --max-num-batched-tokens 0 means
+  // Tokens of a step where --max-num-batched-tokens is 0, or more where many threads share them.
+  int max_num_batched_tokens = 2048;
+  int batched_tokens_per_thread = 0;  // up to 2048 together
 };
 const BackendTraits& traits_of(Backend backend);
 inline std::string_view backend_name(Backend backend) {

@@ -103,6 +103,17 @@ TEST(Engine, SaysNoMoreSequencesThanAStepHasTokens) {
   EXPECT_EQ(open_tiny({.max_num_seqs = 4, .max_num_batched_tokens = 8})->limits().max_num_seqs, 4);
 }
 
+TEST(Engine, StepsHaveMoreTokensWhereManyThreadsShareThem) {
+  const auto tokens = [](EngineOptions options) {
+    return open_tiny(options)->limits().max_num_batched_tokens;
+  };
+  EXPECT_EQ(tokens({.num_threads = 2}), 512);
+  EXPECT_EQ(tokens({.num_threads = 6}), 768);
+  EXPECT_EQ(tokens({.num_threads = 20}), 2048);
+  EXPECT_EQ(tokens({.num_threads = 6, .max_num_batched_tokens = 600}), 600);
+  EXPECT_EQ(tokens({.num_threads = 6, .max_num_seqs = 1000}), 1000);
+}
+
 TEST(Engine, StopTokensEndAndStandLast) {
   const auto engine = open_tiny();
   const WholeAnswer free_run = run_to_end(*engine, greedy(8));
