@@ -12,6 +12,6 @@ struct KernelChoice {
 };
 
 // Returns those of the Exec's instruction set, or portable ones where it has none for the kind.
-KernelChoice kernels_of(const Exec& exec, PanelKind kind);
+const KernelChoice& kernels_of(const Exec& exec, PanelKind kind);
 
 }  // namespace pagoda::cpu

@@ -57,7 +57,7 @@ int tile_rows_for(std::int64_t num_rows, int most_rows) {
 
 int row_tile(const Exec& exec) {
   // As high for each format.
-  const KernelChoice choice = kernels_of(exec, PanelKind::kQ8_0);
+  const KernelChoice& choice = kernels_of(exec, PanelKind::kQ8_0);
   return choice.kernels->most_rows(choice.layout, kManyRows);
 }
 
@@ -90,7 +90,7 @@ std::int64_t LinearProduct::grain_pairs(std::int64_t num_pairs) const {
 }
 
 const LinearProduct::Tiles* LinearProduct::find_tiles(PanelKind kind) const {
-  const KernelChoice choice = kernels_of(exec_, kind);
+  const KernelChoice& choice = kernels_of(exec_, kind);
   for (int i = 0; i < num_layouts_; ++i) {
     if (tiles_[i].kernels == choice.kernels && tiles_[i].layout == choice.layout) return &tiles_[i];
   }
@@ -102,7 +102,7 @@ void LinearProduct::plan_tiles() {
   for (const WeightSegment& segment : weight_.segments()) {
     if (find_tiles(segment.layout.kind) != nullptr) continue;
     PAGODA_CHECK(num_layouts_ < kMostLayouts, "[linear] more layouts than there are");
-    const KernelChoice choice = kernels_of(exec_, segment.layout.kind);
+    const KernelChoice& choice = kernels_of(exec_, segment.layout.kind);
     Tiles& tiles = tiles_[num_layouts_++];
     tiles.kernels = choice.kernels;
     tiles.layout = choice.layout;
