@@ -385,7 +385,7 @@ struct NoSession {};
 // Things that kinds have in common whose elements are the values themselves.
 struct PlainDots {
   using Session = NoSession;
-  // Whether 16 or 32 rows are multiplied at a time, by score_rows() and Values::add_rows(), which takes
+  // Whether 16 or 32 rows are multiplied at a time, by score_rows() and Values::sum_rows(), which takes
   // the values of a whole range.
   static constexpr bool kMultipliesTiles = false;
   using Coding = PlainCoding;

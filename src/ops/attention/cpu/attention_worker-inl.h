@@ -394,7 +394,7 @@ class AttentionWorker {
       const Visible any = {std::max(seen.begin, visible_[row].begin),
                            std::min(seen.end, visible_[row + count - 1].end)};
       if (any.begin < any.end && can_add_all) {
-        values_.add_rows(count, weighed, whole(any), ahead_.lines());
+        values_.sum_rows(count, weighed, whole(any), ahead_.lines());
       } else {
         std::fill_n(weighed.sums, count * padded_dim_, 0.0f);
         if (any.begin < any.end) values_.add_one(weighed, any);

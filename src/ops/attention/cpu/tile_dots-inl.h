@@ -49,7 +49,7 @@ struct TileDots : Bf16Dots {
   using Session = TileSession;
   static constexpr int kMostTileRows = 2 * kTileRows;
 
-  // Returns how many of the rows that are left Values::add_rows() takes: 32, or 16 at most.
+  // Returns how many of the rows that are left Values::sum_rows() takes: 32, or 16 at most.
   static constexpr int rows_together(int left) {
     return left >= kMostTileRows ? kMostTileRows : std::min(left, kTileRows);
   }
@@ -158,10 +158,10 @@ struct TileDots : Bf16Dots {
 
     // Computes the sums of `count` rows, as rows_together() returns, over whole blocks. REQUIRES:
     // are_finite() of them, or all rows see them.
-    void add_rows(int count, const WeighedRows& rows, Visible positions, TileAhead& lines) const {
-      if (count == kMostTileRows) return add_tiles<2>(rows, positions, lines);
-      if (count == kTileRows) return add_tiles<1>(rows, positions, lines);
-      add_tiles<1>({.weights = rows.weights, .sums = some_}, positions, lines);
+    void sum_rows(int count, const WeighedRows& rows, Visible positions, TileAhead& lines) const {
+      if (count == kMostTileRows) return sum_tiles<2>(rows, positions, lines);
+      if (count == kTileRows) return sum_tiles<1>(rows, positions, lines);
+      sum_tiles<1>({.weights = rows.weights, .sums = some_}, positions, lines);
       std::copy_n(some_, count * call_.padded_dim(), rows.sums);
     }
 
@@ -182,7 +182,7 @@ struct TileDots : Bf16Dots {
     }
 
     template <int kRowTiles>
-    void add_tiles(const WeighedRows& rows, Visible positions, TileAhead& lines) const {
+    void sum_tiles(const WeighedRows& rows, Visible positions, TileAhead& lines) const {
       static_assert(kPanelDims == 2 * kTileColumns);
       TileProduct product{
           .a = reinterpret_cast<const std::uint32_t*>(rows.weights) + positions.begin / 2,
