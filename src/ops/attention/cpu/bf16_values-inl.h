@@ -11,7 +11,6 @@
 
 #include "hwy/highway.h"
 #include "ops/attention/cpu/attention_kernels-inl.h"
-#include "ops/attention/cpu/pair_sums-inl.h"
 
 #if PAGODA_HAS_PAIR_DOTS
 
