@@ -105,7 +105,7 @@ TEST(Engine, SaysNoMoreSequencesThanAStepHasTokens) {
 
 TEST(Engine, StepsHaveMoreTokensWhereManyThreadsShareThem) {
   const auto tokens = [](EngineOptions options) {
-    return open_tiny(options)->limits().max_num_batched_tokens;
+    return open_tiny(std::move(options))->limits().max_num_batched_tokens;
   };
   EXPECT_EQ(tokens({.num_threads = 2}), 512);
   EXPECT_EQ(tokens({.num_threads = 6}), 768);
