@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_isa.h"
@@ -47,6 +48,29 @@ TEST(Linear, BytesOfXAreNearFloat32AndBatchInvariant) {
     const std::vector<float> alone = run(**exec, shape, std::span(x).subspan(5 * 512, 512));
     EXPECT_EQ(std::memcmp(alone.data(), actual.data() + 5 * 75, 75 * sizeof(float)), 0)
         << traits_of(format).name;
+  }
+}
+
+// Kernels of many rows go on from 256 k to the next and from some panels to the next, and have only
+// so many rows' sums wait at a time.
+TEST(Linear, RowsAreTheSameAloneAndAmongHundreds) {
+  constexpr std::int64_t kTokens = 600, kCols = 768, kRows = 75;
+  for (const CpuIsa isa : supported_cpu_isas()) {
+    const auto exec =
+        make_exec({.backend = Backend::kCpu, .num_threads = 2, .cpu_isa = isa}).value();
+    for (const WeightFormat format :
+         {WeightFormat::kQ4_0, WeightFormat::kQ8_0, WeightFormat::kQ4_K, WeightFormat::kBF16}) {
+      const LinearShape shape = {.tokens = kTokens, .cols = kCols, .parts = {{format, kRows}}};
+      const std::vector<float> x = linear_inputs(shape);
+      const std::vector<float> all = run(*exec, shape, x);
+      for (const auto& [first, count] : {std::pair{0, 1}, {287, 14}, {570, 30}, {599, 1}}) {
+        const std::vector<float> some =
+            run(*exec, shape, std::span(x).subspan(first * kCols, count * kCols));
+        EXPECT_EQ(std::memcmp(some.data(), all.data() + first * kRows, some.size() * sizeof(float)),
+                  0)
+            << traits_of(format).name << " on " << cpu_isa_name(isa) << " rows from " << first;
+      }
+    }
   }
 }
 

@@ -1,0 +1,185 @@
+// Some panels' 256 k at a time, unpacked into planes of bytes for AMX's tiles.
+#pragma once
+
+#include <immintrin.h>
+
+#include "ops/linear/amx/group_numbers-inl.h"
+#include "ops/linear/amx/tile_sums-inl.h"
+#include "ops/linear/avx512/codes-inl.h"
+#include "ops/linear/linear_kernels.h"
+#include "ops/linear/unrolled-inl.h"
+
+namespace pagoda::cpu {
+namespace {
+
+constexpr int kSteps = kSuperGroup / kPlaneDepth;  // tile products of 256 k
+constexpr int kUnitsOfStep = kPlaneDepth / kUnit;
+// As many as leave room for a tile of x and its sums in the first-level cache: three per cent more
+// than with four.
+constexpr int kMostPanels = 2;
+
+// Some panels' 256 k.
+template <PanelKind kKind>
+struct Slice {
+  static constexpr int kStepBytes = GroupFormat<kKind>::kPlanes * kPlaneBytes;
+  using Planes = std::byte[kSteps * kStepBytes];  // [steps][planes][16 x 4 k][16 columns x 4]
+
+  std::int64_t first_panel = 0;
+  int num_panels = 0;
+  std::int64_t first_group = 0;  // of the panels' own
+  int num_groups = 0;
+  int num_units = 0;
+  bool is_last = false;       // of these panels
+  GroupRows rows;             // of the first tile of x; the next one's are a tile's bytes behind
+  Planes* weights = nullptr;  // [panels]
+  GroupIntegers<kKind> numbers[kMostPanels];
+
+  PAGODA_INLINE const std::byte* planes(std::int64_t panel, int step) const {
+    return weights[panel] + step * kStepBytes;
+  }
+  PAGODA_INLINE int num_steps() const { return (num_units + kUnitsOfStep - 1) / kUnitsOfStep; }
+};
+
+// Goes through panels, kMostPanels at a time, slice by slice. A slice's planes last until the next
+// but one is begun; all else lasts until four more are, because its last sums are added up two turns
+// behind, and a slice may be one turn.
+template <PanelKind kKind>
+class SliceUnpacker {
+ public:
+  using Format = GroupFormat<kKind>;
+
+  // Takes panels [begin, end).
+  SliceUnpacker(const PanelProduct& product, std::int64_t begin, std::int64_t end)
+      : product_(product), num_groups_(kPanel.num_groups(product.cols)), panel_(begin), end_(end) {}
+
+  // Returns whether there is a slice to be begun.
+  bool has_next() const { return panel_ < end_; }
+  // Begins to unpack the next slice. REQUIRES: units_left() is 0.
+  Slice<kKind>& begin_next() {
+    const std::int64_t panels_left = end_ - panel_, groups_left = num_groups_ - group_;
+    Slice<kKind>& slice = slices_[count_ % kRing];
+    slice.first_panel = panel_;
+    slice.num_panels = panels_left < kMostPanels ? static_cast<int>(panels_left) : kMostPanels;
+    slice.first_group = group_;
+    slice.is_last = groups_left <= Format::kGroupsInPanel;
+    slice.num_groups = slice.is_last ? static_cast<int>(groups_left) : Format::kGroupsInPanel;
+    slice.num_units = slice.num_groups * kUnitsOfPanelGroup;
+    slice.weights = planes_[count_ % 2];
+    ++count_;
+    at_ = {.slice = &slice, .units_left = slice.num_panels * slice.num_units};
+    const std::byte* first = place();
+    group_ += Format::kGroupsInPanel;
+    if (slice.is_last) {
+      group_ = 0;
+      panel_ += kMostPanels;
+    }
+    to_next_ = place() - first;
+    return slice;
+  }
+  // Returns how many units of the slice begun last are to be unpacked.
+  PAGODA_INLINE int units_left() const { return at_.units_left; }
+  // Unpacks one of them. Not inlined: it takes most registers. REQUIRES: units_left() > 0.
+  __attribute__((noinline)) void unpack_unit() {
+    Slice<kKind>& slice = *at_.slice;
+    const std::byte* panel =
+        product_.panels + (slice.first_panel + at_.panel) * product_.panel_bytes;
+    GroupIntegers<kKind>& numbers = slice.numbers[at_.panel];
+    if (at_.unit == 0) {
+      read_group(product_, panel, slice.first_group, slice.num_groups, numbers);
+    }
+    const std::int64_t group = slice.first_group + at_.unit / kUnitsOfPanelGroup;
+    const std::byte* first = panel + product_.header_area + group * kPanel.group_bytes();
+    const int in_group = at_.unit % kUnitsOfPanelGroup;
+    fetch_unit(first + to_next_, in_group);
+    write_unit(first, in_group, numbers.factors, at_.unit, slice.weights[at_.panel]);
+    --at_.units_left;
+    if (++at_.unit < slice.num_units) return;
+    if (at_.unit % kUnitsOfStep != 0) clear_unit(at_.unit, slice.weights[at_.panel]);
+    at_.unit = 0;
+    ++at_.panel;
+  }
+
+ private:
+  static constexpr PanelFormat kPanel = Format::kPanel;
+  static constexpr int kUnitsOfPanelGroup = kPanel.group / kUnit;
+  static constexpr int kRing = 4;
+  using Planes = typename Slice<kKind>::Planes;
+
+  // Returns where the next slice begins. It need not exist.
+  const std::byte* place() const {
+    return product_.panels + panel_ * product_.panel_bytes + product_.header_area +
+           group_ * kPanel.group_bytes();
+  }
+
+  // Fetches a unit's share of a group.
+  PAGODA_INLINE static void fetch_unit(const std::byte* group, int in_group) {
+    constexpr int kLines = static_cast<int>(kPanel.group_bytes() / kLineBytes);
+    constexpr int kLinesOfUnit = (kLines + kUnitsOfPanelGroup - 1) / kUnitsOfPanelGroup;
+    group += in_group * kLinesOfUnit * kLineBytes;
+    for_all<kLinesOfUnit>([&](auto i)
+                              PAGODA_FLATTEN { __builtin_prefetch(group + i * kLineBytes, 0, 2); });
+  }
+
+  // Returns where a unit's lines of the highest plane are.
+  static std::byte* lines_of(int unit, std::byte* planes) {
+    return planes + unit / kUnitsOfStep * Slice<kKind>::kStepBytes +
+           unit % kUnitsOfStep * (kPlaneBytes / kUnitsOfStep);
+  }
+
+  PAGODA_INLINE static void write_unit(const std::byte* group, int in_group,
+                                       const __m512i* factors_of_slice, int unit,
+                                       std::byte* planes) {
+    constexpr int kUnitsOfFactor = kPanel.block > kUnit ? kPanel.block / kUnit : 1;
+    constexpr int kFactorsOfUnit = kPanel.block < kUnit ? kUnit / kPanel.block : 1;
+    constexpr int kLines = kUnit / 4;  // of a plane
+    const PairReader<kKind, Format::kMiddle> reader;
+    const std::byte* low = group + kPanel.low_plane() + in_group * kPanel.low_bits * kLineBytes;
+    const std::byte* high = group + kPanel.high_plane() + in_group * kPanel.high_bits * kLineBytes;
+    std::byte* const lines = lines_of(unit, planes);
+    __m512i factors[kFactorsOfUnit];
+    for_all<kFactorsOfUnit>([&](auto i) PAGODA_FLATTEN {
+      factors[i] = both_halves(factors_of_slice[unit * kFactorsOfUnit / kUnitsOfFactor + i]);
+    });
+    for_all<kLines>([&](auto i) PAGODA_FLATTEN {
+      constexpr int kFirst = first_pair(decltype(i)::kValue);
+      const __m512i factor = factors[i * kFactorsOfUnit / kLines];
+      write_line<Format::kPlanes>(reader.template pair<kFirst>(low, high),
+                                  reader.template pair<kFirst + kPairStep>(low, high), factor,
+                                  lines + i * kLineBytes);
+    });
+  }
+
+  // Line i of a plane has pairs first_pair(i) and that + kPairStep, in the order of x's bytes.
+  static constexpr int kPairStep = kPanel.low_bits == 4 ? 2 : 1;
+  static constexpr int first_pair(int i) { return kPairStep == 2 ? i / 2 * 4 + i % 2 : 2 * i; }
+
+  static void clear_unit(int unit, std::byte* planes) {
+    for (int plane = 0; plane < Format::kPlanes; ++plane) {
+      std::byte* lines = lines_of(unit, planes) + plane * kPlaneBytes;
+      for (int i = 0; i < kPlaneBytes / kUnitsOfStep; i += kLineBytes) {
+        _mm512_store_si512(lines + i, _mm512_setzero_si512());
+      }
+    }
+  }
+
+  const PanelProduct& product_;
+  const std::int64_t num_groups_;
+  // Where the next slice begins.
+  std::int64_t panel_;
+  std::int64_t group_ = 0;
+  const std::int64_t end_;
+  std::int64_t count_ = 0;      // of slices begun
+  std::ptrdiff_t to_next_ = 0;  // bytes from what is read of the last one to what is read after it
+  // The next unit to be unpacked.
+  struct {
+    Slice<kKind>* slice = nullptr;
+    int panel = 0;
+    int unit = 0;
+    int units_left = 0;
+  } at_;
+  Slice<kKind> slices_[kRing];
+  alignas(kLineBytes) Planes planes_[2][kMostPanels];
+};
+
+}  // namespace
+}  // namespace pagoda::cpu
