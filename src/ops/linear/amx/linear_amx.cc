@@ -10,9 +10,11 @@
 namespace pagoda::cpu {
 namespace {
 
-// So many rows are worth unpacking weights for the tiles. Of codes of four bits 7 are, of those of
-// eight and of 16-bit weights 13 (docs/performance/log.md).
-constexpr std::int64_t kLeastRows = 13;
+// Returns how many rows are worth unpacking weights for the tiles (docs/performance/log.md).
+std::int64_t least_rows(const ActivationLayout& layout) {
+  if (layout.is_split) return 7;
+  return layout.is_nibbles ? 9 : 13;
+}
 
 bool layout_of(PanelKind kind, ActivationLayout& layout) {
   if (!kAvx512Kernels->layout_of(kind, layout)) return false;
@@ -35,7 +37,7 @@ bool int8_layout_of(PanelKind kind, ActivationLayout& layout) {
 }
 
 int most_rows(const ActivationLayout& layout, std::int64_t num_rows) {
-  if (layout.least_plane_rows > 0 && num_rows >= kLeastRows) return kHighestTile;
+  if (layout.least_plane_rows > 0 && num_rows >= least_rows(layout)) return kHighestTile;
   return kAvx512Kernels->most_rows(layout, num_rows);
 }
 
