@@ -68,8 +68,6 @@ class ManyRows {
     PAGODA_INLINE int num_steps() const { return slice ? slice->num_steps() : 0; }
   };
 
-  static constexpr Pair kNone = {};
-
   void multiply_slice(const Slice<kKind>& slice) {
     const int steps_of_tile = slice.num_panels / kPanelsOfTurn * kSteps;
     for (int tile = 0; tile < num_tiles_; ++tile) {
@@ -93,7 +91,7 @@ class ManyRows {
     const Pair& before = pairs_[(turn_ + kTurnsOfPair - 1) % kTurnsOfPair];
     const Pair& done = pairs_[(turn_ + 1) % kTurnsOfPair];
     if constexpr (is_short(kKind)) {
-      short_turn(now, before, done);
+      full_turn<ShortSums>(now, before, done);
     } else if constexpr (kPlanes == 2) {
       switch (turn_ % 4) {
         case 0:
@@ -109,8 +107,7 @@ class ManyRows {
           words_turn<FourthWordSums>(now, before, done);
       }
     } else {
-      half_turn<HighSums, LowSums>(now, before, sums_of(turn_ + 1), kNone);
-      half_turn<LowSums, HighSums>(now, now, sums_of(turn_), before);
+      full_turn<ThreePlaneSums>(now, before, done);
     }
     ++turn_;
   }
@@ -140,34 +137,38 @@ class ManyRows {
     if (units_of_step_ > 0) unpack(units_of_step_);
   }
 
-  // Computes pair `now`, while the rest of pair `before` is stored, and pair `done`, whose memory
-  // `now` gets in the end, is added up. Not inlined: it takes all registers.
-  __attribute__((noinline)) void short_turn(const Pair& now, const Pair& before, const Pair& done) {
-    constexpr int kRowsOfTurn = kMostPanels * kRowsOfStep;
-    static_assert(kMostPanels == 2);
+  // Computes Sums of pair `now`, while the rest of pair `before` is stored, and pair `done`, whose
+  // memory `now` gets in the end, is added up. Not inlined: it takes all registers.
+  template <class Sums>
+  __attribute__((noinline)) void full_turn(const Pair& now, const Pair& before, const Pair& done) {
+    static_assert(Sums::kPanels == kPanelsOfTurn);
+    constexpr int kRows = kPanelsOfTurn * kRowsOfStep;
     asm volatile("" ::: "memory");  // what the tiles read has been written
     const int num_steps = now.num_steps();
     const std::byte* const x = x_of(now);
-    TileSums *const own = sums_of(turn_), *const others = sums_of(turn_ + 1);
-    const Ending endings[kMostPanels] = {ending_of(done, 0, own), ending_of(done, 1, own)};
+    TileSums* const own = sums_of(turn_);
+    Ending endings[kPanelsOfTurn];
+    for_all<kPanelsOfTurn>([&](auto p)
+                               PAGODA_FLATTEN { endings[p] = ending_of(done, p, &own[p]); });
     for_all<kSteps>([&](auto step) PAGODA_FLATTEN {
       const bool multiplies = step < num_steps;
-      const std::byte* weights[kMostPanels] = {};
+      const std::byte* weights[kPanelsOfTurn] = {};
       if (multiplies) {
-        for_all<kMostPanels>([&](auto p)
-                                 PAGODA_FLATTEN { weights[p] = now.slice->planes(p, step); });
-        if constexpr (step == 0) ShortSums::start_high();
-        ShortSums::add_high(x + step * kXBytes, weights[0], weights[1]);
+        for_all<kPanelsOfTurn>(
+            [&](auto p) PAGODA_FLATTEN { weights[p] = now.slice->planes(now.panel + p, step); });
+        if constexpr (step == 0) Sums::start_high();
+        Sums::add_high(x + step * kXBytes, weights);
       }
       if constexpr (step == 0) {
-        if (before.exists()) ShortSums::store_middle(others[0], others[1]);
-        if (multiplies) ShortSums::start_middle();
+        if (before.exists()) Sums::store_rest(sums_of(turn_ + 1));
+        if (multiplies) Sums::start_rest();
       }
-      if (done.exists()) add_rows<step % 2 * kRowsOfTurn, kRowsOfTurn>(endings[step / 2]);
+      constexpr int kRow = step * kRows;
+      if (done.exists()) add_rows<kRow % kTileRows, kRows>(endings[kRow / kTileRows]);
       if constexpr (step + 1 == kSteps) {
-        if (now.exists()) ShortSums::store_high(own[0], own[1]);
+        if (now.exists()) Sums::store_high(own);
       }
-      if (multiplies) ShortSums::add_middle(weights[0], weights[1]);
+      if (multiplies) Sums::add_rest(weights);
       unpack_some();
     });
   }
@@ -204,28 +205,6 @@ class ManyRows {
     });
   }
 
-  // Computes Sums of pair `now`, while the other ones of pair `stored` go to `to`, and pair `done`,
-  // which is in the other place, is added up. Not inlined: it takes all registers.
-  template <class Sums, class Others>
-  __attribute__((noinline)) void half_turn(const Pair& now, const Pair& stored, TileSums* to,
-                                           const Pair& done) {
-    asm volatile("" ::: "memory");  // what the tiles read has been written
-    const int num_steps = now.num_steps();
-    const std::byte* const x = x_of(now);
-    const Ending ending = ending_of(done, 0, sums_of(turn_ + 1));
-    Sums::start();
-    for_all<kSteps>([&](auto step) PAGODA_FLATTEN {
-      if (step < num_steps) Sums::add(x + step * kXBytes, now.slice->planes(now.panel, step));
-      if constexpr (step < Others::kCount) {
-        if (stored.exists()) {
-          store_tile<Others::kFirstRegister + step>(to->planes[Others::kFirstPlane + step]);
-        }
-      }
-      if (done.exists()) add_rows<step * kRowsOfStep, kRowsOfStep>(ending);
-      unpack_some();
-    });
-  }
-
   // The exact sums of a tile of rows and a panel of a slice, and where they are added.
   struct Ending {
     const Slice<kKind>* slice = nullptr;
@@ -236,14 +215,14 @@ class ManyRows {
     std::int64_t first_row = 0;
     std::int64_t panel = 0;
   };
-  PAGODA_INLINE Ending ending_of(const Pair& pair, int p, const TileSums* sums) {
+  PAGODA_INLINE Ending ending_of(const Pair& pair, int p, const TileSums* exact) {
     if (!pair.exists()) return {};
     const std::int64_t panel = pair.panel + p;
     const std::int64_t before = bytes_before(pair);
     const GroupRows& first = pair.slice->rows;
     return {.slice = pair.slice,
             .numbers = &pair.slice->numbers[panel],
-            .exact = &sums[p],
+            .exact = exact,
             .waiting = &waiting_[pair.tile][panel],
             .rows = {.pairs = first.pairs + before,
                      .block_sums = first.block_sums + before / kFloatBytes,

@@ -84,82 +84,85 @@ PAGODA_SUMS_OF_WORDS(ThirdWordSums, 1, 2, 3, 0)
 PAGODA_SUMS_OF_WORDS(FourthWordSums, 0, 1, 2, 3)
 #undef PAGODA_SUMS_OF_WORDS
 
-// The higher two sums of weights in three planes, [3][16][16][4], and the lower two.
-struct HighSums {
-  static constexpr int kFirstRegister = 0;
-  static constexpr int kFirstPlane = 0;
-  static constexpr int kCount = 2;
-  PAGODA_INLINE static void start() {
-    _tile_zero(0);
-    _tile_zero(1);
-  }
-  PAGODA_INLINE static void add(const std::byte* x, const std::byte* weights) {
-    _tile_loadd(6, x, kPlaneDepth);
-    _tile_loadd(7, weights, kLineBytes);
-    _tile_dpbssd(0, 6, 7);
-    _tile_loadd(5, weights + kPlaneBytes, kLineBytes);
-    _tile_dpbsud(1, 6, 5);
-    _tile_loadd(6, x + kPlaneBytes, kPlaneDepth);
-    _tile_dpbssd(1, 6, 7);
-  }
-};
-struct LowSums {
-  static constexpr int kFirstRegister = 2;
-  static constexpr int kFirstPlane = 2;
-  static constexpr int kCount = 2;
-  PAGODA_INLINE static void start() {
-    _tile_zero(2);
-    _tile_zero(3);
-  }
-  PAGODA_INLINE static void add(const std::byte* x, const std::byte* weights) {
-    _tile_loadd(6, x, kPlaneDepth);
-    _tile_loadd(7, weights + 2 * kPlaneBytes, kLineBytes);
-    _tile_dpbsud(2, 6, 7);
-    _tile_loadd(6, x + kPlaneBytes, kPlaneDepth);
-    _tile_dpbsud(3, 6, 7);
-    _tile_loadd(5, weights + kPlaneBytes, kLineBytes);
-    _tile_dpbsud(2, 6, 5);
-  }
-};
+// Sums that fill all registers with what they are computed of, so that there are no others to take
+// turns with: the high ones are stored while the rest are still added to, and those while the next
+// high ones are. That needs fewer loads a product: beside a busy other half of the core, loads and
+// products of tiles take turns. Each adds the products of 64 k of x, [2][16][64], and of a turn's
+// panels, the high sums first, and then the rest from the registers that those have loaded.
 
-// The sums of short products, those of high bytes and the others, of two panels side by side. That
-// leaves no other registers to take turns with, but needs fewer loads a product: beside a busy other
-// half of the core, loads and products of tiles take turns.
+// The sums of short products, those of high bytes and the others, of two panels side by side,
+// [2][16][16][4] each.
 struct ShortSums {
+  static constexpr int kPanels = 2;
+
   PAGODA_INLINE static void start_high() {
     _tile_zero(0);
     _tile_zero(2);
   }
-  PAGODA_INLINE static void start_middle() {
+  PAGODA_INLINE static void start_rest() {
     _tile_zero(1);
     _tile_zero(3);
   }
-  // Adds the products of 64 k of x, [2][16][64], and of two panels' weights, [2][16][16][4] each:
-  // first those of high bytes, then from the registers that this has loaded the others.
-  PAGODA_INLINE static void add_high(const std::byte* x, const std::byte* first,
-                                     const std::byte* second) {
+  PAGODA_INLINE static void add_high(const std::byte* x, const std::byte* const (&weights)[2]) {
     _tile_loadd(4, x, kPlaneDepth);
     _tile_loadd(5, x + kPlaneBytes, kPlaneDepth);
-    _tile_loadd(6, first, kLineBytes);
-    _tile_loadd(7, second, kLineBytes);
+    _tile_loadd(6, weights[0], kLineBytes);
+    _tile_loadd(7, weights[1], kLineBytes);
     _tile_dpbssd(0, 4, 6);
     _tile_dpbssd(2, 4, 7);
   }
-  PAGODA_INLINE static void add_middle(const std::byte* first, const std::byte* second) {
+  PAGODA_INLINE static void add_rest(const std::byte* const (&weights)[2]) {
     _tile_dpbssd(1, 5, 6);
     _tile_dpbssd(3, 5, 7);
-    _tile_loadd(6, first + kPlaneBytes, kLineBytes);
-    _tile_loadd(7, second + kPlaneBytes, kLineBytes);
+    _tile_loadd(6, weights[0] + kPlaneBytes, kLineBytes);
+    _tile_loadd(7, weights[1] + kPlaneBytes, kLineBytes);
     _tile_dpbsud(1, 4, 6);
     _tile_dpbsud(3, 4, 7);
   }
-  PAGODA_INLINE static void store_high(TileSums& first, TileSums& second) {
-    store_tile<0>(first.planes[0]);
-    store_tile<2>(second.planes[0]);
+  PAGODA_INLINE static void store_high(TileSums* sums) {
+    store_tile<0>(sums[0].planes[0]);
+    store_tile<2>(sums[1].planes[0]);
   }
-  PAGODA_INLINE static void store_middle(TileSums& first, TileSums& second) {
-    store_tile<1>(first.planes[1]);
-    store_tile<3>(second.planes[1]);
+  PAGODA_INLINE static void store_rest(TileSums* sums) {
+    store_tile<1>(sums[0].planes[1]);
+    store_tile<3>(sums[1].planes[1]);
+  }
+};
+
+// The sums of weights in three planes, [3][16][16][4]: the higher two, and the lower two.
+struct ThreePlaneSums {
+  static constexpr int kPanels = 1;
+
+  PAGODA_INLINE static void start_high() {
+    _tile_zero(0);
+    _tile_zero(1);
+  }
+  PAGODA_INLINE static void start_rest() {
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  PAGODA_INLINE static void add_high(const std::byte* x, const std::byte* const (&weights)[1]) {
+    _tile_loadd(4, x, kPlaneDepth);
+    _tile_loadd(6, weights[0], kLineBytes);
+    _tile_loadd(5, x + kPlaneBytes, kPlaneDepth);
+    _tile_loadd(7, weights[0] + kPlaneBytes, kLineBytes);
+    _tile_dpbssd(0, 4, 6);
+    _tile_dpbssd(1, 5, 6);
+    _tile_dpbsud(1, 4, 7);
+  }
+  PAGODA_INLINE static void add_rest(const std::byte* const (&weights)[1]) {
+    _tile_loadd(6, weights[0] + 2 * kPlaneBytes, kLineBytes);
+    _tile_dpbsud(2, 5, 7);
+    _tile_dpbsud(2, 4, 6);
+    _tile_dpbsud(3, 5, 6);
+  }
+  PAGODA_INLINE static void store_high(TileSums* sums) {
+    store_tile<0>(sums->planes[0]);
+    store_tile<1>(sums->planes[1]);
+  }
+  PAGODA_INLINE static void store_rest(TileSums* sums) {
+    store_tile<2>(sums->planes[2]);
+    store_tile<3>(sums->planes[3]);
   }
 };
 
