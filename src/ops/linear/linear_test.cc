@@ -51,24 +51,31 @@ TEST(Linear, BytesOfXAreNearFloat32AndBatchInvariant) {
   }
 }
 
-// Kernels of many rows go on from 256 k to the next and from some panels to the next, and have only
-// so many rows' sums wait at a time.
+// Kernels of many rows go on from 256 k to the next and from some panels to the next, have only so
+// many rows' sums wait at a time, and take long rows a part at a time.
 TEST(Linear, RowsAreTheSameAloneAndAmongHundreds) {
-  constexpr std::int64_t kTokens = 600, kCols = 768, kRows = 75;
+  constexpr int kRows = 75;
   for (const CpuIsa isa : supported_cpu_isas()) {
+    // One thread takes all panels at a time.
     const auto exec =
-        make_exec({.backend = Backend::kCpu, .num_threads = 2, .cpu_isa = isa}).value();
+        make_exec({.backend = Backend::kCpu, .num_threads = 1, .cpu_isa = isa}).value();
     for (const WeightFormat format :
          {WeightFormat::kQ4_0, WeightFormat::kQ8_0, WeightFormat::kQ4_K, WeightFormat::kBF16}) {
-      const LinearShape shape = {.tokens = kTokens, .cols = kCols, .parts = {{format, kRows}}};
-      const std::vector<float> x = linear_inputs(shape);
-      const std::vector<float> all = run(*exec, shape, x);
-      for (const auto& [first, count] : {std::pair{0, 1}, {287, 14}, {570, 30}, {599, 1}}) {
-        const std::vector<float> some =
-            run(*exec, shape, std::span(x).subspan(first * kCols, count * kCols));
-        EXPECT_EQ(std::memcmp(some.data(), all.data() + first * kRows, some.size() * sizeof(float)),
-                  0)
-            << traits_of(format).name << " on " << cpu_isa_name(isa) << " rows from " << first;
+      for (const auto& [tokens, cols] : {std::pair{600, 768}, {144, 4352}}) {
+        const LinearShape shape = {.tokens = tokens, .cols = cols, .parts = {{format, kRows}}};
+        const std::vector<float> x = linear_inputs(shape);
+        const std::vector<float> all = run(*exec, shape, x);
+        for (const auto& [first, count] :
+             {std::pair{0, 1}, {tokens / 2, 14}, {tokens - 30, 30}, {tokens - 1, 1}}) {
+          const std::vector<float> some =
+              run(*exec, shape,
+                  std::span(x).subspan(std::size_t(first) * cols, std::size_t(count) * cols));
+          EXPECT_EQ(std::memcmp(some.data(), all.data() + std::size_t(first) * kRows,
+                                some.size() * sizeof(float)),
+                    0)
+              << traits_of(format).name << " on " << cpu_isa_name(isa) << ", " << cols
+              << " k, rows from " << first;
+        }
       }
     }
   }

@@ -19,6 +19,8 @@ constexpr int kRowsOfStep = kTileRows / kSteps;    // that are added up beside o
 constexpr std::int64_t kXBytes = 2 * kPlaneBytes;  // of a step
 constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
 constexpr std::int64_t kMostTiles = 36;  // of rows, whose sums wait in memory
+// Bytes of x that the second-level cache keeps while some panels take turns.
+constexpr std::int64_t kNearBytes = std::int64_t{1} << 20;
 
 // The sums of a tile of rows and a panel.
 struct WaitingSums {
@@ -34,7 +36,7 @@ class ManyRows {
       : product_(product),
         first_row_(first_tile * kTileRows),
         num_tiles_(static_cast<int>(num_tiles)),
-        unpacker_(product, begin, end) {}
+        unpacker_(product, begin, end, order_of(product, num_tiles)) {}
 
   void multiply() {
     const Slice<kKind>* next = begin_next();
@@ -55,6 +57,16 @@ class ManyRows {
   static constexpr int kPanelsOfTurn = is_short(kKind) ? kMostPanels : 1;
   static constexpr int kTurnsOfPair = 3;  // multiplied, stored, added up
   static constexpr int kMostUnits = kMostPanels * kUnitsOfGroup;
+
+  // Returns the order of slices: where rows are so long that the cache does not keep them, as many
+  // panels as there is room for sums of take turns at a part of k.
+  static SliceOrder order_of(const PanelProduct& product, std::int64_t num_tiles) {
+    const std::int64_t num_slices = SliceUnpacker<kKind>::num_slices(product.cols);
+    const std::int64_t bytes = num_slices * num_tiles * kSteps * kXBytes;
+    const std::int64_t num_parts = (bytes + kNearBytes - 1) / kNearBytes;
+    return {.panels = kMostTiles / num_tiles * kMostPanels,
+            .slices = (num_slices + num_parts - 1) / num_parts};
+  }
 
   // A tile of rows and a turn's panels of a slice. Numbers are as wide as the registers that they are
   // written from and read to: a read of two that were written one by one waits until all tiles'
@@ -223,7 +235,7 @@ class ManyRows {
     return {.slice = pair.slice,
             .numbers = &pair.slice->numbers[panel],
             .exact = exact,
-            .waiting = &waiting_[pair.tile][panel],
+            .waiting = &waiting_[pair.slice->turn * num_tiles_ + pair.tile][panel],
             .rows = {.pairs = first.pairs + before,
                      .block_sums = first.block_sums + before / kFloatBytes,
                      .scales = first.scales + before / kFloatBytes},

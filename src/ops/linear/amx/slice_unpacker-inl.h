@@ -26,6 +26,7 @@ struct Slice {
 
   std::int64_t first_panel = 0;
   int num_panels = 0;
+  std::int64_t turn = 0;         // of its panels among those that take turns
   std::int64_t first_group = 0;  // of the panels' own
   int num_groups = 0;
   int num_units = 0;
@@ -40,7 +41,13 @@ struct Slice {
   PAGODA_INLINE int num_steps() const { return (num_units + kUnitsOfStep - 1) / kUnitsOfStep; }
 };
 
-// Goes through panels, kMostPanels at a time, slice by slice. A slice's planes last until the next
+// How far panels are taken before others have their turn.
+struct SliceOrder {
+  std::int64_t panels = 0;  // that take turns
+  std::int64_t slices = 0;  // of each, at a turn
+};
+
+// Goes through panels slice by slice, kMostPanels at a time. A slice's planes last until the next
 // but one is begun; all else lasts until four more are, because its last sums are added up two turns
 // behind, and a slice may be one turn.
 template <PanelKind kKind>
@@ -49,9 +56,21 @@ class SliceUnpacker {
   using Format = GroupFormat<kKind>;
 
   // Takes panels [begin, end).
-  SliceUnpacker(const PanelProduct& product, std::int64_t begin, std::int64_t end)
-      : product_(product), num_groups_(kPanel.num_groups(product.cols)), panel_(begin), end_(end) {}
+  SliceUnpacker(const PanelProduct& product, std::int64_t begin, std::int64_t end,
+                const SliceOrder& order)
+      : product_(product),
+        num_groups_(kPanel.num_groups(product.cols)),
+        end_(end),
+        panels_at_once_(order.panels),
+        groups_at_once_(order.slices * Format::kGroupsInPanel) {
+    take_panels(begin);
+    take_groups(0);
+  }
 
+  // Returns the number of slices of a panel.
+  static std::int64_t num_slices(std::int64_t cols) {
+    return (kPanel.num_groups(cols) + Format::kGroupsInPanel - 1) / Format::kGroupsInPanel;
+  }
   // Returns whether there is a slice to be begun.
   bool has_next() const { return panel_ < end_; }
   // Begins to unpack the next slice. REQUIRES: units_left() is 0.
@@ -60,6 +79,7 @@ class SliceUnpacker {
     Slice<kKind>& slice = slices_[count_ % kRing];
     slice.first_panel = panel_;
     slice.num_panels = panels_left < kMostPanels ? static_cast<int>(panels_left) : kMostPanels;
+    slice.turn = (panel_ - panels_.begin) / kMostPanels;
     slice.first_group = group_;
     slice.is_last = groups_left <= Format::kGroupsInPanel;
     slice.num_groups = slice.is_last ? static_cast<int>(groups_left) : Format::kGroupsInPanel;
@@ -68,11 +88,7 @@ class SliceUnpacker {
     ++count_;
     at_ = {.slice = &slice, .units_left = slice.num_panels * slice.num_units};
     const std::byte* first = place();
-    group_ += Format::kGroupsInPanel;
-    if (slice.is_last) {
-      group_ = 0;
-      panel_ += kMostPanels;
-    }
+    advance();
     to_next_ = place() - first;
     return slice;
   }
@@ -104,6 +120,33 @@ class SliceUnpacker {
   static constexpr int kUnitsOfPanelGroup = kPanel.group / kUnit;
   static constexpr int kRing = 4;
   using Planes = typename Slice<kKind>::Planes;
+
+  struct Range {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
+  // Goes on to the next slice of a panel, the next panels, the next slices of all that take turns, or
+  // others.
+  void advance() {
+    group_ += Format::kGroupsInPanel;
+    if (group_ < groups_.end) return;
+    group_ = groups_.begin;
+    panel_ += kMostPanels;
+    if (panel_ < panels_.end) return;
+    const bool have_more = groups_.end < num_groups_;
+    take_panels(have_more ? panels_.begin : panels_.end);
+    take_groups(have_more ? groups_.end : 0);
+  }
+  void take_panels(std::int64_t begin) {
+    panels_ = {begin, begin + panels_at_once_ < end_ ? begin + panels_at_once_ : end_};
+    panel_ = begin;
+  }
+  void take_groups(std::int64_t begin) {
+    const std::int64_t end = begin + groups_at_once_;
+    groups_ = {begin, end < num_groups_ ? end : num_groups_};
+    group_ = begin;
+  }
 
   // Returns where the next slice begins. It need not exist.
   const std::byte* place() const {
@@ -164,10 +207,13 @@ class SliceUnpacker {
 
   const PanelProduct& product_;
   const std::int64_t num_groups_;
-  // Where the next slice begins.
-  std::int64_t panel_;
-  std::int64_t group_ = 0;
   const std::int64_t end_;
+  const std::int64_t panels_at_once_;
+  const std::int64_t groups_at_once_;
+  Range panels_, groups_;  // that take turns, and how far
+  // Where the next slice begins.
+  std::int64_t panel_ = 0;
+  std::int64_t group_ = 0;
   std::int64_t count_ = 0;      // of slices begun
   std::ptrdiff_t to_next_ = 0;  // bytes from what is read of the last one to what is read after it
   // The next unit to be unpacked.
