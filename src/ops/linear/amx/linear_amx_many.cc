@@ -235,7 +235,7 @@ class ManyRows {
     return {.slice = pair.slice,
             .numbers = &pair.slice->numbers[panel],
             .exact = exact,
-            .waiting = &waiting_[pair.slice->turn * num_tiles_ + pair.tile][panel],
+            .waiting = &waiting_[pair.slice->rank * num_tiles_ + pair.tile][panel],
             .rows = {.pairs = first.pairs + before,
                      .block_sums = first.block_sums + before / kFloatBytes,
                      .scales = first.scales + before / kFloatBytes},

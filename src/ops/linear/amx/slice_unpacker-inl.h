@@ -26,7 +26,7 @@ struct Slice {
 
   std::int64_t first_panel = 0;
   int num_panels = 0;
-  std::int64_t turn = 0;         // of its panels among those that take turns
+  std::int64_t rank = 0;         // of its panels among those that take turns
   std::int64_t first_group = 0;  // of the panels' own
   int num_groups = 0;
   int num_units = 0;
@@ -79,7 +79,7 @@ class SliceUnpacker {
     Slice<kKind>& slice = slices_[count_ % kRing];
     slice.first_panel = panel_;
     slice.num_panels = panels_left < kMostPanels ? static_cast<int>(panels_left) : kMostPanels;
-    slice.turn = (panel_ - panels_.begin) / kMostPanels;
+    slice.rank = (panel_ - panels_.begin) / kMostPanels;
     slice.first_group = group_;
     slice.is_last = groups_left <= Format::kGroupsInPanel;
     slice.num_groups = slice.is_last ? static_cast<int>(groups_left) : Format::kGroupsInPanel;
