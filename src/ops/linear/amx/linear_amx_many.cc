@@ -54,9 +54,9 @@ class ManyRows {
   using Format = GroupFormat<kKind>;
   static constexpr int kPlanes = Format::kPlanes;
   // Short products take all panels at a time.
-  static constexpr int kPanelsOfTurn = is_short(kKind) ? kMostPanels : 1;
+  static constexpr int kPanelsOfTurn = is_short(kKind) ? kPanelsOfSlice : 1;
   static constexpr int kTurnsOfPair = 3;  // multiplied, stored, added up
-  static constexpr int kMostUnits = kMostPanels * kUnitsOfGroup;
+  static constexpr int kMostUnits = kPanelsOfSlice * kUnitsOfGroup;
 
   // Returns the order of slices: where rows are so long that the cache does not keep them, as many
   // panels as there is room for sums of take turns at a part of k.
@@ -64,7 +64,7 @@ class ManyRows {
     const std::int64_t num_slices = SliceUnpacker<kKind>::num_slices(product.cols);
     const std::int64_t bytes = num_slices * num_tiles * kSteps * kXBytes;
     const std::int64_t num_parts = (bytes + kNearBytes - 1) / kNearBytes;
-    return {.panels = kMostTiles / num_tiles * kMostPanels,
+    return {.panels = kMostTiles / num_tiles * kPanelsOfSlice,
             .slices = (num_slices + num_parts - 1) / num_parts};
   }
 
@@ -81,14 +81,14 @@ class ManyRows {
   };
 
   void multiply_slice(const Slice<kKind>& slice) {
-    const int steps_of_tile = slice.num_panels / kPanelsOfTurn * kSteps;
+    constexpr int kStepsOfTile = kPanelsOfSlice / kPanelsOfTurn * kSteps;
     for (int tile = 0; tile < num_tiles_; ++tile) {
       // The next slice is unpacked as late as can be: it should be near when its turn comes.
-      const int steps_left = (num_tiles_ - tile) * steps_of_tile;
+      const int steps_left = (num_tiles_ - tile) * kStepsOfTile;
       const int units_left = unpacker_.units_left();
       units_of_step_ =
-          units_left > steps_left - steps_of_tile ? (units_left + steps_left - 1) / steps_left : 0;
-      for (int panel = 0; panel < slice.num_panels; panel += kPanelsOfTurn) {
+          units_left > steps_left - kStepsOfTile ? (units_left + steps_left - 1) / steps_left : 0;
+      for (int panel = 0; panel < kPanelsOfSlice; panel += kPanelsOfTurn) {
         take_turn(&slice, tile, panel);
       }
     }
@@ -247,9 +247,9 @@ class ManyRows {
   template <int kFirst, int kCount>
   PAGODA_INLINE void add_rows(const Ending& ending) {
     const auto mask = static_cast<__mmask16>(ending.slice->first_group == 0 ? 0 : 0xffff);
-    const GroupRows rows = {ending.rows.x, ending.rows.pairs + 4 * kFirst,
-                            /*offsets=*/nullptr, ending.rows.block_sums + kFirst,
-                            ending.rows.scales + kFirst};
+    const GroupRows rows = {.pairs = ending.rows.pairs + 4 * kFirst,
+                            .block_sums = ending.rows.block_sums + kFirst,
+                            .scales = ending.rows.scales + kFirst};
     __m512 of_group[kCount][1], sums[kCount][1];
     for_all<kCount>([&](auto r) PAGODA_FLATTEN {
       of_group[r][0] = rounded_row<kKind>(*ending.exact, kFirst + r);
@@ -272,7 +272,7 @@ class ManyRows {
   std::uint64_t turn_ = 0;
   Pair pairs_[kTurnsOfPair];
   TileSums sums_[2][kPanelsOfTurn];
-  WaitingSums waiting_[kMostTiles][kMostPanels];
+  WaitingSums waiting_[kMostTiles][kPanelsOfSlice];
 };
 
 template <PanelKind kKind>

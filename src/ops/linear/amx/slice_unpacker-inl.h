@@ -15,8 +15,8 @@ namespace {
 constexpr int kSteps = kSuperGroup / kPlaneDepth;  // tile products of 256 k
 constexpr int kUnitsOfStep = kPlaneDepth / kUnit;
 // As many as leave room for a tile of x and its sums in the first-level cache: three per cent more
-// than with four.
-constexpr int kMostPanels = 2;
+// than with four. Products have whole pairs of panels.
+constexpr int kPanelsOfSlice = 2;
 
 // Some panels' 256 k.
 template <PanelKind kKind>
@@ -25,7 +25,6 @@ struct Slice {
   using Planes = std::byte[kSteps * kStepBytes];  // [steps][planes][16 x 4 k][16 columns x 4]
 
   std::int64_t first_panel = 0;
-  int num_panels = 0;
   std::int64_t rank = 0;         // of its panels among those that take turns
   std::int64_t first_group = 0;  // of the panels' own
   int num_groups = 0;
@@ -33,7 +32,7 @@ struct Slice {
   bool is_last = false;       // of these panels
   GroupRows rows;             // of the first tile of x; the next one's are a tile's bytes behind
   Planes* weights = nullptr;  // [panels]
-  GroupIntegers<kKind> numbers[kMostPanels];
+  GroupIntegers<kKind> numbers[kPanelsOfSlice];
 
   PAGODA_INLINE const std::byte* planes(std::int64_t panel, int step) const {
     return weights[panel] + step * kStepBytes;
@@ -47,7 +46,7 @@ struct SliceOrder {
   std::int64_t slices = 0;  // of each, at a turn
 };
 
-// Goes through panels slice by slice, kMostPanels at a time. A slice's planes last until the next
+// Goes through panels slice by slice, kPanelsOfSlice at a time. A slice's planes last until the next
 // but one is begun; all else lasts until four more are, because its last sums are added up two turns
 // behind, and a slice may be one turn.
 template <PanelKind kKind>
@@ -75,18 +74,17 @@ class SliceUnpacker {
   bool has_next() const { return panel_ < end_; }
   // Begins to unpack the next slice. REQUIRES: units_left() is 0.
   Slice<kKind>& begin_next() {
-    const std::int64_t panels_left = end_ - panel_, groups_left = num_groups_ - group_;
+    const std::int64_t groups_left = num_groups_ - group_;
     Slice<kKind>& slice = slices_[count_ % kRing];
     slice.first_panel = panel_;
-    slice.num_panels = panels_left < kMostPanels ? static_cast<int>(panels_left) : kMostPanels;
-    slice.rank = (panel_ - panels_.begin) / kMostPanels;
+    slice.rank = (panel_ - panels_.begin) / kPanelsOfSlice;
     slice.first_group = group_;
     slice.is_last = groups_left <= Format::kGroupsInPanel;
     slice.num_groups = slice.is_last ? static_cast<int>(groups_left) : Format::kGroupsInPanel;
     slice.num_units = slice.num_groups * kUnitsOfPanelGroup;
     slice.weights = planes_[count_ % 2];
     ++count_;
-    at_ = {.slice = &slice, .units_left = slice.num_panels * slice.num_units};
+    at_ = {.slice = &slice, .units_left = kPanelsOfSlice * slice.num_units};
     const std::byte* first = place();
     advance();
     to_next_ = place() - first;
@@ -132,7 +130,7 @@ class SliceUnpacker {
     group_ += Format::kGroupsInPanel;
     if (group_ < groups_.end) return;
     group_ = groups_.begin;
-    panel_ += kMostPanels;
+    panel_ += kPanelsOfSlice;
     if (panel_ < panels_.end) return;
     const bool have_more = groups_.end < num_groups_;
     take_panels(have_more ? panels_.begin : panels_.end);
@@ -211,7 +209,7 @@ class SliceUnpacker {
   const std::int64_t panels_at_once_;
   const std::int64_t groups_at_once_;
   Range panels_, groups_;  // that take turns, and how far
-  // Where the next slice begins.
+  // The place of the next slice.
   std::int64_t panel_ = 0;
   std::int64_t group_ = 0;
   std::int64_t count_ = 0;      // of slices begun
@@ -224,7 +222,7 @@ class SliceUnpacker {
     int units_left = 0;
   } at_;
   Slice<kKind> slices_[kRing];
-  alignas(kLineBytes) Planes planes_[2][kMostPanels];
+  alignas(kLineBytes) Planes planes_[2][kPanelsOfSlice];
 };
 
 }  // namespace
