@@ -43,4 +43,8 @@ WeightPrefetch weight_prefetch() noexcept {
   return amd_family() >= kZen5 ? WeightPrefetch::kPastCaches : WeightPrefetch::kSecondLevel;
 }
 
+FetchTime fetch_time() noexcept {
+  return amd_family() != 0 ? FetchTime::kAllAreDone : FetchTime::kOwnPartIsDone;
+}
+
 }  // namespace pagoda

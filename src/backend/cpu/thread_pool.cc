@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "core/machine.h"
 
@@ -137,6 +138,7 @@ ThreadPool::Kind& ThreadPool::kind_of(const Job& job) {
 }
 
 void ThreadPool::run(Job job) {
+  const Ahead ahead = std::exchange(ahead_, {});
   if (job.count <= 0) return;
   if (num_threads_ == 1 || job.count <= job.grain) {
     job.call(job.body, 0, job.count, 0, true);
@@ -148,7 +150,7 @@ void ThreadPool::run(Job job) {
   Kind& kind = kind_of(job);
   job.most_units = std::clamp<std::int64_t>(kind.time / kUnitTime, 1, kMostUnits);
   const std::uint32_t number = ++number_;
-  const std::uint32_t num_units = publish(job, number);
+  const std::uint32_t num_units = publish(job, number, ahead);
   const bool timed = kind.num_calls++ % kTimedEvery == 0;
   const auto start = timed ? Clock::now() : Clock::time_point();
   const std::uint32_t own = work(number, 0);
@@ -157,9 +159,12 @@ void ThreadPool::run(Job job) {
   if (timed && is_crowded) kind.time = Clock::now() - start;
   finish(number, num_units - own);
   if (timed && !is_crowded) kind.time = Clock::now() - start;
+  if (ahead.time == FetchTime::kOwnPartIsDone) return;
+  const int num_parts = std::min(static_cast<int>(ahead.of_threads.size()), num_threads_);
+  for (int thread = 1; thread < num_parts; ++thread) lanes_[thread].fetch(ahead.of(thread));
 }
 
-std::uint32_t ThreadPool::publish(const Job& job, std::uint32_t number) {
+std::uint32_t ThreadPool::publish(const Job& job, std::uint32_t number, const Ahead& ahead) {
   const Partition partition = {(job.count + job.grain - 1) / job.grain, job.most_units,
                                num_threads_};
   std::uint32_t total = 0;
@@ -170,6 +175,8 @@ std::uint32_t ThreadPool::publish(const Job& job, std::uint32_t number) {
     lane.most_units.store(job.most_units, std::memory_order_relaxed);
     lane.body.store(job.body, std::memory_order_relaxed);
     lane.call.store(job.call, std::memory_order_relaxed);
+    lane.fetch(ahead.time == FetchTime::kOwnPartIsDone ? ahead.of(thread)
+                                                       : std::span<const std::byte>());
     const std::uint32_t num_units = partition.part_of(thread).num_units();
     lane.rest.store(pack({.job = number, .begin = 0, .end = num_units}), std::memory_order_release);
     total += num_units;
@@ -182,15 +189,6 @@ std::uint32_t ThreadPool::publish(const Job& job, std::uint32_t number) {
     num_wakes_.notify_all();
   }
   return total;
-}
-
-void ThreadPool::fetch_while_waiting(std::span<const std::span<const std::byte>> of_threads) {
-  const std::size_t num_parts = std::min<std::size_t>(of_threads.size(), num_threads_);
-  for (std::size_t thread = 1; thread < num_parts; ++thread) {
-    Lane& lane = lanes_[thread];
-    lane.num_ahead.store(of_threads[thread].size(), std::memory_order_relaxed);
-    lane.ahead.store(of_threads[thread].data(), std::memory_order_release);
-  }
 }
 
 Clock::duration ThreadPool::spin_time() const {
@@ -298,7 +296,7 @@ std::uint32_t ThreadPool::sleep_until_job(int thread, std::uint32_t last) {
 
 void ThreadPool::work_loop(int thread) {
   const Lane& lane = lanes_[thread];
-  const std::byte* fetched = nullptr;  // the last that was asked for
+  const std::byte* fetched = nullptr;  // since the last job
   Clock::time_point next_leave;
   std::uint32_t last = 0;
   while (true) {
@@ -326,6 +324,7 @@ void ThreadPool::work_loop(int thread) {
     last = number;
     const std::uint32_t done = work(number, thread);
     tell_finished(thread, number, done);
+    fetched = nullptr;
   }
 }
 

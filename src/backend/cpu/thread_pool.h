@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+#include "backend/cpu/prefetch_level.h"
+
 namespace pagoda::cpu {
 
 // Returns where the part of thread t of n begins, of `count` that threads share out: equal parts in
@@ -71,10 +73,13 @@ class ThreadPool {
          }});
   }
 
-  // Has bytes that a worker will read in the next job fetched into its caches while it waits for
-  // that job: of_threads[t] by thread t; the caller's own, [0], are left out. They are asked for
-  // and not read: memory that is gone does no harm. From the thread that calls parallel_for.
-  void fetch_while_waiting(std::span<const std::span<const std::byte>> of_threads);
+  // Has bytes that a worker will read in a job to come fetched into its caches while it waits behind
+  // the next one: of_threads[t] by thread t; the caller's own, [0], are left out. They are asked for
+  // and not read: memory that is gone does no harm. `of_threads` itself lives until the next
+  // parallel_for returns. From the thread that calls it.
+  void fetch_behind_next(std::span<const std::span<const std::byte>> of_threads, FetchTime time) {
+    ahead_ = {of_threads, time};
+  }
 
  private:
   struct Job {
@@ -112,9 +117,24 @@ class ThreadPool {
     std::atomic<std::int64_t> most_units{1};
     std::atomic<void*> body{nullptr};
     std::atomic<decltype(Job::call)> call{nullptr};
-    // The bytes to fetch until the next job. Another job's are fetched only where these come late.
+    // The bytes to fetch between this job and the next.
     std::atomic<const std::byte*> ahead{nullptr};
     std::atomic<std::size_t> num_ahead{0};
+
+    void fetch(std::span<const std::byte> bytes) {
+      num_ahead.store(bytes.size(), std::memory_order_relaxed);
+      ahead.store(bytes.data(), std::memory_order_release);
+    }
+  };
+  // Bytes that workers fetch behind a job.
+  struct Ahead {
+    std::span<const std::span<const std::byte>> of_threads;
+    FetchTime time = FetchTime::kAllAreDone;
+
+    std::span<const std::byte> of(int thread) const {
+      const auto index = static_cast<std::size_t>(thread);
+      return index < of_threads.size() ? of_threads[index] : std::span<const std::byte>();
+    }
   };
   // The work that a thread has finished, written once a job: job << 32 | units of work.
   struct alignas(128) Tally {
@@ -124,7 +144,7 @@ class ThreadPool {
   void run(Job job);
   Kind& kind_of(const Job& job);
   std::chrono::steady_clock::duration spin_time() const;
-  std::uint32_t publish(const Job& job, std::uint32_t number);
+  std::uint32_t publish(const Job& job, std::uint32_t number, const Ahead& ahead);
   void finish(std::uint32_t number, std::uint32_t num_units);
   std::uint32_t num_finished(std::uint32_t number) const;
   std::uint32_t work(std::uint32_t number, int thread);
@@ -135,6 +155,7 @@ class ThreadPool {
 
   const int num_threads_;
   std::uint32_t number_ = 0;  // of the last job
+  Ahead ahead_;               // of the next one
   // A set for each hash: a step's kinds keep their times though some have the same one.
   std::array<std::array<Kind, 4>, 64> kinds_;
   std::chrono::steady_clock::time_point crowded_until_;

@@ -210,11 +210,12 @@ TEST(ThreadPool, WorkIsDoneWhateverWorkersFetchMeanwhile) {
   const std::span<const std::byte> of_threads[] = {{}, memory, {nowhere, std::size_t{1} << 16}};
   for (int round = 0; round < 2000; ++round) {
     std::atomic<std::int64_t> sum{0};
+    pool.fetch_behind_next(std::span(of_threads).first(round % 4),
+                           round % 8 < 4 ? FetchTime::kOwnPartIsDone : FetchTime::kAllAreDone);
     pool.parallel_for(100, 1, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) sum += i;
     });
     ASSERT_EQ(sum.load(), 4950);
-    pool.fetch_while_waiting(std::span(of_threads).first(round % 4));
   }
 }
 

@@ -78,9 +78,9 @@ class GatedWork {
       product_.take_rows(first_row_, std::min(pass, tokens_ - first_row_));
       const std::int64_t count = product_.num_blocks() * gate_.num_pairs();
       const std::int64_t grain = std::max(product_.grain_pairs(2 * count) / 2, std::int64_t{1});
+      product_.fetch_next();
       pool_of(exec_).parallel_for(count, grain, start, multiply);
     }
-    product_.fetch_next();
   }
 
  private:

@@ -72,6 +72,7 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
     float* rows = out.data<float>() + row * weight.rows;
     const PanelRange range(product, packed(weight),
                            {.out = rows, .stride = weight.rows, .bias = bias});
+    product.fetch_next();
     pool_of(exec).parallel_for(
         range.size(), 2 * product.grain_pairs(range.size() / 2),
         [&](std::int64_t begin, int thread) { range.start(begin, thread); },
@@ -79,7 +80,6 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
           range.multiply(begin, end, thread);
         });
   }
-  product.fetch_next();
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backend/cpu/prefetch_level.h"
 #include "ops/linear/kernel_choice.h"
 #include "ops/linear/linear.h"
 
@@ -194,7 +195,8 @@ void LinearProduct::round_part(const Tiles& tiles, std::int64_t tile, const Tile
 }
 
 void LinearProduct::fetch_next() const {
-  if (most_blocks_ == 1) pool_of(exec_).fetch_while_waiting(weight_.read_next());
+  if (most_blocks_ > 1) return;
+  pool_of(exec_).fetch_behind_next(weight_.read_next(), fetch_time());
 }
 
 void LinearProduct::multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,

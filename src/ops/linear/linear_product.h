@@ -60,8 +60,9 @@ class LinearProduct {
   // the same thread; thread-safe.
   void multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                 const PanelTarget& target) const;
-  // Makes the workers fetch what they multiply next, after all of a step's few rows, while the
-  // caller alone is busy with norms, the cache and short contexts.
+  // Makes the workers fetch what they multiply next, behind all of a step's few rows, while the
+  // caller alone is busy with norms, the cache and short contexts, or others still multiply. Before
+  // the fork that multiplies.
   void fetch_next() const;
 
  private:
