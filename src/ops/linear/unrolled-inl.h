@@ -3,6 +3,8 @@
 // could then run on a machine that lacks the instructions.
 #pragma once
 
+#include <utility>
+
 #define PAGODA_FLATTEN __attribute__((always_inline))
 #define PAGODA_INLINE inline PAGODA_FLATTEN
 
@@ -18,13 +20,17 @@ struct Index {
   constexpr operator int() const { return kNumber; }  // NOLINT(google-explicit-constructor)
 };
 
-// Calls visit(0), visit(1), ... visit(kCount - 1) with such numbers.
+template <int kFrom, class Visit, int... kNumbers>
+PAGODA_INLINE void visit_each(const Visit& visit, std::integer_sequence<int, kNumbers...>) {
+  (visit(Index<kFrom + kNumbers>()), ...);
+}
+
+// Calls visit(kFrom), visit(kFrom + 1), ... visit(kCount - 1) with such numbers. All calls stand in
+// one function: one within the other would have the compiler copy the last body kCount times.
 template <int kCount, int kFrom = 0, class Visit>
 PAGODA_INLINE void for_all(const Visit& visit) {
-  if constexpr (kFrom < kCount) {
-    visit(Index<kFrom>());
-    for_all<kCount, kFrom + 1>(visit);
-  }
+  constexpr int kCalls = kFrom < kCount ? kCount - kFrom : 0;
+  visit_each<kFrom>(visit, std::make_integer_sequence<int, kCalls>());
 }
 
 }  // namespace
