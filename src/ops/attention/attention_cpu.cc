@@ -5,85 +5,9 @@
 #include <utility>
 
 #include "backend/cpu/cpu_exec.h"
-#include "ops/attention/cpu/attention_items.h"
+#include "ops/attention/cpu/attention_workers.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/attention/attention_cpu.cc"
-#include "hwy/foreach_target.h"  // compiles this file once a target
-
-#include "hwy/highway.h"
-#include "ops/attention/cpu/attention_worker-inl.h"
-
-PAGODA_ATTENTION_BEFORE_NAMESPACE();
-namespace pagoda::cpu::HWY_NAMESPACE {
-
-// Calls `use` with an AttentionWorker for keys and values of one float format.
-template <typename Use>
-void with_float_worker(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                       float* scratch, Use&& use) {
-  switch (call.keys.format) {
-    case KvFormat::kFloat32:
-      return use(AttentionWorker<FloatDots<float>>(call, counts, scratch));
-    case KvFormat::kBFloat16:
-#if PAGODA_HAS_PAIR_DOTS
-      if (call.has_tiles) return use(AttentionWorker<TileDots>(call, counts, scratch));
-      return use(AttentionWorker<Bf16Dots>(call, counts, scratch));
-#else
-      return use(AttentionWorker<FloatDots<bf16>>(call, counts, scratch));
-#endif
-    case KvFormat::kFloat16:
-      return use(AttentionWorker<FloatDots<f16>>(call, counts, scratch));
-    default:
-      PAGODA_CHECK(false, "[attention] codes on the path of floats");
-  }
-}
-
-// Calls `use` with an AttentionWorker for keys and values that are codes.
-template <bool kHasVnni, typename Use>
-void with_code_worker(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                      float* scratch, Use&& use) {
-  constexpr KvFormat kInt8 = KvFormat::kInt8, kInt4 = KvFormat::kInt4;
-  if (call.keys.format == kInt4)
-    return use(AttentionWorker<CodeDots<kInt4, kInt4, kHasVnni>>(call, counts, scratch));
-  if (call.values.format == kInt4)
-    return use(AttentionWorker<CodeDots<kInt8, kInt4, kHasVnni>>(call, counts, scratch));
-  return use(AttentionWorker<CodeDots<kInt8, kInt8, kHasVnni>>(call, counts, scratch));
-}
-
-// Calls `use` with an AttentionWorker for the call's path and formats.
-template <typename Use>
-void with_worker(const AttentionCall& call, const AttentionPlan::Counts& counts, float* scratch,
-                 Use&& use) {
-  if (call.path == AttentionPath::kFloats) return with_float_worker(call, counts, scratch, use);
-  if (call.path == AttentionPath::kDecoded)
-    return use(AttentionWorker<DecodedDots>(call, counts, scratch));
-#if HWY_TARGET == HWY_AVX2
-  if (call.has_avx_vnni) return with_code_worker<true>(call, counts, scratch, use);
-#endif
-  with_code_worker<PAGODA_HAS_PAIR_DOTS != 0>(call, counts, scratch, use);
-}
-
-void attend_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                  AttentionQueue& queue, int thread, float* scratch) {
-  with_worker(call, counts, scratch, [&](auto&& worker) { worker.run(queue, thread); });
-}
-
-void merge_items(const AttentionCall& call, const AttentionPlan::Counts& counts,
-                 std::span<const AttentionItem> splits, float* scratch) {
-  with_worker(call, counts, scratch, [&](auto&& worker) {
-    for (const AttentionItem& split : splits) worker.merge(split);
-  });
-}
-
-}  // namespace pagoda::cpu::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace pagoda::cpu {
-
-HWY_EXPORT(attend_items);
-HWY_EXPORT(merge_items);
-
 namespace {
 
 // Merges worth a fork: below, the caller is done before the workers wake.
@@ -143,6 +67,13 @@ std::int64_t worker_floats(const AttentionCall& call, const AttentionPlan::Count
   return (floats + kMostLanes - 1) / kMostLanes * kMostLanes;  // so that each thread's are aligned
 }
 
+AttentionWorkers workers_of(const AttentionCall& call) {
+  if (call.path == AttentionPath::kCodes) return code_workers();
+  const bool is_bf16 =
+      call.path == AttentionPath::kFloats && call.keys.format == KvFormat::kBFloat16;
+  return is_bf16 ? bf16_workers() : float_workers();
+}
+
 // Memory of a step for `count` items.
 std::span<AttentionItem> allocate_items(Exec& exec, std::int64_t count, Tensor& memory) {
   static_assert(sizeof(AttentionItem) % sizeof(std::int32_t) == 0 &&
@@ -179,15 +110,14 @@ Tensor attention_on(AttentionPath path, bool has_avx_vnni, Exec& exec, const Ten
   const auto scratch_of = [&](int thread) { return scratch.data<float>() + thread * floats; };
 
   AttentionQueue queue(items, num_threads);
-  const auto attend_items = HWY_DYNAMIC_DISPATCH(attend_items);
+  const AttentionWorkers workers = workers_of(call);
   pool.parallel_for(std::min<std::int64_t>(num_threads, counts.items), 1,
                     [&](std::int64_t, std::int64_t, int thread) {
-                      attend_items(call, counts, queue, thread, scratch_of(thread));
+                      workers.attend(call, counts, queue, thread, scratch_of(thread));
                     });
-  const auto merge_items = HWY_DYNAMIC_DISPATCH(merge_items);
   pool.parallel_for(
       counts.splits, kMergeGrain, [&](std::int64_t begin, std::int64_t end, int thread) {
-        merge_items(call, counts, splits.subspan(begin, end - begin), scratch_of(thread));
+        workers.merge(call, counts, splits.subspan(begin, end - begin), scratch_of(thread));
       });
   return out;
 }
@@ -200,4 +130,3 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
 }
 
 }  // namespace pagoda::cpu
-#endif  // HWY_ONCE

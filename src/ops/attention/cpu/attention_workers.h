@@ -1,0 +1,31 @@
+// The cpu attention's work for a thread, by the kind of keys and values. Each kind is a file that
+// Highway compiles for every target. Apart, so that they are compiled side by side: no other file
+// takes as long.
+//
+// A thread brings `scratch`, and reads and writes what the call, its items and `scratch` name.
+#pragma once
+
+#include <span>
+
+#include "ops/attention/cpu/attention_items.h"
+
+namespace pagoda::cpu {
+
+struct AttentionWorkers {
+  // Computes items until the queue has none left.
+  void (*attend)(const AttentionCall& call, const AttentionPlan::Counts& counts,
+                 AttentionQueue& queue, int thread, float* scratch);
+  // Merges what the items of splits have left in the call's partials.
+  void (*merge)(const AttentionCall& call, const AttentionPlan::Counts& counts,
+                std::span<const AttentionItem> splits, float* scratch);
+};
+
+// Returns the functions, for the best target that Highway may choose, for keys and values that are
+// both of float32, both of float16, or decoded to floats.
+AttentionWorkers float_workers();
+// Returns those for keys and values of bfloat16.
+AttentionWorkers bf16_workers();
+// Returns those for keys and values that are codes.
+AttentionWorkers code_workers();
+
+}  // namespace pagoda::cpu
