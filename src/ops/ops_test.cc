@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <tuple>
 
 #include "backend/backend.h"
 #include "backend/cpu/vector_targets.h"
@@ -30,11 +31,31 @@ std::unique_ptr<Exec> make_test_exec(Backend backend, int num_threads = 2) {
   return *std::move(exec);
 }
 
-std::vector<OpCase> small_cases() {
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpSupport& support : op_support()) names.push_back(support.op);
+  return names;
+}
+
+std::vector<OpCase> small_cases(const std::string& op) {
   std::vector<OpCase> cases = all_op_cases();
-  std::erase_if(cases, [](const OpCase& op_case) { return op_case.is_large; });
+  std::erase_if(cases, [&](const OpCase& op_case) { return op_case.is_large || op_case.op != op; });
+  EXPECT_FALSE(cases.empty());
   return cases;
 }
+
+// A test case an op, so that the tests of one run alone: --gtest_filter='*attention'.
+class EveryOp : public ::testing::TestWithParam<std::string> {
+ protected:
+  static std::vector<OpCase> small_cases() { return pagoda::small_cases(GetParam()); }
+};
+
+// The same for each backend: --gtest_filter='*EveryOpOnABackend*/mlx_*'.
+class EveryOpOnABackend : public ::testing::TestWithParam<std::tuple<Backend, std::string>> {
+ protected:
+  static Backend backend() { return std::get<0>(GetParam()); }
+  static std::vector<OpCase> small_cases() { return pagoda::small_cases(std::get<1>(GetParam())); }
+};
 
 std::string name_of(const OpCase& op_case) {
   return op_case.op + " " + op_case.description;
@@ -56,28 +77,26 @@ std::vector<std::vector<int>> token_lists(const OpCase& op_case) {
   return lists;
 }
 
-TEST(Ops, EveryBackendIsNearTheReference) {
+TEST_P(EveryOpOnABackend, IsNearTheReference) {
   const auto reference = make_test_exec(Backend::kReference);
-  for (const Backend backend : {Backend::kCpu, Backend::kMlx, Backend::kCuda}) {
-    const auto exec = make_test_exec(backend);
-    if (!exec) continue;
-    for (const OpCase& op_case : small_cases()) {
-      SCOPED_TRACE(fmt::format("{} on {}", name_of(op_case), backend_name(backend)));
-      const std::vector<int> tokens = all_tokens(op_case);
-      const Outputs expected = run_case(*reference, op_case, tokens).value();
-      const Outputs actual = run_case(*exec, op_case, tokens).value();
-      ASSERT_EQ(actual.size(), expected.size());
-      for (std::size_t i = 0; i < actual.size(); ++i) {
-        ASSERT_EQ(actual[i].size(), expected[i].size());
-        EXPECT_LE(relative_error(actual[i], expected[i]), op_case.tolerance.of(backend));
-      }
+  const auto exec = make_test_exec(backend());
+  if (!exec) return;
+  for (const OpCase& op_case : small_cases()) {
+    SCOPED_TRACE(name_of(op_case));
+    const std::vector<int> tokens = all_tokens(op_case);
+    const Outputs expected = run_case(*reference, op_case, tokens).value();
+    const Outputs actual = run_case(*exec, op_case, tokens).value();
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_EQ(actual[i].size(), expected[i].size());
+      EXPECT_LE(relative_error(actual[i], expected[i]), op_case.tolerance.of(backend()));
     }
   }
 }
 
 // The bodies of the older instruction sets that this machine has too, which would else run only on
 // older machines.
-TEST(Ops, EveryVectorTargetIsNearTheReferenceAndBatchInvariant) {
+TEST_P(EveryOp, EveryVectorTargetIsNearTheReferenceAndBatchInvariant) {
   const auto reference = make_test_exec(Backend::kReference);
   for (const cpu::VectorTarget& target : cpu::vector_targets()) {
     const cpu::OnlyVectorTarget only(target);
@@ -98,7 +117,7 @@ TEST(Ops, EveryVectorTargetIsNearTheReferenceAndBatchInvariant) {
   }
 }
 
-TEST(Ops, OutputsAreFinite) {
+TEST_P(EveryOp, OutputsAreFinite) {
   const auto exec = make_test_exec(Backend::kReference);
   for (const OpCase& op_case : small_cases()) {
     SCOPED_TRACE(name_of(op_case));
@@ -109,25 +128,23 @@ TEST(Ops, OutputsAreFinite) {
   }
 }
 
-TEST(Ops, NoTokenDependsOnItsBatchOrPlace) {
-  for (const Backend backend : {Backend::kReference, Backend::kCpu, Backend::kMlx}) {
-    const auto exec = make_test_exec(backend);
-    if (!exec) continue;
-    for (const OpCase& op_case : small_cases()) {
-      SCOPED_TRACE(fmt::format("{} on {}", name_of(op_case), backend_name(backend)));
-      const Outputs all = run_case(*exec, op_case, all_tokens(op_case)).value();
-      for (const std::vector<int>& tokens : token_lists(op_case)) {
-        const Outputs actual = run_case(*exec, op_case, tokens).value();
-        const Outputs expected = select_outputs(op_case, all, tokens);
-        for (std::size_t i = 0; i < actual.size(); ++i) {
-          ASSERT_TRUE(same_bits(actual[i], expected[i])) << tokens.size() << " tokens";
-        }
+TEST_P(EveryOpOnABackend, NoTokenDependsOnItsBatchOrPlace) {
+  const auto exec = make_test_exec(backend());
+  if (!exec) return;
+  for (const OpCase& op_case : small_cases()) {
+    SCOPED_TRACE(name_of(op_case));
+    const Outputs all = run_case(*exec, op_case, all_tokens(op_case)).value();
+    for (const std::vector<int>& tokens : token_lists(op_case)) {
+      const Outputs actual = run_case(*exec, op_case, tokens).value();
+      const Outputs expected = select_outputs(op_case, all, tokens);
+      for (std::size_t i = 0; i < actual.size(); ++i) {
+        ASSERT_TRUE(same_bits(actual[i], expected[i])) << tokens.size() << " tokens";
       }
     }
   }
 }
 
-TEST(Ops, NoBitDependsOnTheThreadCount) {
+TEST_P(EveryOp, NoBitDependsOnTheThreadCount) {
   const auto one = make_test_exec(Backend::kCpu, 1);
   const int all_threads = std::max(2, static_cast<int>(std::thread::hardware_concurrency()));
   for (const int num_threads : std::set<int>{2, 3, all_threads}) {
@@ -144,7 +161,7 @@ TEST(Ops, NoBitDependsOnTheThreadCount) {
   }
 }
 
-TEST(Ops, NativeResultsReturnTheirMemory) {
+TEST_P(EveryOp, NativeResultsReturnTheirMemory) {
   for (const Backend backend : {Backend::kReference, Backend::kCpu}) {
     const auto exec = make_test_exec(backend);
     for (const OpCase& op_case : small_cases()) {
@@ -159,6 +176,17 @@ TEST(Ops, NativeResultsReturnTheirMemory) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, EveryOp, ::testing::ValuesIn(op_names()),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, EveryOpOnABackend,
+                         ::testing::Combine(::testing::Values(Backend::kReference, Backend::kCpu,
+                                                              Backend::kMlx, Backend::kCuda),
+                                            ::testing::ValuesIn(op_names())),
+                         [](const auto& info) {
+                           return std::string(backend_name(std::get<0>(info.param))) + "_" +
+                                  std::get<1>(info.param);
+                         });
 
 TEST(OpSupport, ListsEveryOpOnceAndSaysWhatIsBuilt) {
   std::set<std::string> names;

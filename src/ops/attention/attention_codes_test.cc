@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 #include "backend/backend.h"
@@ -134,14 +135,22 @@ TEST_P(AttentionCodes, SumsAreTheSameWithoutVnni) {
   }
 }
 
+// The reference's result, computed once for all instruction sets and paths: it takes far longer.
+const std::vector<float>& reference_of(const AttentionShape& shape) {
+  static const std::unique_ptr<Exec> exec = make_exec({.backend = Backend::kReference}).value();
+  static std::map<std::string, std::vector<float>> results;
+  const auto [found, is_new] = results.try_emplace(make_attention_case(shape).description);
+  if (is_new) found->second = run_attention(*exec, shape, all_tokens(make_attention_case(shape)));
+  return found->second;
+}
+
 TEST_P(AttentionCodes, BothPathsAreNearTheReference) {
-  const auto reference = make_exec({.backend = Backend::kReference}).value();
   for (AttentionShape shape : attention_shapes()) {
     if (shape.is_large || shape.formats != both(KvFormat::kBFloat16)) continue;
     for (const Way& way : ways(shape.head_dim)) {
       set(shape, {.formats = way.formats, .path = AttentionPath::kFloats});
       const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-      const std::vector<float> expected = run_attention(*reference, shape, tokens);
+      const std::vector<float>& expected = reference_of(shape);
       set(shape, way);
       SCOPED_TRACE(describe(shape, way));
       EXPECT_LE(relative_error(run_attention(*execs_[1], shape, tokens), expected), 1e-3f);
