@@ -12,7 +12,10 @@ set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(PAGODA_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PAGODA_COMPILER_LAUNCHER})
+  add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+set(PAGODA_COMPILER_LAUNCHER)
 endif()
 
 # -ffp-contract=off: a product and a sum are fused only where the code says so, so that one arithmetic is one arithmetic
@@ -61,7 +64,18 @@ function(pagoda_limit_test name is_long)
   endif()
 endfunction()
 
-# pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [RELEASE_CASES FILTER] [ALONE] [LONG]): one
+# Apart, so that one object of all tests knows where the checkout is: a cache of objects serves every checkout with the others.
+add_library(pagoda_source_path STATIC ${PROJECT_SOURCE_DIR}/tests/support/source_path.cc)
+target_include_directories(pagoda_source_path PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(pagoda_source_path PRIVATE PAGODA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+add_library(pagoda_test_main STATIC ${PROJECT_SOURCE_DIR}/tests/support/test_main.cc)
+target_link_libraries(pagoda_test_main PRIVATE GTest::gtest)
+function(pagoda_link_test target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE ${ARGN} pagoda_test_main pagoda_source_path GTest::gmock GTest::gtest)
+endfunction()
+
+# pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [RELEASE_CASES FILTER] [ALONE] [LONG] [SLOW]): one
 # GoogleTest binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our code. RELEASE_ONLY: too
 # slow under sanitizers for what they would find there. RELEASE_CASES: the same of cases named as --gtest_filter does.
 # ALONE: it looks at time, so no other test runs beside it.
@@ -71,9 +85,7 @@ function(pagoda_test name)
     return()
   endif()
   add_executable(pagoda_${name}_test ${ARG_SOURCES})
-  target_include_directories(pagoda_${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
-  target_link_libraries(pagoda_${name}_test PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(pagoda_${name}_test PRIVATE PAGODA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  pagoda_link_test(pagoda_${name}_test ${ARG_DEPS})
   if(PAGODA_SANITIZE)
     target_compile_options(pagoda_${name}_test PRIVATE -O0)  # built in three fifths of the time; what is tested computes
   endif()
@@ -103,7 +115,7 @@ function(pagoda_pytest name file)
     set(ARG_PYTHON ${PAGODA_PYTHON})
   endif()
   add_test(NAME ${name} COMMAND ${ARG_PYTHON} -m pytest -q -p no:cacheprovider -p no:schemathesis
-           -p no:hypothesispytest ${PROJECT_SOURCE_DIR}/${file})  # plugins that take two seconds to start and are not used
+           -p no:hypothesispytest --rootdir=${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/${file})  # plugins that take two seconds to start and are not used
   pagoda_limit_test(${name} ${ARG_LONG})
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ${ARG_ALONE}
     ENVIRONMENT "PAGODA_BINARY=$<TARGET_FILE:pagoda>;PAGODA_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")

@@ -69,7 +69,7 @@ BOOKKEEPING_MAY_INCLUDE = re.compile(rf"^(?:core/.*|{BOOKKEEPING_FILES}\.h)$")
 # Other people's headers, and the sources that may know them.
 OUTSIDE = (
     (r"boost/", r"^src/(?:server|bench_serve)/"),
-    (r"nlohmann/", r"^src/(?:weights|model|text|answer|hub|convert|serving|server|bench_serve|cli)/"),
+    (r"nlohmann/", r"^src/(?:core/json\.(?:cc|h)$|(?:weights|model|text|answer|hub|convert|serving|server|bench_serve|cli)/)"),
     (r"prometheus/", r"^src/server/"),
     (r"CLI/", r"^src/cli/"),
     (r"curl/", r"^src/(hub/|server/trace_exporter\.cc$)"),

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
-#include "answer/json_text.h"
+#include "core/json.h"
 
 namespace pagoda {
 namespace {
@@ -179,7 +178,7 @@ class AnswerGrammarWriter {
   Json parameters_of(const ToolDefinition& tool) const {
     if (is_free(tool)) return {{"type", "object"}};
     if (tool.parameters_json.empty()) return {{"type", "object"}, {"properties", Json::object()}};
-    return Json::parse(tool.parameters_json, nullptr, /*allow_exceptions=*/false);
+    return parse_ordered_json(tool.parameters_json);
   }
 
   struct Argument {

@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "answer/answer_parser.h"
+#include "core/json.h"
 #include "text/grammar_test_rig.h"
 
 namespace pagoda {

@@ -1,8 +1,8 @@
 #include "answer/answer_parser.h"
+#include "core/json.h"
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <random>
 
 namespace pagoda {

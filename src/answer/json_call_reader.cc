@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "answer/white_space.h"
+#include "core/json.h"
 
 namespace pagoda {
 namespace {
@@ -25,7 +25,7 @@ constexpr std::size_t kMaxNameBytes = 512;
 
 // Returns a JSON string's text; "" for anything else.
 std::string string_of(const std::string& json) {
-  const auto value = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto value = parse_json(json);
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
@@ -33,9 +33,7 @@ std::string string_of(const std::string& json) {
 std::string arguments_of(const std::string& json) {
   if (json.starts_with('{')) return json;
   const std::string inner = string_of(json);
-  return nlohmann::json::parse(inner, nullptr, /*allow_exceptions=*/false).is_object()
-             ? inner
-             : std::string();
+  return parse_json(inner).is_object() ? inner : std::string();
 }
 
 }  // namespace

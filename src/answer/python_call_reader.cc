@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "answer/json_text.h"
 #include "answer/white_space.h"
+#include "core/json.h"
 
 namespace pagoda {
 namespace {
@@ -99,7 +98,7 @@ class ListParser {
     if (text == "True" || text == "true") return Json(true);
     if (text == "False" || text == "false") return Json(false);
     if (text == "None" || text == "null") return Json(nullptr);
-    Json number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    Json number = parse_ordered_json(text);
     if (!number.is_number()) return {};
     return number;
   }
@@ -134,8 +133,8 @@ class ListParser {
     // Two of them may make one character.
     std::size_t end = place_;
     while (text_.substr(end, 2) == "\\u" && end + 6 <= text_.size()) end += 6;
-    const auto characters = nlohmann::json::parse(
-        "\"" + std::string(text_.substr(place_, end - place_)) + "\"", nullptr, false);
+    const auto characters =
+        parse_json("\"" + std::string(text_.substr(place_, end - place_)) + "\"");
     if (!characters.is_string()) return false;
     out += characters.get<std::string>();
     place_ = end;

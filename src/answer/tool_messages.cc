@@ -1,8 +1,6 @@
 #include "answer/tool_messages.h"
 
-#include <nlohmann/json.hpp>
-
-#include "answer/json_text.h"
+#include "core/json.h"
 
 namespace pagoda {
 namespace {
@@ -60,8 +58,8 @@ void write_calls_into_content(Json& message) {
 }  // namespace
 
 std::string describe_tools(std::string_view messages_json, std::string_view tools_json) {
-  const Json tools = Json::parse(tools_json, nullptr, /*allow_exceptions=*/false);
-  Json messages = Json::parse(messages_json, nullptr, /*allow_exceptions=*/false);
+  const Json tools = parse_ordered_json(tools_json);
+  Json messages = parse_ordered_json(messages_json);
   for (Json& message : messages) {
     write_calls_into_content(message);
     if (message.at("role") != "tool") continue;

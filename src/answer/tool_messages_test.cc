@@ -1,9 +1,8 @@
 #include "answer/tool_messages.h"
+#include "core/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 namespace pagoda {
 namespace {
@@ -16,16 +15,16 @@ constexpr std::string_view kTools =
     R"([{"type": "function", "function": {"name": "f", "parameters": {"z": 1, "a": 2}}}])";
 
 TEST(DescribeTools, StandInTheSystemsMessage) {
-  const json added = json::parse(describe_tools(R"([{"role": "user", "content": "hi"}])", kTools));
+  const json added = parse_json(describe_tools(R"([{"role": "user", "content": "hi"}])", kTools));
   ASSERT_EQ(added.size(), 2u);
   EXPECT_EQ(added[0].at("role"), "system");
   // Keys keep the client's order.
   EXPECT_THAT(added[0].at("content").get<std::string>(), HasSubstr(R"(<tools>
 {"type":"function","function":{"name":"f","parameters":{"z":1,"a":2}}}
 </tools>)"));
-  EXPECT_EQ(added[1], json::parse(R"({"role": "user", "content": "hi"})"));
+  EXPECT_EQ(added[1], parse_json(R"({"role": "user", "content": "hi"})"));
 
-  const json joined = json::parse(describe_tools(
+  const json joined = parse_json(describe_tools(
       R"([{"role": "system", "content": ["Be", {"type": "text", "text": "kind."}]},
           {"role": "user", "content": "hi"}])",
       kTools));
@@ -34,7 +33,7 @@ TEST(DescribeTools, StandInTheSystemsMessage) {
 }
 
 TEST(DescribeTools, EarlierCallsAndResultsAreText) {
-  const json messages = json::parse(describe_tools(
+  const json messages = parse_json(describe_tools(
       R"([{"role": "user", "content": "hi"},
           {"role": "assistant", "content": null, "tool_calls": [
             {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}},
@@ -48,9 +47,9 @@ TEST(DescribeTools, EarlierCallsAndResultsAreText) {
             "<tool_call>\n{\"name\": \"g\", \"arguments\": {}}\n</tool_call>\n"
             "<tool_call>\n{\"name\": \"h\", \"arguments\": {}}\n</tool_call>");
   EXPECT_FALSE(messages[2].contains("tool_calls"));
-  EXPECT_EQ(messages[3], json::parse(R"({"role": "user", "content":
+  EXPECT_EQ(messages[3], parse_json(R"({"role": "user", "content":
       "<tool_response>\n42\n</tool_response>"})"));
-  EXPECT_EQ(messages[4], json::parse(R"({"role": "assistant", "content": "So."})"));
+  EXPECT_EQ(messages[4], parse_json(R"({"role": "assistant", "content": "So."})"));
 }
 
 }  // namespace

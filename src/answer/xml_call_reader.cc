@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "answer/json_text.h"
 #include "answer/white_space.h"
+#include "core/json.h"
 
 namespace pagoda {
 namespace {
@@ -26,8 +26,7 @@ nlohmann::json properties_of(std::span<const ToolDefinition> tools, std::string_
   const auto tool = std::find_if(tools.begin(), tools.end(),
                                  [&](const ToolDefinition& each) { return each.name == function; });
   if (tool == tools.end()) return nlohmann::json::object();
-  const auto schema =
-      nlohmann::json::parse(tool->parameters_json, nullptr, /*allow_exceptions=*/false);
+  const auto schema = parse_json(tool->parameters_json);
   const auto properties = schema.is_object() ? schema.find("properties") : schema.end();
   if (!schema.is_object() || properties == schema.end() || !properties->is_object())
     return nlohmann::json::object();

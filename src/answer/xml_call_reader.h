@@ -11,11 +11,11 @@
 // tag closes.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 
 #include "answer/call_reader.h"
+#include "core/json.h"
 
 namespace pagoda {
 

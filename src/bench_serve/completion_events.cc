@@ -1,7 +1,7 @@
 #include "bench_serve/completion_events.h"
+#include "core/json.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace pagoda {
 
@@ -44,7 +44,7 @@ bool has_finish_reason(const json& choice) {
 }  // namespace
 
 std::string error_message(std::string_view body) {
-  const json parsed = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const json parsed = parse_json(body);
   if (parsed.is_object() && parsed.contains("error")) {
     const json& error = parsed["error"];
     if (error.is_string()) return one_line(error.get_ref<const std::string&>());
@@ -88,7 +88,7 @@ Status CompletionEvents::take_line(std::string_view line, double now_s) {
 }
 
 Status CompletionEvents::take_event(std::string_view data, double now_s) {
-  const json event = json::parse(data, nullptr, /*allow_exceptions=*/false);
+  const json event = parse_json(data);
   if (!event.is_object())
     return data_loss("expected events of JSON objects, got: {}", one_line(data));
   if (event.contains("error") && !event["error"].is_null())

@@ -1,11 +1,11 @@
 #include "bench_serve/serve_figures.h"
+#include "core/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 namespace pagoda {

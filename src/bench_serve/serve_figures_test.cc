@@ -1,9 +1,8 @@
 #include "bench_serve/serve_figures.h"
+#include "core/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 
 namespace pagoda {
 namespace {

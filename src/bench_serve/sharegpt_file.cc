@@ -1,7 +1,7 @@
 #include "bench_serve/sharegpt_file.h"
+#include "core/json.h"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 namespace pagoda {
 

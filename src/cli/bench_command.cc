@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -14,6 +13,7 @@
 #include "cli/flag_values.h"
 #include "cli/machine_limits.h"
 #include "cli/report_error.h"
+#include "core/json.h"
 #include "core/machine.h"
 
 namespace pagoda {
@@ -70,7 +70,7 @@ Status bench_machine(const MachineFlags& flags) {
       all["gpu_read_gb_per_s"] = gpu->read_gb_per_s;
       all["gpu_fma_gflop_per_s"] = gpu->fma_gflop_per_s;
     }
-    std::printf("%s\n", all.dump().c_str());
+    std::printf("%s\n", json_text(all).c_str());
   } else if (gpu) {
     std::printf("GPU: reads %.1f GB/s, %.2f TFLOP/s by fma (float32)\n", gpu->read_gb_per_s,
                 gpu->fma_gflop_per_s / 1e3);

@@ -2,12 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/bench_command.h"
 #include "cli/bench_round.h"
 #include "cli/flag_values.h"
 #include "cli/report_error.h"
+#include "core/json.h"
 
 namespace pagoda {
 
@@ -60,7 +60,7 @@ Status bench_latency(const LatencyFlags& flags) {
     print_bench_figures(figures);
   }
   add_profile(*bench, limits, figures);
-  if (flags.bench.as_json) std::printf("%s\n", figures.dump().c_str());
+  if (flags.bench.as_json) std::printf("%s\n", json_text(figures).c_str());
   return ok_status();
 }
 

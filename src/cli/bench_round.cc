@@ -5,13 +5,13 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include "cli/flag_values.h"
 #include "cli/model_work.h"
 #include "cli/op_profile_table.h"
+#include "core/json.h"
 
 namespace pagoda {
 

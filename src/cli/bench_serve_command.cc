@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "bench_serve/completion_events.h"
 #include "bench_serve/latency_plot.h"
@@ -16,6 +15,7 @@
 #include "cli/bench_command.h"
 #include "cli/flag_values.h"
 #include "cli/report_error.h"
+#include "core/json.h"
 #include "core/progress_bar.h"
 
 namespace pagoda {
@@ -49,7 +49,7 @@ Result<std::string> find_model(const ServerAccess& server, const std::string& as
     return unavailable("[serve] {}: expected a list of models, got HTTP {}: {}", place,
                        answer.status, error_message(answer.body));
   }
-  const json body = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  const json body = parse_json(answer.body);
   const json::json_pointer id("/data/0/id");
   if (!body.is_object() || !body.contains(id) || !body[id].is_string()) {
     return unavailable("[serve] {}: expected a list of models, got: {}", place,
@@ -60,9 +60,9 @@ Result<std::string> find_model(const ServerAccess& server, const std::string& as
 
 // POST /tokenize as Pagoda and vLLM spell it, or as llama-server does.
 std::optional<std::vector<int>> tokenize(const ServerAccess& server, const json& question) {
-  const Result<HttpAnswer> answer = ask_server(server, "/tokenize", question.dump());
+  const Result<HttpAnswer> answer = ask_server(server, "/tokenize", json_text(question));
   if (!answer.ok() || answer.value().status != 200) return {};
-  const json body = json::parse(answer.value().body, nullptr, /*allow_exceptions=*/false);
+  const json body = parse_json(answer.value().body);
   if (!body.is_object() || !body.contains("tokens") || !body["tokens"].is_array()) return {};
   std::vector<int> ids;
   for (const json& id : body["tokens"]) {
@@ -99,8 +99,7 @@ LoadRequest load_request(const BenchPrompt& prompt, const std::string& model, bo
     body["prompt"] = prompt.token_ids;
   }
   if (ignore_eos) body["ignore_eos"] = true;
-  return {.body = body.dump(-1, ' ', false, json::error_handler_t::replace),
-          .num_input_tokens = prompt.num_tokens};
+  return {.body = json_text(body), .num_input_tokens = prompt.num_tokens};
 }
 
 LoadRun run_with_progress(const char* title, LoadOptions options,
@@ -155,7 +154,7 @@ void print_figures(const BenchServeFlags& flags, const std::string& model, const
   ordered_json line = settings_json(flags, model);
   line.update(serve_figures_json(figures));
   line["output_tokens_per_s"] = figures.output_throughput;
-  std::printf("%s\n", line.dump(-1, ' ', false, ordered_json::error_handler_t::replace).c_str());
+  std::printf("%s\n", json_text(line).c_str());
 }
 
 void say_who_counted(const LoadRun& run) {

@@ -2,12 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/bench_command.h"
 #include "cli/bench_round.h"
 #include "cli/flag_values.h"
 #include "cli/report_error.h"
+#include "core/json.h"
 
 namespace pagoda {
 
@@ -48,7 +48,7 @@ Status bench_throughput(const BenchFlags& flags) {
     print_bench_figures(figures);
   }
   add_profile(*bench, round.limits, figures);
-  if (flags.as_json) std::printf("%s\n", figures.dump().c_str());
+  if (flags.as_json) std::printf("%s\n", json_text(figures).c_str());
   return ok_status();
 }
 

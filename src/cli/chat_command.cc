@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.h"
@@ -17,6 +16,7 @@
 #include "cli/report_error.h"
 #include "cli/standard_output.h"
 #include "cli/timed_generation.h"
+#include "core/json.h"
 
 namespace pagoda {
 
@@ -36,7 +36,7 @@ struct ChatFlags {
 volatile std::sig_atomic_t interrupted = 0;
 
 std::string dump(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(value);
 }
 
 Result<std::string> answer(ServedModel& model, PromptSpec spec, const ordered_json& messages) {

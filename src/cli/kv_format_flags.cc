@@ -1,12 +1,11 @@
 #include "cli/kv_format_flags.h"
 
-#include <spdlog/spdlog.h>
-
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <span>
 #include <vector>
 
+#include "core/log.h"
 #include "core/nearest_name.h"
 
 namespace pagoda {
@@ -192,7 +191,7 @@ Status apply_kv_format_flags(const KvFormatFlags& flags, EngineOptions& options)
   }
   PAGODA_ASSIGN_OR_RETURN(const KvFormats formats, formats_of_cache_types(flags));
   options.kv_cache_formats = formats;
-  spdlog::info(
+  log_info(
       "kv cache: --cache-type-k {} and --cache-type-v {} are --kv-cache-dtype k:{},v:{} here; int8 "
       "and int4 have a scale a token and head, after a rotation",
       llama_cpp_name(formats.keys), llama_cpp_name(formats.values), kv_format_name(formats.keys),

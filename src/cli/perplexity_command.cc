@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
@@ -14,6 +13,7 @@
 #include "cli/prompt_text.h"
 #include "cli/report_error.h"
 #include "cli/timed_generation.h"
+#include "core/json.h"
 #include "core/progress_bar.h"
 
 namespace pagoda {
@@ -139,8 +139,7 @@ Status perplexity(const PerplexityFlags& flags) {
     line["mean_logprob_difference"] = compared->mean_difference;
     line["largest_logprob_difference"] = compared->largest_difference;
   }
-  std::printf("%s\n",
-              line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  std::printf("%s\n", json_text(line).c_str());
   return ok_status();
 }
 

@@ -2,10 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "cli/flag_values.h"
 #include "cli/prompt_text.h"
+#include "core/json.h"
 #include "sampling/sampling_fields.h"
 
 namespace pagoda {
@@ -175,7 +175,7 @@ void add_answer_flags(CLI::App& command, PromptSpec& spec) {
 }
 
 Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& defaults) {
-  const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const json object = parse_json(line);
   if (!object.is_object())
     return invalid_argument("[prompts-file] expected a JSON object a line, got {}",
                             line.substr(0, 60));
@@ -219,7 +219,7 @@ Result<std::vector<int>> prompt_token_ids(const ServedModel& model, const Prompt
       nlohmann::ordered_json::array();  // templates may print keys in order
   if (spec.system) messages.push_back({{"role", "system"}, {"content", *spec.system}});
   messages.push_back({{"role", "user"}, {"content", *spec.chat}});
-  return encode_chat(model, messages.dump(-1, ' ', false, json::error_handler_t::replace));
+  return encode_chat(model, json_text(messages));
 }
 
 // The grammar that is asked for; none where nothing is.
@@ -232,9 +232,7 @@ Result<std::optional<GrammarSpec>> grammar_spec(const PromptSpec& spec) {
   add(GrammarKind::kRegex, spec.regex);
   add(GrammarKind::kContextFree, spec.grammar);
   if (!spec.choice.empty()) {
-    specs.push_back(
-        {.kind = GrammarKind::kChoice,
-         .text = json(spec.choice).dump(-1, ' ', false, json::error_handler_t::replace)});
+    specs.push_back({.kind = GrammarKind::kChoice, .text = json_text(json(spec.choice))});
   }
   if (specs.size() > 1) {
     return invalid_argument(

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "bench_serve/load_client.h"
 #include "cli/command.h"
 #include "cli/report_error.h"
+#include "core/json.h"
 
 namespace pagoda {
 
@@ -31,7 +31,7 @@ struct RunningServer {
 // Asks a server for an object. kUnavailable: it answers with something else.
 Result<json> ask_object(const ServerAccess& server, const std::string& path) {
   PAGODA_ASSIGN_OR_RETURN(const HttpAnswer answer, ask_server(server, path));
-  json body = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  json body = parse_json(answer.body);
   if (answer.status == 200 && body.is_object()) return body;
   return unavailable("[ps] {}{}: expected a JSON object, got HTTP {}: {}", server.url.text(), path,
                      answer.status, error_message(answer.body));

@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/command.h"
@@ -14,6 +13,7 @@
 #include "cli/report_error.h"
 #include "cli/standard_output.h"
 #include "cli/timed_generation.h"
+#include "core/json.h"
 #include "tensor/op_profile.h"
 
 namespace pagoda {
@@ -136,10 +136,8 @@ Status run_whole(ServedModel& model, const RunFlags& flags,
   PAGODA_ASSIGN_OR_RETURN(const std::vector<TimedAnswer> answers,
                           generate_together(model, requests));
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    const std::string line = flags.as_json
-                                 ? answer_json(model, requests[i], answers[i])
-                                       .dump(-1, ' ', false, json::error_handler_t::replace)
-                                 : answers[i].text;
+    const std::string line =
+        flags.as_json ? json_text(answer_json(model, requests[i], answers[i])) : answers[i].text;
     write_answer(stdout, line + "\n");
     if (!flags.as_json)
       say_if_cut(model, requests[i], answers[i], fmt::format(" to prompt {}", i + 1));

@@ -17,6 +17,7 @@
 #include "cli/engine_flags.h"
 #include "cli/flag_values.h"
 #include "cli/report_error.h"
+#include "core/log.h"
 #include "kv/cache_events.h"
 #include "server/server.h"
 
@@ -91,16 +92,16 @@ Status serve(ServeFlags& flags) {
   server->serve(*model, flags.served_model_names.empty() ? names_in_api(flags.engine, *model)
                                                          : flags.served_model_names);
   const EngineLimits& limits = model->engine->limits();
-  spdlog::info("{} on {}: {} sequences of {} tokens at most, loaded in {:.2f} s", model->name,
-               model->device, limits.max_num_seqs, limits.max_model_len, model->load_s);
+  log_info("{} on {}: {} sequences of {} tokens at most, loaded in {:.2f} s", model->name,
+           model->device, limits.max_num_seqs, limits.max_model_len, model->load_s);
   if (limits.backend == Backend::kCpu) {
     PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
-    spdlog::info("cpu instruction set: {}", cpu_isa_name(isa));
+    log_info("cpu instruction set: {}", cpu_isa_name(isa));
   }
-  spdlog::info("listening on {}", url_of(flags.server, server->port()));
+  log_info("listening on {}", url_of(flags.server, server->port()));
   int signal = 0;
   sigwait(&signals, &signal);
-  spdlog::info("finishing what runs; a second Ctrl-C ends it at once");
+  log_info("finishing what runs; a second Ctrl-C ends it at once");
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   server->stop(flags.shutdown_timeout_s);
   return ok_status();

@@ -1,5 +1,5 @@
 // The keys that a GGUF file has of a Hugging Face model's architecture: what gguf_config.cc reads,
-// under the names that ggml's docs/gguf.md gives them.
+// under the names that ggml's description of GGUF gives them.
 #pragma once
 
 #include <optional>

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "convert/gguf_token_types.h"
+#include "core/json.h"
 #include "core/utf8.h"
 
 namespace pagoda {

@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "convert/hf_vocabulary.h"
+#include "core/json.h"
 #include "serving/gguf_text.h"
 #include "tests/support/temporary_folder.h"
 #include "text/golden_files.h"
@@ -134,7 +134,7 @@ json tokenizer_without_prefix() {
 }
 
 void write(const json& tokenizer, const TemporaryFolder& folder) {
-  std::ofstream(folder / "tokenizer.json") << tokenizer.dump();
+  std::ofstream(folder / "tokenizer.json") << json_text(tokenizer);
   std::ofstream(folder / "tokenizer_config.json")
       << R"({"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"})";
 }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
 #include "convert/gguf_token_types.h"
 #include "convert/hf_sentence_piece.h"
+#include "core/json.h"
 #include "core/text_file.h"
 #include "model/json_fields.h"
 #include "text/tokenizer.h"
@@ -73,7 +73,7 @@ Status place_token(const std::string& token, const json& id, int type, GgufVocab
   const auto size = static_cast<std::int64_t>(vocabulary.tokens.size());
   if (!id.is_number_integer() || id.get<std::int64_t>() < 0 || id.get<std::int64_t>() >= size) {
     return data_loss("[quantize] tokenizer.json: expected token ids of 0 to {}, got {}", size - 1,
-                     id.dump());
+                     json_text(id));
   }
   vocabulary.tokens[id.get<std::size_t>()] = token;
   vocabulary.token_types[id.get<std::size_t>()] = type;
@@ -112,7 +112,7 @@ Status read_merges(const json& model, GgufVocabulary& vocabulary) {
     if (merge.is_string()) text = merge.get<std::string>();
     if (std::count(text.begin(), text.end(), ' ') != 1) {
       return data_loss("[quantize] tokenizer.json: expected merges of two tokens, got {}",
-                       merge.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 80));
+                       json_text(merge).substr(0, 80));
     }
     vocabulary.merges.push_back(std::move(text));
   }

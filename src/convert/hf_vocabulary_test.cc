@@ -7,9 +7,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/gguf.h"
 
@@ -20,12 +21,12 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
-const std::string kTiny = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama/";
+const std::string kTiny = testing::source_path("tests/golden/data/tiny-llama/");
 constexpr int kNumWords = 530;
 
 json read_json(const std::string& path) {
   std::ifstream file(path);
-  return json::parse(file);
+  return parse_json(file);
 }
 
 // 512 tokens as they are, seven more that reach over digits, case and apostrophes.
@@ -56,7 +57,7 @@ json split_then_bytes(const char* expression) {
 
 Result<GgufVocabulary> read(const json& tokenizer, int vocab_size = kNumWords) {
   const TemporaryFolder folder;
-  std::ofstream(folder / "tokenizer.json") << tokenizer.dump();
+  std::ofstream(folder / "tokenizer.json") << json_text(tokenizer);
   std::filesystem::copy_file(kTiny + "tokenizer_config.json", folder / "tokenizer_config.json");
   return read_hf_vocabulary(folder.path(), vocab_size);
 }

@@ -17,6 +17,7 @@
 #include "tests/support/layer_windows.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/wide_checkpoint.h"
 #include "text/tokenizer.h"
@@ -31,7 +32,7 @@ using testing::make_wide_checkpoint;
 using testing::TemporaryFolder;
 using ::testing::UnorderedElementsAre;
 
-const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
+const std::string kData = testing::source_path("tests/golden/data/");
 constexpr const char* kTinyModels[] = {"tiny-llama", "tiny-llama31", "tiny-mistral", "tiny-qwen2",
                                        "tiny-qwen3"};
 

@@ -1,6 +1,5 @@
 #include "engine/active_requests.h"
-
-#include <spdlog/spdlog.h>
+#include "core/log.h"
 
 #include <bit>
 #include <cmath>
@@ -51,8 +50,8 @@ void ActiveRequests::start(const Plan& plan) {
     if (request.started) continue;
     request.started = clock_.now();
     leaves_queue_(request.demand);
-    spdlog::debug("[engine] request {} of priority {} starts", sequence.request_id(),
-                  sequence.priority());
+    log_debug("[engine] request {} of priority {} starts", sequence.request_id(),
+              sequence.priority());
   }
 }
 

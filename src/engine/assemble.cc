@@ -1,13 +1,12 @@
 #include "engine/assemble.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "backend/backend.h"
+#include "core/log.h"
 #include "engine/cache_scope.h"
 #include "engine/kv_sizing.h"
 #include "engine/model_runner.h"
@@ -31,12 +30,12 @@ void log_shortened_context(const EngineOptions& options, const ModelConfig& conf
                            const KvSizing& sizing) {
   const int trained = config.max_position_embeddings;
   if (options.max_model_len > trained) {
-    spdlog::warn("max_model_len: {} asked for, the checkpoint was trained for {}",
-                 options.max_model_len, trained);
+    log_warning("max_model_len: {} asked for, the checkpoint was trained for {}",
+                options.max_model_len, trained);
   }
   const int wanted = options.max_model_len > 0 ? std::min(options.max_model_len, trained) : trained;
   if (sizing.max_model_len < wanted) {
-    spdlog::warn(
+    log_warning(
         "max_model_len: {} instead of {} tokens, which is what the KV cache of {} blocks holds",
         sizing.max_model_len, wanted, sizing.num_blocks);
   }

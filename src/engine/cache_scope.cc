@@ -1,7 +1,6 @@
 #include "engine/cache_scope.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 
 #include "backend/cpu/cpu_isa.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/machine.h"
 #include "kv/disk_cache.h"
 
@@ -158,8 +158,8 @@ Result<Sha256Digest> cache_scope(const Checkpoint& checkpoint, const EngineOptio
   hash.update(computed);
   hash.update(std::as_bytes(std::span(fixed_prompt)));
   const Sha256Digest scope = hash.finish();
-  spdlog::info("[kv cache] prefix-cache-dir: scope {:.16}, found in {:.2f} s", to_hex(scope),
-               seconds_between(start, Clock::system().now()));
+  log_info("[kv cache] prefix-cache-dir: scope {:.16}, found in {:.2f} s", to_hex(scope),
+           seconds_between(start, Clock::system().now()));
   return scope;
 }
 

@@ -1,6 +1,5 @@
 #include "engine/engine_core.h"
-
-#include <spdlog/spdlog.h>
+#include "core/log.h"
 
 #include <algorithm>
 #include <exception>
@@ -157,8 +156,7 @@ void EngineCore::reset_prefix_cache() {
 void EngineCore::store_cache() {
   if (!parts_.tier) return;
   const int num_stored = parts_.prefix_cache->store_all();
-  spdlog::info("[kv cache] prefix-cache-dir: {} blocks of the prefix cache were handed on",
-               num_stored);
+  log_info("[kv cache] prefix-cache-dir: {} blocks of the prefix cache were handed on", num_stored);
 }
 
 void EngineCore::close() {

@@ -1,10 +1,9 @@
 #include "engine/model_runner.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "core/log.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
 #include "ops/resolve_tokens/resolve_tokens.h"
 #include "tensor/op_profile.h"
@@ -156,7 +155,7 @@ void ModelRunner::abandon() {
   input_.forget_rows();
   sampler_.forget();
   const Status end = exec_.finish();
-  if (!end.ok()) spdlog::debug("[engine] a step that was given up: {}", end.message());
+  if (!end.ok()) log_debug("[engine] a step that was given up: {}", end.message());
 }
 
 }  // namespace pagoda

@@ -1,6 +1,5 @@
 #include "engine/threaded_engine.h"
-
-#include <spdlog/spdlog.h>
+#include "core/log.h"
 
 #include <chrono>
 #include <exception>
@@ -213,7 +212,7 @@ void ThreadedEngine::publish_stats() {
 }
 
 void ThreadedEngine::die(const Status& reason) {
-  spdlog::error("{}", reason.message());
+  log_error("{}", reason.message());
   {
     const std::lock_guard lock(mutex_);
     // The figures stay those published last: the engine's parts may be half way through a step.

@@ -13,6 +13,7 @@
 
 #include "core/environment.h"
 #include "hub/model_store.h"
+#include "hub/project_python.h"
 #include "hub/pull_file.h"
 #include "hub/pull_hub.h"
 
@@ -151,7 +152,7 @@ Result<PullOptions> pull_options_from_environment() {
   return PullOptions{.model_dir = std::move(model_dir),
                      .hub_endpoint = std::move(endpoint),
                      .hub_token = environment("HF_TOKEN"),
-                     .pythons = {PAGODA_PYTHON, "python3"}};
+                     .pythons = {project_python(), "python3"}};
 }
 
 Result<fs::path> pull_model(std::string_view name, const PullOptions& options) {

@@ -1,4 +1,5 @@
 #include "hub/pull_hub.h"
+#include "core/json.h"
 
 #include <fcntl.h>
 #include <fmt/ranges.h>
@@ -10,7 +11,6 @@
 #include <cerrno>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
@@ -52,7 +52,7 @@ Result<HubFile> parse_file(const json& entry) {
   HubFile file{.path = string_at(entry, "rfilename"), .content = {}};
   if (!is_safe_path(file.path)) {
     return data_loss("[hub] file {}: expected a path inside the model's folder",
-                     json(file.path).dump());
+                     json_text(json(file.path)));
   }
   const auto size = entry.find("size");
   if (size == entry.end() || !size->is_number_unsigned() ||
@@ -71,7 +71,7 @@ Result<HubFile> parse_file(const json& entry) {
   const std::size_t digits = file.content.kind == ContentId::Kind::kSha256 ? 64 : 40;
   if (!is_hex(file.content.hex, digits)) {
     return data_loss("[hub] file {}: expected a digest of {} hex digits, got {}", file.path, digits,
-                     json(file.content.hex).dump());
+                     json_text(json(file.content.hex)));
   }
   return file;
 }
@@ -231,12 +231,12 @@ Status fetch_commit(HttpClient& client, const HubName& name, const HubRevision& 
 }  // namespace
 
 Result<HubRevision> parse_hub_revision(std::string_view listing) {
-  const json answer = json::parse(listing, nullptr, /*allow_exceptions=*/false);
+  const json answer = parse_json(listing);
   if (!answer.is_object()) return data_loss("[hub] expected a JSON object about the revision");
   HubRevision revision{.commit = string_at(answer, "sha"), .files = {}};
   if (!is_commit_id(revision.commit)) {
     return data_loss("[hub] expected a commit of 40 hex digits, got {}",
-                     json(revision.commit).dump());
+                     json_text(json(revision.commit)));
   }
   const auto siblings = answer.find("siblings");
   if (siblings == answer.end() || !siblings->is_array()) {

@@ -13,13 +13,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "hub/model_store.h"
 #include "hub/pull_file.h"
 #include "hub/pull_hub.h"
+#include "tests/support/source_path.h"
 
 extern char** environ;
 
@@ -28,11 +29,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
-using testing::UnorderedElementsAre;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 // The stand-in as a child process, which ends when its standard input does.
 class HubStandIn {
@@ -46,7 +47,7 @@ class HubStandIn {
     posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
     posix_spawn_file_actions_addclose(&actions, input[1]);
-    std::string script = PAGODA_SOURCE_DIR "/tests/support/hub_stand_in.py";
+    std::string script = testing::source_path("tests/support/hub_stand_in.py");
     std::string python = "python3";
     char* arguments[] = {python.data(), script.data(), nullptr};
     if (posix_spawnp(&child_, "python3", &actions, nullptr, arguments, environ) != 0) std::abort();
@@ -70,7 +71,7 @@ class HubStandIn {
   std::vector<json> requests(const std::string& repo) const {
     HttpClient client("");
     std::vector<json> of_repo;
-    for (const json& request : json::parse(client.get(endpoint() + "/requests", 1 << 20).value())) {
+    for (const json& request : parse_json(client.get(endpoint() + "/requests", 1 << 20).value())) {
       if (request["path"].get<std::string>().find("/" + repo + "/") != std::string::npos) {
         of_repo.push_back(request);
       }
@@ -85,7 +86,7 @@ class HubStandIn {
   int other_port_ = 0;
 };
 
-class PullTest : public testing::Test {
+class PullTest : public ::testing::Test {
  protected:
   // One stand-in for all: each test asks for repositories of an organisation of its own, so none
   // sees another's requests.
@@ -133,8 +134,8 @@ class PullTest : public testing::Test {
   }
 
   static std::unique_ptr<HubStandIn> hub_;
-  const std::string org_ = testing::UnitTest::GetInstance()->current_test_info()->name();
-  const fs::path dir_ = fs::path(testing::TempDir()) / "pagoda_pull_test" / org_;
+  const std::string org_ = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const fs::path dir_ = fs::path(::testing::TempDir()) / "pagoda_pull_test" / org_;
 };
 
 std::unique_ptr<HubStandIn> PullTest::hub_;
@@ -208,7 +209,7 @@ TEST_F(PullTest, BytesThatAreNotTheirDigestsAreThrownAway) {
   EXPECT_THAT(failed.status().message(), AllOf(HasSubstr(kWeights), HasSubstr("expected SHA-256")));
   EXPECT_TRUE(nothing_is_complete("wrong-bytes"));
   EXPECT_THAT(names_in(partial_folder("wrong-bytes")),
-              Not(Contains(testing::StartsWith("model-00001"))));
+              Not(Contains(::testing::StartsWith("model-00001"))));
 }
 
 TEST_F(PullTest, MoreBytesThanAnnouncedAreNotWritten) {
@@ -307,7 +308,7 @@ TEST_F(PullTest, WithoutAPythonTheDefaultModelSaysWhatItNeeds) {
 
 TEST(PullFile, AFullDiskIsSaid) {
   HubStandIn hub;
-  const fs::path dir = fs::path(testing::TempDir()) / "pagoda_full_disk";
+  const fs::path dir = fs::path(::testing::TempDir()) / "pagoda_full_disk";
   fs::remove_all(dir);
   fs::create_directories(dir);
   fs::create_symlink("/dev/full", dir / "weights.partial");  // every write to it fails with ENOSPC

@@ -1,12 +1,12 @@
 // The thread of the disk cache: it reads files that are fetched, writes those of the queue, and
 // removes the ones used least recently.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/machine.h"
 #include "kv/block_file.h"
 #include "kv/disk_cache.h"
@@ -116,7 +116,7 @@ Status DiskCache::read_file(const std::string& name, const Sha256Digest& digest,
                  .status();
   }
   if (status.ok() || status.code() == StatusCode::kNotFound) return status;
-  spdlog::warn("[disk cache] {}: {}", name, status.message());
+  log_warning("[disk cache] {}: {}", name, status.message());
   if (files_->remove(name).ok()) num_file_bytes_ -= static_cast<std::int64_t>(file_bytes());
   return status;
 }
@@ -127,7 +127,7 @@ void DiskCache::write_next(Lock& lock) {
   lock.unlock();
   const Status status = write_file(block.digest, block.file);
   if (!status.ok() && !std::exchange(has_warned_, true))
-    spdlog::warn("[disk cache] blocks are dropped: {}", status.message());
+    log_warning("[disk cache] blocks are dropped: {}", status.message());
   if (status.ok()) has_warned_ = false;
   lock.lock();
   began_.reset();

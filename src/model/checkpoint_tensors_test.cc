@@ -11,6 +11,7 @@
 #include "model/family.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_writer.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 
 namespace pagoda {
@@ -28,7 +29,7 @@ Status check(const Checkpoint& checkpoint) {
 
 // A golden checkpoint's names with one more among them, of which no value is looked at.
 Status check_with(const std::string& model, const std::string& extra) {
-  const std::string source = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model;
+  const std::string source = testing::source_path("tests/golden/data/") + model;
   const testing::TemporaryFolder folder;
   testing::SafetensorsWriter writer;
   const std::vector<float> values{1, 2};

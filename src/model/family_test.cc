@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "model/hf_config.h"
 
 namespace pagoda {
@@ -71,12 +70,12 @@ TEST(FamilyTest, MessagesNameEachOnce) {
 // A page's defaults are a table of the keys that it or every family reads.
 TEST(FamilyTest, DefaultsAreJsonObjects) {
   for (const Family* family : families()) {
-    const auto defaults = nlohmann::json::parse(family->defaults, nullptr, false);
+    const auto defaults = parse_json(family->defaults);
     EXPECT_TRUE(defaults.is_object()) << family->model_type;
     if (defaults.contains("hidden_size")) {
       nlohmann::json config = defaults;
       config["model_type"] = family->model_type;
-      EXPECT_TRUE(parse_hf_config(config.dump(), "").ok()) << family->model_type;
+      EXPECT_TRUE(parse_hf_config(json_text(config), "").ok()) << family->model_type;
     }
   }
 }

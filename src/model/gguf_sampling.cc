@@ -1,6 +1,5 @@
 // A GGUF file's default sampling: the keys general.sampling.*, which converters take from
 // generation_config.json and llama.cpp reads.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <iterator>
@@ -8,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/log.h"
 #include "model/config_limits.h"
 #include "model/gguf_config.h"
 #include "weights/printable.h"
@@ -50,8 +50,8 @@ Status read_penalty(const SamplingKeys& keys, PartialSampling& defaults) {
   if (*last_n == 0) {
     defaults.repetition_penalty.reset();
   } else if (*last_n > 0) {
-    spdlog::warn("[gguf] key {}: {} is ignored: a repetition penalty is over all tokens",
-                 SamplingKeys::name("penalty_last_n"), *last_n);
+    log_warning("[gguf] key {}: {} is ignored: a repetition penalty is over all tokens",
+                SamplingKeys::name("penalty_last_n"), *last_n);
   }
   return ok_status();
 }
@@ -61,8 +61,8 @@ Status read_mirostat(const SamplingKeys& keys, PartialSampling& defaults) {
   PAGODA_RETURN_IF_ERROR(keys.read("mirostat_tau", kMirostatTauRange, defaults.mirostat_tau));
   PAGODA_RETURN_IF_ERROR(keys.read("mirostat_eta", kProbabilityRange, defaults.mirostat_eta));
   if (defaults.mirostat == 1) {
-    spdlog::warn("[gguf] key {}: 1 is ignored: only version 2 is there",
-                 SamplingKeys::name("mirostat"));
+    log_warning("[gguf] key {}: 1 is ignored: only version 2 is there",
+                SamplingKeys::name("mirostat"));
     defaults.mirostat.reset();
   }
   return ok_status();
@@ -79,7 +79,7 @@ void warn_of_others(const GgufFile& file) {
     if (!entry.key.starts_with(prefix)) continue;
     const std::string_view key = entry.key.substr(prefix.size());
     if (std::find(std::begin(kRead), std::end(kRead), key) != std::end(kRead)) continue;
-    spdlog::warn("[gguf] key {}: {} is ignored", printable(entry.key), printable(to_string(entry)));
+    log_warning("[gguf] key {}: {} is ignored", printable(entry.key), printable(to_string(entry)));
   }
 }
 

@@ -1,6 +1,5 @@
 #include "model/gguf_tokens.h"
-
-#include <spdlog/spdlog.h>
+#include "core/log.h"
 
 #include <algorithm>
 #include <optional>
@@ -195,7 +194,7 @@ Result<std::optional<int>> read_gguf_token_id(const GgufFile& file, std::string_
   if (!file.has(key)) return std::optional<int>();
   PAGODA_ASSIGN_OR_RETURN(const std::int64_t id, file.integer(key));
   if (id >= 0 && id < vocab_size) return std::optional<int>(static_cast<int>(id));
-  spdlog::warn("[gguf] key {}: {} is ignored: the vocabulary has {} tokens", key, id, vocab_size);
+  log_warning("[gguf] key {}: {} is ignored: the vocabulary has {} tokens", key, id, vocab_size);
   return std::optional<int>();
 }
 

@@ -1,14 +1,13 @@
 #include "model/hf_config.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "core/json.h"
+#include "core/log.h"
 #include "model/config_limits.h"
 #include "model/family.h"
 #include "model/hf_keys.h"
@@ -75,7 +74,7 @@ Status check_class(const JsonFields& fields, std::string_view causal_class) {
     // Conversions of the first LLaMA spell it so.
     if (name == causal_class || name == "LLaMAForCausalLM") continue;
     return unsupported("[config] {}: architectures: {} is not supported; {} is", fields.where(),
-                       printable(name.dump(), 60), causal_class);
+                       printable(json_text(name), 60), causal_class);
   }
   return ok_status();
 }
@@ -110,7 +109,7 @@ struct TextConfig {
 Result<TextConfig> merge_defaults(std::string_view model_type, const nlohmann::json& keys) {
   TextConfig text;
   PAGODA_ASSIGN_OR_RETURN(text.family, family_of(model_type));
-  text.keys = nlohmann::json::parse(text.family->defaults);
+  text.keys = parse_json(text.family->defaults);
   text.keys.update(keys);
   return text;
 }
@@ -221,8 +220,8 @@ Result<std::vector<int>> read_ids(const JsonFields& fields, const char* key, int
       ids.push_back(static_cast<int>(id));
       continue;
     }
-    spdlog::warn("[config] {}: {}: {} is ignored: the vocabulary has {} tokens", fields.where(),
-                 key, id, vocab_size);
+    log_warning("[config] {}: {}: {} is ignored: the vocabulary has {} tokens", fields.where(), key,
+                id, vocab_size);
   }
   return ids;
 }

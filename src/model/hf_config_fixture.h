@@ -6,11 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/json.h"
 #include "model/rope_frequencies.h"
 #include "tests/support/layer_windows.h"
 
@@ -32,7 +32,7 @@ inline json base_config(const char* model_type) {
 }
 
 inline Result<ModelConfig> parse(const json& config, const std::string& generation = "") {
-  return parse_hf_config(config.dump(), generation);
+  return parse_hf_config(json_text(config), generation);
 }
 
 inline json with(json config, const json& changes) {

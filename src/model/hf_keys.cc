@@ -1,11 +1,11 @@
 #include "model/hf_keys.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "core/json.h"
 #include "weights/printable.h"
 
 namespace pagoda {
@@ -274,7 +274,7 @@ bool matches(const HfKeyRule& row, std::string_view key) {
 
 bool is_allowed(const HfKeyRule& row, const nlohmann::json& value) {
   if (row.rule != HfRule::kOnly) return true;
-  const auto values = nlohmann::json::parse(row.values);
+  const auto values = parse_json(row.values);
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
@@ -305,7 +305,7 @@ Status check_keys(const JsonFields& fields, std::span<const HfKeyRule> rows,
     }
     if (is_allowed(*row, value)) continue;
     return unsupported("[config] {}: {} {} is not supported", fields.where(), key,
-                       printable(value.dump(), 40));
+                       printable(json_text(value), 40));
   }
   return ok_status();
 }

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.h"
 #include "model/hf_config.h"
 #include "model/rope_frequencies.h"
 #include "tests/support/layer_windows.h"
@@ -32,7 +32,7 @@ Result<ModelConfig> parse(const std::string& model_type, const json& changes,
               {"eos_token_id", 1},
               {"max_position_embeddings", 2048}};
   config.update(changes);
-  return parse_hf_config(config.dump(), generation);
+  return parse_hf_config(json_text(config), generation);
 }
 
 std::string refusal(const std::string& model_type, const json& changes) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.h"
 #include "model/config_limits.h"
 #include "weights/printable.h"
 
@@ -36,7 +36,7 @@ Status read_layer_types(const JsonFields& fields, int window, ModelConfig& confi
       return unsupported(
           "[config] {}: layer type {} is not supported; full_attention and "
           "sliding_attention are",
-          fields.where(), printable(type.dump(), 40));
+          fields.where(), printable(json_text(type), 40));
     }
     if (window == 0) {
       return invalid_argument(

@@ -1,14 +1,13 @@
 #include "model/hf_rope.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/json.h"
+#include "core/log.h"
 #include "model/config_limits.h"
 #include "model/hf_keys.h"
 #include "model/hf_layers.h"
@@ -42,8 +41,8 @@ Result<JsonFields> rope_block(const JsonFields& fields) {
   if (is_filled(fields.find("rope_scaling"))) {
     PAGODA_ASSIGN_OR_RETURN(const JsonFields scaling, fields.object("rope_scaling"));
     if (is_filled(parameters)) {
-      spdlog::warn("[config] {}: rope_parameters is ignored: rope_scaling stands beside it",
-                   fields.where());
+      log_warning("[config] {}: rope_parameters is ignored: rope_scaling stands beside it",
+                  fields.where());
     }
     return scaling;
   }
@@ -272,7 +271,7 @@ Result<RopeTable> read_window_table(const RopeContext& context) {
     return read_table(context, JsonFields(no_keys(), fields.where()), theta);
   }
   // transformers has OLMo 3's windows turn by its default, whatever rope_theta says.
-  const auto defaults = nlohmann::json::parse(context.family.defaults);
+  const auto defaults = parse_json(context.family.defaults);
   return read_table(context, JsonFields(no_keys(), fields.where()),
                     defaults.value("rope_theta", RopeTable().theta));
 }

@@ -126,11 +126,7 @@ Result<JsonFields> JsonFields::object(const char* key) const {
 }
 
 Result<nlohmann::json> parse_json_object(std::string_view text, std::string_view where) {
-  // Brackets nested without end must not fill the memory.
-  const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
-    return depth <= 8;
-  };
-  auto json = nlohmann::json::parse(text.begin(), text.end(), shallow, false);
+  auto json = parse_json(text, /*max_depth=*/8);
   if (!json.is_object()) return data_loss("[config] {}: expected a JSON object", where);
   return json;
 }

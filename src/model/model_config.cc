@@ -1,13 +1,12 @@
 #include "model/model_config.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <span>
 #include <utility>
 
+#include "core/log.h"
 #include "model/config_limits.h"
 #include "model/family.h"
 #include "model/gguf_config.h"
@@ -66,8 +65,8 @@ Result<bool> are_embeddings_tied(const Checkpoint& files, const ModelConfig& con
   PAGODA_ASSIGN_OR_RETURN(const HostTensor head, checkpoint.tensor(kHead));
   PAGODA_ASSIGN_OR_RETURN(const HostTensor embedding, checkpoint.tensor(kEmbedding));
   if (hold_the_same(head, embedding)) return true;
-  spdlog::warn("[config] config.json: tie_word_embeddings is ignored: {} is stored and differs",
-               kHead);
+  log_warning("[config] config.json: tie_word_embeddings is ignored: {} is stored and differs",
+              kHead);
   return false;
 }
 

@@ -5,15 +5,16 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "model/hf_config.h"
 #include "model/model_config.h"
 #include "model/rope_frequencies.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/layer_windows.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 
 namespace pagoda {
@@ -23,8 +24,8 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 
 json read_checkpoints() {
-  std::ifstream file(std::string(PAGODA_SOURCE_DIR) + "/src/model/testdata/checkpoints.json");
-  return json::parse(file);
+  std::ifstream file(testing::source_path("src/model/testdata/checkpoints.json"));
+  return parse_json(file);
 }
 
 void expect_sizes(const ModelConfig& config, const json& expected) {
@@ -83,8 +84,8 @@ TEST(RealCheckpointsTest, ConfigFilesAreReadAsTransformersReadsThemOrRefusedByNa
   for (const json& checkpoint : checkpoints) {
     SCOPED_TRACE(checkpoint["name"]);
     const json generation = checkpoint.value("generation_config", json());
-    const auto config =
-        parse_hf_config(checkpoint["config"].dump(), generation.is_null() ? "" : generation.dump());
+    const auto config = parse_hf_config(checkpoint["config"].dump(),
+                                        generation.is_null() ? "" : json_text(generation));
     if (checkpoint.contains("refused")) {
       EXPECT_EQ(config.status().code(), StatusCode::kUnsupported);
       EXPECT_THAT(config.status().message(), HasSubstr(checkpoint["refused"].get<std::string>()));

@@ -14,6 +14,7 @@
 #include "quant/host_tensor.h"
 #include "tests/support/affine_quantizer.h"
 #include "tests/support/hex_bytes.h"
+#include "tests/support/source_path.h"
 
 namespace pagoda {
 namespace {
@@ -35,7 +36,7 @@ struct Vector {
 };
 
 std::vector<Vector> read_vectors() {
-  std::ifstream file(std::string(PAGODA_SOURCE_DIR) + "/src/quant/testdata/affine_vectors.txt");
+  std::ifstream file(testing::source_path("src/quant/testdata/affine_vectors.txt"));
   std::vector<Vector> vectors;
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);

@@ -14,6 +14,7 @@
 #include "quant/weight_format.h"
 #include "tests/support/hex_bytes.h"
 #include "tests/support/reference_quantizers.h"
+#include "tests/support/source_path.h"
 
 namespace pagoda {
 namespace {
@@ -28,7 +29,7 @@ struct DecodedBlock {
 };
 
 std::vector<DecodedBlock> read_fixture(const std::string& name) {
-  std::ifstream file(std::string(PAGODA_SOURCE_DIR) + "/src/quant/testdata/" + name);
+  std::ifstream file(testing::source_path("src/quant/testdata/") + name);
   std::vector<DecodedBlock> blocks;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);

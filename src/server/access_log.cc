@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "core/json.h"
 #include "server/json_body.h"
 #include "server/request_json.h"
 
@@ -54,7 +54,7 @@ std::string json_members(const AccessRecord& record) {
   if (record.status != 0) line["status"] = record.status;
   if (!record.client_name.empty()) line["client"] = record.client_name;
   if (!record.how_it_ended.empty()) line["ended"] = record.how_it_ended;
-  const std::string object = to_json_text(line);
+  const std::string object = json_text(line);
   return object.substr(1, object.size() - 2);
 }
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "core/clock.h"
+#include "core/json.h"
 #include "server/json_body.h"
 
 namespace pagoda {
@@ -50,7 +50,7 @@ json stop_reason_json(const TextPiece& piece, const std::vector<int>& eos_token_
 }
 
 std::string sse_event(const json& data) {
-  return fmt::format("data: {}\n\n", to_json_text(data));
+  return fmt::format("data: {}\n\n", json_text(data));
 }
 
 std::string sse_error_event(const ApiError& error) {

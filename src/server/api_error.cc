@@ -1,7 +1,6 @@
 #include "server/api_error.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "core/utf8.h"
 
 namespace pagoda {
@@ -57,7 +56,7 @@ std::string error_body(const ApiError& error) {
                    {"param", text_or_null(error.param)},
                    {"code", text_or_null(error.code)}};
   // The message may quote what is not UTF-8.
-  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(body);
 }
 
 HttpResponse error_response(const ApiError& error) {

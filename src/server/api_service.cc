@@ -1,6 +1,5 @@
 #include "server/api_service.h"
-
-#include <spdlog/spdlog.h>
+#include "core/log.h"
 
 #include <algorithm>
 
@@ -27,7 +26,7 @@ void UnknownFieldLog::report(const std::vector<std::string>& names) {
     if (seen_.size() >= kMaxReportedNames) return;
     const std::string shown = printable(name);
     if (seen_.insert(shown).second)
-      spdlog::warn("[server] field '{}' is not known and is ignored", shown);
+      log_warning("[server] field '{}' is not known and is ignored", shown);
   }
 }
 

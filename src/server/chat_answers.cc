@@ -1,7 +1,6 @@
 #include "server/chat_answers.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "server/answer_json.h"
 #include "server/json_body.h"
 
@@ -72,7 +71,7 @@ std::optional<HttpReply> PendingChat::poll() {
     append(choices_[piece.choice_index], std::move(piece.piece));
   }
   if (!group_->finished()) return {};
-  return HttpReply{HttpResponse{.body = to_json_text(body()), .held = group_->held()}, {}};
+  return HttpReply{HttpResponse{.body = json_text(body()), .held = group_->held()}, {}};
 }
 
 void PendingChat::append(Choice& choice, TextPiece piece) {

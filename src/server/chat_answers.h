@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "answer/answer_parser.h"
+#include "core/json.h"
 #include "server/chat_job.h"
 #include "server/generation_group.h"
 #include "server/http_message.h"

@@ -32,7 +32,7 @@ TEST_F(ChatCompletionsTest, AnswersInOpenAisShape) {
   EXPECT_EQ(body.at("object"), "chat.completion");
   EXPECT_EQ(
       body.at("choices"),
-      json::parse(
+      parse_json(
           R"([{"index": 0, "message": {"role": "assistant", "content": "hello", "refusal": null},
                                                  "logprobs": null, "finish_reason": "stop", "stop_reason": null}])"));
 }
@@ -87,7 +87,7 @@ TEST_F(ChatCompletionsTest, LogprobsCarryBytes) {
   const json& content = body.at("choices").at(0).at("logprobs").at("content");
   ASSERT_EQ(content.size(), 3u);
   EXPECT_EQ(content[0].at("token"), "\\xc3");
-  EXPECT_EQ(content[0].at("bytes"), json::parse("[195]"));
+  EXPECT_EQ(content[0].at("bytes"), parse_json("[195]"));
   EXPECT_EQ(content[0].at("logprob"), FakeEngine::logprob_of(195));
   EXPECT_EQ(content[0].at("top_logprobs").size(), 2u);
   const json plain = client_.answer(kPath, ask("say a", R"("logprobs": true)"));

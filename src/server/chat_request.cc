@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/json_body.h"
 #include "server/known_fields.h"
 #include "server/request_json.h"
@@ -102,7 +102,7 @@ bool holds_arguments(const RequestJson& arguments) {
   if (arguments.is_object() || arguments.is_null()) return true;
   if (!arguments.is_string()) return false;
   const auto& text = arguments.get_ref<const std::string&>();
-  return text.empty() || RequestJson::parse(text, nullptr, /*allow_exceptions=*/false).is_object();
+  return text.empty() || parse_request_json(text).is_object();
 }
 
 MaybeError check_tool_call(const RequestJson& call) {
@@ -210,7 +210,7 @@ std::optional<ApiError> read_messages(const RequestJson& value, ChatPrompt& prom
     if (auto error = check_message(i, value[i], table, text)) return error;
   }
   if (value.back().at("role") == "assistant") prompt.last_message_text = text;
-  prompt.messages_json = to_json_text(value);
+  prompt.messages_json = json_text(value);
   return {};
 }
 
@@ -218,7 +218,7 @@ namespace {
 
 MaybeError read_template_kwargs(const RequestJson& value, ChatPrompt& prompt) {
   if (!value.is_object()) return wrong_type("chat_template_kwargs", "an object", value);
-  prompt.template_kwargs_json = to_json_text(value);
+  prompt.template_kwargs_json = json_text(value);
   return {};
 }
 
@@ -242,17 +242,16 @@ nlohmann::json message_schema() {
   schema["required"] = json::array({"role"});
   schema["properties"]["role"] = {{"enum", kRoles}};
   schema["properties"]["content"] = {{"anyOf", {text, parts, {{"type", "null"}}}}};
-  schema["anyOf"] = json::parse(R"([{"properties": {"role": {"const": "assistant"}}},
+  schema["anyOf"] = parse_json(R"([{"properties": {"role": {"const": "assistant"}}},
       {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}}])");
   return schema;
 }
 
 std::string_view messages_schema() {
-  static const std::string schema = nlohmann::json({{"type", "array"},
-                                                    {"minItems", 1},
-                                                    {"maxItems", kMaxMessages},
-                                                    {"items", message_schema()}})
-                                        .dump();
+  static const std::string schema = json_text(nlohmann::json({{"type", "array"},
+                                                              {"minItems", 1},
+                                                              {"maxItems", kMaxMessages},
+                                                              {"items", message_schema()}}));
   return schema;
 }
 
@@ -292,7 +291,7 @@ std::optional<ApiError> check_together(const ChatPrompt& prompt) {
 }
 
 void describe_prompt_together(nlohmann::json& schema) {
-  add_rule(schema, nlohmann::json::parse(R"({"anyOf": [{"required": ["add_generation_prompt"],
+  add_rule(schema, parse_json(R"({"anyOf": [{"required": ["add_generation_prompt"],
                                   "properties": {"add_generation_prompt": {"const": false}}},
       {"properties": {"continue_final_message": {"enum": [false, null]}}}]})"));
 }
@@ -321,7 +320,7 @@ nlohmann::json chat_request_schema() {
   describe_prompt_together(schema);
   add_rule(
       schema,
-      nlohmann::json::parse(
+      parse_json(
           R"({"anyOf": [{"required": ["logprobs"], "properties": {"logprobs": {"const": true}}},
                                  {"properties": {"top_logprobs": {"enum": [0, null]}}}]})"));
   return schema;

@@ -19,7 +19,7 @@ constexpr std::string_view kToolsText =
     R"([{"type": "function", "function": {"name": "get_weather", "description": "Weather.", )"
     R"("parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}, )"
     R"({"type": "function", "function": {"name": "now", "strict": null}}])";
-const json kTools = json::parse(kToolsText);
+const json kTools = parse_json(kToolsText);
 
 class ChatToolsTest : public ::testing::Test {
  protected:
@@ -32,10 +32,10 @@ class ChatToolsTest : public ::testing::Test {
     return ask(content, std::move(more));
   }
   json choice_of(const json& body) {
-    return client_.answer(kChatPath, body.dump()).at("choices").at(0);
+    return client_.answer(kChatPath, json_text(body)).at("choices").at(0);
   }
-  json refusal_of(const json& body) { return client_.refusal(kChatPath, body.dump()); }
-  std::string prompt_of(const json& body) { return prompt_of_text(body.dump()); }
+  json refusal_of(const json& body) { return client_.refusal(kChatPath, json_text(body)); }
+  std::string prompt_of(const json& body) { return prompt_of_text(json_text(body)); }
   std::string prompt_of_text(const std::string& body) {
     client_.answer(kChatPath, body);
     return client_.last_prompt();
@@ -46,7 +46,7 @@ class ChatToolsTest : public ::testing::Test {
   }
   // Says whether the grammar that holds a request's answers takes such a beginning.
   bool may_begin(const json& body, const std::string& text) {
-    client_.answer(kChatPath, body.dump());
+    client_.answer(kChatPath, json_text(body));
     return client_.may_begin(text);
   }
 
@@ -55,7 +55,7 @@ class ChatToolsTest : public ::testing::Test {
     body["stream"] = true;
     json message = {{"content", ""}};
     json end;
-    for (const json& event : client_.events(kChatPath, body.dump())) {
+    for (const json& event : client_.events(kChatPath, json_text(body))) {
       const json& choice = event.at("choices").at(0);
       const json& delta = choice.at("delta");
       for (const char* name : {"content", "reasoning_content"}) {
@@ -273,7 +273,7 @@ TEST_F(ChatToolsTest, WhatIsWrongInAllowedToolsIsNamed) {
        "'tool_choice': 'tools' has no function 'g'"},
   };
   for (const auto& [allowed, message] : cases) {
-    const json choice = {{"type", "allowed_tools"}, {"allowed_tools", json::parse(allowed)}};
+    const json choice = {{"type", "allowed_tools"}, {"allowed_tools", parse_json(allowed)}};
     const json refusal = refusal_of(with_tools("a", {{"tool_choice", choice}}));
     EXPECT_EQ(refusal.at("message"), message);
     EXPECT_EQ(refusal.at("param"), "tool_choice");
@@ -283,15 +283,15 @@ TEST_F(ChatToolsTest, WhatIsWrongInAllowedToolsIsNamed) {
 TEST_F(ChatToolsTest, StrictToolsAreHeldToTheirSchemasWhereTheModelMayChoose) {
   json body = with_tools("say a");
   body["tools"][0]["function"]["strict"] = true;
-  client_.answer(kChatPath, body.dump());
+  client_.answer(kChatPath, json_text(body));
   EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
   body["tool_choice"] = "none";
-  client_.answer(kChatPath, body.dump());
+  client_.answer(kChatPath, json_text(body));
   EXPECT_EQ(client_.engine().last_request().mask_source, nullptr);
 }
 
 TEST_F(ChatToolsTest, ErrorsNameTheField) {
-  const auto tools = [](const char* text) { return json{{"tools", json::parse(text)}}; };
+  const auto tools = [](const char* text) { return json{{"tools", parse_json(text)}}; };
   const std::pair<json, std::string> cases[] = {
       {ask("a", {{"tool_choice", "required"}}), "'tool_choice' needs 'tools'"},
       {with_tools("a", {{"tool_choice", "any"}}),
@@ -324,9 +324,9 @@ TEST_F(ChatToolsTest, ToolsAreBounded) {
 }
 
 TEST_F(ChatToolsTest, ASchemaThatCannotBeHeldToIsRefusedWhereItMustBe) {
-  json body = ask("say a", {{"tools", json::parse(R"([{"type": "function", "function": {"name": "f",
+  json body = ask("say a", {{"tools", parse_json(R"([{"type": "function", "function": {"name": "f",
       "parameters": {"type": "object", "properties": {"a": {"no-such-keyword": 1}}}}}])")}});
-  client_.answer(kChatPath, body.dump());
+  client_.answer(kChatPath, json_text(body));
   body["tool_choice"] = "required";
   const json refusal = refusal_of(body);
   EXPECT_EQ(refusal.at("param"), "tools");

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/known_fields.h"
 #include "server/request_json.h"
 
@@ -48,12 +48,11 @@ nlohmann::json completion_request_schema() {
   const std::vector<Field> table = completion_field_table(request);
   nlohmann::json schema = generation_schema(table);
   add_rule(schema,
-           nlohmann::json::parse(
+           parse_json(
                R"({"anyOf": [{"required": ["echo"], "properties": {"echo": {"const": true}}},
       {"properties": {"max_tokens": {"minimum": 1}, "max_completion_tokens": {"minimum": 1},
                       "max_new_tokens": {"minimum": 1}}}]})"));
-  add_rule(schema,
-           nlohmann::json::parse(R"({"anyOf": [{"properties": {"suffix": {"enum": ["", null]}}},
+  add_rule(schema, parse_json(R"({"anyOf": [{"properties": {"suffix": {"enum": ["", null]}}},
       {"properties": {"echo": {"enum": [false, null]},
         "prompt": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}}}]})"));
   return schema;

@@ -1,7 +1,6 @@
 #include "server/completions.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "server/answer_json.h"
 #include "server/completion_request.h"
 #include "server/generation_job.h"
@@ -145,7 +144,7 @@ class PendingCompletion : public PendingReply {
     for (std::size_t i = 0; i < choices_.size(); ++i)
       body["choices"].push_back(choices_[i].take(static_cast<int>(i)));
     body["usage"] = usage_json(shown_usage(*job_, *group_));
-    return HttpReply{HttpResponse{.body = to_json_text(body), .held = group_->held()}, {}};
+    return HttpReply{HttpResponse{.body = json_text(body), .held = group_->held()}, {}};
   }
 
  private:

@@ -17,11 +17,11 @@ TEST(CompletionsMemory, PromptsThatAreSaidAgainCount) {
   json body = {{"prompt", std::string(60000, 'a')}, {"n", 2}, {"max_tokens", 1}};
   for (const char* again : {"echo", "return_token_ids"}) {
     body[again] = true;
-    EXPECT_EQ(client.post(kCompletionsPath, body.dump()).status, 200) << again;
+    EXPECT_EQ(client.post(kCompletionsPath, json_text(body)).status, 200) << again;
   }
   client.service().answers = std::make_shared<AnswerBudget>(1 << 20);
   body["prompt"] = {std::string(60000, 'a'), std::string(60000, 'b')};
-  EXPECT_THAT(client.refusal(kCompletionsPath, body.dump()).at("message"),
+  EXPECT_THAT(client.refusal(kCompletionsPath, json_text(body)).at("message"),
               HasSubstr("at most 1 MB"));
 }
 

@@ -45,7 +45,7 @@ TEST_F(CompletionsTest, AnswersInOpenAisShape) {
   EXPECT_TRUE(body.at("id").get<std::string>().starts_with("cmpl-"));
   EXPECT_EQ(body.at("object"), "text_completion");
   EXPECT_EQ(body.at("model"), "other-name");
-  EXPECT_EQ(body.at("choices"), json::parse(R"([{"index": 0, "text": "hello", "logprobs": null,
+  EXPECT_EQ(body.at("choices"), parse_json(R"([{"index": 0, "text": "hello", "logprobs": null,
                                                  "finish_reason": "stop", "stop_reason": null}])"));
   const json& usage = body.at("usage");
   EXPECT_EQ(usage.at("completion_tokens"), 5);  // h-e-l-l-o, of which h and e are one, and the end
@@ -183,8 +183,8 @@ TEST_F(CompletionsTest, SequenceBreakersAreTheTokensThatHoldThem) {
 TEST_F(CompletionsTest, LogprobsHaveTextOffsetsInCharacters) {
   const json logprobs = first_choice(R"({"prompt": "say é in", "logprobs": 1})").at("logprobs");
   EXPECT_EQ(logprobs.at("tokens"),
-            json::parse(R"(["bytes:\\xc3", "bytes:\\xa9", " ", "in", "<|im_end|>"])"));
-  EXPECT_EQ(logprobs.at("text_offset"), json::parse("[0, 1, 1, 2, 4]"));
+            parse_json(R"(["bytes:\\xc3", "bytes:\\xa9", " ", "in", "<|im_end|>"])"));
+  EXPECT_EQ(logprobs.at("text_offset"), parse_json("[0, 1, 1, 2, 4]"));
   EXPECT_EQ(logprobs.at("token_logprobs").at(2), FakeEngine::logprob_of(32));
   EXPECT_EQ(logprobs.at("top_logprobs").at(3).at("in"), logprobs.at("token_logprobs").at(3));
 }
@@ -193,10 +193,10 @@ TEST_F(CompletionsTest, EchoPutsThePromptBefore) {
   const json choice =
       first_choice(R"({"prompt": "say a", "echo": true, "logprobs": 0, "return_token_ids": true})");
   EXPECT_EQ(choice.at("text"), "say aa");
-  EXPECT_EQ(choice.at("prompt_token_ids"), json::parse("[115, 97, 121, 32, 97]"));
+  EXPECT_EQ(choice.at("prompt_token_ids"), parse_json("[115, 97, 121, 32, 97]"));
   EXPECT_EQ(choice.at("token_ids").size(), 2u);
   const json& logprobs = choice.at("logprobs");
-  EXPECT_EQ(logprobs.at("tokens"), json::parse(R"(["s", "a", "y", " ", "a", "a", "<|im_end|>"])"));
+  EXPECT_EQ(logprobs.at("tokens"), parse_json(R"(["s", "a", "y", " ", "a", "a", "<|im_end|>"])"));
   EXPECT_TRUE(logprobs.at("token_logprobs").at(0).is_null());
   EXPECT_TRUE(logprobs.at("top_logprobs").at(0).is_null());
   EXPECT_EQ(logprobs.at("token_logprobs").at(1), FakeEngine::logprob_of(97));

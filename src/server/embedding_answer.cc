@@ -6,8 +6,8 @@
 #include <bit>
 #include <cstdint>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/base64.h"
 
 namespace pagoda {

@@ -1,8 +1,8 @@
 #include "server/embedding_request.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/generation_fields.h"
 
 namespace pagoda {

@@ -1,8 +1,8 @@
 #include "server/embeddings.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/embedding_answer.h"
 #include "server/embedding_request.h"
 #include "server/json_body.h"
@@ -18,8 +18,8 @@ EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
           .has_objects = true,
           .is_base64 = is_base64,
           .tail = [model_name = std::move(model_name)](const EmbeddingBatch& batch) {
-            return fmt::format(R"(],"model":{},"usage":{}}})", to_json_text(json(model_name)),
-                               to_json_text(usage_json(batch)));
+            return fmt::format(R"(],"model":{},"usage":{}}})", json_text(json(model_name)),
+                               json_text(usage_json(batch)));
           }};
 }
 

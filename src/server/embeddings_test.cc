@@ -45,10 +45,10 @@ Numbers numbers_in_base64(const std::string& text) {
 
 class EmbeddingsTest : public ::testing::Test {
  protected:
-  json data(const json& body) { return client_.answer(kEmbeddings, body.dump()).at("data"); }
+  json data(const json& body) { return client_.answer(kEmbeddings, json_text(body)).at("data"); }
   Numbers first(const json& body) { return data(body).at(0).at("embedding").get<Numbers>(); }
   json refusal(const json& body, int status = 400) {
-    return client_.refusal(kEmbeddings, body.dump(), status);
+    return client_.refusal(kEmbeddings, json_text(body), status);
   }
   std::vector<int> ids(const std::string& text) {
     return client_.model().tokenizer->encode(text).value();
@@ -245,8 +245,8 @@ TEST(EmbeddingsQueue, AFullQueueIs429) {
 TEST(EmbeddingsQueue, AClientThatGoesAwayCancelsThem) {
   ApiClient client({.max_queue = 200});
   const json body = {{"input", std::vector<std::string>(100, "think 9")}};
-  HttpReply reply =
-      client.router().handle({.method = "POST", .path = kEmbeddings, .body = body.dump()}, [] {});
+  HttpReply reply = client.router().handle(
+      {.method = "POST", .path = kEmbeddings, .body = json_text(body)}, [] {});
   auto& pending = std::get<std::unique_ptr<PendingReply>>(reply.content);
   ASSERT_TRUE(eventually([&] {
     if (auto next = pending->poll()) reply.become(*std::move(next));

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "server/request_json.h"
 
 namespace pagoda {
@@ -52,7 +51,7 @@ std::vector<Field> table(Example& example) {
 std::string read(const std::string& text, Example* out = nullptr) {
   Example example;
   std::vector<std::string> unknown;
-  const auto error = read_fields(RequestJson::parse(text), table(example), unknown);
+  const auto error = read_fields(parse_request_json(text), table(example), unknown);
   if (out != nullptr) *out = example;
   if (!error) return "";
   EXPECT_EQ(error->status, 400);
@@ -133,11 +132,11 @@ TEST(FieldReader, CollectsUnknownNamesAndAsksForRequiredOnes) {
   std::vector<std::string> unknown;
   auto fields = table(example);
   EXPECT_FALSE(
-      read_fields(RequestJson::parse(R"({"zig": 1, "count": 2, "zag": 2})"), fields, unknown));
+      read_fields(parse_request_json(R"({"zig": 1, "count": 2, "zag": 2})"), fields, unknown));
   EXPECT_THAT(unknown, ElementsAre("zig", "zag"));
   fields[6].required = true;
-  EXPECT_EQ(read_fields(RequestJson::parse("{}"), fields, unknown)->message, "'name' is required");
-  EXPECT_EQ(read_fields(RequestJson::parse(R"({"name": null})"), fields, unknown)->param, "name");
+  EXPECT_EQ(read_fields(parse_request_json("{}"), fields, unknown)->message, "'name' is required");
+  EXPECT_EQ(read_fields(parse_request_json(R"({"name": null})"), fields, unknown)->param, "name");
 }
 
 TEST(FieldReader, LengthsAreBounded) {
@@ -183,14 +182,14 @@ TEST(FieldReader, DescribesTheSameTable) {
   const json& properties = schema.at("properties");
   EXPECT_EQ(
       properties.at("count"),
-      json::parse(R"({"type": ["integer", "null"], "minimum": 1, "maximum": 9, "default": 3})"));
+      parse_json(R"({"type": ["integer", "null"], "minimum": 1, "maximum": 9, "default": 3})"));
   EXPECT_EQ(properties.at("top"),
-            json::parse(
+            parse_json(
                 R"({"type": ["integer", "null"], "minimum": -2147483648, "maximum": 2147483647})"));
   EXPECT_EQ(properties.at("share").at("exclusiveMinimum"), 0);
   EXPECT_EQ(properties.at("name").at("description"), "A name.");
   EXPECT_EQ(properties.at("title").at("maxLength"), 5);
-  EXPECT_EQ(properties.at("tools").at("enum"), json::parse(R"(["none", [], null])"));
+  EXPECT_EQ(properties.at("tools").at("enum"), parse_json(R"(["none", [], null])"));
   EXPECT_EQ(properties.at("ids").at("maxItems"), 3);
   EXPECT_FALSE(schema.contains("required"));
 }

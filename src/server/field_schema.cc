@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/field_reader.h"
 
 namespace pagoda {
@@ -75,9 +75,9 @@ struct Describer {
     if (field.size.min_chars > 0) items["minLength"] = field.size.min_chars;
     return list_schema(field, std::move(items));
   }
-  json operator()(const CustomField& custom) const { return json::parse(custom.schema); }
+  json operator()(const CustomField& custom) const { return parse_json(custom.schema); }
   json operator()(const RefusedField& refused) const {
-    return {{"enum", json::parse(refused.neutral)}};
+    return {{"enum", parse_json(refused.neutral)}};
   }
   json operator()(IgnoredField) const { return json::object(); }
 };

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "core/json.h"
 #include "sampling/sampling_fields.h"
 #include "server/grammar_field_schemas.h"
 #include "server/json_body.h"
@@ -268,14 +268,12 @@ nlohmann::json generation_schema(const std::vector<Field>& table) {
   nlohmann::json schema = fields_schema(table);
   describe_options(schema, table);
   add_rule(schema,
-           nlohmann::json::parse(
+           parse_json(
                R"({"anyOf": [{"properties": {"stream": {"const": true}}, "required": ["stream"]},
                          {"properties": {"stream_options": {"type": "null"}}}]})"));
-  add_rule(schema,
-           nlohmann::json::parse(R"({"anyOf": [{"properties": {"stream": {"enum": [false, null]}}},
+  add_rule(schema, parse_json(R"({"anyOf": [{"properties": {"stream": {"enum": [false, null]}}},
                                  {"properties": {"prompt_logprobs": {"type": "null"}}}]})"));
-  add_rule(schema,
-           nlohmann::json::parse(R"({"anyOf": [{"properties": {"max_tokens": {"type": "null"},
+  add_rule(schema, parse_json(R"({"anyOf": [{"properties": {"max_tokens": {"type": "null"},
           "max_new_tokens": {"type": "null"}, "max_completion_tokens": {"type": "null"}}},
       {"properties": {"n_predict": {"type": "null"}, "num_predict": {"type": "null"}}}]})"));
   describe_grammars_together(schema, nullptr);

@@ -1,10 +1,10 @@
 #include "server/grammar_field_schemas.h"
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "server/field_reader.h"
 #include "server/grammar_fields.h"
 
@@ -186,7 +186,7 @@ const std::map<std::string_view, FieldSchemas>& schemas_by_name() {
 std::string_view grammar_field_schema(std::string_view name) {
   static const std::map<std::string_view, std::string> texts = [] {
     std::map<std::string_view, std::string> made;
-    for (const auto& [field, schemas] : schemas_by_name()) made[field] = schemas.all.dump();
+    for (const auto& [field, schemas] : schemas_by_name()) made[field] = json_text(schemas.all);
     return made;
   }();
   return texts.at(name);

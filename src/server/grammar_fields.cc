@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/grammar_field_schemas.h"
 #include "server/json_body.h"
 #include "server/request_json.h"
@@ -55,7 +55,7 @@ MaybeError read_schema(Place place, const RequestJson& value, GrammarFields& fie
   if (value.is_string())
     return set_grammar(place, GrammarKind::kJsonSchema, value.get<std::string>(), fields);
   if (value.is_object() || value.is_boolean())
-    return set_grammar(place, GrammarKind::kJsonSchema, to_json_text(value), fields);
+    return set_grammar(place, GrammarKind::kJsonSchema, json_text(value), fields);
   return refusal(place.param, fmt::format("{}': expected a JSON Schema", place.below));
 }
 
@@ -75,7 +75,7 @@ MaybeError read_choice(Place place, const RequestJson& value, GrammarFields& fie
   if (value.size() > kMaxGrammarChoices)
     return refusal(place.param, fmt::format("{}': expected at most {} in the list, got {}",
                                             place.below, kMaxGrammarChoices, value.size()));
-  return set_grammar(place, GrammarKind::kChoice, to_json_text(value), fields);
+  return set_grammar(place, GrammarKind::kChoice, json_text(value), fields);
 }
 
 // Ollama's.

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "core/json.h"
 #include "server/generation_group.h"
 #include "server/request_json.h"
 #include "tests/support/api_client.h"
@@ -16,7 +16,7 @@ GrammarFields fields_of(const std::string& text) {
   GrammarFields fields;
   std::vector<std::string> unknown;
   const auto error =
-      read_fields(RequestJson::parse("{" + text + "}"), grammar_field_table(fields), unknown);
+      read_fields(parse_request_json("{" + text + "}"), grammar_field_table(fields), unknown);
   EXPECT_FALSE(error) << error->message;
   EXPECT_TRUE(unknown.empty()) << unknown.front();
   return fields;

@@ -1,6 +1,5 @@
 #include "server/http_listener.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/log.h"
 #include "core/machine.h"
 #include "server/api_error.h"
 #include "server/http_head.h"
@@ -56,8 +56,8 @@ int raise_descriptor_limit(int num_wanted, rlim_t num_descriptors_each) {
   const rlim_t room =
       (limit.rlim_cur - std::min(limit.rlim_cur / 2, kOtherDescriptors)) / num_descriptors_each;
   if (room >= static_cast<rlim_t>(num_wanted)) return num_wanted;
-  spdlog::warn("[server] {} connections at most: the limit of open files is {}", room,
-               limit.rlim_cur);
+  log_warning("[server] {} connections at most: the limit of open files is {}", room,
+              limit.rlim_cur);
   return static_cast<int>(room);
 }
 
@@ -153,7 +153,7 @@ asio::awaitable<void> HttpListener::Impl::accept_loop() {
       serve(std::move(socket));
     } else if (error != asio::error::operation_aborted) {
       // Out of descriptors, most likely: without a pause this would spin until one is free.
-      spdlog::warn("[server] accept: {}", error.message());
+      log_warning("[server] accept: {}", error.message());
       pause.expires_after(std::chrono::milliseconds(100));
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
     }
@@ -176,7 +176,7 @@ void HttpListener::Impl::serve(StreamSocket socket) {
   auto connection = connect(std::move(socket), tls);
   if (!connection.ok()) {
     peers.remove(peer);
-    return spdlog::warn("{}", connection.status().message());
+    return log_warning("{}", connection.status().message());
   }
   (draining ? late_connections : connections).insert(*connection);
   if (draining) (*connection)->session->drain();

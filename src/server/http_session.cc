@@ -1,7 +1,5 @@
 #include "server/http_session.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/dispatch.hpp>
@@ -12,6 +10,7 @@
 #include <chrono>
 #include <exception>
 
+#include "core/log.h"
 #include "server/api_error.h"
 #include "server/http_head.h"
 
@@ -29,7 +28,7 @@ constexpr std::size_t kMaxPipelinedBytes = 16 << 10;
 
 HttpResponse internal_error_response(const std::string& method, const std::string& path,
                                      const std::exception& error) {
-  spdlog::error("[server] {} {}: {}", method, path, error.what());
+  log_error("[server] {} {}: {}", method, path, error.what());
   return error_response({500, "the server failed to answer this request", "", "internal_error"});
 }
 
@@ -75,7 +74,7 @@ asio::awaitable<void> HttpSession::run() {
       if (!goes_on) break;
     }
   } catch (const std::exception& error) {
-    spdlog::error("[server] connection: {}", error.what());
+    log_error("[server] connection: {}", error.what());
   }
   closed_ = true;
   deadline_->stop();

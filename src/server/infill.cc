@@ -1,8 +1,8 @@
 #include "server/infill.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/answer_json.h"
 #include "server/generation_job.h"
 #include "server/infill_prompt.h"
@@ -117,8 +117,8 @@ class PendingInfill : public PendingReply {
   std::optional<HttpReply> poll() override {
     if (auto error = reader_.take(text_)) return HttpReply{error_response(*error), {}};
     if (!reader_.finished()) return {};
-    return HttpReply{
-        HttpResponse{.body = to_json_text(reader_.last(text_)), .held = reader_.held()}, {}};
+    return HttpReply{HttpResponse{.body = json_text(reader_.last(text_)), .held = reader_.held()},
+                     {}};
   }
 
  private:

@@ -18,7 +18,7 @@ class InfillTest : public ::testing::Test {
  protected:
   // Posts a body, and returns the text of the prompt.
   std::string prompt_of(const json& body) {
-    client_.answer(kInfillPath, body.dump());
+    client_.answer(kInfillPath, json_text(body));
     return client_.last_prompt();
   }
 
@@ -50,8 +50,8 @@ TEST_F(InfillTest, StreamsItsParts) {
       client_.answer(kInfillPath, R"({"input_prefix": "a", "input_suffix": "b"})").at("content");
   std::string text;
   std::vector<json> events;
-  for (const std::string& data : client_.event_data(kInfillPath, body.dump()))
-    events.push_back(json::parse(data));
+  for (const std::string& data : client_.event_data(kInfillPath, json_text(body)))
+    events.push_back(parse_json(data));
   ASSERT_GE(events.size(), 2u);
   for (const json& event : events) text += event.at("content").get<std::string>();
   EXPECT_EQ(text, whole);
@@ -61,9 +61,9 @@ TEST_F(InfillTest, StreamsItsParts) {
 
 TEST_F(InfillTest, SaysWhyItEnded) {
   json body = {{"input_prefix", "a"}, {"input_suffix", "b"}, {"n_predict", 3}};
-  EXPECT_EQ(client_.answer(kInfillPath, body.dump()).at("stop_type"), "limit");
+  EXPECT_EQ(client_.answer(kInfillPath, json_text(body)).at("stop_type"), "limit");
   body = {{"input_prefix", "a"}, {"stop", {"pagoda"}}};
-  const json stopped = client_.answer(kInfillPath, body.dump());
+  const json stopped = client_.answer(kInfillPath, json_text(body));
   EXPECT_EQ(stopped.at("stop_type"), "word");
   EXPECT_EQ(stopped.at("stopping_word"), "pagoda");
   EXPECT_EQ(stopped.at("content"), "A ");
@@ -110,7 +110,7 @@ TEST_F(InfillTest, WhatHasNoRoomIsLeftOut) {
                {"input_suffix", "THERE " + far_suffix},
                {"n_predict", 64},
                {"input_extra", {{{"text", "one"}}}}};
-  const json answer = client_.answer(kInfillPath, body.dump());
+  const json answer = client_.answer(kInfillPath, json_text(body));
   EXPECT_EQ(answer.at("truncated"), true);
   EXPECT_THAT(client_.last_prompt(), HasSubstr(" HERE<fim_suffix>THERE é0"));
   EXPECT_THAT(client_.last_prompt(), EndsWith("<fim_middle>"));
@@ -133,7 +133,7 @@ TEST_F(InfillTest, ErrorsNameTheField) {
       {{{"input_prefix", "a"}, {"n_predict", -2}}, "n_predict"},
   };
   for (const auto& [body, param] : cases)
-    EXPECT_EQ(client_.refusal(kInfillPath, body.dump()).at("param"), param) << body;
+    EXPECT_EQ(client_.refusal(kInfillPath, json_text(body)).at("param"), param) << body;
   client_.model().fill_in.reset();
   EXPECT_EQ(client_.refusal(kInfillPath, R"({"input_prefix": "a"})").at("code"), "no_fill_in");
 }

@@ -1,8 +1,8 @@
 #include "server/information.h"
 
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/version.h"
 #include "server/generation_fields.h"
 #include "server/json_body.h"

@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "tests/support/api_client.h"
 
 namespace pagoda {
@@ -14,7 +13,7 @@ using nlohmann::json;
 json told(ApiClient& client, const std::string& path) {
   const HttpResponse response = client.get(path);
   EXPECT_EQ(response.status, 200) << path;
-  return json::parse(response.body);
+  return parse_json(response.body);
 }
 
 TEST(Information, APingIsTheHealth) {
@@ -26,7 +25,7 @@ TEST(Information, APingIsTheHealth) {
 
 TEST(Information, TheLoadIsWhatRunsOrWaits) {
   ApiClient client;
-  EXPECT_EQ(told(client, "/load"), json::parse(R"({"server_load": 0})"));
+  EXPECT_EQ(told(client, "/load"), parse_json(R"({"server_load": 0})"));
   EXPECT_EQ(told(client, "/v1/load"), told(client, "/load"));
 }
 
@@ -49,7 +48,7 @@ TEST(Information, PropsAreWhatARequestIsSampledBy) {
   EXPECT_EQ(props.at("default_generation_settings").at("params").at("repeat_penalty"), 1);
   EXPECT_EQ(props.at("chat_template"), client.model().chat_template->text());
   EXPECT_EQ(props.at("eos_token"), "<|im_end|>");
-  EXPECT_EQ(props.at("total_slots"), json::parse(client.get("/slots").body).size());
+  EXPECT_EQ(props.at("total_slots"), parse_json(client.get("/slots").body).size());
 }
 
 TEST(Information, SlotsInUseComeFirst) {
@@ -96,14 +95,14 @@ TEST(Information, EventsOfThePrefixCacheAreToldWhereThatIsAskedFor) {
   client.service().cache_events = events;
   events->begin(sha256("root"));
   events->add_stored(sha256("a"), sha256("root"));
-  json page = json::parse(client.get(path + "0").body);
+  json page = parse_json(client.get(path + "0").body);
   EXPECT_EQ(page.at("root"), to_hex(sha256("root")));
   EXPECT_EQ(page.at("is_whole"), true);
   const json stored = {
       {"type", "stored"}, {"digest", to_hex(sha256("a"))}, {"parent", to_hex(sha256("root"))}};
   EXPECT_EQ(page.at("events"), json::array({stored}));
   events->add_removed(sha256("a"));
-  page = json::parse(client.get(path + to_string(page.at("next"))).body);
+  page = parse_json(client.get(path + to_string(page.at("next"))).body);
   EXPECT_EQ(page.at("is_whole"), false);
   EXPECT_EQ(page.at("events"),
             json::array({{{"type", "removed"}, {"digest", to_hex(sha256("a"))}}}));

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/request_json.h"
 
 namespace pagoda {
@@ -120,16 +120,8 @@ ApiResult<RequestJson> parse_json_body(std::string_view body) {
   }
 }
 
-std::string to_json_text(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string to_json_text(const RequestJson& value) {
-  return value.dump(-1, ' ', false, RequestJson::error_handler_t::replace);
-}
-
 HttpResponse json_response(const nlohmann::json& body) {
-  return {.body = to_json_text(body)};
+  return {.body = json_text(body)};
 }
 
 }  // namespace pagoda

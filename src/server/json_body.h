@@ -27,10 +27,6 @@ ApiResult<RequestJson> parse_json_body(std::string_view body);
 // Returns offset of the first byte that is no part of well-formed UTF-8; npos: there is none.
 std::size_t find_invalid_utf8(std::string_view text);
 
-// Writes a value as UTF-8, with U+FFFD for what is not; never throws.
-std::string to_json_text(const nlohmann::json& value);
-std::string to_json_text(const RequestJson& value);
-
 // Returns the 200 whose body is that value.
 HttpResponse json_response(const nlohmann::json& body);
 

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/request_json.h"
 
 namespace pagoda {

@@ -1,10 +1,10 @@
 #include "server/known_fields.h"
+#include "core/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <set>
 
 namespace pagoda {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json.h"
 #include "server/chat_request.h"
 #include "server/completion_request.h"
 #include "server/messages_request.h"
@@ -70,7 +70,7 @@ std::vector<Endpoint> endpoints(Requests& requests) {
 }
 
 std::string body_with(const Endpoint& endpoint, std::string_view name, const json& value) {
-  return endpoint.body + ", " + json(name).dump() + ": " + value.dump() + "}";
+  return endpoint.body + ", " + json_text(json(name)) + ": " + json_text(value) + "}";
 }
 
 // Posts the body, and returns what the engine was asked for and what came of it.
@@ -109,7 +109,7 @@ TEST(KnownFields, WhatIsRefusedIsRefusedByNameAndWhatIsNeutralChangesNothing) {
       json neutral = json::array({nullptr});
       if (const auto* refused = std::get_if<RefusedField>(&field.target)) {
         ++num_refused;
-        json parsed = json::parse(refused->neutral);
+        json parsed = parse_json(refused->neutral);
         const json error =
             client.refusal(endpoint.path, body_with(endpoint, field.name, {{"no", "such"}}));
         EXPECT_EQ(error.at("param"), field.name);
@@ -120,7 +120,7 @@ TEST(KnownFields, WhatIsRefusedIsRefusedByNameAndWhatIsNeutralChangesNothing) {
         neutral = {nullptr, false, 5, "no such", {{"no", "such"}}};
       }
       for (const json& value : neutral) {
-        const std::string key = json(field.name).dump();
+        const std::string key = json_text(json(field.name));
         if (endpoint.body.find(key + ":") != std::string::npos) continue;
         EXPECT_EQ(outcome_of(client, endpoint.path, body_with(endpoint, field.name, value)), plain)
             << field.name << " " << value;
@@ -147,7 +147,7 @@ TEST(KnownFields, WhatIsDoneIsReadByEachOfItsNames) {
         const auto blames_it = [&](const json& value) {
           const HttpResponse reply = client.post(endpoint.path, body_with(endpoint, name, value));
           if (reply.status == 200) return false;
-          const json param = json::parse(reply.body).at("error").at("param");
+          const json param = parse_json(reply.body).at("error").at("param");
           return param == name || param == field.name;
         };
         // Nothing takes both.

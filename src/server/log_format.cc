@@ -7,9 +7,9 @@
 #include <chrono>
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.h"
 #include "server/json_body.h"
 
 namespace pagoda {
@@ -30,7 +30,7 @@ class JsonFormatter : public spdlog::formatter {
       fmt::format_to(std::back_inserter(line), "{}}}\n", payload);
     } else {
       fmt::format_to(std::back_inserter(line), "\"message\":{}}}\n",
-                     to_json_text(nlohmann::json(payload)));
+                     json_text(nlohmann::json(payload)));
     }
   }
 

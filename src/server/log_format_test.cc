@@ -5,11 +5,12 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
+#include "core/log.h"
 #include "server/access_log.h"
 
 namespace pagoda {
@@ -26,7 +27,7 @@ std::vector<std::string> lines_of(LogFormat format) {
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
       "captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
   use_log_format(format);
-  spdlog::warn("a \"quoted\" word,\na second line and \xff");
+  log_warning("a \"quoted\" word,\na second line and \xff");
   {
     AccessLog log({}, format);
     log.write({.method = "POST",
@@ -55,7 +56,7 @@ TEST(LogFormatTest, EachLineIsAnObjectInJson) {
   ASSERT_EQ(lines.size(), 4u);
   std::vector<json> objects;
   for (const std::string& line : lines) {
-    objects.push_back(json::parse(line, nullptr, /*allow_exceptions=*/false));
+    objects.push_back(parse_json(line));
     ASSERT_TRUE(objects.back().is_object()) << line;
     EXPECT_THAT(objects.back().at("time").get<std::string>(),
                 MatchesRegex("20..-..-..T..:..:..\\....Z"));

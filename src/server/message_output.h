@@ -1,11 +1,11 @@
 // MessageOutput: the blocks of an answer of /v1/messages, and the events that tell of them.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "answer/answer_part.h"
+#include "core/json.h"
 
 namespace pagoda {
 

@@ -1,7 +1,6 @@
 #include "server/messages.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "server/chat_job.h"
 #include "server/json_body.h"
 #include "server/message_output.h"
@@ -73,7 +72,7 @@ class PendingMessage : public PendingReply {
     if (!reader_.finished()) return {};
     json message = reader_.message();
     message.update(reader_.end());
-    return HttpReply{HttpResponse{.body = to_json_text(message), .held = reader_.held()}, {}};
+    return HttpReply{HttpResponse{.body = json_text(message), .held = reader_.held()}, {}};
   }
 
  private:

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/grammar_field_schemas.h"
 #include "server/json_body.h"
 #include "server/known_fields.h"

@@ -2,10 +2,10 @@
 // chat that they come to.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "server/chat_request.h"
 
 namespace pagoda {

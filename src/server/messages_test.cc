@@ -21,11 +21,11 @@ class MessagesTest : public ::testing::Test {
     if (!more.contains("max_tokens")) more["max_tokens"] = 200;
     return more;
   }
-  json answer(const json& body) { return client_.answer(kMessagesPath, body.dump()); }
+  json answer(const json& body) { return client_.answer(kMessagesPath, json_text(body)); }
   std::string prompt() { return client_.last_prompt(); }
   std::vector<json> events(json body) {
     body["stream"] = true;
-    return client_.named_events(kMessagesPath, body.dump());
+    return client_.named_events(kMessagesPath, json_text(body));
   }
 
   ApiClient client_;
@@ -35,7 +35,7 @@ TEST_F(MessagesTest, AnswersInAnthropicsShape) {
   const json body = answer(ask("say hello", {{"system", "Be kind."}}));
   EXPECT_TRUE(body.at("id").get<std::string>().starts_with("msg_"));
   EXPECT_EQ(body.at("type"), "message");
-  EXPECT_EQ(body.at("content"), json::parse(R"([{"type": "text", "text": "hello"}])"));
+  EXPECT_EQ(body.at("content"), parse_json(R"([{"type": "text", "text": "hello"}])"));
   EXPECT_EQ(body.at("stop_reason"), "end_turn");
   EXPECT_GT(body.at("usage").at("input_tokens"), 0);
   EXPECT_EQ(prompt(),
@@ -52,7 +52,7 @@ TEST_F(MessagesTest, SaysWhyAnAnswerEnded) {
 
 TEST_F(MessagesTest, BlocksBecomeMessages) {
   json body = ask("");
-  body["messages"] = json::parse(R"([
+  body["messages"] = parse_json(R"([
       {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
       {"role": "assistant", "content": [{"type": "thinking", "thinking": "t", "signature": ""},
         {"type": "text", "text": "c"}, {"type": "tool_use", "id": "1", "name": "f", "input": {"x": 1}}]},
@@ -77,7 +77,7 @@ TEST_F(MessagesTest, CallsAndThoughtsAreBlocksWholeAndStreamed) {
   client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
   const json body = ask(
       R"(say <think>So.</think> Look: <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)",
-      {{"tools", json::parse(R"([{"name": "f", "input_schema": {"type": "object"}}])")}});
+      {{"tools", parse_json(R"([{"name": "f", "input_schema": {"type": "object"}}])")}});
   const json whole = answer(body);
   EXPECT_EQ(whole.at("stop_reason"), "tool_use");
   const json& blocks = whole.at("content");
@@ -114,7 +114,8 @@ TEST_F(MessagesTest, AThoughtHasItsBudget) {
   EXPECT_TRUE(client_.may_begin("<think>abc"));
   for (const json& wrong : {json(-1), json(1.5), json("2"), json(5000000000)}) {
     const json body = ask("a", {{"thinking", {{"type", "enabled"}, {"budget_tokens", wrong}}}});
-    EXPECT_EQ(client_.refusal(kMessagesPath, body.dump()).at("param"), "thinking.budget_tokens");
+    EXPECT_EQ(client_.refusal(kMessagesPath, json_text(body)).at("param"),
+              "thinking.budget_tokens");
   }
 }
 
@@ -127,7 +128,7 @@ TEST_F(MessagesTest, AFailureEndsTheStream) {
 TEST_F(MessagesTest, CountsTokens) {
   json body = ask("say a");
   body.erase("max_tokens");
-  const json count = client_.answer("/v1/messages/count_tokens", body.dump());
+  const json count = client_.answer("/v1/messages/count_tokens", json_text(body));
   const json usage = answer(ask("say a")).at("usage");
   EXPECT_EQ(count.at("input_tokens"),
             usage.at("input_tokens").get<int>() + usage.at("cache_read_input_tokens").get<int>());
@@ -152,7 +153,7 @@ TEST_F(MessagesTest, WhatIsCountedIsCheckedAsWhatIsAnswered) {
   for (const auto& [more, param] : wrong)
     EXPECT_EQ(client_.refusal(path, ask("say a", more).dump()).at("param"), param) << more;
   const json beyond = ask("say a", {{"stop_token_ids", {1000000}}});
-  EXPECT_THAT(client_.refusal(path, beyond.dump()).at("message"), HasSubstr("stop_token_ids"));
+  EXPECT_THAT(client_.refusal(path, json_text(beyond)).at("message"), HasSubstr("stop_token_ids"));
   for (const json& more : {json{{"guided_choice", {"a"}}}, json{{"max_tokens", 1000000}}})
     client_.answer(path, ask("say a", more).dump());
 }
@@ -168,11 +169,11 @@ TEST_F(MessagesTest, GrammarsHoldTheText) {
 
 TEST_F(MessagesTest, ErrorsNameTheField) {
   const std::pair<json, const char*> cases[] = {
-      {json::parse(R"({"messages": [{"role": "user", "content": "a"}]})"), "max_tokens"},
-      {json::parse(R"({"max_tokens": 1})"), "messages"},
-      {json::parse(R"({"max_tokens": 1, "messages": [{"role": "system", "content": "a"}]})"),
+      {parse_json(R"({"messages": [{"role": "user", "content": "a"}]})"), "max_tokens"},
+      {parse_json(R"({"max_tokens": 1})"), "messages"},
+      {parse_json(R"({"max_tokens": 1, "messages": [{"role": "system", "content": "a"}]})"),
        "messages"},
-      {json::parse(
+      {parse_json(
            R"({"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "image"}]}]})"),
        "messages"},
       {ask("a", {{"system", 1}}), "system"},
@@ -187,7 +188,7 @@ TEST_F(MessagesTest, ErrorsNameTheField) {
       {ask("a", {{"guided_regex", 1}}), "guided_regex"},
   };
   for (const auto& [body, param] : cases)
-    EXPECT_EQ(client_.refusal(kMessagesPath, body.dump()).at("param"), param) << body;
+    EXPECT_EQ(client_.refusal(kMessagesPath, json_text(body)).at("param"), param) << body;
 }
 
 }  // namespace

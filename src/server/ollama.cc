@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/version.h"
 #include "server/json_body.h"
 #include "server/known_fields.h"

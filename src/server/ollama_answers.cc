@@ -48,8 +48,7 @@ std::optional<ApiError> OllamaReader::take(std::vector<nlohmann::json>& lines) {
 void OllamaReader::tell_call(std::vector<nlohmann::json>& lines) {
   if (!call_name_) return;
   // Arguments that the answer's end cuts off are no object.
-  auto arguments = nlohmann::json::parse(std::exchange(call_arguments_, {}), nullptr,
-                                         /*allow_exceptions=*/false);
+  auto arguments = parse_json(std::exchange(call_arguments_, {}));
   if (!arguments.is_object()) arguments = nlohmann::json::object();
   const nlohmann::json call = {
       {"function", {{"name", *call_name_}, {"arguments", std::move(arguments)}}}};
@@ -99,7 +98,7 @@ std::optional<HttpReply> PendingOllama::poll() {
   if (auto error = reader_.take(lines)) return HttpReply{error_response(*error), {}};
   if (!reader_.finished()) return {};
   return HttpReply{
-      HttpResponse{.body = to_json_text(reader_.last(/*whole=*/true)), .held = reader_.held()}, {}};
+      HttpResponse{.body = json_text(reader_.last(/*whole=*/true)), .held = reader_.held()}, {}};
 }
 
 std::string OllamaStream::poll() {
@@ -110,7 +109,7 @@ std::string OllamaStream::poll() {
   finished_ = error || reader_.finished();
   if (finished_ && !error) lines.push_back(reader_.last(/*whole=*/false));
   std::string text;
-  for (const nlohmann::json& line : lines) text += to_json_text(line) + "\n";
+  for (const nlohmann::json& line : lines) text += json_text(line) + "\n";
   return text;
 }
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "core/json.h"
 #include "server/chat_job.h"
 #include "server/http_message.h"
 #include "server/single_answer.h"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/embedding_answer.h"
 #include "server/embedding_request.h"
 #include "server/generation_fields.h"
@@ -140,7 +140,7 @@ HttpReply handle_ollama_embed(ApiService& service, const HttpRequest& http_reque
   auto request =
       checked_request(service, read_logged(service, read_embed_request, http_request.body));
   if (!request.ok()) return {error_response(request.error()), {}};
-  const std::string name = to_json_text(json(request->model));
+  const std::string name = json_text(json(request->model));
   const auto tail = [arrival = http_request.arrival](int num_tokens) {
     return fmt::format(R"(],"total_duration":{},"load_duration":0,"prompt_eval_count":{}}})",
                        nanoseconds_between(arrival, Clock::system().now()), num_tokens);

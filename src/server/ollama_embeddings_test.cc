@@ -14,7 +14,7 @@ constexpr const char* kOlder = "/api/embeddings";
 class OllamaEmbeddingsTest : public ::testing::Test {
  protected:
   OllamaEmbeddingsTest() { client_.model().embedding_format.normalizes = false; }
-  json embed(const json& body) { return client_.answer(kEmbed, body.dump()); }
+  json embed(const json& body) { return client_.answer(kEmbed, json_text(body)); }
   json raw(const std::string& text) { return fake_embedding(ids(text)); }
   std::vector<int> ids(const std::string& text) {
     return client_.model().tokenizer->encode(text).value();

@@ -19,11 +19,11 @@ class OllamaTest : public ::testing::Test {
     return more;
   }
   std::vector<json> lines(const std::string& path, const json& body) {
-    const HttpResponse reply = client_.post(path, body.dump());
+    const HttpResponse reply = client_.post(path, json_text(body));
     EXPECT_EQ(reply.status, 200) << reply.body;
     std::vector<json> all;
     std::istringstream text(reply.body);
-    for (std::string line; std::getline(text, line);) all.push_back(json::parse(line));
+    for (std::string line; std::getline(text, line);) all.push_back(parse_json(line));
     return all;
   }
   std::string prompt() { return client_.last_prompt(); }
@@ -53,10 +53,10 @@ TEST_F(OllamaTest, AChatMayBeWhole) {
 
 TEST_F(OllamaTest, CallsComeWholeWithArgumentsAsObjects) {
   client_.model().answer_format.thought = ThoughtMarks{"<think>", "</think>"};
-  const json tools = json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
+  const json tools = parse_json(R"([{"type": "function", "function": {"name": "f"}}])");
   const std::string text =
       R"(say <think>So.</think><tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)";
-  const json expected = json::parse(R"([{"function": {"name": "f", "arguments": {"a": 1}}}])");
+  const json expected = parse_json(R"([{"function": {"name": "f", "arguments": {"a": 1}}}])");
   const json whole =
       client_.answer("/api/chat", ask(text, {{"tools", tools}, {"stream", false}}).dump());
   EXPECT_EQ(whole.at("message").at("tool_calls"), expected);
@@ -86,10 +86,10 @@ TEST_F(OllamaTest, APromptGoesThroughTheTemplateUnlessItIsRaw) {
 }
 
 TEST_F(OllamaTest, TellsOfTheModel) {
-  const json tags = json::parse(client_.get("/api/tags").body).at("models");
+  const json tags = parse_json(client_.get("/api/tags").body).at("models");
   EXPECT_EQ(tags.at(0).at("name"), "fake-model");
-  EXPECT_EQ(json::parse(client_.get("/api/ps").body).at("models").at(0).at("model"), "fake-model");
-  EXPECT_TRUE(json::parse(client_.get("/api/version").body).contains("version"));
+  EXPECT_EQ(parse_json(client_.get("/api/ps").body).at("models").at(0).at("model"), "fake-model");
+  EXPECT_TRUE(parse_json(client_.get("/api/version").body).contains("version"));
   const json shown = client_.answer("/api/show", R"({"model": "fake-model:latest"})");
   EXPECT_EQ(shown.at("capabilities"), json({"completion", "tools", "embedding"}));
   client_.model().no_embeddings = unsupported("it makes none");

@@ -1,7 +1,6 @@
 #include "server/openapi_document.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "core/version.h"
 #include "server/access.h"
 #include "server/chat_request.h"
@@ -312,7 +311,7 @@ std::string openapi_document(const ApiService& service, bool needs_key,
                    {"paths", paths(service, needs_key)},
                    {"components", std::move(components)}};
   if (!root_path.empty()) document["servers"] = json::array({{{"url", root_path}}});
-  return document.dump(2);
+  return json_text(document, 2);
 }
 
 }  // namespace pagoda

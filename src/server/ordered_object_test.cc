@@ -5,9 +5,9 @@
 
 #include <chrono>
 #include <compare>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/json.h"
 #include "server/json_body.h"
 #include "server/request_json.h"
 #include "tests/support/api_client.h"
@@ -32,19 +32,19 @@ std::string object_of_many(int count) {
 }
 
 TEST(OrderedObject, KeysComeInTheOrderInWhichTheyWereSent) {
-  const auto object = RequestJson::parse(R"({"z": 1, "a": {"y": 2, "b": [{"d": 0, "c": 0}]}})");
-  EXPECT_EQ(object.dump(), R"({"z":1,"a":{"y":2,"b":[{"d":0,"c":0}]}})");
+  const auto object = parse_request_json(R"({"z": 1, "a": {"y": 2, "b": [{"d": 0, "c": 0}]}})");
+  EXPECT_EQ(json_text(object), R"({"z":1,"a":{"y":2,"b":[{"d":0,"c":0}]}})");
   EXPECT_EQ(object.at("a").at("y"), 2);
   EXPECT_EQ(object.find(std::string_view("m")), object.end());
 }
 
 TEST(OrderedObject, AKeyTwiceKeepsItsPlaceAndTakesItsLastValue) {
-  EXPECT_EQ(RequestJson::parse(R"({"a": 1, "b": 2, "a": {"c": 3}})").dump(),
+  EXPECT_EQ(parse_request_json(R"({"a": 1, "b": 2, "a": {"c": 3}})").dump(),
             R"({"a":{"c":3},"b":2})");
 }
 
 TEST(OrderedObject, CopiesMovesAndErases) {
-  auto object = RequestJson::parse(R"({"c": 1, "a": 2, "b": 3})");
+  auto object = parse_request_json(R"({"c": 1, "a": 2, "b": 3})");
   RequestJson copy = object;
   EXPECT_EQ(object.erase("a"), 1u);
   EXPECT_EQ(object.erase("a"), 0u);
@@ -53,13 +53,13 @@ TEST(OrderedObject, CopiesMovesAndErases) {
   EXPECT_THAT(keys_of(copy), ElementsAre("c", "a", "b"));
   EXPECT_NE(object, copy);
   const RequestJson moved = std::move(copy);
-  EXPECT_EQ(moved, RequestJson::parse(R"({"a": 2, "b": 3, "c": 1})"));
+  EXPECT_EQ(moved, parse_request_json(R"({"a": 2, "b": 3, "c": 1})"));
   object = moved;
   object.erase(object.begin());
   EXPECT_THAT(keys_of(object), ElementsAre("a", "b"));
   object.clear();
   object["x"] = 1;
-  EXPECT_EQ(object.dump(), R"({"x":1})");
+  EXPECT_EQ(json_text(object), R"({"x":1})");
 }
 
 // Counts what it is compared with.
@@ -89,8 +89,7 @@ TEST(OrderedObject, AHundredThousandKeysInMetadataStopNobody) {
     work();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  const double sorted_s =
-      seconds([&] { EXPECT_TRUE(nlohmann::json::parse(metadata).is_object()); });
+  const double sorted_s = seconds([&] { EXPECT_TRUE(parse_json(metadata).is_object()); });
   const std::string body =
       R"({"prompt": "say a", "response_format": {"type": "text"}, "metadata": )" + metadata + "}";
   const double request_s = seconds([&] { client.answer("/v1/completions", body); });

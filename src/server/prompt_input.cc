@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/generation_fields.h"
 
 namespace pagoda {
@@ -60,7 +60,7 @@ std::string prompts_schema(std::size_t most) {
     return {{"type", "array"}, {"items", items}, {"minItems", 1}, {"maxItems", max_items}};
   };
   const json ids = list(id, kMaxPromptTokens);
-  return json({{"anyOf", {text, ids, list({{"anyOf", {text, ids}}}, most)}}}).dump();
+  return json_text(json({{"anyOf", {text, ids, list({{"anyOf", {text, ids}}}, most)}}}));
 }
 
 Field truncation_field(std::optional<int>& most, std::string_view description) {

@@ -1,8 +1,8 @@
 #include "server/reasoning_fields.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/json_body.h"
 #include "server/request_json.h"
 
@@ -101,7 +101,7 @@ std::string add_reasoning_variables(const ReasoningFields& fields, const std::st
   std::optional<bool> thinks = fields.enable_thinking;
   if (!thinks && fields.effort == "none") thinks = false;
   if (!thinks && fields.effort.empty()) return kwargs_json;
-  auto kwargs = RequestJson::parse(kwargs_json);
+  auto kwargs = parse_request_json(kwargs_json);
   const auto add = [&kwargs](const std::string& name, RequestJson value) {
     if (!kwargs.contains(name)) kwargs[name] = std::move(value);
   };
@@ -110,7 +110,7 @@ std::string add_reasoning_variables(const ReasoningFields& fields, const std::st
     add("enable_thinking", *thinks);
     add("thinking", *thinks);
   }
-  return to_json_text(kwargs);
+  return json_text(kwargs);
 }
 
 }  // namespace pagoda

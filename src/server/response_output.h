@@ -1,12 +1,12 @@
 // ResponseOutput: the items of a response, one after another, and the events that tell of them.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "answer/answer_part.h"
+#include "core/json.h"
 #include "server/request_json.h"
 
 namespace pagoda {

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "server/grammar_field_schemas.h"
 #include "server/json_body.h"
 #include "server/known_fields.h"
@@ -158,8 +157,7 @@ nlohmann::json response_request_schema() {
   const std::vector<Field> table = response_field_table(request);
   nlohmann::json schema = fields_schema(table);
   describe_options(schema, table);
-  describe_grammars_together(schema,
-                             nlohmann::json::parse(R"({"properties": {"text": {"properties": {
+  describe_grammars_together(schema, parse_json(R"({"properties": {"text": {"properties": {
       "format": {"anyOf": [{"type": "null"}, {"properties": {"type": {"const": "text"}}}]}}}}})"));
   return schema;
 }

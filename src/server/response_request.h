@@ -1,10 +1,10 @@
 // POST /v1/responses: its fields (OpenAI's Responses API), and the chat that they come to.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "server/chat_request.h"
 #include "server/request_json.h"
 

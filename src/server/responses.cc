@@ -1,7 +1,6 @@
 #include "server/responses.h"
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "server/chat_job.h"
 #include "server/json_body.h"
 #include "server/response_output.h"
@@ -27,12 +26,12 @@ ApiError no_response(const std::string& param, const std::string& id) {
 }
 
 json echoed(const RequestJson& value, json fallback) {
-  return value.is_null() ? std::move(fallback) : json::parse(to_json_text(value));
+  return value.is_null() ? std::move(fallback) : parse_json(json_text(value));
 }
 
 // Returns 0.9 of the float nearest to it.
 json as_written(float value) {
-  return json::parse(fmt::format("{}", value));
+  return parse_json(fmt::format("{}", value));
 }
 
 // Returns what a response repeats of its request.
@@ -121,7 +120,7 @@ class ResponseBuilder {
     RequestJson messages = job_->conversation;
     messages.push_back(output_.message());
     job_->service->responses.put(job_->client, job_->identity.id,
-                                 {to_json_text(response), to_json_text(messages)});
+                                 {json_text(response), json_text(messages)});
     return response;
   }
 
@@ -143,8 +142,7 @@ class PendingResponse : public PendingReply {
     if (auto error = builder_.take(events)) return HttpReply{error_response(*error), {}};
     if (!builder_.finished()) return {};
     return HttpReply{
-        HttpResponse{.body = to_json_text(builder_.finished_response()), .held = builder_.held()},
-        {}};
+        HttpResponse{.body = json_text(builder_.finished_response()), .held = builder_.held()}, {}};
   }
 
  private:
@@ -204,7 +202,7 @@ ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service,
   if (const std::string& id = asked.previous_response_id; !id.empty()) {
     const auto found = service.responses.find(request.client, id);
     if (!found) return no_response("previous_response_id", id);
-    earlier = RequestJson::parse(found->messages_json);
+    earlier = parse_request_json(found->messages_json);
   }
   if (auto error = settle_messages(earlier, asked)) return std::move(*error);
   auto job = std::make_unique<ResponseJob>();

@@ -18,11 +18,11 @@ constexpr const char* kResponsesPath = "/v1/responses";
 
 class ResponsesTest : public ::testing::Test {
  protected:
-  json answer(const json& body) { return client_.answer(kResponsesPath, body.dump()); }
+  json answer(const json& body) { return client_.answer(kResponsesPath, json_text(body)); }
   std::string prompt() { return client_.last_prompt(); }
   std::vector<json> events(json body) {
     body["stream"] = true;
-    return client_.named_events(kResponsesPath, body.dump());
+    return client_.named_events(kResponsesPath, json_text(body));
   }
 
   ApiClient client_;
@@ -39,7 +39,7 @@ TEST_F(ResponsesTest, AnswersInOpenAisShape) {
   const json& item = body.at("output").at(0);
   EXPECT_EQ(item.at("type"), "message");
   EXPECT_EQ(item.at("status"), "completed");
-  EXPECT_EQ(item.at("content"), json::parse(R"([{"type": "output_text", "text": "hello",
+  EXPECT_EQ(item.at("content"), parse_json(R"([{"type": "output_text", "text": "hello",
                                                  "annotations": [], "logprobs": []}])"));
   EXPECT_GT(body.at("usage").at("input_tokens"), 0);
   EXPECT_EQ(body.at("usage").at("output_tokens_details").at("reasoning_tokens"), 0);
@@ -52,7 +52,7 @@ TEST_F(ResponsesTest, AnAnswerThatIsCutOffIsIncomplete) {
 }
 
 TEST_F(ResponsesTest, ItemsBecomeMessages) {
-  answer({{"instructions", "Be kind."}, {"input", json::parse(R"([
+  answer({{"instructions", "Be kind."}, {"input", parse_json(R"([
       {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]},
       {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "t"}]},
       {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "c"}]},
@@ -80,9 +80,9 @@ TEST_F(ResponsesTest, AConversationGoesOn) {
 TEST_F(ResponsesTest, StoredOnesAreFetchedAndDeleted) {
   const json body = answer({{"input", "say hello"}});
   const std::string path = std::string(kResponsesPath) + "/" + body.at("id").get<std::string>();
-  EXPECT_EQ(json::parse(client_.get(path).body), body);
+  EXPECT_EQ(parse_json(client_.get(path).body), body);
   const HttpResponse deleted = client_.send({.method = "DELETE", .path = path});
-  EXPECT_EQ(json::parse(deleted.body).at("deleted"), true);
+  EXPECT_EQ(parse_json(deleted.body).at("deleted"), true);
   for (const char* method : {"GET", "DELETE"})
     EXPECT_EQ(client_.send({.method = method, .path = path}).status, 404);
   EXPECT_EQ(client_
@@ -107,9 +107,9 @@ TEST(Responses, AreForAllKeysOfTheirClientsName) {
   const std::string body = json{{"input", "say hello"}}.dump();
   const HttpResponse made = send({.method = "POST", .path = kResponsesPath, .body = body}, "old");
   const std::string path =
-      std::string(kResponsesPath) + "/" + json::parse(made.body).at("id").get<std::string>();
+      std::string(kResponsesPath) + "/" + parse_json(made.body).at("id").get<std::string>();
   EXPECT_EQ(send({.method = "GET", .path = path}, "other").status, 404);
-  EXPECT_EQ(json::parse(send({.method = "GET", .path = path}, "new").body), json::parse(made.body));
+  EXPECT_EQ(parse_json(send({.method = "GET", .path = path}, "new").body), parse_json(made.body));
 }
 
 TEST_F(ResponsesTest, CallsAndThoughtsAreItems) {
@@ -118,7 +118,7 @@ TEST_F(ResponsesTest, CallsAndThoughtsAreItems) {
       {"input",
        R"(say <think>So.</think> Look: <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)"},
       {"tools",
-       json::parse(R"([{"type": "function", "name": "f", "parameters": {"type": "object"}}])")}};
+       parse_json(R"([{"type": "function", "name": "f", "parameters": {"type": "object"}}])")}};
   const json whole = answer(body);
   const json& output = whole.at("output");
   ASSERT_EQ(output.size(), 3u);
@@ -134,7 +134,7 @@ TEST_F(ResponsesTest, CallsAndThoughtsAreItems) {
   // A conversation that goes on holds the call.
   answer({{"previous_response_id", whole.at("id")},
           {"input",
-           json::parse(R"([{"type": "function_call_output", "call_id": "x", "output": "1"}])")}});
+           parse_json(R"([{"type": "function_call_output", "call_id": "x", "output": "1"}])")}});
   EXPECT_THAT(prompt(), HasSubstr(R"("function": {"name": "f", "arguments": {"a": 1}})"));
 }
 
@@ -144,7 +144,7 @@ TEST_F(ResponsesTest, AStreamTellsEachItem) {
   const std::vector<json> all = events(
       {{"input",
         R"(say <think>So.</think> Look: <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>)"},
-       {"tools", json::parse(R"([{"type": "function", "name": "f"}])")}});
+       {"tools", parse_json(R"([{"type": "function", "name": "f"}])")}});
   std::map<int, std::string> texts;
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(all[i].at("sequence_number"), i);
@@ -194,13 +194,13 @@ TEST_F(ResponsesTest, InputIsBounded) {
 
 TEST_F(ResponsesTest, ASchemaHoldsTheText) {
   answer({{"input", "say a"},
-          {"text", json::parse(R"({"format": {"type": "json_schema", "name": "x", "strict": true,
+          {"text", parse_json(R"({"format": {"type": "json_schema", "name": "x", "strict": true,
                                    "schema": {"type": "object", "properties": {}}}})")}});
   EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
 }
 
 TEST_F(ResponsesTest, CallsThatMustBeMadeLeaveNoTextForAFormat) {
-  const json body = json::parse(R"({"input": "say a", "tools": [{"type": "function", "name": "f"}],
+  const json body = parse_json(R"({"input": "say a", "tools": [{"type": "function", "name": "f"}],
       "text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}},
       "tool_choice": {"type": "function", "name": "f"}})");
   EXPECT_EQ(answer(body).at("text"), body.at("text"));
@@ -208,13 +208,13 @@ TEST_F(ResponsesTest, CallsThatMustBeMadeLeaveNoTextForAFormat) {
 }
 
 TEST_F(ResponsesTest, AllowedToolsMayBeCalled) {
-  json body = json::parse(R"({"input": "say a", "tools": [{"type": "function", "name": "f"}],
+  json body = parse_json(R"({"input": "say a", "tools": [{"type": "function", "name": "f"}],
       "tool_choice": {"type": "allowed_tools", "mode": "required",
                       "tools": [{"type": "function", "name": "f"}]}})");
   EXPECT_EQ(answer(body).at("tool_choice"), body.at("tool_choice"));
   EXPECT_NE(client_.engine().last_request().mask_source, nullptr);
   body["tool_choice"]["tools"][0]["name"] = "g";
-  EXPECT_EQ(client_.refusal(kResponsesPath, body.dump()).at("param"), "tool_choice");
+  EXPECT_EQ(client_.refusal(kResponsesPath, json_text(body)).at("param"), "tool_choice");
 }
 
 TEST_F(ResponsesTest, VerbosityChangesNothing) {
@@ -247,7 +247,7 @@ TEST_F(ResponsesTest, AFormatThatCannotBeHeldIsNamedAsItStands) {
   const json tools = {{{"type", "function"}, {"name", "now"}}};
   for (const json& each : {json(), tools}) {
     if (!each.is_null()) body["tools"] = each;
-    const json refused = client_.refusal(kResponsesPath, body.dump());
+    const json refused = client_.refusal(kResponsesPath, json_text(body));
     EXPECT_EQ(refused.at("param"), "text");
     EXPECT_THAT(refused.at("message").get<std::string>(), StartsWith("'text.format': "));
     EXPECT_THAT(refused.at("message").get<std::string>(), HasSubstr("no-such"));

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 json parsed(const HttpResponse& response) {
-  return json::parse(response.body);
+  return parse_json(response.body);
 }
 
 TEST(Router, KeysGuardAllButWhatTellsOfTheServer) {
@@ -308,11 +308,11 @@ TEST(OpenApi, DescribesTheFieldsThatAreRead) {
   EXPECT_EQ(document.at("openapi"), "3.1.0");
   const json& schemas = document.at("components").at("schemas");
   const json& completion = schemas.at("CompletionRequest");
-  EXPECT_EQ(completion.at("required"), json::parse(R"(["prompt"])"));
+  EXPECT_EQ(completion.at("required"), parse_json(R"(["prompt"])"));
   EXPECT_EQ(completion.at("properties").at("top_p").at("maximum"), 1);
   EXPECT_EQ(completion.at("properties").at("dry_base").at("default"), 1.75);
   EXPECT_EQ(completion.at("properties").at("lora_request").at("enum"),
-            json::parse(R"([false, [], {}, "", null])"));
+            parse_json(R"([false, [], {}, "", null])"));
   EXPECT_TRUE(schemas.at("ChatCompletionRequest").at("properties").contains("messages"));
   for (const char* path : {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize",
                            "/health", "/metrics"}) {

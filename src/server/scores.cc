@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/json.h"
 #include "server/answer_json.h"
 #include "server/embedding_answer.h"
 #include "server/json_body.h"

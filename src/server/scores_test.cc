@@ -18,8 +18,10 @@ constexpr const char* kRerank = "/v1/rerank";
 
 class ScoresTest : public ::testing::Test {
  protected:
-  json answer(const char* path, const json& body) { return client_.answer(path, body.dump()); }
-  json refusal(const char* path, const json& body) { return client_.refusal(path, body.dump()); }
+  json answer(const char* path, const json& body) { return client_.answer(path, json_text(body)); }
+  json refusal(const char* path, const json& body) {
+    return client_.refusal(path, json_text(body));
+  }
   std::vector<int> ids(const std::string& text) {
     return client_.model().tokenizer->encode(text, {.add_special_tokens = false}).value();
   }

@@ -1,10 +1,9 @@
 #include "server/text_workers.h"
 
-#include <spdlog/spdlog.h>
-
 #include <chrono>
 #include <exception>
 
+#include "core/log.h"
 #include "core/machine.h"
 #include "server/api_error.h"
 
@@ -38,7 +37,7 @@ void TextWorkers::Task::run() {
   try {
     reply = work();
   } catch (const std::exception& error) {
-    spdlog::error("[server] a text: {}", error.what());
+    log_error("[server] a text: {}", error.what());
     reply = {
         error_response({500, "the server failed to answer this request", "", "internal_error"}),
         {}};

@@ -1,9 +1,9 @@
 #include "server/tls_certificate.h"
+#include "core/log.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509err.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/buffer.hpp>
 #include <fstream>
@@ -61,9 +61,9 @@ std::shared_ptr<ssl::context> TlsCertificate::context() {
   times_ = times;
   const Status status = read();
   if (status.ok()) {
-    spdlog::info("[tls] {}: the certificate has changed", files_.certificate);
+    log_info("[tls] {}: the certificate has changed", files_.certificate);
   } else {
-    spdlog::warn("{}; the certificate that was read before stays", status.message());
+    log_warning("{}; the certificate that was read before stays", status.message());
   }
   return context_;
 }

@@ -3,7 +3,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/sslerr.h>
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -15,6 +14,7 @@
 #include <boost/asio/write.hpp>
 #include <string>
 
+#include "core/log.h"
 #include "server/api_error.h"
 #include "server/http_head.h"
 
@@ -75,7 +75,7 @@ asio::awaitable<bool> TlsTunnel::shake_hands() {
                                 asio::redirect_error(asio::use_awaitable, error));
   deadline_->clear();
   if (!error) co_return true;
-  spdlog::debug("[tls] handshake: {}", error.message());
+  log_debug("[tls] handshake: {}", error.message());
   if (is_plain_http(error)) tell_of_https();
   co_return false;
 }

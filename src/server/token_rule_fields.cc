@@ -1,10 +1,10 @@
 #include "server/token_rule_fields.h"
+#include "core/json.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 namespace pagoda {
 namespace {

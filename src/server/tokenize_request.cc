@@ -1,6 +1,6 @@
 #include "server/tokenize_request.h"
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "server/request_json.h"
 
 namespace pagoda {
@@ -40,7 +40,7 @@ nlohmann::json tokenize_request_schema() {
   TokenizeRequest request;
   nlohmann::json schema = fields_schema(tokenize_field_table(request));
   describe_prompt_together(schema);
-  add_rule(schema, nlohmann::json::parse(R"({"anyOf": [
+  add_rule(schema, parse_json(R"({"anyOf": [
       {"required": ["prompt"], "properties": {"prompt": {"type": "string"}, "messages": {"type": "null"}}},
       {"required": ["messages"], "properties": {"messages": {"type": "array"}, "prompt": {"type": "null"}}}]})"));
   return schema;

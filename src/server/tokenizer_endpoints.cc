@@ -2,8 +2,7 @@
 
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "server/json_body.h"
 #include "server/prompt_encoding.h"
 #include "server/tokenize_request.h"
@@ -42,7 +41,7 @@ std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
   char before = '[';
   for (const int id : ids) {
     const auto token = model.tokenizer->id_to_token(id);
-    text += before + to_json_text(json(token.ok() ? *token : std::string()));
+    text += before + json_text(json(token.ok() ? *token : std::string()));
     before = ',';
   }
   return text + (ids.empty() ? "[]}" : "]}");

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/json.h"
 #include "server/json_body.h"
 #include "server/request_json.h"
 
@@ -81,7 +81,7 @@ MaybeError read_function(std::size_t index, std::string_view at, const RequestJs
   const RequestJson& parameters = value_of(function, "parameters");
   if (!parameters.is_null() && !parameters.is_object())
     return wrong("parameters", "an object, a JSON Schema");
-  if (parameters.is_object()) tool.parameters_json = to_json_text(parameters);
+  if (parameters.is_object()) tool.parameters_json = json_text(parameters);
   const RequestJson& strict = value_of(function, "strict");
   if (!strict.is_null() && !strict.is_boolean()) return wrong("strict", "true or false");
   tool.is_strict = strict == RequestJson(true);
@@ -117,7 +117,7 @@ std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, To
       return error;
     tools.push_back(is_flat ? nested(value[i]) : value[i]);
   }
-  if (!tools.empty()) fields.tools_json = to_json_text(tools);
+  if (!tools.empty()) fields.tools_json = json_text(tools);
   return {};
 }
 

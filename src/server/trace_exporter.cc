@@ -2,18 +2,18 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/clock.h"
+#include "core/json.h"
+#include "core/log.h"
 #include "core/version.h"
 #include "server/answer_json.h"
 #include "server/json_body.h"
@@ -165,7 +165,7 @@ void TraceExporter::Impl::run() {
     std::vector<json> spans = std::exchange(waiting, {});
     const std::size_t lost = std::exchange(num_lost, 0);
     lock.unlock();
-    if (lost > 0) spdlog::warn("[traces] {} spans were lost: {} takes them too slowly", lost, url);
+    if (lost > 0) log_warning("[traces] {} spans were lost: {} takes them too slowly", lost, url);
     send(spans);
     lock.lock();
   }
@@ -175,7 +175,7 @@ std::string TraceExporter::Impl::body_of(const std::vector<json>& spans) const {
   const json scope = {{"name", "pagoda"}, {"version", version()}};
   const json resource = {{"attributes", attribute_list({{"service.name", service},
                                                         {"service.version", text(version())}})}};
-  return to_json_text(
+  return json_text(
       json{{"resourceSpans",
             json::array({{{"resource", resource},
                           {"scopeSpans", json::array({{{"scope", scope}, {"spans", spans}}})}}})}});
@@ -203,8 +203,8 @@ void TraceExporter::Impl::send(const std::vector<json>& spans) {
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
   const bool is_taken = code == CURLE_OK && status >= 200 && status < 300;
   if (!is_taken && !failed) {
-    spdlog::warn("[traces] {}: expected a collector that takes spans, got: {}", url,
-                 code == CURLE_OK ? fmt::format("HTTP {}", status) : curl_easy_strerror(code));
+    log_warning("[traces] {}: expected a collector that takes spans, got: {}", url,
+                code == CURLE_OK ? fmt::format("HTTP {}", status) : curl_easy_strerror(code));
   }
   failed = !is_taken;
 }

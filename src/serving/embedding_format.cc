@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/json.h"
 #include "core/text_file.h"
 #include "model/json_fields.h"
 #include "weights/printable.h"
@@ -69,7 +69,7 @@ Result<Pooling> read_pooling(const std::filesystem::path& folder, const std::str
 
 // Reads the list of what a text goes through: a transformer, a pooling, perhaps a norm.
 Result<EmbeddingFormat> read_modules(const std::filesystem::path& folder, const std::string& text) {
-  const auto modules = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto modules = parse_json(text);
   if (!modules.is_array() || modules.size() > kMaxModules)
     return data_loss("[embedding] {}: expected a list of at most {} modules", kModules,
                      kMaxModules);

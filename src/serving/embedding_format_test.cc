@@ -7,12 +7,13 @@
 #include <string>
 
 #include "tests/support/gguf_writer.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 
 namespace pagoda {
 namespace {
 
-const std::string kTinyLlama = PAGODA_SOURCE_DIR "/tests/golden/data/tiny-llama";
+const std::string kTinyLlama = testing::source_path("tests/golden/data/tiny-llama");
 
 class EmbeddingFormatTest : public ::testing::Test {
  protected:

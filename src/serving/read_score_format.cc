@@ -1,8 +1,8 @@
 #include "serving/read_score_format.h"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/text_file.h"
 #include "model/json_fields.h"
 #include "model/score_head.h"

@@ -1,8 +1,8 @@
 #include "text/chat_template.h"
 
 #include <ctime>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/text_file.h"
 #include "text/rust_bridge.h"
 
@@ -64,7 +64,7 @@ Result<ChatTemplate> ChatTemplate::from_folder(const std::filesystem::path& fold
   const std::filesystem::path file = folder / "tokenizer_config.json";
   if (!std::filesystem::exists(file, error)) return no_template(folder.string());
   PAGODA_ASSIGN_OR_RETURN(const std::string config_text, read_text_file(file));
-  const auto config = nlohmann::json::parse(config_text, nullptr, /*allow_exceptions=*/false);
+  const auto config = parse_json(config_text);
   if (!config.is_object()) return data_loss("{}: expected a JSON object", file.string());
   const auto entry = config.find("chat_template");
   if (entry == config.end() || entry->is_null()) return no_template(folder.string());

@@ -12,7 +12,7 @@ namespace {
 // Whether the text ends inside of a character or holds a broken one.
 bool is_utf8(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::ignore) ==
-         nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+         json_text(nlohmann::json(text));
 }
 
 std::shared_ptr<const Tokenizer> byte_level() {

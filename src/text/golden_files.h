@@ -5,23 +5,24 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/json.h"
+#include "tests/support/source_path.h"
 #include "text/gguf_vocabulary.h"
 
 namespace pagoda {
 
 inline std::filesystem::path test_data() {
-  return std::filesystem::path(PAGODA_SOURCE_DIR) / "src" / "text" / "testdata";
+  return testing::source_path("src/text/testdata");
 }
 
 // Objects keep their order: templates print them as they come.
 inline nlohmann::ordered_json read_golden(std::string_view name) {
   std::ifstream file(test_data() / name);
-  return nlohmann::ordered_json::parse(file);
+  return parse_ordered_json(file);
 }
 
 // Builds a vocabulary: "tokens" has [id, token, type] for the tokens that the golden texts need;

@@ -6,9 +6,9 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/json.h"
 #include "core/machine.h"
 #include "tests/support/cpu_time.h"
 #include "tests/support/kept_memory.h"

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <regex>
 
+#include "core/json.h"
 #include "text/grammar_test_rig.h"
 
 namespace pagoda {
@@ -236,7 +236,7 @@ TEST_F(GrammarTest, RandomWalksEndInWhatTheSchemaSays) {
     const auto text = random_text(*source, random);
     if (!text) continue;
     ++num_ended;
-    const auto value = nlohmann::ordered_json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    const auto value = parse_ordered_json(*text);
     ASSERT_TRUE(value.is_object()) << *text;
     ASSERT_EQ(value.size(), 3u) << *text;
     ASSERT_FALSE(value["name"].get<std::string>().empty());

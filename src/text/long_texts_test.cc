@@ -121,7 +121,7 @@ TEST(LongTexts, OnlyTextsWithoutWordsHaveLongerPieces) {
 // The post-processor's tokens go around the whole text, not around each piece.
 TEST(LongTexts, ALongTextHasOneBeginAndOneEnd) {
   auto json = read_golden("tiny/tokenizer.json");
-  json["post_processor"] = nlohmann::ordered_json::parse(
+  json["post_processor"] = parse_ordered_json(
       R"({"type": "TemplateProcessing", "pair": [],
           "single": [{"SpecialToken": {"id": "<|bos|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
                      {"SpecialToken": {"id": "<|eos|>", "type_id": 0}}],

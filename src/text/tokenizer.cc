@@ -1,8 +1,8 @@
 #include "text/tokenizer.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/text_file.h"
 #include "text/rust_bridge.h"
 
@@ -104,7 +104,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(
     return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
   }
   PAGODA_ASSIGN_OR_RETURN(const std::string config_text, read_text_file(config_file));
-  const auto config = nlohmann::json::parse(config_text, nullptr, /*allow_exceptions=*/false);
+  const auto config = parse_json(config_text);
   if (!config.is_object()) return data_loss("{}: expected a JSON object", config_file.string());
   tokenizer->set_bos(tokenizer->token_to_id(special_token(config, "bos_token")));
   tokenizer->set_eos(tokenizer->token_to_id(special_token(config, "eos_token")));

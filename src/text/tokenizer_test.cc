@@ -312,13 +312,12 @@ TEST_F(FolderTest, BrokenFoldersAreRefusedByName) {
 
 TEST_F(FolderTest, ThePostProcessorDecidesWhatIsAdded) {
   auto json = read_golden("tiny/tokenizer.json");
-  json["post_processor"] =
-      nlohmann::ordered_json::parse(R"({"type": "TemplateProcessing", "pair": [],
+  json["post_processor"] = parse_ordered_json(R"({"type": "TemplateProcessing", "pair": [],
       "single": [{"SpecialToken": {"id": "<|bos|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
       "special_tokens": {"<|bos|>": {"id": "<|bos|>", "ids": [0], "tokens": ["<|bos|>"]}}})");
-  json["truncation"] = nlohmann::ordered_json::parse(
+  json["truncation"] = parse_ordered_json(
       R"({"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0})");
-  write("tokenizer.json", json.dump());
+  write("tokenizer.json", json_text(json));
   const auto tokenizer = *Tokenizer::from_folder(folder_);
   EXPECT_THAT(encode(*tokenizer, "<|eos|><|eos|>"), ElementsAre(0, 1, 1))
       << "and nothing is cut off";
@@ -327,26 +326,24 @@ TEST_F(FolderTest, ThePostProcessorDecidesWhatIsAdded) {
 
 TEST_F(FolderTest, ThePostProcessorPutsPairsTogether) {
   auto json = read_golden("tiny/tokenizer.json");
-  json["post_processor"] =
-      nlohmann::ordered_json::parse(R"({"type": "TemplateProcessing", "single": [],
+  json["post_processor"] = parse_ordered_json(R"({"type": "TemplateProcessing", "single": [],
       "pair": [{"SpecialToken": {"id": "<|bos|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
                {"SpecialToken": {"id": "<|eos|>", "type_id": 0}}, {"SpecialToken": {"id": "<|eos|>", "type_id": 0}},
                {"Sequence": {"id": "B", "type_id": 1}}, {"SpecialToken": {"id": "<|eos|>", "type_id": 1}}],
       "special_tokens": {"<|bos|>": {"id": "<|bos|>", "ids": [0], "tokens": ["<|bos|>"]},
                          "<|eos|>": {"id": "<|eos|>", "ids": [1], "tokens": ["<|eos|>"]}}})");
-  write("tokenizer.json", json.dump());
+  write("tokenizer.json", json_text(json));
   const PairParts parts = *(*Tokenizer::from_folder(folder_))->pair_parts();
   EXPECT_THAT(parts.before, ElementsAre(0));
   EXPECT_THAT(parts.between, ElementsAre(1, 1));
   EXPECT_THAT(parts.after, ElementsAre(1));
   json["post_processor"] = nullptr;
-  write("tokenizer.json", json.dump());
+  write("tokenizer.json", json_text(json));
   EXPECT_TRUE((*Tokenizer::from_folder(folder_))->pair_parts()->between.empty());
   // One that takes a single text alone has no way to put two together.
-  json["post_processor"] =
-      nlohmann::ordered_json::parse(R"({"type": "TemplateProcessing", "pair": [],
+  json["post_processor"] = parse_ordered_json(R"({"type": "TemplateProcessing", "pair": [],
       "single": [{"Sequence": {"id": "A", "type_id": 0}}], "special_tokens": {}})");
-  write("tokenizer.json", json.dump());
+  write("tokenizer.json", json_text(json));
   EXPECT_THAT((*Tokenizer::from_folder(folder_))->pair_parts().status().message(),
               HasSubstr("expected two texts"));
 }
@@ -364,13 +361,12 @@ TEST(GgufTokenizer, PairsHaveTheEndsThatTheFileAsksFor) {
 }
 
 TEST_F(FolderTest, MetaspaceDecodersDropTheSpaceTheyPutFirst) {
-  auto json =
-      nlohmann::ordered_json::parse(R"({"model": {"type": "BPE", "vocab": {"▁a": 0, "b": 1, "▁": 2},
+  auto json = parse_ordered_json(R"({"model": {"type": "BPE", "vocab": {"▁a": 0, "b": 1, "▁": 2},
       "merges": []}, "decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": false}})");
-  write("tokenizer.json", json.dump());
+  write("tokenizer.json", json_text(json));
   EXPECT_EQ(*(*Tokenizer::from_folder(folder_))->decode(std::vector{0, 0, 1, 2}, false), "a ab ");
   json["decoder"]["prepend_scheme"] = "never";
-  write("tokenizer.json", json.dump());
+  write("tokenizer.json", json_text(json));
   EXPECT_EQ(*(*Tokenizer::from_folder(folder_))->decode(std::vector{0, 0, 1, 2}, false), " a ab ");
 }
 

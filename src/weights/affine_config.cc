@@ -1,9 +1,9 @@
 #include "weights/affine_config.h"
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/json.h"
 #include "quant/affine.h"
 #include "weights/printable.h"
 
@@ -64,7 +64,7 @@ Result<AffineWidths> read_widths(const json& block, const std::string& where,
 Result<AffineConfig> read_block(const json& block, const std::string& where) {
   if (!block.is_object()) {
     return invalid_argument("[config] {}: expected an object, got {}", where,
-                            printable(block.dump(-1, ' ', true), 40));
+                            printable(json_text(block), 40));
   }
   if (const json* method = find(block, "quant_method")) {
     return unsupported("[config] {}: quant_method {} is not supported; MLX's affine groups are",
@@ -87,9 +87,7 @@ Result<AffineConfig> read_block(const json& block, const std::string& where) {
 }  // namespace
 
 Result<std::optional<AffineConfig>> parse_affine_config(std::string_view config_json) {
-  // Brackets nested without end must not fill the memory.
-  const auto shallow = [](int depth, json::parse_event_t, const json&) { return depth <= 4; };
-  const json config = json::parse(config_json.begin(), config_json.end(), shallow, false);
+  const json config = parse_json(config_json, /*max_depth=*/4);
   if (!config.is_object()) return data_loss("[config] config.json: expected a JSON object");
   for (const char* key : {"quantization", "quantization_config"}) {
     const json* block = find(config, key);

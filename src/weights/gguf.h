@@ -1,7 +1,7 @@
 // GgufFile: a GGUF file's metadata and tensors, checked and left where they lie in the mapping.
 //
-// A file is little-endian and laid out so (ggml's docs/gguf.md; versions 2 and 3 differ only in
-// byte order, of which big endian is refused):
+// A file is little-endian and laid out so (ggml's description of GGUF; versions 2 and 3 differ
+// only in byte order, of which big endian is refused):
 //
 //   "GGUF" | version u32 | num_tensors u64 | num_keys u64
 //   num_keys x    { key string | type u32 | value }

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "core/json.h"
 #include "weights/mapped_file.h"
 #include "weights/printable.h"
 #include "weights/safetensors_header.h"
@@ -206,12 +206,7 @@ Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_v
     return data_loss("[safetensors] index: expected at most {} bytes, got {}", kMaxIndexBytes,
                      json.size());
   }
-  // Values that lie deeper than the map's entries are dropped as they come: nested brackets must
-  // not fill the memory.
-  const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
-    return depth <= 2;
-  };
-  const auto index = nlohmann::json::parse(json.begin(), json.end(), shallow, false);
+  const auto index = parse_json(json, /*max_depth=*/2);  // the map's entries
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     return data_loss("[safetensors] index: expected a JSON object with a weight_map");
   }

@@ -1,8 +1,8 @@
 #include "weights/safetensors_header.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/json.h"
 #include "weights/printable.h"
 
 namespace pagoda {

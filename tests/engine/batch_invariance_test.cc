@@ -1,8 +1,7 @@
 // Batch invariance: an answer never depends on what is computed beside it. Token ids,
 // log-probabilities and logits of each request are bit for bit those of the request alone, however
 // requests arrive, whatever was preempted, found in the prefix cache or shared between samples,
-// with any chunks, blocks and threads. Every block that nobody holds is NaN, so that reading one
-// entry too many shows.
+// with any chunks, blocks and threads. Blocks that nobody holds are NaN: one read too many shows.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,6 +19,7 @@
 #include "sampling/token_rules.h"
 #include "tests/support/default_model.h"
 #include "tests/support/open_engine.h"
+#include "tests/support/source_path.h"
 #include "tests/support/stepped_engine.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/windowed_checkpoint.h"
@@ -336,8 +336,8 @@ TEST_P(BatchInvarianceOfTinyModels, ChangesNoBit) {
   const auto& [backend, model] = GetParam();
   const Traffic usual =
       computes_on_gpu(backend) ? Traffic{.num_requests = 24, .max_tokens = 40} : Traffic{};
-  check_batch_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model,
-                         {.backend = backend}, traffic_or(usual));
+  check_batch_invariance(testing::source_path("tests/golden/data/") + model, {.backend = backend},
+                         traffic_or(usual));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, BatchInvarianceOfTinyModels,

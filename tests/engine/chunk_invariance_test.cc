@@ -12,6 +12,7 @@
 #include "tests/support/hf_to_gguf.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/wide_checkpoint.h"
 #include "tests/support/windowed_checkpoint.h"
@@ -118,8 +119,8 @@ class ChunkInvariance : public ::testing::TestWithParam<std::tuple<Backend, std:
 
 TEST_P(ChunkInvariance, BatchesChunksBlocksAndThreadsChangeNoBit) {
   const auto& [backend, model] = GetParam();
-  check_chunk_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/" + model,
-                         {.backend = backend}, 130);
+  check_chunk_invariance(testing::source_path("tests/golden/data/") + model, {.backend = backend},
+                         130);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, ChunkInvariance,
@@ -152,7 +153,7 @@ class ChunkInvarianceOfCodes : public ::testing::TestWithParam<std::tuple<Backen
 
 TEST_P(ChunkInvarianceOfCodes, BatchesChunksBlocksAndThreadsChangeNoBit) {
   const auto& [backend, formats] = GetParam();
-  check_chunk_invariance(std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-qwen3",
+  check_chunk_invariance(testing::source_path("tests/golden/data/tiny-qwen3"),
                          {.backend = backend, .kv_cache_formats = formats}, 130);
 }
 

@@ -97,7 +97,7 @@ void expect_close(const std::vector<float>& values, const std::vector<float>& ex
     ASSERT_NEAR(values[i], expected[i], 0.05f * largest) << what;
 }
 
-class LazyStep : public testing::TestWithParam<Backend> {};
+class LazyStep : public ::testing::TestWithParam<Backend> {};
 
 TEST_P(LazyStep, StepsThatSampleNothingFillTheLastLayersCache) {
   Model reference = make_model(Backend::kReference);
@@ -133,7 +133,7 @@ TEST_P(LazyStep, AStepIsOneEvaluation) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LazyStep, testing::ValuesIn(built_backends()),
+INSTANTIATE_TEST_SUITE_P(All, LazyStep, ::testing::ValuesIn(built_backends()),
                          [](const auto& info) { return std::string(backend_name(info.param)); });
 
 }  // namespace

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/json.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
 #include "tests/support/temporary_folder.h"

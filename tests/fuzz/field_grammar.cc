@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "core/check.h"
+#include "core/json.h"
 #include "server/chat_request.h"
 #include "server/completion_request.h"
 #include "server/embedding_request.h"

@@ -3,13 +3,13 @@
 // be JSON.
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/check.h"
+#include "core/json.h"
 #include "text/grammar.h"
 
 namespace pagoda {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/check.h"
+#include "core/json.h"
 #include "server/access.h"
 #include "server/http_head.h"
 #include "server/http_request_parser.h"

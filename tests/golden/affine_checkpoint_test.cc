@@ -6,8 +6,8 @@
 
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/affine_writer.h"
 #include "tests/support/open_engine.h"

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "quant/weight_format.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/open_engine.h"

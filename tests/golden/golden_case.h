@@ -8,11 +8,12 @@
 
 #include "core/status.h"
 #include "engine/engine.h"
+#include "tests/support/source_path.h"
 
 namespace pagoda::golden {
 
 // The folder of the checkpoints with golden outputs.
-inline const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
+inline const std::string kData = testing::source_path("tests/golden/data/");
 
 struct GoldenCase {
   std::string name;

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/json.h"
 #include "engine/assemble.h"
 #include "engine/threaded_engine.h"
 #include "tests/golden/golden_case.h"

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "serving/served_model.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/open_engine.h"

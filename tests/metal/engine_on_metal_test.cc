@@ -11,12 +11,13 @@
 #include "tests/metal/stand_in.h"
 #include "tests/support/open_engine.h"
 #include "tests/support/run_to_end.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 
 namespace pagoda {
 namespace {
 
-const std::string kData = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/";
+const std::string kData = testing::source_path("tests/golden/data/");
 
 std::unique_ptr<Engine> open_on_metal(const std::string& model, EngineOptions options = {}) {
   options.backend = Backend::kMlx;

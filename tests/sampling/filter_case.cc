@@ -2,11 +2,12 @@
 
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/check.h"
+#include "core/json.h"
 #include "sampling/token_rules.h"
+#include "tests/support/source_path.h"
 
 namespace pagoda {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 json read_fixture() {
-  std::ifstream file(PAGODA_SOURCE_DIR "/tests/sampling/filters.json");
+  std::ifstream file(testing::source_path("tests/sampling/filters.json"));
   PAGODA_CHECK(file.good(), "tests/sampling/filters.json is not there");
   return json::parse(file);
 }

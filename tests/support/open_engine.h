@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "engine/create_engine.h"
+#include "tests/support/source_path.h"
 
 namespace pagoda {
 
 // The folder of a checkpoint of three layers, whose golden outputs are beside it.
-inline const std::string kTinyLlama =
-    std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
+inline const std::string kTinyLlama = testing::source_path("tests/golden/data/tiny-llama");
 
 // Fails the running test and returns null where it cannot be made.
 std::unique_ptr<Engine> open_engine(const std::string& path, const EngineOptions& options);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/safetensors_writer.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 
 namespace pagoda::testing {
@@ -17,7 +18,7 @@ namespace pagoda::testing {
 // Frequencies are linearly scaled, and two tokens end a text.
 inline void make_wide_checkpoint(const TemporaryFolder& folder) {
   namespace fs = std::filesystem;
-  const fs::path tiny = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-llama";
+  const fs::path tiny = source_path("tests/golden/data/tiny-llama");
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"}) {
     fs::copy_file(tiny / name, folder / name);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/safetensors_writer.h"
+#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 
 namespace pagoda::testing {
@@ -18,7 +19,7 @@ inline constexpr int kWindowOfCheckpoint = 24;  // positions
 // Writes the checkpoint into an empty folder; the tokenizer is tiny-qwen3's, 512 tokens.
 inline void make_windowed_checkpoint(const TemporaryFolder& folder) {
   namespace fs = std::filesystem;
-  const fs::path tiny = std::string(PAGODA_SOURCE_DIR) + "/tests/golden/data/tiny-qwen3";
+  const fs::path tiny = source_path("tests/golden/data/tiny-qwen3");
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
     fs::copy_file(tiny / name, folder / name);
   std::ofstream(folder / "config.json") << R"({"model_type": "qwen3", "vocab_size": 512,
