@@ -1,5 +1,9 @@
-"""The lists that documents share with the code are the code's: flags, metrics, sampling fields. --write brings the last up to date."""
+"""What documents say is there, is there: the paths that they and comments name, and the lists that they share with the code.
 
+The lists are of flags, metrics and sampling fields; --write brings the last up to date.
+"""
+
+import itertools
 import pathlib
 import re
 import sys
@@ -7,6 +11,60 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIELD = re.compile(r"\{\.name = \"(\w+)\",(.*?)\}(?=,\n|\};)", re.DOTALL)
 GENERATED = re.compile(r"(<!-- sampling fields[^\n]*-->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+# A path begins with one of these folders, or in documents with any where a source file's suffix says what is meant.
+SOURCE_FOLDERS = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+FOLDERS = SOURCE_FOLDERS | {"src", "tests", "tools", "bench", "docs", "cmake", "packaging", ".ci", ".github"}
+SOURCE_SUFFIX = re.compile(r"\.(?:cc|cmake|h|html|in|js|md|metal|py|rs|sh|ya?ml)$")
+MEDIA_TYPES = {"text/event-stream", "text/html", "text/plain"}
+QUOTED = re.compile(r"`([^`\n]+)`")
+COMMENT = re.compile(r"(?:^|.*?\s)(?://[/!]?|#) (.*)")
+# Two names or more with slashes between them, or a name and a slash; no part of a longer path, of an address or a flag.
+COMMENT_PATH = re.compile(r"(?<![\w/.<\"-])((?:\w+/)+[\w.-]*\w|[a-z_]\w*/)(?!\w)")
+OTHERS = {"third_party", "node_modules", "testdata", "corpus", "data", "target", "__pycache__"}
+
+
+def is_there(path, folder):
+    """Whether a path from the root, from src/ or from `folder` names something: NAME stands for any word, and a suffix may be left out."""
+    pattern = re.sub(r"NAME", "*", path.split("#")[0].rstrip("/"))
+    return any(next(base.glob(pattern + end), None) for base in (ROOT, ROOT / "src", folder) for end in ("", ".*"))
+
+
+def document_paths(line):
+    for word in itertools.chain.from_iterable(map(str.split, QUOTED.findall(line))):
+        is_ours = word.split("/")[0] in FOLDERS or SOURCE_SUFFIX.search(word)
+        if "/" in word and is_ours and not re.match(r"[/~<$]|\w+:|build/", word):
+            yield word
+
+
+def comment_paths(line):
+    comment = COMMENT.match(line)
+    for word in COMMENT_PATH.findall(comment[1]) if comment and not line.lstrip().startswith("#include") else ():
+        if word.split("/")[0] in FOLDERS:
+            yield word
+
+
+def files(folders, suffixes):
+    for folder in folders:
+        found = (path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in suffixes)
+        yield from (path for path in found if not OTHERS & set(path.relative_to(ROOT).parts))
+
+
+def missing_paths(path, text, paths_in):
+    """One line for each path of a text that names nothing."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        for named in paths_in(line):
+            if named not in MEDIA_TYPES and not is_there(named, path.parent):
+                yield f"{path.relative_to(ROOT)}:{number}: {named} is not there"
+
+
+def path_problems():
+    for path in [*sorted(ROOT.glob("*.md")), *files(("docs", "src", "tests", "bench", "packaging"), (".md",))]:
+        yield from missing_paths(path, path.read_text(), document_paths)
+    sources = (".h", ".cc", ".cu", ".py", ".rs", ".cmake", ".metal", ".sh", ".txt", ".js")
+    for path in files(("src", "tests", "tools", "bench", "cmake"), sources):
+        yield from missing_paths(path, path.read_text(), comment_paths)
 
 
 def read(path):
@@ -36,7 +94,7 @@ def differences(what, page, of_page, of_code):
         yield f"{page}: {what} {name} is not in the code"
 
 
-def problems():
+def list_problems():
     page = read("docs/serving.md")
     flags = set()
     for source in ("src/cli/engine_flags.cc", "src/cli/kv_format_flags.cc", "src/cli/serve_command.cc"):
@@ -57,6 +115,6 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         path = ROOT / "docs/api.md"
         path.write_text(GENERATED.sub(lambda found: found[1] + sampling_table() + found[3], path.read_text()))
-    found_problems = list(problems())
+    found_problems = [*list_problems(), *path_problems()]
     print("\n".join(found_problems))
     sys.exit(1 if found_problems else 0)
