@@ -20,7 +20,14 @@ constexpr std::size_t kReadBytes = 4 << 10;
 constexpr std::size_t kFramingOfBodyByte = 8;
 // "0\r\n\r\n": at least that much follows wherever a chunk begins. Beast asserts that it does not
 // see less of a chunk that it has seen the beginning of, and ends the process.
-constexpr std::size_t kLastChunkBytes = 5;
+constexpr std::size_t kLastChunkBytes = BOOST_BEAST_VERSION < 356 ? 5 : 1;
+
+// Returns whether an error behind the head is of one of Beast's own limits, which came with Boost 1.87
+// (the trailer's) and 1.91 (a line that starts a chunk, and has no end yet).
+bool is_over_limit_behind_head(const boost::beast::error_code& error, std::string_view waiting) {
+  return error == http::error::header_limit || (error == http::error::bad_chunk_extension &&
+                                                waiting.find("\r\n", 2) == std::string_view::npos);
+}
 
 std::string_view text_of(boost::beast::string_view text) {
   return {text.data(), text.size()};
@@ -107,10 +114,12 @@ HttpRequestParser::Progress HttpRequestParser::parse_body(boost::beast::flat_buf
     has_begun_chunk_ = chunked() && received.size() > 0;
   }
   if (is_refused_) return Progress::kRefused;
-  if (error && error != http::error::need_more) return refuse_for(error);
+  const std::string_view waiting(static_cast<const char*>(received.data().data()), received.size());
+  const bool is_over_limit = is_over_limit_behind_head(error, waiting);
+  if (error && error != http::error::need_more && !is_over_limit) return refuse_for(error);
   const std::size_t num_waiting = is_done() ? 0 : received.size();
   const std::size_t num_around = num_bytes_behind_head_ + num_waiting - request_.body.size();
-  if (num_waiting > limits_.max_header_bytes ||
+  if (is_over_limit || num_waiting > limits_.max_header_bytes ||
       num_around > limits_.max_header_bytes + kFramingOfBodyByte * request_.body.size()) {
     return refuse(413,
                   fmt::format("chunk headers and trailer are over the limit of {} bytes, and {} "

@@ -13,6 +13,7 @@
 
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/version.hpp>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -69,6 +70,11 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
   void on_response_impl(int, StringView, int, ErrorCode&) override {}
   void on_field_impl(boost::beast::http::field, StringView name, StringView value,
                      ErrorCode& error) override;
+#if BOOST_BEAST_VERSION >= \
+    359  // Boost 1.90: until then a trailer's fields were on_field_impl()'s, too
+  void on_trailer_field_impl(boost::beast::http::field, StringView, StringView,
+                             ErrorCode&) override {}
+#endif
   void on_header_impl(ErrorCode&) override {}
   void on_body_init_impl(const boost::optional<std::uint64_t>&, ErrorCode&) override {}
   std::size_t on_body_impl(StringView body, ErrorCode& error) override;
