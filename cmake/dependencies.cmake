@@ -14,7 +14,7 @@ endif()
 
 find_package(nlohmann_json REQUIRED)
 find_package(CURL REQUIRED)
-find_package(Boost 1.81 REQUIRED COMPONENTS url)
+find_package(Boost 1.81 CONFIG REQUIRED COMPONENTS url)
 find_package(prometheus-cpp REQUIRED)
 add_library(pagoda_libedit INTERFACE)
 if(APPLE)

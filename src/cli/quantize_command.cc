@@ -1,4 +1,6 @@
 // pagoda quantize: a checkpoint as a GGUF file of fewer bits.
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

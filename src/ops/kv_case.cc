@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/op_case.h"
 #include "quant/kv_entry.h"
 

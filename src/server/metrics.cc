@@ -1,6 +1,7 @@
 #include "server/metrics.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
 #include <prometheus/metric_family.h>

@@ -33,7 +33,7 @@ std::string text_of(const Result<std::string>& result) {
 
 TEST(ChatTemplateTest, RealCheckpointsChatsEqualTheGoldenOnes) {
   const auto golden = read_golden("smollm2.json");
-  GgufVocabulary vocabulary = {.chat_template = golden["chat_template"]};
+  GgufVocabulary vocabulary = {.chat_template = golden["chat_template"].get<std::string>()};
   const auto chat_template = ChatTemplate::from_gguf(vocabulary);
   int num_chats = 0;
   for (const auto& entry : golden["cases"]) {

@@ -1,6 +1,7 @@
 #include "tests/fuzz/field_grammar.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>

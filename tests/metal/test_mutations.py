@@ -16,7 +16,7 @@ from mutations import MUTATIONS, Check
 ROOT = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"])
 OPS = ROOT / "src/ops"
 DRIVER = os.environ["PAGODA_METAL_OP_CASES"]
-CLANG = os.environ["PAGODA_METAL_CLANG"]
+CLANG = os.environ["PAGODA_CLANG"]
 FLAGS = os.environ["PAGODA_METAL_FLAGS"].split()  # of traced builds
 KERNELS = pathlib.Path(os.environ["PAGODA_METAL_KERNELS"])  # the folder of traced builds of the right kernels
 NEEDED = {  # other ops' kernels, by the cases of an op

@@ -5,6 +5,8 @@
 //       .write(folder + "/model.safetensors");
 #pragma once
 
+#include <fmt/ranges.h>
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -23,9 +23,9 @@ LENIENT = ["-Wno-everything"]
 
 @functools.cache
 def clang():
-    """The compiler: C++ for OpenCL 2021 is clang's from 14 on."""
-    path = os.environ.get("PAGODA_CLANG") or shutil.which("clang++-14")
-    assert path, "clang++-14 is not there: tools/setup.sh test installs it"
+    """The compiler that CMake found, clang++ where the tests run without it: C++ for OpenCL 2021 is clang's from 14 on."""
+    path = os.environ.get("PAGODA_CLANG") or shutil.which("clang++")
+    assert path, "clang++ is not there: tools/setup.sh test installs it"
     return path
 
 
