@@ -7,9 +7,13 @@ DEVICE ?= auto
 MLX_MODEL ?=
 FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
+ROOM ?=
+ONLY ?=
+SANITIZE ?=
+EDIT := edit$(if $(SANITIZE),-sanitized)
 CMAKE_BUILD := cmake --build --preset
 
-.PHONY: help demo build serve install package bundle test attacks emulated bench tidy metal-on-cuda fuzz fuzz-threads format setup setup-test setup-emulated model
+.PHONY: help demo build serve install package bundle check test attacks emulated bench tidy metal-on-cuda fuzz fuzz-threads format setup setup-test setup-emulated model
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -24,6 +28,9 @@ build: setup build/release/build.ninja ## set up and build build/release/pagoda
 
 serve: build model ## serve MODEL (smollm2) on PORT (8000) by DEVICE (auto), with the web page at /
 	$(PAGODA) serve $(MODEL) --port $(PORT) --device $(DEVICE)
+
+check: setup-test build/$(EDIT)/build.ninja ## build and run the quick tests of ROOM (server, say); ONLY=attention: cases named so; SANITIZE=1
+	@tools/check_room.sh $(EDIT) "$(ROOM)" "$(ONLY)"
 
 # The unit tests under the sanitizers first, then in release what takes the binary, a model, or the optimiser.
 test: setup-test model build/dev/build.ninja build/release/build.ninja ## build and run every test

@@ -11,12 +11,13 @@ set(CMAKE_OPTIMIZE_DEPENDENCIES ON)  # a library waits for no other library, onl
 option(CMAKE_UNITY_BUILD "Compile the files of a target eight at a time" ON)
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
+# A cache of objects that every checkout shares: paths below this one count relative to it, debug information's too.
 find_program(CCACHE_PROGRAM ccache)
+set(PAGODA_COMPILER_LAUNCHER)
 if(CCACHE_PROGRAM)
   set(PAGODA_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${CCACHE_PROGRAM})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${PAGODA_COMPILER_LAUNCHER})
   add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
-set(PAGODA_COMPILER_LAUNCHER)
 endif()
 
 # -ffp-contract=off: a product and a sum are fused only where the code says so, so that one arithmetic is one arithmetic
@@ -34,9 +35,20 @@ if(PAGODA_SANITIZE)
   endif()
 endif()
 
-# A build under sanitizers runs where it was built. It leaves AVX-512 out where that is not there: minutes of the compiler.
+# A build to work in: what an edit has the compiler do again is as little as can be.
+option(PAGODA_EDIT "Compile each file alone, for this machine's instruction sets, and link by mold where it is installed" OFF)
+if(PAGODA_EDIT)
+  set(CMAKE_UNITY_BUILD OFF)
+endif()
+find_program(PAGODA_MOLD mold)
+if(PAGODA_MOLD AND (PAGODA_EDIT OR PAGODA_SANITIZE))
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# Builds to work in and under sanitizers run where they were built. They leave AVX-512 out where that is not there: minutes of
+# the compiler.
 set(PAGODA_BUILDS_AVX512 ON)
-if(PAGODA_SANITIZE AND EXISTS /proc/cpuinfo)
+if((PAGODA_SANITIZE OR PAGODA_EDIT) AND EXISTS /proc/cpuinfo)
   file(STRINGS /proc/cpuinfo avx512_flags LIMIT_COUNT 1 REGEX "^flags.* avx512_bf16")
   if(NOT avx512_flags)
     set(PAGODA_BUILDS_AVX512 OFF)
@@ -55,11 +67,26 @@ endfunction()
 # worth another run without them.
 add_custom_target(pagoda_tests)
 
+# A room is a folder of src with the folder of the same name in tests. The target room_<name> builds what its tests run, and
+# their label is room:<name>. `file`: one of the test's own, as its CMakeLists.txt names it.
+function(pagoda_put_in_room test file)
+  cmake_path(ABSOLUTE_PATH file)
+  cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+  string(REGEX MATCH "^[a-z]+/([a-z_]+)" room "${file}")
+  set(room ${CMAKE_MATCH_1})
+  if(NOT TARGET room_${room})
+    add_custom_target(room_${room})
+  endif()
+  set_property(TEST ${test} APPEND PROPERTY LABELS room:${room})
+  add_dependencies(room_${room} ${ARGN})
+endfunction()
+
 # Limits guard against hanging, not against slow machines: each is ten times and more what its test takes on two quiet cores.
-# The longest takes 90 s there, and the longest of those that say LONG 450 s.
+# The longest takes 90 s there, and the longest of those that say LONG 450 s. These are started first, so that no core is left
+# with one of them at the end.
 function(pagoda_limit_test name is_long)
   if(is_long)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 5400)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 5400 COST 100)
   else()
     set_tests_properties(${name} PROPERTIES TIMEOUT 1200)
   endif()
@@ -76,12 +103,13 @@ function(pagoda_link_test target)
   target_link_libraries(${target} PRIVATE ${ARGN} pagoda_test_main pagoda_source_path GTest::gmock GTest::gtest)
 endfunction()
 
-# pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [RELEASE_CASES FILTER] [ALONE] [LONG] [SLOW]): one
-# GoogleTest binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our code. RELEASE_ONLY: too
-# slow under sanitizers for what they would find there. RELEASE_CASES: the same of cases named as --gtest_filter does.
-# ALONE: it looks at time, so no other test runs beside it.
+# pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [RELEASE_CASES FILTER] [ALONE] [LONG] [SLOW]
+# [SANITIZED_SHARDS N]): one GoogleTest binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our
+# code. RELEASE_ONLY: too slow under sanitizers for what they would find there. RELEASE_CASES: the same of cases named as --gtest_filter does.
+# ALONE: it looks at time, so no other test runs beside it. SLOW: it takes over five seconds, so `make check` leaves it out.
+# SANITIZED_SHARDS 3: under sanitizers its cases are shared out over so many entries, because no core should be left with them.
 function(pagoda_test name)
-  cmake_parse_arguments(ARG "IN_RELEASE;RELEASE_ONLY;ALONE;LONG" "RELEASE_CASES" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "IN_RELEASE;RELEASE_ONLY;ALONE;LONG;SLOW" "RELEASE_CASES;SANITIZED_SHARDS" "SOURCES;DEPS" ${ARGN})
   if(ARG_RELEASE_ONLY AND PAGODA_SANITIZE)
     return()
   endif()
@@ -95,23 +123,41 @@ function(pagoda_test name)
   if(PAGODA_SANITIZE AND ARG_RELEASE_CASES)
     set(filter --gtest_filter=-${ARG_RELEASE_CASES})
   endif()
-  add_test(NAME ${name} COMMAND pagoda_${name}_test ${filter})
-  pagoda_limit_test(${name} ${ARG_LONG})
-  set_tests_properties(${name} PROPERTIES RUN_SERIAL ${ARG_ALONE})
+  set(shards 1)
+  if(PAGODA_SANITIZE AND ARG_SANITIZED_SHARDS)
+    set(shards ${ARG_SANITIZED_SHARDS})
+  endif()
+  foreach(shard RANGE 1 ${shards})
+    set(entry ${name})
+    if(shards GREATER 1)
+      string(APPEND entry _${shard}_of_${shards})
+    endif()
+    add_test(NAME ${entry} COMMAND pagoda_${name}_test ${filter})
+    pagoda_limit_test(${entry} ${ARG_LONG})
+    math(EXPR index "${shard} - 1")
+    set_tests_properties(${entry} PROPERTIES RUN_SERIAL ${ARG_ALONE}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+    if(NOT PAGODA_SANITIZE AND NOT ARG_IN_RELEASE AND NOT ARG_RELEASE_ONLY)
+      set_tests_properties(${entry} PROPERTIES LABELS sanitized)
+    endif()
+    if(ARG_SLOW)
+      set_property(TEST ${entry} APPEND PROPERTY LABELS slow)
+    endif()
+    list(GET ARG_SOURCES 0 file)
+    pagoda_put_in_room(${entry} ${file} pagoda_${name}_test)
+  endforeach()
   if(PAGODA_SANITIZE OR ARG_IN_RELEASE OR ARG_RELEASE_ONLY)
     add_dependencies(pagoda_tests pagoda_${name}_test)
-  else()
-    set_tests_properties(${name} PROPERTIES LABELS sanitized)
   endif()
 endfunction()
 
-# pagoda_pytest(run tests/cli/test_run.py [ALONE] [LONG] [PYTHON .venv/bin/python]): a pytest file that drives the binary from
-# outside, by PAGODA_BINARY. In release alone: time and memory are part of what these tests look at.
+# pagoda_pytest(run tests/cli/test_run.py [ALONE] [LONG] [SLOW] [PYTHON .venv/bin/python]): a pytest file that drives the binary
+# from outside, by PAGODA_BINARY. In release alone: time and memory are part of what these tests look at.
 function(pagoda_pytest name file)
   if(PAGODA_SANITIZE)
     return()
   endif()
-  cmake_parse_arguments(ARG "ALONE;LONG" "PYTHON" "ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE;LONG;SLOW" "PYTHON" "ENVIRONMENT" ${ARGN})
   if(NOT ARG_PYTHON)
     set(ARG_PYTHON ${PAGODA_PYTHON})
   endif()
@@ -120,6 +166,10 @@ function(pagoda_pytest name file)
   pagoda_limit_test(${name} ${ARG_LONG})
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ${ARG_ALONE}
     ENVIRONMENT "PAGODA_BINARY=$<TARGET_FILE:pagoda>;PAGODA_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
+  if(ARG_SLOW)
+    set_property(TEST ${name} APPEND PROPERTY LABELS slow)
+  endif()
+  pagoda_put_in_room(${name} ${PROJECT_SOURCE_DIR}/${file} pagoda pagoda_fake_server pagoda_faulty_server)
 endfunction()
 
 # Highway compiles a library's vector code once a target and picks one at run time: SSE4, AVX2 and AVX-512, or NEON. Left
@@ -132,6 +182,10 @@ set(PAGODA_HIGHWAY_DEFINITION "HWY_DISABLED_TARGETS=(${PAGODA_HIGHWAY_DISABLED})
 set(PAGODA_HIGHWAY_OPTIONS)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(PAGODA_HIGHWAY_OPTIONS -msse4.2 -mpclmul -maes)  # the least that an x86 machine needs
+  if(PAGODA_EDIT AND PAGODA_BUILDS_AVX512)
+    # Of three targets the last one. As the only one, and at -O1, GCC has doubts that are unfounded.
+    set(PAGODA_HIGHWAY_OPTIONS -march=x86-64-v4 -mpclmul -maes -Wno-subobject-linkage -Wno-maybe-uninitialized)
+  endif()
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # As Highway's pragma for NEON says, which GCC does not apply to constructors that it writes itself.
   set(PAGODA_HIGHWAY_OPTIONS -march=armv8-a+crypto)
