@@ -104,12 +104,13 @@ function(pagoda_link_test target)
 endfunction()
 
 # pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [RELEASE_CASES FILTER] [ALONE] [LONG] [SLOW]
-# [SANITIZED_SHARDS N]): one GoogleTest binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our
+# [SHARDS N]): one GoogleTest binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our
 # code. RELEASE_ONLY: too slow under sanitizers for what they would find there. RELEASE_CASES: the same of cases named as --gtest_filter does.
 # ALONE: it looks at time, so no other test runs beside it. SLOW: it takes over five seconds, so `make check` leaves it out.
-# SANITIZED_SHARDS 3: under sanitizers its cases are shared out over so many entries, because no core should be left with them.
+# SHARDS 3: under sanitizers and in builds to work in, where it takes longest of all, its cases are shared out over so many
+# entries, so that no core is left with them.
 function(pagoda_test name)
-  cmake_parse_arguments(ARG "IN_RELEASE;RELEASE_ONLY;ALONE;LONG;SLOW" "RELEASE_CASES;SANITIZED_SHARDS" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "IN_RELEASE;RELEASE_ONLY;ALONE;LONG;SLOW" "RELEASE_CASES;SHARDS" "SOURCES;DEPS" ${ARGN})
   if(ARG_RELEASE_ONLY AND PAGODA_SANITIZE)
     return()
   endif()
@@ -124,8 +125,8 @@ function(pagoda_test name)
     set(filter --gtest_filter=-${ARG_RELEASE_CASES})
   endif()
   set(shards 1)
-  if(PAGODA_SANITIZE AND ARG_SANITIZED_SHARDS)
-    set(shards ${ARG_SANITIZED_SHARDS})
+  if((PAGODA_SANITIZE OR PAGODA_EDIT) AND ARG_SHARDS)
+    set(shards ${ARG_SHARDS})
   endif()
   foreach(shard RANGE 1 ${shards})
     set(entry ${name})
