@@ -68,8 +68,9 @@ endfunction()
 add_custom_target(pagoda_tests)
 
 # A room is a folder of src with the folder of the same name in tests. The target room_<name> builds what its tests run, and
-# their label is room:<name>. `file`: one of the test's own, as its CMakeLists.txt names it.
-function(pagoda_put_in_room test file)
+# their label is room:<name>, and slow besides where `make check` leaves a test out. `file`: one of the test's own, as its
+# CMakeLists.txt names it.
+function(pagoda_put_in_room test file is_slow)
   cmake_path(ABSOLUTE_PATH file)
   cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
   string(REGEX MATCH "^[a-z]+/([a-z_]+)" room "${file}")
@@ -78,6 +79,9 @@ function(pagoda_put_in_room test file)
     add_custom_target(room_${room})
   endif()
   set_property(TEST ${test} APPEND PROPERTY LABELS room:${room})
+  if(is_slow)
+    set_property(TEST ${test} APPEND PROPERTY LABELS slow)
+  endif()
   add_dependencies(room_${room} ${ARGN})
 endfunction()
 
@@ -104,9 +108,9 @@ function(pagoda_link_test target)
 endfunction()
 
 # pagoda_test(core SOURCES status_test.cc DEPS ... [IN_RELEASE] [RELEASE_ONLY] [RELEASE_CASES FILTER] [ALONE] [LONG] [SLOW]
-# [SHARDS N]): one GoogleTest binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our
-# code. RELEASE_ONLY: too slow under sanitizers for what they would find there. RELEASE_CASES: the same of cases named as --gtest_filter does.
-# ALONE: it looks at time, so no other test runs beside it. SLOW: it takes over five seconds, so `make check` leaves it out.
+# [SHARDS N]): one GoogleTest binary, pagoda_<name>_test. IN_RELEASE: its subject is what the optimiser makes of our code.
+# RELEASE_ONLY: too slow under sanitizers for what they would find there. RELEASE_CASES: the same of cases named as
+# --gtest_filter does. ALONE: it looks at time, so no other test runs beside it. SLOW: it takes over five seconds, so `make check` leaves it out.
 # SHARDS 3: under sanitizers and in builds to work in, where it takes longest of all, its cases are shared out over so many
 # entries, so that no core is left with them.
 function(pagoda_test name)
@@ -141,11 +145,8 @@ function(pagoda_test name)
     if(NOT PAGODA_SANITIZE AND NOT ARG_IN_RELEASE AND NOT ARG_RELEASE_ONLY)
       set_tests_properties(${entry} PROPERTIES LABELS sanitized)
     endif()
-    if(ARG_SLOW)
-      set_property(TEST ${entry} APPEND PROPERTY LABELS slow)
-    endif()
     list(GET ARG_SOURCES 0 file)
-    pagoda_put_in_room(${entry} ${file} pagoda_${name}_test)
+    pagoda_put_in_room(${entry} ${file} ${ARG_SLOW} pagoda_${name}_test)
   endforeach()
   if(PAGODA_SANITIZE OR ARG_IN_RELEASE OR ARG_RELEASE_ONLY)
     add_dependencies(pagoda_tests pagoda_${name}_test)
@@ -167,10 +168,7 @@ function(pagoda_pytest name file)
   pagoda_limit_test(${name} ${ARG_LONG})
   set_tests_properties(${name} PROPERTIES RUN_SERIAL ${ARG_ALONE}
     ENVIRONMENT "PAGODA_BINARY=$<TARGET_FILE:pagoda>;PAGODA_SOURCE_DIR=${PROJECT_SOURCE_DIR};${ARG_ENVIRONMENT}")
-  if(ARG_SLOW)
-    set_property(TEST ${name} APPEND PROPERTY LABELS slow)
-  endif()
-  pagoda_put_in_room(${name} ${PROJECT_SOURCE_DIR}/${file} pagoda pagoda_fake_server pagoda_faulty_server)
+  pagoda_put_in_room(${name} ${PROJECT_SOURCE_DIR}/${file} ${ARG_SLOW} pagoda pagoda_fake_server pagoda_faulty_server)
 endfunction()
 
 # Highway compiles a library's vector code once a target and picks one at run time: SSE4, AVX2 and AVX-512, or NEON. Left
@@ -184,7 +182,7 @@ set(PAGODA_HIGHWAY_OPTIONS)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(PAGODA_HIGHWAY_OPTIONS -msse4.2 -mpclmul -maes)  # the least that an x86 machine needs
   if(PAGODA_EDIT AND PAGODA_BUILDS_AVX512)
-    # Of three targets the last one. As the only one, and at -O1, GCC has doubts that are unfounded.
+    # AVX-512 alone of three targets. GCC warns of that target at -O1 without reason.
     set(PAGODA_HIGHWAY_OPTIONS -march=x86-64-v4 -mpclmul -maes -Wno-subobject-linkage -Wno-maybe-uninitialized)
   endif()
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -35,12 +35,8 @@ struct ChatFlags {
 // one during an answer, which may still wait for its first text, ends the process.
 volatile std::sig_atomic_t interrupted = 0;
 
-std::string dump(const ordered_json& value) {
-  return json_text(value);
-}
-
 Result<std::string> answer(ServedModel& model, PromptSpec spec, const ordered_json& messages) {
-  PAGODA_ASSIGN_OR_RETURN(spec.prompt_ids, encode_chat(model, dump(messages)));
+  PAGODA_ASSIGN_OR_RETURN(spec.prompt_ids, encode_chat(model, json_text(messages)));
   const int room = model.engine->limits().max_model_len - static_cast<int>(spec.prompt_ids->size());
   if (room < 1)
     return invalid_argument("[chat] the conversation is longer than the context of {} tokens",

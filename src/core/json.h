@@ -1,7 +1,7 @@
 // nlohmann's JSON, with what takes the compiler long compiled once (json.cc): both kinds of values,
 // and here, for the whole program, the ways from text to a value and back.
 //
-// Whoever only names the types includes <nlohmann/json_fwd.hpp>. All functions are thread-safe.
+// A header that only names the types includes <nlohmann/json_fwd.hpp>. All functions are thread-safe.
 #pragma once
 
 #include <iosfwd>

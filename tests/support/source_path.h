@@ -1,4 +1,4 @@
-// Where a test finds the files of this checkout.
+// Paths of the files of this checkout, for tests.
 #pragma once
 
 #include <string>
