@@ -1,9 +1,10 @@
 #include "answer/answer_parser.h"
-#include "core/json.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "core/json.h"
 
 namespace pagoda {
 namespace {

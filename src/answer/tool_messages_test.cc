@@ -1,8 +1,9 @@
 #include "answer/tool_messages.h"
-#include "core/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "core/json.h"
 
 namespace pagoda {
 namespace {

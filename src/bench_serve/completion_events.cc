@@ -1,7 +1,8 @@
 #include "bench_serve/completion_events.h"
-#include "core/json.h"
 
 #include <algorithm>
+
+#include "core/json.h"
 
 namespace pagoda {
 

@@ -1,5 +1,4 @@
 #include "bench_serve/serve_figures.h"
-#include "core/json.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+
+#include "core/json.h"
 
 namespace pagoda {
 

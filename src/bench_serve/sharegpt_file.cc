@@ -1,7 +1,8 @@
 #include "bench_serve/sharegpt_file.h"
-#include "core/json.h"
 
 #include <fstream>
+
+#include "core/json.h"
 
 namespace pagoda {
 

@@ -1,9 +1,10 @@
 #include "engine/active_requests.h"
-#include "core/log.h"
 
 #include <bit>
 #include <cmath>
 #include <utility>
+
+#include "core/log.h"
 
 namespace pagoda {
 namespace {

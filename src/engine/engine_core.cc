@@ -1,10 +1,11 @@
 #include "engine/engine_core.h"
-#include "core/log.h"
 
 #include <algorithm>
 #include <exception>
 #include <new>
 #include <utility>
+
+#include "core/log.h"
 
 namespace pagoda {
 namespace {

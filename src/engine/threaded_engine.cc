@@ -1,10 +1,11 @@
 #include "engine/threaded_engine.h"
-#include "core/log.h"
 
 #include <chrono>
 #include <exception>
 #include <future>
 #include <utility>
+
+#include "core/log.h"
 
 namespace pagoda {
 namespace {

@@ -1,5 +1,4 @@
 #include "hub/pull_hub.h"
-#include "core/json.h"
 
 #include <fcntl.h>
 #include <fmt/ranges.h>
@@ -13,6 +12,8 @@
 #include <limits>
 #include <system_error>
 #include <utility>
+
+#include "core/json.h"
 
 namespace pagoda {
 namespace {

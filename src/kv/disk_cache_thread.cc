@@ -1,6 +1,5 @@
 // The thread of the disk cache: it reads files that are fetched, writes those of the queue, and
 // removes the ones used least recently.
-
 #include <algorithm>
 #include <chrono>
 #include <utility>

@@ -1,6 +1,5 @@
 // A GGUF file's default sampling: the keys general.sampling.*, which converters take from
 // generation_config.json and llama.cpp reads.
-
 #include <algorithm>
 #include <iterator>
 #include <optional>

@@ -1,10 +1,11 @@
 #include "model/gguf_tokens.h"
-#include "core/log.h"
 
 #include <algorithm>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+
+#include "core/log.h"
 
 namespace pagoda {
 namespace {

@@ -1,7 +1,8 @@
 #include "server/api_service.h"
-#include "core/log.h"
 
 #include <algorithm>
+
+#include "core/log.h"
 
 namespace pagoda {
 namespace {

@@ -1,11 +1,12 @@
 #include "server/known_fields.h"
-#include "core/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <set>
+
+#include "core/json.h"
 
 namespace pagoda {
 namespace {

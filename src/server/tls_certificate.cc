@@ -1,5 +1,4 @@
 #include "server/tls_certificate.h"
-#include "core/log.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -8,6 +7,8 @@
 #include <boost/asio/buffer.hpp>
 #include <fstream>
 #include <iterator>
+
+#include "core/log.h"
 
 namespace pagoda {
 namespace {

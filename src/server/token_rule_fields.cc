@@ -1,10 +1,11 @@
 #include "server/token_rule_fields.h"
-#include "core/json.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <limits>
+
+#include "core/json.h"
 
 namespace pagoda {
 namespace {
