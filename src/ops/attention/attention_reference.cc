@@ -14,6 +14,7 @@ struct Scratch {
   double* scores;  // [max_context_len]
   double* sums;    // [head_dim]
   double* query;   // [head_dim], rotated where keys are codes
+  double* entry;   // [head_dim]
 };
 
 // One query of one head: the softmax in two passes, in double.
@@ -29,7 +30,7 @@ struct Query {
 class Entry {
  public:
   Entry(const KvEntries& entries, const Query& query, std::int64_t position)
-      : format_(entries.format()), half_(entries.head_dim() / 2) {
+      : format_(entries.format()), head_dim_(entries.head_dim()) {
     const Tensor& elements = entries.elements;
     const std::int64_t block_size = elements.extent(1), kv_heads = elements.extent(2);
     const std::int64_t block = query.blocks[position / block_size];
@@ -44,21 +45,23 @@ class Entry {
     if (format_ == KvFormat::kInt4) minimum_ = to_float(scales[block_size]);
   }
 
-  double operator[](std::int64_t d) const {
+  // Writes head_dim values.
+  void read(double* values) const {
     switch (format_) {
       case KvFormat::kFloat32:
-        return at<float>(d);
+        return read(values, [&](std::int64_t d) { return at<float>(d); });
       case KvFormat::kBFloat16:
-        return to_float(at<bf16>(d));
+        return read(values, [&](std::int64_t d) { return to_float(at<bf16>(d)); });
       case KvFormat::kFloat16:
-        return to_float(at<f16>(d));
+        return read(values, [&](std::int64_t d) { return to_float(at<f16>(d)); });
       case KvFormat::kInt8:
-        return scale_ * at<std::int8_t>(d);
+        return read(values, [&](std::int64_t d) { return scale_ * at<std::int8_t>(d); });
       case KvFormat::kInt4:
-        return scale_ * (d < half_ ? at<std::uint8_t>(d) & 15 : at<std::uint8_t>(d - half_) >> 4) +
-               minimum_;
+        return read(values, [&, half = head_dim_ / 2](std::int64_t d) {
+          const int code = d < half ? at<std::uint8_t>(d) & 15 : at<std::uint8_t>(d - half) >> 4;
+          return scale_ * code + minimum_;
+        });
     }
-    return 0;
   }
 
  private:
@@ -66,9 +69,13 @@ class Entry {
   T at(std::int64_t d) const {
     return reinterpret_cast<const T*>(bytes_)[d];
   }
+  template <typename Value>
+  void read(double* values, const Value& value) const {
+    for (std::int64_t d = 0; d < head_dim_; ++d) values[d] = value(d);
+  }
 
   KvFormat format_;
-  std::int64_t half_;
+  std::int64_t head_dim_;
   const std::byte* bytes_;
   double scale_ = 0;
   double minimum_ = 0;
@@ -82,9 +89,9 @@ double rotation_of(const KvEntries& entries) {
 
 double score(const KvView& view, const Query& query, std::int64_t position,
              const AttentionArgs& args, const Scratch& scratch) {
-  const Entry key(view.keys, query, position);
+  Entry(view.keys, query, position).read(scratch.entry);
   double sum = 0;
-  for (std::int64_t d = 0; d < view.head_dim(); ++d) sum += scratch.query[d] * key[d];
+  for (std::int64_t d = 0; d < view.head_dim(); ++d) sum += scratch.query[d] * scratch.entry[d];
   sum *= args.scale / rotation_of(view.keys);
   return args.soft_cap > 0 ? args.soft_cap * std::tanh(sum / args.soft_cap) : sum;
 }
@@ -108,9 +115,9 @@ void attend(const KvView& view, const Query& query, const AttentionArgs& args,
   std::fill_n(scratch.sums, head_dim, 0.0);
   for (std::int64_t p = begin; p < end; ++p) {
     const double weight = std::exp(scratch.scores[p - begin] - largest);
-    const Entry value(view.values, query, p);
+    Entry(view.values, query, p).read(scratch.entry);
     total += weight;
-    for (std::int64_t d = 0; d < head_dim; ++d) scratch.sums[d] += weight * value[d];
+    for (std::int64_t d = 0; d < head_dim; ++d) scratch.sums[d] += weight * scratch.entry[d];
   }
   if (is_quantized(view.values.format())) rotate_kv_entry(std::span(scratch.sums, size));
   total *= rotation_of(view.values);
@@ -131,11 +138,12 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
   const std::int64_t max_blocks = batch.block_tables.extent(1);
   Tensor out = exec.allocate(DType::kFloat32, {q.extent(0), heads * head_dim});
   // A double takes the place of two floats.
-  const Tensor memory = exec.allocate(DType::kFloat32, {batch.max_context_len + 2 * head_dim, 2});
+  const Tensor memory = exec.allocate(DType::kFloat32, {batch.max_context_len + 3 * head_dim, 2});
   auto* const doubles = reinterpret_cast<double*>(memory.data<float>());
   const Scratch scratch{.scores = doubles,
                         .sums = doubles + batch.max_context_len,
-                        .query = doubles + batch.max_context_len + head_dim};
+                        .query = doubles + batch.max_context_len + head_dim,
+                        .entry = doubles + batch.max_context_len + 2 * head_dim};
   const std::int32_t* starts = batch.query_start.data<std::int32_t>();
   for (int s = 0; s < batch.num_seqs; ++s) {
     const std::int64_t first_position =
