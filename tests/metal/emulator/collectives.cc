@@ -133,7 +133,7 @@ void Machine::compute(SimdGroup& group, Collective kind) {
 }
 
 std::uint32_t shuffle(std::uint32_t bits, std::uint32_t source) {
-  Machine& machine = Machine::of_this_thread();
+  Machine& machine = Machine::running();
   if (source >= kLanes) {
     machine.note_error("a shuffle from a lane that there is not");
     machine.stop();
@@ -145,7 +145,7 @@ std::uint32_t shuffle(std::uint32_t bits, std::uint32_t source) {
 }
 
 std::uint32_t reduce(Collective kind, std::uint32_t bits) {
-  Machine& machine = Machine::of_this_thread();
+  Machine& machine = Machine::running();
   auto& values = machine.simd_group().values[machine.simd_group().parity];
   const std::uint32_t lane = machine.lane_index();
   values[lane] = bits;
@@ -154,21 +154,21 @@ std::uint32_t reduce(Collective kind, std::uint32_t bits) {
 }
 
 void simdgroup_barrier() {
-  Machine::of_this_thread().arrive(Collective::kSimdgroupBarrier, __builtin_return_address(0));
+  Machine::running().arrive(Collective::kSimdgroupBarrier, __builtin_return_address(0));
 }
 
 void threadgroup_barrier(bool orders_threadgroup_memory, bool orders_device_memory) {
-  Machine::of_this_thread().arrive(Collective::kThreadgroupBarrier, __builtin_return_address(0),
-                                   static_cast<std::uint8_t>((orders_threadgroup_memory ? 1 : 0) |
-                                                             (orders_device_memory ? 2 : 0)));
+  Machine::running().arrive(Collective::kThreadgroupBarrier, __builtin_return_address(0),
+                            static_cast<std::uint8_t>((orders_threadgroup_memory ? 1 : 0) |
+                                                      (orders_device_memory ? 2 : 0)));
 }
 
 std::uint32_t current_lane() {
-  return Machine::of_this_thread().lane_index();
+  return Machine::running().lane_index();
 }
 
 std::uint32_t touch_matrix(const void* matrix, std::uint64_t elements_per_row) {
-  Machine& machine = Machine::of_this_thread();
+  Machine& machine = Machine::running();
   const auto place = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
   const std::uint64_t call =
       reinterpret_cast<std::uintptr_t>(matrix) + (elements_per_row << 48) + (place << 24);
@@ -178,7 +178,7 @@ std::uint32_t touch_matrix(const void* matrix, std::uint64_t elements_per_row) {
 }
 
 MatrixPart multiply_accumulate(MatrixPart a, MatrixPart b, MatrixPart c) {
-  Machine& machine = Machine::of_this_thread();
+  Machine& machine = Machine::running();
   SimdGroup& group = machine.simd_group();
   const std::uint32_t lane = machine.lane_index();
   group.a[lane] = a;

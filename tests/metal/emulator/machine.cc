@@ -8,36 +8,6 @@
 #include <new>
 #include <utility>
 
-#ifndef __x86_64__
-#error "fibers and the flush of denormals are written for x86-64"
-#endif
-
-// Goes on on another stack, and notes where on this one. It ends in a `ret`: then the processor, which
-// remembers where calls return to, guesses right, as fibers mostly wait at the same call. A jump, as
-// Boost.Context's, costs five times as much.
-extern "C" void pagoda_switch_stack(void** from, void* to);
-asm(R"(
-    .text
-    .type pagoda_switch_stack, @function
-pagoda_switch_stack:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    ret
-    .size pagoda_switch_stack, . - pagoda_switch_stack
-)");
-
 namespace pagoda::emulator {
 namespace {
 
@@ -46,9 +16,8 @@ constexpr std::size_t kStackStride = kStackBytes + 832;
 
 constexpr unsigned kFlushDenormals = 0x8040;  // FTZ and DAZ of x86's MXCSR
 
-// The stack's top of a fiber that has not begun, as pagoda_switch_stack finds it.
+// The stack's top of a fiber that has not begun, as switch_stack finds it.
 struct FirstFrame {
-  void* saved[6] = {};
   void (*entry)() = nullptr;
   void* return_address = nullptr;  // to nowhere
 };
@@ -64,26 +33,28 @@ Machine::Machine() : shared_(new std::byte[kMaxThreadgroupBytes + 16]) {
   void* const memory = mmap(nullptr, kStackStride * kMaxThreads, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) std::abort();
+  madvise(memory, kStackStride * kMaxThreads, MADV_HUGEPAGE);  // each stack is on a page of its own
   stacks_ = static_cast<std::byte*>(memory);
   for (int i = 0; i < kMaxThreads; ++i) {
     lanes_[i].thread = static_cast<std::uint32_t>(i);
     lanes_[i].stack = stacks_ + i * kStackStride;
   }
-  for (std::uint32_t i = 0; i < simd_groups_.size(); ++i) simd_groups_[i].index = i;
+  for (std::uint32_t i = 0; i < simd_groups_.size(); ++i) {
+    simd_groups_[i].index = i;
+    simd_groups_[i].lanes = &lanes_[i * kLanes];
+  }
 }
 
 Machine::~Machine() {
   munmap(stacks_, kStackStride * kMaxThreads);
 }
 
+constinit thread_local Machine* Machine::running_ = nullptr;
+
 Machine& Machine::of_this_thread() {
-  // A pointer is found faster than what has a destructor.
-  constinit thread_local Machine* found = nullptr;
-  if (found == nullptr) [[unlikely]] {
-    thread_local Machine machine;
-    found = &machine;
-  }
-  return *found;
+  thread_local Machine machine;
+  running_ = &machine;
+  return machine;
 }
 
 void Machine::make_fibers(int num_threads) {
@@ -96,7 +67,7 @@ void Machine::make_fibers(int num_threads) {
 }
 
 void Machine::enter_fiber() {
-  Machine& machine = of_this_thread();
+  Machine& machine = running();
   while (true) {
     ThreadArguments arguments = machine.arguments_;
     arguments.thread = machine.lane_->thread;
@@ -110,6 +81,7 @@ void Machine::enter_fiber() {
 std::string Machine::run(const EmulatedKernel& kernel, const Dispatch& dispatch,
                          const Options& options) {
   kernel_ = &kernel;
+  is_traced_ = kernel.is_traced;
   dispatch_ = &dispatch;
   options_ = options;
   shuffler_ = Shuffler(options.seed);
@@ -132,7 +104,7 @@ std::string Machine::run(const EmulatedKernel& kernel, const Dispatch& dispatch,
   turns_.resize(num_simd_groups_);
   for (std::uint32_t i = 0; i < num_simd_groups_; ++i) turns_[i] = i;
 
-  if (kernel.is_traced) tracer_.begin_run(kernel, dispatch, arguments_, options.counts);
+  if (is_traced_) tracer_.begin_run(kernel, dispatch, arguments_, options.counts);
   if (!threadgroups_.empty()) {
     start_threadgroup();
     lane_ = &caller_;
@@ -141,7 +113,7 @@ std::string Machine::run(const EmulatedKernel& kernel, const Dispatch& dispatch,
     switch_to(first_lane());
     _mm_setcsr(before);
   }
-  if (kernel.is_traced) tracer_.end_run();
+  if (is_traced_) tracer_.end_run();
   return std::exchange(error_, {});
 }
 
@@ -154,7 +126,7 @@ void Machine::start_threadgroup() {
   arguments_.group[2] = index / x / y;
   // Nobody should rely on what an earlier threadgroup left: this is no number.
   std::memset(shared_.get(), 0xff, static_cast<std::size_t>(dispatch_->threadgroup_bytes));
-  if (kernel_->is_traced) tracer_.begin_threadgroup();
+  if (is_traced_) tracer_.begin_threadgroup();
   begin_epoch();
 }
 
@@ -168,25 +140,12 @@ void Machine::begin_segment(SimdGroup& group) {
   simd_group_ = &group;
   const std::uint32_t random = shuffler_.next();
   group.stride = random % kLanes | 1;
-  group.first = random >> 8;
-  group.num_arrived = 0;
-  if (kernel_->is_traced) tracer_.begin_segment(group.index);
-}
-
-void Machine::arrive(Collective kind, const void* place, std::uint8_t flags) {
-  lane_->kind = kind;
-  lane_->place = place;
-  lane_->flags = flags;
-  SimdGroup& group = *simd_group_;
-  if (++group.num_arrived < kLanes) {
-    switch_to(lanes_[group.index * kLanes + group.lane_at(group.num_arrived)]);
-  } else {
-    switch_to(finish_segment());
-  }
+  group.first = random >> 8 & (kLanes - 1);
+  if (is_traced_) tracer_.begin_segment(group.index);
 }
 
 void Machine::check_together(const SimdGroup& group) {
-  const Lane* const lanes = &lanes_[group.index * kLanes];
+  const Lane* const lanes = group.lanes;
   for (int i = 1; i < kLanes; ++i) {
     if (lanes[i].kind == lanes[0].kind && lanes[i].place == lanes[0].place &&
         lanes[i].trail == lanes[0].trail)
@@ -200,7 +159,7 @@ void Machine::check_together(const SimdGroup& group) {
 Lane& Machine::finish_segment() {
   SimdGroup& group = *simd_group_;
   check_together(group);
-  if (kernel_->is_traced) tracer_.end_segment();
+  if (is_traced_) tracer_.end_segment();
   const Collective kind = lane_->kind;
   if (kind == Collective::kThreadgroupBarrier || kind == Collective::kEnd) {
     const Lane& first = lanes_[turns_[0] * kLanes];
@@ -210,8 +169,7 @@ Lane& Machine::finish_segment() {
     }
     if (++turn_ == num_simd_groups_) {
       if (kind == Collective::kThreadgroupBarrier) {
-        if (kernel_->is_traced)
-          tracer_.pass_barrier((lane_->flags & 1) != 0, (lane_->flags & 2) != 0);
+        if (is_traced_) tracer_.pass_barrier((lane_->flags & 1) != 0, (lane_->flags & 2) != 0);
         begin_epoch();
       } else if (next_threadgroup_ < threadgroups_.size()) {
         start_threadgroup();
@@ -226,13 +184,6 @@ Lane& Machine::finish_segment() {
     begin_segment(group);
   }
   return first_lane();
-}
-
-void Machine::switch_to(Lane& next) {
-  if (kernel_->is_traced && &next != &caller_) tracer_.begin_lane(next.thread % kLanes, next.stack);
-  if (lane_ == &next) return;
-  Lane* const from = std::exchange(lane_, &next);
-  pagoda_switch_stack(&from->stack_top, next.stack_top);
 }
 
 void Machine::note_error(const std::string& what) {

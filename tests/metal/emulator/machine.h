@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/metal/emulator/emulator.h"
@@ -24,6 +25,36 @@ inline constexpr int kLanes = 32;
 inline constexpr int kMaxThreads = 1024;
 inline constexpr std::size_t kMaxThreadgroupBytes = 32768;
 inline constexpr std::size_t kStackBytes = std::size_t{64} * 1024;
+
+#ifndef __x86_64__
+#error "fibers and the flush of denormals are written for x86-64"
+#endif
+
+// Goes on on another stack, and notes where on this one. The compiler saves what it needs, in the frame
+// that it has anyway. Fibers mostly wait at the same place, so that the processor guesses the jump right,
+// and returns behind it as well, since no call was made (Boost.Context makes one and costs five times as
+// much).
+inline void switch_stack(void** from, void* to) {
+  asm volatile(
+      R"(
+        leaq -128(%%rsp), %%rsp
+        pushq %%rbp
+        leaq 1f(%%rip), %%rax
+        pushq %%rax
+        movq %%rsp, (%%rdi)
+        movq %%rsi, %%rsp
+        popq %%rax
+        jmpq *%%rax
+      1:
+        popq %%rbp
+        leaq 128(%%rsp), %%rsp
+      )"  // a function may use 128 bytes below its stack's top
+      : "+D"(from), "+S"(to)
+      :
+      : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0",
+        "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+        "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
+}
 
 // A fast generator of numbers that need not be good ones: xorshift64*.
 class Shuffler {
@@ -41,7 +72,7 @@ class Shuffler {
   std::uint64_t state_;
 };
 
-struct Lane {
+struct alignas(64) Lane {
   void* stack_top = nullptr;   // where the fiber goes on
   std::byte* stack = nullptr;  // its lowest byte
   std::uint32_t thread = 0;
@@ -53,14 +84,12 @@ struct Lane {
 
 struct SimdGroup {
   std::uint32_t index = 0;
-  std::uint32_t num_arrived = 0;  // lanes in this segment
-  std::uint32_t stride = 1;       // of the order of lanes, odd
+  Lane* lanes = nullptr;     // kLanes of them
+  std::uint32_t stride = 1;  // of the order in which lanes run this segment, odd
   std::uint32_t first = 0;
   std::uint32_t parity = 0;  // of shuffles: their values stay for one more
   std::array<std::array<std::uint32_t, kLanes>, 2> values;
   std::array<MatrixPart, kLanes> a, b, c;
-
-  std::uint32_t lane_at(std::uint32_t turn) const { return (first + turn * stride) % kLanes; }
 };
 
 class Machine {
@@ -70,8 +99,10 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Returns the calling thread's.
+  // Returns the calling thread's. The first call makes it.
   static Machine& of_this_thread();
+  // Returns the machine that the calling fiber runs on.
+  static Machine& running() { return *running_; }
 
   // Runs all threadgroups. Returns what went wrong, or nothing.
   std::string run(const EmulatedKernel& kernel, const Dispatch& dispatch, const Options& options);
@@ -80,7 +111,14 @@ class Machine {
 
   // Waits for what the others of the SIMD group, or of the threadgroup, must ask for, too. As all
   // below, it is called by a fiber that runs.
-  void arrive(Collective kind, const void* place, std::uint8_t flags = 0);
+  void arrive(Collective kind, const void* place, std::uint8_t flags = 0) {
+    lane_->kind = kind;
+    lane_->place = place;
+    lane_->flags = flags;
+    const SimdGroup& group = *simd_group_;
+    const std::uint32_t next = (lane_->thread + group.stride) % kLanes;
+    switch_to(next == group.first ? finish_segment() : group.lanes[next]);
+  }
   // Says what the thread does wrong.
   void note_error(const std::string& what);
   // Ends the run. No destructor runs of what is on the fiber's stack.
@@ -100,10 +138,15 @@ class Machine {
   Lane& finish_segment();
   void check_together(const SimdGroup& group);
   void compute(SimdGroup& group, Collective kind);
-  Lane& first_lane() {  // of the segment
-    return lanes_[simd_group_->index * kLanes + simd_group_->lane_at(0)];
+  Lane& first_lane() { return simd_group_->lanes[simd_group_->first]; }  // of the segment
+  void switch_to(Lane& next) {
+    if (is_traced_ && &next != &caller_) tracer_.begin_lane(next.thread % kLanes, next.stack);
+    if (lane_ == &next) return;
+    Lane* const from = std::exchange(lane_, &next);
+    switch_stack(&from->stack_top, next.stack_top);
   }
-  void switch_to(Lane& next);
+
+  static constinit thread_local Machine* running_;
 
   std::byte* stacks_ = nullptr;
   int num_fibers_ = 0;
@@ -115,6 +158,7 @@ class Machine {
   Tracer tracer_;
 
   const EmulatedKernel* kernel_ = nullptr;
+  bool is_traced_ = false;
   const Dispatch* dispatch_ = nullptr;
   Options options_;
   Shuffler shuffler_{0};

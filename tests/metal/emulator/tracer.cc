@@ -166,19 +166,19 @@ Region* Tracer::find(std::uintptr_t address) {
 void Tracer::fail(AccessKind kind, std::uintptr_t address, std::size_t bytes, const char* what,
                   const void* place) {
   note_error(kind, address, bytes, what, place);
-  Machine::of_this_thread().stop();
+  Machine::running().stop();
 }
 
 void Tracer::fail_outside(AccessKind kind, std::uintptr_t address, std::size_t bytes,
                           const void* place) {
   note_outside(kind, address, bytes, place);
-  Machine::of_this_thread().stop();
+  Machine::running().stop();
 }
 
 void Tracer::fail_race(AccessKind kind, std::uintptr_t address, std::size_t bytes,
                        bool earlier_wrote, AccessKey earlier, Race race, const void* place) {
   note_race(kind, address, bytes, earlier_wrote, earlier, race, place);
-  Machine::of_this_thread().stop();
+  Machine::running().stop();
 }
 
 template <AccessKind kKind>
@@ -292,8 +292,8 @@ std::string place_in_file(const void* place) {
 
 void Tracer::note_error(AccessKind kind, std::uintptr_t address, std::size_t bytes,
                         const std::string& what, const void* place) {
-  Machine::of_this_thread().note_error(verb(kind, bytes) + what + ": " +
-                                       offset_in(*find(address), address) + place_in_file(place));
+  Machine::running().note_error(verb(kind, bytes) + what + ": " +
+                                offset_in(*find(address), address) + place_in_file(place));
 }
 
 void Tracer::note_outside(AccessKind kind, std::uintptr_t address, std::size_t bytes,
@@ -304,8 +304,8 @@ void Tracer::note_outside(AccessKind kind, std::uintptr_t address, std::size_t b
   const Region& nearest = *std::min_element(
       regions_.begin(), regions_.end(),
       [&](const Region& a, const Region& b) { return distance(a) < distance(b); });
-  Machine::of_this_thread().note_error(verb(kind, bytes) + "outside of what is bound; nearest: " +
-                                       offset_in(nearest, address) + place_in_file(place));
+  Machine::running().note_error(verb(kind, bytes) + "outside of what is bound; nearest: " +
+                                offset_in(nearest, address) + place_in_file(place));
 }
 
 void Tracer::note_race(AccessKind kind, std::uintptr_t address, std::size_t bytes,

@@ -6,7 +6,7 @@ namespace pagoda::emulator {
 namespace {
 
 [[noreturn]] void fail(const char* what) {
-  Machine& machine = Machine::of_this_thread();
+  Machine& machine = Machine::running();
   machine.note_error(what);
   machine.stop();
 }
