@@ -192,24 +192,29 @@ inline ulong shuffle_long(ulong x, uint lane) {
   const uint high = simd_shuffle(uint(x >> 32), ushort(lane));
   return join(low, high);
 }
-// Returns the sum over the lanes up to this one.
-inline ulong prefix_sum_long(ulong x, uint lane) {
-  for (uint distance = 1; distance < 32; distance *= 2) {
-    const ulong before = shuffle_long(x, lane >= distance ? lane - distance : lane);
-    if (lane >= distance) x += before;
-  }
-  return x;
+// Returns the sum over all lanes, as those of three parts, which fit a word: 27 bits, 27, and 10.
+inline ulong sum_long(ulong x) {
+  const uint low = simd_sum(uint(x) & 0x07ffffffu);
+  const uint middle = simd_sum(uint(x >> 27) & 0x07ffffffu);
+  const uint high = simd_sum(uint(x >> 54));
+  return ulong(low) + (ulong(middle) << 27) + (ulong(high) << 54);
 }
-// Returns the sum over the SIMD groups up to the one whose number is this lane's. x: the same in all
-// lanes of a SIMD group
-inline ulong prefix_of_groups(ulong x, RowPlace place, threadgroup uint* scratch) {
+// Returns the sum over the lanes up to this one, likewise.
+inline ulong prefix_sum_long(ulong x) {
+  const uint low = simd_prefix_inclusive_sum(uint(x) & 0x07ffffffu);
+  const uint middle = simd_prefix_inclusive_sum(uint(x >> 27) & 0x07ffffffu);
+  const uint high = simd_prefix_inclusive_sum(uint(x >> 54));
+  return ulong(low) + (ulong(middle) << 27) + (ulong(high) << 54);
+}
+// Returns what the SIMD group has whose number is this lane's. x: the same in all lanes of a SIMD group
+inline ulong share_among_groups(ulong x, RowPlace place, threadgroup uint* scratch) {
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (place.lane == 0) {
     scratch[place.simd_group] = uint(x);
     scratch[32 + place.simd_group] = uint(x >> 32);
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  return prefix_sum_long(join(scratch[place.lane], scratch[32 + place.lane]), place.lane);
+  return join(scratch[place.lane], scratch[32 + place.lane]);
 }
 
 // Returns the sum over the quads [begin, end) of a SIMD group, in all of its lanes.
@@ -219,7 +224,7 @@ inline ulong sum_quads(thread const LogitsRow<T>& row, thread const TokenMeasure
   ulong sum = 0;
   for (uint quad = begin + lane; quad < end; quad += 32)
     sum += measure_of_quad(measure, load_quad(row, quad), quad);
-  return shuffle_long(prefix_sum_long(sum, lane), 31);
+  return sum_long(sum);
 }
 
 // Returns how many quads each SIMD group takes of `count`: a multiple of its lanes.
@@ -235,7 +240,7 @@ inline ulong sum_row(thread const LogitsRow<T>& row, thread const TokenMeasure& 
   const uint begin = place.simd_group * size;
   const ulong sum =
       sum_quads(row, measure, begin, min(begin + size, num_quads_of(row)), place.lane);
-  return shuffle_long(prefix_of_groups(sum, place, scratch), 31);
+  return sum_long(share_among_groups(sum, place, scratch));
 }
 
 // Returns the first id up to which the measure is more than `amount`, or, where `is_share`, more
@@ -250,7 +255,7 @@ inline uint first_beyond(thread const LogitsRow<T>& row, TokenMeasure measure, u
     size = segment_of(end - begin);
     const uint first = begin + place.simd_group * size;
     const ulong sum = sum_quads(row, measure, first, min(first + size, end), place.lane);
-    const ulong reached = prefix_of_groups(sum, place, scratch);
+    const ulong reached = prefix_sum_long(share_among_groups(sum, place, scratch));
     if (is_share) amount = share_of(shuffle_long(reached, 31), amount);
     is_share = false;
     const uint crossing = min(simd_sum(uint(reached <= amount)), 31u);
@@ -266,7 +271,7 @@ inline uint first_beyond(thread const LogitsRow<T>& row, TokenMeasure measure, u
   bits.w = bits.x;
   if (quad < end) bits = load_quad(row, quad);
   const ulong sum = measure_of_quad(measure, bits, quad);
-  const ulong reached = prefix_sum_long(sum, place.lane);
+  const ulong reached = prefix_sum_long(sum);
   const uint crossing = min(simd_sum(uint(reached <= amount)), 31u);
   ulong left = amount - (reached - sum);  // of use where this lane crosses
   uint id = 4 * quad;
@@ -329,8 +334,9 @@ inline uint cross_histogram(thread ulong& target, RowPlace place, threadgroup at
   const uint upper = kRowBuckets - 1 - 2 * (32 * place.simd_group + place.lane);
   const ulong of_upper = bucket_of(words, upper);
   const ulong sum = of_upper + bucket_of(words, upper - 1);
-  const ulong in_simd = prefix_sum_long(sum, place.lane);
-  const ulong of_groups = prefix_of_groups(shuffle_long(in_simd, 31), place, scratch);
+  const ulong in_simd = prefix_sum_long(sum);
+  const ulong of_groups =
+      prefix_sum_long(share_among_groups(shuffle_long(in_simd, 31), place, scratch));
   ulong before = in_simd - sum;
   const ulong of_earlier = shuffle_long(of_groups, place.simd_group > 0 ? place.simd_group - 1 : 0);
   if (place.simd_group > 0) before += of_earlier;
