@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "server/api_error.h"
-#include "server/chat_request.h"
+#include "server/chat_prompt.h"
 #include "server/prompt_input.h"
 #include "serving/served_model.h"
 

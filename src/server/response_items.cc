@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "server/chat_request.h"
+#include "server/chat_prompt.h"
 #include "server/field_reader.h"
 #include "server/response_request.h"
 

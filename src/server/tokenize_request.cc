@@ -1,6 +1,7 @@
 #include "server/tokenize_request.h"
 
 #include "core/json.h"
+#include "server/generation_fields.h"
 #include "server/request_json.h"
 
 namespace pagoda {

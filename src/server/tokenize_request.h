@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/chat_request.h"
+#include "server/chat_prompt.h"
 
 namespace pagoda {
 

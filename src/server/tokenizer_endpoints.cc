@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "core/json.h"
+#include "server/chat_request.h"
 #include "server/json_body.h"
 #include "server/prompt_encoding.h"
 #include "server/tokenize_request.h"
