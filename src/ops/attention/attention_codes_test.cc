@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 #include <random>
 
 #include "backend/backend.h"
@@ -11,6 +10,7 @@
 #include "ops/attention/attention_cases.h"
 #include "ops/attention/cpu/attention_path.h"
 #include "ops/kv_case.h"
+#include "ops/reference_outputs.h"
 
 namespace pagoda {
 namespace {
@@ -135,22 +135,13 @@ TEST_P(AttentionCodes, SumsAreTheSameWithoutVnni) {
   }
 }
 
-// The reference's result, computed once for all instruction sets and paths: it takes far longer.
-const std::vector<float>& reference_of(const AttentionShape& shape) {
-  static const std::unique_ptr<Exec> exec = make_exec({.backend = Backend::kReference}).value();
-  static std::map<std::string, std::vector<float>> results;
-  const auto [found, is_new] = results.try_emplace(make_attention_case(shape).description);
-  if (is_new) found->second = run_attention(*exec, shape, all_tokens(make_attention_case(shape)));
-  return found->second;
-}
-
 TEST_P(AttentionCodes, BothPathsAreNearTheReference) {
   for (AttentionShape shape : attention_shapes()) {
     if (shape.is_large || shape.formats != both(KvFormat::kBFloat16)) continue;
     for (const Way& way : ways(shape.head_dim)) {
       set(shape, {.formats = way.formats, .path = AttentionPath::kFloats});
       const std::vector<int> tokens = all_tokens(make_attention_case(shape));
-      const std::vector<float>& expected = reference_of(shape);
+      const std::vector<float>& expected = reference_outputs(make_attention_case(shape))[0];
       set(shape, way);
       SCOPED_TRACE(describe(shape, way));
       EXPECT_LE(relative_error(run_attention(*execs_[1], shape, tokens), expected), 1e-3f);
