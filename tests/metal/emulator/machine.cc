@@ -33,16 +33,12 @@ Machine::Machine() : shared_(new std::byte[kMaxThreadgroupBytes + 16]) {
   void* const memory = mmap(nullptr, kStackStride * kMaxThreads, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) std::abort();
-  madvise(memory, kStackStride * kMaxThreads, MADV_HUGEPAGE);  // each stack is on a page of its own
   stacks_ = static_cast<std::byte*>(memory);
   for (int i = 0; i < kMaxThreads; ++i) {
     lanes_[i].thread = static_cast<std::uint32_t>(i);
     lanes_[i].stack = stacks_ + i * kStackStride;
   }
-  for (std::uint32_t i = 0; i < simd_groups_.size(); ++i) {
-    simd_groups_[i].index = i;
-    simd_groups_[i].lanes = &lanes_[i * kLanes];
-  }
+  for (std::uint32_t i = 0; i < simd_groups_.size(); ++i) simd_groups_[i].index = i;
 }
 
 Machine::~Machine() {
@@ -81,7 +77,6 @@ void Machine::enter_fiber() {
 std::string Machine::run(const EmulatedKernel& kernel, const Dispatch& dispatch,
                          const Options& options) {
   kernel_ = &kernel;
-  is_traced_ = kernel.is_traced;
   dispatch_ = &dispatch;
   options_ = options;
   shuffler_ = Shuffler(options.seed);
@@ -104,7 +99,7 @@ std::string Machine::run(const EmulatedKernel& kernel, const Dispatch& dispatch,
   turns_.resize(num_simd_groups_);
   for (std::uint32_t i = 0; i < num_simd_groups_; ++i) turns_[i] = i;
 
-  if (is_traced_) tracer_.begin_run(kernel, dispatch, arguments_, options.counts);
+  if (kernel.is_traced) tracer_.begin_run(kernel, dispatch, arguments_, options.counts);
   if (!threadgroups_.empty()) {
     start_threadgroup();
     lane_ = &caller_;
@@ -113,7 +108,7 @@ std::string Machine::run(const EmulatedKernel& kernel, const Dispatch& dispatch,
     switch_to(first_lane());
     _mm_setcsr(before);
   }
-  if (is_traced_) tracer_.end_run();
+  if (kernel.is_traced) tracer_.end_run();
   return std::exchange(error_, {});
 }
 
@@ -126,7 +121,7 @@ void Machine::start_threadgroup() {
   arguments_.group[2] = index / x / y;
   // Nobody should rely on what an earlier threadgroup left: this is no number.
   std::memset(shared_.get(), 0xff, static_cast<std::size_t>(dispatch_->threadgroup_bytes));
-  if (is_traced_) tracer_.begin_threadgroup();
+  if (kernel_->is_traced) tracer_.begin_threadgroup();
   begin_epoch();
 }
 
@@ -140,12 +135,12 @@ void Machine::begin_segment(SimdGroup& group) {
   simd_group_ = &group;
   const std::uint32_t random = shuffler_.next();
   group.stride = random % kLanes | 1;
-  group.first = random >> 8 & (kLanes - 1);
-  if (is_traced_) tracer_.begin_segment(group.index);
+  group.first = (random >> 8) % kLanes;
+  if (kernel_->is_traced) tracer_.begin_segment(group.index);
 }
 
 void Machine::check_together(const SimdGroup& group) {
-  const Lane* const lanes = group.lanes;
+  const Lane* const lanes = &lanes_[group.index * kLanes];
   for (int i = 1; i < kLanes; ++i) {
     if (lanes[i].kind == lanes[0].kind && lanes[i].place == lanes[0].place &&
         lanes[i].trail == lanes[0].trail)
@@ -159,7 +154,7 @@ void Machine::check_together(const SimdGroup& group) {
 Lane& Machine::finish_segment() {
   SimdGroup& group = *simd_group_;
   check_together(group);
-  if (is_traced_) tracer_.end_segment();
+  if (kernel_->is_traced) tracer_.end_segment();
   const Collective kind = lane_->kind;
   if (kind == Collective::kThreadgroupBarrier || kind == Collective::kEnd) {
     const Lane& first = lanes_[turns_[0] * kLanes];
@@ -169,7 +164,8 @@ Lane& Machine::finish_segment() {
     }
     if (++turn_ == num_simd_groups_) {
       if (kind == Collective::kThreadgroupBarrier) {
-        if (is_traced_) tracer_.pass_barrier((lane_->flags & 1) != 0, (lane_->flags & 2) != 0);
+        if (kernel_->is_traced)
+          tracer_.pass_barrier((lane_->flags & 1) != 0, (lane_->flags & 2) != 0);
         begin_epoch();
       } else if (next_threadgroup_ < threadgroups_.size()) {
         start_threadgroup();

@@ -72,7 +72,7 @@ class Shuffler {
   std::uint64_t state_;
 };
 
-struct alignas(64) Lane {
+struct Lane {
   void* stack_top = nullptr;   // where the fiber goes on
   std::byte* stack = nullptr;  // its lowest byte
   std::uint32_t thread = 0;
@@ -84,7 +84,6 @@ struct alignas(64) Lane {
 
 struct SimdGroup {
   std::uint32_t index = 0;
-  Lane* lanes = nullptr;     // kLanes of them
   std::uint32_t stride = 1;  // of the order in which lanes run this segment, odd
   std::uint32_t first = 0;
   std::uint32_t parity = 0;  // of shuffles: their values stay for one more
@@ -117,7 +116,7 @@ class Machine {
     lane_->flags = flags;
     const SimdGroup& group = *simd_group_;
     const std::uint32_t next = (lane_->thread + group.stride) % kLanes;
-    switch_to(next == group.first ? finish_segment() : group.lanes[next]);
+    switch_to(next == group.first ? finish_segment() : lanes_[group.index * kLanes + next]);
   }
   // Says what the thread does wrong.
   void note_error(const std::string& what);
@@ -138,9 +137,12 @@ class Machine {
   Lane& finish_segment();
   void check_together(const SimdGroup& group);
   void compute(SimdGroup& group, Collective kind);
-  Lane& first_lane() { return simd_group_->lanes[simd_group_->first]; }  // of the segment
+  Lane& first_lane() {
+    return lanes_[simd_group_->index * kLanes + simd_group_->first];
+  }  // of the segment
   void switch_to(Lane& next) {
-    if (is_traced_ && &next != &caller_) tracer_.begin_lane(next.thread % kLanes, next.stack);
+    if (kernel_->is_traced && &next != &caller_)
+      tracer_.begin_lane(next.thread % kLanes, next.stack);
     if (lane_ == &next) return;
     Lane* const from = std::exchange(lane_, &next);
     switch_stack(&from->stack_top, next.stack_top);
@@ -158,7 +160,6 @@ class Machine {
   Tracer tracer_;
 
   const EmulatedKernel* kernel_ = nullptr;
-  bool is_traced_ = false;
   const Dispatch* dispatch_ = nullptr;
   Options options_;
   Shuffler shuffler_{0};
