@@ -137,8 +137,7 @@ Result<EngineParts> assemble(const Checkpoint& checkpoint, const ModelConfig& co
   choose_prefetch(*parts.exec);
   PAGODA_ASSIGN_OR_RETURN(KvSizing sizing,
                           size_kv_cache(options, served, backend, parts.exec->available_bytes()));
-  log_shortened_context(options, served, sizing);
-  decoder.set_key_offsets(*parts.exec, sizing.max_model_len);
+  log_shortened_context(options, config, sizing);
   PAGODA_ASSIGN_OR_RETURN(KvStore kv,
                           KvStore::create(*parts.exec, sizing.layout, sizing.num_blocks));
   PAGODA_RETURN_IF_ERROR(

@@ -168,10 +168,6 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   return decoder;
 }
 
-void Decoder::set_key_offsets(Exec& exec, int max_model_len) {
-  for (Layer& layer : layers_) layer.attention.set_key_offset(exec, config_, max_model_len);
-}
-
 // Counts the weights of a step, and tells each which one the step reads after it.
 void Decoder::link_weights(const Exec& exec) {
   PackedWeight* before = nullptr;

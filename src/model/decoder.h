@@ -38,10 +38,6 @@ class Decoder {
   static Result<Decoder> load(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
                               const KvLayout& layout, const Progress& progress = {});
 
-  // Lets the cache's codes of keys leave out what all of them have in common
-  // (AttentionBlock::set_key_offset). Called once, before the first step.
-  void set_key_offsets(Exec& exec, int max_model_len);
-
   const ModelConfig& config() const { return config_; }
   std::int64_t num_weight_bytes() const { return num_weight_bytes_; }  // that a decode step reads
 

@@ -111,6 +111,7 @@ const LayerConfig& ModelConfig::first_layer(bool has_window) const {
 }
 
 void set_served_context(ModelConfig& config, int max_model_len) {
+  config.max_position_embeddings = max_model_len;
   for (RopeTable& table : config.rope_tables) {
     if (table.long_inv_freq.empty() || max_model_len <= table.original_positions) continue;
     table.inv_freq = std::move(table.long_inv_freq);

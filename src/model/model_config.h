@@ -105,8 +105,9 @@ struct ModelConfig {
   const LayerConfig& first_layer(bool has_window) const;
 };
 
-// Chooses what depends on the longest context that is served, so that a cached key never depends on
-// its reader: LongRoPE's frequencies.
+// Chooses what depends on the longest context that is asked for, so that a cached key depends neither
+// on its reader nor on memory: max_position_embeddings, below which keys' biases are averaged, and
+// LongRoPE's frequencies. REQUIRES: no more than max_position_embeddings.
 void set_served_context(ModelConfig& config, int max_model_len);
 
 // Errors: kUnsupported for an architecture, rope type or activation that nothing here computes;

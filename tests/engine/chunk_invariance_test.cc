@@ -170,6 +170,42 @@ INSTANTIATE_TEST_SUITE_P(
                          kv_format_name(formats.keys), kv_format_name(formats.values));
     });
 
+// Answers follow from what was asked for, not from the memory that was left for the
+// cache: every family whose keys can be codes, and every format of keys.
+class PoolSizes : public ::testing::TestWithParam<std::tuple<std::string, KvFormat>> {};
+
+TEST_P(PoolSizes, ChangeNoBit) {
+  const auto& [model, format] = GetParam();
+  std::optional<WholeAnswer> first;
+  for (const int num_kv_blocks : {8, 17, 64, 600}) {
+    const std::unique_ptr<Engine> engine =
+        open_engine(testing::source_path("tests/golden/data/") + model,
+                    {.backend = Backend::kCpu,
+                     .max_num_seqs = 1,
+                     .num_kv_blocks = num_kv_blocks,
+                     .kv_cache_formats = KvFormats{format, format}});
+    ASSERT_NE(engine, nullptr);
+    GenerationRequest request = {.prompt_token_ids = {11, 21, 45, 83}, .hash_logits = true};
+    request.sampling = {.temperature = 0, .max_tokens = 6, .ignore_eos = true};
+    const WholeAnswer answer = run_to_end(*engine, request);
+    if (!first) first = answer;
+    expect_same(answer, *first, fmt::format("a pool of {} blocks", num_kv_blocks));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, PoolSizes,
+    ::testing::Combine(::testing::Values("tiny-gemma2", "tiny-gemma3", "tiny-gemma4", "tiny-glm4",
+                                         "tiny-granite", "tiny-llama", "tiny-llama31",
+                                         "tiny-ministral3", "tiny-mistral", "tiny-olmo2",
+                                         "tiny-olmo3", "tiny-phi3", "tiny-qwen2", "tiny-qwen3",
+                                         "tiny-smollm3"),
+                       ::testing::Values(KvFormat::kBFloat16, KvFormat::kInt8, KvFormat::kInt4)),
+    [](const auto& info) {
+      return name_of({Backend::kCpu, std::get<0>(info.param)}) +
+             fmt::format("_{}", kv_format_name(std::get<1>(info.param)));
+    });
+
 class ChunkInvarianceOfFormats
     : public ::testing::TestWithParam<std::tuple<Backend, WeightFormat>> {};
 

@@ -80,14 +80,6 @@ Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
   return output.apply(step.exec, mixed);
 }
 
-void AttentionBlock::set_key_offset(Exec& exec, const ModelConfig& config, int max_model_len) {
-  if (key_bias.empty()) return;
-  const LayerConfig& shape = config.layers[layer];
-  key_offset = exec.upload<float>(mean_turned_bias(key_bias, config.rope_tables[shape.rope_table],
-                                                   shape.head_dim, max_model_len),
-                                  {shape.num_kv_heads, shape.head_dim});
-}
-
 namespace {
 
 std::string attention_prefix(int layer) {
@@ -157,9 +149,11 @@ Status load_norms(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& c
   return ok_status();
 }
 
-// Balances the projections of a layer without norms; its bias of keys is the balanced one.
-Status smooth_projections(const LayerConfig& shape, const RopeTable& table, ProjectionTensors& qkv,
+// Balances the projections of a layer without norms. The offset is of the balanced bias of keys.
+Status smooth_projections(Exec& exec, const ModelConfig& config, ProjectionTensors& qkv,
                           AttentionBlock& block) {
+  const LayerConfig& shape = config.layers[block.layer];
+  const RopeTable& table = config.rope_tables[shape.rope_table];
   const bool has_bias = !qkv.biases.empty();
   balance_projections({.weight = qkv.weights[0],
                        .bias = has_bias ? &qkv.biases[0] : nullptr,
@@ -170,7 +164,10 @@ Status smooth_projections(const LayerConfig& shape, const RopeTable& table, Proj
                       shape.head_dim, table);
   // A soft cap sees more of a score than how it differs from others.
   if (has_bias && shape.score_cap == 0) {
-    PAGODA_ASSIGN_OR_RETURN(block.key_bias, read_vector({&qkv.biases[1], 1}));
+    PAGODA_ASSIGN_OR_RETURN(const std::vector<float> bias, read_vector({&qkv.biases[1], 1}));
+    block.key_offset = exec.upload<float>(
+        mean_turned_bias(bias, table, shape.head_dim, config.max_position_embeddings),
+        {shape.num_kv_heads, shape.head_dim});
   }
   return ok_status();
 }
@@ -202,8 +199,7 @@ Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkp
   PAGODA_ASSIGN_OR_RETURN(ProjectionTensors qkv,
                           find_projection(checkpoint, joined_projection(config, layer)));
   if (is_quantized(key_format) && shape.qk_norm == QkNorm::kNone) {
-    PAGODA_RETURN_IF_ERROR(
-        smooth_projections(shape, config.rope_tables[shape.rope_table], qkv, block));
+    PAGODA_RETURN_IF_ERROR(smooth_projections(exec, config, qkv, block));
   }
   PAGODA_ASSIGN_OR_RETURN(block.qkv, pack_projection(exec, qkv));
   PAGODA_RETURN_IF_ERROR(load_norms(exec, checkpoint, config, key_format, block));

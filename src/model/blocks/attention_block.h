@@ -1,8 +1,6 @@
 // AttentionBlock: projections, positions, cache and attention of one layer.
 #pragma once
 
-#include <vector>
-
 #include "model/blocks/projection.h"
 #include "model/step.h"
 
@@ -12,27 +10,23 @@ struct AttentionBlock {
   // [(num_heads + 2 * num_kv_heads) * head_dim, hidden]: queries, keys, values. Without values where
   // keys are values, and queries alone where the layer reads another one's cache.
   Projection qkv;
-  Tensor q_norm;      // [head_dim], [num_heads * head_dim] of QkNorm::kRow, or undefined
-  Tensor k_norm;      // [head_dim], [num_kv_heads * head_dim], or undefined
-  Tensor v_norm;      // [head_dim] of ones, or undefined
-  Tensor key_offset;  // [num_kv_heads, head_dim], or undefined: what the cache's keys lack
+  Tensor q_norm;  // [head_dim], [num_heads * head_dim] of QkNorm::kRow, or undefined
+  Tensor k_norm;  // [head_dim], [num_kv_heads * head_dim], or undefined
+  Tensor v_norm;  // [head_dim] of ones, or undefined
+  // [num_kv_heads, head_dim], or undefined: what the cache's keys lack. It is the mean of a key bias,
+  // rotated, over the positions below config.max_position_embeddings. Attention needs not know it:
+  // layers with a soft cap keep the bias, and no family has sinks.
+  Tensor key_offset;
   Projection output;  // [hidden, num_heads * head_dim]
   int layer = 0;      // of the config, and of the cache
-  // [num_kv_heads * head_dim]: the bias of keys, where the cache has codes of them and no norm
-  // follows; else empty.
-  std::vector<float> key_bias;
 
   // Computes x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into its
   // cache, unless it reads another layer's.
   Tensor apply(const Step& step, const Tensor& x) const;
-
-  // Makes the key offset of a key bias: its mean over the positions below max_model_len. Attention
-  // needs not know it: layers with a soft cap keep the bias, and no family has sinks.
-  void set_key_offset(Exec& exec, const ModelConfig& config, int max_model_len);
 };
 
 // Loads a layer. Where its cache has codes of keys, norms, or projections that no norm follows, are
-// balanced first (model/key_smoothing.h). Errors: the checkpoint's.
+// balanced first (model/key_smoothing.h), and a bias of keys gives the offset. Errors: the checkpoint's.
 Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkpoint,
                                             const ModelConfig& config, KvFormat key_format,
                                             int layer);
