@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 
 #include "backend/backend.h"
@@ -12,6 +14,8 @@
 #include "ops/linear/linear_kernels.h"
 #include "ops/op_cases.h"
 #include "ops/reference_outputs.h"
+#include "quant/owned_bytes.h"
+#include "quant/q2_k.h"
 
 namespace pagoda {
 namespace {
@@ -88,6 +92,44 @@ Weight small_weight(Exec& exec, WeightFormat format) {
 }
 std::vector<float> small_inputs() {
   return random_values(8, std::int64_t{kSmallTokens} * kSmallCols);
+}
+
+// Makes a matrix whose codes, scales and minima are the largest that the format has.
+HostTensor largest_matrix(WeightFormat format) {
+  HostTensor matrix = random_matrix(9, format, kSmallRows, kSmallCols);
+  const auto storage = std::make_shared<OwnedBytes>(matrix.bytes.size());
+  const std::size_t block_bytes = traits_of(format).block_bytes;
+  const bool is_two_bits = format == WeightFormat::kQ2_K;
+  const std::size_t numbers = is_two_bits ? offsetof(BlockQ2_K, scale) : 0;  // in float16
+  std::fill(storage->bytes.begin(), storage->bytes.end(), std::byte{0xff});
+  for (std::size_t at = numbers; at < storage->bytes.size(); at += block_bytes) {
+    std::copy_n(&matrix.bytes[at], 2 * sizeof(f16), &storage->bytes[at]);
+  }
+  matrix.bytes = storage->bytes;
+  matrix.storage = storage;
+  return matrix;
+}
+
+// Integers that are all as large as they may be fit their sums, whatever their signs.
+TEST_P(Isa, TakesTheLargestIntegers) {
+  const auto exec = make_isa_exec(GetParam(), 1);
+  const auto reference = make_exec({.backend = Backend::kReference}).value();
+  for (const WeightFormat format :
+       {WeightFormat::kQ2_K, WeightFormat::kQ4_K, WeightFormat::kQ5_K}) {
+    const HostTensor matrix = largest_matrix(format);
+    for (const int rows : {1, 32}) {
+      SCOPED_TRACE(fmt::format("{}, {} rows", traits_of(format).name, rows));
+      std::vector<float> x(std::int64_t{rows} * kSmallCols, 3.0f);
+      std::fill(x.begin() + kSmallCols / 2, x.begin() + kSmallCols, -3.0f);
+      std::fill(x.end() - kSmallCols, x.end(), -3.0f);
+      const auto product = [&](Exec& on) {
+        const Weight weight = prepare_weight(on, {&matrix, 1}).value();
+        const Tensor out = linear(on, on.upload<float>(x, {rows, kSmallCols}), weight, {});
+        return std::vector<float>(out.data<float>(), out.data<float>() + rows * kSmallRows);
+      };
+      EXPECT_LE(relative_error(product(*exec), product(*reference)), 1e-5f);
+    }
+  }
 }
 
 // Returns what linear() computes.

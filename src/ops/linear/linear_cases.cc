@@ -51,19 +51,22 @@ std::vector<float> linear_bias(const LinearShape& shape) {
 }
 
 // Weights meet x as integers by block, which are off by half of its largest magnitude / 32767, or,
-// of 16-bit weights, / 4095 (on AVX-512 / 2047 at worst), and where blocks have minima or integers
-// for scales by half of the largest of 256 / 16383; on AMX scales are off by 2^-13 of the largest
-// of 256. Affine codes have no sign: much of their products cancels against the biases', and the
-// error does not.
+// of 16-bit weights, / 4095 (on AVX-512 / 2047 at worst), and where blocks have float minima, or
+// integers for scales and no minima, by half of the largest of 256 / 16383; on AMX scales are off by
+// 2^-13 of the largest of 256. Affine codes have no sign: much of their products cancels against the
+// biases', and the error does not.
 float cpu_tolerance(const LinearShape& shape) {
   float tolerance = 4e-5f;
   for (const LinearPart& part : shape.parts) {
     const WeightFormat format = part.format.format;
     const bool is_wide = format == WeightFormat::kF16 || format == WeightFormat::kBF16;
-    const bool has_minima = format == WeightFormat::kQ4_1 || format == WeightFormat::kQ5_1;
+    const bool has_float_minima = format == WeightFormat::kQ4_1 || format == WeightFormat::kQ5_1;
+    const bool has_integer_minima = format == WeightFormat::kQ2_K ||
+                                    format == WeightFormat::kQ4_K || format == WeightFormat::kQ5_K;
+    const bool has_integer_scales = traits_of(format).block_size == 256;
     if (is_wide) tolerance = 4e-4f;
-    if (has_minima) tolerance = std::max(tolerance, 1e-4f);
-    if (traits_of(format).block_size == 256) tolerance = std::max(tolerance, 2e-4f);
+    if (has_float_minima || (has_integer_scales && !has_integer_minima))
+      tolerance = std::max(tolerance, 1e-4f);
     if (format == WeightFormat::kAffine) tolerance = std::max(tolerance, 1e-4f);
   }
   return tolerance;

@@ -31,8 +31,9 @@ enum class Rounding : std::uint8_t {
 
 struct ActivationLayout {
   Rounding rounding = Rounding::kFloat32;
-  int block = 32;  // k under one scale, and over which x is summed for minima
-  int span = 0;    // k under one scale where that is more by the kernels' own choice
+  int block = 32;               // k under one scale, and over which x is summed for minima
+  int span = 0;                 // k under one scale where that is more by the kernels' own choice
+  bool has_exact_sums = false;  // of blocks of a span, in integers
   // The integer that a block's largest magnitude becomes, or may become where scales are powers of
   // two: a block's products have to fit 32 bits.
   int largest_integer = 32767;

@@ -7,8 +7,8 @@
 //   sums += scale of x * (scale * float(exact) + what minima come to)
 //
 // whether factors meet codes before x does (tiles) or a block's sum afterwards (few rows), and
-// rounded once. An integer of up to 39 bits, that of weights in two bytes, has its lowest 8 cut off
-// before, which leaves 31. A tile's sums leave it once in 256 k instead of once a block, which takes
+// rounded once. An integer of weights in two bytes has its lowest bits cut off before, 8 of 39 at
+// most, as many as leave 31. A tile's sums leave it once in 256 k instead of once a block, which takes
 // as long as the products do.
 //
 // F16's and BF16's are short products (T. Mulders, On short multiplications and divisions, 2000):
@@ -67,9 +67,17 @@ constexpr bool is_short(PanelKind kind) {
   return kind == PanelKind::kInt14;
 }
 
-// Returns the largest integer of x: integer minima leave it 15 bits.
-constexpr int largest_of_x(PanelKind kind) {
-  return is_super(kind) ? kSuperLargest : kPlanesLargest;
+// Returns the largest magnitude of blocks' scales that are integers.
+constexpr int largest_integer_scale(PanelHeader header) {
+  if (header == PanelHeader::kBytes) return 128;
+  return header == PanelHeader::kNibbles ? 15 : 63;
+}
+
+// Returns by how many bits an exact sum of 256 k is longer than 31 bits.
+constexpr int bits_above_31(std::int64_t largest_weight) {
+  int bits = 0;
+  while ((kSuperGroup * kPlanesLargest * largest_weight) >> bits > 0x7fffffff) ++bits;
+  return bits;
 }
 
 // How a format's weights become integers.
@@ -83,23 +91,25 @@ struct GroupFormat {
   static constexpr int kGroupsInPanel = kSuperGroup / kPanel.group;  // the panel's groups in 256 k
   static constexpr int kFactors = kSuperGroup / kPanel.block;
   static constexpr int kFactorBits = kHasPowers ? 3 : 12;  // of those that are made here
-  static constexpr int kLargestFactor = kHasPowers ? 4 : (1 << kFactorBits) - 1;
-  // K-quants' weights have 13 bits.
-  static constexpr int kPlanes =
-      kIsSuper || largest_code(kKind) * kLargestFactor <= 32767 ? 2 : 3;  // of bytes
-  static constexpr int kCutBits = kPlanes == 2 ? 8 : 0;                   // of exact sums
+  static constexpr int kLargestFactor = kHasPowers ? 4 : (1 << kFactorBits) - 1;  // of those
+  static constexpr int kPlanes =  // of bytes; K-quants' weights have 13 bits
+      kIsSuper || largest_code(kKind) * kLargestFactor <= 32767 ? 2 : 3;
+  static constexpr int kCutBits =  // of exact sums
+      kIsSuper       ? bits_above_31(largest_code(kKind) * largest_integer_scale(kPanel.header))
+      : kPlanes == 2 ? 8
+                     : 0;
 };
 
 // 256 k of a panel, 16 columns each.
 template <PanelKind kKind>
 struct GroupIntegers {
   using Format = GroupFormat<kKind>;
-  static constexpr int kPairs = Format::kIsSuper ? SuperNumbers<kKind>::kPairs : 0;
+  static constexpr int kMinima = Format::kIsSuper ? SuperNumbers<kKind>::kMinima : 0;
 
-  __m512i factors[Format::kFactors];        // 32 bits
-  __m512 scale;                             // of exact sums without the bits that are cut off
-  __m512i minima[kPairs > 0 ? kPairs : 1];  // of two blocks, 16 bits each, where they are integers
-  __m512 minimum;                           // their scale
+  __m512i factors[Format::kFactors];          // 32 bits
+  __m512 scale;                               // of exact sums without the bits that are cut off
+  __m512i minima[kMinima > 0 ? kMinima : 1];  // SuperNumbers', where they are integers
+  __m512 minimum;                             // their scale
   __m512 float_minima[Format::kHasFloatMinima ? kUnitsOfGroup : 1];
 };
 
@@ -138,8 +148,8 @@ PAGODA_INLINE void read_group(const PanelProduct& product, const std::byte* pane
     SuperNumbers<kKind> numbers;
     read_super(group, numbers);
     for_all<Format::kFactors>([&](auto b) PAGODA_FLATTEN { to.factors[b] = numbers.scales[b]; });
-    for_all<GroupIntegers<kKind>::kPairs>([&](auto i)
-                                              PAGODA_FLATTEN { to.minima[i] = numbers.minima[i]; });
+    for_all<GroupIntegers<kKind>::kMinima>(
+        [&](auto i) PAGODA_FLATTEN { to.minima[i] = numbers.minima[i]; });
     to.scale = numbers.scale;
     if constexpr (Format::kPanel.has_minimum()) to.minimum = numbers.minimum;
   } else if constexpr (Format::kHasPowers) {
@@ -185,7 +195,7 @@ PAGODA_INLINE __m512 rounded(__m512i high, __m512i low) {
 // The numbers that a tile's rows have of a group, from one row on.
 struct GroupRows {
   const std::byte* x = nullptr;           // of the tile's first row
-  const std::byte* pairs = nullptr;       // [pairs of blocks][rows of the tile], sums of x
+  const std::byte* sums = nullptr;        // [words of blocks' sums][rows of the tile]
   const std::int32_t* offsets = nullptr;  // [units][rows of the tile][4] (avx512/tile-inl.h)
   const float* block_sums = nullptr;      // [blocks][rows of the tile], where blocks have 32 k
   const float* scales = nullptr;          // [rows]
@@ -197,10 +207,10 @@ PAGODA_INLINE GroupRows rows_of_group(const PanelProduct& product, std::int64_t 
   const SuperView tile = super_view_of(product.tiles + first_row / kTileRows * product.tile_bytes,
                                        product.layout, kTileRows, product.cols);
   const SuperRows rows = rows_of<kTileRows>(tile, product.layout, g);
-  const float* sums = block_sums_of(tile, kTileRows, product.cols);
+  const float* sums = block_sums_of(tile, product.layout, kTileRows, product.cols);
   const std::int64_t row = first_row % kTileRows;
   const std::int64_t unit = g * kUnitsOfGroup * kTileRows;
-  const std::int32_t* offsets = offsets_of(tile, kTileRows, product.cols);
+  const std::int32_t* offsets = offsets_of(tile, product.layout, kTileRows, product.cols);
   return {rows.x, rows.sums + 4 * row, offsets + (unit + row) * kOffsetsOfUnit, sums + unit + row,
           rows.scales + row};
 }
@@ -225,8 +235,8 @@ PAGODA_INLINE void add_exact(const GroupIntegers<kKind>& numbers, const GroupRow
     });
   } else {
     const auto minima = [&](auto i, auto) PAGODA_FLATTEN { return numbers.minima[i]; };
-    add_group<(Integers::kPairs > 0), Integers::kPairs, kTileRows>(
-        {rows.x, rows.pairs, rows.scales}, {numbers.scale}, {numbers.minimum}, minima, exact, sums);
+    add_group<Integers::kMinima, kTileRows>({rows.x, rows.sums, rows.scales}, {numbers.scale},
+                                            {numbers.minimum}, minima, exact, sums);
   }
 }
 

@@ -88,9 +88,11 @@ class FewRows {
 
   // Returns what the halves of a scaled sum come to, without the bits that are cut off.
   PAGODA_INLINE static __m512 whole_sum(__m512i high, __m512i low) {
-    if constexpr (Format::kCutBits == 0) return rounded(high, low);
-    if constexpr (!is_short(kKind)) low = _mm512_srai_epi32(low, 8);
-    if constexpr (!is_short(kKind) && !kIsNibbles) high = _mm512_slli_epi32(high, 8);
+    if constexpr (Format::kPlanes == 3) return rounded(high, low);
+    if constexpr (!is_short(kKind)) {
+      low = _mm512_srai_epi32(low, Format::kCutBits);
+      high = _mm512_slli_epi32(high, (kIsNibbles ? 8 : 16) - Format::kCutBits);
+    }
     return _mm512_cvtepi32_ps(_mm512_add_epi32(high, low));
   }
 

@@ -236,7 +236,7 @@ class ManyRows {
             .numbers = &pair.slice->numbers[panel],
             .exact = exact,
             .waiting = &waiting_[pair.slice->rank * num_tiles_ + pair.tile][panel],
-            .rows = {.pairs = first.pairs + before,
+            .rows = {.sums = first.sums + before,
                      .block_sums = first.block_sums + before / kFloatBytes,
                      .scales = first.scales + before / kFloatBytes},
             .first_row = first_row_ + pair.tile * kTileRows,
@@ -247,7 +247,7 @@ class ManyRows {
   template <int kFirst, int kCount>
   PAGODA_INLINE void add_rows(const Ending& ending) {
     const auto mask = static_cast<__mmask16>(ending.slice->first_group == 0 ? 0 : 0xffff);
-    const GroupRows rows = {.pairs = ending.rows.pairs + 4 * kFirst,
+    const GroupRows rows = {.sums = ending.rows.sums + 4 * kFirst,
                             .block_sums = ending.rows.block_sums + kFirst,
                             .scales = ending.rows.scales + kFirst};
     __m512 of_group[kCount][1], sums[kCount][1];

@@ -173,8 +173,12 @@ PAGODA_INLINE __m512 rounded_row(const TileSums& sums, int r) {
   __m512i high = _mm512_add_epi32(_mm512_slli_epi32(plane(0), 8), plane(1));
   if constexpr (is_short(kKind)) return _mm512_cvtepi32_ps(high);
   const __m512i middle = plane(2);
+  if constexpr (GroupFormat<kKind>::kPlanes == 2) {
+    constexpr int kCutBits = GroupFormat<kKind>::kCutBits;
+    high = _mm512_slli_epi32(high, 8 - kCutBits);
+    return _mm512_cvtepi32_ps(_mm512_add_epi32(high, _mm512_srai_epi32(middle, kCutBits)));
+  }
   high = _mm512_add_epi32(high, _mm512_srai_epi32(middle, 8));
-  if constexpr (GroupFormat<kKind>::kCutBits > 0) return _mm512_cvtepi32_ps(high);
   const __m512i of_middle = _mm512_and_si512(middle, _mm512_set1_epi32(0xff));
   return rounded(high, _mm512_add_epi32(_mm512_slli_epi32(of_middle, 8), plane(3)));
 }

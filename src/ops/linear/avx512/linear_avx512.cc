@@ -209,7 +209,8 @@ bool layout_of(PanelKind kind, ActivationLayout& layout) {
   if (is_super(kind) || has_float_minima(kind)) {
     // Only minima need sums of blocks of 16.
     layout.block = panel_format(kind).has_minimum() ? panel_format(kind).block : kUnit;
-    layout.largest_integer = kSuperLargest;
+    layout.has_exact_sums = has_integer_minima(kind);
+    if (!layout.has_exact_sums) layout.largest_integer = kSuperLargest;
     layout.span = kSuperGroup;
   }
   if (kind == PanelKind::kInt14) {

@@ -20,8 +20,9 @@ struct TileRow {
   std::byte* integers = nullptr;
   float* scales = nullptr;
   float* sums = nullptr;
-  std::int32_t* integer_sums = nullptr;  // of super tiles the words of two
-  std::int32_t* offsets = nullptr;       // null where a tile has none
+  std::int32_t* integer_sums = nullptr;  // of super tiles the words
+  bool has_exact_sums = false;
+  std::int32_t* offsets = nullptr;  // null where a tile has none
 };
 
 // Blocks are rounded sixteen at a time, so that what is one number a block fills a register.
@@ -261,22 +262,40 @@ PAGODA_INLINE void store_numbers(const TileRow& row, std::int64_t first, int cou
   }
 }
 
+// Stores the words of blocks' exact sums.
+PAGODA_INLINE void store_exact_words(__m512i sum, std::int32_t* words) {
+  const __m512i low = _mm512_and_si512(sum, _mm512_set1_epi32((1 << kLowSumBits) - 1));
+  const __m512i high = _mm512_slli_epi32(_mm512_srai_epi32(sum, kLowSumBits), 16);
+  _mm512_store_si512(words, _mm512_or_si512(low, high));
+}
+
+// Stores the words of two blocks each.
+template <class Scheme>
+PAGODA_INLINE void store_words_of_two(__m512i sum, std::int32_t* words) {
+  constexpr int kHalf = Scheme::kBlock / 2;
+  static_assert(kHalf == 8 || kHalf == 16);
+  const __m512i halved =
+      _mm512_srai_epi32(_mm512_add_epi32(sum, _mm512_set1_epi32(kHalf / 2)), kHalf == 8 ? 3 : 4);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(words), _mm512_cvtepi32_epi16(halved));
+}
+
 template <class Scheme>
 PAGODA_INLINE void store_super_numbers(const TileRow& row, std::int64_t first, int count,
                                        __m512 scale, __m512i sum) {
   constexpr int kBlocksOfSpan = Scheme::kSpan / Scheme::kBlock;
-  constexpr int kHalf = Scheme::kBlock / 2;
-  static_assert(kHalf == 8 || kHalf == 16);
   alignas(kLineBytes) float scales[kBlocksAtOnce];
-  alignas(kLineBytes) std::int32_t pairs[kBlocksAtOnce / 2];
+  alignas(kLineBytes) std::int32_t words[kBlocksAtOnce];
   _mm512_store_ps(scales, scale);
-  const __m512i halved =
-      _mm512_srai_epi32(_mm512_add_epi32(sum, _mm512_set1_epi32(kHalf / 2)), kHalf == 8 ? 3 : 4);
-  _mm256_store_si256(reinterpret_cast<__m256i*>(pairs), _mm512_cvtepi32_epi16(halved));
+  if (row.has_exact_sums) {
+    store_exact_words(sum, words);
+  } else {
+    store_words_of_two<Scheme>(sum, words);
+  }
+  const int blocks_of_word = row.has_exact_sums ? 1 : 2;
   for (int span = 0; span < count; span += kBlocksOfSpan) {
     row.scales[(first + span) / kBlocksOfSpan * row.tile_rows] = scales[span];
-    for (int b = span; b < span + kBlocksOfSpan; b += 2) {
-      row.integer_sums[(first + b) / 2 * row.tile_rows] = pairs[b / 2];
+    for (int b = span; b < span + kBlocksOfSpan; b += blocks_of_word) {
+      row.integer_sums[(first + b) / blocks_of_word * row.tile_rows] = words[b / blocks_of_word];
     }
   }
   if constexpr (Scheme::kBlock == kUnit) {
@@ -431,7 +450,7 @@ std::int64_t tile_bytes(const ActivationLayout& layout, int tile_rows, std::int6
     const int block_sums = layout.block == kUnit ? kBlocksOfSuper : 0;
     const int offsets = has_offsets(layout, tile_rows) ? kBlocksOfSuper * kOffsetsOfUnit : 0;
     const std::int64_t numbers =
-        num_super_groups(cols) * (1 + num_pairs(layout) + block_sums + offsets) * 4;
+        num_super_groups(cols) * (1 + num_sum_words(layout) + block_sums + offsets) * 4;
     const std::int64_t bytes =
         tile_rows * (padded_units(cols) * unit_bytes(layout, tile_rows) + numbers);
     return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
@@ -449,15 +468,17 @@ void pack_tile(const ActivationLayout& layout, const TileSource& source, const T
   row.are_split = is_split(layout, source.tile_rows);
   row.are_nibbles = layout.is_nibbles;
   row.code_offset = layout.code_offset;
+  row.has_exact_sums = layout.has_exact_sums;
   row.unit_bytes = unit_bytes(layout, source.tile_rows);
   const std::int64_t row_bytes = row.are_planes ? kPlaneDepth : row.unit_bytes;
   if (is_super(layout)) {
     const SuperView view = super_view_of(tile, layout, source.tile_rows, source.cols);
     row.scales = const_cast<float*>(view.scales);
     row.integer_sums = reinterpret_cast<std::int32_t*>(const_cast<std::byte*>(view.sums));
-    row.sums = const_cast<float*>(block_sums_of(view, source.tile_rows, source.cols));
+    row.sums = const_cast<float*>(block_sums_of(view, layout, source.tile_rows, source.cols));
     if (has_offsets(layout, source.tile_rows)) {
-      row.offsets = const_cast<std::int32_t*>(offsets_of(view, source.tile_rows, source.cols));
+      row.offsets =
+          const_cast<std::int32_t*>(offsets_of(view, layout, source.tile_rows, source.cols));
     }
   } else {
     const TileView view = view_of(tile, layout, source.tile_rows, source.cols);

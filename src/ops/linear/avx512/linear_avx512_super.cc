@@ -52,8 +52,8 @@ class FewRowsSuperTile {
                  rows.x + unit * kRows * kRowBytes, part);
       }
       const auto minima = [&](auto i, auto) PAGODA_FLATTEN { return numbers.minima[i]; };
-      add_group<Numbers::kHasMinimum, Numbers::kPairs, kRows>(
-          rows, {numbers.scale}, {numbers.minimum}, minima, part, sums);
+      add_group<Numbers::kMinima, kRows>(rows, {numbers.scale}, {numbers.minimum}, minima, part,
+                                         sums);
     }
     store_sums<kRows, 1>(sums, product, first_row, panel);
   }
@@ -97,12 +97,12 @@ class FewRowsSuperTile {
 
 constexpr int kPanels = 2;
 constexpr int kMostTiles = 48;  // whose sums wait in memory
-constexpr int kMostPairs = 8;   // of blocks of a group
+constexpr int kMostMinima = 16;
 
 // A group of two panels.
 struct Unpacked {
   __m512i weights[kSuperGroup / 2][kPanels];  // scale times code, pairs of k
-  __m512i minima[kMostPairs][kPanels];
+  __m512i minima[kMostMinima][kPanels];
   __m512 scale[kPanels];
   __m512 minimum[kPanels];
 };
@@ -118,7 +118,7 @@ PAGODA_INLINE void unpack_group(const std::byte* group, int p, Unpacked& to) {
   to.scale[p] = numbers.scale;
   if constexpr (Numbers::kHasMinimum) {
     to.minimum[p] = numbers.minimum;
-    for_all<Numbers::kPairs>([&](auto i) PAGODA_FLATTEN { to.minima[i][p] = numbers.minima[i]; });
+    for_all<Numbers::kMinima>([&](auto i) PAGODA_FLATTEN { to.minima[i][p] = numbers.minima[i]; });
   }
   for (int unit = 0; unit < kUnitsOfGroup; ++unit) {
     const std::byte* low = group + kFormat.low_plane() + unit * kFormat.low_bits * kLineBytes;
@@ -139,7 +139,7 @@ struct Waiting {
 };
 
 // Not inlined: it takes all registers.
-template <bool kHasMinimum, int kPairs, int kRows>
+template <int kMinima, int kRows>
 __attribute__((noinline)) void multiply_group(const PanelProduct& product, const Unpacked& group,
                                               const SuperRows& rows, std::int64_t first_row,
                                               std::int64_t panel, const Waiting& waiting) {
@@ -174,7 +174,7 @@ __attribute__((noinline)) void multiply_group(const PanelProduct& product, const
     });
   });
   const auto minima = [&](auto i, auto p) PAGODA_FLATTEN { return group.minima[i][p]; };
-  add_group<kHasMinimum, kPairs, kRows>(rows, group.scale, group.minimum, minima, part, sums);
+  add_group<kMinima, kRows>(rows, group.scale, group.minimum, minima, part, sums);
   if (waiting.is_last) return store_sums<kRows, kPanels>(sums, product, first_row, panel);
   for_all<kRows>([&](auto r) PAGODA_FLATTEN {
     for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
@@ -216,9 +216,9 @@ void multiply_panels(const PanelProduct& product, std::int64_t panel, std::int64
       const std::int64_t row = first_row + tile * kRows;
       const SuperView view = super_view_of(product.tiles + row / kRows * product.tile_bytes,
                                            product.layout, kRows, product.cols);
-      multiply_group<Numbers::kHasMinimum, Numbers::kPairs, kRows>(
-          product, unpacked, rows_of<kRows>(view, product.layout, g), row, panel,
-          {sums[tile], g == 0, is_last});
+      multiply_group<Numbers::kMinima, kRows>(product, unpacked,
+                                              rows_of<kRows>(view, product.layout, g), row, panel,
+                                              {sums[tile], g == 0, is_last});
     }
   }
 }

@@ -1,6 +1,6 @@
 // Minima against sums of x, as integers, for the AVX-512 products: a float product for each block
-// would take the units that multiply x a twentieth of the time. Two blocks' minima and sums, 16
-// bits each, meet in one dot product instead.
+// would take the units that multiply x a twentieth of the time. Words of 16-bit halves meet in dot
+// products instead (avx512/tile-inl.h says what the words of x are).
 #pragma once
 
 #include <immintrin.h>
@@ -13,15 +13,15 @@
 namespace pagoda::cpu {
 namespace {
 
-// Computes t = sum over the first `num_pairs` pairs of blocks of minima * sums of x. `minima(pair,
-// panel)` is a pair's line of a panel, `sums` the rows' words [pairs][kTileRows], of which the first
-// kRows are taken.
-template <int kPairs, int kTileRows, int kRows, int kPanels, class Minima>
-PAGODA_INLINE void multiply_minima(const std::byte* sums, int num_pairs, const Minima& minima,
+// Computes t = sum over the first `num_words` words of blocks of minima * sums of x. `minima(word,
+// panel)` is a line of a panel, `sums` the rows' words [words][kTileRows], of which the first kRows
+// are taken.
+template <int kWords, int kTileRows, int kRows, int kPanels, class Minima>
+PAGODA_INLINE void multiply_minima(const std::byte* sums, int num_words, const Minima& minima,
                                    __m512i (&t)[kRows][kPanels]) {
   set_to_zero(t);
-  for_all<kPairs>([&](auto i) PAGODA_FLATTEN {
-    if (i >= num_pairs) return;
+  for_all<kWords>([&](auto i) PAGODA_FLATTEN {
+    if (i >= num_words) return;
     __m512i m[kPanels];
     for_all<kPanels>([&](auto p) PAGODA_FLATTEN { m[p] = minima(i, p); });
     for_all<kRows>([&](auto r) PAGODA_FLATTEN {

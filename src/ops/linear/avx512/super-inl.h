@@ -25,12 +25,12 @@ struct SuperNumbers {
   static constexpr PanelFormat kFormat = panel_format(kKind);
   static constexpr int kBlocks = kSuperGroup / kFormat.block;
   static constexpr bool kHasMinimum = kFormat.has_minimum();
-  static constexpr int kPairs = kHasMinimum ? kBlocks / 2 : 0;
+  static constexpr int kMinima = kHasMinimum ? kBlocks : 0;
 
-  __m512i scales[kBlocks];                   // 32 bits
-  __m512i minima[kHasMinimum ? kPairs : 1];  // of two blocks, 16 bits each
+  __m512i scales[kBlocks];                    // 32 bits
+  __m512i minima[kHasMinimum ? kMinima : 1];  // times one, and what the high half of a sum counts
   __m512 scale;
-  __m512 minimum;  // what the sums of x were divided by is in it
+  __m512 minimum;  // of 1, negative
 };
 
 template <PanelKind kKind, int kBlock>
@@ -51,20 +51,17 @@ PAGODA_INLINE SixBitNumbers integers_of_block(const std::byte* integers) {
 template <PanelKind kKind>
 PAGODA_INLINE void read_super(const std::byte* group, SuperNumbers<kKind>& numbers) {
   using Numbers = SuperNumbers<kKind>;
-  __m512i minima[Numbers::kBlocks];
   for_all<Numbers::kBlocks>([&](auto b) PAGODA_FLATTEN {
     const auto of_block = integers_of_block<kKind, decltype(b)::kValue>(group + kLineBytes);
     numbers.scales[b] = of_block.scale;
-    minima[b] = of_block.minimum;
+    if constexpr (Numbers::kHasMinimum) {
+      const __m512i minimum = of_block.minimum;
+      numbers.minima[b] = _mm512_or_si512(minimum, _mm512_slli_epi32(minimum, 16 + kLowSumBits));
+    }
   });
   numbers.scale = load_halves(group);
   if constexpr (Numbers::kHasMinimum) {
-    for_all<Numbers::kPairs>([&](auto i) PAGODA_FLATTEN {
-      numbers.minima[i] = _mm512_or_si512(minima[2 * i], _mm512_slli_epi32(minima[2 * i + 1], 16));
-    });
-    constexpr int kHalfBlock = Numbers::kFormat.block / 2;
-    const __m512 unit = _mm512_set1_ps(-static_cast<float>(kHalfBlock));
-    numbers.minimum = _mm512_mul_ps(unit, load_halves(group + kHalvesBytes));
+    numbers.minimum = _mm512_mul_ps(_mm512_set1_ps(-1.0f), load_halves(group + kHalvesBytes));
   }
 }
 
@@ -80,7 +77,7 @@ PAGODA_INLINE __m512i both_halves(__m512i scales) {
 // The numbers that a tile's rows have of a group.
 struct SuperRows {
   const std::byte* x;     // [units][rows of the tile][32]
-  const std::byte* sums;  // [pairs of blocks][rows of the tile]
+  const std::byte* sums;  // [words of blocks' sums][rows of the tile]
   const float* scales;    // [rows]
 };
 
@@ -88,23 +85,23 @@ template <int kTileRows>
 PAGODA_INLINE SuperRows rows_of(const SuperView& tile, const ActivationLayout& layout,
                                 std::int64_t g) {
   const std::int64_t group_bytes = kBlocksOfSuper * kTileRows * unit_bytes(layout, kTileRows);
-  return {tile.integers + g * group_bytes, tile.sums + g * num_pairs(layout) * kTileRows * 4,
+  return {tile.integers + g * group_bytes, tile.sums + g * num_sum_words(layout) * kTileRows * 4,
           tile.scales + g * kTileRows};
 }
 
-// Adds a group to the products of a tile's first kRows rows. `minima(pair, panel)` is that pair's
-// line of a panel.
-template <bool kHasMinimum, int kPairs, int kTileRows, int kRows, int kPanels, class Minima>
+// Adds a group to the products of a tile's first kRows rows. `minima(block, panel)` is a panel's
+// line; there are kMinima blocks, or none.
+template <int kMinima, int kTileRows, int kRows, int kPanels, class Minima>
 PAGODA_INLINE void add_group(const SuperRows& rows, const __m512 (&scale)[kPanels],
                              const __m512 (&minimum)[kPanels], const Minima& minima,
                              __m512 (&part)[kRows][kPanels], __m512 (&sums)[kRows][kPanels]) {
   __m512i t[kRows][kPanels];
-  if constexpr (kHasMinimum) multiply_minima<kPairs, kTileRows>(rows.sums, kPairs, minima, t);
+  if constexpr (kMinima > 0) multiply_minima<kMinima, kTileRows>(rows.sums, kMinima, minima, t);
   for_all<kRows>([&](auto r) PAGODA_FLATTEN {
     const __m512 of_row = _mm512_set1_ps(rows.scales[r]);
     for_all<kPanels>([&](auto p) PAGODA_FLATTEN {
       __m512 sum = _mm512_mul_ps(scale[p], part[r][p]);
-      if constexpr (kHasMinimum) {
+      if constexpr (kMinima > 0) {
         sum = _mm512_fmadd_ps(minimum[p], _mm512_cvtepi32_ps(t[r][p]), sum);
       }
       sums[r][p] = _mm512_fmadd_ps(of_row, sum, sums[r][p]);

@@ -57,12 +57,23 @@ constexpr bool has_spans(Rounding rounding, int block) {
 }
 
 // Formats with minima have x share a scale over 256 k, as have those whose blocks have integers for
-// scales, 256 k under one more. x has 15 bits, by which the largest products still fit (32 k x 4096
-// x 16383). Behind a tile's integers lie the scales [groups][rows], then each block's sum of
-// integers, divided by half of its length and rounded to 16 bits, two blocks in a word:
-// [groups][pairs][rows], zero where the last group has no more.
+// scales, 256 k under one more. Behind a tile's integers lie the scales [groups][rows], then words
+// that say what the integers of blocks come to, [groups][words][rows], zero where the last group has
+// no more.
+//
+// Integer minima meet exact sums, a block in a word: its lowest five bits, and the others in the
+// high half. A weight is small beside its minimum and its scale times its code, and a sum of x that
+// is rounded apart from x makes an error that is as large as theirs: 20 times as large in all. x has
+// 16 bits then, by which the largest products still fit (32 k x 63 x 31 x 32767).
+//
+// Other formats have two blocks in a word, their sums divided by half of a block's length and
+// rounded to 16 bits, and x has 15 bits (32 k x 4096 x 16383).
 constexpr int kSuperGroup = 256;
 constexpr int kSuperLargest = 16383;
+constexpr int kLowSumBits = 5;
+constexpr bool has_integer_minima(PanelKind kind) {
+  return panel_format(kind).group == kSuperGroup && panel_format(kind).has_minimum();
+}
 constexpr bool is_super(PanelKind kind) {
   return panel_format(kind).group == kSuperGroup;
 }
@@ -72,8 +83,8 @@ PAGODA_INLINE bool is_super(const ActivationLayout& layout) {
 PAGODA_INLINE std::int64_t num_super_groups(std::int64_t cols) {
   return (cols + kSuperGroup - 1) / kSuperGroup;
 }
-PAGODA_INLINE int num_pairs(const ActivationLayout& layout) {
-  return kSuperGroup / layout.block / 2;
+PAGODA_INLINE int num_sum_words(const ActivationLayout& layout) {
+  return kSuperGroup / layout.block / (layout.has_exact_sums ? 1 : 2);
 }
 
 struct SuperView {
@@ -89,8 +100,9 @@ PAGODA_INLINE SuperView super_view_of(const std::byte* tile, const ActivationLay
 
 // Where blocks have 32 k, their sums as they are follow, [groups][blocks][rows].
 constexpr int kBlocksOfSuper = kSuperGroup / kUnit;
-PAGODA_INLINE const float* block_sums_of(const SuperView& view, int rows, std::int64_t cols) {
-  const std::int64_t words = num_super_groups(cols) * (kBlocksOfSuper / 2) * rows;
+PAGODA_INLINE const float* block_sums_of(const SuperView& view, const ActivationLayout& layout,
+                                         int rows, std::int64_t cols) {
+  const std::int64_t words = num_super_groups(cols) * num_sum_words(layout) * rows;
   return reinterpret_cast<const float*>(view.sums + words * 4);
 }
 
@@ -117,9 +129,10 @@ constexpr int kOffsetsOfUnit = 4;
 PAGODA_INLINE bool has_offsets(const ActivationLayout& layout, int tile_rows) {
   return layout.code_offset != 0 && has_planes(layout, tile_rows) && tile_rows != kHighestTile;
 }
-PAGODA_INLINE const std::int32_t* offsets_of(const SuperView& view, int rows, std::int64_t cols) {
+PAGODA_INLINE const std::int32_t* offsets_of(const SuperView& view, const ActivationLayout& layout,
+                                             int rows, std::int64_t cols) {
   const float* behind =
-      block_sums_of(view, rows, cols) + num_super_groups(cols) * kBlocksOfSuper * rows;
+      block_sums_of(view, layout, rows, cols) + num_super_groups(cols) * kBlocksOfSuper * rows;
   return reinterpret_cast<const std::int32_t*>(behind);
 }
 

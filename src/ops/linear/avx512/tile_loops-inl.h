@@ -35,7 +35,7 @@ PAGODA_INLINE RowsAt rows_at(const PanelProduct& product, std::int64_t first_row
     const std::int64_t group = unit / Loops::kUnitsOfSpan;
     return {x,
             {.scales = view.scales + group * kRows,
-             .sums = block_sums_of(view, kRows, product.cols) + unit * kRows,
+             .sums = block_sums_of(view, product.layout, kRows, product.cols) + unit * kRows,
              .pairs = view.sums + group * Loops::kUnitsOfSpan / 2 * kRows * 4}};
   } else {
     const TileView view = view_of(tile, product.layout, kRows, product.cols);
