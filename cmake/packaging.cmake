@@ -8,7 +8,10 @@ set(folder_of_program $ORIGIN)
 if(APPLE)
   set(folder_of_program @loader_path)
 endif()
-set_target_properties(pagoda PROPERTIES INSTALL_RPATH "${folder_of_program}/lib/mlx/lib;${folder_of_program}/lib")
+# The build's program has the same path: CMake would fill one of its own up to this length with colons, and an entry between
+# two colons is the current folder.
+set_target_properties(pagoda PROPERTIES BUILD_WITH_INSTALL_RPATH ON
+  INSTALL_RPATH "${folder_of_program}/lib/mlx/lib;${folder_of_program}/lib")
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   # The libraries' own libraries are found by the program's path too.
   target_link_options(pagoda PRIVATE LINKER:--disable-new-dtags)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+from library_paths import check_library_paths
 
 BUILD = pathlib.Path(os.environ["PAGODA_BINARY"]).parent
 PROJECT = pathlib.Path(os.environ["PAGODA_SOURCE_DIR"]).resolve()
@@ -29,6 +30,7 @@ def test_it_runs_from_there(root):
     assert run(root, "--version").stdout.strip()
     loaded = run(root, LD_TRACE_LOADED_OBJECTS="1").stdout
     assert str(PROJECT) not in loaded and ".venv" not in loaded and "not found" not in loaded
+    check_library_paths(root)
 
 
 def test_the_service_starts_what_is_installed(root):
@@ -64,11 +66,14 @@ def test_packages_hold_the_program_where_it_belongs(tmp_path):
     subprocess.run(["cpack", "-B", tmp_path], check=True, stdout=subprocess.DEVNULL, cwd=BUILD)
     package, = tmp_path.glob("*.deb")
     held = subprocess.run(["dpkg-deb", "--contents", package], check=True, capture_output=True, text=True).stdout
+    subprocess.run(["dpkg-deb", "--extract", package, tmp_path / "extracted"], check=True)
+    check_library_paths(tmp_path / "extracted")
     assert " ./usr/bin/pagoda -> ../lib/pagoda/pagoda" in held and " ./usr/lib/systemd/system/pagoda.service" in held
     assert " ./usr/share/bash-completion/completions/pagoda" in held and " ./usr/share/man/man1/pagoda.1" in held
     tarball, = tmp_path.glob("*.tar.gz")
     shutil.unpack_archive(tarball, tmp_path)
     unpacked, = tmp_path.glob("pagoda-*/bin/pagoda")
+    check_library_paths(unpacked.parent.parent)
     loaded = subprocess.run([unpacked], capture_output=True, text=True, check=True, env={"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
     from_system = {line.split()[0] for line in loaded.splitlines() if "=>" in line and str(tmp_path) not in line}
     assert from_system <= {"libc.so.6", "libm.so.6", "libresolv.so.2", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
