@@ -12,6 +12,9 @@ namespace {
 constexpr long kConnectTimeoutSeconds = 30;
 constexpr long kSilenceSeconds = 60;
 constexpr long kMaxRedirects = 10;
+// The bytes of one answer's header. libcurl keeps all of it, and tells of a line beyond 100 KB as of
+// memory that is out.
+constexpr std::size_t kMaxHeaderBytes = 64 << 10;
 
 // libcurl's own set-up, which is not thread-safe, once a process.
 void start_libcurl() {
@@ -65,11 +68,17 @@ struct HttpClient::Transfer {
   std::int64_t offset = 0;
   const Receiver* receiver = nullptr;
   bool started = false;
+  std::size_t num_header_bytes = 0;  // of the answer that comes
   Status failure;
 
+  Status long_header() const {
+    return data_loss("[pull] {}: expected a header of at most {} bytes, got more", url,
+                     kMaxHeaderBytes);
+  }
   Status receive(std::span<const std::byte> data);
   Status start_body();
   static std::size_t on_data(char* data, std::size_t size, std::size_t count, void* self);
+  static std::size_t on_header(char* line, std::size_t size, std::size_t count, void* self);
 };
 
 Status HttpClient::Transfer::start_body() {
@@ -103,6 +112,18 @@ std::size_t HttpClient::Transfer::on_data(char* data, std::size_t size, std::siz
   return transfer.failure.ok() ? length : CURL_WRITEFUNC_ERROR;
 }
 
+// A line at a time, those of answers that redirect too.
+std::size_t HttpClient::Transfer::on_header(char* line, std::size_t size, std::size_t count,
+                                            void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  const std::size_t length = size * count;
+  if (std::string_view(line, length).starts_with("HTTP/")) transfer.num_header_bytes = 0;
+  transfer.num_header_bytes += length;
+  if (transfer.num_header_bytes <= kMaxHeaderBytes) return length;
+  transfer.failure = transfer.long_header();
+  return 0;
+}
+
 HttpClient::HttpClient(const std::string& bearer_token) : transfer_(std::make_unique<Transfer>()) {
   start_libcurl();
   transfer_->easy.reset(curl_easy_init());
@@ -124,6 +145,8 @@ HttpClient::HttpClient(const std::string& bearer_token) : transfer_(std::make_un
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kSilenceSeconds);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::on_data);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer_.get());
+  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer_.get());
 }
 
 HttpClient::~HttpClient() = default;
@@ -135,6 +158,7 @@ Status HttpClient::stream(const std::string& url, std::int64_t offset, const Rec
   transfer.offset = offset;
   transfer.receiver = &receiver;
   transfer.started = false;
+  transfer.num_header_bytes = 0;
   transfer.failure = ok_status();
   const std::string range = fmt::format("{}-", offset);
   curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
@@ -143,6 +167,7 @@ Status HttpClient::stream(const std::string& url, std::int64_t offset, const Rec
   const CURLcode code = curl_easy_perform(easy);
   transfer.receiver = nullptr;
   if (!transfer.failure.ok()) return transfer.failure;
+  if (code == CURLE_OUT_OF_MEMORY && !transfer.started) return transfer.long_header();
   if (code != CURLE_OK) return unavailable("[pull] {}: {}", url, curl_easy_strerror(code));
   if (transfer.started) return ok_status();
   // No body at all: an empty file, or an error that says nothing more than its number.

@@ -22,21 +22,43 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::size_t kMaxListingBytes = 16 << 20;
+constexpr std::size_t kMaxFiles = 1024;  // of a model; the largest there are have some 200
 
 bool is_hex(std::string_view text, std::size_t length) {
   return text.size() == length &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Relative, without empty, "." and ".." parts, backslashes and control characters.
+// Whether a name has characters that are not shown as they stand, so that it looks like another one:
+// those that break a line, and those that turn the direction of a text.
+bool is_shown_otherwise(std::string_view name) {
+  constexpr std::string_view kCharacters[] = {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029",
+                                              "\u202a", "\u202b", "\u202c", "\u202d", "\u202e",
+                                              "\u2066", "\u2067", "\u2068", "\u2069"};
+  return std::any_of(std::begin(kCharacters), std::end(kCharacters), [&](std::string_view each) {
+    return name.find(each) != std::string_view::npos;
+  });
+}
+
+// Whether a name has control characters, those of Latin 1 (U+0080 to U+009F) among them.
+bool has_controls(std::string_view name) {
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    if (byte < 0x20 || byte == 0x7f) return true;
+    if (byte == 0xc2 && i + 1 < name.size() && static_cast<unsigned char>(name[i + 1]) < 0xa0)
+      return true;
+  }
+  return false;
+}
+
+// Relative, without empty, "." and ".." parts, backslashes and characters that hide what is there.
 bool is_safe_path(std::string_view path) {
+  if (has_controls(path) || is_shown_otherwise(path)) return false;
   while (true) {
     const std::size_t slash = path.find('/');
     const std::string_view part = path.substr(0, slash);
-    const bool odd = std::any_of(part.begin(), part.end(), [](unsigned char c) {
-      return c < 0x20 || c == '\\' || c == 0x7f;
-    });
-    if (part.empty() || part == "." || part == ".." || odd) return false;
+    if (part.empty() || part == "." || part == "..") return false;
+    if (part.find('\\') != std::string_view::npos) return false;
     if (slash == std::string_view::npos) return true;
     path.remove_prefix(slash + 1);
   }
@@ -52,8 +74,9 @@ Result<HubFile> parse_file(const json& entry) {
     return data_loss("[hub] expected an object a file, got {}", entry.type_name());
   HubFile file{.path = string_at(entry, "rfilename"), .content = {}};
   if (!is_safe_path(file.path)) {
-    return data_loss("[hub] file {}: expected a path inside the model's folder",
-                     json_text(json(file.path)));
+    return data_loss(
+        "[hub] file {}: expected a path inside the model's folder, all of it to be seen",
+        json(file.path).dump(-1, ' ', /*ensure_ascii=*/true));
   }
   const auto size = entry.find("size");
   if (size == entry.end() || !size->is_number_unsigned() ||
@@ -259,6 +282,10 @@ Result<std::vector<HubFile>> choose_model_files(const std::vector<HubFile>& file
                        fmt::join(kGgufFormats, ", "));
   }
   chosen.insert(chosen.end(), weights.begin(), weights.end());
+  if (chosen.size() > kMaxFiles) {
+    return unsupported("[hub] expected a model of at most {} files, got {}", kMaxFiles,
+                       chosen.size());
+  }
   return chosen;
 }
 

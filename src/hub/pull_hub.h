@@ -35,15 +35,16 @@ struct HubRevision {
   std::vector<HubFile> files;
 };
 
-// Reads the hub's answer about a revision. A file whose path would leave its folder, whose size is
-// missing or negative, or whose digest is not one fails the whole: a list with one such entry is
+// Reads the hub's answer about a revision. A file whose path would leave its folder or has characters
+// that are not shown as they stand, whose size is missing or negative, or whose digest is not one fails the whole: a list with one such entry is
 // not to be trusted.
 Result<HubRevision> parse_hub_revision(std::string_view listing);
 
 // Returns the files that an engine reads: config, generation config, tokenizer and chat template,
 // and the weights: safetensors, or, where there are none, GGUF: the only file, or of several the
 // first of the formats Q8_0, Q4_1, Q4_0, BF16, F16, F32. Folders are left out, and so are the
-// weights' second copy that some repositories carry (consolidated*.safetensors).
+// weights' second copy that some repositories carry (consolidated*.safetensors). kUnsupported: there
+// are no such weights, or more than a thousand files.
 Result<std::vector<HubFile>> choose_model_files(const std::vector<HubFile>& files);
 
 // Fetches what is missing of the revision and gives the folder that now holds it. Only one pull of

@@ -250,6 +250,49 @@ TEST_F(PullTest, AFileThatWouldLeaveItsFolderFailsThePull) {
   EXPECT_EQ(hub_->requests(repo("traversal")).size(), 1u) << "no file was asked for";
 }
 
+// The listing of a repository with these files, of one byte each.
+std::string listing_of(const std::vector<std::string>& names) {
+  json files = json::array();
+  for (const std::string& name : names)
+    files.push_back({{"rfilename", name}, {"size", 1}, {"blobId", std::string(40, '0')}});
+  return json{{"sha", std::string(40, 'a')}, {"siblings", files}}.dump();
+}
+
+TEST(HubListing, NamesThatAreNotShownAsTheyStandAreRefused) {
+  for (const char* name :
+       {"config\u202enosj.bin", "a\u2066b", "a\u200fb", "\u061ca", "a\u2028b", "line\nbreak",
+        "\x1b[2J", "a\x7f", "a\u0085", "folder/\u009b", "a\\\\b"}) {
+    const Status status = parse_hub_revision(listing_of({name})).status();
+    EXPECT_EQ(status.code(), StatusCode::kDataLoss) << name;
+    EXPECT_THAT(status.message(), HasSubstr("expected a path inside the model's folder")) << name;
+    EXPECT_TRUE(std::all_of(status.message().begin(), status.message().end(), [](char c) {
+      return c >= 0x20 && c < 0x7f;
+    })) << status.message();
+  }
+  EXPECT_TRUE(parse_hub_revision(listing_of({"模型/读我.md", "à la carte.txt", "🙂"})).ok());
+}
+
+TEST(HubListing, AModelOfTooManyFilesIsRefused) {
+  std::vector<std::string> names = {"config.json"};
+  while (names.size() < 1024) names.push_back(fmt::format("model-{}.safetensors", names.size()));
+  const auto chosen = choose_model_files(parse_hub_revision(listing_of(names)).value().files);
+  EXPECT_EQ(chosen.value().size(), 1024u);
+  names.emplace_back("one-more.safetensors");
+  const Status status =
+      choose_model_files(parse_hub_revision(listing_of(names)).value().files).status();
+  EXPECT_EQ(status.message(), "[hub] expected a model of at most 1024 files, got 1025");
+}
+
+TEST_F(PullTest, AHeaderWithoutEndIsToldAsThat) {
+  for (const std::string name : {"long-header", "many-headers"}) {
+    const auto failed = pull(name);
+    EXPECT_EQ(failed.status().code(), StatusCode::kDataLoss) << name;
+    EXPECT_THAT(failed.status().message(),
+                HasSubstr("expected a header of at most 65536 bytes, got more"));
+    EXPECT_EQ(hub_->requests(repo(name)).size(), 1u) << "it is not asked again";
+  }
+}
+
 TEST_F(PullTest, AModelThatDoesNotFitIsRefusedBeforeItsFirstByte) {
   const auto failed = pull("huge");
   EXPECT_EQ(failed.status().code(), StatusCode::kResourceExhausted);

@@ -204,7 +204,10 @@ void TraceExporter::Impl::send(const std::vector<json>& spans) {
   const bool is_taken = code == CURLE_OK && status >= 200 && status < 300;
   if (!is_taken && !failed) {
     log_warning("[traces] {}: expected a collector that takes spans, got: {}", url,
-                code == CURLE_OK ? fmt::format("HTTP {}", status) : curl_easy_strerror(code));
+                code == CURLE_OK ? fmt::format("HTTP {}", status)
+                : code == CURLE_OUT_OF_MEMORY
+                    ? "a header line of more than 100 KB"  // libcurl's word for it
+                    : curl_easy_strerror(code));
   }
   failed = !is_taken;
 }

@@ -16,6 +16,8 @@ Every repository is ORG/NAME with the same made files; the name says what goes w
   huge         weights of 2^60 bytes, says the list
   beyond       weights of 2^62 bytes, each of them
   busy         503
+  long-header, many-headers
+               400,000 bytes of header before the list: a line, or lines of 1,000
   no-weights, no-digest, not-json, gguf: what they say
 
 GET /requests gives what was asked so far, as a list of {"port", "path", "range", "authorization"}.
@@ -115,7 +117,9 @@ class Hub(http.server.BaseHTTPRequestHandler):
             return self.answer(401, b'{"error": "who are you?"}')
         if name == "busy":
             return self.answer(503, b"")
-        return self.answer(200, b"<html>" if name == "not-json" else listing(name))
+        more = {"long-header": [400_000], "many-headers": [1_000] * 400}.get(name, [])
+        return self.answer(200, b"<html>" if name == "not-json" else listing(name),
+                           {f"X-{number}": "x" * size for number, size in enumerate(more)})
 
     def file(self, name, file, path):
         data = files_of(name).get(file)
