@@ -191,6 +191,19 @@ Status check_output(const QuantizeOptions& options) {
   return ok_status();
 }
 
+Status check_tensors(const GgufModel& model, const std::string& input) {
+  if (model.tensors.empty())
+    return data_loss("[quantize] {}: expected a model's tensors, got none", input);
+  for (const GgufModelTensor& each : model.tensors) {
+    const Shape& shape = each.tensor.shape;
+    if (shape.rank() == 0 || shape.num_elements() == 0) {
+      return data_loss("[quantize] tensor {}: expected a vector or a matrix of values, got {}",
+                       printable(each.tensor.name), to_string(shape));
+    }
+  }
+  return ok_status();
+}
+
 GgufPlan make_plan(const GgufModel& model, WeightFormat wanted) {
   GgufPlan plan{.metadata = model.metadata, .tensors = {}, .alignment = model.alignment};
   plan.metadata.set("general.file_type", file_type(wanted))
@@ -233,6 +246,7 @@ Result<QuantizeSummary> quantize_model(const QuantizeOptions& options) {
   PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::open(options.input));
   PAGODA_RETURN_IF_ERROR(check_output(options));
   PAGODA_ASSIGN_OR_RETURN(const GgufModel model, read_gguf_model(checkpoint));
+  PAGODA_RETURN_IF_ERROR(check_tensors(model, options.input));
   const GgufPlan plan = make_plan(model, options.format);
   Quantizer quantizer(model, plan, options);
   PAGODA_RETURN_IF_ERROR(

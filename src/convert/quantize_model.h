@@ -49,7 +49,7 @@ WeightFormat quantized_format(std::string_view name, const Shape& shape, WeightF
 
 // Writes a quantised copy of a model. kInvalidArgument: an output that is not called .gguf, that is
 // the input, that is there already and may not be replaced, or that cannot be written. kDataLoss: a
-// value that no quantised format holds (not finite, or beyond 65504). Others as in read_gguf_model
+// model without tensors, a value that no quantised format holds (not finite, or beyond 65504). Others as in read_gguf_model
 // and write_gguf.
 Result<QuantizeSummary> quantize_model(const QuantizeOptions& options);
 

@@ -271,7 +271,17 @@ TEST(QuantizeModel, FailuresNameTheThingAndLeaveNothing) {
             "[quantize] tensor output.weight: expected values of at most 65504, got nan at 1, 0");
   EXPECT_THAT(error({.input = folder / "nan.gguf", .output = folder / "nan.gguf"}),
               HasSubstr("this is the input"));
-  EXPECT_THAT(files_in(folder), UnorderedElementsAre("nan.gguf"));
+  testing::GgufWriter().set("general.architecture", "llama").write(folder / "empty.gguf");
+  EXPECT_THAT(error({.input = folder / "empty.gguf", .output = output}),
+              HasSubstr("empty.gguf: expected a model's tensors, got none"));
+  const TemporaryFolder hollow;
+  make_wide_checkpoint(hollow);
+  testing::SafetensorsWriter()
+      .add("model.embed_tokens.weight", {4, 0}, WeightFormat::kF16, {})
+      .write(hollow / "model.safetensors");
+  EXPECT_THAT(error({.input = hollow.path(), .output = output}),
+              HasSubstr("token_embd.weight: expected a vector or a matrix of values, got"));
+  EXPECT_THAT(files_in(folder), UnorderedElementsAre("nan.gguf", "empty.gguf"));
 }
 
 TEST(QuantizeModel, RefusesATokenizerThatGgufCannotSay) {

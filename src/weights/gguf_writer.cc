@@ -1,15 +1,12 @@
 #include "weights/gguf_writer.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "weights/gguf_types.h"
+#include "weights/partial_file.h"
 
 namespace pagoda {
 namespace {
@@ -64,51 +61,6 @@ HeaderBytes header_of(const GgufPlan& plan) {
   header.pad_to(plan.alignment);
   return header;
 }
-
-// The file under its passing name; what has not been finished is removed.
-class PartialFile {
- public:
-  explicit PartialFile(std::string path)
-      : path_(std::move(path)), partial_(fmt::format("{}.partial-{}", path_, ::getpid())) {}
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
-  ~PartialFile() {
-    if (file_ == nullptr) return;
-    std::fclose(file_);
-    std::remove(partial_.c_str());
-  }
-
-  Status open() {
-    file_ = std::fopen(partial_.c_str(), "wb");
-    return file_ != nullptr ? ok_status() : failure(errno);
-  }
-
-  Status append(std::span<const std::byte> bytes) {
-    if (bytes.empty()) return ok_status();  // may have no address, which fwrite must have
-    const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size();
-    return written ? ok_status() : failure(errno);
-  }
-
-  Status finish() {
-    if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) return failure(errno);
-    if (std::rename(partial_.c_str(), path_.c_str()) != 0) return failure(errno);
-    std::fclose(std::exchange(file_, nullptr));
-    return ok_status();
-  }
-
- private:
-  Status failure(int error) const {
-    const std::string reason = std::generic_category().message(error);
-    if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
-      return resource_exhausted("[gguf] writing {}: {}", path_, reason);
-    }
-    return invalid_argument("[gguf] writing {}: {}", path_, reason);
-  }
-
-  const std::string path_;
-  const std::string partial_;
-  std::FILE* file_ = nullptr;
-};
 
 Status write_tensor(const GgufPlan& plan, std::size_t index, const GgufSource& source,
                     PartialFile& file) {

@@ -100,8 +100,8 @@ using GgufSink = std::function<Status(std::span<const std::byte>)>;
 using GgufSource = std::function<Status(std::size_t index, const GgufSink& sink)>;
 
 // Writes `path`, asking for the tensors in their order. An error of the source is handed on and
-// leaves nothing behind. Others: kInvalidArgument (no such folder, no right to write there),
-// kResourceExhausted (disk full).
+// leaves nothing behind. Others are PartialFile's, which also removes what killed processes left of
+// this file.
 Status write_gguf(const std::string& path, const GgufPlan& plan, const GgufSource& source);
 
 }  // namespace pagoda

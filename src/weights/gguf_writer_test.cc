@@ -1,7 +1,10 @@
 #include "weights/gguf_writer.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -135,6 +138,28 @@ TEST(GgufWriterTest, AFailureLeavesTheOldFileAndNothingElse) {
   EXPECT_EQ(status.message(), "enough");
   EXPECT_EQ(files_in(folder), std::vector<std::string>{"m.gguf"});
   EXPECT_EQ(std::filesystem::file_size(path), 3u);
+}
+
+// A killed process has no lock any more.
+TEST(GgufWriterTest, WhatKilledProcessesLeftGoes) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> others = {"m.gguf.partial-3", "m.gguf.partial-",
+                                           "m.gguf.partial-4a", "am.gguf.partial-5",
+                                           "m.gguf.partial-6"};
+  for (const std::string& name : others) std::ofstream(folder / name) << "half";
+  std::ofstream(folder / "m.gguf.partial-1") << "half";
+  std::ofstream(folder / "m.gguf.partial-2") << "half";
+  std::filesystem::remove(folder / "m.gguf.partial-6");
+  std::filesystem::create_directory(folder / "m.gguf.partial-6");
+  const int locked = ::open((folder / "m.gguf.partial-3").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(locked, LOCK_EX), 0);
+  const GgufPlan plan = small_plan();
+  RandomSource source(plan);
+  EXPECT_EQ(write_gguf(folder / "m.gguf", plan, std::ref(source)).message(), "");
+  ::close(locked);
+  std::vector<std::string> expected = others;
+  expected.push_back("m.gguf");
+  EXPECT_THAT(files_in(folder), ::testing::UnorderedElementsAreArray(expected));
 }
 
 TEST(GgufWriterTest, SaysWhereItCannotWrite) {
