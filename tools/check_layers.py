@@ -61,7 +61,7 @@ MAY_INCLUDE = {folder: frozenset(others.split()) for folder, others in MAY_INCLU
 # Bookkeeping runs in tests with a fake runner and a fake clock, so it knows nothing of devices and tensors: these files
 # include core and one another.
 BOOKKEEPING_FILES = (
-    r"(?:engine/(?:scheduler(?:_outcomes)?|sequence|request|plan|step_cost|step_shares|waiting_queue)|kv/(?:block_pool|block_tables|block_tier|cache_events|cache_groups|longest_hit|prefix_cache(?:_nodes)?)|sampling/sampling_(?:fields|params))"
+    r"(?:engine/(?:scheduler(?:_outcomes)?|sequence|request|plan|step_cost|step_shares|waiting_queue)|kv/(?:block_pool|block_tables|block_tier|cache_events|cache_groups|longest_hit|prefix_cache(?:_nodes)?|prefix_scope)|sampling/sampling_(?:fields|params))"
 )
 BOOKKEEPING = re.compile(rf"^src/{BOOKKEEPING_FILES}\.(?:h|cc)$")
 BOOKKEEPING_MAY_INCLUDE = re.compile(rf"^(?:core/.*|{BOOKKEEPING_FILES}\.h)$")

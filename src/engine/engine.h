@@ -122,9 +122,9 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
 
-  // Forgets what the prefix cache holds for no request that runs: requests that are submitted later
-  // find nothing of it in memory. Blocks of a --prefix-cache-dir stay there.
-  virtual void reset_prefix_cache() = 0;
+  // Forgets what the prefix cache holds of an owner's requests for none that runs: those that are
+  // submitted later find nothing of it in memory. Blocks of a --prefix-cache-dir stay there.
+  virtual void reset_prefix_cache(const std::string& cache_owner) = 0;
 
   // Refuses new requests and returns when the running ones are done, or at the deadline, when the
   // rest is cancelled.

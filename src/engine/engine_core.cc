@@ -150,8 +150,8 @@ Status EngineCore::cancel_all() {
   return ok_status();
 }
 
-void EngineCore::reset_prefix_cache() {
-  if (parts_.prefix_cache) parts_.prefix_cache->clear();
+void EngineCore::reset_prefix_cache(const std::string& cache_owner) {
+  if (parts_.prefix_cache) parts_.prefix_cache->clear(cache_owner);
 }
 
 void EngineCore::store_cache() {

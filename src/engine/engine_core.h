@@ -67,7 +67,7 @@ class EngineCore {
   // Ends every request with this error. The core takes no more of them.
   void fail_all(const Status& reason) { requests_.fail_all(reason); }
   // Resets the prefix cache as Engine does.
-  void reset_prefix_cache();
+  void reset_prefix_cache(const std::string& cache_owner);
   // Gives the tier below the prefix cache all that this holds, and waits for it. REQUIRES: idle().
   void store_cache();
   // Gives back what belongs to the thread that steps. check() and limits() still answer.

@@ -48,8 +48,11 @@ struct GenerationRequest {
   // Asks for the prompt's embedding and no tokens: sampling.max_tokens is 0, n is 1 and
   // prompt_logprobs absent then.
   Pooling pooling = Pooling::kNone;
-  int priority = 0;        // lower runs first; first come first served within one
-  std::string cache_salt;  // only requests with the same one share cached blocks
+  int priority = 0;  // lower runs first; first come first served within one
+  // Only requests of one owner with one salt share cached blocks: how soon an answer begins would
+  // tell others what was asked. Empty: nobody's, and none.
+  std::string cache_owner;
+  std::string cache_salt;
   // A grammar's state before the first token; null: nothing holds the answer. A sample whose text
   // is complete ends with kStop, and no stop_token_id where it ends before an end of sequence.
   std::shared_ptr<const TokenMaskSource> mask_source;

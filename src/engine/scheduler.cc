@@ -62,9 +62,9 @@ void Scheduler::add(Request request) {
                fmt::format("[scheduler] request {} can never run", request.id));
   const int max_tokens =
       max_num_tokens(num_prompt_tokens, generation.sampling, options_.max_model_len);
-  // All samples share one hash of the salt and one copy of the parameters.
+  // All samples share one hash of owner and salt, and one copy of the parameters.
   BlockTable empty_table;
-  tables_.open(empty_table, generation.cache_salt);
+  tables_.open(empty_table, generation.cache_owner, generation.cache_salt);
   const auto params =
       std::make_shared<const SamplingParams>(std::move(request.generation.sampling));
   std::unique_ptr<Sequence> first;

@@ -111,9 +111,9 @@ EngineStats ThreadedEngine::stats() const {
   return stats;
 }
 
-void ThreadedEngine::reset_prefix_cache() {
+void ThreadedEngine::reset_prefix_cache(const std::string& cache_owner) {
   const std::lock_guard lock(mutex_);
-  resets_prefix_cache_ = true;
+  resets_.insert(cache_owner);
   work_.notify_one();
 }
 
@@ -157,7 +157,7 @@ void ThreadedEngine::serve() {
 
 // REQUIRES: mutex_.
 bool ThreadedEngine::has_work() const {
-  return stopping_ || resets_prefix_cache_ || !submissions_.empty() || !cancellations_.empty();
+  return stopping_ || !resets_.empty() || !submissions_.empty() || !cancellations_.empty();
 }
 
 // Returns when there is something to do, with the commands; false: the engine ends.
@@ -173,7 +173,7 @@ bool ThreadedEngine::wait_for_work() {
   work_.wait(lock, may_go_on);
   taken_submissions_.swap(submissions_);
   taken_cancellations_.swap(cancellations_);
-  taken_reset_ = std::exchange(resets_prefix_cache_, false);
+  taken_resets_.swap(resets_);
   // Counted here already, so that nobody who looks between this and the step sees them nowhere.
   stats_.num_waiting += std::exchange(num_submitted_, 0);
   return !stopping_;
@@ -186,7 +186,8 @@ void ThreadedEngine::wait_for_others() {
 }
 
 void ThreadedEngine::take_commands() {
-  if (std::exchange(taken_reset_, false)) core_->reset_prefix_cache();
+  for (const std::string& owner : taken_resets_) core_->reset_prefix_cache(owner);
+  taken_resets_.clear();
   for (Submission& submission : taken_submissions_)
     core_->add(submission.id, std::move(submission.request), std::exchange(submission.sink, {}));
   taken_submissions_.clear();

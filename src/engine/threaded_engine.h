@@ -11,6 +11,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -33,7 +35,7 @@ class ThreadedEngine final : public Engine {
   void cancel(RequestId id) override;
   void cancel_sample(RequestId id, int sample_index) override;
   EngineStats stats() const override;
-  void reset_prefix_cache() override;
+  void reset_prefix_cache(const std::string& cache_owner) override;
   void drain(double deadline_s) override;
 
  private:
@@ -64,7 +66,7 @@ class ThreadedEngine final : public Engine {
   std::unique_ptr<EngineCore> core_;
   std::vector<Submission> taken_submissions_;
   std::vector<Cancellation> taken_cancellations_;
-  bool taken_reset_ = false;
+  std::set<std::string> taken_resets_;
 
   // Between threads.
   mutable std::mutex mutex_;
@@ -74,7 +76,7 @@ class ThreadedEngine final : public Engine {
   int num_submitted_ = 0;  // samples of submissions_: each will wait as a sequence
   QueueDemand queued_ = {.num_requests = 0};  // of requests that have not started
   std::vector<Cancellation> cancellations_;
-  bool resets_prefix_cache_ = false;  // before the submissions are taken
+  std::set<std::string> resets_;  // owners whose cached blocks go before the submissions are taken
   EngineStats stats_;
   RequestId next_id_ = 1;
   bool draining_ = false;

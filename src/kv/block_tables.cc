@@ -22,9 +22,10 @@ BlockTables::BlockTables(BlockPool& pool, PrefixCache* cache, CacheGroups groups
                "[block_tables] expected a cache of the same groups");
 }
 
-void BlockTables::open(BlockTable& table, std::string_view cache_salt) const {
+void BlockTables::open(BlockTable& table, std::string_view cache_owner,
+                       std::string_view cache_salt) const {
   table.groups_.resize(groups_.size());
-  if (cache_ != nullptr) table.chain_.scope = cache_->scope(cache_salt);
+  if (cache_ != nullptr) table.chain_.scope = cache_->scope(cache_owner, cache_salt);
 }
 
 int BlockTables::acquire(BlockTable& table, std::span<const int> tokens, int limit) {

@@ -86,8 +86,8 @@ class BlockTables {
   }
   bool has_cache() const { return cache_ != nullptr; }
 
-  // Opens a new table. Only tables of the same salt share cached blocks. `table` is new.
-  void open(BlockTable& table, std::string_view cache_salt) const;
+  // Opens a new table. Only tables of one owner and one salt share cached blocks. `table` is new.
+  void open(BlockTable& table, std::string_view cache_owner, std::string_view cache_salt) const;
   // Fills an empty table with the cached full blocks of a beginning of tokens[0, limit); returns how
   // many tokens that has.
   int acquire(BlockTable& table, std::span<const int> tokens, int limit);

@@ -33,7 +33,7 @@ class BlockTablesTest : public ::testing::Test {
   BlockTable computed(const std::vector<int>& tokens) {
     const int num_tokens = static_cast<int>(tokens.size());
     BlockTable table;
-    tables_.open(table, "");
+    tables_.open(table, "", "");
     EXPECT_EQ(extend(table, 0, num_tokens), num_tokens);
     tables_.keep(table, tokens, num_tokens, /*in_flight=*/false);
     return table;
@@ -48,7 +48,7 @@ class BlockTablesTest : public ::testing::Test {
 
 TEST_F(BlockTablesTest, ATableGrowsByWholeBlocksAsFarAsThereAreSome) {
   BlockTable table;
-  tables_.open(table, "");
+  tables_.open(table, "", "");
   EXPECT_EQ(tables_.num_missing(table, 0, 5), 2);
   EXPECT_EQ(extend(table, 0, 5), 5);
   EXPECT_EQ(table.num_blocks(), 2);
@@ -64,7 +64,7 @@ TEST_F(BlockTablesTest, ATableGrowsByWholeBlocksAsFarAsThereAreSome) {
 
 TEST_F(BlockTablesTest, ABlockThatOthersHoldIsCopiedBeforeItIsWritten) {
   BlockTable first, second;
-  tables_.open(first, "");
+  tables_.open(first, "", "");
   extend(first, 0, 6);
   tables_.share(first, second);
   EXPECT_EQ(ids_of(first), ids_of(second));
@@ -90,7 +90,7 @@ TEST_F(BlockTablesTest, ABlockThatOthersHoldIsCopiedBeforeItIsWritten) {
 
 TEST_F(BlockTablesTest, WithoutABlockToCopyIntoThereIsNoRoom) {
   BlockTable first, second;
-  tables_.open(first, "");
+  tables_.open(first, "", "");
   extend(first, 0, 22);
   tables_.share(first, second);
   EXPECT_EQ(extend(second, 22, 23), 22);
@@ -105,10 +105,10 @@ TEST_F(BlockTablesTest, WhatIsKeptIsFoundByTheSameBeginning) {
   tables_.release(first);
   EXPECT_EQ(tables_.num_free(), 6);  // evictable
   BlockTable other;
-  tables_.open(other, "another salt");
+  tables_.open(other, "", "another salt");
   EXPECT_EQ(tables_.acquire(other, tokens, 10), 0);
   BlockTable second;
-  tables_.open(second, "");
+  tables_.open(second, "", "");
   EXPECT_EQ(tables_.acquire(second, tokens, 10), 8);
   // The tail behind them goes over as it is: nobody holds it.
   const std::span<const int> rest = std::span(tokens).subspan(8);
@@ -123,7 +123,7 @@ TEST_F(BlockTablesTest, ABeginningOfAFullBlockIsCopied) {
   std::vector<int> tokens = tokens_from(10, 8);
   tokens[6] = 99;
   BlockTable second;
-  tables_.open(second, "");
+  tables_.open(second, "", "");
   EXPECT_EQ(tables_.acquire(second, tokens, 7), 4);
   const std::span<const int> rest = std::span(tokens).subspan(4, 3);
   EXPECT_EQ(tables_.acquire_beginning(second, rest, {.num_tokens = 8, .max_stored = 8}, copies_),
@@ -140,7 +140,7 @@ TEST_F(BlockTablesTest, OneBlockStandsForTheSameTokens) {
   for (const bool in_flight : {false, true}) {
     BlockTable first = computed(tokens);
     BlockTable second;
-    tables_.open(second, "");
+    tables_.open(second, "", "");
     extend(second, 0, 4);
     const int own = second.ids()[0];
     ASSERT_NE(own, first.ids()[0]);
@@ -160,7 +160,7 @@ TEST_F(BlockTablesTest, WithoutACacheNothingIsKept) {
   BlockTables tables(pool, nullptr, CacheGroups(kTableBlockSize));
   const std::vector<int> tokens = tokens_from(10, 6);
   BlockTable table;
-  tables.open(table, "");
+  tables.open(table, "", "");
   EXPECT_EQ(tables.acquire(table, tokens, 6), 0);
   EXPECT_EQ(tables.acquire_beginning(table, tokens, {.num_tokens = 6, .max_stored = 6}, copies_),
             0);

@@ -14,11 +14,16 @@ Sha256Digest named_digest(int number) {
   return sha256(std::to_string(number));
 }
 
+// The root of events that no model has begun.
+Sha256Digest root_of(std::string_view owner, std::string_view salt = "") {
+  return prefix_scope(Sha256Digest{}, owner, salt).digest;
+}
+
 // A reader of pages, as a router would be.
 class Reader {
  public:
   void read(const CacheEvents& events) {
-    const CacheEvents::Page page = events.since(next_);
+    const CacheEvents::Page page = events.since(next_, "");
     if (page.is_whole) {
       held_.clear();
       ++num_whole_;
@@ -43,30 +48,29 @@ class Reader {
 
 TEST(CacheEvents, WhoReadsInTimeGetsWhatIsNew) {
   CacheEvents events;
-  events.begin(named_digest(0));
-  EXPECT_EQ(events.since(0).root, named_digest(0));
+  EXPECT_EQ(events.since(0, "").root, root_of(""));
   Reader reader;
   reader.read(events);
-  events.add_stored(named_digest(1), named_digest(0));
-  events.add_stored(named_digest(2), named_digest(1));
+  events.add_stored(named_digest(1), named_digest(0), root_of(""));
+  events.add_stored(named_digest(2), named_digest(1), root_of(""));
   reader.read(events);
   EXPECT_EQ(reader.held().at(named_digest(2)), named_digest(1));
   events.add_removed(named_digest(2));
   reader.read(events);
   EXPECT_EQ(reader.held().size(), 1u);
-  const std::uint64_t next = events.since(0).next;
-  EXPECT_TRUE(events.since(next).events.empty());
-  EXPECT_FALSE(events.since(next - 3).is_whole);
+  const std::uint64_t next = events.since(0, "").next;
+  EXPECT_TRUE(events.since(next, "").events.empty());
+  EXPECT_FALSE(events.since(next - 3, "").is_whole);
   EXPECT_EQ(reader.num_whole(), 1);
-  EXPECT_TRUE(events.since(next + 1).is_whole);
+  EXPECT_TRUE(events.since(next + 1, "").is_whole);
 }
 
 TEST(CacheEvents, AReaderOfAnotherServerGetsAllThatIsHeld) {
   CacheEvents before, after;
   Reader reader;
-  before.add_stored(named_digest(1), named_digest(0));
+  before.add_stored(named_digest(1), named_digest(0), root_of(""));
   reader.read(before);
-  for (int i = 2; i < 100; ++i) after.add_stored(named_digest(i), named_digest(0));
+  for (int i = 2; i < 100; ++i) after.add_stored(named_digest(i), named_digest(0), root_of(""));
   reader.read(after);
   EXPECT_EQ(reader.held().size(), 98u);
   EXPECT_EQ(reader.num_whole(), 2);
@@ -75,7 +79,7 @@ TEST(CacheEvents, AReaderOfAnotherServerGetsAllThatIsHeld) {
 TEST(CacheEvents, WhoIsLateGetsAllThatIsHeld) {
   CacheEvents events;
   Reader reader, late;
-  events.add_stored(named_digest(-1), named_digest(0));
+  events.add_stored(named_digest(-1), named_digest(0), root_of(""));
   late.read(events);
   std::mt19937 random(1);
   std::map<Sha256Digest, Sha256Digest> held = {{named_digest(-1), named_digest(0)}};
@@ -86,7 +90,7 @@ TEST(CacheEvents, WhoIsLateGetsAllThatIsHeld) {
       events.add_removed(gone);
     } else {
       held[named_digest(i)] = named_digest(i - 1);
-      events.add_stored(named_digest(i), named_digest(i - 1));
+      events.add_stored(named_digest(i), named_digest(i - 1), root_of(""));
     }
     if (i % 1000 == 0) reader.read(events);
   }
@@ -98,15 +102,41 @@ TEST(CacheEvents, WhoIsLateGetsAllThatIsHeld) {
   EXPECT_EQ(late.num_whole(), 2);
 }
 
+// By a root one can try guesses of what stands under it.
+TEST(CacheEvents, AReaderIsToldOfItsOwnBlocksAlone) {
+  CacheEvents events;
+  const std::vector<Sha256Digest> roots = {root_of(""), root_of("alice"), root_of("bob"),
+                                           root_of("alice", "salt")};
+  const std::uint64_t start = events.since(0, "").next;
+  for (int i = 0; i < 4; ++i)
+    events.add_stored(named_digest(i), roots[static_cast<std::size_t>(i)],
+                      roots[static_cast<std::size_t>(i)]);
+  for (const auto& [owner, number] :
+       {std::pair<std::string_view, int>("", 0), {"alice", 1}, {"bob", 2}}) {
+    for (const std::uint64_t after : {std::uint64_t{0}, start}) {
+      const CacheEvents::Page page = events.since(after, owner);
+      EXPECT_EQ(page.root, roots[static_cast<std::size_t>(number)]);
+      ASSERT_EQ(page.events.size(), 1u) << owner;
+      EXPECT_EQ(page.events[0].digest, named_digest(number));
+    }
+  }
+  const std::uint64_t next = events.since(0, "").next;
+  for (int i = 0; i < 4; ++i) events.add_removed(named_digest(i));
+  const CacheEvents::Page gone = events.since(next, "alice");
+  ASSERT_EQ(gone.events.size(), 1u);
+  EXPECT_EQ(gone.events[0].digest, named_digest(1));
+  EXPECT_TRUE(gone.events[0].is_removal);
+}
+
 // The cache tells what it holds, and digests follow from the tokens alone.
 TEST(CacheEvents, TellWhatThePrefixCacheHolds) {
   constexpr int kBlockSize = 4, kNumBlocks = 12;
   BlockPool pool(kNumBlocks);
   CacheEvents events;
   PrefixCache cache(pool, CacheGroups(kBlockSize), "model", /*tier=*/nullptr, &events);
-  EXPECT_EQ(events.since(0).root, cache.scope(""));
+  EXPECT_EQ(events.since(0, "").root, cache.scope("", "").digest);
   const auto compute = [&](const std::vector<int>& tokens) {
-    PrefixChain chain = {.scope = cache.scope("")};
+    PrefixChain chain = {.scope = cache.scope("", "")};
     std::vector<GroupTable> tables(1);
     const int num_tokens = static_cast<int>(tokens.size());
     cache.acquire(chain, tokens, num_tokens, tables);
@@ -130,9 +160,9 @@ TEST(CacheEvents, TellWhatThePrefixCacheHolds) {
   compute({1, 2, 3, 4, 5, 6, 7, 8});
   compute({1, 2, 3, 4, 9, 9, 9, 9});
   reader.read(events);
-  const Sha256Digest first = child_of(cache.scope(""), {1, 2, 3, 4});
+  const Sha256Digest first = child_of(cache.scope("", "").digest, {1, 2, 3, 4});
   EXPECT_EQ(reader.held().size(), 3u);
-  EXPECT_EQ(reader.held().at(first), cache.scope(""));
+  EXPECT_EQ(reader.held().at(first), cache.scope("", "").digest);
   EXPECT_EQ(reader.held().at(child_of(first, {5, 6, 7, 8})), first);
   EXPECT_EQ(reader.held().at(child_of(first, {9, 9, 9, 9})), first);
   for (int i = 0; i < 20; ++i) compute({i, i, i, i, 1, 1, 1, 1, 2, 2, 2, 2});  // evicts
@@ -140,7 +170,7 @@ TEST(CacheEvents, TellWhatThePrefixCacheHolds) {
   int num_cached = 0;
   for (int id = 0; id < kNumBlocks; ++id) num_cached += cache.is_cached(id) ? 1 : 0;
   EXPECT_EQ(std::ssize(reader.held()), num_cached);
-  cache.clear();
+  cache.clear("");
   reader.read(events);
   EXPECT_TRUE(reader.held().empty());
   EXPECT_EQ(reader.num_whole(), 1);

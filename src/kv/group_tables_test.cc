@@ -32,7 +32,7 @@ class GroupTablesTest : public ::testing::Test {
   BlockTable run(const std::vector<int>& tokens, int chunk = 1000) {
     const int num_tokens = static_cast<int>(tokens.size());
     BlockTable table;
-    tables_.open(table, "");
+    tables_.open(table, "", "");
     num_found_ = tables_.acquire(table, tokens, num_tokens - 1);
     num_found_ += tables_.acquire_beginning(
         table, std::span(tokens).subspan(num_found_, num_tokens - 1 - num_found_),
@@ -76,7 +76,7 @@ class GroupTablesTest : public ::testing::Test {
 TEST_F(GroupTablesTest, BlocksBehindAWindowAreGivenBack) {
   BlockTables tables(pool_, nullptr, groups_);
   BlockTable table;
-  tables.open(table, "");
+  tables.open(table, "", "");
   EXPECT_EQ(tables.extend(table, 0, 21, length_of(21), copies_), 21);
   EXPECT_EQ(tables.num_free(), 60 - 3 * 6);
   tables.give_back(table, 21);  // which sees 16 to 21
@@ -100,7 +100,7 @@ TEST_F(GroupTablesTest, ABlockOfEachGroupOrNone) {
   BlockPool pool(8);
   BlockTables tables(pool, nullptr, groups_);
   BlockTable table;
-  tables.open(table, "");
+  tables.open(table, "", "");
   EXPECT_EQ(tables.extend(table, 0, 40, length_of(40), copies_), 8);
   EXPECT_EQ(pool.num_free(), 2);
   EXPECT_EQ(table.ids(1).size(), 2u);
@@ -126,7 +126,7 @@ TEST_F(GroupTablesTest, OnlyWhatTheWindowSeesAtTheEndIsNeeded) {
   for (int i = 0; i < 12; ++i) EXPECT_TRUE(cache_.evict());
   EXPECT_FALSE(cache_.evict());
   BlockTable second;
-  tables_.open(second, "");
+  tables_.open(second, "", "");
   EXPECT_EQ(tables_.acquire(second, tokens, 31), 0);  // 24 to 28 would be seen at 28
   std::vector<int> longer = tokens_of(0, 40);
   EXPECT_EQ(tables_.acquire(second, longer, 39), 32);
@@ -145,7 +145,7 @@ TEST_F(GroupTablesTest, WhatABeginningsEndDoesNotSeeMayBeGone) {
   BlockTable table = run(tokens, 24);  // one chunk: all blocks of it are cached
   ASSERT_TRUE(cache_.evict());         // the first block of a window
   BlockTable second;
-  tables_.open(second, "");
+  tables_.open(second, "", "");
   EXPECT_EQ(tables_.acquire(second, tokens, 13), 12);  // 7 to 11 are seen
   tables_.release(second);
   EXPECT_EQ(tables_.acquire(second, tokens, 11), 0);  // 3 to 7 at 8, and less before it
@@ -169,7 +169,7 @@ TEST_F(GroupTablesTest, TailsComeAndGoWithAllTheirBlocks) {
   std::vector<int> other = tokens_of(0, 11);
   other.push_back(99);
   BlockTable third;
-  tables_.open(third, "");
+  tables_.open(third, "", "");
   EXPECT_EQ(tables_.acquire(third, other, 11), 8);
   EXPECT_EQ(
       tables_.acquire_beginning(third, std::span(other).subspan(8, 3), length_of(12), copies_), 3);
@@ -200,8 +200,8 @@ TEST_F(GroupTablesTest, AForkCopiesTheSharedBlockOfEachGroupOrOfNone) {
   BlockPool pool(8);
   BlockTables tables(pool, nullptr, groups_);
   BlockTable first, second;
-  tables.open(first, "");
-  tables.open(second, "");
+  tables.open(first, "", "");
+  tables.open(second, "", "");
   tables.extend(first, 0, 6, length_of(6), copies_);
   tables.share(first, second);
   EXPECT_EQ(tables.num_missing(second, 6, 7), 3);
@@ -218,7 +218,7 @@ TEST_F(GroupTablesTest, OneGroupWithAWindowGivesBackTooAndIsFoundAgain) {
   BlockTables tables(pool, &cache, groups);
   const std::vector<int> tokens = tokens_of(0, 30);
   BlockTable table;
-  tables.open(table, "");
+  tables.open(table, "", "");
   for (int begin = 0; begin < 30; begin += 5) {
     ASSERT_EQ(tables.extend(table, begin, begin + 5, length_of(30), copies_), begin + 5);
     tables.keep(table, tokens, begin + 5, /*in_flight=*/false);
@@ -228,7 +228,7 @@ TEST_F(GroupTablesTest, OneGroupWithAWindowGivesBackTooAndIsFoundAgain) {
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(cache.evict());  // those behind the window
   EXPECT_FALSE(cache.evict());
   BlockTable second;
-  tables.open(second, "");
+  tables.open(second, "", "");
   EXPECT_EQ(tables.acquire(second, tokens, 29), 0);  // one of those that 28 sees has gone
   tables.keep_tail(table, tokens, 30);
   tables.release(table);
@@ -244,7 +244,7 @@ TEST_F(GroupTablesTest, TheTierIsAskedForWhatIsSeenInEachGroup) {
   BlockTables tables(pool_, &cache, groups_);
   const std::vector<int> tokens = tokens_of(0, 18);
   BlockTable table;
-  tables.open(table, "");
+  tables.open(table, "", "");
   tables.extend(table, 0, 16, length_of(18), copies_);
   for (int group = 0; group < 3; ++group) {
     for (int i = 0; i < 4; ++i) cells[table.ids(group)[i]] = 100 * group + i;
@@ -255,7 +255,7 @@ TEST_F(GroupTablesTest, TheTierIsAskedForWhatIsSeenInEachGroup) {
   EXPECT_EQ(tier.num_blocks(), 12u);
   std::ranges::fill(cells, 0);
   BlockTable second;
-  tables.open(second, "");
+  tables.open(second, "", "");
   EXPECT_EQ(tables.acquire(second, tokens, 17), 0);
   ASSERT_TRUE(tables.begin_fetch(second, tokens, 17));
   int num_loads = 100;

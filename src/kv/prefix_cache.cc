@@ -32,14 +32,7 @@ PrefixCache::PrefixCache(BlockPool& pool, CacheGroups groups, std::string_view m
       tokens_(static_cast<std::size_t>(pool.num_blocks()) * block_size_),
       blocks_(groups_.size()) {
   for (DigestMap& blocks : blocks_) blocks.reserve(pool.num_blocks() / groups_.size() + 1);
-  if (events_ != nullptr) events_->begin(scope(""));
-}
-
-Sha256Digest PrefixCache::scope(std::string_view cache_salt) const {
-  Sha256 hash;
-  hash.update(std::as_bytes(std::span(model_)));
-  hash.update(cache_salt);
-  return hash.finish();
+  if (events_ != nullptr) events_->begin(model_);
 }
 
 // Returns the tokens of the block number `index` of a sequence.
@@ -49,7 +42,7 @@ std::span<const int> PrefixCache::block_tokens(std::span<const int> tokens, int 
 
 void PrefixCache::extend_digests(PrefixChain& chain, std::span<const int> tokens, int num_blocks) {
   for (int i = static_cast<int>(chain.digests.size()); i < num_blocks; ++i) {
-    const Sha256Digest& parent = i == 0 ? chain.scope : chain.digests[i - 1];
+    const Sha256Digest& parent = i == 0 ? chain.scope.digest : chain.digests[i - 1];
     Sha256 hash;
     hash.update(std::as_bytes(std::span(parent)));
     hash.update(std::as_bytes(block_tokens(tokens, i)));
@@ -102,7 +95,7 @@ int PrefixCache::acquire(PrefixChain& chain, std::span<const int> tokens, int li
   chain.num_cached_blocks = 0;
   const int num_blocks = limit / block_size_;
   // Eviction in order takes first blocks last, so that a scope without one has nothing.
-  if (num_blocks == 0 || (is_evicted_in_order() && !scopes_.contains(chain.scope))) return 0;
+  if (num_blocks == 0 || (is_evicted_in_order() && !scopes_.contains(chain.scope.digest))) return 0;
   extend_digests(chain, tokens, num_blocks);
   chain.num_cached_blocks = longest_hit(groups_, num_blocks, [&](int group, int index) {
     return find(chain.digests[index], group) != kNone;
@@ -164,7 +157,7 @@ void PrefixCache::insert_fetched(const PrefixChain& chain, std::span<const int> 
 // The node that the chain's next block would be a child of; kNone: a scope without children.
 int PrefixCache::parent_of(const PrefixChain& chain, const std::vector<GroupTable>& tables) const {
   if (chain.num_cached_blocks > 0) return tables.front().ids[chain.num_cached_blocks - 1];
-  const auto found = scopes_.find(chain.scope);
+  const auto found = scopes_.find(chain.scope.digest);
   return found == scopes_.end() ? kNone : found->second;
 }
 
@@ -247,12 +240,15 @@ int PrefixCache::insert_block(const PrefixChain& chain, std::span<const int> tok
     return std::exchange(block_id, known->second);
   }
   int parent = kNone;
-  if (group == 0) parent = index == 0 ? make_scope_node(chain.scope) : tables[0].ids[index - 1];
+  if (group == 0)
+    parent = index == 0 ? make_scope_node(chain.scope.digest) : tables[0].ids[index - 1];
   pool_.retain(block_id);
   nodes_[block_id].digest = digest;
-  link(block_id, group, parent, block_tokens(tokens, index));
-  if (events_ != nullptr && group == 0)
-    events_->add_stored(digest, index == 0 ? chain.scope : chain.digests[index - 1]);
+  link(block_id, chain, group, parent, block_tokens(tokens, index));
+  if (events_ != nullptr && group == 0) {
+    const Sha256Digest& root = chain.scope.digest;
+    events_->add_stored(digest, index == 0 ? root : chain.digests[index - 1], root);
+  }
   return kNone;
 }
 
@@ -269,10 +265,10 @@ bool PrefixCache::insert_tail(const PrefixChain& chain, const std::vector<GroupT
   int parent = parent_of(chain, tables);
   if (parent != kNone && begins_a_known_one(nodes_[parent], tokens)) return false;
   if (parent == kNone && index > 0) return false;  // it is behind the window
-  if (parent == kNone) parent = make_scope_node(chain.scope);
+  if (parent == kNone) parent = make_scope_node(chain.scope.digest);
   for (int group = groups_.size() - 1, beside = kNone; group >= 0; --group) {
     const int own = tables[group].ids[index];
-    link(own, group, parent, tokens);
+    link(own, chain, group, parent, tokens);
     nodes_[own].beside = std::exchange(beside, own);
     pool_.end_growth(own);
   }

@@ -7,7 +7,7 @@
 //                       └─ [u16..u31]
 //
 // A full block's digest is SHA-256 over its parent's digest and its tokens, so that it stands for
-// all tokens up to its end; the first parent is the digest of a scope: model and cache_salt. (Block
+// all tokens up to its end; the first parent is the digest of a scope (kv/prefix_scope.h). (Block
 // hashes: vLLM's automatic prefix caching; a tree of prefixes: Zheng et al., "SGLang", 2024,
 // arXiv:2312.07104.) What ends within a block is kept as a tail of its parent.
 //
@@ -45,12 +45,13 @@
 #include "kv/block_tier.h"
 #include "kv/cache_events.h"
 #include "kv/cache_groups.h"
+#include "kv/prefix_scope.h"
 
 namespace pagoda {
 
 // A sequence's way through the cache.
 struct PrefixChain {
-  Sha256Digest scope = {};
+  PrefixScope scope;
   std::vector<Sha256Digest> digests;  // of its first full blocks, as many as were asked for so far
   int num_cached_blocks = 0;          // of its tables, from the first: the cache's, and held where
                                       // they are seen
@@ -85,7 +86,9 @@ class PrefixCache {
   PrefixCache(BlockPool& pool, CacheGroups groups, std::string_view model,
               BlockTier* tier = nullptr, CacheEvents* events = nullptr);
 
-  Sha256Digest scope(std::string_view cache_salt) const;
+  PrefixScope scope(std::string_view owner, std::string_view salt) const {
+    return prefix_scope(model_, owner, salt);
+  }
 
   // Fills empty tables, one of each group, with the cached full blocks of the longest beginning of
   // tokens[0, limit) whose seen ones are all cached, holds them, and returns how many tokens it has.
@@ -141,9 +144,9 @@ class PrefixCache {
   // Frees the least recently used block that only the cache holds, or tail; false where there is
   // none.
   bool evict();
-  // Frees all blocks that only the cache holds, and tells the tier of none. Blocks with a holder
-  // stay cached.
-  void clear();
+  // Frees the owner's blocks, under whichever salt, that only the cache holds, and tells the tier of
+  // none. Blocks with a holder stay cached.
+  void clear(std::string_view owner);
   // Gives the tier all full blocks that only the cache holds, waiting for it; returns how many. They
   // stay cached.
   int store_all();
@@ -159,6 +162,7 @@ class PrefixCache {
   // with children stands behind all blocks.
   struct Node {
     Sha256Digest digest = {};  // a tail has none
+    Sha256Digest owner = {};   // PrefixScope::owner; a scope's node has none
     int group = 0;
     int parent = kNone;
     int beside = kNone;  // of a tail: its block of the next group
@@ -185,7 +189,8 @@ class PrefixCache {
   int make_scope_node(const Sha256Digest& scope);
   int insert_block(const PrefixChain& chain, std::span<const int> tokens,
                    const PrefixFetch::Block& place, std::vector<GroupTable>& tables);
-  void link(int block_id, int group, int parent, std::span<const int> tokens);
+  void link(int block_id, const PrefixChain& chain, int group, int parent,
+            std::span<const int> tokens);
   void unlink(int block_id);
   void unlink_children(Node& node);
   void set_evictable(int block_id, bool evictable);

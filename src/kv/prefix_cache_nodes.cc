@@ -50,8 +50,16 @@ bool PrefixCache::evict() {
   return true;
 }
 
-void PrefixCache::clear() {
-  while (oldest_ != kNone) forget(oldest_);
+// The oldest first: children before parents. A parent behind a window takes its tails along.
+void PrefixCache::clear(std::string_view owner) {
+  const Sha256Digest wanted = scope(owner, "").owner;
+  std::vector<int> found;
+  for (int id = oldest_; id != kNone; id = nodes_[id].newer) {
+    if (nodes_[id].owner == wanted) found.push_back(id);
+  }
+  for (const int id : found) {
+    if (nodes_[id].is_evictable) forget(id);
+  }
 }
 
 // The oldest first, so that parents are the newest ones there, too.
@@ -81,10 +89,12 @@ int PrefixCache::make_scope_node(const Sha256Digest& scope) {
 }
 
 // parent: kNone where it has been evicted, or the group's blocks have none.
-void PrefixCache::link(int block_id, int group, int parent, std::span<const int> tokens) {
+void PrefixCache::link(int block_id, const PrefixChain& chain, int group, int parent,
+                       std::span<const int> tokens) {
   std::copy(tokens.begin(), tokens.end(),
             tokens_.begin() + static_cast<std::ptrdiff_t>(block_id) * block_size_);
   Node& node = nodes_[block_id];
+  node.owner = chain.scope.owner;
   node.group = group;
   node.num_tokens = static_cast<int>(tokens.size());
   if (group > 0 || parent == kNone) return;

@@ -41,8 +41,8 @@ class PrefixCacheTest : public ::testing::Test {
   }
 
   // Finds what is cached of it, computes the rest.
-  Holder run(const Tokens& tokens, std::string_view salt = "") {
-    Holder holder{.tokens = tokens, .chain = {.scope = cache_->scope(salt)}};
+  Holder run(const Tokens& tokens, std::string_view salt = "", std::string_view owner = "") {
+    Holder holder{.tokens = tokens, .chain = {.scope = cache_->scope(owner, salt)}};
     const int limit = static_cast<int>(tokens.size()) - 1;
     holder.num_cached = cache_->acquire(holder.chain, tokens, limit, holder.tables);
     while (holder.blocks().size() * kCachedBlockSize < tokens.size()) {
@@ -64,15 +64,15 @@ class PrefixCacheTest : public ::testing::Test {
     }
   }
 
-  int cached_part(const Tokens& tokens, std::string_view salt = "") {
-    Holder holder = run(tokens, salt);
+  int cached_part(const Tokens& tokens, std::string_view salt = "", std::string_view owner = "") {
+    Holder holder = run(tokens, salt, owner);
     const int num_cached = holder.num_cached;
     end(holder);
     return num_cached;
   }
 
   PrefixCache::Beginning beginning(const Tokens& tokens) {
-    PrefixChain chain{.scope = cache_->scope("")};
+    PrefixChain chain{.scope = cache_->scope("", "")};
     std::vector<GroupTable> tables(1);
     const int num_tokens = cache_->acquire(chain, tokens, static_cast<int>(tokens.size()), tables);
     const auto found = cache_->find_beginning(chain, tables, std::span(tokens).subspan(num_tokens));
@@ -102,12 +102,33 @@ TEST_F(PrefixCacheTest, SaltsAndModelsAreApart) {
   EXPECT_EQ(cached_part({1, 2, 3, 4, 5}, "b"), 0);
   EXPECT_EQ(cached_part({1, 2, 3, 4, 5}), 0);
   EXPECT_EQ(cached_part({1, 2, 3, 4, 5}, "a"), 4);
-  EXPECT_NE(PrefixCache(*pool_, CacheGroups(4), "other").scope("a"), cache_->scope("a"));
+  EXPECT_NE(PrefixCache(*pool_, CacheGroups(4), "other").scope("", "a").digest,
+            cache_->scope("", "a").digest);
+}
+
+TEST_F(PrefixCacheTest, OwnersAreApartAndForgetTheirOwn) {
+  start(16);
+  const Tokens tokens = {1, 2, 3, 4, 5, 6};
+  cached_part(tokens, "", "alice");
+  cached_part(tokens, "salt", "alice");
+  EXPECT_EQ(cached_part(tokens, "", "bob"), 0);
+  EXPECT_EQ(cached_part(tokens, "alice"), 0);  // nobody's, with a salt that reads like an owner
+  Holder running = run({7, 7, 7, 7, 7}, "", "alice");
+  cache_->clear("alice");
+  EXPECT_EQ(cached_part(tokens, "", "alice"), 0);
+  EXPECT_EQ(cached_part(tokens, "salt", "alice"), 0);
+  EXPECT_EQ(cached_part({7, 7, 7, 7, 7}, "", "alice"), 4);  // the running one holds it
+  EXPECT_EQ(cached_part(tokens, "", "bob"), 4);
+  EXPECT_EQ(cached_part(tokens, "alice"), 4);
+  end(running);
+  cache_->clear("");
+  EXPECT_EQ(cached_part(tokens, "alice"), 0);
+  EXPECT_EQ(cached_part(tokens, "", "bob"), 4);
 }
 
 TEST_F(PrefixCacheTest, WhatTwoComputeAtOnceStandsInOneBlock) {
   start(16);
-  PrefixChain chain{.scope = cache_->scope("")};
+  PrefixChain chain{.scope = cache_->scope("", "")};
   Holder first = run({1, 2, 3, 4, 5});
   // As if it had been admitted before the first one was done.
   Holder second{.tokens = {1, 2, 3, 4, 6}, .chain = chain};
@@ -205,13 +226,13 @@ TEST_F(PrefixCacheTest, IsClearedOfAllThatNobodyHolds) {
   Holder holder = run({1, 1, 1, 1, 2, 2, 2, 2, 3});
   cached_part({1, 1, 1, 1, 5, 5, 5, 5, 6});
   cached_part({4, 4, 4, 4, 5});
-  cache_->clear();
+  cache_->clear("");
   EXPECT_EQ(cache_->num_evictable(), 0);
   EXPECT_EQ(pool_->num_free(), 5);
   EXPECT_EQ(cached_part({4, 4, 4, 4, 5}), 0);
   EXPECT_EQ(cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3}), 8);
   end(holder);
-  cache_->clear();
+  cache_->clear("");
   EXPECT_EQ(pool_->num_free(), 8);
   EXPECT_EQ(cached_part({1, 1, 1, 1, 2, 2, 2, 2, 3}), 0);
 }
@@ -266,7 +287,7 @@ TEST_F(PrefixCacheTest, HandsOnFullBlocksThatItGivesUpChildrenFirst) {
   EXPECT_EQ(cache_->store_all(), 0);  // no room
   EXPECT_EQ(cached_part({7, 7, 7, 7, 8, 8, 8, 8, 9}), 8);
   const std::vector<int> handed_on = tier.first_tokens;
-  cache_->clear();
+  cache_->clear("");
   EXPECT_EQ(tier.first_tokens, handed_on);
   EXPECT_EQ(pool_->num_free(), 4);
 }
@@ -294,7 +315,7 @@ RC_GTEST_PROP(PrefixCacheProperty, FindsTheLongestOfWhatWasComputed, ()) {
     } else {
       const int length = *rc::gen::inRange(1, 14);
       Holder holder{.tokens = *rc::gen::container<Tokens>(length, rc::gen::inRange(0, 2)),
-                    .chain = {.scope = cache.scope("")}};
+                    .chain = {.scope = cache.scope("", "")}};
       const auto evicted_before = cache.counters().num_evicted_blocks;
       const int found = cache.acquire(holder.chain, holder.tokens, length - 1, holder.tables);
       int longest = 0;

@@ -14,8 +14,7 @@ bool equal_in_constant_time(const Sha256Digest& a, const Sha256Digest& b) {
   return difference == 0;
 }
 
-// Returns a digest, since ids stand before salts of requests: of names themselves, "a" with the
-// salt "b" would be "ab". No key has a space, so no name's id is a key's.
+// Returns a digest, which shows neither key nor name. No key has a space, so no name's id is a key's.
 std::string id_of(const ApiKey& key) {
   const Sha256Digest id = key.name.empty() ? key.digest : sha256("name " + key.name);
   return std::string(id.begin(), id.end());

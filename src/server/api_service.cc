@@ -63,10 +63,6 @@ ApiResult<Constraints> make_constraints(ApiService& service, const GenerationFie
   return constraints;
 }
 
-void keep_cache_to(const std::string& client, std::string& cache_salt) {
-  cache_salt.insert(0, client);
-}
-
 TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,
                             std::vector<int> prompt_token_ids, SamplingParams sampling) {
   TextRequest request;
@@ -75,6 +71,7 @@ TextRequest to_text_request(const GenerationFields& fields, const Constraints& c
   request.generation.sampling.token_rules = constraints.token_rules;
   request.generation.mask_source = constraints.mask_source;
   request.generation.priority = fields.priority;
+  request.generation.cache_owner = fields.client;
   request.generation.cache_salt = fields.cache_salt;
   request.stop = fields.stop;
   request.include_stop_str_in_output = fields.include_stop_str_in_output;

@@ -62,10 +62,6 @@ HttpReply start_constrained(ApiService& service, const GrammarFields& fields, co
   return service.text_workers.run({.lane = TextLane::kGrammar}, wake, std::move(start));
 }
 
-// Makes cached prompts those of the client (HttpRequest::client) alone: how soon an answer begins
-// would tell others what it asked.
-void keep_cache_to(const std::string& client, std::string& cache_salt);
-
 // Makes the request for one prompt; `sampling` is as to_sampling_params() has it.
 TextRequest to_text_request(const GenerationFields& fields, const Constraints& constraints,
                             std::vector<int> prompt_token_ids, SamplingParams sampling);

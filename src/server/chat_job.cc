@@ -8,7 +8,7 @@ std::optional<ApiError> prepare_chat(ApiService& service, const HttpRequest& req
                                      std::string_view id_prefix, ChatJob& job) {
   job.arrival = request.arrival;
   job.trace = request.trace;
-  keep_cache_to(request.client, job.request.generation.cache_salt);
+  job.request.generation.client = request.client;
   const std::string& model_name = job.request.generation.model;
   if (auto error = check_model_name(service, model_name)) return error;
   job.identity = AnswerIdentity::make(id_prefix, answered_name(service, model_name));

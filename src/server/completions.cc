@@ -237,7 +237,7 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service
   job->arrival = request.arrival;
   job->trace = request.trace;
   job->request = *std::move(read);
-  keep_cache_to(request.client, job->request.generation.cache_salt);
+  job->request.generation.client = request.client;
   const GenerationFields& fields = job->request.generation;
   if (auto error = check_model_name(service, fields.model)) return std::move(*error);
   job->echo_only = fields.max_tokens == 0;

@@ -39,12 +39,12 @@ HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request
       {.add_special_tokens = request.add_special_tokens, .cut_to = *most, .keeps_end = true},
       "input");
   if (!prompts.ok()) return {error_response(prompts.error()), {}};
-  keep_cache_to(http_request.client, request.cache_salt);
   const std::string& model_name = answered_name(service, request.model);
   return start_embeddings(service,
                           {.batch = {.prompts = *std::move(prompts),
                                      .dimensions = request.dimensions,
                                      .priority = request.priority,
+                                     .cache_owner = http_request.client,
                                      .cache_salt = std::move(request.cache_salt)},
                            .arrival = http_request.arrival,
                            .trace = http_request.trace,

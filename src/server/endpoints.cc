@@ -265,18 +265,20 @@ constexpr Endpoint kEndpoints[] = {
      .request_schema = "DetokenizeRequest",
      .answer_schema = "Text"},
     {.path = "/reset_prefix_cache",
-     .read = [](ApiService& service, const HttpRequest&, const Wake&) -> HttpReply {
-       return {reset_prefix_cache_response(service), {}};
+     .read = [](ApiService& service, const HttpRequest& request, const Wake&) -> HttpReply {
+       return {reset_prefix_cache_response(service, request.client), {}};
      },
      .operation_id = "resetPrefixCache",
-     .summary = "Forgets what the prefix cache holds for no request that runs"},
+     .summary =
+         "Forgets what the prefix cache holds of the client's requests, but for those that run"},
     {.path = "/v1/prefix_cache/events/{after}",
      .tell =
          [](const ServerFacts& facts) {
-           return cache_events_response(facts.service, facts.parameter);
+           return cache_events_response(facts.service, facts.parameter, facts.client);
          },
      .operation_id = "prefixCacheEvents",
-     .summary = "Which blocks the prefix cache has come to hold and has given up since",
+     .summary = "Which blocks of the client's requests the prefix cache has come to hold and has "
+                "given up since",
      .answer_schema = "CacheEvents"},
     {.path = "/tokenizer_info",
      .tell = [](const ServerFacts& facts) { return tokenizer_info_response(facts.service); },

@@ -48,6 +48,7 @@ struct GenerationFields {
   std::optional<int> prompt_logprobs;
   int priority = 0;
   std::string cache_salt;
+  std::string client;  // HttpRequest::client, which no field says
   GrammarFields grammar;
   std::optional<ThoughtBudgetOptions> thought_budget;  // settled by chats, whose answers think
   bool echo = false;

@@ -162,7 +162,7 @@ ApiResult<std::unique_ptr<InfillJob>> prepare_infill(ApiService& service,
   job->trace = request.trace;
   job->request = *std::move(read);
   GenerationFields& fields = job->request.generation;
-  keep_cache_to(request.client, fields.cache_salt);
+  fields.client = request.client;
   if (auto error = check_model_name(service, fields.model)) return std::move(*error);
   job->model_name = answered_name(service, fields.model);
   auto prompt = make_infill_prompt(service.model, job->request);

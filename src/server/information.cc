@@ -65,12 +65,13 @@ HttpResponse load_response(const ApiService& service) {
   return json_response({{"server_load", stats.num_running + stats.num_waiting}});
 }
 
-HttpResponse reset_prefix_cache_response(ApiService& service) {
-  service.model.engine->reset_prefix_cache();
+HttpResponse reset_prefix_cache_response(ApiService& service, const std::string& client) {
+  service.model.engine->reset_prefix_cache(client);
   return json_response(json::object());
 }
 
-HttpResponse cache_events_response(const ApiService& service, const std::string& after) {
+HttpResponse cache_events_response(const ApiService& service, const std::string& after,
+                                   const std::string& client) {
   if (!service.cache_events) {
     return error_response({404,
                            "events of the prefix cache are told with --prefix-cache-events alone",
@@ -83,7 +84,7 @@ HttpResponse cache_events_response(const ApiService& service, const std::string&
     return error_response(
         {404, fmt::format("expected a number of events, got {}", after), "after", "not_found"});
   }
-  const CacheEvents::Page page = service.cache_events->since(number);
+  const CacheEvents::Page page = service.cache_events->since(number, client);
   json events = json::array();
   for (const CacheEvent& event : page.events) {
     json told = {{"digest", to_hex(event.digest)}};

@@ -19,9 +19,11 @@ HttpResponse metrics_response(const ApiService& service);
 
 // Tells how many sequences run or wait, for routers that look for the least (vLLM).
 HttpResponse load_response(const ApiService& service);
-HttpResponse reset_prefix_cache_response(ApiService& service);
-// Answers with CacheEvents::since(); `after` is its number in decimal.
-HttpResponse cache_events_response(const ApiService& service, const std::string& after);
+// Forgets what the prefix cache has of a client's (HttpRequest::client).
+HttpResponse reset_prefix_cache_response(ApiService& service, const std::string& client);
+// Answers with CacheEvents::since() of what is a client's; `after` is its number in decimal.
+HttpResponse cache_events_response(const ApiService& service, const std::string& after,
+                                   const std::string& client);
 // Tells the limits by which the engine works (vLLM).
 HttpResponse server_info_response(const ApiService& service);
 // Tells what a client needs to know of the model, and no path of the machine (llama.cpp).

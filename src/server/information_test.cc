@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/json.h"
 #include "tests/support/api_client.h"
 
@@ -9,6 +11,7 @@ namespace pagoda {
 namespace {
 
 using nlohmann::json;
+using ::testing::ElementsAre;
 
 json told(ApiClient& client, const std::string& path) {
   const HttpResponse response = client.get(path);
@@ -93,13 +96,13 @@ TEST(Information, EventsOfThePrefixCacheAreToldWhereThatIsAskedFor) {
   EXPECT_EQ(client.get(path + "0").status, 404);
   const auto events = std::make_shared<CacheEvents>();
   client.service().cache_events = events;
-  events->begin(sha256("root"));
-  events->add_stored(sha256("a"), sha256("root"));
+  const Sha256Digest root = events->since(0, "").root;
+  events->add_stored(sha256("a"), root, root);
   json page = parse_json(client.get(path + "0").body);
-  EXPECT_EQ(page.at("root"), to_hex(sha256("root")));
+  EXPECT_EQ(page.at("root"), to_hex(root));
   EXPECT_EQ(page.at("is_whole"), true);
   const json stored = {
-      {"type", "stored"}, {"digest", to_hex(sha256("a"))}, {"parent", to_hex(sha256("root"))}};
+      {"type", "stored"}, {"digest", to_hex(sha256("a"))}, {"parent", to_hex(root)}};
   EXPECT_EQ(page.at("events"), json::array({stored}));
   events->add_removed(sha256("a"));
   page = parse_json(client.get(path + to_string(page.at("next"))).body);
@@ -113,9 +116,46 @@ TEST(Information, EventsOfThePrefixCacheAreToldWhereThatIsAskedFor) {
 TEST(Information, ThePrefixCacheIsReset) {
   ApiClient client;
   EXPECT_EQ(client.answer("/reset_prefix_cache", ""), json::object());
-  EXPECT_EQ(client.engine().num_resets(), 1);
+  EXPECT_THAT(client.engine().resets(), ElementsAre(""));
   EXPECT_EQ(client.get("/reset_prefix_cache").status, 405);
-  EXPECT_EQ(client.engine().num_resets(), 1);
+  EXPECT_EQ(client.engine().resets().size(), 1u);
+}
+
+// A client learns and forgets what its own key has in the prefix cache.
+TEST(Information, EachKeyHasAPrefixCacheOfItsOwn) {
+  ApiClient client({}, {.api_keys = {{sha256("a-key"), "alice"}, {sha256("b-key"), "bob"}}});
+  const auto send_as = [&](const std::string& key, const std::string& method,
+                           const std::string& path, const std::string& body = "") {
+    const HttpResponse response = client.send({.method = method,
+                                               .path = path,
+                                               .headers = {{"authorization", "Bearer " + key}},
+                                               .body = body});
+    EXPECT_EQ(response.status, 200) << path;
+    return parse_json(response.body);
+  };
+  std::map<std::string, std::string> owners;
+  for (const std::string key : {"a-key", "b-key"}) {
+    const std::string asked = R"({"prompt": "a", "cache_salt": "salt"})";
+    send_as(key, "POST", "/v1/completions", asked);
+    owners[key] = client.engine().last_request().cache_owner;
+    EXPECT_EQ(client.engine().last_request().cache_salt, "salt");
+    send_as(key, "POST", "/v1/embeddings", R"({"input": "a"})");
+    EXPECT_EQ(client.engine().last_request().cache_owner, owners[key]);
+  }
+  EXPECT_NE(owners["a-key"], owners["b-key"]);
+  send_as("b-key", "POST", "/reset_prefix_cache");
+  EXPECT_THAT(client.engine().resets(), ElementsAre(owners["b-key"]));
+
+  const auto events = std::make_shared<CacheEvents>();
+  client.service().cache_events = events;
+  const Sha256Digest root = events->since(0, owners["a-key"]).root;
+  events->add_stored(sha256("a"), root, root);
+  const json own = send_as("a-key", "GET", "/v1/prefix_cache/events/0");
+  EXPECT_EQ(own.at("root"), to_hex(root));
+  EXPECT_EQ(own.at("events").size(), 1u);
+  const json other = send_as("b-key", "GET", "/v1/prefix_cache/events/0");
+  EXPECT_NE(other.at("root"), own.at("root"));
+  EXPECT_EQ(other.at("events"), json::array());
 }
 
 }  // namespace

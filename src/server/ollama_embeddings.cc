@@ -113,8 +113,9 @@ HttpReply embed(ApiService& service, const HttpRequest& http_request, EmbedReque
                                         std::make_move_iterator(request.texts.end()));
   auto prompts = encode_inputs(model, inputs, encoding, param);
   if (!prompts.ok()) return {error_response(prompts.error()), {}};
-  EmbeddingBatchRequest batch = {.prompts = *std::move(prompts), .dimensions = request.dimensions};
-  keep_cache_to(http_request.client, batch.cache_salt);
+  EmbeddingBatchRequest batch = {.prompts = *std::move(prompts),
+                                 .dimensions = request.dimensions,
+                                 .cache_owner = http_request.client};
   return start_embeddings(service,
                           {.batch = std::move(batch),
                            .arrival = http_request.arrival,

@@ -74,9 +74,9 @@ ApiResult<EmbeddingBatchRequest> batch_of_pairs(const ApiService& service,
   EmbeddingBatchRequest batch = {.prompts = {},
                                  .dimensions = {},
                                  .priority = common.priority,
+                                 .cache_owner = http_request.client,
                                  .cache_salt = std::move(common.cache_salt),
                                  .on_end = {}};
-  keep_cache_to(http_request.client, batch.cache_salt);
   for (std::size_t i = 0; i < seconds.size(); ++i) {
     const std::string& first = firsts[firsts.size() == 1 ? 0 : i];
     auto ids = encode_pair(service.model, {first, seconds[i]}, *most, param);

@@ -45,6 +45,7 @@ EmbeddingBatch::EmbeddingBatch(ServedModel& model, EmbeddingBatchRequest request
       request_{.prompts = {},
                .dimensions = request.dimensions,
                .priority = request.priority,
+               .cache_owner = std::move(request.cache_owner),
                .cache_salt = std::move(request.cache_salt),
                .on_end = std::move(request.on_end)},
       results_(std::make_shared<Results>(std::move(on_ready))) {
@@ -105,6 +106,7 @@ Status EmbeddingBatch::submit(std::size_t index) {
   GenerationRequest request = {.prompt_token_ids = prompt.token_ids,
                                .pooling = format_.pooling,
                                .priority = request_.priority,
+                               .cache_owner = request_.cache_owner,
                                .cache_salt = request_.cache_salt};
   request.sampling.n = 1;
   request.sampling.max_tokens = 0;

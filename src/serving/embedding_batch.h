@@ -25,6 +25,7 @@ struct EmbeddingBatchRequest {
   // Leaves that many numbers of each embedding, the first ones; at least 1.
   std::optional<int> dimensions;
   int priority = 0;
+  std::string cache_owner;  // GenerationRequest's, both
   std::string cache_salt;
   // Called once a prompt: in take(), or by the destructor for those that it cancels. Null: nobody
   // wants to know.

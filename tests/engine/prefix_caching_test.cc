@@ -66,7 +66,7 @@ TEST_F(PrefixCaching, FindsNothingOnceItIsReset) {
     start(true, path);
     const WholeAnswer alone = run_to_end(*engine_, greedy(40, 200));
     EXPECT_EQ(run(greedy(40, 8)), 32);
-    engine_->reset_prefix_cache();
+    engine_->reset_prefix_cache(/*cache_owner=*/"");
     EXPECT_EQ(run(greedy(40, 8)), 0);
     EXPECT_EQ(run(greedy(40, 8)), 32);
     // Whatever runs goes on.
@@ -80,13 +80,13 @@ TEST_F(PrefixCaching, FindsNothingOnceItIsReset) {
     });
     ASSERT_TRUE(id.ok());
     started.get_future().wait();
-    engine_->reset_prefix_cache();
+    engine_->reset_prefix_cache(/*cache_owner=*/"");
     EXPECT_EQ(ended.get_future().get(), alone.token_ids);
     const EngineStats stats = stats_at_rest(*engine_);
     EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
   }
   start(false);
-  engine_->reset_prefix_cache();
+  engine_->reset_prefix_cache(/*cache_owner=*/"");
   EXPECT_EQ(run(greedy(40, 8)), 0);
 }
 

@@ -128,6 +128,16 @@ int FakeEngine::num_cancelled_samples() const {
   return num_cancelled_samples_;
 }
 
+void FakeEngine::reset_prefix_cache(const std::string& cache_owner) {
+  const std::lock_guard lock(mutex_);
+  resets_.push_back(cache_owner);
+}
+
+std::vector<std::string> FakeEngine::resets() const {
+  const std::lock_guard lock(mutex_);
+  return resets_;
+}
+
 GenerationRequest FakeEngine::last_request() const {
   std::lock_guard lock(mutex_);
   return last_request_;

@@ -52,12 +52,12 @@ class FakeEngine : public Engine {
   void cancel(RequestId id) override;
   void cancel_sample(RequestId id, int sample_index) override;
   EngineStats stats() const override;
-  void reset_prefix_cache() override { ++num_resets_; }
+  void reset_prefix_cache(const std::string& cache_owner) override;
   void drain(double deadline_s) override;
 
   void set_healthy(bool healthy);
 
-  int num_resets() const { return num_resets_; }  // of the prefix cache
+  std::vector<std::string> resets() const;  // of the prefix cache: whose blocks each was for
   // Counts the samples that were cancelled, by either call, before they ended by themselves.
   int num_cancelled_samples() const;
   // Returns the last accepted request.
@@ -97,12 +97,12 @@ class FakeEngine : public Engine {
   std::list<Running> running_;
   EngineStats stats_;
   GenerationRequest last_request_;
+  std::vector<std::string> resets_;
   RequestId next_id_ = 1;
   int num_cancelled_samples_ = 0;
   bool draining_ = false;
   bool stopping_ = false;
   std::atomic<std::uint64_t> num_drawn_seeds_ = 0;
-  std::atomic<int> num_resets_ = 0;
   std::thread thread_;
 };
 

@@ -1,0 +1,24 @@
+#include "kv/prefix_scope.h"
+
+#include <span>
+
+namespace pagoda {
+namespace {
+
+Sha256Digest child(const Sha256Digest& parent, std::string_view name) {
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(parent)));
+  hash.update(name);
+  return hash.finish();
+}
+
+}  // namespace
+
+// An owner is hashed by itself, so that no salt of nobody's request reads as an owner and a salt.
+PrefixScope prefix_scope(const Sha256Digest& model, std::string_view owner, std::string_view salt) {
+  PrefixScope scope = {.owner = owner.empty() ? model : child(model, owner)};
+  scope.digest = child(scope.owner, salt);
+  return scope;
+}
+
+}  // namespace pagoda
