@@ -73,8 +73,8 @@ void add_batching_flags(CLI::App& command, EngineFlags& flags) {
                    "Keep the KV blocks of prompts and answers for requests that begin alike");
   command
       .add_option("--prefix-cache-dir", engine.prefix_cache_dir,
-                  "A folder for blocks that leave the prefix cache, so that they outlive a "
-                  "restart; its files tell of prompts")
+                  "Where to make a folder for blocks that leave the prefix cache, so that they "
+                  "outlive a restart; its files tell of prompts")
       ->type_name(kPathType);
   command
       .add_option("--prefix-cache-dir-bytes", engine.prefix_cache_dir_bytes,

@@ -11,15 +11,20 @@ class FileDescriptor {
  public:
   // Takes over what open() returned; negative: there is none.
   explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   ~FileDescriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
 
   int get() const { return fd_; }
+  // Gives the file up to the caller, who closes it.
+  int release() { return std::exchange(fd_, -1); }
   // Closes the file now; false: the system has not taken all that was written.
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+  bool close() { return ::close(release()) == 0; }
 
  private:
   int fd_;

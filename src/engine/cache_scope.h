@@ -22,7 +22,7 @@
 
 namespace pagoda {
 
-// Opens options.prefix_cache_dir; null where that is empty. kInvalidArgument: it cannot be had, or
+// Opens the folder in options.prefix_cache_dir; null where that is empty. kInvalidArgument: it cannot be had, or
 // with options that rule a tier out.
 Result<std::unique_ptr<BlockFiles>> open_tier_files(const EngineOptions& options);
 

@@ -42,7 +42,8 @@ struct EngineOptions {
   std::optional<KvFormats> kv_cache_formats;  // absent: float32 on reference, bfloat16 elsewhere
   KvSkippedLayers kv_cache_skipped_layers;
   bool enable_prefix_caching = true;
-  std::string prefix_cache_dir;  // of blocks that leave the prefix cache; empty: they are forgotten
+  // In which a folder is made for blocks that leave the prefix cache; empty: they are forgotten.
+  std::string prefix_cache_dir;
   std::int64_t prefix_cache_dir_bytes = std::int64_t{4} << 30;  // that its files may take
   std::shared_ptr<CacheEvents> cache_events;  // told of the prefix cache's blocks; null: nobody is
   int max_queue = 1024;  // prompts waiting, each with all its samples; one more is refused

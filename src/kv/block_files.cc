@@ -5,22 +5,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
+#include <optional>
 #include <random>
 #include <string_view>
 #include <utility>
 
 #include "core/file_descriptor.h"
+#include "kv/private_folder.h"
 
 namespace pagoda {
 namespace {
 
-namespace fs = std::filesystem;
-
+constexpr int kMakeFile = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
 constexpr std::string_view kUnfinished = ".unfinished";
 constexpr std::size_t kDigestDigits = 64, kPrefixDigits = 2;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
@@ -38,11 +37,6 @@ bool is_hex(std::string_view name, std::size_t num_digits) {
 bool is_block_name(std::string_view name) {
   return is_hex(name.substr(0, kDigestDigits), kDigestDigits) &&
          (name.size() == kDigestDigits || name.ends_with(kUnfinished));
-}
-
-// Makes a folder for its owner alone; one that is there already will do.
-bool make_folder(const std::string& path) {
-  return ::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
 }
 
 bool write_all(int file, std::span<const std::byte> bytes) {
@@ -65,20 +59,17 @@ bool read_all(int file, std::span<std::byte> bytes) {
   return true;
 }
 
-// Calls visit(entry) for what a folder has; one that is not there has nothing.
-template <typename Visit>
-Status for_each_entry(const fs::path& folder, const Visit& visit) {
-  std::error_code error;
-  fs::directory_iterator entry(folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) visit(*entry);
-  if (!error || error == std::errc::no_such_file_or_directory) return ok_status();
-  return unavailable("[block file] listing {}: {}", folder.string(), error.message());
+std::string file_of(const std::string& name) {
+  return name.substr(name.rfind('/') + 1);
 }
 
 class FolderOfBlockFiles final : public BlockFiles {
  public:
-  explicit FolderOfBlockFiles(std::string folder)
-      : folder_(std::move(folder)), unfinished_suffix_(make_suffix()) {}
+  explicit FolderOfBlockFiles(std::string parent)
+      : parent_(std::move(parent)), unfinished_suffix_(make_suffix()) {}
+
+  // Makes the folder where it is not there, and tries whether a file can be written in it.
+  Status check() const;
 
   Result<std::vector<BlockFileEntry>> list() override;
   Status read(const std::string& name, std::size_t expected_size,
@@ -93,127 +84,159 @@ class FolderOfBlockFiles final : public BlockFiles {
     std::random_device random;
     return fmt::format(".{:08x}{:08x}{}", random(), random(), kUnfinished);
   }
-  std::string path_of(const std::string& name) const { return folder_ + "/" + name; }
-  bool make_folders_of(const std::string& name) const;
-  void list_part(const std::string& part, std::vector<BlockFileEntry>& entries,
-                 Status& status) const;
+  Result<PrivateFolder> open_folder(PrivateFolder::Wish wish) const {
+    return PrivateFolder::open(parent_, std::string(kBlockFolderName), wish);
+  }
+  Result<PrivateFolder> open_folder_of(const std::string& name, PrivateFolder::Wish wish) const;
 
-  const std::string folder_;
+  const std::string parent_;
   const std::string unfinished_suffix_;
 };
 
-void FolderOfBlockFiles::list_part(const std::string& part, std::vector<BlockFileEntry>& entries,
-                                   Status& status) const {
-  const Status listed = for_each_entry(path_of(part), [&](const fs::directory_entry& file) {
-    const std::string name = file.path().filename().string();
+// Each call begins with the path, since somebody may have removed all of it meanwhile.
+Result<PrivateFolder> FolderOfBlockFiles::open_folder_of(const std::string& name,
+                                                         PrivateFolder::Wish wish) const {
+  PAGODA_ASSIGN_OR_RETURN(PrivateFolder folder, open_folder(wish));
+  std::size_t begin = 0;
+  for (std::size_t end = name.find('/'); end != std::string::npos; end = name.find('/', begin)) {
+    PAGODA_ASSIGN_OR_RETURN(folder, folder.open_below(name.substr(begin, end - begin), wish));
+    begin = end + 1;
+  }
+  return folder;
+}
+
+Status FolderOfBlockFiles::check() const {
+  PAGODA_ASSIGN_OR_RETURN(const PrivateFolder folder, open_folder(PrivateFolder::Wish::kMade));
+  const std::string probe = "probe" + unfinished_suffix_;
+  const FileDescriptor file(::openat(folder.descriptor(), probe.c_str(), kMakeFile, 0600));
+  if (file.get() < 0) return failed("writing in", folder.path());
+  (void)::unlinkat(folder.descriptor(), probe.c_str(), 0);
+  return ok_status();
+}
+
+// Adds the files of a folder with that name in the list.
+Status list_files(const PrivateFolder& folder, const std::string& name,
+                  std::vector<BlockFileEntry>& entries) {
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<std::string> files, folder.names());
+  for (const std::string& file : files) {
     struct stat info = {};
-    if (!is_block_name(name) || ::lstat(file.path().c_str(), &info) != 0 ||
+    if (!is_block_name(file) ||
+        ::fstatat(folder.descriptor(), file.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(info.st_mode)) {
-      return;
+      continue;
     }
 #ifdef __APPLE__
     const timespec& used = info.st_mtimespec;
 #else
     const timespec& used = info.st_mtim;
 #endif
-    entries.push_back({.name = part + "/" + name,
+    entries.push_back({.name = name + "/" + file,
                        .num_bytes = info.st_size,
                        .used_ns = used.tv_sec * kNsPerSecond + used.tv_nsec});
-  });
-  if (!listed.ok()) status = listed;
+  }
+  return ok_status();
+}
+
+// Opens a folder of the list; nothing where it has gone, or is a link or another user's.
+Result<std::optional<PrivateFolder>> open_listed(const PrivateFolder& parent,
+                                                 const std::string& name) {
+  auto folder = parent.open_below(name, PrivateFolder::Wish::kFound);
+  if (folder.ok()) return std::optional(*std::move(folder));
+  if (folder.status().code() == StatusCode::kUnavailable) return folder.status();
+  return std::optional<PrivateFolder>();
 }
 
 Result<std::vector<BlockFileEntry>> FolderOfBlockFiles::list() {
   std::vector<BlockFileEntry> entries;
-  Status status;
-  PAGODA_RETURN_IF_ERROR(for_each_entry(folder_, [&](const fs::directory_entry& scope) {
-    const std::string name = scope.path().filename().string();
-    if (!is_hex(name, kDigestDigits)) return;
-    const Status listed = for_each_entry(scope.path(), [&](const fs::directory_entry& prefix) {
-      const std::string digits = prefix.path().filename().string();
-      if (is_hex(digits, kPrefixDigits)) list_part(name + "/" + digits, entries, status);
-    });
-    if (!listed.ok()) status = listed;
-  }));
-  if (!status.ok()) return status;
+  const Result<PrivateFolder> folder = open_folder(PrivateFolder::Wish::kFound);
+  if (folder.status().code() == StatusCode::kNotFound) return entries;
+  PAGODA_RETURN_IF_ERROR(folder.status());
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<std::string> scopes, folder->names());
+  for (const std::string& scope : scopes) {
+    if (!is_hex(scope, kDigestDigits)) continue;
+    PAGODA_ASSIGN_OR_RETURN(const auto of_scope, open_listed(*folder, scope));
+    if (!of_scope) continue;
+    PAGODA_ASSIGN_OR_RETURN(const std::vector<std::string> prefixes, of_scope->names());
+    for (const std::string& prefix : prefixes) {
+      if (!is_hex(prefix, kPrefixDigits)) continue;
+      PAGODA_ASSIGN_OR_RETURN(const auto of_prefix, open_listed(*of_scope, prefix));
+      if (!of_prefix) continue;
+      PAGODA_RETURN_IF_ERROR(list_files(*of_prefix, scope + "/" + prefix, entries));
+    }
+  }
   return entries;
 }
 
 Status FolderOfBlockFiles::read(const std::string& name, std::size_t expected_size,
                                 std::vector<std::byte>& bytes) {
-  const std::string path = path_of(name);
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  PAGODA_ASSIGN_OR_RETURN(const PrivateFolder folder,
+                          open_folder_of(name, PrivateFolder::Wish::kFound));
+  const FileDescriptor file(::openat(folder.descriptor(), file_of(name).c_str(),
+                                     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) {
-    return errno == ENOENT ? not_found("[block file] {}: there is none", path)
-                           : failed("opening", path);
+    return errno == ENOENT ? not_found("[block file] {}: there is none", name)
+                           : failed("opening", name);
   }
   struct stat info = {};
-  if (::fstat(file.get(), &info) != 0) return failed("opening", path);
-  if (!S_ISREG(info.st_mode) || info.st_size != static_cast<off_t>(expected_size)) {
-    return data_loss("[block file] {}: expected {} bytes, got {}", path, expected_size,
+  if (::fstat(file.get(), &info) != 0) return failed("opening", name);
+  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid())
+    return data_loss("[block file] {}: expected a file of this user's", name);
+  if (info.st_size != static_cast<off_t>(expected_size)) {
+    return data_loss("[block file] {}: expected {} bytes, got {}", name, expected_size,
                      static_cast<std::int64_t>(info.st_size));
   }
   bytes.resize(expected_size);
   errno = 0;  // of a file that ends too soon
-  if (!read_all(file.get(), bytes)) return failed("reading", path);
+  if (!read_all(file.get(), bytes)) return failed("reading", name);
   return ok_status();
 }
 
-bool FolderOfBlockFiles::make_folders_of(const std::string& name) const {
-  for (std::size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
-    if (!make_folder(path_of(name.substr(0, end)))) return false;
-  }
-  return make_folder(folder_);
-}
-
 Status FolderOfBlockFiles::write(const std::string& name, std::span<const std::byte> bytes) {
-  const std::string path = path_of(name);
-  const std::string unfinished = path + unfinished_suffix_;
-  if (!make_folders_of(name)) return failed("making the folder of", path);
-  FileDescriptor file(
-      ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.get() < 0) return failed("making", unfinished);
+  PAGODA_ASSIGN_OR_RETURN(const PrivateFolder folder,
+                          open_folder_of(name, PrivateFolder::Wish::kMade));
+  const std::string whole = file_of(name);
+  const std::string unfinished = whole + unfinished_suffix_;
+  FileDescriptor file(::openat(folder.descriptor(), unfinished.c_str(), kMakeFile, 0600));
+  if (file.get() < 0) return failed("making", name);
   Status status;
   if (!write_all(file.get(), bytes) || !file.close() ||
-      ::rename(unfinished.c_str(), path.c_str()) != 0) {
-    status = failed("writing", path);
-    ::unlink(unfinished.c_str());
+      ::renameat(folder.descriptor(), unfinished.c_str(), folder.descriptor(), whole.c_str()) !=
+          0) {
+    status = failed("writing", name);
+    (void)::unlinkat(folder.descriptor(), unfinished.c_str(), 0);
   }
   return status;
 }
 
 Status FolderOfBlockFiles::remove(const std::string& name) {
-  const std::string path = path_of(name);
-  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return ok_status();
-  return failed("removing", path);
+  const Result<PrivateFolder> folder = open_folder_of(name, PrivateFolder::Wish::kFound);
+  if (folder.status().code() == StatusCode::kNotFound) return ok_status();
+  PAGODA_RETURN_IF_ERROR(folder.status());
+  if (::unlinkat(folder->descriptor(), file_of(name).c_str(), 0) == 0 || errno == ENOENT)
+    return ok_status();
+  return failed("removing", name);
 }
 
 void FolderOfBlockFiles::mark_used(const std::string& name, std::int64_t used_ns) {
+  const Result<PrivateFolder> folder = open_folder_of(name, PrivateFolder::Wish::kFound);
+  if (!folder.ok()) return;
   std::array<timespec, 2> times = {};
   times[0].tv_nsec = UTIME_OMIT;
   times[1] = {.tv_sec = static_cast<time_t>(used_ns / kNsPerSecond),
               .tv_nsec = static_cast<long>(used_ns % kNsPerSecond)};
-  (void)::utimensat(AT_FDCWD, path_of(name).c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
+  (void)::utimensat(folder->descriptor(), file_of(name).c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<BlockFiles>> open_block_files(const std::string& folder) {
-  const auto refused = [&](const std::string& why) {
+Result<std::unique_ptr<BlockFiles>> open_block_files(const std::string& parent) {
+  auto files = std::make_unique<FolderOfBlockFiles>(parent);
+  if (const Status status = files->check(); !status.ok()) {
     return invalid_argument(
-        "[kv cache] prefix-cache-dir: expected a folder to write in, got {}: {}", folder, why);
-  };
-  // Folders above it get the usual mode, itself its owner's.
-  const fs::path path(folder);
-  std::error_code error;
-  if (!path.parent_path().empty()) fs::create_directories(path.parent_path(), error);
-  if (error) return refused(error.message());
-  if (!make_folder(folder)) return refused(std::strerror(errno));
-  std::string probe = folder + "/probe-XXXXXX";  // mkstemp() fills in the end
-  const FileDescriptor file(::mkstemp(probe.data()));
-  if (file.get() < 0) return refused(std::strerror(errno));
-  ::unlink(probe.c_str());
-  return std::unique_ptr<BlockFiles>(std::make_unique<FolderOfBlockFiles>(folder));
+        "[kv cache] prefix-cache-dir: expected a folder to make one in, got {}: {}", parent,
+        status.message());
+  }
+  return std::unique_ptr<BlockFiles>(std::move(files));
 }
 
 }  // namespace pagoda

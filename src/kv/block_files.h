@@ -1,6 +1,8 @@
 // BlockFiles: the files of DiskCache, by name: "<scope>/<2 digits>/<digest>", in hexadecimal digits.
 //
-// Folders are made with mode 0700 and files with 0600. What has another name is left alone. Files
+// They lie in a folder of this user's own in the one that is given, which may be shared with others
+// (kv/private_folder.h). Folders are made with mode 0700 and files with 0600; links are not followed,
+// and files of other users are no blocks. What has another name is left alone. Files
 // come under their names whole: they are written under another one and then renamed, which is not
 // synced. What a process that was killed left half written is one of the files in list(), under the
 // name that it had.
@@ -13,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/status.h"
@@ -42,8 +45,10 @@ class BlockFiles {
   virtual void mark_used(const std::string& name, std::int64_t used_ns) = 0;
 };
 
-// Opens a folder, which is made where it is not there. kInvalidArgument: it cannot be made, or no
-// file can be written in it.
-Result<std::unique_ptr<BlockFiles>> open_block_files(const std::string& folder);
+// Opens the folder of that name in `parent`; both are made where they are not there.
+// kInvalidArgument: they cannot be, no file can be written there, or PrivateFolder::open() refuses
+// them.
+Result<std::unique_ptr<BlockFiles>> open_block_files(const std::string& parent);
+inline constexpr std::string_view kBlockFolderName = "pagoda-prefix-cache";
 
 }  // namespace pagoda

@@ -205,9 +205,10 @@ class DiskCacheTest : public ::testing::Test {
     std::ranges::sort(files);
     return files;
   }
+  fs::path own_folder() { return fs::path(folder_ / "cache") / kBlockFolderName; }
   fs::path path_of(int number, int scope = 0) {
     const std::string digits = to_hex(digest_of(number));
-    return fs::path(folder_ / "cache") / to_hex(digest_of(scope)) / digits.substr(0, 2) / digits;
+    return own_folder() / to_hex(digest_of(scope)) / digits.substr(0, 2) / digits;
   }
 
   testing::TemporaryFolder folder_;

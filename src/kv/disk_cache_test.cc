@@ -208,7 +208,7 @@ TEST_F(DiskCacheTest, WhatAKilledProcessLeftGoesAndForeignFilesStay) {
   store_and_wait(0, 1);
   cache_.reset();
   const fs::path left = path_of(0).string() + ".0123456789abcdef.unfinished";
-  const fs::path foreign = fs::path(folder_ / "cache") / "notes.txt";
+  const fs::path foreign = own_folder() / "notes.txt";
   for (const fs::path& path : {left, foreign}) {
     std::ofstream(path) << "half";
     fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(1));
@@ -219,12 +219,49 @@ TEST_F(DiskCacheTest, WhatAKilledProcessLeftGoesAndForeignFilesStay) {
   EXPECT_EQ(fetch(0, 1), 1);
 }
 
+// A scope that is a link, and a prefix within one.
+TEST_F(DiskCacheTest, LinksLeadNowhere) {
+  for (const bool is_scope : {true, false}) {
+    start_in_folder();
+    store_and_wait(0, 1);
+    cache_.reset();
+    const fs::path folder = path_of(0).parent_path();
+    const fs::path link = is_scope ? folder.parent_path() : folder;
+    fs::rename(link, folder_ / "elsewhere");
+    fs::create_directory_symlink(folder_ / "elsewhere", link);
+    const auto time = fs::file_time_type::clock::now() - std::chrono::hours(1);
+    fs::last_write_time(path_of(0), time);
+    const auto files = open_block_files(folder_ / "cache").value();
+    EXPECT_TRUE(files->list().value().empty());
+    const std::string name = path_of(0).lexically_relative(own_folder()).string();
+    std::vector<std::byte> bytes;
+    EXPECT_FALSE(files->read(name, file_size(), bytes).ok());
+    EXPECT_FALSE(files->write(name, std::vector<std::byte>(3)).ok());
+    EXPECT_FALSE(files->remove(name).ok());
+    files->mark_used(name, 1);
+    EXPECT_EQ(fs::file_size(path_of(0)), file_size());
+    EXPECT_EQ(fs::last_write_time(path_of(0)), time);
+    EXPECT_EQ(files_in_folder().size(), 0u);
+    fs::remove_all(folder_ / "elsewhere");
+    fs::remove_all(folder_ / "cache");
+  }
+}
+
+TEST_F(DiskCacheTest, AFolderThatGoesMeanwhileIsMadeAgain) {
+  start_in_folder();
+  store_and_wait(0, 1);
+  fs::remove_all(folder_ / "cache");
+  EXPECT_EQ(fetch(0, 1), 0);
+  store_and_wait(1, 1);
+  EXPECT_EQ(fetch(1, 1), 1);
+}
+
 TEST_F(DiskCacheTest, AFolderThatCannotBeWrittenIsRefused) {
   std::ofstream(folder_ / "file") << "x";
   for (const std::string& path : {folder_ / "file", folder_ / "file/below"}) {
     const auto files = open_block_files(path);
     ASSERT_FALSE(files.ok());
-    EXPECT_NE(files.status().message().find("prefix-cache-dir: expected a folder to write in"),
+    EXPECT_NE(files.status().message().find("prefix-cache-dir: expected a folder to make one in"),
               std::string::npos)
         << files.status().message();
   }

@@ -1,0 +1,47 @@
+// PrivateFolder: a folder that this process's user alone can read and write, open. What is below it
+// is reached from its descriptor and through no link, so that whoever may change the path to it, or
+// the folder that it lies in, leads nowhere else.
+//
+// Thread-compatible; several processes of one user may have the same folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/file_descriptor.h"
+#include "core/status.h"
+
+namespace pagoda {
+
+class PrivateFolder {
+ public:
+  enum class Wish {
+    kFound,  // one that is not there is kNotFound
+    kMade,   // one that is not there is made
+  };
+
+  // Opens the folder `name` in `parent`, which may be anybody's, and a link: root's with a group
+  // that may write, as volumes are, or /tmp. Where `name` is this user's and its group or others may
+  // get in, they no longer may. kInvalidArgument, which says what is wrong: all users may write in
+  // the parent and it is not sticky, `name` is another user's or a link or lets all users write;
+  // kUnavailable: the system says why.
+  static Result<PrivateFolder> open(const std::string& parent, const std::string& name, Wish wish);
+  // Opens a folder in this one; errors as above.
+  Result<PrivateFolder> open_below(const std::string& name, Wish wish) const;
+
+  // Returns the names of what is in it, in no order. kUnavailable: the system says why.
+  Result<std::vector<std::string>> names() const;
+  int descriptor() const { return descriptor_.get(); }
+  const std::string& path() const { return path_; }  // for messages
+
+ private:
+  PrivateFolder(FileDescriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
+  static Result<PrivateFolder> open_in(int parent, const std::string& name, std::string path,
+                                       Wish wish);
+
+  FileDescriptor descriptor_;
+  std::string path_;
+};
+
+}  // namespace pagoda
