@@ -29,19 +29,29 @@ std::string_view bearer_token(std::string_view authorization) {
   return start == std::string_view::npos ? std::string_view() : authorization.substr(start);
 }
 
-// "[::1]:8000" to "::1", "localhost:8000" to "localhost".
-std::string_view without_port(std::string_view host) {
-  if (host.starts_with('[')) {
-    const std::size_t end = host.find(']');
-    return end == std::string_view::npos ? host : host.substr(1, end - 1);
-  }
-  return host.substr(0, host.find(':'));
-}
-
 bool is_address(std::string_view host) {
   boost::system::error_code error;
   boost::asio::ip::make_address(std::string(host), error);
   return !error;
+}
+
+// A Host header without its port: "::1" of "[::1]:8000", "localhost" of "localhost:8000"; nothing
+// where it is not an address or a name and, behind a colon, a number.
+std::optional<std::string_view> host_name(std::string_view header) {
+  const bool is_bracketed = header.starts_with('[');
+  const std::size_t end = is_bracketed ? header.find(']') : header.find(':');
+  if (is_bracketed && end == std::string_view::npos) return std::nullopt;
+  std::string_view name = header.substr(0, end);
+  std::string_view port = end == std::string_view::npos ? "" : header.substr(end);
+  if (is_bracketed) {
+    name.remove_prefix(1);
+    port.remove_prefix(1);
+    if (name.find(':') == std::string_view::npos || !is_address(name)) return std::nullopt;
+  }
+  if (port.empty()) return name;
+  const bool is_port =
+      port.front() == ':' && port.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  return is_port ? std::optional(name) : std::nullopt;
 }
 
 }  // namespace
@@ -114,9 +124,11 @@ AllowedHosts::AllowedHosts(std::vector<std::string> names) : names_(std::move(na
 }
 
 bool AllowedHosts::allow(std::string_view host) const {
-  const std::string name = lower_case(without_port(host));
-  if (host.empty() || name == "localhost" || name.ends_with(".localhost") || is_address(name))
-    return true;
+  if (host.empty()) return true;
+  const std::optional<std::string_view> as_sent = host_name(host);
+  if (!as_sent) return false;
+  const std::string name = lower_case(*as_sent);
+  if (name == "localhost" || name.ends_with(".localhost") || is_address(name)) return true;
   return std::any_of(names_.begin(), names_.end(), [&](std::string_view allowed) {
     if (allowed == "*" || allowed == name) return true;
     return allowed.starts_with("*.") && name.ends_with(allowed.substr(1));

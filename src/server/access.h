@@ -85,7 +85,7 @@ class AllowedHosts {
   explicit AllowedHosts(std::vector<std::string> names);
 
   // Returns whether a request may name this host. `host` is a Host header, with or without a port;
-  // "" passes: browsers always send one.
+  // what is neither, as "localhost:evil.example", is refused. "" passes: browsers always send one.
   bool allow(std::string_view host) const;
 
  private:

@@ -127,12 +127,33 @@ TEST(AllowedHosts, AddressesLocalhostAndGivenNames) {
         "page.localhost", "box:80", "llm.Example.com:8000"}) {
     EXPECT_TRUE(hosts.allow(host)) << host;
   }
-  for (const char* host : {"evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example",
-                           "notlocalhost", "example.com", "evilexample.com", "box.evil.example",
-                           "box@evil.example", "[::1", "*", "localhost, box", ":8000"}) {
+  for (const char* host : {"evil.example:8000",
+                           "127.0.0.1.evil.example",
+                           "localhost.evil.example",
+                           "notlocalhost",
+                           "example.com",
+                           "evilexample.com",
+                           "box.evil.example",
+                           "box@evil.example",
+                           "[::1",
+                           "*",
+                           "localhost, box",
+                           ":8000",
+                           "localhost:evil.example",
+                           "localhost:80:evil.example",
+                           "localhost:80@evil.example",
+                           "127.0.0.1:80.evil.example",
+                           "localhost:-1",
+                           "[::1]evil.example",
+                           "[::1]:80.evil.example",
+                           "[localhost]",
+                           "[127.0.0.1]",
+                           "::1"}) {
     EXPECT_FALSE(hosts.allow(host)) << host;
   }
+  EXPECT_TRUE(hosts.allow("localhost:"));
   EXPECT_TRUE(AllowedHosts({"*"}).allow("any.example"));
+  EXPECT_FALSE(AllowedHosts({"*"}).allow("any.example:evil.example"));
 }
 
 TEST(JsonType, IsJsonOrWhatCurlSaysOrNothing) {

@@ -10,7 +10,7 @@ namespace {
 TEST_F(HttpListenerTest, AStreamComesInChunksWithCommentsInItsSilences) {
   start({.comment_interval_s = 0.05});
   Connection connection(listener_->port());
-  connection.send("GET /stream HTTP/1.1\r\n\r\n");
+  connection.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
   const std::string head = connection.read_until("data: begin\n\n");
   EXPECT_THAT(head, HasSubstr("Content-Type: text/event-stream; charset=utf-8\r\n"));
   EXPECT_THAT(head, HasSubstr("Transfer-Encoding: chunked\r\n"));
@@ -18,7 +18,7 @@ TEST_F(HttpListenerTest, AStreamComesInChunksWithCommentsInItsSilences) {
   work_.finish = true;
   work_.wake_all();
   EXPECT_THAT(connection.read_until("0\r\n\r\n"), HasSubstr("data: end\n\n"));
-  connection.send("GET /next HTTP/1.1\r\n\r\n");
+  connection.send("GET /next HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(connection.read_until("GET /next 0"), StartsWith("HTTP/1.1 200 OK"));
 }
 
@@ -32,7 +32,7 @@ TEST_F(HttpListenerTest, AClientThatGoesAwayEndsItsWork) {
   start();
   for (const char* path : {"/slow", "/stream"}) {
     Connection connection(listener_->port());
-    connection.send(std::string("GET ") + path + " HTTP/1.1\r\n\r\n");
+    connection.send(std::string("GET ") + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
     expect_soon([&] { return work_.num_alive == 1; });
     connection.close();
     expect_soon([&] { return work_.num_alive == 0; });
@@ -41,8 +41,9 @@ TEST_F(HttpListenerTest, AClientThatGoesAwayEndsItsWork) {
 
 TEST_F(HttpListenerTest, AHandlerThatThrowsIs500AndTheNextIsAnswered) {
   start();
-  const std::string reply =
-      exchange("GET /throw HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\nConnection: close\r\n\r\n");
+  const std::string reply = exchange(
+      "GET /throw HTTP/1.1\r\nHost: x\r\n\r\nGET /a HTTP/1.1\r\nHost: x\r\nConnection: "
+      "close\r\n\r\n");
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 500 "));
   EXPECT_TRUE(reply.ends_with("GET /a 0"));
 }
@@ -50,23 +51,23 @@ TEST_F(HttpListenerTest, AHandlerThatThrowsIs500AndTheNextIsAnswered) {
 TEST_F(HttpListenerTest, OneConnectionTooManyIs503) {
   start({.max_connections = 1});
   Connection first(listener_->port());
-  first.send("GET /a HTTP/1.1\r\n\r\n");
+  first.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
   first.read_until("GET /a 0");
   Connection second(listener_->port());
   EXPECT_THAT(second.read_to_close(), StartsWith("HTTP/1.1 503 "));
   first.close();
   expect_soon([&] { return listener_->num_connections() == 0; });
-  EXPECT_THAT(exchange("GET /a HTTP/1.1\r\nConnection: close\r\n\r\n"),
+  EXPECT_THAT(exchange("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
               StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpListenerTest, StoppingLetsRunningAnswersFinish) {
   start();
   Connection idle(listener_->port());
-  idle.send("GET /a HTTP/1.1\r\n\r\n");
+  idle.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
   idle.read_until("GET /a 0");
   Connection busy(listener_->port());
-  busy.send("GET /slow HTTP/1.1\r\n\r\n");
+  busy.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
   expect_soon([&] { return work_.num_alive == 1; });
   std::thread stopper([&] { listener_->stop(20); });
   EXPECT_EQ(idle.read_to_close(), "");
@@ -79,12 +80,12 @@ TEST_F(HttpListenerTest, StoppingLetsRunningAnswersFinish) {
 TEST_F(HttpListenerTest, WhileRunningAnswersFinishNewConnectionsHaveOneRequest) {
   start();
   Connection busy(listener_->port());
-  busy.send("GET /slow HTTP/1.1\r\n\r\n");
+  busy.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
   expect_soon([&] { return work_.num_alive == 1; });
   std::thread drainer([&] { EXPECT_TRUE(listener_->drain(20)); });
   // Those that were there before are closed, so one that is told to close came later.
   expect_soon([&] {
-    return exchange("GET /a HTTP/1.1\r\n\r\n").find("\r\nConnection: close\r\n") !=
+    return exchange("GET /a HTTP/1.1\r\nHost: x\r\n\r\n").find("\r\nConnection: close\r\n") !=
            std::string::npos;
   });
   Connection dawdler(listener_->port());  // is not waited for
@@ -100,17 +101,17 @@ TEST_F(HttpListenerTest, WhileRunningAnswersFinishNewConnectionsHaveOneRequest) 
 TEST_F(HttpListenerTest, WhileRunningAnswersFinishThoseThatHaveJustConnectedHaveOneRequest) {
   start();
   Connection busy(listener_->port());
-  busy.send("GET /slow HTTP/1.1\r\n\r\n");
+  busy.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
   expect_soon([&] { return work_.num_alive == 1; });
   Connection served(listener_->port());
-  served.send("GET /a HTTP/1.1\r\n\r\n");
+  served.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
   served.read_until("GET /a 0");
   Connection fresh(listener_->port());
   Connection silent(listener_->port());  // is not waited for
   expect_soon([&] { return listener_->num_connections() == 4; });
   EXPECT_FALSE(listener_->drain(0));  // busy is; all have been told
   EXPECT_EQ(served.read_to_close(), "");
-  fresh.send("GET /b HTTP/1.1\r\n\r\n");
+  fresh.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(fresh.read_to_close(),
               ::testing::AllOf(HasSubstr("GET /b 0"), HasSubstr("\r\nConnection: close\r\n")));
   work_.finish = true;
@@ -124,7 +125,7 @@ TEST_F(HttpListenerTest, WhileRunningAnswersFinishThoseThatHaveJustConnectedHave
 TEST_F(HttpListenerTest, StoppingEndsWhatIsNotDoneInTime) {
   start();
   Connection busy(listener_->port());
-  busy.send("GET /stream HTTP/1.1\r\n\r\n");
+  busy.send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
   busy.read_until("begin");
   listener_->stop(0.05);
   EXPECT_EQ(work_.num_alive, 0);

@@ -32,19 +32,22 @@ TEST_F(HttpListenerTest, ClosesAfterHttp10UnlessAskedNotTo) {
 
 TEST_F(HttpListenerTest, TakesTargetsInAbsoluteForm) {
   start();
-  EXPECT_THAT(exchange("GET http://x:1/a?q HTTP/1.1\r\nConnection: close\r\n\r\n"),
+  EXPECT_THAT(exchange("GET http://x:1/a?q HTTP/1.1\r\nHost: x:1\r\nConnection: close\r\n\r\n"),
               HasSubstr("GET /a 0"));
-  EXPECT_THAT(exchange("GET HTTPS://x HTTP/1.1\r\nConnection: close\r\n\r\n"),
+  EXPECT_THAT(exchange("GET HTTPS://x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
               HasSubstr("GET / 0"));
 }
 
 TEST_F(HttpListenerTest, TakesChunkedBodiesAndExpectations) {
   start();
-  EXPECT_THAT(exchange("POST /a HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-                       "4\r\nabcd\r\n2\r\nef\r\n0\r\n\r\n"),
-              HasSubstr("POST /a 6"));
+  EXPECT_THAT(
+      exchange(
+          "POST /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+          "4\r\nabcd\r\n2\r\nef\r\n0\r\n\r\n"),
+      HasSubstr("POST /a 6"));
   Connection connection(listener_->port());
-  connection.send("POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  connection.send(
+      "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
   EXPECT_EQ(connection.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   connection.send("ab");
   EXPECT_THAT(connection.read_until("POST /a 2"), StartsWith("HTTP/1.1 200 OK"));
@@ -53,10 +56,11 @@ TEST_F(HttpListenerTest, TakesChunkedBodiesAndExpectations) {
 TEST_F(HttpListenerTest, AnswersWhatIsNotHttpAndCloses) {
   start({.linger_s = 0.1});
   for (const char* bytes :
-       {"nonsense\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET /\x01 HTTP/1.1\r\n\r\n",
-        "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "GET / HTTP/1.1\r\nbad header\r\n\r\n",
-        "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"}) {
+       {"nonsense\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET /\x01 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"}) {
     const std::string reply = exchange(bytes);
     EXPECT_THAT(reply, StartsWith("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n")) << bytes;
     EXPECT_THAT(reply, HasSubstr("{\"error\":{")) << bytes;
@@ -65,11 +69,12 @@ TEST_F(HttpListenerTest, AnswersWhatIsNotHttpAndCloses) {
 
 TEST_F(HttpListenerTest, RefusesWhatIsTooLarge) {
   start({.max_header_bytes = 1024, .max_body_bytes = 100, .linger_s = 0.1});
-  EXPECT_THAT(exchange("GET / HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n"),
+  EXPECT_THAT(exchange("GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(2000, 'x') + "\r\n\r\n"),
               StartsWith("HTTP/1.1 431 "));
-  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nContent-Length: 101\r\nExpect: 100-continue\r\n\r\n"),
-              StartsWith("HTTP/1.1 413 "));
-  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n80\r\n" +
+  EXPECT_THAT(
+      exchange("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\nExpect: 100-continue\r\n\r\n"),
+      StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n80\r\n" +
                        std::string(128, 'x')),
               StartsWith("HTTP/1.1 413 "));
 }
@@ -77,7 +82,7 @@ TEST_F(HttpListenerTest, RefusesWhatIsTooLarge) {
 TEST_F(HttpListenerTest, ARefusalReachesAClientThatStillSends) {
   start({.max_body_bytes = 100});
   Connection connection(listener_->port());
-  EXPECT_TRUE(connection.send("POST / HTTP/1.1\r\nContent-Length: 20000000\r\n\r\n" +
+  EXPECT_TRUE(connection.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 20000000\r\n\r\n" +
                               std::string(20'000'000, 'x')));
   EXPECT_THAT(connection.read_until("}}"), StartsWith("HTTP/1.1 413 "));
 }
@@ -88,7 +93,7 @@ TEST_F(HttpListenerTest, LargeBodiesShareABudgetAndSmallOnesDoNot) {
          .body_silence_s = 1000,
          .linger_s = 0.1});
   const std::string large =
-      "POST /a HTTP/1.1\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n";
+      "POST /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n";
   std::optional<Connection> first;
   std::string second;
   expect_soon([&] {
@@ -102,8 +107,9 @@ TEST_F(HttpListenerTest, LargeBodiesShareABudgetAndSmallOnesDoNot) {
     return second.starts_with("HTTP/1.1 503 ");
   });
   EXPECT_THAT(second, HasSubstr("too_many_bytes"));
-  EXPECT_THAT(exchange("POST /a HTTP/1.1\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc"),
-              HasSubstr("POST /a 3"));
+  EXPECT_THAT(
+      exchange("POST /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc"),
+      HasSubstr("POST /a 3"));
   first->send("x");
   EXPECT_THAT(first->read_to_close(), HasSubstr("POST /a 100000"));
   EXPECT_THAT(exchange(large + std::string(100000, 'x')), HasSubstr("POST /a 100000"));
@@ -113,14 +119,14 @@ TEST_F(HttpListenerTest, DropsClientsThatDawdle) {
   start({.header_timeout_s = 0.2, .body_timeout_s = 0.2, .idle_timeout_s = 0.2, .linger_s = 0.1});
   EXPECT_EQ(exchange(""), "");
   EXPECT_THAT(exchange("GET / HT"), StartsWith("HTTP/1.1 408 "));
-  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc"),
+  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"),
               StartsWith("HTTP/1.1 408 "));
   expect_soon([&] { return listener_->num_connections() == 0; });
 }
 
 TEST_F(HttpListenerTest, DropsABodyThatDoesNotGoOn) {
   start({.body_silence_s = 0.2, .linger_s = 0.1});
-  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc"),
+  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"),
               StartsWith("HTTP/1.1 408 "));
 }
 
@@ -129,20 +135,22 @@ TEST_F(HttpListenerTest, WhatTheGateRefusesIsAnsweredBeforeItsBody) {
   for (const char* fields : {"Content-Length: 16000000", "Transfer-Encoding: chunked",
                              "Content-Length: 2\r\nExpect: 100-continue"}) {
     const std::string reply =
-        exchange("POST /closed HTTP/1.1\r\n" + std::string(fields) + "\r\n\r\n");
+        exchange("POST /closed HTTP/1.1\r\nHost: x\r\n" + std::string(fields) + "\r\n\r\n");
     EXPECT_THAT(reply, StartsWith("HTTP/1.1 403 Forbidden\r\nConnection: close\r\n")) << fields;
   }
   Connection connection(listener_->port());
-  connection.send("POST /closed HTTP/1.1\r\nContent-Length: 3\r\n\r\n");
+  connection.send("POST /closed HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n");
   EXPECT_THAT(connection.read_until("\r\n\r\nno"), StartsWith("HTTP/1.1 403 "));
-  connection.send("abcPOST /closed HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET /a HTTP/1.1\r\n\r\n");
+  connection.send(
+      "abcPOST /closed HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\nGET /a HTTP/1.1\r\nHost: "
+      "x\r\n\r\n");
   EXPECT_THAT(connection.read_until("GET /a 0"), HasSubstr("\r\n\r\nnoHTTP/1.1 200 "));
 }
 
 TEST_F(HttpListenerTest, DropsAClientThatDoesNotRead) {
   start({.write_timeout_s = 0.2});
   Connection connection(listener_->port());
-  const std::string request = "GET /" + std::string(2000, 'x') + " HTTP/1.1\r\n\r\n";
+  const std::string request = "GET /" + std::string(2000, 'x') + " HTTP/1.1\r\nHost: x\r\n\r\n";
   const auto start_time = std::chrono::steady_clock::now();
   // It sends requests and reads no answers, until the server gives up.
   while (connection.send(request) &&
@@ -154,7 +162,7 @@ TEST_F(HttpListenerTest, DropsAClientThatDoesNotRead) {
 TEST_F(HttpListenerTest, ALateAnswerIsSentWhenItIsThere) {
   start();
   Connection connection(listener_->port());
-  connection.send("GET /slow HTTP/1.1\r\n\r\nGET /next HTTP/1.1\r\n\r\n");
+  connection.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\nGET /next HTTP/1.1\r\nHost: x\r\n\r\n");
   expect_soon([&] { return work_.num_alive == 1; });
   work_.finish = true;
   work_.wake_all();
@@ -171,26 +179,29 @@ TEST_F(HttpListenerTest, EveryAnswerHasItsDateAndRequestId) {
   start({.max_body_bytes = 100, .max_connections = 1, .linger_s = 0.1});
   work_.finish = true;
   for (const char* request :
-       {"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n", "GET /slow HTTP/1.0\r\n\r\n",
+       {"GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET /slow HTTP/1.0\r\n\r\n",
         "GET /stream HTTP/1.0\r\n\r\n", "GET /throw HTTP/1.0\r\n\r\n", "nonsense\r\n\r\n",
-        "POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n"}) {
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n"}) {
     EXPECT_THAT(exchange(request), ContainsRegex(kDateAndFreshId)) << request;
     expect_soon([&] { return listener_->num_connections() == 0; });
   }
   Connection first(listener_->port());
-  first.send("GET /a HTTP/1.1\r\n\r\n");
+  first.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
   first.read_until("GET /a 0");
   EXPECT_THAT(exchange(""), ContainsRegex(kDateAndFreshId));  // one connection too many
 }
 
 TEST_F(HttpListenerTest, AClientsRequestIdComesBackInRefusalsToo) {
   start({.max_body_bytes = 100, .linger_s = 0.1});
-  EXPECT_THAT(exchange("GET /a HTTP/1.1\r\nX-Request-Id: mine\r\nConnection: close\r\n\r\n"),
-              HasSubstr("\r\nX-Request-Id: mine\r\n"));
-  EXPECT_THAT(exchange("POST / HTTP/1.1\r\nX-Request-Id: mine\r\nContent-Length: 101\r\n\r\n"),
-              HasSubstr("\r\nX-Request-Id: mine\r\n"));
-  EXPECT_THAT(exchange("GET /a HTTP/1.1\r\nX-Request-Id: a b\r\nConnection: close\r\n\r\n"),
-              ContainsRegex(kDateAndFreshId));
+  EXPECT_THAT(
+      exchange("GET /a HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\nConnection: close\r\n\r\n"),
+      HasSubstr("\r\nX-Request-Id: mine\r\n"));
+  EXPECT_THAT(
+      exchange("POST / HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\nContent-Length: 101\r\n\r\n"),
+      HasSubstr("\r\nX-Request-Id: mine\r\n"));
+  EXPECT_THAT(
+      exchange("GET /a HTTP/1.1\r\nHost: x\r\nX-Request-Id: a b\r\nConnection: close\r\n\r\n"),
+      ContainsRegex(kDateAndFreshId));
 }
 
 // Takes the process' log for as long as it lives.
@@ -219,7 +230,7 @@ TEST_F(HttpListenerTest, EveryRequestIsOneLineOfTheLogWithoutWhatWasAsked) {
   exchange("nonsense\r\n\r\n");
   {
     Connection connection(listener_->port());
-    connection.send("GET /stream HTTP/1.1\r\nX-Request-Id: three\r\n\r\n");
+    connection.send("GET /stream HTTP/1.1\r\nHost: x\r\nX-Request-Id: three\r\n\r\n");
     connection.read_until("begin");
   }
   expect_soon([&] { return listener_->num_connections() == 0; });

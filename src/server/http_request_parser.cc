@@ -37,13 +37,25 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Returns what follows the host in a target of absolute form, as proxies get it.
-std::string_view origin_form(std::string_view target) {
+// A request's target: of absolute form, as proxies get it, or of origin form.
+struct Target {
+  std::optional<std::string_view> host;  // with its port; absent in origin form
+  std::string_view path;                 // from the first slash on; empty where there is none
+  std::string_view query;
+};
+
+Target read_target(std::string_view text) {
+  Target target;
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!boost::beast::iequals(target.substr(0, scheme.size()), scheme)) continue;
-    const std::size_t path = target.find('/', scheme.size());
-    return path == std::string_view::npos ? "/" : target.substr(path);
+    if (!boost::beast::iequals(text.substr(0, scheme.size()), scheme)) continue;
+    text.remove_prefix(scheme.size());
+    target.host = text.substr(0, text.find_first_of("/?#"));
+    text.remove_prefix(target.host->size());
+    break;
   }
+  const std::size_t query = text.find('?');
+  target.path = text.substr(0, query);
+  if (query != std::string_view::npos) target.query = text.substr(query + 1);
   return target;
 }
 
@@ -55,21 +67,6 @@ std::optional<std::string> joined(const HttpHeaders& headers, std::string_view n
     if (key == name) values = values ? *values + ", " + value : value;
   }
   return values;
-}
-
-// Returns in words what makes it doubtful where the request ends or whom it asks; "": nothing does.
-std::string ambiguity_of(const HttpHeaders& headers, unsigned version) {
-  const auto num_hosts = std::count_if(headers.begin(), headers.end(),
-                                       [](const auto& header) { return header.first == "host"; });
-  if (num_hosts > 1) return fmt::format("Host: expected one, got {}", num_hosts);
-  const auto length = joined(headers, "content-length");
-  if (length && !is_number(*length))
-    return fmt::format("Content-Length: expected one number, got {}", *length);
-  const auto coding = joined(headers, "transfer-encoding");
-  if (coding && !boost::beast::iequals(*coding, "chunked"))
-    return fmt::format("Transfer-Encoding: expected chunked, got {}", *coding);
-  if (coding && version < 11) return "Transfer-Encoding: expected none in HTTP/1.0";
-  return "";
 }
 
 }  // namespace
@@ -98,10 +95,32 @@ HttpRequestParser::Progress HttpRequestParser::parse_head(boost::beast::flat_buf
   if (num_head_bytes_ + num_waiting > limits_.max_header_bytes) return refuse_long_header();
   if (needs_more) return Progress::kNeedsMore;
   if (error) return refuse_for(error);
-  if (std::string flaw = ambiguity_of(request_.headers, version_); !flaw.empty())
+  if (std::string flaw = ambiguity(); !flaw.empty())
     return refuse(400, std::move(flaw), "bad_http");
+  if (target_host_ && request_.header("host").empty())  // HTTP/1.0
+    request_.headers.emplace_back("host", *target_host_);
   eager(true);
   return Progress::kHead;
+}
+
+// Returns in words what makes it doubtful where the request ends or whom it asks; "": nothing does.
+std::string HttpRequestParser::ambiguity() const {
+  const HttpHeaders& headers = request_.headers;
+  const auto num_hosts = std::count_if(headers.begin(), headers.end(),
+                                       [](const auto& header) { return header.first == "host"; });
+  if (num_hosts > 1 || (num_hosts == 0 && version_ >= 11))
+    return fmt::format("Host: expected one, got {}", num_hosts);
+  const std::string_view host = request_.header("host");
+  if (target_host_ && num_hosts == 1 && !boost::beast::iequals(host, *target_host_))
+    return fmt::format("Host: expected the target's, {}, got {}", *target_host_, host);
+  const auto length = joined(headers, "content-length");
+  if (length && !is_number(*length))
+    return fmt::format("Content-Length: expected one number, got {}", *length);
+  const auto coding = joined(headers, "transfer-encoding");
+  if (coding && !boost::beast::iequals(*coding, "chunked"))
+    return fmt::format("Transfer-Encoding: expected chunked, got {}", *coding);
+  if (coding && version_ < 11) return "Transfer-Encoding: expected none in HTTP/1.0";
+  return "";
 }
 
 HttpRequestParser::Progress HttpRequestParser::parse_body(boost::beast::flat_buffer& received) {
@@ -186,10 +205,10 @@ void HttpRequestParser::on_request_impl(http::verb /*verb*/, StringView method, 
                                         int version, ErrorCode& /*error*/) {
   version_ = static_cast<unsigned>(version);
   request_.method = text_of(method);
-  const std::string_view from_root = origin_form(text_of(target));
-  const std::size_t query = from_root.find('?');
-  request_.path = from_root.substr(0, query);
-  if (query != std::string_view::npos) request_.query = from_root.substr(query + 1);
+  const Target parsed = read_target(text_of(target));
+  if (parsed.host) target_host_ = *parsed.host;
+  request_.path = parsed.path.empty() ? "/" : parsed.path;
+  request_.query = parsed.query;
 }
 
 void HttpRequestParser::on_field_impl(http::field /*field*/, StringView name, StringView value,

@@ -8,7 +8,8 @@
 // Where two readers of one request might not agree on where it ends, as a proxy and this server,
 // it is refused (RFC 9112, 6.3 and 11.2): a Content-Length that is not one number, a
 // Transfer-Encoding that is not "chunked" alone or comes in HTTP/1.0 or beside a Content-Length,
-// two Host headers, white space before a colon.
+// white space before a colon. So it is where they might not agree on whom it asks (RFC 9112, 3.2):
+// no Host in HTTP/1.1, two of them, one that is not the host that the target names.
 #pragma once
 
 #include <boost/beast/core/flat_buffer.hpp>
@@ -16,6 +17,7 @@
 #include <boost/beast/version.hpp>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/body_budget.h"
@@ -82,11 +84,14 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
   std::size_t on_chunk_body_impl(std::uint64_t, StringView body, ErrorCode& error) override;
   void on_finish_impl(ErrorCode&) override {}
 
+  std::string ambiguity() const;
+
   const HttpLimits& limits_;
   const std::shared_ptr<BodyBudget> body_budget_;
   HttpRequest request_;
   HttpResponse refusal_;
   unsigned version_ = 11;
+  std::optional<std::string> target_host_;  // with its port, where the target names one
   bool is_refused_ = false;
   std::size_t num_head_bytes_ = 0;
   std::size_t num_bytes_behind_head_ = 0;  // of the body and what stands around it

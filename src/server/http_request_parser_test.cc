@@ -55,7 +55,7 @@ struct Feed {
 
 TEST(HttpRequestParser, ARequestIsTheSameInAnyPieces) {
   const std::string bytes =
-      "POST http://x:1/a?q=1 HTTP/1.1\r\nHost: x\r\nX-Odd:  b c \r\nTransfer-Encoding: Chunked"
+      "POST http://x:1/a?q=1 HTTP/1.1\r\nHost: X:1\r\nX-Odd:  b c \r\nTransfer-Encoding: Chunked"
       "\r\n\r\n4;ext=\"v\"\r\nabcd\r\n0002\r\nef\r\n0\r\nX-Trailer: t\r\n\r\n";
   for (const std::size_t piece_size : {1, 2, 3, 7, 50, 1000}) {
     Feed feed;
@@ -65,7 +65,7 @@ TEST(HttpRequestParser, ARequestIsTheSameInAnyPieces) {
     EXPECT_EQ(request.path, "/a");
     EXPECT_EQ(request.query, "q=1");
     EXPECT_EQ(request.body, "abcdef");
-    EXPECT_THAT(request.headers, ElementsAre(Pair("host", "x"), Pair("x-odd", "b c"),
+    EXPECT_THAT(request.headers, ElementsAre(Pair("host", "X:1"), Pair("x-odd", "b c"),
                                              Pair("transfer-encoding", "Chunked")));
     EXPECT_TRUE(feed.parser.keeps_alive());
     EXPECT_EQ(feed.received.size(), 0u);
@@ -74,7 +74,7 @@ TEST(HttpRequestParser, ARequestIsTheSameInAnyPieces) {
 
 TEST(HttpRequestParser, WhatFollowsARequestStays) {
   Feed feed;
-  const std::string next = "GET /next HTTP/1.1\r\n";
+  const std::string next = "GET /next HTTP/1.1\r\nHost: x\r\n";
   EXPECT_EQ(feed.give(std::string(kChunked) + "1\r\na\r\n0\r\n\r\n" + next, 1000),
             Progress::kWhole);
   EXPECT_EQ(feed.received.size(), next.size());
@@ -107,9 +107,10 @@ TEST(HttpRequestParser, WhatHasNoEndIsRefusedAtItsLimit) {
   } cases[] = {
       {"", filler, 431},  // a method
       {"GET /", filler, 431},
-      {"GET / HTTP/1.1\r\nX: ", filler, 431},
-      {"GET / HTTP/1.1\r\n", "X: " + filler + "\r\n", 431},  // each line is whole when it comes
-      {"GET / HTTP/1.1\r\n", "X: y\r\n", 431},
+      {"GET / HTTP/1.1\r\nHost: x\r\nX: ", filler, 431},
+      {"GET / HTTP/1.1\r\nHost: x\r\n", "X: " + filler + "\r\n",
+       431},  // each line is whole when it comes
+      {"GET / HTTP/1.1\r\nHost: x\r\n", "X: y\r\n", 431},
       {std::string(kChunked), std::string(1000, '0'), 413},
       {std::string(kChunked) + "1;", filler, 413},
       {std::string(kChunked) + "1", ";x=y", 413},
@@ -142,9 +143,9 @@ TEST(HttpRequestParser, AnExtensionAfterALargeBodyHasNoMoreRoom) {
 
 TEST(HttpRequestParser, ManyFieldsAreRefusedByTheirNumber) {
   Feed feed({.max_header_fields = 3});
-  EXPECT_EQ(feed.give("GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\nC: 3\r\n\r\n", 1000), Progress::kWhole);
+  EXPECT_EQ(feed.give("GET / HTTP/1.1\r\nHost: x\r\nB: 2\r\nC: 3\r\n\r\n", 1000), Progress::kWhole);
   Feed more({.max_header_fields = 3});
-  EXPECT_EQ(more.give("GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\n\r\n", 1000),
+  EXPECT_EQ(more.give("GET / HTTP/1.1\r\nHost: x\r\nB: 2\r\nC: 3\r\nD: 4\r\n\r\n", 1000),
             Progress::kRefused);
   EXPECT_THAT(more.parser.refusal().body, HasSubstr("the header has more than 3 fields"));
 }
@@ -175,14 +176,47 @@ TEST(HttpRequestParser, WhatTwoReadersMayReadDifferentlyIsRefused) {
            "Host: x\r\nhost: y",
        }) {
     Feed feed;
-    EXPECT_EQ(feed.give("POST / HTTP/1.1\r\n" + std::string(fields) + "\r\n\r\nabcde", 1000),
-              Progress::kRefused)
+    EXPECT_EQ(
+        feed.give("POST / HTTP/1.1\r\n" + std::string(fields) + "\r\nHost: x\r\n\r\nabcde", 1000),
+        Progress::kRefused)
         << fields;
     EXPECT_EQ(feed.parser.refusal().status, 400) << fields;
   }
   Feed old;
   EXPECT_EQ(old.give("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1000),
             Progress::kRefused);
+}
+
+// Who reads the target and who reads the Host would ask different servers.
+TEST(HttpRequestParser, WhomARequestAsksIsCertain) {
+  for (const auto& [bytes, why] : {
+           std::pair("GET / HTTP/1.1", "Host: expected one, got 0"),
+           {"GET http://localhost/ HTTP/1.1", "Host: expected one, got 0"},
+           {"GET http://evil.example/ HTTP/1.1\r\nHost: localhost",
+            "Host: expected the target's, evil.example, got localhost"},
+           {"GET http://evil.example?/ HTTP/1.1\r\nHost: localhost", "evil.example, got"},
+           {"GET https://localhost@evil.example/ HTTP/1.1\r\nHost: localhost",
+            "@evil.example, got"},
+           {"GET http://localhost:80/ HTTP/1.1\r\nHost: localhost", "localhost:80, got"},
+           {"GET http://localhost/ HTTP/1.0\r\nHost:",
+            "Host: expected the target's, localhost, got"},
+       }) {
+    Feed feed;
+    EXPECT_EQ(feed.give(bytes + std::string("\r\n\r\n"), 1000), Progress::kRefused) << bytes;
+    EXPECT_EQ(feed.parser.refusal().status, 400);
+    EXPECT_THAT(feed.parser.refusal().body, HasSubstr(why)) << bytes;
+  }
+  for (const auto& [bytes, host] : {
+           std::pair("GET / HTTP/1.0", ""),
+           {"GET / HTTP/1.1\r\nHost:", ""},
+           {"GET http://evil.example HTTP/1.0", "evil.example"},
+           {"GET HTTP://LocalHost:80?q=/b HTTP/1.1\r\nHost: localhost:80", "localhost:80"},
+       }) {
+    Feed feed;
+    EXPECT_EQ(feed.give(bytes + std::string("\r\n\r\n"), 1000), Progress::kWhole) << bytes;
+    EXPECT_EQ(feed.parser.request().header("host"), host);
+    EXPECT_EQ(feed.parser.request().path, "/");
+  }
 }
 
 TEST(HttpRequestParser, ATrailerIsNoHeader) {
@@ -194,7 +228,7 @@ TEST(HttpRequestParser, ATrailerIsNoHeader) {
 
 TEST(HttpRequestParser, ABodyCountsAsItComes) {
   Feed feed({.max_total_body_bytes = 100'000});
-  feed.give("POST / HTTP/1.1\r\nContent-Length: 16000000\r\n\r\n", 1000);
+  feed.give("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 16000000\r\n\r\n", 1000);
   EXPECT_TRUE(feed.budget->take(100'000)) << "what is announced takes nothing";
   feed.budget->release(100'000);
   feed.give(std::string(60'000, 'x'), 1000);

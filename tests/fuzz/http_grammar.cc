@@ -148,7 +148,10 @@ std::string request(FuzzedDataProvider& draws, const DrawBody& draw_body) {
   bytes += ' ';
   bytes += draws.PickValueInArray(kVersions);
   bytes += line_end(draws);
-  bytes += field_lines(draws);
+  const std::string fields = field_lines(draws);
+  if (fields.find("Host") == std::string::npos)
+    bytes += "Host: localhost\r\n";  // else all would be refused
+  bytes += fields;
   const std::string body = draw_body(draws);
   switch (draws.ConsumeIntegralInRange(0, 3)) {
     case 0:

@@ -71,7 +71,7 @@ def test_bodies_that_are_no_requests(connect, body, part):
 
 def test_every_field_of_a_wrong_type(connect):
     connection = connect()
-    connection.send(b"GET /openapi.json HTTP/1.1\r\n\r\n")
+    connection.send(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
     components = connection.read()[1]["components"]
     endpoints = {"/v1/completions": ("CompletionRequest", {"prompt": "a"}),
                  "/v1/chat/completions": ("ChatCompletionRequest", {"messages": [{"role": "user", "content": "a"}]}),
@@ -127,7 +127,7 @@ def test_a_chunked_body(connect):
     connection = connect()
     body = json.dumps({"prompt": "say chunks"}).encode()
     chunks = b"".join(b"%x\r\n%s\r\n" % (1, body[i:i + 1]) for i in range(len(body)))
-    connection.send(b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+    connection.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
     assert connection.read()[1]["choices"][0]["text"] == "chunks"
 
 
@@ -165,7 +165,7 @@ def strict_server(certificate):
 
 
 @pytest.mark.parametrize("start", [
-    b"GET /health HTTP/1.1\r\nHost", b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{",
+    b"GET /health HTTP/1.1\r\nHost", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
 ])
 def test_half_a_request_is_dropped(strict_server, start):
     connection = RawConnection(strict_server.port, strict_server.certificate)
@@ -179,7 +179,7 @@ def test_a_byte_at_a_time_is_dropped(strict_server):
     connection = RawConnection(strict_server.port, strict_server.certificate)
     # Two minutes of bytes for a server that waits a second; one that reads on raises nothing.
     with pytest.raises((BrokenPipeError, ConnectionResetError, ssl.SSLEOFError)):
-        for byte in b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 1000:
+        for byte in b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 1000:
             connection.send(bytes([byte]))
             time.sleep(0.02)
     connection.close()
@@ -198,7 +198,7 @@ def test_idle_connections_are_closed_and_too_many_are_refused(strict_server):
     for connection in connections:
         connection.close()
     connection = RawConnection(strict_server.port, strict_server.certificate)
-    connection.send(b"GET /health HTTP/1.1\r\n\r\n")
+    connection.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert connection.read()[0] == 200
     connection.close()
 

@@ -79,7 +79,7 @@ def test_what_is_no_handshake_is_dropped(certificate, bytes_sent):
         except ConnectionError:
             pass  # it need not read to the end
     connection = RawConnection(fake.port, certificate)
-    connection.send(b"GET /health HTTP/1.1\r\n\r\n")
+    connection.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert connection.read()[0] == 200
     connection.close()
     fake.close()
@@ -92,7 +92,7 @@ def test_a_client_that_takes_nothing_is_given_up(certificate):
     plain.connect(("127.0.0.1", fake.port))
     secure = certificate.trusted().wrap_socket(plain, server_hostname="localhost")
     body = json.dumps({"prompt": "count 99999", "max_tokens": 20000, "stream": True, "n": 8, "logprobs": 5}).encode()
-    secure.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    secure.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     wait_for(lambda: fake.num_cancelled() == 8)
     secure.close()
     fake.close()
@@ -139,7 +139,7 @@ def test_a_renewed_certificate_is_taken_and_a_broken_one_is_not(server, certific
     assert serial_of(server) == first
     certificate.renew()
     wait_for(lambda: serial_of(server) != first)
-    stays_open.send(b"GET /health HTTP/1.1\r\n\r\n")
+    stays_open.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert stays_open.read()[0] == 200
     stays_open.close()
 

@@ -85,9 +85,9 @@ def further_cases(path):
 def header_cases():
     """(name, request, whether it is past) of what stands before a body."""
     for past in (0, 1):
-        start, end = b"GET /health HTTP/1.1\r\nConnection: close\r\nX: ", b"\r\n\r\n"
+        start, end = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: ", b"\r\n\r\n"
         yield "header", start + b"x" * ((32 << 10) + past - len(start) - len(end)) + end, past
-        yield "header fields", start + b"x" + b"\r\nY: y" * (126 + past) + end, past
+        yield "header fields", start + b"x" + b"\r\nY: y" * (125 + past) + end, past
 
 
 def problem(case, status, error):

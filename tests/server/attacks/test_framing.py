@@ -63,7 +63,7 @@ def test_a_last_chunk_in_pieces(connection, pieces):
     b"Content-Length : 2", b"Content-Length: +2", b"Host: localhost\r\nContent-Length: 2",
 ], ids=lambda fields: fields.decode().replace("\r\n", ", "))
 def test_a_request_of_two_readings_is_refused(connection, fields):
-    smuggled = b"GET /health HTTP/1.1\r\n\r\n"
+    smuggled = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     connection.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n\r\n{}" + smuggled)
     status, answer = connection.read()
     assert status == 400 and answer["error"]["code"] == "bad_http"
