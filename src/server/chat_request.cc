@@ -39,11 +39,11 @@ nlohmann::json chat_request_schema() {
   return schema;
 }
 
-std::optional<ApiError> settle_prompt(ChatRequest& request) {
-  if (auto error = check_together(request.tools)) return error;
-  if (request.tools.are_used()) request.prompt.tools_json = request.tools.tools_json;
-  request.prompt.template_kwargs_json =
-      add_reasoning_variables(request.reasoning, request.prompt.template_kwargs_json);
+std::optional<ApiError> settle_prompt(const ToolFields& tools, const ReasoningFields& reasoning,
+                                      ChatPrompt& prompt) {
+  if (auto error = check_together(tools)) return error;
+  if (tools.are_used()) prompt.tools_json = tools.tools_json;
+  prompt.template_kwargs_json = add_reasoning_variables(reasoning, prompt.template_kwargs_json);
   return {};
 }
 
@@ -60,7 +60,8 @@ ApiResult<ChatRequest> read_chat_fields(RequestJson body, std::vector<std::strin
                                           request.generation, unknown_names))
     return std::move(*error);
   if (auto error = check_together(request.prompt)) return std::move(*error);
-  if (auto error = settle_prompt(request)) return std::move(*error);
+  if (auto error = settle_prompt(request.tools, request.reasoning, request.prompt))
+    return std::move(*error);
   if (request.top_logprobs > 0 && !request.logprobs) {
     return bad_request("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");
   }

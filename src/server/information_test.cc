@@ -79,6 +79,8 @@ TEST(Information, AnAppliedTemplateIsThePromptOfTheChat) {
   const json applied = client.answer("/apply-template", chat);
   client.answer("/v1/chat/completions", chat);
   EXPECT_EQ(applied.at("prompt"), client.last_prompt());
+  const std::vector<int> ids = client.answer("/tokenize", chat).at("tokens");
+  EXPECT_EQ(ids, client.engine().last_request().prompt_token_ids);
   EXPECT_EQ(client.refusal("/apply-template", R"({"messages": []})").at("param"), "messages");
   EXPECT_EQ(client
                 .refusal("/apply-template", R"({"messages": [{"role": "user", "content": "a"}],

@@ -1,6 +1,10 @@
 #include "server/tokenize_request.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/json.h"
+#include "server/chat_request.h"
 #include "server/generation_fields.h"
 #include "server/request_json.h"
 
@@ -21,6 +25,8 @@ std::vector<Field> tokenize_field_table(TokenizeRequest& request) {
     field.required = false;
     if (field.name != "add_special_tokens") table.push_back(std::move(field));
   }
+  std::ranges::move(tool_field_table(request.tools, ToolShape::kNested), std::back_inserter(table));
+  std::ranges::move(reasoning_field_table(request.reasoning), std::back_inserter(table));
   table.push_back(model_field(request.model));
   table.push_back({.name = "prompt",
                    .target = &request.prompt,
@@ -69,6 +75,8 @@ ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
                        "missing_required_parameter");
   }
   if (auto error = check_together(request.chat)) return std::move(*error);
+  if (auto error = settle_prompt(request.tools, request.reasoning, request.chat))
+    return std::move(*error);
   return request;
 }
 

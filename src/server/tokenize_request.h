@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "server/chat_prompt.h"
+#include "server/reasoning_fields.h"
+#include "server/tool_fields.h"
 
 namespace pagoda {
 
@@ -19,7 +21,10 @@ inline constexpr std::size_t kMaxDetokenized = 1 << 20;
 struct TokenizeRequest {
   std::string model;
   std::optional<std::string> prompt;  // this, or `chat` with messages
+  // As a chat has them, so that its messages are the tokens of its prompt.
   ChatPrompt chat;
+  ToolFields tools;
+  ReasoningFields reasoning;
   std::optional<bool> add_special_tokens;  // absent: true for a prompt, false for a chat
   bool return_token_strs = false;
 };
