@@ -7,8 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,7 +14,6 @@
 #include <chrono>
 #include <csignal>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 #include "tests/support/eventually.h"

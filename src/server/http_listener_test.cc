@@ -5,6 +5,8 @@
 
 #include <optional>
 
+#include "tests/support/log_capture.h"
+
 namespace pagoda {
 namespace {
 
@@ -204,25 +206,8 @@ TEST_F(HttpListenerTest, AClientsRequestIdComesBackInRefusalsToo) {
       ContainsRegex(kDateAndFreshId));
 }
 
-// Takes the process' log for as long as it lives.
-class LogCapture {
- public:
-  LogCapture() : before_(spdlog::default_logger()) {
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
-    sink->set_pattern("%l %v");
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("captured", std::move(sink)));
-  }
-  ~LogCapture() { spdlog::set_default_logger(before_); }
-  // Once nobody writes any more.
-  std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::logger> before_;
-};
-
 TEST_F(HttpListenerTest, EveryRequestIsOneLineOfTheLogWithoutWhatWasAsked) {
-  LogCapture log;
+  testing::LogCapture log;
   start({.linger_s = 0.1});
   exchange(
       "POST /a?key=sk-secret HTTP/1.0\r\nAuthorization: Bearer sk-secret\r\n"

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/log.h"
 #include "weights/affine_tensor.h"
 #include "weights/mapped_file.h"
 #include "weights/name_map.h"
@@ -40,6 +41,16 @@ std::string config_path(const std::string& folder) {
 bool is_there(const std::string& path) {
   std::error_code ignored;  // what cannot be looked at is not there
   return std::filesystem::exists(path, ignored);
+}
+
+// An adapter of another model, or one whose weights were merged into those beside it: which one is
+// not to be told.
+void warn_of_adapter(const std::string& folder) {
+  constexpr const char* kFile = "adapter_config.json";
+  if (!is_there((std::filesystem::path(folder) / kFile).string())) return;
+  log_warning(
+      "[checkpoint] {}: {} is ignored: the weights beside it are served without the adapter",
+      folder, kFile);
 }
 
 // Reads what the folder's config.json says of affine groups; nothing where there is no config.json.
@@ -105,6 +116,7 @@ Result<Checkpoint> Checkpoint::open_folder(const std::string& path) {
     checkpoint.paths_.push_back(std::move(config));
   PAGODA_RETURN_IF_ERROR(checkpoint.index(std::move(set.tensors)).with_context(path));
   PAGODA_RETURN_IF_ERROR(checkpoint.read_affine().with_context(path));
+  warn_of_adapter(path);
   return checkpoint;
 }
 

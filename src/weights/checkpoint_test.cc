@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/affine_writer.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/log_capture.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/name_map.h"
@@ -52,6 +54,18 @@ TEST(CheckpointTest, OpensAFolder) {
   ASSERT_TRUE(tensor.ok()) << tensor.status().message();
   EXPECT_EQ(tensor->shape, (Shape{4, 2}));
   EXPECT_EQ(values_of(*tensor), kValues);
+}
+
+TEST(CheckpointTest, AnAdapterBesideTheWeightsIsIgnoredAloudAndRefusedAlone) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "adapter_config.json") << R"({"peft_type": "LORA"})";
+  EXPECT_THAT(Checkpoint::open(folder.path()).status().message(),
+              HasSubstr("an adapter alone (adapter_config.json) is not supported; merge it"));
+  folder_tensors().write(folder / "model.safetensors");
+  const testing::LogCapture log;
+  EXPECT_TRUE(Checkpoint::open(folder.path()).ok());
+  EXPECT_THAT(log.text(), HasSubstr("adapter_config.json is ignored: the weights beside it are "
+                                    "served without the adapter"));
 }
 
 TEST(CheckpointTest, OpensAShardedFolder) {

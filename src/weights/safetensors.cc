@@ -230,6 +230,12 @@ Result<SafetensorsSet> open_safetensors(const std::string& folder) {
   if (std::filesystem::exists(single, ignored)) return open_file(single);
   const std::string index_path = (root / "model.safetensors.index.json").string();
   if (!std::filesystem::exists(index_path, ignored)) {
+    if (std::filesystem::exists(root / "adapter_config.json", ignored)) {
+      return unsupported(
+          "[checkpoint] {}: an adapter alone (adapter_config.json) is not supported; merge it into "
+          "its model's weights",
+          folder);
+    }
     return not_found(
         "[checkpoint] {}: expected model.safetensors or model.safetensors.index.json, found "
         "neither",
