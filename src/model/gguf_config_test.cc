@@ -270,6 +270,16 @@ std::vector<Refused> refused_variants() {
        "llama.pooling_type: 5 is not supported"},
       {"AttentionFactor", [](GgufModel& m) { m.set_own("rope.scaling.attn_factor", 1.19f); },
        kUnsupported, "llama.rope.scaling.attn_factor: 1.19 is not supported"},
+      {"YarnsFactorWithoutYarn",
+       [](GgufModel& m) { m.set_own("rope.scaling.yarn_attn_factor", 1.5f); }, kUnsupported,
+       "llama.rope.scaling.yarn_attn_factor: 1.5 is not supported without rope.scaling.type yarn"},
+      {"YarnsFactorBesideLinear",
+       [](GgufModel& m) {
+         m.set_own("rope.scaling.type", "linear");
+         m.set_own("rope.scaling.factor", 2.0f);
+         m.set_own("rope.scaling.yarn_attn_factor", 1.5f);
+       },
+       kUnsupported, "rope.scaling.yarn_attn_factor: 1.5 is not supported without"},
       {"TemperatureByPosition",
        [](GgufModel& m) { m.set_own("attention.temperature_scale", 0.1f); }, kUnsupported,
        "llama.attention.temperature_scale: 0.1 is not supported"},

@@ -66,6 +66,15 @@ Status read_gguf_yarn(const GgufRopeContext& context, double factor, RopeScaling
   return ok_status();
 }
 
+// llama.cpp multiplies by it whatever the type is; beside YaRN alone is it read here.
+Status check_no_yarn_factor(const ArchitectureKeys& keys) {
+  constexpr std::string_view kKey = "rope.scaling.yarn_attn_factor";
+  PAGODA_ASSIGN_OR_RETURN(const double factor, keys.number_or(kKey, kGgufMagnitudeRange, 1));
+  if (factor == 1) return ok_status();
+  return unsupported("[gguf] key {}: {} is not supported without rope.scaling.type yarn",
+                     keys.name(kKey), factor);
+}
+
 Result<RopeScaling> read_gguf_scaling(const GgufRopeContext& context, RopeTable& table) {
   const ArchitectureKeys& keys = context.keys;
   PAGODA_ASSIGN_OR_RETURN(
@@ -77,6 +86,7 @@ Result<RopeScaling> read_gguf_scaling(const GgufRopeContext& context, RopeTable&
   }
   PAGODA_ASSIGN_OR_RETURN(const double factor, read_factor(keys));
   RopeScaling scaling;
+  if (type != "yarn" || factor == 0) PAGODA_RETURN_IF_ERROR(check_no_yarn_factor(keys));
   if (type == "none" || factor == 0) return scaling;
   scaling.type = RopeScalingType::kLinear;
   scaling.factor = static_cast<float>(factor);
@@ -122,11 +132,11 @@ Status read_gguf_divisors(const GgufRopeContext& context, RopeTable& table) {
                        checkpoint.has(kLong) ? kLong : kShort,
                        checkpoint.has(kLong) ? kShort : kLong);
   }
-  if (!checkpoint.has(kLong)) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(table.original_positions, original_context(context));
   PAGODA_ASSIGN_OR_RETURN(const double magnitude, context.keys.number_or("rope.scaling.attn_factor",
                                                                          kGgufMagnitudeRange, 1));
-  table.factor = static_cast<float>(magnitude);
+  table.factor *= static_cast<float>(magnitude);
+  if (!checkpoint.has(kLong)) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(table.original_positions, original_context(context));
   PAGODA_ASSIGN_OR_RETURN(table.long_inv_freq, divided_by(checkpoint, kLong, table.inv_freq));
   PAGODA_ASSIGN_OR_RETURN(table.inv_freq, divided_by(checkpoint, kShort, table.inv_freq));
   return ok_status();
