@@ -74,8 +74,10 @@ struct Family {
   bool has_output_bias = true;        // attention_bias is of o, too
   bool reads_mlp_bias = false;        // mlp_bias
   WindowRule windows = WindowRule::kNone;
-  int window_pattern = 0;                     // of WindowRule::kPattern, and of GGUF files
-  bool windows_have_own_rope = false;         // layers with a window turn by another table
+  int window_pattern = 0;              // of WindowRule::kPattern, and of GGUF files
+  bool windows_have_own_rope = false;  // layers with a window turn by another table
+  bool reads_rope_scaling = true;      // and rope_theta, as configs had them before rope_parameters
+  bool calls_longrope_yarn = false;
   RopeStyle rope_style = RopeStyle::kHalves;  // of Hugging Face's rows of q and k
   bool norms_lack_one = false;                // Hugging Face's norm weights are w of 1 + w
   bool scales_embedding = false;              // by sqrt(hidden_size)

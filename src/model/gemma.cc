@@ -133,6 +133,7 @@ const Family kGemma4 = {
               .behind_mlp = "post_feedforward_layernorm",
               .behind_per_layer = "post_per_layer_input_norm"},
     .qk_norm = QkNorm::kHead,
+    .reads_rope_scaling = false,
     .norms_values = true,
     .leaves_scores = true,
     .layer_factor = "layer_scalar"};

@@ -110,7 +110,11 @@ Result<TextConfig> merge_defaults(std::string_view model_type, const nlohmann::j
   TextConfig text;
   PAGODA_ASSIGN_OR_RETURN(text.family, family_of(model_type));
   text.keys = parse_json(text.family->defaults);
-  text.keys.update(keys);
+  for (const auto& [key, value] : keys.items()) {
+    // A family's own rotation stands for none as for an absent one.
+    if (key == "rope_parameters" && value.is_null()) continue;
+    text.keys[key] = value;
+  }
   return text;
 }
 

@@ -129,7 +129,7 @@ std::vector<RefusedConfig> refused_ropes() {
        "qwen3",
        {{"rope_parameters", {{"full_attention", {{"rope_type", "default"}}}}}},
        StatusCode::kUnsupported,
-       "rope_parameters that differ by layer type are not supported"},
+       "rope_parameters: blocks that differ by layer type are not supported"},
       {"UnknownType",
        "llama",
        {{"rope_scaling", {{"rope_type", "spiral"}}}},

@@ -42,6 +42,7 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"num_attention_heads", HfRule::kRead},
     {"num_hidden_layers", HfRule::kRead},
     {"num_key_value_heads", HfRule::kRead},
+    {"original_max_position_embeddings", HfRule::kRead},
     {"partial_rotary_factor", HfRule::kRead},
     {"quantization", HfRule::kRead},
     {"quantization_config", HfRule::kRead},
@@ -186,7 +187,6 @@ constexpr HfKeyRule kConfigKeys[] = {
     {"max_seq_len", HfRule::kHarmless},
     {"max_sequence_length", HfRule::kHarmless},
     {"model_max_length", HfRule::kHarmless},
-    {"original_max_position_embeddings", HfRule::kHarmless},
     {"seq_length", HfRule::kHarmless},
     {"sliding_window_size", HfRule::kHarmless},      // as sliding_window
     {"_sliding_window_pattern", HfRule::kHarmless},  // as layer_types

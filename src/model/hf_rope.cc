@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/json.h"
-#include "core/log.h"
 #include "model/config_limits.h"
 #include "model/hf_keys.h"
 #include "model/hf_layers.h"
+#include "model/hf_rope_blocks.h"
 #include "model/rope_frequencies.h"
 #include "weights/printable.h"
 
@@ -19,40 +19,8 @@ namespace {
 
 constexpr NumberRange kMagnitudeRange{1e-3, 1e3};
 
-bool is_filled(const nlohmann::json* block) {
-  return block != nullptr && !(block->is_object() && block->empty());
-}
-
-bool differs_by_layer_type(const nlohmann::json* parameters) {
-  return parameters != nullptr && parameters->is_object() &&
-         std::any_of(parameters->begin(), parameters->end(),
-                     [](const nlohmann::json& value) { return value.is_object(); });
-}
-
-const nlohmann::json& no_keys() {
-  static const nlohmann::json empty = nlohmann::json::object();
-  return empty;
-}
-
-// The block under which the scaling stands: transformers 5 calls it rope_parameters and keeps
-// rope_theta in it, and takes a rope_scaling beside it instead, theta and all.
-Result<JsonFields> rope_block(const JsonFields& fields) {
-  const nlohmann::json* parameters = fields.find("rope_parameters");
-  if (is_filled(fields.find("rope_scaling"))) {
-    PAGODA_ASSIGN_OR_RETURN(const JsonFields scaling, fields.object("rope_scaling"));
-    if (is_filled(parameters)) {
-      log_warning("[config] {}: rope_parameters is ignored: rope_scaling stands beside it",
-                  fields.where());
-    }
-    return scaling;
-  }
-  if (parameters == nullptr) return JsonFields(no_keys(), fields.where());
-  return fields.object("rope_parameters");
-}
-
 // All that the readers of a block need to know beside it.
 struct RopeContext {
-  const JsonFields& fields;  // of the whole config
   const Family& family;
   int head_dim;
   int trained_positions;
@@ -87,7 +55,7 @@ Result<std::string> read_type(const JsonFields& block, const Family& family) {
   const char* key = block.has("rope_type") ? "rope_type" : "type";
   PAGODA_ASSIGN_OR_RETURN(std::string type, block.text_or(key, "default"));
   // Phi-3's first files call LongRoPE so.
-  if (type == "su" || (type == "yarn" && block.has("long_factor"))) type = "longrope";
+  if (type == "su" || (type == "yarn" && family.calls_longrope_yarn)) type = "longrope";
   // Its sections are alike in a text.
   if (type == "mrope" && family.reads("mrope_section")) type = "default";
   if (type == "dynamic" || type == "ntk") {
@@ -118,10 +86,8 @@ Status check_no_other_numbers(const JsonFields& block, const RopeType& type) {
 
 // The positions that a model was trained for before its context was stretched.
 Result<int> original_positions(const RopeContext& context, const JsonFields& block) {
-  constexpr const char* kKey = "original_max_position_embeddings";
-  if (context.family.reads(kKey) && context.fields.has(kKey))
-    return context.fields.integer(kKey, kPositionRange);
-  return block.integer_or(kKey, kPositionRange, context.trained_positions);
+  return block.integer_or("original_max_position_embeddings", kPositionRange,
+                          context.trained_positions);
 }
 
 // How many times longer the context became.
@@ -178,7 +144,7 @@ Result<RopeScaling> read_scaling(const RopeContext& context, const JsonFields& b
   PAGODA_ASSIGN_OR_RETURN(const double factor, stretch_factor(context, block, original));
   scaling.type = RopeScalingType::kYarn;
   scaling.factor = static_cast<float>(factor);
-  if (table.theta <= 1) return context.fields.wrong("rope_theta", "more than 1 beside yarn");
+  if (table.theta <= 1) return block.wrong("rope_theta", "more than 1 beside yarn");
   PAGODA_RETURN_IF_ERROR(read_yarn(block, factor, scaling, table));
   return scaling;
 }
@@ -213,14 +179,13 @@ Status read_longrope(const RopeContext& context, const JsonFields& block, RopeTa
 
 Result<int> read_rotary_dim(const RopeContext& context, const JsonFields& block) {
   constexpr const char* kKey = "partial_rotary_factor";
-  const JsonFields& place = block.has(kKey) ? block : context.fields;
-  PAGODA_ASSIGN_OR_RETURN(const double part, place.number_or(kKey, {0, 1}, 1));
+  PAGODA_ASSIGN_OR_RETURN(const double part, block.number_or(kKey, {0, 1}, 1));
   if (part == 1) return context.head_dim;
   const int rotary_dim = static_cast<int>(context.head_dim * part);
   if (context.family.reads(kKey) && is_rotary_width(rotary_dim, context.head_dim))
     return rotary_dim;
   return unsupported("[config] {}: partial_rotary_factor {} is not supported in heads of {}",
-                     place.where(), part, context.head_dim);
+                     block.where(), part, context.head_dim);
 }
 
 // Reads which part of a head turns, by the frequencies of a head that turns whole: the other pairs'
@@ -236,13 +201,13 @@ Status read_proportional(const RopeContext& context, const JsonFields& block, Ro
   return ok_status();
 }
 
-// Reads the table of a block whose theta stands in it, or is `theta`.
-Result<RopeTable> read_table(const RopeContext& context, const JsonFields& block, double theta) {
+Result<RopeTable> read_table(const RopeContext& context, const RopeBlock& written) {
+  const JsonFields block = written.fields();
   PAGODA_ASSIGN_OR_RETURN(const std::string type, read_type(block, context.family));
   PAGODA_RETURN_IF_ERROR(check_rope_keys(block, context.family));
   PAGODA_RETURN_IF_ERROR(check_no_other_numbers(block, *find_type(type)));
   RopeTable table = {.style = context.family.rope_style};
-  PAGODA_ASSIGN_OR_RETURN(table.theta, block.number_or("rope_theta", kThetaRange, theta));
+  PAGODA_ASSIGN_OR_RETURN(table.theta, block.number_or("rope_theta", kThetaRange, table.theta));
   if (type == "proportional") {
     PAGODA_RETURN_IF_ERROR(read_proportional(context, block, table));
     return table;
@@ -258,44 +223,8 @@ Result<RopeTable> read_table(const RopeContext& context, const JsonFields& block
   return table;
 }
 
-// Reads the table of layers with a window: their block, or no scaling and a theta of their own.
-Result<RopeTable> read_window_table(const RopeContext& context) {
-  const JsonFields& fields = context.fields;
-  if (differs_by_layer_type(fields.find("rope_parameters"))) {
-    PAGODA_ASSIGN_OR_RETURN(const JsonFields parameters, fields.object("rope_parameters"));
-    PAGODA_ASSIGN_OR_RETURN(const JsonFields block, parameters.object("sliding_attention"));
-    return read_table(context, block, RopeTable().theta);
-  }
-  if (context.family.reads("rope_local_base_freq")) {
-    PAGODA_ASSIGN_OR_RETURN(const double theta, fields.number("rope_local_base_freq", kThetaRange));
-    return read_table(context, JsonFields(no_keys(), fields.where()), theta);
-  }
-  // transformers has OLMo 3's windows turn by its default, whatever rope_theta says.
-  const auto defaults = parse_json(context.family.defaults);
-  return read_table(context, JsonFields(no_keys(), fields.where()),
-                    defaults.value("rope_theta", RopeTable().theta));
-}
-
-Result<RopeTable> read_full_table(const RopeContext& context) {
-  const JsonFields& fields = context.fields;
-  PAGODA_ASSIGN_OR_RETURN(const double theta,
-                          fields.number_or("rope_theta", kThetaRange, RopeTable().theta));
-  if (differs_by_layer_type(fields.find("rope_parameters"))) {
-    if (!context.family.windows_have_own_rope) {
-      return unsupported("[config] {}: rope_parameters that differ by layer type are not supported",
-                         fields.where());
-    }
-    PAGODA_ASSIGN_OR_RETURN(const JsonFields parameters, fields.object("rope_parameters"));
-    PAGODA_ASSIGN_OR_RETURN(const JsonFields block, parameters.object("full_attention"));
-    return read_table(context, block, theta);
-  }
-  PAGODA_ASSIGN_OR_RETURN(const JsonFields block, rope_block(fields));
-  return read_table(context, block, theta);
-}
-
 // Ministral 3's llama_4_scaling_beta, beside its YaRN.
-Status read_query_growth(const RopeContext& context, ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(const JsonFields block, rope_block(context.fields));
+Status read_query_growth(const RopeContext& context, const JsonFields& block, ModelConfig& config) {
   if (!context.family.reads("llama_4_scaling_beta") || !block.has("llama_4_scaling_beta"))
     return ok_status();
   PAGODA_ASSIGN_OR_RETURN(const double beta, block.number("llama_4_scaling_beta", {0, 1e3}));
@@ -319,17 +248,17 @@ void set_table(ModelConfig& config, const RopeTable& table, const std::vector<bo
 
 Status read_rope(const JsonFields& fields, const Family& family, ModelConfig& config) {
   const int num_layers = config.num_layers();
-  const RopeContext context = {.fields = fields,
-                               .family = family,
+  PAGODA_ASSIGN_OR_RETURN(const RopeBlocks blocks, read_rope_blocks(fields, family));
+  const RopeContext context = {.family = family,
                                .head_dim = config.first_layer(/*has_window=*/false).head_dim,
                                .trained_positions = config.max_position_embeddings};
-  PAGODA_ASSIGN_OR_RETURN(RopeTable full, read_full_table(context));
+  PAGODA_ASSIGN_OR_RETURN(RopeTable full, read_table(context, blocks.full));
   config.rope_tables = {std::move(full)};
   std::vector<bool> is_other(num_layers);
   if (family.windows_have_own_rope) {
     RopeContext of_windows = context;
     of_windows.head_dim = config.first_layer(/*has_window=*/true).head_dim;
-    PAGODA_ASSIGN_OR_RETURN(const RopeTable table, read_window_table(of_windows));
+    PAGODA_ASSIGN_OR_RETURN(const RopeTable table, read_table(of_windows, blocks.windows));
     for (int i = 0; i < num_layers; ++i) is_other[i] = config.layers[i].window > 0;
     set_table(config, table, is_other);
   }
@@ -338,8 +267,7 @@ Status read_rope(const JsonFields& fields, const Family& family, ModelConfig& co
     is_other.flip();
     set_table(config, no_rotation(context.head_dim), is_other);
   }
-  if (differs_by_layer_type(fields.find("rope_parameters"))) return ok_status();
-  return read_query_growth(context, config);
+  return read_query_growth(context, blocks.full.fields(), config);
 }
 
 }  // namespace pagoda

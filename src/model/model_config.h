@@ -31,6 +31,7 @@ struct RopeTable {
   std::vector<float> long_inv_freq;
   int original_positions = 0;
 
+  bool operator==(const RopeTable&) const = default;
   int rotary_dim() const { return 2 * static_cast<int>(inv_freq.size()); }
 };
 
@@ -44,6 +45,8 @@ inline RopeTable no_rotation(int head_dim) {
 struct QueryGrowth {
   float factor = 0;
   int positions = 1;
+
+  bool operator==(const QueryGrowth&) const = default;
 };
 
 enum class QkNorm : std::uint8_t {
@@ -66,6 +69,8 @@ struct LayerConfig {
   float score_scale = 1;         // of a query's and a key's product
   float score_cap = 0;           // 0: none; else scores become cap * tanh(score / cap)
   QkNorm qk_norm = QkNorm::kNone;
+
+  bool operator==(const LayerConfig&) const = default;
 };
 
 // Returns 1 / sqrt(head_dim): what families scale scores by that say nothing else.
@@ -100,6 +105,7 @@ struct ModelConfig {
   std::vector<int> eos_token_ids;
   std::optional<int> bos_token_id;
 
+  bool operator==(const ModelConfig&) const = default;
   int num_layers() const { return static_cast<int>(layers.size()); }
   // Returns the first layer with a window, or without one; the first of all where there is none.
   const LayerConfig& first_layer(bool has_window) const;

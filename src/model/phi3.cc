@@ -15,8 +15,7 @@ constexpr TensorName kPhi3OwnNames[] = {
 constexpr TensorNames kPhi3TensorNames = {
     .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kPhi3OwnNames};
 
-constexpr std::string_view kPhi3Keys[] = {"original_max_position_embeddings",
-                                          "partial_rotary_factor"};
+constexpr std::string_view kPhi3Keys[] = {"partial_rotary_factor"};
 constexpr std::string_view kPhi3GgufKeys[] = {"rope.dimension_count", "rope.scaling.attn_factor",
                                               "rope.scaling.original_context_length"};
 
@@ -35,6 +34,7 @@ const Family kPhi3 = {
                     "bos_token_id": 1})",
     .keys = kPhi3Keys,
     .windows = WindowRule::kAllLayers,
+    .calls_longrope_yarn = true,
     .gguf_keys = kPhi3GgufKeys};
 
 }  // namespace pagoda
