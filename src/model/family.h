@@ -57,8 +57,9 @@ extern const TensorNames kLlamaTensorNames;
 
 struct Family {
   // Names.
-  std::string_view model_type;         // Hugging Face's, and ModelConfig::architecture
-  std::string_view causal_class;       // what config.json's `architectures` may name
+  std::string_view model_type;    // Hugging Face's, and ModelConfig::architecture
+  std::string_view causal_class;  // what config.json's `architectures` may name
+  std::string_view base_class;  // the same without its head; empty: LlamaModel of LlamaForCausalLM
   std::string_view gguf_architecture;  // GGUF's general.architecture; families may share one
   // A class of a checkpoint's own code that transformers has taken over, so that it computes what
   // causal_class does; empty: none.
@@ -123,6 +124,7 @@ struct TextTower {
   std::string_view causal_class;       // what config.json's `architectures` may name
   std::string_view default_text_type;  // model_type of a text_config that has none
   bool ties_by_default = false;        // tie_word_embeddings of config.json, where it is absent
+  bool caps_logits = true;             // by final_logit_softcapping, as the text model alone does
 };
 
 // Returns null for a model_type of no tower.

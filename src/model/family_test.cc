@@ -48,6 +48,7 @@ TEST(LlamaTensorNames, KeepWhatTheyDoNotKnow) {
 TEST(FamilyTest, EveryOneIsFoundByItsNames) {
   for (const Family* family : families()) {
     EXPECT_EQ(find_family(family->model_type), family);
+    EXPECT_TRUE(!family->base_class.empty() || family->causal_class.ends_with("ForCausalLM"));
     const bool has_window = family->windows != WindowRule::kNone;
     EXPECT_EQ(find_gguf_family(family->gguf_architecture, has_window), family)
         << family->model_type;

@@ -45,10 +45,16 @@ constexpr std::string_view kGemma2Keys[] = {"attn_logit_softcapping", "final_log
 constexpr std::string_view kGemma3Keys[] = {"final_logit_softcapping", "hidden_activation",
                                             "query_pre_attn_scalar", "rope_local_base_freq",
                                             "sliding_window_pattern"};
-constexpr std::string_view kGemma4Keys[] = {
-    "attention_k_eq_v",     "final_logit_softcapping",     "global_head_dim",
-    "hidden_activation",    "hidden_size_per_layer_input", "num_global_key_value_heads",
-    "num_kv_shared_layers", "use_double_wide_mlp",         "vocab_size_per_layer_input"};
+constexpr std::string_view kGemma4Keys[] = {"attention_k_eq_v",
+                                            "final_logit_softcapping",
+                                            "global_head_dim",
+                                            "hidden_activation",
+                                            "hidden_size_per_layer_input",
+                                            "num_global_key_value_heads",
+                                            "num_kv_shared_layers",
+                                            "per_layer_config",
+                                            "use_double_wide_mlp",
+                                            "vocab_size_per_layer_input"};
 constexpr std::string_view kGemma2GgufKeys[] = {
     "attention.sliding_window_pattern", "attn_logit_softcapping", "final_logit_softcapping"};
 constexpr std::string_view kGemma3GgufKeys[] = {"attention.sliding_window_pattern",
@@ -85,6 +91,7 @@ const Family kGemma2 = {
 const Family kGemma3 = {
     .model_type = "gemma3_text",
     .causal_class = "Gemma3ForCausalLM",
+    .base_class = "Gemma3TextModel",
     .gguf_architecture = "gemma3",
     .gguf_tensor_names = &kGemmaTensorNames,
     .defaults = R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216,
@@ -108,6 +115,7 @@ const Family kGemma3 = {
 const Family kGemma4 = {
     .model_type = "gemma4_text",
     .causal_class = "Gemma4ForCausalLM",
+    .base_class = "Gemma4TextModel",
     .gguf_architecture = "gemma4",
     .gguf_tensor_names = &kGemma4TensorNames,
     .defaults = R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216,
@@ -125,6 +133,7 @@ const Family kGemma4 = {
     .windows = WindowRule::kPattern,
     .window_pattern = 6,
     .windows_have_own_rope = true,
+    .reads_rope_scaling = false,
     .scales_embedding = true,
     .gguf_keys = kGemma4GgufKeys,
     .norms = {.before_attention = "input_layernorm",
@@ -133,7 +142,6 @@ const Family kGemma4 = {
               .behind_mlp = "post_feedforward_layernorm",
               .behind_per_layer = "post_per_layer_input_norm"},
     .qk_norm = QkNorm::kHead,
-    .reads_rope_scaling = false,
     .norms_values = true,
     .leaves_scores = true,
     .layer_factor = "layer_scalar"};

@@ -32,19 +32,18 @@ Result<const Family*> family_of(std::string_view model_type) {
                      printable(model_type), supported_model_types());
 }
 
-// Returns the name of a class without its head: "LlamaModel".
-std::string base_class_of(std::string_view causal_class) {
+// Returns the name of the family's class without its head: "LlamaModel".
+std::string base_class_of(const Family& family) {
+  if (!family.base_class.empty()) return std::string(family.base_class);
   constexpr std::string_view kOfHead = "ForCausalLM";
-  if (!causal_class.ends_with(kOfHead)) return {};
-  causal_class.remove_suffix(kOfHead.size());
-  return std::string(causal_class) + "Model";
+  std::string name(family.causal_class);
+  return name.replace(name.size() - kOfHead.size(), kOfHead.size(), "Model");
 }
 
-// Returns the name of a class with a head for each class of texts: "LlamaForSequenceClassification".
-std::string score_class_of(std::string_view causal_class) {
-  std::string name = base_class_of(causal_class);
-  if (name.empty()) return {};
+// Returns the name of its class with a head for each class of texts: "LlamaForSequenceClassification".
+std::string score_class_of(const Family& family) {
   constexpr std::string_view kBase = "Model";
+  std::string name = base_class_of(family);
   return name.replace(name.size() - kBase.size(), kBase.size(), "ForSequenceClassification");
 }
 
@@ -53,21 +52,11 @@ bool is_class(const JsonFields& fields, const std::string& name) {
   return classes != nullptr && *classes == nlohmann::json{name};
 }
 
-bool is_base_class(const JsonFields& fields, std::string_view causal_class) {
-  return is_class(fields, base_class_of(causal_class));
-}
-
-bool is_score_class(const JsonFields& fields, std::string_view causal_class) {
-  return is_class(fields, score_class_of(causal_class));
-}
-
 // `architectures`: a reward model or an encoder of the family is no causal model, whatever else its
 // config says. Nothing is said where the key is absent.
 Status check_class(const JsonFields& fields, std::string_view causal_class) {
   const nlohmann::json* classes = fields.find("architectures");
-  if (classes == nullptr || is_base_class(fields, causal_class) ||
-      is_score_class(fields, causal_class))
-    return ok_status();
+  if (classes == nullptr) return ok_status();
   const std::string expected = fmt::format("a list of {}", causal_class);
   if (!classes->is_array()) return fields.wrong("architectures", expected);
   for (const nlohmann::json& name : *classes) {
@@ -77,6 +66,13 @@ Status check_class(const JsonFields& fields, std::string_view causal_class) {
                        printable(json_text(name), 60), causal_class);
   }
   return ok_status();
+}
+
+// The same, or the family's class without a head for tokens.
+Status check_text_class(const JsonFields& fields, const Family& family) {
+  if (is_class(fields, base_class_of(family)) || is_class(fields, score_class_of(family)))
+    return ok_status();
+  return check_class(fields, family.causal_class);
 }
 
 // `auto_map` names classes that lie beside the weights, whose code nothing here runs.
@@ -123,6 +119,11 @@ Result<TextConfig> read_tower(const JsonFields& fields, const TextTower& tower) 
   PAGODA_RETURN_IF_ERROR(check_own_code(fields, tower.causal_class, {}));
   PAGODA_RETURN_IF_ERROR(check_tower_keys(fields));
   PAGODA_ASSIGN_OR_RETURN(const JsonFields text, fields.object("text_config"));
+  constexpr const char* kCap = "final_logit_softcapping";
+  if (!tower.caps_logits && text.has(kCap) && *text.find(kCap) != 0) {
+    return unsupported("[config] {}: {} is not supported for {}", text.where(), kCap,
+                       tower.causal_class);
+  }
   PAGODA_ASSIGN_OR_RETURN(const std::string model_type,
                           text.text_or("model_type", tower.default_text_type));
   nlohmann::json keys = text.json();
@@ -139,7 +140,7 @@ Result<TextConfig> read_text_config(const JsonFields& fields) {
   PAGODA_ASSIGN_OR_RETURN(const std::string model_type, fields.text("model_type"));
   if (const TextTower* const tower = find_text_tower(model_type)) return read_tower(fields, *tower);
   PAGODA_ASSIGN_OR_RETURN(TextConfig text, merge_defaults(model_type, fields.json()));
-  PAGODA_RETURN_IF_ERROR(check_class(fields, text.family->causal_class));
+  PAGODA_RETURN_IF_ERROR(check_text_class(fields, *text.family));
   PAGODA_RETURN_IF_ERROR(check_own_code(fields, text.family->causal_class, text.family->own_code));
   return text;
 }
@@ -268,9 +269,9 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   PAGODA_RETURN_IF_ERROR(read_layers(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_per_layer_embedding(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_flags(fields, *family, config));
-  config.has_score_head = is_score_class(fields, family->causal_class);
+  config.has_score_head = is_class(fields, score_class_of(*family));
   config.has_head = !config.has_score_head &&
-                    (config.tie_word_embeddings || !is_base_class(fields, family->causal_class));
+                    (config.tie_word_embeddings || !is_class(fields, base_class_of(*family)));
   PAGODA_RETURN_IF_ERROR(read_multipliers(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_rope(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_token_ids(fields, config));

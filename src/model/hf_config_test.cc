@@ -177,6 +177,25 @@ TEST(HfConfigTest, Gemma4sFullLayersMayTakeKeysAsValues) {
   }
 }
 
+TEST(HfConfigTest, Gemma4sLayersMaySayTheirHeadsOneByOne) {
+  const json of_full{{"head_dim", 48}, {"num_key_value_heads", 1}};
+  const json by_layer{{"1", of_full}, {"3", of_full}, {"5", of_full}};
+  // global_head_dim beside it says nothing.
+  const json changes{{"per_layer_config", by_layer}, {"attention_k_eq_v", true}};
+  const auto config = parse(with(gemma4_config(), changes));
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  for (const LayerConfig& layer : config->layers) {
+    const bool is_full = layer.window == 0;
+    EXPECT_EQ(layer.head_dim, is_full ? 48 : 16);
+    EXPECT_EQ(layer.num_kv_heads, is_full ? 1 : 2);
+    EXPECT_EQ(layer.keys_are_values, is_full);
+    EXPECT_EQ(config->rope_tables[layer.rope_table].inv_freq.size(), is_full ? 24u : 8u);
+  }
+  const auto alike = parse(with(gemma4_config(), {{"per_layer_config", json::object()}}));
+  ASSERT_TRUE(alike.ok()) << alike.status().message();
+  for (const LayerConfig& layer : alike->layers) EXPECT_EQ(layer.head_dim, 16);
+}
+
 TEST(HfConfigTest, Gemma4sLateLayersReadTheLastCacheOfTheirKind) {
   const json changes{{"num_kv_shared_layers", 3}, {"use_double_wide_mlp", true}};
   const auto config = parse(with(gemma4_config(), changes));
@@ -193,6 +212,17 @@ TEST(HfConfigTest, Gemma4sLastLayerSeesAll) {
   EXPECT_THAT(testing::windows_of(*parse(six)), ElementsAre(8, 8, 8, 8, 8, 0));
   EXPECT_THAT(testing::windows_of(*parse(with(six, {{"num_hidden_layers", 3}}))),
               ElementsAre(8, 8, 0));
+}
+
+TEST(HfConfigTest, Gemma3sTowerDoesNotBendItsLogits) {
+  const json text = with(without(base_config("gemma3_text"), "hidden_act"), {{"head_dim", 16}});
+  const auto tower = [&](const json& changes) {
+    return json{{"model_type", "gemma3"}, {"text_config", with(text, changes)}};
+  };
+  EXPECT_TRUE(parse(tower({{"final_logit_softcapping", nullptr}})).ok());
+  EXPECT_THAT(parse(tower({{"final_logit_softcapping", 30.0}})).status().message(),
+              HasSubstr("text_config: final_logit_softcapping is not supported for "
+                        "Gemma3ForConditionalGeneration"));
 }
 
 TEST(HfConfigTest, GenerationConfigReplacesTokenIds) {

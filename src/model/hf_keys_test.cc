@@ -47,6 +47,14 @@ TEST(HfKeysTest, AClassifierAnEncoderAndARewardModelAreNoChatModels) {
   EXPECT_FALSE(parse("mistral", {{"architectures", {"MistralModel"}}})->has_head);
   const auto scorer = parse("qwen3", {{"architectures", {"Qwen3ForSequenceClassification"}}});
   EXPECT_TRUE(scorer.ok() && scorer->has_score_head && !scorer->has_head);
+  for (const auto& [family, name] :
+       {std::pair("gemma3_text", "Gemma3TextModel"), std::pair("gemma4_text", "Gemma4TextModel"),
+        std::pair("qwen3_vl_text", "Qwen3VLTextModel")}) {
+    const auto bare =
+        parse(family,
+              {{"architectures", {name}}, {"hidden_act", nullptr}, {"tie_word_embeddings", false}});
+    EXPECT_TRUE(bare.ok() && !bare->has_head) << family << bare.status().message();
+  }
   EXPECT_NE(refusal("mistral", {{"architectures", {"LlamaModel"}}}), "");
   EXPECT_NE(refusal("qwen2", {{"architectures", {"Qwen2ForRewardModel"}}}), "");
   EXPECT_NE(refusal("llama", {{"architectures", {"LlamaForCausalLM", "LlamaModel"}}}), "");

@@ -23,6 +23,7 @@ const Family kQwen3 = {
 const Family kQwen3Vl = {
     .model_type = "qwen3_vl_text",
     .causal_class = "Qwen3VLForConditionalGeneration",
+    .base_class = "Qwen3VLTextModel",
     .gguf_architecture = "qwen3vl",
     .defaults = R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
                     "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
