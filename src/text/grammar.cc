@@ -1,5 +1,7 @@
 #include "text/grammar.h"
 
+#include <algorithm>
+
 #include "text/rust_bridge.h"
 
 namespace pagoda {
@@ -46,8 +48,8 @@ class GrammarMaskSource final : public TokenMaskSource {
       call();
       return ok_status();
     } catch (const ::rust::Error& error) {
-      return invalid_argument("{}the grammar cannot be followed any further: {}", context_,
-                              error.what());
+      return rust_status(StatusCode::kInvalidArgument,
+                         context_ + "the grammar cannot be followed any further: ", error);
     }
   }
 
@@ -71,6 +73,8 @@ GrammarCompiler::GrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
 GrammarCompiler::~GrammarCompiler() = default;
 
 Status GrammarCompiler::prepare() {
+  const std::lock_guard lock(mutex_);
+  if (rust_) return ok_status();
   auto rust = call_rust(StatusCode::kInternal, kGrammarContext, [&] {
     return std::make_unique<Rust>(Rust{rust_text::grammar_compiler(
         *tokenizer_->rust_->tokenizer, {eos_token_ids_.data(), eos_token_ids_.size()},
@@ -82,12 +86,15 @@ Status GrammarCompiler::prepare() {
 }
 
 Result<std::shared_ptr<const TokenMaskSource>> GrammarCompiler::compile(const GrammarSpec& spec) {
-  std::call_once(once_, [this] { prepared_ = prepare(); });
-  PAGODA_RETURN_IF_ERROR(prepared_);
+  PAGODA_RETURN_IF_ERROR(prepare());
   if (rust_->compiler->is_full())
     return resource_exhausted(
         "[grammar] the grammars in use take all memory or time that they may");
   const std::string context = context_of(spec);
+  const std::size_t num_bytes = std::max(spec.text.size(), spec.white_space.size());
+  if (num_bytes > kMaxGrammarBytes)
+    return invalid_argument("{}expected at most {} bytes, got {}", context, kMaxGrammarBytes,
+                            num_bytes);
   return call_rust(
       StatusCode::kInvalidArgument, context, [&]() -> std::shared_ptr<const TokenMaskSource> {
         auto state = rust_->compiler->compile(to_rust(spec.kind), rust_bytes(spec.text),

@@ -9,6 +9,7 @@
 // own grammar alone: what it took is given back, and the next one is compiled.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -37,6 +38,9 @@ enum class GrammarKind : std::uint8_t {
 // One space: models that may write new lines and white space wherever JSON has it lose their way.
 inline constexpr std::string_view kJsonWhiteSpace = R"(\x20)";
 
+// A longer text, or a longer white_space, is refused.
+inline constexpr std::size_t kMaxGrammarBytes = 1 << 20;
+
 struct GrammarSpec {
   GrammarKind kind = GrammarKind::kJsonSchema;
   std::string text;
@@ -64,19 +68,19 @@ class GrammarCompiler {
 
   // Compiles a grammar to the state before the first token; samples clone it. kInvalidArgument says
   // what is wrong with the grammar, kResourceExhausted: grammars in use take all the memory that
-  // they may, or four compilations that were to be stopped for their time are at work still.
+  // they may, or four compilations that were to be stopped for their time are at work still;
+  // kUnavailable: the system has no memory or no thread left for one.
   Result<std::shared_ptr<const TokenMaskSource>> compile(const GrammarSpec& spec);
 
  private:
-  struct Rust;  // the crate's compiler; its header stays out of this one
-  Status prepare();
+  struct Rust;       // the crate's compiler; its header stays out of this one
+  Status prepare();  // once
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<int> eos_token_ids_;
   SandboxLimits limits_;
-  std::once_flag once_;
-  Status prepared_;
-  std::unique_ptr<Rust> rust_;
+  std::mutex mutex_;            // of who prepares
+  std::unique_ptr<Rust> rust_;  // set once, before the first grammar
   MaskPrefetcher prefetcher_;
 };
 

@@ -35,13 +35,25 @@ inline rust_text::SandboxLimits rust_limits(const SandboxLimits& limits) {
           .num_milliseconds = static_cast<std::uint64_t>(limits.processor_time.count())};
 }
 
+// Makes a Status of the crate's error: of that code, or kUnavailable where the system lacks memory or
+// a thread (sandbox.rs has LACK).
+inline Status rust_status(StatusCode code, std::string_view context, const ::rust::Error& error) {
+  constexpr std::string_view kLack = "lack: ";
+  std::string_view what = error.what();
+  if (what.starts_with(kLack)) {
+    what.remove_prefix(kLack.size());
+    code = StatusCode::kUnavailable;
+  }
+  return {code, fmt::format("{}{}", context, what)};
+}
+
 // Makes a call into the crate, whose errors arrive as exceptions, as a Result.
 template <typename Call>
 auto call_rust(StatusCode code, std::string_view context, Call&& call) -> Result<decltype(call())> {
   try {
     return call();
   } catch (const ::rust::Error& error) {
-    return Status(code, fmt::format("{}{}", context, error.what()));
+    return rust_status(code, context, error);
   }
 }
 

@@ -17,12 +17,11 @@ use crate::ffi::GrammarKind;
 use crate::gbnf;
 use crate::json_grammar::JsonGrammar;
 use crate::lexer_masks::{LexerMasks, SplitTrie};
-use crate::sandbox::{Failure, Limits, Sandbox};
+use crate::sandbox::{Limits, Sandbox};
 use crate::tokenizer::TextTokenizer;
 
 /// Of all grammars that somebody has; see `is_full`.
 const MAX_KEPT_BYTES: usize = 1 << 30;
-const MAX_TEXT_BYTES: usize = 1 << 20;
 /// The vocabulary's trie holds no longer tokens, and no more bytes of them.
 const MAX_TOKEN_BYTES: usize = 1000;
 const MAX_VOCABULARY_BYTES: usize = 4_000_000;
@@ -118,21 +117,17 @@ impl GrammarCompiler {
         text: &[u8],
         white_space: &[u8],
     ) -> Result<GrammarState, String> {
-        let num_bytes = text.len().max(white_space.len());
-        if num_bytes > MAX_TEXT_BYTES {
-            return Err(format!("expected at most {MAX_TEXT_BYTES} bytes, got {num_bytes}"));
-        }
         let in_utf8 = |bytes: &[u8]| std::str::from_utf8(bytes).map(String::from);
         let text = in_utf8(text).map_err(|_| "expected UTF-8")?;
         let white_space = in_utf8(white_space).map_err(|_| "expected UTF-8")?;
         let shared = self.0.clone();
         let compiled =
             self.0.sandbox.run(self.0.limits, move || start(&shared, kind, &text, &white_space));
-        let ((matcher, first_mask), num_bytes) = compiled.map_err(|failure| match failure {
-            Failure::Failed(message) => one_line(&message),
-            Failure::Stopped(message) => {
-                format!("the grammar's compilation was stopped: {message}")
-            }
+        let ((matcher, first_mask), num_bytes) = compiled.map_err(|failure| {
+            one_line(
+                &failure
+                    .message(|message| format!("the grammar's compilation was stopped: {message}")),
+            )
         })?;
         self.0.num_kept_bytes.fetch_add(num_bytes, Ordering::Relaxed);
         let kept = Arc::new(Kept { shared: self.0.clone(), num_bytes });
@@ -234,9 +229,7 @@ fn start(
         GrammarKind::Regex => TopLevelGrammar::from_regex(&escapes_beyond_ascii(text)?),
         GrammarKind::Choice => TopLevelGrammar::from_lark(choice(text)?),
         GrammarKind::ContextFree => TopLevelGrammar::from_lark(context_free(text)?),
-        GrammarKind::Answer => {
-            TopLevelGrammar::from_lark(answer(text, white_space, &mut schemas)?)
-        }
+        GrammarKind::Answer => TopLevelGrammar::from_lark(answer(text, white_space, &mut schemas)?),
         GrammarKind::JsonSchema => {
             schemas.push((String::new(), JsonGrammar::new(text, white_space)?));
             schemas[0].1.grammar()?

@@ -1,11 +1,12 @@
 //! The field's own text parts behind a C++ bridge: tokenizers, chat templates through minijinja, grammars through llguidance.
 //!
-//! Every entry point but three questions that read a flag (is_full, is_stopped, is_busy) returns a Result, which arrives in C++ as an exception that the faces in src/text turn into a Status,
-//! and no panic leaves this crate.
+//! Every entry point but three questions that read a flag (is_full, is_stopped, is_busy) returns a Result, which arrives in C++ as an exception that the faces in src/text turn into a Status.
+//! No panic leaves this crate: it is a mistake of ours or of a crate below, and one more error to the caller.
 #![feature(alloc_error_hook)] // for sandbox.rs
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
+
+use sandbox::caught;
 
 mod digit_runs;
 mod gbnf;
@@ -159,15 +160,6 @@ mod ffi {
     }
 }
 
-/// A panic is a mistake of ours or of a crate below; the caller gets it as one more error.
-fn guarded<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("internal error: {}", text.unwrap_or("a panic without a message")))
-    })
-}
-
 pub struct Tokenizer(tokenizer::TextTokenizer);
 pub struct Detokenizer(tokenizer::TextDetokenizer);
 pub struct Template(template::TextTemplate);
@@ -175,7 +167,7 @@ pub struct GrammarCompiler(grammar::GrammarCompiler);
 pub struct GrammarState(grammar::GrammarState);
 
 fn pre_tokenizer_facts(name: &[u8]) -> Result<ffi::PreTokenizerFacts, String> {
-    guarded(|| {
+    caught(|| {
         let found = std::str::from_utf8(name).ok().and_then(pre_tokenizer::find);
         Ok(ffi::PreTokenizerFacts {
             is_known: found.is_some(),
@@ -186,11 +178,11 @@ fn pre_tokenizer_facts(name: &[u8]) -> Result<ffi::PreTokenizerFacts, String> {
 }
 
 fn tokenizer_from_json(json: &[u8]) -> Result<Box<Tokenizer>, String> {
-    guarded(|| Ok(Box::new(Tokenizer(tokenizer::tokenizer_from_json(json)?))))
+    caught(|| Ok(Box::new(Tokenizer(tokenizer::tokenizer_from_json(json)?))))
 }
 
 fn tokenizer_from_gguf(vocabulary: &ffi::GgufVocabularyView) -> Result<Box<Tokenizer>, String> {
-    guarded(|| Ok(Box::new(Tokenizer(tokenizer::tokenizer_from_gguf(vocabulary)?))))
+    caught(|| Ok(Box::new(Tokenizer(tokenizer::tokenizer_from_gguf(vocabulary)?))))
 }
 
 fn limits_of(limits: ffi::SandboxLimits) -> sandbox::Limits {
@@ -203,7 +195,7 @@ fn template_from_text(
     text: &[u8],
     limits: ffi::SandboxLimits,
 ) -> Result<Box<Template>, String> {
-    guarded(|| {
+    caught(|| {
         let template = template::TextTemplate::from_text(name, text, limits_of(limits))?;
         Ok(Box::new(Template(template)))
     })
@@ -214,7 +206,7 @@ fn grammar_compiler(
     eos: &[i32],
     limits: ffi::SandboxLimits,
 ) -> Result<Box<GrammarCompiler>, String> {
-    guarded(|| {
+    caught(|| {
         let compiler = grammar::GrammarCompiler::new(&tokenizer.0, eos, limits_of(limits))?;
         Ok(Box::new(GrammarCompiler(compiler)))
     })
@@ -227,31 +219,31 @@ impl Tokenizer {
         add_special: bool,
         parse_special: bool,
     ) -> Result<Vec<i32>, String> {
-        guarded(|| self.0.encode(text, add_special, parse_special))
+        caught(|| self.0.encode(text, add_special, parse_special))
     }
     fn pair_parts(&self) -> Result<ffi::PairParts, String> {
-        guarded(|| {
+        caught(|| {
             let [before, between, after] = self.0.pair_parts()?;
             Ok(ffi::PairParts { before, between, after })
         })
     }
     fn longest_piece(&self, text: &[u8]) -> Result<usize, String> {
-        guarded(|| self.0.longest_piece(text))
+        caught(|| self.0.longest_piece(text))
     }
     fn decode(&self, ids: &[i32], skip_special_tokens: bool) -> Result<String, String> {
-        guarded(|| Ok(self.0.decode(ids, skip_special_tokens)))
+        caught(|| Ok(self.0.decode(ids, skip_special_tokens)))
     }
     fn id_to_token(&self, id: i32) -> Result<String, String> {
-        guarded(|| Ok(self.0.id_to_token(id)))
+        caught(|| Ok(self.0.id_to_token(id)))
     }
     fn token_bytes(&self, id: i32) -> Result<Vec<u8>, String> {
-        guarded(|| Ok(self.0.token_bytes(id)))
+        caught(|| Ok(self.0.token_bytes(id)))
     }
     fn token_to_id(&self, token: &[u8]) -> Result<i32, String> {
-        guarded(|| Ok(self.0.token_to_id(token)))
+        caught(|| Ok(self.0.token_to_id(token)))
     }
     fn is_special(&self, id: i32) -> Result<bool, String> {
-        guarded(|| Ok(self.0.is_special(id)))
+        caught(|| Ok(self.0.is_special(id)))
     }
     fn vocab_size(&self) -> Result<u32, String> {
         Ok(self.0.vocab_size())
@@ -261,16 +253,16 @@ impl Tokenizer {
         skip_special_tokens: bool,
         continues: bool,
     ) -> Result<Box<Detokenizer>, String> {
-        guarded(|| Ok(Box::new(Detokenizer(self.0.detokenizer(skip_special_tokens, continues)))))
+        caught(|| Ok(Box::new(Detokenizer(self.0.detokenizer(skip_special_tokens, continues)))))
     }
 }
 
 impl Detokenizer {
     fn push(&mut self, id: i32) -> Result<String, String> {
-        guarded(|| Ok(self.0.push(id)))
+        caught(|| Ok(self.0.push(id)))
     }
     fn finish(&mut self) -> Result<String, String> {
-        guarded(|| Ok(self.0.finish()))
+        caught(|| Ok(self.0.finish()))
     }
 }
 
@@ -279,7 +271,7 @@ impl Template {
         self.0.is_busy()
     }
     fn render(&self, input: &ffi::ChatInputView) -> Result<String, String> {
-        guarded(|| self.0.render(input))
+        caught(|| self.0.render(input))
     }
 }
 
@@ -293,19 +285,19 @@ impl GrammarCompiler {
         text: &[u8],
         white_space: &[u8],
     ) -> Result<Box<GrammarState>, String> {
-        guarded(|| Ok(Box::new(GrammarState(self.0.compile(kind, text, white_space)?))))
+        caught(|| Ok(Box::new(GrammarState(self.0.compile(kind, text, white_space)?))))
     }
 }
 
 impl GrammarState {
     fn copy(&self) -> Result<Box<GrammarState>, String> {
-        guarded(|| Ok(Box::new(GrammarState(self.0.clone()))))
+        caught(|| Ok(Box::new(GrammarState(self.0.clone()))))
     }
     fn fill_mask(&mut self, bits: &mut [u32]) -> Result<(), String> {
-        guarded(|| self.0.fill_mask(bits))
+        caught(|| self.0.fill_mask(bits))
     }
     fn accept(&mut self, id: i32) -> Result<(), String> {
-        guarded(|| self.0.accept(id))
+        caught(|| self.0.accept(id))
     }
     fn is_stopped(&self) -> bool {
         self.0.is_stopped()

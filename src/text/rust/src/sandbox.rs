@@ -9,6 +9,9 @@
 //! error hook says otherwise, which is why this crate asks for a feature that is not stable.) A job beyond its time that asks for
 //! no memory just then cannot be stopped. Its caller goes on without it, and as long as some of those are still at work, they
 //! are counted, and hold up others of their sandbox.
+//!
+//! A system that has no memory or no thread left is nobody's fault: what lacks it unwinds in the same way (`caught`), and its
+//! error begins with LACK, so that the client is not told that the request was wrong.
 
 use std::alloc::{GlobalAlloc, Layout, System, set_alloc_error_hook};
 use std::cell::Cell;
@@ -48,27 +51,49 @@ impl Limits {
     }
 }
 
+/// How errors begin that tell of the system's lack; text/rust_bridge.h knows it.
+const LACK: &str = "lack: ";
+const NO_MEMORY: &str = "the system has no memory left";
+
 pub enum Failure {
     /// The job's own error, or a panic.
     Failed(String),
     /// A limit was passed.
     Stopped(String),
+    /// The system has no memory or no thread left.
+    Lacking(String),
+}
+
+impl Failure {
+    /// `in_words`: of a limit that was passed.
+    pub fn message(self, in_words: impl FnOnce(&str) -> String) -> String {
+        match self {
+            Failure::Failed(message) => message,
+            Failure::Stopped(message) => in_words(&message),
+            Failure::Lacking(message) => format!("{LACK}{message}"),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
 enum Excess {
     Memory,
     Time,
+    System,
 }
 
 impl Excess {
     fn as_failure(self, limits: &Limits) -> Failure {
-        Failure::Stopped(match self {
-            Excess::Memory => {
-                format!("it takes more than {} MiB of memory", limits.num_bytes >> 20)
+        match self {
+            Excess::Memory => Failure::Stopped(format!(
+                "it takes more than {} MiB of memory",
+                limits.num_bytes >> 20
+            )),
+            Excess::Time => {
+                Failure::Stopped(format!("it takes longer than {} s", limits.time.as_secs_f64()))
             }
-            Excess::Time => format!("it takes longer than {} s", limits.time.as_secs_f64()),
-        })
+            Excess::System => Failure::Lacking(NO_MEMORY.into()),
+        }
     }
 }
 
@@ -198,15 +223,40 @@ thread_local! {
     /// Null: the thread is not sandboxed. Points into the frame of `Sandbox::run`'s closure, which outlives the time that it
     /// is set.
     static BUDGET: Cell<*const Budget<'static>> = const { Cell::new(ptr::null()) };
+    /// The thread is in `caught`.
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
+
+/// What unwinds where the system has no memory left.
+struct NoMemory;
 
 /// Of an allocation that failed; a return aborts.
 fn unwind_job(layout: Layout) {
     let budget = BUDGET.get();
-    if !budget.is_null() && unsafe { &*budget }.excess.get().is_some() {
-        resume_unwind(Box::new(()));
+    if !budget.is_null() {
+        let excess = &unsafe { &*budget }.excess;
+        excess.set(excess.get().or(Some(Excess::System)));
+    }
+    if !budget.is_null() || IS_CAUGHT.get() {
+        resume_unwind(Box::new(NoMemory));
     }
     eprintln!("memory allocation of {} bytes failed", layout.size());
+}
+
+/// The call's result; an error where it panics, or where the system has no memory left for it.
+pub fn caught<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    set_alloc_error_hook(unwind_job);
+    let was_caught = IS_CAUGHT.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(call));
+    IS_CAUGHT.set(was_caught);
+    result.unwrap_or_else(|panic| {
+        if panic.is::<NoMemory>() {
+            return Err(format!("{LACK}{NO_MEMORY}"));
+        }
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(format!("internal error: {}", text.unwrap_or("a panic without a message")))
+    })
 }
 
 /// On a sandboxed thread.
@@ -248,7 +298,6 @@ impl Sandbox {
         limits: Limits,
         job: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> Result<(T, usize), Failure> {
-        set_alloc_error_hook(unwind_job);
         let signal = Arc::new(Signal {
             state: Mutex::new(State::Running),
             changed: Condvar::new(),
@@ -264,8 +313,8 @@ impl Sandbox {
         let spawned =
             thread::Builder::new().name("sandbox".into()).stack_size(STACK_BYTES).spawn(guarded);
         let thread = spawned.map_err(|e| {
-            Failure::Failed(format!(
-                "cannot start a thread with {} MB of address space for its stack (does `ulimit -v` leave as much?): {e}",
+            Failure::Lacking(format!(
+                "the system starts no thread with {} MB of address space for its stack ({e}): does `ulimit -v` leave as much, and `ulimit -u` one more?",
                 STACK_BYTES >> 20
             ))
         })?;

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::ffi::ChatInputView;
 use crate::jinja::Program;
 use crate::messages::{self, Options};
-use crate::sandbox::{Failure, Limits, Sandbox};
+use crate::sandbox::{Limits, Sandbox};
 
 /// Templates of checkpoints take up to 50 kB; nesting in one costs stack.
 const MAX_TEMPLATE_BYTES: usize = 1 << 20;
@@ -74,11 +74,10 @@ impl TextTemplate {
             .run(limits.with_input(text.len(), MEMORY_PER_INPUT_BYTE), move || {
                 Renderer::compile(inner_name, &text)
             })
-            .map_err(|failure| match failure {
-                Failure::Failed(message) => message,
-                Failure::Stopped(message) => {
+            .map_err(|failure| {
+                failure.message(|message| {
                     format!("{name}: the template's compilation was stopped: {message}")
-                }
+                })
             })?;
         Ok(TextTemplate { renderer: Arc::new(renderer), sandbox, limits })
     }
@@ -94,11 +93,10 @@ impl TextTemplate {
         let limits = self.limits.with_input(input.num_bytes(), MEMORY_PER_INPUT_BYTE);
         let renderer = self.renderer.clone();
         let run = self.sandbox.run(limits, move || renderer.render(&input));
-        run.map(|(text, _)| text).map_err(|failure| match failure {
-            Failure::Failed(message) => message,
-            Failure::Stopped(message) => {
+        run.map(|(text, _)| text).map_err(|failure| {
+            failure.message(|message| {
                 format!("{name}: the rendering of these messages was stopped: {message}")
-            }
+            })
         })
     }
 }
