@@ -1,7 +1,9 @@
 // Conversations to prompts, by the checkpoint's own chat template, as Hugging Face transformers
 // renders it (apply_chat_template): Jinja2 with trim_blocks and lstrip_blocks, Python's methods,
 // operators and way to print values, loop controls, raise_exception, strftime_now, and a tojson
-// that writes as Python's json.dumps. jinja_goldens_test.cc holds it to Jinja2.
+// that writes as Python's json.dumps. jinja_goldens_test.cc holds it to Jinja2. Beyond transformers
+// lists that the template writes may be changed (append, extend, insert, pop, remove, clear,
+// reverse), because templates do so; a list never holds itself or a namespace.
 //
 // No template is guessed: a checkpoint without one gives kNotFound. A template is a program from
 // outside, so it runs on a thread of its own with a budget of instructions (5 million), memory (64
@@ -75,7 +77,7 @@ class ChatTemplate {
 
   // Renders the prompt's text; encode it without adding special tokens. kResourceExhausted:
   // renderings that were to be stopped for their time are at work still, and no other one is
-  // started beside four.
+  // started beside four. kUnavailable: the system has no memory or no thread left for one.
   Result<std::string> render(const ChatInput& input) const;
 
  private:

@@ -10,6 +10,8 @@ of jinja_expressions.txt are our own, and stand there with what they print.
 
 Left out, because no chat template is known to have them: the filters truncate, urlencode, wordwrap, striptags, pprint and
 xmlattr, a macro's varargs and kwargs, a unary plus, !r and %r, text times a negative number, methods that are not called.
+
+Templates may change lists here, as Kimi-K2's does: transformers' sandbox refuses that, and we do not.
 """
 
 import hashlib
@@ -29,6 +31,9 @@ WHITESPACE = [
     "{% if true %}b\n{% endif %}c\n   {#- x #}\n   {# y #}\n   z",
     "a\r\n{% if true %}\r\n  b\r\n{% endif %}\r\nc\r{{ 'x\r\ny' }}\r\n",
     "a\n\n",
+    "{% raw %}\nA {{ x }}\n{% endraw %}\nB",
+    "  {% raw %}\n\n  A\n  {% endraw %}  \n  {%- raw -%}\n A\n {%- endraw -%}\nB {% raw %}  {% endraw %}\n{%+ raw %}\n  {%+ endraw +%}\nx",
+    "{% for\n  x in\n  [1, 2]\n  if x %}\n{{ x }}\n{% endfor %}\n",
 ]
 
 
@@ -124,7 +129,9 @@ def render(template, conversation):
     """The text, or the name of the exception."""
     habits = Habits(template)
     try:
-        return _compile_jinja_template(template).render(
+        compiled = _compile_jinja_template(template)
+        compiled.environment.is_safe_attribute = lambda *_: True
+        return compiled.render(
             messages=[habits.prepare(one) for one in conversation["messages"]], tools=conversation.get("tools"), documents=None,
             add_generation_prompt=conversation.get("add_generation_prompt", True), bos_token="<s>", eos_token="</s>",
             strftime_now=NOW.strftime, **conversation.get("kwargs", {})), None

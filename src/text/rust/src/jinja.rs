@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use minijinja::machinery::{self, CodeGenerator, Instruction, Instructions};
+use minijinja::machinery::{self, CodeGenerator, Instruction, Instructions, Span, Token};
 use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Rest, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, Value};
 
-use crate::{jinja_filters, python_methods, python_operators, python_text};
+use crate::{
+    jinja_filters, jinja_source, python_lists, python_methods, python_operators, python_text,
+};
 
 /// Instructions that one rendering may take. A conversation of a thousand messages takes some hundred thousand.
 const FUEL: u64 = 5_000_000;
+/// What makes a list that may change.
+const LIST: &str = "[]";
 
 fn raise_exception(message: String) -> Result<Value, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
@@ -38,29 +43,12 @@ fn environment() -> Environment<'static> {
     environment.add_filter("+", python_operators::add);
     environment.add_filter("~", python_operators::concatenate);
     environment.add_filter("[:]", python_operators::slice);
+    environment.add_filter("<", python_operators::less);
+    environment.add_filter("<=", python_operators::less_or_equal);
+    environment.add_filter(">", python_operators::greater);
+    environment.add_filter(">=", python_operators::greater_or_equal);
+    environment.add_function(LIST, |items: Rest<Value>| python_lists::list_of(items.to_vec()));
     environment
-}
-
-/// transformers knows {% generation %} blocks, which mark a model's own text for training. They print what is in them, and
-/// what they set is set in them alone.
-fn without_generation_tags(text: &str) -> String {
-    let mut parts = text.split("{%");
-    let mut out = parts.next().unwrap_or("").to_string();
-    for part in parts {
-        out.push_str("{%");
-        let Some((tag, rest)) = part.split_once("%}") else {
-            out.push_str(part);
-            continue;
-        };
-        match tag.trim_matches(['-', '+']).trim() {
-            "generation" => out.push_str(&tag.replace("generation", " with ")),
-            "endgeneration" => out.push_str(&tag.replace("endgeneration", " endwith ")),
-            _ => out.push_str(tag),
-        }
-        out.push_str("%}");
-        out.push_str(rest);
-    }
-    out
 }
 
 pub struct Program {
@@ -68,28 +56,35 @@ pub struct Program {
     instructions: Instructions<'static>,
     blocks: BTreeMap<&'static str, Instructions<'static>>,
     // The last to leave: the instructions point into them.
-    _name: Arc<str>,
-    _text: Arc<str>,
+    _names: Vec<Arc<str>>,
 }
 
 impl Program {
     pub fn compile(name: &str, text: &str) -> Result<Program, Error> {
         // Jinja2 reads all line ends as one.
-        let text = without_generation_tags(text).replace("\r\n", "\n").replace('\r', "\n");
+        let text = jinja_source::rewritten(&text.replace("\r\n", "\n").replace('\r', "\n"));
         let (name, text): (Arc<str>, Arc<str>) = (Arc::from(name), Arc::from(text));
         // The compiled template borrows both; they do not move, and leave with it.
         let (static_name, static_text): (&'static str, &'static str) =
             unsafe { (&*Arc::as_ptr(&name), &*Arc::as_ptr(&text)) };
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
-        let tree = machinery::parse(static_text, static_name, syntax)?;
+        let tree = machinery::parse(static_text, static_name, syntax.clone())?;
+        check_literals(static_text, syntax)?;
         let mut generator = CodeGenerator::new(static_name, static_text);
         generator.compile_stmt(&tree);
         let (mut instructions, mut blocks) = generator.finish();
         let marks_text = ["safe", "escape", "|e", "| e"].iter().any(|mark| text.contains(mark));
+        let mut environment = environment();
+        let changes_lists = python_lists::are_changed(&text);
+        let has_groups = text.contains("groupby");
+        let mut names = vec![name, text];
         for part in blocks.values_mut().chain([&mut instructions]) {
-            take_python_operators(part, marks_text);
+            take_python_operators(part, marks_text || changes_lists || has_groups);
+            if changes_lists {
+                take_python_lists(part, &mut environment, &mut names);
+            }
         }
-        Ok(Program { environment: environment(), instructions, blocks, _name: name, _text: text })
+        Ok(Program { environment, instructions, blocks, _names: names })
     }
 
     pub fn run(&self, variables: Value) -> Result<String, Error> {
@@ -108,8 +103,70 @@ impl Program {
     }
 }
 
+/// What two literals that have no order are less or greater than is computed by the compiler, so that python_operators.rs never
+/// sees them: they are refused here.
+fn check_literals(text: &str, syntax: SyntaxConfig) -> Result<(), Error> {
+    let tokens: Vec<(Token, Span)> =
+        machinery::tokenize(text, false, syntax).collect::<Result<_, Error>>()?;
+    let kind = |token: &Token| match token {
+        Token::Str(_) | Token::String(_) => Some("string"),
+        Token::Int(_) | Token::Int128(_) | Token::Float(_) => Some("number"),
+        Token::Ident("none" | "None") => Some("none"),
+        _ => None,
+    };
+    let is_end = |token: &Token| match token {
+        Token::VariableStart | Token::VariableEnd | Token::BlockEnd | Token::Comma => true,
+        Token::ParenOpen | Token::ParenClose | Token::Assign => true,
+        Token::Ident(word) => ["and", "or", "if", "elif", "else", "not"].contains(word),
+        _ => false,
+    };
+    for window in tokens.windows(5) {
+        let [before, left, operator, right, behind] = window else { continue };
+        let is_order = matches!(operator.0, Token::Lt | Token::Lte | Token::Gt | Token::Gte);
+        let (Some(a), Some(b)) = (kind(&left.0), kind(&right.0)) else { continue };
+        if is_order && is_end(&before.0) && is_end(&behind.0) && (a != b || a == "none") {
+            let detail = format!(
+                "line {}: tried to use {} operator on unsupported types {a} and {b}",
+                operator.1.start_line, operator.0
+            );
+            return Err(Error::new(ErrorKind::InvalidOperation, detail));
+        }
+    }
+    Ok(())
+}
+
+/// Lists that are written come from functions, which make new ones each time: LIST of the items on the stack, and others, whose
+/// names go to `names`, of constants.
+fn take_python_lists(
+    instructions: &mut Instructions<'static>,
+    environment: &mut Environment<'static>,
+    names: &mut Vec<Arc<str>>,
+) {
+    let mut index = 0;
+    while let Some(instruction) = instructions.get_mut(index) {
+        match instruction {
+            Instruction::BuildList(Some(length)) => {
+                if let Ok(length) = u16::try_from(*length) {
+                    *instruction = Instruction::CallFunction(LIST, Some(length));
+                }
+            }
+            Instruction::LoadConst(constant) if constant.kind() == ValueKind::Seq => {
+                let constant = constant.clone();
+                let name: Arc<str> = Arc::from(format!("[{}]", names.len()));
+                let static_name: &'static str = unsafe { &*Arc::as_ptr(&name) };
+                names.push(name);
+                environment.add_function(static_name, move || python_lists::copy_of(&constant));
+                *instruction = Instruction::CallFunction(static_name, Some(0));
+            }
+            _ => {}
+        }
+        index += 1;
+    }
+}
+
 /// A filter takes its values from the stack as an operator does, so it stands in for one.
-fn take_python_operators(instructions: &mut Instructions, marks_text: bool) {
+/// `adds`: also `+`, which differs where text is marked safe, where lists change, and of the pairs of `groupby`.
+fn take_python_operators(instructions: &mut Instructions, adds: bool) {
     const NOT_CACHED: u8 = !0;
     let mut index = 0;
     while let Some(instruction) = instructions.get_mut(index) {
@@ -117,8 +174,11 @@ fn take_python_operators(instructions: &mut Instructions, marks_text: bool) {
             Instruction::Rem => Some(("%", 2)),
             Instruction::StringConcat => Some(("~", 2)),
             Instruction::Slice => Some(("[:]", 4)),
-            // Only text that is marked safe makes it differ.
-            Instruction::Add if marks_text => Some(("+", 2)),
+            Instruction::Lt => Some(("<", 2)),
+            Instruction::Lte => Some(("<=", 2)),
+            Instruction::Gt => Some((">", 2)),
+            Instruction::Gte => Some((">=", 2)),
+            Instruction::Add if adds => Some(("+", 2)),
             _ => None,
         };
         if let Some((name, num_values)) = replacement {

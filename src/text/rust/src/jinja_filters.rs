@@ -1,13 +1,19 @@
 //! Filters and tests of Jinja2 that minijinja lacks or means otherwise.
 
-use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
+use std::sync::Arc;
+
+use minijinja::value::{Enumerator, Kwargs, Object, ObjectRepr, Rest, Tuple, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Value, filters};
 
 use crate::python_arguments::Arguments;
 use crate::python_json::tojson;
+use crate::python_lists::list_of;
 use crate::python_methods::{self, Side, pad};
 use crate::python_operators::{self, escaped};
 use crate::python_text;
+
+/// The filter that jinja_source.rs puts into loops; no template has a reason to name it.
+pub const LOOPED: &str = "pagoda_looped";
 
 pub fn add_to(environment: &mut Environment) {
     environment.add_filter("tojson", tojson);
@@ -25,6 +31,10 @@ pub fn add_to(environment: &mut Environment) {
     environment.add_filter("format", printf);
     environment.add_filter("center", center);
     environment.add_filter("wordcount", wordcount);
+    environment.add_filter("title", title);
+    environment.add_filter("groupby", groupby);
+    environment.add_filter("list", list);
+    environment.add_filter(LOOPED, looped);
     environment.add_test("iterable", is_iterable);
     environment.add_test("sequence", is_sequence);
     environment.add_test("callable", is_callable);
@@ -104,6 +114,89 @@ fn wordcount(value: &Value) -> Result<usize, Error> {
     let text = python_text::text(value)?;
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     Ok(words.filter(|word| !word.is_empty()).count())
+}
+
+/// A word begins behind white space and some signs; the rest of it is in lower case.
+fn title(value: &Value) -> Result<String, Error> {
+    let text = python_text::text(value)?;
+    let separates =
+        |c: char| python_methods::is_space(c) || matches!(c, '-' | '(' | '{' | '[' | '<');
+    let mut out = String::with_capacity(text.len());
+    for part in text.split_inclusive(separates) {
+        let end = part.trim_end_matches(separates).len();
+        let mut characters = part[..end].chars();
+        out.extend(characters.next().into_iter().flat_map(char::to_uppercase));
+        out.push_str(&characters.as_str().to_lowercase());
+        out.push_str(&part[end..]);
+    }
+    Ok(out)
+}
+
+fn list(value: &Value) -> Result<Value, Error> {
+    if value.is_none() {
+        return Err(invalid("list: expected something to go through, got none".to_string()));
+    }
+    Ok(list_of(value.try_iter()?.collect()))
+}
+
+/// What a loop goes through. minijinja takes none for something empty.
+fn looped(value: &Value) -> Result<Value, Error> {
+    if value.is_none() {
+        return Err(invalid("expected something to loop over, got none".to_string()));
+    }
+    Ok(value.clone())
+}
+
+/// A tuple whose two items have names, too.
+#[derive(Debug)]
+struct Group {
+    grouper: Value,
+    list: Value,
+}
+
+impl Object for Group {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        match (key.as_usize(), key.as_str()) {
+            (Some(0), _) | (_, Some("grouper")) => Some(self.grouper.clone()),
+            (Some(1), _) | (_, Some("list")) => Some(self.list.clone()),
+            _ => None,
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(2)
+    }
+}
+
+pub fn is_group(value: &Value) -> bool {
+    value.downcast_object_ref::<Group>().is_some()
+}
+
+fn groupby(value: Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let arguments = Arguments::of(args, kwargs, &["attribute", "default", "case_sensitive"])?;
+    let attribute = arguments.raw(0).ok_or_else(|| Error::from(ErrorKind::MissingArgument))?;
+    let attribute = python_text::text(attribute)?;
+    let mut given = vec![("case_sensitive", Value::from(arguments.flag(2)))];
+    given.extend(arguments.get(1).map(|default| ("default", default.clone())));
+    let pairs = filters::groupby(value, Some(&attribute), Kwargs::from_iter(given))?;
+    let groups = pairs.try_iter()?.map(|pair| {
+        let items: Vec<Value> = pair.get_item(&Value::from(1))?.try_iter()?.collect();
+        // Of items that differ in case the first one's.
+        let mut grouper = items.first().cloned().unwrap_or_default();
+        for part in attribute.split('.') {
+            let key = part.parse::<usize>().map_or_else(|_| Value::from(part), Value::from);
+            grouper = grouper.get_item(&key)?;
+        }
+        if grouper.is_undefined() {
+            grouper = arguments.get(1).cloned().unwrap_or_default();
+        }
+        Ok(Value::from_object(Group { grouper, list: list_of(items) }))
+    });
+    groups.collect::<Result<Vec<Value>, Error>>().map(Value::from)
 }
 
 fn is_iterable(value: &Value) -> bool {

@@ -5,7 +5,8 @@ use minijinja::{Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat;
 
 use crate::python_arguments::Arguments;
-use crate::python_text::is_printable;
+use crate::python_lists;
+use crate::python_text::{is_printable, is_tuple};
 
 pub fn call(
     state: &mut State,
@@ -18,7 +19,10 @@ pub fn call(
             None => string_method(text, method, args)?,
             found => found,
         },
-        (ValueKind::Seq | ValueKind::Iterable, _) => list_method(value, method, args)?,
+        (ValueKind::Seq | ValueKind::Iterable, _) => match list_method(value, method, args)? {
+            None => python_lists::change(value, method, args)?,
+            found => found,
+        },
         (ValueKind::Map, _) if method == "copy" => Some(value.clone()),
         _ => None,
     };
@@ -30,7 +34,8 @@ pub fn call(
 
 fn list_method(value: &Value, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
     match method {
-        "copy" => Ok(Some(value.clone())),
+        "copy" if is_tuple(value) => Ok(Some(value.clone())),
+        "copy" => Ok(Some(python_lists::list_of(value.try_iter()?.collect()))),
         "index" => {
             let arguments = Arguments::bind(args, &["value"])?;
             let place = value.try_iter()?.position(|item| arguments.raw(0) == Some(&item));
@@ -43,7 +48,7 @@ fn list_method(value: &Value, method: &str, args: &[Value]) -> Result<Option<Val
 }
 
 /// str's whitespace is Unicode's and four separators of ASCII.
-fn is_space(character: char) -> bool {
+pub fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
 }
 
@@ -284,16 +289,40 @@ fn swapped(character: char) -> String {
     }
 }
 
-/// A letter behind anything but a letter is a capital.
-fn title(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut is_inside = false;
-    for character in text.chars() {
-        match is_inside {
-            true => out.extend(character.to_lowercase()),
-            false => out.extend(character.to_uppercase()),
+/// Some letters of two have a form of their own where a word begins, and one whose capitals are two has but the first of them.
+fn titled(character: char) -> String {
+    let alone = match character {
+        'Ǆ'..='ǆ' => 'ǅ',
+        'Ǉ'..='ǉ' => 'ǈ',
+        'Ǌ'..='ǌ' => 'ǋ',
+        'Ǳ'..='ǳ' => 'ǲ',
+        'ა'..='ჿ' => character,
+        _ => {
+            let mut upper = character.to_uppercase();
+            let first: String = upper.next().into_iter().collect();
+            return first + &upper.flat_map(char::to_lowercase).collect::<String>();
         }
-        is_inside = character.is_alphabetic();
+    };
+    alone.to_string()
+}
+
+/// The first letter of each run of letters that have a case is a capital.
+fn title(text: &str) -> String {
+    let has_case =
+        |c: char| c.is_lowercase() || c.is_uppercase() || matches!(c, 'ǅ' | 'ǈ' | 'ǋ' | 'ǲ');
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let run = &rest[..rest.find(|c| !has_case(c)).unwrap_or(rest.len())];
+        if run.is_empty() {
+            out.push(first);
+        } else {
+            // As a whole: a sigma at its end has a form of its own.
+            let first_length: usize = first.to_lowercase().map(char::len_utf8).sum();
+            out.push_str(&titled(first));
+            out.push_str(&run.to_lowercase()[first_length..]);
+        }
+        rest = &rest[run.len().max(first.len_utf8())..];
     }
     out
 }

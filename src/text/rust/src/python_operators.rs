@@ -1,11 +1,15 @@
-//! Operators that mean more in Python than in minijinja: `%` formats strings, a negative step walks backwards, `~` prints
-//! numbers as Python does, and what is added to text marked safe is escaped. jinja.rs puts them into compiled templates.
+//! Operators that mean something else in Python than in minijinja: `%` formats strings, a negative step walks backwards, `~`
+//! prints numbers as Python does, what is added to text marked safe is escaped, and only what has an order is less or greater.
+//! jinja.rs puts them into compiled templates.
+
+use std::cmp::Ordering;
 
 use minijinja::formatting::{FormatStyle, format};
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
-use crate::python_text::{self, write_text};
+use crate::python_lists::list_of;
+use crate::python_text::{self, is_tuple, write_text};
 
 fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, detail)
@@ -55,7 +59,7 @@ pub fn modulo(left: &Value, right: &Value) -> Result<Value, Error> {
 }
 
 fn printf(text: &str, is_safe: bool, values: &Value) -> Result<Value, Error> {
-    let values: Vec<Value> = match values.is_tuple() {
+    let values: Vec<Value> = match is_tuple(values) {
         true => values.try_iter()?.collect(),
         false => vec![values.clone()],
     };
@@ -86,11 +90,52 @@ pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
         return Ok(Value::from(a + b));
     }
     let is_list = |value: &Value| matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
-    if !is_list(left) || !is_list(right) || left.is_tuple() != right.is_tuple() {
+    if !is_list(left) || !is_list(right) || is_tuple(left) != is_tuple(right) {
         return Err(unsupported("+", left, right));
     }
     let items: Vec<Value> = left.try_iter()?.chain(right.try_iter()?).collect();
-    Ok(if left.is_tuple() { Value::from(Tuple::from(items)) } else { Value::from(items) })
+    Ok(if is_tuple(left) { Value::from(Tuple::from(items)) } else { list_of(items) })
+}
+
+/// Numbers have an order among one another, and so do strings, lists and tuples.
+fn compare(left: &Value, right: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
+    if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
+        return Ok(Some(a.cmp(b)));
+    }
+    if let (Some(a), Some(b)) = (integer(left), integer(right)) {
+        return Ok(Some(a.cmp(&b)));
+    }
+    if let (Some(a), Some(b)) = (number(left), number(right)) {
+        return Ok(a.partial_cmp(&b));
+    }
+    let is_list = |value: &Value| value.kind() == ValueKind::Seq;
+    if !is_list(left) || !is_list(right) || is_tuple(left) != is_tuple(right) {
+        return Err(unsupported(operator, left, right));
+    }
+    let (mut a, mut b) = (left.try_iter()?, right.try_iter()?);
+    loop {
+        match (a.next(), b.next()) {
+            (Some(a), Some(b)) if a == b => {}
+            (Some(a), Some(b)) => return compare(&a, &b, operator),
+            (a, b) => return Ok(Some(a.is_some().cmp(&b.is_some()))),
+        }
+    }
+}
+
+pub fn less(left: &Value, right: &Value) -> Result<bool, Error> {
+    compare(left, right, "<").map(|order| order == Some(Ordering::Less))
+}
+
+pub fn less_or_equal(left: &Value, right: &Value) -> Result<bool, Error> {
+    compare(left, right, "<=").map(|order| order.is_some_and(Ordering::is_le))
+}
+
+pub fn greater(left: &Value, right: &Value) -> Result<bool, Error> {
+    compare(left, right, ">").map(|order| order == Some(Ordering::Greater))
+}
+
+pub fn greater_or_equal(left: &Value, right: &Value) -> Result<bool, Error> {
+    compare(left, right, ">=").map(|order| order.is_some_and(Ordering::is_ge))
 }
 
 /// For HTML, as the library that Jinja2 marks text with does it; what is marked safe stays as it is.
@@ -189,5 +234,5 @@ fn slice_list(
             places.indices().map(|i| items[i].clone()).collect()
         }
     };
-    Ok(if value.is_tuple() { Value::from(Tuple::from(taken)) } else { Value::from(taken) })
+    Ok(if is_tuple(value) { Value::from(Tuple::from(taken)) } else { list_of(taken) })
 }
