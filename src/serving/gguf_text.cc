@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "core/log.h"
+#include "core/utf8.h"
 #include "model/gguf_tokens.h"
+#include "weights/printable.h"
 
 namespace pagoda {
 
@@ -19,6 +22,29 @@ Status assign_if_present(Result<U> read, T& to) {
 
 std::vector<std::string> copies(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
+}
+
+// A token of several characters comes of merges alone, so a text would come to single characters
+// without them.
+Status check_merges(const GgufVocabulary& vocabulary) {
+  if (vocabulary.model == "llama" || !vocabulary.merges.empty()) return ok_status();
+  constexpr int kPlain = 1;
+  for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    const std::string& token = vocabulary.tokens[id];
+    if (vocabulary.token_types[id] != kPlain || num_characters(token) < 2) continue;
+    return data_loss(
+        "[gguf] key tokenizer.ggml.merges: expected the merges that make tokens such as '{}', but "
+        "the file has none; convert the model again",
+        printable(token));
+  }
+  return ok_status();
+}
+
+void tell_missing_cut(const GgufVocabulary& vocabulary) {
+  if (vocabulary.model != "gpt2" || !vocabulary.pre.empty()) return;
+  log_warning(
+      "[gguf] key tokenizer.ggml.pre is missing: texts are cut into words as by 'default', which "
+      "gives some models other tokens than they were trained with; convert the model again");
 }
 
 }  // namespace
@@ -39,6 +65,8 @@ Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file) {
   std::vector<std::string_view> merges;
   PAGODA_RETURN_IF_ERROR(assign_if_present(file.strings("tokenizer.ggml.merges"), merges));
   vocabulary.merges = copies(merges);
+  PAGODA_RETURN_IF_ERROR(check_merges(vocabulary));
+  tell_missing_cut(vocabulary);
   const auto read_id = [&](std::string_view key) {
     return read_gguf_token_id(file, key, num_tokens);
   };

@@ -7,8 +7,9 @@
 
 namespace pagoda {
 
-// Reads the keys of the tokenizer. kDataLoss or kNotFound names the key; what the keys mean is
-// checked by the tokenizer.
+// Reads the keys of the tokenizer. kDataLoss or kNotFound names the key: one that is missing, of
+// another type, or, of the merges, without which the tokens would be others. Without
+// tokenizer.ggml.pre a warning is logged. What the keys mean is checked by the tokenizer.
 Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file);
 
 }  // namespace pagoda

@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "tests/support/gguf_writer.h"
+#include "tests/support/log_lines.h"
 #include "text/tokenizer.h"
 
 namespace pagoda {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr std::int32_t kPlain = 1;
 
@@ -62,6 +64,35 @@ TEST(GgufTextTest, SpecialIdsBeyondTheVocabularyAreDropped) {
   EXPECT_FALSE(read_tokens->bos_token_id || read_tokens->eos_token_id ||
                read_tokens->unknown_token_id);
   EXPECT_TRUE(Tokenizer::from_gguf(*read_tokens).ok());
+}
+
+TEST(GgufTextTest, TokensThatMergesMakeNeedThem) {
+  for (const bool has_key : {true, false}) {
+    testing::GgufWriter writer;
+    writer.set("tokenizer.ggml.model", "gpt2").set("tokenizer.ggml.pre", "gpt-2");
+    writer.set("tokenizer.ggml.tokens", std::vector<std::string>{"a", "é", "ab"});
+    if (has_key) writer.set("tokenizer.ggml.merges", std::vector<std::string>{});
+    const Status status = read(writer).status();
+    EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+    EXPECT_THAT(status.message(), HasSubstr("tokenizer.ggml.merges: expected the merges that make "
+                                            "tokens such as 'ab'"));
+  }
+  testing::GgufWriter whole = vocabulary({"a", "é", "<|im_end|>"});
+  EXPECT_TRUE(read(whole).ok());
+}
+
+TEST(GgufTextTest, AFileThatDoesNotSayHowTextsAreCutIsTold) {
+  const auto warnings = [](const char* pre) {
+    testing::GgufWriter writer;
+    writer.set("tokenizer.ggml.model", "gpt2");
+    if (pre != nullptr) writer.set("tokenizer.ggml.pre", pre);
+    writer.set("tokenizer.ggml.tokens", std::vector<std::string>{"a"});
+    const testing::LogLines log;
+    EXPECT_TRUE(read(writer).ok());
+    return log.text();
+  };
+  EXPECT_THAT(warnings(nullptr), HasSubstr("tokenizer.ggml.pre is missing"));
+  EXPECT_EQ(warnings("gpt-2"), "");
 }
 
 }  // namespace
