@@ -69,7 +69,7 @@ BOOKKEEPING_MAY_INCLUDE = re.compile(rf"^(?:core/.*|{BOOKKEEPING_FILES}\.h)$")
 # Other people's headers, and the sources that may know them.
 OUTSIDE = (
     (r"boost/", r"^src/(?:server|bench_serve)/"),
-    (r"nlohmann/", r"^src/(?:core/json\.(?:cc|h)$|(?:weights|model|text|answer|hub|convert|serving|server|bench_serve|cli)/)"),
+    (r"nlohmann/", r"^src/(?:core/(?:ordered_)?json\.(?:cc|h)$|(?:weights|model|text|answer|hub|convert|serving|server|bench_serve|cli)/)"),
     (r"prometheus/", r"^src/server/"),
     (r"CLI/", r"^src/cli/"),
     (r"curl/", r"^src/(hub/|server/trace_exporter\.cc$)"),
@@ -84,6 +84,8 @@ KERNELS = re.compile(
 )
 VAGUE_NAMES = {"util", "utils", "common", "misc", "helper", "helpers"}
 BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_(?!\w*_H\b)\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)
+# Its objects compare each name that comes with all before it.
+SLOW_OBJECTS = re.compile(r"^(?!\s*//).*\bnlohmann::ordered_(?:json|map)\b", re.MULTILINE)
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 SKIPPED = re.compile(r"GTEST_" r"SKIP|\bDISABLED_\w|pytest\.(?:mark\.)?" r"skip|unittest\." r"skip|#\[ig" r"nore")
 CLASS = re.compile(r"^class (?:\[\[nodiscard\]\] )?(\w+)[^;{]*\{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
@@ -236,7 +238,14 @@ def check_patterns(path, source):
             yield Finding(path, line_at(source, match.start()), message)
 
 
-CPP_RULES = (check_include_layers, check_outside_includes, check_include_form, check_private_methods, check_comments)
+def check_replaced(path, source):
+    """What the house has something better for: nlohmann's ordered objects."""
+    for match in SLOW_OBJECTS.finditer(source):
+        message = "nlohmann's ordered objects take quadratic time: core/ordered_json.h has others"
+        yield Finding(path, line_at(source, match.start()), message)
+
+
+CPP_RULES = (check_include_layers, check_outside_includes, check_include_form, check_private_methods, check_comments, check_replaced)
 RULES = (check_file_length, check_function_lengths, check_name, check_patterns)
 
 

@@ -180,6 +180,10 @@ class OtherRules(unittest.TestCase):
             self.assertEqual(len(messages("src/core/a.cc", line + "\n#endif\n")), 1, line)
         self.assertEqual(messages("src/core/a.cc", "#ifdef __APPLE__\n#endif\n"), [])
 
+    def test_ordered_objects_are_ours(self):
+        self.assertEqual(len(messages("src/server/b.cc", "using Json = nlohmann::ordered_json;")), 1)
+        self.assertEqual(messages("src/server/b.cc", "// nlohmann::ordered_map compares\nOrderedJson json;"), [])
+
     def test_nothing_is_unfinished_or_skipped(self):
         for line in ("// TO" "DO: later", "GTEST_" "SKIP();", "TEST(A, DISABLED_" "B) {}"):
             self.assertEqual(len(messages("src/core/a_test.cc", line + "\n")), 1, line)

@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "core/json.h"
+#include "text/grammar.h"
 
 namespace pagoda {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;  // an answer has its properties in the schema's order
 
 // Writes a grammar as Lark, a rule a line. Its literals are written as JSON strings are.
 class AnswerGrammarWriter {
@@ -181,29 +183,42 @@ class AnswerGrammarWriter {
     return parse_ordered_json(tool.parameters_json);
   }
 
+  // A property of a tool's parameters, which outlive it.
   struct Argument {
-    std::string name;
-    Json schema;
-    bool is_required = false;
+    std::string_view name;
+    const Json* property;
+    bool is_required;
   };
 
-  // Returns the arguments in the order of the schema, each with what its schema refers to.
-  std::vector<Argument> arguments_of(const ToolDefinition& tool) const {
-    const Json schema = parameters_of(tool);
-    const Json properties = schema.value("properties", Json::object());
-    const Json required = schema.value("required", Json::array());
-    std::vector<Argument> result;
-    for (const auto& [name, property] : properties.items()) {
-      Json whole = property;
-      for (const char* shared : {"$defs", "definitions"}) {
-        if (whole.is_object() && schema.contains(shared)) whole[shared] = schema.at(shared);
+  // Returns the arguments in the order of the parameters.
+  static std::vector<Argument> arguments_of(const Json& parameters) {
+    std::set<std::string_view> required;
+    if (const auto names = parameters.find("required"); names != parameters.end()) {
+      for (const Json& name : *names) {
+        if (name.is_string()) required.insert(name.get_ref<const std::string&>());
       }
-      const bool is_required =
-          std::find(required.begin(), required.end(), Json(name)) != required.end();
-      result.push_back({name, std::move(whole), is_required});
+    }
+    std::vector<Argument> result;
+    const auto properties = parameters.find("properties");
+    if (properties != parameters.end() && properties->is_object()) {
+      for (const auto& [name, property] : properties->items())
+        result.push_back({name, &property, required.contains(name)});
     }
     return result;
   }
+
+  // Returns an argument's schema with what it may refer to. It is made for one argument at a time:
+  // all together would take the definitions' memory once for each.
+  static Json whole_schema(const Argument& argument, const Json& parameters) {
+    Json whole = *argument.property;
+    for (const char* shared : {"$defs", "definitions"}) {
+      if (whole.is_object() && parameters.contains(shared)) whole[shared] = parameters.at(shared);
+    }
+    return whole;
+  }
+
+  // Says whether no more need be written, because it would be refused.
+  bool is_too_long() const { return rules_.size() > kMaxGrammarBytes; }
 
   // The tags of the arguments, and the one that closes the function's.
   std::string tags(const ToolDefinition& tool, const std::string& rule) {
@@ -214,11 +229,13 @@ class AnswerGrammarWriter {
     }
     std::string body;
     int index = 0;
-    for (const Argument& argument : arguments_of(tool)) {
+    const Json parameters = parameters_of(tool);
+    for (const Argument& argument : arguments_of(parameters)) {
+      if (is_too_long()) break;
       const std::string name = fmt::format("{}_{}", rule, index++);
       add_rule(name,
                fmt::format("{} {}", json_string(fmt::format("<parameter={}>\n", argument.name)),
-                           tag_value(argument.schema, name)));
+                           tag_value(whole_schema(argument, parameters), name)));
       body += name + (argument.is_required ? " " : "? ");
     }
     return body + json_string(kEnd);
@@ -249,14 +266,16 @@ class AnswerGrammarWriter {
       add_rule(rule + "_one", fmt::format("{}_name \"=\" {}", rule, value));
       return fmt::format("({0}_one (\", \" {0}_one)*)?", rule);
     }
-    std::vector<Argument> all = arguments_of(tool);
+    const Json parameters = parameters_of(tool);
+    std::vector<Argument> all = arguments_of(parameters);
     std::stable_partition(all.begin(), all.end(), [](const Argument& a) { return a.is_required; });
     // From the last one: what may come from each place on, at the list's beginning and within it.
     std::string first = "\"\"", later = "\"\"";
-    for (std::size_t i = all.size(); i-- > 0;) {
+    for (std::size_t i = all.size(); i-- > 0 && !is_too_long();) {
       const std::string value = fmt::format("{}_value_{}", rule, i);
-      json_rule(value, all[i].schema);
-      const std::string one = fmt::format("{} {}", json_string(all[i].name + "="), value);
+      json_rule(value, whole_schema(all[i], parameters));
+      const std::string one =
+          fmt::format("{} {}", json_string(fmt::format("{}=", all[i].name)), value);
       const std::string at_first = fmt::format("{}_first_{}", rule, i);
       const std::string at_later = fmt::format("{}_later_{}", rule, i);
       const bool is_required = all[i].is_required;

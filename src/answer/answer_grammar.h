@@ -30,7 +30,8 @@ struct AnswerGrammarOptions {
 
 // Returns the grammar of answers that are calls of `tools` and nothing else, unless the options say
 // otherwise, as GrammarKind::kAnswer has it. The arguments follow each tool's schema. `tools` has at
-// least one, unless there is a json_schema.
+// least one, unless there is a json_schema. Past kMaxGrammarBytes, where no grammar is taken, not
+// all of it is written.
 std::string answer_grammar(std::span<const ToolDefinition> tools,
                            const AnswerGrammarOptions& options);
 

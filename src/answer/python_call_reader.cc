@@ -14,7 +14,7 @@ namespace {
 
 using State = CallReader::State;
 using Kind = AnswerPart::Kind;
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 
 constexpr int kMaxDepth = 64;
 

@@ -5,7 +5,7 @@
 namespace pagoda {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 
 // A message's content as one string.
 std::string content_text(const Json& message) {

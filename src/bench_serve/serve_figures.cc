@@ -10,7 +10,6 @@
 #include "core/json.h"
 
 namespace pagoda {
-
 namespace {
 
 LatencyFigures latency_figures(const std::vector<double>& seconds) {
@@ -52,8 +51,7 @@ int most_at_once(std::span<const RequestRecord> records) {
   return most;
 }
 
-void add_latency(nlohmann::ordered_json& json, const std::string& name,
-                 const LatencyFigures& figures) {
+void add_latency(OrderedJson& json, const std::string& name, const LatencyFigures& figures) {
   json["mean_" + name] = figures.mean;
   json["median_" + name] = figures.median;
   json["p99_" + name] = figures.p99;
@@ -119,17 +117,17 @@ ServeFigures serve_figures(std::span<const RequestRecord> records, double durati
   return figures;
 }
 
-nlohmann::ordered_json serve_figures_json(const ServeFigures& figures) {
-  nlohmann::ordered_json json = {{"duration", figures.duration_s},
-                                 {"completed", figures.completed},
-                                 {"failed", figures.failed},
-                                 {"total_input_tokens", figures.total_input_tokens},
-                                 {"total_output_tokens", figures.total_output_tokens},
-                                 {"request_throughput", figures.request_throughput},
-                                 {"output_throughput", figures.output_throughput},
-                                 {"total_token_throughput", figures.total_token_throughput},
-                                 {"max_output_tokens_per_s", figures.max_output_tokens_per_s},
-                                 {"max_concurrent_requests", figures.max_concurrent_requests}};
+OrderedJson serve_figures_json(const ServeFigures& figures) {
+  OrderedJson json = {{"duration", figures.duration_s},
+                      {"completed", figures.completed},
+                      {"failed", figures.failed},
+                      {"total_input_tokens", figures.total_input_tokens},
+                      {"total_output_tokens", figures.total_output_tokens},
+                      {"request_throughput", figures.request_throughput},
+                      {"output_throughput", figures.output_throughput},
+                      {"total_token_throughput", figures.total_token_throughput},
+                      {"max_output_tokens_per_s", figures.max_output_tokens_per_s},
+                      {"max_concurrent_requests", figures.max_concurrent_requests}};
   add_latency(json, "ttft_ms", figures.ttft_ms);
   add_latency(json, "tpot_ms", figures.tpot_ms);
   add_latency(json, "itl_ms", figures.itl_ms);

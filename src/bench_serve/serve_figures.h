@@ -14,12 +14,12 @@
 
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "bench_serve/request_record.h"
+#include "core/ordered_json.h"
 
 namespace pagoda {
 
@@ -48,7 +48,7 @@ ServeFigures serve_figures(std::span<const RequestRecord> records, double durati
 double percentile(std::vector<double> values, double share);
 
 // Returns the figures under vLLM's names.
-nlohmann::ordered_json serve_figures_json(const ServeFigures& figures);
+OrderedJson serve_figures_json(const ServeFigures& figures);
 
 struct LoadShape {
   double request_rate = std::numeric_limits<double>::infinity();  // requests a second

@@ -88,7 +88,7 @@ TEST(ServeFigures, NothingDoneIsAllZeros) {
 
 TEST(ServeFigures, JsonHasTheNamesOfVllm) {
   const std::vector<RequestRecord> records = {record(0, {0.5, 1}, 2)};
-  const nlohmann::ordered_json json = serve_figures_json(serve_figures(records, 1));
+  const OrderedJson json = serve_figures_json(serve_figures(records, 1));
   for (const char* name :
        {"duration", "completed", "failed", "total_input_tokens", "total_output_tokens",
         "request_throughput", "output_throughput", "total_token_throughput",

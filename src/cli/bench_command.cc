@@ -17,15 +17,12 @@
 #include "core/machine.h"
 
 namespace pagoda {
-
-using nlohmann::ordered_json;
-
 namespace {
 
-ordered_json limits_json(const MachineLimits& limits) {
-  ordered_json row = {{"threads", limits.num_threads},
-                      {"read_gb_per_s", limits.read_gb_per_s},
-                      {"float32_gmac_per_s", limits.float32_gmac_per_s}};
+OrderedJson limits_json(const MachineLimits& limits) {
+  OrderedJson row = {{"threads", limits.num_threads},
+                     {"read_gb_per_s", limits.read_gb_per_s},
+                     {"float32_gmac_per_s", limits.float32_gmac_per_s}};
   if (limits.bf16_gmac_per_s) row["bf16_gmac_per_s"] = *limits.bf16_gmac_per_s;
   if (limits.int16_gmac_per_s) row["int16_gmac_per_s"] = *limits.int16_gmac_per_s;
   if (limits.int8_gmac_per_s) row["int8_gmac_per_s"] = *limits.int8_gmac_per_s;
@@ -49,7 +46,7 @@ Result<std::optional<mlx::GpuPeaks>> asked_gpu_peaks(const std::string& device) 
 
 Status bench_machine(const MachineFlags& flags) {
   const int max_threads = flags.threads == 0 ? default_num_threads() : flags.threads;
-  ordered_json rows = ordered_json::array();
+  OrderedJson rows = OrderedJson::array();
   if (!flags.as_json)
     std::printf(
         "threads   read GB/s   float32 GMAC/s   bf16 GMAC/s   int16 GMAC/s   int8 GMAC/s\n");
@@ -64,8 +61,8 @@ Status bench_machine(const MachineFlags& flags) {
   }
   PAGODA_ASSIGN_OR_RETURN(const std::optional<mlx::GpuPeaks> gpu, asked_gpu_peaks(flags.device));
   if (flags.as_json) {
-    ordered_json all = {{"by_threads", rows},
-                        {"machine_read_gb_per_s", rows.back()["read_gb_per_s"]}};
+    OrderedJson all = {{"by_threads", rows},
+                       {"machine_read_gb_per_s", rows.back()["read_gb_per_s"]}};
     if (gpu) {
       all["gpu_read_gb_per_s"] = gpu->read_gb_per_s;
       all["gpu_fma_gflop_per_s"] = gpu->fma_gflop_per_s;

@@ -10,9 +10,6 @@
 #include "core/json.h"
 
 namespace pagoda {
-
-using nlohmann::ordered_json;
-
 namespace {
 
 struct LatencyFlags {
@@ -51,7 +48,7 @@ Status bench_latency(const LatencyFlags& flags) {
     limits = i == 0 ? round.limits : best_of(limits, round.limits);
     rounds.push_back(round);
   }
-  ordered_json figures = bench_figures(*bench, median_of(std::move(rounds)));
+  OrderedJson figures = bench_figures(*bench, median_of(std::move(rounds)));
   figures["batch_size"] = batch_size;
   if (!flags.bench.as_json) {
     std::printf("%s on %s, %d threads: %d sequences of %d tokens in and %d out\n",

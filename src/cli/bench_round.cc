@@ -14,9 +14,6 @@
 #include "core/json.h"
 
 namespace pagoda {
-
-using nlohmann::ordered_json;
-
 namespace {
 
 std::vector<GenerationRequest> random_requests(const Engine& engine, const BenchFlags& flags,
@@ -158,7 +155,7 @@ Result<BenchRound> BenchedModel::run(int num_prompts, int output_len) {
 namespace {
 
 // Says of both lengths how many sequences the cache's memory has room for.
-void add_kv_cache(const BenchedModel& bench, ordered_json& figures) {
+void add_kv_cache(const BenchedModel& bench, OrderedJson& figures) {
   const EngineLimits& limits = bench.model().engine->limits();
   const KvCacheInfo& cache = limits.kv_cache;
   const int context =
@@ -173,29 +170,28 @@ void add_kv_cache(const BenchedModel& bench, ordered_json& figures) {
 
 }  // namespace
 
-ordered_json bench_figures(const BenchedModel& bench, const BenchRound& round) {
+OrderedJson bench_figures(const BenchedModel& bench, const BenchRound& round) {
   const MachineLimits& limits = round.limits;
   const double read_gb_per_s = per_second(round.read_bytes, round.decode_s) / 1e9;
   const double gmac_per_s = per_second(round.prefill_products, round.prefill_s) / 1e9;
-  ordered_json figures = {
-      {"model", bench.model().name},
-      {"device", bench.model().device},
-      {"threads", limits.num_threads},
-      {"input_len", bench.flags().input_len},
-      {"output_len", bench.flags().output_len},
-      {"total_s", round.total_s},
-      {"prefill_s", round.prefill_s},
-      {"decode_s", round.decode_s},
-      {"prefill_tokens_per_s", per_second(round.prompt_tokens, round.prefill_s)},
-      {"decode_tokens_per_s", per_second(round.decode_tokens, round.decode_s)},
-      {"output_tokens_per_s", per_second(round.generated_tokens, round.total_s)},
-      {"total_token_throughput",
-       per_second(round.prompt_tokens + round.generated_tokens, round.total_s)},
-      {"read_gb_per_s", read_gb_per_s},
-      {"machine_read_gb_per_s", limits.read_gb_per_s},
-      {"read_share", share(read_gb_per_s, limits.read_gb_per_s)},
-      {"prefill_gmac_per_s", gmac_per_s},
-      {"machine_float32_gmac_per_s", limits.float32_gmac_per_s}};
+  OrderedJson figures = {{"model", bench.model().name},
+                         {"device", bench.model().device},
+                         {"threads", limits.num_threads},
+                         {"input_len", bench.flags().input_len},
+                         {"output_len", bench.flags().output_len},
+                         {"total_s", round.total_s},
+                         {"prefill_s", round.prefill_s},
+                         {"decode_s", round.decode_s},
+                         {"prefill_tokens_per_s", per_second(round.prompt_tokens, round.prefill_s)},
+                         {"decode_tokens_per_s", per_second(round.decode_tokens, round.decode_s)},
+                         {"output_tokens_per_s", per_second(round.generated_tokens, round.total_s)},
+                         {"total_token_throughput",
+                          per_second(round.prompt_tokens + round.generated_tokens, round.total_s)},
+                         {"read_gb_per_s", read_gb_per_s},
+                         {"machine_read_gb_per_s", limits.read_gb_per_s},
+                         {"read_share", share(read_gb_per_s, limits.read_gb_per_s)},
+                         {"prefill_gmac_per_s", gmac_per_s},
+                         {"machine_float32_gmac_per_s", limits.float32_gmac_per_s}};
   if (limits.bf16_gmac_per_s) figures["machine_bf16_gmac_per_s"] = *limits.bf16_gmac_per_s;
   if (limits.int16_gmac_per_s) figures["machine_int16_gmac_per_s"] = *limits.int16_gmac_per_s;
   if (limits.int8_gmac_per_s) figures["machine_int8_gmac_per_s"] = *limits.int8_gmac_per_s;
@@ -205,7 +201,7 @@ ordered_json bench_figures(const BenchedModel& bench, const BenchRound& round) {
   return figures;
 }
 
-void print_bench_figures(const ordered_json& figures) {
+void print_bench_figures(const OrderedJson& figures) {
   const auto number = [&](const std::string& key) { return figures.at(key).get<double>(); };
   std::string peaks;
   for (const char* type : {"float32", "bf16", "int16", "int8"}) {
@@ -230,7 +226,7 @@ void print_bench_figures(const ordered_json& figures) {
       number("max_model_len"), number("kv_sequences"));
 }
 
-void add_profile(const BenchedModel& bench, const MachineLimits& limits, ordered_json& figures) {
+void add_profile(const BenchedModel& bench, const MachineLimits& limits, OrderedJson& figures) {
   if (bench.profile() == nullptr) return;
   if (bench.flags().as_json) {
     figures["profile"] = op_profile_json(*bench.profile(), limits);

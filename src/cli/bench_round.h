@@ -4,11 +4,11 @@
 #pragma once
 
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "cli/engine_flags.h"
 #include "cli/machine_limits.h"
+#include "core/ordered_json.h"
 #include "core/status.h"
 #include "engine/engine.h"
 #include "serving/served_model.h"
@@ -71,11 +71,10 @@ class BenchedModel {
 };
 
 // Returns every figure of a round with its share of the machine's limit.
-nlohmann::ordered_json bench_figures(const BenchedModel& bench, const BenchRound& round);
+OrderedJson bench_figures(const BenchedModel& bench, const BenchRound& round);
 // Prints three lines of those figures: prefill, decode and the KV cache.
-void print_bench_figures(const nlohmann::ordered_json& figures);
+void print_bench_figures(const OrderedJson& figures);
 // Prints the profile's table on stdout, or adds "profile" to the figures.
-void add_profile(const BenchedModel& bench, const MachineLimits& limits,
-                 nlohmann::ordered_json& figures);
+void add_profile(const BenchedModel& bench, const MachineLimits& limits, OrderedJson& figures);
 
 }  // namespace pagoda

@@ -21,7 +21,6 @@
 namespace pagoda {
 
 using nlohmann::json;
-using nlohmann::ordered_json;
 
 namespace {
 
@@ -131,17 +130,17 @@ Status check_run(const ServerAccess& server, const LoadRun& run) {
   return ok_status();
 }
 
-ordered_json settings_json(const BenchServeFlags& flags, const std::string& model) {
-  ordered_json settings = {
+OrderedJson settings_json(const BenchServeFlags& flags, const std::string& model) {
+  OrderedJson settings = {
       {"base_url", flags.base_url},         {"model", model},
       {"dataset_name", flags.prompts.name}, {"num_prompts", flags.prompts.num_prompts},
       {"num_warmups", flags.num_warmups},   {"seed", flags.prompts.seed}};
   settings["request_rate"] = std::isfinite(flags.shape.request_rate)
-                                 ? ordered_json(flags.shape.request_rate)
-                                 : ordered_json("inf");
+                                 ? OrderedJson(flags.shape.request_rate)
+                                 : OrderedJson("inf");
   settings["max_concurrency"] = flags.shape.max_concurrency > 0
-                                    ? ordered_json(flags.shape.max_concurrency)
-                                    : ordered_json(nullptr);
+                                    ? OrderedJson(flags.shape.max_concurrency)
+                                    : OrderedJson(nullptr);
   return settings;
 }
 
@@ -151,7 +150,7 @@ void print_figures(const BenchServeFlags& flags, const std::string& model, const
     std::printf("%s", serve_figures_block(figures, flags.shape).c_str());
     return;
   }
-  ordered_json line = settings_json(flags, model);
+  OrderedJson line = settings_json(flags, model);
   line.update(serve_figures_json(figures));
   line["output_tokens_per_s"] = figures.output_throughput;
   std::printf("%s\n", json_text(line).c_str());

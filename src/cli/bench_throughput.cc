@@ -10,14 +10,11 @@
 #include "core/json.h"
 
 namespace pagoda {
-
-using nlohmann::ordered_json;
-
 namespace {
 
 // The figures of vLLM's benchmarks by their names, besides the phases'.
-ordered_json throughput_figures(const BenchedModel& bench, const BenchRound& round) {
-  ordered_json figures = bench_figures(bench, round);
+OrderedJson throughput_figures(const BenchedModel& bench, const BenchRound& round) {
+  OrderedJson figures = bench_figures(bench, round);
   const double num_prompts = bench.flags().num_prompts;
   figures["num_prompts"] = bench.flags().num_prompts;
   figures["duration"] = round.total_s;
@@ -36,7 +33,7 @@ Status bench_throughput(const BenchFlags& flags) {
   PAGODA_RETURN_IF_ERROR(bench->run(warm_up, std::min(flags.output_len, 2)).status());
   if (bench->profile()) bench->profile()->clear();
   PAGODA_ASSIGN_OR_RETURN(const BenchRound round, bench->run(flags.num_prompts, flags.output_len));
-  ordered_json figures = throughput_figures(*bench, round);
+  OrderedJson figures = throughput_figures(*bench, round);
   if (!flags.as_json) {
     std::printf("%s on %s, %d threads: %d prompts of %d tokens in and %d out\n",
                 bench->model().name.c_str(), bench->model().device.c_str(),

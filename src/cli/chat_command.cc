@@ -19,9 +19,6 @@
 #include "core/json.h"
 
 namespace pagoda {
-
-using nlohmann::ordered_json;  // templates may print keys in order
-
 namespace {
 
 struct ChatFlags {
@@ -35,7 +32,7 @@ struct ChatFlags {
 // one during an answer, which may still wait for its first text, ends the process.
 volatile std::sig_atomic_t interrupted = 0;
 
-Result<std::string> answer(ServedModel& model, PromptSpec spec, const ordered_json& messages) {
+Result<std::string> answer(ServedModel& model, PromptSpec spec, const OrderedJson& messages) {
   PAGODA_ASSIGN_OR_RETURN(spec.prompt_ids, encode_chat(model, json_text(messages)));
   const int room = model.engine->limits().max_model_len - static_cast<int>(spec.prompt_ids->size());
   if (room < 1)
@@ -65,7 +62,7 @@ Status converse(const ChatFlags& flags) {
     interrupted = 1;
   };
   sigaction(SIGINT, &action, nullptr);
-  ordered_json messages = ordered_json::array();
+  OrderedJson messages = OrderedJson::array();
   if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
   std::printf("%s on %s. An empty line or Ctrl-D ends the conversation, Ctrl-C an answer.\n\n",
               model->name.c_str(), model->device.c_str());

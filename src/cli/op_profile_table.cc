@@ -6,9 +6,6 @@
 #include "tensor/op_profile.h"
 
 namespace pagoda {
-
-using nlohmann::ordered_json;
-
 namespace {
 
 constexpr StepPhase kPhases[] = {StepPhase::kPrefill, StepPhase::kDecode};
@@ -75,13 +72,13 @@ std::string op_profile_table(const OpProfile& profile, const MachineLimits& limi
   return table;
 }
 
-ordered_json op_profile_json(const OpProfile& profile, const MachineLimits& limits) {
-  ordered_json rows = ordered_json::array();
+OrderedJson op_profile_json(const OpProfile& profile, const MachineLimits& limits) {
+  OrderedJson rows = OrderedJson::array();
   for (const StepPhase phase : kPhases) {
     const PhaseTotals totals = profile.phase(phase);
     if (totals.num_steps == 0) continue;
     for (const OpTotals& op : ops_of(profile, phase)) {
-      ordered_json row = {{"phase", phase_name(phase)}, {"op", op.call.op}};
+      OrderedJson row = {{"phase", phase_name(phase)}, {"op", op.call.op}};
       if (!op.call.format.empty()) {
         row["rows"] = op.call.rows;
         row["cols"] = op.call.cols;

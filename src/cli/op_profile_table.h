@@ -1,10 +1,10 @@
 // A profile of a model's ops (tensor/op_profile.h) as a table for people and as JSON.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/machine_limits.h"
+#include "core/ordered_json.h"
 
 namespace pagoda {
 
@@ -20,6 +20,6 @@ std::string op_profile_table(const OpProfile& profile, const MachineLimits& limi
 // "read_bytes",
 //   "read_gb_per_s", "read_share", "gmac_per_s"}]; rows, cols and format where the op has a weight,
 // gmac_per_s where it sums products. Time outside ops is the op "outside ops".
-nlohmann::ordered_json op_profile_json(const OpProfile& profile, const MachineLimits& limits);
+OrderedJson op_profile_json(const OpProfile& profile, const MachineLimits& limits);
 
 }  // namespace pagoda

@@ -17,7 +17,6 @@
 #include "core/progress_bar.h"
 
 namespace pagoda {
-
 namespace {
 
 constexpr int kDefaultContext = 1024;  // tokens
@@ -121,7 +120,7 @@ Status perplexity(const PerplexityFlags& flags) {
     print_text(flags, total, compared);
     return ok_status();
   }
-  nlohmann::ordered_json line = {
+  OrderedJson line = {
       {"file", flags.file},
       {"context", flags.context},
       {"num_tokens", total.num_tokens},

@@ -215,8 +215,7 @@ Result<std::vector<int>> prompt_token_ids(const ServedModel& model, const Prompt
                             read_prompt_text("prompt-file", *spec.prompt_file));
     return model.tokenizer->encode(text);
   }
-  nlohmann::ordered_json messages =
-      nlohmann::ordered_json::array();  // templates may print keys in order
+  OrderedJson messages = OrderedJson::array();  // templates may print keys in order
   if (spec.system) messages.push_back({{"role", "system"}, {"content", *spec.system}});
   messages.push_back({{"role", "user"}, {"content", *spec.chat}});
   return encode_chat(model, json_text(messages));

@@ -4,7 +4,7 @@
 #include <iterator>
 
 template class nlohmann::basic_json<>;
-template class nlohmann::basic_json<nlohmann::ordered_map>;
+template class nlohmann::basic_json<pagoda::OrderedObject>;
 
 namespace pagoda {
 namespace {
@@ -30,22 +30,22 @@ nlohmann::json parse_json(std::string_view text, int max_depth) {
   return nlohmann::json::parse(text, keeps, /*allow_exceptions=*/false);
 }
 
-nlohmann::ordered_json parse_ordered_json(std::string_view text) {
-  return nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+OrderedJson parse_ordered_json(std::string_view text) {
+  return OrderedJson::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 nlohmann::json parse_json(std::istream& stream) {
   return parse_json(rest_of(stream));
 }
 
-nlohmann::ordered_json parse_ordered_json(std::istream& stream) {
+OrderedJson parse_ordered_json(std::istream& stream) {
   return parse_ordered_json(rest_of(stream));
 }
 
 std::string json_text(const nlohmann::json& value, int indent) {
   return text_of(value, indent);
 }
-std::string json_text(const nlohmann::ordered_json& value) {
+std::string json_text(const OrderedJson& value) {
   return text_of(value, -1);
 }
 

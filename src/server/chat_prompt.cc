@@ -99,7 +99,7 @@ bool holds_arguments(const RequestJson& arguments) {
   if (arguments.is_object() || arguments.is_null()) return true;
   if (!arguments.is_string()) return false;
   const auto& text = arguments.get_ref<const std::string&>();
-  return text.empty() || parse_request_json(text).is_object();
+  return text.empty() || parse_ordered_json(text).is_object();
 }
 
 MaybeError check_tool_call(const RequestJson& call) {

@@ -103,7 +103,7 @@ MaybeError check_num_items(const Field& field, std::size_t count) {
 }
 
 bool is_neutral(const RequestJson& value, const RefusedField& refused) {
-  const auto neutral = parse_request_json(refused.neutral);
+  const auto neutral = parse_ordered_json(refused.neutral);
   return std::find(neutral.begin(), neutral.end(), value) != neutral.end();
 }
 

@@ -51,7 +51,7 @@ std::vector<Field> table(Example& example) {
 std::string read(const std::string& text, Example* out = nullptr) {
   Example example;
   std::vector<std::string> unknown;
-  const auto error = read_fields(parse_request_json(text), table(example), unknown);
+  const auto error = read_fields(parse_ordered_json(text), table(example), unknown);
   if (out != nullptr) *out = example;
   if (!error) return "";
   EXPECT_EQ(error->status, 400);
@@ -132,11 +132,11 @@ TEST(FieldReader, CollectsUnknownNamesAndAsksForRequiredOnes) {
   std::vector<std::string> unknown;
   auto fields = table(example);
   EXPECT_FALSE(
-      read_fields(parse_request_json(R"({"zig": 1, "count": 2, "zag": 2})"), fields, unknown));
+      read_fields(parse_ordered_json(R"({"zig": 1, "count": 2, "zag": 2})"), fields, unknown));
   EXPECT_THAT(unknown, ElementsAre("zig", "zag"));
   fields[6].required = true;
-  EXPECT_EQ(read_fields(parse_request_json("{}"), fields, unknown)->message, "'name' is required");
-  EXPECT_EQ(read_fields(parse_request_json(R"({"name": null})"), fields, unknown)->param, "name");
+  EXPECT_EQ(read_fields(parse_ordered_json("{}"), fields, unknown)->message, "'name' is required");
+  EXPECT_EQ(read_fields(parse_ordered_json(R"({"name": null})"), fields, unknown)->param, "name");
 }
 
 TEST(FieldReader, LengthsAreBounded) {

@@ -16,7 +16,7 @@ GrammarFields fields_of(const std::string& text) {
   GrammarFields fields;
   std::vector<std::string> unknown;
   const auto error =
-      read_fields(parse_request_json("{" + text + "}"), grammar_field_table(fields), unknown);
+      read_fields(parse_ordered_json("{" + text + "}"), grammar_field_table(fields), unknown);
   EXPECT_FALSE(error) << error->message;
   EXPECT_TRUE(unknown.empty()) << unknown.front();
   return fields;

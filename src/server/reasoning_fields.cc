@@ -101,7 +101,7 @@ std::string add_reasoning_variables(const ReasoningFields& fields, const std::st
   std::optional<bool> thinks = fields.enable_thinking;
   if (!thinks && fields.effort == "none") thinks = false;
   if (!thinks && fields.effort.empty()) return kwargs_json;
-  auto kwargs = parse_request_json(kwargs_json);
+  auto kwargs = parse_ordered_json(kwargs_json);
   const auto add = [&kwargs](const std::string& name, RequestJson value) {
     if (!kwargs.contains(name)) kwargs[name] = std::move(value);
   };

@@ -202,7 +202,7 @@ ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service,
   if (const std::string& id = asked.previous_response_id; !id.empty()) {
     const auto found = service.responses.find(request.client, id);
     if (!found) return no_response("previous_response_id", id);
-    earlier = parse_request_json(found->messages_json);
+    earlier = parse_ordered_json(found->messages_json);
   }
   if (auto error = settle_messages(earlier, asked)) return std::move(*error);
   auto job = std::make_unique<ResponseJob>();

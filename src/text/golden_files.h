@@ -20,14 +20,14 @@ inline std::filesystem::path test_data() {
 }
 
 // Objects keep their order: templates print them as they come.
-inline nlohmann::ordered_json read_golden(std::string_view name) {
+inline OrderedJson read_golden(std::string_view name) {
   std::ifstream file(test_data() / name);
   return parse_ordered_json(file);
 }
 
 // Builds a vocabulary: "tokens" has [id, token, type] for the tokens that the golden texts need;
 // the other ids get names of no use.
-inline GgufVocabulary golden_vocabulary(const nlohmann::ordered_json& golden) {
+inline GgufVocabulary golden_vocabulary(const OrderedJson& golden) {
   GgufVocabulary vocabulary = {.model = golden.at("model"), .pre = golden.value("pre", "")};
   const size_t num_tokens = golden.at("num_tokens");
   for (size_t id = 0; id < num_tokens; ++id) {

@@ -9,13 +9,12 @@
 namespace pagoda {
 namespace {
 
-using nlohmann::ordered_json;
 using ::testing::HasSubstr;
 
 class GrammarSchemaTest : public GrammarTest {
  protected:
   // True where the schema is taken.
-  bool check(const ordered_json& entry) {
+  bool check(const OrderedJson& entry) {
     SCOPED_TRACE(entry.at("name").get<std::string>());
     const std::string schema = entry.at("schema").dump();
     if (entry.contains("refused")) {
@@ -30,9 +29,9 @@ class GrammarSchemaTest : public GrammarTest {
     return true;
   }
 
-  void check_answers(const ordered_json& entry, const TokenMaskSource& source) {
+  void check_answers(const OrderedJson& entry, const TokenMaskSource& source) {
     for (const char* kind : {"valid", "invalid"}) {
-      for (const auto& answer : entry.value(kind, ordered_json::array())) {
+      for (const auto& answer : entry.value(kind, OrderedJson::array())) {
         const auto state = source.clone();
         const bool is_taken =
             takes(*state, answer.get<std::string>()) && (state->is_stopped() || may_end(*state));
@@ -43,7 +42,7 @@ class GrammarSchemaTest : public GrammarTest {
 
   // How many are taken of those that are counted, and how many there are.
   std::pair<int, int> check_table(std::string_view name) {
-    const ordered_json tables = read_golden(name);
+    const OrderedJson tables = read_golden(name);
     int num_taken = 0;
     for (const auto& entry : tables.at("counted")) num_taken += check(entry);
     for (const auto& entry : tables.at("more")) check(entry);

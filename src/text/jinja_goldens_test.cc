@@ -14,7 +14,7 @@
 namespace pagoda {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 
 // Python cannot write a generator as JSON, so this one raises a TypeError. Here it prints what it
 // means.

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 constexpr int kPlainType = 1;
 constexpr int kControlType = 3;
 
-using Golden = nlohmann::ordered_json;
+using Golden = OrderedJson;
 
 GgufVocabulary shared_vocabulary() {
   return golden_vocabulary(read_golden("pre_tokenizers.json")["vocabulary"]);

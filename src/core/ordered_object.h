@@ -1,5 +1,5 @@
 // OrderedObject: the keys and values of a JSON object in the order in which they came. It is what
-// nlohmann::basic_json makes a request body's objects of (server/request_json.h).
+// nlohmann::basic_json makes OrderedJson's objects of (core/ordered_json.h).
 //
 // nlohmann::ordered_map compares each key with all before it, which takes quadratic time for bodies
 // of many keys, and a hash map can be brought to the same by keys that collide. Here every look-up
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>
@@ -94,6 +95,11 @@ class OrderedObject {
     return index_.count(key);
   }
 
+  // Returns the value of a key that is there.
+  template <typename K>
+  const T& at(const K& key) const {
+    return find(key)->second;
+  }
   // Returns the value of `key`; null at the end if there was none.
   T& operator[](const Key& key) { return emplace(key, nullptr).first->second; }
 
@@ -127,6 +133,15 @@ class OrderedObject {
   friend bool operator==(const OrderedObject& a, const OrderedObject& b) {
     return std::equal(a.index_.begin(), a.index_.end(), b.index_.begin(), b.index_.end(),
                       [](const iterator& x, const iterator& y) { return *x == *y; });
+  }
+  // Compares in the order of keys, each with its value.
+  friend std::partial_ordering operator<=>(const OrderedObject& a, const OrderedObject& b) {
+    return std::lexicographical_compare_three_way(
+        a.index_.begin(), a.index_.end(), b.index_.begin(), b.index_.end(),
+        [](const iterator& x, const iterator& y) {
+          if (*x < *y) return std::partial_ordering::less;
+          return *y < *x ? std::partial_ordering::greater : std::partial_ordering::equivalent;
+        });
   }
 
  private:

@@ -1,0 +1,82 @@
+// Tools and calls of a hundred thousand properties take about as long as reading them does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+#include "answer/answer_grammar.h"
+#include "answer/answer_parser.h"
+#include "answer/tool_messages.h"
+#include "core/json.h"
+#include "text/grammar.h"
+
+namespace pagoda {
+namespace {
+
+constexpr int kNumProperties = 100'000;
+
+// Returns members with `assigns` between name and value, in an order that is not their names'.
+std::string many_members(std::string_view quote, std::string_view assigns) {
+  std::string text;
+  for (int i = 0; i < kNumProperties; ++i)
+    text += fmt::format("{}{}p{}{}{}{{}}", i > 0 ? "," : "", quote, i * 7919LL % 1'000'003, quote,
+                        assigns);
+  return text;
+}
+
+// All of them are required, and each could refer to definitions that are as long as all of them.
+std::string many_parameters() {
+  std::string required;
+  for (int i = 0; i < kNumProperties; ++i)
+    required += fmt::format("{}\"p{}\"", i > 0 ? "," : "", i * 7919LL % 1'000'003);
+  return fmt::format(R"({{"type": "object", "properties": {{{}}}, "required": [{}],
+                          "$defs": {{"d": {{"enum": ["{}"]}}}}}})",
+                     many_members("\"", ":"), required, std::string(1 << 20, 'x'));
+}
+
+template <typename Work>
+double seconds(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// To compare each name with all others, or to copy the definitions for each, takes hundreds of times
+// as long.
+TEST(ManyProperties, AToolOfThemIsNoMoreThanItsText) {
+  const std::string parameters = many_parameters();
+  const std::string tools = fmt::format(
+      R"([{{"type": "function", "function": {{"name": "f", "parameters": {}}}}}])", parameters);
+  const double reading_s = seconds([&] { EXPECT_TRUE(parse_json(tools).is_array()); });
+  const double limit_s = 1 + 50 * reading_s;
+  EXPECT_LT(seconds([&] { describe_tools(R"([{"role": "user", "content": "hi"}])", tools); }),
+            limit_s);
+  const std::vector<ToolDefinition> definitions = {{.name = "f", .parameters_json = parameters}};
+  for (const ToolSyntax syntax :
+       {ToolSyntax::kHermes, ToolSyntax::kPythonic, ToolSyntax::kQwenXml}) {
+    const AnswerGrammarOptions options = {
+        .syntax = syntax, .special_token_id = [](std::string_view) { return std::nullopt; }};
+    std::string grammar;
+    EXPECT_LT(seconds([&] { grammar = answer_grammar(definitions, options); }), limit_s);
+    EXPECT_GT(grammar.size(), kMaxGrammarBytes);  // so that it is refused
+    EXPECT_LT(grammar.size(), 10 * kMaxGrammarBytes);
+  }
+}
+
+TEST(ManyProperties, ACallOfThemIsNoMoreThanItsText) {
+  const std::string json = "{" + many_members("\"", ":") + "}";
+  const double limit_s = 1 + 50 * seconds([&] { EXPECT_TRUE(parse_json(json).is_object()); });
+  for (const std::string& arguments : {many_members("", "="), "a=" + json}) {
+    AnswerParser parser({.tool_syntax = ToolSyntax::kPythonic, .reads_calls = true});
+    EXPECT_LT(seconds([&] {
+                parser.push("[f(" + arguments + ")]");
+                parser.finish();
+              }),
+              limit_s);
+    EXPECT_EQ(parser.num_calls(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace pagoda
