@@ -86,6 +86,7 @@ VAGUE_NAMES = {"util", "utils", "common", "misc", "helper", "helpers"}
 BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_(?!\w*_H\b)\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)
 # Its objects compare each name that comes with all before it.
 SLOW_OBJECTS = re.compile(r"^(?!\s*//).*\bnlohmann::ordered_(?:json|map)\b", re.MULTILINE)
+THREAD_START = re.compile(r"\bstd::(?:thread|async)\(|\bthreads_?\.emplace_back\(")
 UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 SKIPPED = re.compile(r"GTEST_" r"SKIP|\bDISABLED_\w|pytest\.(?:mark\.)?" r"skip|unittest\." r"skip|#\[ig" r"nore")
 CLASS = re.compile(r"^class (?:\[\[nodiscard\]\] )?(\w+)[^;{]*\{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
@@ -239,10 +240,14 @@ def check_patterns(path, source):
 
 
 def check_replaced(path, source):
-    """What the house has something better for: nlohmann's ordered objects."""
+    """What the house has something better for: nlohmann's ordered objects and, outside tests, threads whose lack ends the process."""
     for match in SLOW_OBJECTS.finditer(source):
         message = "nlohmann's ordered objects take quadratic time: core/ordered_json.h has others"
         yield Finding(path, line_at(source, match.start()), message)
+    if not path.startswith("src/") or path.endswith("_test.cc") or path == "src/core/start_thread.h":
+        return
+    for match in THREAD_START.finditer(source):
+        yield Finding(path, line_at(source, match.start()), "a thread is started by core/start_thread.h")
 
 
 CPP_RULES = (check_include_layers, check_outside_includes, check_include_form, check_private_methods, check_comments, check_replaced)

@@ -184,6 +184,11 @@ class OtherRules(unittest.TestCase):
         self.assertEqual(len(messages("src/server/b.cc", "using Json = nlohmann::ordered_json;")), 1)
         self.assertEqual(messages("src/server/b.cc", "// nlohmann::ordered_map compares\nOrderedJson json;"), [])
 
+    def test_threads_are_started_where_their_lack_is_told(self):
+        self.assertEqual(len(messages("src/server/b.cc", "thread_ = std::thread([this] { run(); });")), 1)
+        self.assertEqual(len(messages("src/server/b.cc", "auto text = std::async(std::launch::async, read);")), 1)
+        self.assertEqual(messages("src/server/b_test.cc", "std::thread([this] { run(); }).join();"), [])
+
     def test_nothing_is_unfinished_or_skipped(self):
         for line in ("// TO" "DO: later", "GTEST_" "SKIP();", "TEST(A, DISABLED_" "B) {}"):
             self.assertEqual(len(messages("src/core/a_test.cc", line + "\n")), 1, line)

@@ -3,10 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "cli/flag_sources.h"
+#include "cli/report_error.h"
 #include "cli/standard_output.h"
 #include "cli/usage_error.h"
 #include "core/version.h"
@@ -26,6 +29,17 @@ void take_single_values(CLI::App& app) {
 int complain(const std::string& what) {
   std::fprintf(stderr, "pagoda: %s\n", what.c_str());
   return kExitUsage;
+}
+
+// Memory or threads that a command lacks end it with a line, like any other error.
+int run(const CommandBody& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return report_error(resource_exhausted("expected more memory than the system has left"));
+  } catch (const std::exception& error) {
+    return report_error(internal_error("{}", error.what()));
+  }
 }
 
 }  // namespace
@@ -73,7 +87,7 @@ int run_command_line(int argc, const char* const* argv) {
       return close_standard_output(app.exit(error));  // --help, --version
     return complain(usage_error(app, error));
   }
-  return close_standard_output(body());
+  return close_standard_output(run(body));
 }
 
 }  // namespace pagoda

@@ -88,12 +88,14 @@ HWY_AFTER_NAMESPACE();
 #include <barrier>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <thread>
 
 #include "cli/dot_product_peak.h"
 #include "cli/machine_limits.h"
 #include "core/machine.h"
+#include "core/start_thread.h"
 
 namespace pagoda {
 HWY_EXPORT(read_all);
@@ -130,9 +132,18 @@ double shortest_round(int num_threads, int rounds, const std::function<void(int)
     }
   };
   std::vector<std::thread> threads;
-  for (int thread = 1; thread < num_threads; ++thread) threads.emplace_back(body, thread);
-  body(0);
+  std::exception_ptr failure;
+  try {
+    for (int thread = 1; thread < num_threads; ++thread)
+      threads.push_back(start_thread([&body, thread] { body(thread); }));
+    body(0);
+  } catch (const NoThread&) {
+    failure = std::current_exception();
+    // Nobody waits at the gate for those that are not there.
+    for (auto i = static_cast<int>(threads.size()); i < num_threads; ++i) gate.arrive_and_drop();
+  }
   for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
   return shortest;
 }
 

@@ -7,8 +7,10 @@
 #include "cli/command_line.h"
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE,
-              SIG_IGN);  // a peer or a pager that goes away is an error to read, not the end
+  // A peer or a pager that goes away is an error of a write, and so is a file that has reached the
+  // limit of its length (ulimit -f): neither is the end.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   spdlog::set_default_logger(spdlog::stderr_color_mt("pagoda"));  // stdout is for answers
   return pagoda::run_command_line(argc, argv);
 }

@@ -18,6 +18,7 @@
 #include "cli/flag_values.h"
 #include "cli/report_error.h"
 #include "core/log.h"
+#include "core/start_thread.h"
 #include "kv/cache_events.h"
 #include "server/server.h"
 
@@ -64,7 +65,7 @@ bool has_signal() {
 Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& flags,
                                                              const sigset_t& signals) {
   std::future<Result<std::unique_ptr<ServedModel>>> loading =
-      std::async(std::launch::async, [&flags] { return load(flags); });
+      start_async([&flags] { return load(flags); });
   while (loading.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
     if (!has_signal()) continue;
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);

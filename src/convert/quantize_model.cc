@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "convert/gguf_model.h"
+#include "core/start_thread.h"
 #include "weights/printable.h"
 
 namespace pagoda {
@@ -34,7 +35,13 @@ Status parallel_ranges(int num_threads, std::int64_t count, Work work) {
   const auto run = [&](std::int64_t i) {
     statuses[i] = work(count * i / num_ranges, count * (i + 1) / num_ranges);
   };
-  for (std::int64_t i = 1; i < num_ranges; ++i) threads.emplace_back(run, i);
+  for (std::int64_t i = 1; i < num_ranges; ++i) {
+    try {
+      threads.push_back(start_thread([&run, i] { run(i); }));
+    } catch (const NoThread&) {
+      run(i);
+    }
+  }
   run(0);
   for (std::thread& thread : threads) thread.join();
   const auto failed = std::find_if(statuses.begin(), statuses.end(),

@@ -1,5 +1,6 @@
 #include "core/text_file.h"
 
+#include <cerrno>
 #include <cstdint>
 #include <fstream>
 #include <system_error>
@@ -29,6 +30,16 @@ Result<std::string> read_text_file(const std::filesystem::path& file) {
     return data_loss("{}: expected {} bytes, got {}", file.string(), size, stream.gcount());
   }
   return text;
+}
+
+Status write_text_file(const std::filesystem::path& file, std::string_view text) {
+  errno = 0;
+  std::ofstream stream(file, std::ios::binary);
+  stream << text;
+  stream.close();
+  if (stream) return ok_status();
+  return unavailable("{}: cannot be written: {}", file.string(),
+                     std::generic_category().message(errno));
 }
 
 }  // namespace pagoda

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "core/status.h"
 
@@ -11,5 +12,8 @@ namespace pagoda {
 // Reads the whole file. kNotFound where there is none, kDataLoss for one that can't be read or is
 // larger than a tokenizer can be (256 MiB).
 Result<std::string> read_text_file(const std::filesystem::path& file);
+
+// Writes the whole file, in the place of what was there. kUnavailable: the system does not take it.
+Status write_text_file(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace pagoda

@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/machine.h"
+#include "core/start_thread.h"
 #include "kv/disk_cache.h"
 
 namespace pagoda {
@@ -56,12 +57,16 @@ Result<Sha256Digest> hash_files(const std::vector<std::string>& paths) {
       parts.push_back({.path = path, .begin = begin, .size = std::min(kPartBytes, size - begin)});
   }
   std::atomic<std::size_t> next = 0;
+  const auto hash_parts = [&] {
+    for (std::size_t part = next++; part < parts.size(); part = next++) hash_part(parts[part]);
+  };
   std::vector<std::thread> threads;
-  for (int i = 0; i < default_num_threads(); ++i) {
-    threads.emplace_back([&] {
-      for (std::size_t part = next++; part < parts.size(); part = next++) hash_part(parts[part]);
-    });
+  try {
+    for (int i = 1; i < default_num_threads(); ++i) threads.push_back(start_thread(hash_parts));
+  } catch (const NoThread&) {
+    // Those that are there, and this one, do it all.
   }
+  hash_parts();
   for (std::thread& thread : threads) thread.join();
   for (const FilePart& part : parts) {
     if (!part.is_read) return unavailable("[kv cache] scope: {} cannot be read", part.path);

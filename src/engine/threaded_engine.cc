@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/start_thread.h"
 
 namespace pagoda {
 namespace {
@@ -20,20 +21,27 @@ Result<std::unique_ptr<Engine>> ThreadedEngine::start(
   std::unique_ptr<ThreadedEngine> engine(new ThreadedEngine());
   std::promise<Status> made;
   std::future<Status> ready = made.get_future();
-  engine->thread_ = std::thread([&made, self = engine.get(), make_parts = std::move(make_parts)] {
-    Result<EngineParts> parts = make_parts();
-    if (!parts.ok()) {
-      made.set_value(parts.status());
+  engine->thread_ = start_thread([&made, self = engine.get(), make_parts = std::move(make_parts)] {
+    try {
+      const Status status = self->make_core(make_parts);
+      made.set_value(status);
+      if (!status.ok()) return;
+    } catch (...) {
+      made.set_exception(std::current_exception());
       return;
     }
-    self->core_ = std::make_unique<EngineCore>(
-        *std::move(parts), [self](const QueueDemand& demand) { self->leave_queue(demand); });
-    self->publish_stats();
-    made.set_value(ok_status());
     self->run();
   });
   PAGODA_RETURN_IF_ERROR(ready.get());
   return std::unique_ptr<Engine>(std::move(engine));
+}
+
+Status ThreadedEngine::make_core(const std::function<Result<EngineParts>()>& make_parts) {
+  PAGODA_ASSIGN_OR_RETURN(EngineParts parts, make_parts());
+  core_ = std::make_unique<EngineCore>(std::move(parts),
+                                       [this](const QueueDemand& demand) { leave_queue(demand); });
+  publish_stats();
+  return ok_status();
 }
 
 ThreadedEngine::~ThreadedEngine() {
@@ -42,7 +50,7 @@ ThreadedEngine::~ThreadedEngine() {
     stopping_ = true;
     work_.notify_one();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();  // it may never have started
 }
 
 Status ThreadedEngine::check_room(const QueueDemand& demand) const {

@@ -59,6 +59,7 @@ class ThreadedEngine final : public Engine {
   void wait_for_others();
   void take_commands();
   void leave_queue(const QueueDemand& demand);
+  Status make_core(const std::function<Result<EngineParts>()>& make_parts);
   void publish_stats();
   void die(const Status& reason);
 

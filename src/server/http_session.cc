@@ -26,12 +26,6 @@ constexpr std::size_t kHeadReadBytes = 4096;
 // its going away shows only when it is written to.
 constexpr std::size_t kMaxPipelinedBytes = 16 << 10;
 
-HttpResponse internal_error_response(const std::string& method, const std::string& path,
-                                     const std::exception& error) {
-  log_error("[server] {} {}: {}", method, path, error.what());
-  return error_response({500, "the server failed to answer this request", "", "internal_error"});
-}
-
 }  // namespace
 
 // Shared with replies' Wakes; touched on the strand only, but for `posted`.
@@ -183,7 +177,7 @@ std::optional<HttpResponse> HttpSession::refusal_of_gate(Incoming& incoming) con
     incoming.trace = incoming.parser.request().trace;
     return refusal;
   } catch (const std::exception& error) {
-    return internal_error_response(incoming.method, incoming.path, error);
+    return failure_response(incoming.method + " " + incoming.path, error);
   }
 }
 
@@ -199,7 +193,7 @@ HttpReply HttpSession::handle(Incoming& incoming) const {
   try {
     return shared_.handler(std::move(incoming.parser.request()), std::move(wake));
   } catch (const std::exception& error) {
-    return {internal_error_response(incoming.method, incoming.path, error), {}};
+    return {failure_response(incoming.method + " " + incoming.path, error), {}};
   }
 }
 

@@ -5,6 +5,8 @@
 
 #ifdef __GLIBC__
 #include <malloc.h>
+
+#include "core/start_thread.h"
 #endif
 
 namespace pagoda {
@@ -21,7 +23,8 @@ void trim() {
 
 }  // namespace
 
-MemoryTrimmer::MemoryTrimmer(double rest_s) : rest_s_(rest_s), thread_([this] { run(); }) {}
+MemoryTrimmer::MemoryTrimmer(double rest_s)
+    : rest_s_(rest_s), thread_(start_thread([this] { run(); })) {}
 
 MemoryTrimmer::~MemoryTrimmer() {
   {

@@ -19,7 +19,7 @@ namespace pagoda {
 class MemoryTrimmer {
  public:
   // Trims when that many seconds have passed without a call of note_request(), or since a call with
-  // a large body.
+  // a large body. Throws NoThread.
   explicit MemoryTrimmer(double rest_s = 5);
   ~MemoryTrimmer();
   MemoryTrimmer(const MemoryTrimmer&) = delete;

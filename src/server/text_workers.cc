@@ -3,8 +3,8 @@
 #include <chrono>
 #include <exception>
 
-#include "core/log.h"
 #include "core/machine.h"
+#include "core/start_thread.h"
 #include "server/api_error.h"
 
 namespace pagoda {
@@ -37,10 +37,7 @@ void TextWorkers::Task::run() {
   try {
     reply = work();
   } catch (const std::exception& error) {
-    log_error("[server] a text: {}", error.what());
-    reply = {
-        error_response({500, "the server failed to answer this request", "", "internal_error"}),
-        {}};
+    reply = {failure_response("a text", error), {}};
   }
   clear();
   std::lock_guard lock(mutex_);
@@ -83,22 +80,35 @@ class TextWorkers::TaskReply final : public PendingReply {
 // --- the lanes
 
 TextWorkers::TextWorkers(const TextWorkersOptions& options) : options_(options) {
-  for (int i = 0; i < options.num_short_threads; ++i) {
-    threads_.emplace_back([this] {
-      ask_for_short_slices();  // as the threads that deliver: a chat's first token waits for it
-      work_on(TextLane::kShort);
-    });
+  try {
+    start_threads();
+  } catch (...) {
+    end_threads();
+    throw;
   }
-  for (const TextLane lane : {TextLane::kMedium, TextLane::kLong}) {
-    threads_.emplace_back([this, lane] {
-      give_way();
-      work_on(lane);
-    });
-  }
-  threads_.emplace_back([this] { work_on(TextLane::kGrammar); });
 }
 
 TextWorkers::~TextWorkers() {
+  end_threads();
+}
+
+void TextWorkers::start_threads() {
+  for (int i = 0; i < options_.num_short_threads; ++i) {
+    threads_.push_back(start_thread([this] {
+      ask_for_short_slices();  // as the threads that deliver: a chat's first token waits for it
+      work_on(TextLane::kShort);
+    }));
+  }
+  for (const TextLane lane : {TextLane::kMedium, TextLane::kLong}) {
+    threads_.push_back(start_thread([this, lane] {
+      give_way();
+      work_on(lane);
+    }));
+  }
+  threads_.push_back(start_thread([this] { work_on(TextLane::kGrammar); }));
+}
+
+void TextWorkers::end_threads() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -40,6 +40,7 @@ struct TextWorkersOptions {
 // Thread-safe. It outlives the replies that it gives out.
 class TextWorkers {
  public:
+  // Throws NoThread.
   explicit TextWorkers(const TextWorkersOptions& options = {});
   // Drops what waits and ends when what runs is done.
   ~TextWorkers();
@@ -70,6 +71,8 @@ class TextWorkers {
   using Turn = std::pair<Clock::TimePoint, std::uint64_t>;
   using Waiting = std::map<Turn, std::shared_ptr<Task>>;
 
+  void start_threads();
+  void end_threads();
   HttpReply enqueue(Place place, std::shared_ptr<Task> task);
   bool remove(TextLane lane, const Turn& turn);
   void work_on(TextLane lane);

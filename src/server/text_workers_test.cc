@@ -3,9 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <future>
+#include <new>
+#include <stdexcept>
 #include <string>
+#include <system_error>
+
+#include "core/start_thread.h"
 
 namespace pagoda {
 namespace {
@@ -162,12 +168,20 @@ TEST_F(TextWorkersTest, AFullLaneRefusesAndTheOthersGoOn) {
   gate_.set_value();
 }
 
-TEST_F(TextWorkersTest, WorkThatThrowsIsA500AndTheNextIsDone) {
-  HttpReply thrown = workers_.run(
-      {}, [] {}, []() -> HttpReply { throw std::runtime_error("no memory"); });
-  std::optional<HttpReply> reply;
-  while (!reply) reply = pending(thrown)->poll();
-  EXPECT_EQ(std::get<HttpResponse>(reply->content).status, 500);
+TEST_F(TextWorkersTest, WorkThatThrowsIsA500AndALackA503AndTheNextIsDone) {
+  const auto status_of = [this](HttpReply (*work)()) {
+    HttpReply thrown = workers_.run(
+        {}, [] {}, [work] { return work(); });
+    std::optional<HttpReply> reply;
+    while (!reply) reply = pending(thrown)->poll();
+    return std::get<HttpResponse>(reply->content).status;
+  };
+  EXPECT_EQ(status_of([]() -> HttpReply { throw std::runtime_error("a mistake"); }), 500);
+  EXPECT_EQ(status_of([]() -> HttpReply { throw std::bad_alloc(); }), 503);
+  EXPECT_EQ(status_of([]() -> HttpReply {
+              throw NoThread(std::system_error(EAGAIN, std::generic_category()));
+            }),
+            503);
   num_expected_ = 1;
   const HttpReply next = note({}, "next");
   all_done_.get_future().wait();

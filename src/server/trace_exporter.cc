@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/start_thread.h"
 #include "core/version.h"
 #include "server/answer_json.h"
 #include "server/json_body.h"
@@ -225,7 +226,7 @@ Result<std::unique_ptr<TraceExporter>> TraceExporter::start(const std::string& u
   impl->url = url.find('/', host) == std::string::npos ? url + "/v1/traces" : url;
   const char* const name = std::getenv("OTEL_SERVICE_NAME");
   impl->service = text(name != nullptr && *name != '\0' ? name : "pagoda");
-  impl->thread = std::thread([impl = impl.get()] { impl->run(); });
+  impl->thread = start_thread([impl = impl.get()] { impl->run(); });
   return std::unique_ptr<TraceExporter>(new TraceExporter(std::move(impl)));
 }
 

@@ -5,6 +5,7 @@
 #include <future>
 
 #include "core/clock.h"
+#include "core/start_thread.h"
 #include "engine/create_engine.h"
 #include "serving/gguf_text.h"
 #include "serving/read_score_format.h"
@@ -90,8 +91,7 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
     model->no_embeddings = unsupported("[embedding] this checkpoint scores pairs of texts alone");
   }
   // Reading a vocabulary takes about as long as packing a small model's weights.
-  std::future<Status> text =
-      std::async(std::launch::async, [&] { return load_text(checkpoint, options, *model); });
+  std::future<Status> text = start_async([&] { return load_text(checkpoint, options, *model); });
   if (checkpoint.gguf() == nullptr) {
     // A folder's tokenizer says another end, which the engine has to know from its start; a GGUF
     // file's own keys say it.

@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/machine.h"
+#include "core/start_thread.h"
 
 namespace pagoda {
 namespace {
@@ -55,6 +56,7 @@ struct MaskPrefetcher::Queue {
     std::deque<std::shared_ptr<Job>> jobs;
     unsigned num_idle = 0;
     std::vector<std::thread> threads;
+    bool has_none = false;  // the system had no thread for it
   };
 
   // Queues an idle job.
@@ -72,7 +74,7 @@ struct MaskPrefetcher::Queue {
 
   bool is_near(const Job& job) {
     const std::lock_guard lock(mutex);
-    if (job.phase == Job::Phase::kReady) return true;
+    if (job.phase == Job::Phase::kReady || lane_of(job).has_none) return true;
     return job.phase != Job::Phase::kRunning && !job.takes_very_long();
   }
 
@@ -80,6 +82,7 @@ struct MaskPrefetcher::Queue {
     std::unique_lock lock(mutex);
     if (is_over) return true;  // its caller's
     if (job->phase == Job::Phase::kIdle) push_locked(job);
+    if (lane_of(*job).has_none) return true;
     const auto is_ready = [&] { return is_over || job->phase == Job::Phase::kReady; };
     return done.wait_until(lock, deadline, is_ready);
   }
@@ -107,13 +110,25 @@ struct MaskPrefetcher::Queue {
 
   void push_locked(const std::shared_ptr<Job>& job) {
     if (is_over) return;
-    Lane& lane = job->takes_very_long() ? slow : quick;
+    Lane& lane = lane_of(*job);
+    if (lane.jobs.size() + 1 > lane.num_idle && lane.threads.size() < lane.max_threads)
+      add_thread(lane);
+    if (lane.has_none) return;
     job->phase = Job::Phase::kQueued;
     lane.jobs.push_back(job);
-    if (lane.jobs.size() > lane.num_idle && lane.threads.size() < lane.max_threads)
-      lane.threads.emplace_back([this, &lane] { run(lane); });
     lane.work.notify_one();
   }
+
+  // Leaves the lane with those that it has where the system has none left.
+  void add_thread(Lane& lane) {
+    try {
+      lane.threads.push_back(start_thread([this, &lane] { run(lane); }));
+    } catch (const NoThread&) {
+    }
+    lane.has_none = lane.threads.empty();
+  }
+
+  Lane& lane_of(const Job& job) { return job.takes_very_long() ? slow : quick; }
 
   void run(Lane& lane) {
     if (lane.gives_way) give_way();

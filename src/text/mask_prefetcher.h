@@ -13,7 +13,8 @@
 
 namespace pagoda {
 
-// Thread-safe; threads start when there is something for them. Sources may outlive it, and then
+// Thread-safe; threads start when there is something for them. Where the system has none left,
+// masks are computed when they are asked for. Sources may outlive it, and then
 // compute their masks when they are asked.
 class MaskPrefetcher {
  public:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/machine.h"
+#include "core/start_thread.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -111,12 +112,20 @@ ThreadPool::ThreadPool(int num_threads)
       lanes_(std::make_unique<Lane[]>(num_threads_)),
       tallies_(std::make_unique<Tally[]>(num_threads_)) {
   threads_.reserve(num_threads_ - 1);
-  for (int thread = 1; thread < num_threads_; ++thread) {
-    threads_.emplace_back([this, thread] { work_loop(thread); });
+  try {
+    for (int thread = 1; thread < num_threads_; ++thread)
+      threads_.push_back(start_thread([this, thread] { work_loop(thread); }));
+  } catch (...) {
+    end_threads();
+    throw;
   }
 }
 
 ThreadPool::~ThreadPool() {
+  end_threads();
+}
+
+void ThreadPool::end_threads() {
   stop_.store(true, std::memory_order_release);
   num_wakes_.fetch_add(1, std::memory_order_acq_rel);
   num_wakes_.notify_all();

@@ -38,7 +38,7 @@ inline std::int64_t part_begin(std::int64_t count, int thread, int num_threads) 
 
 class ThreadPool {
  public:
-  // Starts num_threads - 1 threads: the caller is one of them.
+  // Starts num_threads - 1 threads: the caller is one of them. Throws NoThread.
   explicit ThreadPool(int num_threads);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -104,6 +104,7 @@ class ThreadPool {
     std::uint32_t begin = 0;  // below 2^16
     std::uint32_t end = 0;
   };
+  void end_threads();
   static std::uint64_t pack(const Rest& rest);
   static Rest unpack(std::uint64_t word);
 
