@@ -18,6 +18,7 @@
 #include "cli/flag_values.h"
 #include "cli/report_error.h"
 #include "core/log.h"
+#include "core/log_thread.h"
 #include "core/start_thread.h"
 #include "kv/cache_events.h"
 #include "server/server.h"
@@ -38,13 +39,37 @@ struct ServeFlags {
   std::string config_file;  // read before the command line is (flag_sources.h)
 };
 
-// Blocked in every thread from here on, so that serve() alone sees them.
-void block_signals(sigset_t& signals) {
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
+// The signals that end a server. They are blocked in this thread, and in those that it starts, until
+// release() or the end: serve() alone sees the first one, the next ends the process by itself.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+  ~EndSignals() { release(); }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  void wait() const {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+  }
+  void release() const { pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr); }
+  // Ends the process if one has come.
+  void take() const {
+    sigset_t pending;
+    sigpending(&pending);
+    if (sigismember(&pending, SIGINT) != 1 && sigismember(&pending, SIGTERM) != 1) return;
+    release();
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);  // where whoever started it has it ignored
+  }
+
+ private:
+  sigset_t signals_;
+};
 
 // Returns where clients find the server. An IPv6 address stands in brackets there.
 std::string url_of(const ServerOptions& options, std::uint16_t port) {
@@ -54,23 +79,14 @@ std::string url_of(const ServerOptions& options, std::uint16_t port) {
                      is_v6 ? "[" + options.host + "]" : options.host, port);
 }
 
-bool has_signal() {
-  sigset_t pending;
-  sigpending(&pending);
-  return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
-}
-
 // load(), on a thread of its own: a signal meanwhile ends the process as it would have at once,
 // since loading can't be broken off and leaves nothing behind.
 Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& flags,
-                                                             const sigset_t& signals) {
+                                                             const EndSignals& signals) {
   std::future<Result<std::unique_ptr<ServedModel>>> loading =
       start_async([&flags] { return load(flags); });
-  while (loading.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
-    if (!has_signal()) continue;
-    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // where whoever started it has it ignored
-  }
+  while (loading.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
+    signals.take();
   return loading.get();
 }
 
@@ -82,8 +98,8 @@ Status serve(ServeFlags& flags) {
   if (flags.server.tls.certificate.empty() != flags.server.tls.key.empty())
     return invalid_argument("[tls] expected both --ssl-certfile and --ssl-keyfile, got one");
   PAGODA_ASSIGN_OR_RETURN(flags.server.api_keys, read_api_keys(flags.api_keys));
-  sigset_t signals;
-  block_signals(signals);
+  const EndSignals signals;
+  const LogThread log_thread;  // outlives all that log
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   if (flags.log_format == "json") flags.server.log_format = LogFormat::kJson;
   use_log_format(flags.server.log_format);
@@ -100,10 +116,9 @@ Status serve(ServeFlags& flags) {
     log_info("cpu instruction set: {}", cpu_isa_name(isa));
   }
   log_info("listening on {}", url_of(flags.server, server->port()));
-  int signal = 0;
-  sigwait(&signals, &signal);
+  signals.wait();
+  signals.release();
   log_info("finishing what runs; a second Ctrl-C ends it at once");
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   server->stop(flags.shutdown_timeout_s);
   return ok_status();
 }

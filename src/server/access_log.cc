@@ -1,6 +1,5 @@
 #include "server/access_log.h"
 
-#include <spdlog/async.h>
 #include <spdlog/spdlog.h>
 
 #include <fmt/format.h>
@@ -17,7 +16,6 @@
 namespace pagoda {
 namespace {
 
-constexpr std::size_t kMaxWaiting = 4096;  // lines
 constexpr std::size_t kMaxShownBytes = 200;
 
 // Makes a word of a log line of what a client sent.
@@ -63,8 +61,6 @@ std::string json_members(const AccessRecord& record) {
 struct AccessLog::Impl {
   AnswerObserver observer;
   LogFormat format = LogFormat::kText;
-  std::shared_ptr<spdlog::details::thread_pool> thread =
-      std::make_shared<spdlog::details::thread_pool>(kMaxWaiting, 1);
   std::shared_ptr<spdlog::logger> logger;
 };
 
@@ -72,9 +68,9 @@ AccessLog::AccessLog(AnswerObserver observer, LogFormat format) : impl_(std::mak
   impl_->observer = std::move(observer);
   impl_->format = format;
   const std::shared_ptr<spdlog::logger> log = spdlog::default_logger();
-  impl_->logger = std::make_shared<spdlog::async_logger>(
+  impl_->logger = std::make_shared<spdlog::logger>(
       format == LogFormat::kJson ? std::string(kFieldsLogger) : log->name(), log->sinks().begin(),
-      log->sinks().end(), impl_->thread, spdlog::async_overflow_policy::overrun_oldest);
+      log->sinks().end());
   impl_->logger->set_level(log->level());
 }
 

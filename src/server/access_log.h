@@ -3,8 +3,7 @@
 // `status` (null where there was none), `duration_ms`, `bytes`, `client` where its API key has a
 // name, and `ended` where it did not end as it should.
 //
-// Lines are written by a thread of the log's own, where the process' log goes: a terminal or a pipe
-// that takes nothing delays no answer. Of lines that it can't get rid of, the oldest are lost.
+// Lines go where the process' log goes, which delays no answer (core/log_thread.h).
 #pragma once
 
 #include <cstddef>
@@ -36,7 +35,6 @@ using AnswerObserver = std::function<void(const AccessRecord&)>;
 class AccessLog {
  public:
   explicit AccessLog(AnswerObserver observer = {}, LogFormat format = LogFormat::kText);
-  // Writes what waits.
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;

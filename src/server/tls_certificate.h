@@ -1,14 +1,13 @@
 // TlsCertificate: the certificate and the key by which clients know the server, as files have them.
 //
-// A certificate that was renewed is taken without a restart: the files are looked at again while
-// connections come. Belongs to the strand that accepts them.
+// A certificate that was renewed is taken without a restart: a thread of its own looks at the files
+// again while connections come, so that none of them waits for a file system. Thread-safe.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
-#include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "core/status.h"
 
@@ -22,25 +21,25 @@ struct TlsFiles {
 class TlsCertificate {
  public:
   // Reads both files. kNotFound, kInvalidArgument: one can't be read, or is not what it should be;
-  // the key is another certificate's.
+  // the key is another certificate's. Throws NoThread.
   static Result<std::unique_ptr<TlsCertificate>> load(TlsFiles files);
+  // Leaves a thread that waits for a file behind.
+  ~TlsCertificate();
+  TlsCertificate(const TlsCertificate&) = delete;
+  TlsCertificate& operator=(const TlsCertificate&) = delete;
 
-  // Returns what a connection that is accepted now is served with: TLS 1.2 or newer. Files that
-  // have changed are read anew, at most once a second; where they can't be taken, a warning says
-  // so, and the certificate at hand goes on.
+  // Returns what a connection that is accepted now is served with: TLS 1.2 or newer. At most once a
+  // second it has the thread look whether the files have changed, and does not wait for that: the
+  // next connections have the new certificate. Where it can't be taken, a warning says so, and the
+  // one at hand goes on.
   std::shared_ptr<boost::asio::ssl::context> context();
 
  private:
-  using FileTimes = std::pair<std::filesystem::file_time_type, std::filesystem::file_time_type>;
+  class Files;
+  explicit TlsCertificate(std::shared_ptr<Files> files);
 
-  explicit TlsCertificate(TlsFiles files) : files_(std::move(files)) {}
-  Status read();
-  FileTimes file_times() const;
-
-  const TlsFiles files_;
-  std::shared_ptr<boost::asio::ssl::context> context_;
-  FileTimes times_;  // of what was read last, taken or not
-  std::chrono::steady_clock::time_point looked_at_;
+  const std::shared_ptr<Files> files_;
+  std::thread thread_;
 };
 
 }  // namespace pagoda

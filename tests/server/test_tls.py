@@ -3,6 +3,7 @@ should not, and OpenAI's client, are tested by TLS where they are by HTTP (test_
 
 import http.client
 import json
+import os
 import socket
 import ssl
 import subprocess
@@ -142,6 +143,18 @@ def test_a_renewed_certificate_is_taken_and_a_broken_one_is_not(server, certific
     stays_open.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert stays_open.read()[0] == 200
     stays_open.close()
+
+
+def test_a_certificate_that_becomes_a_pipe_delays_no_connection(server, certificate):
+    first = serial_of(server)
+    certificate.file.unlink()
+    os.mkfifo(certificate.file)
+    for _ in range(3):
+        time.sleep(0.6)  # it looks once a second
+        assert serial_of(server) == first
+    certificate.file.unlink()
+    certificate.renew()
+    wait_for(lambda: serial_of(server) != first)
 
 
 def test_files_that_cannot_be_taken_are_named(certificate, tmp_path):
