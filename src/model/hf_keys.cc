@@ -1,27 +1,9 @@
 #include "model/hf_keys.h"
 
-#include <algorithm>
-#include <span>
-#include <string>
-#include <string_view>
-
-#include "core/json.h"
-#include "weights/printable.h"
+#include "model/key_rules.h"
 
 namespace pagoda {
 namespace {
-
-enum class HfRule {
-  kRead,      // hf_config.cc, or the reader of quantised tensors
-  kHarmless,  // changes nothing that this engine computes, or what tensors tell by themselves
-  kOnly,      // harmless as long as it has one of the values in `values`
-};
-
-struct HfKeyRule {
-  std::string_view key;  // a '*' at the end stands for any rest
-  HfRule rule;
-  std::string_view values = "[]";  // of kOnly, a JSON array; null is always one of them
-};
 
 // One row a key: a family that reads another one, or a tool that writes another one, adds its row.
 constexpr HfKeyRule kConfigKeys[] = {
@@ -267,61 +249,18 @@ constexpr HfKeyRule kTowerKeys[] = {
     {"vision_*", HfRule::kHarmless},
 };
 
-bool matches(const HfKeyRule& row, std::string_view key) {
-  if (!row.key.ends_with('*')) return row.key == key;
-  return key.starts_with(row.key.substr(0, row.key.size() - 1));
-}
-
-bool is_allowed(const HfKeyRule& row, const nlohmann::json& value) {
-  if (row.rule != HfRule::kOnly) return true;
-  const auto values = parse_json(row.values);
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-// Null where no row is about the key.
-const HfKeyRule* find_rule(std::span<const HfKeyRule> rows, std::string_view key) {
-  const auto row = std::find_if(rows.begin(), rows.end(),
-                                [key](const HfKeyRule& each) { return matches(each, key); });
-  return row == rows.end() ? nullptr : &*row;
-}
-
-// Checks each key by the first row that is about it, unless the family reads it. What `more` says is
-// read is not read here.
-Status check_keys(const JsonFields& fields, std::span<const HfKeyRule> rows,
-                  std::span<const HfKeyRule> more = {}, const Family* family = nullptr) {
-  for (const auto& [key, value] : fields.json().items()) {
-    if (value.is_null()) continue;  // nothing is asked for
-    if (family != nullptr && family->reads(key)) continue;
-    const HfKeyRule* row = find_rule(rows, key);
-    if (row == nullptr) {
-      row = find_rule(more, key);
-      if (row != nullptr && row->rule == HfRule::kRead) row = nullptr;
-    }
-    if (row == nullptr) {
-      return unsupported(
-          "[config] {}: key {} is not known and may change what the model computes; take it out of "
-          "the file if it does not",
-          fields.where(), printable(key, 60));
-    }
-    if (is_allowed(*row, value)) continue;
-    return unsupported("[config] {}: {} {} is not supported", fields.where(), key,
-                       printable(json_text(value), 40));
-  }
-  return ok_status();
-}
-
 }  // namespace
 
 Status check_config_keys(const JsonFields& config, const Family& family) {
-  return check_keys(config, kConfigKeys, {}, &family);
+  return check_keys(config, kConfigKeys, {.family = &family});
 }
 
 Status check_tower_keys(const JsonFields& config) {
-  return check_keys(config, kTowerKeys, kConfigKeys);
+  return check_keys(config, kTowerKeys, {.more = kConfigKeys});
 }
 
 Status check_rope_keys(const JsonFields& block, const Family& family) {
-  return check_keys(block, kRopeKeys, {}, &family);
+  return check_keys(block, kRopeKeys, {.family = &family});
 }
 
 }  // namespace pagoda

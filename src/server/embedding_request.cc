@@ -8,6 +8,8 @@
 namespace pagoda {
 namespace {
 
+constexpr std::size_t kMaxPromptNameChars = 256;
+
 std::string_view inputs_schema() {
   static const std::string schema = prompts_schema(kMaxInputs);
   return schema;
@@ -67,6 +69,13 @@ std::vector<Field> embedding_field_table(EmbeddingRequest& request) {
       custom_field("encoding_format", request, read_encoding_format,
                    R"({"enum": ["float", "base64"]})"),
       dimensions_field(request.dimensions, ""),
+      {.name = "prompt_name",
+       .target = &request.prompt_name,
+       .size = {.max_chars = kMaxPromptNameChars},
+       .format = kPromptNameFormat,
+       .description = "Names one of the checkpoint's prompts, which is put before each text; "
+                      "otherwise its default one is.",
+       .from = "sentence-transformers"},
       truncation_field(
           request.truncate_prompt_tokens,
           "Leaves the last ones of each input's tokens; -1: as many as the context has."),

@@ -18,6 +18,7 @@ struct EmbeddingRequest {
   std::vector<PromptInput> inputs;
   bool is_base64 = false;
   std::optional<int> dimensions;
+  std::optional<std::string> prompt_name;
   std::optional<int> truncate_prompt_tokens;  // -1: to the context's length
   bool add_special_tokens = true;
   int priority = 0;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/json.h"
 #include "server/embedding_answer.h"
 #include "server/embedding_request.h"
@@ -23,6 +25,21 @@ EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
           }};
 }
 
+// Says how inputs are read; the model's EmbeddingFormat settles what the request leaves open.
+ApiResult<InputEncoding> settle_encoding(const ServedModel& model,
+                                         const EmbeddingRequest& request) {
+  const auto prompt = find_prompt(model, request.prompt_name);
+  if (!prompt.ok()) return prompt.error();
+  const auto most = settle_cut(model, request.truncate_prompt_tokens);
+  if (!most.ok()) return most.error();
+  InputEncoding encoding = {.add_special_tokens = request.add_special_tokens,
+                            .prompt = *prompt,
+                            .cut_to = model.embedding_format.max_tokens,
+                            .keeps_end = most->has_value()};
+  if (*most) encoding.cut_to = std::min(**most, most_embedded(model));
+  return encoding;
+}
+
 }  // namespace
 
 HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request,
@@ -32,12 +49,9 @@ HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request
   EmbeddingRequest& request = *read;
   if (auto error = check_embedding(service, request.model, request.dimensions))
     return {error_response(*error), {}};
-  const auto most = settle_cut(service.model, request.truncate_prompt_tokens);
-  if (!most.ok()) return {error_response(most.error()), {}};
-  auto prompts = encode_inputs(
-      service.model, request.inputs,
-      {.add_special_tokens = request.add_special_tokens, .cut_to = *most, .keeps_end = true},
-      "input");
+  const auto encoding = settle_encoding(service.model, request);
+  if (!encoding.ok()) return {error_response(encoding.error()), {}};
+  auto prompts = encode_inputs(service.model, request.inputs, *encoding, "input");
   if (!prompts.ok()) return {error_response(prompts.error()), {}};
   const std::string& model_name = answered_name(service, request.model);
   return start_embeddings(service,

@@ -138,6 +138,45 @@ TEST_F(EmbeddingsTest, DimensionsCutAndNormalise) {
   EXPECT_EQ(refusal({{"input", "say a"}, {"dimensions", 0}}).at("param"), "dimensions");
 }
 
+TEST_F(EmbeddingsTest, TheModelsOwnDimensionsLeaveNumbersAsTheyAre) {
+  const Numbers whole = first({{"input", "say a"}});
+  client_.model().embedding_format.dimensions = 3;
+  EXPECT_EQ(first({{"input", "say a"}}), Numbers(whole.begin(), whole.begin() + 3));
+  EXPECT_EQ(first({{"input", "say a"}, {"dimensions", 8}}), whole);
+}
+
+TEST_F(EmbeddingsTest, PromptsStandBeforeTextsByName) {
+  EXPECT_THAT(refusal({{"input", "a"}, {"prompt_name", "query"}}).at("message"),
+              HasSubstr("this model has no prompts"));
+  EmbeddingFormat& format = client_.model().embedding_format;
+  format.prompts = {{"document", "say "}, {"query", "look for: "}};
+  format.default_prompt = "look for: ";
+  data({{"input", {"say a"}}});
+  EXPECT_EQ(last_ids(), ids("look for: say a"));
+  data({{"input", "a"}, {"prompt_name", "document"}});
+  EXPECT_EQ(last_ids(), ids("say a"));
+  data({{"input", ids("a")}});
+  EXPECT_EQ(last_ids(), ids("a"));
+  client_.answer("/api/embed", R"({"input": "a"})");
+  EXPECT_EQ(last_ids(), ids("look for: a"));
+  const json error = refusal({{"input", "a"}, {"prompt_name", "title"}});
+  EXPECT_EQ(error.at("param"), "prompt_name");
+  EXPECT_THAT(error.at("message"), HasSubstr("expected document or query, got title"));
+}
+
+TEST_F(EmbeddingsTest, TheModelsOwnLengthLeavesTheFirstTokens) {
+  client_.model().embedding_format.max_tokens = 3;
+  data({{"input", "uvwxyz"}});
+  EXPECT_EQ(last_ids(), ids("uvw"));
+  data({{"input", std::vector<int>({1, 2, 3, 4})}});
+  EXPECT_EQ(last_ids(), std::vector<int>({1, 2, 3}));
+  data({{"input", "uvwxyz"}, {"truncate_prompt_tokens", -1}});
+  EXPECT_EQ(last_ids(), ids("xyz"));
+  client_.answer("/api/embed", R"({"input": "uvwxyz"})");
+  EXPECT_EQ(last_ids(), ids("uvw"));
+  EXPECT_EQ(client_.post("/api/embed", R"({"input": "uvwxyz", "truncate": false})").status, 400);
+}
+
 TEST_F(EmbeddingsTest, TheLastTokensStayWhereItTruncates) {
   const std::vector<int> three = {1, 2, 3};
   data({{"input", three}, {"truncate_prompt_tokens", 2}});

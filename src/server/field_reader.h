@@ -75,7 +75,8 @@ inline constexpr std::string_view kTokenIdFormat = "token-id";       // below th
 inline constexpr std::string_view kTokenKeyFormat = "token-id-key";  // the same, as an object's key
 inline constexpr std::string_view kTokenCountFormat = "token-count";        // within the context
 inline constexpr std::string_view kEmbeddingSizeFormat = "embedding-size";  // within an embedding
-inline constexpr std::string_view kModelFormat = "served-model";  // one of the names served
+inline constexpr std::string_view kPromptNameFormat = "prompt-name";  // one of the checkpoint's
+inline constexpr std::string_view kModelFormat = "served-model";      // one of the names served
 
 struct Field {
   std::string_view name;

@@ -107,8 +107,8 @@ ApiResult<EmbedRequest> read_one_text_request(std::string_view body,
 HttpReply embed(ApiService& service, const HttpRequest& http_request, EmbedRequest request,
                 std::string_view param, EmbeddingLayout layout, const Wake& wake) {
   const ServedModel& model = service.model;
-  InputEncoding encoding = {.keeps_end = false};
-  if (request.truncates) encoding.cut_to = model.engine->limits().max_model_len;
+  InputEncoding encoding = {.prompt = model.embedding_format.default_prompt, .keeps_end = false};
+  if (request.truncates) encoding.cut_to = most_embedded(model);
   const std::vector<PromptInput> inputs(std::make_move_iterator(request.texts.begin()),
                                         std::make_move_iterator(request.texts.end()));
   auto prompts = encode_inputs(model, inputs, encoding, param);

@@ -246,6 +246,10 @@ void bind_formats(json& schema, const ApiService& service) {
       schema["maximum"] = limits.max_model_len;
     } else if (format == kEmbeddingSizeFormat) {
       schema["maximum"] = service.model.config.hidden_size;
+    } else if (format == kPromptNameFormat) {
+      schema["enum"] = json::array({nullptr});
+      for (const auto& [name, text] : service.model.embedding_format.prompts)
+        schema["enum"].push_back(name);
     } else if (format == kModelFormat) {
       schema["enum"] = service.model_names;
       schema["enum"].push_back("");

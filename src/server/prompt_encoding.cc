@@ -1,5 +1,8 @@
 #include "server/prompt_encoding.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <span>
 
@@ -10,13 +13,13 @@
 namespace pagoda {
 namespace {
 
-ApiError too_long(const EngineLimits& limits, std::string_view param, std::string_view num_tokens) {
+ApiError too_long(int max_model_len, std::string_view param, std::string_view num_tokens) {
   return bad_request(
       std::string(param),
       fmt::format(
           "This model's maximum context length is {} tokens. However, your request has {} input "
           "tokens. Please reduce the length of the input messages.",
-          limits.max_model_len, num_tokens),
+          max_model_len, num_tokens),
       "context_length_exceeded");
 }
 
@@ -26,7 +29,8 @@ std::optional<ApiError> check_token_ids(const EngineLimits& limits, const std::v
   if (ids.empty())
     return bad_request(std::string(param), "the prompt is empty: expected at least one token",
                        "empty_prompt");
-  if (std::ssize(ids) > most) return too_long(limits, param, std::to_string(ids.size()));
+  if (std::ssize(ids) > most)
+    return too_long(limits.max_model_len, param, std::to_string(ids.size()));
   const auto outside = [&](int id) { return id < 0 || id >= limits.vocab_size; };
   const auto found = std::find_if(ids.begin(), ids.end(), outside);
   if (found == ids.end()) return {};
@@ -55,7 +59,7 @@ ApiResult<std::vector<int>> token_ids_if_near(const ServedModel& model, std::str
   const EngineLimits& limits = model.engine->limits();
   const auto exceeds = surely_exceeds(*model.tokenizer, text, most);
   if (!exceeds.ok()) return api_error(exceeds.status(), std::string(param));
-  if (*exceeds) return too_long(limits, param, fmt::format("at least {}", most + 1));
+  if (*exceeds) return too_long(limits.max_model_len, param, fmt::format("at least {}", most + 1));
   return token_ids_of(model, text, options, param);
 }
 
@@ -99,23 +103,26 @@ ApiResult<std::vector<int>> encode_input(const ServedModel& model, const PromptI
                                          const InputEncoding& encoding, std::string_view param) {
   const EngineLimits& limits = model.engine->limits();
   std::vector<int> ids;
-  if (const auto* text = std::get_if<std::string>(&input)) {
+  if (const auto* given = std::get_if<std::string>(&input)) {
     if (!model.tokenizer)
       return bad_request(std::string(param), model.no_tokenizer.message(), "no_tokenizer");
+    const std::string text = std::string(encoding.prompt) + *given;
     auto encoded =
         encoding.cut_to
-            ? encode_cut(model, *text, encoding, param)
-            : token_ids_if_near(model, *text, limits.max_model_len,
+            ? encode_cut(model, text, encoding, param)
+            : token_ids_if_near(model, text, limits.max_model_len,
                                 {.add_special_tokens = encoding.add_special_tokens}, param);
     if (!encoded.ok()) return encoded;
     ids = *std::move(encoded);
   } else {
     ids = std::get<std::vector<int>>(input);
-    const int most = encoding.cut_to.value_or(limits.max_model_len);
-    if (encoding.cut_to && std::ssize(ids) > most) cut(ids, ids, most, encoding.keeps_end);
+    if (encoding.cut_to && std::ssize(ids) > *encoding.cut_to)
+      cut(ids, ids, *encoding.cut_to, encoding.keeps_end);
   }
   if (auto error = check_token_ids(limits, ids, limits.max_model_len, param))
     return std::move(*error);
+  const int most = most_embedded(model);
+  if (std::ssize(ids) > most) return too_long(most, param, std::to_string(ids.size()));
   return ids;
 }
 
@@ -194,6 +201,27 @@ ApiResult<EncodedPrompt> encode_fill_in(const ServedModel& model, std::string_vi
   if (auto error = check_token_ids(model.engine->limits(), encoded.token_ids, most, "prompt"))
     return std::move(*error);
   return encoded;
+}
+
+int most_embedded(const ServedModel& model) {
+  const int max_model_len = model.engine->limits().max_model_len;
+  return std::min(max_model_len, model.embedding_format.max_tokens.value_or(max_model_len));
+}
+
+ApiResult<std::string_view> find_prompt(const ServedModel& model,
+                                        const std::optional<std::string>& name) {
+  const EmbeddingFormat& format = model.embedding_format;
+  if (!name) return std::string_view(format.default_prompt);
+  const auto found = format.prompts.find(*name);
+  if (found != format.prompts.end()) return std::string_view(found->second);
+  if (format.prompts.empty())
+    return bad_request("prompt_name", "'prompt_name': this model has no prompts", "out_of_range");
+  std::vector<std::string_view> names;
+  for (const auto& [each, text] : format.prompts) names.push_back(each);
+  return bad_request(
+      "prompt_name",
+      fmt::format("'prompt_name': expected {}, got {}", fmt::join(names, " or "), *name),
+      "out_of_range");
 }
 
 ApiResult<std::vector<std::vector<int>>> encode_inputs(const ServedModel& model,

@@ -47,11 +47,21 @@ ApiResult<std::string> render_chat(const ServedModel& model, const ChatPrompt& p
 // How inputs that are embedded become token ids.
 struct InputEncoding {
   bool add_special_tokens = true;
-  // The most tokens of each, from 1 to the context's length; absent: longer ones than the context
-  // are an error. What the tokenizer puts around a text is not cut.
+  std::string_view prompt = {};  // put before each text, not before token ids
+  // The most tokens of each, from 1 to most_embedded(); absent: longer ones than that are an error.
+  // What the tokenizer puts around a text is not cut.
   std::optional<int> cut_to;
   bool keeps_end = true;  // the last tokens; otherwise the first
 };
+
+// Returns the most tokens of an input that the model embeds: the context's length, or the length
+// that its EmbeddingFormat has, whichever is less.
+int most_embedded(const ServedModel& model);
+
+// Returns the text that the model's EmbeddingFormat puts before each, by its name (absent: the
+// default). An error names prompt_name.
+ApiResult<std::string_view> find_prompt(const ServedModel& model,
+                                        const std::optional<std::string>& name);
 
 // Returns the token ids of each. Errors name `param`: an input that is empty, longer than the
 // context (code context_length_exceeded), or with ids out of range; a text where the model has no

@@ -133,15 +133,20 @@ Status EmbeddingBatch::accept(std::size_t index, OutputEvent event) {
 }
 
 void EmbeddingBatch::keep(Prompt& prompt, std::vector<float> embedding) const {
-  const std::size_t num_wanted = request_.dimensions.value_or(embedding.size());
-  const bool is_cut = num_wanted < embedding.size();
-  if (is_cut) embedding.resize(num_wanted);
+  const auto cut_to = [&embedding](std::optional<int> dimensions) {
+    const auto num_wanted = static_cast<std::size_t>(dimensions.value_or(embedding.size()));
+    if (num_wanted >= embedding.size()) return false;
+    embedding.resize(num_wanted);
+    return true;
+  };
+  const bool is_cut = cut_to(request_.dimensions);
   double squares = 0;
   for (const float number : embedding) squares += static_cast<double>(number) * number;
   if ((format_.normalizes || is_cut) && squares > 0) {
     const double length = std::sqrt(squares);
     for (float& number : embedding) number = static_cast<float>(number / length);
   }
+  if (!request_.dimensions) cut_to(format_.dimensions);
   prompt.embedding = std::move(embedding);
 }
 

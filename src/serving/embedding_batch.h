@@ -52,7 +52,7 @@ class EmbeddingBatch {
 
   // Returns the embeddings that have come since the last call, in the order of the prompts, and
   // submits further prompts. An embedding has a length of 1 where the model normalizes, or where
-  // `dimensions` has cut it. An error ends the batch: the engine's, Engine::submit's where nothing
+  // `dimensions` has cut it; what the model's own EmbeddingFormat::dimensions leaves is shorter. An error ends the batch: the engine's, Engine::submit's where nothing
   // of the batch is in the engine, and kUnavailable where the engine has cancelled a prompt.
   Result<std::vector<std::vector<float>>> take();
   // Returns whether every embedding has been taken.

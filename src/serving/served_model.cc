@@ -5,7 +5,9 @@
 #include <future>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/start_thread.h"
+#include "core/utf8.h"
 #include "engine/create_engine.h"
 #include "serving/gguf_text.h"
 #include "serving/read_score_format.h"
@@ -84,6 +86,7 @@ Result<std::unique_ptr<ServedModel>> load_served_model(const ServedModelOptions&
     model->embedding_format = format->value_or(EmbeddingFormat());
   } else {
     model->no_embeddings = format.status();
+    log_warning("{}; requests for embeddings are refused", format.status().message());
   }
   PAGODA_ASSIGN_OR_RETURN(model->score_format, read_score_format(checkpoint, model->config));
   if (model->score_format) {
