@@ -1,15 +1,22 @@
 #include "convert/gguf_model.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "convert/hf_metadata.h"
+#include "convert/hf_rotation.h"
 #include "convert/hf_vocabulary.h"
+#include "core/json.h"
+#include "core/text_file.h"
 #include "model/checkpoint_tensors.h"
 #include "model/family.h"
+#include "model/json_fields.h"
 #include "model/model_config.h"
 #include "quant/owned_bytes.h"
 #include "weights/printable.h"
@@ -43,58 +50,110 @@ Result<GgufModel> from_gguf(const GgufFile& file) {
   return model;
 }
 
-GgufModelTensor rope_divisors_tensor(std::span<const float> divisors) {
-  auto storage = std::make_shared<OwnedBytes>(std::as_bytes(divisors));
-  HostTensor tensor{.name = "rope_freqs.weight",
+void add_divisors(const char* name, const std::vector<float>& divisors, GgufModel& model) {
+  if (divisors.empty()) return;
+  auto storage = std::make_shared<OwnedBytes>(std::as_bytes(std::span(divisors)));
+  HostTensor tensor{.name = name,
                     .format = WeightFormat::kF32,
                     .shape = {static_cast<std::int64_t>(divisors.size())},
                     .bytes = storage->bytes,
                     .storage = {}};
   tensor.storage = std::move(storage);
-  return {.tensor = std::move(tensor)};
+  model.tensors.push_back({.tensor = std::move(tensor)});
 }
 
-// A table that follows from the config, or the output of a tied embedding.
+// Returns whether a layer has no part of its own by that name: keys and values of one that reads
+// another one's cache.
+bool is_passed_over(std::string_view name, const ModelConfig& config) {
+  for (const char* part : {".self_attn.k_proj.", ".self_attn.v_proj.", ".self_attn.k_norm."}) {
+    if (name.find(part) == std::string_view::npos) continue;
+    const std::size_t number = std::string_view("model.layers.").size();
+    return config.layers[std::atoi(name.data() + number)].kv_source >= 0;
+  }
+  return false;
+}
+
+// A table that follows from the config, the output of a tied embedding, or what no layer reads.
 bool is_redundant(std::string_view name, const ModelConfig& config) {
-  return is_derived_tensor(name) || (config.tie_word_embeddings && name == "lm_head.weight");
+  return is_derived_tensor(name) || is_passed_over(name, config) ||
+         (config.tie_word_embeddings && name == "lm_head.weight");
 }
 
-Result<GgufModel> from_folder(const Checkpoint& checkpoint) {
-  PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(checkpoint));
+// Files call a layer's factor a weight, as everything else.
+std::string gguf_name(const std::string& name, const Family& family) {
+  const bool is_factor = !family.layer_factor.empty() && name.ends_with(family.layer_factor);
+  return family.gguf_tensor_names->gguf_of(is_factor ? name + ".weight" : name);
+}
+
+// Qwen3-VL's parts of a rotation that turn by an image's rows and columns, which llama.cpp asks for.
+Status set_sections(const Checkpoint& checkpoint, const Family& family, GgufMetadata& metadata) {
+  constexpr std::string_view kKey = "rope.dimension_sections";
+  if (!family.reads_gguf(kKey)) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(
+      const std::string text,
+      read_text_file(std::filesystem::path(checkpoint.folder()) / "config.json"));
+  PAGODA_ASSIGN_OR_RETURN(const nlohmann::json config, parse_json_object(text, "config.json"));
+  const nlohmann::json keys = config.value("text_config", config);
+  std::vector<int> sections = {0, 0, 0, 0};
+  for (const char* block : {"rope_parameters", "rope_scaling"}) {
+    const nlohmann::json list = keys.value(block, nlohmann::json::object());
+    if (!list.is_object() || !list.contains("mrope_section")) continue;
+    PAGODA_ASSIGN_OR_RETURN(
+        const std::vector<std::int64_t> read,
+        JsonFields(list, "config.json").integers("mrope_section", kHeadDimRange));
+    if (read.size() >= sections.size())
+      return data_loss("[quantize] config.json: mrope_section: expected 3 numbers, got {}",
+                       read.size());
+    std::copy(read.begin(), read.end(), sections.begin());
+  }
+  metadata.set(std::string(family.gguf_architecture) + "." + std::string(kKey), sections);
+  return ok_status();
+}
+
+Result<GgufModelTensor> read_tensor(const Checkpoint& checkpoint, const ModelConfig& config,
+                                    const std::string& name) {
   const Family& family = *find_family(config.architecture);
+  GgufModelTensor tensor;
+  PAGODA_ASSIGN_OR_RETURN(tensor.tensor, checkpoint.tensor(name));
+  tensor.tensor.name = gguf_name(name, family);
+  if (tensor.tensor.name.empty())
+    return unsupported("[quantize] tensor {}: GGUF has no name for it", printable(name));
+  if (name.ends_with("norm.weight")) tensor.offset = config.norm_offset;
+  const bool is_q_or_k = name.find(".self_attn.q_proj.") != std::string::npos ||
+                         name.find(".self_attn.k_proj.") != std::string::npos;
+  if (!is_q_or_k || family.gguf_rope_style == family.rope_style) return tensor;
+  const int head_dim = config.layers.front().head_dim;
+  if (tensor.tensor.shape[0] % head_dim != 0) {
+    return data_loss("[quantize] tensor {}: expected whole heads of {} rows, got {}", name,
+                     head_dim, tensor.tensor.shape[0]);
+  }
+  tensor.interleaved_head_dim = head_dim;
+  return tensor;
+}
+
+Result<GgufModel> from_folder(const Checkpoint& files) {
+  PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, read_model_config(files));
+  const Family& family = *find_family(config.architecture);
+  PAGODA_ASSIGN_OR_RETURN(const Checkpoint checkpoint, files.renamed(*family.gguf_tensor_names));
   PAGODA_RETURN_IF_ERROR(check_all_tensors_are_read(checkpoint, config));
-  PAGODA_RETURN_IF_ERROR(check_is_written(config));
-  const HfRope rope = hf_rope(config);
-  PAGODA_ASSIGN_OR_RETURN(const PartialSampling defaults, read_generation_defaults(checkpoint));
-  PAGODA_ASSIGN_OR_RETURN(const std::optional<EmbeddingFormat> embedding_format,
-                          read_embedding_format(checkpoint));
-  PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
-                          read_hf_vocabulary(checkpoint.folder(), config.vocab_size));
   GgufModel model;
-  PAGODA_RETURN_IF_ERROR(set_architecture_keys(config, rope, model.metadata));
+  PAGODA_RETURN_IF_ERROR(set_architecture_keys(config, model.metadata));
+  PAGODA_ASSIGN_OR_RETURN(const GgufDivisors divisors, set_rotation_keys(config, model.metadata));
+  PAGODA_RETURN_IF_ERROR(set_sections(files, family, model.metadata));
+  PAGODA_ASSIGN_OR_RETURN(const PartialSampling defaults, read_generation_defaults(files));
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<EmbeddingFormat> embedding_format,
+                          read_embedding_format(files));
+  PAGODA_ASSIGN_OR_RETURN(const GgufVocabulary vocabulary,
+                          read_hf_vocabulary(files.folder(), config.vocab_size));
   set_pooling_key(config, embedding_format, model.metadata);
   set_sampling_keys(defaults, model.metadata);
   PAGODA_RETURN_IF_ERROR(set_vocabulary_keys(vocabulary, config, model.metadata));
-  if (!rope.divisors.empty()) model.tensors.push_back(rope_divisors_tensor(rope.divisors));
-  const bool is_interleaved = family.gguf_rope_style == RopeStyle::kAdjacent;
-  const int head_dim = config.layers.front().head_dim;
+  add_divisors("rope_freqs.weight", divisors.always, model);
+  add_divisors("rope_factors_long.weight", divisors.of_long, model);
+  add_divisors("rope_factors_short.weight", divisors.of_short, model);
   for (const std::string& name : checkpoint.names()) {
     if (is_redundant(name, config)) continue;
-    GgufModelTensor tensor;
-    PAGODA_ASSIGN_OR_RETURN(tensor.tensor, checkpoint.tensor(name));
-    tensor.tensor.name = family.gguf_tensor_names->gguf_of(name);
-    if (tensor.tensor.name.empty()) {
-      return unsupported("[quantize] tensor {}: GGUF has no name for it", printable(name));
-    }
-    const bool is_q_or_k = name.find(".self_attn.q_proj.") != std::string::npos ||
-                           name.find(".self_attn.k_proj.") != std::string::npos;
-    if (is_q_or_k && is_interleaved) {
-      if (tensor.tensor.shape[0] % head_dim != 0) {
-        return data_loss("[quantize] tensor {}: expected whole heads of {} rows, got {}", name,
-                         head_dim, tensor.tensor.shape[0]);
-      }
-      tensor.interleaved_head_dim = head_dim;
-    }
+    PAGODA_ASSIGN_OR_RETURN(GgufModelTensor tensor, read_tensor(checkpoint, config, name));
     model.tensors.push_back(std::move(tensor));
   }
   return model;

@@ -18,6 +18,7 @@ struct GgufModelTensor {
   // halves interleaved, so that rotations pair neighbours. Row 2 i + j of a head is the
   // checkpoint's row i + j * head_dim / 2.
   int interleaved_head_dim = 0;
+  float offset = 0;  // added to every value: GGUF has Gemma's norms as 1 + w
 };
 
 struct GgufModel {
@@ -30,8 +31,8 @@ struct GgufModel {
 // tensors. kUnsupported: a tensor of a type that nothing here reads.
 //
 // From a Hugging Face folder: the keys of the architecture, of sampling and of the tokenizer, and
-// the tensors that the model reads. kUnsupported: a model that GGUF cannot say (windows that
-// differ by layer, a tokenizer that is no BPE of a known kind, a tensor without a name there).
+// the tensors that the model reads. kUnsupported: a model that GGUF cannot say (a value that its
+// family has no key for, a tokenizer that is no BPE of a known kind, a tensor without a name there).
 // Other errors as in read_model_config.
 Result<GgufModel> read_gguf_model(const Checkpoint& checkpoint);
 

@@ -2,92 +2,172 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "core/log.h"
 #include "model/family.h"
-#include "model/rope_frequencies.h"
+#include "model/gguf_config.h"
 
 namespace pagoda {
 namespace {
 
-constexpr float kSameDivisor = 1e-6f;  // relative: float32's rounding of two quotients
+constexpr float kSame = 1e-6f;  // relative
 
-bool are_same(float a, float b) {
-  return std::fabs(a - b) <= kSameDivisor * std::fabs(b);
+bool are_same(double a, double b) {
+  return std::fabs(a - b) <= kSame * std::fabs(b);
 }
 
-// Returns whether all that the config says has a key here.
-bool is_like_llama(const ModelConfig& config) {
-  for (const Family* family : {&kLlama, &kMistral, &kQwen2, &kQwen3}) {
-    if (config.architecture == family->model_type)
-      return config.rope_tables.size() == 1 && config.rope_tables.front().factor == 1 &&
-             config.rope_tables.front().long_inv_freq.empty() &&
-             config.rope_tables.front().rotary_dim() == config.layers.front().head_dim &&
-             config.activation == Activation::kSilu;
+// Sets the keys of one model.
+class ArchitectureWriter {
+ public:
+  ArchitectureWriter(const ModelConfig& config, GgufMetadata& metadata)
+      : config_(config),
+        family_(*find_family(config.architecture)),
+        prefix_(std::string(family_.gguf_architecture) + "."),
+        metadata_(metadata) {}
+
+  Status write() {
+    if (config_.has_score_head)
+      return unsupported(
+          "[quantize] a checkpoint that scores pairs of texts is not written as GGUF");
+    metadata_.set("general.architecture", family_.gguf_architecture).set("general.type", "model");
+    set_sizes();
+    PAGODA_RETURN_IF_ERROR(set_heads());
+    PAGODA_RETURN_IF_ERROR(set_windows());
+    PAGODA_RETURN_IF_ERROR(set_scores());
+    return set_multipliers();
   }
-  return false;
-}
+
+ private:
+  template <typename T>
+  void set(std::string_view key, const T& value) {
+    metadata_.set(prefix_ + std::string(key), value);
+  }
+  void set_count(std::string_view key, int value) { set(key, static_cast<std::uint32_t>(value)); }
+  Status has_no_key(std::string_view what) const {
+    return unsupported("[quantize] {}: GGUF has no key for it in a {}", what, config_.architecture);
+  }
+
+  // One number where all layers have the same.
+  void set_each(std::string_view key, int LayerConfig::*member) {
+    std::vector<int> values;
+    for (const LayerConfig& layer : config_.layers) values.push_back(layer.*member);
+    const bool are_alike = std::equal(values.begin() + 1, values.end(), values.begin());
+    if (are_alike) {
+      set_count(key, values.front());
+    } else {
+      set(key, values);
+    }
+  }
+
+  void set_sizes() {
+    set_count("block_count", config_.num_layers());
+    set_count("context_length", config_.max_position_embeddings);
+    set_count("embedding_length", config_.hidden_size);
+    set_each("feed_forward_length", &LayerConfig::intermediate_size);
+    set("attention.layer_norm_rms_epsilon", config_.rms_norm_eps);
+    set_count("vocab_size", config_.vocab_size);
+    if (config_.per_layer_width > 0)
+      set_count("embedding_length_per_layer_input", config_.per_layer_width);
+  }
+
+  Status set_heads() {
+    const LayerConfig& full = config_.first_layer(/*has_window=*/false);
+    const LayerConfig& windowed = config_.first_layer(/*has_window=*/true);
+    set_each("attention.head_count", &LayerConfig::num_heads);
+    set_each("attention.head_count_kv", &LayerConfig::num_kv_heads);
+    set_count("attention.key_length", full.head_dim);
+    set_count("attention.value_length", full.head_dim);
+    if (family_.reads_gguf("attention.key_length_swa")) {
+      set_count("attention.key_length_swa", windowed.head_dim);
+      set_count("attention.value_length_swa", windowed.head_dim);
+    }
+    int num_shared = 0;
+    for (const LayerConfig& layer : config_.layers) {
+      const int head_dim = layer.window > 0 ? windowed.head_dim : full.head_dim;
+      if (layer.num_heads != full.num_heads || layer.head_dim != head_dim)
+        return has_no_key("layers with other heads");
+      num_shared += layer.kv_source >= 0 ? 1 : 0;
+    }
+    if (family_.reads_gguf("attention.shared_kv_layers"))
+      set_count("attention.shared_kv_layers", num_shared);
+    return ok_status();
+  }
+
+  Status set_windows() {
+    const int window = config_.first_layer(/*has_window=*/true).window;
+    if (window == 0) return ok_status();
+    constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+    std::vector<bool> has_window;
+    bool is_known = true;
+    for (int i = 0; i < config_.num_layers(); ++i) {
+      const int own = config_.layers[i].window;
+      if (own != 0 && own != window) return has_no_key("windows of several lengths");
+      has_window.push_back(own != 0);
+      const bool is_expected = family_.window_pattern == 0 || (i + 1) % family_.window_pattern != 0;
+      is_known = is_known && is_expected == has_window.back();
+    }
+    set_count("attention.sliding_window", window);
+    // llama.cpp knows those of the first two Gemmas by heart.
+    const bool is_by_heart = &family_ == &kGemma2 || &family_ == &kGemma3;
+    if (family_.reads_gguf(kPattern)) {
+      if (!is_known || !is_by_heart) set(kPattern, has_window);
+      return ok_status();
+    }
+    return is_known ? ok_status() : has_no_key("windows of some layers alone");
+  }
+
+  Status set_scores() {
+    const LayerConfig& first = config_.layers.front();
+    for (const LayerConfig& layer : config_.layers) {
+      const float known =
+          gguf_score_scale(family_, config_.num_layers(), config_.hidden_size, layer);
+      if (!family_.reads_gguf("attention.scale") && !are_same(layer.score_scale, known))
+        return has_no_key("a scale of scores other than that of a head's width");
+      if (layer.score_cap != first.score_cap) return has_no_key("caps of some layers' scores");
+    }
+    if (family_.reads_gguf("attention.scale")) set("attention.scale", first.score_scale);
+    if (family_.reads_gguf("attn_logit_softcapping")) {
+      set("attn_logit_softcapping", first.score_cap);
+    } else if (first.score_cap != 0) {
+      return has_no_key("a cap of scores");
+    }
+    return ok_status();
+  }
+
+  // Sets a factor that is `known` where a file has no key for it, which also zero stands for.
+  Status set_factor(std::string_view key, double value, double known) {
+    const bool is_known = value == known || are_same(value, known);
+    if (family_.reads_gguf(key) && value != 0) {
+      set(key, static_cast<float>(value));
+      return ok_status();
+    }
+    return is_known ? ok_status() : has_no_key(key);
+  }
+
+  Status set_multipliers() {
+    if (config_.activation !=
+        (family_.scales_embedding ? Activation::kGeluTanh : Activation::kSilu))
+      return has_no_key("another activation");
+    const double root = family_.scales_embedding ? std::sqrt(config_.hidden_size) : 1;
+    PAGODA_RETURN_IF_ERROR(set_factor("embedding_scale", config_.embedding_factor, root));
+    PAGODA_RETURN_IF_ERROR(set_factor("residual_scale", config_.residual_factor, 1));
+    PAGODA_RETURN_IF_ERROR(set_factor("logit_scale", 1.0 / config_.logits_factor, 1));
+    return set_factor("final_logit_softcapping", config_.logits_cap, &family_ == &kGemma2 ? 30 : 0);
+  }
+
+  const ModelConfig& config_;
+  const Family& family_;
+  const std::string prefix_;
+  GgufMetadata& metadata_;
+};
 
 }  // namespace
 
-Status check_is_written(const ModelConfig& config) {
-  if (config.has_score_head)
-    return unsupported("[quantize] a checkpoint that scores pairs of texts is not written as GGUF");
-  if (is_like_llama(config)) return ok_status();
-  return unsupported(
-      "[quantize] a {} of this kind is not written as GGUF; llama, mistral, qwen2 and qwen3 with "
-      "Llama's rotations are",
-      config.architecture);
-}
-
-HfRope hf_rope(const ModelConfig& config) {
-  HfRope rope;
-  const RopeTable& table = config.rope_tables.front();
-  const std::vector<float> unscaled =
-      rope_inverse_frequencies(config.layers.front().head_dim, table.theta, {});
-  std::vector<float> divisors(unscaled.size());
-  std::transform(unscaled.begin(), unscaled.end(), table.inv_freq.begin(), divisors.begin(),
-                 std::divides<>());
-  const bool is_linear = std::all_of(divisors.begin(), divisors.end(), [&](float divisor) {
-    return are_same(divisor, divisors.front());
-  });
-  if (!is_linear) {
-    rope.divisors = std::move(divisors);
-  } else if (!are_same(divisors.front(), 1)) {
-    rope.linear_factor = divisors.front();
-  }
-  return rope;
-}
-
-Status set_architecture_keys(const ModelConfig& config, const HfRope& rope,
-                             GgufMetadata& metadata) {
-  const LayerConfig& layer = config.layers.front();
-  if (std::any_of(config.layers.begin(), config.layers.end(),
-                  [&](const LayerConfig& other) { return other.window != layer.window; })) {
-    return unsupported("[quantize] windows that differ by layer: GGUF has no key for them");
-  }
-  const std::string arch(find_family(config.architecture)->gguf_architecture);
-  const auto u32 = [](int value) { return static_cast<std::uint32_t>(value); };
-  metadata.set("general.architecture", arch)
-      .set("general.type", "model")
-      .set(arch + ".block_count", u32(config.num_layers()))
-      .set(arch + ".context_length", u32(config.max_position_embeddings))
-      .set(arch + ".embedding_length", u32(config.hidden_size))
-      .set(arch + ".feed_forward_length", u32(layer.intermediate_size))
-      .set(arch + ".attention.head_count", u32(layer.num_heads))
-      .set(arch + ".attention.head_count_kv", u32(layer.num_kv_heads))
-      .set(arch + ".attention.key_length", u32(layer.head_dim))
-      .set(arch + ".attention.value_length", u32(layer.head_dim))
-      .set(arch + ".attention.layer_norm_rms_epsilon", config.rms_norm_eps)
-      .set(arch + ".rope.dimension_count", u32(layer.head_dim))
-      .set(arch + ".rope.freq_base", static_cast<float>(config.rope_tables.front().theta))
-      .set(arch + ".vocab_size", u32(config.vocab_size));
-  if (layer.window > 0) metadata.set(arch + ".attention.sliding_window", u32(layer.window));
-  if (rope.linear_factor != 1) {
-    metadata.set(arch + ".rope.scaling.type", "linear")
-        .set(arch + ".rope.scaling.factor", static_cast<float>(rope.linear_factor));
-  }
-  return ok_status();
+Status set_architecture_keys(const ModelConfig& config, GgufMetadata& metadata) {
+  return ArchitectureWriter(config, metadata).write();
 }
 
 void set_pooling_key(const ModelConfig& config, const std::optional<EmbeddingFormat>& format,
@@ -95,6 +175,13 @@ void set_pooling_key(const ModelConfig& config, const std::optional<EmbeddingFor
   if (!format) return;
   const std::string arch(find_family(config.architecture)->gguf_architecture);
   metadata.set(arch + ".pooling_type", gguf_pooling_type(format->pooling));
+  std::string lost = format->normalizes ? "" : ", vectors of other lengths than 1";
+  if (!format->default_prompt.empty()) lost += ", the default prompt";
+  if (format->max_tokens) lost += ", the longest input";
+  if (format->dimensions) lost += ", the numbers of a vector";
+  if (!lost.empty())
+    log_warning("[quantize] GGUF has no key for what sentence-transformers' files say of{}",
+                lost.substr(1));
 }
 
 void set_sampling_keys(const PartialSampling& defaults, GgufMetadata& metadata) {

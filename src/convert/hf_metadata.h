@@ -1,10 +1,9 @@
 // The keys that a GGUF file has of a Hugging Face model's architecture: what gguf_config.cc reads,
-// under the names that ggml's description of GGUF gives them.
+// under the names that ggml's description of GGUF gives them and with the values that llama.cpp's
+// converter writes.
 #pragma once
 
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "core/status.h"
 #include "model/model_config.h"
@@ -13,22 +12,12 @@
 
 namespace pagoda {
 
-// Checks that all of it has keys here. kUnsupported: a family, or a rotation, that has none.
-Status check_is_written(const ModelConfig& config);
+// Sets the keys of the architecture but those of its rotations (convert/hf_rotation.h). kUnsupported
+// names what a file of the family has no key for.
+Status set_architecture_keys(const ModelConfig& config, GgufMetadata& metadata);
 
-// How GGUF says what scales the rotary embedding's frequencies.
-struct HfRope {
-  double linear_factor = 1;     // all frequencies divided by it
-  std::vector<float> divisors;  // [head_dim / 2], for rope_freqs.weight; empty: none
-};
-
-// Derives the keys from the frequencies that the config came to.
-HfRope hf_rope(const ModelConfig& config);
-
-// Sets the keys of the architecture. kUnsupported: windows that differ by layer.
-Status set_architecture_keys(const ModelConfig& config, const HfRope& rope, GgufMetadata& metadata);
-
-// Sets how a text becomes an embedding, where the checkpoint says it.
+// Sets how a text becomes an embedding, where the checkpoint says it. What has no key is told by a
+// warning: prompts and the like.
 void set_pooling_key(const ModelConfig& config, const std::optional<EmbeddingFormat>& format,
                      GgufMetadata& metadata);
 

@@ -63,7 +63,7 @@ Status not_all_merges(std::string_view piece) {
 
 }  // namespace
 
-Status set_pieces(const json& model, GgufVocabulary& vocabulary) {
+void mark_pieces(const json& model, GgufVocabulary& vocabulary) {
   std::vector<int>& types = vocabulary.token_types;
   for (std::size_t id = 0; id < types.size(); ++id) {
     if (types[id] == kNormalToken && is_byte_token(vocabulary.tokens[id])) types[id] = kByteToken;
@@ -76,6 +76,10 @@ Status set_pieces(const json& model, GgufVocabulary& vocabulary) {
       types[*vocabulary.unknown_token_id] = kUnknownToken;
     }
   }
+}
+
+Status set_scores(GgufVocabulary& vocabulary) {
+  const std::vector<int>& types = vocabulary.token_types;
   const Pieces pieces(vocabulary);
   std::vector<int> num_merges(types.size());
   std::vector<float> scores(types.size());
@@ -102,7 +106,7 @@ Status set_pieces(const json& model, GgufVocabulary& vocabulary) {
 }
 
 std::vector<GgufVocabulary> space_prefix_candidates(const GgufVocabulary& vocabulary) {
-  std::vector<GgufVocabulary> candidates(4, vocabulary);
+  std::vector<GgufVocabulary> candidates(6, vocabulary);
   for (GgufVocabulary& candidate : candidates) {
     candidate.pre = "default";
     candidate.add_space_prefix = true;
@@ -110,6 +114,9 @@ std::vector<GgufVocabulary> space_prefix_candidates(const GgufVocabulary& vocabu
   candidates[1].add_space_prefix = false;
   candidates[2].metaspace = "first";
   candidates[3].metaspace = "always";
+  // Readers know by the model's name that its special tokens take the white space behind them.
+  for (const int i : {4, 5}) candidates[i].model_name = "Phi-3";
+  candidates[5].add_space_prefix = false;
   return candidates;
 }
 

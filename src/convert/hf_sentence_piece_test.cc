@@ -133,6 +133,16 @@ json tokenizer_without_prefix() {
   return tokenizer;
 }
 
+// As Phi-3 has it: special tokens take the white space behind them.
+json tokenizer_that_strips() {
+  json tokenizer = llama_tokenizer();
+  for (json& token : tokenizer["added_tokens"]) {
+    const std::string content = token["content"];
+    token["rstrip"] = content != "<unk>" && content != "<s>";
+  }
+  return tokenizer;
+}
+
 void write(const json& tokenizer, const TemporaryFolder& folder) {
   std::ofstream(folder / "tokenizer.json") << json_text(tokenizer);
   std::ofstream(folder / "tokenizer_config.json")
@@ -187,7 +197,7 @@ GgufVocabulary through_a_file(const TemporaryFolder& folder) {
 TEST(HfSentencePiece, AGgufFileHasTheFoldersIds) {
   for (const json& tokenizer :
        {llama_tokenizer(), metaspace_tokenizer("first"), metaspace_tokenizer("always"),
-        metaspace_tokenizer("never"), tokenizer_without_prefix()}) {
+        metaspace_tokenizer("never"), tokenizer_without_prefix(), tokenizer_that_strips()}) {
     const TemporaryFolder folder;
     write(tokenizer, folder);
     const auto original = *Tokenizer::from_folder(folder.path());
@@ -225,6 +235,21 @@ TEST(HfSentencePiece, TheKeysAreThoseOfLlamaCpp) {
   EXPECT_EQ(vocabulary.token_types[1002], 5);
   ASSERT_EQ(vocabulary.scores.size(), static_cast<std::size_t>(kVocabSize));
   EXPECT_EQ(*std::max_element(vocabulary.scores.begin() + 259, vocabulary.scores.end() - 10), -1);
+}
+
+TEST(HfSentencePiece, MergesThatScoresCannotSayStayMerges) {
+  json tokenizer = tokenizer_without_prefix();
+  tokenizer["model"]["merges"].erase(20);
+  const TemporaryFolder folder;
+  write(tokenizer, folder);
+  const GgufVocabulary vocabulary = through_a_file(folder);
+  EXPECT_EQ(vocabulary.model, "gemma4");
+  EXPECT_EQ(vocabulary.unknown_token_id, 0);
+  const auto original = *Tokenizer::from_folder(folder.path());
+  const auto rebuilt = *Tokenizer::from_gguf(vocabulary);
+  for (const std::string& text : texts()) {
+    ASSERT_EQ(*rebuilt->encode(text), *original->encode(text)) << '"' << text << '"';
+  }
 }
 
 TEST(HfSentencePiece, RefusesMergesThatScoresCannotSay) {

@@ -182,15 +182,30 @@ Result<GgufVocabulary> choose(const fs::path& file, const Tokenizer& tokenizer,
       file.string());
 }
 
+// Chooses scores, which every reader knows, before Gemma 4's merges of characters.
+Result<GgufVocabulary> choose_pieces(const fs::path& file, const Tokenizer& tokenizer,
+                                     const json& model, GgufVocabulary vocabulary) {
+  mark_pieces(model, vocabulary);
+  GgufVocabulary of_merges = vocabulary;
+  of_merges.model = of_merges.pre = "gemma4";
+  const Status scores = set_scores(vocabulary);
+  std::vector<GgufVocabulary> candidates;
+  if (scores.ok()) candidates = space_prefix_candidates(vocabulary);
+  candidates.push_back(std::move(of_merges));
+  Result<GgufVocabulary> chosen = choose(file, tokenizer, std::move(candidates));
+  if (!chosen.ok() && !scores.ok()) return scores;
+  return chosen;
+}
+
 // Sets the keys that one of the two kinds of vocabulary has and the other has not.
 void set_kind_keys(const GgufVocabulary& vocabulary, const std::string& prefix,
                    GgufMetadata& metadata) {
-  if (vocabulary.model != "llama") {
+  if (vocabulary.model == "llama") {
+    metadata.set(prefix + "scores", vocabulary.scores)
+        .set(prefix + "add_space_prefix", vocabulary.add_space_prefix.value_or(true));
+  } else {
     metadata.set(prefix + "merges", vocabulary.merges);
-    return;
   }
-  metadata.set(prefix + "scores", vocabulary.scores)
-      .set(prefix + "add_space_prefix", vocabulary.add_space_prefix.value_or(true));
   if (!vocabulary.metaspace.empty())
     metadata.set("pagoda.tokenizer.metaspace", vocabulary.metaspace);
   if (vocabulary.unknown_token_id) {
@@ -220,8 +235,7 @@ Result<GgufVocabulary> read_hf_vocabulary(const std::string& folder, int vocab_s
                           Tokenizer::from_folder(folder));
   PAGODA_RETURN_IF_ERROR(read_ends(*tokenizer, vocabulary));
   if (is_sentence_piece) {
-    PAGODA_RETURN_IF_ERROR(set_pieces(model, vocabulary));
-    return choose(file, *tokenizer, space_prefix_candidates(vocabulary));
+    return choose_pieces(file, *tokenizer, model, std::move(vocabulary));
   }
   const bool ignores_merges = model.value("ignore_merges", json(false)) == true;
   return choose(file, *tokenizer, pre_tokenizer_candidates(vocabulary, ignores_merges));
@@ -241,6 +255,7 @@ Status set_vocabulary_keys(const GgufVocabulary& vocabulary, const ModelConfig& 
                        std::size(kEndKeys), ends.size());
   }
   const std::string prefix = "tokenizer.ggml.";
+  if (!vocabulary.model_name.empty()) metadata.set("general.name", vocabulary.model_name);
   metadata.set(prefix + "model", vocabulary.model)
       .set(prefix + "pre", vocabulary.pre)
       .set(prefix + "tokens", vocabulary.tokens)

@@ -53,7 +53,10 @@ Status parallel_ranges(int num_threads, std::int64_t count, Work work) {
 class RowConverter {
  public:
   RowConverter(const GgufModelTensor& source, WeightFormat format)
-      : tensor_(source.tensor), head_dim_(source.interleaved_head_dim), format_(format) {
+      : tensor_(source.tensor),
+        head_dim_(source.interleaved_head_dim),
+        offset_(source.offset),
+        format_(format) {
     // A bias that is interleaved has rows of one value.
     const bool is_vector = tensor_.shape.rank() == 1;
     width_ = is_vector && head_dim_ != 0 ? 1 : tensor_.shape[-1];
@@ -69,6 +72,9 @@ class RowConverter {
     std::vector<float> values(width_);
     for (std::int64_t row = begin; row < end; ++row, out += row_bytes()) {
       decode(source_row(row), values.data());
+      if (offset_ != 0) {
+        for (float& value : values) value += offset_;
+      }
       PAGODA_RETURN_IF_ERROR(check(row, values));
       traits_of(format_).quantize(values, out);
     }
@@ -103,6 +109,7 @@ class RowConverter {
 
   const HostTensor& tensor_;
   const int head_dim_;
+  const float offset_;
   const WeightFormat format_;
   std::int64_t width_ = 0;
   std::int64_t rows_ = 0;
@@ -120,7 +127,8 @@ class Quantizer {
   Status write_tensor(std::size_t index, const GgufSink& sink) {
     const GgufModelTensor& source = model_.tensors[index];
     const WeightFormat format = plan_.tensors[index].format;
-    const bool is_copy = format == source.tensor.format && source.interleaved_head_dim == 0;
+    const bool is_copy =
+        format == source.tensor.format && source.interleaved_head_dim == 0 && source.offset == 0;
     PAGODA_RETURN_IF_ERROR(is_copy ? copy(source.tensor, sink) : convert(source, format, sink));
     release_pages(source.tensor);
     return ok_status();

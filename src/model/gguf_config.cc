@@ -59,16 +59,10 @@ Result<int> read_head_dim(const ArchitectureKeys& keys, int hidden_size, int num
                          hidden_size / num_heads);
 }
 
-// Reads what queries and keys are multiplied by, and how their products are bent. Files have no key for
-// Gemma's query_pre_attn_scalar, which is a head's width but in the largest of each generation, as
-// llama.cpp knows them: by their layers.
+// Reads what queries and keys are multiplied by, and how their products are bent.
 Status read_scores(const ArchitectureKeys& keys, const Family& family, const ModelConfig& config,
                    int num_layers, LayerConfig& layer) {
-  layer.score_scale = family.leaves_scores ? 1 : default_score_scale(layer.head_dim);
-  const bool is_largest = (&family == &kGemma2 && num_layers == kLargestGemma2Layers) ||
-                          (&family == &kGemma3 && num_layers == kLargestGemma3Layers);
-  if (is_largest && config.hidden_size >= layer.num_heads)
-    layer.score_scale = default_score_scale(config.hidden_size / layer.num_heads);
+  layer.score_scale = gguf_score_scale(family, num_layers, config.hidden_size, layer);
   if (family.reads_gguf("attention.scale")) {
     PAGODA_ASSIGN_OR_RETURN(const double scale, keys.number_or("attention.scale", kScaleRange, 0));
     if (scale != 0) layer.score_scale = static_cast<float>(scale);
@@ -200,6 +194,17 @@ Status read_pooling(const GgufFile& file, std::string_view architecture, ModelCo
 }
 
 }  // namespace
+
+// A width of heads but in the largest of each generation of Gemma, as llama.cpp knows them: by their
+// layers.
+float gguf_score_scale(const Family& family, int num_layers, int hidden_size,
+                       const LayerConfig& layer) {
+  const bool is_largest = (&family == &kGemma2 && num_layers == kLargestGemma2Layers) ||
+                          (&family == &kGemma3 && num_layers == kLargestGemma3Layers);
+  if (is_largest && hidden_size >= layer.num_heads)
+    return default_score_scale(hidden_size / layer.num_heads);
+  return family.leaves_scores ? 1 : default_score_scale(layer.head_dim);
+}
 
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   const GgufFile& file = *checkpoint.gguf();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/status.h"
+#include "model/family.h"
 #include "model/model_config.h"
 
 namespace pagoda {
@@ -10,6 +11,11 @@ namespace pagoda {
 // Reads the configuration of a GGUF file. REQUIRES: checkpoint.gguf() is not null. Errors as in
 // read_model_config.
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
+
+// Returns what the products of queries and keys are multiplied by where a file says nothing of it:
+// files have no key for Gemma's query_pre_attn_scalar.
+float gguf_score_scale(const Family& family, int num_layers, int hidden_size,
+                       const LayerConfig& layer);
 
 Result<PartialSampling> read_gguf_generation_defaults(const GgufFile& file);
 

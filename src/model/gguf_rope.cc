@@ -192,6 +192,7 @@ Status read_gguf_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys
                           read_gguf_rotary_dim(context, kRotaryDim, head_dim));
   PAGODA_ASSIGN_OR_RETURN(const RopeScaling scaling, read_gguf_scaling(context, table));
   table.inv_freq = rope_inverse_frequencies(rotary_dim, table.theta, scaling);
+  table.scaling = scaling;
   PAGODA_RETURN_IF_ERROR(read_gguf_divisors(context, table));
   config.rope_tables = {std::move(table)};
   if (family.windows_have_own_rope) PAGODA_RETURN_IF_ERROR(add_window_table(context, config));

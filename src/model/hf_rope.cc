@@ -220,6 +220,7 @@ Result<RopeTable> read_table(const RopeContext& context, const RopeBlock& writte
   }
   PAGODA_ASSIGN_OR_RETURN(const RopeScaling scaling, read_scaling(context, block, type, table));
   table.inv_freq = rope_inverse_frequencies(rotary_dim, table.theta, scaling);
+  table.scaling = scaling;
   return table;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "model/rope_frequencies.h"
 #include "ops/glu/activation.h"
 #include "ops/rope/rope_style.h"
 #include "sampling/sampling_params.h"
@@ -22,6 +23,7 @@ namespace pagoda {
 struct RopeTable {
   RopeStyle style = RopeStyle::kHalves;
   double theta = 10000;
+  RopeScaling scaling;  // which inv_freq has applied
   // The angle of pair i at position p is p * inv_freq[i], whatever scales it already applied. As many
   // pairs as are turned: half a head, or fewer (partial rotation).
   std::vector<float> inv_freq;

@@ -24,6 +24,8 @@ struct RopeScaling {
   float beta_fast = 32;
   float beta_slow = 1;
   bool truncates = true;
+
+  bool operator==(const RopeScaling&) const = default;
 };
 
 // Returns [rotary_dim / 2]: theta^(-2i / rotary_dim), scaled. Steps and roundings are those of
