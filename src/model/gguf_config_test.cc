@@ -12,6 +12,12 @@
 namespace pagoda {
 namespace {
 
+TEST(GgufConfigTest, Phi3sAttentionFactorCountsWithoutLongFactors) {
+  const auto config = GgufModel("phi3").set_own("rope.scaling.attn_factor", 1.25f).read();
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->rope_tables.front().factor, 1.25f);
+}
+
 TEST(GgufConfigTest, ReadsLlama) {
   const auto config = GgufModel("llama").read();
   ASSERT_TRUE(config.ok()) << config.status().message();
