@@ -181,8 +181,10 @@ void add_limit_flags(CLI::App& command, ServeFlags& flags) {
       ->transform(whole_number<std::size_t>(1 << 10, HttpLimits{}.max_total_body_bytes))
       ->capture_default_str();
   command
-      .add_option("--max-answer-memory-bytes", server.max_held_answer_bytes,
-                  "Of all answers until their clients have them; one past it ends with an error")
+      .add_option(
+          "--max-answer-memory-bytes", server.max_held_answer_bytes,
+          "Of all answers until their clients have them, and of what requests keep meanwhile; "
+          "one past it is answered 503")
       ->transform(whole_number<std::int64_t>(1 << 20, std::int64_t{1} << 40))
       ->capture_default_str();
 }

@@ -57,4 +57,8 @@ std::string sse_error_event(const ApiError& error) {
   return fmt::format("data: {}\n\n", error_body(error));
 }
 
+std::string sse_last_words(const ApiError& error) {
+  return sse_error_event(error) + std::string(kSseDone);
+}
+
 }  // namespace pagoda

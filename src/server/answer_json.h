@@ -35,6 +35,8 @@ nlohmann::json stop_reason_json(const TextPiece& piece, const std::vector<int>& 
 // Returns one server-sent event.
 std::string sse_event(const nlohmann::json& data);
 std::string sse_error_event(const ApiError& error);
+// Returns an error's event and the mark of the end.
+std::string sse_last_words(const ApiError& error);
 inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
 
 }  // namespace pagoda

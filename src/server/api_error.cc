@@ -84,4 +84,14 @@ HttpResponse failure_response(std::string_view what, const std::exception& error
   return error_response({500, "the server failed to answer this request", "", "internal_error"});
 }
 
+void count_text(HttpResponse& response, const std::shared_ptr<HeldAnswer>& held) {
+  if (response.shared_body) return;
+  Result<SharedText> text = HeldText::make(held, std::move(response.body));
+  if (!text.ok()) {
+    response = error_response(api_error(text.status()));
+    text = HeldText::make(held, std::move(response.body));
+  }
+  response.shared_body = std::move(text).value();
+}
+
 }  // namespace pagoda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,5 +56,8 @@ HttpResponse failure_response(std::string_view what, const std::exception& error
 
 std::string error_body(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
+// Makes a response's text one that counts, in a request's account. A response whose text has no room
+// becomes the error that says so.
+void count_text(HttpResponse& response, const std::shared_ptr<HeldAnswer>& held);
 
 }  // namespace pagoda

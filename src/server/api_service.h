@@ -36,6 +36,7 @@ struct ApiService {
       model_names;  // at least one; answers carry the first where the request names none
   ServerMetrics metrics;
   UnknownFieldLog unknown_fields;
+  // The budget that stored responses count in; requests bring accounts of it.
   std::shared_ptr<AnswerBudget> answers = std::make_shared<AnswerBudget>();
   std::shared_ptr<const CacheEvents> cache_events = {};  // null: they are not told
   ResponseStore responses;

@@ -12,7 +12,7 @@ using Kind = AnswerPart::Kind;
 
 json logprobs_json(const ChatJob& job, const TokenNaming& naming,
                    const std::vector<TokenLogprobs>& logprobs) {
-  if (!job.request.logprobs) return nullptr;
+  if (!job.logprobs) return nullptr;
   return {{"content", chat_logprobs_content(naming, logprobs)}};
 }
 
@@ -31,8 +31,7 @@ json call_json(const std::string& id, const std::string& name, const std::string
 
 }  // namespace
 
-ChoiceReader::ChoiceReader(const ChatJob& job)
-    : is_thought_told_(job.request.reasoning.is_included) {
+ChoiceReader::ChoiceReader(const ChatJob& job) : is_thought_told_(job.is_thought_told) {
   if (job.parsing) parser_.emplace(*job.parsing);
 }
 
@@ -59,7 +58,7 @@ PendingChat::PendingChat(std::unique_ptr<ChatJob> job, const ServedModel& model,
                          std::unique_ptr<GenerationGroup> group)
     : job_(std::move(job)),
       model_(model),
-      naming_{*model.tokenizer, job_->request.generation.return_tokens_as_token_ids},
+      naming_{*model.tokenizer, job_->generation.return_tokens_as_token_ids},
       group_(std::move(group)) {
   for (int i = 0; i < group_->num_choices(); ++i)
     choices_.push_back({.reader = ChoiceReader(*job_), .content = job_->echoed});
@@ -71,7 +70,7 @@ std::optional<HttpReply> PendingChat::poll() {
     append(choices_[piece.choice_index], std::move(piece.piece));
   }
   if (!group_->finished()) return {};
-  return HttpReply{HttpResponse{.body = json_text(body()), .held = group_->held()}, {}};
+  return HttpReply{HttpResponse{.body = json_text(body())}, {}};
 }
 
 void PendingChat::append(Choice& choice, TextPiece piece) {
@@ -117,7 +116,7 @@ json PendingChat::choice_json(int index, const Choice& choice) const {
                  {"logprobs", logprobs_json(*job_, naming_, choice.logprobs)},
                  {"finish_reason", choice.reader.finish_reason(choice.finish_reason)},
                  {"stop_reason", choice.stop_reason}};
-  if (job_->request.generation.return_token_ids) result["token_ids"] = choice.token_ids;
+  if (job_->generation.return_token_ids) result["token_ids"] = choice.token_ids;
   return result;
 }
 
@@ -127,8 +126,8 @@ json PendingChat::body() const {
   for (std::size_t i = 0; i < choices_.size(); ++i)
     result["choices"].push_back(choice_json(static_cast<int>(i), choices_[i]));
   result["usage"] = usage_json(group_->usage());
-  const GenerationFields& fields = job_->request.generation;
-  if (fields.return_token_ids) result["prompt_token_ids"] = job_->prompt.token_ids;
+  const GenerationFields& fields = job_->generation;
+  if (fields.return_token_ids) result["prompt_token_ids"] = job_->prompt_token_ids;
   if (fields.prompt_logprobs)
     result["prompt_logprobs"] = prompt_logprobs_json(naming_, prompt_logprobs_);
   return result;
@@ -138,7 +137,7 @@ ChatStream::ChatStream(std::unique_ptr<ChatJob> job, const ServedModel& model,
                        std::unique_ptr<GenerationGroup> group)
     : job_(std::move(job)),
       model_(model),
-      naming_{*model.tokenizer, job_->request.generation.return_tokens_as_token_ids},
+      naming_{*model.tokenizer, job_->generation.return_tokens_as_token_ids},
       group_(std::move(group)) {
   for (int i = 0; i < group_->num_choices(); ++i)
     choices_.push_back({.reader = ChoiceReader(*job_)});
@@ -149,7 +148,7 @@ std::string ChatStream::poll() {
   for (const ChoicePiece& piece : group_->take()) {
     if (auto error = failure_of(piece.piece)) {
       finished_ = true;
-      return events + sse_error_event(*error) + std::string(kSseDone);
+      return events + last_words(*error);
     }
     if (!choices_[piece.choice_index].has_role) events += role_event(piece.choice_index);
     events += piece_events(piece);
@@ -162,6 +161,10 @@ std::string ChatStream::poll() {
   return events;
 }
 
+std::string ChatStream::last_words(const ApiError& error) {
+  return sse_last_words(error);
+}
+
 // Not before the first token: clients take it as the sign that the answer has begun.
 std::string ChatStream::role_event(int index) {
   choices_[index].has_role = true;
@@ -171,8 +174,8 @@ std::string ChatStream::role_event(int index) {
                            {"delta", {{"role", "assistant"}, {"content", job_->echoed}}},
                            {"logprobs", nullptr},
                            {"finish_reason", nullptr}});
-  if (is_first && job_->request.generation.return_token_ids)
-    chunk["prompt_token_ids"] = job_->prompt.token_ids;
+  if (is_first && job_->generation.return_token_ids)
+    chunk["prompt_token_ids"] = job_->prompt_token_ids;
   return sse_event(chunk);
 }
 
@@ -181,8 +184,8 @@ std::string ChatStream::piece_events(const ChoicePiece& choice_piece) {
   const TextPiece& piece = choice_piece.piece;
   Choice& choice = choices_[choice_piece.choice_index];
   const bool ends = piece.finish_reason != FinishReason::kNone;
-  const bool shows_ids = job_->request.generation.return_token_ids;
-  const bool shows_tokens = (job_->request.logprobs || shows_ids) && !piece.token_ids.empty();
+  const bool shows_ids = job_->generation.return_token_ids;
+  const bool shows_tokens = (job_->logprobs || shows_ids) && !piece.token_ids.empty();
   std::vector<json> deltas;
   for (AnswerPart& part : choice.reader.parts_of(piece))
     deltas.push_back(delta_of(choice, std::move(part)));

@@ -70,11 +70,14 @@ class PendingChat : public PendingReply {
 
 class ChatStream : public EventStream {
  public:
+  static constexpr int kNumHeldCopies = 0;
+
   ChatStream(std::unique_ptr<ChatJob> job, const ServedModel& model,
              std::unique_ptr<GenerationGroup> group);
 
   std::string poll() override;
   bool finished() const override { return finished_; }
+  std::string last_words(const ApiError& error) override;
 
  private:
   struct Choice {

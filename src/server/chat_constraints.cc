@@ -35,9 +35,9 @@ std::vector<ToolDefinition> tools_to_call(const ToolFields& fields) {
 // hold. JSON may be asked for beside tools that the model is free to call: then its answer is the
 // one or the other, perhaps behind a thought. Other grammars hold the whole answer. Strict tools,
 // and functions that may not be called, need a grammar where the model may choose.
-std::optional<ApiError> hold_to_form(const ServedModel& model, ChatJob& job) {
-  const ToolFields& tools = job.request.tools;
-  GrammarFields& grammar = job.request.generation.grammar;
+std::optional<ApiError> hold_to_form(const ServedModel& model, const ToolFields& tools,
+                                     ChatJob& job) {
+  GrammarFields& grammar = job.generation.grammar;
   const bool must_call = tools.are_used() && tools.mode == ToolMode::kRequired;
   const bool is_json = grammar.grammar && grammar.grammar->spec.kind == GrammarKind::kJsonSchema;
   const bool has_strict = std::any_of(tools.tools.begin(), tools.tools.end(),
@@ -76,16 +76,16 @@ std::optional<ApiError> hold_to_form(const ServedModel& model, ChatJob& job) {
 
 }  // namespace
 
-std::optional<ApiError> settle_answer_format(const ServedModel& model, ChatJob& job) {
+std::optional<ApiError> settle_answer_format(const ServedModel& model, const ChatRequest& request,
+                                             std::string_view prompt, ChatJob& job) {
   const AnswerFormat& format = model.answer_format;
-  const ToolFields& tools = job.request.tools;
+  const ToolFields& tools = request.tools;
   const bool reads_calls = tools.are_used();
-  const bool reads_thoughts = format.thought && job.request.reasoning.is_separate;
-  const bool begins_in_thought =
-      format.thought && ends_with_mark(job.prompt.text, format.thought->begin);
-  if (const int budget = job.request.reasoning.token_budget.value_or(-1);
+  const bool reads_thoughts = format.thought && request.reasoning.is_separate;
+  const bool begins_in_thought = format.thought && ends_with_mark(prompt, format.thought->begin);
+  if (const int budget = request.reasoning.token_budget.value_or(-1);
       format.thought && budget >= 0) {
-    job.request.generation.thought_budget =
+    job.generation.thought_budget =
         ThoughtBudgetOptions{budget, *format.thought, begins_in_thought};
   }
   if (!reads_calls && !reads_thoughts) return {};
@@ -102,10 +102,10 @@ std::optional<ApiError> settle_answer_format(const ServedModel& model, ChatJob& 
   const bool is_hidden = std::any_of(marks.begin(), marks.end(), [&](const std::string& mark) {
     return special_token_id(*model.tokenizer, mark).has_value();
   });
-  if (is_hidden) job.request.generation.skip_special_tokens = false;
+  if (is_hidden) job.generation.skip_special_tokens = false;
   job.parsing = std::move(parsing);
-  if (auto error = hold_to_form(model, job)) return error;
-  const auto& grammar = job.request.generation.grammar.grammar;
+  if (auto error = hold_to_form(model, tools, job)) return error;
+  const auto& grammar = job.generation.grammar.grammar;
   // A thought has no place in an answer that another grammar holds from its first token on.
   if (grammar && grammar->spec.kind != GrammarKind::kAnswer) job.parsing->begins_in_thought = false;
   return {};

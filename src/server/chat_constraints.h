@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "server/api_error.h"
 #include "server/chat_job.h"
@@ -11,8 +12,9 @@
 namespace pagoda {
 
 // Sets `parsing`, that marks which are special tokens are shown, and the grammar where an answer is
-// held to calls, or where calls or thoughts may stand beside the JSON that it is held to. `job` has
-// its prompt. Errors: another grammar beside calls that must be made.
-std::optional<ApiError> settle_answer_format(const ServedModel& model, ChatJob& job);
+// held to calls, or where calls or thoughts may stand beside the JSON that it is held to, of the job
+// that `request` has become. Errors: another grammar beside calls that must be made.
+std::optional<ApiError> settle_answer_format(const ServedModel& model, const ChatRequest& request,
+                                             std::string_view prompt, ChatJob& job);
 
 }  // namespace pagoda

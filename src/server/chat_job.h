@@ -1,4 +1,6 @@
-// ChatJob: a request for a chat completion that has passed every check, with its prompt encoded.
+// ChatJob: what is kept of a request for a chat's answer that has passed every check, its prompt
+// encoded. The conversation, the tools as they were sent and the template's variables end with the
+// request.
 #pragma once
 
 #include <memory>
@@ -17,27 +19,29 @@
 
 namespace pagoda {
 
-struct ChatJob {
-  ChatRequest request;
-  Clock::TimePoint arrival;             // of the HTTP request
-  std::shared_ptr<RequestTrace> trace;  // of the same
+struct ChatJob : GenerationJob {
+  bool logprobs = false;
+  int top_logprobs = 0;
+  bool is_thought_told = true;  // otherwise thoughts are left out of the answer
   AnswerIdentity identity;
-  EncodedPrompt prompt;
-  Constraints constraints;
-  std::string echoed;  // before every answer
+  std::vector<int> prompt_token_ids;  // once it is submitted: where the answer tells them
+  std::string echoed;                 // before every answer
   // How to take answers apart; absent: they are content as they come.
   std::optional<AnswerParserOptions> parsing;
 
   StreamOptions stream_options() const {
-    return request.generation.stream_options.value_or(StreamOptions{});
+    return generation.stream_options.value_or(StreamOptions{});
   }
+  std::int64_t num_kept_bytes() const;
+  void drop_submitted();
 };
 
-// Completes a job whose `request` has been read from an HTTP request: checks the model's name,
-// renders and encodes the prompt, and settles how answers are taken apart. The answer's id begins
-// with id_prefix. Errors are encode_chat_prompt()'s and settle_answer_format()'s.
-std::optional<ApiError> prepare_chat(ApiService& service, const HttpRequest& request,
-                                     std::string_view id_prefix, ChatJob& job);
+// Makes a job of what has been read of a request, whose generation fields it takes: checks the
+// model's name, renders and encodes the prompt, and settles how answers are taken apart. The answer's
+// id begins with id_prefix. Errors are encode_chat_prompt()'s and settle_answer_format()'s.
+std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
+                                     ChatRequest& request, std::string_view id_prefix,
+                                     ChatJob& job);
 
 // Makes what a job with its constraints submits. Errors are settle_max_tokens()'s.
 ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model);

@@ -14,18 +14,27 @@ namespace {
 using nlohmann::json;
 
 // A request that has passed every check, with its prompts encoded.
-struct CompletionJob {
-  CompletionRequest request;
-  Clock::TimePoint arrival;             // of the HTTP request
-  std::shared_ptr<RequestTrace> trace;  // of the same
+struct CompletionJob : GenerationJob {
+  std::optional<int> logprobs;
   AnswerIdentity identity;
+  // Their texts where answers say them again; their ids, once it is submitted, where answers tell them.
   std::vector<EncodedPrompt> prompts;
-  Constraints constraints;
   bool echo_only =
       false;  // max_tokens 0: one token is computed, so that the prompt is, and not shown
 
   const EncodedPrompt& prompt_of(int choice_index) const {
-    return prompts[choice_index / request.generation.sampling.n];
+    return prompts[choice_index / generation.sampling.n];
+  }
+  std::int64_t num_kept_bytes() const {
+    std::size_t num_bytes = 0;
+    for (const EncodedPrompt& prompt : prompts)
+      num_bytes += prompt.text.size() + prompt.token_ids.size() * sizeof(int);
+    return GenerationJob::num_kept_bytes() + static_cast<std::int64_t>(num_bytes);
+  }
+  void drop_submitted() {
+    GenerationJob::drop_submitted();
+    if (generation.return_token_ids || (generation.echo && logprobs)) return;
+    for (EncodedPrompt& prompt : prompts) prompt.token_ids = {};
   }
 };
 
@@ -35,7 +44,7 @@ class CompletionChoice {
   CompletionChoice(const CompletionJob& job, const ServedModel& model)
       : job_(job),
         model_(model),
-        naming_{*model.tokenizer, job.request.generation.return_tokens_as_token_ids},
+        naming_{*model.tokenizer, job.generation.return_tokens_as_token_ids},
         logprobs_(naming_) {}
 
   void append(const ChoicePiece& choice_piece) {
@@ -59,10 +68,10 @@ class CompletionChoice {
 
   // The choice's JSON with what was appended since the last call, which a whole answer makes once.
   json take(int index) {
-    const GenerationFields& fields = job_.request.generation;
+    const GenerationFields& fields = job_.generation;
     json choice = {{"index", index},
                    {"text", std::move(text_)},
-                   {"logprobs", job_.request.logprobs ? logprobs_.take() : json(nullptr)},
+                   {"logprobs", job_.logprobs ? logprobs_.take() : json(nullptr)},
                    {"finish_reason", finish_reason_json(finish_reason_)},
                    {"stop_reason", stop_reason_}};
     if (fields.return_token_ids) {
@@ -78,7 +87,7 @@ class CompletionChoice {
 
   // Whether a chunk is worth sending.
   bool has_news() const {
-    const bool shows_tokens = job_.request.logprobs || job_.request.generation.return_token_ids;
+    const bool shows_tokens = job_.logprobs || job_.generation.return_token_ids;
     return !text_.empty() || finish_reason_ != FinishReason::kNone ||
            (shows_tokens && !token_ids_.empty());
   }
@@ -87,12 +96,12 @@ class CompletionChoice {
   void start(const ChoicePiece& choice_piece) {
     started_ = true;
     const TextPiece& piece = choice_piece.piece;
-    if (job_.request.generation.prompt_logprobs)
+    if (job_.generation.prompt_logprobs)
       prompt_logprobs_ = prompt_logprobs_json(naming_, piece.prompt_logprobs);
-    if (!job_.request.generation.echo) return;
+    if (!job_.generation.echo) return;
     const EncodedPrompt& prompt = job_.prompts[choice_piece.prompt_index];
     text_ = prompt.text;
-    if (!job_.request.logprobs) return;
+    if (!job_.logprobs) return;
     for (std::size_t i = 0; i < piece.prompt_logprobs.size(); ++i) {
       logprobs_.append(prompt.token_ids[i], piece.prompt_logprobs[i]);
     }
@@ -144,7 +153,7 @@ class PendingCompletion : public PendingReply {
     for (std::size_t i = 0; i < choices_.size(); ++i)
       body["choices"].push_back(choices_[i].take(static_cast<int>(i)));
     body["usage"] = usage_json(shown_usage(*job_, *group_));
-    return HttpReply{HttpResponse{.body = json_text(body), .held = group_->held()}, {}};
+    return HttpReply{HttpResponse{.body = json_text(body)}, {}};
   }
 
  private:
@@ -155,6 +164,8 @@ class PendingCompletion : public PendingReply {
 
 class CompletionStream : public EventStream {
  public:
+  static constexpr int kNumHeldCopies = 0;
+
   CompletionStream(std::unique_ptr<CompletionJob> job, const ServedModel& model,
                    std::unique_ptr<GenerationGroup> group)
       : job_(std::move(job)),
@@ -166,7 +177,7 @@ class CompletionStream : public EventStream {
     for (const ChoicePiece& piece : group_->take()) {
       if (auto error = failure_of(piece.piece)) {
         finished_ = true;
-        return events + sse_error_event(*error) + std::string(kSseDone);
+        return events + last_words(*error);
       }
       CompletionChoice& choice = choices_[piece.choice_index];
       choice.append(piece);
@@ -181,10 +192,11 @@ class CompletionStream : public EventStream {
   }
 
   bool finished() const override { return finished_; }
+  std::string last_words(const ApiError& error) override { return sse_last_words(error); }
 
  private:
   StreamOptions options() const {
-    return job_->request.generation.stream_options.value_or(StreamOptions{});
+    return job_->generation.stream_options.value_or(StreamOptions{});
   }
 
   json chunk(std::initializer_list<json> choices) const {
@@ -213,7 +225,7 @@ class CompletionStream : public EventStream {
 
 ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedModel& model,
                                          const EncodedPrompt& prompt) {
-  const GenerationFields& fields = job.request.generation;
+  const GenerationFields& fields = job.generation;
   std::optional<int> asked = fields.max_tokens;
   if (job.echo_only) asked = 1;
   std::optional<int> fallback = kDefaultCompletionTokens;
@@ -221,10 +233,9 @@ ApiResult<TextRequest> make_text_request(const CompletionJob& job, const ServedM
   auto max_tokens =
       settle_max_tokens(model, static_cast<int>(prompt.token_ids.size()), asked, fallback);
   if (!max_tokens.ok()) return std::move(max_tokens).error();
-  SamplingParams sampling =
-      to_sampling_params(fields, model.defaults, job.request.logprobs, *max_tokens);
-  if (fields.echo && job.request.logprobs && !fields.prompt_logprobs) {
-    sampling.prompt_logprobs = job.request.logprobs;
+  SamplingParams sampling = to_sampling_params(fields, model.defaults, job.logprobs, *max_tokens);
+  if (fields.echo && job.logprobs && !fields.prompt_logprobs) {
+    sampling.prompt_logprobs = job.logprobs;
   }
   return to_text_request(fields, job.constraints, prompt.token_ids, std::move(sampling));
 }
@@ -234,30 +245,30 @@ ApiResult<std::unique_ptr<CompletionJob>> prepare_completion(ApiService& service
   auto read = read_logged(service, read_completion_request, request.body);
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<CompletionJob>();
-  job->arrival = request.arrival;
-  job->trace = request.trace;
-  job->request = *std::move(read);
-  job->request.generation.client = request.client;
-  const GenerationFields& fields = job->request.generation;
+  job->origin = request.origin();
+  const CompletionRequest& asked = *read;
+  job->generation = std::move(read->generation);
+  job->logprobs = asked.logprobs;
+  job->generation.client = request.client;
+  const GenerationFields& fields = job->generation;
   if (auto error = check_model_name(service, fields.model)) return std::move(*error);
   job->echo_only = fields.max_tokens == 0;
   job->identity = AnswerIdentity::make("cmpl-", answered_name(service, fields.model));
-  for (const PromptInput& prompt : job->request.prompts) {
-    const CompletionRequest& asked = job->request;
+  for (const PromptInput& prompt : asked.prompts) {
     auto encoded = asked.suffix.empty()
                        ? encode_prompt(service.model, prompt, asked.add_special_tokens)
                        : encode_fill_in(service.model, std::get<std::string>(prompt), asked.suffix,
                                         asked.add_special_tokens);
     if (!encoded.ok()) return std::move(encoded).error();
+    if (!fields.echo) encoded->text = {};
     job->prompts.push_back(*std::move(encoded));
   }
   return job;
 }
 
 HttpReply start(ApiService& service, std::unique_ptr<CompletionJob> job, const Wake& wake) {
-  const GenerationFields& fields = job->request.generation;
-  GroupRequest request = {
-      .is_streamed = fields.stream, .arrival = job->arrival, .trace = job->trace};
+  const GenerationFields& fields = job->generation;
+  GroupRequest request;
   for (const EncodedPrompt& prompt : job->prompts) {
     auto made = make_text_request(*job, service.model, prompt);
     if (!made.ok()) return {error_response(made.error()), {}};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/api_client.h"
+#include "tests/support/eventually.h"
 
 namespace pagoda {
 namespace {
@@ -41,6 +42,96 @@ TEST(CompletionsMemory, AnAnswerCountsAsItComes) {
                                  "logprobs": true, "top_logprobs": 20})")
                   .at("message"),
               HasSubstr("at most 1 MB"));
+}
+
+// Requests that wait for their answers, and how much memory they leave.
+class JobMemoryTest : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t kLimit = 4 << 20;
+
+  JobMemoryTest() { client_.service().answers = budget_; }
+
+  // Leaves a request waiting.
+  void ask(const std::string& path, const json& body) {
+    const int num_before = client_.engine().stats().num_running;
+    HttpRequest request = {.method = "POST", .path = path, .body = json_text(body)};
+    request.held = std::make_shared<HeldAnswer>(budget_);
+    replies_.push_back(client_.router().handle(std::move(request), [] {}));
+    ASSERT_TRUE(eventually([&] {
+      auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&replies_.back().content);
+      if (pending == nullptr) return true;
+      if (auto next = (*pending)->poll()) replies_.back().become(*std::move(next));
+      return client_.engine().stats().num_running > num_before;
+    }));
+  }
+  // Returns the status with which the last one was refused; 0: it was not.
+  int refused() const {
+    const auto* response = std::get_if<HttpResponse>(&replies_.back().content);
+    return response == nullptr ? 0 : response->status;
+  }
+  bool has_room(std::int64_t num_bytes) const {
+    return HeldBytes(std::make_shared<HeldAnswer>(budget_)).grow(num_bytes).ok();
+  }
+
+  std::shared_ptr<AnswerBudget> budget_ = std::make_shared<AnswerBudget>(kLimit);
+  ApiClient client_;
+  std::vector<HttpReply> replies_;
+};
+
+TEST_F(JobMemoryTest, WhatTheAnswerDoesWithoutIsNotKept) {
+  const std::string large(3 << 20, 'x');
+  const json tool = {{"type", "function"}, {"function", {{"name", "f"}, {"description", large}}}};
+  json chat = {{"messages", {{{"role", "user"}, {"content", "think 60"}}}}};
+  for (const json& more :
+       {json{{"chat_template_kwargs", {{"unseen", large}}}}, json{{"user", large}},
+        json{{"tools", {tool}}, {"tool_choice", "none"}}}) {
+    json body = chat;
+    body.update(more);
+    ask("/v1/chat/completions", body);
+    EXPECT_EQ(refused(), 0);
+  }
+  ask("/v1/completions", {{"prompt", "think 60"}, {"user", large}});
+  EXPECT_TRUE(has_room(kLimit - 100'000));
+}
+
+TEST_F(JobMemoryTest, RulesOfTokensCountUntilTheAnswerEnds) {
+  json bias = json::object();
+  for (int i = 0; i < 250; ++i) bias[std::to_string(i)] = 1;
+  std::vector<std::string> words;
+  for (int i = 0; i < 1000; ++i) words.push_back(fmt::format("{:04}", i));
+  for (int i = 0; i < 40; ++i)
+    ask("/v1/completions", {{"prompt", "think 60"}, {"logit_bias", bias}, {"bad_words", words}});
+  EXPECT_EQ(refused(), 0);
+  EXPECT_FALSE(has_room(kLimit - 40 * 1000 * 16));
+}
+
+TEST_F(JobMemoryTest, WhatTheAnswerRepeatsCounts) {
+  const json tools = {
+      {{"type", "function"}, {"name", "f"}, {"description", std::string(3 << 20, 'x')}}};
+  const json body = {{"input", "think 60"}, {"tools", tools}, {"tool_choice", "none"}};
+  ask("/v1/responses", body);
+  EXPECT_EQ(refused(), 0);
+  EXPECT_FALSE(has_room(kLimit / 2));
+  ask("/v1/responses", body);
+  EXPECT_EQ(refused(), 503);
+  replies_.clear();
+  EXPECT_TRUE(eventually([&] { return has_room(kLimit); }));
+}
+
+TEST_F(JobMemoryTest, AConversationThatGoesOnCountsForEachThatDoes) {
+  const json first = client_.answer(
+      "/v1/responses", json{{"input",
+                             {{{"role", "user"}, {"content", "a"}, {"type", "message"}},
+                              {{"type", "function_call_output"},
+                               {"call_id", std::string(150'000, 'x')},
+                               {"output", "b"}},
+                              {{"role", "user"}, {"content", "say c"}}}}}
+                           .dump());
+  ASSERT_EQ(first.at("store"), true);
+  for (int i = 0; i < 10; ++i)
+    ask("/v1/responses", {{"previous_response_id", first.at("id")}, {"input", "think 60"}});
+  EXPECT_TRUE(has_room(2'000'000));
+  EXPECT_FALSE(has_room(kLimit - 10 * 150'000));
 }
 
 TEST(CompletionsQueue, AFullQueueIs429AndTakesNoPartOfTheRequest) {

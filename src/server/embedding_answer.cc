@@ -39,8 +39,8 @@ std::string base64_of(const std::vector<float>& embedding) {
 
 class PendingEmbeddings : public PendingReply {
  public:
-  PendingEmbeddings(std::unique_ptr<EmbeddingBatch> batch, EmbeddingLayout layout,
-                    std::shared_ptr<HeldAnswer> held, std::int64_t num_text_bytes)
+  PendingEmbeddings(std::unique_ptr<EmbeddingBatch> batch, EmbeddingLayout layout, HeldBytes held,
+                    std::int64_t num_text_bytes)
       : batch_(std::move(batch)), layout_(std::move(layout)), held_(std::move(held)) {
     text_.reserve(layout_.head.size() + static_cast<std::size_t>(num_text_bytes));
     text_ = layout_.head;
@@ -52,7 +52,7 @@ class PendingEmbeddings : public PendingReply {
     for (const std::vector<float>& embedding : *embeddings) write(embedding);
     if (!batch_->finished()) return {};
     text_ += layout_.tail(*batch_);
-    return HttpReply{HttpResponse{.body = std::move(text_), .held = held_}, {}};
+    return HttpReply{HttpResponse{.body = std::move(text_)}, {}};
   }
 
  private:
@@ -74,7 +74,7 @@ class PendingEmbeddings : public PendingReply {
 
   std::unique_ptr<EmbeddingBatch> batch_;
   const EmbeddingLayout layout_;
-  const std::shared_ptr<HeldAnswer> held_;
+  const HeldBytes held_;
   std::string text_;
   int num_written_ = 0;
 };
@@ -101,9 +101,10 @@ nlohmann::json usage_json(const EmbeddingBatch& batch) {
           {"prompt_tokens_details", {{"cached_tokens", batch.num_cached_tokens()}}}};
 }
 
-std::function<void(const EmbeddingEnd&)> observer_of_embeddings(
-    ApiService& service, Clock::TimePoint arrival, std::shared_ptr<RequestTrace> trace) {
-  return [&metrics = service.metrics, arrival, trace = std::move(trace)](const EmbeddingEnd& end) {
+std::function<void(const EmbeddingEnd&)> observer_of_embeddings(ApiService& service,
+                                                                const RequestOrigin& origin) {
+  return [&metrics = service.metrics, arrival = origin.arrival,
+          trace = origin.trace](const EmbeddingEnd& end) {
     const ServerMetrics::FinishedSample sample = {
         .reason = end.reason,
         .latency_s = seconds_between(arrival, Clock::system().now()),
@@ -113,15 +114,24 @@ std::function<void(const EmbeddingEnd&)> observer_of_embeddings(
   };
 }
 
+std::int64_t num_prompt_bytes(const EmbeddingBatchRequest& request) {
+  std::int64_t num_bytes = 0;
+  for (const std::vector<int>& prompt : request.prompts)
+    num_bytes += std::ssize(prompt) * std::int64_t{sizeof(int)};
+  return num_bytes;
+}
+
 HttpReply start_embeddings(ApiService& service, EmbeddingJob job, const Wake& wake) {
   const std::int64_t num_numbers = count_numbers(service.model, job.batch);
   const std::int64_t num_text_bytes = count_text_bytes(job, num_numbers);
   // Numbers wait for those of the prompts before them, and are written then.
   const std::int64_t num_waiting_bytes = num_numbers * std::int64_t{sizeof(float)};
-  auto held = std::make_shared<HeldAnswer>(service.answers);
-  if (const Status size = held->grow(num_text_bytes + num_waiting_bytes); !size.ok())
+  const std::int64_t num_kept_bytes = num_prompt_bytes(job.batch);
+  HeldBytes held(job.origin.held);
+  if (const Status size = held.grow(num_text_bytes + num_waiting_bytes + num_kept_bytes);
+      !size.ok())
     return {error_response(api_error(size, "input")), {}};
-  job.batch.on_end = observer_of_embeddings(service, job.arrival, std::move(job.trace));
+  job.batch.on_end = observer_of_embeddings(service, job.origin);
   auto batch = EmbeddingBatch::start(service.model, std::move(job.batch), wake);
   if (!batch.ok()) return {error_response(api_error(batch.status(), "input")), {}};
   return {std::make_unique<PendingEmbeddings>(*std::move(batch), std::move(job.layout),

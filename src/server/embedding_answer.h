@@ -1,6 +1,7 @@
 // The answers of the endpoints that embed: text that is written as the embeddings come.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -25,8 +26,7 @@ struct EmbeddingLayout {
 
 struct EmbeddingJob {
   EmbeddingBatchRequest batch;
-  Clock::TimePoint arrival;             // of the HTTP request, from which the metrics count
-  std::shared_ptr<RequestTrace> trace;  // of the same
+  RequestOrigin origin;
   EmbeddingLayout layout;
 };
 
@@ -37,13 +37,15 @@ std::optional<ApiError> check_embedding(const ApiService& service, const std::st
 
 nlohmann::json usage_json(const EmbeddingBatch& batch);
 
-// Returns what counts the ends of a batch's prompts in the metrics and in the trace, null: none, of
-// the HTTP request that came at `arrival`.
-std::function<void(const EmbeddingEnd&)> observer_of_embeddings(
-    ApiService& service, Clock::TimePoint arrival, std::shared_ptr<RequestTrace> trace);
+// Returns what counts the ends of a batch's prompts in the metrics and in the request's trace.
+std::function<void(const EmbeddingEnd&)> observer_of_embeddings(ApiService& service,
+                                                                const RequestOrigin& origin);
+
+// Returns how much memory the prompts take while they wait for their turn.
+std::int64_t num_prompt_bytes(const EmbeddingBatchRequest& request);
 
 // Returns the reply to a request that has passed check_embedding(). It is refused where the answer
-// would take too much of ApiService::answers, or its first prompt has no room in the queue.
+// would take too much memory, or its first prompt has no room in the queue.
 HttpReply start_embeddings(ApiService& service, EmbeddingJob job, const Wake& wake);
 
 }  // namespace pagoda

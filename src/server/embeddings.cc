@@ -60,8 +60,7 @@ HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request
                                      .priority = request.priority,
                                      .cache_owner = http_request.client,
                                      .cache_salt = std::move(request.cache_salt)},
-                           .arrival = http_request.arrival,
-                           .trace = http_request.trace,
+                           .origin = http_request.origin(),
                            .layout = openai_layout(model_name, request.is_base64)},
                           wake);
 }

@@ -284,8 +284,12 @@ TEST(EmbeddingsQueue, AFullQueueIs429) {
 TEST(EmbeddingsQueue, AClientThatGoesAwayCancelsThem) {
   ApiClient client({.max_queue = 200});
   const json body = {{"input", std::vector<std::string>(100, "think 9")}};
-  HttpReply reply = client.router().handle(
-      {.method = "POST", .path = kEmbeddings, .body = json_text(body)}, [] {});
+  HttpReply reply =
+      client.router().handle({.method = "POST",
+                              .path = kEmbeddings,
+                              .body = json_text(body),
+                              .held = std::make_shared<HeldAnswer>(client.service().answers)},
+                             [] {});
   auto& pending = std::get<std::unique_ptr<PendingReply>>(reply.content);
   ASSERT_TRUE(eventually([&] {
     if (auto next = pending->poll()) reply.become(*std::move(next));

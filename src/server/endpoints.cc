@@ -21,7 +21,7 @@ namespace {
 
 constexpr Endpoint kEndpoints[] = {
     {.path = "/",
-     .tell = [](const ServerFacts& facts) { return page_response(facts.root_path); },
+     .tell = [](const ServerFacts& facts) { return page_response(facts.page); },
      .asks_for_no_key = true,
      .operation_id = "page",
      .summary = "A page to chat on",
@@ -88,7 +88,10 @@ constexpr Endpoint kEndpoints[] = {
      .summary = "Places for sequences, as llama.cpp lists them",
      .answer_schema = "SlotList"},
     {.path = "/openapi.json",
-     .tell = [](const ServerFacts& facts) { return HttpResponse{.body = facts.openapi_document}; },
+     .tell =
+         [](const ServerFacts& facts) {
+           return HttpResponse{.shared_body = facts.openapi_document};
+         },
      .asks_for_no_key = true,
      .operation_id = "openapi",
      .summary = "This document"},

@@ -13,8 +13,8 @@ namespace pagoda {
 // The facts that endpoints about the server answer from.
 struct ServerFacts {
   ApiService& service;
-  const std::string& root_path;
-  const std::string& openapi_document;
+  const SharedText& page;
+  const SharedText& openapi_document;
   std::string parameter;  // where the path has one, what stands in its place
   std::string client;     // HttpRequest::client
 };

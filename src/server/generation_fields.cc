@@ -297,6 +297,18 @@ std::optional<ApiError> read_generation_fields(RequestJson body, const std::vect
   return settle_together(fields);
 }
 
+std::int64_t num_bytes(const GenerationFields& fields) {
+  const TokenRuleFields& rules = fields.token_rules;
+  std::size_t num_bytes =
+      rules.logit_bias.size() * sizeof(LogitBias) + rules.bad_words.size() * sizeof(std::string);
+  for (const std::string& word : rules.bad_words) num_bytes += word.size();
+  if (rules.allowed_token_ids) num_bytes += rules.allowed_token_ids->size() * sizeof(int);
+  if (const auto& grammar = fields.grammar.grammar) num_bytes += grammar->spec.text.size();
+  if (const auto& white_space = fields.grammar.white_space)
+    num_bytes += white_space->pattern.size();
+  return static_cast<std::int64_t>(num_bytes);
+}
+
 SamplingParams to_sampling_params(const GenerationFields& fields, const PartialSampling& defaults,
                                   std::optional<int> logprobs, int max_tokens) {
   SamplingParams params = fields.sampling;

@@ -58,6 +58,9 @@ struct GenerationFields {
   bool return_tokens_as_token_ids = false;
 };
 
+// Returns how much memory the fields take that may be long.
+std::int64_t num_bytes(const GenerationFields& fields);
+
 // Returns a field that requests of several endpoints have.
 Field model_field(std::string& model);
 Field stop_field(std::vector<std::string>& stop);

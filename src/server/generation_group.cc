@@ -36,23 +36,22 @@ std::uint64_t GroupRequest::settle_seed(Engine& engine) {
 ApiResult<std::unique_ptr<GenerationGroup>> GenerationGroup::start(ApiService& service,
                                                                    GroupRequest request,
                                                                    const Wake& wake) {
-  const auto held = std::make_shared<HeldAnswer>(service.answers);
-  if (const Status size = held->grow(num_known_bytes(request)); !size.ok())
+  HeldBytes held(request.origin.held);
+  if (const Status size = held.grow(num_known_bytes(request)); !size.ok())
     return api_error(size, "n");
   if (const Status room = check_queue(*service.model.engine, request.texts); !room.ok())
     return api_error(room, "prompt");
-  std::unique_ptr<GenerationGroup> group(new GenerationGroup(service));
-  group->held_ = held;
-  group->arrival_ = request.arrival;
-  group->trace_ = std::move(request.trace);
+  std::unique_ptr<GenerationGroup> group(
+      new GenerationGroup(service, request.origin, std::move(held)));
   for (TextRequest& text : request.texts) {
     const int num_prompt_tokens = static_cast<int>(text.generation.prompt_token_ids.size());
     group->num_samples_ = text.generation.sampling.n;
     for (int i = 0; i < group->num_samples_; ++i)
       group->choices_.push_back({.num_prompt_tokens = num_prompt_tokens});
     group->usage_.num_prompt_tokens += num_prompt_tokens;
-    text.held = held;
+    text.held = request.origin.held;
     text.is_held_to_the_end = !request.is_streamed;
+    text.num_copies = request.num_copies;
     auto generation = TextGeneration::start(service.model, std::move(text), wake);
     if (!generation.ok()) return api_error(generation.status());
     group->generations_.push_back(*std::move(generation));
@@ -83,7 +82,7 @@ void GenerationGroup::account(const ChoicePiece& choice_piece) {
       choice.started = piece.started;
       choice.first_token = now;
       if (piece.sample_index == 0) usage_.num_cached_tokens += piece.num_cached_tokens;
-      service_.metrics.observe_first_token(seconds_between(arrival_, now));
+      service_.metrics.observe_first_token(seconds_between(origin_.arrival, now));
     } else {
       service_.metrics.observe_inter_token(seconds_between(choice.last_token, now));
     }
@@ -98,14 +97,14 @@ void GenerationGroup::finish(Choice& choice, FinishReason reason) {
   choice.finished = true;
   const ServerMetrics::FinishedSample sample = {
       .reason = reason,
-      .latency_s = seconds_between(arrival_, Clock::system().now()),
-      .queue_s = seconds_between(arrival_, choice.started),
+      .latency_s = seconds_between(origin_.arrival, Clock::system().now()),
+      .queue_s = seconds_between(origin_.arrival, choice.started),
       .prefill_s = seconds_between(choice.started, choice.first_token),
       .decode_s = seconds_between(choice.first_token, choice.last_token),
       .num_prompt_tokens = choice.num_prompt_tokens,
       .num_output_tokens = choice.num_tokens};
   service_.metrics.observe_finished(sample);
-  if (trace_) trace_->add({arrival_, sample});
+  if (origin_.trace) origin_.trace->add({origin_.arrival, sample});
 }
 
 GenerationGroup::~GenerationGroup() {

@@ -36,9 +36,9 @@ struct GroupRequest {
   // The bytes of the prompts, as often as the answer's choices repeat them.
   std::int64_t num_echoed_bytes = 0;
   std::int64_t num_echoed_tokens = 0;
-  bool is_streamed = false;             // its pieces need not be held once they are taken
-  Clock::TimePoint arrival;             // of the HTTP request, from which the metrics count
-  std::shared_ptr<RequestTrace> trace;  // of the same
+  bool is_streamed = false;  // its pieces need not be held once they are taken
+  int num_copies = 1;        // of them, that are held together
+  RequestOrigin origin;      // from whose arrival the metrics count
 };
 
 // Thread-compatible. Its end cancels what still runs, and counts it as aborted.
@@ -48,7 +48,7 @@ class GenerationGroup {
 
   // Submits the texts of a request. No text is submitted where not all have room in the queue. An
   // error of any submission cancels those before it. Refused, or ended by an error, where the
-  // answer takes too much of ApiService::answers.
+  // answer takes too much memory.
   static ApiResult<std::unique_ptr<GenerationGroup>> start(ApiService& service,
                                                            GroupRequest request, const Wake& wake);
 
@@ -56,8 +56,6 @@ class GenerationGroup {
   bool finished() const;
   int num_choices() const { return static_cast<int>(choices_.size()); }
   const Usage& usage() const { return usage_; }
-  // Returns the budget's share, for who sends the answer to keep until that is done.
-  const std::shared_ptr<HeldAnswer>& held() const { return held_; }
 
  private:
   struct Choice {
@@ -67,14 +65,14 @@ class GenerationGroup {
     Clock::TimePoint started, first_token, last_token;  // once num_tokens > 0
   };
 
-  explicit GenerationGroup(ApiService& service) : service_(service) {}
+  GenerationGroup(ApiService& service, RequestOrigin origin, HeldBytes held)
+      : service_(service), origin_(std::move(origin)), held_(std::move(held)) {}
   void account(const ChoicePiece& piece);
   void finish(Choice& choice, FinishReason reason);
 
   ApiService& service_;
-  std::shared_ptr<HeldAnswer> held_;
-  Clock::TimePoint arrival_;
-  std::shared_ptr<RequestTrace> trace_;
+  const RequestOrigin origin_;
+  HeldBytes held_;         // of the answer's parts that are there before anything is generated
   int num_samples_ = 1;    // a prompt
   bool is_whole_ = false;  // every prompt has been submitted
   std::vector<Choice> choices_;

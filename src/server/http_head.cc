@@ -15,6 +15,24 @@ bool is_visible(char c) {
   return c > 0x20 && c < 0x7f;
 }
 
+void append_headers(std::string& head, const HttpHeaders& headers) {
+  for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
+}
+
+// Returns the status line and the headers that all answers have, each with its line's end.
+std::string response_head(const ResponseLine& line) {
+  std::string head = fmt::format("HTTP/1.{} {} {}\r\n", line.version >= 11 ? 1 : 0, line.status,
+                                 reason_phrase(line.status));
+  if (line.close) {
+    head += "Connection: close\r\n";
+  } else if (line.version < 11) {
+    head += "Connection: keep-alive\r\n";
+  }
+  head += fmt::format("Date: {}\r\nX-Request-Id: {}\r\n", http_date(std::time(nullptr)),
+                      line.request_id);
+  return head;
+}
+
 }  // namespace
 
 std::string http_date(std::time_t time) {
@@ -37,33 +55,34 @@ std::string request_id_for(std::string_view clients_own) {
   return id;
 }
 
-std::string response_head(const ResponseLine& line) {
-  std::string head = fmt::format("HTTP/1.{} {} {}\r\n", line.version >= 11 ? 1 : 0, line.status,
-                                 reason_phrase(line.status));
-  if (line.close) {
-    head += "Connection: close\r\n";
-  } else if (line.version < 11) {
-    head += "Connection: keep-alive\r\n";
-  }
-  head += fmt::format("Date: {}\r\nX-Request-Id: {}\r\n", http_date(std::time(nullptr)),
-                      line.request_id);
-  return head;
-}
-
 std::string whole_head(const ResponseLine& line, const HttpResponse& response,
                        const HttpHeaders& more) {
   std::string head = response_head(line);
   if (response.status != 204) {
     head += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type,
-                        response.body.size());
+                        response.text().size());
   }
   append_headers(head, response.headers);
   append_headers(head, more);
   return head += "\r\n";
 }
 
-void append_headers(std::string& head, const HttpHeaders& headers) {
-  for (const auto& [name, value] : headers) head += fmt::format("{}: {}\r\n", name, value);
+std::string stream_head(const ResponseLine& line, std::string_view content_type,
+                        const HttpHeaders& more) {
+  std::string head = response_head(line);
+  head += fmt::format("Content-Type: {}\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n",
+                      content_type);
+  if (line.version >= 11) head += "Transfer-Encoding: chunked\r\n";
+  append_headers(head, more);
+  return head += "\r\n";
+}
+
+std::string in_chunks(unsigned version, const std::string& text, bool is_last) {
+  if (version < 11) return text;
+  std::string chunks;
+  if (!text.empty()) chunks = fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+  if (is_last) chunks += "0\r\n\r\n";
+  return chunks;
 }
 
 }  // namespace pagoda

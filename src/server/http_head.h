@@ -24,12 +24,14 @@ struct ResponseLine {
   bool close = false;  // the connection ends with this answer
   std::string_view request_id;
 };
-// Returns the status line and the headers that all answers have, each with its line's end.
-std::string response_head(const ResponseLine& line);
 // Returns all that stands before the body of a response, the headers `more` among it.
 std::string whole_head(const ResponseLine& line, const HttpResponse& response,
                        const HttpHeaders& more = {});
-
-void append_headers(std::string& head, const HttpHeaders& headers);
+// Returns all that stands before a stream's text, which HTTP/1.1 has in chunks.
+std::string stream_head(const ResponseLine& line, std::string_view content_type,
+                        const HttpHeaders& more);
+// Returns a part of a stream's text as that version has it: a chunk of its own, and what ends them
+// behind the last one.
+std::string in_chunks(unsigned version, const std::string& text, bool is_last);
 
 }  // namespace pagoda

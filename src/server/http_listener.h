@@ -26,6 +26,8 @@ struct ListenerOptions {
   TlsFiles tls;            // without a certificate: plain HTTP
   int num_threads = 2;
   HttpLimits limits;
+  // The budget that all that is sent counts in; not null.
+  std::shared_ptr<AnswerBudget> answers = std::make_shared<AnswerBudget>();
   AnswerObserver observer;  // of every answer, refusals too; empty: none
   LogFormat log_format = LogFormat::kText;
 };

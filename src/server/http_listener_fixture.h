@@ -16,6 +16,7 @@
 #include <mutex>
 #include <thread>
 
+#include "server/api_error.h"
 #include "tests/support/eventually.h"
 
 namespace pagoda {
@@ -116,6 +117,9 @@ class SlowStream : public EventStream {
   }
   // Returns what the last poll() saw: an end that comes behind it has not been told yet.
   bool finished() const override { return finished_; }
+  std::string last_words(const ApiError& error) override {
+    return "data: " + error.message + "\n\n";
+  }
 
  private:
   Work& work_;

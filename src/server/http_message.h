@@ -17,12 +17,23 @@
 
 #include "core/clock.h"
 #include "server/body_budget.h"
+#include "serving/answer_budget.h"
 
 namespace pagoda {
 
 class RequestTrace;
+struct ApiError;
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
+// The part of a request that its answer needs to the end.
+struct RequestOrigin {
+  std::string client;                   // HttpRequest::client
+  Clock::TimePoint arrival;             // of its last byte
+  std::shared_ptr<RequestTrace> trace;  // null: it is not traced
+  // The account of all that is kept for it until its answer has been sent. Not null for a handler.
+  std::shared_ptr<HeldAnswer> held;
+};
 
 struct HttpRequest {
   std::string method;   // "GET"
@@ -34,18 +45,22 @@ struct HttpRequest {
   std::string client_name;           // KnownClient::name, for the log; empty: it has none
   BodyReservation body_reservation;  // of a large body, for as long as the request is kept
   Clock::TimePoint arrival = Clock::system().now();  // of its last byte
-  std::shared_ptr<RequestTrace> trace;               // null: it is not traced
+  std::shared_ptr<RequestTrace> trace;               // of RequestOrigin, as the next one
+  std::shared_ptr<HeldAnswer> held = {};
 
   // Returns the first header of that (lower-case) name, or "".
   std::string_view header(std::string_view name) const;
+  RequestOrigin origin() const { return {client, arrival, trace, held}; }
 };
 
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
   HttpHeaders headers;
-  std::string body;
-  std::shared_ptr<const void> held;  // what is given back once it has been sent
+  std::string body;             // counted by the connection, once it has it
+  SharedText shared_body = {};  // instead: one that counts already, whoever else has it
+
+  std::string_view text() const { return shared_body ? shared_body->view() : body; }
 };
 
 struct HttpReply;
@@ -69,6 +84,9 @@ class EventStream {
   virtual std::string poll() = 0;
   // Returns whether nothing comes after what poll() has returned.
   virtual bool finished() const = 0;
+  // Returns the events that tell of an error which ends it, of up to kSmallTextBytes. Nothing is
+  // asked of it any more.
+  virtual std::string last_words(const ApiError& error) = 0;
 };
 
 struct HttpReply {

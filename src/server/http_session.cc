@@ -26,6 +26,9 @@ constexpr std::size_t kHeadReadBytes = 4096;
 // its going away shows only when it is written to.
 constexpr std::size_t kMaxPipelinedBytes = 16 << 10;
 
+// A body up to this is sent in one piece with its head.
+constexpr std::size_t kMaxJoinedBytes = 4 << 10;
+
 }  // namespace
 
 // Shared with replies' Wakes; touched on the strand only, but for `posted`.
@@ -130,7 +133,7 @@ asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_head(Incoming& incom
 
 asio::awaitable<HttpSession::ReadOutcome> HttpSession::read_body(Incoming& incoming) {
   if (incoming.parser.expects_continue()) {
-    const bool sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+    const bool sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n", incoming);
     if (!sent) co_return ReadOutcome::kClosed;
   }
   const ReadOutcome outcome = co_await read(
@@ -191,6 +194,7 @@ HttpReply HttpSession::handle(Incoming& incoming) const {
     });
   };
   try {
+    incoming.parser.request().held = incoming.held;
     return shared_.handler(std::move(incoming.parser.request()), std::move(wake));
   } catch (const std::exception& error) {
     return {failure_response(incoming.method + " " + incoming.path, error), {}};
@@ -249,52 +253,65 @@ void HttpSession::log(const Incoming& incoming) const {
 
 asio::awaitable<bool> HttpSession::send_response(Incoming& incoming, HttpResponse response,
                                                  const HttpHeaders& headers, bool close) {
+  count_text(response, incoming.held);
   incoming.status = response.status;
   std::string bytes = whole_head({.version = incoming.parser.version(),
                                   .status = response.status,
                                   .close = close,
                                   .request_id = incoming.request_id},
                                  response, headers);
-  if (incoming.method != "HEAD") bytes += response.body;
-  incoming.is_answered = co_await write(bytes);
+  const std::string_view body = incoming.method != "HEAD" ? response.text() : std::string_view();
+  const bool is_one_write = body.size() <= kMaxJoinedBytes;
+  if (is_one_write) bytes += body;
+  incoming.is_answered = co_await write(std::move(bytes), incoming) &&
+                         (is_one_write || co_await write(std::move(response.shared_body)));
   co_return incoming.is_answered && !close;
 }
 
 asio::awaitable<bool> HttpSession::send_stream(Incoming& incoming, EventStream& stream,
                                                const HttpHeaders& headers) {
-  const bool chunked = incoming.parser.version() >= 11;
-  const bool close = !chunked || closes_after(incoming);
+  const unsigned version = incoming.parser.version();
+  const bool close = version < 11 || closes_after(incoming);
   incoming.status = 200;
-  std::string bytes = response_head(
-      {.version = incoming.parser.version(), .close = close, .request_id = incoming.request_id});
-  bytes += fmt::format("Content-Type: {}\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n",
-                       stream.content_type());
-  if (chunked) bytes += "Transfer-Encoding: chunked\r\n";
-  append_headers(bytes, headers);
-  bytes += "\r\n";
   start_watching_peer();
-  bool sent = co_await write(bytes);
+  bool sent = co_await write(
+      stream_head({.version = version, .close = close, .request_id = incoming.request_id},
+                  stream.content_type(), headers),
+      incoming);
   while (sent && !peer_gone_ && !closed_) {
     wake_->signalled = false;
     std::string events = stream.poll();
-    const bool finished = stream.finished();
+    bool finished = stream.finished();
     if (events.empty() && !finished) {
       co_await wait_for_wake(limits_.comment_interval_s);
       if (wake_->signalled || peer_gone_ || closed_) continue;
       events = stream.keep_alive();
       if (events.empty()) continue;
     }
-    if (chunked && !events.empty()) events = fmt::format("{:x}\r\n{}\r\n", events.size(), events);
-    if (chunked && finished) events += "0\r\n\r\n";
-    sent = co_await write(events);
-    incoming.is_answered = sent && finished;
+    Result<SharedText> text = HeldText::make(incoming.held, in_chunks(version, events, finished));
+    const bool has_room = text.ok();
+    if (!has_room) {
+      finished = true;
+      events = stream.last_words(api_error(text.status()));
+      text = HeldText::make(incoming.held, in_chunks(version, events, finished));
+    }
+    std::string().swap(events);
+    sent = text.ok() && co_await write(std::move(text).value());
+    incoming.is_answered = sent && finished && has_room;
     if (finished) co_return sent && !close;
   }
   co_return false;
 }
 
-asio::awaitable<bool> HttpSession::write(std::string_view bytes) {
-  return write_all(socket_, bytes, *deadline_, limits_.write_timeout_s, &num_written_);
+// False besides where the bytes have no room.
+asio::awaitable<bool> HttpSession::write(std::string bytes, const Incoming& incoming) {
+  Result<SharedText> text = HeldText::make(incoming.held, std::move(bytes));
+  co_return text.ok() && co_await write(std::move(text).value());
+}
+
+asio::awaitable<bool> HttpSession::write(SharedText text) {
+  co_return co_await write_all(socket_, text->view(), *deadline_, limits_.write_timeout_s,
+                               &num_written_);
 }
 
 // Until wake_ is signalled (by a reply, or because the peer went), or `timeout_s` have passed; 0:

@@ -1,7 +1,7 @@
 // HttpSession: one connection, from its accept to its close. Only the listener includes this.
 //
 // Everything in it runs on the connection's strand. Each operation has a deadline
-// (socket_deadline.h); while an answer is being computed or streamed, a read stands so
+// (socket_deadline.h), and all that is written is counted (HeldText); while an answer is being computed or streamed, a read stands so
 // that the client's going away is seen at once.
 #pragma once
 
@@ -31,6 +31,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     const HttpGate& gate;
     const HttpHandler& handler;
     std::shared_ptr<BodyBudget> body_budget;
+    std::shared_ptr<AnswerBudget> answers;
     AccessLog& access_log;
   };
   // REQUIRES: `socket` is bound to a strand of its own.
@@ -54,12 +55,15 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     double total_s, silence_s;
   };
   struct Incoming {
-    explicit Incoming(const Shared& shared) : parser(shared.limits, shared.body_budget) {}
+    explicit Incoming(const Shared& shared)
+        : parser(shared.limits, shared.body_budget),
+          held(std::make_shared<HeldAnswer>(shared.answers)) {}
 
     HttpRequestParser parser;                   // has the request, until the handler takes it
     std::string method, path;                   // empty where the header could not be read
     std::string client_name;                    // of HttpRequest
     std::shared_ptr<const RequestTrace> trace;  // of HttpRequest
+    std::shared_ptr<HeldAnswer> held;           // of HttpRequest
     std::string request_id;
     Clock::TimePoint arrival = Clock::system().now();  // of the first byte
     bool keep_alive = true;
@@ -81,7 +85,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
                                              const HttpHeaders& headers, bool close);
   boost::asio::awaitable<bool> send_stream(Incoming& incoming, EventStream& stream,
                                            const HttpHeaders& headers);
-  boost::asio::awaitable<bool> write(std::string_view bytes);
+  boost::asio::awaitable<bool> write(std::string bytes, const Incoming& incoming);
+  boost::asio::awaitable<bool> write(SharedText text);
   boost::asio::awaitable<void> wait_for_wake(double timeout_s);
   boost::asio::awaitable<void> linger();
 

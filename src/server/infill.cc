@@ -16,13 +16,21 @@ namespace {
 using nlohmann::json;
 
 // A request that has passed every check, with its prompt encoded.
-struct InfillJob {
-  InfillRequest request;
-  Clock::TimePoint arrival;             // of the HTTP request
-  std::shared_ptr<RequestTrace> trace;  // of the same
+struct InfillJob : GenerationJob {
   std::string model_name;
-  InfillPrompt prompt;
-  Constraints constraints;
+  InfillPrompt prompt;  // its ids until it is submitted
+  bool only_reads = false;
+  std::vector<std::string> response_fields;  // of InfillRequest
+
+  std::int64_t num_kept_bytes() const {
+    std::size_t num_bytes = prompt.token_ids.size() * sizeof(int);
+    for (const std::string& path : response_fields) num_bytes += sizeof(path) + path.size();
+    return GenerationJob::num_kept_bytes() + static_cast<std::int64_t>(num_bytes);
+  }
+  void drop_submitted() {
+    GenerationJob::drop_submitted();
+    prompt.token_ids = {};
+  }
 };
 
 // Adds how long `count` tokens took, as llama.cpp names it: `prompt` or `predicted`.
@@ -58,25 +66,24 @@ class InfillReader {
     for (const ChoicePiece& choice : group_->take()) {
       if (auto error = failure_of(choice.piece)) return error;
       if (!first_token_) first_token_ = choice.piece.time;
-      if (!job_->request.only_reads()) text += choice.piece.text;
+      if (!job_->only_reads) text += choice.piece.text;
       last_ = choice.piece;
     }
     return {};
   }
   bool finished() const { return group_->finished(); }
-  const std::shared_ptr<HeldAnswer>& held() const { return group_->held(); }
 
   static json part(const std::string& text) { return {{"content", text}, {"stop", false}}; }
 
   // Returns the last object, with the figures.
   json last(const std::string& text) const {
     const Usage& usage = group_->usage();
-    const int num_predicted = job_->request.only_reads() ? 0 : usage.num_completion_tokens;
+    const int num_predicted = job_->only_reads ? 0 : usage.num_completion_tokens;
     const Clock::TimePoint now = Clock::system().now();
     const Clock::TimePoint begun = first_token_.value_or(now);
     json timings = {{"cache_n", usage.num_cached_tokens}};
     add_timing(timings, "prompt", usage.num_prompt_tokens - usage.num_cached_tokens,
-               seconds_between(job_->arrival, begun));
+               seconds_between(job_->origin.arrival, begun));
     add_timing(timings, "predicted", num_predicted, seconds_between(begun, now));
     json whole = {{"content", text},
                   {"stop", true},
@@ -88,9 +95,9 @@ class InfillReader {
                   {"stop_type", stop_type()},
                   {"stopping_word", last_.stop_string.value_or("")},
                   {"timings", std::move(timings)}};
-    if (job_->request.response_fields.empty()) return whole;
+    if (job_->response_fields.empty()) return whole;
     json asked = json::object();
-    for (const std::string& path : job_->request.response_fields) {
+    for (const std::string& path : job_->response_fields) {
       if (const json* found = find_path(whole, path)) asked[path] = *found;
     }
     return asked;
@@ -98,7 +105,7 @@ class InfillReader {
 
  private:
   const char* stop_type() const {
-    if (job_->request.only_reads() || last_.finish_reason == FinishReason::kLength) return "limit";
+    if (job_->only_reads || last_.finish_reason == FinishReason::kLength) return "limit";
     return last_.stop_string ? "word" : "eos";
   }
 
@@ -117,8 +124,7 @@ class PendingInfill : public PendingReply {
   std::optional<HttpReply> poll() override {
     if (auto error = reader_.take(text_)) return HttpReply{error_response(*error), {}};
     if (!reader_.finished()) return {};
-    return HttpReply{HttpResponse{.body = json_text(reader_.last(text_)), .held = reader_.held()},
-                     {}};
+    return HttpReply{HttpResponse{.body = json_text(reader_.last(text_))}, {}};
   }
 
  private:
@@ -128,6 +134,8 @@ class PendingInfill : public PendingReply {
 
 class InfillStream : public EventStream {
  public:
+  static constexpr int kNumHeldCopies = 0;
+
   InfillStream(std::unique_ptr<InfillJob> job, const ServedModel&,
                std::unique_ptr<GenerationGroup> group)
       : reader_(std::move(job), std::move(group)) {}
@@ -137,7 +145,7 @@ class InfillStream : public EventStream {
     std::string text;
     if (auto error = reader_.take(text)) {
       finished_ = true;
-      return sse_error_event(*error);
+      return last_words(*error);
     }
     std::string events;
     if (!text.empty()) events = sse_event(InfillReader::part(text));
@@ -147,6 +155,7 @@ class InfillStream : public EventStream {
   }
 
   bool finished() const override { return finished_; }
+  std::string last_words(const ApiError& error) override { return sse_error_event(error); }
 
  private:
   InfillReader reader_;
@@ -158,28 +167,28 @@ ApiResult<std::unique_ptr<InfillJob>> prepare_infill(ApiService& service,
   auto read = read_logged(service, read_infill_request, request.body);
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<InfillJob>();
-  job->arrival = request.arrival;
-  job->trace = request.trace;
-  job->request = *std::move(read);
-  GenerationFields& fields = job->request.generation;
-  fields.client = request.client;
-  if (auto error = check_model_name(service, fields.model)) return std::move(*error);
-  job->model_name = answered_name(service, fields.model);
-  auto prompt = make_infill_prompt(service.model, job->request);
+  job->origin = request.origin();
+  if (auto error = check_model_name(service, read->generation.model)) return std::move(*error);
+  auto prompt = make_infill_prompt(service.model, *read);
   if (!prompt.ok()) return std::move(prompt).error();
   job->prompt = *std::move(prompt);
+  job->only_reads = read->only_reads();
+  job->response_fields = std::move(read->response_fields);
+  job->generation = std::move(read->generation);
+  GenerationFields& fields = job->generation;
+  fields.client = request.client;
+  job->model_name = answered_name(service, fields.model);
   return job;
 }
 
 HttpReply submit_infill(ApiService& service, std::unique_ptr<InfillJob> job, const Wake& wake) {
-  const GenerationFields& fields = job->request.generation;
-  const std::optional<int> asked = job->request.only_reads() ? 1 : fields.max_tokens;
+  const GenerationFields& fields = job->generation;
+  const std::optional<int> asked = job->only_reads ? 1 : fields.max_tokens;
   auto max_tokens = settle_max_tokens(service.model, static_cast<int>(job->prompt.token_ids.size()),
                                       asked, /*fallback=*/{});
   if (!max_tokens.ok()) return {error_response(max_tokens.error()), {}};
   SamplingParams sampling = to_sampling_params(fields, service.model.defaults, {}, *max_tokens);
-  GroupRequest request = {
-      .is_streamed = fields.stream, .arrival = job->arrival, .trace = job->trace};
+  GroupRequest request;
   request.texts.push_back(
       to_text_request(fields, job->constraints, job->prompt.token_ids, std::move(sampling)));
   return submit_job<InfillStream, PendingInfill>(service, std::move(job), std::move(request), wake);

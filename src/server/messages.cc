@@ -26,7 +26,6 @@ class MessageReader {
   }
 
   bool finished() const { return answer_.finished(); }
-  const std::shared_ptr<HeldAnswer>& held() const { return answer_.held(); }
 
   // Returns the message as far as it has come.
   json message() const {
@@ -72,7 +71,7 @@ class PendingMessage : public PendingReply {
     if (!reader_.finished()) return {};
     json message = reader_.message();
     message.update(reader_.end());
-    return HttpReply{HttpResponse{.body = json_text(message), .held = reader_.held()}, {}};
+    return HttpReply{HttpResponse{.body = json_text(message)}, {}};
   }
 
  private:
@@ -81,6 +80,8 @@ class PendingMessage : public PendingReply {
 
 class MessageStream : public EventStream {
  public:
+  static constexpr int kNumHeldCopies = 1;
+
   MessageStream(std::unique_ptr<ChatJob> job, const ServedModel&,
                 std::unique_ptr<GenerationGroup> group)
       : reader_(std::move(job), std::move(group)) {}
@@ -100,8 +101,7 @@ class MessageStream : public EventStream {
     for (const json& event : events) text += event_text(event);
     if (error) {
       finished_ = true;
-      return text + event_text({{"type", "error"},
-                                {"error", {{"type", error->type()}, {"message", error->message}}}});
+      return text + last_words(*error);
     }
     if (!reader_.finished()) return text;
     finished_ = true;
@@ -111,6 +111,10 @@ class MessageStream : public EventStream {
   }
 
   bool finished() const override { return finished_; }
+  std::string last_words(const ApiError& error) override {
+    return event_text(
+        {{"type", "error"}, {"error", {{"type", error.type()}, {"message", error.message}}}});
+  }
 
  private:
   static std::string event_text(const json& event) {
@@ -127,17 +131,17 @@ ApiResult<std::unique_ptr<ChatJob>> read_message_job(ApiService& service,
   auto read = read_logged(service, read_messages_request, request.body, generates);
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<ChatJob>();
-  job->request = std::move(read->chat);
-  job->request.prompt.is_for_counting = !generates;
-  if (auto error = prepare_chat(service, request, "msg_", *job)) return std::move(*error);
+  read->chat.prompt.is_for_counting = !generates;
+  if (auto error = prepare_chat(service, request.origin(), read->chat, "msg_", *job))
+    return std::move(*error);
   return job;
 }
 
 HttpReply tell_count(ApiService& service, std::unique_ptr<ChatJob> job, const Wake&) {
-  const std::size_t num_tokens = job->prompt.token_ids.size();
+  const std::size_t num_tokens = job->prompt_token_ids.size();
   // No answer is to come, so the rest is checked as if there were room for any.
-  job->request.generation.max_tokens.reset();
-  job->prompt.token_ids.resize(1);
+  job->generation.max_tokens.reset();
+  job->prompt_token_ids.resize(1);
   if (auto error = check_chat(*job, service.model)) return {error_response(*error), {}};
   return {json_response({{"input_tokens", num_tokens}}), {}};
 }

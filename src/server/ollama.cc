@@ -89,22 +89,22 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
   auto read = read_logged(service, read_chat_fields, *std::move(body));
   if (!read.ok()) return std::move(read).error();
   auto job = std::make_unique<OllamaJob>();
-  job->request = *std::move(read);
-  job->request.generation.stream |= streams;
-  job->request.generation.sampling.n = 1;  // an answer has no place for more
-  drop_tag(service, job->request.generation.model);
-  if (auto wrong = prepare_chat(service, request, "", *job)) return std::move(*wrong);
+  read->generation.stream |= streams;
+  read->generation.sampling.n = 1;  // an answer has no place for more
+  drop_tag(service, read->generation.model);
+  if (auto wrong = prepare_chat(service, request.origin(), *read, "", *job))
+    return std::move(*wrong);
   return job;
 }
 
-ApiResult<std::unique_ptr<OllamaJob>> loading_job(const ApiService& service,
+ApiResult<std::unique_ptr<OllamaJob>> loading_job(const ApiService& service, RequestOrigin origin,
                                                   const GenerationFields& fields) {
   auto job = std::make_unique<OllamaJob>();
   job->only_loads = true;
-  job->request.generation = fields;
-  drop_tag(service, job->request.generation.model);
-  if (auto error = check_model_name(service, job->request.generation.model))
-    return std::move(*error);
+  job->origin = std::move(origin);
+  job->generation = fields;
+  drop_tag(service, job->generation.model);
+  if (auto error = check_model_name(service, job->generation.model)) return std::move(*error);
   return job;
 }
 
@@ -118,7 +118,7 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
   GenerateRequest& asked = *read;
   asked.chat.generation.stream |= streams;
   if (asked.prompt.empty() && asked.suffix.empty())
-    return loading_job(service, asked.chat.generation);
+    return loading_job(service, request.origin(), asked.chat.generation);
   RequestJson messages = RequestJson::array();
   if (!asked.system.empty()) messages.push_back({{"role", "system"}, {"content", asked.system}});
   messages.push_back({{"role", "user"}, {"content", asked.prompt}});
@@ -127,11 +127,11 @@ ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
     return std::move(*wrong);
   auto job = std::make_unique<OllamaJob>();
   job->is_chat = false;
-  job->request = std::move(asked.chat);
-  if (asked.is_raw || !asked.suffix.empty()) job->request.prompt.raw_text = asked.prompt;
-  job->request.prompt.suffix = asked.suffix;
-  drop_tag(service, job->request.generation.model);
-  if (auto wrong = prepare_chat(service, request, "", *job)) return std::move(*wrong);
+  if (asked.is_raw || !asked.suffix.empty()) asked.chat.prompt.raw_text = asked.prompt;
+  asked.chat.prompt.suffix = asked.suffix;
+  drop_tag(service, asked.chat.generation.model);
+  if (auto wrong = prepare_chat(service, request.origin(), asked.chat, "", *job))
+    return std::move(*wrong);
   return job;
 }
 

@@ -84,10 +84,10 @@ nlohmann::json OllamaReader::last(bool whole) const {
   const Clock::TimePoint begun = first_token_.value_or(now);
   line["done"] = true;
   line["done_reason"] = answer_.is_cut_off() ? "length" : "stop";
-  line["total_duration"] = nanoseconds_between(job_->arrival, now);
+  line["total_duration"] = nanoseconds_between(job_->origin.arrival, now);
   line["load_duration"] = 0;
   line["prompt_eval_count"] = usage.num_prompt_tokens;
-  line["prompt_eval_duration"] = nanoseconds_between(job_->arrival, begun);
+  line["prompt_eval_duration"] = nanoseconds_between(job_->origin.arrival, begun);
   line["eval_count"] = usage.num_completion_tokens;
   line["eval_duration"] = nanoseconds_between(begun, now);
   return line;
@@ -97,20 +97,22 @@ std::optional<HttpReply> PendingOllama::poll() {
   std::vector<nlohmann::json> lines;
   if (auto error = reader_.take(lines)) return HttpReply{error_response(*error), {}};
   if (!reader_.finished()) return {};
-  return HttpReply{
-      HttpResponse{.body = json_text(reader_.last(/*whole=*/true)), .held = reader_.held()}, {}};
+  return HttpReply{HttpResponse{.body = json_text(reader_.last(/*whole=*/true))}, {}};
 }
 
 std::string OllamaStream::poll() {
   if (finished_) return "";
   std::vector<nlohmann::json> lines;
   const auto error = reader_.take(lines);
-  if (error) lines.push_back({{"error", error->message}});
   finished_ = error || reader_.finished();
   if (finished_ && !error) lines.push_back(reader_.last(/*whole=*/false));
   std::string text;
   for (const nlohmann::json& line : lines) text += json_text(line) + "\n";
-  return text;
+  return error ? text + last_words(*error) : text;
+}
+
+std::string OllamaStream::last_words(const ApiError& error) {
+  return json_text(nlohmann::json({{"error", error.message}})) + "\n";
 }
 
 }  // namespace pagoda

@@ -25,7 +25,6 @@ class OllamaReader {
   // Takes what is ready: an object a part, appended to `lines`. A call is told once it is whole.
   std::optional<ApiError> take(std::vector<nlohmann::json>& lines);
   bool finished() const { return answer_.finished(); }
-  const std::shared_ptr<HeldAnswer>& held() const { return answer_.held(); }
 
   // Returns the last object, with the figures; `whole`: with the whole answer too.
   nlohmann::json last(bool whole) const;
@@ -58,12 +57,15 @@ class PendingOllama : public PendingReply {
 
 class OllamaStream : public EventStream {
  public:
+  static constexpr int kNumHeldCopies = 1;
+
   OllamaStream(std::unique_ptr<OllamaJob> job, const ServedModel&,
                std::unique_ptr<GenerationGroup> group)
       : reader_(std::move(job), std::move(group)) {}
 
   std::string poll() override;
   bool finished() const override { return finished_; }
+  std::string last_words(const ApiError& error) override;
   std::string_view content_type() const override { return "application/x-ndjson"; }
   std::string_view keep_alive() const override { return ""; }
 

@@ -116,12 +116,10 @@ HttpReply embed(ApiService& service, const HttpRequest& http_request, EmbedReque
   EmbeddingBatchRequest batch = {.prompts = *std::move(prompts),
                                  .dimensions = request.dimensions,
                                  .cache_owner = http_request.client};
-  return start_embeddings(service,
-                          {.batch = std::move(batch),
-                           .arrival = http_request.arrival,
-                           .trace = http_request.trace,
-                           .layout = std::move(layout)},
-                          wake);
+  return start_embeddings(
+      service,
+      {.batch = std::move(batch), .origin = http_request.origin(), .layout = std::move(layout)},
+      wake);
 }
 
 // Checks what was read, but for its texts; its model becomes what answers call it.

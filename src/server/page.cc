@@ -31,15 +31,19 @@ std::string content_security_policy() {
 
 }  // namespace
 
-HttpResponse page_response(std::string_view root_path) {
+std::string page_html(std::string_view root_path) {
+  std::string html(kPageHtml);
+  html.insert(html.find(kRootPath) + kRootPath.size(), root_path);
+  return html;
+}
+
+HttpResponse page_response(const SharedText& html) {
   HttpResponse response{.content_type = "text/html; charset=utf-8"};
   response.headers = {{"Content-Security-Policy", content_security_policy()},
                       {"X-Content-Type-Options", "nosniff"},
                       {"Referrer-Policy", "no-referrer"},
                       {"Cache-Control", "no-cache"}};
-  response.body = kPageHtml;
-  const std::size_t root = response.body.find(kRootPath) + kRootPath.size();
-  response.body.insert(root, root_path);
+  response.shared_body = html;
   return response;
 }
 

@@ -130,4 +130,13 @@ ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(const TokenRuleCon
   return std::make_shared<const TokenRules>(std::move(rules));
 }
 
+std::int64_t num_bytes(const TokenRules& rules) {
+  std::size_t num_bytes = rules.logit_bias.size() * sizeof(LogitBias) +
+                          rules.allowed_tokens.size() * sizeof(std::uint32_t) +
+                          rules.dry_sequence_breakers.size() * sizeof(int);
+  for (const std::vector<int>& word : rules.bad_words)
+    num_bytes += sizeof(word) + word.size() * sizeof(int);
+  return static_cast<std::int64_t>(num_bytes);
+}
+
 }  // namespace pagoda

@@ -50,4 +50,7 @@ struct TokenRuleContext {
 ApiResult<std::shared_ptr<const TokenRules>> make_token_rules(const TokenRuleContext& context,
                                                               const GenerationFields& fields);
 
+// Returns how much memory rules take.
+std::int64_t num_bytes(const TokenRules& rules);
+
 }  // namespace pagoda

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/json.h"
+#include "core/utf8.h"
 #include "server/grammar_field_schemas.h"
 #include "server/json_body.h"
 #include "server/known_fields.h"
@@ -70,6 +71,24 @@ MaybeError read_previous_id(const RequestJson& value, ResponseRequest& request) 
 
 MaybeError read_metadata(const RequestJson& value, ResponseRequest& request) {
   if (!value.is_object()) return wrong_type("metadata", "an object", value);
+  if (value.size() > kMaxMetadataPairs) {
+    return bad_request("metadata", fmt::format("'metadata': expected at most {} pairs, got {}",
+                                               kMaxMetadataPairs, value.size()));
+  }
+  for (const auto& [key, text] : value.items()) {
+    if (num_characters(key) > kMaxMetadataKeyChars) {
+      return bad_request("metadata", fmt::format("'metadata': expected keys of at most {} "
+                                                 "characters, got one of {}",
+                                                 kMaxMetadataKeyChars, num_characters(key)));
+    }
+    if (!text.is_string()) return wrong_type("metadata", "strings as values", text);
+    if (const auto& chars = text.get_ref<const std::string&>();
+        num_characters(chars) > kMaxMetadataValueChars) {
+      return bad_request("metadata", fmt::format("'metadata': expected values of at most {} "
+                                                 "characters, got one of {}",
+                                                 kMaxMetadataValueChars, num_characters(chars)));
+    }
+  }
   request.metadata = value;
   return {};
 }
@@ -145,7 +164,10 @@ std::vector<Field> response_field_table(ResponseRequest& request) {
   table.push_back(custom_field(
       "include", request, read_include,
       R"({"type": "array", "maxItems": 64, "items": {"type": "string", "maxLength": 256}})"));
-  table.push_back(custom_field("metadata", request, read_metadata, R"({"type": "object"})"));
+  table.push_back(
+      custom_field("metadata", request, read_metadata,
+                   R"({"type": "object", "maxProperties": 16, "propertyNames": {"maxLength": 64},
+                             "additionalProperties": {"type": "string", "maxLength": 512}})"));
   add_tools(table, request);
   add_refused(table);
   add_known_fields(table, FieldPlace::kResponses);
@@ -174,12 +196,12 @@ ApiResult<ResponseRequest> read_response_request(const std::string& body,
   return request;
 }
 
-std::optional<ApiError> settle_messages(const RequestJson& earlier, ResponseRequest& request) {
+std::optional<ApiError> settle_messages(RequestJson earlier, ResponseRequest& request) {
   RequestJson messages = RequestJson::array();
   if (!request.instructions.empty())
     messages.push_back({{"role", "system"}, {"content", request.instructions}});
-  for (const RequestJson& message : earlier) messages.push_back(message);
-  for (const RequestJson& message : request.input) messages.push_back(message);
+  for (RequestJson& message : earlier) messages.push_back(std::move(message));
+  for (RequestJson& message : request.input) messages.push_back(std::move(message));
   return read_messages(messages, request.chat.prompt);
 }
 

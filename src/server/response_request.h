@@ -12,6 +12,10 @@ namespace pagoda {
 
 inline constexpr std::size_t kMaxInputItems = 4096;
 inline constexpr std::size_t kMaxResponseIdChars = 256;
+// Bounds of `metadata`; OpenAI's.
+inline constexpr std::size_t kMaxMetadataPairs = 16;
+inline constexpr std::size_t kMaxMetadataKeyChars = 64;
+inline constexpr std::size_t kMaxMetadataValueChars = 512;
 
 struct ResponseRequest {
   ChatRequest chat;  // its messages are `input` alone until settle_messages()
@@ -30,7 +34,7 @@ ApiResult<ResponseRequest> read_response_request(const std::string& body,
                                                  std::vector<std::string>& unknown_names);
 
 // Puts together what the model is asked: the instructions, what the earlier responses of the
-// conversation said (`earlier`, a list of a chat's messages), and the input.
-std::optional<ApiError> settle_messages(const RequestJson& earlier, ResponseRequest& request);
+// conversation said (`earlier`, a list of a chat's messages), and the input, which it takes.
+std::optional<ApiError> settle_messages(RequestJson earlier, ResponseRequest& request);
 
 }  // namespace pagoda

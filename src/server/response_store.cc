@@ -1,40 +1,55 @@
 #include "server/response_store.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace pagoda {
 
 void ResponseStore::put(const std::string& client, const std::string& id, StoredResponse response) {
-  Entry entry = {client, id, std::move(response)};
-  if (entry.num_bytes() > kMaxBytes) return;
+  const std::size_t num_bytes = response.num_bytes();
   std::lock_guard lock(mutex_);
-  if (const auto found = by_id_.find(id); found != by_id_.end()) drop(found->second);
-  num_bytes_ += entry.num_bytes();
-  entries_.push_back(std::move(entry));
-  by_id_[id] = std::prev(entries_.end());
-  while (num_bytes_ > kMaxBytes || entries_.size() > kMaxResponses) drop(entries_.begin());
+  Client& owner = clients_[client];
+  owner.entries.push_back({id, std::move(response)});
+  owner.num_bytes += num_bytes;
+  num_bytes_ += num_bytes;
+  places_[id] = {client, std::prev(owner.entries.end())};
+  while (num_bytes_ > kMaxBytes)
+    drop_of_whoever_has_most([](const Client& each) { return each.num_bytes; });
+  while (places_.size() > kMaxResponses)
+    drop_of_whoever_has_most([](const Client& each) { return each.entries.size(); });
 }
 
 std::optional<StoredResponse> ResponseStore::find(const std::string& client,
                                                   const std::string& id) const {
   std::lock_guard lock(mutex_);
-  const auto found = by_id_.find(id);
-  if (found == by_id_.end() || found->second->client != client) return {};
-  return found->second->response;
+  const auto found = places_.find(id);
+  if (found == places_.end() || found->second.client != client) return {};
+  return found->second.entry->response;
 }
 
 bool ResponseStore::erase(const std::string& client, const std::string& id) {
   std::lock_guard lock(mutex_);
-  const auto found = by_id_.find(id);
-  if (found == by_id_.end() || found->second->client != client) return false;
-  drop(found->second);
+  const auto found = places_.find(id);
+  if (found == places_.end() || found->second.client != client) return false;
+  drop(found);
   return true;
 }
 
-void ResponseStore::drop(Entries::iterator entry) {
-  num_bytes_ -= entry->num_bytes();
-  by_id_.erase(entry->id);
-  entries_.erase(entry);
+template <typename Measure>
+void ResponseStore::drop_of_whoever_has_most(Measure measure) {
+  const auto most = std::ranges::max_element(
+      clients_, {}, [&](const auto& client) { return measure(client.second); });
+  drop(places_.find(most->second.entries.front().id));
+}
+
+void ResponseStore::drop(Places::iterator place) {
+  const auto owner = clients_.find(place->second.client);
+  const std::size_t num_bytes = place->second.entry->response.num_bytes();
+  num_bytes_ -= num_bytes;
+  owner->second.num_bytes -= num_bytes;
+  owner->second.entries.erase(place->second.entry);
+  if (owner->second.entries.empty()) clients_.erase(owner);
+  places_.erase(place);
 }
 
 }  // namespace pagoda

@@ -8,22 +8,32 @@
 #include <optional>
 #include <string>
 
+#include "serving/answer_budget.h"
+
 namespace pagoda {
 
+// Bounds of what is kept of one response: as much as a prompt and its answer may be, and this
+// besides. A token has some four bytes of text; what templates leave out has room, too.
+inline constexpr std::size_t kKeptBytesBesides = 64 << 10;
+inline constexpr std::size_t kKeptBytesPerToken = 64;  // of the context
+
+// Whoever uses one shares its texts, which count (HeldText) until the last of them is done.
 struct StoredResponse {
-  std::string body;  // as it was answered
-  std::string
-      messages_json;  // the conversation to its end, as a chat's messages, without instructions
+  SharedText body;  // as it was answered
+  // The conversation to its end, as a JSON list of a chat's messages, without instructions.
+  SharedText messages;
+
+  std::size_t num_bytes() const { return body->view().size() + messages->view().size(); }
 };
 
-// Thread-safe. Takes 64 MB and 4,096 responses at most: the oldest go first.
+// Thread-safe. Takes 64 MB and 4,096 responses at most. The client who has the most of them loses
+// its oldest one first: nobody loses any to others before having more than an equal share.
 class ResponseStore {
  public:
   static constexpr std::size_t kMaxBytes = 64 << 20;
   static constexpr std::size_t kMaxResponses = 4096;
 
-  // Keeps a response for `client` (HttpRequest::client) alone. One that is too large for the store
-  // is not kept.
+  // Keeps a response for `client` (HttpRequest::client) alone. REQUIRES: a new id.
   void put(const std::string& client, const std::string& id, StoredResponse response);
   std::optional<StoredResponse> find(const std::string& client, const std::string& id) const;
   // Returns whether it was there.
@@ -31,17 +41,26 @@ class ResponseStore {
 
  private:
   struct Entry {
-    std::string client, id;
+    std::string id;
     StoredResponse response;
-    std::size_t num_bytes() const { return response.body.size() + response.messages_json.size(); }
   };
-  using Entries = std::list<Entry>;
+  struct Client {
+    std::list<Entry> entries;  // the oldest one first
+    std::size_t num_bytes = 0;
+  };
+  struct Place {
+    std::string client;
+    std::list<Entry>::iterator entry;
+  };
+  using Places = std::map<std::string, Place>;  // by id
 
-  void drop(Entries::iterator entry);
+  void drop(Places::iterator place);
+  template <typename Measure>
+  void drop_of_whoever_has_most(Measure measure);
 
   mutable std::mutex mutex_;
-  Entries entries_;  // the oldest one first
-  std::map<std::string, Entries::iterator> by_id_;
+  std::map<std::string, Client> clients_;  // those who have any
+  Places places_;
   std::size_t num_bytes_ = 0;
 };
 

@@ -270,23 +270,55 @@ TEST_F(ResponsesTest, NamesOfChatsAreRefusedWithWhatToTakeInstead) {
   answer({{"input", "say a"}, {"n", 1}, {"response_format", {{"type", "text"}}}});
 }
 
-TEST(ResponseStore, TheOldestGoFirst) {
-  ResponseStore store;
-  const std::string large(ResponseStore::kMaxBytes / 2, 'x');
-  store.put("", "a", {large, ""});
-  store.put("", "b", {large, ""});
-  EXPECT_TRUE(store.find("", "a"));
-  EXPECT_FALSE(store.find("someone", "a"));
-  store.put("", "c", {"y", ""});
-  EXPECT_FALSE(store.find("", "a"));
-  EXPECT_TRUE(store.find("", "b"));
-  store.put("", "d", {large + large, "z"});
-  EXPECT_FALSE(store.find("", "d"));
-  EXPECT_TRUE(store.find("", "c"));
-  for (std::size_t i = 0; i < ResponseStore::kMaxResponses; ++i)
-    store.put("", std::to_string(i), {"y", ""});
-  EXPECT_FALSE(store.find("", "c"));
-  EXPECT_TRUE(store.find("", "0"));
+TEST_F(ResponsesTest, MetadataHasOpenAisBounds) {
+  json most = json::object();
+  for (int i = 0; i < 16; ++i) most[fmt::format("{:064}", i)] = std::string(512, 'a');
+  EXPECT_EQ(answer({{"input", "say a"}, {"metadata", most}}).at("metadata"), most);
+  json more = most;
+  more["one"] = "more";
+  const std::string e_acute = "\u00e9";
+  std::string accents;
+  for (int i = 0; i < 512; ++i) accents += e_acute;
+  answer({{"input", "say a"}, {"metadata", {{"a", accents}}}});
+  for (const json& wrong :
+       {more, json{{std::string(65, 'k'), "a"}}, json{{"a", accents + "b"}}, json{{"a", 1}}}) {
+    const json refused =
+        client_.refusal(kResponsesPath, json{{"input", "say a"}, {"metadata", wrong}}.dump());
+    EXPECT_EQ(refused.at("param"), "metadata");
+    EXPECT_THAT(refused.at("message").get<std::string>(), HasSubstr("expected"));
+  }
+}
+
+// No more than a prompt and an answer may be, however much of it a template shows.
+TEST_F(ResponsesTest, WhatIsTooLargeToKeepIsNotAndSaysSo) {
+  const std::string large(300'000, 'x');
+  const json unseen = {{{"type", "function_call_output"}, {"call_id", large}, {"output", "a"}},
+                       {{"role", "user"}, {"content", "say hello"}}};
+  const json tools = {{{"type", "function"}, {"name", "f"}, {"description", large}}};
+  for (const json& body :
+       {json{{"input", unseen}},
+        json{{"input", "say hello"}, {"tools", tools}, {"tool_choice", "none"}}}) {
+    const json whole = answer(body);
+    EXPECT_EQ(whole.at("store"), false);
+    const std::string id = whole.at("id");
+    EXPECT_EQ(client_.get(std::string(kResponsesPath) + "/" + id).status, 404);
+  }
+  EXPECT_EQ(answer({{"input", "say hello"}}).at("store"), true);
+}
+
+// Three turns, the second one streamed.
+TEST_F(ResponsesTest, TurnsAreJoinedAsTheyWere) {
+  const json first = answer({{"input", "say \"one\""}});
+  const json second = events({{"previous_response_id", first.at("id")}, {"input", "say two"}})
+                          .back()
+                          .at("response");
+  EXPECT_EQ(second.at("status"), "completed");
+  answer({{"previous_response_id", second.at("id")},
+          {"input", json::array({{{"role", "user"}, {"content", "say 3"}}})}});
+  EXPECT_EQ(prompt(),
+            "<|im_start|>user\nsay \"one\"<|im_end|>\n<|im_start|>assistant\n\"one\"<|im_end|>\n"
+            "<|im_start|>user\nsay two<|im_end|>\n<|im_start|>assistant\ntwo<|im_end|>\n"
+            "<|im_start|>user\nsay 3<|im_end|>\n<|im_start|>assistant\n");
 }
 
 }  // namespace

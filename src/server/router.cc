@@ -5,6 +5,7 @@
 
 #include "server/endpoints.h"
 #include "server/openapi_document.h"
+#include "server/page.h"
 
 namespace pagoda {
 namespace {
@@ -47,7 +48,9 @@ Router::Router(ApiService& service, const RouterOptions& options)
       cors_(options.allowed_origins),
       allowed_hosts_(options.allowed_hosts),
       root_path_(options.root_path),
-      openapi_document_(openapi_document(service, !options.api_keys.empty(), options.root_path)) {}
+      page_(HeldText::for_good(page_html(options.root_path))),
+      openapi_document_(HeldText::for_good(
+          openapi_document(service, !options.api_keys.empty(), options.root_path))) {}
 
 std::optional<HttpResponse> Router::refuse(HttpRequest& head) const {
   const std::string path = below_root(root_path_, head.path);
@@ -118,7 +121,7 @@ HttpReply Router::route(HttpRequest request, const Wake& wake) const {
   const Endpoint* const endpoint = find_endpoint(request.path);
   if (endpoint->tell == nullptr) return read_body(std::move(request), wake);
   const ServerFacts facts = {.service = service_,
-                             .root_path = root_path_,
+                             .page = page_,
                              .openapi_document = openapi_document_,
                              .parameter = parameter_in_path(*endpoint, request.path),
                              .client = request.client};

@@ -59,7 +59,7 @@ class Router {
   Cors cors_;
   AllowedHosts allowed_hosts_;
   std::string root_path_;
-  std::string openapi_document_;
+  SharedText page_, openapi_document_;
   std::atomic<bool> draining_ = false;
 };
 

@@ -274,9 +274,12 @@ TEST(Router, AnswersCountByPathMethodAndStatus) {
 TEST(Router, AnswersThatNobodyWaitsForCountAsAborted) {
   ApiClient client;
   {
-    HttpReply dropped = client.router().handle(
-        {.method = "POST", .path = "/v1/completions", .body = R"({"prompt": "think 9", "n": 3})"},
-        [] {});
+    HttpReply dropped =
+        client.router().handle({.method = "POST",
+                                .path = "/v1/completions",
+                                .body = R"({"prompt": "think 9", "n": 3})",
+                                .held = std::make_shared<HeldAnswer>(client.service().answers)},
+                               [] {});
     std::optional<HttpReply> started;
     while (!started) started = std::get<std::unique_ptr<PendingReply>>(dropped.content)->poll();
   }

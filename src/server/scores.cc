@@ -24,8 +24,7 @@ constexpr std::int64_t kReturnedByteBytes = 12;  // of a document: escapes, and 
 
 struct ScoreJob {
   EmbeddingBatchRequest batch;
-  Clock::TimePoint arrival;  // of the HTTP request
-  std::shared_ptr<RequestTrace> trace;
+  RequestOrigin origin;
   std::int64_t num_returned_bytes = 0;  // of texts that the answer repeats
   // Writes the answer, once all scores are there.
   std::function<json(const std::vector<double>& scores, const json& usage)> write;
@@ -33,8 +32,8 @@ struct ScoreJob {
 
 class PendingScores : public PendingReply {
  public:
-  PendingScores(const ScoreFormat& format, std::unique_ptr<EmbeddingBatch> batch,
-                std::shared_ptr<HeldAnswer> held, ScoreJob job)
+  PendingScores(const ScoreFormat& format, std::unique_ptr<EmbeddingBatch> batch, HeldBytes held,
+                ScoreJob job)
       : format_(format), batch_(std::move(batch)), held_(std::move(held)), job_(std::move(job)) {}
 
   std::optional<HttpReply> poll() override {
@@ -43,15 +42,13 @@ class PendingScores : public PendingReply {
     for (const std::vector<float>& last_hidden : *ends)
       scores_.push_back(format_.score(last_hidden));
     if (!batch_->finished()) return {};
-    HttpResponse response = json_response(job_.write(scores_, usage_json(*batch_)));
-    response.held = held_;
-    return HttpReply{std::move(response), {}};
+    return HttpReply{json_response(job_.write(scores_, usage_json(*batch_))), {}};
   }
 
  private:
   const ScoreFormat& format_;
   std::unique_ptr<EmbeddingBatch> batch_;
-  const std::shared_ptr<HeldAnswer> held_;
+  const HeldBytes held_;
   const ScoreJob job_;
   std::vector<double> scores_;
 };
@@ -87,15 +84,16 @@ ApiResult<EmbeddingBatchRequest> batch_of_pairs(const ApiService& service,
 }
 
 HttpReply start_scores(ApiService& service, ScoreJob job, const Wake& wake) {
-  auto held = std::make_shared<HeldAnswer>(service.answers);
+  HeldBytes held(job.origin.held);
   // Hidden states wait for those of the pairs before them, and become scores then.
   const std::int64_t pair_bytes =
       kResultBytes + std::int64_t{service.model.config.hidden_size} * std::int64_t{sizeof(float)};
-  const std::int64_t num_bytes =
-      std::ssize(job.batch.prompts) * pair_bytes + job.num_returned_bytes * kReturnedByteBytes;
-  if (const Status size = held->grow(num_bytes); !size.ok())
+  const std::int64_t num_bytes = std::ssize(job.batch.prompts) * pair_bytes +
+                                 job.num_returned_bytes * kReturnedByteBytes +
+                                 num_prompt_bytes(job.batch);
+  if (const Status size = held.grow(num_bytes); !size.ok())
     return {error_response(api_error(size, "documents")), {}};
-  job.batch.on_end = observer_of_embeddings(service, job.arrival, std::move(job.trace));
+  job.batch.on_end = observer_of_embeddings(service, job.origin);
   auto batch = EmbeddingBatch::start(service.model, std::move(job.batch), wake);
   if (!batch.ok()) return {error_response(api_error(batch.status(), "documents")), {}};
   return {std::make_unique<PendingScores>(*service.model.score_format, *std::move(batch),
@@ -104,17 +102,19 @@ HttpReply start_scores(ApiService& service, ScoreJob job, const Wake& wake) {
 }
 
 // The best first; of equals the one that came first.
-json ranked(const std::vector<double>& scores, const RerankRequest& request) {
+// `documents`: that the answer repeats; none, or one a score.
+json ranked(const std::vector<double>& scores, std::optional<int> top_n,
+            const std::vector<std::string>& documents) {
   std::vector<std::size_t> order(scores.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order,
                            [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
-  const auto most = static_cast<std::size_t>(request.top_n.value_or(0));
+  const auto most = static_cast<std::size_t>(top_n.value_or(0));
   if (most > 0 && most < order.size()) order.resize(most);
   json results = json::array();
   for (const std::size_t index : order) {
     json result = {{"index", index}, {"relevance_score", scores[index]}};
-    if (request.return_documents) result["document"] = {{"text", request.documents[index]}};
+    if (!documents.empty()) result["document"] = {{"text", documents[index]}};
     results.push_back(std::move(result));
   }
   return results;
@@ -133,8 +133,7 @@ HttpReply handle_score(ApiService& service, const HttpRequest& http_request, con
   return start_scores(
       service,
       {.batch = *std::move(batch),
-       .arrival = http_request.arrival,
-       .trace = http_request.trace,
+       .origin = http_request.origin(),
        .write =
            [identity](const std::vector<double>& scores, const json& usage) {
              json answer = identity.head("list");
@@ -156,20 +155,19 @@ HttpReply handle_rerank(ApiService& service, const HttpRequest& http_request, co
       batch_of_pairs(service, http_request, common, {read->query}, read->documents, "documents");
   if (!batch.ok()) return {error_response(batch.error()), {}};
   const auto identity = AnswerIdentity::make("rerank-", answered_name(service, common.model));
+  std::vector<std::string> returned;
+  if (read->return_documents) returned = std::move(read->documents);
   std::int64_t num_returned_bytes = 0;
-  if (read->return_documents) {
-    for (const std::string& document : read->documents) num_returned_bytes += std::ssize(document);
-  }
+  for (const std::string& document : returned) num_returned_bytes += std::ssize(document);
   return start_scores(service,
                       {.batch = *std::move(batch),
-                       .arrival = http_request.arrival,
-                       .trace = http_request.trace,
+                       .origin = http_request.origin(),
                        .num_returned_bytes = num_returned_bytes,
-                       .write = [identity, request = *std::move(read)](
+                       .write = [identity, top_n = read->top_n, returned = std::move(returned)](
                                     const std::vector<double>& scores, const json& usage) -> json {
                          return {{"id", identity.id},
                                  {"model", identity.model},
-                                 {"results", ranked(scores, request)},
+                                 {"results", ranked(scores, top_n, returned)},
                                  {"usage", usage}};
                        }},
                       wake);

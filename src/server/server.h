@@ -34,7 +34,7 @@ struct ServerOptions {
   // The path below which a proxy serves this, such as "/llm": what the page and /openapi.json tell
   // their clients. Requests may come with it or, where the proxy takes it away, without.
   std::string root_path;
-  // The most bytes of answers that wait in memory until their clients have them; see
+  // The most bytes of what requests keep, and of answers until their clients have them; see
   // serving/answer_budget.h.
   std::int64_t max_held_answer_bytes = kMaxHeldAnswerBytes;
   // Events of the model's prefix cache, for whoever asks for them; null: nobody may.

@@ -25,7 +25,6 @@ class SingleAnswer {
 
   bool finished() const { return group_->finished(); }
   const Usage& usage() const { return group_->usage(); }
-  const std::shared_ptr<HeldAnswer>& held() const { return group_->held(); }
   bool is_cut_off() const { return last_.finish_reason == FinishReason::kLength; }
   bool has_calls() const { return reader_.has_calls(); }
   // Returns the stop string that ended the answer, if one did.

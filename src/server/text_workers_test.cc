@@ -133,6 +133,7 @@ TEST_F(TextWorkersTest, TheResultOfWorkThatIsDroppedWhileItRunsIsDestroyed) {
     explicit Stream(std::promise<void>& ended) : ended(ended) {}
     ~Stream() override { ended.set_value(); }
     std::string poll() override { return ""; }
+    std::string last_words(const ApiError&) override { return ""; }
     bool finished() const override { return false; }
     std::promise<void>& ended;
   };

@@ -2,24 +2,20 @@
 
 namespace pagoda {
 
-HeldAnswer::~HeldAnswer() {
-  const std::lock_guard lock(budget_->mutex_);
-  budget_->num_bytes_ -= num_bytes_;
-}
-
-Status HeldAnswer::grow(std::int64_t num_bytes) {
+Status HeldAnswer::take(std::int64_t num_bytes, bool is_sure) {
   const std::lock_guard lock(budget_->mutex_);
   const std::int64_t limit = budget_->limit_;
-  if (num_bytes > limit - num_bytes_) {
+  const bool is_small = is_sure || num_bytes_ + num_bytes <= kSmallAnswerBytes;
+  if (!is_sure && num_bytes > limit - num_bytes_) {
     return invalid_argument(
         "expected an answer of at most {} MB, got a larger one: ask for fewer samples, tokens or "
         "log-probabilities, or for a stream",
         limit >> 20);
   }
-  const bool is_small = num_bytes_ + num_bytes <= kSmallAnswerBytes;
   if (!is_small && num_bytes > limit - budget_->num_bytes_) {
-    return resource_exhausted(
-        "all answers that wait for their clients take {} MB: ask again later, or for a stream",
+    return unavailable(
+        "all requests that are answered and answers that wait for their clients take {} MB: ask "
+        "again later, or for less",
         limit >> 20);
   }
   num_bytes_ += num_bytes;
@@ -27,10 +23,39 @@ Status HeldAnswer::grow(std::int64_t num_bytes) {
   return ok_status();
 }
 
-void HeldAnswer::release(std::int64_t num_bytes) {
+void HeldAnswer::give_back(std::int64_t num_bytes) {
   const std::lock_guard lock(budget_->mutex_);
   num_bytes_ -= num_bytes;
   budget_->num_bytes_ -= num_bytes;
+}
+
+Status HeldBytes::take(std::int64_t num_bytes, bool is_sure) {
+  PAGODA_RETURN_IF_ERROR(answer_->take(num_bytes, is_sure));
+  num_bytes_ += num_bytes;
+  return ok_status();
+}
+
+void HeldBytes::release(std::int64_t num_bytes) {
+  if (num_bytes > 0) answer_->give_back(num_bytes);
+  num_bytes_ -= num_bytes;
+}
+
+Status HeldBytes::resize(std::int64_t num_bytes) {
+  if (num_bytes > num_bytes_) return grow(num_bytes - num_bytes_);
+  release(num_bytes_ - num_bytes);
+  return ok_status();
+}
+
+Result<SharedText> HeldText::make(std::shared_ptr<HeldAnswer> answer, std::string text) {
+  HeldBytes bytes(std::move(answer));
+  const auto num_bytes = std::ssize(text);
+  PAGODA_RETURN_IF_ERROR(bytes.take(num_bytes, num_bytes <= kSmallTextBytes));
+  return SharedText(new HeldText(std::move(bytes), std::move(text)));
+}
+
+SharedText HeldText::for_good(std::string text) {
+  HeldBytes none(std::make_shared<HeldAnswer>(std::make_shared<AnswerBudget>()));
+  return SharedText(new HeldText(std::move(none), std::move(text)));
 }
 
 }  // namespace pagoda

@@ -1,10 +1,16 @@
-// AnswerBudget: how many bytes of answers may be in memory at a time, until their clients have
-// them.
+// AnswerBudget: how many bytes may be in memory at a time of what requests leave behind once they
+// have been read, and of their answers until the clients have them.
+//
+// Each request has an account, HeldAnswer. What is kept for it counts as long as its HeldBytes
+// live. What is sent is a HeldText: connections write nothing else, so that no answer can leave the
+// budget out.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/status.h"
@@ -17,8 +23,10 @@ inline constexpr std::int64_t kAnswerTokenBytes = 64;
 inline constexpr std::int64_t kAnswerLogprobBytes = 700;
 
 inline constexpr std::int64_t kMaxHeldAnswerBytes = 256 << 20;
-// An answer up to this is small, some hundred tokens: it counts, and is always taken.
+// The most of a request that is small, some hundred tokens: it counts, and is always taken.
 inline constexpr std::int64_t kSmallAnswerBytes = 32 << 10;
+// So is a text that is sent, up to this, whatever else the request holds: an error has its room.
+inline constexpr std::int64_t kSmallTextBytes = 8 << 10;
 
 // Shared by all answers. Thread-safe.
 class AnswerBudget {
@@ -33,23 +41,70 @@ class AnswerBudget {
   std::int64_t num_bytes_ = 0;
 };
 
-// One request's part of the budget, given back at its end. Thread-safe.
+// One request's account. Its parts keep it alive. Thread-safe.
 class HeldAnswer {
  public:
   explicit HeldAnswer(std::shared_ptr<AnswerBudget> budget) : budget_(std::move(budget)) {}
-  ~HeldAnswer();
   HeldAnswer(const HeldAnswer&) = delete;
   HeldAnswer& operator=(const HeldAnswer&) = delete;
 
+ private:
+  friend class HeldBytes;
+
+  Status take(std::int64_t num_bytes, bool is_sure);
+  void give_back(std::int64_t num_bytes);
+
+  const std::shared_ptr<AnswerBudget> budget_;
+  std::int64_t num_bytes_ = 0;  // guarded by the budget's mutex
+};
+
+// A part of a request's account, given back at its end. Movable; thread-compatible.
+class HeldBytes {
+ public:
+  // REQUIRES: `answer` is not null.
+  explicit HeldBytes(std::shared_ptr<HeldAnswer> answer) : answer_(std::move(answer)) {}
+  ~HeldBytes() { release(num_bytes_); }
+  HeldBytes(HeldBytes&& other) noexcept
+      : answer_(other.answer_), num_bytes_(std::exchange(other.num_bytes_, 0)) {}
+  HeldBytes& operator=(HeldBytes&& other) noexcept {
+    release(num_bytes_);
+    answer_ = other.answer_;
+    num_bytes_ = std::exchange(other.num_bytes_, 0);
+    return *this;
+  }
+
   // Grows by `num_bytes`. kInvalidArgument where this answer alone would pass the limit,
-  // kResourceExhausted where all together would and this one is not small. Then it is as large as
-  // before.
-  Status grow(std::int64_t num_bytes);
+  // kUnavailable where all together would and this one is not small. Then it is as large as before.
+  Status grow(std::int64_t num_bytes) { return take(num_bytes, /*is_sure=*/false); }
   void release(std::int64_t num_bytes);
+  // Grows or shrinks to `num_bytes` in all. Errors are grow()'s; less always has room.
+  Status resize(std::int64_t num_bytes);
 
  private:
-  const std::shared_ptr<AnswerBudget> budget_;
+  friend class HeldText;
+  Status take(std::int64_t num_bytes, bool is_sure);
+
+  std::shared_ptr<HeldAnswer> answer_;
   std::int64_t num_bytes_ = 0;
 };
+
+// A text that counts, once, as long as anybody has it.
+class HeldText {
+ public:
+  // Errors are HeldBytes::grow()'s; a text of up to kSmallTextBytes has none.
+  static Result<std::shared_ptr<const HeldText>> make(std::shared_ptr<HeldAnswer> answer,
+                                                      std::string text);
+  // Makes one that counts for nothing: a text that the server has for good.
+  static std::shared_ptr<const HeldText> for_good(std::string text);
+
+  std::string_view view() const { return text_; }
+
+ private:
+  HeldText(HeldBytes bytes, std::string text) : bytes_(std::move(bytes)), text_(std::move(text)) {}
+
+  const HeldBytes bytes_;
+  const std::string text_;
+};
+using SharedText = std::shared_ptr<const HeldText>;
 
 }  // namespace pagoda

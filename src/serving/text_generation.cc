@@ -21,16 +21,18 @@ std::int64_t num_answer_bytes(const OutputEvent& event) {
 class EventQueue {
  public:
   EventQueue(const TextRequest& request, std::function<void()> on_ready)
-      : held_(request.held),
-        is_held_to_the_end_(request.is_held_to_the_end),
-        on_ready_(std::move(on_ready)) {}
+      : is_held_to_the_end_(request.is_held_to_the_end),
+        num_copies_(request.num_copies),
+        on_ready_(std::move(on_ready)) {
+    if (request.held) held_.emplace(request.held);
+  }
 
   // on_ready is called under the lock, so that none is under way once disconnect() has returned.
   // Where the answer would be too large, it ends with that error.
   void push(OutputEvent event) {
     std::lock_guard lock(mutex_);
     if (has_failed_) return;
-    const std::int64_t num_bytes = num_answer_bytes(event);
+    const std::int64_t num_bytes = num_copies_ * num_answer_bytes(event);
     if (const Status status = held_ ? held_->grow(num_bytes) : ok_status(); status.ok()) {
       num_waiting_bytes_ += num_bytes;
     } else {
@@ -68,8 +70,9 @@ class EventQueue {
     return std::exchange(events_, {});
   }
 
-  const std::shared_ptr<HeldAnswer> held_;
+  std::optional<HeldBytes> held_;  // of what has come; absent: nothing counts
   const bool is_held_to_the_end_;
+  const int num_copies_;
   std::mutex mutex_;
   std::condition_variable not_empty_;
   std::vector<OutputEvent> events_;

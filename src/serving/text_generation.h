@@ -24,6 +24,7 @@ struct TextRequest {
   // Null: nothing counts.
   std::shared_ptr<HeldAnswer> held;
   bool is_held_to_the_end = false;
+  int num_copies = 1;  // of all that is generated, that are held together
 };
 
 // New text of one sample; the concatenation over a sample's pieces is its answer.

@@ -190,7 +190,7 @@ TEST_F(TextGenerationTest, WhatIsTakenCountsNoMoreUnlessTheAnswerIsKept) {
     asked.is_held_to_the_end = is_held_to_the_end;
     auto generation = TextGeneration::start(*model_, std::move(asked), nullptr).value();
     while (!generation->finished()) generation->wait();
-    HeldAnswer other(budget);
+    HeldBytes other(std::make_shared<HeldAnswer>(budget));
     EXPECT_EQ(other.grow(kLimit).ok(), !is_held_to_the_end);
     generation.reset();
     // The engine's sink may have it a moment longer.
@@ -207,6 +207,19 @@ TEST_F(TextGenerationTest, AnAnswerThatGetsTooLargeEndsWithAnError) {
   EXPECT_EQ(answer.last.finish_reason, FinishReason::kError);
   EXPECT_EQ(answer.last.error.code(), StatusCode::kInvalidArgument);
   EXPECT_LT(answer.token_ids.size(), 300U);
+}
+
+TEST_F(TextGenerationTest, EachCopyOfAnAnswerCounts) {
+  for (const int num_copies : {1, 5}) {
+    TextRequest asked = request("count 100");
+    asked.generation.sampling.logprobs = 5;
+    asked.held = std::make_shared<HeldAnswer>(std::make_shared<AnswerBudget>(3 << 20));
+    asked.is_held_to_the_end = true;
+    asked.num_copies = num_copies;
+    const bool is_too_large =
+        run(std::move(asked)).front().last.finish_reason == FinishReason::kError;
+    EXPECT_EQ(is_too_large, num_copies == 5);
+  }
 }
 
 }  // namespace

@@ -37,6 +37,9 @@ class FakeServer:
         if status.exists():
             line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
             return int(line.split()[1]) * 1024
+        return self.resident_bytes_now()
+
+    def resident_bytes_now(self):
         shown = subprocess.run(["ps", "-o", "rss=", "-p", str(self._process.pid)], capture_output=True, text=True)
         return int(shown.stdout) * 1024
 

@@ -46,6 +46,7 @@ ApiClient::~ApiClient() = default;
 HttpResponse ApiClient::send(HttpRequest request) {
   if (std::optional<HttpResponse> refusal = router_->refuse(request)) return *std::move(refusal);
   Bell bell;
+  request.held = std::make_shared<HeldAnswer>(service_->answers);
   HttpReply reply = router_->handle(std::move(request), [&bell] { bell.ring(); });
   while (auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&reply.content)) {
     std::optional<HttpReply> known = (*pending)->poll();
@@ -58,6 +59,7 @@ HttpResponse ApiClient::send(HttpRequest request) {
   HttpResponse response;
   if (auto* whole = std::get_if<HttpResponse>(&reply.content)) {
     response = std::move(*whole);
+    if (response.shared_body) response.body = response.shared_body->view();
   } else {
     auto& stream = *std::get<std::unique_ptr<EventStream>>(reply.content);
     response.content_type = "text/event-stream";
