@@ -211,7 +211,7 @@ AMBIGUOUS = {"structured_outputs": {"grammar": "start: e\ne: /[a-z ]/ | e e | e 
 REFUSED = frozenset({400})
 TAKEN = frozenset({200})
 ANY = TAKEN | REFUSED
-BOUNDED = frozenset({200, 400, 404, 413, 429})
+BOUNDED = frozenset({200, 400, 404, 413, 429, 503})
 # As many as fit a body of 16 MB, and as are taken.
 VALUES = ((b"7", 8_300_000, REFUSED), (b"7", 2_000_000, TAKEN), (b'""', 5_500_000, REFUSED), (b'""', 520_000, TAKEN),
           (b"[]", 5_500_000, REFUSED), (b"[]", 520_000, TAKEN), (b"{}", 5_500_000, REFUSED), (b"{}", 520_000, TAKEN))
@@ -231,7 +231,7 @@ ATTACKS = [
     Attack("16 MB of text as a prompt", lambda: posts(COMPLETIONS, {"prompt": large_text(16_000_000)}), REFUSED),
     Attack("1,024 prompts with all that samples share", lambda: posts(COMPLETIONS, attack_requests.all_that_samples_share(4)),
            company=lambda: posts(COMPLETIONS, attack_requests.many_samples(4)), company_name="the prompts without that"),
-    Attack("1,024 prompts said again", lambda: posts(COMPLETIONS, attack_requests.said_again(2000)), frozenset({400, 429})),
+    Attack("1,024 prompts said again", lambda: posts(COMPLETIONS, attack_requests.said_again(2000)), frozenset({400, 503})),
     *(Attack(f"64 MB of {name}", lambda start=start, piece=piece: endless(start, piece), frozenset({status}))
       for name, (start, piece, status) in ENDLESS.items()),
     *(Attack(f"six times a stopped {name}", lambda body=body: stopped(body), ANY) for name, body in STOPPED.items()),

@@ -98,4 +98,4 @@ def problem(case, status, error):
     if status == 200:
         return said if case.is_past else None
     # What a schema can't say: how long the context is, how many answers together, what a grammar means.
-    return None if status in (400, 404, 429) and error else said
+    return None if status in (400, 404, 429, 503) and error else said

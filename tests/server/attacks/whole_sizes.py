@@ -30,6 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent.parent.parent / "bench")]
 import attack_requests  # noqa: E402
 import attackers  # noqa: E402
+import kept_attacks  # noqa: E402
 from prompt_among_decodes import Stream, percentile, receive_for, receive_until  # noqa: E402
 from running_server import RunningServer, free_port  # noqa: E402
 from text_beside_streams import ALLOWED_FACTOR, ALLOWED_MORE_S, gaps  # noqa: E402
@@ -287,7 +288,7 @@ def median_row(flags, server, attack):
 def measure(flags, server):
     """A row for each attack; the number of attacks beside which something did not hold."""
     num_wrong = 0
-    for attack in attackers.ATTACKS:
+    for attack in [*attackers.ATTACKS, *kept_attacks.ATTACKS]:
         if not re.search(flags.only, attack.name):
             continue
         try:
