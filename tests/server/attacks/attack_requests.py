@@ -38,6 +38,13 @@ def many_names(count):
     return {**CHAT, "response_format": {"type": "json_object"}, "max_tokens": 1, "metadata": names}
 
 
+def many_properties(count):
+    """A chat with a tool of so many properties, each of them required."""
+    names = [f"p{i * 7919 % 1_000_003}" for i in range(count)]
+    parameters = {"type": "object", "properties": dict.fromkeys(names, {}), "required": names}
+    return {**CHAT, "tools": [{"type": "function", "function": {"name": "f", "parameters": parameters}}], "max_tokens": 1}
+
+
 def many_values(value, count):
     """A completion's body with one short value so many times."""
     return b'{"prompt": "a", "max_tokens": 1, "metadata": [' + (value + b",") * count + b"0]}"

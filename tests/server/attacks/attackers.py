@@ -223,6 +223,9 @@ ATTACKS = [
              company=lambda: posts(COMPLETIONS, attack_requests.many_samples(1)), company_name="1,024 prompts")
       for path in MANY_SAMPLES),
     Attack("100,000 names beside response_format", lambda: posts(CHATS, attack_requests.many_names(100_000))),
+    Attack("100,000 properties of a tool", lambda: posts(CHATS, attack_requests.many_properties(100_000)), ANY),
+    Attack("100,000 properties of a tool that must be called",
+           lambda: posts(CHATS, {**attack_requests.many_properties(100_000), "tool_choice": "required"}), REFUSED),
     Attack("16 MB of names", lambda: posts(CHATS, attack_requests.many_names(690_000)), REFUSED),
     *(Attack(f"{count:,} of {value.decode()} in a body", lambda body=(value, count): many_values(*body), statuses, num_clients=2)
       for value, count, statuses in VALUES),

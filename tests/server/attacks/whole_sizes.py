@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every attack in its whole size, on a server in a memory cgroup of 1 GB: `make attacks`, or whole_sizes.py build/release/pagoda.
+"""Every attack in its whole size, on a server in a memory cgroup of 1 GB whose log nobody reads: `make attacks`, or whole_sizes.py
+build/release/pagoda.
 
 Prints a row for each: what was answered, how long it took, the most memory that was resident meanwhile over what is at rest, and
 of a stream beside it the p99 of the gaps between its tokens and what that may be: twice the longest gap before the attack and 20
@@ -31,6 +32,7 @@ sys.path[:0] = [str(HERE.parent.parent.parent / "bench")]
 import attack_requests  # noqa: E402
 import attackers  # noqa: E402
 import kept_attacks  # noqa: E402
+from full_pipe import FullPipe  # noqa: E402
 from prompt_among_decodes import Stream, percentile, receive_for, receive_until  # noqa: E402
 from running_server import RunningServer, free_port  # noqa: E402
 from text_beside_streams import ALLOWED_FACTOR, ALLOWED_MORE_S, gaps  # noqa: E402
@@ -328,7 +330,8 @@ def main():
             stack.callback(cgroup.rmdir)
             command = [*JOIN, cgroup / "cgroup.procs", *command]
         try:
-            running = stack.enter_context(RunningServer(command, port, "/dev/null"))
+            log = stack.enter_context(FullPipe())
+            running = stack.enter_context(RunningServer(command, port, log.path))
             server = Server(running.process, port)
             server.come_to_rest()
             print(f"At rest {server.rest_bytes / 1e6:.0f} MB are resident.\n", flush=True)

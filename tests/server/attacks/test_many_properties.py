@@ -1,0 +1,25 @@
+"""Tools of a hundred thousand properties: each place that looks at them takes time in proportion, and a grammar of them is refused."""
+
+import time
+
+import pytest
+from attack_requests import many_properties
+from raw_connection import RawConnection
+
+
+def seconds(server, body, statuses):
+    connection = RawConnection(server.port)
+    start = time.monotonic()
+    connection.post("/v1/chat/completions", body)
+    status, answer = connection.read()
+    connection.close()
+    assert status in statuses, answer
+    return time.monotonic() - start
+
+
+# Where each property is compared with all before it, eight times as many take 64 times as long.
+@pytest.mark.parametrize("choice, statuses", [("auto", (200, 400)), ("none", (200,)), ("required", (400,))])
+def test_they_take_time_in_proportion(server, choice, statuses):
+    few = min(seconds(server, {**many_properties(20_000), "tool_choice": choice}, statuses) for _ in range(2))
+    many = seconds(server, {**many_properties(160_000), "tool_choice": choice}, statuses)
+    assert many < 24 * few
