@@ -22,7 +22,7 @@ namespace pagoda {
 inline constexpr std::int64_t kAnswerTokenBytes = 64;
 inline constexpr std::int64_t kAnswerLogprobBytes = 700;
 
-inline constexpr std::int64_t kMaxHeldAnswerBytes = 256 << 20;
+inline constexpr std::int64_t kMaxHeldAnswerBytes = 128 << 20;
 // The most of a request that is small, some hundred tokens: it counts, and is always taken.
 inline constexpr std::int64_t kSmallAnswerBytes = 32 << 10;
 // So is a text that is sent, up to this, whatever else the request holds: an error has its room.
