@@ -1,5 +1,8 @@
 #include "core/json.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <istream>
 #include <iterator>
 
@@ -16,6 +19,22 @@ std::string text_of(const Json& value, int indent) {
 
 std::string rest_of(std::istream& stream) {
   return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// "line 3, column 7", where a text stops being JSON.
+std::string fault_place(std::string_view text) {
+  const auto keeps_nothing = [](int, nlohmann::json::parse_event_t, const nlohmann::json&) {
+    return false;
+  };
+  try {
+    const auto nothing = nlohmann::json::parse(text, keeps_nothing);
+    return {};
+  } catch (const nlohmann::json::parse_error& error) {
+    // Its byte counts what was read, the one at fault included.
+    const std::string_view before = text.substr(0, error.byte == 0 ? 0 : error.byte - 1);
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    return fmt::format("line {}, column {}", line, before.size() - (before.rfind('\n') + 1) + 1);
+  }
 }
 
 }  // namespace
@@ -40,6 +59,15 @@ nlohmann::json parse_json(std::istream& stream) {
 
 OrderedJson parse_ordered_json(std::istream& stream) {
   return parse_ordered_json(rest_of(stream));
+}
+
+Result<nlohmann::json> parse_json_file(std::string_view text, std::string_view where,
+                                       int max_depth) {
+  auto json = parse_json(text, max_depth);
+  if (json.is_object()) return json;
+  if (json.is_discarded())
+    return data_loss("{}: expected JSON, got something else at {}", where, fault_place(text));
+  return data_loss("{}: expected a JSON object, got {}", where, json.type_name());
 }
 
 std::string json_text(const nlohmann::json& value, int indent) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "core/ordered_json.h"
+#include "core/status.h"
 
 extern template class nlohmann::basic_json<>;
 extern template class nlohmann::basic_json<pagoda::OrderedObject>;
@@ -25,7 +26,11 @@ namespace pagoda {
 nlohmann::json parse_json(std::string_view text, int max_depth = std::numeric_limits<int>::max());
 // Returns the same of all that a stream still has.
 nlohmann::json parse_json(std::istream& stream);
-// Returns the same with keys in the text's order.
+// Parses a file's text that must be an object. kDataLoss begins with `where`, the file's name, and
+// says at which line and column a text is no JSON.
+Result<nlohmann::json> parse_json_file(std::string_view text, std::string_view where,
+                                       int max_depth = std::numeric_limits<int>::max());
+// Returns the same with keys in the text's order, the last value of a name that is there twice.
 OrderedJson parse_ordered_json(std::string_view text);
 OrderedJson parse_ordered_json(std::istream& stream);
 

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "core/lfs_pointer.h"
+
 namespace pagoda {
 namespace {
 
@@ -29,6 +31,7 @@ Result<std::string> read_text_file(const std::filesystem::path& file) {
   if (!stream || static_cast<std::uintmax_t>(stream.gcount()) != size) {
     return data_loss("{}: expected {} bytes, got {}", file.string(), size, stream.gcount());
   }
+  PAGODA_RETURN_IF_ERROR(check_no_lfs_pointer(text, file.string()));
   return text;
 }
 

@@ -12,6 +12,7 @@
 #include "model/gguf_keys.h"
 #include "model/gguf_rope.h"
 #include "model/gguf_tokens.h"
+#include "model/refused_parts.h"
 #include "weights/printable.h"
 
 namespace pagoda {
@@ -210,8 +211,9 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   const GgufFile& file = *checkpoint.gguf();
   PAGODA_ASSIGN_OR_RETURN(const std::string_view architecture, file.string("general.architecture"));
   if (find_gguf_family(architecture, /*has_window=*/false) == nullptr) {
-    return unsupported("[gguf] architecture {} is not supported; these are: {}",
-                       printable(architecture), supported_gguf_architectures());
+    return unsupported("[gguf] architecture {}{} is not supported; these are: {}",
+                       printable(architecture), refused_parts(file, architecture),
+                       supported_gguf_architectures());
   }
   const ArchitectureKeys keys(file, std::string(architecture));
   PAGODA_ASSIGN_OR_RETURN(const int window,

@@ -228,6 +228,13 @@ std::vector<Refused> refused_keys() {
   return {
       {"UnknownArchitecture", [](GgufModel& m) { m.set("general.architecture", "mamba"); },
        kUnsupported, "architecture mamba is not supported; these are: llama, qwen2, qwen3, gemma2"},
+      {"UnknownArchitectureWithParts",
+       [](GgufModel& m) {
+         m.set("general.architecture", "jamba");
+         m.set("jamba.expert_count", 8u).set("jamba.ssm.state_size", 16u);
+       },
+       kUnsupported,
+       "architecture jamba with experts and recurrent states is not supported; these are: "},
       {"NoArchitecture", [](GgufModel& m) { m.erase("general.architecture"); },
        StatusCode::kNotFound, "key general.architecture is missing"},
       {"LayersMissing", [](GgufModel& m) { m.erase("llama.block_count"); }, StatusCode::kNotFound,

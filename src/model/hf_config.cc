@@ -14,6 +14,7 @@
 #include "model/hf_layers.h"
 #include "model/hf_rope.h"
 #include "model/json_fields.h"
+#include "model/refused_parts.h"
 #include "weights/affine_config.h"
 #include "weights/printable.h"
 
@@ -25,11 +26,11 @@ constexpr std::string_view kGenerationFile = "generation_config.json";
 
 constexpr NumberRange kMultiplierRange{1e-6, 1e6};
 
-Result<const Family*> family_of(std::string_view model_type) {
+Result<const Family*> family_of(std::string_view model_type, const nlohmann::json& keys) {
   const Family* const family = find_family(model_type);
   if (family != nullptr) return family;
-  return unsupported("[config] architecture {} is not supported; these are: {}",
-                     printable(model_type), supported_model_types());
+  return unsupported("[config] architecture {}{} is not supported; these are: {}",
+                     printable(model_type), refused_parts(keys), supported_model_types());
 }
 
 // Returns the name of the family's class without its head: "LlamaModel".
@@ -104,7 +105,7 @@ struct TextConfig {
 
 Result<TextConfig> merge_defaults(std::string_view model_type, const nlohmann::json& keys) {
   TextConfig text;
-  PAGODA_ASSIGN_OR_RETURN(text.family, family_of(model_type));
+  PAGODA_ASSIGN_OR_RETURN(text.family, family_of(model_type, keys));
   text.keys = parse_json(text.family->defaults);
   for (const auto& [key, value] : keys.items()) {
     // A family's own rotation stands for none as for an absent one.

@@ -126,9 +126,7 @@ Result<JsonFields> JsonFields::object(const char* key) const {
 }
 
 Result<nlohmann::json> parse_json_object(std::string_view text, std::string_view where) {
-  auto json = parse_json(text, /*max_depth=*/8);
-  if (!json.is_object()) return data_loss("[config] {}: expected a JSON object", where);
-  return json;
+  return parse_json_file(text, fmt::format("[config] {}", where), /*max_depth=*/8);
 }
 
 }  // namespace pagoda

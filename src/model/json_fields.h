@@ -56,7 +56,7 @@ class JsonFields {
 };
 
 // Parses a whole text that must be a JSON object; values nested deeper than eight levels are
-// dropped. kDataLoss names `where`.
+// dropped. kDataLoss names `where`, and the line and column of what is no JSON.
 Result<nlohmann::json> parse_json_object(std::string_view text, std::string_view where);
 
 }  // namespace pagoda

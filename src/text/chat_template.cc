@@ -64,8 +64,7 @@ Result<ChatTemplate> ChatTemplate::from_folder(const std::filesystem::path& fold
   const std::filesystem::path file = folder / "tokenizer_config.json";
   if (!std::filesystem::exists(file, error)) return no_template(folder.string());
   PAGODA_ASSIGN_OR_RETURN(const std::string config_text, read_text_file(file));
-  const auto config = parse_json(config_text);
-  if (!config.is_object()) return data_loss("{}: expected a JSON object", file.string());
+  PAGODA_ASSIGN_OR_RETURN(const auto config, parse_json_file(config_text, file.string()));
   const auto entry = config.find("chat_template");
   if (entry == config.end() || entry->is_null()) return no_template(folder.string());
   if (entry->is_string()) return from_text(file.filename().string(), entry->get<std::string>());

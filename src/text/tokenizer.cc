@@ -59,6 +59,14 @@ Status missing_file(const std::filesystem::path& folder) {
         "of it: AutoTokenizer.from_pretrained(\"{0}\").save_pretrained(\"{0}\")",
         folder.string(), other);
   }
+  if (std::filesystem::exists(folder / "tekken.json", error)) {
+    return not_found(
+        "[tokenizer] {0}: expected tokenizer.json, got Mistral's tekken.json alone; Python's "
+        "transformers, with mistral-common beside it, makes one of it: "
+        "transformers.integrations.mistral.convert_tekken_tokenizer(\"{0}/tekken.json\")"
+        ".save_pretrained(\"{0}\")",
+        folder.string());
+  }
   return not_found(
       "[tokenizer] {}: expected tokenizer.json, got none; it is among the files of the model that "
       "this one was made from. `pagoda run --prompt-ids` needs none",
@@ -104,8 +112,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_folder(
     return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
   }
   PAGODA_ASSIGN_OR_RETURN(const std::string config_text, read_text_file(config_file));
-  const auto config = parse_json(config_text);
-  if (!config.is_object()) return data_loss("{}: expected a JSON object", config_file.string());
+  PAGODA_ASSIGN_OR_RETURN(const auto config, parse_json_file(config_text, config_file.string()));
   tokenizer->set_bos(tokenizer->token_to_id(special_token(config, "bos_token")));
   tokenizer->set_eos(tokenizer->token_to_id(special_token(config, "eos_token")));
   return std::shared_ptr<const Tokenizer>(std::move(tokenizer));

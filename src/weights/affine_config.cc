@@ -87,8 +87,8 @@ Result<AffineConfig> read_block(const json& block, const std::string& where) {
 }  // namespace
 
 Result<std::optional<AffineConfig>> parse_affine_config(std::string_view config_json) {
-  const json config = parse_json(config_json, /*max_depth=*/4);
-  if (!config.is_object()) return data_loss("[config] config.json: expected a JSON object");
+  PAGODA_ASSIGN_OR_RETURN(const json config,
+                          parse_json_file(config_json, "[config] config.json", /*max_depth=*/4));
   for (const char* key : {"quantization", "quantization_config"}) {
     const json* block = find(config, key);
     if (block == nullptr) continue;

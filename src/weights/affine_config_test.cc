@@ -67,7 +67,8 @@ void PrintTo(const RefusedAffine& refused, std::ostream* out) {
 }
 
 const RefusedAffine kRefused[] = {
-    {"NoJson", "{", StatusCode::kDataLoss, "[config] config.json: expected a JSON object"},
+    {"NoJson", "{", StatusCode::kDataLoss,
+     "[config] config.json: expected JSON, got something else at line 1, column 2"},
     {"NoObject", R"({"quantization": 4})", StatusCode::kInvalidArgument,
      "[config] config.json: quantization: expected an object, got 4"},
     {"NoBits", R"({"quantization": {"group_size": 64}})", StatusCode::kInvalidArgument,

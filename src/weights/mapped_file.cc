@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "core/file_descriptor.h"
+#include "core/lfs_pointer.h"
 
 namespace pagoda {
 namespace {
@@ -107,7 +108,10 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   }
   const std::span<const std::byte> bytes(static_cast<const std::byte*>(start), size);
   make_known(bytes, path);
-  return std::shared_ptr<const MappedFile>(new MappedFile(bytes));
+  std::shared_ptr<const MappedFile> mapped(new MappedFile(bytes));
+  PAGODA_RETURN_IF_ERROR(
+      check_no_lfs_pointer({reinterpret_cast<const char*>(bytes.data()), size}, path));
+  return mapped;
 }
 
 MappedFile::~MappedFile() {

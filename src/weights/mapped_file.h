@@ -19,7 +19,7 @@ namespace pagoda {
 class MappedFile : public HostStorage {
  public:
   // Errors: kNotFound (no such file, or not readable), kInvalidArgument (not a regular file),
-  // kResourceExhausted (no address space).
+  // kResourceExhausted (no address space), kDataLoss (a pointer of git-lfs in place of the file).
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
 
   MappedFile(const MappedFile&) = delete;

@@ -52,6 +52,15 @@ TEST(MappedFileTest, HasTheFilesBytes) {
   EXPECT_TRUE(std::ranges::equal((*file)->bytes(), wanted));
 }
 
+TEST(MappedFileTest, APointerOfGitLfsIsNotTheFile) {
+  const TemporaryFolder folder;
+  constexpr std::string_view kPointer = "version https://git-lfs.github.com/spec/v1\nsize 12\n";
+  testing::write_file(folder / "model.safetensors", std::as_bytes(std::span(kPointer)));
+  const Status status = MappedFile::open(folder / "model.safetensors").status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find("git lfs pull"), std::string::npos) << status.message();
+}
+
 // As loading ends where somebody writes another checkpoint into the file meanwhile.
 TEST(MappedFileDeathTest, AFileThatIsCutWhileItIsReadIsNamed) {
   const TemporaryFolder folder;

@@ -236,10 +236,13 @@ Result<SafetensorsSet> open_safetensors(const std::string& folder) {
           "its model's weights",
           folder);
     }
+    const bool is_mistrals = std::filesystem::exists(root / "consolidated.safetensors", ignored);
     return not_found(
-        "[checkpoint] {}: expected model.safetensors or model.safetensors.index.json, found "
-        "neither",
-        folder);
+        "[checkpoint] {}: expected model.safetensors or model.safetensors.index.json, found {}",
+        folder,
+        is_mistrals ? "consolidated.safetensors, which is Mistral's own format; the config.json "
+                      "and model*.safetensors of the same model are needed"
+                    : "neither");
   }
   PAGODA_ASSIGN_OR_RETURN(const auto mapping, MappedFile::open(index_path));
   auto index = parse_safetensors_index(

@@ -187,7 +187,9 @@ def test_token_ids_need_no_tokenizer(broken):
                  ["quantize", broken, broken / "m.gguf", "--format", "Q8_0"]):
         stderr = pagoda(*args, code=1).stderr
         assert "expected tokenizer.json, got tokenizer.model alone" in stderr and "save_pretrained" in stderr
-    (broken / "tokenizer.model").unlink()
+    (broken / "tokenizer.model").rename(broken / "tekken.json")
+    assert "convert_tekken_tokenizer" in pagoda("run", broken, "a text", code=1).stderr
+    (broken / "tekken.json").unlink()
     assert "expected tokenizer.json, got none" in pagoda("run", broken, "a text", code=1).stderr
 
 
