@@ -50,7 +50,8 @@ Result<std::string> answer(ServedModel& model, PromptSpec spec, const OrderedJso
   return whole.text;
 }
 
-Status converse(const ChatFlags& flags) {
+Status converse(ChatFlags flags) {
+  PAGODA_RETURN_IF_ERROR(read_schema_file(flags.answer));
   PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<ServedModel> model, load(flags.engine));
   struct sigaction action = {};
   // Without SA_RESTART: it also ends a read of the terminal.

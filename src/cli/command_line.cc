@@ -1,5 +1,7 @@
 #include "cli/command_line.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +14,7 @@
 #include "cli/report_error.h"
 #include "cli/standard_output.h"
 #include "cli/usage_error.h"
+#include "core/log.h"
 #include "core/version.h"
 
 namespace pagoda {
@@ -87,6 +90,8 @@ int run_command_line(int argc, const char* const* argv) {
       return close_standard_output(app.exit(error));  // --help, --version
     return complain(usage_error(app, error));
   }
+  if (const auto error = bytes_error(app)) return complain(*error);
+  for (const std::string& line : mistyped_variables(app, environ)) log_warning("{}", line);
   return close_standard_output(run(body));
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/engine_flags.h"
 #include "cli/usage_error.h"
 
 namespace pagoda {
@@ -158,6 +159,22 @@ TEST(CommandLine, APromptMayBearASubcommandsName) {
   EXPECT_EQ(line.parse({"run", "m", "chat"}), "");
   EXPECT_EQ(line.app.get_subcommand("run")->get_option("--prompt")->results(),
             std::vector<std::string>{"chat"});
+}
+
+TEST(CommandLine, ANameMadeOfAPathIsUtf8) {
+  ServedModel model;
+  model.name = "m";
+  EXPECT_EQ(names_in_api({.model = "folder/m\xff.gguf"}, model),
+            (std::vector<std::string>{"m", "folder/m\uFFFD.gguf"}));
+}
+
+TEST(CommandLine, ValuesAreUtf8AndPathsMayBeOtherBytes) {
+  CommandLine line;
+  EXPECT_EQ(line.parse({"serve", "m\xff.gguf", "--served-model-name", "a\xff"}), "");
+  EXPECT_EQ(bytes_error(line.app),
+            "--served-model-name: expected UTF-8, got other bytes at offset 1");
+  EXPECT_EQ(line.parse({"serve", "m\xff.gguf", "--served-model-name", "é"}), "");
+  EXPECT_EQ(bytes_error(line.app), std::nullopt);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "cli/flag_values.h"
 #include "core/progress_bar.h"
+#include "core/utf8.h"
 #include "hub/model_store.h"
 
 namespace pagoda {
@@ -127,7 +128,8 @@ Result<std::unique_ptr<ServedModel>> load(const EngineFlags& flags, Text text) {
 
 std::vector<std::string> names_in_api(const EngineFlags& flags, const ServedModel& model) {
   std::vector<std::string> names = {model.name};
-  if (typed_name(flags.model) != model.name) names.push_back(typed_name(flags.model));
+  const std::string typed = as_utf8(typed_name(flags.model));
+  if (typed != model.name) names.push_back(typed);
   return names;
 }
 

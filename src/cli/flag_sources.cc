@@ -1,13 +1,17 @@
 #include "cli/flag_sources.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
 
 #include "cli/prompt_text.h"
+#include "core/nearest_name.h"
 
 namespace pagoda {
 namespace {
@@ -16,6 +20,13 @@ constexpr std::string_view kCommand = "serve";
 constexpr std::string_view kConfigFlag = "--config";
 // Its variable has rules of its own (api_keys.h).
 constexpr std::string_view kKeyFlag = "api-key";
+constexpr std::string_view kVariablePrefix = "PAGODA_";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// Variables of no flag, behind the prefix: those that this process reads, and those of the files
+// around it.
+constexpr std::string_view kOtherVariables[] = {"API_KEY", "CPU_ISA", "MODEL_DIR",
+                                                "MODEL",   "PYTHON",  "RUST"};
 
 // Returns the long names that arguments give, without dashes and values.
 std::set<std::string> names_given(const std::vector<std::string>& arguments) {
@@ -82,7 +93,9 @@ Status add_environment(const CLI::App& command, const Environment& environment,
 }
 
 Result<std::vector<CLI::ConfigItem>> read_items(const std::string& file) {
-  PAGODA_ASSIGN_OR_RETURN(const std::string text, read_prompt_text(std::string(kConfigFlag), file));
+  PAGODA_ASSIGN_OR_RETURN(std::string text, read_prompt_text(std::string(kConfigFlag), file));
+  // Some editors write one.
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   std::istringstream stream(text);
   try {
     return CLI::ConfigTOML().from_config(stream);
@@ -111,7 +124,7 @@ Status add_file(const CLI::App& command, const std::string& file,
 }  // namespace
 
 std::string variable_of(const std::string& flag) {
-  std::string name = "PAGODA_";
+  std::string name(kVariablePrefix);
   for (const char c : flag)
     name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
@@ -127,6 +140,29 @@ Result<std::vector<std::string>> with_other_sources(const CLI::App& app,
   PAGODA_RETURN_IF_ERROR(add_environment(command, environment, given, arguments));
   if (file) PAGODA_RETURN_IF_ERROR(add_file(command, *file, given, arguments));
   return arguments;
+}
+
+std::vector<std::string> mistyped_variables(const CLI::App& app, const char* const* variables) {
+  // Without the prefix, by which all names would be near one another.
+  std::vector<std::string> known(std::begin(kOtherVariables), std::end(kOtherVariables));
+  for (const CLI::Option* option : app.get_subcommand(std::string(kCommand))->get_options()) {
+    for (const std::string& flag : option->get_lnames())
+      known.push_back(variable_of(flag).substr(kVariablePrefix.size()));
+  }
+  std::vector<std::string> lines;
+  for (; *variables != nullptr; ++variables) {
+    std::string_view variable = *variables;
+    if (!variable.starts_with(kVariablePrefix)) continue;
+    variable.remove_prefix(kVariablePrefix.size());
+    const std::string name(variable.substr(0, variable.find('=')));
+    if (std::ranges::find(known, name) != known.end()) continue;
+    // Others may be of other programs', as those of the tests.
+    if (const auto nearest = nearest_name(name, known))
+      lines.push_back(fmt::format(
+          "{0}{1}: nothing reads this variable of the environment; did you mean {0}{2}?",
+          kVariablePrefix, name, *nearest));
+  }
+  return lines;
 }
 
 }  // namespace pagoda

@@ -29,4 +29,8 @@ Result<std::vector<std::string>> with_other_sources(const CLI::App& app,
                                                     std::vector<std::string> arguments,
                                                     const Environment& environment);
 
+// Returns a line for each variable PAGODA_... that nothing reads and whose name is near that of one
+// that is read. `variables`: NAME=VALUE each, a null behind the last, as environ has them.
+std::vector<std::string> mistyped_variables(const CLI::App& app, const char* const* variables);
+
 }  // namespace pagoda

@@ -13,6 +13,7 @@
 namespace pagoda {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
@@ -48,7 +49,7 @@ TEST_F(FlagSourcesTest, VariablesAreFlags) {
               IsSupersetOf({"serve", "m.gguf", "--port=8080", "--allowed-hosts=a.example",
                             "--allowed-hosts=b.example"}));
   EXPECT_THAT(*expanded({"serve", "m.gguf", "--port", "9000"}),
-              ::testing::Not(::testing::Contains("--port=8080")));
+              ::testing::Not(Contains("--port=8080")));
 }
 
 TEST_F(FlagSourcesTest, AFileHasALineAFlag) {
@@ -78,6 +79,29 @@ TEST_F(FlagSourcesTest, OtherCommandsHaveTheirLineAlone) {
   variables_ = {{"PAGODA_THREADS", "1"}};
   EXPECT_THAT(*expanded({"run", "m.gguf"}), ElementsAre("run", "m.gguf"));
   EXPECT_THAT(*expanded({}), ElementsAre());
+}
+
+TEST_F(FlagSourcesTest, AFileMayBeginWithAByteOrderMark) {
+  const std::string file = file_with("\xef\xbb\xbfport = 8080\n");
+  EXPECT_THAT(*expanded({"serve", "m.gguf", "--config", file}), Contains("--port=8080"));
+}
+
+TEST_F(FlagSourcesTest, MistypedVariablesAreTold) {
+  // With those that Kubernetes sets for a service of this name, and the tests for themselves.
+  const char* const variables[] = {"HOME=/root",
+                                   "PAGODA_PORT=8080",
+                                   "PAGODA_NUM_GPU_BLOCKS_OVERRIDE=1",
+                                   "PAGODA_MODEL_DIR=/x",
+                                   "PAGODA_SERVICE_HOST=10.0.0.1",
+                                   "PAGODA_SERVICE_PORT=8000",
+                                   "PAGODA_PORT_8000_TCP_ADDR=10.0.0.1",
+                                   "PAGODA_BINARY=/x",
+                                   "PAGODA_SOURCE_DIR=/x",
+                                   "PAGODA_PROT=1",
+                                   nullptr};
+  EXPECT_THAT(mistyped_variables(app_, variables),
+              ElementsAre("PAGODA_PROT: nothing reads this variable of the environment; did you "
+                          "mean PAGODA_PORT?"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "cli/prompt_spec.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <limits>
 
 #include "cli/flag_values.h"
@@ -39,7 +40,7 @@ void for_each_answer_field(PromptSpec& spec, Visitor&& visit) {
   });
   visit("seed", spec.seed, "Of this prompt's draws");
   visit("stop", spec.stop, "A text that ends the answer; may be given more than once");
-  visit("json_schema", spec.json_schema, "Hold the answer to a JSON Schema");
+  visit("json_schema", spec.json_schema, "Hold the answer to a JSON Schema, or to that of a file");
   visit("regex", spec.regex, "Hold the answer to a regular expression");
   visit("grammar", spec.grammar, "Hold the answer to a grammar, as Lark or GBNF");
   visit("choice", spec.choice, "Hold the answer to this text; may be given more than once");
@@ -254,6 +255,22 @@ Status read_prompt(PromptSpec& spec) {
   if (!spec.prompt_file) return ok_status();
   PAGODA_ASSIGN_OR_RETURN(spec.prompt, read_prompt_text("prompt-file", *spec.prompt_file));
   spec.prompt_file.reset();
+  return ok_status();
+}
+
+Status read_schema_file(PromptSpec& spec) {
+  if (!spec.json_schema) return ok_status();
+  const std::string& text = *spec.json_schema;
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  // A schema is an object, or true or false.
+  const bool is_schema =
+      begin != std::string::npos && (text[begin] == '{' || text == "true" || text == "false");
+  if (is_schema) return ok_status();
+  std::error_code error;
+  if (!std::filesystem::exists(text, error))
+    return invalid_argument(
+        "[run] --json-schema: expected a schema in JSON, or a file with one, got {}", text);
+  PAGODA_ASSIGN_OR_RETURN(spec.json_schema, read_prompt_text("json-schema", text));
   return ok_status();
 }
 

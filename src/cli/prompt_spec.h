@@ -50,6 +50,10 @@ Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& 
 // stands for a prompt or its file, or where something is piped in and no prompt is given.
 Status read_prompt(PromptSpec& spec);
 
+// Puts the text of a file that --json-schema names in its place, before a model is loaded.
+// kInvalidArgument: neither a schema nor a file's name.
+Status read_schema_file(PromptSpec& spec);
+
 // Returns whether token ids will do: nothing of this prompt is text, nor held to one.
 bool is_without_text(const PromptSpec& spec);
 

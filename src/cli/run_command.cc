@@ -155,6 +155,7 @@ Status run(RunFlags flags) {
   const auto profile = flags.profiles ? std::make_shared<OpProfile>() : nullptr;
   flags.engine.engine.op_profile = profile;
   std::string prompts;
+  PAGODA_RETURN_IF_ERROR(read_schema_file(flags.prompt));
   if (flags.prompts_file.empty()) {
     PAGODA_RETURN_IF_ERROR(read_prompt(flags.prompt));
   } else {

@@ -8,6 +8,7 @@
 
 #include "cli/flag_values.h"
 #include "core/nearest_name.h"
+#include "core/utf8.h"
 
 namespace pagoda {
 
@@ -109,6 +110,19 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     default:
       return error.what();
   }
+}
+
+std::optional<std::string> bytes_error(const CLI::App& app) {
+  for (const CLI::Option* option : chosen_command(app).get_options()) {
+    if (option->get_type_name() == kPathType) continue;
+    for (const std::string& value : option->results()) {
+      const std::size_t at = find_invalid_utf8(value);
+      if (at != std::string::npos)
+        return fmt::format("{}: expected UTF-8, got other bytes at offset {}",
+                           option->get_name(option->get_positional()), at);
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> empty_value_error(const CLI::App& app, int argc,

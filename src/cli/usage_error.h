@@ -19,4 +19,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 std::optional<std::string> empty_value_error(const CLI::App& app, int argc,
                                              const char* const* argv);
 
+// Returns the error for a value that is not UTF-8, once `app` has parsed: values reach JSON and the
+// log. Paths alone may have any bytes.
+std::optional<std::string> bytes_error(const CLI::App& app);
+
 }  // namespace pagoda

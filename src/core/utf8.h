@@ -1,8 +1,9 @@
-// Well-formed UTF-8 by its bytes: where characters begin, and where a text can be cut.
+// UTF-8 by its bytes: what is well-formed, where characters begin, and where a text can be cut.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace pagoda {
@@ -11,6 +12,12 @@ namespace pagoda {
 constexpr bool starts_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
 }
+
+// Returns the offset of the first byte that is no part of well-formed UTF-8; npos: there is none.
+std::size_t find_invalid_utf8(std::string_view text);
+
+// Returns the text with U+FFFD for each byte that is no part of well-formed UTF-8.
+std::string as_utf8(std::string_view text);
 
 // Returns how many characters begin in a text.
 inline std::size_t num_characters(std::string_view text) {

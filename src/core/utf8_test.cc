@@ -18,5 +18,20 @@ TEST(Utf8, TextsAreCutBetweenCharacters) {
   }
 }
 
+TEST(Utf8, EveryWellFormedLeadAndNothingElse) {
+  EXPECT_EQ(find_invalid_utf8("plain é € 👋"), std::string_view::npos);
+  EXPECT_EQ(find_invalid_utf8("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf"), std::string_view::npos);
+  for (const std::string_view bad :
+       {"ab\x80", "ab\xc0\x80", "ab\xc1\xbf", "ab\xe0\x9f\xbf", "ab\xed\xa0\x80",
+        "ab\xf0\x8f\xbf\xbf", "ab\xf4\x90\x80\x80", "ab\xf5\x80\x80\x80", "ab\xe2\x82", "ab\xc3"}) {
+    EXPECT_EQ(find_invalid_utf8(bad), 2u) << bad;
+  }
+}
+
+TEST(Utf8, WhatIsNoneIsReplaced) {
+  EXPECT_EQ(as_utf8("plain é"), "plain é");
+  EXPECT_EQ(as_utf8("a\xff\xc3(é\x80"), "a\uFFFD\uFFFD(é\uFFFD");
+}
+
 }  // namespace
 }  // namespace pagoda

@@ -2,35 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
-
 #include "core/json.h"
+#include "core/utf8.h"
 #include "server/request_json.h"
 
 namespace pagoda {
 namespace {
-
-// Bytes of the well-formed character at `text`'s start (Unicode's table 3-7); 0: there is none.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const auto continues = [&](std::size_t i, std::uint8_t low = 0x80, std::uint8_t high = 0xbf) {
-    return i < text.size() && byte(i) >= low && byte(i) <= high;
-  };
-  const std::uint8_t lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf) return continues(1) ? 2 : 0;
-  if (lead >= 0xe0 && lead <= 0xef) {
-    const std::uint8_t low = lead == 0xe0 ? 0xa0 : 0x80;
-    const std::uint8_t high = lead == 0xed ? 0x9f : 0xbf;  // no surrogates
-    return continues(1, low, high) && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xf0 && lead <= 0xf4) {
-    const std::uint8_t low = lead == 0xf0 ? 0x90 : 0x80;
-    const std::uint8_t high = lead == 0xf4 ? 0x8f : 0xbf;
-    return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 // The bytes that a value takes once it is read: 16 bytes, and as much again while the list that
 // holds it grows. A list or an object takes its memory besides, and so does a string or a name.
@@ -72,16 +49,6 @@ JsonMeasures measure_json(std::string_view text) {
 }
 
 }  // namespace
-
-std::size_t find_invalid_utf8(std::string_view text) {
-  std::size_t offset = 0;
-  while (offset < text.size()) {
-    const std::size_t length = utf8_length(text.substr(offset));
-    if (length == 0) return offset;
-    offset += length;
-  }
-  return std::string_view::npos;
-}
 
 ApiResult<RequestJson> parse_json_body(std::string_view body) {
   if (const auto at = find_invalid_utf8(body); at != std::string_view::npos) {

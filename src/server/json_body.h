@@ -24,9 +24,6 @@ inline constexpr std::size_t kMaxJsonBytes = 64 << 20;
 // double among it), too deep; or say that its values take too much memory, or that it is no object.
 ApiResult<RequestJson> parse_json_body(std::string_view body);
 
-// Returns offset of the first byte that is no part of well-formed UTF-8; npos: there is none.
-std::size_t find_invalid_utf8(std::string_view text);
-
 // Returns the 200 whose body is that value.
 HttpResponse json_response(const nlohmann::json& body);
 

@@ -6,7 +6,6 @@
 
 #include "core/json.h"
 #include "core/utf8.h"
-#include "server/json_body.h"
 
 namespace pagoda {
 namespace {

@@ -17,10 +17,11 @@ namespace pagoda {
 
 namespace {
 
+// Clients ask by it, in JSON, so that it is UTF-8 whatever the path's bytes are.
 std::string model_name(const std::string& path) {
   std::filesystem::path name = std::filesystem::absolute(path).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
-  return name.extension() == ".gguf" ? name.stem().string() : name.filename().string();
+  return as_utf8(name.extension() == ".gguf" ? name.stem().string() : name.filename().string());
 }
 
 // A template that is not there is no error until a chat asks for it.

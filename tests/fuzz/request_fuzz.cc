@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "core/utf8.h"
 #include "server/chat_request.h"
 #include "server/completion_request.h"
 #include "server/embedding_request.h"
 #include "server/infill_request.h"
-#include "server/json_body.h"
 #include "server/messages_request.h"
 #include "server/response_request.h"
 #include "server/score_request.h"
