@@ -1,6 +1,7 @@
 #include "convert/gguf_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -16,6 +17,7 @@
 #include "core/text_file.h"
 #include "model/checkpoint_tensors.h"
 #include "model/family.h"
+#include "model/gguf_config.h"
 #include "model/json_fields.h"
 #include "model/model_config.h"
 #include "quant/owned_bytes.h"
@@ -62,19 +64,43 @@ void add_divisors(const char* name, const std::vector<float>& divisors, GgufMode
   model.tensors.push_back({.tensor = std::move(tensor)});
 }
 
+// Returns the layer that a name of a part of one is about.
+const LayerConfig& layer_of(const std::string& name, const ModelConfig& config) {
+  return config.layers[std::atoi(name.c_str() + std::string_view("model.layers.").size())];
+}
+
+bool has_part(const std::string& name, std::string_view part) {
+  return name.find(part) != std::string::npos;
+}
+
 // Returns whether a layer has no part of its own by that name: keys and values of one that reads
 // another one's cache.
-bool is_passed_over(std::string_view name, const ModelConfig& config) {
-  for (const char* part : {".self_attn.k_proj.", ".self_attn.v_proj.", ".self_attn.k_norm."}) {
-    if (name.find(part) == std::string_view::npos) continue;
-    const std::size_t number = std::string_view("model.layers.").size();
-    return config.layers[std::atoi(name.data() + number)].kv_source >= 0;
-  }
-  return false;
+bool is_passed_over(const std::string& name, const ModelConfig& config) {
+  const bool is_cached = has_part(name, ".self_attn.k_proj.") ||
+                         has_part(name, ".self_attn.v_proj.") ||
+                         has_part(name, ".self_attn.k_norm.");
+  return is_cached && layer_of(name, config).kv_source >= 0;
+}
+
+// Returns what queries are multiplied by, so that scores are scaled as the model has it, not as
+// files without a key for it are read: in the last weights before the rotation.
+Result<float> query_factor(const std::string& name, const ModelConfig& config) {
+  constexpr float kSame = 1e-6f;
+  const Family& family = *find_family(config.architecture);
+  if (!has_part(name, ".self_attn.q") || family.reads_gguf("attention.scale")) return 1.0f;
+  const LayerConfig& layer = layer_of(name, config);
+  const float factor =
+      layer.score_scale / gguf_score_scale(family, config.num_layers(), config.hidden_size, layer);
+  if (std::fabs(factor - 1) <= kSame) return 1.0f;
+  if (has_part(name, ".qkv_proj."))
+    return unsupported("[quantize] tensor {}: a scale of scores of its own is not written as GGUF",
+                       printable(name));
+  const bool is_last = has_part(name, ".q_norm.") == (layer.qk_norm != QkNorm::kNone);
+  return is_last ? factor : 1.0f;
 }
 
 // A table that follows from the config, the output of a tied embedding, or what no layer reads.
-bool is_redundant(std::string_view name, const ModelConfig& config) {
+bool is_redundant(const std::string& name, const ModelConfig& config) {
   return is_derived_tensor(name) || is_passed_over(name, config) ||
          (config.tie_word_embeddings && name == "lm_head.weight");
 }
@@ -119,8 +145,9 @@ Result<GgufModelTensor> read_tensor(const Checkpoint& checkpoint, const ModelCon
   if (tensor.tensor.name.empty())
     return unsupported("[quantize] tensor {}: GGUF has no name for it", printable(name));
   if (name.ends_with("norm.weight")) tensor.offset = config.norm_offset;
-  const bool is_q_or_k = name.find(".self_attn.q_proj.") != std::string::npos ||
-                         name.find(".self_attn.k_proj.") != std::string::npos;
+  PAGODA_ASSIGN_OR_RETURN(tensor.factor, query_factor(name, config));
+  const bool is_q_or_k =
+      has_part(name, ".self_attn.q_proj.") || has_part(name, ".self_attn.k_proj.");
   if (!is_q_or_k || family.gguf_rope_style == family.rope_style) return tensor;
   const int head_dim = config.layers.front().head_dim;
   if (tensor.tensor.shape[0] % head_dim != 0) {

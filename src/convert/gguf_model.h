@@ -18,7 +18,10 @@ struct GgufModelTensor {
   // halves interleaved, so that rotations pair neighbours. Row 2 i + j of a head is the
   // checkpoint's row i + j * head_dim / 2.
   int interleaved_head_dim = 0;
-  float offset = 0;  // added to every value: GGUF has Gemma's norms as 1 + w
+  // A value becomes (value + offset) * factor: GGUF has Gemma's norms as 1 + w, and queries take up
+  // a scale of scores that it has no key for.
+  float offset = 0;
+  float factor = 1;
 };
 
 struct GgufModel {

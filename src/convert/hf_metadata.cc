@@ -8,7 +8,6 @@
 
 #include "core/log.h"
 #include "model/family.h"
-#include "model/gguf_config.h"
 
 namespace pagoda {
 namespace {
@@ -122,12 +121,9 @@ class ArchitectureWriter {
   Status set_scores() {
     const LayerConfig& first = config_.layers.front();
     for (const LayerConfig& layer : config_.layers) {
-      const float known =
-          gguf_score_scale(family_, config_.num_layers(), config_.hidden_size, layer);
-      if (!family_.reads_gguf("attention.scale") && !are_same(layer.score_scale, known))
-        return has_no_key("a scale of scores other than that of a head's width");
       if (layer.score_cap != first.score_cap) return has_no_key("caps of some layers' scores");
     }
+    // Where there is no key, queries take up what the scale is otherwise (convert/gguf_model.cc).
     if (family_.reads_gguf("attention.scale")) set("attention.scale", first.score_scale);
     if (family_.reads_gguf("attn_logit_softcapping")) {
       set("attn_logit_softcapping", first.score_cap);

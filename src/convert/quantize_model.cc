@@ -49,13 +49,18 @@ Status parallel_ranges(int num_threads, std::int64_t count, Work work) {
   return failed == statuses.end() ? ok_status() : *failed;
 }
 
+bool changes_values(const GgufModelTensor& source) {
+  return source.offset != 0 || source.factor != 1;
+}
+
 // One tensor, row by row, in another format.
 class RowConverter {
  public:
   RowConverter(const GgufModelTensor& source, WeightFormat format)
-      : tensor_(source.tensor),
+      : source_(source),
+        tensor_(source.tensor),
         head_dim_(source.interleaved_head_dim),
-        offset_(source.offset),
+        changes_values_(changes_values(source)),
         format_(format) {
     // A bias that is interleaved has rows of one value.
     const bool is_vector = tensor_.shape.rank() == 1;
@@ -72,8 +77,8 @@ class RowConverter {
     std::vector<float> values(width_);
     for (std::int64_t row = begin; row < end; ++row, out += row_bytes()) {
       decode(source_row(row), values.data());
-      if (offset_ != 0) {
-        for (float& value : values) value += offset_;
+      if (changes_values_) {
+        for (float& value : values) value = (value + source_.offset) * source_.factor;
       }
       PAGODA_RETURN_IF_ERROR(check(row, values));
       traits_of(format_).quantize(values, out);
@@ -107,9 +112,10 @@ class RowConverter {
     return ok_status();
   }
 
+  const GgufModelTensor& source_;
   const HostTensor& tensor_;
   const int head_dim_;
-  const float offset_;
+  const bool changes_values_;
   const WeightFormat format_;
   std::int64_t width_ = 0;
   std::int64_t rows_ = 0;
@@ -127,8 +133,8 @@ class Quantizer {
   Status write_tensor(std::size_t index, const GgufSink& sink) {
     const GgufModelTensor& source = model_.tensors[index];
     const WeightFormat format = plan_.tensors[index].format;
-    const bool is_copy =
-        format == source.tensor.format && source.interleaved_head_dim == 0 && source.offset == 0;
+    const bool is_copy = format == source.tensor.format && source.interleaved_head_dim == 0 &&
+                         !changes_values(source);
     PAGODA_RETURN_IF_ERROR(is_copy ? copy(source.tensor, sink) : convert(source, format, sink));
     release_pages(source.tensor);
     return ok_status();
