@@ -1,7 +1,6 @@
 #include "convert/gguf_model.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -13,6 +12,7 @@
 #include "convert/hf_metadata.h"
 #include "convert/hf_rotation.h"
 #include "convert/hf_vocabulary.h"
+#include "convert/same_number.h"
 #include "core/json.h"
 #include "core/text_file.h"
 #include "model/checkpoint_tensors.h"
@@ -85,13 +85,12 @@ bool is_passed_over(const std::string& name, const ModelConfig& config) {
 // Returns what queries are multiplied by, so that scores are scaled as the model has it, not as
 // files without a key for it are read: in the last weights before the rotation.
 Result<float> query_factor(const std::string& name, const ModelConfig& config) {
-  constexpr float kSame = 1e-6f;
   const Family& family = *find_family(config.architecture);
   if (!has_part(name, ".self_attn.q") || family.reads_gguf("attention.scale")) return 1.0f;
   const LayerConfig& layer = layer_of(name, config);
   const float factor =
       layer.score_scale / gguf_score_scale(family, config.num_layers(), config.hidden_size, layer);
-  if (std::fabs(factor - 1) <= kSame) return 1.0f;
+  if (are_same(factor, 1)) return 1.0f;
   if (has_part(name, ".qkv_proj."))
     return unsupported("[quantize] tensor {}: a scale of scores of its own is not written as GGUF",
                        printable(name));

@@ -1,22 +1,16 @@
 #include "convert/hf_metadata.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "convert/same_number.h"
 #include "core/log.h"
 #include "model/family.h"
 
 namespace pagoda {
 namespace {
-
-constexpr float kSame = 1e-6f;  // relative
-
-bool are_same(double a, double b) {
-  return std::fabs(a - b) <= kSame * std::fabs(b);
-}
 
 // Sets the keys of one model.
 class ArchitectureWriter {

@@ -1,23 +1,18 @@
 #include "convert/hf_rotation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <string_view>
 
+#include "convert/same_number.h"
 #include "model/family.h"
 #include "model/rope_frequencies.h"
 
 namespace pagoda {
 namespace {
 
-constexpr float kSame = 1e-6f;        // relative: float32's rounding of two quotients
 constexpr float kNeverTurns = 1e30f;  // a divisor of pairs that do not turn: llama.cpp's
 constexpr int kUnturnedInterval = 4;  // SmolLM3's, which files do not say
-
-bool are_same(float a, float b) {
-  return std::fabs(a - b) <= kSame * std::fabs(b);
-}
 
 Status has_no_key(const ModelConfig& config, std::string_view what) {
   return unsupported("[quantize] {}: GGUF has no key for it in a {}", what, config.architecture);
