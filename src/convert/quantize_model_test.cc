@@ -10,14 +10,12 @@
 #include <fstream>
 #include <vector>
 
+#include "convert/quantize_fixture.h"
 #include "model/model_config.h"
 #include "serving/embedding_format.h"
 #include "serving/gguf_text.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/layer_windows.h"
-#include "tests/support/open_engine.h"
-#include "tests/support/run_to_end.h"
-#include "tests/support/source_path.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/wide_checkpoint.h"
 #include "text/tokenizer.h"
@@ -32,7 +30,6 @@ using testing::make_wide_checkpoint;
 using testing::TemporaryFolder;
 using ::testing::UnorderedElementsAre;
 
-const std::string kData = testing::source_path("tests/golden/data/");
 constexpr const char* kTinyModels[] = {"tiny-llama", "tiny-llama31", "tiny-mistral", "tiny-qwen2",
                                        "tiny-qwen3"};
 
@@ -59,22 +56,6 @@ QuantizeSummary quantize(const std::string& input, const std::string& output, We
 
 ModelConfig config_of(const std::string& path) {
   return *read_model_config(*Checkpoint::open(path));
-}
-
-std::vector<float> prompt_logprobs(const std::string& path) {
-  const auto engine =
-      open_engine(path, {.backend = Backend::kReference, .max_model_len = 128, .max_num_seqs = 1});
-  std::vector<int> prompt;
-  for (int i = 0; i < 60; ++i) prompt.push_back((i * 37 + 11) % 500);
-  const WholeAnswer answer =
-      run_to_end(*engine, {.prompt_token_ids = prompt,
-                           .sampling = {.temperature = 0, .max_tokens = 1, .prompt_logprobs = 0}});
-  std::vector<float> values;
-  for (const auto& entry : answer.prompt_logprobs) {
-    if (entry) values.push_back(entry->chosen.logprob);
-  }
-  EXPECT_EQ(values.size(), prompt.size() - 1);
-  return values;
 }
 
 // The mean distance of the prompt's log-probabilities.
