@@ -37,11 +37,11 @@ class ListenerMemoryTest : public HttpListenerTest {
   // Asks and leaves what comes unread, until clients_ ends.
   void ask_unread(const std::string& path) {
     clients_.emplace_back(listener_->port());
-    clients_.back().send("GET " + path + " HTTP/1.1\r\n\r\n");
+    clients_.back().send("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
     expect_soon([&] { return clients_.back().has_answer(); });
   }
   std::string ask(const std::string& path) {
-    return exchange("GET " + path + " HTTP/1.1\r\nConnection: close\r\n\r\n");
+    return exchange("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   }
 
   SharedText shared_;
