@@ -51,7 +51,7 @@ def test_a_second_signal_ends_it_at_once(stalled, number):
 def test_what_is_lost_is_told(stalled, log):
     for _ in range(6000):  # more lines than a server keeps for whom does not read
         connection = RawConnection(stalled.port)
-        connection.send(b"GET /" + b"x" * 200 + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        connection.send(b"GET /" + b"x" * 200 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         assert connection.read_head()[0] == 404
         connection.close()
     stalled.terminate()
