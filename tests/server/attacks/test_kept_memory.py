@@ -82,7 +82,7 @@ def test_conversations_that_no_template_shows_are_not_stored(server):
         if status == 200:
             assert made["store"] is False
             assert ask(server, "/v1/responses", {"input": "say a", "previous_response_id": made["id"]})[0] == 404
-    assert server.resident_bytes() - before < 250e6
+    assert server.resident_bytes() - before < 300e6  # what an attack may take over rest
 
 
 def test_conversations_that_go_on_are_shared(server):
