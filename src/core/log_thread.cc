@@ -7,7 +7,6 @@
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -16,12 +15,8 @@
 #include <string>
 #include <utility>
 
-#include "core/start_thread.h"
-
 namespace pagoda {
 namespace {
-
-constexpr std::chrono::seconds kFarewell(1);
 
 std::string_view color_of(spdlog::level::level_enum level) {
   switch (level) {
@@ -36,13 +31,13 @@ std::string_view color_of(spdlog::level::level_enum level) {
   }
 }
 
-// Waits for as long as nobody reads. What can't be written at all is dropped.
+// Waits until all of it has been read or fits the pipe. What can't be written at all is dropped.
 void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t num_written = ::write(descriptor, text.data(), text.size());
     if (num_written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(num_written));
-    } else if (errno == EAGAIN) {  // who shares the file may have asked not to wait
+    } else if (errno == EAGAIN) {  // another process that shares the file may have set O_NONBLOCK
       pollfd room = {.fd = descriptor, .events = POLLOUT, .revents = 0};
       ::poll(&room, 1, -1);
     } else if (errno != EINTR) {
@@ -85,17 +80,13 @@ class LogThread::Queue final : public spdlog::sinks::sink {
 
   void write_until_ended() {
     while (const std::optional<std::string> line = next()) write_all(descriptor_, *line);
-    const std::lock_guard lock(mutex_);
-    is_done_ = true;
-    changed_.notify_all();
   }
 
-  // Returns whether all was written in time.
-  bool end() {
-    std::unique_lock lock(mutex_);
+  // Has write_until_ended() return once all is written.
+  void end() {
+    const std::lock_guard lock(mutex_);
     is_ending_ = true;
     changed_.notify_all();
-    return changed_.wait_for(lock, kFarewell, [this] { return is_done_; });
   }
 
  private:
@@ -137,21 +128,16 @@ class LogThread::Queue final : public spdlog::sinks::sink {
   std::size_t num_bytes_ = 0;   // of lines_
   std::uint64_t num_lost_ = 0;  // lines, since that was told
   bool is_ending_ = false;
-  bool is_done_ = false;
 };
 
 LogThread::LogThread(int descriptor)
     : queue_(std::make_shared<Queue>(descriptor)),
-      thread_(start_thread([queue = queue_] { queue->write_until_ended(); })),
+      thread_([queue = queue_] { queue->write_until_ended(); }),
       former_sinks_(std::exchange(spdlog::default_logger_raw()->sinks(), {queue_})) {}
 
 LogThread::~LogThread() {
   spdlog::default_logger_raw()->sinks() = former_sinks_;
-  if (queue_->end()) {
-    thread_.join();
-  } else {
-    thread_.detach();  // it waits for a reader; the process' end does not
-  }
+  queue_->end();
 }
 
 }  // namespace pagoda

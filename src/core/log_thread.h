@@ -1,15 +1,16 @@
 // LogThread: writes the log's lines while it lives, so that no line delays the thread that logs it.
 //
-// Who writes to a pipe that is full, or to a terminal that Ctrl-S has stopped, waits until somebody
-// reads. Here that is one thread, which does nothing else. What it has not got rid of waits for it,
-// 1 MB of lines at most; past that the oldest are lost, and a line tells how many were.
+// A write to a pipe that is full, or to a terminal that Ctrl-S has stopped, waits for the reader. Here
+// one thread writes and does nothing else. Lines that are not written yet wait for it, 1 MB at most;
+// past that the oldest are lost, and a line tells how many were.
 #pragma once
 
 #include <unistd.h>
 
 #include <memory>
-#include <thread>
 #include <vector>
+
+#include "core/start_thread.h"
 
 namespace spdlog::sinks {
 class sink;
@@ -35,7 +36,7 @@ class LogThread {
   class Queue;
   using Sinks = std::vector<std::shared_ptr<spdlog::sinks::sink>>;
   const std::shared_ptr<Queue> queue_;
-  std::thread thread_;
+  StallableThread thread_;
   const Sinks former_sinks_;
 };
 

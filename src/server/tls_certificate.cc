@@ -18,7 +18,6 @@
 
 #include "core/file_descriptor.h"
 #include "core/log.h"
-#include "core/start_thread.h"
 
 namespace pagoda {
 namespace {
@@ -28,7 +27,6 @@ namespace ssl = boost::asio::ssl;
 using boost::system::error_code;
 
 constexpr std::chrono::seconds kLooksEvery(1);
-constexpr std::chrono::seconds kFarewell(1);  // to a thread that looks
 constexpr std::size_t kMaxPemBytes = 1 << 20;
 
 // Refuses what is no regular file before it is read: a pipe may never end.
@@ -131,7 +129,7 @@ class TlsCertificate::Files {
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return is_to_look_ || is_ending_; });
-      if (is_ending_) break;
+      if (is_ending_) return;
       lock.unlock();
       std::shared_ptr<ssl::context> renewed = look();
       lock.lock();
@@ -139,16 +137,13 @@ class TlsCertificate::Files {
       looked_at_ = std::chrono::steady_clock::now();
       is_to_look_ = false;
     }
-    has_ended_ = true;
-    changed_.notify_all();
   }
 
-  // Returns whether the thread has ended.
-  bool end() {
-    std::unique_lock lock(mutex_);
+  // Has look_until_ended() return.
+  void end() {
+    const std::lock_guard lock(mutex_);
     is_ending_ = true;
     changed_.notify_all();
-    return changed_.wait_for(lock, kFarewell, [this] { return has_ended_; });
   }
 
  private:
@@ -175,7 +170,6 @@ class TlsCertificate::Files {
   std::chrono::steady_clock::time_point looked_at_;
   bool is_to_look_ = false;
   bool is_ending_ = false;
-  bool has_ended_ = false;
 };
 
 Result<std::unique_ptr<TlsCertificate>> TlsCertificate::load(TlsFiles files) {
@@ -185,15 +179,10 @@ Result<std::unique_ptr<TlsCertificate>> TlsCertificate::load(TlsFiles files) {
 }
 
 TlsCertificate::TlsCertificate(std::shared_ptr<Files> files)
-    : files_(std::move(files)),
-      thread_(start_thread([files = files_] { files->look_until_ended(); })) {}
+    : files_(std::move(files)), thread_([files = files_] { files->look_until_ended(); }) {}
 
 TlsCertificate::~TlsCertificate() {
-  if (files_->end()) {
-    thread_.join();
-  } else {
-    thread_.detach();
-  }
+  files_->end();
 }
 
 std::shared_ptr<ssl::context> TlsCertificate::context() {

@@ -7,8 +7,8 @@
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
 #include <string>
-#include <thread>
 
+#include "core/start_thread.h"
 #include "core/status.h"
 
 namespace pagoda {
@@ -39,7 +39,7 @@ class TlsCertificate {
   explicit TlsCertificate(std::shared_ptr<Files> files);
 
   const std::shared_ptr<Files> files_;
-  std::thread thread_;
+  StallableThread thread_;
 };
 
 }  // namespace pagoda
