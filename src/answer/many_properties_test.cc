@@ -2,13 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <string>
 
 #include "answer/answer_grammar.h"
 #include "answer/answer_parser.h"
 #include "answer/tool_messages.h"
 #include "core/json.h"
+#include "tests/support/seconds_of.h"
 #include "text/grammar.h"
 
 namespace pagoda {
@@ -35,30 +35,25 @@ std::string many_parameters() {
                      many_members("\"", ":"), required, std::string(1 << 20, 'x'));
 }
 
-template <typename Work>
-double seconds(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 // To compare each name with all others, or to copy the definitions for each, takes hundreds of times
 // as long.
 TEST(ManyProperties, AToolOfThemIsNoMoreThanItsText) {
   const std::string parameters = many_parameters();
   const std::string tools = fmt::format(
       R"([{{"type": "function", "function": {{"name": "f", "parameters": {}}}}}])", parameters);
-  const double reading_s = seconds([&] { EXPECT_TRUE(parse_json(tools).is_array()); });
+  const double reading_s = testing::seconds_of([&] { EXPECT_TRUE(parse_json(tools).is_array()); });
   const double limit_s = 1 + 50 * reading_s;
-  EXPECT_LT(seconds([&] { describe_tools(R"([{"role": "user", "content": "hi"}])", tools); }),
-            limit_s);
+  EXPECT_LT(
+      testing::seconds_of([&] { describe_tools(R"([{"role": "user", "content": "hi"}])", tools); }),
+      limit_s);
   const std::vector<ToolDefinition> definitions = {{.name = "f", .parameters_json = parameters}};
   for (const ToolSyntax syntax :
        {ToolSyntax::kHermes, ToolSyntax::kPythonic, ToolSyntax::kQwenXml}) {
     const AnswerGrammarOptions options = {
         .syntax = syntax, .special_token_id = [](std::string_view) { return std::nullopt; }};
     std::string grammar;
-    EXPECT_LT(seconds([&] { grammar = answer_grammar(definitions, options); }), limit_s);
+    EXPECT_LT(testing::seconds_of([&] { grammar = answer_grammar(definitions, options); }),
+              limit_s);
     EXPECT_GT(grammar.size(), kMaxGrammarBytes);  // so that it is refused
     EXPECT_LT(grammar.size(), 10 * kMaxGrammarBytes);
   }
@@ -66,10 +61,11 @@ TEST(ManyProperties, AToolOfThemIsNoMoreThanItsText) {
 
 TEST(ManyProperties, ACallOfThemIsNoMoreThanItsText) {
   const std::string json = "{" + many_members("\"", ":") + "}";
-  const double limit_s = 1 + 50 * seconds([&] { EXPECT_TRUE(parse_json(json).is_object()); });
+  const double limit_s =
+      1 + 50 * testing::seconds_of([&] { EXPECT_TRUE(parse_json(json).is_object()); });
   for (const std::string& arguments : {many_members("", "="), "a=" + json}) {
     AnswerParser parser({.tool_syntax = ToolSyntax::kPythonic, .reads_calls = true});
-    EXPECT_LT(seconds([&] {
+    EXPECT_LT(testing::seconds_of([&] {
                 parser.push("[f(" + arguments + ")]");
                 parser.finish();
               }),

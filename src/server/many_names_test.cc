@@ -1,11 +1,11 @@
 // Requests whose objects have a hundred thousand names take about as long as reading them does.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <string>
 
 #include "core/json.h"
 #include "tests/support/api_client.h"
+#include "tests/support/seconds_of.h"
 
 namespace pagoda {
 namespace {
@@ -18,13 +18,6 @@ std::string object_of_many(std::string_view value) {
   return text + "}";
 }
 
-template <typename Work>
-double seconds(const Work& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 // A comparison of each key with all before it takes thousands of times as long.
 TEST(ManyNames, StopNobody) {
   const std::string metadata = object_of_many("1");
@@ -34,16 +27,18 @@ TEST(ManyNames, StopNobody) {
   const std::string chat =
       R"({"messages": [{"role": "user", "content": "say a"}], "tools": [)" + tool + "]";
   ApiClient client({.max_model_len = 8'000'000});
-  const double limit_s = 1 + 50 * seconds([&] { EXPECT_TRUE(parse_json(tool).is_object()); });
-  EXPECT_LT(seconds([&] {
+  const double limit_s =
+      1 + 50 * testing::seconds_of([&] { EXPECT_TRUE(parse_json(tool).is_object()); });
+  EXPECT_LT(testing::seconds_of([&] {
               client.answer(
                   "/v1/completions",
                   R"({"prompt": "say a", "response_format": {"type": "text"}, "metadata": )" +
                       metadata + "}");
             }),
             limit_s);
-  EXPECT_LT(seconds([&] { client.answer("/v1/chat/completions", chat + "}"); }), limit_s);
-  EXPECT_LT(seconds([&] {
+  EXPECT_LT(testing::seconds_of([&] { client.answer("/v1/chat/completions", chat + "}"); }),
+            limit_s);
+  EXPECT_LT(testing::seconds_of([&] {
               client.refusal("/v1/chat/completions", chat + R"(, "tool_choice": "required"})");
             }),
             limit_s);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/support/gguf_writer.h"
-#include "tests/support/log_lines.h"
+#include "tests/support/log_capture.h"
 #include "text/tokenizer.h"
 
 namespace pagoda {
@@ -87,7 +87,7 @@ TEST(GgufTextTest, AFileThatDoesNotSayHowTextsAreCutIsTold) {
     writer.set("tokenizer.ggml.model", "gpt2");
     if (pre != nullptr) writer.set("tokenizer.ggml.pre", pre);
     writer.set("tokenizer.ggml.tokens", std::vector<std::string>{"a"});
-    const testing::LogLines log;
+    const testing::LogCapture log;
     EXPECT_TRUE(read(writer).ok());
     return log.text();
   };

@@ -1,0 +1,15 @@
+// The time that a piece of work takes by the clock, for bounds that other work's time gives.
+#pragma once
+
+#include <chrono>
+
+namespace pagoda::testing {
+
+template <typename Work>
+double seconds_of(const Work& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace pagoda::testing
