@@ -139,7 +139,7 @@ double shortest_round(int num_threads, int rounds, const std::function<void(int)
     body(0);
   } catch (const NoThread&) {
     failure = std::current_exception();
-    // Nobody waits at the gate for those that are not there.
+    // The threads at the gate do not wait for those that could not be started.
     for (auto i = static_cast<int>(threads.size()); i < num_threads; ++i) gate.arrive_and_drop();
   }
   for (std::thread& thread : threads) thread.join();

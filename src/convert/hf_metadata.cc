@@ -117,7 +117,7 @@ class ArchitectureWriter {
     for (const LayerConfig& layer : config_.layers) {
       if (layer.score_cap != first.score_cap) return has_no_key("caps of some layers' scores");
     }
-    // Where there is no key, queries take up what the scale is otherwise (convert/gguf_model.cc).
+    // Queries take the scale up in families without a key for it (convert/gguf_model.cc).
     if (family_.reads_gguf("attention.scale")) set("attention.scale", first.score_scale);
     if (family_.reads_gguf("attn_logit_softcapping")) {
       set("attn_logit_softcapping", first.score_cap);

@@ -15,7 +15,7 @@ namespace pagoda {
 // tokenizer.json's.
 void mark_pieces(const nlohmann::json& model, GgufVocabulary& vocabulary);
 
-// Puts a score a piece in the place of the merges; whoever reads them may merge any two pieces that
+// Puts a score a piece in the place of the merges; a reader of scores may merge any two pieces that
 // make a third, the best score first. So the merges have to be all there are, a piece's together.
 // kUnsupported where they are not: another reader would merge what this tokenizer does not.
 Status set_scores(GgufVocabulary& vocabulary);

@@ -50,7 +50,7 @@ struct GenerationRequest {
   Pooling pooling = Pooling::kNone;
   int priority = 0;  // lower runs first; first come first served within one
   // Only requests of one owner with one salt share cached blocks: how soon an answer begins would
-  // tell others what was asked. Empty: nobody's, and none.
+  // tell others what was asked. Empty: no owner, and no salt.
   std::string cache_owner;
   std::string cache_salt;
   // A grammar's state before the first token; null: nothing holds the answer. A sample whose text

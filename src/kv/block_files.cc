@@ -93,7 +93,7 @@ class FolderOfBlockFiles final : public BlockFiles {
   const std::string unfinished_suffix_;
 };
 
-// Each call begins with the path, since somebody may have removed all of it meanwhile.
+// Each call begins with the path, since another process may have removed all of it meanwhile.
 Result<PrivateFolder> FolderOfBlockFiles::open_folder_of(const std::string& name,
                                                          PrivateFolder::Wish wish) const {
   PAGODA_ASSIGN_OR_RETURN(PrivateFolder folder, open_folder(wish));

@@ -1,11 +1,11 @@
 // CacheEvents: which full blocks the prefix cache has come to hold and has given up, in order, for
 // routers that send a prompt where its beginning is.
 //
-// Who knows the parent of a prompt's first block, its root, can try guesses of prompts on the digests
-// of their blocks. So a reader is told of the blocks of one root: its owner's, without a salt.
+// A reader that knows the parent of a prompt's first block, its root, can try guesses of prompts on
+// the digests of their blocks. So a reader is told of the blocks of one root: its owner's, without a salt.
 //
 // The engine's thread adds, others read: thread-safe. The latest events are kept, of all roots
-// together; who has missed older ones gets the blocks that are held now instead.
+// together; a reader that has missed older ones gets the blocks that are held now instead.
 #pragma once
 
 #include <cstdint>

@@ -187,7 +187,7 @@ TEST(HttpRequestParser, WhatTwoReadersMayReadDifferentlyIsRefused) {
             Progress::kRefused);
 }
 
-// Who reads the target and who reads the Host would ask different servers.
+// A proxy that reads the target and one that reads the Host would ask different servers.
 TEST(HttpRequestParser, WhomARequestAsksIsCertain) {
   for (const auto& [bytes, why] : {
            std::pair("GET / HTTP/1.1", "Host: expected one, got 0"),

@@ -49,7 +49,7 @@ struct InputEncoding {
   bool add_special_tokens = true;
   std::string_view prompt = {};  // put before each text, not before token ids
   // The most tokens of each, from 1 to most_embedded(); absent: longer ones than that are an error.
-  // What the tokenizer puts around a text is not cut.
+  // Tokens that the tokenizer puts around a text are not cut.
   std::optional<int> cut_to;
   bool keeps_end = true;  // the last tokens; otherwise the first
 };

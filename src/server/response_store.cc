@@ -13,10 +13,9 @@ void ResponseStore::put(const std::string& client, const std::string& id, Stored
   owner.num_bytes += num_bytes;
   num_bytes_ += num_bytes;
   places_[id] = {client, std::prev(owner.entries.end())};
-  while (num_bytes_ > kMaxBytes)
-    drop_of_whoever_has_most([](const Client& each) { return each.num_bytes; });
+  while (num_bytes_ > kMaxBytes) drop_of_largest([](const Client& each) { return each.num_bytes; });
   while (places_.size() > kMaxResponses)
-    drop_of_whoever_has_most([](const Client& each) { return each.entries.size(); });
+    drop_of_largest([](const Client& each) { return each.entries.size(); });
 }
 
 std::optional<StoredResponse> ResponseStore::find(const std::string& client,
@@ -36,7 +35,7 @@ bool ResponseStore::erase(const std::string& client, const std::string& id) {
 }
 
 template <typename Measure>
-void ResponseStore::drop_of_whoever_has_most(Measure measure) {
+void ResponseStore::drop_of_largest(Measure measure) {
   const auto most = std::ranges::max_element(
       clients_, {}, [&](const auto& client) { return measure(client.second); });
   drop(places_.find(most->second.entries.front().id));

@@ -56,7 +56,7 @@ class ResponseStore {
 
   void drop(Places::iterator place);
   template <typename Measure>
-  void drop_of_whoever_has_most(Measure measure);
+  void drop_of_largest(Measure measure);
 
   mutable std::mutex mutex_;
   std::map<std::string, Client> clients_;  // those who have any

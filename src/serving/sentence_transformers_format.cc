@@ -33,7 +33,7 @@ constexpr HfKeyRule kTransformerKeys[] = {
     {"max_seq_length", HfRule::kRead},
     {"do_lower_case", HfRule::kOnly, "[false]"},
     {"transformer_task", HfRule::kOnly, R"(["feature-extraction"])"},
-    // Where a chat is listed too, texts are put into the chat template.
+    // Texts are put into the chat template in models that list a chat too.
     {"modality_config", HfRule::kOnly,
      R"([{"text": {"method": "forward", "method_output_name": "last_hidden_state"}}])"},
     {"module_output_name", HfRule::kOnly, R"(["token_embeddings"])"},

@@ -158,7 +158,7 @@ Reading read(const Edit& edit, const ModelConfig& unedited) {
   const Result<ModelConfig> config = parse_hf_config(edited_config(edit), "");
   if (!config.ok()) {
     const std::string message(config.status().message());
-    // Where transformers loads nothing either, the message may name a key that contradicts this one.
+    // The message may name a key that contradicts this one if transformers loads nothing either.
     if (edit.verdict == Edit::kRefused || names_key(message, edit)) return {.is_refused = true};
     return {.wrong =
                 fmt::format("{}: the refusal does not name the key: {}", edit.name(), message)};

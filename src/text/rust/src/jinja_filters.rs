@@ -185,7 +185,7 @@ fn groupby(value: Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Err
     let pairs = filters::groupby(value, Some(&attribute), Kwargs::from_iter(given))?;
     let groups = pairs.try_iter()?.map(|pair| {
         let items: Vec<Value> = pair.get_item(&Value::from(1))?.try_iter()?.collect();
-        // Of items that differ in case the first one's.
+        // The first item's spelling names a group of items that differ in case.
         let mut grouper = items.first().cloned().unwrap_or_default();
         for part in attribute.split('.') {
             let key = part.parse::<usize>().map_or_else(|_| Value::from(part), Value::from);
