@@ -17,9 +17,11 @@ def seconds(server, body, statuses):
     return time.monotonic() - start
 
 
-# Where each property is compared with all before it, eight times as many take 64 times as long.
+# Where each property is compared with all before it, 32 times as many take 1,024 times as long. Other work on the machine may
+# slow one of the requests several times over, and not both of its two turns.
 @pytest.mark.parametrize("choice, statuses", [("auto", (200, 400)), ("none", (200,)), ("required", (400,))])
 def test_they_take_time_in_proportion(server, choice, statuses):
-    few = min(seconds(server, {**many_properties(20_000), "tool_choice": choice}, statuses) for _ in range(2))
-    many = seconds(server, {**many_properties(160_000), "tool_choice": choice}, statuses)
-    assert many < 24 * few
+    def least(count):
+        return min(seconds(server, {**many_properties(count), "tool_choice": choice}, statuses) for _ in range(2))
+
+    assert least(160_000) < 200 * least(5_000)
