@@ -11,6 +11,7 @@
 #include <exception>
 
 #include "core/log.h"
+#include "core/memory_reserve.h"
 #include "server/api_error.h"
 #include "server/http_head.h"
 
@@ -81,6 +82,7 @@ asio::awaitable<void> HttpSession::run() {
 
 // False: the connection ends.
 asio::awaitable<bool> HttpSession::serve_request() {
+  keep_memory_reserve();
   Incoming incoming(shared_);
   ReadOutcome outcome = co_await read_head(incoming);
   if (outcome == ReadOutcome::kRead) {

@@ -36,10 +36,11 @@ void TextWorkers::Task::run() {
   HttpReply reply;
   try {
     reply = work();
+    clear();
   } catch (const std::exception& error) {
+    clear();  // first: where memory lacks, the answer needs what this frees
     reply = {failure_response("a text", error), {}};
   }
-  clear();
   std::lock_guard lock(mutex_);
   if (is_dropped_) return;
   result_ = std::move(reply);

@@ -69,7 +69,8 @@ def test_quantize_goes_on_with_the_threads_that_there_are(tmp_path):
 
 
 def status_of(port, path, body):
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode())
+    data = json.dumps(body).encode() if body else None
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data)
     try:
         with urllib.request.urlopen(request, timeout=HANGS_AFTER_S) as answer:
             return answer.status, ""
@@ -94,6 +95,10 @@ def test_requests_without_room_are_503_until_there_is_some(tmp_path):
         status, message = status_of(port, path, body)
         assert status == 503 and "the system starts no thread" in message, (status, message)
     assert status_of(port, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
+    resource.prlimit(process.pid, resource.RLIMIT_AS, (in_use, before[1]))
+    status, message = status_of(port, "/v1/completions", {"prompt": "a" * 15_000_000})
+    assert status == 503 and "no memory left" in message, (status, message)
+    assert status_of(port, "/health", None)[0] == 200
     resource.prlimit(process.pid, resource.RLIMIT_AS, before)
     for path, body in (("/v1/chat/completions", chat), ("/v1/completions", constrained)):
         assert status_of(port, path, body)[0] == 200
