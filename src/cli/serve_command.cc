@@ -97,6 +97,12 @@ Status serve(ServeFlags& flags) {
   }
   if (flags.server.tls.certificate.empty() != flags.server.tls.key.empty())
     return invalid_argument("[tls] expected both --ssl-certfile and --ssl-keyfile, got one");
+  const std::int64_t most_body_bytes = flags.server.max_request_memory_bytes / 2;
+  if (std::cmp_greater(flags.server.limits.max_body_bytes, most_body_bytes)) {
+    return invalid_argument(
+        "[serve] --max-body-bytes: expected at most half of --max-request-memory-bytes, {}, got {}",
+        most_body_bytes, flags.server.limits.max_body_bytes);
+  }
   PAGODA_ASSIGN_OR_RETURN(flags.server.api_keys, read_api_keys(flags.api_keys));
   const EndSignals signals;
   const LogThread log_thread;  // outlives all that log
@@ -178,13 +184,13 @@ void add_limit_flags(CLI::App& command, ServeFlags& flags) {
   command
       .add_option("--max-body-bytes", server.limits.max_body_bytes,
                   "Of a request; a longer one is answered 413")
-      ->transform(whole_number<std::size_t>(1 << 10, HttpLimits{}.max_total_body_bytes))
+      ->transform(whole_number<std::size_t>(1 << 10, std::size_t{1} << 40))
       ->capture_default_str();
   command
       .add_option(
-          "--max-answer-memory-bytes", server.max_held_answer_bytes,
-          "Of all answers until their clients have them, and of what requests keep meanwhile; "
-          "one past it is answered 503")
+          "--max-request-memory-bytes", server.max_request_memory_bytes,
+          "Of all requests, and of their answers until their clients have them; one past it is "
+          "answered 503")
       ->transform(whole_number<std::int64_t>(1 << 20, std::int64_t{1} << 40))
       ->capture_default_str();
 }

@@ -43,7 +43,7 @@ struct QueueDemand {
     return *this;
   }
 };
-inline constexpr std::int64_t kMaxQueueBytes = 256 << 20;
+inline constexpr std::int64_t kMaxQueueBytes = 128 << 20;
 
 // An event that a request's sink receives: new tokens of one of its samples, in order.
 struct OutputEvent {

@@ -72,7 +72,9 @@ HttpResponse error_response(const ApiError& error) {
   return response;
 }
 
-HttpResponse failure_response(std::string_view what, const std::exception& error) {
+namespace {
+
+HttpResponse response_of(std::string_view what, const std::exception& error) {
   log_error("[server] {}: {}", what, error.what());
   const bool has_no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
   if (has_no_memory || dynamic_cast<const NoThread*>(&error) != nullptr) {
@@ -84,7 +86,17 @@ HttpResponse failure_response(std::string_view what, const std::exception& error
   return error_response({500, "the server failed to answer this request", "", "internal_error"});
 }
 
-void count_text(HttpResponse& response, const std::shared_ptr<HeldAnswer>& held) {
+}  // namespace
+
+HttpResponse failure_response(std::string_view what, const std::exception& error) {
+  try {
+    return response_of(what, error);
+  } catch (const std::bad_alloc&) {
+    return {.status = 503, .content_type = ""};  // without a text, for which there is no memory
+  }
+}
+
+void count_text(HttpResponse& response, const std::shared_ptr<MemoryAccount>& held) {
   if (response.shared_body) return;
   Result<SharedText> text = HeldText::make(held, std::move(response.body));
   if (!text.ok()) {

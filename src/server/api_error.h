@@ -58,6 +58,6 @@ std::string error_body(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
 // Makes a response's text one that counts, in a request's account. A response whose text has no room
 // becomes the error that says so.
-void count_text(HttpResponse& response, const std::shared_ptr<HeldAnswer>& held);
+void count_text(HttpResponse& response, const std::shared_ptr<MemoryAccount>& held);
 
 }  // namespace pagoda

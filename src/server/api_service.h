@@ -14,7 +14,7 @@
 #include "server/request_token_rules.h"
 #include "server/response_store.h"
 #include "server/text_workers.h"
-#include "serving/answer_budget.h"
+#include "serving/request_memory.h"
 #include "serving/served_model.h"
 #include "serving/text_generation.h"
 
@@ -37,7 +37,7 @@ struct ApiService {
   ServerMetrics metrics;
   UnknownFieldLog unknown_fields;
   // The budget that stored responses count in; requests bring accounts of it.
-  std::shared_ptr<AnswerBudget> answers = std::make_shared<AnswerBudget>();
+  std::shared_ptr<RequestMemory> memory = std::make_shared<RequestMemory>();
   std::shared_ptr<const CacheEvents> cache_events = {};  // null: they are not told
   ResponseStore responses;
   VocabularyText vocabulary_text{model.tokenizer};

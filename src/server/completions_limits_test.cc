@@ -20,7 +20,7 @@ TEST(CompletionsMemory, PromptsThatAreSaidAgainCount) {
     body[again] = true;
     EXPECT_EQ(client.post(kCompletionsPath, json_text(body)).status, 200) << again;
   }
-  client.service().answers = std::make_shared<AnswerBudget>(1 << 20);
+  client.service().memory = std::make_shared<RequestMemory>(1 << 20);
   body["prompt"] = {std::string(60000, 'a'), std::string(60000, 'b')};
   EXPECT_THAT(client.refusal(kCompletionsPath, json_text(body)).at("message"),
               HasSubstr("at most 1 MB"));
@@ -28,7 +28,7 @@ TEST(CompletionsMemory, PromptsThatAreSaidAgainCount) {
 
 TEST(CompletionsMemory, AnAnswerCountsAsItComes) {
   ApiClient client({.max_model_len = 10000});
-  client.service().answers = std::make_shared<AnswerBudget>(1 << 20);
+  client.service().memory = std::make_shared<RequestMemory>(1 << 20);
   EXPECT_EQ(client.answer(kCompletionsPath, R"({"prompt": "say it", "n": 64, "max_tokens": 9000})")
                 .at("choices")
                 .size(),
@@ -49,13 +49,13 @@ class JobMemoryTest : public ::testing::Test {
  protected:
   static constexpr std::int64_t kLimit = 4 << 20;
 
-  JobMemoryTest() { client_.service().answers = budget_; }
+  JobMemoryTest() { client_.service().memory = budget_; }
 
   // Leaves a request waiting.
   void ask(const std::string& path, const json& body) {
     const int num_before = client_.engine().stats().num_running;
     HttpRequest request = {.method = "POST", .path = path, .body = json_text(body)};
-    request.held = std::make_shared<HeldAnswer>(budget_);
+    request.held = std::make_shared<MemoryAccount>(budget_);
     replies_.push_back(client_.router().handle(std::move(request), [] {}));
     ASSERT_TRUE(eventually([&] {
       auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&replies_.back().content);
@@ -70,10 +70,10 @@ class JobMemoryTest : public ::testing::Test {
     return response == nullptr ? 0 : response->status;
   }
   bool has_room(std::int64_t num_bytes) const {
-    return HeldBytes(std::make_shared<HeldAnswer>(budget_)).grow(num_bytes).ok();
+    return HeldBytes(std::make_shared<MemoryAccount>(budget_)).grow(num_bytes).ok();
   }
 
-  std::shared_ptr<AnswerBudget> budget_ = std::make_shared<AnswerBudget>(kLimit);
+  std::shared_ptr<RequestMemory> budget_ = std::make_shared<RequestMemory>(kLimit);
   ApiClient client_;
   std::vector<HttpReply> replies_;
 };

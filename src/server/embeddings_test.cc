@@ -288,7 +288,7 @@ TEST(EmbeddingsQueue, AClientThatGoesAwayCancelsThem) {
       client.router().handle({.method = "POST",
                               .path = kEmbeddings,
                               .body = json_text(body),
-                              .held = std::make_shared<HeldAnswer>(client.service().answers)},
+                              .held = std::make_shared<MemoryAccount>(client.service().memory)},
                              [] {});
   auto& pending = std::get<std::unique_ptr<PendingReply>>(reply.content);
   ASSERT_TRUE(eventually([&] {
@@ -303,7 +303,7 @@ TEST(EmbeddingsQueue, AClientThatGoesAwayCancelsThem) {
 
 TEST(EmbeddingsMemory, AnAnswerCountsBeforeItIsMade) {
   ApiClient client;
-  client.service().answers = std::make_shared<AnswerBudget>(100'000);
+  client.service().memory = std::make_shared<RequestMemory>(100'000);
   const auto ask = [&](int num_inputs) {
     return json({{"input", std::vector<std::string>(num_inputs, "a")}}).dump();
   };

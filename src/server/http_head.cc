@@ -80,7 +80,12 @@ std::string stream_head(const ResponseLine& line, std::string_view content_type,
 std::string in_chunks(unsigned version, const std::string& text, bool is_last) {
   if (version < 11) return text;
   std::string chunks;
-  if (!text.empty()) chunks = fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+  chunks.reserve(text.size() + 32);
+  if (!text.empty()) {
+    chunks += fmt::format("{:x}\r\n", text.size());
+    chunks += text;
+    chunks += "\r\n";
+  }
   if (is_last) chunks += "0\r\n\r\n";
   return chunks;
 }

@@ -5,7 +5,7 @@
 
 namespace pagoda {
 
-// A body up to this is small: it counts for nothing in the budget of bodies.
+// A body up to this is small: it is read in small pieces, and what is left of it may be skipped.
 inline constexpr std::size_t kSmallBodyBytes = 16 << 10;
 
 struct HttpLimits {
@@ -13,9 +13,6 @@ struct HttpLimits {
   std::size_t max_header_bytes = 32 << 10;
   std::size_t max_header_fields = 128;
   std::size_t max_body_bytes = 16 << 20;
-  // The most bytes that have come of all bodies that are not small, together; one byte more is
-  // answered 503. Small ones are bounded by the connections.
-  std::size_t max_total_body_bytes = 128 << 20;
   // Open at a time, and fewer where the system's limit of descriptors is lower; one more is
   // answered 503 and closed. Far above max_queue: a full queue is told apart from a full house.
   int max_connections = 8192;

@@ -78,8 +78,7 @@ struct HttpListener::Impl {
       : limits(options.limits),
         gate(std::move(gate)),
         handler(std::move(handler)),
-        body_budget(std::make_shared<BodyBudget>(limits.max_total_body_bytes)),
-        answers(options.answers),
+        memory(options.memory),
         access_log(options.observer, options.log_format),
         acceptor(asio::make_strand(context)),
         peers(std::max(1, static_cast<int>(limits.max_connections * limits.max_peer_share))) {}
@@ -95,8 +94,7 @@ struct HttpListener::Impl {
   const HttpLimits limits;
   const HttpGate gate;
   const HttpHandler handler;
-  const std::shared_ptr<BodyBudget> body_budget;
-  const std::shared_ptr<AnswerBudget> answers;
+  const std::shared_ptr<RequestMemory> memory;
   AccessLog access_log;
   asio::io_context context;
   StreamAcceptor acceptor;
@@ -198,8 +196,7 @@ Result<std::shared_ptr<HttpListener::Impl::Connection>> HttpListener::Impl::conn
                             TlsTunnel::open(std::move(client), socket, tls, limits));
   }
   connection->session = std::make_shared<HttpSession>(
-      std::move(socket),
-      HttpSession::Shared{limits, gate, handler, body_budget, answers, access_log});
+      std::move(socket), HttpSession::Shared{limits, gate, handler, memory, access_log});
   return connection;
 }
 

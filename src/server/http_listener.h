@@ -27,7 +27,7 @@ struct ListenerOptions {
   int num_threads = 2;
   HttpLimits limits;
   // The budget that all that is sent counts in; not null.
-  std::shared_ptr<AnswerBudget> answers = std::make_shared<AnswerBudget>();
+  std::shared_ptr<RequestMemory> memory = std::make_shared<RequestMemory>();
   AnswerObserver observer;  // of every answer, refusals too; empty: none
   LogFormat log_format = LogFormat::kText;
 };

@@ -132,7 +132,7 @@ class HttpListenerTest : public ::testing::Test {
   // Makes a send to a connection that the server has closed an error, not the end of the process.
   static void SetUpTestSuite() { std::signal(SIGPIPE, SIG_IGN); }
 
-  void start(HttpLimits limits = {}) {
+  void start(HttpLimits limits = {}, std::int64_t memory_bytes = kMaxRequestMemoryBytes) {
     HttpHandler handler = [this](const HttpRequest& request, Wake wake) -> HttpReply {
       std::lock_guard lock(work_.mutex);
       work_.wakes.push_back(std::move(wake));
@@ -148,8 +148,10 @@ class HttpListenerTest : public ::testing::Test {
       if (head.path != "/closed") return {};
       return HttpResponse{.status = 403, .content_type = "text/plain", .body = "no"};
     };
-    listener_ =
-        HttpListener::start({.limits = limits}, std::move(handler), std::move(gate)).value();
+    listener_ = HttpListener::start(
+                    {.limits = limits, .memory = std::make_shared<RequestMemory>(memory_bytes)},
+                    std::move(handler), std::move(gate))
+                    .value();
   }
 
   // Returns all that comes back for `bytes` on a connection of their own.

@@ -23,7 +23,7 @@ class LargeStream : public EventStream {
 class ListenerMemoryTest : public HttpListenerTest {
  protected:
   void start(std::size_t num_answers) {
-    const auto budget = std::make_shared<AnswerBudget>(num_answers * kLargeBytes + kLargeBytes / 2);
+    memory_ = std::make_shared<RequestMemory>(num_answers * kLargeBytes + kLargeBytes / 2);
     shared_ = HeldText::for_good(std::string(kLargeBytes, 'b'));
     HttpHandler handler = [this](const HttpRequest& request, const Wake&) -> HttpReply {
       if (request.path == "/stream") return {std::make_unique<LargeStream>(), {}};
@@ -31,7 +31,7 @@ class ListenerMemoryTest : public HttpListenerTest {
       const std::size_t num_bytes = request.path == "/large" ? kLargeBytes : 1000;
       return {HttpResponse{.body = std::string(num_bytes, 'a')}, {}};
     };
-    listener_ = HttpListener::start({.answers = budget}, std::move(handler)).value();
+    listener_ = HttpListener::start({.memory = memory_}, std::move(handler)).value();
   }
 
   // Asks and leaves what comes unread, until clients_ ends.
@@ -44,6 +44,12 @@ class ListenerMemoryTest : public HttpListenerTest {
     return exchange("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   }
 
+  // Returns whether one more large answer has room.
+  bool has_room() const {
+    return HeldBytes(std::make_shared<MemoryAccount>(memory_)).grow(kLargeBytes).ok();
+  }
+
+  std::shared_ptr<RequestMemory> memory_;
   SharedText shared_;
   std::list<Connection> clients_;
 };
@@ -63,6 +69,7 @@ TEST_F(ListenerMemoryTest, AnswersThatAreNotReadLeaveNoRoomForOneMore) {
 TEST_F(ListenerMemoryTest, TheTextOfAStreamCountsToo) {
   start(2);
   for (int i = 0; i < 2; ++i) ask_unread("/stream");
+  expect_soon([&] { return !has_room(); });  // their heads come before their texts
   const std::string cut_off = ask("/stream");
   EXPECT_THAT(cut_off, HasSubstr("ask again later"));
   EXPECT_TRUE(cut_off.ends_with("\r\n0\r\n\r\n"));

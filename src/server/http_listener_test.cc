@@ -90,10 +90,8 @@ TEST_F(HttpListenerTest, ARefusalReachesAClientThatStillSends) {
 }
 
 TEST_F(HttpListenerTest, LargeBodiesShareABudgetAndSmallOnesDoNot) {
-  start({.max_body_bytes = 1 << 20,
-         .max_total_body_bytes = 150'000,
-         .body_silence_s = 1000,
-         .linger_s = 0.1});
+  start({.max_body_bytes = 1 << 20, .body_silence_s = 1000, .linger_s = 0.1},
+        /*memory_bytes=*/2 * 150'000);
   const std::string large =
       "POST /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n";
   std::optional<Connection> first;

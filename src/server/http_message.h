@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "server/body_budget.h"
-#include "serving/answer_budget.h"
+#include "serving/request_memory.h"
 
 namespace pagoda {
 
@@ -32,7 +31,7 @@ struct RequestOrigin {
   Clock::TimePoint arrival;             // of its last byte
   std::shared_ptr<RequestTrace> trace;  // null: it is not traced
   // The account of all that is kept for it until its answer has been sent. Not null for a handler.
-  std::shared_ptr<HeldAnswer> held;
+  std::shared_ptr<MemoryAccount> held;
 };
 
 struct HttpRequest {
@@ -42,11 +41,11 @@ struct HttpRequest {
   HttpHeaders headers;  // names in lower case
   std::string body;
   std::string client;  // KnownClient::id, by the API key that it brought; empty: none is needed
-  std::string client_name;           // KnownClient::name, for the log; empty: it has none
-  BodyReservation body_reservation;  // of a large body, for as long as the request is kept
+  std::string client_name;             // KnownClient::name, for the log; empty: it has none
+  std::optional<HeldBytes> held_body;  // for as long as the request is kept
   Clock::TimePoint arrival = Clock::system().now();  // of its last byte
   std::shared_ptr<RequestTrace> trace;               // of RequestOrigin, as the next one
-  std::shared_ptr<HeldAnswer> held = {};
+  std::shared_ptr<MemoryAccount> held = {};
 
   // Returns the first header of that (lower-case) name, or "".
   std::string_view header(std::string_view name) const;
@@ -80,7 +79,7 @@ class EventStream {
   virtual std::string_view content_type() const { return "text/event-stream; charset=utf-8"; }
   // Returns what is sent while nothing is ready, so that proxies keep the connection; "": nothing.
   virtual std::string_view keep_alive() const { return ": keep-alive\n\n"; }
-  // Returns the events that are ready, formatted; empty if there are none.
+  // Returns events that are ready, formatted; empty if there are none. Called again until then.
   virtual std::string poll() = 0;
   // Returns whether nothing comes after what poll() has returned.
   virtual bool finished() const = 0;

@@ -72,8 +72,8 @@ std::optional<std::string> joined(const HttpHeaders& headers, std::string_view n
 }  // namespace
 
 HttpRequestParser::HttpRequestParser(const HttpLimits& limits,
-                                     std::shared_ptr<BodyBudget> body_budget)
-    : limits_(limits), body_budget_(std::move(body_budget)) {
+                                     std::shared_ptr<RequestMemory> memory)
+    : limits_(limits), memory_(std::move(memory)) {
   header_limit(static_cast<std::uint32_t>(limits.max_header_bytes));
   body_limit(limits.max_body_bytes);
 }
@@ -192,13 +192,21 @@ HttpRequestParser::Progress HttpRequestParser::refuse_for(const ErrorCode& error
 // Room grows with what has come, never with what was announced.
 void HttpRequestParser::append(StringView piece, ErrorCode& error) {
   std::string& body = request_.body;
-  const std::size_t num_bytes = body.size() + piece.size();
-  if (num_bytes > kSmallBodyBytes && !request_.body_reservation.grow_to(body_budget_, num_bytes)) {
-    refuse(503, "too many large bodies are on their way", "too_many_bytes");
+  if (!request_.held_body) request_.held_body.emplace(MemoryAccount::of_body(memory_));
+  if (!request_.held_body->grow(std::ssize(piece)).ok()) {
+    refuse(503, "too many large requests are on their way, or waiting: ask again later",
+           "too_many_bytes");
+    refusal_.headers.emplace_back("Retry-After", "1");
     error = http::error::body_limit;
     return;
   }
-  body.append(piece.data(), piece.size());
+  try {
+    body.append(piece.data(), piece.size());
+  } catch (const std::bad_alloc& failure) {
+    refusal_ = failure_response(request_.method + " " + request_.path, failure);
+    is_refused_ = true;
+    error = http::error::body_limit;
+  }
 }
 
 void HttpRequestParser::on_request_impl(http::verb /*verb*/, StringView method, StringView target,

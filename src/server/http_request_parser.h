@@ -20,9 +20,9 @@
 #include <optional>
 #include <string>
 
-#include "server/body_budget.h"
 #include "server/http_limits.h"
 #include "server/http_message.h"
+#include "serving/request_memory.h"
 
 namespace pagoda {
 
@@ -33,7 +33,7 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
   enum class Progress { kNeedsMore, kHead, kWhole, kRefused };
 
   // REQUIRES: `limits` outlive the parser.
-  HttpRequestParser(const HttpLimits& limits, std::shared_ptr<BodyBudget> body_budget);
+  HttpRequestParser(const HttpLimits& limits, std::shared_ptr<RequestMemory> memory);
 
   // Takes what it can from the front of `received`: first up to the end of the header (kHead), from
   // then on up to the end of the request (kWhole). What follows that belongs to the next request.
@@ -87,7 +87,7 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
   std::string ambiguity() const;
 
   const HttpLimits& limits_;
-  const std::shared_ptr<BodyBudget> body_budget_;
+  const std::shared_ptr<RequestMemory> memory_;
   HttpRequest request_;
   HttpResponse refusal_;
   unsigned version_ = 11;

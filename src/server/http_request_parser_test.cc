@@ -20,9 +20,9 @@ constexpr std::string_view kChunked =
 
 // A parser and what it is given, in pieces of any size.
 struct Feed {
-  explicit Feed(HttpLimits some_limits = {})
+  explicit Feed(HttpLimits some_limits = {}, std::int64_t num_bytes = kMaxRequestMemoryBytes)
       : limits(some_limits),
-        budget(std::make_shared<BodyBudget>(limits.max_total_body_bytes)),
+        budget(std::make_shared<RequestMemory>(num_bytes)),
         parser(limits, budget) {}
 
   Progress give(std::string_view bytes, std::size_t piece_size) {
@@ -45,7 +45,7 @@ struct Feed {
   }
 
   HttpLimits limits;
-  std::shared_ptr<BodyBudget> budget;
+  std::shared_ptr<RequestMemory> budget;
   HttpRequestParser parser;
   boost::beast::flat_buffer received;
   Progress progress = Progress::kNeedsMore;
@@ -227,14 +227,15 @@ TEST(HttpRequestParser, ATrailerIsNoHeader) {
 }
 
 TEST(HttpRequestParser, ABodyCountsAsItComes) {
-  Feed feed({.max_total_body_bytes = 100'000});
+  Feed feed({}, 200'000);
+  HeldBytes others(std::make_shared<MemoryAccount>(feed.budget));
   feed.give("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 16000000\r\n\r\n", 1000);
-  EXPECT_TRUE(feed.budget->take(100'000)) << "what is announced takes nothing";
-  feed.budget->release(100'000);
+  EXPECT_TRUE(others.grow(200'000).ok()) << "what is announced takes nothing";
+  others.release(200'000);
   feed.give(std::string(60'000, 'x'), 1000);
-  EXPECT_FALSE(feed.budget->take(40'001));
-  EXPECT_TRUE(feed.budget->take(40'000));
-  EXPECT_EQ(feed.give("x", 1), Progress::kRefused);
+  EXPECT_FALSE(others.grow(140'001).ok());
+  EXPECT_TRUE(others.grow(40'000).ok());
+  EXPECT_EQ(feed.give("x", 1), Progress::kRefused) << "half of it is taken";
   EXPECT_EQ(feed.parser.refusal().status, 503);
 }
 

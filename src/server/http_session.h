@@ -14,7 +14,6 @@
 #include <string>
 
 #include "server/access_log.h"
-#include "server/body_budget.h"
 #include "server/http_limits.h"
 #include "server/http_message.h"
 #include "server/http_request_parser.h"
@@ -30,8 +29,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     const HttpLimits& limits;
     const HttpGate& gate;
     const HttpHandler& handler;
-    std::shared_ptr<BodyBudget> body_budget;
-    std::shared_ptr<AnswerBudget> answers;
+    std::shared_ptr<RequestMemory> memory;
     AccessLog& access_log;
   };
   // REQUIRES: `socket` is bound to a strand of its own.
@@ -56,14 +54,14 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   };
   struct Incoming {
     explicit Incoming(const Shared& shared)
-        : parser(shared.limits, shared.body_budget),
-          held(std::make_shared<HeldAnswer>(shared.answers)) {}
+        : parser(shared.limits, shared.memory),
+          held(std::make_shared<MemoryAccount>(shared.memory)) {}
 
     HttpRequestParser parser;                   // has the request, until the handler takes it
     std::string method, path;                   // empty where the header could not be read
     std::string client_name;                    // of HttpRequest
     std::shared_ptr<const RequestTrace> trace;  // of HttpRequest
-    std::shared_ptr<HeldAnswer> held;           // of HttpRequest
+    std::shared_ptr<MemoryAccount> held;        // of HttpRequest
     std::string request_id;
     Clock::TimePoint arrival = Clock::system().now();  // of the first byte
     bool keep_alive = true;

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "serving/answer_budget.h"
+#include "serving/request_memory.h"
 
 namespace pagoda {
 

@@ -41,9 +41,19 @@ json as_written(float value) {
   return parse_json(fmt::format("{}", value));
 }
 
+// Returns the texts behind one another, which may be megabytes, without a copy in between.
+std::string joined(std::initializer_list<std::string_view> texts) {
+  std::size_t num_bytes = 0;
+  for (const std::string_view text : texts) num_bytes += text.size();
+  std::string whole;
+  whole.reserve(num_bytes);
+  for (const std::string_view text : texts) whole += text;
+  return whole;
+}
+
 // Returns an object's text with the fields of another one behind its own. Neither is empty.
-std::string with_fields(const std::string& object, const json& more) {
-  return object.substr(0, object.size() - 1) + "," + json_text(more).substr(1);
+std::string with_fields(std::string_view object, const json& more) {
+  return joined({object.substr(0, object.size() - 1), ",", json_text(more).substr(1)});
 }
 
 // Returns the text of the list that holds the elements of all of them.
@@ -164,7 +174,7 @@ class ResponseBuilder {
         static_cast<std::size_t>(service.model.engine->limits().max_model_len);
     if (text.size() + messages.size() > kKeptBytesBesides + kKeptBytesPerToken * max_model_len)
       return nullptr;
-    const auto account = std::make_shared<HeldAnswer>(service.answers);
+    const auto account = std::make_shared<MemoryAccount>(service.memory);
     auto body = HeldText::make(account, std::move(text));
     auto conversation = HeldText::make(account, std::move(messages));
     if (!body.ok() || !conversation.ok()) return nullptr;
@@ -206,13 +216,13 @@ class ResponseStream : public EventStream {
       : builder_(std::move(job), model, std::move(group)) {}
 
   std::string poll() override {
-    std::string text;
-    if (!has_begun_) {
-      has_begun_ = true;
-      for (const char* type : {"response.created", "response.in_progress"})
-        text += event_of(type, builder_.response_text("in_progress"));
+    // One at a time: each repeats what may be megabytes of the request.
+    if (num_events_ < 2) {
+      return event_of(num_events_ == 0 ? "response.created" : "response.in_progress",
+                      builder_.response_text("in_progress"));
     }
-    if (finished_) return text;
+    if (finished_) return "";
+    std::string text;
     std::vector<json> events;
     const auto error = builder_.take(events);
     for (json& event : events) text += event_text(std::move(event));
@@ -238,9 +248,10 @@ class ResponseStream : public EventStream {
  private:
   // Returns an event with a response, whose text it takes as it is.
   std::string event_of(std::string_view type, std::string_view response) {
-    return fmt::format(
-        "event: {0}\ndata: {{\"type\":\"{0}\",\"sequence_number\":{1},\"response\":{2}}}\n\n", type,
-        num_events_++, response);
+    const std::string head = fmt::format(
+        "event: {0}\ndata: {{\"type\":\"{0}\",\"sequence_number\":{1},\"response\":", type,
+        num_events_++);
+    return joined({head, response, "}\n\n"});
   }
   std::string event_text(json event) {
     event["sequence_number"] = num_events_++;
@@ -249,7 +260,6 @@ class ResponseStream : public EventStream {
 
   ResponseBuilder builder_;
   int num_events_ = 0;
-  bool has_begun_ = false;
   bool finished_ = false;
 };
 

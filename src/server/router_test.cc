@@ -278,7 +278,7 @@ TEST(Router, AnswersThatNobodyWaitsForCountAsAborted) {
         client.router().handle({.method = "POST",
                                 .path = "/v1/completions",
                                 .body = R"({"prompt": "think 9", "n": 3})",
-                                .held = std::make_shared<HeldAnswer>(client.service().answers)},
+                                .held = std::make_shared<MemoryAccount>(client.service().memory)},
                                [] {});
     std::optional<HttpReply> started;
     while (!started) started = std::get<std::unique_ptr<PendingReply>>(dropped.content)->poll();

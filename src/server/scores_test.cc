@@ -144,9 +144,9 @@ TEST_F(ScoresTest, AnAnswersMemoryCountsWhatWaitsForItsTurn) {
   const json asked = {{"text_1", "a"}, {"text_2", std::vector<std::string>(100, "b")}};
   const std::int64_t num_tokens = answer(kScore, asked).at("usage").at("prompt_tokens");
   const std::int64_t waiting = 400LL * client_.model().config.hidden_size + 4 * num_tokens;
-  client_.service().answers = std::make_shared<AnswerBudget>(100 * 160 + waiting - 1);
+  client_.service().memory = std::make_shared<RequestMemory>(100 * 160 + waiting - 1);
   refusal(kScore, asked);
-  client_.service().answers = std::make_shared<AnswerBudget>(100 * 160 + waiting);
+  client_.service().memory = std::make_shared<RequestMemory>(100 * 160 + waiting);
   answer(kScore, asked);
 }
 

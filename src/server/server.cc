@@ -30,10 +30,10 @@ struct Server::Impl {
   // The parts that answer for a model.
   struct Api {
     Api(ServedModel& model, const std::vector<std::string>& names, const ServerOptions& options,
-        std::shared_ptr<AnswerBudget> answers)
+        std::shared_ptr<RequestMemory> memory)
         : service{model, names, ServerMetrics(names.front()), {}},
           router(service, router_options(options)) {
-      service.answers = std::move(answers);
+      service.memory = std::move(memory);
       service.cache_events = options.cache_events;
     }
 
@@ -58,7 +58,7 @@ struct Server::Impl {
   }
 
   ServerOptions options;
-  std::shared_ptr<AnswerBudget> answers;
+  std::shared_ptr<RequestMemory> memory;
   std::unique_ptr<Api> api;
   std::atomic<const Api*> serving = nullptr;  // `api`, once it is there
   std::unique_ptr<TraceExporter> traces;      // null: no request is traced
@@ -82,7 +82,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
   }
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  impl->answers = std::make_shared<AnswerBudget>(options.max_held_answer_bytes);
+  impl->memory = std::make_shared<RequestMemory>(options.max_request_memory_bytes);
   if (!options.traces_url.empty()) {
     PAGODA_ASSIGN_OR_RETURN(impl->traces, TraceExporter::start(options.traces_url));
   }
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
       .tls = options.tls,
       .num_threads = options.num_threads,
       .limits = options.limits,
-      .answers = impl->answers,
+      .memory = impl->memory,
       .observer = [impl = impl.get()](const AccessRecord& r) { impl->count(r); },
       .log_format = options.log_format};
   HttpGate gate = [impl = impl.get()](HttpRequest& head) { return impl->refuse(head); };
@@ -108,7 +108,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options) {
 }
 
 void Server::serve(ServedModel& model, const std::vector<std::string>& names) {
-  impl_->api = std::make_unique<Impl::Api>(model, names, impl_->options, impl_->answers);
+  impl_->api = std::make_unique<Impl::Api>(model, names, impl_->options, impl_->memory);
   impl_->serving = impl_->api.get();
 }
 

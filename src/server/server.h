@@ -16,7 +16,7 @@
 #include "server/http_limits.h"
 #include "server/log_format.h"
 #include "server/tls_certificate.h"
-#include "serving/answer_budget.h"
+#include "serving/request_memory.h"
 #include "serving/served_model.h"
 
 namespace pagoda {
@@ -35,8 +35,8 @@ struct ServerOptions {
   // their clients. Requests may come with it or, where the proxy takes it away, without.
   std::string root_path;
   // The most bytes of what requests keep, and of answers until their clients have them; see
-  // serving/answer_budget.h.
-  std::int64_t max_held_answer_bytes = kMaxHeldAnswerBytes;
+  // serving/request_memory.h.
+  std::int64_t max_request_memory_bytes = kMaxRequestMemoryBytes;
   // Events of the model's prefix cache, for whoever asks for them; null: nobody may.
   std::shared_ptr<const CacheEvents> cache_events;
   std::string traces_url;  // of TraceExporter::start(); empty: no request is traced

@@ -48,6 +48,13 @@ std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
   return text + (ids.empty() ? "[]}" : "]}");
 }
 
+// The text is moved: a list of pairs would copy it, twice.
+HttpResponse prompt_response(std::string text) {
+  json answer = json::object();
+  answer["prompt"] = std::move(text);
+  return json_response(answer);
+}
+
 }  // namespace
 
 HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_request) {
@@ -68,7 +75,7 @@ HttpResponse detokenize_response(ApiService& service, const HttpRequest& http_re
   if (auto error = check_model_name(service, request.model)) return error_response(*error);
   auto text = service.model.tokenizer->decode(request.tokens, /*skip_special_tokens=*/false);
   if (!text.ok()) return error_response(api_error(text.status(), "tokens"));
-  return json_response({{"prompt", *text}});
+  return prompt_response(*std::move(text));
 }
 
 HttpResponse tokenizer_info_response(const ApiService& service) {
@@ -88,7 +95,7 @@ HttpResponse apply_template_response(ApiService& service, const HttpRequest& htt
   if (auto error = check_model_name(service, read->generation.model)) return error_response(*error);
   auto text = render_chat(service.model, read->prompt);
   if (!text.ok()) return error_response(text.error());
-  return json_response({{"prompt", *text}});
+  return prompt_response(*std::move(text));
 }
 
 }  // namespace pagoda

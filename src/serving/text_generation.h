@@ -9,7 +9,7 @@
 
 #include "core/status.h"
 #include "engine/engine.h"
-#include "serving/answer_budget.h"
+#include "serving/request_memory.h"
 #include "serving/served_model.h"
 
 namespace pagoda {
@@ -22,7 +22,7 @@ struct TextRequest {
   // The budget that all that is generated counts in, but for `prompt_logprobs`, whose number is
   // known before. It counts until it is taken or, where that is not yet sending it, to the end.
   // Null: nothing counts.
-  std::shared_ptr<HeldAnswer> held;
+  std::shared_ptr<MemoryAccount> held;
   bool is_held_to_the_end = false;
   int num_copies = 1;  // of all that is generated, that are held together
 };

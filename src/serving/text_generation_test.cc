@@ -183,14 +183,14 @@ TEST_F(TextGenerationTest, CancelEndsWithItsReason) {
 TEST_F(TextGenerationTest, WhatIsTakenCountsNoMoreUnlessTheAnswerIsKept) {
   constexpr std::int64_t kLimit = 1 << 20;
   for (const bool is_held_to_the_end : {false, true}) {
-    const auto budget = std::make_shared<AnswerBudget>(kLimit);
+    const auto budget = std::make_shared<RequestMemory>(kLimit);
     TextRequest asked = request("count 100");
     asked.generation.sampling.logprobs = 5;
-    asked.held = std::make_shared<HeldAnswer>(budget);
+    asked.held = std::make_shared<MemoryAccount>(budget);
     asked.is_held_to_the_end = is_held_to_the_end;
     auto generation = TextGeneration::start(*model_, std::move(asked), nullptr).value();
     while (!generation->finished()) generation->wait();
-    HeldBytes other(std::make_shared<HeldAnswer>(budget));
+    HeldBytes other(std::make_shared<MemoryAccount>(budget));
     EXPECT_EQ(other.grow(kLimit).ok(), !is_held_to_the_end);
     generation.reset();
     // The engine's sink may have it a moment longer.
@@ -201,7 +201,7 @@ TEST_F(TextGenerationTest, WhatIsTakenCountsNoMoreUnlessTheAnswerIsKept) {
 TEST_F(TextGenerationTest, AnAnswerThatGetsTooLargeEndsWithAnError) {
   TextRequest asked = request("count 900");
   asked.generation.sampling.logprobs = 5;
-  asked.held = std::make_shared<HeldAnswer>(std::make_shared<AnswerBudget>(1 << 20));
+  asked.held = std::make_shared<MemoryAccount>(std::make_shared<RequestMemory>(1 << 20));
   asked.is_held_to_the_end = true;
   const Answer answer = run(std::move(asked)).front();
   EXPECT_EQ(answer.last.finish_reason, FinishReason::kError);
@@ -213,7 +213,7 @@ TEST_F(TextGenerationTest, EachCopyOfAnAnswerCounts) {
   for (const int num_copies : {1, 5}) {
     TextRequest asked = request("count 100");
     asked.generation.sampling.logprobs = 5;
-    asked.held = std::make_shared<HeldAnswer>(std::make_shared<AnswerBudget>(3 << 20));
+    asked.held = std::make_shared<MemoryAccount>(std::make_shared<RequestMemory>(3 << 20));
     asked.is_held_to_the_end = true;
     asked.num_copies = num_copies;
     const bool is_too_large =

@@ -78,6 +78,10 @@ def status_of(port, path, body):
         return error.code, json.load(error)["error"]["message"]
 
 
+def address_space(process):
+    return int(re.search(r"VmSize:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text())[1]) * 1024
+
+
 def test_requests_without_room_are_503_until_there_is_some(tmp_path):
     log = tmp_path / "log"
     with log.open("w") as stderr:
@@ -87,15 +91,14 @@ def test_requests_without_room_are_503_until_there_is_some(tmp_path):
     chat = {"messages": [{"role": "user", "content": "a"}], "max_tokens": 2}
     constrained = {"prompt": "a", "max_tokens": 2, "structured_outputs": {"regex": "a+"}}
     assert status_of(port, "/v1/chat/completions", chat)[0] == 200
-    in_use = int(re.search(r"VmSize:\s+(\d+)", pathlib.Path(f"/proc/{process.pid}/status").read_text())[1]) * 1024
     before = resource.prlimit(process.pid, resource.RLIMIT_AS)
     # A template's thread, and a grammar's, have a gigabyte of address space for their stacks.
-    resource.prlimit(process.pid, resource.RLIMIT_AS, (in_use + (256 << 20), before[1]))
+    resource.prlimit(process.pid, resource.RLIMIT_AS, (address_space(process) + (256 << 20), before[1]))
     for path, body in (("/v1/chat/completions", chat), ("/v1/completions", constrained)):
         status, message = status_of(port, path, body)
         assert status == 503 and "the system starts no thread" in message, (status, message)
     assert status_of(port, "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
-    resource.prlimit(process.pid, resource.RLIMIT_AS, (in_use, before[1]))
+    resource.prlimit(process.pid, resource.RLIMIT_AS, (address_space(process), before[1]))
     status, message = status_of(port, "/v1/completions", {"prompt": "a" * 15_000_000})
     assert status == 503 and "no memory left" in message, (status, message)
     assert status_of(port, "/health", None)[0] == 200

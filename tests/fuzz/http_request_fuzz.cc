@@ -21,10 +21,9 @@ namespace {
 using Progress = HttpRequestParser::Progress;
 
 // Small, so that inputs reach each of them.
-constexpr HttpLimits kLimits = {.max_header_bytes = 2048,
-                                .max_header_fields = 16,
-                                .max_body_bytes = 24 << 10,
-                                .max_total_body_bytes = 20 << 10};
+constexpr HttpLimits kLimits = {
+    .max_header_bytes = 2048, .max_header_fields = 16, .max_body_bytes = 40 << 10};
+constexpr std::int64_t kMemoryBytes = 68 << 10;  // half of it for bodies
 // An error in a header that has not ended may be told at once or at its end. Where two limits are
 // passed, or one and a rule, which of them is told may depend on the reads. So may whether chunk
 // headers are: they are weighed against the body that has come by then.
@@ -45,7 +44,7 @@ void check_request(const HttpRequest& request) {
   PAGODA_CHECK(num_header_bytes <= kLimits.max_header_bytes, "headers are within their limit");
   PAGODA_CHECK(request.headers.size() <= kLimits.max_header_fields, "fields are few");
   PAGODA_CHECK(request.body.size() <= kLimits.max_body_bytes, "a body is within its limit");
-  PAGODA_CHECK(request.body.size() <= kLimits.max_total_body_bytes, "bodies are, together");
+  PAGODA_CHECK(std::cmp_less_equal(request.body.size(), kMemoryBytes / 2), "bodies are, together");
   const std::string id = request_id_for(request.header("x-request-id"));
   PAGODA_CHECK(!id.empty() && id.size() <= 128, "a request has an id");
   PAGODA_CHECK(std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 0x7f; }),
@@ -88,7 +87,7 @@ class Connection {
         case Progress::kWhole:
           check_request(parser.request());
           outcome.requests.push_back(std::move(parser.request()));
-          outcome.requests.back().body_reservation = {};
+          outcome.requests.back().held_body.reset();
           return parser.keeps_alive();
         case Progress::kRefused:
           check_refusal(parser.refusal());
@@ -110,7 +109,7 @@ class Connection {
     bytes.remove_prefix(piece.size());
   }
 
-  std::shared_ptr<BodyBudget> budget_ = std::make_shared<BodyBudget>(kLimits.max_total_body_bytes);
+  std::shared_ptr<RequestMemory> budget_ = std::make_shared<RequestMemory>(kMemoryBytes);
   boost::beast::flat_buffer received_{kLimits.max_header_bytes + HttpRequestParser::kMaxReadBytes};
 };
 

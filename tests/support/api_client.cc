@@ -46,7 +46,7 @@ ApiClient::~ApiClient() = default;
 HttpResponse ApiClient::send(HttpRequest request) {
   if (std::optional<HttpResponse> refusal = router_->refuse(request)) return *std::move(refusal);
   Bell bell;
-  request.held = std::make_shared<HeldAnswer>(service_->answers);
+  request.held = std::make_shared<MemoryAccount>(service_->memory);
   HttpReply reply = router_->handle(std::move(request), [&bell] { bell.ring(); });
   while (auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&reply.content)) {
     std::optional<HttpReply> known = (*pending)->poll();
@@ -63,8 +63,11 @@ HttpResponse ApiClient::send(HttpRequest request) {
   } else {
     auto& stream = *std::get<std::unique_ptr<EventStream>>(reply.content);
     response.content_type = "text/event-stream";
-    for (response.body = stream.poll(); !stream.finished(); response.body += stream.poll())
-      bell.wait();
+    while (!stream.finished()) {
+      const std::string events = stream.poll();
+      response.body += events;
+      if (events.empty() && !stream.finished()) bell.wait();
+    }
   }
   response.headers.insert(response.headers.end(), reply.headers.begin(), reply.headers.end());
   return response;

@@ -2,7 +2,7 @@
 // "port N" once it listens and runs until its standard input ends.
 //
 //   pagoda_fake_server [--api-key K] [--token-s S] [--max-model-len N] [--max-queue N] [--port N]
-//   [--max-answer-memory-bytes N] [--quick-limits] [--allowed-origins O] [--allowed-hosts H] [--root-path P] [--uds PATH]
+//   [--max-request-memory-bytes N] [--quick-limits] [--allowed-origins O] [--allowed-hosts H] [--root-path P] [--uds PATH]
 //   [--ssl-certfile FILE --ssl-keyfile FILE]
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   app.add_option("--token-s", model_options.token_s);
   app.add_option("--max-model-len", model_options.max_model_len);
   app.add_option("--max-queue", model_options.max_queue);
-  app.add_option("--max-answer-memory-bytes", options.max_held_answer_bytes);
+  app.add_option("--max-request-memory-bytes", options.max_request_memory_bytes);
   app.add_flag("--thinks", model_options.thinks, "answers may hold thoughts, in <think>");
   app.add_flag("--quick-limits", quick_limits, "time-outs of one second, 8 connections");
   CLI11_PARSE(app, argc, argv);

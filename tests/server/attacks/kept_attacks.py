@@ -14,6 +14,7 @@ NUM_QUEUED = 40
 FIELD_BYTES = 10 << 20
 HOLD_S = 1
 WAITS_S = 0.1  # for an answer that may be long in coming
+IS_SHORT_S = 0.03  # where hundreds of fields have their turn while one stream lasts
 RESPONSES = "/v1/responses"
 # Their answers last, so that they queue behind one another.
 LONG = {"max_tokens": 400, "ignore_eos": True}
@@ -23,9 +24,9 @@ WAITING = {COMPLETIONS: ("CompletionRequest", {"prompt": "a", **LONG}),
            "/v1/messages": ("MessagesRequest", {"messages": [{"role": "user", "content": "a"}], "max_tokens": 400})}
 
 
-def held_open(port, requests, patience_s=2):
+def held_open(port, requests, patience_s=2, hold_s=HOLD_S):
     """Sends each on a connection of its own, waits so long for its answer to begin, and takes nothing of any until all are sent;
-    then the statuses of those that have begun."""
+    and so long after that; then the statuses of those that have begun."""
     with contextlib.ExitStack() as stack:
         clients = []
         for request in requests:
@@ -37,7 +38,7 @@ def held_open(port, requests, patience_s=2):
                 client.sendall(request)
             select.select([client], [], [], patience_s)
             clients.append(client)
-        time.sleep(HOLD_S)
+        time.sleep(hold_s)
         for client in clients:
             client.setblocking(False)
         return [status_of_now(client) for client in clients]
@@ -118,8 +119,19 @@ def queued_fields(path):
             status, _ = exchange(port, path, json.dumps(short).encode())
             statuses.append(status)
             if status == 200:
-                statuses += held_open(port, [request_bytes(path, body)] * NUM_QUEUED, WAITS_S)
+                statuses += held_open(port, [request_bytes(path, body)] * NUM_QUEUED, IS_SHORT_S, IS_SHORT_S)
         return Sent(statuses)
+
+    return send
+
+
+def queued(path):
+    """As many of them without anything in their fields."""
+    requests = [request_bytes(path, WAITING[path][1])] * NUM_QUEUED
+
+    def send(port):
+        while True:
+            held_open(port, requests, IS_SHORT_S, IS_SHORT_S)
 
     return send
 
@@ -131,6 +143,7 @@ ATTACKS = [
     Attack(f"{NUM_CLIENTS} clients of every other endpoint that do not read", unread_everywhere, WAITED | {401, 405, 501}),
     Attack("conversations that no template shows, gone on with", unseen_conversations, WAITED),
     Attack("a stored conversation that is read and gone on with", stored_again_and_again, WAITED),
-    *(Attack(f"{NUM_QUEUED} requests to {path} that wait, each field filled", lambda path=path: queued_fields(path), WAITED)
+    *(Attack(f"{NUM_QUEUED} requests to {path} that wait, each field filled", lambda path=path: queued_fields(path), WAITED,
+             company=lambda path=path: queued(path), company_name="the same with nothing in them")
       for path in WAITING),
 ]

@@ -1,7 +1,9 @@
 """What requests leave in memory, while their answers wait or are not read: each byte counts, and little is kept."""
 
 import contextlib
+import datetime
 import json
+import random
 import select
 import socket
 import time
@@ -15,8 +17,10 @@ from raw_connection import RawConnection
 
 MEGABYTE = 1 << 20
 BUDGET = 32 * MEGABYTE
-MOST_KEPT = 7e6  # of 12 MB, beside what counts in a budget of 1 MB
+MOST_KEPT = 7e6  # of 12 MB, beside what counts in a budget of 4 MB
 GIVEN_BACK_AFTER_S = 60
+IGNORED = "Accepted; changes nothing."
+NUM_IGNORED = 4
 GRAMMARS = ("guided", "grammar", "regex", "structured", "format")  # what is compiled has a bound of its own
 WAITS = "think 60"
 # Requests whose answers wait, and the schema of their fields.
@@ -28,7 +32,7 @@ WAITING = {"/v1/completions": ("CompletionRequest", {"prompt": WAITS}),
 
 @pytest.fixture
 def server():
-    fake = FakeServer(max_queue=1024, max_answer_memory_bytes=BUDGET)
+    fake = FakeServer(max_queue=1024, max_request_memory_bytes=BUDGET)
     yield fake
     assert fake.is_running()
     fake.close()
@@ -113,13 +117,19 @@ def lowest_kept(server, before):
 
 @pytest.mark.parametrize("path", WAITING)
 def test_what_an_answer_does_without_is_not_kept_while_it_waits(path):
-    server = FakeServer(max_queue=1024, max_answer_memory_bytes=MEGABYTE)
+    server = FakeServer(max_queue=1024, max_request_memory_bytes=4 * MEGABYTE)
     with urllib.request.urlopen(server.url + "/openapi.json") as answer:
         document = json.load(answer)
     name, base = WAITING[path]
+    schema = document["components"]["schemas"][name]
+    # What is read by one line for all of them: a few, others each day. kept_attacks.py has them all.
+    ignored = [field for field, of_field in schema["properties"].items() if of_field.get("description", "").startswith(IGNORED)]
+    today = datetime.date.today().toordinal()
+    print(f"seed {today}")
+    left_out = set(ignored) - set(random.Random(today).sample(ignored, NUM_IGNORED))
     taken = []
-    for field, body in filled_fields(document["components"]["schemas"][name], base, MEGABYTE // 2):
-        if any(word in field for word in GRAMMARS):
+    for field, body in filled_fields(schema, base, MEGABYTE // 2):
+        if field in left_out or any(word in field for word in GRAMMARS):
             continue
         with contextlib.ExitStack() as stack:
             before = server.resident_bytes_now()
@@ -127,7 +137,7 @@ def test_what_an_answer_does_without_is_not_kept_while_it_waits(path):
                 continue  # refused, mostly
             taken.append(field)
             for _ in range(23):
-                unread(server, stack, path, body)
+                unread(server, stack, path, body, patience_s=0.03)  # while its body is read: two have room at a time
             kept = lowest_kept(server, before)
         assert kept < MOST_KEPT, f"{field}: 24 requests of 512 KB keep {kept / 1e6:.0f} MB"
     server.close()

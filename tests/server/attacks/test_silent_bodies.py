@@ -41,7 +41,7 @@ def test_bodies_that_lack_a_byte_take_no_more_than_all_may(server):
             with contextlib.suppress(OSError):  # it is refused already
                 silent[-1].send(head_of_a_body(MAX_BODY_BYTES) + body)
         status, answer = silent[-1].read()
-        assert status == 503 and answer["error"]["message"] == "too many large bodies are on their way"
+        assert status == 503 and answer["error"]["message"] == "too many large requests are on their way, or waiting: ask again later"
     assert server.resident_bytes() - before < 200e6
 
 

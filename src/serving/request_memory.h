@@ -1,9 +1,12 @@
-// AnswerBudget: how many bytes may be in memory at a time of what requests leave behind once they
-// have been read, and of their answers until the clients have them.
+// RequestMemory: how many bytes may be in memory at a time of requests' bodies, of what requests leave
+// behind once they have been read, and of their answers until the clients have them.
 //
-// Each request has an account, HeldAnswer. What is kept for it counts as long as its HeldBytes
-// live. What is sent is a HeldText: connections write nothing else, so that no answer can leave the
-// budget out.
+// Each request has two accounts: one of its body as it comes, one of the rest. What is kept counts as
+// long as its HeldBytes live. What is sent is a HeldText: connections write nothing else, so that no
+// answer can leave the budget out.
+//
+// Bodies grow only while half of the budget is free. So neither bodies that never end keep answers
+// out, nor are more requests taken than there is room to answer.
 #pragma once
 
 #include <cstdint>
@@ -22,39 +25,46 @@ namespace pagoda {
 inline constexpr std::int64_t kAnswerTokenBytes = 64;
 inline constexpr std::int64_t kAnswerLogprobBytes = 700;
 
-inline constexpr std::int64_t kMaxHeldAnswerBytes = 128 << 20;
-// The most of a request that is small, some hundred tokens: it counts, and is always taken.
-inline constexpr std::int64_t kSmallAnswerBytes = 32 << 10;
+inline constexpr std::int64_t kMaxRequestMemoryBytes = 160 << 20;
+// The most of an account that is small, an answer of some hundred tokens: it counts, and is always
+// taken.
+inline constexpr std::int64_t kSmallAccountBytes = 32 << 10;
 // So is a text that is sent, up to this, whatever else the request holds: an error has its room.
 inline constexpr std::int64_t kSmallTextBytes = 8 << 10;
 
-// Shared by all answers. Thread-safe.
-class AnswerBudget {
+// Shared by all requests. Thread-safe.
+class RequestMemory {
  public:
-  explicit AnswerBudget(std::int64_t limit = kMaxHeldAnswerBytes) : limit_(limit) {}
+  explicit RequestMemory(std::int64_t limit = kMaxRequestMemoryBytes) : limit_(limit) {}
 
  private:
-  friend class HeldAnswer;
+  friend class MemoryAccount;
 
   const std::int64_t limit_;
   std::mutex mutex_;
   std::int64_t num_bytes_ = 0;
 };
 
-// One request's account. Its parts keep it alive. Thread-safe.
-class HeldAnswer {
+// An account of one request, which its parts keep alive. Thread-safe.
+class MemoryAccount {
  public:
-  explicit HeldAnswer(std::shared_ptr<AnswerBudget> budget) : budget_(std::move(budget)) {}
-  HeldAnswer(const HeldAnswer&) = delete;
-  HeldAnswer& operator=(const HeldAnswer&) = delete;
+  explicit MemoryAccount(std::shared_ptr<RequestMemory> budget)
+      : budget_(std::move(budget)), limit_(budget_->limit_) {}
+  // Makes the account of a body, which grows while half of the budget is free.
+  static std::shared_ptr<MemoryAccount> of_body(std::shared_ptr<RequestMemory> budget);
+  MemoryAccount(const MemoryAccount&) = delete;
+  MemoryAccount& operator=(const MemoryAccount&) = delete;
 
  private:
   friend class HeldBytes;
 
+  MemoryAccount(std::shared_ptr<RequestMemory> budget, std::int64_t limit)
+      : budget_(std::move(budget)), limit_(limit) {}
   Status take(std::int64_t num_bytes, bool is_sure);
   void give_back(std::int64_t num_bytes);
 
-  const std::shared_ptr<AnswerBudget> budget_;
+  const std::shared_ptr<RequestMemory> budget_;
+  const std::int64_t limit_;    // of all accounts together, when this one grows
   std::int64_t num_bytes_ = 0;  // guarded by the budget's mutex
 };
 
@@ -62,7 +72,7 @@ class HeldAnswer {
 class HeldBytes {
  public:
   // REQUIRES: `answer` is not null.
-  explicit HeldBytes(std::shared_ptr<HeldAnswer> answer) : answer_(std::move(answer)) {}
+  explicit HeldBytes(std::shared_ptr<MemoryAccount> answer) : answer_(std::move(answer)) {}
   ~HeldBytes() { release(num_bytes_); }
   HeldBytes(HeldBytes&& other) noexcept
       : answer_(other.answer_), num_bytes_(std::exchange(other.num_bytes_, 0)) {}
@@ -84,7 +94,7 @@ class HeldBytes {
   friend class HeldText;
   Status take(std::int64_t num_bytes, bool is_sure);
 
-  std::shared_ptr<HeldAnswer> answer_;
+  std::shared_ptr<MemoryAccount> answer_;
   std::int64_t num_bytes_ = 0;
 };
 
@@ -92,7 +102,7 @@ class HeldBytes {
 class HeldText {
  public:
   // Errors are HeldBytes::grow()'s; a text of up to kSmallTextBytes has none.
-  static Result<std::shared_ptr<const HeldText>> make(std::shared_ptr<HeldAnswer> answer,
+  static Result<std::shared_ptr<const HeldText>> make(std::shared_ptr<MemoryAccount> answer,
                                                       std::string text);
   // Makes one that counts for nothing: a text that the server has for good.
   static std::shared_ptr<const HeldText> for_good(std::string text);

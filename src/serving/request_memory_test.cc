@@ -1,4 +1,4 @@
-#include "serving/answer_budget.h"
+#include "serving/request_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,15 +12,15 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t kMegabyte = 1 << 20;
 
-std::shared_ptr<AnswerBudget> budget_of(std::int64_t num_megabytes) {
-  return std::make_shared<AnswerBudget>(num_megabytes * kMegabyte);
+std::shared_ptr<RequestMemory> budget_of(std::int64_t num_megabytes) {
+  return std::make_shared<RequestMemory>(num_megabytes * kMegabyte);
 }
 
-std::shared_ptr<HeldAnswer> answer_of(const std::shared_ptr<AnswerBudget>& budget) {
-  return std::make_shared<HeldAnswer>(budget);
+std::shared_ptr<MemoryAccount> answer_of(const std::shared_ptr<RequestMemory>& budget) {
+  return std::make_shared<MemoryAccount>(budget);
 }
 
-TEST(AnswerBudget, OneAnswerMayHaveAllOfItAndNoMore) {
+TEST(RequestMemory, OneAnswerMayHaveAllOfItAndNoMore) {
   HeldBytes answer(answer_of(budget_of(10)));
   EXPECT_TRUE(answer.grow(10 * kMegabyte).ok());
   const Status refused = answer.grow(1);
@@ -28,17 +28,17 @@ TEST(AnswerBudget, OneAnswerMayHaveAllOfItAndNoMore) {
   EXPECT_THAT(refused.message(), HasSubstr("at most 10 MB"));
 }
 
-TEST(AnswerBudget, SmallAnswersGoOnWhereLargeOnesHaveTakenIt) {
+TEST(RequestMemory, SmallAnswersGoOnWhereLargeOnesHaveTakenIt) {
   const auto budget = budget_of(10);
   HeldBytes large(answer_of(budget)), small(answer_of(budget));
   EXPECT_TRUE(large.grow(10 * kMegabyte).ok());
-  EXPECT_TRUE(small.grow(kSmallAnswerBytes).ok());
+  EXPECT_TRUE(small.grow(kSmallAccountBytes).ok());
   const Status refused = small.grow(1);
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
   EXPECT_THAT(refused.message(), HasSubstr("take 10 MB"));
 }
 
-TEST(AnswerBudget, WhatIsSentOrEndsIsGivenBack) {
+TEST(RequestMemory, WhatIsSentOrEndsIsGivenBack) {
   const auto budget = budget_of(10);
   std::optional<HeldBytes> first(answer_of(budget));
   HeldBytes second(answer_of(budget));
@@ -52,7 +52,7 @@ TEST(AnswerBudget, WhatIsSentOrEndsIsGivenBack) {
   EXPECT_FALSE(second.resize(11 * kMegabyte).ok());
 }
 
-TEST(AnswerBudget, AllPartsOfAnAnswerAreOneAnswer) {
+TEST(RequestMemory, AllPartsOfAnAnswerAreOneAnswer) {
   const auto answer = answer_of(budget_of(10));
   HeldBytes first(answer), second(answer);
   EXPECT_TRUE(first.grow(6 * kMegabyte).ok());
@@ -63,7 +63,7 @@ TEST(AnswerBudget, AllPartsOfAnAnswerAreOneAnswer) {
   EXPECT_TRUE(second.grow(6 * kMegabyte).ok());
 }
 
-TEST(AnswerBudget, ATextCountsOnceAsLongAsAnybodyHasIt) {
+TEST(RequestMemory, ATextCountsOnceAsLongAsAnybodyHasIt) {
   const auto budget = budget_of(10);
   HeldBytes others(answer_of(budget));
   auto text = HeldText::make(answer_of(budget), std::string(6 * kMegabyte, 'a'));
@@ -78,7 +78,7 @@ TEST(AnswerBudget, ATextCountsOnceAsLongAsAnybodyHasIt) {
   EXPECT_TRUE(others.grow(6 * kMegabyte).ok());
 }
 
-TEST(AnswerBudget, ASmallTextHasRoomWhateverTheRequestHolds) {
+TEST(RequestMemory, ASmallTextHasRoomWhateverTheRequestHolds) {
   const auto answer = answer_of(budget_of(1));
   HeldBytes all(answer);
   ASSERT_TRUE(all.grow(kMegabyte).ok());

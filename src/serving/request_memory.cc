@@ -1,29 +1,33 @@
-#include "serving/answer_budget.h"
+#include "serving/request_memory.h"
 
 namespace pagoda {
 
-Status HeldAnswer::take(std::int64_t num_bytes, bool is_sure) {
+std::shared_ptr<MemoryAccount> MemoryAccount::of_body(std::shared_ptr<RequestMemory> budget) {
+  const std::int64_t half = budget->limit_ / 2;
+  return std::shared_ptr<MemoryAccount>(new MemoryAccount(std::move(budget), half));
+}
+
+Status MemoryAccount::take(std::int64_t num_bytes, bool is_sure) {
   const std::lock_guard lock(budget_->mutex_);
-  const std::int64_t limit = budget_->limit_;
-  const bool is_small = is_sure || num_bytes_ + num_bytes <= kSmallAnswerBytes;
-  if (!is_sure && num_bytes > limit - num_bytes_) {
+  const bool is_small = is_sure || num_bytes_ + num_bytes <= kSmallAccountBytes;
+  if (!is_sure && num_bytes > limit_ - num_bytes_) {
     return invalid_argument(
         "expected an answer of at most {} MB, got a larger one: ask for fewer samples, tokens or "
         "log-probabilities, or for a stream",
-        limit >> 20);
+        limit_ >> 20);
   }
-  if (!is_small && num_bytes > limit - budget_->num_bytes_) {
+  if (!is_small && num_bytes > limit_ - budget_->num_bytes_) {
     return unavailable(
-        "all requests that are answered and answers that wait for their clients take {} MB: ask "
-        "again later, or for less",
-        limit >> 20);
+        "requests and answers that wait for their clients take {} MB together: ask again later, or "
+        "for less",
+        budget_->limit_ >> 20);
   }
   num_bytes_ += num_bytes;
   budget_->num_bytes_ += num_bytes;
   return ok_status();
 }
 
-void HeldAnswer::give_back(std::int64_t num_bytes) {
+void MemoryAccount::give_back(std::int64_t num_bytes) {
   const std::lock_guard lock(budget_->mutex_);
   num_bytes_ -= num_bytes;
   budget_->num_bytes_ -= num_bytes;
@@ -46,7 +50,7 @@ Status HeldBytes::resize(std::int64_t num_bytes) {
   return ok_status();
 }
 
-Result<SharedText> HeldText::make(std::shared_ptr<HeldAnswer> answer, std::string text) {
+Result<SharedText> HeldText::make(std::shared_ptr<MemoryAccount> answer, std::string text) {
   HeldBytes bytes(std::move(answer));
   const auto num_bytes = std::ssize(text);
   PAGODA_RETURN_IF_ERROR(bytes.take(num_bytes, num_bytes <= kSmallTextBytes));
@@ -54,7 +58,7 @@ Result<SharedText> HeldText::make(std::shared_ptr<HeldAnswer> answer, std::strin
 }
 
 SharedText HeldText::for_good(std::string text) {
-  HeldBytes none(std::make_shared<HeldAnswer>(std::make_shared<AnswerBudget>()));
+  HeldBytes none(std::make_shared<MemoryAccount>(std::make_shared<RequestMemory>()));
   return SharedText(new HeldText(std::move(none), std::move(text)));
 }
 
