@@ -50,6 +50,13 @@ std::int64_t content_range_start(std::string_view value) {
   return parsed.ec == std::errc() ? start : -1;
 }
 
+// Returns whether libcurl got a line of a header that is longer than it takes, 100 KB: from 8.6 on that
+// is CURLE_TOO_LARGE, which older headers do not name.
+bool is_line_too_long(CURLcode code) {
+  constexpr int kTooLarge = 100;
+  return code == CURLE_OUT_OF_MEMORY || static_cast<int>(code) == kTooLarge;
+}
+
 }  // namespace
 
 struct HttpClient::Transfer {
@@ -167,7 +174,7 @@ Status HttpClient::stream(const std::string& url, std::int64_t offset, const Rec
   const CURLcode code = curl_easy_perform(easy);
   transfer.receiver = nullptr;
   if (!transfer.failure.ok()) return transfer.failure;
-  if (code == CURLE_OUT_OF_MEMORY && !transfer.started) return transfer.long_header();
+  if (is_line_too_long(code) && !transfer.started) return transfer.long_header();
   if (code != CURLE_OK) return unavailable("[pull] {}: {}", url, curl_easy_strerror(code));
   if (transfer.started) return ok_status();
   // No body at all: an empty file, or an error that says nothing more than its number.
