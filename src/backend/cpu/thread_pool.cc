@@ -135,7 +135,7 @@ void ThreadPool::end_threads() {
 ThreadPool::Kind& ThreadPool::kind_of(const Job& job) {
   const auto key = reinterpret_cast<std::uintptr_t>(job.call) ^
                    static_cast<std::uintptr_t>(job.count * 0x9e3779b97f4a7c15);
-  std::array<Kind, 4>& set = kinds_[key * 0x9e3779b97f4a7c15 >> 58];
+  auto& set = kinds_[key * 0x9e3779b97f4a7c15 >> 60];
   auto kind = std::find_if(set.begin(), set.end(), [&](const Kind& of) { return of.key == key; });
   if (kind == set.end()) {
     kind = std::min_element(set.begin(), set.end(),

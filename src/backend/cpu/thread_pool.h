@@ -157,8 +157,9 @@ class ThreadPool {
   const int num_threads_;
   std::uint32_t number_ = 0;  // of the last job
   Ahead ahead_;               // of the next one
-  // A set for each hash: a step's kinds keep their times though some have the same one.
-  std::array<std::array<Kind, 4>, 64> kinds_;
+  // A set for each hash, large enough that a step's kinds keep their times wherever the linker and
+  // the system have put their code, by which they are told apart.
+  std::array<std::array<Kind, 16>, 16> kinds_;
   std::chrono::steady_clock::time_point crowded_until_;
   std::unique_ptr<Lane[]> lanes_;
   std::unique_ptr<Tally[]> tallies_;
