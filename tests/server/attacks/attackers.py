@@ -207,6 +207,8 @@ def large_text(num_bytes):
 
 # Fields whose bounds are that many samples.
 MANY_SAMPLES = {COMPLETIONS: ("prompt", "n", "n_cmpl", "choices"), CHATS: ("n", "n_cmpl")}
+# Paths whose requests may ask for so many prompts' work.
+MANY_INPUTS = {"/v1/embeddings": 2048}
 AMBIGUOUS = {"structured_outputs": {"grammar": "start: e\ne: /[a-z ]/ | e e | e e e"}}
 REFUSED = frozenset({400})
 TAKEN = frozenset({200})
@@ -218,7 +220,10 @@ VALUES = ((b"7", 8_300_000, REFUSED), (b"7", 2_000_000, TAKEN), (b'""', 5_500_00
 ATTACKS = [
     Attack("each header at its bound and past it", headers_at_bounds, frozenset({200, 431})),
     *(Attack(f"each field of {path} at its bound and past it", lambda path=path: each_bound(path), BOUNDED)
-      for path in PATHS),
+      for path in PATHS if path not in MANY_INPUTS),
+    *(Attack(f"each field of {path} at its bound and past it", lambda path=path: each_bound(path), BOUNDED,
+             company=lambda path=path: posts(path, {"input": ["a"] * num_inputs}), company_name=f"{num_inputs:,} inputs")
+      for path, num_inputs in MANY_INPUTS.items()),
     *(Attack(f"as many samples as {path} takes, and past that", lambda path=path: each_bound(path, True), BOUNDED,
              company=lambda: posts(COMPLETIONS, attack_requests.many_samples(1)), company_name="1,024 prompts")
       for path in MANY_SAMPLES),
