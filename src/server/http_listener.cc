@@ -203,8 +203,8 @@ Result<std::shared_ptr<HttpListener::Impl::Connection>> HttpListener::Impl::conn
 // The refusal fits any send buffer, so this does not wait for the client. One that would speak TLS
 // is not told: it would take no answer before a handshake.
 void HttpListener::Impl::refuse(StreamSocket socket, std::string message) {
-  HttpResponse response = error_response({503, std::move(message), "", "too_many_connections"});
-  response.headers.emplace_back("Retry-After", "1");
+  const HttpResponse response =
+      error_response({503, std::move(message), "", "too_many_connections"});
   const std::string id = request_id_for("");
   const std::string bytes =
       whole_head({.status = 503, .close = true, .request_id = id}, response) + response.body;

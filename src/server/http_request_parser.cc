@@ -167,8 +167,12 @@ bool HttpRequestParser::can_skip_body() const {
 
 HttpRequestParser::Progress HttpRequestParser::refuse(int status, std::string message,
                                                       std::string code) {
+  return refuse(error_response({status, std::move(message), "", std::move(code)}));
+}
+
+HttpRequestParser::Progress HttpRequestParser::refuse(HttpResponse refusal) {
   is_refused_ = true;
-  refusal_ = error_response({status, std::move(message), "", std::move(code)});
+  refusal_ = std::move(refusal);
   return Progress::kRefused;
 }
 
@@ -196,15 +200,13 @@ void HttpRequestParser::append(StringView piece, ErrorCode& error) {
   if (!request_.held_body->grow(std::ssize(piece)).ok()) {
     refuse(503, "too many large requests are on their way, or waiting: ask again later",
            "too_many_bytes");
-    refusal_.headers.emplace_back("Retry-After", "1");
     error = http::error::body_limit;
     return;
   }
   try {
     body.append(piece.data(), piece.size());
   } catch (const std::bad_alloc& failure) {
-    refusal_ = failure_response(request_.method + " " + request_.path, failure);
-    is_refused_ = true;
+    refuse(failure_response(request_.method + " " + request_.path, failure));
     error = http::error::body_limit;
   }
 }

@@ -62,6 +62,7 @@ class HttpRequestParser final : private boost::beast::http::basic_parser<true> {
 
   Progress parse_head(boost::beast::flat_buffer& received);
   Progress parse_body(boost::beast::flat_buffer& received);
+  Progress refuse(HttpResponse refusal);
   Progress refuse(int status, std::string message, std::string code);
   Progress refuse_for(const ErrorCode& error);
   Progress refuse_long_header();

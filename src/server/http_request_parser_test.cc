@@ -237,6 +237,7 @@ TEST(HttpRequestParser, ABodyCountsAsItComes) {
   EXPECT_TRUE(others.grow(40'000).ok());
   EXPECT_EQ(feed.give("x", 1), Progress::kRefused) << "half of it is taken";
   EXPECT_EQ(feed.parser.refusal().status, 503);
+  EXPECT_THAT(feed.parser.refusal().headers, ElementsAre(Pair("Retry-After", "1")));
 }
 
 }  // namespace
