@@ -9,6 +9,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/cpu_isa.h"
@@ -22,6 +23,7 @@
 #include "core/start_thread.h"
 #include "kv/cache_events.h"
 #include "server/server.h"
+#include "serving/request_memory.h"
 
 namespace pagoda {
 
@@ -97,7 +99,7 @@ Status serve(ServeFlags& flags) {
   }
   if (flags.server.tls.certificate.empty() != flags.server.tls.key.empty())
     return invalid_argument("[tls] expected both --ssl-certfile and --ssl-keyfile, got one");
-  const std::int64_t most_body_bytes = flags.server.max_request_memory_bytes / 2;
+  const std::int64_t most_body_bytes = limit_of_bodies(flags.server.max_request_memory_bytes);
   if (std::cmp_greater(flags.server.limits.max_body_bytes, most_body_bytes)) {
     return invalid_argument(
         "[serve] --max-body-bytes: expected at most half of --max-request-memory-bytes, {}, got {}",

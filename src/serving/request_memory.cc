@@ -3,8 +3,8 @@
 namespace pagoda {
 
 std::shared_ptr<MemoryAccount> MemoryAccount::of_body(std::shared_ptr<RequestMemory> budget) {
-  const std::int64_t half = budget->limit_ / 2;
-  return std::shared_ptr<MemoryAccount>(new MemoryAccount(std::move(budget), half));
+  const std::int64_t limit = limit_of_bodies(budget->limit_);
+  return std::shared_ptr<MemoryAccount>(new MemoryAccount(std::move(budget), limit));
 }
 
 Status MemoryAccount::take(std::int64_t num_bytes, bool is_sure) {

@@ -32,6 +32,11 @@ inline constexpr std::int64_t kSmallAccountBytes = 32 << 10;
 // So is a text that is sent, up to this, whatever else the request holds: an error has its room.
 inline constexpr std::int64_t kSmallTextBytes = 8 << 10;
 
+// Returns up to how much of a budget's limit may be taken for a body to grow: its half.
+constexpr std::int64_t limit_of_bodies(std::int64_t limit) {
+  return limit / 2;
+}
+
 // Shared by all requests. Thread-safe.
 class RequestMemory {
  public:
