@@ -23,7 +23,7 @@ def seconds_with_names(server, num_names):
     return seconds
 
 
-# Where each name is compared with all before it, 32 times as many take 1,024 times as long.
+# Comparing each name with all before it takes 1,024 times as long for 32 times as many.
 def test_many_names_take_time_in_proportion(server):
     few = min(seconds_with_names(server, 12_500) for _ in range(3))
     many = min(seconds_with_names(server, 400_000) for _ in range(3))

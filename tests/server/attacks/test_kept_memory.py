@@ -122,7 +122,7 @@ def test_what_an_answer_does_without_is_not_kept_while_it_waits(path):
         document = json.load(answer)
     name, base = WAITING[path]
     schema = document["components"]["schemas"][name]
-    # What is read by one line for all of them: a few, others each day. kept_attacks.py has them all.
+    # One line of code reads all ignored fields, so a few are tried, others each day. kept_attacks.py has them all.
     ignored = [field for field, of_field in schema["properties"].items() if of_field.get("description", "").startswith(IGNORED)]
     today = datetime.date.today().toordinal()
     print(f"seed {today}")

@@ -17,7 +17,7 @@ def seconds(server, body, statuses):
     return time.monotonic() - start
 
 
-# Where each property is compared with all before it, 32 times as many take 1,024 times as long. Other work on the machine may
+# Comparing each property with all before it takes 1,024 times as long for 32 times as many. Other work on the machine may
 # slow one of the requests several times over, and not both of its two turns.
 @pytest.mark.parametrize("choice, statuses", [("auto", (200, 400)), ("none", (200,)), ("required", (400,))])
 def test_they_take_time_in_proportion(server, choice, statuses):
