@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 
 from waiting import HANGS_AFTER_S
 
@@ -48,3 +49,20 @@ class RawConnection:
     def close(self):
         self._file.close()
         self._socket.close()
+
+
+def ask(port, path, body):
+    """The status and the JSON that answer one POST on a connection of its own."""
+    connection = RawConnection(port)
+    connection.post(path, body)
+    answer = connection.read()
+    connection.close()
+    return answer
+
+
+def seconds_of(port, path, body, statuses=(200,)):
+    """How long that takes; the status is one of these."""
+    start = time.monotonic()
+    status, answer = ask(port, path, body)
+    assert status in statuses, answer
+    return time.monotonic() - start

@@ -1,48 +1,33 @@
 """Requests that are small and ask for much: each takes time and memory in proportion, and from nobody else."""
 
-import json
 import time
 
 import pytest
 from attack_requests import HONEST_CHATS, STOPPED, all_that_samples_share, ids, many_names, many_values, said_again
-from raw_connection import RawConnection
-
-
-def ask(server, path, body):
-    connection = RawConnection(server.port)
-    start = time.monotonic()
-    connection.post(path, body)
-    status, answer = connection.read()
-    connection.close()
-    return status, answer, time.monotonic() - start
-
-
-def seconds_with_names(server, num_names):
-    status, answer, seconds = ask(server, "/v1/chat/completions", many_names(num_names))
-    assert status == 200, answer
-    return seconds
+from raw_connection import RawConnection, ask, seconds_of
 
 
 # Comparing each name with all before it takes 1,024 times as long for 32 times as many.
 def test_many_names_take_time_in_proportion(server):
-    few = min(seconds_with_names(server, 12_500) for _ in range(3))
-    many = min(seconds_with_names(server, 400_000) for _ in range(3))
-    assert many < 200 * few
+    def least(count):
+        return min(seconds_of(server.port, "/v1/chat/completions", many_names(count)) for _ in range(3))
+
+    assert least(400_000) < 200 * least(12_500)
 
 
 # Two bytes of a body may be a hundred of memory.
 @pytest.mark.parametrize("value", [b"7", b'""', b"[]", b"{}"], ids=repr)
 def test_many_small_values_take_little_memory(server, value):
     before = server.resident_bytes()
-    status, answer, _ = ask(server, "/v1/completions", many_values(value, ((16 << 20) - 100) // (len(value) + 1)))
+    status, answer = ask(server.port, "/v1/completions", many_values(value, ((16 << 20) - 100) // (len(value) + 1)))
     assert status == 400 and "values that take at most" in answer["error"]["message"]
-    assert ask(server, "/v1/completions", many_values(value, 2_000_000 if value == b"7" else 520_000))[0] == 200
+    assert ask(server.port, "/v1/completions", many_values(value, 2_000_000 if value == b"7" else 520_000))[0] == 200
     assert server.resident_bytes() - before < 300e6
 
 
 def test_what_all_prompts_share_is_not_copied_for_each(server):
     before = server.resident_bytes()
-    status, answer, _ = ask(server, "/v1/completions", all_that_samples_share(4))
+    status, answer = ask(server.port, "/v1/completions", all_that_samples_share(4))
     assert status == 200, answer
     assert len(answer["choices"]) == 4096
     assert server.resident_bytes() - before < 100e6
@@ -52,24 +37,24 @@ def test_what_all_prompts_share_is_not_copied_for_each(server):
 def test_a_request_that_is_stopped_takes_nothing_from_others(server, body):
     before = server.resident_bytes()
     for _ in range(6):
-        status, answer, _ = ask(server, "/v1/chat/completions", {**body, "max_tokens": 1})
+        status, answer = ask(server.port, "/v1/chat/completions", {**body, "max_tokens": 1})
         assert status == 200 or (status == 400 and answer["error"]["message"]), answer
         for mine in HONEST_CHATS:
-            assert ask(server, "/v1/chat/completions", mine)[0] == 200
+            assert ask(server.port, "/v1/chat/completions", mine)[0] == 200
     assert server.resident_bytes() - before < 300e6
 
 
 def test_an_answer_that_says_much_again_is_refused(server):
     before = server.resident_bytes()
-    status, answer, _ = ask(server, "/v1/completions", said_again(2000))
+    status, answer = ask(server.port, "/v1/completions", said_again(2000))
     assert status in (400, 503) and "answer" in answer["error"]["message"]
     assert server.resident_bytes() - before < 300e6
 
 
 def test_a_million_ids_as_text(server):
-    status, answer, _ = ask(server, "/detokenize", ids(1 << 20))
+    status, answer = ask(server.port, "/detokenize", ids(1 << 20))
     assert status == 200 and len(answer["prompt"]) == 1 << 20
-    assert ask(server, "/detokenize", ids((1 << 20) + 1))[0] == 400
+    assert ask(server.port, "/detokenize", ids((1 << 20) + 1))[0] == 400
 
 
 def test_large_texts_keep_no_probe_waiting(server):

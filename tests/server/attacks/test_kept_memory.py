@@ -13,7 +13,7 @@ import pytest
 from attackers import status_of
 from fake_server import FakeServer
 from kept_requests import CHAT, filled_fields, large_answers, large_tool, request_bytes, unseen_conversation
-from raw_connection import RawConnection
+from raw_connection import ask
 
 MEGABYTE = 1 << 20
 BUDGET = 32 * MEGABYTE
@@ -38,14 +38,6 @@ def server():
     fake.close()
 
 
-def ask(server, path, body):
-    connection = RawConnection(server.port)
-    connection.post(path, body)
-    answer = connection.read()
-    connection.close()
-    return answer
-
-
 def unread(server, stack, path, body, patience_s=0.0):
     """A client that takes as little as a system lets it; it waits so long for the answer to begin."""
     client = stack.enter_context(socket.socket())
@@ -65,12 +57,12 @@ def test_answers_that_are_not_read_take_no_more_than_all_may(server, path):
         clients = [unread(server, stack, path, body, patience_s=30) for _ in range(12)]
         statuses = [status_of(client) for client in clients]
         assert set(statuses) <= {200, 503} and 200 in statuses, statuses
-        assert ask(server, "/v1/completions", {"prompt": "say still"})[1]["choices"][0]["text"] == "still"
+        assert ask(server.port, "/v1/completions", {"prompt": "say still"})[1]["choices"][0]["text"] == "still"
     assert server.resident_bytes() - before < 300e6
 
 
 def test_a_stored_response_is_read_many_times_and_is_there_once(server):
-    made = ask(server, "/v1/responses", {"input": "say hi", "tools": [large_tool(100_000)], "tool_choice": "none"})[1]
+    made = ask(server.port, "/v1/responses", {"input": "say hi", "tools": [large_tool(100_000)], "tool_choice": "none"})[1]
     before = server.resident_bytes()
     with contextlib.ExitStack() as stack:
         clients = [unread(server, stack, f"/v1/responses/{made['id']}", None) for _ in range(60)]
@@ -81,23 +73,23 @@ def test_a_stored_response_is_read_many_times_and_is_there_once(server):
 def test_conversations_that_no_template_shows_are_not_stored(server):
     before = server.resident_bytes()
     for _ in range(4):
-        status, made = ask(server, "/v1/responses", {"input": unseen_conversation(12 * MEGABYTE)})
+        status, made = ask(server.port, "/v1/responses", {"input": unseen_conversation(12 * MEGABYTE)})
         assert status in (200, 503)
         if status == 200:
             assert made["store"] is False
-            assert ask(server, "/v1/responses", {"input": "say a", "previous_response_id": made["id"]})[0] == 404
+            assert ask(server.port, "/v1/responses", {"input": "say a", "previous_response_id": made["id"]})[0] == 404
     assert server.resident_bytes() - before < 300e6  # what an attack may take over rest
 
 
 def test_conversations_that_go_on_are_shared(server):
-    made = ask(server, "/v1/responses", {"input": unseen_conversation(150_000)})[1]
+    made = ask(server.port, "/v1/responses", {"input": unseen_conversation(150_000)})[1]
     assert made["store"] is True
     before = server.resident_bytes()
     with contextlib.ExitStack() as stack:
         for _ in range(60):
             unread(server, stack, "/v1/responses", {"input": WAITS, "previous_response_id": made["id"]})
         time.sleep(2)
-        assert ask(server, "/v1/chat/completions", {"messages": CHAT})[0] == 200
+        assert ask(server.port, "/v1/chat/completions", {"messages": CHAT})[0] == 200
     assert server.resident_bytes() - before < 60e6
 
 

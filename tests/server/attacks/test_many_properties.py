@@ -1,20 +1,8 @@
 """Tools of a hundred thousand properties: each place that looks at them takes time in proportion, and a grammar of them is refused."""
 
-import time
-
 import pytest
 from attack_requests import many_properties
-from raw_connection import RawConnection
-
-
-def seconds(server, body, statuses):
-    connection = RawConnection(server.port)
-    start = time.monotonic()
-    connection.post("/v1/chat/completions", body)
-    status, answer = connection.read()
-    connection.close()
-    assert status in statuses, answer
-    return time.monotonic() - start
+from raw_connection import seconds_of
 
 
 # Comparing each property with all before it takes 1,024 times as long for 32 times as many. Other work on the machine may
@@ -22,6 +10,7 @@ def seconds(server, body, statuses):
 @pytest.mark.parametrize("choice, statuses", [("auto", (200, 400)), ("none", (200,)), ("required", (400,))])
 def test_they_take_time_in_proportion(server, choice, statuses):
     def least(count):
-        return min(seconds(server, {**many_properties(count), "tool_choice": choice}, statuses) for _ in range(2))
+        body = {**many_properties(count), "tool_choice": choice}
+        return min(seconds_of(server.port, "/v1/chat/completions", body, statuses) for _ in range(2))
 
     assert least(160_000) < 200 * least(5_000)

@@ -45,6 +45,7 @@ NUM_STEPS_PER_TURN = 1024  # of overtaking (engine/scheduler.h)
 HEALTH_PAUSE_S = 0.05
 SETTLE_S = 1
 PROMPT_LEN = 1000  # of what fills the KV cache
+GIVEN_BACK_S = 12  # twice as long as a server at rest keeps what was freed, and more
 WAITED = "the stream waited too long"
 JOIN = ["sh", "-c", 'echo $$ > "$0" && exec "$@"']  # joins the cgroup of a cgroup.procs and becomes the command after it
 
@@ -152,6 +153,12 @@ class Server:
             attackers.exchange(self.port, "/v1/chat/completions", json.dumps(chat).encode())
         self.forget_peak()
         self.rest_bytes = self.peak_bytes()
+
+    def kept_bytes(self):
+        """What is resident over that once the server has had nothing to do for a while."""
+        time.sleep(GIVEN_BACK_S)
+        self.forget_peak()
+        return self.peak_bytes() - self.rest_bytes
 
 
 class Beside(NamedTuple):
@@ -338,6 +345,8 @@ def main():
             print("| attack | answered | s | memory over rest, MB | stream's p99, ms | allowed | /health's slowest, ms | holds |")
             print("|" + "---|" * 8, flush=True)
             num_wrong = measure(flags, server)
+            if server.is_alive():
+                print(f"\nAfter {GIVEN_BACK_S} s without a request {server.kept_bytes() / 1e6:.0f} MB over rest are resident.")
         except (OSError, subprocess.TimeoutExpired) as error:
             sys.exit(f"whole_sizes: {error}")
     sys.exit(1 if num_wrong else 0)
