@@ -130,8 +130,9 @@ void print_config(const ModelConfig& config) {
   std::set<int> widths;
   std::map<std::tuple<int, int, int>, int> attentions;
   for (const LayerConfig& layer : config.layers) {
-    widths.insert(layer.intermediate_size);
-    ++attentions[{layer.num_heads, layer.head_dim, layer.num_kv_heads}];
+    widths.insert(layer.dense_mlp().intermediate_size);
+    const AttentionConfig& heads = layer.attention();
+    ++attentions[{heads.num_heads, heads.head_dim, heads.num_kv_heads}];
   }
   std::printf("hidden           %d, intermediate %s\n", config.hidden_size,
               fmt::format("{}", fmt::join(widths, " and ")).c_str());
@@ -148,7 +149,7 @@ void print_config(const ModelConfig& config) {
   if (config.has_score_head) std::printf("head             scores of pairs of texts\n");
   std::printf("context          %d tokens\n", config.max_position_embeddings);
   std::map<int, int> windows;
-  for (const LayerConfig& each : config.layers) ++windows[each.window];
+  for (const LayerConfig& each : config.layers) ++windows[each.attention().window];
   for (const auto& [window, layers] : windows) {
     if (window > 0) std::printf("window           %d tokens on %d layers\n", window, layers);
   }
@@ -187,7 +188,7 @@ Status info(const InfoFlags& flags) {
   std::set<int> head_dims;  // of a model
   if (!flags.model.empty()) {
     PAGODA_ASSIGN_OR_RETURN(const ModelConfig config, print_checkpoint(flags.model));
-    for (const LayerConfig& layer : config.layers) head_dims.insert(layer.head_dim);
+    for (const LayerConfig& layer : config.layers) head_dims.insert(layer.attention().head_dim);
   } else {
     PAGODA_RETURN_IF_ERROR(print_build(backends));
     if (!about.empty()) std::printf("%s\n", about.c_str());

@@ -2,18 +2,25 @@
 
 #include <algorithm>
 
+#include "model/blocks/per_layer_block.h"
+#include "model/family.h"
+#include "model/layer_spec.h"
+
 namespace pagoda {
+namespace {
+
+double products_of(const ProjectionSpec& projection) {
+  return static_cast<double>(projection.rows()) * static_cast<double>(projection.cols);
+}
+
+}  // namespace
 
 double layer_products_per_token(const ModelConfig& config) {
-  const double hidden = config.hidden_size;
-  double products = 0;
-  for (const LayerConfig& layer : config.layers) {
-    const double q_dim = static_cast<double>(layer.num_heads) * layer.head_dim;
-    const double kv_dim = static_cast<double>(layer.num_kv_heads) * layer.head_dim;
-    const int num_kv = layer.kv_source >= 0 ? 0 : layer.keys_are_values ? 1 : 2;
-    products += hidden * (q_dim + num_kv * kv_dim) + q_dim * hidden;
-    products += 3 * hidden * layer.intermediate_size;
-    products += 3 * hidden * config.per_layer_width;
+  const Family& family = *find_family(config.architecture);
+  double products = config.per_layer_width > 0 ? products_of(per_layer_embedding_spec(config)) : 0;
+  for (int i = 0; i < config.num_layers(); ++i) {
+    for (const ProjectionSpec& projection : layer_spec(family, config, i).projections)
+      products += products_of(projection);
   }
   return products;
 }
@@ -24,7 +31,8 @@ double head_products_per_row(const ModelConfig& config) {
 
 double attention_products(const ModelConfig& config, std::int64_t num_tokens) {
   double products = 0;
-  for (const LayerConfig& layer : config.layers) {
+  for (const LayerConfig& each : config.layers) {
+    const AttentionConfig& layer = each.attention();
     const std::int64_t width =
         layer.window > 0 ? std::min<std::int64_t>(layer.window, num_tokens) : num_tokens;
     // The first `width` tokens see 1, 2, ... width positions, the others width each.

@@ -8,8 +8,9 @@
 
 namespace pagoda {
 
-double layer_products_per_token(const ModelConfig& config);  // of all layers' linear ops
-double head_products_per_row(const ModelConfig& config);     // hidden state to logits
+// Counts those of all layers' linear ops. REQUIRES: an architecture of a family.
+double layer_products_per_token(const ModelConfig& config);
+double head_products_per_row(const ModelConfig& config);  // hidden state to logits
 
 // Scores and weighted values of a whole prompt of `num_tokens`: a token sees itself and what came
 // before it, within its layer's window.

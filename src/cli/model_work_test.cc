@@ -8,10 +8,13 @@ namespace pagoda {
 namespace {
 
 ModelConfig smollm2_like() {
-  return {.vocab_size = 49152,
+  const LayerConfig layer = {
+      .mixer = AttentionConfig{.num_heads = 9, .num_kv_heads = 3, .head_dim = 64},
+      .mlp = DenseMlpConfig{.intermediate_size = 1536}};
+  return {.architecture = "llama",
+          .vocab_size = 49152,
           .hidden_size = 576,
-          .layers = std::vector<LayerConfig>(
-              30, {.num_heads = 9, .num_kv_heads = 3, .head_dim = 64, .intermediate_size = 1536})};
+          .layers = std::vector<LayerConfig>(30, layer)};
 }
 
 TEST(ModelWork, CountsEveryWeightOfALayerOnceAToken) {
@@ -23,14 +26,15 @@ TEST(ModelWork, CountsEveryWeightOfALayerOnceAToken) {
 TEST(ModelWork, AttentionIsTheSumOverWhatEachTokenSees) {
   ModelConfig config = smollm2_like();
   config.layers.resize(4);
-  config.layers[1].window = 5;
-  config.layers[2].window = 1;
-  config.layers[3].window = 1000;
+  config.layers[1].attention().window = 5;
+  config.layers[2].attention().window = 1;
+  config.layers[3].attention().window = 1000;
   for (const int tokens : {1, 2, 4, 5, 6, 37}) {
     double pairs = 0;
     for (const LayerConfig& layer : config.layers) {
       for (int position = 0; position < tokens; ++position)
-        pairs += layer.window > 0 ? std::min(layer.window, position + 1) : position + 1;
+        pairs += layer.attention().window > 0 ? std::min(layer.attention().window, position + 1)
+                                              : position + 1;
     }
     EXPECT_EQ(attention_products(config, tokens), 2 * pairs * 9 * 64) << tokens;
   }

@@ -1,7 +1,6 @@
 #include "convert/gguf_model.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "model/family.h"
 #include "model/gguf_config.h"
 #include "model/json_fields.h"
+#include "model/layer_spec.h"
 #include "model/model_config.h"
 #include "quant/owned_bytes.h"
 #include "weights/printable.h"
@@ -64,49 +64,38 @@ void add_divisors(const char* name, const std::vector<float>& divisors, GgufMode
   model.tensors.push_back({.tensor = std::move(tensor)});
 }
 
-// Returns the layer that a name of a part of one is about.
-const LayerConfig& layer_of(const std::string& name, const ModelConfig& config) {
-  return config.layers[std::atoi(name.c_str() + std::string_view("model.layers.").size())];
-}
-
-bool has_part(const std::string& name, std::string_view part) {
-  return name.find(part) != std::string::npos;
-}
-
-// Returns whether a layer has no part of its own by that name: keys and values of one that reads
-// another one's cache.
-bool is_passed_over(const std::string& name, const ModelConfig& config) {
-  const bool is_cached = has_part(name, ".self_attn.k_proj.") ||
-                         has_part(name, ".self_attn.v_proj.") ||
-                         has_part(name, ".self_attn.k_norm.");
-  return is_cached && layer_of(name, config).kv_source >= 0;
-}
-
 // Returns what queries are multiplied by, so that scores are scaled as the model has it, not as
 // files without a key for it are read: in the last weights before the rotation.
-Result<float> query_factor(const std::string& name, const ModelConfig& config) {
+Result<float> query_factor(const TensorPlace& place, const ModelConfig& config,
+                           const std::string& name) {
   const Family& family = *find_family(config.architecture);
-  if (!has_part(name, ".self_attn.q") || family.reads_gguf("attention.scale")) return 1.0f;
-  const LayerConfig& layer = layer_of(name, config);
-  const float factor =
-      layer.score_scale / gguf_score_scale(family, config.num_layers(), config.hidden_size, layer);
+  const bool is_norm = place.vector != nullptr && place.vector->role == VectorRole::kQueryNorm;
+  const bool is_projected = place.projection != nullptr && place.part <= 0 &&
+                            place.projection->role == ProjectionRole::kQueriesKeysValues;
+  if ((!is_norm && !is_projected) || family.reads_gguf("attention.scale")) return 1.0f;
+  const AttentionConfig& attention = config.layers[place.layer].attention();
+  const float factor = attention.score_scale /
+                       gguf_score_scale(family, config.num_layers(), config.hidden_size, attention);
   if (are_same(factor, 1)) return 1.0f;
-  if (has_part(name, ".qkv_proj."))
+  if (place.part < 0)
     return unsupported("[quantize] tensor {}: a scale of scores of its own is not written as GGUF",
                        printable(name));
-  const bool is_last = has_part(name, ".q_norm.") == (layer.qk_norm != QkNorm::kNone);
-  return is_last ? factor : 1.0f;
+  return is_norm == (attention.qk_norm != QkNorm::kNone) ? factor : 1.0f;
 }
 
-// A table that follows from the config, the output of a tied embedding, or what no layer reads.
-bool is_redundant(const std::string& name, const ModelConfig& config) {
-  return is_derived_tensor(name) || is_passed_over(name, config) ||
-         (config.tie_word_embeddings && name == "lm_head.weight");
+// Returns how many rows of queries or keys turn together where GGUF has them in another order; 0:
+// rows stay where they are.
+int interleaved_head_dim(const TensorPlace& place, const ModelConfig& config) {
+  const Family& family = *find_family(config.architecture);
+  const bool is_q_or_k = place.projection != nullptr && (place.part == 0 || place.part == 1) &&
+                         place.projection->role == ProjectionRole::kQueriesKeysValues;
+  if (!is_q_or_k || family.gguf_rope_style == family.rope_style) return 0;
+  return config.layers[place.layer].attention().head_dim;
 }
 
 // Files call a layer's factor a weight, as everything else.
-std::string gguf_name(const std::string& name, const Family& family) {
-  const bool is_factor = !family.layer_factor.empty() && name.ends_with(family.layer_factor);
+std::string gguf_name(const std::string& name, const TensorPlace& place, const Family& family) {
+  const bool is_factor = place.vector != nullptr && name == place.vector->name;
   return family.gguf_tensor_names->gguf_of(is_factor ? name + ".weight" : name);
 }
 
@@ -136,20 +125,17 @@ Status set_sections(const Checkpoint& checkpoint, const Family& family, GgufMeta
 }
 
 Result<GgufModelTensor> read_tensor(const Checkpoint& checkpoint, const ModelConfig& config,
-                                    const std::string& name) {
+                                    const TensorPlace& place, const std::string& name) {
   const Family& family = *find_family(config.architecture);
   GgufModelTensor tensor;
   PAGODA_ASSIGN_OR_RETURN(tensor.tensor, checkpoint.tensor(name));
-  tensor.tensor.name = gguf_name(name, family);
+  tensor.tensor.name = gguf_name(name, place, family);
   if (tensor.tensor.name.empty())
     return unsupported("[quantize] tensor {}: GGUF has no name for it", printable(name));
   if (name.ends_with("norm.weight")) tensor.offset = config.norm_offset;
-  PAGODA_ASSIGN_OR_RETURN(tensor.factor, query_factor(name, config));
-  const bool is_q_or_k =
-      has_part(name, ".self_attn.q_proj.") || has_part(name, ".self_attn.k_proj.");
-  if (!is_q_or_k || family.gguf_rope_style == family.rope_style) return tensor;
-  const int head_dim = config.layers.front().head_dim;
-  if (tensor.tensor.shape[0] % head_dim != 0) {
+  PAGODA_ASSIGN_OR_RETURN(tensor.factor, query_factor(place, config, name));
+  const int head_dim = interleaved_head_dim(place, config);
+  if (head_dim > 0 && tensor.tensor.shape[0] % head_dim != 0) {
     return data_loss("[quantize] tensor {}: expected whole heads of {} rows, got {}", name,
                      head_dim, tensor.tensor.shape[0]);
   }
@@ -177,9 +163,12 @@ Result<GgufModel> from_folder(const Checkpoint& files) {
   add_divisors("rope_freqs.weight", divisors.always, model);
   add_divisors("rope_factors_long.weight", divisors.of_long, model);
   add_divisors("rope_factors_short.weight", divisors.of_short, model);
+  const LayerSpecs layers(family, config);
   for (const std::string& name : checkpoint.names()) {
-    if (is_redundant(name, config)) continue;
-    PAGODA_ASSIGN_OR_RETURN(GgufModelTensor tensor, read_tensor(checkpoint, config, name));
+    const TensorPlace place = layers.find(name).value_or(TensorPlace());
+    const bool is_of_tied_head = config.tie_word_embeddings && name == "lm_head.weight";
+    if (place.is_passed_over || is_of_tied_head || is_derived_tensor(name)) continue;
+    PAGODA_ASSIGN_OR_RETURN(GgufModelTensor tensor, read_tensor(checkpoint, config, place, name));
     model.tensors.push_back(std::move(tensor));
   }
   return model;

@@ -44,9 +44,9 @@ class ArchitectureWriter {
   }
 
   // One number where all layers have the same.
-  void set_each(std::string_view key, int LayerConfig::*member) {
+  void set_each(std::string_view key, const std::function<int(const LayerConfig&)>& number_of) {
     std::vector<int> values;
-    for (const LayerConfig& layer : config_.layers) values.push_back(layer.*member);
+    for (const LayerConfig& layer : config_.layers) values.push_back(number_of(layer));
     const bool are_alike = std::equal(values.begin() + 1, values.end(), values.begin());
     if (are_alike) {
       set_count(key, values.front());
@@ -59,7 +59,8 @@ class ArchitectureWriter {
     set_count("block_count", config_.num_layers());
     set_count("context_length", config_.max_position_embeddings);
     set_count("embedding_length", config_.hidden_size);
-    set_each("feed_forward_length", &LayerConfig::intermediate_size);
+    set_each("feed_forward_length",
+             [](const LayerConfig& layer) { return layer.dense_mlp().intermediate_size; });
     set("attention.layer_norm_rms_epsilon", config_.rms_norm_eps);
     set_count("vocab_size", config_.vocab_size);
     if (config_.per_layer_width > 0)
@@ -67,10 +68,12 @@ class ArchitectureWriter {
   }
 
   Status set_heads() {
-    const LayerConfig& full = config_.first_layer(/*has_window=*/false);
-    const LayerConfig& windowed = config_.first_layer(/*has_window=*/true);
-    set_each("attention.head_count", &LayerConfig::num_heads);
-    set_each("attention.head_count_kv", &LayerConfig::num_kv_heads);
+    const AttentionConfig& full = config_.first_attention(/*has_window=*/false);
+    const AttentionConfig& windowed = config_.first_attention(/*has_window=*/true);
+    set_each("attention.head_count",
+             [](const LayerConfig& layer) { return layer.attention().num_heads; });
+    set_each("attention.head_count_kv",
+             [](const LayerConfig& layer) { return layer.attention().num_kv_heads; });
     set_count("attention.key_length", full.head_dim);
     set_count("attention.value_length", full.head_dim);
     if (family_.reads_gguf("attention.key_length_swa")) {
@@ -78,7 +81,8 @@ class ArchitectureWriter {
       set_count("attention.value_length_swa", windowed.head_dim);
     }
     int num_shared = 0;
-    for (const LayerConfig& layer : config_.layers) {
+    for (const LayerConfig& each : config_.layers) {
+      const AttentionConfig& layer = each.attention();
       const int head_dim = layer.window > 0 ? windowed.head_dim : full.head_dim;
       if (layer.num_heads != full.num_heads || layer.head_dim != head_dim)
         return has_no_key("layers with other heads");
@@ -90,13 +94,13 @@ class ArchitectureWriter {
   }
 
   Status set_windows() {
-    const int window = config_.first_layer(/*has_window=*/true).window;
+    const int window = config_.first_attention(/*has_window=*/true).window;
     if (window == 0) return ok_status();
     constexpr std::string_view kPattern = "attention.sliding_window_pattern";
     std::vector<bool> has_window;
     bool is_known = true;
     for (int i = 0; i < config_.num_layers(); ++i) {
-      const int own = config_.layers[i].window;
+      const int own = config_.layers[i].attention().window;
       if (own != 0 && own != window) return has_no_key("windows of several lengths");
       has_window.push_back(own != 0);
       const bool is_expected = family_.window_pattern == 0 || (i + 1) % family_.window_pattern != 0;
@@ -113,9 +117,10 @@ class ArchitectureWriter {
   }
 
   Status set_scores() {
-    const LayerConfig& first = config_.layers.front();
+    const AttentionConfig& first = config_.layers.front().attention();
     for (const LayerConfig& layer : config_.layers) {
-      if (layer.score_cap != first.score_cap) return has_no_key("caps of some layers' scores");
+      if (layer.attention().score_cap != first.score_cap)
+        return has_no_key("caps of some layers' scores");
     }
     // Queries take the scale up in families without a key for it (convert/gguf_model.cc).
     if (family_.reads_gguf("attention.scale")) set("attention.scale", first.score_scale);

@@ -63,7 +63,7 @@ class RotationWriter {
   // Which layers turn by another table than the first one is the family's, not the file's.
   Status check_tables() const {
     for (int i = 0; i < config_.num_layers(); ++i) {
-      const LayerConfig& layer = config_.layers[i];
+      const AttentionConfig& layer = config_.layers[i].attention();
       bool has_other = false;
       if (family_.windows_have_own_rope) has_other = layer.window > 0;
       if (family_.windows == WindowRule::kUnturned) has_other = (i + 1) % kUnturnedInterval == 0;
@@ -74,7 +74,7 @@ class RotationWriter {
   }
 
   Status set_width(std::string_view key, const RopeTable& table, bool has_window) {
-    const bool is_whole = table.rotary_dim() == config_.first_layer(has_window).head_dim;
+    const bool is_whole = table.rotary_dim() == config_.first_attention(has_window).head_dim;
     if (!is_whole && !family_.reads_gguf(key))
       return has_no_key(config_, "a rotation of a part of each head");
     set(key, static_cast<std::uint32_t>(table.rotary_dim()));
@@ -127,7 +127,7 @@ class RotationWriter {
   }
 
   Status set_window_keys() {
-    const LayerConfig& layer = config_.first_layer(/*has_window=*/true);
+    const AttentionConfig& layer = config_.first_attention(/*has_window=*/true);
     if (layer.window == 0) return ok_status();
     const RopeTable& table = config_.rope_tables[layer.rope_table];
     if (table.factor != 1 || !are_all_one(divisors_of(table, table.inv_freq)))

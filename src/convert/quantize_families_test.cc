@@ -122,11 +122,11 @@ void expect_same_config(const ModelConfig& a, const ModelConfig& b) {
   EXPECT_EQ(testing::windows_of(a), testing::windows_of(b));
   ASSERT_EQ(a.num_layers(), b.num_layers());
   for (int i = 0; i < a.num_layers(); ++i) {
-    const LayerConfig &x = a.layers[i], &y = b.layers[i];
+    const AttentionConfig &x = a.layers[i].attention(), &y = b.layers[i].attention();
     EXPECT_EQ(x.num_heads, y.num_heads);
     EXPECT_EQ(x.num_kv_heads, y.num_kv_heads);
     EXPECT_EQ(x.head_dim, y.head_dim);
-    EXPECT_EQ(x.intermediate_size, y.intermediate_size);
+    EXPECT_EQ(a.layers[i].dense_mlp().intermediate_size, b.layers[i].dense_mlp().intermediate_size);
     EXPECT_EQ(x.kv_source, y.kv_source);
     EXPECT_EQ(x.keys_are_values, y.keys_are_values);
     EXPECT_EQ(x.rope_table, y.rope_table);

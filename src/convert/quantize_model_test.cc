@@ -93,7 +93,8 @@ TEST(QuantizeModel, TheConfigStaysTheSame) {
     const ModelConfig before = config_of(kData + model), after = config_of(path);
     EXPECT_EQ(after.architecture, before.architecture);
     EXPECT_EQ(after.num_layers(), before.num_layers()) << model;
-    EXPECT_EQ(after.layers.front().head_dim, before.layers.front().head_dim) << model;
+    EXPECT_EQ(after.layers.front().attention().head_dim, before.layers.front().attention().head_dim)
+        << model;
     EXPECT_EQ(after.vocab_size, before.vocab_size) << model;
     EXPECT_EQ(after.max_position_embeddings, before.max_position_embeddings) << model;
     EXPECT_EQ(after.rms_norm_eps, before.rms_norm_eps) << model;

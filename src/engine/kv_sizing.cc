@@ -62,14 +62,14 @@ Result<KvLayout> lay_out_kv_cache(const EngineOptions& options, const ModelConfi
       return invalid_argument("[kv cache] layers to skip: expected 0 to {}, got {}",
                               config.num_layers() - 1, layer);
     }
-    if (config.layers[layer].kv_source >= 0) {
+    if (config.layers[layer].attention().kv_source >= 0) {
       return invalid_argument("[kv cache] layers to skip: layer {} reads the entries of layer {}",
-                              layer, config.layers[layer].kv_source);
+                              layer, config.layers[layer].attention().kv_source);
     }
   }
   KvLayout layout = {.block_size = options.block_size, .layers = {}};
   for (int i = 0; i < config.num_layers(); ++i) {
-    const LayerConfig& layer = config.layers[i];
+    const AttentionConfig& layer = config.layers[i].attention();
     const bool is_skipped = (options.kv_cache_skipped_layers.windowed && layer.window > 0) ||
                             std::find(skipped.begin(), skipped.end(), i) != skipped.end();
     if (layer.kv_source >= 0) {

@@ -15,8 +15,8 @@ constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 ModelConfig small_config() {
   ModelConfig config;
   config.max_position_embeddings = 1000;
-  config.layers = {{.num_kv_heads = 2, .head_dim = 8},
-                   {.num_kv_heads = 2, .head_dim = 8, .window = 1000}};
+  config.layers = {{.mixer = AttentionConfig{.num_kv_heads = 2, .head_dim = 8}},
+                   {.mixer = AttentionConfig{.num_kv_heads = 2, .head_dim = 8, .window = 1000}}};
   return config;
 }
 
@@ -109,7 +109,7 @@ constexpr KvFormats kInt4 = {KvFormat::kInt4, KvFormat::kInt4};
 ModelConfig smollm2_config(int head_dim) {
   ModelConfig config;
   config.max_position_embeddings = 8192;
-  config.layers.assign(30, {.num_kv_heads = 3, .head_dim = head_dim});
+  config.layers.assign(30, {.mixer = AttentionConfig{.num_kv_heads = 3, .head_dim = head_dim}});
   return config;
 }
 
@@ -170,7 +170,7 @@ TEST(KvSizing, ALayerThatReadsAnotherOnesCacheTakesNoMemory) {
   ModelConfig config = small_config();
   const auto alone = size_kv_cache({}, config, Backend::kCpu, kGiB);
   config.layers.push_back(config.layers[1]);
-  config.layers.back().kv_source = 1;
+  config.layers.back().attention().kv_source = 1;
   const auto sizing = size_kv_cache({}, config, Backend::kCpu, kGiB);
   ASSERT_TRUE(alone.ok() && sizing.ok());
   EXPECT_EQ(sizing->layout.bytes_per_token(), alone->layout.bytes_per_token());
@@ -185,7 +185,7 @@ TEST(KvSizing, ALayerThatReadsAnotherOnesCacheTakesNoMemory) {
 
 TEST(KvSizing, Int4TakesAnEvenHeadDim) {
   ModelConfig config = small_config();
-  config.layers[0].head_dim = 7;
+  config.layers[0].attention().head_dim = 7;
   const auto sizing = size_kv_cache({.kv_cache_formats = kK8v4}, config, Backend::kCpu, kGiB);
   EXPECT_EQ(sizing.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(sizing.status().message(),
@@ -198,7 +198,9 @@ ModelConfig gemma_3_1b() {
   ModelConfig config;
   config.max_position_embeddings = 32'768;
   for (int i = 0; i < 26; ++i) {
-    config.layers.push_back({.num_kv_heads = 1, .head_dim = 256, .window = i % 6 == 5 ? 0 : 512});
+    config.layers.push_back(
+        {.mixer =
+             AttentionConfig{.num_kv_heads = 1, .head_dim = 256, .window = i % 6 == 5 ? 0 : 512}});
   }
   return config;
 }
@@ -210,7 +212,7 @@ int sequences_in(const KvSizing& sizing, int num_tokens) {
 
 TEST(KvSizing, AWindowsMemoryIsAWindow) {
   ModelConfig without = gemma_3_1b();
-  for (LayerConfig& layer : without.layers) layer.window = 0;
+  for (LayerConfig& layer : without.layers) layer.attention().window = 0;
   for (const KvFormat format : {KvFormat::kBFloat16, KvFormat::kFloat32}) {
     const EngineOptions options = {.max_num_seqs = 256,
                                    .kv_cache_memory_bytes = 16 * kGiB,

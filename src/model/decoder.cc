@@ -1,6 +1,12 @@
 #include "model/decoder.h"
 
+#include <string>
+#include <variant>
+#include <vector>
+
 #include "model/checkpoint_tensors.h"
+#include "model/family.h"
+#include "model/layer_spec.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
@@ -8,6 +14,22 @@
 #include "ops/soft_cap/soft_cap.h"
 
 namespace pagoda {
+
+Tensor Decoder::Layer::mix(const Step& step, const Tensor& x) const {
+  return std::visit([&](const auto& block) { return block.apply(step, x); }, mixer);
+}
+
+Tensor Decoder::Layer::apply_mlp(const Step& step, const Tensor& x) const {
+  return std::visit([&](const auto& block) { return block.apply(step, x); }, mlp);
+}
+
+template <typename Visit>
+void Decoder::Layer::for_each_projection(const Visit& visit) const {
+  const auto visit_all = [&](const auto& block) { block.for_each_projection(visit); };
+  std::visit(visit_all, mixer);
+  std::visit(visit_all, mlp);
+  if (per_layer) visit_all(*per_layer);
+}
 
 AddRmsNormArgs Decoder::sum_args(const Tensor& delta_norm) const {
   return {.eps = config_.rms_norm_eps,
@@ -18,7 +40,7 @@ AddRmsNormArgs Decoder::sum_args(const Tensor& delta_norm) const {
 // Returns those of the sum that a layer ends with.
 AddRmsNormArgs Decoder::last_sum_args(const Layer& layer) const {
   AddRmsNormArgs args =
-      sum_args(per_layer_embedding_.defined() ? layer.per_layer_delta_norm : layer.mlp_delta_norm);
+      sum_args(layer.per_layer ? layer.per_layer_delta_norm : layer.mlp_delta_norm);
   args.sum_factor = layer.factor;
   return args;
 }
@@ -56,22 +78,21 @@ HiddenState Decoder::forward(Exec& exec, const StepBatch& batch, KvStore& kv) co
     residual = std::move(sum.sum);
     return std::move(sum.normed);
   };
-  const Layer* before = nullptr;
-  for (const Layer& layer : layers_) {
-    if (before != nullptr) {
-      delta = layer.attention.apply(step, enter(last_sum_args(*before), layer.attention_norm));
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
+    if (i > 0) {
+      delta = layer.mix(step, enter(last_sum_args(layers_[i - 1]), layer.attention_norm));
     } else if (layer.attention_norm.defined()) {
-      delta = layer.attention.apply(
+      delta = layer.mix(
           step, rms_norm(exec, residual, layer.attention_norm, {.eps = config_.rms_norm_eps}));
     } else {
-      delta = layer.attention.apply(step, residual);
+      delta = layer.mix(step, residual);
     }
-    delta = layer.mlp.apply(step, enter(sum_args(layer.attention_delta_norm), layer.mlp_norm));
-    if (short_embedding.defined()) {
+    delta = layer.apply_mlp(step, enter(sum_args(layer.attention_delta_norm), layer.mlp_norm));
+    if (layer.per_layer) {
       const Tensor x = enter(sum_args(layer.mlp_delta_norm), Tensor());
-      delta = layer.per_layer.apply(step, x, short_embedding, layer.attention.layer);
+      delta = layer.per_layer->apply(step, x, short_embedding, static_cast<int>(i));
     }
-    before = &layer;
   }
   return {std::move(residual), std::move(delta)};
 }
@@ -89,42 +110,57 @@ Tensor Decoder::logits(Exec& exec, const HiddenState& state, const Tensor& rows)
 
 namespace {
 
+// Loads a norm of the hidden state; undefined where the layer has none.
+Result<Tensor> load_layer_norm(const BlockSource& source, VectorRole role) {
+  const VectorSpec* norm = source.spec.vector(role);
+  if (norm == nullptr) return Tensor();
+  return load_norm(source.exec, source.checkpoint, norm->name + ".weight", norm->dim,
+                   source.config.norm_offset);
+}
+
 // Reads the factor of all that leaves a layer: 1 where there is none.
-Result<float> read_layer_factor(const Checkpoint& checkpoint, std::string_view name, int layer) {
-  // Hugging Face's name is of a tensor, GGUF's of a module.
-  std::string tensor = fmt::format("model.layers.{}.{}", layer, name);
-  if (!checkpoint.has(tensor)) tensor += ".weight";
-  if (name.empty() || !checkpoint.has(tensor)) return 1;
-  PAGODA_ASSIGN_OR_RETURN(const std::vector<float> factor, read_norm(checkpoint, tensor, 1, 0));
+Result<float> read_layer_factor(const BlockSource& source) {
+  const VectorSpec* vector = source.spec.vector(VectorRole::kLayerFactor);
+  if (vector == nullptr) return 1;
+  std::string tensor = vector->name;  // Hugging Face's name is of a tensor, GGUF's of a module
+  if (!source.checkpoint.has(tensor)) tensor += ".weight";
+  if (!source.checkpoint.has(tensor)) return 1;
+  PAGODA_ASSIGN_OR_RETURN(const std::vector<float> factor,
+                          read_norm(source.checkpoint, tensor, vector->dim, 0));
   return factor.front();
+}
+
+// Loads the block of a config's alternative into that of a layer.
+template <typename Block, typename Config>
+Status load_alternative(const BlockSource& source, const Config& alternatives, Block& block) {
+  return std::visit(
+      [&](const auto& config) -> Status {
+        PAGODA_ASSIGN_OR_RETURN(block, load_block(source, config));
+        return ok_status();
+      },
+      alternatives);
 }
 
 }  // namespace
 
-Result<Decoder::Layer> Decoder::load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                           const ModelConfig& config, const Family& family,
-                                           KvFormat key_format, int layer) {
-  const LayerNormNames& norms = family.norms;
-  const auto load = [&](std::string_view name) -> Result<Tensor> {
-    if (name.empty()) return Tensor();
-    return load_norm(exec, checkpoint, fmt::format("model.layers.{}.{}.weight", layer, name),
-                     config.hidden_size, config.norm_offset);
-  };
-  Layer loaded;
-  PAGODA_ASSIGN_OR_RETURN(loaded.attention_norm, load(norms.before_attention));
-  PAGODA_ASSIGN_OR_RETURN(loaded.attention,
-                          load_attention_block(exec, checkpoint, config, key_format, layer));
-  PAGODA_ASSIGN_OR_RETURN(loaded.attention_delta_norm, load(norms.behind_attention));
-  PAGODA_ASSIGN_OR_RETURN(loaded.mlp_norm, load(norms.before_mlp));
-  PAGODA_ASSIGN_OR_RETURN(loaded.mlp, load_mlp_block(exec, checkpoint, config, layer));
-  PAGODA_ASSIGN_OR_RETURN(loaded.mlp_delta_norm, load(norms.behind_mlp));
-  if (config.per_layer_width > 0) {
-    PAGODA_ASSIGN_OR_RETURN(loaded.per_layer,
-                            load_per_layer_block(exec, checkpoint, config, layer));
-    PAGODA_ASSIGN_OR_RETURN(loaded.per_layer_delta_norm, load(norms.behind_per_layer));
+Result<Decoder::Layer> Decoder::load_layer(const BlockSource& source) {
+  const LayerConfig& config = source.config.layers[source.layer];
+  Layer layer;
+  PAGODA_ASSIGN_OR_RETURN(layer.attention_norm,
+                          load_layer_norm(source, VectorRole::kAttentionNorm));
+  PAGODA_RETURN_IF_ERROR(load_alternative(source, config.mixer, layer.mixer));
+  PAGODA_ASSIGN_OR_RETURN(layer.attention_delta_norm,
+                          load_layer_norm(source, VectorRole::kAttentionDeltaNorm));
+  PAGODA_ASSIGN_OR_RETURN(layer.mlp_norm, load_layer_norm(source, VectorRole::kMlpNorm));
+  PAGODA_RETURN_IF_ERROR(load_alternative(source, config.mlp, layer.mlp));
+  PAGODA_ASSIGN_OR_RETURN(layer.mlp_delta_norm, load_layer_norm(source, VectorRole::kMlpDeltaNorm));
+  if (source.config.per_layer_width > 0) {
+    PAGODA_ASSIGN_OR_RETURN(layer.per_layer, load_per_layer_block(source));
+    PAGODA_ASSIGN_OR_RETURN(layer.per_layer_delta_norm,
+                            load_layer_norm(source, VectorRole::kPerLayerDeltaNorm));
   }
-  PAGODA_ASSIGN_OR_RETURN(loaded.factor, read_layer_factor(checkpoint, family.layer_factor, layer));
-  return loaded;
+  PAGODA_ASSIGN_OR_RETURN(layer.factor, read_layer_factor(source));
+  return layer;
 }
 
 Status Decoder::load_ends(Exec& exec, const Checkpoint& checkpoint) {
@@ -154,8 +190,13 @@ Result<Decoder> Decoder::load(Exec& exec, const Checkpoint& checkpoint, const Mo
   Decoder decoder;
   decoder.config_ = config;
   for (int i = 0; i < config.num_layers(); ++i) {
-    PAGODA_ASSIGN_OR_RETURN(
-        Layer layer, load_layer(exec, named, config, *family, layout.layers[i].formats.keys, i));
+    const BlockSpec spec = layer_spec(*family, config, i);
+    PAGODA_ASSIGN_OR_RETURN(Layer layer, load_layer({.exec = exec,
+                                                     .checkpoint = named,
+                                                     .config = config,
+                                                     .spec = spec,
+                                                     .key_format = layout.layers[i].formats.keys,
+                                                     .layer = i}));
     decoder.layers_.push_back(std::move(layer));
     if (progress) progress(static_cast<double>(i + 1) / (config.num_layers() + 1));
   }
@@ -178,15 +219,7 @@ void Decoder::link_weights(const Exec& exec) {
     before = &weight;
   };
   if (per_layer_embedding_.defined()) add(per_layer_embedding_.projection);
-  for (const Layer& layer : layers_) {
-    add(layer.attention.qkv);
-    add(layer.attention.output);
-    add(layer.mlp.gate_up);
-    add(layer.mlp.down);
-    if (!per_layer_embedding_.defined()) continue;
-    add(layer.per_layer.gate);
-    add(layer.per_layer.output);
-  }
+  for (const Layer& layer : layers_) layer.for_each_projection(add);
   if (config_.has_head) add(head_);
 }
 

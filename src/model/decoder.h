@@ -2,16 +2,14 @@
 #pragma once
 
 #include <functional>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "batch/step_batch.h"
 #include "core/status.h"
 #include "kv/kv_store.h"
-#include "model/blocks/attention_block.h"
-#include "model/blocks/mlp_block.h"
 #include "model/blocks/per_layer_block.h"
-#include "model/family.h"
+#include "model/layer_blocks.h"
 #include "model/model_config.h"
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "weights/checkpoint.h"
@@ -57,18 +55,22 @@ class Decoder {
   // Norms are [hidden], or undefined where the family has none.
   struct Layer {
     Tensor attention_norm;
-    AttentionBlock attention;
+    MixerBlock mixer;
     Tensor attention_delta_norm;  // of what attention adds
     Tensor mlp_norm;
     MlpBlock mlp;
     Tensor mlp_delta_norm;  // of what the MLP adds
-    PerLayerBlock per_layer;
+    std::optional<PerLayerBlock> per_layer;
     Tensor per_layer_delta_norm;
     float factor = 1;  // of all that leaves the layer
+
+    Tensor mix(const Step& step, const Tensor& x) const;
+    Tensor apply_mlp(const Step& step, const Tensor& x) const;
+    // Visits in the order of a step.
+    template <typename Visit>
+    void for_each_projection(const Visit& visit) const;
   };
-  static Result<Layer> load_layer(Exec& exec, const Checkpoint& checkpoint,
-                                  const ModelConfig& config, const Family& family,
-                                  KvFormat key_format, int layer);
+  static Result<Layer> load_layer(const BlockSource& source);
   AddRmsNormArgs sum_args(const Tensor& delta_norm) const;
   AddRmsNormArgs last_sum_args(const Layer& layer) const;
   std::vector<Tensor> angles(Exec& exec, const StepBatch& batch, const QueryGrowth& growth) const;

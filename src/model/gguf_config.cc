@@ -62,7 +62,7 @@ Result<int> read_head_dim(const ArchitectureKeys& keys, int hidden_size, int num
 
 // Reads what queries and keys are multiplied by, and how their products are bent.
 Status read_scores(const ArchitectureKeys& keys, const Family& family, const ModelConfig& config,
-                   int num_layers, LayerConfig& layer) {
+                   int num_layers, AttentionConfig& layer) {
   layer.score_scale = gguf_score_scale(family, num_layers, config.hidden_size, layer);
   if (family.reads_gguf("attention.scale")) {
     PAGODA_ASSIGN_OR_RETURN(const double scale, keys.number_or("attention.scale", kScaleRange, 0));
@@ -93,7 +93,7 @@ Status read_windows(const GgufFile& file, const ArchitectureKeys& keys, const Fa
   }
   for (int i = 0; i < num_layers; ++i) {
     const bool has_window = listed.ok() ? (*listed)[i] : pattern == 0 || (i + 1) % pattern != 0;
-    config.layers[i].window = has_window ? window : 0;
+    config.layers[i].attention().window = has_window ? window : 0;
   }
   return ok_status();
 }
@@ -126,9 +126,10 @@ Status read_multipliers(const ArchitectureKeys& keys, const Family& family, Mode
 Status read_own_heads(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
                       const Family& family, ModelConfig& config) {
   if (!family.reads_gguf("attention.shared_kv_layers")) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(const int of_windows, read_head_width(keys, "attention.key_length_swa",
-                                                                "attention.value_length_swa",
-                                                                config.layers.front().head_dim));
+  PAGODA_ASSIGN_OR_RETURN(
+      const int of_windows,
+      read_head_width(keys, "attention.key_length_swa", "attention.value_length_swa",
+                      config.layers.front().attention().head_dim));
   PAGODA_ASSIGN_OR_RETURN(const int num_shared, keys.integer_or("attention.shared_kv_layers",
                                                                 {0, config.num_layers()}, 0));
   if (!share_caches(config, num_shared)) {
@@ -136,7 +137,7 @@ Status read_own_heads(const Checkpoint& checkpoint, const ArchitectureKeys& keys
                      keys.name("attention.shared_kv_layers"), num_shared);
   }
   for (int i = 0; i < config.num_layers(); ++i) {
-    LayerConfig& layer = config.layers[i];
+    AttentionConfig& layer = config.layers[i].attention();
     if (layer.window > 0) layer.head_dim = of_windows;
     layer.keys_are_values =
         layer.kv_source < 0 &&
@@ -150,7 +151,7 @@ Status read_own_heads(const Checkpoint& checkpoint, const ArchitectureKeys& keys
 
 Status read_layers(const Checkpoint& checkpoint, const ArchitectureKeys& keys, const Family& family,
                    int window, ModelConfig& config) {
-  LayerConfig layer = {.norms_values = family.norms_values, .qk_norm = family.qk_norm};
+  AttentionConfig layer = {.norms_values = family.norms_values, .qk_norm = family.qk_norm};
   PAGODA_ASSIGN_OR_RETURN(const int num_layers, keys.integer("block_count", kLayerRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_heads,
                           keys.uniform_integer("attention.head_count", kHeadRange));
@@ -166,8 +167,8 @@ Status read_layers(const Checkpoint& checkpoint, const ArchitectureKeys& keys, c
   PAGODA_RETURN_IF_ERROR(read_scores(keys, family, config, num_layers, layer));
   for (int i = 0; i < num_layers; ++i) {
     layer.num_kv_heads = num_kv_heads[i];
-    layer.intermediate_size = widths[i];
-    config.layers.push_back(layer);
+    config.layers.push_back(
+        {.mixer = layer, .mlp = DenseMlpConfig{.intermediate_size = widths[i]}});
   }
   PAGODA_RETURN_IF_ERROR(read_windows(*checkpoint.gguf(), keys, family, window, config));
   return read_own_heads(checkpoint, keys, family, config);
@@ -199,7 +200,7 @@ Status read_pooling(const GgufFile& file, std::string_view architecture, ModelCo
 // A width of heads but in the largest of each generation of Gemma, as llama.cpp knows them: by their
 // layers.
 float gguf_score_scale(const Family& family, int num_layers, int hidden_size,
-                       const LayerConfig& layer) {
+                       const AttentionConfig& layer) {
   const bool is_largest = (&family == &kGemma2 && num_layers == kLargestGemma2Layers) ||
                           (&family == &kGemma3 && num_layers == kLargestGemma3Layers);
   if (is_largest && hidden_size >= layer.num_heads)

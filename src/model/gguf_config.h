@@ -15,7 +15,7 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
 // Returns what the products of queries and keys are multiplied by where a file says nothing of it:
 // files have no key for Gemma's query_pre_attn_scalar.
 float gguf_score_scale(const Family& family, int num_layers, int hidden_size,
-                       const LayerConfig& layer);
+                       const AttentionConfig& layer);
 
 Result<PartialSampling> read_gguf_generation_defaults(const GgufFile& file);
 

@@ -24,11 +24,11 @@ TEST(GgufConfigTest, ReadsLlama) {
   EXPECT_EQ(config->architecture, "llama");
   EXPECT_EQ(config->vocab_size, kVocab);
   EXPECT_EQ(config->hidden_size, kHidden);
-  EXPECT_EQ(config->layers[0].intermediate_size, 112);
+  EXPECT_EQ(config->layers[0].dense_mlp().intermediate_size, 112);
   EXPECT_EQ(config->num_layers(), 3);
-  EXPECT_EQ(config->layers.front().num_heads, 4);
-  EXPECT_EQ(config->layers.front().num_kv_heads, 2);
-  EXPECT_EQ(config->layers.front().head_dim, 16);
+  EXPECT_EQ(config->layers.front().attention().num_heads, 4);
+  EXPECT_EQ(config->layers.front().attention().num_kv_heads, 2);
+  EXPECT_EQ(config->layers.front().attention().head_dim, 16);
   EXPECT_EQ(config->max_position_embeddings, 2048);
   EXPECT_EQ(config->rms_norm_eps, 1e-5f);
   EXPECT_TRUE(config->tie_word_embeddings);
@@ -47,7 +47,7 @@ TEST(GgufConfigTest, QwenPairsHalvesAndHasItsOwnHeadDim) {
   const auto config = model.read();
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->rope_tables.front().style, RopeStyle::kHalves);
-  EXPECT_EQ(config->layers.front().head_dim, 32);
+  EXPECT_EQ(config->layers.front().attention().head_dim, 32);
   EXPECT_EQ(config->rope_tables.front().inv_freq, rope_inverse_frequencies(32, 1e6, {}));
 }
 
@@ -112,7 +112,7 @@ TEST(GgufConfigTest, AWindowMakesALlamaAMistral) {
 TEST(GgufConfigTest, CountsMayBeRepeatedForEachLayer) {
   GgufModel model("llama");
   model.set_own("attention.head_count_kv", std::vector<std::int32_t>{2, 2, 2});
-  EXPECT_EQ(model.read()->layers.front().num_kv_heads, 2);
+  EXPECT_EQ(model.read()->layers.front().attention().num_kv_heads, 2);
   for (const auto& counts : {std::vector<std::int32_t>{}, {2, 2}, {2, 2, 2, 2}}) {
     model.set_own("attention.head_count_kv", counts);
     const Status status = model.read().status();
@@ -132,8 +132,8 @@ TEST(GgufConfigTest, CountsMayDifferByLayer) {
   const auto config = model.read();
   ASSERT_TRUE(config.ok()) << config.status().message();
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(config->layers[i].num_kv_heads, (std::vector{2, 1, 4}[i]));
-    EXPECT_EQ(config->layers[i].intermediate_size, (std::vector{32, 112, 64}[i]));
+    EXPECT_EQ(config->layers[i].attention().num_kv_heads, (std::vector{2, 1, 4}[i]));
+    EXPECT_EQ(config->layers[i].dense_mlp().intermediate_size, (std::vector{32, 112, 64}[i]));
   }
 }
 

@@ -37,15 +37,15 @@ TEST(GgufGemma4Test, LayersDifferByTheirWindows) {
   EXPECT_THAT(testing::windows_of(*config), ElementsAre(8, 0, 8));
   const std::vector<int> head_dims = {16, 32, 16}, sources = {-1, -1, 0};
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(config->layers[i].head_dim, head_dims[i]);
-    EXPECT_EQ(config->layers[i].kv_source, sources[i]);
-    EXPECT_EQ(config->layers[i].keys_are_values, i == 1);  // it has none of its own
-    EXPECT_EQ(config->layers[i].score_scale, 1);
+    EXPECT_EQ(config->layers[i].attention().head_dim, head_dims[i]);
+    EXPECT_EQ(config->layers[i].attention().kv_source, sources[i]);
+    EXPECT_EQ(config->layers[i].attention().keys_are_values, i == 1);  // it has none of its own
+    EXPECT_EQ(config->layers[i].attention().score_scale, 1);
   }
   std::vector<float> turned = rope_inverse_frequencies(32, 1e6, {});
   std::fill(turned.begin() + 4, turned.end(), 0.0f);
-  EXPECT_EQ(config->rope_tables[config->layers[1].rope_table].inv_freq, turned);
-  EXPECT_EQ(config->rope_tables[config->layers[0].rope_table].inv_freq,
+  EXPECT_EQ(config->rope_tables[config->layers[1].attention().rope_table].inv_freq, turned);
+  EXPECT_EQ(config->rope_tables[config->layers[0].attention().rope_table].inv_freq,
             rope_inverse_frequencies(16, 1e4, {}));
 }
 
@@ -74,7 +74,7 @@ TEST(GgufGemma4Test, ReadsTheE4BsHeader) {
   EXPECT_EQ(config->logits_cap, 30);
   EXPECT_EQ(config->per_layer_width, 256);
   for (int i = 0; i < 42; ++i) {
-    const LayerConfig& layer = config->layers[i];
+    const AttentionConfig& layer = config->layers[i].attention();
     EXPECT_EQ(layer.window, windowed[i] ? 512 : 0) << i;
     EXPECT_EQ(layer.head_dim, windowed[i] ? 256 : 512) << i;
     EXPECT_EQ(layer.kv_source, i < 24 ? -1 : windowed[i] ? 22 : 23) << i;

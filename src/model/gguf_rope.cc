@@ -155,7 +155,8 @@ Result<int> read_gguf_rotary_dim(const GgufRopeContext& context, std::string_vie
 template <typename IsOther>
 void add_table(ModelConfig& config, RopeTable table, IsOther&& is_other) {
   for (int i = 0; i < config.num_layers(); ++i) {
-    if (is_other(i)) config.layers[i].rope_table = static_cast<int>(config.rope_tables.size());
+    if (is_other(i))
+      config.layers[i].attention().rope_table = static_cast<int>(config.rope_tables.size());
   }
   config.rope_tables.push_back(std::move(table));
 }
@@ -164,16 +165,18 @@ void add_table(ModelConfig& config, RopeTable table, IsOther&& is_other) {
 Status add_window_table(const GgufRopeContext& context, ModelConfig& config) {
   constexpr std::string_view kOwnKey = "rope.dimension_count_swa";
   const bool has_own_key = context.family.reads_gguf(kOwnKey) && context.keys.has(kOwnKey);
-  PAGODA_ASSIGN_OR_RETURN(const int rotary_dim,
-                          read_gguf_rotary_dim(context, has_own_key ? kOwnKey : kRotaryDim,
-                                               config.first_layer(/*has_window=*/true).head_dim));
+  PAGODA_ASSIGN_OR_RETURN(
+      const int rotary_dim,
+      read_gguf_rotary_dim(context, has_own_key ? kOwnKey : kRotaryDim,
+                           config.first_attention(/*has_window=*/true).head_dim));
   RopeTable table = {.style = context.family.gguf_rope_style};
   const double otherwise =
       &context.family == &kGemma3 ? kGemma3WindowTheta : config.rope_tables.front().theta;
   PAGODA_ASSIGN_OR_RETURN(table.theta,
                           context.keys.number_or("rope.freq_base_swa", kThetaRange, otherwise));
   table.inv_freq = rope_inverse_frequencies(rotary_dim, table.theta, {});
-  add_table(config, std::move(table), [&](int i) { return config.layers[i].window > 0; });
+  add_table(config, std::move(table),
+            [&](int i) { return config.layers[i].attention().window > 0; });
   return ok_status();
 }
 
@@ -185,7 +188,7 @@ Status read_gguf_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys
                                    .keys = keys,
                                    .family = family,
                                    .trained_positions = config.max_position_embeddings};
-  const int head_dim = config.first_layer(/*has_window=*/false).head_dim;
+  const int head_dim = config.first_attention(/*has_window=*/false).head_dim;
   RopeTable table = {.style = family.gguf_rope_style};
   PAGODA_ASSIGN_OR_RETURN(table.theta, keys.number_or("rope.freq_base", kThetaRange, table.theta));
   PAGODA_ASSIGN_OR_RETURN(const int rotary_dim,

@@ -12,11 +12,11 @@ TEST(HfConfigTest, ReadsLlama) {
   EXPECT_EQ(config->architecture, "llama");
   EXPECT_EQ(config->vocab_size, 512);
   EXPECT_EQ(config->hidden_size, 64);
-  EXPECT_EQ(config->layers.front().intermediate_size, 112);
+  EXPECT_EQ(config->layers.front().dense_mlp().intermediate_size, 112);
   EXPECT_EQ(config->num_layers(), 4);
-  EXPECT_EQ(config->layers.front().num_heads, 4);
-  EXPECT_EQ(config->layers.front().num_kv_heads, 2);
-  EXPECT_EQ(config->layers.front().head_dim, 16);
+  EXPECT_EQ(config->layers.front().attention().num_heads, 4);
+  EXPECT_EQ(config->layers.front().attention().num_kv_heads, 2);
+  EXPECT_EQ(config->layers.front().attention().head_dim, 16);
   EXPECT_EQ(config->max_position_embeddings, 2048);
   EXPECT_EQ(config->rms_norm_eps, 1e-5f);
   EXPECT_TRUE(config->tie_word_embeddings);
@@ -35,7 +35,7 @@ TEST(HfConfigTest, DefaultsAreTransformers) {
   }
   const auto read = parse(config);
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(read->layers.front().num_kv_heads, 4);
+  EXPECT_EQ(read->layers.front().attention().num_kv_heads, 4);
   EXPECT_EQ(read->rms_norm_eps, 1e-6f);
   EXPECT_FALSE(read->tie_word_embeddings);
   EXPECT_EQ(read->rope_tables.front().inv_freq, rope_inverse_frequencies(16, 10000, {}));
@@ -44,10 +44,15 @@ TEST(HfConfigTest, DefaultsAreTransformers) {
 }
 
 TEST(HfConfigTest, HeadDimMayStandAlone) {
-  EXPECT_EQ(parse(with(base_config("mistral"), {{"head_dim", 24}}))->layers.front().head_dim, 24);
-  EXPECT_EQ(parse(with(base_config("llama"), {{"head_dim", nullptr}}))->layers.front().head_dim,
+  EXPECT_EQ(
+      parse(with(base_config("mistral"), {{"head_dim", 24}}))->layers.front().attention().head_dim,
+      24);
+  EXPECT_EQ(parse(with(base_config("llama"), {{"head_dim", nullptr}}))
+                ->layers.front()
+                .attention()
+                .head_dim,
             16);
-  EXPECT_EQ(parse(base_config("qwen3"))->layers.front().head_dim, 128);
+  EXPECT_EQ(parse(base_config("qwen3"))->layers.front().attention().head_dim, 128);
 }
 
 TEST(HfConfigTest, BiasesAreTheFamilys) {
@@ -145,7 +150,8 @@ TEST(HfConfigTest, Gemma4sFullLayersHaveHeadsOfTheirOwn) {
   const auto config = parse(gemma4_config());
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->per_layer_width, 12);
-  for (const LayerConfig& layer : config->layers) {
+  for (const LayerConfig& each : config->layers) {
+    const AttentionConfig& layer = each.attention();
     const bool is_full = layer.window == 0;
     EXPECT_EQ(layer.head_dim, is_full ? 32 : 16);
     EXPECT_EQ(layer.num_kv_heads, 2);
@@ -158,8 +164,8 @@ TEST(HfConfigTest, Gemma4sFullLayersHaveHeadsOfTheirOwn) {
   // A quarter of a head turns, by the frequencies of one that turns whole.
   std::vector<float> turned = rope_inverse_frequencies(32, 1e6, {});
   std::fill(turned.begin() + 4, turned.end(), 0.0f);
-  EXPECT_EQ(config->rope_tables[config->layers[1].rope_table].inv_freq, turned);
-  EXPECT_EQ(config->rope_tables[config->layers[0].rope_table].inv_freq,
+  EXPECT_EQ(config->rope_tables[config->layers[1].attention().rope_table].inv_freq, turned);
+  EXPECT_EQ(config->rope_tables[config->layers[0].attention().rope_table].inv_freq,
             rope_inverse_frequencies(16, 10000, {}));
 }
 
@@ -168,10 +174,11 @@ TEST(HfConfigTest, Gemma4sFullLayersMayTakeKeysAsValues) {
   // Without the one key the other one says nothing.
   const auto without_it = parse(with(gemma4_config(), of_full));
   ASSERT_TRUE(without_it.ok()) << without_it.status().message();
-  for (const LayerConfig& layer : without_it->layers) EXPECT_EQ(layer.num_kv_heads, 2);
+  for (const LayerConfig& layer : without_it->layers) EXPECT_EQ(layer.attention().num_kv_heads, 2);
   const auto config = parse(with(with(gemma4_config(), of_full), {{"attention_k_eq_v", true}}));
   ASSERT_TRUE(config.ok()) << config.status().message();
-  for (const LayerConfig& layer : config->layers) {
+  for (const LayerConfig& each : config->layers) {
+    const AttentionConfig& layer = each.attention();
     EXPECT_EQ(layer.num_kv_heads, layer.window == 0 ? 1 : 2);
     EXPECT_EQ(layer.keys_are_values, layer.window == 0);
   }
@@ -184,7 +191,8 @@ TEST(HfConfigTest, Gemma4sLayersMaySayTheirHeadsOneByOne) {
   const json changes{{"per_layer_config", by_layer}, {"attention_k_eq_v", true}};
   const auto config = parse(with(gemma4_config(), changes));
   ASSERT_TRUE(config.ok()) << config.status().message();
-  for (const LayerConfig& layer : config->layers) {
+  for (const LayerConfig& each : config->layers) {
+    const AttentionConfig& layer = each.attention();
     const bool is_full = layer.window == 0;
     EXPECT_EQ(layer.head_dim, is_full ? 48 : 16);
     EXPECT_EQ(layer.num_kv_heads, is_full ? 1 : 2);
@@ -193,7 +201,7 @@ TEST(HfConfigTest, Gemma4sLayersMaySayTheirHeadsOneByOne) {
   }
   const auto alike = parse(with(gemma4_config(), {{"per_layer_config", json::object()}}));
   ASSERT_TRUE(alike.ok()) << alike.status().message();
-  for (const LayerConfig& layer : alike->layers) EXPECT_EQ(layer.head_dim, 16);
+  for (const LayerConfig& layer : alike->layers) EXPECT_EQ(layer.attention().head_dim, 16);
 }
 
 TEST(HfConfigTest, Gemma4sLateLayersReadTheLastCacheOfTheirKind) {
@@ -202,8 +210,8 @@ TEST(HfConfigTest, Gemma4sLateLayersReadTheLastCacheOfTheirKind) {
   ASSERT_TRUE(config.ok()) << config.status().message();
   const std::vector<int> sources = {-1, -1, -1, 1, 2, 1};
   for (int i = 0; i < config->num_layers(); ++i) {
-    EXPECT_EQ(config->layers[i].kv_source, sources[i]) << i;
-    EXPECT_EQ(config->layers[i].intermediate_size, i < 3 ? 112 : 224) << i;
+    EXPECT_EQ(config->layers[i].attention().kv_source, sources[i]) << i;
+    EXPECT_EQ(config->layers[i].dense_mlp().intermediate_size, i < 3 ? 112 : 224) << i;
   }
 }
 

@@ -45,7 +45,7 @@ Status read_layer_types(const JsonFields& fields, int window, ModelConfig& confi
           "[config] {}: layer_types has a sliding_attention, but sliding_window is off",
           fields.where());
     }
-    config.layers[layer].window = window;
+    config.layers[layer].attention().window = window;
   }
   return ok_status();
 }
@@ -56,7 +56,7 @@ Status read_pattern(const JsonFields& fields, const Family& family, int window,
   PAGODA_ASSIGN_OR_RETURN(const int pattern, fields.integer_or("sliding_window_pattern",
                                                                kLayerRange, family.window_pattern));
   for (int i = 0; i < config.num_layers(); ++i)
-    config.layers[i].window = (i + 1) % pattern == 0 ? 0 : window;
+    config.layers[i].attention().window = (i + 1) % pattern == 0 ? 0 : window;
   return ok_status();
 }
 
@@ -66,7 +66,7 @@ Status read_unturned_windows(const JsonFields& fields, int window, ModelConfig& 
   PAGODA_ASSIGN_OR_RETURN(const std::vector<bool> turned,
                           read_turned_layers(fields, config.num_layers()));
   for (int i = 0; use_window && i < config.num_layers(); ++i)
-    config.layers[i].window = turned[i] ? 0 : window;
+    config.layers[i].attention().window = turned[i] ? 0 : window;
   return ok_status();
 }
 
@@ -76,7 +76,7 @@ Status read_windows(const JsonFields& fields, const Family& family, ModelConfig&
   }
   PAGODA_ASSIGN_OR_RETURN(int window, fields.integer_or("sliding_window", kPositionRange, 0));
   if (family.windows == WindowRule::kAllLayers && !fields.has("layer_types")) {
-    for (LayerConfig& layer : config.layers) layer.window = window;
+    for (LayerConfig& layer : config.layers) layer.attention().window = window;
     return ok_status();
   }
   if (family.windows == WindowRule::kByLayer) {
@@ -88,12 +88,12 @@ Status read_windows(const JsonFields& fields, const Family& family, ModelConfig&
   if (family.windows == WindowRule::kUnturned) return read_unturned_windows(fields, window, config);
   PAGODA_ASSIGN_OR_RETURN(const int first, fields.integer("max_window_layers", {0, 1 << 20}));
   for (int layer = first; layer < config.num_layers(); ++layer)
-    config.layers[layer].window = window;
+    config.layers[layer].attention().window = window;
   return ok_status();
 }
 
 // Reads what queries and keys are multiplied by, and how their products are bent.
-Status read_scores(const JsonFields& fields, const Family& family, LayerConfig& layer) {
+Status read_scores(const JsonFields& fields, const Family& family, AttentionConfig& layer) {
   layer.score_scale = family.leaves_scores ? 1 : default_score_scale(layer.head_dim);
   if (family.reads("query_pre_attn_scalar")) {
     PAGODA_ASSIGN_OR_RETURN(const double scalar,
@@ -116,12 +116,13 @@ Status read_scores(const JsonFields& fields, const Family& family, LayerConfig& 
 // Reads the heads of layers that see all, as Gemma 4's first files have them.
 Status read_global_heads(const JsonFields& fields, bool keys_are_values, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(const int head_dim, fields.integer("global_head_dim", kHeadDimRange));
-  int num_kv_heads = config.layers.front().num_kv_heads;
+  int num_kv_heads = config.layers.front().attention().num_kv_heads;
   if (keys_are_values) {
     PAGODA_ASSIGN_OR_RETURN(
         num_kv_heads, fields.integer_or("num_global_key_value_heads", kHeadRange, num_kv_heads));
   }
-  for (LayerConfig& layer : config.layers) {
+  for (LayerConfig& each : config.layers) {
+    AttentionConfig& layer = each.attention();
     if (layer.window > 0) continue;
     layer.head_dim = head_dim;
     layer.num_kv_heads = num_kv_heads;
@@ -130,7 +131,7 @@ Status read_global_heads(const JsonFields& fields, bool keys_are_values, ModelCo
 }
 
 // Reads what per_layer_config says of one layer.
-Status read_own_heads(const JsonFields& own, LayerConfig& layer) {
+Status read_own_heads(const JsonFields& own, AttentionConfig& layer) {
   for (const auto& [key, value] : own.json().items()) {
     if (key == "head_dim" || key == "num_key_value_heads") continue;
     if (key == "skip" && value == nlohmann::json::array()) continue;
@@ -171,10 +172,11 @@ Status read_heads_by_layer(const JsonFields& fields, const Family& family, Model
                               by_layer.where(), config.num_layers(), printable(number, 40));
     }
     PAGODA_ASSIGN_OR_RETURN(const JsonFields own, by_layer.object(number.c_str()));
-    PAGODA_RETURN_IF_ERROR(read_own_heads(own, config.layers[layer]));
+    PAGODA_RETURN_IF_ERROR(read_own_heads(own, config.layers[layer].attention()));
   }
-  for (const LayerConfig& layer : config.layers) {
-    const LayerConfig& first = config.first_layer(layer.window > 0);
+  for (const LayerConfig& each : config.layers) {
+    const AttentionConfig& layer = each.attention();
+    const AttentionConfig& first = config.first_attention(layer.window > 0);
     if (layer.head_dim == first.head_dim && layer.num_kv_heads == first.num_kv_heads) continue;
     return unsupported("[config] {}: {}: layers of one type with heads of several kinds",
                        fields.where(), kKey);
@@ -186,9 +188,10 @@ Status read_heads_by_layer(const JsonFields& fields, const Family& family, Model
 // last layer sees all, whatever the config says of it.
 Status read_full_heads(const JsonFields& fields, const Family& family, ModelConfig& config) {
   if (!family.reads("global_head_dim")) return ok_status();
-  config.layers.back().window = 0;
+  config.layers.back().attention().window = 0;
   PAGODA_ASSIGN_OR_RETURN(const bool are_values, fields.boolean_or("attention_k_eq_v", false));
-  for (LayerConfig& layer : config.layers) layer.keys_are_values = are_values && layer.window == 0;
+  for (LayerConfig& layer : config.layers)
+    layer.attention().keys_are_values = are_values && layer.attention().window == 0;
   if (fields.json().contains("per_layer_config"))
     return read_heads_by_layer(fields, family, config);
   return read_global_heads(fields, are_values, config);
@@ -209,7 +212,7 @@ Status read_shared_caches(const JsonFields& fields, const Family& family, ModelC
   }
   PAGODA_ASSIGN_OR_RETURN(const bool is_double, fields.boolean_or("use_double_wide_mlp", false));
   for (LayerConfig& layer : config.layers) {
-    if (is_double && layer.kv_source >= 0) layer.intermediate_size *= 2;
+    if (is_double && layer.attention().kv_source >= 0) layer.dense_mlp().intermediate_size *= 2;
   }
   return ok_status();
 }
@@ -236,17 +239,18 @@ Result<std::vector<bool>> read_turned_layers(const JsonFields& fields, int num_l
 
 // All layers are alike but for their windows, and what goes with those.
 Status read_layers(const JsonFields& fields, const Family& family, ModelConfig& config) {
-  LayerConfig layer = {.norms_values = family.norms_values, .qk_norm = family.qk_norm};
+  AttentionConfig layer = {.norms_values = family.norms_values, .qk_norm = family.qk_norm};
   PAGODA_ASSIGN_OR_RETURN(const int num_layers, fields.integer("num_hidden_layers", kLayerRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_heads, fields.integer("num_attention_heads", kHeadRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_kv_heads,
                           fields.integer_or("num_key_value_heads", kHeadRange, layer.num_heads));
   PAGODA_ASSIGN_OR_RETURN(layer.head_dim,
                           read_head_dim(fields, config.hidden_size, layer.num_heads));
-  PAGODA_ASSIGN_OR_RETURN(layer.intermediate_size,
+  PAGODA_ASSIGN_OR_RETURN(const int intermediate_size,
                           fields.integer("intermediate_size", kIntermediateRange));
   PAGODA_RETURN_IF_ERROR(read_scores(fields, family, layer));
-  config.layers.assign(num_layers, layer);
+  config.layers.assign(
+      num_layers, {.mixer = layer, .mlp = DenseMlpConfig{.intermediate_size = intermediate_size}});
   PAGODA_RETURN_IF_ERROR(read_windows(fields, family, config));
   PAGODA_RETURN_IF_ERROR(read_full_heads(fields, family, config));
   return read_shared_caches(fields, family, config);

@@ -239,7 +239,8 @@ Status read_query_growth(const RopeContext& context, const JsonFields& block, Mo
 // Sets the table of the layers that `is_other` names, where there are any.
 void set_table(ModelConfig& config, const RopeTable& table, const std::vector<bool>& is_other) {
   for (int i = 0; i < config.num_layers(); ++i) {
-    if (is_other[i]) config.layers[i].rope_table = static_cast<int>(config.rope_tables.size());
+    if (is_other[i])
+      config.layers[i].attention().rope_table = static_cast<int>(config.rope_tables.size());
   }
   if (std::find(is_other.begin(), is_other.end(), true) != is_other.end())
     config.rope_tables.push_back(table);
@@ -251,16 +252,16 @@ Status read_rope(const JsonFields& fields, const Family& family, ModelConfig& co
   const int num_layers = config.num_layers();
   PAGODA_ASSIGN_OR_RETURN(const RopeBlocks blocks, read_rope_blocks(fields, family));
   const RopeContext context = {.family = family,
-                               .head_dim = config.first_layer(/*has_window=*/false).head_dim,
+                               .head_dim = config.first_attention(/*has_window=*/false).head_dim,
                                .trained_positions = config.max_position_embeddings};
   PAGODA_ASSIGN_OR_RETURN(RopeTable full, read_table(context, blocks.full));
   config.rope_tables = {std::move(full)};
   std::vector<bool> is_other(num_layers);
   if (family.windows_have_own_rope) {
     RopeContext of_windows = context;
-    of_windows.head_dim = config.first_layer(/*has_window=*/true).head_dim;
+    of_windows.head_dim = config.first_attention(/*has_window=*/true).head_dim;
     PAGODA_ASSIGN_OR_RETURN(const RopeTable table, read_table(of_windows, blocks.windows));
-    for (int i = 0; i < num_layers; ++i) is_other[i] = config.layers[i].window > 0;
+    for (int i = 0; i < num_layers; ++i) is_other[i] = config.layers[i].attention().window > 0;
     set_table(config, table, is_other);
   }
   if (family.reads("no_rope_layers")) {

@@ -24,7 +24,7 @@ std::pair<std::vector<float>, std::vector<float>> frequencies_of(const char* fam
   EXPECT_TRUE(config.ok()) << config.status().message();
   if (!config.ok()) return {};
   const auto of_layer = [&](int layer) {
-    return config->rope_tables[config->layers[layer].rope_table].inv_freq;
+    return config->rope_tables[config->layers[layer].attention().rope_table].inv_freq;
   };
   return {of_layer(0), of_layer(1)};
 }

@@ -73,15 +73,17 @@ Result<bool> are_embeddings_tied(const Checkpoint& files, const ModelConfig& con
 }  // namespace
 
 Status check_consistency(const ModelConfig& config) {
-  for (const LayerConfig& layer : config.layers) {
+  for (const LayerConfig& each : config.layers) {
+    const AttentionConfig& layer = each.attention();
     if (layer.num_heads % layer.num_kv_heads != 0) {
       return invalid_argument("[config] expected heads to be a multiple of kv heads, got {} and {}",
                               layer.num_heads, layer.num_kv_heads);
     }
-    if (layer.kv_source >= 0 && layer.num_kv_heads != config.layers[layer.kv_source].num_kv_heads) {
+    if (layer.kv_source >= 0 &&
+        layer.num_kv_heads != config.layers[layer.kv_source].attention().num_kv_heads) {
       return invalid_argument(
           "[config] expected as many kv heads as the layer whose cache is read has, got {} and {}",
-          layer.num_kv_heads, config.layers[layer.kv_source].num_kv_heads);
+          layer.num_kv_heads, config.layers[layer.kv_source].attention().num_kv_heads);
     }
     if (layer.head_dim < kHeadDimRange.min || layer.head_dim > kHeadDimRange.max ||
         layer.head_dim % 2 != 0) {
@@ -95,19 +97,21 @@ Status check_consistency(const ModelConfig& config) {
 bool share_caches(ModelConfig& config, int num_shared) {
   const int first_shared = config.num_layers() - num_shared;
   for (int i = first_shared; i < config.num_layers(); ++i) {
-    LayerConfig& layer = config.layers[i];
+    AttentionConfig& layer = config.layers[i].attention();
     int source = first_shared - 1;
-    while (source >= 0 && (config.layers[source].window > 0) != (layer.window > 0)) --source;
+    while (source >= 0 && (config.layers[source].attention().window > 0) != (layer.window > 0))
+      --source;
     if (source < 0) return false;
     layer.kv_source = source;
   }
   return true;
 }
 
-const LayerConfig& ModelConfig::first_layer(bool has_window) const {
-  const auto found = std::ranges::find_if(
-      layers, [&](const LayerConfig& layer) { return (layer.window > 0) == has_window; });
-  return found == layers.end() ? layers.front() : *found;
+const AttentionConfig& ModelConfig::first_attention(bool has_window) const {
+  const auto found = std::ranges::find_if(layers, [&](const LayerConfig& layer) {
+    return (layer.attention().window > 0) == has_window;
+  });
+  return found == layers.end() ? layers.front().attention() : found->attention();
 }
 
 void set_served_context(ModelConfig& config, int max_model_len) {

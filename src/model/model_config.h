@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/status.h"
@@ -57,13 +58,11 @@ enum class QkNorm : std::uint8_t {
   kRow,   // one over all heads of q together, and one over those of k
 };
 
-struct LayerConfig {
+struct AttentionConfig {
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
-  int intermediate_size = 0;  // of the MLP
-  int window = 0;             // 0: full attention, else a query sees that many positions, its own
-                              // included
+  int window = 0;      // 0: full attention, else a query sees that many positions, its own included
   int kv_source = -1;  // the layer before it whose keys and values it reads; -1: it has its own
   bool keys_are_values = false;  // values are what the keys' projection makes, not turned
   bool norms_values = false;     // by an RMS norm of each head, without weights
@@ -72,7 +71,31 @@ struct LayerConfig {
   float score_cap = 0;           // 0: none; else scores become cap * tanh(score / cap)
   QkNorm qk_norm = QkNorm::kNone;
 
+  bool operator==(const AttentionConfig&) const = default;
+};
+
+// A gated MLP that every token goes through.
+struct DenseMlpConfig {
+  int intermediate_size = 0;
+
+  bool operator==(const DenseMlpConfig&) const = default;
+};
+
+// A layer mixes tokens, and then an MLP computes each token. A new kind of either is an alternative
+// here and in model/layer_blocks.h, with a block in model/blocks.
+using MixerConfig = std::variant<AttentionConfig>;
+using MlpConfig = std::variant<DenseMlpConfig>;
+
+struct LayerConfig {
+  MixerConfig mixer;
+  MlpConfig mlp;
+
   bool operator==(const LayerConfig&) const = default;
+  // REQUIRES: the layer has that alternative.
+  AttentionConfig& attention() { return std::get<AttentionConfig>(mixer); }
+  const AttentionConfig& attention() const { return std::get<AttentionConfig>(mixer); }
+  DenseMlpConfig& dense_mlp() { return std::get<DenseMlpConfig>(mlp); }
+  const DenseMlpConfig& dense_mlp() const { return std::get<DenseMlpConfig>(mlp); }
 };
 
 // Returns 1 / sqrt(head_dim): what families scale scores by that say nothing else.
@@ -109,8 +132,8 @@ struct ModelConfig {
 
   bool operator==(const ModelConfig&) const = default;
   int num_layers() const { return static_cast<int>(layers.size()); }
-  // Returns the first layer with a window, or without one; the first of all where there is none.
-  const LayerConfig& first_layer(bool has_window) const;
+  // Returns the first attention with a window, or without one; the first of all where there is none.
+  const AttentionConfig& first_attention(bool has_window) const;
 };
 
 // Chooses what depends on the longest context that is asked for, so that a cached key depends neither

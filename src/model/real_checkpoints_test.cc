@@ -31,11 +31,11 @@ json read_checkpoints() {
 void expect_sizes(const ModelConfig& config, const json& expected) {
   EXPECT_EQ(config.vocab_size, expected["vocab_size"]);
   EXPECT_EQ(config.hidden_size, expected["hidden_size"]);
-  EXPECT_EQ(config.layers.front().intermediate_size, expected["intermediate_size"]);
+  EXPECT_EQ(config.layers.front().dense_mlp().intermediate_size, expected["intermediate_size"]);
   EXPECT_EQ(config.num_layers(), expected["num_hidden_layers"]);
-  EXPECT_EQ(config.layers.front().num_heads, expected["num_attention_heads"]);
-  EXPECT_EQ(config.layers.front().num_kv_heads, expected["num_key_value_heads"]);
-  EXPECT_EQ(config.layers.front().head_dim, expected["head_dim"]);
+  EXPECT_EQ(config.layers.front().attention().num_heads, expected["num_attention_heads"]);
+  EXPECT_EQ(config.layers.front().attention().num_kv_heads, expected["num_key_value_heads"]);
+  EXPECT_EQ(config.layers.front().attention().head_dim, expected["head_dim"]);
   EXPECT_EQ(config.max_position_embeddings, expected["max_position_embeddings"]);
   EXPECT_EQ(config.rms_norm_eps, expected["rms_norm_eps"].get<float>());
   if (!expected["bos_token_id"].is_null()) {
@@ -75,7 +75,8 @@ void expect_rotations(const ModelConfig& config, const json& expected) {
   const json& sliding = rope["sliding_attention"];
   EXPECT_EQ(config.rope_tables.back().theta, sliding["rope_theta"]);
   EXPECT_EQ(config.rope_tables.back().inv_freq, frequencies(sliding, head_dim, trained));
-  for (const LayerConfig& layer : config.layers) EXPECT_EQ(layer.rope_table, layer.window > 0);
+  for (const LayerConfig& layer : config.layers)
+    EXPECT_EQ(layer.attention().rope_table, layer.attention().window > 0);
 }
 
 TEST(RealCheckpointsTest, ConfigFilesAreReadAsTransformersReadsThemOrRefusedByName) {

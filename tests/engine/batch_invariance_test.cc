@@ -154,7 +154,7 @@ class Answers {
     std::cout << "seed " << kSeed << "\n";
     const ModelConfig config = read_model_config(Checkpoint::open(path_).value()).value();
     heads_differ_ = std::ranges::any_of(config.layers, [&](const LayerConfig& layer) {
-      return layer.head_dim != config.layers.front().head_dim;
+      return layer.attention().head_dim != config.layers.front().attention().head_dim;
     });
     options_.max_model_len = traffic.longest_prompt + traffic.max_tokens + 1;
     windows_ = SteppedEngine(path_, options_).kv_cache().group_windows;

@@ -77,8 +77,8 @@ Model make_model(Backend backend) {
   KvLayout layout{.block_size = kBlockSize, .layers = {}};
   for (int layer = 0; layer < config.num_layers(); ++layer) {
     layout.layers.push_back({.formats = {},
-                             .num_kv_heads = config.layers[layer].num_kv_heads,
-                             .head_dim = config.layers[layer].head_dim,
+                             .num_kv_heads = config.layers[layer].attention().num_kv_heads,
+                             .head_dim = config.layers[layer].attention().head_dim,
                              .window = 0});
   }
   model.decoder =

@@ -20,13 +20,13 @@ std::string gguf_architecture(const ModelConfig& config) {
 
 void set_keys(const ModelConfig& config, double rope_theta, GgufWriter& writer) {
   const std::string arch = gguf_architecture(config);
-  const LayerConfig& layer = config.layers.front();
+  const AttentionConfig& layer = config.layers.front().attention();
   const auto u32 = [](int value) { return static_cast<std::uint32_t>(value); };
   writer.set("general.architecture", arch)
       .set(arch + ".block_count", u32(config.num_layers()))
       .set(arch + ".context_length", u32(config.max_position_embeddings))
       .set(arch + ".embedding_length", u32(config.hidden_size))
-      .set(arch + ".feed_forward_length", u32(layer.intermediate_size))
+      .set(arch + ".feed_forward_length", u32(config.layers.front().dense_mlp().intermediate_size))
       .set(arch + ".attention.head_count", u32(layer.num_heads))
       .set(arch + ".attention.head_count_kv", u32(layer.num_kv_heads))
       .set(arch + ".attention.key_length", u32(layer.head_dim))
@@ -44,8 +44,8 @@ void add_rope_divisors(const ModelConfig& config, double rope_theta, GgufWriter&
   bool scaled = false;
   const std::vector<float>& inv_freq = config.rope_tables.front().inv_freq;
   for (std::size_t i = 0; i < inv_freq.size(); ++i) {
-    const double unscaled =
-        std::pow(rope_theta, -2.0 * static_cast<double>(i) / config.layers.front().head_dim);
+    const double unscaled = std::pow(
+        rope_theta, -2.0 * static_cast<double>(i) / config.layers.front().attention().head_dim);
     divisors.push_back(static_cast<float>(unscaled / inv_freq[i]));
     scaled = scaled || std::abs(divisors.back() - 1) > 1e-3;
   }
@@ -112,7 +112,7 @@ GgufWriter to_gguf(const HfSource& source, double rope_theta, WeightFormat forma
         name.find("q_proj") != std::string::npos || name.find("k_proj") != std::string::npos;
     const auto width = static_cast<std::size_t>(tensor.shape.rank() == 2 ? tensor.shape[1] : 1);
     if (is_q_or_k && gguf_architecture(source.config) == "llama") {
-      values = interleave_halves(values, source.config.layers.front().head_dim, width);
+      values = interleave_halves(values, source.config.layers.front().attention().head_dim, width);
     }
     const bool has_own =
         of_values && (name.ends_with("v_proj.weight") || name.ends_with("down_proj.weight"));

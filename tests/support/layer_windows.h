@@ -9,7 +9,7 @@ namespace pagoda::testing {
 
 inline std::vector<int> windows_of(const ModelConfig& config) {
   std::vector<int> windows;
-  for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
+  for (const LayerConfig& layer : config.layers) windows.push_back(layer.attention().window);
   return windows;
 }
 

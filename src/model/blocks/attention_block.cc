@@ -16,7 +16,7 @@ namespace {
 RopeKvWriteResult norm_rows_and_write(const Step& step, const AttentionBlock& block,
                                       const StepBatch& batch, const Tensor& joined) {
   Exec& exec = step.exec;
-  const LayerConfig& config = step.config.layers[block.layer];
+  const AttentionConfig& config = step.config.layers[block.layer].attention();
   const std::int64_t q_dim = std::int64_t{config.num_heads} * config.head_dim;
   const std::int64_t kv_dim = std::int64_t{config.num_kv_heads} * config.head_dim;
   const RopeArgs rotation = {.style = step.config.rope_tables[config.rope_table].style};
@@ -36,7 +36,7 @@ RopeKvWriteResult norm_rows_and_write(const Step& step, const AttentionBlock& bl
 // Turns queries alone: their keys and values are in the cache already.
 RopeKvWriteResult turn_queries(const Step& step, const AttentionBlock& block,
                                const Tensor& queries) {
-  const LayerConfig& config = step.config.layers[block.layer];
+  const AttentionConfig& config = step.config.layers[block.layer].attention();
   const Tensor heads = queries.split_last(config.num_heads, config.head_dim);
   const Tensor& angles = step.angles[config.rope_table];
   const RopeArgs rotation = {.style = step.config.rope_tables[config.rope_table].style};
@@ -50,7 +50,7 @@ RopeKvWriteResult turn_queries(const Step& step, const AttentionBlock& block,
 // Turns queries and keys, and writes to the cache. `batch` has the layer's block table.
 RopeKvWriteResult turn_and_write(const Step& step, const AttentionBlock& block,
                                  const StepBatch& batch, const Tensor& joined) {
-  const LayerConfig& config = step.config.layers[block.layer];
+  const AttentionConfig& config = step.config.layers[block.layer].attention();
   if (config.kv_source >= 0) return turn_queries(step, block, joined);
   if (config.qk_norm == QkNorm::kRow) return norm_rows_and_write(step, block, batch, joined);
   return rope_kv_write(
@@ -68,7 +68,7 @@ RopeKvWriteResult turn_and_write(const Step& step, const AttentionBlock& block,
 }  // namespace
 
 Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
-  const LayerConfig& config = step.config.layers[layer];
+  const AttentionConfig& config = step.config.layers[layer].attention();
   const StepBatch& own_batch = step.batch.of_table(step.kv.layout().layers[layer].table);
   const Tensor joined = qkv.apply(step.exec, x);  // [tokens, q_dim + 2 * kv_dim]
   const RopeKvWriteResult written = turn_and_write(step, *this, own_batch, joined);
@@ -82,133 +82,143 @@ Tensor AttentionBlock::apply(const Step& step, const Tensor& x) const {
 
 namespace {
 
-std::string attention_prefix(int layer) {
-  return fmt::format("model.layers.{}.self_attn.", layer);
-}
-
 // The norms of a layer's queries and keys.
 struct NormPair {
   std::vector<float> q;
   std::vector<float> k;
 };
 
-Result<NormPair> read_norm_pair(const Checkpoint& checkpoint, const ModelConfig& config,
-                                KvFormat key_format, int layer) {
-  const LayerConfig& shape = config.layers[layer];
-  const std::string prefix = attention_prefix(layer);
-  const bool is_row = shape.qk_norm == QkNorm::kRow;
+Result<std::vector<float>> read_norm(const BlockSource& source, const BlockSpec& spec,
+                                     VectorRole role) {
+  const VectorSpec& norm = *spec.vector(role);
+  return read_norm(source.checkpoint, norm.name + ".weight", norm.dim, source.config.norm_offset);
+}
+
+// Reads the norms of a layer that has keys. `spec` is that layer's.
+Result<NormPair> read_norm_pair(const BlockSource& source, const BlockSpec& spec,
+                                const AttentionConfig& attention, bool are_balanced) {
   NormPair norms;
-  PAGODA_ASSIGN_OR_RETURN(
-      norms.q, read_norm(checkpoint, prefix + "q_norm.weight",
-                         shape.head_dim * (is_row ? shape.num_heads : 1), config.norm_offset));
-  PAGODA_ASSIGN_OR_RETURN(
-      norms.k, read_norm(checkpoint, prefix + "k_norm.weight",
-                         shape.head_dim * (is_row ? shape.num_kv_heads : 1), config.norm_offset));
-  if (is_quantized(key_format) && !is_row)
-    balance_norms(norms.q, norms.k, config.rope_tables[shape.rope_table]);
+  PAGODA_ASSIGN_OR_RETURN(norms.q, read_norm(source, spec, VectorRole::kQueryNorm));
+  PAGODA_ASSIGN_OR_RETURN(norms.k, read_norm(source, spec, VectorRole::kKeyNorm));
+  if (are_balanced && attention.qk_norm != QkNorm::kRow)
+    balance_norms(norms.q, norms.k, source.config.rope_tables[attention.rope_table]);
   return norms;
 }
 
 // Reads the queries' norm of a layer that reads another one's keys. Where those are balanced, it takes
 // what they were divided by.
-Result<std::vector<float>> read_query_norm(const Checkpoint& checkpoint, const ModelConfig& config,
-                                           KvFormat key_format, int layer) {
-  const LayerConfig& shape = config.layers[layer];
+Result<std::vector<float>> read_query_norm(const BlockSource& source,
+                                           const AttentionConfig& attention) {
   PAGODA_ASSIGN_OR_RETURN(std::vector<float> q,
-                          read_norm(checkpoint, attention_prefix(layer) + "q_norm.weight",
-                                    shape.head_dim, config.norm_offset));
-  if (!is_quantized(key_format)) return q;
+                          read_norm(source, source.spec, VectorRole::kQueryNorm));
+  if (!is_quantized(source.key_format)) return q;
+  const AttentionConfig& of_keys = source.config.layers[attention.kv_source].attention();
+  const BlockSpec spec = block_spec(source.config, of_keys, attention.kv_source);
   PAGODA_ASSIGN_OR_RETURN(const NormPair stored,
-                          read_norm_pair(checkpoint, config, key_format, shape.kv_source));
+                          read_norm_pair(source, spec, of_keys, /*are_balanced=*/true));
   PAGODA_ASSIGN_OR_RETURN(const NormPair plain,
-                          read_norm_pair(checkpoint, config, KvFormat::kFloat32, shape.kv_source));
+                          read_norm_pair(source, spec, of_keys, /*are_balanced=*/false));
   for (std::size_t i = 0; i < q.size(); ++i) {
     if (stored.k[i] != plain.k[i]) q[i] *= plain.k[i] / stored.k[i];
   }
   return q;
 }
 
-Status load_norms(Exec& exec, const Checkpoint& checkpoint, const ModelConfig& config,
-                  KvFormat key_format, AttentionBlock& block) {
-  const LayerConfig& shape = config.layers[block.layer];
-  const auto upload = [&exec](const std::vector<float>& norm) {
-    return exec.upload<float>(norm, {static_cast<std::int64_t>(norm.size())});
+Status load_norms(const BlockSource& source, const AttentionConfig& attention,
+                  AttentionBlock& block) {
+  const auto upload = [&source](const std::vector<float>& norm) {
+    return source.exec.upload<float>(norm, {static_cast<std::int64_t>(norm.size())});
   };
-  if (shape.norms_values) block.v_norm = upload(std::vector<float>(shape.head_dim, 1.0f));
-  if (shape.qk_norm == QkNorm::kNone) return ok_status();
-  if (shape.kv_source >= 0) {
-    PAGODA_ASSIGN_OR_RETURN(const std::vector<float> q,
-                            read_query_norm(checkpoint, config, key_format, block.layer));
+  if (attention.norms_values) block.v_norm = upload(std::vector<float>(attention.head_dim, 1.0f));
+  if (attention.qk_norm == QkNorm::kNone) return ok_status();
+  if (attention.kv_source >= 0) {
+    PAGODA_ASSIGN_OR_RETURN(const std::vector<float> q, read_query_norm(source, attention));
     block.q_norm = upload(q);
     return ok_status();
   }
-  PAGODA_ASSIGN_OR_RETURN(const NormPair norms,
-                          read_norm_pair(checkpoint, config, key_format, block.layer));
+  PAGODA_ASSIGN_OR_RETURN(const NormPair norms, read_norm_pair(source, source.spec, attention,
+                                                               is_quantized(source.key_format)));
   block.q_norm = upload(norms.q);
   block.k_norm = upload(norms.k);
   return ok_status();
 }
 
 // Balances the projections of a layer without norms. The offset is of the balanced bias of keys.
-Status smooth_projections(Exec& exec, const ModelConfig& config, ProjectionTensors& qkv,
-                          AttentionBlock& block) {
-  const LayerConfig& shape = config.layers[block.layer];
-  const RopeTable& table = config.rope_tables[shape.rope_table];
+Status smooth_projections(const BlockSource& source, const AttentionConfig& attention,
+                          ProjectionTensors& qkv, AttentionBlock& block) {
+  const RopeTable& table = source.config.rope_tables[attention.rope_table];
   const bool has_bias = !qkv.biases.empty();
   balance_projections({.weight = qkv.weights[0],
                        .bias = has_bias ? &qkv.biases[0] : nullptr,
-                       .num_heads = shape.num_heads},
+                       .num_heads = attention.num_heads},
                       {.weight = qkv.weights[1],
                        .bias = has_bias ? &qkv.biases[1] : nullptr,
-                       .num_heads = shape.num_kv_heads},
-                      shape.head_dim, table);
+                       .num_heads = attention.num_kv_heads},
+                      attention.head_dim, table);
   // A soft cap sees more of a score than how it differs from others.
-  if (has_bias && shape.score_cap == 0) {
+  if (has_bias && attention.score_cap == 0) {
     PAGODA_ASSIGN_OR_RETURN(const std::vector<float> bias, read_vector({&qkv.biases[1], 1}));
-    block.key_offset = exec.upload<float>(
-        mean_turned_bias(bias, table, shape.head_dim, config.max_position_embeddings),
-        {shape.num_kv_heads, shape.head_dim});
+    block.key_offset = source.exec.upload<float>(
+        mean_turned_bias(bias, table, attention.head_dim, source.config.max_position_embeddings),
+        {attention.num_kv_heads, attention.head_dim});
   }
   return ok_status();
 }
 
-ProjectionSpec joined_projection(const ModelConfig& config, int layer) {
-  const LayerConfig& shape = config.layers[layer];
-  const std::string prefix = attention_prefix(layer);
-  const std::int64_t kv_dim = std::int64_t{shape.num_kv_heads} * shape.head_dim;
-  ProjectionSpec spec = {
-      .parts = {{prefix + "q_proj", std::int64_t{shape.num_heads} * shape.head_dim}},
-      .cols = config.hidden_size,
-      .bias = config.attention_bias};
-  if (shape.kv_source >= 0) return spec;
-  spec.parts.push_back({prefix + "k_proj", kv_dim});
-  if (shape.keys_are_values) return spec;
-  spec.parts.push_back({prefix + "v_proj", kv_dim});
-  spec.joined = prefix + "qkv_proj";
+}  // namespace
+
+BlockSpec block_spec(const ModelConfig& config, const AttentionConfig& attention, int layer) {
+  const std::string prefix = layer_prefix(layer) + "self_attn.";
+  const std::int64_t q_dim = std::int64_t{attention.num_heads} * attention.head_dim;
+  const std::int64_t kv_dim = std::int64_t{attention.num_kv_heads} * attention.head_dim;
+  BlockSpec spec;
+  ProjectionSpec qkv = {.role = ProjectionRole::kQueriesKeysValues,
+                        .parts = {{prefix + "q_proj", q_dim}},
+                        .cols = config.hidden_size,
+                        .bias = config.attention_bias};
+  const bool has_cache = attention.kv_source < 0;
+  const auto add_cached = [&](const char* name) {
+    if (has_cache)
+      qkv.parts.push_back({prefix + name, kv_dim});
+    else
+      spec.passed_over.push_back(prefix + name);
+  };
+  add_cached("k_proj");
+  if (!attention.keys_are_values) add_cached("v_proj");
+  if (has_cache && !attention.keys_are_values) qkv.joined = prefix + "qkv_proj";
+  spec.projections = {std::move(qkv),
+                      {.role = ProjectionRole::kAttentionOutput,
+                       .parts = {{prefix + "o_proj", config.hidden_size}},
+                       .cols = q_dim,
+                       .bias = config.attention_output_bias}};
+  if (attention.qk_norm == QkNorm::kNone) return spec;
+  const bool is_row = attention.qk_norm == QkNorm::kRow;
+  spec.vectors.push_back({.role = VectorRole::kQueryNorm,
+                          .name = prefix + "q_norm",
+                          .dim = is_row ? q_dim : attention.head_dim});
+  if (has_cache) {
+    spec.vectors.push_back({.role = VectorRole::kKeyNorm,
+                            .name = prefix + "k_norm",
+                            .dim = is_row ? kv_dim : attention.head_dim});
+  } else {
+    spec.passed_over.push_back(prefix + "k_norm");
+  }
   return spec;
 }
 
-}  // namespace
-
-Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkpoint,
-                                            const ModelConfig& config, KvFormat key_format,
-                                            int layer) {
-  const LayerConfig& shape = config.layers[layer];
+Result<AttentionBlock> load_block(const BlockSource& source, const AttentionConfig& attention) {
   AttentionBlock block;
-  block.layer = layer;
-  PAGODA_ASSIGN_OR_RETURN(ProjectionTensors qkv,
-                          find_projection(checkpoint, joined_projection(config, layer)));
-  if (is_quantized(key_format) && shape.qk_norm == QkNorm::kNone) {
-    PAGODA_RETURN_IF_ERROR(smooth_projections(exec, config, qkv, block));
-  }
-  PAGODA_ASSIGN_OR_RETURN(block.qkv, pack_projection(exec, qkv));
-  PAGODA_RETURN_IF_ERROR(load_norms(exec, checkpoint, config, key_format, block));
+  block.layer = source.layer;
   PAGODA_ASSIGN_OR_RETURN(
-      block.output,
-      load_projection(exec, checkpoint,
-                      {.parts = {{attention_prefix(layer) + "o_proj", config.hidden_size}},
-                       .cols = std::int64_t{shape.num_heads} * shape.head_dim,
-                       .bias = config.attention_output_bias}));
+      ProjectionTensors qkv,
+      find_projection(source.checkpoint,
+                      source.spec.projection(ProjectionRole::kQueriesKeysValues)));
+  if (is_quantized(source.key_format) && attention.qk_norm == QkNorm::kNone) {
+    PAGODA_RETURN_IF_ERROR(smooth_projections(source, attention, qkv, block));
+  }
+  PAGODA_ASSIGN_OR_RETURN(block.qkv, pack_projection(source.exec, qkv));
+  PAGODA_RETURN_IF_ERROR(load_norms(source, attention, block));
+  PAGODA_ASSIGN_OR_RETURN(block.output, load_projection(source, ProjectionRole::kAttentionOutput));
   return block;
 }
 

@@ -1,6 +1,7 @@
 // AttentionBlock: projections, positions, cache and attention of one layer.
 #pragma once
 
+#include "model/blocks/block_source.h"
 #include "model/blocks/projection.h"
 #include "model/step.h"
 
@@ -23,12 +24,20 @@ struct AttentionBlock {
   // Computes x [tokens, hidden] -> [tokens, hidden]; writes the step's keys and values into its
   // cache, unless it reads another layer's.
   Tensor apply(const Step& step, const Tensor& x) const;
+
+  // Visits in the order of a step.
+  template <typename Visit>
+  void for_each_projection(const Visit& visit) const {
+    visit(qkv);
+    visit(output);
+  }
 };
 
-// Loads a layer. Where its cache has codes of keys, norms, or projections that no norm follows, are
-// balanced first (model/key_smoothing.h), and a bias of keys gives the offset. Errors: the checkpoint's.
-Result<AttentionBlock> load_attention_block(Exec& exec, const Checkpoint& checkpoint,
-                                            const ModelConfig& config, KvFormat key_format,
-                                            int layer);
+BlockSpec block_spec(const ModelConfig& config, const AttentionConfig& attention, int layer);
+
+// Loads a layer's. Where its cache has codes of keys, norms, or projections that no norm follows, are
+// balanced first (model/key_smoothing.h), and a bias of keys gives the offset. Errors: the
+// checkpoint's.
+Result<AttentionBlock> load_block(const BlockSource& source, const AttentionConfig& attention);
 
 }  // namespace pagoda

@@ -30,6 +30,12 @@ Tensor PerLayerEmbedding::apply(const Step& step, const Tensor& x) const {
   return both.view(gathered.shape());
 }
 
+ProjectionSpec per_layer_embedding_spec(const ModelConfig& config) {
+  return {.parts = {{"model.per_layer_model_projection",
+                     std::int64_t{config.per_layer_width} * config.num_layers()}},
+          .cols = config.hidden_size};
+}
+
 Result<PerLayerEmbedding> load_per_layer_embedding(Exec& exec, const Checkpoint& checkpoint,
                                                    const ModelConfig& config) {
   PerLayerEmbedding loaded;
@@ -40,9 +46,7 @@ Result<PerLayerEmbedding> load_per_layer_embedding(Exec& exec, const Checkpoint&
                                          {config.vocab_size, width}));
   PAGODA_ASSIGN_OR_RETURN(loaded.embedding, prepare_weight(exec, {&embedding, 1}));
   PAGODA_ASSIGN_OR_RETURN(loaded.projection,
-                          load_projection(exec, checkpoint,
-                                          {.parts = {{"model.per_layer_model_projection", width}},
-                                           .cols = config.hidden_size}));
+                          load_projection(exec, checkpoint, per_layer_embedding_spec(config)));
   PAGODA_ASSIGN_OR_RETURN(loaded.norm,
                           load_norm(exec, checkpoint, "model.per_layer_projection_norm.weight",
                                     config.per_layer_width, config.norm_offset, kInverseRoot2));
@@ -58,20 +62,20 @@ Tensor PerLayerBlock::apply(const Step& step, const Tensor& x, const Tensor& sho
   return output.apply(step.exec, gated);
 }
 
-Result<PerLayerBlock> load_per_layer_block(Exec& exec, const Checkpoint& checkpoint,
-                                           const ModelConfig& config, int layer) {
-  const std::string prefix = fmt::format("model.layers.{}.", layer);
+BlockSpec per_layer_spec(const ModelConfig& config, int layer) {
+  const std::string prefix = layer_prefix(layer);
+  return {.projections = {{.role = ProjectionRole::kPerLayerGate,
+                           .parts = {{prefix + "per_layer_input_gate", config.per_layer_width}},
+                           .cols = config.hidden_size},
+                          {.role = ProjectionRole::kPerLayerOutput,
+                           .parts = {{prefix + "per_layer_projection", config.hidden_size}},
+                           .cols = config.per_layer_width}}};
+}
+
+Result<PerLayerBlock> load_per_layer_block(const BlockSource& source) {
   PerLayerBlock block;
-  PAGODA_ASSIGN_OR_RETURN(
-      block.gate,
-      load_projection(exec, checkpoint,
-                      {.parts = {{prefix + "per_layer_input_gate", config.per_layer_width}},
-                       .cols = config.hidden_size}));
-  PAGODA_ASSIGN_OR_RETURN(
-      block.output,
-      load_projection(exec, checkpoint,
-                      {.parts = {{prefix + "per_layer_projection", config.hidden_size}},
-                       .cols = config.per_layer_width}));
+  PAGODA_ASSIGN_OR_RETURN(block.gate, load_projection(source, ProjectionRole::kPerLayerGate));
+  PAGODA_ASSIGN_OR_RETURN(block.output, load_projection(source, ProjectionRole::kPerLayerOutput));
   return block;
 }
 

@@ -19,6 +19,9 @@ struct PerLayerEmbedding {
   Tensor apply(const Step& step, const Tensor& x) const;
 };
 
+// Gives the shape of PerLayerEmbedding::projection. REQUIRES: config.per_layer_width > 0.
+ProjectionSpec per_layer_embedding_spec(const ModelConfig& config);
+
 // Errors: the checkpoint's. Undefined where the config has no per_layer_width.
 Result<PerLayerEmbedding> load_per_layer_embedding(Exec& exec, const Checkpoint& checkpoint,
                                                    const ModelConfig& config);
@@ -31,9 +34,19 @@ struct PerLayerBlock {
   // Computes x [tokens, hidden], short [tokens, layers * width] -> [tokens, hidden]:
   // output(activation(gate(x)) * the layer's part of `short_embedding`).
   Tensor apply(const Step& step, const Tensor& x, const Tensor& short_embedding, int layer) const;
+
+  // Visits in the order of a step.
+  template <typename Visit>
+  void for_each_projection(const Visit& visit) const {
+    visit(gate);
+    visit(output);
+  }
 };
 
-Result<PerLayerBlock> load_per_layer_block(Exec& exec, const Checkpoint& checkpoint,
-                                           const ModelConfig& config, int layer);
+// REQUIRES: config.per_layer_width > 0.
+BlockSpec per_layer_spec(const ModelConfig& config, int layer);
+
+// Errors: the checkpoint's.
+Result<PerLayerBlock> load_per_layer_block(const BlockSource& source);
 
 }  // namespace pagoda

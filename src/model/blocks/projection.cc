@@ -19,8 +19,7 @@ namespace {
 // Takes the parts from one matrix whose rows are theirs, one after another.
 Result<ProjectionTensors> split_projection(const Checkpoint& checkpoint,
                                            const ProjectionSpec& spec) {
-  std::int64_t rows = 0;
-  for (const ProjectionPart& part : spec.parts) rows += part.rows;
+  const std::int64_t rows = spec.rows();
   PAGODA_ASSIGN_OR_RETURN(const HostTensor weight,
                           checked_tensor(checkpoint, spec.joined + ".weight", {rows, spec.cols}));
   if (spec.cols % traits_of(weight.format).block_size != 0) {
@@ -73,6 +72,10 @@ Result<Projection> load_projection(Exec& exec, const Checkpoint& checkpoint,
                                    const ProjectionSpec& spec) {
   PAGODA_ASSIGN_OR_RETURN(const ProjectionTensors tensors, find_projection(checkpoint, spec));
   return pack_projection(exec, tensors, spec.use);
+}
+
+Result<Projection> load_projection(const BlockSource& source, ProjectionRole role) {
+  return load_projection(source.exec, source.checkpoint, source.spec.projection(role));
 }
 
 Result<std::vector<float>> read_norm(const Checkpoint& checkpoint, const std::string& name,

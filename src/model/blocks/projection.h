@@ -1,5 +1,4 @@
-// Projection: a weight with its bias, as the model pages call it. LoRA rows, sharding and the
-// all-reduce belong here, so no page calls ops/linear.
+// Projection: a weight with its bias, as blocks multiply by it; and how weights and norms are loaded.
 #pragma once
 
 #include <span>
@@ -8,25 +7,13 @@
 
 #include "backend/weight.h"
 #include "core/status.h"
+#include "model/blocks/block_source.h"
+#include "model/blocks/block_spec.h"
 #include "ops/gated_linear/gated_linear.h"
 #include "ops/linear/linear.h"
 #include "weights/checkpoint.h"
 
 namespace pagoda {
-
-// One named matrix of a checkpoint, by its rows.
-struct ProjectionPart {
-  std::string name;  // without ".weight" and ".bias"
-  std::int64_t rows = 0;
-};
-
-struct ProjectionSpec {
-  std::vector<ProjectionPart> parts;  // joined along their rows: q, k and v as one
-  std::string joined;                 // the name of one matrix that some checkpoints have of them
-  std::int64_t cols = 0;
-  bool bias = false;
-  WeightUse use = WeightUse::kRows;
-};
 
 // A projection as the checkpoint has it, part by part.
 struct ProjectionTensors {
@@ -57,9 +44,10 @@ Result<ProjectionTensors> find_projection(const Checkpoint& checkpoint, const Pr
 // Joins and packs them.
 Result<Projection> pack_projection(Exec& exec, const ProjectionTensors& tensors,
                                    WeightUse use = WeightUse::kRows);
-// Does both.
+// Does both; of the layer's projection of that role.
 Result<Projection> load_projection(Exec& exec, const Checkpoint& checkpoint,
                                    const ProjectionSpec& spec);
+Result<Projection> load_projection(const BlockSource& source, ProjectionRole role);
 
 // Reads the norm weight `name`, [dim], with what the checkpoint's weights lack
 // (ModelConfig::norm_offset).

@@ -1,0 +1,30 @@
+// DenseMlpBlock: the gated MLP of Llama-style layers.
+#pragma once
+
+#include "model/blocks/block_source.h"
+#include "model/blocks/projection.h"
+#include "model/step.h"
+
+namespace pagoda {
+
+struct DenseMlpBlock {
+  Projection gate_up;  // [2 * intermediate, hidden]
+  Projection down;     // [hidden, intermediate]
+
+  // Computes x [tokens, hidden] -> [tokens, hidden]
+  Tensor apply(const Step& step, const Tensor& x) const;
+
+  // Visits in the order of a step.
+  template <typename Visit>
+  void for_each_projection(const Visit& visit) const {
+    visit(gate_up);
+    visit(down);
+  }
+};
+
+BlockSpec block_spec(const ModelConfig& config, const DenseMlpConfig& mlp, int layer);
+
+// Errors: the checkpoint's.
+Result<DenseMlpBlock> load_block(const BlockSource& source, const DenseMlpConfig& mlp);
+
+}  // namespace pagoda

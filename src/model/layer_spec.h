@@ -1,0 +1,40 @@
+// All that the layers of a model read of a checkpoint, by the specs of their blocks.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "model/blocks/block_spec.h"
+#include "model/family.h"
+#include "model/model_config.h"
+
+namespace pagoda {
+
+// REQUIRES: 0 <= layer < config.num_layers().
+BlockSpec layer_spec(const Family& family, const ModelConfig& config, int layer);
+
+// The use of a layer's tensor: a part of a projection, or a vector, or nothing.
+struct TensorPlace {
+  int layer = 0;
+  const ProjectionSpec* projection = nullptr;
+  int part = 0;  // of the projection; -1: the joined matrix
+  bool is_bias = false;
+  const VectorSpec* vector = nullptr;
+  bool is_passed_over = false;  // BlockSpec::passed_over
+};
+
+// The specs of all layers. Immutable.
+class LayerSpecs {
+ public:
+  LayerSpecs(const Family& family, const ModelConfig& config);
+
+  // Finds a tensor by its whole canonical name; nothing for one that no layer knows. What it points
+  // to lives as long as this.
+  std::optional<TensorPlace> find(std::string_view tensor) const;
+
+ private:
+  std::vector<BlockSpec> specs_;
+};
+
+}  // namespace pagoda
