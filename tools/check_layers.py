@@ -84,6 +84,8 @@ KERNELS = re.compile(
 )
 VAGUE_NAMES = {"util", "utils", "common", "misc", "helper", "helpers"}
 BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_(?!\w*_H\b)\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)
+# A page of src/model, llama.cc and its like, defines one family or several.
+FAMILY_PAGE = re.compile(r"^const Family k\w+ = \{", re.MULTILINE)
 # Its objects compare each name that comes with all before it.
 SLOW_OBJECTS = re.compile(r"^(?!\s*//).*\bnlohmann::ordered_(?:json|map)\b", re.MULTILINE)
 THREAD_START = re.compile(r"\bstd::(?:thread|async)\(|\bthreads_?\.emplace_back\(")
@@ -132,6 +134,15 @@ def check_include_layers(path, source):
             yield Finding(path, line_at(source, match.start()), f"{folder} may not include {target}")
         elif BOOKKEEPING.match(path) and not BOOKKEEPING_MAY_INCLUDE.match(target):
             yield Finding(path, line_at(source, match.start()), f"bookkeeping may not include {target}")
+
+
+def check_family_names(path, source):
+    """Families by name: a page defines one, family.cc lists them, and tests may ask for one."""
+    if not path.startswith("src/") or path.endswith("_test.cc") or path == "src/model/family.cc" or FAMILY_PAGE.search(source):
+        return
+    for match in INCLUDE.finditer(source):
+        if match.group(2) == "model/family_pages.h":
+            yield Finding(path, line_at(source, match.start()), "a family's name is known to its page and to family.cc alone")
 
 
 def check_outside_includes(path, source):
@@ -250,7 +261,7 @@ def check_replaced(path, source):
         yield Finding(path, line_at(source, match.start()), "a thread is started by core/start_thread.h")
 
 
-CPP_RULES = (check_include_layers, check_outside_includes, check_include_form, check_private_methods, check_comments, check_replaced)
+CPP_RULES = (check_include_layers, check_family_names, check_outside_includes, check_include_form, check_private_methods, check_comments, check_replaced)
 RULES = (check_file_length, check_function_lengths, check_name, check_patterns)
 
 

@@ -95,6 +95,13 @@ class IncludeRules(unittest.TestCase):
         for place, folder in enumerate(folders):
             self.assertLessEqual(check_layers.MAY_INCLUDE[folder], set(folders[:place]), folder)
 
+    def test_families_are_known_to_their_pages(self):
+        source = '#include "model/family_pages.h"\n'
+        self.assertTrue(any("known to its page" in message for message in messages("src/model/gguf_config.cc", source)))
+        for path, text in (("src/model/family.cc", source), ("src/model/family_test.cc", source),
+                           ("src/model/llama.cc", source + "const Family kLlama = {};\n")):
+            self.assertFalse(any("known to its page" in message for message in messages(path, text)), path)
+
     def test_outside_headers_have_their_places(self):
         for header, bad, good in (
             ("<boost/beast.hpp>", "src/engine/engine.cc", "src/server/http.cc"),

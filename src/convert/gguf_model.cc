@@ -74,8 +74,8 @@ Result<float> query_factor(const TensorPlace& place, const ModelConfig& config,
                             place.projection->role == ProjectionRole::kQueriesKeysValues;
   if ((!is_norm && !is_projected) || family.reads_gguf("attention.scale")) return 1.0f;
   const AttentionConfig& attention = config.layers[place.layer].attention();
-  const float factor = attention.score_scale /
-                       gguf_score_scale(family, config.num_layers(), config.hidden_size, attention);
+  const GgufSizes sizes = {.num_layers = config.num_layers(), .hidden_size = config.hidden_size};
+  const float factor = attention.score_scale / gguf_score_scale(family, sizes, attention);
   if (are_same(factor, 1)) return 1.0f;
   if (place.part < 0)
     return unsupported("[quantize] tensor {}: a scale of scores of its own is not written as GGUF",

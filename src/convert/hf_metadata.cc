@@ -107,10 +107,8 @@ class ArchitectureWriter {
       is_known = is_known && is_expected == has_window.back();
     }
     set_count("attention.sliding_window", window);
-    // llama.cpp knows those of the first two Gemmas by heart.
-    const bool is_by_heart = &family_ == &kGemma2 || &family_ == &kGemma3;
     if (family_.reads_gguf(kPattern)) {
-      if (!is_known || !is_by_heart) set(kPattern, has_window);
+      if (!is_known || !family_.gguf_lacks_windows) set(kPattern, has_window);
       return ok_status();
     }
     return is_known ? ok_status() : has_no_key("windows of some layers alone");
@@ -150,7 +148,7 @@ class ArchitectureWriter {
     PAGODA_RETURN_IF_ERROR(set_factor("embedding_scale", config_.embedding_factor, root));
     PAGODA_RETURN_IF_ERROR(set_factor("residual_scale", config_.residual_factor, 1));
     PAGODA_RETURN_IF_ERROR(set_factor("logit_scale", 1.0 / config_.logits_factor, 1));
-    return set_factor("final_logit_softcapping", config_.logits_cap, &family_ == &kGemma2 ? 30 : 0);
+    return set_factor("final_logit_softcapping", config_.logits_cap, family_.gguf_logits_cap);
   }
 
   const ModelConfig& config_;

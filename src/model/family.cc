@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/family_pages.h"
+
 namespace pagoda {
 namespace {
 

@@ -15,6 +15,9 @@
 
 namespace pagoda {
 
+class ArchitectureKeys;
+class JsonFields;
+
 // Which layers config.json's sliding_window is for.
 enum class WindowRule : std::uint8_t {
   kNone,       // none: the family has no windows
@@ -55,6 +58,12 @@ inline constexpr TensorName kLayerTensorNames[] = {
 // GGUF's names of Llama's tensors, which most families share.
 extern const TensorNames kLlamaTensorNames;
 
+// The sizes by which GGUF's readers know models apart.
+struct GgufSizes {
+  int num_layers = 0;
+  int hidden_size = 0;
+};
+
 struct Family {
   // Names.
   std::string_view model_type;    // Hugging Face's, and ModelConfig::architecture
@@ -70,9 +79,7 @@ struct Family {
   // those that a file leaves out; `keys` are read beside those that all families read.
   std::string_view defaults = "{}";
   std::span<const std::string_view> keys;
-  bool has_qkv_bias = false;          // whatever the keys say
-  bool reads_attention_bias = false;  // attention_bias: of q, k and v
-  bool has_output_bias = true;        // attention_bias is of o, too
+  bool reads_attention_bias = false;  // attention_bias: of q, k, v and o
   bool reads_mlp_bias = false;        // mlp_bias
   WindowRule windows = WindowRule::kNone;
   int window_pattern = 0;              // of WindowRule::kPattern, and of GGUF files
@@ -82,17 +89,26 @@ struct Family {
   RopeStyle rope_style = RopeStyle::kHalves;  // of Hugging Face's rows of q and k
   bool norms_lack_one = false;                // Hugging Face's norm weights are w of 1 + w
   bool scales_embedding = false;              // by sqrt(hidden_size)
+  // Finishes a config that all but rotations and ids have been read of. Null: there is nothing to do.
+  // Errors name the key.
+  Status (*finish_hf_config)(const JsonFields& fields, ModelConfig& config) = nullptr;
 
   // The meaning of GGUF's keys: those of `gguf_keys` are read beside those of all families, without
   // the architecture's prefix. kAdjacent where converters permute the rows of q and k.
   std::span<const std::string_view> gguf_keys;
   RopeStyle gguf_rope_style = RopeStyle::kHalves;
+  bool gguf_lacks_windows = false;  // files say which layers have a window only where it is unusual
+  double gguf_window_theta = 0;     // of windows, where a file has none; 0: that of other layers
+  double gguf_logits_cap = 0;       // where a file has none
+  // Returns what scores are scaled by where a file has no key for it. Null: default_score_scale().
+  float (*gguf_score_scale)(const GgufSizes& sizes, const AttentionConfig& attention) = nullptr;
+  // Finishes a config as finish_hf_config does. The checkpoint has canonical names.
+  Status (*finish_gguf_config)(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
+                               ModelConfig& config) = nullptr;
 
   // Layers.
   LayerNormNames norms;
   QkNorm qk_norm = QkNorm::kNone;
-  bool norms_values = false;   // by an RMS norm of each head, without weights
-  bool leaves_scores = false;  // as products are: nothing divides them by sqrt(head_dim)
   // Names the factor, [1], of all that leaves a layer, behind "model.layers.N."; empty: there is
   // none.
   std::string_view layer_factor;
@@ -100,22 +116,6 @@ struct Family {
   bool reads(std::string_view key) const;
   bool reads_gguf(std::string_view key) const;
 };
-
-extern const Family kGemma2;
-extern const Family kGemma3;
-extern const Family kGemma4;
-extern const Family kGlm4;
-extern const Family kGranite;
-extern const Family kLlama;
-extern const Family kMinistral3;
-extern const Family kMistral;
-extern const Family kOlmo2;
-extern const Family kOlmo3;
-extern const Family kPhi3;
-extern const Family kQwen2;
-extern const Family kQwen3;
-extern const Family kQwen3Vl;
-extern const Family kSmolLm3;
 
 // The text tower of a checkpoint that has others beside it, for images or sound, which are passed
 // over.

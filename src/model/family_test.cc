@@ -1,4 +1,4 @@
-#include "model/family.h"
+#include "model/family_pages.h"
 
 #include <gtest/gtest.h>
 

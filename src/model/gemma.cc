@@ -2,37 +2,23 @@
 // sqrt(hidden), a norm before and one behind each block, whose weights are 1 + w, gelu in the gates,
 // scores scaled by query_pre_attn_scalar. Gemma 2 has windows on every second layer and bends scores
 // and logits by soft caps; Gemma 3 has them on five layers of six, turned by a theta of their own, and
-// norms each head's q and k. Gemma 4 (2026) norms v too and scores unscaled; its layers without a
-// window have larger heads, of which a quarter turns, and may take keys as values; late ones read the
-// cache of an earlier one; a short embedding of its own gates what a layer adds at its end, and a
-// factor multiplies what leaves it.
-#include "model/family.h"
+// norms each head's q and k.
+#include "model/config_limits.h"
+#include "model/family_pages.h"
+#include "model/gguf_architecture_keys.h"
 
 namespace pagoda {
 namespace {
 
 constexpr TensorName kGemmaOwnNames[] = {
-    {"attn_norm", "input_layernorm"},          {"post_attention_norm", "post_attention_layernorm"},
-    {"ffn_norm", "pre_feedforward_layernorm"}, {"post_ffw_norm", "post_feedforward_layernorm"},
-    {"inp_gate", "per_layer_input_gate"},  // Gemma 4's, as those that follow
-    {"proj", "per_layer_projection"},          {"post_norm", "post_per_layer_input_norm"},
-    {"layer_output_scale", "layer_scalar"},
+    {"attn_norm", "input_layernorm"},
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_norm", "pre_feedforward_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
 };
 
 constexpr TensorNames kGemmaTensorNames = {
     .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kGemmaOwnNames};
-
-// Gemma 4's short embeddings beside what all families have.
-constexpr TensorName kGemma4ModelNames[] = {
-    {"token_embd", "model.embed_tokens"},
-    {"output_norm", "model.norm"},
-    {"output", "lm_head"},
-    {"per_layer_token_embd", "model.embed_tokens_per_layer"},
-    {"per_layer_model_proj", "model.per_layer_model_projection"},
-    {"per_layer_proj_norm", "model.per_layer_projection_norm"},
-};
-constexpr TensorNames kGemma4TensorNames = {
-    .of_model = kGemma4ModelNames, .of_layer = kLayerTensorNames, .of_family = kGemmaOwnNames};
 
 constexpr LayerNormNames kGemmaNorms = {.before_attention = "input_layernorm",
                                         .behind_attention = "post_attention_layernorm",
@@ -45,25 +31,30 @@ constexpr std::string_view kGemma2Keys[] = {"attn_logit_softcapping", "final_log
 constexpr std::string_view kGemma3Keys[] = {"final_logit_softcapping", "hidden_activation",
                                             "query_pre_attn_scalar", "rope_local_base_freq",
                                             "sliding_window_pattern"};
-constexpr std::string_view kGemma4Keys[] = {"attention_k_eq_v",
-                                            "final_logit_softcapping",
-                                            "global_head_dim",
-                                            "hidden_activation",
-                                            "hidden_size_per_layer_input",
-                                            "num_global_key_value_heads",
-                                            "num_kv_shared_layers",
-                                            "per_layer_config",
-                                            "use_double_wide_mlp",
-                                            "vocab_size_per_layer_input"};
 constexpr std::string_view kGemma2GgufKeys[] = {
     "attention.sliding_window_pattern", "attn_logit_softcapping", "final_logit_softcapping"};
 constexpr std::string_view kGemma3GgufKeys[] = {"attention.sliding_window_pattern",
                                                 "final_logit_softcapping", "rope.freq_base_swa"};
-constexpr std::string_view kGemma4GgufKeys[] = {
-    "attention.key_length_swa",         "attention.shared_kv_layers",
-    "attention.sliding_window_pattern", "attention.value_length_swa",
-    "embedding_length_per_layer_input", "final_logit_softcapping",
-    "rope.dimension_count_swa",         "rope.freq_base_swa"};
+
+constexpr NumberRange kCapRange{0, 1e6};
+constexpr int kLargestGemma2Layers = 46, kLargestGemma3Layers = 62;
+
+// GGUF has no key for query_pre_attn_scalar. It is a width of heads but in the largest of each
+// generation, which llama.cpp knows by its layers.
+template <int kLargestLayers>
+float gemma_score_scale(const GgufSizes& sizes, const AttentionConfig& attention) {
+  if (sizes.num_layers == kLargestLayers && sizes.hidden_size >= attention.num_heads)
+    return default_score_scale(sizes.hidden_size / attention.num_heads);
+  return default_score_scale(attention.head_dim);
+}
+
+// Reads the cap of Gemma 2's scores, which its files may leave out.
+Status finish_gemma2(const Checkpoint&, const ArchitectureKeys& keys, ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const double cap,
+                          keys.number_or("attn_logit_softcapping", kCapRange, 50));
+  for (LayerConfig& layer : config.layers) layer.attention().score_cap = static_cast<float>(cap);
+  return ok_status();
+}
 
 }  // namespace
 
@@ -86,6 +77,10 @@ const Family kGemma2 = {
     .norms_lack_one = true,
     .scales_embedding = true,
     .gguf_keys = kGemma2GgufKeys,
+    .gguf_lacks_windows = true,
+    .gguf_logits_cap = 30,
+    .gguf_score_scale = gemma_score_scale<kLargestGemma2Layers>,
+    .finish_gguf_config = finish_gemma2,
     .norms = kGemmaNorms};
 
 const Family kGemma3 = {
@@ -109,41 +104,10 @@ const Family kGemma3 = {
     .norms_lack_one = true,
     .scales_embedding = true,
     .gguf_keys = kGemma3GgufKeys,
+    .gguf_lacks_windows = true,
+    .gguf_window_theta = 10000,
+    .gguf_score_scale = gemma_score_scale<kLargestGemma3Layers>,
     .norms = kGemmaNorms,
     .qk_norm = QkNorm::kHead};
-
-const Family kGemma4 = {
-    .model_type = "gemma4_text",
-    .causal_class = "Gemma4ForCausalLM",
-    .base_class = "Gemma4TextModel",
-    .gguf_architecture = "gemma4",
-    .gguf_tensor_names = &kGemma4TensorNames,
-    .defaults = R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216,
-                    "num_hidden_layers": 30, "num_attention_heads": 8, "num_key_value_heads": 4,
-                    "head_dim": 256, "global_head_dim": 512,
-                    "hidden_activation": "gelu_pytorch_tanh", "max_position_embeddings": 131072,
-                    "tie_word_embeddings": true, "sliding_window": 512,
-                    "hidden_size_per_layer_input": 256, "eos_token_id": 1, "bos_token_id": 2,
-                    "rope_parameters": {
-                      "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
-                      "full_attention": {"rope_type": "proportional",
-                                         "partial_rotary_factor": 0.25, "rope_theta": 1000000.0}}})",
-    .keys = kGemma4Keys,
-    .reads_attention_bias = true,
-    .windows = WindowRule::kPattern,
-    .window_pattern = 6,
-    .windows_have_own_rope = true,
-    .reads_rope_scaling = false,
-    .scales_embedding = true,
-    .gguf_keys = kGemma4GgufKeys,
-    .norms = {.before_attention = "input_layernorm",
-              .behind_attention = "post_attention_layernorm",
-              .before_mlp = "pre_feedforward_layernorm",
-              .behind_mlp = "post_feedforward_layernorm",
-              .behind_per_layer = "post_per_layer_input_norm"},
-    .qk_norm = QkNorm::kHead,
-    .norms_values = true,
-    .leaves_scores = true,
-    .layer_factor = "layer_scalar"};
 
 }  // namespace pagoda

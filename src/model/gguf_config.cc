@@ -19,7 +19,6 @@ namespace pagoda {
 namespace {
 
 constexpr NumberRange kScaleRange{0, 1e6};
-constexpr int kLargestGemma2Layers = 46, kLargestGemma3Layers = 62;
 
 Status read_sizes(const Checkpoint& checkpoint, const ArchitectureKeys& keys, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(config.hidden_size, keys.integer("embedding_length", kHiddenRange));
@@ -39,39 +38,23 @@ Status read_sizes(const Checkpoint& checkpoint, const ArchitectureKeys& keys, Mo
   return ok_status();
 }
 
-// Reads a width of heads, which keys and values share.
-Result<int> read_head_width(const ArchitectureKeys& keys, const std::string& key_length,
-                            const std::string& value_length, int otherwise) {
-  PAGODA_ASSIGN_OR_RETURN(const int head_dim,
-                          keys.integer_or(key_length, kHeadDimRange, otherwise));
-  PAGODA_ASSIGN_OR_RETURN(const int value_dim,
-                          keys.integer_or(value_length, kHeadDimRange, head_dim));
-  if (value_dim == head_dim) return head_dim;
-  return unsupported("[gguf] key {}: {} in heads of {} is not supported", keys.name(value_length),
-                     value_dim, head_dim);
-}
-
 Result<int> read_head_dim(const ArchitectureKeys& keys, int hidden_size, int num_heads) {
   if (!keys.has("attention.key_length") && hidden_size % num_heads != 0) {
     return data_loss("[gguf] key {}: expected a multiple of {} heads, got {}",
                      keys.name("embedding_length"), num_heads, hidden_size);
   }
-  return read_head_width(keys, "attention.key_length", "attention.value_length",
-                         hidden_size / num_heads);
+  return read_gguf_head_width(keys, "attention.key_length", "attention.value_length",
+                              hidden_size / num_heads);
 }
 
 // Reads what queries and keys are multiplied by, and how their products are bent.
 Status read_scores(const ArchitectureKeys& keys, const Family& family, const ModelConfig& config,
                    int num_layers, AttentionConfig& layer) {
-  layer.score_scale = gguf_score_scale(family, num_layers, config.hidden_size, layer);
+  layer.score_scale = gguf_score_scale(
+      family, {.num_layers = num_layers, .hidden_size = config.hidden_size}, layer);
   if (family.reads_gguf("attention.scale")) {
     PAGODA_ASSIGN_OR_RETURN(const double scale, keys.number_or("attention.scale", kScaleRange, 0));
     if (scale != 0) layer.score_scale = static_cast<float>(scale);
-  }
-  if (family.reads_gguf("attn_logit_softcapping")) {
-    PAGODA_ASSIGN_OR_RETURN(const double cap,
-                            keys.number_or("attn_logit_softcapping", kScaleRange, 50));
-    layer.score_cap = static_cast<float>(cap);
   }
   return ok_status();
 }
@@ -110,8 +93,8 @@ Status read_multipliers(const ArchitectureKeys& keys, const Family& family, Mode
   PAGODA_ASSIGN_OR_RETURN(const double of_embedding, read("embedding_scale", root));
   PAGODA_ASSIGN_OR_RETURN(const double of_blocks, read("residual_scale", 1));
   PAGODA_ASSIGN_OR_RETURN(const double logits_divisor, read("logit_scale", 1));
-  const double cap_otherwise = &family == &kGemma2 ? 30 : 0;
-  PAGODA_ASSIGN_OR_RETURN(const double cap, read("final_logit_softcapping", cap_otherwise));
+  PAGODA_ASSIGN_OR_RETURN(const double cap,
+                          read("final_logit_softcapping", family.gguf_logits_cap));
   config.embedding_factor = static_cast<float>(of_embedding);
   config.residual_factor = static_cast<float>(of_blocks);
   config.logits_factor = static_cast<float>(1 / logits_divisor);
@@ -121,37 +104,9 @@ Status read_multipliers(const ArchitectureKeys& keys, const Family& family, Mode
   return ok_status();
 }
 
-// Reads what layers with a window have otherwise, and which layers read another one's cache: Gemma
-// 4's. Keys are values where a file has none.
-Status read_own_heads(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
-                      const Family& family, ModelConfig& config) {
-  if (!family.reads_gguf("attention.shared_kv_layers")) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(
-      const int of_windows,
-      read_head_width(keys, "attention.key_length_swa", "attention.value_length_swa",
-                      config.layers.front().attention().head_dim));
-  PAGODA_ASSIGN_OR_RETURN(const int num_shared, keys.integer_or("attention.shared_kv_layers",
-                                                                {0, config.num_layers()}, 0));
-  if (!share_caches(config, num_shared)) {
-    return data_loss("[gguf] key {}: {} layers lack one before them whose cache they read",
-                     keys.name("attention.shared_kv_layers"), num_shared);
-  }
-  for (int i = 0; i < config.num_layers(); ++i) {
-    AttentionConfig& layer = config.layers[i].attention();
-    if (layer.window > 0) layer.head_dim = of_windows;
-    layer.keys_are_values =
-        layer.kv_source < 0 &&
-        !checkpoint.has(fmt::format("model.layers.{}.self_attn.v_proj.weight", i));
-  }
-  PAGODA_ASSIGN_OR_RETURN(
-      config.per_layer_width,
-      keys.integer_or("embedding_length_per_layer_input", {0, kHiddenRange.max}, 0));
-  return ok_status();
-}
-
 Status read_layers(const Checkpoint& checkpoint, const ArchitectureKeys& keys, const Family& family,
                    int window, ModelConfig& config) {
-  AttentionConfig layer = {.norms_values = family.norms_values, .qk_norm = family.qk_norm};
+  AttentionConfig layer = {.qk_norm = family.qk_norm};
   PAGODA_ASSIGN_OR_RETURN(const int num_layers, keys.integer("block_count", kLayerRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_heads,
                           keys.uniform_integer("attention.head_count", kHeadRange));
@@ -170,8 +125,7 @@ Status read_layers(const Checkpoint& checkpoint, const ArchitectureKeys& keys, c
     config.layers.push_back(
         {.mixer = layer, .mlp = DenseMlpConfig{.intermediate_size = widths[i]}});
   }
-  PAGODA_RETURN_IF_ERROR(read_windows(*checkpoint.gguf(), keys, family, window, config));
-  return read_own_heads(checkpoint, keys, family, config);
+  return read_windows(*checkpoint.gguf(), keys, family, window, config);
 }
 
 Status read_token_ids(const GgufFile& file, ModelConfig& config) {
@@ -197,15 +151,21 @@ Status read_pooling(const GgufFile& file, std::string_view architecture, ModelCo
 
 }  // namespace
 
-// A width of heads but in the largest of each generation of Gemma, as llama.cpp knows them: by their
-// layers.
-float gguf_score_scale(const Family& family, int num_layers, int hidden_size,
-                       const AttentionConfig& layer) {
-  const bool is_largest = (&family == &kGemma2 && num_layers == kLargestGemma2Layers) ||
-                          (&family == &kGemma3 && num_layers == kLargestGemma3Layers);
-  if (is_largest && hidden_size >= layer.num_heads)
-    return default_score_scale(hidden_size / layer.num_heads);
-  return family.leaves_scores ? 1 : default_score_scale(layer.head_dim);
+float gguf_score_scale(const Family& family, const GgufSizes& sizes,
+                       const AttentionConfig& attention) {
+  if (family.gguf_score_scale != nullptr) return family.gguf_score_scale(sizes, attention);
+  return default_score_scale(attention.head_dim);
+}
+
+Result<int> read_gguf_head_width(const ArchitectureKeys& keys, const std::string& key_length,
+                                 const std::string& value_length, int otherwise) {
+  PAGODA_ASSIGN_OR_RETURN(const int head_dim,
+                          keys.integer_or(key_length, kHeadDimRange, otherwise));
+  PAGODA_ASSIGN_OR_RETURN(const int value_dim,
+                          keys.integer_or(value_length, kHeadDimRange, head_dim));
+  if (value_dim == head_dim) return head_dim;
+  return unsupported("[gguf] key {}: {} in heads of {} is not supported", keys.name(value_length),
+                     value_dim, head_dim);
 }
 
 Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
@@ -228,6 +188,8 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint) {
   PAGODA_RETURN_IF_ERROR(read_sizes(named, keys, config));
   PAGODA_RETURN_IF_ERROR(read_layers(named, keys, family, window, config));
   PAGODA_RETURN_IF_ERROR(read_multipliers(keys, family, config));
+  if (family.finish_gguf_config != nullptr)
+    PAGODA_RETURN_IF_ERROR(family.finish_gguf_config(named, keys, config));
   PAGODA_RETURN_IF_ERROR(read_gguf_rope(named, keys, family, config));
   config.tie_word_embeddings = !named.has("lm_head.weight");
   config.attention_bias = named.has("model.layers.0.self_attn.q_proj.bias") ||

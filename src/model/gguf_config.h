@@ -2,8 +2,11 @@
 // embedding, the vocabulary's size, Llama 3's rope factors.
 #pragma once
 
+#include <string>
+
 #include "core/status.h"
 #include "model/family.h"
+#include "model/gguf_architecture_keys.h"
 #include "model/model_config.h"
 
 namespace pagoda {
@@ -14,8 +17,12 @@ Result<ModelConfig> read_gguf_config(const Checkpoint& checkpoint);
 
 // Returns what the products of queries and keys are multiplied by where a file says nothing of it:
 // files have no key for Gemma's query_pre_attn_scalar.
-float gguf_score_scale(const Family& family, int num_layers, int hidden_size,
-                       const AttentionConfig& layer);
+float gguf_score_scale(const Family& family, const GgufSizes& sizes,
+                       const AttentionConfig& attention);
+
+// Reads a width of heads, which keys and values share.
+Result<int> read_gguf_head_width(const ArchitectureKeys& keys, const std::string& key_length,
+                                 const std::string& value_length, int otherwise);
 
 Result<PartialSampling> read_gguf_generation_defaults(const GgufFile& file);
 

@@ -14,9 +14,8 @@ namespace {
 
 constexpr NumberRange kGgufMagnitudeRange{1e-3, 1e3};
 constexpr std::string_view kRotaryDim = "rope.dimension_count";
-constexpr double kGemma3WindowTheta = 10000;  // where a file does not say it
-constexpr float kNeverTurns = 1e30f;          // a divisor of pairs that do not turn
-constexpr int kUnturnedInterval = 4;          // SmolLM3's, which files do not say
+constexpr float kNeverTurns = 1e30f;  // a divisor of pairs that do not turn
+constexpr int kUnturnedInterval = 4;  // SmolLM3's, which files do not say
 
 struct GgufRopeContext {
   const Checkpoint& checkpoint;
@@ -170,8 +169,8 @@ Status add_window_table(const GgufRopeContext& context, ModelConfig& config) {
       read_gguf_rotary_dim(context, has_own_key ? kOwnKey : kRotaryDim,
                            config.first_attention(/*has_window=*/true).head_dim));
   RopeTable table = {.style = context.family.gguf_rope_style};
-  const double otherwise =
-      &context.family == &kGemma3 ? kGemma3WindowTheta : config.rope_tables.front().theta;
+  const double of_family = context.family.gguf_window_theta;
+  const double otherwise = of_family != 0 ? of_family : config.rope_tables.front().theta;
   PAGODA_ASSIGN_OR_RETURN(table.theta,
                           context.keys.number_or("rope.freq_base_swa", kThetaRange, otherwise));
   table.inv_freq = rope_inverse_frequencies(rotary_dim, table.theta, {});

@@ -1,6 +1,6 @@
 // GLM-4 of 2025 (0414; GLM Team, 2024, arXiv:2406.12793): norms before and behind each block, biases on
 // q, k and v, gate and up joined, and half of a head turned, in adjacent pairs.
-#include "model/family.h"
+#include "model/family_pages.h"
 
 namespace pagoda {
 namespace {
@@ -17,6 +17,12 @@ constexpr TensorNames kGlm4TensorNames = {
 constexpr std::string_view kGlm4Keys[] = {"partial_rotary_factor"};
 constexpr std::string_view kGlm4GgufKeys[] = {"rope.dimension_count"};
 
+// attention_bias is of q, k and v alone.
+Status drop_output_bias(const JsonFields&, ModelConfig& config) {
+  config.attention_output_bias = false;
+  return ok_status();
+}
+
 }  // namespace
 
 const Family kGlm4 = {
@@ -31,8 +37,8 @@ const Family kGlm4 = {
                     "attention_bias": true, "eos_token_id": [151329, 151336, 151338]})",
     .keys = kGlm4Keys,
     .reads_attention_bias = true,
-    .has_output_bias = false,
     .rope_style = RopeStyle::kAdjacent,
+    .finish_hf_config = drop_output_bias,
     .gguf_keys = kGlm4GgufKeys,
     .gguf_rope_style = RopeStyle::kAdjacent,
     .norms = {.before_attention = "input_layernorm",

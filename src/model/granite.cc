@@ -1,6 +1,6 @@
 // Granite 3 and 4's dense models (IBM, 2024): Llama's layer with four multipliers, of embeddings,
 // scores, what blocks add, and logits.
-#include "model/family.h"
+#include "model/family_pages.h"
 
 namespace pagoda {
 namespace {

@@ -187,28 +187,12 @@ Status read_sizes(const JsonFields& fields, ModelConfig& config) {
   return ok_status();
 }
 
-// Reads the width of each layer's own embedding.
-Status read_per_layer_embedding(const JsonFields& fields, const Family& family,
-                                ModelConfig& config) {
-  if (!family.reads("hidden_size_per_layer_input")) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(config.per_layer_width, fields.integer_or("hidden_size_per_layer_input",
-                                                                    {0, kHiddenRange.max}, 0));
-  if (config.per_layer_width == 0) return ok_status();
-  constexpr const char* kVocabKey = "vocab_size_per_layer_input";
-  PAGODA_ASSIGN_OR_RETURN(const int vocab_size,
-                          fields.integer_or(kVocabKey, kVocabRange, config.vocab_size));
-  if (vocab_size == config.vocab_size) return ok_status();
-  return unsupported("[config] {}: {} {} beside a vocabulary of {} is not supported",
-                     fields.where(), kVocabKey, vocab_size, config.vocab_size);
-}
-
 Status read_flags(const JsonFields& fields, const Family& family, ModelConfig& config) {
   PAGODA_ASSIGN_OR_RETURN(config.tie_word_embeddings,
                           fields.boolean_or("tie_word_embeddings", false));
-  config.attention_bias = family.has_qkv_bias;
   if (family.reads_attention_bias) {
     PAGODA_ASSIGN_OR_RETURN(config.attention_bias, fields.boolean_or("attention_bias", false));
-    config.attention_output_bias = config.attention_bias && family.has_output_bias;
+    config.attention_output_bias = config.attention_bias;
   }
   if (family.reads_mlp_bias) {
     PAGODA_ASSIGN_OR_RETURN(config.mlp_bias, fields.boolean_or("mlp_bias", false));
@@ -268,12 +252,13 @@ Result<ModelConfig> parse_hf_config(std::string_view config_json,
   config.architecture = family->model_type;
   PAGODA_RETURN_IF_ERROR(read_sizes(fields, config));
   PAGODA_RETURN_IF_ERROR(read_layers(fields, *family, config));
-  PAGODA_RETURN_IF_ERROR(read_per_layer_embedding(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_flags(fields, *family, config));
   config.has_score_head = is_class(fields, score_class_of(*family));
   config.has_head = !config.has_score_head &&
                     (config.tie_word_embeddings || !is_class(fields, base_class_of(*family)));
   PAGODA_RETURN_IF_ERROR(read_multipliers(fields, *family, config));
+  if (family->finish_hf_config != nullptr)
+    PAGODA_RETURN_IF_ERROR(family->finish_hf_config(fields, config));
   PAGODA_RETURN_IF_ERROR(read_rope(fields, *family, config));
   PAGODA_RETURN_IF_ERROR(read_token_ids(fields, config));
   if (!generation_json.empty()) {

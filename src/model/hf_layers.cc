@@ -94,7 +94,7 @@ Status read_windows(const JsonFields& fields, const Family& family, ModelConfig&
 
 // Reads what queries and keys are multiplied by, and how their products are bent.
 Status read_scores(const JsonFields& fields, const Family& family, AttentionConfig& layer) {
-  layer.score_scale = family.leaves_scores ? 1 : default_score_scale(layer.head_dim);
+  layer.score_scale = default_score_scale(layer.head_dim);
   if (family.reads("query_pre_attn_scalar")) {
     PAGODA_ASSIGN_OR_RETURN(const double scalar,
                             fields.number("query_pre_attn_scalar", kScalarRange));
@@ -109,110 +109,6 @@ Status read_scores(const JsonFields& fields, const Family& family, AttentionConf
     PAGODA_ASSIGN_OR_RETURN(const double cap,
                             fields.number_or("attn_logit_softcapping", {0, 1e6}, 0));
     layer.score_cap = static_cast<float>(cap);
-  }
-  return ok_status();
-}
-
-// Reads the heads of layers that see all, as Gemma 4's first files have them.
-Status read_global_heads(const JsonFields& fields, bool keys_are_values, ModelConfig& config) {
-  PAGODA_ASSIGN_OR_RETURN(const int head_dim, fields.integer("global_head_dim", kHeadDimRange));
-  int num_kv_heads = config.layers.front().attention().num_kv_heads;
-  if (keys_are_values) {
-    PAGODA_ASSIGN_OR_RETURN(
-        num_kv_heads, fields.integer_or("num_global_key_value_heads", kHeadRange, num_kv_heads));
-  }
-  for (LayerConfig& each : config.layers) {
-    AttentionConfig& layer = each.attention();
-    if (layer.window > 0) continue;
-    layer.head_dim = head_dim;
-    layer.num_kv_heads = num_kv_heads;
-  }
-  return ok_status();
-}
-
-// Reads what per_layer_config says of one layer.
-Status read_own_heads(const JsonFields& own, AttentionConfig& layer) {
-  for (const auto& [key, value] : own.json().items()) {
-    if (key == "head_dim" || key == "num_key_value_heads") continue;
-    if (key == "skip" && value == nlohmann::json::array()) continue;
-    return unsupported("[config] {}: {} is not supported; head_dim and num_key_value_heads are",
-                       own.where(), printable(key, 60));
-  }
-  PAGODA_ASSIGN_OR_RETURN(layer.head_dim,
-                          own.integer_or("head_dim", kHeadDimRange, layer.head_dim));
-  PAGODA_ASSIGN_OR_RETURN(layer.num_kv_heads,
-                          own.integer_or("num_key_value_heads", kHeadRange, layer.num_kv_heads));
-  return ok_status();
-}
-
-// global_head_dim and num_global_key_value_heads say nothing beside per_layer_config.
-void warn_of_idle_heads(const JsonFields& fields, const Family& family) {
-  const auto defaults = parse_json(family.defaults);
-  for (const char* key : {"global_head_dim", "num_global_key_value_heads"}) {
-    if (!fields.has(key) || *fields.find(key) == defaults.value(key, nlohmann::json())) continue;
-    log_warning("[config] {}: {} is ignored: per_layer_config stands beside it", fields.where(),
-                key);
-  }
-}
-
-// Reads per_layer_config: by a layer's number, what it has otherwise than the config says. This is how
-// transformers writes Gemma 4's heads from version 5.24 on.
-Status read_heads_by_layer(const JsonFields& fields, const Family& family, ModelConfig& config) {
-  constexpr const char* kKey = "per_layer_config";
-  warn_of_idle_heads(fields, family);
-  if (!fields.has(kKey)) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(const JsonFields by_layer, fields.object(kKey));
-  for (const auto& [number, value] : by_layer.json().items()) {
-    int layer = -1;
-    const char* const end = number.data() + number.size();
-    const auto parsed = std::from_chars(number.data(), end, layer);
-    if (parsed.ec != std::errc() || parsed.ptr != end || layer < 0 ||
-        layer >= config.num_layers()) {
-      return invalid_argument("[config] {}: expected numbers of {} layers, got {}",
-                              by_layer.where(), config.num_layers(), printable(number, 40));
-    }
-    PAGODA_ASSIGN_OR_RETURN(const JsonFields own, by_layer.object(number.c_str()));
-    PAGODA_RETURN_IF_ERROR(read_own_heads(own, config.layers[layer].attention()));
-  }
-  for (const LayerConfig& each : config.layers) {
-    const AttentionConfig& layer = each.attention();
-    const AttentionConfig& first = config.first_attention(layer.window > 0);
-    if (layer.head_dim == first.head_dim && layer.num_kv_heads == first.num_kv_heads) continue;
-    return unsupported("[config] {}: {}: layers of one type with heads of several kinds",
-                       fields.where(), kKey);
-  }
-  return ok_status();
-}
-
-// Reads the heads of layers that see all, where they are others than those of windows (Gemma 4). The
-// last layer sees all, whatever the config says of it.
-Status read_full_heads(const JsonFields& fields, const Family& family, ModelConfig& config) {
-  if (!family.reads("global_head_dim")) return ok_status();
-  config.layers.back().attention().window = 0;
-  PAGODA_ASSIGN_OR_RETURN(const bool are_values, fields.boolean_or("attention_k_eq_v", false));
-  for (LayerConfig& layer : config.layers)
-    layer.attention().keys_are_values = are_values && layer.attention().window == 0;
-  if (fields.json().contains("per_layer_config"))
-    return read_heads_by_layer(fields, family, config);
-  return read_global_heads(fields, are_values, config);
-}
-
-// Reads how many of the last layers read the cache of another one, and whether their MLPs are twice as
-// wide.
-Status read_shared_caches(const JsonFields& fields, const Family& family, ModelConfig& config) {
-  if (!family.reads("num_kv_shared_layers")) return ok_status();
-  PAGODA_ASSIGN_OR_RETURN(const int num_shared,
-                          fields.integer_or("num_kv_shared_layers", {0, config.num_layers()}, 0));
-  if (!share_caches(config, num_shared)) {
-    return invalid_argument(
-        "[config] {}: num_kv_shared_layers is {}, and layers before those lack a window's or a "
-        "full "
-        "one's",
-        fields.where(), num_shared);
-  }
-  PAGODA_ASSIGN_OR_RETURN(const bool is_double, fields.boolean_or("use_double_wide_mlp", false));
-  for (LayerConfig& layer : config.layers) {
-    if (is_double && layer.attention().kv_source >= 0) layer.dense_mlp().intermediate_size *= 2;
   }
   return ok_status();
 }
@@ -239,7 +135,7 @@ Result<std::vector<bool>> read_turned_layers(const JsonFields& fields, int num_l
 
 // All layers are alike but for their windows, and what goes with those.
 Status read_layers(const JsonFields& fields, const Family& family, ModelConfig& config) {
-  AttentionConfig layer = {.norms_values = family.norms_values, .qk_norm = family.qk_norm};
+  AttentionConfig layer = {.qk_norm = family.qk_norm};
   PAGODA_ASSIGN_OR_RETURN(const int num_layers, fields.integer("num_hidden_layers", kLayerRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_heads, fields.integer("num_attention_heads", kHeadRange));
   PAGODA_ASSIGN_OR_RETURN(layer.num_kv_heads,
@@ -251,9 +147,7 @@ Status read_layers(const JsonFields& fields, const Family& family, ModelConfig& 
   PAGODA_RETURN_IF_ERROR(read_scores(fields, family, layer));
   config.layers.assign(
       num_layers, {.mixer = layer, .mlp = DenseMlpConfig{.intermediate_size = intermediate_size}});
-  PAGODA_RETURN_IF_ERROR(read_windows(fields, family, config));
-  PAGODA_RETURN_IF_ERROR(read_full_heads(fields, family, config));
-  return read_shared_caches(fields, family, config);
+  return read_windows(fields, family, config);
 }
 
 }  // namespace pagoda

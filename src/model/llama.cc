@@ -3,7 +3,7 @@
 // its shape: SmolLM2, TinyLlama, Yi, DeepSeek-LLM.
 //
 // Pre-norm layers, grouped-query attention, SwiGLU; no biases unless the config says so.
-#include "model/family.h"
+#include "model/family_pages.h"
 
 namespace pagoda {
 namespace {

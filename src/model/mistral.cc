@@ -5,7 +5,7 @@
 // Ministral 3 (Mistral AI, 2025) stretches the rotation by YaRN (Peng et al., 2023, arXiv:2309.00071)
 // and lets queries grow with their position. GGUF calls it mistral3, and Mistral Small 3 too, which is
 // the same without either.
-#include "model/family.h"
+#include "model/family_pages.h"
 
 namespace pagoda {
 namespace {

@@ -1,7 +1,7 @@
 // OLMo 2 (Team OLMo, 2025, arXiv:2501.00656) and OLMo 3 (2025): norms behind the blocks and none before
 // them; q and k are normed over all heads together. OLMo 3 has windows on three layers of four, which
 // YaRN does not stretch. GGUF calls both olmo2; a window is what tells them apart.
-#include "model/family.h"
+#include "model/family_pages.h"
 
 namespace pagoda {
 namespace {
