@@ -20,7 +20,7 @@
 #include <random>
 
 #include "backend/cpu/cpu_exec.h"
-#include "cli/machine_limits.h"
+#include "cli/bench/machine_limits.h"
 #include "core/machine.h"
 #include "engine/kv_sizing.h"
 #include "model/decoder.h"

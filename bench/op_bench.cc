@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "cli/machine_limits.h"
+#include "cli/bench/machine_limits.h"
 #include "ops/op_cases.h"
 
 namespace pagoda {

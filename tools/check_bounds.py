@@ -30,7 +30,7 @@ def problems():
     rows = [line for line in (ROOT / "SECURITY.md").read_text().splitlines() if " in `" in line and line.startswith("|")]
     if len(rows) < 30:
         yield f"SECURITY.md: expected a table of bounds, got {len(rows)} rows"
-    flags = (ROOT / "src/cli/serve_command.cc").read_text()
+    flags = (ROOT / "src/cli/commands/serve_command.cc").read_text()
     for line in rows:
         row = ROW.match(line)
         if not row:

@@ -97,12 +97,12 @@ def differences(what, page, of_page, of_code):
 def list_problems():
     page = read("docs/serving.md")
     flags = set()
-    for source in ("src/cli/engine_flags.cc", "src/cli/kv_format_flags.cc", "src/cli/serve_command.cc"):
+    for source in ("src/cli/flags/engine_flags.cc", "src/cli/flags/kv_format_flags.cc", "src/cli/commands/serve_command.cc"):
         for names in re.findall(r"add_(?:option|flag)\(\s*\"(--[^\"]+)\"", read(source)):
             flags.update(re.findall(r"--[\w-]+", names))
     table = page[page.index("## Flags") : page.index("## Who may ask")]
     yield from differences("flag", "docs/serving.md", set(re.findall(r"`(--[\w-]+)`", table)), flags)
-    code = read("src/server/metrics.cc")
+    code = read("src/server/generation/metrics.cc")
     metrics = set(re.findall(r"(?:list\.gauge|list\.info|list\.counter|histogram)\(\s*\"(\w+)\"|\"pagoda:(\w+)\"", code))
     metrics = {plain or prefixed for plain, prefixed in metrics}
     listed = set(re.findall(r"^\| `(\w+)`", page[page.index("## Metrics") :], re.MULTILINE))

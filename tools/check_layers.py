@@ -9,6 +9,7 @@ Prints one line a finding and exits 1 if there is one. There is no list of excep
 """
 
 import argparse
+import collections
 import concurrent.futures
 import itertools
 import os
@@ -17,75 +18,28 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import NamedTuple
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import function_lengths  # noqa: E402
+import include_rules  # noqa: E402
+from include_rules import MAY_INCLUDE, Finding, line_at  # noqa: E402
 
 SOURCE_FOLDERS = ("src", "tests", "bench", "tools")
 CPP = (".h", ".cc", ".cu", ".cuh", ".metal")
 MEASURED = (*CPP, ".py", ".rs")
 
+MAX_FOLDER_SOURCES = 60
 MAX_FILE_LINES = 400
 MAX_KERNEL_FILE_LINES = 600  # and tables
 MAX_PRIVATE_METHODS = 20
 MAX_FUNCTION_LINES = 60
 MAX_KERNEL_LINES = 150
 
-# What each folder may include besides itself, as docs/ARCHITECTURE.md's code map says it: each names what stands below it and what
-# it needs of that, no more. check_code_map() holds the two to one another.
-MAY_INCLUDE = {
-    "core": "",
-    "draw": "core",
-    "tensor": "core",
-    "quant": "core",
-    "batch": "core tensor",
-    "backend": "core tensor quant",
-    "ops": "core draw tensor quant batch backend",
-    "weights": "core quant",
-    "kv": "core tensor batch",
-    "sampling": "core draw tensor backend ops",
-    "model": "core tensor quant batch backend ops weights kv sampling",
-    "engine": "core draw tensor quant batch backend ops weights kv sampling model",
-    "text": "core",
-    "answer": "core text",
-    "hub": "core",
-    "serving": "core weights sampling model engine text answer",
-    "convert": "core quant weights model text serving",
-    "server": "core kv sampling model engine text answer serving",
-    "bench_serve": "core",
-    "cli": "core tensor quant batch backend ops weights kv sampling model engine text answer hub serving convert server bench_serve",
-}
-MAY_INCLUDE = {folder: frozenset(others.split()) for folder, others in MAY_INCLUDE.items()}
-
-# Bookkeeping runs in tests with a fake runner and a fake clock, so it knows nothing of devices and tensors: these files
-# include core and one another.
-BOOKKEEPING_FILES = (
-    r"(?:engine/(?:scheduler(?:_outcomes)?|sequence|request|plan|step_cost|step_shares|waiting_queue)|kv/(?:block_pool|block_tables|block_tier|cache_events|cache_groups|longest_hit|prefix_cache(?:_nodes)?|prefix_scope)|sampling/sampling_(?:fields|params))"
-)
-BOOKKEEPING = re.compile(rf"^src/{BOOKKEEPING_FILES}\.(?:h|cc)$")
-BOOKKEEPING_MAY_INCLUDE = re.compile(rf"^(?:core/.*|{BOOKKEEPING_FILES}\.h)$")
-
-# Other people's headers, and the sources that may know them.
-OUTSIDE = (
-    (r"boost/", r"^src/(?:server|bench_serve)/"),
-    (r"nlohmann/", r"^src/(?:core/(?:ordered_)?json\.(?:cc|h)$|(?:weights|model|text|answer|hub|convert|serving|server|bench_serve|cli)/)"),
-    (r"prometheus/", r"^src/server/"),
-    (r"CLI/", r"^src/cli/"),
-    (r"curl/", r"^src/(hub/|server/trace_exporter\.cc$)"),
-    (r"openssl/", r"^src/(?:core|hub|server|bench_serve|cli)/"),
-    (r"hwy/", r"^src/(?:ops/\w+/(?:\w+/)?\w+(?:_cpu\w*|_portable|-inl)|(?:backend/cpu|draw|quant|sampling|cli)/.*)\.(?:cc|h)$"),
-    (r"mlx/", r"^src/(?:ops/\w+/\w+_mlx\w*|backend/mlx/.*)\.(?:cc|h)$"),
-    (r"(?:cuda|cublas|nccl)", r"^src/(?:ops/\w+/\w+_cuda\w*|backend/cuda/.*)\.(?:cc|cu|cuh|h)$"),
-)
-
 KERNELS = re.compile(
     r"^src/(?:ops/.*(?:_(?:reference|cpu|mlx|cuda|avx2|avx512|neon|portable)\w*|-inl)|backend/(?:cpu|mlx|cuda)/.*|(?:draw|quant)/.*)\.(?:cc|h|cu|cuh)$|^src/.*\.metal(?:\.h)?$"
 )
 VAGUE_NAMES = {"util", "utils", "common", "misc", "helper", "helpers"}
 BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif)\b.*\bPAGODA_(?!\w*_H\b)\w*(?:MLX|CUDA|METAL|CPU|REFERENCE)", re.MULTILINE)
-# A page of src/model, llama.cc and its like, defines one family or several.
-FAMILY_PAGE = re.compile(r"^const Family k\w+ = \{", re.MULTILINE)
 # Its objects compare each name that comes with all before it.
 SLOW_OBJECTS = re.compile(r"^(?!\s*//).*\bnlohmann::ordered_(?:json|map)\b", re.MULTILINE)
 THREAD_START = re.compile(r"\bstd::(?:thread|async)\(|\bthreads_?\.emplace_back\(")
@@ -100,66 +54,14 @@ FRAGMENT = re.compile(r"(Of|What|That)\b")
 # A function's comment begins with its verb; a constructor's may say at once what it requires.
 VERB = re.compile(r"(?:[A-Z][a-z]+s|REQUIRES:)(?![\w-])")
 FUNCTION = re.compile(r"\s*(?!struct |class |enum |using |namespace |#|std::function<|\})[\w\[][^;={]*\(")
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
 
-class Finding(NamedTuple):
-    path: str
-    line: int
-    message: str
-
-    def __str__(self):
-        return f"{self.path}:{self.line}: {self.message}"
-
-
-def line_at(source, position):
-    return source.count("\n", 0, position) + 1
-
-
-def check_include_layers(path, source):
-    """Our own headers: by folder, and the narrower rule for bookkeeping."""
-    parts = path.split("/")
-    if parts[0] != "src" or len(parts) < 3:
-        return
-    folder = parts[1]
-    if folder not in MAY_INCLUDE:
-        yield Finding(path, 1, f"folder src/{folder} has no layer: expected one of {', '.join(MAY_INCLUDE)}")
-        return
-    for match in INCLUDE.finditer(source):
-        target = match.group(2)
-        other = target.split("/")[0]
-        if match.group(1) == "<" or other not in MAY_INCLUDE:
-            continue
-        if other != folder and other not in MAY_INCLUDE[folder]:
-            yield Finding(path, line_at(source, match.start()), f"{folder} may not include {target}")
-        elif BOOKKEEPING.match(path) and not BOOKKEEPING_MAY_INCLUDE.match(target):
-            yield Finding(path, line_at(source, match.start()), f"bookkeeping may not include {target}")
-
-
-def check_family_names(path, source):
-    """Families by name: a page defines one, family.cc lists them, and tests may ask for one."""
-    if not path.startswith("src/") or path.endswith("_test.cc") or path == "src/model/family.cc" or FAMILY_PAGE.search(source):
-        return
-    for match in INCLUDE.finditer(source):
-        if match.group(2) == "model/family_pages.h":
-            yield Finding(path, line_at(source, match.start()), "a family's name is known to its page and to family.cc alone")
-
-
-def check_outside_includes(path, source):
-    if not path.startswith("src/"):
-        return
-    for match in INCLUDE.finditer(source):
-        for header, allowed in OUTSIDE:
-            is_outside = match.group(1) == "<" or not match.group(2).startswith(tuple(f"{name}/" for name in MAY_INCLUDE))
-            if is_outside and re.match(header, match.group(2)) and not re.match(allowed, path):
-                yield Finding(path, line_at(source, match.start()), f"{match.group(2)} is not for this file")
-
-
-def check_include_form(path, source):
-    """Includes of ours are written from src/ or from the project's root."""
-    for match in INCLUDE.finditer(source):
-        if match.group(1) == '"' and ("../" in match.group(2) or "/" not in match.group(2)):
-            yield Finding(path, line_at(source, match.start()), f'expected a path from src/, got "{match.group(2)}"')
+def check_folder_sizes(paths):
+    """A folder with more sources than one reads at once gets rooms."""
+    sizes = collections.Counter(path.rsplit("/", 1)[0] for path in paths)
+    for folder, size in sizes.items():
+        if size > MAX_FOLDER_SOURCES:
+            yield Finding(folder, 1, f"a folder has {MAX_FOLDER_SOURCES} sources at most, got {size}")
 
 
 def check_file_length(path, source):
@@ -261,7 +163,7 @@ def check_replaced(path, source):
         yield Finding(path, line_at(source, match.start()), "a thread is started by core/start_thread.h")
 
 
-CPP_RULES = (check_include_layers, check_family_names, check_outside_includes, check_include_form, check_private_methods, check_comments, check_replaced)
+CPP_RULES = (*include_rules.RULES, check_private_methods, check_comments, check_replaced)
 RULES = (check_file_length, check_function_lengths, check_name, check_patterns)
 
 
@@ -313,6 +215,7 @@ def check_all(root):
     files = list(source_files(root, MEASURED))
     builds = "\n".join(file.read_text(encoding="utf-8") for file in source_files(root, ("CMakeLists.txt", ".cmake")))
     findings = list(check_tests_run([file.relative_to(root).as_posix() for file in files], builds))
+    findings += check_folder_sizes([file.relative_to(root).as_posix() for file in files])
     for file in files:
         findings += findings_in(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8"))
     return findings

@@ -95,11 +95,30 @@ class IncludeRules(unittest.TestCase):
         for place, folder in enumerate(folders):
             self.assertLessEqual(check_layers.MAY_INCLUDE[folder], set(folders[:place]), folder)
 
+    def test_rooms_include_what_stands_below_them(self):
+        for path, target, refused in (
+            ("src/server/http/http_session.cc", "server/openai/completions.h", True),
+            ("src/server/ollama/ollama.cc", "server/anthropic/messages.h", True),
+            ("src/server/chat/chat_job.h", "server/router.h", True),
+            ("src/server/elsewhere/a.cc", "server/base/json_body.h", True),
+            ("src/server/http/http_session.cc", "server/base/json_body.h", False),
+            ("src/server/ollama/ollama.cc", "server/pooling/embeddings.h", False),
+            ("src/server/http/http_listener_test.cc", "server/router.h", False),
+            ("src/server/router.cc", "server/openai/completions.h", False),
+        ):
+            found = [message for message in messages(path, f'#include "{target}"\n') if "may not include" in message or "no room" in message]
+            self.assertEqual(bool(found), refused, path)
+
+    def test_a_folder_has_no_more_sources_than_one_reads(self):
+        paths = [f"src/kv/{number}.cc" for number in range(check_layers.MAX_FOLDER_SOURCES)]
+        self.assertEqual(list(check_layers.check_folder_sizes(paths)), [])
+        self.assertEqual(len(list(check_layers.check_folder_sizes([*paths, "src/kv/more.h"]))), 1)
+
     def test_families_are_known_to_their_pages(self):
-        source = '#include "model/family_pages.h"\n'
-        self.assertTrue(any("known to its page" in message for message in messages("src/model/gguf_config.cc", source)))
+        source = '#include "model/families/family_pages.h"\n'
+        self.assertTrue(any("known to its page" in message for message in messages("src/model/gguf/gguf_config.cc", source)))
         for path, text in (("src/model/family.cc", source), ("src/model/family_test.cc", source),
-                           ("src/model/llama.cc", source + "const Family kLlama = {};\n")):
+                           ("src/model/families/llama.cc", source + "const Family kLlama = {};\n")):
             self.assertFalse(any("known to its page" in message for message in messages(path, text)), path)
 
     def test_outside_headers_have_their_places(self):
@@ -108,7 +127,7 @@ class IncludeRules(unittest.TestCase):
             ("<nlohmann/json.hpp>", "src/core/status.cc", "src/weights/safetensors.cc"),
             ("<CLI/CLI.hpp>", "src/server/http.cc", "src/cli/main.cc"),
             ("<curl/curl.h>", "src/cli/main.cc", "src/hub/pull_http.cc"),
-            ("<prometheus/counter.h>", "src/engine/engine.cc", "src/server/metrics.cc"),
+            ("<prometheus/counter.h>", "src/engine/engine.cc", "src/server/generation/metrics.cc"),
             ("<openssl/evp.h>", "src/kv/prefix_cache.cc", "src/core/sha256.cc"),
             ('"hwy/highway.h"', "src/engine/engine.cc", "src/ops/linear/linear_cpu.cc"),
             ('"mlx/mlx.h"', "src/ops/linear/linear_cpu.cc", "src/ops/linear/linear_mlx.cc"),

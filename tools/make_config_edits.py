@@ -2,7 +2,7 @@
 """Writes tests/golden/data/config_edits.json: what transformers answers when a key of a tiny checkpoint's config.json is changed.
 
 Needs: pip install torch==2.15.0 transformers==5.24.0 safetensors. Usage: make_config_edits.py [NAME...], where tests/golden/data/NAME holds
-a config.json; all of them without names. Each key is taken out, nulled and changed; each key that a row of src/model/hf_keys.cc is about,
+a config.json; all of them without names. Each key is taken out, nulled and changed; each key that a row of src/model/hf/hf_keys.cc is about,
 or that a class of these families reads, is added. An edit's answer is the log-probabilities of the last tokens of a prompt, by float32
 arithmetic on the bf16 weights without a cache; an edit that transformers refuses, or that leaves it without weights, has none.
 """
@@ -64,7 +64,7 @@ NESTED_BLOCKS = [
 
 # What a key is set to, where the kind of its value does not say enough.
 VALUES = {
-    "architectures": [],  # a class is opened by name: src/model/hf_keys_test.cc has these
+    "architectures": [],  # a class is opened by name: src/model/hf/hf_keys_test.cc has these
     "auto_map": [],  # nothing runs a checkpoint's code
     "model_type": [],
     "quantization": [],
@@ -167,7 +167,7 @@ def changed_values(value):
 
 def added_keys():
     """Returns the values to add by key, of every key that some family's class or a row of the engine's table is about."""
-    rows = re.findall(r'^ +\{"([^"]+)", HfRule::', (ROOT / "src/model/hf_keys.cc").read_text(), re.M)
+    rows = re.findall(r'^ +\{"([^"]+)", HfRule::', (ROOT / "src/model/hf/hf_keys.cc").read_text(), re.M)
     keys = {key.replace("*", "x"): [True, 2] for key in rows}
     for config in text_classes():
         for field in dataclasses.fields(config):

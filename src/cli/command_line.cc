@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/flag_sources.h"
-#include "cli/report_error.h"
-#include "cli/standard_output.h"
-#include "cli/usage_error.h"
+#include "cli/base/report_error.h"
+#include "cli/base/standard_output.h"
+#include "cli/flags/flag_sources.h"
+#include "cli/flags/usage_error.h"
 #include "core/log.h"
 #include "core/version.h"
 

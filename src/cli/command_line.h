@@ -1,7 +1,7 @@
 // The command line as a whole: every subcommand, and what is said where it does not parse.
 #pragma once
 
-#include "cli/command.h"
+#include "cli/base/command.h"
 
 namespace pagoda {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/engine_flags.h"
-#include "cli/usage_error.h"
+#include "cli/flags/engine_flags.h"
+#include "cli/flags/usage_error.h"
 
 namespace pagoda {
 namespace {

@@ -9,7 +9,7 @@
 #include "convert/hf_sentence_piece.h"
 #include "core/json.h"
 #include "core/text_file.h"
-#include "model/json_fields.h"
+#include "model/hf/json_fields.h"
 #include "text/tokenizer.h"
 
 namespace pagoda {

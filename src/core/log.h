@@ -1,5 +1,5 @@
 // The program's log. A line goes to spdlog's default logger, which `pagoda serve` sets up
-// (server/log_format.h). Formatting and spdlog's headers are compiled once, in log.cc.
+// (server/base/log_format.h). Formatting and spdlog's headers are compiled once, in log.cc.
 #pragma once
 
 #include <fmt/core.h>

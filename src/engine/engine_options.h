@@ -1,5 +1,5 @@
 // EngineOptions: a process's settings, fixed at its start. What subcommands share is a flag of
-// src/cli/engine_flags.cc; --max-queue is serve's, --profile run's and bench's.
+// src/cli/flags/engine_flags.cc; --max-queue is serve's, --profile run's and bench's.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "model/family_pages.h"
+#include "model/families/family_pages.h"
 
 namespace pagoda {
 namespace {

@@ -1,9 +1,9 @@
-#include "model/family_pages.h"
+#include "model/families/family_pages.h"
 
 #include <gtest/gtest.h>
 
 #include "core/json.h"
-#include "model/hf_config.h"
+#include "model/hf/hf_config.h"
 
 namespace pagoda {
 namespace {

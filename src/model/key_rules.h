@@ -8,7 +8,7 @@
 
 #include "core/status.h"
 #include "model/family.h"
-#include "model/json_fields.h"
+#include "model/hf/json_fields.h"
 
 namespace pagoda {
 

@@ -9,8 +9,8 @@
 #include "core/log.h"
 #include "model/config_limits.h"
 #include "model/family.h"
-#include "model/gguf_config.h"
-#include "model/hf_config.h"
+#include "model/gguf/gguf_config.h"
+#include "model/hf/hf_config.h"
 #include "weights/mapped_file.h"
 
 namespace pagoda {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/json.h"
-#include "model/hf_config.h"
+#include "model/hf/hf_config.h"
 #include "model/model_config.h"
 #include "model/rope_frequencies.h"
 #include "tests/support/gguf_writer.h"

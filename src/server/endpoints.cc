@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <iterator>
 
-#include "server/chat_completions.h"
-#include "server/completions.h"
-#include "server/embeddings.h"
-#include "server/infill.h"
-#include "server/information.h"
-#include "server/messages.h"
-#include "server/ollama.h"
-#include "server/ollama_embeddings.h"
-#include "server/page.h"
-#include "server/responses.h"
-#include "server/scores.h"
-#include "server/tokenizer_endpoints.h"
+#include "server/anthropic/messages.h"
+#include "server/information/information.h"
+#include "server/information/tokenizer_endpoints.h"
+#include "server/llama_cpp/infill.h"
+#include "server/ollama/ollama.h"
+#include "server/ollama/ollama_embeddings.h"
+#include "server/openai/chat_completions.h"
+#include "server/openai/completions.h"
+#include "server/page/page.h"
+#include "server/pooling/embeddings.h"
+#include "server/pooling/scores.h"
+#include "server/responses/responses.h"
 
 namespace pagoda {
 namespace {

@@ -5,19 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "server/api_service.h"
-#include "server/http_message.h"
+#include "server/base/http_message.h"
+#include "server/generation/server_facts.h"
 
 namespace pagoda {
-
-// The facts that endpoints about the server answer from.
-struct ServerFacts {
-  ApiService& service;
-  const SharedText& page;
-  const SharedText& openapi_document;
-  std::string parameter;  // where the path has one, what stands in its place
-  std::string client;     // HttpRequest::client
-};
 
 struct Endpoint {
   // A path may end with a parameter, such as {model}: any text that is not empty.

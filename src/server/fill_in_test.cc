@@ -8,7 +8,7 @@
 namespace pagoda {
 namespace {
 
-constexpr const char* kCompletionsPath = "/v1/completions";
+constexpr const char* kFillInPath = "/v1/completions";
 
 class FillInTest : public ::testing::Test {
  protected:
@@ -18,7 +18,7 @@ class FillInTest : public ::testing::Test {
 TEST_F(FillInTest, AnAnswerMayStandBetweenTwoTexts) {
   const FillInFormat format = client_.model().fill_in.value();
   const auto prompt_of = [&](const std::string& more) {
-    client_.answer(kCompletionsPath, R"({"prompt": "say a", "suffix": "<eos>z")" + more + "}");
+    client_.answer(kFillInPath, R"({"prompt": "say a", "suffix": "<eos>z")" + more + "}");
     return client_.engine().last_request().prompt_token_ids;
   };
   const Tokenizer& tokenizer = *client_.model().tokenizer;
@@ -37,8 +37,8 @@ TEST_F(FillInTest, AnAnswerMayStandBetweenTwoTexts) {
       {R"({"prompt": "a", "suffix": 5})", "suffix"},
   };
   for (const auto& [body, param] : refused)
-    EXPECT_EQ(client_.refusal(kCompletionsPath, body).at("param"), param) << body;
-  client_.answer(kCompletionsPath, R"({"prompt": "say a", "suffix": "", "echo": true})");
+    EXPECT_EQ(client_.refusal(kFillInPath, body).at("param"), param) << body;
+  client_.answer(kFillInPath, R"({"prompt": "say a", "suffix": "", "echo": true})");
 }
 
 TEST_F(FillInTest, OllamasToo) {
@@ -54,7 +54,7 @@ TEST_F(FillInTest, OllamasToo) {
 TEST_F(FillInTest, OtherModelsRefuseIt) {
   client_.model().fill_in.reset();
   const char* body = R"({"prompt": "a", "suffix": "z"})";
-  for (const char* path : {kCompletionsPath, "/api/generate"}) {
+  for (const char* path : {kFillInPath, "/api/generate"}) {
     const HttpResponse refused = client_.post(path, body);
     EXPECT_EQ(refused.status, 400) << path;
     EXPECT_THAT(refused.body, ::testing::HasSubstr("'suffix': this model has no tokens")) << path;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/api_service.h"
+#include "server/generation/api_service.h"
 
 namespace pagoda {
 

@@ -5,7 +5,7 @@
 
 #include "server/endpoints.h"
 #include "server/openapi_document.h"
-#include "server/page.h"
+#include "server/page/page.h"
 
 namespace pagoda {
 namespace {

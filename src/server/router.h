@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "server/access.h"
-#include "server/access_log.h"
-#include "server/api_error.h"
-#include "server/api_service.h"
-#include "server/http_message.h"
+#include "server/base/api_error.h"
+#include "server/base/http_message.h"
+#include "server/generation/api_service.h"
+#include "server/http/access.h"
+#include "server/http/access_log.h"
 
 namespace pagoda {
 

@@ -2,11 +2,11 @@
 
 #include <atomic>
 
-#include "server/api_service.h"
-#include "server/http_listener.h"
-#include "server/information.h"
+#include "server/generation/api_service.h"
+#include "server/generation/request_trace.h"
+#include "server/http/http_listener.h"
+#include "server/information/information.h"
 #include "server/memory_trimmer.h"
-#include "server/request_trace.h"
 #include "server/router.h"
 #include "server/trace_exporter.h"
 

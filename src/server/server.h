@@ -1,7 +1,7 @@
 // Server: the OpenAI API and the page for one model, over HTTP.
 //
 // Text work (templates, tokenising, detokenising) runs on the server's threads, never on the
-// engine's; what may take long has threads of its own (server/text_workers.h). No prompt, no answer
+// engine's; what may take long has threads of its own (server/generation/text_workers.h). No prompt, no answer
 // and no key goes to a log. Thread-safe; stop() may be called once.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 #include "core/status.h"
 #include "kv/cache_events.h"
-#include "server/access.h"
-#include "server/http_limits.h"
-#include "server/log_format.h"
-#include "server/tls_certificate.h"
+#include "server/base/log_format.h"
+#include "server/http/access.h"
+#include "server/http/http_limits.h"
+#include "server/http/tls_certificate.h"
 #include "serving/request_memory.h"
 #include "serving/served_model.h"
 

@@ -16,9 +16,9 @@
 #include "core/log.h"
 #include "core/start_thread.h"
 #include "core/version.h"
-#include "server/answer_json.h"
-#include "server/json_body.h"
-#include "server/request_trace.h"
+#include "server/base/json_body.h"
+#include "server/generation/answer_json.h"
+#include "server/generation/request_trace.h"
 
 namespace pagoda {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/status.h"
-#include "server/access_log.h"
+#include "server/http/access_log.h"
 
 namespace pagoda {
 

@@ -4,7 +4,7 @@
 
 #include "core/log.h"
 #include "core/utf8.h"
-#include "model/gguf_tokens.h"
+#include "model/gguf/gguf_tokens.h"
 #include "weights/printable.h"
 
 namespace pagoda {

@@ -4,7 +4,7 @@
 
 #include "core/json.h"
 #include "core/text_file.h"
-#include "model/json_fields.h"
+#include "model/hf/json_fields.h"
 #include "model/score_head.h"
 #include "weights/printable.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/json.h"
 #include "core/text_file.h"
-#include "model/json_fields.h"
+#include "model/hf/json_fields.h"
 #include "model/key_rules.h"
 #include "weights/printable.h"
 

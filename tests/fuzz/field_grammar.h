@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "server/field_reader.h"
+#include "server/fields/field_reader.h"
 
 namespace pagoda {
 

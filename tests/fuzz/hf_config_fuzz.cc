@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "model/hf_config.h"
+#include "model/hf/hf_config.h"
 #include "tests/fuzz/check_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -10,9 +10,9 @@
 
 #include "core/check.h"
 #include "core/json.h"
-#include "server/access.h"
-#include "server/http_head.h"
-#include "server/http_request_parser.h"
+#include "server/http/access.h"
+#include "server/http/http_head.h"
+#include "server/http/http_request_parser.h"
 #include "tests/fuzz/http_grammar.h"
 
 namespace pagoda {

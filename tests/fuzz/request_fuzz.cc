@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "core/utf8.h"
-#include "server/chat_request.h"
-#include "server/completion_request.h"
-#include "server/embedding_request.h"
-#include "server/infill_request.h"
-#include "server/messages_request.h"
-#include "server/response_request.h"
-#include "server/score_request.h"
-#include "server/tokenize_request.h"
+#include "server/anthropic/messages_request.h"
+#include "server/chat/chat_request.h"
+#include "server/information/tokenize_request.h"
+#include "server/llama_cpp/infill_request.h"
+#include "server/openai/completion_request.h"
+#include "server/pooling/embedding_request.h"
+#include "server/pooling/score_request.h"
+#include "server/responses/response_request.h"
 #include "tests/fuzz/field_grammar.h"
 
 namespace pagoda {

@@ -24,7 +24,7 @@
 
 #include "core/json.h"
 #include "engine/create_engine.h"
-#include "model/hf_config.h"
+#include "model/hf/hf_config.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/run_to_end.h"

@@ -31,7 +31,7 @@ string(HEX "${page}" hex)
 string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
 file(WRITE "${OUTPUT}"
-"#include \"server/page.h\"
+"#include \"server/page/page.h\"
 namespace pagoda {
 namespace {
 constexpr unsigned char kBytes[] = {

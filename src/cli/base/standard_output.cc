@@ -1,0 +1,49 @@
+#include "cli/base/standard_output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <iostream>
+#include <system_error>
+
+#include "cli/base/command.h"
+
+namespace pagoda {
+
+// Controls are U+0000 to U+001F, U+007F, and U+0080 to U+009F, which are C2 80 to C2 9F in UTF-8.
+std::string without_controls(std::string_view utf8) {
+  std::string shown;
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    unsigned code = static_cast<unsigned char>(utf8[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < utf8.size() ? utf8[i + 1] : 0);
+    if (code == 0xc2 && 0x80 <= next && next < 0xa0) {
+      code = next;
+      ++i;
+    } else if (code == '\n' || code == '\t' || (code >= 0x20 && code != 0x7f)) {
+      shown += utf8[i];
+      continue;
+    }
+    shown += fmt::format("\\u{:04x}", code);
+  }
+  return shown;
+}
+
+void write_answer(std::FILE* out, std::string_view utf8) {
+  const std::string shown = isatty(fileno(out)) != 0 ? without_controls(utf8) : std::string(utf8);
+  std::fwrite(shown.data(), 1, shown.size(), out);
+  std::fflush(out);
+}
+
+int close_standard_output(int code) {
+  std::cout.flush();
+  const bool was_written = std::cout.good() && std::ferror(stdout) == 0;
+  errno = 0;
+  if ((std::fflush(stdout) == 0 && was_written) || code != kExitOk) return code;
+  const std::string why =
+      errno == 0 ? "" : fmt::format(": {}", std::generic_category().message(errno));
+  std::fprintf(stderr, "pagoda: standard output could not be written%s\n", why.c_str());
+  return kExitFailure;
+}
+
+}  // namespace pagoda

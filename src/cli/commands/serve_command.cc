@@ -1,0 +1,260 @@
+// pagoda serve: the OpenAI API over HTTP.
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/cpu/cpu_isa.h"
+#include "cli/base/command.h"
+#include "cli/base/report_error.h"
+#include "cli/flags/api_keys.h"
+#include "cli/flags/engine_flags.h"
+#include "cli/flags/flag_values.h"
+#include "core/log.h"
+#include "core/log_thread.h"
+#include "core/start_thread.h"
+#include "kv/cache_events.h"
+#include "server/server.h"
+#include "serving/request_memory.h"
+
+namespace pagoda {
+
+namespace {
+
+struct ServeFlags {
+  EngineFlags engine;
+  ServerOptions server;
+  ApiKeySources api_keys;
+  std::vector<std::string> served_model_names;
+  bool tells_cache_events = false;
+  double shutdown_timeout_s = 30;
+  std::string log_level = "info";
+  std::string log_format = "text";
+  std::string config_file;  // read before the command line is (flag_sources.h)
+};
+
+// The signals that end a server. They are blocked in this thread, and in those that it starts, until
+// release() or the end: serve() alone sees the first one, the next ends the process by itself.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+  ~EndSignals() { release(); }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  void wait() const {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+  }
+  void release() const { pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr); }
+  // Ends the process if one has come.
+  void take() const {
+    sigset_t pending;
+    sigpending(&pending);
+    if (sigismember(&pending, SIGINT) != 1 && sigismember(&pending, SIGTERM) != 1) return;
+    release();
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);  // where whoever started it has it ignored
+  }
+
+ private:
+  sigset_t signals_;
+};
+
+// Returns where clients find the server. An IPv6 address stands in brackets there.
+std::string url_of(const ServerOptions& options, std::uint16_t port) {
+  if (!options.path.empty()) return "unix:" + options.path;
+  const bool is_v6 = options.host.find(':') != std::string::npos;
+  return fmt::format("{}://{}:{}", options.tls.certificate.empty() ? "http" : "https",
+                     is_v6 ? "[" + options.host + "]" : options.host, port);
+}
+
+// load(), on a thread of its own: a signal meanwhile ends the process as it would have at once,
+// since loading can't be broken off and leaves nothing behind.
+Result<std::unique_ptr<ServedModel>> load_unless_interrupted(const EngineFlags& flags,
+                                                             const EndSignals& signals) {
+  std::future<Result<std::unique_ptr<ServedModel>>> loading =
+      start_async([&flags] { return load(flags); });
+  while (loading.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready)
+    signals.take();
+  return loading.get();
+}
+
+Status serve(ServeFlags& flags) {
+  if (flags.tells_cache_events) {
+    flags.engine.engine.cache_events = std::make_shared<CacheEvents>();
+    flags.server.cache_events = flags.engine.engine.cache_events;
+  }
+  if (flags.server.tls.certificate.empty() != flags.server.tls.key.empty())
+    return invalid_argument("[tls] expected both --ssl-certfile and --ssl-keyfile, got one");
+  const std::int64_t most_body_bytes = limit_of_bodies(flags.server.max_request_memory_bytes);
+  if (std::cmp_greater(flags.server.limits.max_body_bytes, most_body_bytes)) {
+    return invalid_argument(
+        "[serve] --max-body-bytes: expected at most half of --max-request-memory-bytes, {}, got {}",
+        most_body_bytes, flags.server.limits.max_body_bytes);
+  }
+  PAGODA_ASSIGN_OR_RETURN(flags.server.api_keys, read_api_keys(flags.api_keys));
+  const EndSignals signals;
+  const LogThread log_thread;  // outlives all that log
+  spdlog::set_level(spdlog::level::from_str(flags.log_level));
+  if (flags.log_format == "json") flags.server.log_format = LogFormat::kJson;
+  use_log_format(flags.server.log_format);
+  std::unique_ptr<ServedModel> model;  // outlives the server, which is there before it
+  PAGODA_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::listen(flags.server));
+  PAGODA_ASSIGN_OR_RETURN(model, load_unless_interrupted(flags.engine, signals));
+  server->serve(*model, flags.served_model_names.empty() ? names_in_api(flags.engine, *model)
+                                                         : flags.served_model_names);
+  const EngineLimits& limits = model->engine->limits();
+  log_info("{} on {}: {} sequences of {} tokens at most, loaded in {:.2f} s", model->name,
+           model->device, limits.max_num_seqs, limits.max_model_len, model->load_s);
+  if (limits.backend == Backend::kCpu) {
+    PAGODA_ASSIGN_OR_RETURN(const CpuIsa isa, choose_cpu_isa());
+    log_info("cpu instruction set: {}", cpu_isa_name(isa));
+  }
+  log_info("listening on {}", url_of(flags.server, server->port()));
+  signals.wait();
+  signals.release();
+  log_info("finishing what runs; a second Ctrl-C ends it at once");
+  server->stop(flags.shutdown_timeout_s);
+  return ok_status();
+}
+
+void add_access_flags(CLI::App& command, ServeFlags& flags) {
+  ServerOptions& server = flags.server;
+  server.port = 8000;
+  command.add_option("--host", server.host, "The address to listen on")->capture_default_str();
+  command.add_option("--port", server.port, "0: any free one")
+      ->transform(whole_number<std::uint16_t>())
+      ->capture_default_str();
+  command
+      .add_option("--uds", server.path,
+                  "A path to listen on, as a Unix socket, instead of --host and --port")
+      ->type_name(kPathType);
+  command
+      .add_option("--ssl-certfile", server.tls.certificate,
+                  "The certificate to serve https by, in PEM, with those that sign it behind it; "
+                  "read anew when it was renewed")
+      ->type_name(kPathType);
+  command.add_option("--ssl-keyfile", server.tls.key, "Its key, in PEM, without a passphrase")
+      ->type_name(kPathType);
+  command.add_option("--api-key", flags.api_keys.flags,
+                     "A key that requests must bring, or sha256:HEX of it; may be given more than "
+                     "once. Without: PAGODA_API_KEY of the environment");
+  command
+      .add_option("--api-key-file", flags.api_keys.file,
+                  "A file with a key a line, which no list of processes shows: KEY, or NAME KEY "
+                  "to have the name in the log; sha256:HEX may stand for a key")
+      ->type_name(kPathType);
+  command.add_option(
+      "--allowed-origins", server.allowed_origins,
+      "An origin whose pages may call the API, or * for all; none by default. May be "
+      "given more than once");
+  command.add_option("--allowed-hosts", server.allowed_hosts,
+                     "A name by which the server may be asked, such as llm.example.com, "
+                     "*.example.com or *; may be given more than once");
+  command
+      .add_option("--root-path", server.root_path,
+                  "The path below which a proxy serves this, such as /llm")
+      ->transform(path_prefix());
+}
+
+void add_limit_flags(CLI::App& command, ServeFlags& flags) {
+  ServerOptions& server = flags.server;
+  command
+      .add_option("--max-queue", flags.engine.engine.max_queue,
+                  "Prompts waiting, each with all its samples; one more is answered 429")
+      ->transform(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option("--max-connections", server.limits.max_connections,
+                  "Open at a time, three quarters of them from one peer elsewhere; one more is "
+                  "answered 503")
+      ->transform(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  command
+      .add_option("--max-body-bytes", server.limits.max_body_bytes,
+                  "Of a request; a longer one is answered 413")
+      ->transform(whole_number<std::size_t>(1 << 10, std::size_t{1} << 40))
+      ->capture_default_str();
+  command
+      .add_option(
+          "--max-request-memory-bytes", server.max_request_memory_bytes,
+          "Of all requests, and of their answers until their clients have them; one past it is "
+          "answered 503")
+      ->transform(whole_number<std::int64_t>(1 << 20, std::int64_t{1} << 40))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, CommandBody& body) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App& command =
+      *app.add_subcommand("serve", "Answer the OpenAI API over HTTP, with a page at /");
+  add_model_flags(command, flags->engine);
+  add_sampling_flags(command, flags->engine);
+  add_batching_flags(command, flags->engine);
+  add_access_flags(command, *flags);
+  command.add_option("--served-model-name", flags->served_model_names,
+                     "A name of the model in the API, instead of its file's and the one typed");
+  add_limit_flags(command, *flags);
+  command.add_flag("--prefix-cache-events", flags->tells_cache_events,
+                   "Tells which blocks the prefix cache holds, at /v1/prefix_cache/events/0, for "
+                   "routers; whoever may ask can tell of a guessed prompt whether it was sent");
+  command
+      .add_option("--shutdown-timeout", flags->shutdown_timeout_s,
+                  "Seconds that running answers have after the first Ctrl-C or SIGTERM")
+      ->transform(real_number(0, 86400))
+      ->capture_default_str();
+  command.add_option("--otlp-traces-endpoint", flags->server.traces_url,
+                     "A collector of OpenTelemetry's traces, by OTLP in JSON over HTTP, such as "
+                     "http://localhost:4318/v1/traces; a span a request is sent there");
+  command
+      .add_option(
+          "--log-level", flags->log_level,
+          "What goes to stderr; info: a line a request; debug: also when the engine starts it")
+      ->check(one_of({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
+  command
+      .add_option("--log-format", flags->log_format,
+                  "How those lines are written; json: an object a line, with fields of requests")
+      ->check(one_of({"text", "json"}))
+      ->capture_default_str();
+  command
+      .add_option("--chat-template", flags->engine.chat_template,
+                  "A Jinja file instead of the checkpoint's template")
+      ->type_name(kPathType);
+  std::vector<std::string> parsers = tool_syntax_names();
+  parsers.insert(parsers.begin(), "auto");
+  command
+      .add_option("--tool-call-parser", flags->engine.tool_call_parser,
+                  "How the model writes calls of tools; auto: as its template shows")
+      ->check(one_of(std::move(parsers)))
+      ->capture_default_str();
+  command
+      .add_option("--config", flags->config_file,
+                  "A TOML file with a line a flag, such as port = 8080; PAGODA_PORT=8080 in the "
+                  "environment says the same and goes before it")
+      ->type_name(kPathType);
+  command.callback([flags, &body] {
+    body = [flags] {
+      flags->api_keys.environment = std::getenv("PAGODA_API_KEY");
+      const Status status = serve(*flags);
+      return status.ok() ? kExitOk : report_error(status);
+    };
+  });
+}
+
+}  // namespace pagoda

@@ -1,0 +1,300 @@
+#include "cli/flags/prompt_spec.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <limits>
+
+#include "cli/flags/flag_values.h"
+#include "cli/flags/prompt_text.h"
+#include "core/json.h"
+#include "sampling/sampling_fields.h"
+
+namespace pagoda {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int kDefaultMaxTokens = 128;  // of `run`; the server's are OpenAI's, chat's the room
+
+// The visitors below take every field once: the flags and the JSON names are the same lists.
+
+template <typename Visitor>
+void for_each_source(PromptSpec& spec, Visitor&& visit) {
+  visit("prompt", spec.prompt, "Text to go on with; -: standard input, as without any prompt");
+  visit("prompt_file", spec.prompt_file, "A file with that text; -: standard input");
+  visit("chat", spec.chat, "A user's message; goes through the chat template");
+  visit("system", spec.system, "A system message before --chat");
+}
+
+template <typename Visitor>
+void for_each_answer_field(PromptSpec& spec, Visitor&& visit) {
+  visit("max_tokens", spec.max_tokens, "Tokens of the answer at most");
+  for_each_sampling_field([&](const auto& field) {
+    if (std::string_view(field.name) == "n") return;  // one answer to each prompt
+    if (field.partial != nullptr) {
+      visit(field.name, spec.asked.*field.partial, field.help);
+    } else {
+      visit(field.name, spec.sampling.*field.member, field.help);
+    }
+  });
+  visit("seed", spec.seed, "Of this prompt's draws");
+  visit("stop", spec.stop, "A text that ends the answer; may be given more than once");
+  visit("json_schema", spec.json_schema, "Hold the answer to a JSON Schema, or to that of a file");
+  visit("regex", spec.regex, "Hold the answer to a regular expression");
+  visit("grammar", spec.grammar, "Hold the answer to a grammar, as Lark or GBNF");
+  visit("choice", spec.choice, "Hold the answer to this text; may be given more than once");
+}
+
+template <typename Visitor>
+void for_each_field(PromptSpec& spec, Visitor&& visit) {
+  for_each_source(spec, visit);
+  for_each_answer_field(spec, visit);
+  visit("logprobs", spec.logprobs, "Print log-probabilities, and those of the N likeliest");
+  visit("prompt_logprobs", spec.prompt_logprobs, "Print the prompt's log-probabilities");
+}
+
+struct FlagAdder {
+  CLI::App& command;
+
+  std::string flag(const char* name) const {
+    std::string flag = std::string("--") + name;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    return flag == "--prompt" ? "PROMPT," + flag : flag;
+  }
+  void operator()(const char* name, bool& value, const char* help) {
+    command.add_flag(flag(name), value, help);
+  }
+  // The process's --seed serves every prompt that has none as its own, unless it is 0.
+  void operator()(const char*, std::optional<std::uint64_t>&, const char*) {}
+  void operator()(const char* name, std::optional<int>& value, const char* help) {
+    command.add_option(flag(name), value, help)->transform(whole_number<int>());
+  }
+  void operator()(const char* name, int& value, const char* help) {
+    command.add_option(flag(name), value, help)->transform(whole_number<int>());
+  }
+  void operator()(const char* name, std::optional<float>& value, const char* help) {
+    command.add_option(flag(name), value, help)->check(real_number());
+  }
+  void operator()(const char* name, float& value, const char* help) {
+    command.add_option(flag(name), value, help)->check(real_number());
+  }
+  void operator()(const char* name, std::vector<int>& value, const char* help) {
+    command.add_option(flag(name), value, help)->delimiter(',')->transform(whole_number<int>());
+  }
+  template <typename T>
+  void operator()(const char* name, T& value, const char* help) {
+    command.add_option(flag(name), value, help);
+  }
+};
+
+// Reads with JSON's types as they are: no fraction becomes an integer, no number a flag.
+struct JsonReader {
+  const json& object;
+  Status status;
+
+  template <typename T>
+  void operator()(const char* name, T& value, const char*) {
+    const auto found = object.find(name);
+    if (found == object.end() || found->is_null() || !status.ok()) return;
+    if (!assign(*found, value)) {
+      status = invalid_argument("[prompts-file] {}: {} is not of its type, or out of range", name,
+                                found->dump());
+    }
+  }
+
+  template <typename T>
+  static bool assign(const json& from, std::optional<T>& to) {
+    T value{};
+    if (!assign(from, value)) return false;
+    to = std::move(value);
+    return true;
+  }
+  static bool assign(const json& from, std::string& to) {
+    if (!from.is_string()) return false;
+    to = from.get<std::string>();
+    return true;
+  }
+  static bool assign(const json& from, bool& to) {
+    if (!from.is_boolean()) return false;
+    to = from.get<bool>();
+    return true;
+  }
+  static bool assign(const json& from, float& to) {
+    if (!from.is_number()) return false;
+    to = from.get<float>();
+    return true;
+  }
+  static bool assign(const json& from, int& to) {
+    if (!from.is_number_integer()) return false;
+    const auto value = from.get<std::int64_t>();
+    if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max())
+      return false;
+    to = static_cast<int>(value);
+    return true;
+  }
+  static bool assign(const json& from, std::uint64_t& to) {
+    if (!from.is_number_unsigned()) return false;
+    to = from.get<std::uint64_t>();
+    return true;
+  }
+  template <typename T>
+  static bool assign(const json& from, std::vector<T>& to) {
+    to.clear();
+    if (from.is_string()) {  // one stop string needs no list
+      to.emplace_back();
+      return assign(from, to.back());
+    }
+    if (!from.is_array()) return false;
+    for (const json& element : from) {
+      if (!assign(element, to.emplace_back())) return false;
+    }
+    return true;
+  }
+};
+
+struct NameChecker {
+  const std::string& name;
+  bool known = false;
+  template <typename T>
+  void operator()(const char* field, T&, const char*) {
+    known = known || name == field;
+  }
+};
+
+}  // namespace
+
+void add_prompt_flags(CLI::App& command, PromptSpec& spec) {
+  for_each_field(spec, FlagAdder{command});
+  command.add_option("--prompt-ids", spec.prompt_ids, "Token ids, as 1,2,3")
+      ->delimiter(',')
+      ->transform(whole_number<int>());
+}
+
+void add_answer_flags(CLI::App& command, PromptSpec& spec) {
+  for_each_answer_field(spec, FlagAdder{command});
+}
+
+Result<PromptSpec> parse_prompt_line(const std::string& line, const PromptSpec& defaults) {
+  const json object = parse_json(line);
+  if (!object.is_object())
+    return invalid_argument("[prompts-file] expected a JSON object a line, got {}",
+                            line.substr(0, 60));
+  PromptSpec spec = defaults;
+  for (const auto& [name, value] : object.items()) {
+    NameChecker checker{name};
+    for_each_field(spec, checker);
+    if (!checker.known && name != "prompt_ids")
+      return invalid_argument("[prompts-file] {}: not a field of a prompt", name);
+  }
+  JsonReader reader{object};
+  for_each_field(spec, reader);
+  reader("prompt_ids", spec.prompt_ids, "");
+  PAGODA_RETURN_IF_ERROR(reader.status);
+  return spec;
+}
+
+namespace {
+
+int num_sources(const PromptSpec& spec) {
+  return spec.prompt.has_value() + spec.prompt_file.has_value() + spec.prompt_ids.has_value() +
+         spec.chat.has_value();
+}
+
+Result<std::vector<int>> prompt_token_ids(const ServedModel& model, const PromptSpec& spec) {
+  if (num_sources(spec) != 1) {
+    return invalid_argument(
+        "[run] expected one of PROMPT, --prompt-file, --prompt-ids, --chat, --prompts-file and a "
+        "text on standard input, got {}",
+        num_sources(spec));
+  }
+  if (!model.tokenizer && !is_without_text(spec)) return model.no_tokenizer;
+  if (spec.prompt_ids) return *spec.prompt_ids;
+  if (spec.prompt) return model.tokenizer->encode(*spec.prompt);
+  if (spec.prompt_file) {
+    PAGODA_ASSIGN_OR_RETURN(const std::string text,
+                            read_prompt_text("prompt-file", *spec.prompt_file));
+    return model.tokenizer->encode(text);
+  }
+  OrderedJson messages = OrderedJson::array();  // templates may print keys in order
+  if (spec.system) messages.push_back({{"role", "system"}, {"content", *spec.system}});
+  messages.push_back({{"role", "user"}, {"content", *spec.chat}});
+  return encode_chat(model, json_text(messages));
+}
+
+// The grammar that is asked for; none where nothing is.
+Result<std::optional<GrammarSpec>> grammar_spec(const PromptSpec& spec) {
+  std::vector<GrammarSpec> specs;
+  const auto add = [&](GrammarKind kind, const std::optional<std::string>& text) {
+    if (text) specs.push_back({.kind = kind, .text = *text});
+  };
+  add(GrammarKind::kJsonSchema, spec.json_schema);
+  add(GrammarKind::kRegex, spec.regex);
+  add(GrammarKind::kContextFree, spec.grammar);
+  if (!spec.choice.empty()) {
+    specs.push_back({.kind = GrammarKind::kChoice, .text = json_text(json(spec.choice))});
+  }
+  if (specs.size() > 1) {
+    return invalid_argument(
+        "[run] expected one of --json-schema, --regex, --grammar and --choice, got {}",
+        specs.size());
+  }
+  return specs.empty() ? std::nullopt : std::optional(std::move(specs.front()));
+}
+
+}  // namespace
+
+Status read_prompt(PromptSpec& spec) {
+  if (num_sources(spec) == 0 && is_text_piped_in()) {
+    PAGODA_ASSIGN_OR_RETURN(std::string text, read_prompt_text("prompt", "-"));
+    if (!text.empty()) spec.prompt = std::move(text);
+    return ok_status();
+  }
+  if (num_sources(spec) != 1) return ok_status();
+  if (spec.prompt == "-") spec.prompt_file = "-";
+  if (!spec.prompt_file) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(spec.prompt, read_prompt_text("prompt-file", *spec.prompt_file));
+  spec.prompt_file.reset();
+  return ok_status();
+}
+
+Status read_schema_file(PromptSpec& spec) {
+  if (!spec.json_schema) return ok_status();
+  const std::string& text = *spec.json_schema;
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  // A schema is an object, or true or false.
+  const bool is_schema =
+      begin != std::string::npos && (text[begin] == '{' || text == "true" || text == "false");
+  if (is_schema) return ok_status();
+  std::error_code error;
+  if (!std::filesystem::exists(text, error))
+    return invalid_argument(
+        "[run] --json-schema: expected a schema in JSON, or a file with one, got {}", text);
+  PAGODA_ASSIGN_OR_RETURN(spec.json_schema, read_prompt_text("json-schema", text));
+  return ok_status();
+}
+
+bool is_without_text(const PromptSpec& spec) {
+  return spec.prompt_ids && spec.stop.empty() && !spec.json_schema && !spec.regex &&
+         !spec.grammar && spec.choice.empty();
+}
+
+Result<TextRequest> make_text_request(const ServedModel& model, const PromptSpec& spec) {
+  TextRequest request;
+  PAGODA_ASSIGN_OR_RETURN(request.generation.prompt_token_ids, prompt_token_ids(model, spec));
+  request.stop = spec.stop;
+  SamplingParams& sampling = request.generation.sampling;
+  sampling = spec.sampling;
+  settle(spec.asked, model.defaults, sampling);
+  sampling.seed = spec.seed;
+  sampling.max_tokens = spec.max_tokens.value_or(kDefaultMaxTokens);
+  sampling.logprobs = spec.logprobs;
+  PAGODA_ASSIGN_OR_RETURN(const std::optional<GrammarSpec> grammar, grammar_spec(spec));
+  if (grammar) {
+    PAGODA_ASSIGN_OR_RETURN(request.generation.mask_source, model.grammars->compile(*grammar));
+  }
+  if (spec.prompt_logprobs) sampling.prompt_logprobs = 0;
+  return request;
+}
+
+}  // namespace pagoda

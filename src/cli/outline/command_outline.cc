@@ -1,0 +1,58 @@
+#include "cli/outline/command_outline.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "cli/flags/flag_values.h"
+
+namespace pagoda {
+namespace {
+
+FlagOutline outline_of_flag(const CLI::Option& option) {
+  FlagOutline flag;
+  for (const std::string& name : option.get_snames()) flag.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) flag.names.push_back("--" + name);
+  flag.is_positional = flag.names.empty();
+  if (flag.is_positional) flag.names.push_back(option.get_single_name());
+  flag.help = option.get_description();
+  flag.is_required = option.get_required();
+  if (option.get_items_expected_max() == 0) return flag;
+  // The type's name ends with the values that there are, by one_of().
+  const std::string type = option.get_type_name();
+  const std::size_t end = std::min(type.find(':'), type.size());
+  flag.value = end == 0 ? "TEXT" : type.substr(0, end);
+  flag.is_path = flag.value == kPathType;
+  if (end < type.size()) flag.choices = names_listed(type.substr(end + 1));
+  flag.default_value = option.get_default_str();
+  flag.may_be_repeated = option.get_items_expected_max() > 1;
+  return flag;
+}
+
+CommandOutline outline_below(const CLI::App& app, const std::string& name) {
+  CommandOutline command = {
+      .name = name, .help = app.get_description(), .flags = {}, .commands = {}};
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_group().empty()) command.flags.push_back(outline_of_flag(*option));
+  }
+  for (const CLI::App* inner : app.get_subcommands(nullptr)) {
+    if (!inner->get_group().empty())
+      command.commands.push_back(outline_below(*inner, name + " " + inner->get_name()));
+  }
+  return command;
+}
+
+}  // namespace
+
+CommandOutline outline_of(const CLI::App& app) {
+  return outline_below(app, app.get_name());
+}
+
+std::vector<const CommandOutline*> with_all_below(const CommandOutline& command) {
+  std::vector<const CommandOutline*> all = {&command};
+  for (const CommandOutline& inner : command.commands) {
+    for (const CommandOutline* below : with_all_below(inner)) all.push_back(below);
+  }
+  return all;
+}
+
+}  // namespace pagoda

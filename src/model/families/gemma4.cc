@@ -1,0 +1,253 @@
+// Gemma 4 (2026): Gemma 3's layer (gemma.cc) with norms of values too and scores that nothing scales.
+// Layers without a window have larger heads, of which a quarter turns, and may take keys as values;
+// late ones read the cache of an earlier one; a short embedding of its own gates what a layer adds at
+// its end, and a factor multiplies what leaves it.
+#include <charconv>
+#include <string>
+#include <system_error>
+
+#include "core/json.h"
+#include "core/log.h"
+#include "model/config_limits.h"
+#include "model/families/family_pages.h"
+#include "model/gguf/gguf_architecture_keys.h"
+#include "model/gguf/gguf_config.h"
+#include "model/hf/json_fields.h"
+#include "weights/printable.h"
+
+namespace pagoda {
+namespace {
+
+constexpr TensorName kGemma4OwnNames[] = {
+    {"attn_norm", "input_layernorm"},           {"post_attention_norm", "post_attention_layernorm"},
+    {"ffn_norm", "pre_feedforward_layernorm"},  {"post_ffw_norm", "post_feedforward_layernorm"},
+    {"inp_gate", "per_layer_input_gate"},       {"proj", "per_layer_projection"},
+    {"post_norm", "post_per_layer_input_norm"}, {"layer_output_scale", "layer_scalar"},
+};
+
+// Short embeddings beside what all families have.
+constexpr TensorName kGemma4ModelNames[] = {
+    {"token_embd", "model.embed_tokens"},
+    {"output_norm", "model.norm"},
+    {"output", "lm_head"},
+    {"per_layer_token_embd", "model.embed_tokens_per_layer"},
+    {"per_layer_model_proj", "model.per_layer_model_projection"},
+    {"per_layer_proj_norm", "model.per_layer_projection_norm"},
+};
+constexpr TensorNames kGemma4TensorNames = {
+    .of_model = kGemma4ModelNames, .of_layer = kLayerTensorNames, .of_family = kGemma4OwnNames};
+
+constexpr std::string_view kGemma4Keys[] = {"attention_k_eq_v",
+                                            "final_logit_softcapping",
+                                            "global_head_dim",
+                                            "hidden_activation",
+                                            "hidden_size_per_layer_input",
+                                            "num_global_key_value_heads",
+                                            "num_kv_shared_layers",
+                                            "per_layer_config",
+                                            "use_double_wide_mlp",
+                                            "vocab_size_per_layer_input"};
+constexpr std::string_view kGemma4GgufKeys[] = {
+    "attention.key_length_swa",         "attention.shared_kv_layers",
+    "attention.sliding_window_pattern", "attention.value_length_swa",
+    "embedding_length_per_layer_input", "final_logit_softcapping",
+    "rope.dimension_count_swa",         "rope.freq_base_swa"};
+
+// Reads the heads of layers that see all, as the first files have them.
+Status read_global_heads(const JsonFields& fields, bool keys_are_values, ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const int head_dim, fields.integer("global_head_dim", kHeadDimRange));
+  int num_kv_heads = config.layers.front().attention().num_kv_heads;
+  if (keys_are_values) {
+    PAGODA_ASSIGN_OR_RETURN(
+        num_kv_heads, fields.integer_or("num_global_key_value_heads", kHeadRange, num_kv_heads));
+  }
+  for (LayerConfig& each : config.layers) {
+    AttentionConfig& layer = each.attention();
+    if (layer.window > 0) continue;
+    layer.head_dim = head_dim;
+    layer.num_kv_heads = num_kv_heads;
+  }
+  return ok_status();
+}
+
+// Reads what per_layer_config says of one layer.
+Status read_own_heads(const JsonFields& own, AttentionConfig& layer) {
+  for (const auto& [key, value] : own.json().items()) {
+    if (key == "head_dim" || key == "num_key_value_heads") continue;
+    if (key == "skip" && value == nlohmann::json::array()) continue;
+    return unsupported("[config] {}: {} is not supported; head_dim and num_key_value_heads are",
+                       own.where(), printable(key, 60));
+  }
+  PAGODA_ASSIGN_OR_RETURN(layer.head_dim,
+                          own.integer_or("head_dim", kHeadDimRange, layer.head_dim));
+  PAGODA_ASSIGN_OR_RETURN(layer.num_kv_heads,
+                          own.integer_or("num_key_value_heads", kHeadRange, layer.num_kv_heads));
+  return ok_status();
+}
+
+// global_head_dim and num_global_key_value_heads say nothing beside per_layer_config.
+void warn_of_idle_heads(const JsonFields& fields) {
+  const auto defaults = parse_json(kGemma4.defaults);
+  for (const char* key : {"global_head_dim", "num_global_key_value_heads"}) {
+    if (!fields.has(key) || *fields.find(key) == defaults.value(key, nlohmann::json())) continue;
+    log_warning("[config] {}: {} is ignored: per_layer_config stands beside it", fields.where(),
+                key);
+  }
+}
+
+// Reads per_layer_config: by a layer's number, what it has otherwise than the config says. This is how
+// transformers writes heads from version 5.24 on.
+Status read_heads_by_layer(const JsonFields& fields, ModelConfig& config) {
+  constexpr const char* kKey = "per_layer_config";
+  warn_of_idle_heads(fields);
+  if (!fields.has(kKey)) return ok_status();
+  PAGODA_ASSIGN_OR_RETURN(const JsonFields by_layer, fields.object(kKey));
+  for (const auto& [number, value] : by_layer.json().items()) {
+    int layer = -1;
+    const char* const end = number.data() + number.size();
+    const auto parsed = std::from_chars(number.data(), end, layer);
+    if (parsed.ec != std::errc() || parsed.ptr != end || layer < 0 ||
+        layer >= config.num_layers()) {
+      return invalid_argument("[config] {}: expected numbers of {} layers, got {}",
+                              by_layer.where(), config.num_layers(), printable(number, 40));
+    }
+    PAGODA_ASSIGN_OR_RETURN(const JsonFields own, by_layer.object(number.c_str()));
+    PAGODA_RETURN_IF_ERROR(read_own_heads(own, config.layers[layer].attention()));
+  }
+  for (const LayerConfig& each : config.layers) {
+    const AttentionConfig& layer = each.attention();
+    const AttentionConfig& first = config.first_attention(layer.window > 0);
+    if (layer.head_dim == first.head_dim && layer.num_kv_heads == first.num_kv_heads) continue;
+    return unsupported("[config] {}: {}: layers of one type with heads of several kinds",
+                       fields.where(), kKey);
+  }
+  return ok_status();
+}
+
+// Reads the heads of layers that see all. The last layer does, whatever the config says of it.
+Status read_full_heads(const JsonFields& fields, ModelConfig& config) {
+  config.layers.back().attention().window = 0;
+  PAGODA_ASSIGN_OR_RETURN(const bool are_values, fields.boolean_or("attention_k_eq_v", false));
+  for (LayerConfig& layer : config.layers)
+    layer.attention().keys_are_values = are_values && layer.attention().window == 0;
+  if (fields.json().contains("per_layer_config")) return read_heads_by_layer(fields, config);
+  return read_global_heads(fields, are_values, config);
+}
+
+// Reads how many of the last layers read the cache of another one, and whether their MLPs are twice as
+// wide.
+Status read_shared_caches(const JsonFields& fields, ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(const int num_shared,
+                          fields.integer_or("num_kv_shared_layers", {0, config.num_layers()}, 0));
+  if (!share_caches(config, num_shared)) {
+    return invalid_argument(
+        "[config] {}: num_kv_shared_layers is {}, and layers before those lack a window's or a "
+        "full "
+        "one's",
+        fields.where(), num_shared);
+  }
+  PAGODA_ASSIGN_OR_RETURN(const bool is_double, fields.boolean_or("use_double_wide_mlp", false));
+  for (LayerConfig& layer : config.layers) {
+    if (is_double && layer.attention().kv_source >= 0) layer.dense_mlp().intermediate_size *= 2;
+  }
+  return ok_status();
+}
+
+// Reads the width of each layer's own embedding.
+Status read_per_layer_embedding(const JsonFields& fields, ModelConfig& config) {
+  PAGODA_ASSIGN_OR_RETURN(config.per_layer_width, fields.integer_or("hidden_size_per_layer_input",
+                                                                    {0, kHiddenRange.max}, 0));
+  if (config.per_layer_width == 0) return ok_status();
+  constexpr const char* kVocabKey = "vocab_size_per_layer_input";
+  PAGODA_ASSIGN_OR_RETURN(const int vocab_size,
+                          fields.integer_or(kVocabKey, kVocabRange, config.vocab_size));
+  if (vocab_size == config.vocab_size) return ok_status();
+  return unsupported("[config] {}: {} {} beside a vocabulary of {} is not supported",
+                     fields.where(), kVocabKey, vocab_size, config.vocab_size);
+}
+
+// Values are normed, and nothing divides scores by sqrt(head_dim).
+void set_gemma4_attention(ModelConfig& config) {
+  for (LayerConfig& layer : config.layers) {
+    layer.attention().norms_values = true;
+    layer.attention().score_scale = 1;
+  }
+}
+
+Status finish_gemma4_hf(const JsonFields& fields, ModelConfig& config) {
+  set_gemma4_attention(config);
+  PAGODA_RETURN_IF_ERROR(read_full_heads(fields, config));
+  PAGODA_RETURN_IF_ERROR(read_shared_caches(fields, config));
+  return read_per_layer_embedding(fields, config);
+}
+
+// Reads what layers with a window have otherwise, and which layers read another one's cache. Keys are
+// values where a file has none.
+Status finish_gemma4_gguf(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
+                          ModelConfig& config) {
+  set_gemma4_attention(config);
+  PAGODA_ASSIGN_OR_RETURN(
+      const int of_windows,
+      read_gguf_head_width(keys, "attention.key_length_swa", "attention.value_length_swa",
+                           config.layers.front().attention().head_dim));
+  PAGODA_ASSIGN_OR_RETURN(const int num_shared, keys.integer_or("attention.shared_kv_layers",
+                                                                {0, config.num_layers()}, 0));
+  if (!share_caches(config, num_shared)) {
+    return data_loss("[gguf] key {}: {} layers lack one before them whose cache they read",
+                     keys.name("attention.shared_kv_layers"), num_shared);
+  }
+  for (int i = 0; i < config.num_layers(); ++i) {
+    AttentionConfig& layer = config.layers[i].attention();
+    if (layer.window > 0) layer.head_dim = of_windows;
+    layer.keys_are_values =
+        layer.kv_source < 0 &&
+        !checkpoint.has(fmt::format("model.layers.{}.self_attn.v_proj.weight", i));
+  }
+  PAGODA_ASSIGN_OR_RETURN(
+      config.per_layer_width,
+      keys.integer_or("embedding_length_per_layer_input", {0, kHiddenRange.max}, 0));
+  return ok_status();
+}
+
+float gemma4_score_scale(const GgufSizes&, const AttentionConfig&) {
+  return 1;
+}
+
+}  // namespace
+
+const Family kGemma4 = {
+    .model_type = "gemma4_text",
+    .causal_class = "Gemma4ForCausalLM",
+    .base_class = "Gemma4TextModel",
+    .gguf_architecture = "gemma4",
+    .gguf_tensor_names = &kGemma4TensorNames,
+    .defaults = R"({"vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216,
+                    "num_hidden_layers": 30, "num_attention_heads": 8, "num_key_value_heads": 4,
+                    "head_dim": 256, "global_head_dim": 512,
+                    "hidden_activation": "gelu_pytorch_tanh", "max_position_embeddings": 131072,
+                    "tie_word_embeddings": true, "sliding_window": 512,
+                    "hidden_size_per_layer_input": 256, "eos_token_id": 1, "bos_token_id": 2,
+                    "rope_parameters": {
+                      "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+                      "full_attention": {"rope_type": "proportional",
+                                         "partial_rotary_factor": 0.25, "rope_theta": 1000000.0}}})",
+    .keys = kGemma4Keys,
+    .reads_attention_bias = true,
+    .windows = WindowRule::kPattern,
+    .window_pattern = 6,
+    .windows_have_own_rope = true,
+    .reads_rope_scaling = false,
+    .scales_embedding = true,
+    .finish_hf_config = finish_gemma4_hf,
+    .gguf_keys = kGemma4GgufKeys,
+    .gguf_score_scale = gemma4_score_scale,
+    .finish_gguf_config = finish_gemma4_gguf,
+    .norms = {.before_attention = "input_layernorm",
+              .behind_attention = "post_attention_layernorm",
+              .before_mlp = "pre_feedforward_layernorm",
+              .behind_mlp = "post_feedforward_layernorm",
+              .behind_per_layer = "post_per_layer_input_norm"},
+    .qk_norm = QkNorm::kHead,
+    .layer_factor = "layer_scalar"};
+
+}  // namespace pagoda

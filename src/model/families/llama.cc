@@ -1,0 +1,28 @@
+// Llama 1 to 3 (Touvron et al., 2023, arXiv:2302.13971; Llama 3's longer contexts scale the
+// rotation's slow pairs, which RopeTable::inv_freq has applied), and the many checkpoints of
+// its shape: SmolLM2, TinyLlama, Yi, DeepSeek-LLM.
+//
+// Pre-norm layers, grouped-query attention, SwiGLU; no biases unless the config says so.
+#include "model/families/family_pages.h"
+
+namespace pagoda {
+namespace {
+
+constexpr TensorName kLlamaOwnNames[] = {
+    {"attn_norm", "input_layernorm"},
+    {"ffn_norm", "post_attention_layernorm"},
+};
+
+}  // namespace
+
+const TensorNames kLlamaTensorNames = {
+    .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kLlamaOwnNames};
+
+const Family kLlama = {.model_type = "llama",
+                       .causal_class = "LlamaForCausalLM",
+                       .gguf_architecture = "llama",
+                       .reads_attention_bias = true,
+                       .reads_mlp_bias = true,
+                       .gguf_rope_style = RopeStyle::kAdjacent};
+
+}  // namespace pagoda

@@ -1,0 +1,57 @@
+// OLMo 2 (Team OLMo, 2025, arXiv:2501.00656) and OLMo 3 (2025): norms behind the blocks and none before
+// them; q and k are normed over all heads together. OLMo 3 has windows on three layers of four, which
+// YaRN does not stretch. GGUF calls both olmo2; a window is what tells them apart.
+#include "model/families/family_pages.h"
+
+namespace pagoda {
+namespace {
+
+constexpr TensorName kOlmoOwnNames[] = {
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"post_ffw_norm", "post_feedforward_layernorm"},
+};
+
+constexpr TensorNames kOlmoTensorNames = {
+    .of_model = kModelTensorNames, .of_layer = kLayerTensorNames, .of_family = kOlmoOwnNames};
+
+constexpr LayerNormNames kOlmoNorms = {.before_attention = "",
+                                       .behind_attention = "post_attention_layernorm",
+                                       .before_mlp = "",
+                                       .behind_mlp = "post_feedforward_layernorm"};
+
+constexpr std::string_view kOlmo3GgufKeys[] = {"attention.sliding_window_pattern",
+                                               "rope.freq_base_swa"};
+
+}  // namespace
+
+const Family kOlmo2 = {
+    .model_type = "olmo2",
+    .causal_class = "Olmo2ForCausalLM",
+    .gguf_architecture = "olmo2",
+    .gguf_tensor_names = &kOlmoTensorNames,
+    .defaults = R"({"vocab_size": 50304, "hidden_size": 4096, "intermediate_size": 11008,
+                    "num_hidden_layers": 32, "num_attention_heads": 32,
+                    "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
+                    "eos_token_id": 50279})",
+    .reads_attention_bias = true,
+    .norms = kOlmoNorms,
+    .qk_norm = QkNorm::kRow};
+
+const Family kOlmo3 = {
+    .model_type = "olmo3",
+    .causal_class = "Olmo3ForCausalLM",
+    .gguf_architecture = "olmo2",
+    .gguf_tensor_names = &kOlmoTensorNames,
+    .defaults = R"({"vocab_size": 50304, "hidden_size": 4096, "intermediate_size": 11008,
+                    "num_hidden_layers": 32, "num_attention_heads": 32,
+                    "max_position_embeddings": 2048, "rms_norm_eps": 1e-5, "rope_theta": 500000,
+                    "sliding_window": 4096, "eos_token_id": 50279})",
+    .reads_attention_bias = true,
+    .windows = WindowRule::kPattern,
+    .window_pattern = 4,
+    .windows_have_own_rope = true,
+    .gguf_keys = kOlmo3GgufKeys,
+    .norms = kOlmoNorms,
+    .qk_norm = QkNorm::kRow};
+
+}  // namespace pagoda

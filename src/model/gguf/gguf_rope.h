@@ -1,0 +1,18 @@
+// The rotations that a GGUF file says.
+#pragma once
+
+#include "core/status.h"
+#include "model/family.h"
+#include "model/gguf/gguf_architecture_keys.h"
+#include "model/model_config.h"
+#include "weights/checkpoint.h"
+
+namespace pagoda {
+
+// Fills rope_tables, and each layer's place among them. The layers and their windows have been read;
+// the checkpoint has canonical names. kUnsupported names a type that nothing here computes, kDataLoss
+// a value that is missing or out of range.
+Status read_gguf_rope(const Checkpoint& checkpoint, const ArchitectureKeys& keys,
+                      const Family& family, ModelConfig& config);
+
+}  // namespace pagoda

@@ -1,0 +1,30 @@
+// A request's body as JSON, checked before anything is built from it.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "server/base/api_error.h"
+#include "server/base/request_json.h"
+
+namespace pagoda {
+
+// Arrays and objects within one another. Deeper bodies are refused, because what visits a value
+// recurses.
+inline constexpr int kMaxJsonDepth = 64;
+
+// The memory that a body's values may take, besides the bytes of their strings: 32 a value, and 96
+// more where it is a string, a list or an object, which in a body are two or three bytes each. Two
+// million token ids have room.
+inline constexpr std::size_t kMaxJsonBytes = 64 << 20;
+
+// Parses the body's object. Errors name the byte: not UTF-8, not JSON (NaN and numbers beyond a
+// double among it), too deep; or say that its values take too much memory, or that it is no object.
+ApiResult<RequestJson> parse_json_body(std::string_view body);
+
+// Returns the 200 whose body is that value.
+HttpResponse json_response(const nlohmann::json& body);
+
+}  // namespace pagoda

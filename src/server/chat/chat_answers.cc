@@ -1,0 +1,247 @@
+#include "server/chat/chat_answers.h"
+
+#include "core/json.h"
+#include "server/base/json_body.h"
+#include "server/generation/answer_json.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+using Kind = AnswerPart::Kind;
+
+json logprobs_json(const ChatJob& job, const TokenNaming& naming,
+                   const std::vector<TokenLogprobs>& logprobs) {
+  if (!job.logprobs) return nullptr;
+  return {{"content", chat_logprobs_content(naming, logprobs)}};
+}
+
+// Mistral's templates take ids of nine letters and digits alone.
+std::string make_call_id(const ServedModel& model) {
+  const ToolSyntax syntax = model.answer_format.tool_syntax;
+  const bool is_short = syntax == ToolSyntax::kMistral || syntax == ToolSyntax::kMistralV11;
+  const std::string digits = random_hex_digits();
+  return is_short ? digits.substr(0, 9) : "call_" + digits.substr(0, 24);
+}
+
+json call_json(const std::string& id, const std::string& name, const std::string& arguments) {
+  return {
+      {"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
+}
+
+}  // namespace
+
+ChoiceReader::ChoiceReader(const ChatJob& job) : is_thought_told_(job.is_thought_told) {
+  if (job.parsing) parser_.emplace(*job.parsing);
+}
+
+std::vector<AnswerPart> ChoiceReader::parts_of(const TextPiece& piece) {
+  if (!parser_) {
+    if (piece.text.empty()) return {};
+    return {{Kind::kContent, piece.text}};
+  }
+  std::vector<AnswerPart> parts = parser_->push(piece.text);
+  if (piece.finish_reason != FinishReason::kNone) {
+    for (AnswerPart& part : parser_->finish()) append_part(parts, part.kind, std::move(part.text));
+  }
+  if (!is_thought_told_)
+    std::erase_if(parts, [](const AnswerPart& part) { return part.kind == Kind::kThought; });
+  return parts;
+}
+
+json ChoiceReader::finish_reason(FinishReason reason) const {
+  if (reason == FinishReason::kStop && has_calls()) return "tool_calls";
+  return finish_reason_json(reason);
+}
+
+PendingChat::PendingChat(std::unique_ptr<ChatJob> job, const ServedModel& model,
+                         std::unique_ptr<GenerationGroup> group)
+    : job_(std::move(job)),
+      model_(model),
+      naming_{*model.tokenizer, job_->generation.return_tokens_as_token_ids},
+      group_(std::move(group)) {
+  for (int i = 0; i < group_->num_choices(); ++i)
+    choices_.push_back({.reader = ChoiceReader(*job_), .content = job_->echoed});
+}
+
+std::optional<HttpReply> PendingChat::poll() {
+  for (ChoicePiece& piece : group_->take()) {
+    if (auto error = failure_of(piece.piece)) return HttpReply{error_response(*error), {}};
+    append(choices_[piece.choice_index], std::move(piece.piece));
+  }
+  if (!group_->finished()) return {};
+  return HttpReply{HttpResponse{.body = json_text(body())}, {}};
+}
+
+void PendingChat::append(Choice& choice, TextPiece piece) {
+  for (AnswerPart& part : choice.reader.parts_of(piece)) append_part(choice, std::move(part));
+  choice.token_ids.insert(choice.token_ids.end(), piece.token_ids.begin(), piece.token_ids.end());
+  choice.logprobs.insert(choice.logprobs.end(), piece.logprobs.begin(), piece.logprobs.end());
+  if (!piece.prompt_logprobs.empty()) prompt_logprobs_ = std::move(piece.prompt_logprobs);
+  if (piece.finish_reason == FinishReason::kNone) return;
+  choice.finish_reason = piece.finish_reason;
+  choice.stop_reason = stop_reason_json(piece, model_.config.eos_token_ids);
+}
+
+void PendingChat::append_part(Choice& choice, AnswerPart part) const {
+  switch (part.kind) {
+    case Kind::kContent:
+      choice.content += part.text;
+      break;
+    case Kind::kThought:
+      choice.thought += part.text;
+      break;
+    case Kind::kCall:
+      choice.calls.push_back({.id = make_call_id(model_), .name = std::move(part.text)});
+      break;
+    case Kind::kArguments:
+      choice.calls.back().arguments += part.text;
+      break;
+  }
+}
+
+json PendingChat::message_json(const Choice& choice) const {
+  json message = {{"role", "assistant"}, {"content", choice.content}, {"refusal", nullptr}};
+  if (!choice.thought.empty()) message["reasoning_content"] = choice.thought;
+  if (choice.calls.empty()) return message;
+  if (choice.content.empty()) message["content"] = nullptr;
+  for (const Call& call : choice.calls)
+    message["tool_calls"].push_back(call_json(call.id, call.name, call.arguments));
+  return message;
+}
+
+json PendingChat::choice_json(int index, const Choice& choice) const {
+  json result = {{"index", index},
+                 {"message", message_json(choice)},
+                 {"logprobs", logprobs_json(*job_, naming_, choice.logprobs)},
+                 {"finish_reason", choice.reader.finish_reason(choice.finish_reason)},
+                 {"stop_reason", choice.stop_reason}};
+  if (job_->generation.return_token_ids) result["token_ids"] = choice.token_ids;
+  return result;
+}
+
+json PendingChat::body() const {
+  json result = job_->identity.head("chat.completion");
+  result["choices"] = json::array();
+  for (std::size_t i = 0; i < choices_.size(); ++i)
+    result["choices"].push_back(choice_json(static_cast<int>(i), choices_[i]));
+  result["usage"] = usage_json(group_->usage());
+  const GenerationFields& fields = job_->generation;
+  if (fields.return_token_ids) result["prompt_token_ids"] = job_->prompt_token_ids;
+  if (fields.prompt_logprobs)
+    result["prompt_logprobs"] = prompt_logprobs_json(naming_, prompt_logprobs_);
+  return result;
+}
+
+ChatStream::ChatStream(std::unique_ptr<ChatJob> job, const ServedModel& model,
+                       std::unique_ptr<GenerationGroup> group)
+    : job_(std::move(job)),
+      model_(model),
+      naming_{*model.tokenizer, job_->generation.return_tokens_as_token_ids},
+      group_(std::move(group)) {
+  for (int i = 0; i < group_->num_choices(); ++i)
+    choices_.push_back({.reader = ChoiceReader(*job_)});
+}
+
+std::string ChatStream::poll() {
+  std::string events;
+  for (const ChoicePiece& piece : group_->take()) {
+    if (auto error = failure_of(piece.piece)) {
+      finished_ = true;
+      return events + last_words(*error);
+    }
+    if (!choices_[piece.choice_index].has_role) events += role_event(piece.choice_index);
+    events += piece_events(piece);
+  }
+  if (!finished_ && group_->finished()) {
+    finished_ = true;
+    if (job_->stream_options().include_usage) events += usage_event();
+    events += kSseDone;
+  }
+  return events;
+}
+
+std::string ChatStream::last_words(const ApiError& error) {
+  return sse_last_words(error);
+}
+
+// Not before the first token: clients take it as the sign that the answer has begun.
+std::string ChatStream::role_event(int index) {
+  choices_[index].has_role = true;
+  const bool is_first = !has_begun_;
+  has_begun_ = true;
+  json chunk = make_chunk({{"index", index},
+                           {"delta", {{"role", "assistant"}, {"content", job_->echoed}}},
+                           {"logprobs", nullptr},
+                           {"finish_reason", nullptr}});
+  if (is_first && job_->generation.return_token_ids)
+    chunk["prompt_token_ids"] = job_->prompt_token_ids;
+  return sse_event(chunk);
+}
+
+// One event a part: the first one carries the tokens, the last one the end.
+std::string ChatStream::piece_events(const ChoicePiece& choice_piece) {
+  const TextPiece& piece = choice_piece.piece;
+  Choice& choice = choices_[choice_piece.choice_index];
+  const bool ends = piece.finish_reason != FinishReason::kNone;
+  const bool shows_ids = job_->generation.return_token_ids;
+  const bool shows_tokens = (job_->logprobs || shows_ids) && !piece.token_ids.empty();
+  std::vector<json> deltas;
+  for (AnswerPart& part : choice.reader.parts_of(piece))
+    deltas.push_back(delta_of(choice, std::move(part)));
+  if (deltas.empty() && (ends || shows_tokens)) deltas.push_back(json::object());
+  std::string events;
+  for (std::size_t i = 0; i < deltas.size(); ++i) {
+    const bool is_first = i == 0;
+    const bool is_end = ends && i + 1 == deltas.size();
+    json event = {
+        {"index", choice_piece.choice_index},
+        {"delta", std::move(deltas[i])},
+        {"logprobs", is_first ? logprobs_json(*job_, naming_, piece.logprobs) : json()},
+        {"finish_reason", is_end ? choice.reader.finish_reason(piece.finish_reason) : json()}};
+    if (is_end) event["stop_reason"] = stop_reason_json(piece, model_.config.eos_token_ids);
+    if (shows_ids) event["token_ids"] = is_first ? piece.token_ids : std::vector<int>();
+    events += sse_event(make_chunk(std::move(event)));
+  }
+  return events;
+}
+
+json ChatStream::delta_of(Choice& choice, AnswerPart part) const {
+  switch (part.kind) {
+    case Kind::kContent:
+      return {{"content", std::move(part.text)}};
+    case Kind::kThought:
+      return {{"reasoning_content", std::move(part.text)}};
+    case Kind::kCall: {
+      json call = call_json(make_call_id(model_), part.text, "");
+      call["index"] = choice.num_calls++;
+      return {{"tool_calls", json::array({std::move(call)})}};
+    }
+    case Kind::kArguments:
+      break;
+  }
+  const json call = {{"index", choice.num_calls - 1},
+                     {"function", {{"arguments", std::move(part.text)}}}};
+  return {{"tool_calls", json::array({call})}};
+}
+
+std::string ChatStream::usage_event() const {
+  json chunk = job_->identity.head("chat.completion.chunk");
+  chunk["choices"] = json::array();
+  chunk["usage"] = usage_json(group_->usage());
+  return sse_event(chunk);
+}
+
+json ChatStream::make_chunk(json choice) const {
+  json chunk = job_->identity.head("chat.completion.chunk");
+  chunk["choices"] = json::array();
+  chunk["choices"].push_back(std::move(choice));
+  if (job_->stream_options().continuous_usage_stats) {
+    chunk["usage"] = usage_json(group_->usage());
+  } else if (job_->stream_options().include_usage) {
+    chunk["usage"] = nullptr;
+  }
+  return chunk;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,64 @@
+#include "server/chat/chat_job.h"
+
+#include "server/chat/chat_constraints.h"
+
+namespace pagoda {
+
+std::int64_t ChatJob::num_kept_bytes() const {
+  std::size_t num_bytes = prompt_token_ids.size() * sizeof(int) + echoed.size();
+  if (parsing && parsing->tools) {
+    for (const ToolDefinition& tool : *parsing->tools)
+      num_bytes += sizeof(tool) + tool.name.size() + tool.parameters_json.size();
+  }
+  return GenerationJob::num_kept_bytes() + static_cast<std::int64_t>(num_bytes);
+}
+
+void ChatJob::drop_submitted() {
+  GenerationJob::drop_submitted();
+  if (!generation.return_token_ids) prompt_token_ids = {};
+}
+
+std::optional<ApiError> prepare_chat(ApiService& service, RequestOrigin origin,
+                                     ChatRequest& request, std::string_view id_prefix,
+                                     ChatJob& job) {
+  job.origin = std::move(origin);
+  job.generation = std::move(request.generation);
+  job.logprobs = request.logprobs;
+  job.top_logprobs = request.top_logprobs;
+  job.is_thought_told = request.reasoning.is_included;
+  job.generation.client = job.origin.client;
+  const std::string& model_name = job.generation.model;
+  if (auto error = check_model_name(service, model_name)) return error;
+  job.identity = AnswerIdentity::make(id_prefix, answered_name(service, model_name));
+  if (job.generation.echo) job.echoed = request.prompt.last_message_text;
+  auto encoded = encode_chat_prompt(service.model, request.prompt);
+  if (!encoded.ok()) return std::move(encoded).error();
+  job.prompt_token_ids = std::move(encoded->token_ids);
+  return settle_answer_format(service.model, request, encoded->text, job);
+}
+
+ApiResult<GroupRequest> group_request_of(const ChatJob& job, const ServedModel& model) {
+  const GenerationFields& fields = job.generation;
+  const int num_prompt_tokens = static_cast<int>(job.prompt_token_ids.size());
+  auto max_tokens = settle_max_tokens(model, num_prompt_tokens, fields.max_tokens, std::nullopt);
+  if (!max_tokens.ok()) return std::move(max_tokens).error();
+  std::optional<int> logprobs;
+  if (job.logprobs) logprobs = job.top_logprobs;
+  GroupRequest request = {.num_echoed_bytes = std::ssize(job.echoed) * fields.sampling.n};
+  if (fields.return_token_ids) request.num_echoed_tokens = std::ssize(job.prompt_token_ids);
+  request.texts.push_back(
+      to_text_request(fields, job.constraints, job.prompt_token_ids,
+                      to_sampling_params(fields, model.defaults, logprobs, *max_tokens)));
+  return request;
+}
+
+std::optional<ApiError> check_chat(const ChatJob& job, const ServedModel& model) {
+  auto request = group_request_of(job, model);
+  if (!request.ok()) return std::move(request).error();
+  const SamplingParams& sampling = request->texts.front().generation.sampling;
+  const Status checked = validate(sampling, model.engine->limits().vocab_size);
+  if (!checked.ok()) return api_error(checked);
+  return {};
+}
+
+}  // namespace pagoda

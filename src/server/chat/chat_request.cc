@@ -1,0 +1,71 @@
+#include "server/chat/chat_request.h"
+
+#include <iterator>
+#include <utility>
+
+#include "core/json.h"
+#include "server/base/json_body.h"
+#include "server/fields/known_fields.h"
+
+namespace pagoda {
+
+std::vector<Field> chat_field_table(ChatRequest& request) {
+  std::vector<Field> table = generation_field_table(request.generation, /*fewest_tokens=*/1);
+  std::vector<Field> prompt = chat_prompt_field_table(request.prompt);
+  std::move(prompt.begin(), prompt.end(), std::back_inserter(table));
+  std::vector<Field> tools = tool_field_table(request.tools, ToolShape::kNested);
+  std::move(tools.begin(), tools.end(), std::back_inserter(table));
+  std::vector<Field> reasoning = reasoning_field_table(request.reasoning);
+  std::move(reasoning.begin(), reasoning.end(), std::back_inserter(table));
+  table.push_back({.name = "logprobs", .target = &request.logprobs});
+  table.push_back({.name = "top_logprobs",
+                   .target = &request.top_logprobs,
+                   .range = {.minimum = 0, .maximum = kMaxLogprobs},
+                   .description = "The likeliest tokens at each place; needs logprobs."});
+  add_known_fields(table, FieldPlace::kChat);
+  return table;
+}
+
+nlohmann::json chat_request_schema() {
+  ChatRequest request;
+  const std::vector<Field> table = chat_field_table(request);
+  nlohmann::json schema = generation_schema(table);
+  describe_prompt_together(schema);
+  add_rule(
+      schema,
+      parse_json(
+          R"({"anyOf": [{"required": ["logprobs"], "properties": {"logprobs": {"const": true}}},
+                                 {"properties": {"top_logprobs": {"enum": [0, null]}}}]})"));
+  return schema;
+}
+
+std::optional<ApiError> settle_prompt(const ToolFields& tools, const ReasoningFields& reasoning,
+                                      ChatPrompt& prompt) {
+  if (auto error = check_together(tools)) return error;
+  if (tools.are_used()) prompt.tools_json = tools.tools_json;
+  prompt.template_kwargs_json = add_reasoning_variables(reasoning, prompt.template_kwargs_json);
+  return {};
+}
+
+ApiResult<ChatRequest> read_chat_request(const std::string& body,
+                                         std::vector<std::string>& unknown_names) {
+  auto parsed = parse_json_body(body);
+  if (!parsed.ok()) return std::move(parsed).error();
+  return read_chat_fields(*std::move(parsed), unknown_names);
+}
+
+ApiResult<ChatRequest> read_chat_fields(RequestJson body, std::vector<std::string>& unknown_names) {
+  ChatRequest request;
+  if (auto error = read_generation_fields(std::move(body), chat_field_table(request),
+                                          request.generation, unknown_names))
+    return std::move(*error);
+  if (auto error = check_together(request.prompt)) return std::move(*error);
+  if (auto error = settle_prompt(request.tools, request.reasoning, request.prompt))
+    return std::move(*error);
+  if (request.top_logprobs > 0 && !request.logprobs) {
+    return bad_request("top_logprobs", "'top_logprobs' needs 'logprobs' to be true");
+  }
+  return request;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,41 @@
+// SingleAnswer: the answer of a chat that has one choice, as parts, for APIs that tell of it in
+// their own words.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "server/chat/chat_answers.h"
+#include "server/chat/chat_job.h"
+#include "server/generation/generation_group.h"
+
+namespace pagoda {
+
+// Thread-compatible. `job` must outlive it.
+class SingleAnswer {
+ public:
+  SingleAnswer(const ChatJob& job, std::unique_ptr<GenerationGroup> group)
+      : group_(std::move(group)), reader_(job) {}
+
+  // Takes what is ready, and calls on_part for each part, with the piece that brought it: its first
+  // part has the piece's tokens. Returns why the answer failed, if it did.
+  std::optional<ApiError> take(
+      const std::function<void(const AnswerPart&, const TextPiece&)>& on_part);
+
+  bool finished() const { return group_->finished(); }
+  const Usage& usage() const { return group_->usage(); }
+  bool is_cut_off() const { return last_.finish_reason == FinishReason::kLength; }
+  bool has_calls() const { return reader_.has_calls(); }
+  // Returns the stop string that ended the answer, if one did.
+  const std::optional<std::string>& stop_string() const { return last_.stop_string; }
+  int num_thought_tokens() const { return num_thought_tokens_; }
+
+ private:
+  std::unique_ptr<GenerationGroup> group_;
+  ChoiceReader reader_;
+  TextPiece last_;
+  int num_thought_tokens_ = 0;
+};
+
+}  // namespace pagoda

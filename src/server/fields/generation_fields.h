@@ -1,0 +1,104 @@
+// The fields that completions and chat share: which model, how to sample, when to stop, how to
+// answer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model_config.h"
+#include "sampling/sampling_params.h"
+#include "server/base/api_error.h"
+#include "server/base/request_json.h"
+#include "server/fields/field_reader.h"
+#include "server/fields/grammar_fields.h"
+#include "server/fields/token_rule_fields.h"
+#include "serving/thought_budget.h"
+
+namespace pagoda {
+
+inline constexpr int kMaxStopStrings = 64;
+inline constexpr int kMaxStopChars = 1024;  // of one stop string
+inline constexpr int kMaxStopBytes = 4096;  // of all stop strings together
+// Each is looked for at every token; templates and model cards ask for a handful.
+inline constexpr int kMaxStopTokens = 128;
+inline constexpr int kMaxSaltChars = 1024;  // vLLM's
+// The most characters of one text in a request. No body holds more.
+inline constexpr std::size_t kMaxTextChars = 16 << 20;
+
+struct StreamOptions {
+  bool include_usage = false;           // a last chunk with the usage
+  bool continuous_usage_stats = false;  // the usage so far in every chunk
+};
+
+// As sent; what is absent is settled by to_sampling_params().
+struct GenerationFields {
+  std::string model;
+  SamplingParams sampling;  // of sampling/sampling_fields.h, where `asked` has no place for them
+  PartialSampling asked;
+  TokenRuleFields token_rules;
+  std::optional<std::int64_t> seed;
+  std::optional<int> max_tokens;
+  std::optional<int> max_completion_tokens;  // goes before it
+  std::optional<int> n_predict;  // llama.cpp's max_tokens; below 0: the rest of the context
+  std::vector<std::string> stop;
+  bool include_stop_str_in_output = false;
+  bool skip_special_tokens = true;
+  std::optional<int> prompt_logprobs;
+  int priority = 0;
+  std::string cache_salt;
+  std::string client;  // HttpRequest::client, which no field says
+  GrammarFields grammar;
+  std::optional<ThoughtBudgetOptions> thought_budget;  // settled by chats, whose answers think
+  bool echo = false;
+  bool stream = false;
+  std::optional<StreamOptions> stream_options;
+  bool return_token_ids = false;
+  bool return_tokens_as_token_ids = false;
+};
+
+// Returns how much memory the fields take that may be long.
+std::int64_t num_bytes(const GenerationFields& fields);
+
+// Returns a field that requests of several endpoints have.
+Field model_field(std::string& model);
+Field stop_field(std::vector<std::string>& stop);
+Field priority_field(int& priority);
+Field cache_salt_field(std::string& cache_salt);
+
+// Pointers into `fields`, which must outlive the result. `fewest_tokens` is the least max_tokens
+// that the endpoint takes.
+std::vector<Field> generation_field_table(GenerationFields& fields, int fewest_tokens);
+// Returns those of them that APIs share which have names of their own for the rest: the model,
+// whether to stream, how to sample (but for the number of answers), priority and cache.
+std::vector<Field> shared_field_table(GenerationFields& fields);
+
+// Reads a body by a table of fields, of which `fields` are a part. Refuses fields that contradict
+// one another, and brings the lengths together in max_tokens.
+std::optional<ApiError> read_generation_body(const std::string& body,
+                                             const std::vector<Field>& table,
+                                             GenerationFields& fields,
+                                             std::vector<std::string>& unknown_names);
+
+// Does the same with what parse_json_body() returned.
+std::optional<ApiError> read_generation_fields(RequestJson body, const std::vector<Field>& table,
+                                               GenerationFields& fields,
+                                               std::vector<std::string>& unknown_names);
+
+// Reads the strings that end an answer: one, or a list. Errors name the field `name`.
+std::optional<ApiError> read_stop(std::string_view name, const RequestJson& value,
+                                  std::vector<std::string>& stop);
+// Returns the JSON Schema of such a list.
+std::string_view stop_list_schema();
+
+// Returns the JSON Schema of a table with those fields: with Ollama's `options`, and what
+// read_generation_body() refuses of several together.
+nlohmann::json generation_schema(const std::vector<Field>& table);
+
+// Makes the engine's parameters. `logprobs` and `max_tokens` as the endpoint settled them. What the
+// request leaves open is the checkpoint's default, and where it has none, vLLM's.
+SamplingParams to_sampling_params(const GenerationFields& fields, const PartialSampling& defaults,
+                                  std::optional<int> logprobs, int max_tokens);
+
+}  // namespace pagoda

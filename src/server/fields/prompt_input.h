@@ -1,0 +1,45 @@
+// Prompts as requests bring them: texts or token ids, one or a list of them.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "server/base/api_error.h"
+#include "server/base/request_json.h"
+#include "server/fields/field_reader.h"
+
+namespace pagoda {
+
+// /tokenize answers texts far beyond the context, but not without end: encoding takes time that
+// others wait for.
+inline constexpr std::size_t kMaxTokenizedBytes = 4 << 20;
+// The bound of Tokenizer::longest_piece(), which bounds the memory.
+inline constexpr std::size_t kMaxTokenizedPiece = 256 << 10;
+
+// Text, or token ids that are taken as they are.
+using PromptInput = std::variant<std::string, std::vector<int>>;
+
+// Reads the field `name`: a text, a list of token ids, or a list of up to `most` of those.
+std::optional<ApiError> read_prompts(std::string_view name, const RequestJson& value,
+                                     std::size_t most, std::vector<PromptInput>& prompts);
+// Returns the JSON Schema of what read_prompts() takes, as JSON text.
+std::string prompts_schema(std::size_t most);
+
+// Returns vLLM's field `truncate_prompt_tokens`: how many tokens stay, or -1: as many as the context
+// has. check_truncation() and add_truncation_rule() refuse 0, which no range does.
+Field truncation_field(std::optional<int>& most, std::string_view description);
+std::optional<ApiError> check_truncation(std::optional<int> most);
+void add_truncation_rule(nlohmann::json& schema);
+
+// Appends the names that clients give themselves and their requests, which change nothing.
+void add_names_of_requests(std::vector<Field>& table);
+
+// Returns vLLM's field `add_special_tokens`.
+Field add_special_tokens_field(bool& add_special_tokens);
+
+}  // namespace pagoda

@@ -1,0 +1,229 @@
+#include "server/fields/tool_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/json.h"
+#include "server/base/json_body.h"
+#include "server/base/request_json.h"
+
+namespace pagoda {
+namespace {
+
+using MaybeError = std::optional<ApiError>;
+
+// Characters of a function's name: OpenAI's, and those by which MCP's clients join two names.
+constexpr std::string_view kNamePattern = "^[A-Za-z0-9_.:/-]+$";
+
+constexpr std::string_view kFunctionProperties =
+    R"("name": {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[A-Za-z0-9_.:/-]+$"},
+       "description": {"type": ["string", "null"], "maxLength": 16777216},
+       "parameters": {"type": ["object", "null"]},
+       "strict": {"type": ["boolean", "null"]})";
+
+std::string_view tools_schema(ToolShape shape) {
+  constexpr std::string_view kList =
+      R"({{"type": "array", "maxItems": 1024, "items": {{"type": "object", "required": ["type", "{}"],
+          "properties": {{"type": {{"const": "function"}}, {}}}}}}})";
+  static const std::string nested = fmt::format(
+      kList, "function",
+      fmt::format(R"("function": {{"type": "object", "required": ["name"], "properties": {{{}}}}})",
+                  kFunctionProperties));
+  static const std::string flat = fmt::format(kList, "name", kFunctionProperties);
+  return shape == ToolShape::kNested ? nested : flat;
+}
+
+// Less than is taken: calls that must be made are a grammar, which has rules of its own, and which
+// functions are there no schema knows.
+std::string_view tool_choice_schema(ToolShape shape) {
+  constexpr std::string_view kModeAndTools =
+      R"("mode": {"const": "auto"}, "tools": {"type": "array", "maxItems": 0})";
+  constexpr std::string_view kChoices =
+      R"({{"anyOf": [{{"enum": ["none", "auto"]}}, {{"type": "object", "required": ["type", {}], "properties": {{
+          "type": {{"const": "allowed_tools"}}, {}}}}}]}})";
+  static const std::string flat = fmt::format(kChoices, R"("mode", "tools")", kModeAndTools);
+  static const std::string nested = fmt::format(
+      kChoices, R"("allowed_tools")",
+      fmt::format(
+          R"("allowed_tools": {{"type": "object", "required": ["mode", "tools"], "properties": {{{}}}}})",
+          kModeAndTools));
+  return shape == ToolShape::kNested ? nested : flat;
+}
+
+ApiError tool_error(std::size_t index, std::string_view rest) {
+  return bad_request("tools", fmt::format("'tools[{}]{}", index, rest));
+}
+
+bool is_name_character(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+         std::string_view("_.:/-").find(c) != std::string_view::npos;
+}
+
+// `at`: where the function stands in its tool, ".function" or nothing.
+MaybeError read_function(std::size_t index, std::string_view at, const RequestJson& function,
+                         ToolDefinition& tool) {
+  const auto wrong = [&](std::string_view key, std::string_view expected) {
+    return tool_error(index, fmt::format("{}.{}': expected {}", at, key, expected));
+  };
+  const RequestJson& name = value_of(function, "name");
+  if (!name.is_string()) return wrong("name", "a string");
+  tool.name = name.get<std::string>();
+  const bool is_name = !tool.name.empty() && tool.name.size() <= kMaxFunctionNameChars &&
+                       std::all_of(tool.name.begin(), tool.name.end(), is_name_character);
+  if (!is_name) {
+    return wrong("name",
+                 fmt::format("1 to {} characters of {}", kMaxFunctionNameChars, kNamePattern));
+  }
+  const RequestJson& description = value_of(function, "description");
+  if (!description.is_null() && !description.is_string()) return wrong("description", "a string");
+  const RequestJson& parameters = value_of(function, "parameters");
+  if (!parameters.is_null() && !parameters.is_object())
+    return wrong("parameters", "an object, a JSON Schema");
+  if (parameters.is_object()) tool.parameters_json = json_text(parameters);
+  const RequestJson& strict = value_of(function, "strict");
+  if (!strict.is_null() && !strict.is_boolean()) return wrong("strict", "true or false");
+  tool.is_strict = strict == RequestJson(true);
+  return {};
+}
+
+// As chats have it.
+RequestJson nested(const RequestJson& flat) {
+  RequestJson function = flat;
+  function.erase("type");
+  return {{"type", "function"}, {"function", std::move(function)}};
+}
+
+}  // namespace
+
+std::optional<ApiError> read_tools(const RequestJson& value, ToolShape shape, ToolFields& fields) {
+  if (!value.is_array()) return wrong_type("tools", "a list of tools", value);
+  if (value.size() > kMaxTools) {
+    return bad_request("tools", fmt::format("'tools': expected at most {} tools, got {}", kMaxTools,
+                                            value.size()));
+  }
+  const bool is_flat = shape == ToolShape::kFlat;
+  RequestJson tools = RequestJson::array();
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (!value[i].is_object())
+      return tool_error(i, fmt::format("': expected an object, got {}", type_in_words(value[i])));
+    if (value_of(value[i], "type") != RequestJson("function"))
+      return tool_error(i, ".type': only 'function' is supported");
+    const RequestJson& function = is_flat ? value[i] : value_of(value[i], "function");
+    if (!function.is_object()) return tool_error(i, ".function': expected an object");
+    if (auto error =
+            read_function(i, is_flat ? "" : ".function", function, fields.tools.emplace_back()))
+      return error;
+    tools.push_back(is_flat ? nested(value[i]) : value[i]);
+  }
+  if (!tools.empty()) fields.tools_json = json_text(tools);
+  return {};
+}
+
+namespace {
+
+std::string_view example_of(ToolShape shape) {
+  return shape == ToolShape::kFlat ? R"({"type": "function", "name": ...})"
+                                   : R"({"type": "function", "function": {"name": ...}})";
+}
+
+// Returns the name in such an example's form; nothing for anything else.
+std::optional<std::string> named_function(const RequestJson& value, ToolShape shape) {
+  if (!value.is_object() || value_of(value, "type") != RequestJson("function")) return {};
+  const RequestJson& function = shape == ToolShape::kFlat ? value : value_of(value, "function");
+  if (!function.is_object() || !value_of(function, "name").is_string()) return {};
+  return value_of(function, "name").get<std::string>();
+}
+
+// choice: {"mode": ..., "tools": [...]}, which stands `at` there in tool_choice.
+MaybeError read_allowed(const RequestJson& choice, std::string_view at, ToolShape shape,
+                        ToolFields& fields) {
+  const auto wrong = [at](std::string_view key, std::string_view expected) {
+    return bad_request("tool_choice",
+                       fmt::format("'tool_choice{}{}': expected {}", at, key, expected));
+  };
+  if (!choice.is_object()) return wrong("", "an object with 'mode' and 'tools'");
+  const RequestJson& mode = value_of(choice, "mode");
+  const bool must_call = mode == RequestJson("required");
+  if (!must_call && mode != RequestJson("auto")) return wrong(".mode", "auto or required");
+  const RequestJson& tools = value_of(choice, "tools");
+  if (!tools.is_array() || tools.size() > kMaxTools)
+    return wrong(".tools", fmt::format("a list of at most {} functions", kMaxTools));
+  if (must_call && tools.empty()) return wrong(".tools", "at least one function");
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    auto name = named_function(tools[i], shape);
+    if (!name)
+      return wrong(fmt::format(".tools[{}]", i),
+                   fmt::format("a function as {}", example_of(shape)));
+    fields.allowed.push_back(*std::move(name));
+  }
+  fields.mode = must_call ? ToolMode::kRequired : ToolMode::kAuto;
+  if (tools.empty()) fields.mode = ToolMode::kNone;
+  return {};
+}
+
+MaybeError read_tool_choice(const RequestJson& value, ToolShape shape, ToolFields& fields) {
+  if (value == RequestJson("none")) {
+    fields.mode = ToolMode::kNone;
+  } else if (value == RequestJson("auto")) {
+    fields.mode = ToolMode::kAuto;
+  } else if (value == RequestJson("required")) {
+    fields.mode = ToolMode::kRequired;
+  } else if (auto name = named_function(value, shape)) {
+    fields.mode = ToolMode::kRequired;
+    fields.function = *std::move(name);
+  } else if (value.is_object() && value_of(value, "type") == RequestJson("allowed_tools")) {
+    return shape == ToolShape::kFlat
+               ? read_allowed(value, "", shape, fields)
+               : read_allowed(value_of(value, "allowed_tools"), ".allowed_tools", shape, fields);
+  } else {
+    return bad_request(
+        "tool_choice",
+        fmt::format(
+            "'tool_choice': expected none, auto, required, allowed_tools, or a function as {}",
+            example_of(shape)));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Field> tool_field_table(ToolFields& fields, ToolShape shape) {
+  return {
+      {.name = "tools",
+       .target = CustomField{[&fields, shape](std::string_view, const RequestJson& value) {
+                               return read_tools(value, shape, fields);
+                             },
+                             tools_schema(shape)},
+       .description = "Functions that the model may call."},
+      {.name = "tool_choice",
+       .target = CustomField{[&fields, shape](std::string_view, const RequestJson& value) {
+                               return read_tool_choice(value, shape, fields);
+                             },
+                             tool_choice_schema(shape)},
+       .description = "Whether the model may call them; with tools also required, and as an object "
+                      "a certain function, or allowed_tools with those alone that may be called."},
+      {.name = "parallel_tool_calls",
+       .target = &fields.has_parallel_calls,
+       .description = "Whether an answer may hold several calls."},
+  };
+}
+
+std::optional<ApiError> check_together(const ToolFields& fields) {
+  if (fields.mode == ToolMode::kRequired && fields.tools.empty())
+    return bad_request("tool_choice", "'tool_choice' needs 'tools'", "missing_required_parameter");
+  std::set<std::string_view> known;
+  for (const ToolDefinition& tool : fields.tools) known.insert(tool.name);
+  std::vector<std::string> names = fields.allowed;
+  if (!fields.function.empty()) names.push_back(fields.function);
+  for (const std::string& name : names) {
+    if (known.contains(name)) continue;
+    return bad_request("tool_choice",
+                       fmt::format("'tool_choice': 'tools' has no function '{}'", name),
+                       "unknown_function");
+  }
+  return {};
+}
+
+}  // namespace pagoda

@@ -1,0 +1,127 @@
+// TextWorkers: threads for what texts cost: reading a body, rendering, tokenising, detokenising a
+// whole text, compiling a grammar. The threads that deliver streams do none of it, so that no text
+// of one client holds up the answers of another.
+//
+// There are four lanes with threads of their own, so that a text waits neither for much longer ones
+// nor for grammars, which both may take seconds. The threads of medium and long texts give way to
+// the engine's. Those of short texts and grammars don't: most take some milliseconds, and their
+// clients wait for a first token. In a lane who has come first is first, but a large text is held
+// to have come later, a second for each 64 KiB: those of 4 MB let those of 1 MB pass, and still
+// have their turn.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/clock.h"
+#include "server/base/http_message.h"
+
+namespace pagoda {
+
+enum class TextLane : std::uint8_t { kShort, kMedium, kLong, kGrammar };
+inline constexpr int kNumTextLanes = 4;
+
+// Returns the lane of a text: kShort up to 32 KiB, some 10 ms of work; kMedium up to 512 KiB, as
+// much as contexts of 128 Ki tokens hold.
+TextLane lane_of_text(std::size_t num_bytes);
+
+struct TextWorkersOptions {
+  int num_short_threads = 2;  // the other lanes have one each
+  int max_waiting = 4096;     // in each lane; one more is refused
+};
+
+// Thread-safe. It outlives the replies that it gives out.
+class TextWorkers {
+ public:
+  // Throws NoThread.
+  explicit TextWorkers(const TextWorkersOptions& options = {});
+  // Drops what waits and ends when what runs is done.
+  ~TextWorkers();
+  TextWorkers(const TextWorkers&) = delete;
+  TextWorkers& operator=(const TextWorkers&) = delete;
+
+  struct Place {
+    TextLane lane = TextLane::kShort;
+    std::size_t num_bytes = 0;  // of text
+  };
+  // Returns a reply that becomes what `work()`, an HttpReply, returns on one of the lane's threads;
+  // 429 where the lane is full. `work` may itself return a reply that is run so. Who drops the
+  // reply before takes the work out of the lane; if it runs already, its result is destroyed on the
+  // thread that has run it. `wake` is called when the result is there.
+  template <typename Work>
+  HttpReply run(Place place, Wake wake, Work work) {
+    return enqueue(place, std::make_shared<TaskOf<Work>>(std::move(wake), std::move(work)));
+  }
+
+  int num_waiting() const;
+
+ private:
+  class Task;
+  template <typename Work>
+  class TaskOf;
+  class TaskReply;
+  // When its turn is, and a number that tells those of the same moment apart.
+  using Turn = std::pair<Clock::TimePoint, std::uint64_t>;
+  using Waiting = std::map<Turn, std::shared_ptr<Task>>;
+
+  void start_threads();
+  void end_threads();
+  HttpReply enqueue(Place place, std::shared_ptr<Task> task);
+  bool remove(TextLane lane, const Turn& turn);
+  void work_on(TextLane lane);
+  std::shared_ptr<Task> next(TextLane lane);
+
+  const TextWorkersOptions options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_[kNumTextLanes];
+  Waiting waiting_[kNumTextLanes];
+  std::uint64_t num_enqueued_ = 0;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// A piece of work and its result, between the thread that runs it and the connection that waits.
+class TextWorkers::Task {
+ public:
+  explicit Task(Wake wake) : wake_(std::move(wake)) {}
+  virtual ~Task() = default;
+
+  void run();
+  // Returns the result, once.
+  std::optional<HttpReply> take();
+  // Gives the result up: nobody waits any more, and `wake` is not called again.
+  void drop();
+
+ protected:
+  virtual HttpReply work() = 0;
+  // Frees what the work holds: a body, most of all.
+  virtual void clear() = 0;
+
+ private:
+  std::mutex mutex_;
+  Wake wake_;
+  bool is_dropped_ = false;
+  std::optional<HttpReply> result_;
+};
+
+template <typename Work>
+class TextWorkers::TaskOf final : public Task {
+ public:
+  TaskOf(Wake wake, Work work) : Task(std::move(wake)), work_(std::move(work)) {}
+
+ protected:
+  HttpReply work() override { return (*work_)(); }
+  void clear() override { work_.reset(); }
+
+ private:
+  std::optional<Work> work_;
+};
+
+}  // namespace pagoda

@@ -1,0 +1,41 @@
+// POST /tokenize and /detokenize: their fields, as in vLLM.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/fields/chat_prompt.h"
+#include "server/fields/reasoning_fields.h"
+#include "server/fields/tool_fields.h"
+
+namespace pagoda {
+
+inline constexpr std::size_t kMaxDetokenized = 1 << 20;
+
+struct TokenizeRequest {
+  std::string model;
+  std::optional<std::string> prompt;  // this, or `chat` with messages
+  // As a chat has them, so that its messages are the tokens of its prompt.
+  ChatPrompt chat;
+  ToolFields tools;
+  ReasoningFields reasoning;
+  std::optional<bool> add_special_tokens;  // absent: true for a prompt, false for a chat
+  bool return_token_strs = false;
+};
+
+struct DetokenizeRequest {
+  std::string model;
+  std::vector<int> tokens;
+};
+
+std::vector<Field> tokenize_field_table(TokenizeRequest& request);
+nlohmann::json tokenize_request_schema();
+std::vector<Field> detokenize_field_table(DetokenizeRequest& request);
+
+ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
+                                                 std::vector<std::string>& unknown_names);
+ApiResult<DetokenizeRequest> read_detokenize_request(const std::string& body,
+                                                     std::vector<std::string>& unknown_names);
+
+}  // namespace pagoda

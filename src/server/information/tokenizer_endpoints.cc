@@ -1,0 +1,101 @@
+#include "server/information/tokenizer_endpoints.h"
+
+#include <fmt/ranges.h>
+
+#include "core/json.h"
+#include "server/base/json_body.h"
+#include "server/chat/chat_request.h"
+#include "server/generation/prompt_encoding.h"
+#include "server/information/tokenize_request.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+json text_or_null(const std::string& text) {
+  return text.empty() ? json() : json(text);
+}
+
+ApiResult<std::vector<int>> tokens_of(const ServedModel& model, const TokenizeRequest& request) {
+  std::string text;
+  std::string_view param = "prompt";
+  if (request.prompt) {
+    text = *request.prompt;
+  } else {
+    param = "messages";
+    auto rendered = render_chat(model, request.chat);
+    if (!rendered.ok()) return std::move(rendered).error();
+    text = *std::move(rendered);
+  }
+  return tokenize_text(model, text, request.add_special_tokens.value_or(request.prompt.has_value()),
+                       param);
+}
+
+// Written as it goes: as JSON values the tokens of a long text would take a hundred bytes each.
+std::string tokenize_json(const ServedModel& model, const std::vector<int>& ids,
+                          bool with_token_strs) {
+  std::string text =
+      fmt::format(R"({{"count":{},"max_model_len":{},"tokens":[{}],"token_strs":)", ids.size(),
+                  model.engine->limits().max_model_len, fmt::join(ids, ","));
+  if (!with_token_strs) return text + "null}";
+  char before = '[';
+  for (const int id : ids) {
+    const auto token = model.tokenizer->id_to_token(id);
+    text += before + json_text(json(token.ok() ? *token : std::string()));
+    before = ',';
+  }
+  return text + (ids.empty() ? "[]}" : "]}");
+}
+
+// The text is moved: a list of pairs would copy it, twice.
+HttpResponse prompt_response(std::string text) {
+  json answer = json::object();
+  answer["prompt"] = std::move(text);
+  return json_response(answer);
+}
+
+}  // namespace
+
+HttpResponse tokenize_response(ApiService& service, const HttpRequest& http_request) {
+  auto read = read_logged(service, read_tokenize_request, http_request.body);
+  if (!read.ok()) return error_response(read.error());
+  const auto& request = *read;
+  if (auto error = check_model_name(service, request.model)) return error_response(*error);
+  auto tokenized = tokens_of(service.model, request);
+  if (!tokenized.ok()) return error_response(tokenized.error());
+  const auto& ids = *tokenized;
+  return {.body = tokenize_json(service.model, ids, request.return_token_strs)};
+}
+
+HttpResponse detokenize_response(ApiService& service, const HttpRequest& http_request) {
+  auto read = read_logged(service, read_detokenize_request, http_request.body);
+  if (!read.ok()) return error_response(read.error());
+  const auto& request = *read;
+  if (auto error = check_model_name(service, request.model)) return error_response(*error);
+  auto text = service.model.tokenizer->decode(request.tokens, /*skip_special_tokens=*/false);
+  if (!text.ok()) return error_response(api_error(text.status(), "tokens"));
+  return prompt_response(*std::move(text));
+}
+
+HttpResponse tokenizer_info_response(const ApiService& service) {
+  const ServedModel& model = service.model;
+  const std::string chat_template = model.chat_template ? model.chat_template->text() : "";
+  return json_response({{"tokenizer_class", "PreTrainedTokenizerFast"},
+                        {"vocab_size", model.tokenizer->vocab_size()},
+                        {"model_max_length", model.engine->limits().max_model_len},
+                        {"bos_token", text_or_null(model.tokenizer->bos_token())},
+                        {"eos_token", text_or_null(model.tokenizer->eos_token())},
+                        {"chat_template", text_or_null(chat_template)}});
+}
+
+HttpResponse apply_template_response(ApiService& service, const HttpRequest& http_request) {
+  auto read = read_logged(service, read_chat_request, http_request.body);
+  if (!read.ok()) return error_response(read.error());
+  if (auto error = check_model_name(service, read->generation.model)) return error_response(*error);
+  auto text = render_chat(service.model, read->prompt);
+  if (!text.ok()) return error_response(text.error());
+  return prompt_response(*std::move(text));
+}
+
+}  // namespace pagoda

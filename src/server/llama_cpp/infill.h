@@ -1,0 +1,11 @@
+// POST /infill as llama.cpp has it: the text at a cursor, for editors.
+#pragma once
+
+#include "server/base/http_message.h"
+#include "server/generation/api_service.h"
+
+namespace pagoda {
+
+HttpReply handle_infill(ApiService& service, const HttpRequest& request, const Wake& wake);
+
+}  // namespace pagoda

@@ -1,0 +1,37 @@
+// InfillRequest: the body of /infill, by which editors ask for the text at a cursor. Names and
+// meanings are llama.cpp's.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "server/fields/generation_fields.h"
+
+namespace pagoda {
+
+inline constexpr std::size_t kMaxInfillFiles = 1024;
+
+// A text that may help, of another file or of another place.
+struct InfillFile {
+  std::string filename;  // "": it has no name
+  std::string text;
+};
+
+struct InfillRequest {
+  GenerationFields generation;
+  std::string prefix;  // before the cursor: `input_prefix` with `prompt` behind it
+  std::string suffix;  // behind the cursor
+  std::vector<InfillFile> files;
+  // Paths of the fields that the answer has, such as "timings/prompt_ms"; none: all.
+  std::vector<std::string> response_fields;
+
+  // Returns whether no answer is wanted: the prompt is read, so that the cache has it once one is.
+  bool only_reads() const { return generation.n_predict == 0; }
+};
+
+ApiResult<InfillRequest> read_infill_request(const std::string& body,
+                                             std::vector<std::string>& unknown_names);
+nlohmann::json infill_request_schema();
+
+}  // namespace pagoda

@@ -1,0 +1,264 @@
+#include "server/ollama/ollama.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/json.h"
+#include "core/version.h"
+#include "server/base/json_body.h"
+#include "server/fields/known_fields.h"
+#include "server/ollama/ollama_answers.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kLatest = ":latest";
+
+struct GenerateRequest {
+  ChatRequest chat;
+  std::string prompt, system;
+  std::string suffix;   // the answer belongs between the prompt and this; "": there is none
+  bool is_raw = false;  // the template has no part in it
+};
+
+// The fields of a chat, but for what has no part in one prompt and its one answer.
+std::vector<Field> generate_field_table(GenerateRequest& request) {
+  constexpr std::string_view kChatsOwn[] = {"messages",
+                                            "add_generation_prompt",
+                                            "continue_final_message",
+                                            "add_special_tokens",
+                                            "tools",
+                                            "tool_choice",
+                                            "parallel_tool_calls",
+                                            "logprobs",
+                                            "top_logprobs",
+                                            "n",
+                                            "system",
+                                            "raw"};
+  std::vector<Field> table;
+  for (Field& field : chat_field_table(request.chat)) {
+    if (std::find(std::begin(kChatsOwn), std::end(kChatsOwn), field.name) == std::end(kChatsOwn))
+      table.push_back(std::move(field));
+  }
+  table.push_back({.name = "prompt",
+                   .target = &request.prompt,
+                   .size = {.max_chars = kMaxTextChars},
+                   .from = "Ollama"});
+  table.push_back({.name = "system",
+                   .target = &request.system,
+                   .size = {.max_chars = kMaxTextChars},
+                   .from = "Ollama"});
+  table.push_back({.name = "raw",
+                   .target = &request.is_raw,
+                   .description = "Takes the prompt as it is, without the chat template.",
+                   .from = "Ollama"});
+  table.push_back({.name = "suffix",
+                   .target = &request.suffix,
+                   .size = {.max_chars = kMaxTextChars},
+                   .description = "A text behind the answer, for models that were trained to fill "
+                                  "in; the prompt is the text before it, without the template.",
+                   .from = "Ollama"});
+  return table;
+}
+
+ApiResult<GenerateRequest> read_generate_request(RequestJson body,
+                                                 std::vector<std::string>& unknown_names) {
+  GenerateRequest request;
+  auto error = read_generation_fields(std::move(body), generate_field_table(request),
+                                      request.chat.generation, unknown_names);
+  if (error) return std::move(*error);
+  return request;
+}
+
+// Reads a body's object; answers stream unless it says otherwise.
+ApiResult<RequestJson> parse_body(const HttpRequest& request, bool& streams) {
+  auto body = parse_json_body(request.body);
+  if (!body.ok()) return body;
+  const auto stream = body->find("stream");
+  streams = stream == body->end() || stream->is_null();
+  return body;
+}
+
+ApiResult<std::unique_ptr<OllamaJob>> read_ollama_chat(ApiService& service,
+                                                       const HttpRequest& request) {
+  bool streams = false;
+  auto body = parse_body(request, streams);
+  if (!body.ok()) return std::move(body).error();
+  auto read = read_logged(service, read_chat_fields, *std::move(body));
+  if (!read.ok()) return std::move(read).error();
+  auto job = std::make_unique<OllamaJob>();
+  read->generation.stream |= streams;
+  read->generation.sampling.n = 1;  // an answer has no place for more
+  drop_tag(service, read->generation.model);
+  if (auto wrong = prepare_chat(service, request.origin(), *read, "", *job))
+    return std::move(*wrong);
+  return job;
+}
+
+ApiResult<std::unique_ptr<OllamaJob>> loading_job(const ApiService& service, RequestOrigin origin,
+                                                  const GenerationFields& fields) {
+  auto job = std::make_unique<OllamaJob>();
+  job->only_loads = true;
+  job->origin = std::move(origin);
+  job->generation = fields;
+  drop_tag(service, job->generation.model);
+  if (auto error = check_model_name(service, job->generation.model)) return std::move(*error);
+  return job;
+}
+
+ApiResult<std::unique_ptr<OllamaJob>> read_ollama_generate(ApiService& service,
+                                                           const HttpRequest& request) {
+  bool streams = false;
+  auto body = parse_body(request, streams);
+  if (!body.ok()) return std::move(body).error();
+  auto read = read_logged(service, read_generate_request, *std::move(body));
+  if (!read.ok()) return std::move(read).error();
+  GenerateRequest& asked = *read;
+  asked.chat.generation.stream |= streams;
+  if (asked.prompt.empty() && asked.suffix.empty())
+    return loading_job(service, request.origin(), asked.chat.generation);
+  RequestJson messages = RequestJson::array();
+  if (!asked.system.empty()) messages.push_back({{"role", "system"}, {"content", asked.system}});
+  messages.push_back({{"role", "user"}, {"content", asked.prompt}});
+  if (auto wrong = read_messages(messages, asked.chat.prompt)) return std::move(*wrong);
+  if (auto wrong = settle_prompt(asked.chat.tools, asked.chat.reasoning, asked.chat.prompt))
+    return std::move(*wrong);
+  auto job = std::make_unique<OllamaJob>();
+  job->is_chat = false;
+  if (asked.is_raw || !asked.suffix.empty()) asked.chat.prompt.raw_text = asked.prompt;
+  asked.chat.prompt.suffix = asked.suffix;
+  drop_tag(service, asked.chat.generation.model);
+  if (auto wrong = prepare_chat(service, request.origin(), asked.chat, "", *job))
+    return std::move(*wrong);
+  return job;
+}
+
+HttpResponse loaded_response(const ApiService& service, const OllamaJob& job) {
+  if (auto error = check_chat(job, service.model)) return error_response(*error);
+  return json_response({{"model", service.model_names.front()},
+                        {"created_at", ollama_time()},
+                        {"response", ""},
+                        {"done", true},
+                        {"done_reason", "load"}});
+}
+
+HttpReply submit_ollama(ApiService& service, std::unique_ptr<OllamaJob> job, const Wake& wake) {
+  if (job->only_loads) return {loaded_response(service, *job), {}};
+  return submit_chat<OllamaStream, PendingOllama>(service, std::move(job), wake);
+}
+
+struct ShowRequest {
+  std::string model, name;  // one of them: `name` is what older clients call it
+};
+
+std::vector<Field> show_field_table(ShowRequest& request) {
+  const auto name_field = [](std::string_view name, std::string* target) {
+    return Field{.name = name,
+                 .target = target,
+                 .size = {.max_chars = kMaxTextChars},
+                 .format = kModelFormat,
+                 .from = "Ollama"};
+  };
+  return {name_field("model", &request.model),
+          name_field("name", &request.name),
+          {.name = "verbose", .target = IgnoredField{}, .from = "Ollama"}};
+}
+
+json details(const ApiService& service) {
+  return {{"parent_model", ""},
+          {"format", "gguf"},
+          {"family", service.model.config.architecture},
+          {"families", {service.model.config.architecture}},
+          {"parameter_size", ""},
+          {"quantization_level", ""}};
+}
+
+json entry(const ApiService& service, const std::string& name) {
+  return {{"name", name},
+          {"model", name},
+          {"modified_at", ollama_time()},
+          {"size", service.model.file_bytes},
+          {"digest", ""},
+          {"details", details(service)}};
+}
+
+ApiResult<ShowRequest> read_show_request(std::string_view text,
+                                         std::vector<std::string>& unknown_names) {
+  ShowRequest request;
+  if (auto error = read_body_fields(text, show_field_table(request), unknown_names))
+    return std::move(*error);
+  return request;
+}
+
+json entries(const ApiService& service) {
+  json list = json::array();
+  for (const std::string& name : service.model_names) list.push_back(entry(service, name));
+  return list;
+}
+
+}  // namespace
+
+void drop_tag(const ApiService& service, std::string& name) {
+  const bool is_served = !check_model_name(service, name);
+  if (!is_served && name.ends_with(kLatest)) name.resize(name.size() - kLatest.size());
+}
+
+HttpReply handle_ollama_chat(ApiService& service, const HttpRequest& request, const Wake& wake) {
+  return start_job(service, read_ollama_chat(service, request), wake, submit_ollama);
+}
+
+HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request,
+                                 const Wake& wake) {
+  return start_job(service, read_ollama_generate(service, request), wake, submit_ollama);
+}
+
+HttpResponse ollama_tags(const ApiService& service) {
+  return json_response({{"models", entries(service)}});
+}
+
+HttpResponse ollama_running_models(const ApiService& service) {
+  json models = entries(service);
+  for (json& model : models) {
+    model["expires_at"] = "9999-12-31T23:59:59Z";  // it stays
+    model["size_vram"] = 0;
+    model["context_length"] = service.model.engine->limits().max_model_len;
+  }
+  return json_response({{"models", std::move(models)}});
+}
+
+HttpResponse ollama_show(ApiService& service, const HttpRequest& request) {
+  const auto asked = read_logged(service, read_show_request, request.body);
+  if (!asked.ok()) return error_response(asked.error());
+  for (std::string name : {asked->model, asked->name}) {  // the new field and the old one
+    drop_tag(service, name);
+    if (auto error = check_model_name(service, name)) return error_response(*error);
+  }
+  const ServedModel& model = service.model;
+  json capabilities = {"completion", "tools"};
+  if (model.no_embeddings.ok()) capabilities.push_back("embedding");
+  if (model.answer_format.thought) capabilities.push_back("thinking");
+  const json info = {
+      {"general.architecture", model.config.architecture},
+      {model.config.architecture + ".context_length", model.engine->limits().max_model_len}};
+  return json_response({{"modelfile", ""},
+                        {"parameters", ""},
+                        {"template", model.chat_template ? model.chat_template->text() : ""},
+                        {"details", details(service)},
+                        {"model_info", info},
+                        {"capabilities", std::move(capabilities)}});
+}
+
+json ollama_show_schema() {
+  ShowRequest request;
+  return fields_schema(show_field_table(request));
+}
+
+json ollama_generate_schema() {
+  GenerateRequest request;
+  const std::vector<Field> table = generate_field_table(request);
+  return generation_schema(table);
+}
+
+}  // namespace pagoda

@@ -1,0 +1,118 @@
+#include "server/ollama/ollama_answers.h"
+
+#include <fmt/chrono.h>
+
+#include "server/base/json_body.h"
+
+namespace pagoda {
+
+std::int64_t nanoseconds_between(Clock::TimePoint from, Clock::TimePoint to) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
+}
+
+std::string ollama_time() {
+  const std::int64_t now = unix_time_ns();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
+                     fmt::gmtime(static_cast<std::time_t>(now / 1'000'000'000)),
+                     now / 1000 % 1'000'000);
+}
+
+OllamaReader::OllamaReader(std::unique_ptr<OllamaJob> job, std::unique_ptr<GenerationGroup> group)
+    : job_(std::move(job)), answer_(*job_, std::move(group)) {}
+
+std::optional<ApiError> OllamaReader::take(std::vector<nlohmann::json>& lines) {
+  auto error = answer_.take([&](const AnswerPart& part, const TextPiece& piece) {
+    if (!first_token_) first_token_ = piece.time;
+    if (part.kind != AnswerPart::Kind::kArguments) tell_call(lines);
+    switch (part.kind) {
+      case AnswerPart::Kind::kContent:
+        content_ += part.text;
+        lines.push_back(line_of("content", part.text));
+        break;
+      case AnswerPart::Kind::kThought:
+        thought_ += part.text;
+        lines.push_back(line_of("thinking", part.text));
+        break;
+      case AnswerPart::Kind::kCall:
+        call_name_ = part.text;
+        break;
+      case AnswerPart::Kind::kArguments:
+        call_arguments_ += part.text;
+        break;
+    }
+  });
+  if (!error && finished()) tell_call(lines);
+  return error;
+}
+
+void OllamaReader::tell_call(std::vector<nlohmann::json>& lines) {
+  if (!call_name_) return;
+  // Arguments that the answer's end cuts off are no object.
+  auto arguments = parse_json(std::exchange(call_arguments_, {}));
+  if (!arguments.is_object()) arguments = nlohmann::json::object();
+  const nlohmann::json call = {
+      {"function", {{"name", *call_name_}, {"arguments", std::move(arguments)}}}};
+  call_name_.reset();
+  calls_.push_back(call);
+  lines.push_back(line_of("tool_calls", nlohmann::json::array({call})));
+}
+
+nlohmann::json OllamaReader::object() const {
+  return {{"model", job_->identity.model}, {"created_at", ollama_time()}, {"done", false}};
+}
+
+nlohmann::json OllamaReader::line_of(const char* key, const nlohmann::json& value) const {
+  nlohmann::json line = object();
+  if (!job_->is_chat) {
+    line["response"] = "";
+    line[std::string_view(key) == "content" ? "response" : key] = value;
+    return line;
+  }
+  line["message"] = {{"role", "assistant"}, {"content", ""}};
+  line["message"][key] = value;
+  return line;
+}
+
+nlohmann::json OllamaReader::last(bool whole) const {
+  const std::string content = whole ? content_ : "";
+  nlohmann::json line = line_of("content", content);
+  nlohmann::json& message = job_->is_chat ? line["message"] : line;
+  if (whole && !thought_.empty()) message["thinking"] = thought_;
+  if (whole && !calls_.empty()) message["tool_calls"] = calls_;
+  const Usage& usage = answer_.usage();
+  const Clock::TimePoint now = Clock::system().now();
+  const Clock::TimePoint begun = first_token_.value_or(now);
+  line["done"] = true;
+  line["done_reason"] = answer_.is_cut_off() ? "length" : "stop";
+  line["total_duration"] = nanoseconds_between(job_->origin.arrival, now);
+  line["load_duration"] = 0;
+  line["prompt_eval_count"] = usage.num_prompt_tokens;
+  line["prompt_eval_duration"] = nanoseconds_between(job_->origin.arrival, begun);
+  line["eval_count"] = usage.num_completion_tokens;
+  line["eval_duration"] = nanoseconds_between(begun, now);
+  return line;
+}
+
+std::optional<HttpReply> PendingOllama::poll() {
+  std::vector<nlohmann::json> lines;
+  if (auto error = reader_.take(lines)) return HttpReply{error_response(*error), {}};
+  if (!reader_.finished()) return {};
+  return HttpReply{HttpResponse{.body = json_text(reader_.last(/*whole=*/true))}, {}};
+}
+
+std::string OllamaStream::poll() {
+  if (finished_) return "";
+  std::vector<nlohmann::json> lines;
+  const auto error = reader_.take(lines);
+  finished_ = error || reader_.finished();
+  if (finished_ && !error) lines.push_back(reader_.last(/*whole=*/false));
+  std::string text;
+  for (const nlohmann::json& line : lines) text += json_text(line) + "\n";
+  return error ? text + last_words(*error) : text;
+}
+
+std::string OllamaStream::last_words(const ApiError& error) {
+  return json_text(nlohmann::json({{"error", error.message}})) + "\n";
+}
+
+}  // namespace pagoda

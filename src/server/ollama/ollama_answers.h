@@ -1,0 +1,83 @@
+// The answers of /api/chat and /api/generate, whole and as lines of JSON.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/json.h"
+#include "server/base/http_message.h"
+#include "server/chat/chat_job.h"
+#include "server/chat/single_answer.h"
+
+namespace pagoda {
+
+struct OllamaJob : ChatJob {
+  bool is_chat = true;      // otherwise /api/generate, whose text is `response`
+  bool only_loads = false;  // no prompt: clients have a model loaded so, which it is
+};
+
+// Reads an answer into Ollama's objects. Thread-compatible.
+class OllamaReader {
+ public:
+  OllamaReader(std::unique_ptr<OllamaJob> job, std::unique_ptr<GenerationGroup> group);
+
+  // Takes what is ready: an object a part, appended to `lines`. A call is told once it is whole.
+  std::optional<ApiError> take(std::vector<nlohmann::json>& lines);
+  bool finished() const { return answer_.finished(); }
+
+  // Returns the last object, with the figures; `whole`: with the whole answer too.
+  nlohmann::json last(bool whole) const;
+
+ private:
+  void tell_call(std::vector<nlohmann::json>& lines);
+  nlohmann::json object() const;
+  nlohmann::json line_of(const char* key, const nlohmann::json& value) const;
+
+  std::unique_ptr<OllamaJob> job_;
+  SingleAnswer answer_;
+  std::optional<Clock::TimePoint> first_token_;
+  std::optional<std::string> call_name_;  // of the call that is being read
+  std::string call_arguments_;
+  std::string content_, thought_;  // so far
+  nlohmann::json calls_ = nlohmann::json::array();
+};
+
+class PendingOllama : public PendingReply {
+ public:
+  PendingOllama(std::unique_ptr<OllamaJob> job, const ServedModel&,
+                std::unique_ptr<GenerationGroup> group)
+      : reader_(std::move(job), std::move(group)) {}
+
+  std::optional<HttpReply> poll() override;
+
+ private:
+  OllamaReader reader_;
+};
+
+class OllamaStream : public EventStream {
+ public:
+  static constexpr int kNumHeldCopies = 1;
+
+  OllamaStream(std::unique_ptr<OllamaJob> job, const ServedModel&,
+               std::unique_ptr<GenerationGroup> group)
+      : reader_(std::move(job), std::move(group)) {}
+
+  std::string poll() override;
+  bool finished() const override { return finished_; }
+  std::string last_words(const ApiError& error) override;
+  std::string_view content_type() const override { return "application/x-ndjson"; }
+  std::string_view keep_alive() const override { return ""; }
+
+ private:
+  OllamaReader reader_;
+  bool finished_ = false;
+};
+
+// Returns the time between two moments, as Ollama counts it.
+std::int64_t nanoseconds_between(Clock::TimePoint from, Clock::TimePoint to);
+
+// Returns the moment now as Ollama writes it: 2026-01-31T12:00:00.000000Z.
+std::string ollama_time();
+
+}  // namespace pagoda

@@ -1,0 +1,14 @@
+// POST /v1/chat/completions.
+//
+// Runs on one of the text workers' threads. A grammar goes on to their lane for grammars.
+#pragma once
+
+#include "server/base/http_message.h"
+#include "server/generation/api_service.h"
+
+namespace pagoda {
+
+HttpReply handle_chat_completions(ApiService& service, const HttpRequest& request,
+                                  const Wake& wake);
+
+}  // namespace pagoda

@@ -1,0 +1,32 @@
+// POST /v1/completions: its fields.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/fields/generation_fields.h"
+#include "server/fields/prompt_input.h"
+
+namespace pagoda {
+
+inline constexpr int kMaxPrompts = 1024;
+inline constexpr int kMaxChoices = 4096;  // prompts times n
+inline constexpr int kDefaultCompletionTokens = 16;
+
+struct CompletionRequest {
+  GenerationFields generation;
+  std::vector<PromptInput> prompts;
+  std::string suffix;  // the answer belongs between the prompt and this; "": there is none
+  std::optional<int> logprobs;
+  bool add_special_tokens = true;
+};
+
+// Pointers into `request`, which must outlive the result.
+std::vector<Field> completion_field_table(CompletionRequest& request);
+nlohmann::json completion_request_schema();
+
+ApiResult<CompletionRequest> read_completion_request(const std::string& body,
+                                                     std::vector<std::string>& unknown_names);
+
+}  // namespace pagoda

@@ -1,0 +1,68 @@
+#include "server/pooling/embeddings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/json.h"
+#include "server/base/json_body.h"
+#include "server/generation/prompt_encoding.h"
+#include "server/pooling/embedding_answer.h"
+#include "server/pooling/embedding_request.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+EmbeddingLayout openai_layout(std::string model_name, bool is_base64) {
+  return {.head = R"({"object":"list","data":[)",
+          .has_objects = true,
+          .is_base64 = is_base64,
+          .tail = [model_name = std::move(model_name)](const EmbeddingBatch& batch) {
+            return fmt::format(R"(],"model":{},"usage":{}}})", json_text(json(model_name)),
+                               json_text(usage_json(batch)));
+          }};
+}
+
+// Says how inputs are read; the model's EmbeddingFormat settles what the request leaves open.
+ApiResult<InputEncoding> settle_encoding(const ServedModel& model,
+                                         const EmbeddingRequest& request) {
+  const auto prompt = find_prompt(model, request.prompt_name);
+  if (!prompt.ok()) return prompt.error();
+  const auto most = settle_cut(model, request.truncate_prompt_tokens);
+  if (!most.ok()) return most.error();
+  InputEncoding encoding = {.add_special_tokens = request.add_special_tokens,
+                            .prompt = *prompt,
+                            .cut_to = model.embedding_format.max_tokens,
+                            .keeps_end = most->has_value()};
+  if (*most) encoding.cut_to = std::min(**most, most_embedded(model));
+  return encoding;
+}
+
+}  // namespace
+
+HttpReply handle_embeddings(ApiService& service, const HttpRequest& http_request,
+                            const Wake& wake) {
+  auto read = read_logged(service, read_embedding_request, http_request.body);
+  if (!read.ok()) return {error_response(read.error()), {}};
+  EmbeddingRequest& request = *read;
+  if (auto error = check_embedding(service, request.model, request.dimensions))
+    return {error_response(*error), {}};
+  const auto encoding = settle_encoding(service.model, request);
+  if (!encoding.ok()) return {error_response(encoding.error()), {}};
+  auto prompts = encode_inputs(service.model, request.inputs, *encoding, "input");
+  if (!prompts.ok()) return {error_response(prompts.error()), {}};
+  const std::string& model_name = answered_name(service, request.model);
+  return start_embeddings(service,
+                          {.batch = {.prompts = *std::move(prompts),
+                                     .dimensions = request.dimensions,
+                                     .priority = request.priority,
+                                     .cache_owner = http_request.client,
+                                     .cache_salt = std::move(request.cache_salt)},
+                           .origin = http_request.origin(),
+                           .layout = openai_layout(model_name, request.is_base64)},
+                          wake);
+}
+
+}  // namespace pagoda

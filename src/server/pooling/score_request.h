@@ -1,0 +1,49 @@
+// POST /v1/score and /v1/rerank: their fields, as vLLM, Jina and Cohere have them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/base/api_error.h"
+#include "server/fields/field_reader.h"
+
+namespace pagoda {
+
+inline constexpr std::size_t kMaxScoredTexts = 2048;  // in a list
+
+// Holds what both have.
+struct ScoredTexts {
+  std::string model;
+  std::optional<int> truncate_prompt_tokens;  // -1: to the context's length
+  int priority = 0;
+  std::string cache_salt;
+};
+
+struct ScoreRequest {
+  ScoredTexts common;
+  // A text to each of the other list, or one to all of it; at least one each.
+  std::vector<std::string> firsts, seconds;
+};
+
+struct RerankRequest {
+  ScoredTexts common;
+  std::string query;
+  std::vector<std::string> documents;  // at least one
+  std::optional<int> top_n;            // absent: all
+  bool return_documents = true;
+};
+
+// Pointers into `request`, which must outlive the result.
+std::vector<Field> score_field_table(ScoreRequest& request);
+std::vector<Field> rerank_field_table(RerankRequest& request);
+nlohmann::json score_request_schema();
+nlohmann::json rerank_request_schema();
+
+ApiResult<ScoreRequest> read_score_request(const std::string& body,
+                                           std::vector<std::string>& unknown_names);
+ApiResult<RerankRequest> read_rerank_request(const std::string& body,
+                                             std::vector<std::string>& unknown_names);
+
+}  // namespace pagoda

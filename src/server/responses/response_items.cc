@@ -1,0 +1,190 @@
+#include "server/responses/response_items.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "server/fields/chat_prompt.h"
+#include "server/fields/field_reader.h"
+#include "server/responses/response_request.h"
+
+namespace pagoda {
+namespace {
+
+using MaybeError = std::optional<ApiError>;
+
+constexpr std::array<std::string_view, 4> kItemRoles = {"system", "developer", "user", "assistant"};
+
+ApiError item_error(std::size_t index, std::string_view rest) {
+  return bad_request("input", fmt::format("'input[{}]{}", index, rest));
+}
+
+constexpr std::array<std::string_view, 6> kTextTypes = {
+    "input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal"};
+
+template <typename Names>
+bool is_one_of(const RequestJson& value, const Names& names) {
+  return value.is_string() &&
+         std::find(names.begin(), names.end(), value.get_ref<const std::string&>()) != names.end();
+}
+
+// Returns a text, or the texts of a list of parts together; nothing for anything else.
+std::optional<std::string> text_in(const RequestJson& content) {
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array() || content.size() > kMaxParts) return {};
+  std::string text;
+  for (const RequestJson& part : content) {
+    if (!part.is_object()) return {};
+    const RequestJson& type = value_of(part, "type");
+    if (!is_one_of(type, kTextTypes)) return {};
+    const RequestJson& found = value_of(part, type == RequestJson("refusal") ? "refusal" : "text");
+    if (!found.is_string()) return {};
+    text += found.get<std::string>();
+  }
+  return text;
+}
+
+// Builds a chat's messages from items.
+class MessageBuilder {
+ public:
+  explicit MessageBuilder(RequestJson& messages) : messages_(messages) {}
+
+  MaybeError add(std::size_t index, const RequestJson& item) {
+    if (!item.is_object())
+      return item_error(index, fmt::format("': expected an object, got {}", type_in_words(item)));
+    const RequestJson& type = value_of(item, "type");
+    if (type.is_null() || type == RequestJson("message")) return add_message(index, item);
+    if (type == RequestJson("function_call")) return add_call(index, item);
+    if (type == RequestJson("function_call_output")) return add_output(index, item);
+    if (type == RequestJson("reasoning")) return add_reasoning(index, item);
+    return item_error(index,
+                      ".type': only message, function_call, function_call_output and reasoning are "
+                      "supported");
+  }
+
+  // Thoughts behind which nothing comes are the assistant's last words.
+  void finish() {
+    if (thought_) assistant();
+  }
+
+ private:
+  MaybeError add_message(std::size_t index, const RequestJson& item) {
+    const RequestJson& role = value_of(item, "role");
+    if (!is_one_of(role, kItemRoles))
+      return item_error(index, ".role': expected one of system, developer, user and assistant");
+    const auto text = text_in(value_of(item, "content"));
+    if (!text)
+      return item_error(index, ".content': expected a string, or a list of parts with texts");
+    if (role == RequestJson("assistant")) {
+      RequestJson& message = assistant();
+      if (message.contains("tool_calls") || !message.at("content").is_null()) {
+        messages_.push_back({{"role", "assistant"}, {"content", *text}});
+      } else {
+        message["content"] = *text;
+      }
+      return {};
+    }
+    finish();
+    messages_.push_back({{"role", role}, {"content", *text}});
+    return {};
+  }
+
+  MaybeError add_call(std::size_t index, const RequestJson& item) {
+    for (const char* key : {"call_id", "name", "arguments"}) {
+      if (!value_of(item, key).is_string())
+        return item_error(index, fmt::format(".{}': expected a string", key));
+    }
+    RequestJson& calls = assistant()["tool_calls"];
+    calls.push_back(
+        {{"id", item.at("call_id")},
+         {"type", "function"},
+         {"function", {{"name", item.at("name")}, {"arguments", item.at("arguments")}}}});
+    return {};
+  }
+
+  MaybeError add_output(std::size_t index, const RequestJson& item) {
+    const RequestJson& id = value_of(item, "call_id");
+    if (!id.is_string()) return item_error(index, ".call_id': expected a string");
+    const auto text = text_in(value_of(item, "output"));
+    if (!text)
+      return item_error(index, ".output': expected a string, or a list of parts with texts");
+    finish();
+    messages_.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", *text}});
+    return {};
+  }
+
+  MaybeError add_reasoning(std::size_t index, const RequestJson& item) {
+    for (const char* key : {"summary", "content"}) {
+      const RequestJson& texts = value_of(item, key);
+      const auto text = texts.is_null() ? std::string() : text_in(texts);
+      if (!text)
+        return item_error(index, fmt::format(".{}': expected a list of parts with texts", key));
+      thought_ = thought_.value_or("") + *text;
+    }
+    return {};
+  }
+
+  // Returns the assistant's message that goes on.
+  RequestJson& assistant() {
+    const bool goes_on =
+        !thought_ && !messages_.empty() && messages_.back().at("role") == RequestJson("assistant");
+    if (!goes_on) messages_.push_back({{"role", "assistant"}, {"content", nullptr}});
+    if (thought_ && !thought_->empty()) messages_.back()["reasoning_content"] = *thought_;
+    thought_.reset();
+    return messages_.back();
+  }
+
+  RequestJson& messages_;
+  std::optional<std::string> thought_;  // of the message that comes next
+};
+
+}  // namespace
+
+std::optional<ApiError> read_input_items(const RequestJson& value, RequestJson& messages) {
+  if (value.is_string()) {
+    messages.push_back({{"role", "user"}, {"content", value}});
+    return {};
+  }
+  if (!value.is_array()) return wrong_type("input", "a string or a list of items", value);
+  if (value.empty()) return bad_request("input", "'input': expected at least one item, got none");
+  if (value.size() > kMaxInputItems) {
+    return bad_request("input", fmt::format("'input': expected at most {} items, got {}",
+                                            kMaxInputItems, value.size()));
+  }
+  MessageBuilder builder(messages);
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (auto error = builder.add(i, value[i])) return error;
+  }
+  builder.finish();
+  return {};
+}
+
+std::string_view input_schema() {
+  static const std::string schema = [] {
+    const std::string text = R"({"type": "string", "maxLength": 16777216})";
+    const std::string texts = fmt::format(
+        R"({{"anyOf": [{0}, {{"type": "array", "maxItems": {1}, "items": {{"anyOf": [
+          {{"type": "object", "required": ["type", "text"], "properties": {{"text": {0}, "type": {{"enum":
+            ["input_text", "output_text", "text", "summary_text", "reasoning_text"]}}}}}},
+          {{"type": "object", "required": ["type", "refusal"], "properties": {{"refusal": {0},
+            "type": {{"const": "refusal"}}}}}}]}}}}]}})",
+        text, kMaxParts);
+    return fmt::format(
+        R"({{"anyOf": [{0}, {{"type": "array", "minItems": 1, "maxItems": {2}, "items": {{"anyOf": [
+          {{"type": "object", "required": ["role", "content"], "properties": {{
+            "type": {{"enum": ["message", null]}}, "role": {{"enum": ["system", "developer", "user", "assistant"]}},
+            "content": {1}}}}},
+          {{"type": "object", "required": ["type", "call_id", "name", "arguments"], "properties": {{
+            "type": {{"const": "function_call"}}, "call_id": {0}, "name": {0}, "arguments": {{"enum": ["", "{{}}"]}}}}}},
+          {{"type": "object", "required": ["type", "call_id", "output"], "properties": {{
+            "type": {{"const": "function_call_output"}}, "call_id": {0}, "output": {1}}}}},
+          {{"type": "object", "required": ["type"], "properties": {{"type": {{"const": "reasoning"}},
+            "summary": {{"anyOf": [{1}, {{"type": "null"}}]}}, "content": {{"anyOf": [{1}, {{"type": "null"}}]}}}}}}]}}}}]}})",
+        text, texts, kMaxInputItems);
+  }();
+  return schema;
+}
+
+}  // namespace pagoda

@@ -1,0 +1,137 @@
+#include "server/responses/response_output.h"
+
+#include "server/generation/answer_json.h"
+
+namespace pagoda {
+namespace {
+
+using Kind = AnswerPart::Kind;
+using Json = ResponseOutput::Json;
+
+}  // namespace
+
+void ResponseOutput::add(const AnswerPart& part, std::vector<Json>& events) {
+  const bool is_arguments = part.kind == Kind::kArguments;
+  const bool goes_on =
+      !item_.is_null() && part.kind != Kind::kCall && (is_arguments || kind_ == part.kind);
+  if (!goes_on) {
+    close("completed", events);
+    open(part.kind, part.text, events);
+  }
+  if (part.kind == Kind::kCall) return;
+  item_text_ += part.text;
+  Json delta;
+  if (is_arguments) {
+    delta = event("response.function_call_arguments.delta");
+  } else if (part.kind == Kind::kThought) {
+    delta = event_of_part("response.reasoning_text.delta");
+  } else {
+    text_ += part.text;
+    delta = event_of_part("response.output_text.delta");
+    delta["logprobs"] = std::exchange(new_logprobs_, Json::array());
+  }
+  delta["delta"] = part.text;
+  events.push_back(std::move(delta));
+}
+
+void ResponseOutput::add_logprobs(Json content) {
+  for (Json& token : content) {
+    logprobs_.push_back(token);
+    new_logprobs_.push_back(std::move(token));
+  }
+}
+
+void ResponseOutput::open(Kind kind, const std::string& name, std::vector<Json>& events) {
+  kind_ = kind;
+  item_text_.clear();
+  const std::string digits = random_hex_digits();
+  if (kind == Kind::kCall) {
+    item_ = {{"id", "fc_" + digits}, {"type", "function_call"}, {"call_id", "call_" + digits},
+             {"name", name},         {"arguments", ""},         {"status", "in_progress"}};
+  } else if (kind == Kind::kThought) {
+    item_ = {{"id", "rs_" + digits},
+             {"type", "reasoning"},
+             {"summary", Json::array()},
+             {"content", Json::array()},
+             {"status", "in_progress"}};
+  } else {
+    item_ = {{"id", "msg_" + digits},
+             {"type", "message"},
+             {"role", "assistant"},
+             {"content", Json::array()},
+             {"status", "in_progress"}};
+  }
+  Json added = {
+      {"type", "response.output_item.added"}, {"output_index", items_.size()}, {"item", item_}};
+  events.push_back(std::move(added));
+  if (kind != Kind::kContent) return;
+  Json part = event_of_part("response.content_part.added");
+  part["part"] = text_part("", Json::array());
+  events.push_back(std::move(part));
+}
+
+void ResponseOutput::close(std::string_view status, std::vector<Json>& events) {
+  if (item_.is_null()) return;
+  if (kind_ == Kind::kCall) {
+    item_["arguments"] = item_text_;
+    Json done = event("response.function_call_arguments.done");
+    done["name"] = item_.at("name");
+    done["arguments"] = item_text_;
+    events.push_back(std::move(done));
+  } else if (kind_ == Kind::kThought) {
+    item_["content"].push_back({{"type", "reasoning_text"}, {"text", item_text_}});
+    Json done = event_of_part("response.reasoning_text.done");
+    done["text"] = item_text_;
+    events.push_back(std::move(done));
+  } else {
+    const Json part = text_part(item_text_, std::exchange(logprobs_, Json::array()));
+    item_["content"].push_back(part);
+    Json done = event_of_part("response.output_text.done");
+    done["text"] = item_text_;
+    done["logprobs"] = part.at("logprobs");
+    events.push_back(std::move(done));
+    done = event_of_part("response.content_part.done");
+    done["part"] = part;
+    events.push_back(std::move(done));
+  }
+  item_["status"] = status;
+  events.push_back(
+      {{"type", "response.output_item.done"}, {"output_index", items_.size()}, {"item", item_}});
+  items_.push_back(std::exchange(item_, nullptr));
+}
+
+RequestJson ResponseOutput::message() const {
+  RequestJson message = {{"role", "assistant"}, {"content", nullptr}};
+  if (!text_.empty()) message["content"] = text_;
+  std::string thought;
+  for (const Json& item : items_) {
+    if (item.at("type") == "reasoning") thought += item.at("content").at(0).at("text");
+    if (item.at("type") != "function_call") continue;
+    const auto text = [&item](const char* key) { return item.at(key).get<std::string>(); };
+    message["tool_calls"].push_back(
+        {{"id", text("call_id")},
+         {"type", "function"},
+         {"function", {{"name", text("name")}, {"arguments", text("arguments")}}}});
+  }
+  if (!thought.empty()) message["reasoning_content"] = thought;
+  return message;
+}
+
+Json ResponseOutput::event(std::string_view type) const {
+  return {{"type", type}, {"item_id", item_.at("id")}, {"output_index", items_.size()}};
+}
+
+Json ResponseOutput::event_of_part(std::string_view type) const {
+  Json result = event(type);
+  result["content_index"] = 0;
+  return result;
+}
+
+Json ResponseOutput::text_part(const std::string& text, Json logprobs) const {
+  return {{"type", "output_text"},
+          {"text", text},
+          {"annotations", Json::array()},
+          {"logprobs", std::move(logprobs)}};
+}
+
+}  // namespace pagoda

@@ -1,0 +1,341 @@
+#include "server/responses/responses.h"
+
+#include "core/json.h"
+#include "server/base/json_body.h"
+#include "server/chat/chat_job.h"
+#include "server/chat/single_answer.h"
+#include "server/generation/token_logprobs.h"
+#include "server/responses/response_output.h"
+#include "server/responses/response_request.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+// A chat that answers as a response.
+struct ResponseJob : ChatJob {
+  ApiService* service = nullptr;
+  SharedText earlier;      // the conversation that it goes on with; null: none
+  std::string input_json;  // a list of the messages behind that and the instructions
+  std::string head_json;   // an object: what the answer says of the request
+  bool is_stored = false;
+
+  std::int64_t num_kept_bytes() const {
+    const std::size_t num_earlier = earlier ? earlier->view().size() : 0;
+    return ChatJob::num_kept_bytes() +
+           static_cast<std::int64_t>(num_earlier + input_json.size() + head_json.size());
+  }
+};
+
+ApiError no_response(const std::string& param, const std::string& id) {
+  return {404, fmt::format("no response '{}' is stored", id), param, "response_not_found"};
+}
+
+json echoed(const RequestJson& value, json fallback) {
+  return value.is_null() ? std::move(fallback) : parse_json(json_text(value));
+}
+
+// Returns 0.9 of the float nearest to it.
+json as_written(float value) {
+  return parse_json(fmt::format("{}", value));
+}
+
+// Returns the texts behind one another, which may be megabytes, without a copy in between.
+std::string joined(std::initializer_list<std::string_view> texts) {
+  std::size_t num_bytes = 0;
+  for (const std::string_view text : texts) num_bytes += text.size();
+  std::string whole;
+  whole.reserve(num_bytes);
+  for (const std::string_view text : texts) whole += text;
+  return whole;
+}
+
+// Returns an object's text with the fields of another one behind its own. Neither is empty.
+std::string with_fields(std::string_view object, const json& more) {
+  return joined({object.substr(0, object.size() - 1), ",", json_text(more).substr(1)});
+}
+
+// Returns the text of the list that holds the elements of all of them.
+std::string joined_lists(std::initializer_list<std::string_view> lists) {
+  std::string text = "[";
+  for (const std::string_view list : lists) {
+    if (list.size() <= 2) continue;  // an empty one
+    if (text.size() > 1) text += ',';
+    text += list.substr(1, list.size() - 2);
+  }
+  return text + "]";
+}
+
+// Returns what a response repeats of its request.
+json head_of(const ResponseRequest& request, const ResponseJob& job,
+             const SamplingParams& sampling) {
+  json reasoning = echoed(request.reasoning, json::object());
+  for (const char* name : {"effort", "summary"}) {
+    if (!reasoning.contains(name)) reasoning[name] = nullptr;
+  }
+  const std::optional<int>& max_tokens = job.generation.max_tokens;
+  return {{"id", job.identity.id},
+          {"object", "response"},
+          {"created_at", job.identity.created},
+          {"model", job.identity.model},
+          {"background", false},
+          {"instructions", request.instructions.empty() ? json() : json(request.instructions)},
+          {"max_output_tokens", max_tokens ? json(*max_tokens) : json()},
+          {"max_tool_calls", nullptr},
+          {"metadata", echoed(request.metadata, json::object())},
+          {"parallel_tool_calls", request.chat.tools.has_parallel_calls},
+          {"previous_response_id",
+           request.previous_response_id.empty() ? json() : json(request.previous_response_id)},
+          {"reasoning", std::move(reasoning)},
+          {"service_tier", "default"},
+          {"temperature", as_written(sampling.temperature)},
+          {"top_p", as_written(sampling.top_p)},
+          {"text", {{"format", echoed(request.text_format, {{"type", "text"}})}}},
+          {"tool_choice", echoed(request.tool_choice, "auto")},
+          {"tools", echoed(request.tools, json::array())},
+          {"top_logprobs", job.top_logprobs},
+          {"truncation", "disabled"},
+          {"user", nullptr}};
+}
+
+// Reads the answer of a job, part by part, to the response that tells of it.
+class ResponseBuilder {
+ public:
+  ResponseBuilder(std::unique_ptr<ResponseJob> job, const ServedModel& model,
+                  std::unique_ptr<GenerationGroup> group)
+      : job_(std::move(job)),
+        naming_{*model.tokenizer, job_->generation.return_tokens_as_token_ids},
+        answer_(*job_, std::move(group)) {}
+
+  // Takes what is ready. Returns why the answer failed, if it did.
+  std::optional<ApiError> take(std::vector<json>& events) {
+    const TextPiece* latest = nullptr;
+    auto error = answer_.take([&](const AnswerPart& part, const TextPiece& piece) {
+      const bool is_new = latest != &piece;
+      latest = &piece;
+      if (is_new && job_->logprobs && part.kind == AnswerPart::Kind::kContent)
+        output_.add_logprobs(chat_logprobs_content(naming_, piece.logprobs));
+      output_.add(part, events);
+    });
+    if (error || !finished()) return error;
+    if (output_.is_empty()) output_.add({AnswerPart::Kind::kContent, ""}, events);
+    output_.close(final_status(), events);
+    return {};
+  }
+
+  bool finished() const { return answer_.finished(); }
+
+  // Returns the response as far as it has come, as JSON text.
+  std::string response_text(std::string_view status, json error = nullptr) const {
+    return with_fields(job_->head_json, {{"status", status},
+                                         {"error", std::move(error)},
+                                         {"incomplete_details", nullptr},
+                                         {"output", output_.items()},
+                                         {"store", job_->is_stored},
+                                         {"usage", nullptr}});
+  }
+
+  std::string_view final_status() const {
+    return answer_.is_cut_off() ? "incomplete" : "completed";
+  }
+
+  // Returns the response at its end. It is kept where the request asks for that and there is room,
+  // and says whether it is.
+  HttpResponse finished_response() const {
+    json end = {{"status", final_status()},      {"error", nullptr},
+                {"incomplete_details", nullptr}, {"output", output_.items()},
+                {"store", job_->is_stored},      {"usage", usage()}};
+    if (answer_.is_cut_off()) end["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    std::string text = with_fields(job_->head_json, end);
+    if (!job_->is_stored) return {.body = std::move(text)};
+    if (SharedText kept = keep(std::move(text))) return {.shared_body = std::move(kept)};
+    end["store"] = false;
+    return {.body = with_fields(job_->head_json, end)};
+  }
+
+ private:
+  json usage() const {
+    const Usage& usage = answer_.usage();
+    return {{"input_tokens", usage.num_prompt_tokens},
+            {"input_tokens_details", {{"cached_tokens", usage.num_cached_tokens}}},
+            {"output_tokens", usage.num_completion_tokens},
+            {"output_tokens_details", {{"reasoning_tokens", answer_.num_thought_tokens()}}},
+            {"total_tokens", usage.num_prompt_tokens + usage.num_completion_tokens}};
+  }
+
+  // Returns the text as it is kept; null where there is no room for it.
+  SharedText keep(std::string text) const {
+    const std::string answered = "[" + json_text(output_.message()) + "]";
+    const std::string_view earlier = job_->earlier ? job_->earlier->view() : "";
+    std::string messages = joined_lists({earlier, job_->input_json, answered});
+    ApiService& service = *job_->service;
+    const auto max_model_len =
+        static_cast<std::size_t>(service.model.engine->limits().max_model_len);
+    if (text.size() + messages.size() > kKeptBytesBesides + kKeptBytesPerToken * max_model_len)
+      return nullptr;
+    const auto account = std::make_shared<MemoryAccount>(service.memory);
+    auto body = HeldText::make(account, std::move(text));
+    auto conversation = HeldText::make(account, std::move(messages));
+    if (!body.ok() || !conversation.ok()) return nullptr;
+    service.responses.put(job_->origin.client, job_->identity.id, {*body, *conversation});
+    return *body;
+  }
+
+  std::unique_ptr<ResponseJob> job_;
+  TokenNaming naming_;
+  SingleAnswer answer_;
+  ResponseOutput output_;
+};
+
+class PendingResponse : public PendingReply {
+ public:
+  PendingResponse(std::unique_ptr<ResponseJob> job, const ServedModel& model,
+                  std::unique_ptr<GenerationGroup> group)
+      : builder_(std::move(job), model, std::move(group)) {}
+
+  std::optional<HttpReply> poll() override {
+    std::vector<json> events;
+    if (auto error = builder_.take(events)) return HttpReply{error_response(*error), {}};
+    if (!builder_.finished()) return {};
+    return HttpReply{builder_.finished_response(), {}};
+  }
+
+ private:
+  ResponseBuilder builder_;
+};
+
+class ResponseStream : public EventStream {
+ public:
+  // The answer's text and log-probabilities: in its items, and in the three events and the response
+  // that tell of one.
+  static constexpr int kNumHeldCopies = 5;
+
+  ResponseStream(std::unique_ptr<ResponseJob> job, const ServedModel& model,
+                 std::unique_ptr<GenerationGroup> group)
+      : builder_(std::move(job), model, std::move(group)) {}
+
+  std::string poll() override {
+    // One at a time: each repeats what may be megabytes of the request.
+    if (num_events_ < 2) {
+      return event_of(num_events_ == 0 ? "response.created" : "response.in_progress",
+                      builder_.response_text("in_progress"));
+    }
+    if (finished_) return "";
+    std::string text;
+    std::vector<json> events;
+    const auto error = builder_.take(events);
+    for (json& event : events) text += event_text(std::move(event));
+    if (error) {
+      finished_ = true;
+      const json said = {{"code", "server_error"}, {"message", error->message}};
+      return text + event_of("response.failed", builder_.response_text("failed", said));
+    }
+    if (!builder_.finished()) return text;
+    finished_ = true;
+    const std::string type = "response." + std::string(builder_.final_status());
+    return text + event_of(type, builder_.finished_response().text());
+  }
+
+  bool finished() const override { return finished_; }
+  std::string last_words(const ApiError& error) override {
+    return event_text({{"type", "error"},
+                       {"code", "server_error"},
+                       {"message", error.message},
+                       {"param", nullptr}});
+  }
+
+ private:
+  // Returns an event with a response, whose text it takes as it is.
+  std::string event_of(std::string_view type, std::string_view response) {
+    const std::string head = fmt::format(
+        "event: {0}\ndata: {{\"type\":\"{0}\",\"sequence_number\":{1},\"response\":", type,
+        num_events_++);
+    return joined({head, response, "}\n\n"});
+  }
+  std::string event_text(json event) {
+    event["sequence_number"] = num_events_++;
+    return "event: " + event.at("type").get<std::string>() + "\n" + sse_event(event);
+  }
+
+  ResponseBuilder builder_;
+  int num_events_ = 0;
+  bool finished_ = false;
+};
+
+// A request that has been read, and the conversation that it goes on with.
+struct AskedResponse {
+  RequestOrigin origin;
+  ResponseRequest request;
+  SharedText earlier;  // null: none
+};
+
+ApiResult<AskedResponse> read_response(ApiService& service, const HttpRequest& request) {
+  auto read = read_logged(service, read_response_request, request.body);
+  if (!read.ok()) return std::move(read).error();
+  AskedResponse asked = {.origin = request.origin(), .request = *std::move(read)};
+  if (const std::string& id = asked.request.previous_response_id; !id.empty()) {
+    const auto found = service.responses.find(request.client, id);
+    if (!found) return no_response("previous_response_id", id);
+    asked.earlier = found->messages;
+  }
+  return asked;
+}
+
+ApiResult<std::unique_ptr<ResponseJob>> prepare_response(ApiService& service, AskedResponse asked) {
+  ResponseRequest& request = asked.request;
+  auto job = std::make_unique<ResponseJob>();
+  job->service = &service;
+  job->earlier = std::move(asked.earlier);
+  job->input_json = json_text(request.input);
+  job->is_stored = request.is_stored;
+  RequestJson earlier = RequestJson::array();
+  if (job->earlier) earlier = parse_ordered_json(job->earlier->view());
+  if (auto error = settle_messages(std::move(earlier), request)) return std::move(*error);
+  if (auto error = prepare_chat(service, std::move(asked.origin), request.chat, "resp_", *job))
+    return std::move(*error);
+  const SamplingParams sampling =
+      to_sampling_params(job->generation, service.model.defaults, {}, 1);
+  job->head_json = json_text(head_of(request, *job, sampling));
+  return job;
+}
+
+HttpReply start_response(ApiService& service, AskedResponse asked, const Wake& wake) {
+  return start_job(service, prepare_response(service, std::move(asked)), wake,
+                   submit_chat<ResponseStream, PendingResponse, ResponseJob>);
+}
+
+}  // namespace
+
+HttpReply handle_responses(ApiService& service, const HttpRequest& request, const Wake& wake) {
+  auto asked = read_response(service, request);
+  if (!asked.ok()) return {error_response(asked.error()), {}};
+  // A few bytes may ask for the work of a long conversation.
+  const std::size_t num_earlier = asked->earlier ? asked->earlier->view().size() : 0;
+  const std::size_t num_bytes = request.body.size() + num_earlier;
+  const TextLane lane = lane_of_text(num_bytes);
+  if (lane == lane_of_text(request.body.size()))
+    return start_response(service, *std::move(asked), wake);
+  HeldBytes kept(request.held);
+  if (const Status room = kept.grow(static_cast<std::int64_t>(num_bytes)); !room.ok())
+    return {error_response(api_error(room)), {}};
+  auto work = [&service, wake, asked = *std::move(asked), kept = std::move(kept)]() mutable {
+    return start_response(service, std::move(asked), wake);
+  };
+  return service.text_workers.run({.lane = lane, .num_bytes = num_bytes}, wake, std::move(work));
+}
+
+HttpResponse stored_response(const ServerFacts& facts) {
+  const auto found = facts.service.responses.find(facts.client, facts.parameter);
+  if (!found) return error_response(no_response("", facts.parameter));
+  return {.shared_body = found->body};
+}
+
+HttpResponse delete_response(const ServerFacts& facts) {
+  if (!facts.service.responses.erase(facts.client, facts.parameter))
+    return error_response(no_response("", facts.parameter));
+  return json_response(
+      {{"id", facts.parameter}, {"object", "response.deleted"}, {"deleted", true}});
+}
+
+}  // namespace pagoda
