@@ -18,20 +18,20 @@ esac
 
 # Packages by package manager, unversioned, so that one list serves every release that is new enough.
 apt_build=(
-  build-essential cmake ninja-build ccache pkg-config ca-certificates python3 python3-venv
+  build-essential ca-certificates ccache cmake file ninja-build pkg-config python3 python3-venv
   libssl-dev libcurl4-openssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev
   libhwy-dev libedit-dev libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
-apt_test=(clang libclang-rt-dev mold)
+apt_test=(clang libclang-rt-dev curl mold)
 apt_page=(chromium chromium-driver fonts-liberation)  # what tests of the page drive
 # For the ops' tests on an emulated AArch64.
 apt_cross=(
   g++-aarch64-linux-gnu qemu-user libfmt-dev:arm64 libspdlog-dev:arm64 libhwy-dev:arm64 libssl-dev:arm64
   libgtest-dev:arm64 libgmock-dev:arm64 librapidcheck-dev:arm64)
 dnf_build=(
-  gcc-c++ cmake ninja-build ccache pkgconf-pkg-config ca-certificates python3
+  gcc-c++ ca-certificates ccache cmake file ninja-build pkgconf-pkg-config python3
   openssl-devel libcurl-devel boost-devel json-devel cli11-devel spdlog-devel fmt-devel prometheus-cpp-devel
   highway-devel libedit-devel gtest-devel gmock-devel rapidcheck-devel google-benchmark-devel)
-dnf_test=(clang compiler-rt mold chromium chromedriver liberation-fonts diffutils)
+dnf_test=(clang compiler-rt curl mold chromium chromedriver liberation-fonts diffutils)
 brew_build=(
   cmake ninja ccache pkgconf python@3.12 openssl@3 boost nlohmann-json cli11 spdlog fmt
   prometheus-cpp highway googletest rapidcheck google-benchmark)
