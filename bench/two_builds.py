@@ -148,14 +148,20 @@ def figure_row(name, before, after):
     return [name, f"{middle:,.0f}", f"{statistics.median(after):,.0f}", f"{ratio:.3f}", f"{least:.3f} to {most:.3f}", verdict]
 
 
+def in_turn(before, after, workload, turn):
+    """What both builds measure. Each is the first in every second turn: the second one finds a warmer machine."""
+    if turn % 2 == 0:
+        return tuple(build.measure(default_model(), workload) for build in (before, after))
+    return tuple(build.measure(default_model(), workload) for build in (after, before))[::-1]
+
+
 def compare_figures(before, after, flags):
     head = ["SmolLM2 Q4_1", "before, tokens/s", "after", "ratio", "before's own turns", "holds"]
     print("\n" + markdown([head, ["---"] * len(head)]), end="", flush=True)
     for workload in WORKLOADS:
         if flags.only not in workload.name:
             continue
-        turns = [(before.measure(default_model(), workload), after.measure(default_model(), workload))
-                 for _ in range(flags.turns)]
+        turns = [in_turn(before, after, workload, turn) for turn in range(flags.turns)]
         for phase in workload.phases:
             speeds = [[turn.tokens_per_s[phase] for turn in side] for side in zip(*turns)]
             print(markdown([figure_row(f"{phase}, {workload.name}", *speeds)]), end="", flush=True)
