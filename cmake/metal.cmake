@@ -30,9 +30,11 @@ function(pagoda_metal_name stem out)
   set(${out} ${name}Metal PARENT_SCOPE)
 endfunction()
 
-# pagoda_metal_sources(backend_mlx mlx a.metal b/c.metal): a source file in the target for each, which defines kAMetal and
-# kCMetal as declared in the folder's metal_sources.h (backend/mlx/metal_launch.h has the type).
+# pagoda_metal_sources(backend_mlx backend/mlx/metal_sources.h a.metal b/c.metal): a source file in the target for each, which
+# defines kAMetal and kCMetal (backend/mlx/metal_launch.h has the type), and that header, which declares them. The header is
+# generated, too, and includes find it by that path.
 function(pagoda_metal_sources target header)
+  set(declarations "")
   foreach(file ${ARGN})
     cmake_path(GET file STEM stem)
     set_property(GLOBAL PROPERTY pagoda_metal_seen "")
@@ -41,5 +43,9 @@ function(pagoda_metal_sources target header)
     file(CONFIGURE OUTPUT ${stem}_metal.cc @ONLY CONTENT
       "#include \"@header@\"\n\nnamespace pagoda::mlx {\n\nextern const MetalSource @name@ = {\"@stem@\", R\"metal(@text@)metal\"};\n\n}  // namespace pagoda::mlx\n")
     target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${stem}_metal.cc)
+    string(APPEND declarations "extern const MetalSource ${name};\n")
   endforeach()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/src/${header} @ONLY CONTENT
+    "#pragma once\n\n#include \"backend/mlx/metal_launch.h\"\n\nnamespace pagoda::mlx {\n\n@declarations@\n}  // namespace pagoda::mlx\n")
+  target_include_directories(${target} PUBLIC ${PROJECT_BINARY_DIR}/src)
 endfunction()

@@ -3,15 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/apply_logit_bias/apply_logit_bias.h"
-#include "ops/apply_penalties/apply_penalties.h"
-#include "ops/apply_token_mask/apply_token_mask.h"
-#include "ops/argmax/argmax.h"
-#include "ops/count_tokens/count_tokens.h"
+#include "engine/step_sampler.h"
 #include "ops/kv_copy_blocks/kv_copy_blocks.h"
-#include "ops/log_probs/log_probs.h"
-#include "ops/resolve_tokens/resolve_tokens.h"
-#include "ops/sample/sample.h"
 
 namespace pagoda {
 namespace {
@@ -46,48 +39,6 @@ HostBatch make_host_batch(const std::vector<Part>& parts) {
   return host;
 }
 
-Tensor integers(Exec& exec, std::int64_t count) {
-  return exec.upload<std::int32_t>(std::vector<std::int32_t>(count), {count});
-}
-
-Tensor ones(Exec& exec, std::int64_t count) {
-  return exec.upload<float>(std::vector<float>(count, 1.0f), {count});
-}
-
-// Calls what may be done to rows of logits, and draws from them.
-void call_sampling_ops(Exec& exec, const Tensor& logits) {
-  const std::int64_t rows = logits.extent(0), vocab = logits.extent(1);
-  const Tensor ids = argmax(exec, logits);
-  const std::int64_t words = (vocab + 31) / 32;
-  apply_token_mask(
-      exec, logits,
-      {.words = integers(exec, words).view({1, words}), .mask_of = integers(exec, rows)});
-  apply_logit_bias(exec, logits, {.rows = integers(exec, 1), .token_ids = integers(exec, 1)},
-                   ones(exec, 1));
-  const Tensor counts = integers(exec, vocab).view({1, vocab});
-  apply_penalties(exec, logits, {.counts = counts, .histogram_of = integers(exec, rows)},
-                  {.repetition = ones(exec, rows),
-                   .frequency = ones(exec, rows),
-                   .presence = ones(exec, rows)});
-  const CountedTokens counted = {
-      .histograms = integers(exec, rows), .token_ids = ids, .times = integers(exec, rows)};
-  count_tokens(exec, counts, {}, counted);
-  count_tokens(exec, counts, integers(exec, 1), counted);
-  const RowFilters filters = {
-      .top_k = integers(exec, rows), .top_p = ones(exec, rows), .min_p_margin = ones(exec, rows)};
-  SampleArgs draw = {.inverse_temperature = ones(exec, rows),
-                     .uniforms = integers(exec, 2 * rows).view({rows, 2})};
-  sample(exec, logits, draw);
-  draw.filters = &filters;
-  sample(exec, logits, draw);
-  const Tensor all = integers(exec, rows);
-  for (const int num_top : {0, 1}) {
-    log_probs(exec, logits, ids, {.num_top = num_top});
-    log_probs(exec, logits, ids, {.rows = &all, .num_top = num_top});
-  }
-  resolve_tokens(exec, ids, integers(exec, rows), ids);
-}
-
 void call_step(Exec& exec, const Decoder& decoder, KvStore& kv, const std::vector<Part>& parts) {
   const HostBatch host = make_host_batch(parts);
   const StepBatch batch = upload(exec, host);
@@ -96,7 +47,7 @@ void call_step(Exec& exec, const Decoder& decoder, KvStore& kv, const std::vecto
   }
   const HiddenState hidden = decoder.forward(exec, batch, kv);
   if (decoder.config().has_head) {
-    call_sampling_ops(exec, decoder.logits(exec, hidden, batch.logits_rows));
+    StepSampler::call_ops(exec, decoder.logits(exec, hidden, batch.logits_rows));
   } else {
     decoder.last_hidden(exec, hidden, batch.logits_rows);
   }

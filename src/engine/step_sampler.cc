@@ -8,6 +8,7 @@
 #include "draw/drawn_token.h"
 #include "ops/resolve_tokens/resolve_tokens.h"
 #include "ops/select_rows/select_rows.h"
+#include "sampling/device/unread_values.h"
 #include "sampling/host/sampler_state.h"
 #include "tensor/op_profile.h"
 #include "tensor/read_values.h"
@@ -342,6 +343,14 @@ void StepSampler::take_log_probs(const HostLogProbs& given) {
     Result<TokenLogprobs> logprobs = given.of(next++, outcome.token_id, *num_top);
     if (outcome.status.ok() && logprobs.ok()) output_.samples[i].logprobs = *std::move(logprobs);
   }
+}
+
+void StepSampler::call_ops(Exec& exec, const Tensor& logits) {
+  RowChanges::call_ops(exec, logits);
+  const Tensor drawn = RowDraws::call_ops(exec, logits);
+  RowPenalties::call_ops(exec, logits, drawn);
+  RowLogProbs::call_ops(exec, logits, drawn);
+  resolve_tokens(exec, drawn, unread_integers(exec, logits.extent(0)), drawn);
 }
 
 }  // namespace pagoda

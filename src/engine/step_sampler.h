@@ -77,6 +77,9 @@ class StepSampler {
 
   bool has_lookahead() const { return has_lookahead_; }
 
+  // Calls every op that may be done to logits [rows, vocab], so that a backend lists their kernels.
+  static void call_ops(Exec& exec, const Tensor& logits);
+
  private:
   // Where the rows of a step are, on the host.
   struct HostRows {

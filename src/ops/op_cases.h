@@ -9,30 +9,8 @@
 
 namespace pagoda {
 
-std::vector<OpCase> add_rms_norm_cases();
-std::vector<OpCase> apply_logit_bias_cases();
-std::vector<OpCase> apply_penalties_cases();
-std::vector<OpCase> apply_token_mask_cases();
-std::vector<OpCase> argmax_cases();
-std::vector<OpCase> attention_cases();
-std::vector<OpCase> count_tokens_cases();
-std::vector<OpCase> gated_linear_cases();
-std::vector<OpCase> gather_rows_cases();
-std::vector<OpCase> glu_cases();
-std::vector<OpCase> kv_copy_blocks_cases();
-std::vector<OpCase> kv_write_cases();
-std::vector<OpCase> linear_cases();
-std::vector<OpCase> log_probs_cases();
-std::vector<OpCase> resolve_tokens_cases();
-std::vector<OpCase> rms_norm_cases();
-std::vector<OpCase> rms_norm_rope_cases();
-std::vector<OpCase> rope_cases();
-std::vector<OpCase> rope_kv_write_cases();
-std::vector<OpCase> sample_cases();
-std::vector<OpCase> select_rows_cases();
-std::vector<OpCase> soft_cap_cases();
-std::vector<OpCase> top_k_top_p_min_p_cases();
-
+// Returns the lists of all ops' folders: each OP/OP_cases.cc defines std::vector<OpCase> OP_cases().
+// Generated from the folders' names (all_op_cases.cc.in).
 std::vector<OpCase> all_op_cases();
 
 struct OpSupport {

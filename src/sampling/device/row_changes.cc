@@ -6,6 +6,7 @@
 #include "core/token_mask.h"
 #include "ops/apply_logit_bias/apply_logit_bias.h"
 #include "ops/apply_token_mask/apply_token_mask.h"
+#include "sampling/device/unread_values.h"
 #include "sampling/dry.h"
 #include "sampling/token_rules.h"
 #include "tensor/upload_packet.h"
@@ -98,6 +99,16 @@ Tensor RowChanges::apply(Exec& exec, const Tensor& logits) const {
   if (!biases_.empty()) changed = apply_logit_bias(exec, changed, biased, biases);
   if (num_masks_ > 0) changed = apply_token_mask(exec, changed, masks);
   return changed;
+}
+
+void RowChanges::call_ops(Exec& exec, const Tensor& logits) {
+  const std::int64_t rows = logits.extent(0), words = (logits.extent(1) + 31) / 32;
+  apply_token_mask(exec, logits,
+                   {.words = unread_integers(exec, words).view({1, words}),
+                    .mask_of = unread_integers(exec, rows)});
+  apply_logit_bias(exec, logits,
+                   {.rows = unread_integers(exec, 1), .token_ids = unread_integers(exec, 1)},
+                   unread_floats(exec, 1));
 }
 
 }  // namespace pagoda

@@ -32,6 +32,9 @@ class RowChanges {
   // Returns the logits [rows, vocab] float32, changed; the same tensor where nothing changes.
   Tensor apply(Exec& exec, const Tensor& logits) const;
 
+  // Calls every op that this may call for logits [rows, vocab], so that a backend lists their kernels.
+  static void call_ops(Exec& exec, const Tensor& logits);
+
  private:
   void add_bias(int token_id, float bias);
   void add_rules(const TokenRules& rules, std::span<const int> output);

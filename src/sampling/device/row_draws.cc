@@ -3,6 +3,7 @@
 #include "draw/token_weight.h"
 #include "ops/argmax/argmax.h"
 #include "ops/sample/sample.h"
+#include "sampling/device/unread_values.h"
 #include "sampling/host/sampler.h"
 #include "sampling/sampling_fields.h"
 #include "tensor/upload_packet.h"
@@ -57,6 +58,19 @@ Tensor RowDraws::draw(Exec& exec, const Tensor& logits) const {
   }
   packet.upload(exec);
   return sample(exec, logits, args);
+}
+
+Tensor RowDraws::call_ops(Exec& exec, const Tensor& logits) {
+  const std::int64_t rows = logits.extent(0);
+  const RowFilters filters = {.top_k = unread_integers(exec, rows),
+                              .top_p = unread_floats(exec, rows),
+                              .min_p_margin = unread_floats(exec, rows)};
+  SampleArgs args = {.inverse_temperature = unread_floats(exec, rows),
+                     .uniforms = unread_integers(exec, 2 * rows).view({rows, 2})};
+  sample(exec, logits, args);
+  args.filters = &filters;
+  sample(exec, logits, args);
+  return argmax(exec, logits);
 }
 
 }  // namespace pagoda

@@ -29,6 +29,10 @@ class RowDraws {
   // nothing more.
   Tensor draw(Exec& exec, const Tensor& logits) const;
 
+  // Calls every op that this may call for logits [rows, vocab], so that a backend lists their kernels.
+  // Returns what one has drawn: [rows] int32.
+  static Tensor call_ops(Exec& exec, const Tensor& logits);
+
  private:
   std::vector<float> inverse_temperatures_;
   std::vector<std::int32_t> uniforms_;  // [rows, 2]

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sampling/device/unread_values.h"
 #include "tensor/read_values.h"
 
 namespace pagoda {
@@ -22,6 +23,14 @@ LogProbs RowLogProbs::compute(Exec& exec, const Tensor& logits, const Tensor& to
   const auto vocab_size = static_cast<int>(logits.extent(1));
   return log_probs(exec, logits, token_ids,
                    {.rows = &rows, .num_top = std::min(num_top_, vocab_size)});
+}
+
+void RowLogProbs::call_ops(Exec& exec, const Tensor& logits, const Tensor& token_ids) {
+  const Tensor all = unread_integers(exec, logits.extent(0));
+  for (const int num_top : {0, 1}) {
+    log_probs(exec, logits, token_ids, {.num_top = num_top});
+    log_probs(exec, logits, token_ids, {.rows = &all, .num_top = num_top});
+  }
 }
 
 std::array<Tensor, HostLogProbs::kNumTensors> HostLogProbs::tensors_of(const LogProbs& log_probs) {

@@ -31,6 +31,9 @@ class RowLogProbs {
   // negative ones are no tokens
   LogProbs compute(Exec& exec, const Tensor& logits, const Tensor& token_ids) const;
 
+  // Calls every op that this may call for logits [rows, vocab] and tokens [rows] int32, so that a backend lists their kernels.
+  static void call_ops(Exec& exec, const Tensor& logits, const Tensor& token_ids);
+
  private:
   std::vector<std::int32_t> rows_;
   int num_top_ = 0;  // the most of all

@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "ops/apply_penalties/apply_penalties.h"
 #include "ops/count_tokens/count_tokens.h"
+#include "sampling/device/unread_values.h"
 #include "sampling/host/sampler_state.h"
 #include "sampling/seen_tokens.h"
 #include "tensor/upload_packet.h"
@@ -164,6 +165,20 @@ void RowPenalties::forget() {
   counts_ = {};
   histograms_.clear();
   histogram_of_sequence_.clear();
+}
+
+void RowPenalties::call_ops(Exec& exec, const Tensor& logits, const Tensor& drawn) {
+  const std::int64_t rows = logits.extent(0), vocab = logits.extent(1);
+  const Tensor counts = unread_integers(exec, vocab).view({1, vocab});
+  apply_penalties(exec, logits, {.counts = counts, .histogram_of = unread_integers(exec, rows)},
+                  {.repetition = unread_floats(exec, rows),
+                   .frequency = unread_floats(exec, rows),
+                   .presence = unread_floats(exec, rows)});
+  const CountedTokens counted = {.histograms = unread_integers(exec, rows),
+                                 .token_ids = drawn,
+                                 .times = unread_integers(exec, rows)};
+  count_tokens(exec, counts, {}, counted);
+  count_tokens(exec, counts, unread_integers(exec, 1), counted);
 }
 
 }  // namespace pagoda

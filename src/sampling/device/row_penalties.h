@@ -53,6 +53,8 @@ class RowPenalties {
   // Returns [histograms, vocab] int32, an output of the step like its tokens; undefined while there
   // is none.
   const Tensor& counts() const { return counts_; }
+  // Calls every op that this may call for logits [rows, vocab] and drawn [rows] int32, so that a backend lists their kernels.
+  static void call_ops(Exec& exec, const Tensor& logits, const Tensor& drawn);
   // Forgets all counts after a step that failed: nobody knows what it wrote.
   void forget();
 
