@@ -43,7 +43,7 @@ ROOMS = {
     "server": {
         "base": "",
         "http": "base",
-        "page": "base",
+        "page": "base fields generation",
         "fields": "base",
         "generation": "base fields",
         "pooling": "base fields generation",

@@ -6,7 +6,7 @@ Result<KvEntries> allocate_kv_entries(Exec& exec, KvFormat format, const Shape& 
                                       const Tensor& elements) {
   const KvFormatTraits traits = traits_of(format);
   const Shape of_elements = {shape[0], shape[1], shape[2], kv_entry_elements(format, shape[3])};
-  KvEntries entries;
+  KvEntries entries = {.format = format, .elements = {}, .scales = {}};
   if (elements.defined()) {
     entries.elements = Tensor(elements.buffer(), traits.dtype, of_elements);
   } else {

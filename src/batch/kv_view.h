@@ -25,31 +25,15 @@ namespace pagoda {
 
 // A layer's keys, or its values.
 struct KvEntries {
-  Tensor elements;
-  Tensor scales;  // undefined where elements are the values themselves
+  KvFormat format = KvFormat::kFloat32;
+  Tensor elements;  // of the format's dtype
+  Tensor scales;    // undefined where elements are the values themselves
 
-  KvFormat format() const {
-    switch (elements.dtype()) {
-      case DType::kBFloat16:
-        return KvFormat::kBFloat16;
-      case DType::kFloat16:
-        return KvFormat::kFloat16;
-      case DType::kInt8:
-        return KvFormat::kInt8;
-      case DType::kUInt8:
-        return KvFormat::kInt4;
-      default:
-        return KvFormat::kFloat32;
-    }
-  }
-  std::int64_t head_dim() const { return elements.extent(3) * (is_packed() ? 2 : 1); }
+  std::int64_t head_dim() const { return 8 * entry_bytes() / traits_of(format).bits; }
   // Returns the bytes of one token and head, scales apart.
   std::int64_t entry_bytes() const {
     return elements.extent(3) * static_cast<std::int64_t>(dtype_size(elements.dtype()));
   }
-
- private:
-  bool is_packed() const { return elements.dtype() == DType::kUInt8; }
 };
 
 // Allocates the zeroed memory of keys, or values, of a shape [num_blocks, block_size, num_kv_heads,
@@ -100,12 +84,16 @@ struct KvView {
     }
     return all;
   }
-  // Makes the view whose arrays() these are, in their order.
-  static KvView of(std::span<const Tensor> arrays) {
+  KvFormats formats() const { return {keys.format, values.format}; }
+
+  // Makes the view whose formats() and arrays() these are, in their order.
+  static KvView of(const KvFormats& formats, std::span<const Tensor> arrays) {
     KvView view;
+    view.keys.format = formats.keys;
+    view.values.format = formats.values;
     for (KvEntries* entries : {&view.keys, &view.values}) {
       entries->elements = arrays.front();
-      const bool has_scales = is_quantized(entries->format());
+      const bool has_scales = is_quantized(entries->format);
       if (has_scales) entries->scales = arrays[1];
       arrays = arrays.subspan(has_scales ? 2 : 1);
     }

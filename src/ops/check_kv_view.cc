@@ -6,13 +6,14 @@ namespace pagoda {
 namespace {
 
 void check_entries(std::string_view op, const KvView& view, const KvEntries& entries) {
-  const KvFormatTraits format = traits_of(entries.format());
+  const KvFormatTraits format = traits_of(entries.format);
   const Shape& shape = entries.elements.shape();
   const Shape expected = {view.num_blocks(), view.block_size(), view.num_kv_heads(),
-                          kv_entry_elements(entries.format(), view.head_dim())};
-  PAGODA_CHECK(shape == expected && entries.elements.is_contiguous(),
-               fmt::format("[{}] view: expected {} in a row, got {}", op, to_string(expected),
-                           to_string(shape)));
+                          kv_entry_elements(entries.format, view.head_dim())};
+  PAGODA_CHECK(shape == expected && entries.elements.is_contiguous() &&
+                   entries.elements.dtype() == format.dtype,
+               fmt::format("[{}] view: expected {} of {} in a row, got {}", op, to_string(expected),
+                           format.name, to_string(shape)));
   const Shape scales = {view.num_blocks(), view.num_kv_heads(), format.num_scales,
                         view.block_size()};
   PAGODA_CHECK(

@@ -29,7 +29,8 @@ KvEntries upload_kv_entries(Exec& exec, KvFormat format, std::span<const float> 
                             const Shape& shape) {
   const KvFormatTraits traits = traits_of(format);
   if (!is_quantized(format)) {
-    return {.elements = upload_as(exec, traits.dtype, values, shape), .scales = {}};
+    return {
+        .format = format, .elements = upload_as(exec, traits.dtype, values, shape), .scales = {}};
   }
   const std::int64_t block_size = shape[1], heads = shape[2], head_dim = shape[3];
   const std::int64_t entry_bytes = kv_entry_bytes(format, head_dim);
@@ -46,7 +47,8 @@ KvEntries upload_kv_entries(Exec& exec, KvFormat format, std::span<const float> 
       scales[run * block_size + slot % block_size] = found[s];
     }
   }
-  return {.elements = exec.upload(traits.dtype, {shape[0], block_size, heads, entry_bytes}, codes),
+  return {.format = format,
+          .elements = exec.upload(traits.dtype, {shape[0], block_size, heads, entry_bytes}, codes),
           .scales = exec.upload<bf16>(scales, {shape[0], heads, traits.num_scales, block_size})};
 }
 

@@ -2,18 +2,10 @@
 
 #include "core/json.h"
 #include "core/version.h"
-#include "server/anthropic/messages_request.h"
-#include "server/chat/chat_request.h"
+#include "server/base/answer_schema.h"
 #include "server/endpoints.h"
+#include "server/fields/field_reader.h"
 #include "server/http/access.h"
-#include "server/information/tokenize_request.h"
-#include "server/llama_cpp/infill_request.h"
-#include "server/ollama/ollama.h"
-#include "server/ollama/ollama_embeddings.h"
-#include "server/openai/completion_request.h"
-#include "server/pooling/embedding_request.h"
-#include "server/pooling/score_request.h"
-#include "server/responses/response_request.h"
 
 namespace pagoda {
 namespace {
@@ -47,8 +39,8 @@ json responses(std::string_view description, json content) {
 json answer_content(const Endpoint& endpoint) {
   const std::string type(endpoint.answer_type);
   if (type != "application/json") return {{type, {{"schema", {{"type", "string"}}}}}};
-  if (endpoint.answer_schema.empty()) return json_content({{"type", "object"}});
-  json content = json_content(reference(endpoint.answer_schema));
+  if (!endpoint.answer_schema.defined()) return json_content({{"type", "object"}});
+  json content = json_content(reference(endpoint.answer_schema.name));
   if (endpoint.generates && !endpoint.is_whole) {
     content["text/event-stream"] = {
         {"schema", {{"description", "Chunks as JSON, one an event's data, and [DONE]."}}}};
@@ -69,9 +61,9 @@ json operation_json(const Endpoint& endpoint, const ApiService& service, bool ne
   json entry = {{"operationId", endpoint.operation_id},
                 {"summary", endpoint.summary},
                 {"responses", responses(endpoint.summary, answer_content(endpoint))}};
-  if (!endpoint.request_schema.empty())
+  if (endpoint.request_schema.defined())
     entry["requestBody"] = {{"required", true},
-                            {"content", json_content(reference(endpoint.request_schema))}};
+                            {"content", json_content(reference(endpoint.request_schema.name))}};
   if (needs_key && needs_api_key(endpoint.path))
     entry["security"] = json::array({{{"bearer", json::array()}}});
   if (!endpoint.parameter().empty()) {
@@ -93,128 +85,6 @@ json paths(const ApiService& service, bool needs_key) {
   for (const Endpoint& endpoint : endpoints())
     all[std::string(endpoint.path)] = operation_json(endpoint, service, needs_key);
   return all;
-}
-
-// An object with these properties, all of them always there.
-json object_schema(json properties) {
-  json names = json::array();
-  for (const auto& [name, schema] : properties.items()) names.push_back(name);
-  return {{"type", "object"}, {"required", names}, {"properties", std::move(properties)}};
-}
-
-json embedding_answer_schemas() {
-  const json text = {{"type", "string"}};
-  const json count = {{"type", "integer"}, {"minimum", 0}};
-  const json numbers = {{"type", "array"}, {"items", {{"type", "number"}}}};
-  const json embedding = object_schema({{"object", {{"const", "embedding"}}},
-                                        {"index", count},
-                                        {"embedding", {{"anyOf", {numbers, text}}}}});
-  const json usage = object_schema({{"prompt_tokens", count}, {"total_tokens", count}});
-  const json number = {{"type", "number"}};
-  const json score =
-      object_schema({{"index", count}, {"object", {{"const", "score"}}}, {"score", number}});
-  // The documents are there unless return_documents is false.
-  json ranked = object_schema({{"index", count}, {"relevance_score", number}});
-  ranked["properties"]["document"] = object_schema({{"text", text}});
-  const auto list_of = [](const json& items) { return json{{"type", "array"}, {"items", items}}; };
-  return {
-      {"EmbeddingList", object_schema({{"object", {{"const", "list"}}},
-                                       {"data", list_of(embedding)},
-                                       {"model", text},
-                                       {"usage", usage}})},
-      {"RankedDocuments",
-       object_schema(
-           {{"id", text}, {"model", text}, {"results", list_of(ranked)}, {"usage", usage}})},
-      {"ScoreList", object_schema({{"id", text},
-                                   {"object", {{"const", "list"}}},
-                                   {"created", count},
-                                   {"model", text},
-                                   {"data", list_of(score)},
-                                   {"usage", usage}})},
-      {"OllamaEmbedding", object_schema({{"embedding", numbers}})},
-      {"OllamaEmbeddings", object_schema({{"model", text},
-                                          {"embeddings", {{"type", "array"}, {"items", numbers}}},
-                                          {"total_duration", count},
-                                          {"load_duration", count},
-                                          {"prompt_eval_count", count}})}};
-}
-
-// Returns what answers of other APIs than OpenAI's look like.
-json foreign_answer_schemas() {
-  const json text = {{"type", "string"}};
-  const json count = {{"type", "integer"}, {"minimum", 0}};
-  return {
-      {"Message", object_schema({{"id", text},
-                                 {"type", {{"const", "message"}}},
-                                 {"role", {{"const", "assistant"}}},
-                                 {"model", text},
-                                 {"content", {{"type", "array"}}},
-                                 {"stop_reason", text},
-                                 {"usage", {{"type", "object"}}}})},
-      {"MessageTokens", object_schema({{"input_tokens", count}})},
-      {"Infill",
-       {{"type", "object"}, {"properties", {{"content", text}, {"stop", {{"type", "boolean"}}}}}}},
-      {"OllamaAnswer",
-       object_schema({{"model", text}, {"created_at", text}, {"done", {{"type", "boolean"}}}})}};
-}
-
-json answer_schemas() {
-  const json text = {{"type", "string"}};
-  const json text_or_null = {{"type", {"string", "null"}}};
-  const json count = {{"type", "integer"}, {"minimum", 0}};
-  const json counts = {{"type", "array"}, {"items", count}};
-  const json error = object_schema(
-      {{"message", text}, {"type", text}, {"param", text_or_null}, {"code", text_or_null}});
-  const json model = object_schema(
-      {{"id", text}, {"object", {{"const", "model"}}}, {"created", count}, {"owned_by", text}});
-  const json usage = object_schema(
-      {{"prompt_tokens", count}, {"completion_tokens", count}, {"total_tokens", count}});
-  const json logprobs = {{"type", {"object", "null"}}};
-  const json reason = {{"enum", {"stop", "length", "tool_calls"}}};
-  const json message =
-      object_schema({{"role", {{"const", "assistant"}}}, {"content", text_or_null}});
-  const auto answer = [&](const char* object, json choice) {
-    choice["index"] = count;
-    choice["logprobs"] = logprobs;
-    choice["finish_reason"] = reason;
-    return object_schema(
-        {{"id", text},
-         {"object", {{"const", object}}},
-         {"created", count},
-         {"model", text},
-         {"choices", {{"type", "array"}, {"items", object_schema(std::move(choice))}}},
-         {"usage", usage}});
-  };
-  return {{"Error", object_schema({{"error", error}})},
-          {"Health", object_schema({{"status", {{"const", "ok"}}}})},
-          {"Version", object_schema({{"version", text}})},
-          {"Load", object_schema({{"server_load", count}})},
-          {"CacheEvents",
-           object_schema(
-               {{"root", text},
-                {"block_size", count},
-                {"is_whole", {{"type", "boolean"}}},
-                {"events",
-                 {{"type", "array"}, {"items", object_schema({{"type", text}, {"digest", text}})}}},
-                {"next", count}})},
-          {"SlotList", {{"type", "array"}, {"items", {{"type", "object"}}}}},
-          {"Model", model},
-          {"ModelList", object_schema({{"object", {{"const", "list"}}},
-                                       {"data", {{"type", "array"}, {"items", model}}}})},
-          {"Completion", answer("text_completion", {{"text", text}})},
-          {"Response", object_schema({{"id", text},
-                                      {"object", {{"const", "response"}}},
-                                      {"created_at", count},
-                                      {"model", text},
-                                      {"status", {{"enum", {"completed", "incomplete"}}}},
-                                      {"output", {{"type", "array"}}},
-                                      {"usage", {{"type", "object"}}}})},
-          {"ChatCompletion", answer("chat.completion", {{"message", message}})},
-          {"Tokenized", object_schema({{"count", count},
-                                       {"max_model_len", count},
-                                       {"tokens", counts},
-                                       {"token_strs", {{"type", {"array", "null"}}}}})},
-          {"Text", object_schema({{"prompt", text}})}};
 }
 
 // Numbers from 0 to most, as JSON writes them.
@@ -279,28 +149,27 @@ void name_contradictions(json& requests) {
   requests.update(named);
 }
 
+json error_schema() {
+  const json text_or_null = {{"type", {"string", "null"}}};
+  return object_schema({{"error", object_schema({{"message", text_schema()},
+                                                 {"type", text_schema()},
+                                                 {"param", text_or_null},
+                                                 {"code", text_or_null}})}});
+}
+
 json schemas(const ApiService& service) {
-  DetokenizeRequest detokenize;
-  json requests = {{"CompletionRequest", completion_request_schema()},
-                   {"ChatCompletionRequest", chat_request_schema()},
-                   {"EmbeddingRequest", embedding_request_schema()},
-                   {"OllamaEmbedRequest", ollama_embed_schema()},
-                   {"OllamaEmbeddingRequest", ollama_embedding_schema()},
-                   {"OllamaGenerateRequest", ollama_generate_schema()},
-                   {"OllamaShowRequest", ollama_show_schema()},
-                   {"InfillRequest", infill_request_schema()},
-                   {"MessagesRequest", messages_request_schema()},
-                   {"MessageCountRequest", message_count_schema()},
-                   {"RerankRequest", rerank_request_schema()},
-                   {"ResponseRequest", response_request_schema()},
-                   {"ScoreRequest", score_request_schema()},
-                   {"TokenizeRequest", tokenize_request_schema()},
-                   {"DetokenizeRequest", fields_schema(detokenize_field_table(detokenize))}};
+  json requests = json::object(), answers = {{"Error", error_schema()}};
+  const auto add = [](const NamedSchema& schema, json& all) {
+    const std::string name(schema.name);
+    if (schema.defined() && !all.contains(name)) all[name] = schema.make();
+  };
+  for (const Endpoint& endpoint : endpoints()) {
+    add(endpoint.request_schema, requests);
+    add(endpoint.answer_schema, answers);
+  }
   bind_formats(requests, service);
   name_contradictions(requests);
-  requests.update(answer_schemas());
-  requests.update(foreign_answer_schemas());
-  requests.update(embedding_answer_schemas());
+  requests.update(answers);
   return requests;
 }
 

@@ -19,7 +19,7 @@ CallEntries make_entries(const KvEntries& entries) {
           .slot_bytes = kv_heads * entries.entry_bytes(),
           .entry_bytes = entries.entry_bytes(),
           .scales = entries.scales.defined() ? entries.scales.data<bf16>() : nullptr,
-          .format = entries.format()};
+          .format = entries.format};
 }
 
 AttentionCall make_call(AttentionPath path, const Tensor& q, const KvView& view,
@@ -124,7 +124,7 @@ Tensor attention_on(AttentionPath path, bool has_avx_vnni, Exec& exec, const Ten
 
 Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatch& batch,
                  const AttentionArgs& args) {
-  const KvFormats formats = {view.keys.format(), view.values.format()};
+  const KvFormats formats = view.formats();
   const AttentionPath path = attention_path(formats, view.head_dim());
   return attention_on(path, has_avx_vnni(), exec, q, view, batch, args);
 }

@@ -49,7 +49,7 @@ int divided_up(int count, int size) {
 
 // Returns what two rotations multiply by: 1 where there are none.
 int rotation_width(const KvEntries& entries) {
-  if (!is_quantized(entries.format())) return 1;
+  if (!is_quantized(entries.format)) return 1;
   return static_cast<int>(kv_rotation_width(entries.head_dim()));
 }
 
@@ -57,8 +57,8 @@ int rotation_width(const KvEntries& entries) {
 // codes, four of which are of either half where they are of 4 bits.
 int padded_dim(const KvEntries& entries) {
   const auto head_dim = static_cast<int>(entries.head_dim());
-  if (entries.format() == KvFormat::kInt4) return divided_up(head_dim, 8) * 8;
-  const int values = entries.format() == KvFormat::kFloat32 ? 4 : 8;
+  if (entries.format == KvFormat::kInt4) return divided_up(head_dim, 8) * 8;
+  const int values = entries.format == KvFormat::kFloat32 ? 4 : 8;
   return divided_up(head_dim, values) * values;
 }
 
@@ -316,19 +316,19 @@ StepBatch batch_of(std::span<const Tensor> in, const StepBatch& counts, bool has
   return batch;
 }
 
-HostBody host_body(const StepBatch& batch, const AttentionArgs& args) {
+HostBody host_body(const KvFormats& formats, const StepBatch& batch, const AttentionArgs& args) {
   StepBatch counts;
   counts.num_tokens = batch.num_tokens;
   counts.num_seqs = batch.num_seqs;
   counts.num_decodes = batch.num_decodes;
   counts.max_query_len = batch.max_query_len;
   counts.max_context_len = batch.max_context_len;
-  return [counts, has_first_slots = batch.first_slots.defined(), has_sinks = args.sinks.defined(),
-          scale = args.scale, window = args.window,
+  return [counts, formats, has_first_slots = batch.first_slots.defined(),
+          has_sinks = args.sinks.defined(), scale = args.scale, window = args.window,
           soft_cap = args.soft_cap](Exec& host, std::span<const Tensor> in) {
     AttentionArgs own{.scale = scale, .window = window, .soft_cap = soft_cap, .sinks = {}};
     if (has_sinks) own.sinks = in[kSinks];
-    const KvView view = KvView::of(in.subspan(kCache));
+    const KvView view = KvView::of(formats, in.subspan(kCache));
     return std::vector<Tensor>{
         cpu::attention(host, in[kQueries], view, batch_of(in, counts, has_first_slots), own)};
   };
@@ -350,7 +350,7 @@ Tensor attention(Exec& exec, const Tensor& q, const KvView& view, const StepBatc
            .outputs = {{DType::kFloat32, {q.extent(0), q.extent(1) * q.extent(2)}}}};
   for (const Tensor& array : view.arrays()) op.inputs.push_back(array);
   if (uses_metal(exec)) return run_on_metal(exec, op, q, view, batch, args);
-  op.host = host_body(batch, args);
+  op.host = host_body(view.formats(), batch, args);
   return run(exec, std::move(op))[0];
 }
 

@@ -30,7 +30,7 @@ struct Query {
 class Entry {
  public:
   Entry(const KvEntries& entries, const Query& query, std::int64_t position)
-      : format_(entries.format()), head_dim_(entries.head_dim()) {
+      : format_(entries.format), head_dim_(entries.head_dim()) {
     const Tensor& elements = entries.elements;
     const std::int64_t block_size = elements.extent(1), kv_heads = elements.extent(2);
     const std::int64_t block = query.blocks[position / block_size];
@@ -83,7 +83,7 @@ class Entry {
 
 // Returns what two rotations multiply by: 1 where there are none.
 double rotation_of(const KvEntries& entries) {
-  if (!is_quantized(entries.format())) return 1;
+  if (!is_quantized(entries.format)) return 1;
   return static_cast<double>(kv_rotation_width(entries.head_dim()));
 }
 
@@ -103,7 +103,7 @@ void attend(const KvView& view, const Query& query, const AttentionArgs& args,
   const std::int64_t end = query.position + 1;
   const std::int64_t begin = args.window > 0 ? std::max<std::int64_t>(end - args.window, 0) : 0;
   std::copy_n(query.q, head_dim, scratch.query);
-  if (is_quantized(view.keys.format())) rotate_kv_entry(std::span(scratch.query, size));
+  if (is_quantized(view.keys.format)) rotate_kv_entry(std::span(scratch.query, size));
   double largest = -std::numeric_limits<double>::infinity();
   if (args.sinks.defined()) largest = args.sinks.data<float>()[query.head];
   for (std::int64_t p = begin; p < end; ++p) {
@@ -119,7 +119,7 @@ void attend(const KvView& view, const Query& query, const AttentionArgs& args,
     total += weight;
     for (std::int64_t d = 0; d < head_dim; ++d) scratch.sums[d] += weight * scratch.entry[d];
   }
-  if (is_quantized(view.values.format())) rotate_kv_entry(std::span(scratch.sums, size));
+  if (is_quantized(view.values.format)) rotate_kv_entry(std::span(scratch.sums, size));
   total *= rotation_of(view.values);
   for (std::int64_t d = 0; d < head_dim; ++d) {
     out[d] = static_cast<float>(scratch.sums[d] / total);

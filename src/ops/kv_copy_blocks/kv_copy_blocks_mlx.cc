@@ -60,15 +60,15 @@ KvView kv_copy_blocks(Exec& exec, const KvView& view, const StepBatch& batch) {
   if (uses_metal(exec)) {
     op.launch = launch_of(view, batch.block_copies.extent(0));
   } else {
-    op.host = [](Exec& host, std::span<const Tensor> in) {
+    op.host = [formats = view.formats()](Exec& host, std::span<const Tensor> in) {
       StepBatch copies;
       copies.block_copies = in[0];
       const std::span<const Tensor> arrays = in.subspan(1);
-      cpu::kv_copy_blocks(host, KvView::of(arrays), copies);
+      cpu::kv_copy_blocks(host, KvView::of(formats, arrays), copies);
       return std::vector<Tensor>(arrays.begin(), arrays.end());
     };
   }
-  return KvView::of(run(exec, std::move(op)));
+  return KvView::of(view.formats(), run(exec, std::move(op)));
 }
 
 }  // namespace pagoda::mlx

@@ -91,7 +91,7 @@ void encode_tokens(const Tensor& entries, const std::int32_t* slots, std::int64_
   const std::int64_t heads = entries.extent(1), head_dim = entries.extent(2);
   const std::int64_t block_size = cache.elements.extent(1), num_scales = cache.scales.extent(2);
   const std::int64_t entry_bytes = cache.entry_bytes();
-  const KvFormat format = cache.format();
+  const KvFormat format = cache.format;
   for (std::int64_t t = begin; t < end; ++t) {
     if (slots[t] < 0) continue;
     const std::int64_t block = slots[t] / block_size, offset = slots[t] % block_size;
@@ -110,7 +110,7 @@ void encode_tokens(const Tensor& entries, const std::int32_t* slots, std::int64_
 // coding_floats(head_dim) where it has codes.
 void write_entries(const Tensor& entries, const std::int32_t* slots, std::int64_t begin,
                    std::int64_t end, const KvEntries& cache, float* memory) {
-  switch (cache.format()) {
+  switch (cache.format) {
     case KvFormat::kFloat32:
       return write_tokens(entries, slots, begin, end, cache.elements.data<float>());
     case KvFormat::kBFloat16:
@@ -162,7 +162,7 @@ void KvWriter::write(const Tensor& k, const Tensor& v, std::int64_t begin, std::
 KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v,
                 const StepBatch& batch) {
   const std::int64_t width = view.num_kv_heads() * view.head_dim();
-  const bool has_codes = is_quantized(view.keys.format()) || is_quantized(view.values.format());
+  const bool has_codes = is_quantized(view.keys.format) || is_quantized(view.values.format);
   const std::int64_t grain =
       std::max<std::int64_t>((has_codes ? kGrainCodes : kGrainElements) / width, 1);
   const KvWriter writer(exec, view, batch);

@@ -56,14 +56,14 @@ KvView kv_write(Exec& exec, const KvView& view, const Tensor& k, const Tensor& v
     op.launch = {.dispatches = {dispatch_of(view, k, v)},
                  .bytes = entry_bytes + token_bytes * static_cast<double>(k.extent(0))};
   } else {
-    op.host = [](Exec& host, std::span<const Tensor> in) {
+    op.host = [formats = view.formats()](Exec& host, std::span<const Tensor> in) {
       const std::span<const Tensor> arrays = in.subspan(3);
-      const KvView cache = KvView::of(arrays);
+      const KvView cache = KvView::of(formats, arrays);
       cpu::kv_write(host, cache, in[0], in[1], batch_of_slots(in[2], cache));
       return std::vector<Tensor>(arrays.begin(), arrays.end());
     };
   }
-  return KvView::of(run(exec, std::move(op)));
+  return KvView::of(view.formats(), run(exec, std::move(op)));
 }
 
 }  // namespace pagoda::mlx

@@ -39,10 +39,8 @@ std::unique_ptr<Exec> make_mlx_exec() {
   return make_exec({.backend = Backend::kMlx, .num_threads = 1}).value();
 }
 
-KvView make_view(Exec& exec, DType dtype) {
-  return {
-      .keys = {.elements = exec.allocate_persistent(dtype, kCacheShape).value(), .scales = {}},
-      .values = {.elements = exec.allocate_persistent(dtype, kCacheShape).value(), .scales = {}}};
+KvView make_view(Exec& exec, KvFormat format) {
+  return allocate_kv_view(exec, {format, format}, kCacheShape).value();
 }
 
 // One sequence whose tokens fill the blocks 2, 0, 3, 1.
@@ -107,14 +105,14 @@ float rounded(float x, DType dtype) {
   return x;
 }
 
-class KvWriteMlxTest : public ::testing::TestWithParam<DType> {};
+class KvWriteMlxTest : public ::testing::TestWithParam<KvFormat> {};
 
 // The empty view stays alive, and costs no copy.
 TEST_P(KvWriteMlxTest, AStepThatSamplesNothingStoresItsEntriesInPlace) {
-  const DType dtype = GetParam();
+  const DType dtype = traits_of(GetParam()).dtype;
   const auto made = make_mlx_exec();
   Exec& exec = *made;
-  const KvView empty = make_view(exec, dtype);
+  const KvView empty = make_view(exec, GetParam());
   const std::byte* address = exec.read(empty.keys.elements)->data();
   Sequence sequence;
   const HostBatch& host = sequence.advance(11);
@@ -147,7 +145,8 @@ TEST_P(KvWriteMlxTest, PaddingWritesNothing) {
   const auto keys = exec.read(view.keys.elements);
   ASSERT_TRUE(keys.ok());
   for (int slot = 0; slot < kNumBlocks * kBlockSize; ++slot) {
-    EXPECT_EQ(element(*keys, GetParam(), slot * kWidth), slot == 5 ? 2.0f : 0.0f) << slot;
+    EXPECT_EQ(element(*keys, traits_of(GetParam()).dtype, slot * kWidth), slot == 5 ? 2.0f : 0.0f)
+        << slot;
   }
 }
 
@@ -166,13 +165,15 @@ TEST_P(KvWriteMlxTest, ReadsStridedPartsOfAJoinedProduct) {
   const auto values = exec.read(view.values.elements);
   ASSERT_TRUE(values.ok());
   for (int i = 0; i < kWidth; ++i) {
-    EXPECT_EQ(element(*values, GetParam(), (host.slot_mapping[1]) * kWidth + i), 10.0f + i);
+    EXPECT_EQ(element(*values, traits_of(GetParam()).dtype, (host.slot_mapping[1]) * kWidth + i),
+              10.0f + i);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(DTypes, KvWriteMlxTest,
-                         ::testing::Values(DType::kFloat32, DType::kBFloat16, DType::kFloat16),
-                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Formats, KvWriteMlxTest,
+                         ::testing::Values(KvFormat::kFloat32, KvFormat::kBFloat16,
+                                           KvFormat::kFloat16),
+                         [](const auto& info) { return std::string(kv_format_name(info.param)); });
 
 // Entries that rounding, order or range would give other bits somewhere: of every kind one, then
 // random ones. Numbers below 2^-60 count as 0.
@@ -198,7 +199,7 @@ std::vector<float> entries_of_all_kinds(std::int64_t head_dim, std::int64_t coun
 // Fails where codes and scales are not those of the codec.
 void expect_codes(Exec& exec, const KvEntries& cache, std::span<const float> entries,
                   std::span<const std::int32_t> slots) {
-  const KvFormatTraits traits = traits_of(cache.format());
+  const KvFormatTraits traits = traits_of(cache.format);
   const std::int64_t block_size = cache.elements.extent(1), heads = cache.elements.extent(2);
   const std::int64_t head_dim = cache.head_dim(), bytes = cache.entry_bytes();
   const auto elements = exec.read(cache.elements);
@@ -209,7 +210,7 @@ void expect_codes(Exec& exec, const KvEntries& cache, std::span<const float> ent
     const std::int64_t slot = slots[i / heads], head = i % heads;
     std::vector<float> entry(entries.begin() + i * head_dim, entries.begin() + (i + 1) * head_dim);
     bf16 expected[2] = {};
-    encode_kv_entry(cache.format(), entry, codes.data(), expected);
+    encode_kv_entry(cache.format, entry, codes.data(), expected);
     EXPECT_EQ(std::memcmp(elements->data() + (slot * heads + head) * bytes, codes.data(), bytes), 0)
         << traits.name << " of " << head_dim << ", entry " << i;
     for (std::int64_t s = 0; s < traits.num_scales; ++s) {
@@ -246,7 +247,7 @@ TEST(MlxCacheTest, ASlotOutsideTheCacheIsAnError) {
   Sequence sequence;
   sequence.advance(1);
   sequence.host.slot_mapping = {kNumBlocks * kBlockSize};
-  const KvView view = write_step(exec, make_view(exec, DType::kFloat32), sequence.host);
+  const KvView view = write_step(exec, make_view(exec, KvFormat::kFloat32), sequence.host);
   const Status handed_over = evaluate(exec, view);
   const auto keys = exec.read(view.keys.elements);
   const auto values = exec.read(view.values.elements);
@@ -263,7 +264,7 @@ TEST(MlxCacheTest, ASlotOutsideTheCacheIsAnError) {
 TEST(MlxCacheTest, TheJoinedProductsKeysAndValuesAreStoredInPlace) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;
-  const KvView empty = make_view(exec, DType::kFloat32);
+  const KvView empty = make_view(exec, KvFormat::kFloat32);
   const std::byte* address = exec.read(empty.values.elements)->data();
   Sequence sequence;
   const HostBatch& host = sequence.advance(3);
@@ -301,7 +302,7 @@ float mean_of_positions(int count, int channel) {
 TEST(MlxCacheTest, StepsInFlightReadTheirOwnEntries) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;
-  KvView view = make_view(exec, DType::kFloat32);
+  KvView view = make_view(exec, KvFormat::kFloat32);
   Sequence sequence;
   std::vector<Tensor> outputs;
   std::vector<HostBatch> hosts;
@@ -332,7 +333,7 @@ TEST(MlxCacheTest, StepsInFlightReadTheirOwnEntries) {
 TEST(MlxCacheTest, AnOlderReadInFlightIsBeforeANewerWrite) {
   const auto made = make_mlx_exec();
   Exec& exec = *made;
-  KvView view = make_view(exec, DType::kFloat32);
+  KvView view = make_view(exec, KvFormat::kFloat32);
   std::vector<Tensor> outputs;
   std::vector<HostBatch> hosts;
   constexpr int kSteps = 100;

@@ -18,7 +18,7 @@ void write_values(std::span<const float> entry, T* to) {
 // Stores the entry's codes and scales; the entry is clobbered.
 void write_codes(std::span<float> entry, const KvEntries& to, std::int64_t at, bf16* scales) {
   bf16 found[2] = {};
-  encode_kv_entry(to.format(), entry, to.elements.first_byte() + at, found);
+  encode_kv_entry(to.format, entry, to.elements.first_byte() + at, found);
   for (std::int64_t i = 0; i < to.scales.extent(2); ++i)
     scales[i * to.elements.extent(1)] = found[i];
 }
@@ -28,7 +28,7 @@ void write_entry(std::span<float> entry, const KvEntries& to, const Slot& slot, 
   const std::int64_t block_size = to.elements.extent(1), heads = to.elements.extent(2);
   const std::int64_t at =
       ((slot.block * block_size + slot.offset) * heads + head) * to.elements.extent(3);
-  switch (to.format()) {
+  switch (to.format) {
     case KvFormat::kFloat32:
       return write_values(entry, to.elements.data<float>() + at);
     case KvFormat::kBFloat16:

@@ -66,10 +66,10 @@ MetalDispatch dispatch_of(const Tensor& joined, int num_pairs, bool is_normed, c
   return dispatch;
 }
 
-HostBody host_body(bool is_normed, const RopeKvWriteArgs& args) {
+HostBody host_body(const KvFormats& formats, bool is_normed, const RopeKvWriteArgs& args) {
   return [=](Exec& host, std::span<const Tensor> in) {
     const std::span<const Tensor> arrays = in.subspan(kKvCache);
-    const KvView cache = KvView::of(arrays);
+    const KvView cache = KvView::of(formats, arrays);
     const Tensor q_norm = is_normed ? in[kQNorm] : Tensor(),
                  k_norm = is_normed ? in[kKNorm] : Tensor();
     RopeKvWriteArgs host_args = args;
@@ -106,10 +106,10 @@ RopeKvWriteResult rope_kv_write(Exec& exec, const Tensor& joined, const Tensor& 
                  .flops = 7 * elements,
                  .bytes = 8 * elements};
   } else {
-    op.host = host_body(is_normed, args);
+    op.host = host_body(view.formats(), is_normed, args);
   }
   const std::vector<Tensor> results = run(exec, std::move(op));
-  return {.q = results[0], .view = KvView::of(std::span(results).subspan(1))};
+  return {.q = results[0], .view = KvView::of(view.formats(), std::span(results).subspan(1))};
 }
 
 }  // namespace pagoda::mlx

@@ -90,4 +90,9 @@ ApiResult<DetokenizeRequest> read_detokenize_request(const std::string& body,
   return request;
 }
 
+nlohmann::json detokenize_request_schema() {
+  DetokenizeRequest request;
+  return fields_schema(detokenize_field_table(request));
+}
+
 }  // namespace pagoda

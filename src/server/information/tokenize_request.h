@@ -32,6 +32,7 @@ struct DetokenizeRequest {
 std::vector<Field> tokenize_field_table(TokenizeRequest& request);
 nlohmann::json tokenize_request_schema();
 std::vector<Field> detokenize_field_table(DetokenizeRequest& request);
+nlohmann::json detokenize_request_schema();
 
 ApiResult<TokenizeRequest> read_tokenize_request(const std::string& body,
                                                  std::vector<std::string>& unknown_names);

@@ -214,6 +214,10 @@ HttpReply handle_ollama_generate(ApiService& service, const HttpRequest& request
   return start_job(service, read_ollama_generate(service, request), wake, submit_ollama);
 }
 
+HttpResponse ollama_version() {
+  return json_response({{"version", version()}});
+}
+
 HttpResponse ollama_tags(const ApiService& service) {
   return json_response({{"models", entries(service)}});
 }

@@ -1,0 +1,29 @@
+// The parts of JSON schemas that tell of answers in /openapi.json.
+#pragma once
+
+#include <utility>
+
+#include "core/json.h"
+
+namespace pagoda {
+
+// Makes the schema of an object with these properties, all of them always there.
+inline nlohmann::json object_schema(nlohmann::json properties) {
+  nlohmann::json names = nlohmann::json::array();
+  for (const auto& [name, schema] : properties.items()) names.push_back(name);
+  return {{"type", "object"}, {"required", names}, {"properties", std::move(properties)}};
+}
+
+inline nlohmann::json list_schema(nlohmann::json items) {
+  return {{"type", "array"}, {"items", std::move(items)}};
+}
+
+inline nlohmann::json text_schema() {
+  return {{"type", "string"}};
+}
+
+inline nlohmann::json count_schema() {
+  return {{"type", "integer"}, {"minimum", 0}};
+}
+
+}  // namespace pagoda

@@ -1,0 +1,69 @@
+#include "server/openai/openai_endpoints.h"
+
+#include <utility>
+
+#include "core/json.h"
+#include "server/base/answer_schema.h"
+#include "server/chat/chat_request.h"
+#include "server/openai/chat_completions.h"
+#include "server/openai/completion_request.h"
+#include "server/openai/completions.h"
+
+namespace pagoda {
+namespace {
+
+using nlohmann::json;
+
+json usage_schema() {
+  return object_schema({{"prompt_tokens", count_schema()},
+                        {"completion_tokens", count_schema()},
+                        {"total_tokens", count_schema()}});
+}
+
+// An answer whose choices have these properties beside those of all.
+json answer_schema(const char* object, json choice) {
+  choice["index"] = count_schema();
+  choice["logprobs"] = {{"type", {"object", "null"}}};
+  choice["finish_reason"] = {{"enum", {"stop", "length", "tool_calls"}}};
+  return object_schema({{"id", text_schema()},
+                        {"object", {{"const", object}}},
+                        {"created", count_schema()},
+                        {"model", text_schema()},
+                        {"choices", list_schema(object_schema(std::move(choice)))},
+                        {"usage", usage_schema()}});
+}
+
+json completion_schema() {
+  return answer_schema("text_completion", {{"text", text_schema()}});
+}
+
+json chat_completion_schema() {
+  const json message = object_schema(
+      {{"role", {{"const", "assistant"}}}, {"content", {{"type", {"string", "null"}}}}});
+  return answer_schema("chat.completion", {{"message", message}});
+}
+
+constexpr Endpoint kOpenaiEndpoints[] = {
+    {.path = "/v1/completions",
+     .read = handle_completions,
+     .generates = true,
+     .operation_id = "createCompletion",
+     .summary = "Goes on with a text",
+     .request_schema = {"CompletionRequest", completion_request_schema},
+     .answer_schema = {"Completion", completion_schema}},
+    {.path = "/v1/chat/completions",
+     .read = handle_chat_completions,
+     .generates = true,
+     .operation_id = "createChatCompletion",
+     .summary = "Answers a conversation",
+     .request_schema = {"ChatCompletionRequest", chat_request_schema},
+     .answer_schema = {"ChatCompletion", chat_completion_schema}},
+};
+
+}  // namespace
+
+std::span<const Endpoint> openai_endpoints() {
+  return kOpenaiEndpoints;
+}
+
+}  // namespace pagoda
