@@ -23,6 +23,14 @@ void trim() {
 
 }  // namespace
 
+void give_back_large_blocks() {
+#ifdef __GLIBC__
+  constexpr int kLargeBlockBytes = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLargeBlockBytes);
+  mallopt(M_TRIM_THRESHOLD, kLargeBlockBytes);
+#endif
+}
+
 MemoryTrimmer::MemoryTrimmer(double rest_s)
     : rest_s_(rest_s), thread_(start_thread([this] { run(); })) {}
 

@@ -11,10 +11,12 @@
 #include <cstdio>
 #include <iostream>
 
+#include "server/memory_trimmer.h"
 #include "server/server.h"
 #include "tests/support/fake_model.h"
 
 int main(int argc, char** argv) {
+  pagoda::give_back_large_blocks();                              // as `pagoda serve` does
   spdlog::set_default_logger(spdlog::stderr_logger_mt("fake"));  // stdout is for answers
   pagoda::FakeModelOptions model_options;
   pagoda::ServerOptions options;

@@ -22,6 +22,7 @@
 #include "core/log_thread.h"
 #include "core/start_thread.h"
 #include "kv/cache_events.h"
+#include "server/memory_trimmer.h"
 #include "server/server.h"
 #include "serving/request_memory.h"
 
@@ -250,6 +251,7 @@ void add_serve_command(CLI::App& app, CommandBody& body) {
       ->type_name(kPathType);
   command.callback([flags, &body] {
     body = [flags] {
+      give_back_large_blocks();
       flags->api_keys.environment = std::getenv("PAGODA_API_KEY");
       const Status status = serve(*flags);
       return status.ok() ? kExitOk : report_error(status);

@@ -136,6 +136,14 @@ def crowd(count):
     return send
 
 
+def short_connections(count):
+    """So many connections, one after the other, each of which asks for /health: they take a client's core as a crowd does."""
+    def send(port):
+        return Sent([exchange(port, "/health", None)[0] for _ in range(count)])
+
+    return send
+
+
 def slow_reader(bytes_per_s):
     """Streams sixteen answers with all that may be said of each token, and reads them like a phone."""
     body = encoded({"prompt": "a", "n": 16, "max_tokens": 200, "ignore_eos": True, "logprobs": 20, "stream": True})
@@ -252,7 +260,8 @@ ATTACKS = [
     Attack("16 silent bodies", lambda: silent(16, 0), frozenset({408})),
     Attack("64 silent bodies", lambda: silent(64, 0), frozenset({408})),
     Attack("64 bodies of 16 MB that lack a byte", lambda: silent(64, MAX_BODY_BYTES - 1), frozenset({408, 503})),
-    Attack("8,000 connections that say nothing", lambda: crowd(8000)),
+    Attack("8,000 connections that say nothing", lambda: crowd(8000), company=lambda: short_connections(1000),
+           company_name="a client that asks for /health on one after the other"),
     Attack("an ambiguous grammar, 32 samples", lambda: samples(**AMBIGUOUS), ANY,
            company=samples, company_name="32 samples without one"),
     Attack("12 clients at priority -1", lambda: in_front(-1), num_clients=12, company=lambda: in_front(0),

@@ -93,6 +93,17 @@ def test_conversations_that_go_on_are_shared(server):
     assert server.resident_bytes() - before < 60e6
 
 
+# A server at rest gives memory back; one that is asked all the time is never at rest.
+def test_what_large_requests_took_is_given_back_at_once(server):
+    body = large_answers(4 * MEGABYTE)["/apply-template"]
+    assert ask(server.port, "/apply-template", body)[0] == 200
+    before = server.resident_bytes_now()
+    for _ in range(6):
+        assert ask(server.port, "/apply-template", body)[0] == 200
+        ask(server.port, "/v1/completions", {"prompt": "say still"})
+    assert server.resident_bytes_now() - before < 8e6
+
+
 def has_answered(client, patience_s=0.3):
     return bool(select.select([client], [], [], patience_s)[0])
 
