@@ -11,7 +11,6 @@ Prints one line a finding and exits 1 if there is one. There is no list of excep
 import argparse
 import collections
 import concurrent.futures
-import itertools
 import os
 import pathlib
 import re
@@ -20,6 +19,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import comment_rules  # noqa: E402
 import function_lengths  # noqa: E402
 import include_rules  # noqa: E402
 from include_rules import MAY_INCLUDE, Finding, line_at  # noqa: E402
@@ -47,13 +47,6 @@ UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 SKIPPED = re.compile(r"GTEST_" r"SKIP|\bDISABLED_\w|pytest\.(?:mark\.)?" r"skip|unittest\." r"skip|#\[ig" r"nore")
 CLASS = re.compile(r"^class (?:\[\[nodiscard\]\] )?(\w+)[^;{]*\{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 METHOD = re.compile(r"  (?!using |friend |struct |class |enum |//|static constexpr |template )[\w~][\w:<>,&*~\[\] ]*\([^=]*(?:[;,{}]|const)$")
-COMMENT = re.compile(r"\s*//(?: (.*)|$)")
-COMMENT_TEXT = re.compile(r"\s*//( +)(\S.*)")  # its indentation and its text
-# How no comment begins: with what is said of something that nobody has named yet.
-FRAGMENT = re.compile(r"(Of|What|That)\b")
-# A function's comment begins with its verb; a constructor's may say at once what it requires.
-VERB = re.compile(r"(?:[A-Z][a-z]+s|REQUIRES:)(?![\w-])")
-FUNCTION = re.compile(r"\s*(?!struct |class |enum |using |namespace |#|std::function<|\})[\w\[][^;={]*\(")
 
 
 def check_folder_sizes(paths):
@@ -96,46 +89,6 @@ def check_private_methods(path, source):
             yield Finding(path, line_at(source, match.start()), message)
 
 
-def comments_of(lines):
-    """Each block of comment lines: the index of its first line, and of the line behind it."""
-    first = None
-    for i, line in enumerate([*lines, ""]):
-        if COMMENT.match(line):
-            first = i if first is None else first
-        elif first is not None:
-            yield first, i
-            first = None
-
-
-def torn_points(lines):
-    """Numbers of the lines that stand left of their point's text, with more of the text behind them: a reflow's trace."""
-    point = None  # where the point's dash stands
-    for number, (line, after) in enumerate(itertools.pairwise([*lines, ""]), start=1):
-        text, behind = COMMENT_TEXT.match(line), COMMENT_TEXT.match(after)
-        if not text:
-            point = None
-        elif text[2].startswith("- "):
-            point = len(text[1])
-        elif point is not None and len(text[1]) <= point:
-            if behind and len(behind[1]) > point and not behind[2].startswith("- "):
-                yield number
-            point = None
-
-
-def check_comments(path, source):
-    """No comment begins with "Of", "What" or "That", a header's function with its verb, and no point of a list is torn."""
-    lines = source.splitlines()
-    for first, behind in comments_of(lines):
-        text = COMMENT.match(lines[first])[1] or ""
-        if fragment := FRAGMENT.match(text):
-            yield Finding(path, first + 1, f'a comment begins with a noun or a verb, got "{fragment[1]}"')
-        declaration = next((line for line in lines[behind:] if not line.lstrip().startswith("template")), "")
-        if path.endswith(".h") and FUNCTION.match(declaration) and not VERB.match(text):
-            yield Finding(path, first + 1, f'a function\'s comment begins with a verb ("Returns"), got "{text[:30]}"')
-    for number in torn_points(lines):
-        yield Finding(path, number, "a line of a list's point stands left of its text")
-
-
 def check_name(path, source):
     for part in pathlib.PurePosixPath(path).with_suffix("").parts:
         if vague := VAGUE_NAMES & set(re.split(r"[_\-.]", part.lower())):
@@ -163,8 +116,8 @@ def check_replaced(path, source):
         yield Finding(path, line_at(source, match.start()), "a thread is started by core/start_thread.h")
 
 
-CPP_RULES = (*include_rules.RULES, check_private_methods, check_comments, check_replaced)
-RULES = (check_file_length, check_function_lengths, check_name, check_patterns)
+CPP_RULES = (*include_rules.RULES, *comment_rules.CPP_RULES, check_private_methods, check_replaced)
+RULES = (*comment_rules.RULES, check_file_length, check_function_lengths, check_name, check_patterns)
 
 
 def findings_in(path, source):
