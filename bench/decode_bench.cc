@@ -1,10 +1,13 @@
 // pagoda_decode_bench: a checkpoint's decode step beside a bare loop over the same bytes.
 //
 // A step cannot read its weights and its keys and values faster than a loop that does nothing but
-// read as many, and that loop does not always reach the limit of `bench machine`, which no fork and
-// join interrupts. So, in turns of milliseconds in one process: the limit; as many bytes in one
-// piece; as many in the step's own jobs, one for each product and each layer's attention, forked
-// and joined as the step's are; the step itself.
+// read as many. That loop does not always reach the limit of `bench machine`, which no fork and
+// join interrupts. So these take turns of milliseconds in one process:
+// - the limit;
+// - as many bytes in one piece;
+// - as many in the step's own jobs, one for each product and each layer's attention, forked and
+//   joined as the step's are;
+// - the step itself.
 //
 //   pagoda_decode_bench MODEL [--threads 2] [--context 160] [--seconds 15] [--split 63]
 //

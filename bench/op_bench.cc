@@ -1,8 +1,8 @@
 // pagoda_op_bench: the large op cases on one backend. A case is verified against the reference
-// before it is timed, and its line ends with its share of whichever of the machine's limits binds
-// it: reading memory, or products in the widest dot-product instruction that it is held to.
+// before it is timed. Its line ends with its share of the machine's limit that binds it: reading
+// memory, or products in the widest dot-product instruction that it is held to.
 //
-// A case of few tokens reads each weight or cache entry once, so it is timed over enough copies of
+// A case of few tokens reads each weight or cache entry once. So it is timed over enough copies of
 // its inputs to come from memory; one of many tokens stays where the cache keeps it.
 //
 //   pagoda_op_bench [--backend cpu] [--threads 2] [--op linear] [--only TEXT]

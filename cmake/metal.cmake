@@ -30,7 +30,7 @@ function(pagoda_metal_name stem out)
   set(${out} ${name}Metal PARENT_SCOPE)
 endfunction()
 
-# pagoda_metal_sources(backend_mlx backend/mlx/metal_sources.h a.metal b/c.metal): a source file in the target for each, which
+# pagoda_metal_sources(backend_mlx FOLDER/metal_sources.h a.metal b/c.metal): a source file in the target for each, which
 # defines kAMetal and kCMetal (backend/mlx/metal_launch.h has the type), and that header, which declares them. The header is
 # generated, too, and includes find it by that path.
 function(pagoda_metal_sources target header)

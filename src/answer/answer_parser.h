@@ -1,9 +1,9 @@
 // AnswerParser: takes an answer apart, as it comes, into thoughts, prose and tool calls.
 //
-// The parts are a function of the text alone: however the text is cut into pieces, the parts of
-// each kind come in the same order and hold the same text, so a streamed answer says what the whole
-// one says. What turns out to be no call is prose; what is lost is white space next to calls and
-// thoughts, and of a call that the answer's end cuts off what does not belong to its arguments.
+// The parts are a function of the text alone. However the text is cut into pieces, the parts of
+// each kind come in the same order and hold the same text. So a streamed answer says what the whole
+// one says. Text that turns out to be no call is prose. White space next to calls and thoughts is
+// lost. Of a call that the answer's end cuts off, what does not belong to its arguments is lost.
 //
 // The crates that other servers use (tool-parser 1.10, dynamo-parsers 11.0) were tried first; both
 // lose calls, and tool-parser's streams say something else than its whole answers

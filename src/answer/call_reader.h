@@ -27,9 +27,9 @@ class CallReader {
   virtual State feed(char c, std::vector<AnswerPart>& parts) = 0;
 };
 
-// Returns a reader for what begins with `first`, the first character behind a mark that is not
-// white space, or the bare beginning of a call; it is fed that character too. Null: no call begins
-// so. `tools` must outlive the reader.
+// Returns a reader for text that begins with `first`, which is fed to it too. `first`: the first
+// character behind a mark that is not white space, or the bare beginning of a call. Null: no call
+// begins so. REQUIRES: `tools` outlive the reader.
 std::unique_ptr<CallReader> make_call_reader(ToolSyntax syntax, char first,
                                              std::span<const ToolDefinition> tools);
 

@@ -30,9 +30,9 @@ class NativeExec : public Exec {
   Status evaluate(std::span<const Tensor> roots) override;
   Result<std::span<const std::byte>> read(const Tensor& tensor) override;
 
-  // Memory that allocations take while this lives, so that results come to lie where somebody else
-  // wants them: the next one of as many bytes has it. Whether a result does is seen at its address,
-  // for an op may ask for scratch of that size first.
+  // Memory that allocations take while this lives, so that a result lies where the lender wants it:
+  // the next allocation of as many bytes has it. The lender checks the result's address, because an
+  // op may ask for scratch of that size first.
   class Loan {
    public:
     explicit Loan(NativeExec& exec) : exec_(exec) {}

@@ -1,4 +1,4 @@
-// Weight: a matrix packed by the backend that will read it; nobody else looks inside.
+// Weight: a matrix packed by the backend that will read it; no other code looks inside.
 //
 // Quantised weights stay quantised. One Weight serves linear and row gather, so that a tied
 // embedding has no second copy.

@@ -1,4 +1,5 @@
-// StepBatch: one engine step as flat arrays. What a step needs is here; there is no hidden context.
+// StepBatch: one engine step as flat arrays. All that a step needs is here; there is no hidden
+// context.
 //
 // Sequences that decode come first, then prefill chunks. Kernels read the device tensors; host
 // fields and host arrays choose launches, and lazy backends, whose shapes must be known while the
@@ -36,8 +37,7 @@ struct HostBatch {
                                            // token's entry; -1 writes nothing
   std::vector<std::int32_t> first_slots;   // [tables, seqs]: the slot of position 0 where the
                                            // sequence's blocks are consecutive, so that position p
-                                           // lies in first_slots + p; else -1. Empty: nobody has
-                                           // looked
+                                           // lies in first_slots + p; else -1. Empty: unknown
   std::vector<std::int32_t> block_tables;  // [tables, seqs or more, max_blocks]; what lies past a
                                            // sequence's blocks, or behind a window, is undefined
   std::vector<BlockCopy> block_copies;     // [copies]
@@ -67,7 +67,7 @@ struct StepBatch {
   Tensor context_lens;  // [seqs] int32
   Tensor logits_rows;   // [rows] int32; undefined where there are none
   Tensor slot_mapping;  // [tokens] int32
-  Tensor first_slots;   // [seqs] int32; undefined where nobody has looked
+  Tensor first_slots;   // [seqs] int32; undefined where unknown
   Tensor block_tables;  // [seqs or more, max_blocks] int32
   Tensor block_copies;  // [copies, 3] int32: source, destination, tokens; undefined without copies
 

@@ -37,8 +37,8 @@ struct HttpAnswer {
 };
 
 // Sends a GET where `body` is empty, else a POST of JSON, and returns the answer. `path` comes
-// after the URL's prefix. kUnavailable names the URL: nobody listens there, or no HTTP, or not
-// within 30 s.
+// after the URL's prefix. kUnavailable names the URL: no server listens there, it does not speak
+// HTTP, or it does not answer within 30 s.
 Result<HttpAnswer> ask_server(const ServerAccess& server, const std::string& path,
                               const std::string& body = {});
 

@@ -17,7 +17,7 @@ constexpr int kDefaultSonnetInputLen = 550, kDefaultSonnetPrefixLen = 200;
 constexpr int kDefaultSonnetOutputLen = 150;
 constexpr int kVocabularyWords = 4000;
 constexpr int kMinVocabulary = 2;
-constexpr double kTokensPerWord = 1.3;  // of English, where nobody counts
+constexpr double kTokensPerWord = 1.3;  // of English, where no tokenizer counts
 
 // The lengths of the ShareGPT conversations that vLLM keeps.
 constexpr int kMinShareGptLen = 4, kMaxShareGptInput = 1024, kMaxShareGptTotal = 2048;

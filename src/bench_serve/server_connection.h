@@ -35,7 +35,7 @@ class ServerConnection {
   // REQUIRES: `tls` is null for http, and outlives this otherwise.
   ServerConnection(boost::asio::io_context& context, boost::asio::ssl::context* tls);
 
-  // Connects within `timeout`. kUnavailable: nobody listens, or a certificate that is not the
+  // Connects within `timeout`. kUnavailable: no server listens, or its certificate is not the
   // host's.
   boost::asio::awaitable<Status> open(const ServerUrl& url, std::chrono::seconds timeout);
   // Sends a request, and reads the answer's head.

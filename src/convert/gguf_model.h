@@ -34,9 +34,9 @@ struct GgufModel {
 // tensors. kUnsupported: a tensor of a type that nothing here reads.
 //
 // From a Hugging Face folder: the keys of the architecture, of sampling and of the tokenizer, and
-// the tensors that the model reads. kUnsupported: a model that GGUF cannot say (a value that its
-// family has no key for, a tokenizer that is no BPE of a known kind, a tensor without a name there).
-// Other errors as in read_model_config.
+// the tensors that the model reads. kUnsupported, as GGUF cannot say it: a value that its family
+// has no key for, a tokenizer that is no BPE of a known kind, a tensor without a name there. Other
+// errors as in read_model_config.
 Result<GgufModel> read_gguf_model(const Checkpoint& checkpoint);
 
 }  // namespace pagoda

@@ -20,8 +20,8 @@ void mark_pieces(const nlohmann::json& model, GgufVocabulary& vocabulary);
 // kUnsupported where they are not: another reader would merge what this tokenizer does not.
 Status set_scores(GgufVocabulary& vocabulary);
 
-// Returns the ways of putting spaces before a text, and of taking those behind special tokens, that a
-// GGUF file with scores can say, likeliest first: `vocabulary` with each.
+// Returns `vocabulary` with each way of putting spaces before a text, and of taking those behind
+// special tokens. The ways are those that a GGUF file with scores can say, likeliest first.
 std::vector<GgufVocabulary> space_prefix_candidates(const GgufVocabulary& vocabulary);
 
 }  // namespace pagoda

@@ -1,8 +1,8 @@
 // tokenizer.json's BPE, byte-level or SentencePiece's, as a GGUF file's keys.
 //
 // GGUF names the expression that cuts text before byte-level merging instead of holding it, and has
-// a flag for how SentencePiece puts spaces. Which is meant is found by trying: the vocabulary is
-// built in each way, and the first is taken in which it cuts some hundred texts exactly as
+// a flag for how SentencePiece puts spaces. The name and the flag are found by trying: the
+// vocabulary is built in each way. The first is taken that cuts some hundred texts exactly as
 // tokenizer.json does, special tokens, BOS and EOS among them. So whatever a GGUF vocabulary cannot
 // say is refused, never lost.
 #pragma once

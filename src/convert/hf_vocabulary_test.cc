@@ -1,5 +1,5 @@
-// Which of GGUF's names a tokenizer.json comes to: tiny-llama's, with pieces of digits and letters
-// that the expressions cut differently.
+// GGUF's name for a tokenizer.json: tiny-llama's, with pieces of digits and letters that the
+// expressions cut differently.
 #include "convert/hf_vocabulary.h"
 
 #include <gmock/gmock.h>

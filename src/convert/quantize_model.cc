@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Values decoded, quantised and written between two looks at whoever waits.
+// Values decoded, quantised and written between two calls of on_progress.
 constexpr std::int64_t kChunkValues = std::int64_t{1} << 21;
 constexpr float kLargestValue = 65504;  // of f16, in which scales are kept
 

@@ -21,7 +21,7 @@ extern template class nlohmann::basic_json<pagoda::OrderedObject>;
 namespace pagoda {
 
 // Returns the value that a text is, its objects' keys sorted, and is_discarded() where the text is
-// no JSON. What lies within more than `max_depth` lists and objects is left out, so that brackets
+// no JSON. Values within more than `max_depth` lists and objects are left out, so that brackets
 // nested without end fill no memory.
 nlohmann::json parse_json(std::string_view text, int max_depth = std::numeric_limits<int>::max());
 // Returns the same of all that a stream still has.

@@ -31,7 +31,8 @@ std::string_view color_of(spdlog::level::level_enum level) {
   }
 }
 
-// Waits until all of it has been read or fits the pipe. What can't be written at all is dropped.
+// Waits until all of it has been read or fits the pipe. Text that can't be written at all is
+// dropped.
 void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t num_written = ::write(descriptor, text.data(), text.size());

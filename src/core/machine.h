@@ -12,10 +12,10 @@
 
 namespace pagoda {
 
-// Returns the number of worker threads to use where nobody asked for a number: the physical cores
-// that the affinity mask allows (two hyper-threads of a core share its vector units, so a second
-// one only adds waiting), at most the cgroup's CPU quota rounded down, since threads beyond it are
-// stopped in the middle of a step. At least 1.
+// Returns the number of worker threads to use where the user asked for no number. It is that of the
+// physical cores that the affinity mask allows: two hyper-threads of a core share its vector units,
+// so a second one only adds waiting. It is at most the cgroup's CPU quota rounded down, since
+// threads beyond it are stopped in the middle of a step. At least 1.
 int default_num_threads();
 
 // Does the same from its parts: `allowed_cpus` as sched_getaffinity gives them.
@@ -29,22 +29,22 @@ int current_cpu();
 // same afterwards; nothing happens where that allows no other CPU, or the system has no masks.
 void leave_cpu(int cpu);
 
-// Makes the calling thread run in slices of 0.1 ms, so that it runs as soon as it wakes, where
-// others compute on every CPU, and not when the slice of one of them is over, 1 to 4 ms later. For
-// Linux 6.12 and after (its EEVDF scheduler: Stoica and Abdel-Wahab, "Earliest Eligible Virtual
+// Makes the calling thread run in slices of 0.1 ms. So it runs as soon as it wakes where others
+// compute on every CPU. Else it would wait until the slice of one of them is over, 1 to 4 ms later.
+// For Linux 6.12 and after (its EEVDF scheduler: Stoica and Abdel-Wahab, "Earliest Eligible Virtual
 // Deadline First", 1995); nothing happens elsewhere, nor to a thread of a policy other than
 // SCHED_OTHER.
 void ask_for_short_slices();
 
-// Lets the threads of the usual priority run first from here on: under Linux, where a priority is a
-// thread's own, the calling thread becomes 5 nicer, and gets about a quarter of a CPU that another
-// one wants, and so do threads that it starts. Nothing happens elsewhere.
+// Lets the threads of the usual priority run first from here on. Under Linux, where a priority is a
+// thread's own, the calling thread becomes 5 nicer. It then gets about a quarter of a CPU that
+// another one wants, and so do threads that it starts. Nothing happens elsewhere.
 void give_way();
 
-// Bytes that can still be taken without swapping or being killed: the least of the system's
-// MemAvailable, what `ulimit -v` leaves of the address space and, for every cgroup (v1 or v2)
-// around this process, its limit less what is in use there. The cgroup's inactive file pages count
-// as free, because the kernel drops them first.
+// Returns the bytes that can still be taken without swapping or being killed. It is the least of
+// the system's MemAvailable, of what `ulimit -v` leaves of the address space, and of what cgroups
+// leave. Every cgroup (v1 or v2) around this process leaves its limit less what is in use there.
+// Its inactive file pages count as free, because the kernel drops them first.
 std::int64_t available_memory_bytes(const std::filesystem::path& root = "/");
 
 // Returns the most memory this process has had resident so far (VmHWM).

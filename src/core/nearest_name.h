@@ -8,8 +8,9 @@
 
 namespace pagoda {
 
-// Returns the name of `names` that is fewest letters away from `typed` (inserted, dropped, changed
-// or swapped with a neighbour), if that is no more than a third of them. Case makes no difference.
+// Returns the name of `names` that is fewest letters away from `typed`, if that is no more than a
+// third of them. A letter is inserted, dropped, changed or swapped with a neighbour. Case makes no
+// difference.
 std::optional<std::string> nearest_name(std::string_view typed,
                                         const std::vector<std::string>& names);
 

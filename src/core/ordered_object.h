@@ -2,8 +2,8 @@
 // nlohmann::basic_json makes OrderedJson's objects of (core/ordered_json.h).
 //
 // nlohmann::ordered_map compares each key with all before it, which takes quadratic time for bodies
-// of many keys, and a hash map can be brought to the same by keys that collide. Here every look-up
-// takes the logarithm of the number of keys, whoever chooses them.
+// of many keys. A hash map can be brought to the same by keys that collide. Here every look-up
+// takes the logarithm of the number of keys, whatever keys a client chooses.
 #pragma once
 
 #include <algorithm>

@@ -2,7 +2,8 @@
 // grammars, the engine meets them only here.
 //
 // A source follows its sample token by token; the sample's end is the grammar's matter where
-// is_stopped() says so. Thread-compatible: whoever calls it makes sure that nobody else does.
+// is_stopped() says so. Thread-compatible: its callers make sure that one thread at a time calls
+// it.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ class TokenMaskSource {
   virtual Status fill_mask(std::span<std::uint32_t> bits) = 0;
 
   // Returns whether fill_mask() takes little or nothing now, as far as can be told. Else it makes
-  // the mask itself, and so delays its caller; those who cannot wait ask for it by wait_for_mask().
+  // the mask itself, and so delays its caller; a caller that cannot wait asks for it by
+  // wait_for_mask().
   virtual bool is_mask_near() const { return true; }
 
   // Lets others make the mask, and waits for them until `deadline`, which may be past: true if it

@@ -8,8 +8,8 @@ namespace pagoda {
 // Returns the release as CMakeLists.txt's project() names it, "MAJOR.MINOR.PATCH".
 std::string_view version();
 
-// Returns the commit that was checked out when this was built, twelve digits; empty where nobody
-// knows it.
+// Returns the commit that was checked out when this was built, twelve digits; empty where it is
+// unknown.
 std::string_view commit();
 
 // Returns both for people: "0.2.0 (0123456789ab)".

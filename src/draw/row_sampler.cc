@@ -21,8 +21,8 @@ constexpr std::size_t kWordsOfALine = 16;
 // With more candidates than this most of them are kept, and to look at each costs more than passes
 // over the row: 0.25 ms instead of 1 ms on a flat row of 151,936.
 constexpr std::size_t kManyCandidates = 8192;
-// A threshold is looked for this many places of the sample around where it should be, a sixteenth
-// of the row, and then beyond, in steps that grow to the most.
+// A threshold is looked for this many places of the sample around where it should be: in a
+// sixteenth of the row. Then it is looked for beyond, in steps that grow to the most.
 constexpr std::ptrdiff_t kSampleMargin = 32;
 constexpr std::ptrdiff_t kMostMargin = 128;
 

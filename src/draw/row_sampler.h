@@ -1,8 +1,8 @@
 // RowSampler: one row's filters and draw on the host, the cpu bodies of the sampling ops.
 //
-// Each filter first finds a floor that nothing it keeps lies below, and passes over the vocabulary
-// are vectorised (row_kernels.h), so that few logits are looked at one by one and nothing is
-// sorted. Thread-compatible: its memory is one owner's.
+// Each filter first finds a floor that nothing it keeps lies below. Passes over the vocabulary are
+// vectorised (row_kernels.h). So few logits are looked at one by one and nothing is sorted.
+// Thread-compatible: its memory is one owner's.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class RowSampler {
   // Draws a token. fraction: the uniform times 2^62
   int draw(float inverse_temperature, const RowFilter& filter, std::int64_t fraction);
 
-  // Does the same in steps, for who has filters of his own. First the row's weights, all of them
+  // Does the same in steps, for a caller with other filters. First the row's weights, all of them
   // (returned: their whole total), or those of the tokens that are kept (how many they are).
   std::int64_t weigh(float inverse_temperature);
   std::size_t keep(float inverse_temperature, const RowFilter& filter);

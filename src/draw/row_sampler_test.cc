@@ -37,9 +37,9 @@ int draw_by_sort(const std::vector<float>& logits, float inverse_temperature, fl
   return -1;
 }
 
-// Rows of which top-p keeps thousands: flat ones, ones full of ties, sorted ones, whose sample says
-// nothing of a row's places, periodic ones, which mislead it, and ones where few tokens have most
-// of the weight.
+// Rows of which top-p keeps thousands: flat ones, ones full of ties, and ones where few tokens have
+// most of the weight. The sample of a sorted row says nothing of its places, and a periodic row
+// misleads it.
 std::vector<float> wide_row(int kind, int size, std::mt19937& random) {
   std::normal_distribution<float> normal(0, kind == 0 ? 0.3f : kind == 5 ? 2.0f : 1.0f);
   std::vector<float> row(size);

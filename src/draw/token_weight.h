@@ -2,8 +2,8 @@
 //
 // A weight is a whole number of 2^-42ths of the likeliest token's. Sums of whole numbers are exact,
 // so they have one value in whatever order and on whatever device they are taken: a backend keeps
-// and draws what every other one does, and a sum may be split as its kernels like. What rounding
-// loses is at most 2^-25 of the likeliest token's probability over a vocabulary of 2^18.
+// and draws what every other one does, and a sum may be split as its kernels like. Rounding loses
+// at most 2^-25 of the likeliest token's probability over a vocabulary of 2^18.
 //
 // Thread-safe.
 #pragma once

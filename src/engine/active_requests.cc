@@ -43,7 +43,7 @@ std::vector<RequestId> ActiveRequests::ids() const {
   return ids;
 }
 
-// The log tells who is first in which order: ids grow with arrival.
+// The log shows the order of the requests: ids grow with arrival.
 void ActiveRequests::start(const Plan& plan) {
   for (std::size_t i = plan.num_decodes; i < plan.sequences.size(); ++i) {
     const Sequence& sequence = *plan.sequences[i].sequence;

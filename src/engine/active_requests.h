@@ -1,5 +1,5 @@
-// ActiveRequests: the requests between their admission and their last event. Turns what steps give
-// into events for the sinks of those who asked.
+// ActiveRequests: the requests between their admission and their last event. It turns the results
+// of steps into events for the requests' sinks.
 //
 // Belongs to the engine thread.
 #pragma once

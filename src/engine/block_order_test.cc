@@ -1,5 +1,5 @@
-// Which of the free blocks a sequence gets is nobody's business: plans, preemptions and what the
-// prefix cache gives are the same in any order.
+// A sequence may get any of the free blocks: plans, preemptions and what the prefix cache gives are
+// the same in any order.
 #include <gtest/gtest.h>
 
 #include <iostream>

@@ -1,9 +1,9 @@
 // The disk below the prefix cache, as an engine needs it: its folder, and the scope of its blocks.
 //
-// A block's bytes are a function of its tokens and of its scope: the checkpoint's files, how keys
-// and values lie, where they are computed and with which options that change bits, and the bytes
-// that a fixed prompt leaves in the cache. So a build whose arithmetic differs finds nothing of
-// another one's, and nobody has to count versions.
+// A block's bytes are a function of its tokens and of its scope. The scope has the checkpoint's
+// files, how keys and values lie, where they are computed and with which options that change bits.
+// It also has the bytes that a fixed prompt leaves in the cache. So a build whose arithmetic
+// differs finds nothing of another one's, and developers need not count versions.
 #pragma once
 
 #include <memory>

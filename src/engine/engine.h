@@ -107,12 +107,12 @@ class Engine {
   // kInvalidArgument (it never holds as much), kResourceExhausted (not now), kUnavailable. A caller
   // asks before it reads a request's texts, and before it queues a part of several prompts.
   virtual Status check_room(const QueueDemand& demand) const = 0;
-  // Draws the seed that a request would get which brings none, for who has to know it: that seed
-  // gives the same answer again, here or by another engine of this model and these options.
+  // Draws the seed that a request without one would get, for a caller that has to know it. That
+  // seed gives the same answer again, here or by another engine of this model and these options.
   virtual std::uint64_t draw_seed() = 0;
-  // Checks the request and queues it. kInvalidArgument (empty or over-long prompt, ids out of
-  // range, a sampling value out of range, more memory than the queue has), kResourceExhausted (the
-  // queue is full), kUnavailable (draining, or dead).
+  // Checks the request and queues it. kInvalidArgument: an empty or over-long prompt, ids out of
+  // range, a sampling value out of range, or more memory than the queue has. kResourceExhausted:
+  // the queue is full. kUnavailable: draining, or dead.
   virtual Result<RequestId> submit(GenerationRequest request, EventSink sink) = 0;
   // Frees the request's blocks within one step; its samples end with kCancelled. Unknown ids are
   // ignored.

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kPrefaultShare = 0.5;  // of steps' time, where a system is slow to give memory
 
-// Runs a part of a step. What a backend's library throws is a failed step and no more: it has kept
-// nothing.
+// Runs a part of a step. An exception of a backend's library is a failed step and no more: the
+// library has kept nothing.
 template <typename Part>
 Status guarded(Part&& part) {
   Status status;

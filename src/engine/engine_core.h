@@ -7,8 +7,8 @@
 //   device   | step N ........ | step N + 1 .... | step N + 2
 //   host      launch N + 1 | read N, commit, deliver, launch N + 2 | read N + 1, ...
 //
-// A step that fails, or throws, ends the requests in it with an error and frees what they held, and
-// the one behind it does as well; the next ones work. A step that fails with kUnavailable says that
+// A step that fails, or throws, ends the requests in it with an error and frees what they held. The
+// step behind it does as well; the next ones work. A step that fails with kUnavailable says that
 // the device is gone, and none after it can work.
 //
 // Belongs to one thread, but for check(), limits() and draw_seed().

@@ -1,5 +1,5 @@
-// EngineOptions: a process's settings, fixed at its start. What subcommands share is a flag of
-// src/cli/flags/engine_flags.cc; --max-queue is serve's, --profile run's and bench's.
+// EngineOptions: a process's settings, fixed at its start. Settings that subcommands share are
+// flags of src/cli/flags/engine_flags.cc; --max-queue is serve's, --profile run's and bench's.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct EngineOptions {
   // In which a folder is made for blocks that leave the prefix cache; empty: they are forgotten.
   std::string prefix_cache_dir;
   std::int64_t prefix_cache_dir_bytes = std::int64_t{4} << 30;  // that its files may take
-  std::shared_ptr<CacheEvents> cache_events;  // told of the prefix cache's blocks; null: nobody is
+  std::shared_ptr<CacheEvents> cache_events;  // told of the prefix cache's blocks; null: none is
   int max_queue = 1024;  // prompts waiting, each with all its samples; one more is refused
   std::vector<std::shared_ptr<const LogitsProcessor>> logits_processors;  // on every row, in order
   std::shared_ptr<OpProfile> op_profile;  // what the steps' ops cost is added here; native backends

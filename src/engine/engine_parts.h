@@ -20,7 +20,7 @@ struct EngineParts {
   std::unique_ptr<StepRunner> runner;
   std::unique_ptr<BlockPool> pool;
   std::unique_ptr<BlockTier> tier;            // below the prefix cache; null: none
-  std::shared_ptr<CacheEvents> cache_events;  // of the prefix cache; null: nobody reads them
+  std::shared_ptr<CacheEvents> cache_events;  // of the prefix cache; null: they have no reader
   std::unique_ptr<PrefixCache> prefix_cache;  // null: none
   std::unique_ptr<Scheduler> scheduler;
   EngineLimits limits;

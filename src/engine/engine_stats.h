@@ -18,7 +18,7 @@ struct RunnerStats {
   std::uint64_t num_paged_steps = 0;
   std::uint64_t num_step_words = 0;           // of 4 bytes, written to describe steps to the device
   std::uint64_t num_logits_rows = 0;          // that went through the last projection
-  std::uint64_t num_logits_rows_skipped = 0;  // tokens whose logits nobody wanted
+  std::uint64_t num_logits_rows_skipped = 0;  // tokens whose logits were not wanted
   std::int64_t weight_bytes_per_step = 0;     // that a decode step reads
   std::int64_t kv_bytes_per_token = 0;
   std::uint64_t num_decode_kv_bytes = 0;  // of keys and values that decode steps have read

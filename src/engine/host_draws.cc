@@ -86,8 +86,8 @@ void HostDraws::take_mask(HostRow row) {
   rows_.push_back(row);
 }
 
-// Waits until the deadline, or longer where nothing else comes of the step: only who comes anew
-// waits.
+// Waits until the deadline, or longer where nothing else comes of the step: then only new requests
+// are held up.
 void HostDraws::wait_for_masks(bool is_decode) {
   const bool is_all = is_decode && rows_without_mask_.size() == outcomes_->size();
   const auto deadline = is_all ? mask_deadline_ + kMorePatience : mask_deadline_;

@@ -1,10 +1,11 @@
-// HostDraws: the rows of a step that the host draws, because ops do not do what their parameters
-// ask for, or because the backend has no lookahead.
+// HostDraws: the rows of a step that the host draws. It draws them where ops do not do what their
+// parameters ask for, or where the backend has no lookahead.
 //
-// A grammar's mask may take longer than a step. Without lookahead a step's rows wait for theirs 10
-// ms together, or 100 where nothing else comes of the step: decodes alone, none with its mask. The
-// draw of one whose mask is not there then is deferred, and the others go on. With lookahead, where
-// the next step is launched for tokens that are not known yet, all rows wait.
+// A grammar's mask may take longer than a step. Without lookahead the rows of a step wait for their
+// masks for 10 ms together. They wait for 100 ms where nothing else comes of the step: decodes
+// alone, none with its mask. The draw of a row whose mask is not there by then is deferred, and the
+// others go on. With lookahead, where the next step is launched for tokens that are not known yet,
+// all rows wait.
 //
 // Belongs to the engine thread.
 #pragma once

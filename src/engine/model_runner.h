@@ -3,8 +3,8 @@
 // A step is two launches: forward(plan) needs only token ids and starts the model's graph with its
 // KV writes; sample(plan) waits for the logits and draws.
 //
-// With lookahead the next step's forward takes the ids where they are, on the device. Who draws
-// which row, and when: step_sampler.h.
+// With lookahead the next step's forward takes the ids where they are, on the device.
+// step_sampler.h says whether the host or ops draw a row, and when.
 //
 // Belongs to the engine thread.
 #pragma once

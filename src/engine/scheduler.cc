@@ -1,4 +1,4 @@
-// The plan of a step: who decodes, who grows, who is preempted, who is admitted.
+// The plan of a step: which sequences decode, grow, are preempted and are admitted.
 #include "engine/scheduler.h"
 
 #include <fmt/format.h>
@@ -123,7 +123,7 @@ const Plan& Scheduler::plan() {
   return plans_.next().empty() ? plans_.next() : plans_.launch();
 }
 
-// Nobody can be preempted: a step in flight uses the blocks.
+// No sequence can be preempted: a step in flight uses the blocks.
 const Plan* Scheduler::plan_ahead() {
   if (plans_.num_in_flight() != 1 || !has_committed_) return nullptr;
   give_turn();
@@ -200,8 +200,8 @@ void Scheduler::plan_step(StepShares shares) {
   plans_.end();
 }
 
-// Plans those that run, in their order, so that whoever is preempted is not in the plan yet. False:
-// blocks were short.
+// Plans those that run, in their order, so that a sequence that is preempted is not in the plan
+// yet. False: blocks were short.
 bool Scheduler::plan_running(StepShares& shares) {
   const std::size_t num_running_before = running_.size();
   bool all_grew = true;
@@ -219,8 +219,8 @@ bool Scheduler::plan_running(StepShares& shares) {
   return all_grew && running_.size() == num_running_before;
 }
 
-// Room for as many of the sequence's next tokens as there are blocks; for one at least, as long as
-// somebody fetches or somebody behind it can be preempted.
+// Returns the room for the sequence's next tokens: for as many as there are blocks. It is for one
+// at least as long as a sequence fetches, or one behind it can be preempted.
 int Scheduler::take_blocks(std::size_t index, int num_tokens) {
   Sequence& sequence = *running_[index];
   while (true) {
@@ -270,8 +270,8 @@ void Scheduler::admit_waiting(StepShares& shares) {
 }
 
 // Moves the queue's head to those that run, with as many of its forks as have a place, or says why
-// it has to wait. Were all forks to wait for places, so would everybody behind them, until all
-// those that run have ended.
+// it has to wait. If all forks had to wait for places, the sequences behind them would wait too,
+// until all those that run have ended.
 Admission Scheduler::try_admit() {
   Sequence& head = waiting_.head();
   const int num_places = options_.max_num_seqs - num_running() - static_cast<int>(fetching_.size());
@@ -302,9 +302,9 @@ Admission Scheduler::try_admit() {
   return Admission::kAdmitted;
 }
 
-// Besides what those that run know of, and a block for each of them to grow into where it may: or
-// what is admitted now were preempted soon. Behind a window nobody needs more than what his next
-// chunk sees.
+// Running and fetching sequences need blocks for the tokens that they know of. A running one also
+// needs a block to grow into, where it may. Without these, a sequence that is admitted now would be
+// preempted soon. Behind a window a sequence needs no more than what its next chunk sees.
 bool Scheduler::has_blocks_for(const Sequence& sequence, int num_forks) const {
   const auto num_short = [&](const Sequence& own, int num_blocks, int num_forks_of_own) {
     const int num_new = std::clamp(own.num_pending(), 1, options_.max_num_batched_tokens);
@@ -323,8 +323,8 @@ bool Scheduler::has_blocks_for(const Sequence& sequence, int num_forks) const {
   return (running_.empty() && fetching_.empty()) || num_wanted <= num_free_blocks();
 }
 
-// Takes the blocks that have come; a sequence that has all of them, or all that it will get, goes
-// back into the queue, where it is the first of those that came after it.
+// Takes the blocks that have come. A sequence that has all of them, or all that it will get, goes
+// back into the queue. There it stands before those that came after it.
 void Scheduler::fetch_blocks() {
   if (fetching_.empty()) return;
   int num_loads = tables_.num_loads_per_step();

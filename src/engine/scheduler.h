@@ -12,15 +12,15 @@
 //   scheduler.commit(plan, sampled, seconds);      // or fail(plan, status)
 //   for (auto& sequence : scheduler.take_finished()) ...
 //
-// Lookahead: while a step is in flight, plan_ahead() gives the one behind it, whose first tokens
-// may be ids that the device has sampled and nobody has read. Nobody is preempted for it.
+// Lookahead: while a step is in flight, plan_ahead() gives the one behind it. Its first tokens may
+// be ids that the device has sampled and the host has not read. No sequence is preempted for it.
 //
-// A sequence whose beginning the cache's tier has waits for those blocks beside the queue, once, and
-// then in it again; whatever has not come by then it computes.
+// A sequence whose beginning the cache's tier has waits for those blocks beside the queue, once,
+// and then in it again. It computes what has not come by then.
 //
-// What a step takes of decodes and of prompts: step_shares.h. Who goes first: waiting_queue.h.
-// Which blocks hold what: kv/block_tables.h. docs/scheduling.md tells the policy whole, with its
-// reasons.
+// step_shares.h says how many decodes and prompt tokens a step takes, waiting_queue.h which
+// sequence goes first, kv/block_tables.h which blocks hold its tokens. docs/scheduling.md tells the
+// policy whole, with its reasons.
 //
 // Every request that check() admits runs some day: the first one in the order is never preempted,
 // and the pool holds the worst case of any one. A sequence that is preempted, or whose draw was
@@ -103,8 +103,8 @@ class Scheduler {
   const Plan* plan_ahead();
   // Takes the outcomes of a step: one for each sequence of the plan that samples and then one for
   // each of its forks, in the plan's order; those of sequences that have ended meanwhile are
-  // dropped. `seconds`: what the step took; 0 where nobody measures, and then only the token budget
-  // limits chunks. Steps are committed in their order.
+  // dropped. `seconds`: what the step took; 0 where it was not measured, and then only the token
+  // budget limits chunks. Steps are committed in their order.
   void commit(const Plan& plan, std::span<const SampleOutcome> outcomes, double seconds = 0);
   // Ends all sequences of a step that failed with kError. So has one that was planned behind it.
   void fail(const Plan& plan, const Status& status);
@@ -119,8 +119,8 @@ class Scheduler {
   bool idle() const { return waiting_.empty() && running_.empty() && fetching_.empty(); }
   // Returns whether prompt tokens are left to plan, whether or not the last step had any.
   bool has_prompts() const;
-  // Returns the number of blocks that a sequence could have: free ones, and cached ones that nobody
-  // else holds.
+  // Returns the number of blocks that a sequence could have: free ones, and ones that only the
+  // cache holds.
   int num_free_blocks() const { return tables_.num_free(); }
   const SchedulerOptions& options() const { return options_; }
   const StepCost& cost() const { return cost_; }

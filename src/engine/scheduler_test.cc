@@ -30,8 +30,8 @@ TEST_F(SchedulerTest, PlansRowsToSampleOnlyAtTheEndOfWhatIsKnown) {
   EXPECT_EQ(plan.num_samples, 1);
 }
 
-// Each in one run of blocks to its end, and all in the lowest of a large pool, whose memory is
-// cleared where it is first written.
+// Each chat lies in one run of blocks to its end. All lie in the lowest blocks of a large pool,
+// whose memory is cleared where it is first written.
 TEST_F(SchedulerTest, ChatsLieBehindOneAnother) {
   struct Chats {
     int max_tokens;
@@ -223,7 +223,7 @@ TEST_F(SchedulerTest, LowerPriorityValuesRunFirst) {
   for (const RequestId id : {first, second, late}) EXPECT_EQ(step(), (Planned{{id, 2}}));
 }
 
-// Clients that always have another request of the best priority keep nobody out for good.
+// Clients that always have another request of the best priority keep no other request out for good.
 TEST_F(SchedulerTest, NobodyIsOvertakenForever) {
   start({.max_num_seqs = 1}, 100);
   const auto urgent = [&] { add(2, {.max_tokens = 4}, -1); };
@@ -254,7 +254,7 @@ TEST_F(SchedulerTest, NeverRunsMoreSequencesThanTheBudgetHasTokens) {
 }
 
 // Gemma 3 1B: four layers that see all, and six times as many with a window of 512. Today's memory of
-// two contexts of 32,768 tokens in all 26 layers decodes eleven, and nobody is preempted.
+// two contexts of 32,768 tokens in all 26 layers decodes eleven, and none is preempted.
 TEST_F(SchedulerTest, AWindowsMemoryIsAWindow) {
   constexpr int kBlocksOfAllLayers = 2 * 2048;
   start({.group_windows = {0, 512, 512, 512, 512, 512, 512}, .max_model_len = 32'768},

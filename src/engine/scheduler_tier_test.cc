@@ -1,5 +1,5 @@
-// A tier below the prefix cache: who waits for it, who need not, and that no context is ever read
-// from another one's blocks.
+// A tier below the prefix cache: which sequences wait for it, which need not, and that no context
+// is ever read from another one's blocks.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -55,7 +55,7 @@ class SchedulerTierTest : public ::testing::Test {
     return id;
   }
 
-  // Runs a step; returns who was in it, with how many tokens.
+  // Runs a step; returns the requests in it, with their numbers of tokens.
   std::map<RequestId, int> step() {
     const Plan& plan = scheduler_->plan();
     std::map<RequestId, int> planned;
@@ -259,7 +259,7 @@ TEST_F(SchedulerTierTest, SaltsFindNothingOfOneAnother) {
 }
 
 // Few blocks, prompts that begin alike, priorities, cancellations and restarts, over a tier that is
-// slow, forgets, drops and fails: step() checks every context, and everybody ends.
+// slow, forgets, drops and fails: step() checks every context, and every sequence ends.
 TEST_F(SchedulerTierTest, NoContextIsAnotherOnesWhateverTheTierDoes) {
   std::mt19937_64 random(kTierSeed);
   const auto below = [&](int end) { return static_cast<int>(random() % std::uint64_t(end)); };

@@ -10,7 +10,7 @@
 // computed any more: prompt and output are pending.
 //
 // Steps in flight, two at most, stand between: what they compute is planned, and a token that they
-// sample is pending before anybody knows it. Only the scheduler changes a sequence.
+// sample is pending before the host knows it. Only the scheduler changes a sequence.
 // Thread-compatible.
 #pragma once
 
@@ -68,7 +68,8 @@ class Sequence {
   // position.
   int num_planned() const { return num_planned_; }
   // Returns the number of tokens that no step computes yet. A token that a step in flight samples
-  // counts, unless it is the last one that the sequence may have: nobody needs that computed.
+  // counts, unless it is the last one that the sequence may have: no token follows that one, so it
+  // is not computed.
   int num_pending() const {
     const int num_known = num_tokens() + num_awaited_;
     return num_known - num_planned_ - (num_awaited_ > 0 && num_known >= max_num_tokens_ ? 1 : 0);
@@ -77,8 +78,8 @@ class Sequence {
   // Returns whether all tokens but one are computed or planned: the row of that one gives the next.
   bool is_decoding() const { return num_pending() == 1; }
   // Returns the number of pending tokens that a step may take now. A sequence that has ended while
-  // a step in flight computes it has none, nor one whose forks wait for the token of that step, nor
-  // one that awaits a mask.
+  // a step in flight computes it has none. Nor has one whose forks wait for the token of that step,
+  // or one that awaits a mask.
   int num_plannable() const {
     const bool forks_wait = num_awaited_ > 0 && num_forks() > 0;
     return finished() || cancelled_ || forks_wait || awaits_mask_ ? 0 : num_pending();

@@ -1,22 +1,22 @@
 // StepCost: what decodes and prompt tokens cost, from the steps measured, and so how long a chunk
 // of a prompt may be beside decodes.
 //
-// A step with decodes and t prompt tokens takes d + p * (g + t) seconds: the first of the tokens
-// brings with it what g others cost, more rows in each product and a prompt's keys and values to
-// read, and g may be larger than t where these are few and their context is long. Steps of decodes
+// A step with decodes and t prompt tokens takes d + p * (g + t) seconds. The first of the tokens
+// brings with it what g others cost: more rows in each product, and a prompt's keys and values to
+// read. g may be larger than t where the tokens are few and their context is long. Steps of decodes
 // alone give d, the median of the last three: a stall of the machine changes nothing, a new load is
-// known after two steps. Steps with prompt tokens give p and g by least squares, the last ones more
-// than those before them, and each as no more than twice and no less than half of what was
-// expected; g stays what it was as far as they are of one length, which says nothing of it. An
-// engine's first prompts wait for memory that the system has not given yet, so that among its first
-// eight steps with prompt tokens one that is faster than expected counts alone. (Chunks beside
-// decodes: Agrawal et al., "Sarathi-Serve", OSDI 2024, where their length is a constant found
-// offline.)
+// known after two steps. Steps with prompt tokens give p and g by least squares. The last ones
+// count more than those before them, and each as no more than twice and no less than half of what
+// was expected. g stays what it was as far as these steps are of one length, which says nothing of
+// it. An engine's first prompts wait for memory that the system has not given yet. So among its
+// first eight steps with prompt tokens, one that is faster than expected counts alone. (Chunks
+// beside decodes: Agrawal et al., "Sarathi-Serve", OSDI 2024, where their length is a constant
+// found offline.)
 //
-// Each prompt that waits for its first token brings time with it, the first one a decode step, each
-// other one two and a half: a single one changes the pace of those that decode little, and the more
-// wait, the larger their share is. With a share for decodes that no queue changes, prompts fall
-// behind until all but one sequence wait, and that one decodes alone, at the worst use of the
+// Each prompt that waits for its first token brings time with it: the first one a decode step, each
+// other one two and a half. A single one changes the pace of those that decode little, and the more
+// wait, the larger their share is. With a share for decodes that no queue changes, prompts would
+// fall behind until all but one sequence wait. That one would decode alone, at the worst use of the
 // machine. Past six prompts a step is theirs to nine tenths, and more would gain them a tenth at
 // most.
 //
@@ -42,7 +42,7 @@ class StepCost {
   static constexpr int kRemeasureSteps = 32;
   static constexpr int kUnlimited = std::numeric_limits<int>::max();
 
-  // Learns from a step that is over; 0 seconds: nobody measures, and nothing is limited.
+  // Learns from a step that is over; 0 seconds: it was not measured, and nothing is limited.
   void observe(int num_decodes, int num_prefill_tokens, double seconds);
 
   // Returns how many decode steps a step with decodes takes at most: 2 while one prompt waits, 14.5

@@ -57,8 +57,8 @@ TEST(StepCost, AMixedStepTakesAtMostSoManyDecodeSteps) {
   }
 }
 
-// Chunks that fill tiles of six rows with four decodes: after a load that left room for two tokens
-// a step, steps of two say little of what eight would cost, for they are mostly first tokens.
+// Chunks that fill tiles of six rows with four decodes. After a load that left room for two tokens
+// a step, steps of two say little of what eight would cost: they are mostly first tokens.
 TEST(StepCost, ChunksGrowAgainAfterALoad) {
   StepCost cost;
   Machine machine = {.decode = 0.005, .token = 0.0003, .first_tokens = 5};

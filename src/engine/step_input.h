@@ -2,17 +2,17 @@
 //
 //   plan ──set()──▶ HostBatch ──upload()──▶ StepBatch
 //
-// What a step has of its own is O(its tokens) and is written anew. Block tables are O(contexts) and
-// are kept: a row whose sequence has stood there before is extended by the blocks that it got
-// since. So a steady decode step touches O(sequences) words, whatever the contexts; a row is
-// written whole where another sequence takes its place, or where its table did more than grow
-// (BlockTable::epoch).
+// The parts that change with each step are O(its tokens) and are written anew. Block tables are
+// O(contexts) and are kept: a row whose sequence has stood there before is extended by the blocks
+// that it got since. So a steady decode step touches O(sequences) words, whatever the contexts; a
+// row is written whole where another sequence takes its place, or where its table did more than
+// grow (BlockTable::epoch).
 //
 // On native backends the device's table is kept and extended in the same way. Elsewhere a step that
 // may still run reads the last one, so a table that has changed is a new upload.
 //
-// Layers of several cache groups have a table each. What has been given back behind a window stays
-// in a row, and nobody reads it.
+// Layers of several cache groups have a table each. Blocks that have been given back behind a
+// window stay in a row, and no kernel reads them.
 //
 // Belongs to the engine thread.
 #pragma once

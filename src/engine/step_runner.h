@@ -34,7 +34,7 @@ struct SampleOutput {
   Sequence* sequence = nullptr;
   std::optional<TokenLogprobs> logprobs;  // where asked for
   std::span<const float> logits;  // [vocab]; the row, until the next forward(). Empty where it was
-                                  // drawn on the device and nobody wants it
+                                  // drawn on the device and is not wanted
 };
 
 struct StepOutput {
@@ -60,8 +60,8 @@ class StepRunner {
   // Ends the oldest step. Row errors stand in the outcomes; a Status is the whole step's, as above.
   // wants_logits: of rows that ops draw, too. The output is valid until the next sample().
   virtual Result<const StepOutput*> sample(const Plan& plan, bool wants_logits) = 0;
-  // Waits for the steps that have not been sampled, whose results nobody wants, and forgets all
-  // sequences: those that come may be another scheduler's.
+  // Waits for the steps that have not been sampled, drops their results, and forgets all sequences:
+  // those that come may be another scheduler's.
   virtual void abandon() = 0;
 
   // Pages in memory between steps, for what comes next: no block from first_block on has been used.

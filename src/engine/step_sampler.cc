@@ -59,7 +59,7 @@ bool StepSampler::is_drawn_by_ops(const Sequence& sequence) const {
          RowChanges::cover(sequence.params());
 }
 
-// Decides who draws which row, and when.
+// Decides whether the host or ops draw a row, and when.
 void StepSampler::share_draws(const Plan& plan, StepRows& rows) {
   int num_penalised = 0;
   for_each_sample(plan, [&](const Sequence& sequence, int, const PlannedSequence&) {
@@ -138,8 +138,8 @@ void StepSampler::compute_log_probs(const Plan& plan, StepRows& rows) {
       row_log_probs_.compute(exec_, rows.logits, resolve_tokens(exec_, source, source, drawn));
 }
 
-// Adds a row for ops to draw. Nobody looks at the token of one that ops do not cover, or whose
-// sequence has ended while the step ran.
+// Adds a row for ops to draw. The token of a row that ops do not cover is not used, nor that of a
+// sequence that has ended while the step ran.
 void StepSampler::add_row(Sequence& sequence, int context_len, StepRows& rows) {
   RowSampling row = row_of(sequence, context_len, decoder_.config().eos_token_ids);
   const bool is_drawn = !sequence.finished() && is_drawn_by_ops(sequence);
@@ -294,8 +294,8 @@ Status StepSampler::pool_tile(const StepRows& rows, int first_row, int num_rows,
   return ok_status();
 }
 
-// Reads what the device has drawn, with the log-probabilities that it has given, in one packet; and
-// logits only where somebody needs them: on a device they are a trip of the whole vocabulary.
+// Reads what the device has drawn, with the log-probabilities that it has given, in one packet.
+// Reads logits only where the host needs them: on a device they are a trip of the whole vocabulary.
 Result<StepSampler::HostRows> StepSampler::read_rows(const StepRows& rows, bool wants_logits) {
   HostRows read;
   std::array<Tensor, 1 + HostLogProbs::kNumTensors> results = {rows.drawn};

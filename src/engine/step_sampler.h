@@ -1,13 +1,14 @@
 // StepSampler: the tokens that come of a step's rows of logits, with their log-probabilities, the
-// scores of prompts and the hidden states that are pooled. It says who draws which row, and when.
+// scores of prompts and the hidden states that are pooled. It decides whether the host or ops draw
+// a row, and when.
 //
 // Without lookahead the host draws every row (engine/host_draws.h). With lookahead ops draw what
 // they can, and the next step's forward may follow before sample(): it takes the ids where they
 // are. Where nothing depends on the output, or penalties whose counts are on the device too, the
 // forward's own evaluation draws them. Words that are banned and grammars need the token before:
 // what they change is known when that has been committed, and draw() follows then, while the
-// forward runs. What ops do not do (DRY, mirostat, processors of logits, ...) sample() does, which
-// comes before the next forward then.
+// forward runs. sample() draws the rows that ops cannot draw (DRY, mirostat, processors of logits,
+// ...). It comes before the next forward then.
 //
 // Belongs to the engine thread.
 #pragma once
@@ -62,7 +63,8 @@ class StepSampler {
   // REQUIRES: `exec` and `decoder` outlive this.
   StepSampler(Exec& exec, const Decoder& decoder, const StepSamplerOptions& options);
 
-  // Decides who draws which of the step's rows, and draws those that ops can draw now.
+  // Decides whether the host or ops draw each of the step's rows, and draws those that ops can draw
+  // now.
   void begin(const Plan& plan, StepRows& rows);
   // Draws the rows that wait for the tokens before them, which have been committed by now.
   Status draw(const Plan& plan, StepRows& rows);

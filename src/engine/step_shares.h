@@ -12,7 +12,7 @@
 
 namespace pagoda {
 
-// Who could use the next step.
+// The sequences that could use the next step.
 struct StepDemand {
   int num_decodes = 0;                 // sequences that decode, one token each
   int num_prompts = 0;                 // that run, or wait and have a place to run

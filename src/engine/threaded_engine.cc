@@ -182,12 +182,13 @@ bool ThreadedEngine::wait_for_work() {
   taken_submissions_.swap(submissions_);
   taken_cancellations_.swap(cancellations_);
   taken_resets_.swap(resets_);
-  // Counted here already, so that nobody who looks between this and the step sees them nowhere.
+  // Counted here already: a reader of the statistics between this and the step would find them
+  // nowhere.
   stats_.num_waiting += std::exchange(num_submitted_, 0);
   return !stopping_;
 }
 
-// Whoever makes masks, or reads blocks, does not know who waits, so the thread looks again soon.
+// Threads that make masks or read blocks do not know that this one waits, so it looks again soon.
 void ThreadedEngine::wait_for_others() {
   std::unique_lock lock(mutex_);
   work_.wait_for(lock, kBetweenLooks, [this] { return has_work(); });

@@ -46,7 +46,7 @@ class HttpClient {
 };
 
 // Returns the protocols that a redirect of `url` may lead to, as libcurl lists them: never from an
-// encrypted connection to one that anybody on the way can read and change.
+// encrypted connection to one that others on the way can read and change.
 const char* redirect_protocols(std::string_view url);
 
 // Returns text as one segment of a URL's path, or as several where it has slashes: everything

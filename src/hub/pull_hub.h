@@ -1,9 +1,9 @@
 // Fetches a model from a hub that speaks Hugging Face's API into the store (model_store.h draws its
 // folders).
 //
-// One revision is one commit: its list of files, with the size and digest of each, is read first,
-// and every file is then fetched at that commit, so that a branch that moves meanwhile cannot mix
-// two versions.
+// One revision is one commit. Its list of files, with the size and digest of each, is read first.
+// Every file is then fetched at that commit, so that a branch that moves meanwhile cannot mix two
+// versions.
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,11 @@ struct HubRevision {
   std::vector<HubFile> files;
 };
 
-// Reads the hub's answer about a revision. A file whose path would leave its folder or has characters
-// that are not shown as they stand, whose size is missing or negative, or whose digest is not one fails the whole: a list with one such entry is
-// not to be trusted.
+// Reads the hub's answer about a revision. A list with one of these entries is not to be trusted,
+// and fails as a whole:
+// - a path that would leave its folder, or has characters that are not shown as they stand;
+// - a size that is missing or negative;
+// - a digest that is not one.
 Result<HubRevision> parse_hub_revision(std::string_view listing);
 
 // Returns the files that an engine reads: config, generation config, tokenizer and chat template,

@@ -2,10 +2,9 @@
 //
 // They lie in a folder of this user's own in the one that is given, which may be shared with others
 // (kv/private_folder.h). Folders are made with mode 0700 and files with 0600; links are not followed,
-// and files of other users are no blocks. What has another name is left alone. Files
-// come under their names whole: they are written under another one and then renamed, which is not
-// synced. What a process that was killed left half written is one of the files in list(), under the
-// name that it had.
+// and files of other users are no blocks. Files with other names are left alone. Files come under
+// their names whole: they are written under another one and then renamed, which is not synced. A
+// file that a killed process left half written is in list(), under the name that it had.
 //
 // Belongs to one thread; several processes may have the same folder.
 #pragma once

@@ -6,9 +6,9 @@
 // Which free block is handed out changes no answer and no plan, only where a sequence lies. In
 // BlockOrder::kConsecutive a sequence gets the block behind its last one if that is free, so that
 // attention can read it straight through. It begins in the lowest free run that has room for it,
-// behind what the sequence before may grow into: low, because memory of blocks that nobody has had
-// costs nothing yet. Where no run has room: at the start of the longest, or, behind a sequence that
-// may grow, in its middle. In kLowest it is the free block of the lowest id.
+// behind what the sequence before may grow into: low, because blocks that no sequence has had yet
+// take no memory. Where no run has room, it begins at the start of the longest, or in its middle
+// behind a sequence that may grow. In kLowest it is the free block of the lowest id.
 //
 // Every call is O(1), but allocate() where it looks for a run: it looks at kMaxRuns of them, and at
 // a bit a block. No call takes memory.

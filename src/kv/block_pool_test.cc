@@ -100,7 +100,7 @@ TEST(BlockPoolDeathTest, EndsAtADoubleFreeAndAtForeignIds) {
   EXPECT_DEATH(pool.release(-1), "got -1");
 }
 
-// The longest run of blocks that nobody holds.
+// The longest run of free blocks.
 int longest_run(int num_blocks, const std::map<int, int>& holders) {
   int longest = 0;
   for (int id = 0, run = 0; id < num_blocks; ++id) {
@@ -110,7 +110,7 @@ int longest_run(int num_blocks, const std::map<int, int>& holders) {
   return longest;
 }
 
-// Blocks from `id` on that nobody holds.
+// Free blocks in a row from `id` on.
 int run_from(int id, int num_blocks, const std::map<int, int>& holders) {
   int run = 0;
   while (id + run < num_blocks && !holders.count(id + run)) ++run;
@@ -124,7 +124,7 @@ RC_GTEST_PROP(BlockPoolProperty, AgreesWithAMapOfHolders, ()) {
   const auto operations = *rc::gen::container<std::vector<std::pair<int, unsigned>>>(
       rc::gen::pair(rc::gen::inRange(0, 4), rc::gen::arbitrary<unsigned>()));
   BlockPool pool(num_blocks, order);
-  std::map<int, int> holders;  // of blocks that somebody holds
+  std::map<int, int> holders;  // of held blocks
   const auto any_held = [&](unsigned choice) {
     return std::next(holders.begin(), choice % holders.size())->first;
   };

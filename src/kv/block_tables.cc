@@ -43,7 +43,7 @@ bool BlockTables::fetch(BlockTable& table, std::span<const int> tokens,
   BlockTier& tier = *cache_->tier();
   PrefixFetch& fetch = *table.fetch_;
   for (; fetch.num_taken < fetch.blocks.size(); ++fetch.num_taken) {
-    if (cache_->acquire_fetched(table.chain_, fetch, table.groups_)) {  // somebody has computed it
+    if (cache_->acquire_fetched(table.chain_, fetch, table.groups_)) {  // another sequence has
       tier.pass(fetch.id);
       continue;
     }

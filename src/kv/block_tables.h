@@ -1,14 +1,14 @@
-// BlockTables: which blocks hold the tokens of which sequence. Takes blocks as tokens come, finds
-// those that the prefix cache has, shares them between the samples of a request, keeps them for
-// later requests, and gives them back. (Block tables: Kwon et al., "PagedAttention", SOSP 2023,
-// arXiv:2309.06180.)
+// BlockTables: which blocks hold the tokens of which sequence. It takes blocks as tokens come,
+// finds those that the prefix cache has, and shares them between the samples of a request. It keeps
+// them for later requests, and gives them back. (Block tables: Kwon et al., "PagedAttention", SOSP
+// 2023, arXiv:2309.06180.)
 //
 //   open() -> acquire(), acquire_beginning() -> extend() -> keep(), give_back() -> extend() ...
 //                                                 |                                    |
 //                               share() to a sample of the same prompt       keep_tail(), release()
 //
-// A sequence has a table in each cache group (kv/cache_groups.h), all of them as long. What is said
-// of a block below, others hold or the cache has in each group alike.
+// A sequence has a table in each cache group (kv/cache_groups.h), all of them as long. Where other
+// sequences or the cache have a block below, they have it in each group alike.
 //
 // A block is written by one holder: extend() copies one that others hold too before the sequence
 // writes to it. Such copies are the step's, which runs them before its layers; their sources, and
@@ -76,11 +76,11 @@ class BlockTables {
   BlockTables(BlockPool& pool, PrefixCache* cache, CacheGroups groups);
 
   const CacheGroups& groups() const { return groups_; }
-  // Blocks that so many tokens fill, in each group.
+  // Returns how many blocks so many tokens fill, in each group.
   int blocks_for(int num_tokens) const { return groups_.blocks_for(num_tokens); }
   int num_blocks() const { return pool_.num_blocks(); }
-  // Returns the number of blocks that a sequence could have: free ones, and cached ones that nobody
-  // else holds.
+  // Returns the number of blocks that a sequence could have: free ones, and ones that only the
+  // cache holds.
   int num_free() const {
     return pool_.num_free() + (cache_ == nullptr ? 0 : cache_->num_evictable());
   }
@@ -102,7 +102,7 @@ class BlockTables {
   int num_loads_per_step() const { return cache_->tier()->num_loads_per_step(); }
   // Adds a block that begins with the longest cached beginning of `tokens`, those behind the full
   // blocks of the table; returns how many of them it holds. The block is a copy that is added to
-  // `copies`, or a tail that nobody holds, adopted. 0: nothing is cached, or no block is free.
+  // `copies`, or an adopted tail that no sequence holds. 0: nothing is cached, or no block is free.
   int acquire_beginning(BlockTable& table, std::span<const int> tokens,
                         const SequenceLength& length, std::vector<PlannedCopy>& copies);
   // Makes room for the tokens [begin, end), which the sequence writes next; returns the end of
@@ -110,10 +110,11 @@ class BlockTables {
   // hold is copied, which is added to `copies`.
   int extend(BlockTable& table, int begin, int end, const SequenceLength& length,
              std::vector<PlannedCopy>& copies);
-  // Blocks that extend() would take for it.
+  // Returns how many blocks extend() would take.
   int num_missing(const BlockTable& table, int begin, int end) const;
-  // Returns the blocks that a sequence lacks to have `num_blocks` in each group, as many of them as
-  // it holds at most while it computes up to num_new tokens at a time.
+  // Returns how many blocks a sequence lacks in order to grow to `num_blocks` in each group. Of a
+  // group with a window only those count that it holds at most at a time. It computes up to num_new
+  // tokens at a time.
   int num_short(const BlockTable& table, int num_blocks, int num_new) const;
   // Makes `to`, of another sample of the same prompt, hold the blocks of `from` as well.
   void share(const BlockTable& from, BlockTable& to);
@@ -124,8 +125,8 @@ class BlockTables {
   // Gives back the blocks that no query at `position` or behind it sees. A step in flight may still
   // have them in its tables, but does not read them.
   void give_back(BlockTable& table, int position);
-  // Gives the cache the block that tokens[0, num_computed) end within, for good: nobody writes to
-  // the table after it.
+  // Gives the cache the block that tokens[0, num_computed) end within, for good: the sequence does
+  // not write to the table after it.
   void keep_tail(BlockTable& table, std::span<const int> tokens, int num_computed);
   // Gives all blocks back, and ends what is fetched.
   void release(BlockTable& table);

@@ -110,7 +110,7 @@ TEST_F(BlockTablesTest, WhatIsKeptIsFoundByTheSameBeginning) {
   BlockTable second;
   tables_.open(second, "", "");
   EXPECT_EQ(tables_.acquire(second, tokens, 10), 8);
-  // The tail behind them goes over as it is: nobody holds it.
+  // The tail behind them goes over as it is: no sequence holds it.
   const std::span<const int> rest = std::span(tokens).subspan(8);
   EXPECT_EQ(tables_.acquire_beginning(second, rest, {.num_tokens = 10, .max_stored = 10}, copies_),
             2);

@@ -51,10 +51,10 @@ class BlockTier {
                               std::span<const int> tokens) = 0;
   // Returns whether the next block of a fetch has come.
   virtual Arrival arrival(FetchId id) = 0;
-  // Puts the next block's bytes into a block that nobody reads or writes; the one behind it is the
+  // Puts the next block's bytes into a block that no step reads or writes. The one behind it is the
   // next then. REQUIRES: arrival(id) is kHere.
   virtual void load(FetchId id, int block_id) = 0;
-  // Passes the next block over: somebody else has computed it.
+  // Passes the next block over: another sequence has computed it.
   virtual void pass(FetchId id) = 0;
   virtual void end_fetch(FetchId id) = 0;
   // Returns how many blocks may be loaded between two steps without holding them up.

@@ -40,11 +40,11 @@ class CacheGroups {
     const int window = windows_[group];
     return window == 0 || position < window ? 0 : (position - window + 1) / block_size_;
   }
-  // Returns the blocks of a group that a sequence holds at most, which comes to have `num_blocks`
-  // and computes up to num_new tokens at a time.
+  // Returns the most blocks of a group that a sequence holds at a time. It comes to have
+  // `num_blocks` and computes up to num_new tokens at a time.
   int most_held(int group, int num_blocks, int num_new) const;
-  // Returns the blocks of all groups that a sequence holds at most, which comes to have so many
-  // tokens and computes them one at a time: what it needs in order to go on.
+  // Returns the most blocks of all groups together that a sequence holds at a time. It comes to
+  // have so many tokens and computes them one at a time: this is what it needs in order to go on.
   int most_held(int num_tokens) const;
 
  private:

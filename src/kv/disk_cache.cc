@@ -13,7 +13,7 @@ namespace pagoda {
 namespace {
 
 constexpr std::chrono::seconds kFirstLook(1);  // at the files, that a start waits for
-// Nobody waits longer for what the thread does with one file.
+// The engine waits no longer for what the thread does with one file.
 constexpr double kMostSecondsOfFile = 2;
 constexpr std::int64_t kLoadedBytesPerStep = 8 << 20;  // some milliseconds of copying
 constexpr std::size_t kMaxUsed = 4096;

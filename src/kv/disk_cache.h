@@ -1,9 +1,9 @@
 // DiskCache: the tier below the prefix cache that is a folder of files, a block each
 // (kv/block_file.h).
 //
-// One thread of its own reads and writes them. What the engine's thread does is to copy a block to a
-// queue, or from what has been read; where the queue is full, a block is dropped and counted. (A
-// tier below the cache in memory: Gao et al., "CachedAttention", USENIX ATC 2024,
+// One thread of its own reads and writes them. The engine's thread only copies a block to a queue,
+// or from the files that have been read. Where the queue is full, a block is dropped and counted.
+// (A tier below the cache in memory: Gao et al., "CachedAttention", USENIX ATC 2024,
 // arXiv:2403.19708.)
 //
 //   store() ──▶ queue, 64 MiB ──▶ thread ──▶ a file, renamed when it is whole

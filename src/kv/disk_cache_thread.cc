@@ -16,10 +16,10 @@ namespace {
 // A fetch may take so long, and so much longer for each block that has come: about what a block of
 // 16 tokens of a small model takes to compute.
 constexpr double kPatienceSeconds = 1, kSecondsOfBlock = 0.02;
-// Engines that share a folder leave an eighth of it free when they look at it, which each of them
-// does before it has written half as much.
+// Engines that share a folder leave an eighth of it free when they look at it. Each of them looks
+// before it has written half as much.
 constexpr std::int64_t kPartLeftFree = 8, kPartUnlooked = 16;
-constexpr std::int64_t kUnfinishedForNs = 60'000'000'000;  // by then whoever wrote it is gone
+constexpr std::int64_t kUnfinishedForNs = 60'000'000'000;  // by then its writer is gone
 constexpr std::int64_t kNsBetweenBlocks = 1000;
 
 bool is_unfinished(const BlockFileEntry& entry) {
@@ -87,7 +87,7 @@ void DiskCache::read_next(FetchId id, Lock& lock) {
   if (status.ok()) ++counters_.num_read;
   if (!status.ok() && status.code() != StatusCode::kNotFound) ++counters_.num_failed;
   const auto found = fetches_.find(id);
-  // Nobody may want it any more.
+  // Its fetch may be over.
   if (found == fetches_.end() || found->second.ended || found->second.next_read() != number)
     return give_back(std::move(file));
   Fetch& fetch = found->second;

@@ -161,7 +161,7 @@ TEST_F(GroupTablesTest, TailsComeAndGoWithAllTheirBlocks) {
   for (int group = 0; group < 3; ++group)
     EXPECT_EQ(cache_.block_of_group(tail[0], group), tail[group]);
   EXPECT_EQ(pool_.num_free() + cache_.num_evictable(), 60);
-  // It goes over as it is: nobody holds it.
+  // It goes over as it is: no sequence holds it.
   BlockTable second = run(tokens_of(0, 12));
   EXPECT_EQ(num_found_, 10);
   for (int group = 0; group < 3; ++group) EXPECT_EQ(second.ids(group)[2], tail[group]);

@@ -7,8 +7,8 @@
 namespace pagoda {
 namespace {
 
-// At most one in so many of all places in lanes is empty, and one in so many of those of layers that
-// see all, which long contexts fill.
+// At most one place in so many is empty: of all places in lanes, and of those of the layers that
+// see the most. Long contexts fill the latter.
 constexpr int kEmptyOfAll = 7, kEmptyOfLongest = 16;
 // Memory of a lane that kinds of layers do not share is at most half of what the largest takes.
 constexpr double kMostBytes = 1.5;

@@ -1,20 +1,20 @@
-// KvLayout: what each layer's keys and values look like in memory, and which of it layers share.
+// KvLayout: what each layer's keys and values look like in memory, and which memory layers share.
 //
 // Formats, window and heads belong to a layer. Paged and contiguous caches are the same layout with
 // another block size: 16 tokens, or as many as the longest context, one block a sequence.
 //
-// Layers that differ in their windows are in cache groups (kv/cache_groups.h). Memory is in
-// lanes: a block has a place in each lane, and holds there one layer of the group that has taken the
-// block, or several where their entries are smaller than those of other groups' layers. So the
-// layers of a group are in places of their own, and those of other groups in the same ones. With one
-// group a lane is a layer.
+// Layers that differ in their windows are in cache groups (kv/cache_groups.h). Memory is in lanes:
+// a block has a place in each lane. There it holds one layer of the group that has taken the block.
+// It holds several where their entries are smaller than those of other groups' layers. So the
+// layers of one group are in different places, and those of different groups in the same ones. With
+// one group a lane is a layer.
 //
 //   lane 0   [ block 0        ][ block 1        ][ block 2        ]
 //              layer 0 (int8)    layer 1           layer 0
 //              layer 3 (int8)    (bfloat16)        layer 3
 //
-// A layer that is part p of n in its places finds a block's entries under the number n * block + p,
-// so layers of other parts, as of other groups, have block tables of their own.
+// A layer that is part p of n in its places finds a block's entries under the number n * block + p.
+// So layers of other parts have other block tables, as layers of other groups do.
 //
 // A layer that reads another one's entries has its form, place and table, and takes no memory (Gemma
 // 3n's and 4's late layers).
@@ -79,11 +79,12 @@ struct KvLayout {
   bool shares_values(int layer, int other) const;
 };
 
-// Deals layers out into cache groups for contexts of up to max_model_len tokens. Layers that see all
-// of a context, and those of each other window, are dealt into groups of as many lanes, so many that
-// few are left empty; where formats or heads differ too, each kind of layer is. Layers of one window
-// stay one group, and so do those whose memory would hardly be shared: of the longest window. A layer
-// that reads another one's entries follows it.
+// Deals layers out into cache groups for contexts of up to max_model_len tokens. Layers that see
+// all of a context, and those of each other window, are dealt into groups. All groups have the same
+// number of lanes, chosen so that few are left empty. Where formats or heads differ too, each kind
+// of layer is dealt apart. Where all layers have one window they stay one group. So they do where
+// they would hardly share memory: the group has their longest window then. A layer that reads
+// another one's entries follows it.
 void deal_into_groups(KvLayout& layout, int max_model_len);
 
 }  // namespace pagoda

@@ -74,7 +74,7 @@ TEST(KvLayout, WindowsAreDealtIntoGroupsOfAsManyLanesAsLayersThatSeeAll) {
   }
 }
 
-// Lanes that nobody needs would cost what windows save.
+// Lanes that no layer needs would cost what windows save.
 TEST(KvLayout, FewLanesAreLeftEmpty) {
   for (int num_full = 1; num_full < 40; ++num_full) {
     for (int num_windowed = 1; num_windowed < 40; ++num_windowed) {

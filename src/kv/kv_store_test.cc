@@ -134,7 +134,7 @@ TEST(KvStore, FormsOfALaneShareTheirElements) {
   EXPECT_EQ(address(0), address(1));
   EXPECT_EQ(address(1), address(2));
   EXPECT_EQ(store->num_bytes(), 5 * 16 * (2 * 2 * 2 * 8 + 2 * 2 * 2 * 2));
-  // Whoever writes to one of them moves the others along.
+  // A writer that rebinds one of them moves the others along.
   KvView written = store->view(1);
   written.keys.elements = exec.allocate(DType::kInt8, {10, 16, 2, 8});
   store->rebind(2, written);

@@ -1,8 +1,8 @@
 // longest_hit(): how much of a sequence's beginning all cache groups have.
 //
-// A group has a beginning where it has the blocks that a query at its end sees. So a group that sees
-// all has every beginning of what it has, and one with a window has those behind enough blocks in a
-// row. (The search from the end: vLLM's sliding window manager.)
+// A group has a beginning where it has the blocks that a query at its end sees. So a group that
+// sees all has every beginning of what it has. A group with a window has the beginnings that end
+// with enough blocks in a row. (The search from the end: vLLM's sliding window manager.)
 #pragma once
 
 #include "kv/cache_groups.h"

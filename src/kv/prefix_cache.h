@@ -16,9 +16,9 @@
 // group, which come and go together. A hit needs, in each group, the blocks that a query at its end
 // sees and no others.
 //
-// The cache is one of a block's holders in the BlockPool. A cached block that nobody else holds may
-// be evicted: least recently used first. A sequence holds all blocks of its chain and gives them
-// back last block first, so a block is never older than its children, and children go before
+// The cache is one of a block's holders in the BlockPool. A cached block that has no other holder
+// may be evicted: least recently used first. A sequence holds all blocks of its chain and gives
+// them back last block first. So a block is never older than its children, and children go before
 // parents. Behind a window it is the other way round: a parent goes, its tails with it, and its
 // children stay without one.
 //
@@ -90,8 +90,9 @@ class PrefixCache {
     return prefix_scope(model_, owner, salt);
   }
 
-  // Fills empty tables, one of each group, with the cached full blocks of the longest beginning of
-  // tokens[0, limit) whose seen ones are all cached, holds them, and returns how many tokens it has.
+  // Finds the longest beginning of tokens[0, limit) of which the blocks that a query at its end
+  // sees are all cached. Fills empty tables, one of each group, with these full blocks, holds them,
+  // and returns how many tokens the beginning has.
   int acquire(PrefixChain& chain, std::span<const int> tokens, int limit,
               std::vector<GroupTable>& tables);
 
@@ -136,8 +137,8 @@ class PrefixCache {
   bool insert_tail(const PrefixChain& chain, const std::vector<GroupTable>& tables,
                    std::span<const int> tokens);
 
-  // Adds a holder to a block, cached or not; release() in turn makes a cached block that nobody
-  // else holds evictable.
+  // Adds a holder to a block, cached or not. release() takes one away: a block that only the cache
+  // then holds may be evicted.
   void hold(int block_id);
   void release(int block_id);
 

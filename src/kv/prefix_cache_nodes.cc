@@ -1,4 +1,4 @@
-// The nodes of the prefix cache: its tree, who holds them, and which of them go first.
+// The nodes of the prefix cache: their tree, their holders, and the order in which they go.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -142,7 +142,8 @@ void PrefixCache::unlink(int block_id) {
   }
 }
 
-// Leaves the children of a block behind a window without a parent; its tails nobody finds any more.
+// Leaves the children of a block behind a window without a parent. Forgets its tails, since no
+// prompt finds them any more.
 void PrefixCache::unlink_children(Node& node) {
   while (node.num_tails > 0) forget(node.tails[0]);
   for (int child = node.first_child; child != kNone;) {

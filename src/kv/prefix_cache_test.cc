@@ -112,7 +112,7 @@ TEST_F(PrefixCacheTest, OwnersAreApartAndForgetTheirOwn) {
   cached_part(tokens, "", "alice");
   cached_part(tokens, "salt", "alice");
   EXPECT_EQ(cached_part(tokens, "", "bob"), 0);
-  EXPECT_EQ(cached_part(tokens, "alice"), 0);  // nobody's, with a salt that reads like an owner
+  EXPECT_EQ(cached_part(tokens, "alice"), 0);  // no owner, and a salt that reads like one
   Holder running = run({7, 7, 7, 7, 7}, "", "alice");
   cache_->clear("alice");
   EXPECT_EQ(cached_part(tokens, "", "alice"), 0);
@@ -200,7 +200,7 @@ TEST_F(PrefixCacheTest, EvictsTheLeastRecentlyUsedAndChildrenBeforeParents) {
   EXPECT_EQ(pool_->num_free(), 1);
   cached_part({1, 1, 1, 1, 9});  // a second tail of the first chain, and its root is young again
   EXPECT_EQ(pool_->num_free(), 0);
-  // The first chain's tail and its second block, which nobody has asked for since.
+  // The first chain's tail and its second block, which no prompt has asked for since.
   EXPECT_TRUE(cache_->evict());
   EXPECT_TRUE(cache_->evict());
   EXPECT_EQ(beginning({1, 1, 1, 1, 2}).num_tokens, 0);

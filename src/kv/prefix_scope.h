@@ -12,9 +12,9 @@ struct PrefixScope {
   Sha256Digest digest = {};  // of those and the salt: the parent of a prompt's first block
 };
 
-// Returns the scope of an owner, "" where requests are nobody's, and a salt. model: what else a block's
-// bytes depend on. Who knows a scope's digest can tell the digests of any prompt's blocks in it, and
-// nobody else can.
+// Returns the scope of an owner and a salt. owner: "" where requests have none. model: what else a
+// block's bytes depend on. The digests of a prompt's blocks in a scope can be told from the scope's
+// digest, and not without it.
 PrefixScope prefix_scope(const Sha256Digest& model, std::string_view owner, std::string_view salt);
 
 }  // namespace pagoda

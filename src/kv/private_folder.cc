@@ -22,8 +22,8 @@ Status folder_error(std::string_view what, const std::string& path) {
   return unavailable("{} {}: {}", what, path, std::strerror(errno));
 }
 
-// Opens the folder in which one of ours lies, whoever's it is. Where it is made, it is its owner's
-// alone, and folders above it get the usual mode.
+// Opens the folder in which one of ours lies. Any user may own it. Where it is made, it is its
+// owner's alone, and folders above it get the usual mode.
 Result<FileDescriptor> open_parent(const std::string& path, PrivateFolder::Wish wish) {
   FileDescriptor folder(::open(path.c_str(), kOpenFolder));
   if (folder.get() < 0 && errno == ENOENT && wish == PrivateFolder::Wish::kMade) {
@@ -41,7 +41,7 @@ Result<FileDescriptor> open_parent(const std::string& path, PrivateFolder::Wish 
   return folder;
 }
 
-// Lets nobody but the owner into a folder of ours.
+// Lets the owner alone into a folder of ours.
 Status make_private(int folder, const std::string& path) {
   struct stat info = {};
   if (::fstat(folder, &info) != 0) return folder_error("opening", path);

@@ -1,6 +1,6 @@
-// PrivateFolder: a folder that this process's user alone can read and write, open. What is below it
-// is reached from its descriptor and through no link, so that whoever may change the path to it, or
-// the folder that it lies in, leads nowhere else.
+// PrivateFolder: an open folder that this process's user alone can read and write. What is below it
+// is reached from its descriptor and through no link. So a user who may change the path to it, or
+// the folder that it lies in, leads this process nowhere else.
 //
 // Thread-compatible; several processes of one user may have the same folder.
 #pragma once
@@ -20,11 +20,11 @@ class PrivateFolder {
     kMade,   // one that is not there is made
   };
 
-  // Opens the folder `name` in `parent`, which may be anybody's, and a link: root's with a group
-  // that may write, as volumes are, or /tmp. Where `name` is this user's and its group or others may
-  // get in, they no longer may. kInvalidArgument, which says what is wrong: all users may write in
-  // the parent and it is not sticky, `name` is another user's or a link or lets all users write;
-  // kUnavailable: the system says why.
+  // Opens the folder `name` in `parent`. The parent may be any user's, and a link: root's with a
+  // group that may write, as volumes are, or /tmp. Where `name` is this user's but lets its group
+  // or others in, it no longer does. kInvalidArgument, which says what is wrong: all users may
+  // write in the parent and it is not sticky, `name` is another user's or a link or lets all users
+  // write; kUnavailable: the system says why.
   static Result<PrivateFolder> open(const std::string& parent, const std::string& name, Wish wish);
   // Opens a folder in this one; errors as above.
   Result<PrivateFolder> open_below(const std::string& name, Wish wish) const;

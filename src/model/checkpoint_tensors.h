@@ -1,5 +1,5 @@
-// Which tensors of a checkpoint a decoder reads. One that nobody reads means that the checkpoint is
-// of another model than its config says, so it is refused rather than passed over.
+// The check that a decoder reads every tensor of a checkpoint. A tensor that it does not read means
+// that the checkpoint is of another model than its config says. Such a checkpoint is refused.
 #pragma once
 
 #include <string_view>
@@ -15,8 +15,8 @@ namespace pagoda {
 bool is_derived_tensor(std::string_view name);
 
 // Checks that no tensor is passed over. kUnsupported names the first tensor that a decoder of that
-// config does not read. The checkpoint has canonical names,
-// and the config an architecture of a family.
+// config does not read. REQUIRES: the checkpoint has canonical names, and the config an
+// architecture of a family.
 Status check_all_tensors_are_read(const Checkpoint& checkpoint, const ModelConfig& config);
 
 }  // namespace pagoda

@@ -1,6 +1,6 @@
 // Limits of a configuration's numbers, whatever file they come from. They are wide enough for every
-// model there is, narrow enough that a product of two of them neither overflows nor asks for absurd
-// memory before its tensors are looked at.
+// model there is. They are so narrow that a product of two of them neither overflows nor asks for
+// absurd memory before the tensors are looked at.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@
 
 namespace pagoda {
 
-// The residual stream before the last norm. The sum of both is taken where the rows that somebody
-// wants are known.
+// The residual stream before the last norm. last_hidden() and logits() take the sum of both, of the
+// wanted rows alone.
 struct HiddenState {
   Tensor residual;  // [tokens, hidden]
   Tensor delta;     // [tokens, hidden], before its norm

@@ -18,7 +18,7 @@ namespace pagoda {
 class ArchitectureKeys;
 class JsonFields;
 
-// Which layers config.json's sliding_window is for.
+// The layers that config.json's sliding_window is for.
 enum class WindowRule : std::uint8_t {
   kNone,       // none: the family has no windows
   kAllLayers,  // all of them, or those that layer_types names

@@ -1,6 +1,6 @@
 // The fate of each key of a JSON file beside a checkpoint's weights, as rows of a table: it is read,
-// harmless, or refused by name. A key that nobody has thought about may change what a model
-// computes, so it is refused too.
+// harmless, or refused by name. A key that has no row may change what a model computes, so it is
+// refused too.
 #pragma once
 
 #include <span>
@@ -31,7 +31,7 @@ struct OtherKeys {
 };
 
 // Checks each key by the first row that is about it. kUnsupported names the file and a key that
-// would change what the model computes, or that nobody knows.
+// would change what the model computes, or that has no row.
 Status check_keys(const JsonFields& fields, std::span<const HfKeyRule> rows,
                   const OtherKeys& others = {});
 

@@ -28,15 +28,16 @@ struct HeadProjection {
   int num_heads = 0;
 };
 
-// Balances a layer without norms. In each head of keys the rows of a rotary pair are divided by 2^e,
-// and those of the query heads that read it are multiplied by it, biases included: e = round(log2
-// sqrt(|k| / |q|)), where |k| is the norm of the pair's rows in the keys' weight and |q| the root
-// mean square of its norms in the query heads' weights. Every score keeps its bits, as above: e is
-// brought so near to 0 that no row loses any in its format (quant/tensor_rows.h). A head stays as it
-// is where this would lower the norm of its key times that of its queries, which its scores' error
-// goes with, by less than a fifth. Tensors that change move into memory of their own, and their
-// sources' pages are released. REQUIRES: tensors of the shapes above, as a checkpoint's reader has
-// checked them; head_dim is even, and queries have a multiple of the keys' heads.
+// Balances a layer without norms. In each head of keys the rows of a rotary pair are divided by
+// 2^e. In the query heads that read it the pair's rows are multiplied by 2^e. Biases are scaled
+// likewise. e = round(log2 sqrt(|k| / |q|)): |k| is the norm of the pair's rows in the keys'
+// weight, |q| the root mean square of its norms in the query heads' weights. Every score keeps its
+// bits, as above: e is brought so near to 0 that no row loses any in its format
+// (quant/tensor_rows.h). The error of a head's scores grows with the norm of its key times that of
+// its queries. A head stays as it is where balancing would lower this product by less than a fifth.
+// Tensors that change move into memory of their own, and their sources' pages are released.
+// REQUIRES: tensors of the shapes above, as a checkpoint's reader has checked them; head_dim is
+// even, and queries have a multiple of the keys' heads.
 void balance_projections(const HeadProjection& queries, const HeadProjection& keys, int head_dim,
                          const RopeTable& table);
 

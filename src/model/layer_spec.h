@@ -29,8 +29,8 @@ class LayerSpecs {
  public:
   LayerSpecs(const Family& family, const ModelConfig& config);
 
-  // Finds a tensor by its whole canonical name; nothing for one that no layer knows. What it points
-  // to lives as long as this.
+  // Finds a tensor by its whole canonical name; nothing for one that no layer knows. Its pointers
+  // are valid as long as this lives.
   std::optional<TensorPlace> find(std::string_view tensor) const;
 
  private:

@@ -18,9 +18,9 @@ struct RopeScaling {
   float high_freq_factor = 4;
   float original_positions = 8192;
   // YaRN only (Peng et al., 2023, arXiv:2309.00071): pairs that turn beta_fast times and more over
-  // the original positions stay, those that turn beta_slow times and less are stretched by `factor`,
-  // and between them the two are blended by the pair's number. The borders are whole pairs where
-  // `truncates`.
+  // the original positions stay. Those that turn beta_slow times and less are stretched by
+  // `factor`. Between them the two are blended by the pair's number. The borders are whole pairs
+  // where `truncates`.
   float beta_fast = 32;
   float beta_slow = 1;
   bool truncates = true;

@@ -1,4 +1,4 @@
-// Which ops have a body on which backend of this binary.
+// The ops that have a body on a backend of this binary.
 #pragma once
 
 #include <string_view>

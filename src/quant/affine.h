@@ -1,5 +1,5 @@
-// MLX's affine groups, as `mlx-community` checkpoints store them: a row's values in groups of 32,
-// 64 or 128, each value a code of 2, 3, 4, 5, 6 or 8 bits under the group's scale and bias.
+// MLX's affine groups, as `mlx-community` checkpoints store them. A row's values are in groups of
+// 32, 64 or 128. Each value is a code of 2, 3, 4, 5, 6 or 8 bits under the group's scale and bias.
 //
 // A matrix [rows, cols] is three arrays:
 //
@@ -21,12 +21,12 @@
 //   never a fused multiply-add
 //
 // Under float32 scales that is MLX's own dequantize bit for bit. Under 16-bit scales MLX rounds
-// both the product and the sum to the scales' type, and so is off by up to 2^-8 (bfloat16) or 2^-11
-// (float16) of each; here the product of a 16-bit scale and a code is exact, and the sum is rounded
+// both the product and the sum to the scales' type. So it is off by up to 2^-8 (bfloat16) or 2^-11
+// (float16) of each. Here the product of a 16-bit scale and a code is exact, and the sum is rounded
 // once, to float32.
 //
-// Error bound: a quantiser that takes scale = (max - min) / (2^bits - 1) and bias = min is off by
-// at most half a scale, and the rounding of both numbers to their type, the scale's times the code.
+// Error bound: a quantiser takes scale = (max - min) / (2^bits - 1) and bias = min. It is off by at
+// most half a scale, and the rounding of both numbers to their type, the scale's times the code.
 // MLX's own quantiser moves the scale so that zero has a code, which costs up to one scale at the
 // other end of the range.
 #pragma once

@@ -11,9 +11,11 @@
 // not above the minimum, scale and codes are 0. An entry that is not finite, or whose minimum or
 // max(x) - minimum is not, has NaN as scale and minimum, and codes 0.
 //
-// Error bound: half a scale of a rotated dimension, 2^-17 of a scale for the reciprocal, and at the
-// ends of the range what bfloat16 leaves of both numbers: 15 * 2^-9 of the scale, and 2^-9 of the
-// minimum.
+// Error bound, all of these together:
+// - half a scale of a rotated dimension;
+// - 2^-17 of a scale for the reciprocal;
+// - at the ends of the range what bfloat16 leaves of both numbers: 15 * 2^-9 of the scale, and 2^-9
+//   of the minimum.
 #pragma once
 
 #include <cstdint>

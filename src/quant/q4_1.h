@@ -10,8 +10,10 @@
 //   x[i] = scale * q[i] + minimum          two roundings: the product, then the sum; never a fused
 //   multiply-add
 //
-// Error bound: a quantiser that takes scale = (max - min) / 15 is off by at most (1/2 + 15 * 2^-11)
-// * scale + |minimum| * 2^-11: half a step, and the rounding of both numbers to f16.
+// Error bound of a quantiser that takes scale = (max - min) / 15: half a step, and the rounding of
+// both numbers to f16.
+//
+//   (1/2 + 15 * 2^-11) * scale + |minimum| * 2^-11
 #pragma once
 
 #include <cstddef>

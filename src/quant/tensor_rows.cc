@@ -31,7 +31,7 @@ class NumberExtremes {
     const float magnitude = std::fabs(number);
     largest_ = std::max(largest_, std::bit_cast<std::uint32_t>(magnitude));  // NaN above all
     if (magnitude > 0) smallest_ = std::min(smallest_, magnitude);
-    // A multiple of 2^-24, as all of float16 are; of others nobody asks.
+    // A multiple of 2^-24, as all of float16 are; with other formats bits_ is not read.
     if (magnitude < 65536) bits_ |= static_cast<std::uint64_t>(magnitude * 0x1p24f);
   }
 

@@ -1,8 +1,8 @@
 // The formats in which a checkpoint stores a tensor's values: plain types, and GGUF's blocks.
 //
 // A block format packs `block_size` consecutive values of a row (the innermost extent) into
-// `block_bytes` bytes. Each has a file of its own here with its layout drawn at the head and a
-// scalar codec, which is the definition that every faster reader is tested against.
+// `block_bytes` bytes. Each has its own file here, with its layout drawn at the head. A scalar
+// codec there defines the format: every faster reader is tested against it.
 #pragma once
 
 #include <cstddef>

@@ -45,8 +45,8 @@ struct SamplingParams {
   std::optional<int> prompt_logprobs;  // the same for the prompt's tokens
 };
 
-// The parameters that a checkpoint may have values for, as far as somebody has said them: a
-// request, or the checkpoint.
+// The parameters that a checkpoint may have values for, as far as a request or the checkpoint has
+// said them.
 struct PartialSampling {
   std::optional<float> temperature;
   std::optional<float> top_p;

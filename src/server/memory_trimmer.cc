@@ -12,7 +12,7 @@
 namespace pagoda {
 namespace {
 
-// Whose reading takes so much that the next ones are better off with it given back.
+// A body of this size takes so much memory to read that later requests gain if it is given back.
 constexpr std::size_t kLargeBodyBytes = 256 << 10;
 
 void trim() {

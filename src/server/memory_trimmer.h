@@ -17,9 +17,9 @@
 namespace pagoda {
 
 // Lets malloc take each block of 1 MiB or more from the system alone, and give it back when it is
-// freed. glibc would raise that bound to the largest block that was freed, up to 32 MiB, and large
-// blocks would lie in its arenas among small ones, which keep them there. REQUIRES: the process has
-// no other thread yet.
+// freed. glibc would raise that bound to the largest block that was freed, up to 32 MiB. Large blocks
+// would then lie in its arenas among small ones, which keep them there. REQUIRES: the process has no
+// other thread yet.
 void give_back_large_blocks();
 
 class MemoryTrimmer {

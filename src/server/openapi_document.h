@@ -1,8 +1,10 @@
 // /openapi.json: built from the endpoints that the router knows and the field tables that read the
-// requests, with the bounds of the model that is served. What its schemas take is answered, but for
-// the context's length, what a chat template refuses, and what a grammar comes to in bytes. What
-// they do not take is refused, but for two names of one field with equal values, and for grammars,
-// of which they say less than is taken.
+// requests, with the bounds of the model that is served.
+//
+// A request that its schemas take is answered, with three exceptions: the context's length, what a
+// chat template refuses, and what a grammar comes to in bytes. A request that they do not take is
+// refused, with two exceptions: two names of one field with equal values, and grammars, of which
+// they say less than is taken.
 #pragma once
 
 #include <string>

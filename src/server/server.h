@@ -37,7 +37,7 @@ struct ServerOptions {
   // The most bytes of what requests keep, and of answers until their clients have them; see
   // serving/request_memory.h.
   std::int64_t max_request_memory_bytes = kMaxRequestMemoryBytes;
-  // Events of the model's prefix cache, for whoever asks for them; null: nobody may.
+  // Events of the model's prefix cache, for clients that ask for them; null: no client may.
   std::shared_ptr<const CacheEvents> cache_events;
   std::string traces_url;  // of TraceExporter::start(); empty: no request is traced
   int num_threads = 2;

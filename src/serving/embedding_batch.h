@@ -27,8 +27,8 @@ struct EmbeddingBatchRequest {
   int priority = 0;
   std::string cache_owner;  // GenerationRequest's, both
   std::string cache_salt;
-  // Called once a prompt: in take(), or by the destructor for those that it cancels. Null: nobody
-  // wants to know.
+  // Called once a prompt: in take(), or by the destructor for those that it cancels. Null: the
+  // caller does not want to know.
   std::function<void(const EmbeddingEnd&)> on_end;
 };
 

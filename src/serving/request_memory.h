@@ -1,5 +1,6 @@
-// RequestMemory: how many bytes may be in memory at a time of requests' bodies, of what requests leave
-// behind once they have been read, and of their answers until the clients have them.
+// RequestMemory: how many bytes of requests may be in memory at a time. Those are requests' bodies,
+// what requests leave behind once they have been read, and their answers until the clients have
+// them.
 //
 // Each request has two accounts: one of its body as it comes, one of the rest. What is kept counts as
 // long as its HeldBytes live. What is sent is a HeldText: connections write nothing else, so that no
@@ -103,7 +104,7 @@ class HeldBytes {
   std::int64_t num_bytes_ = 0;
 };
 
-// A text that counts, once, as long as anybody has it.
+// A text that counts, once, as long as it has a holder.
 class HeldText {
  public:
   // Errors are HeldBytes::grow()'s; a text of up to kSmallTextBytes has none.

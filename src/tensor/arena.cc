@@ -64,7 +64,7 @@ class Arena::Span final : public Buffer {
 void Arena::SpinLock::lock() {
   constexpr int kSpins = 100;
   for (int spin = 0; is_held_.exchange(true, std::memory_order_acquire); ++spin) {
-    if (spin >= kSpins) std::this_thread::yield();  // whoever holds it has lost its core
+    if (spin >= kSpins) std::this_thread::yield();  // the thread that holds it has lost its core
   }
 }
 

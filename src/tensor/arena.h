@@ -1,9 +1,9 @@
 // Arena: the memory of a step's results.
 //
 // One range of addresses is reserved once; pages are taken from the system at their first touch and
-// kept. A span is cut from the lowest hole that holds it (first fit) and joined with its neighbours
-// when the last handle lets go, so the same sequence of allocations and releases takes the same
-// addresses, and a steady step touches no page for the first time and allocates nothing.
+// kept. A span is cut from the lowest hole that holds it (first fit). It is joined with its
+// neighbours when the last handle lets go. So the same sequence of allocations and releases takes
+// the same addresses. A steady step touches no page for the first time and allocates nothing.
 //
 //   reserved  |span|hole|span|span|hole ........................................|
 //
@@ -26,7 +26,7 @@ class Arena {
  public:
   struct Options {
     // Addresses, not memory. Where the system refuses so many, fewer are taken, and more than that
-    // left: whoever comes next needs some too.
+    // are left: other parts of the process need some too.
     std::size_t reserve_bytes = std::size_t{64} << 30;
     bool huge_pages = false;  // ask the system for 2 MiB pages
   };

@@ -10,7 +10,7 @@
 
 namespace pagoda {
 
-// Who may read a buffer's bytes where they are.
+// The place of a buffer's bytes. It decides who may read them there.
 enum class MemorySpace : std::uint8_t {
   kHost,    // everybody
   kDevice,  // the backend alone: Exec::read() brings them to the host

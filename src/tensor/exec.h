@@ -27,7 +27,7 @@ inline constexpr std::size_t kNumBackends = 4;
 inline constexpr std::array<Backend, kNumBackends> kBackends = {Backend::kReference, Backend::kCpu,
                                                                 Backend::kMlx, Backend::kCuda};
 
-// Traits of a backend that code outside it asks for, so that nobody compares names.
+// Traits of a backend that code outside it asks for, so that no code compares names.
 struct BackendTraits {
   std::string_view name;
   bool is_native = false;    // computes at once, in the host's memory: ops can be timed one by one
@@ -73,8 +73,8 @@ class Exec {
   virtual void end_op(std::uint64_t begun, const OpCall& call);
 
   // Allocates a result's memory, its values undefined. Native backends only: it comes from an arena
-  // whose spans return on a handle's last release, so that a steady step takes the same addresses
-  // every time and allocates nothing.
+  // whose spans return on a handle's last release. So a steady step takes the same addresses every
+  // time and allocates nothing.
   virtual Tensor allocate(DType dtype, const Shape& shape) = 0;
   // Allocates zeroed memory that outlives steps: keys and values, sampler state. kResourceExhausted
   // where there is too little.
@@ -115,10 +115,10 @@ class Exec {
   virtual std::int64_t available_bytes() const;
 
   // Starts the computation of everything built so far that `roots` need. A lazy backend computes
-  // here, and in read() what no evaluate() has covered: once a step with the outputs and every KV
-  // array written (by a chunk that samples nothing too) as roots, and once more where rows are
-  // drawn or scored behind the forward. Native backends have computed already. Returns before the
-  // work is done; a failure may only show in read().
+  // here, and in read() what no evaluate() has covered. It is called once a step, with the outputs
+  // and every KV array written (by a chunk that samples nothing too) as roots. It is called once
+  // more where rows are drawn or scored behind the forward. Native backends have computed already.
+  // Returns before the work is done; a failure may only show in read().
   virtual Status evaluate(std::span<const Tensor> roots) = 0;
   // Waits for the tensor's values. The bytes, row-major, stay valid as long as the handle. `tensor`
   // is contiguous.
@@ -133,14 +133,15 @@ class Exec {
   virtual Status finish() { return ok_status(); }
 
   // Builds the kernels of the ops that `call_ops` calls, so that no step waits for a compiler.
-  // Nothing is computed: the ops' results are nobody's, and no evaluate() may come of them.
+  // Nothing is computed: the ops' results are dropped, and no evaluate() may come of them.
   // `progress` gets the part that is done; it may be empty. A backend that compiles nothing calls
   // neither.
   virtual Status prepare_kernels(const std::function<void()>& /*call_ops*/,
                                  const std::function<void(double)>& /*progress*/) {
     return ok_status();
   }
-  // Returns how many kernels were built in the middle of a step, because nobody had listed them.
+  // Returns how many kernels were built in the middle of a step, because prepare_kernels() had not
+  // listed them.
   virtual std::uint64_t num_late_kernels() const { return 0; }
   // Returns how many calls of attention have decoded the cache first, for want of products of its
   // formats (AttentionPath::kDecoded). Thread-safe.

@@ -1,8 +1,9 @@
 // OpProfile: what the ops of a model's steps cost: calls, seconds, bytes and products of each.
 //
-// An Exec carries one where somebody asked for it (`--profile`), else none, which costs an op a
-// branch. Ops that run alike are one line: the same op, on weights of the same shape and format, in
-// the same phase. Only native backends run an op when it is called, so only they can be profiled.
+// An Exec carries one where the user asked for it (`--profile`). Else it has none, which costs an
+// op a branch. Ops that run alike are one line: the same op, on weights of the same shape and
+// format, in the same phase. Only native backends run an op when it is called, so only they can be
+// profiled.
 #pragma once
 
 #include <cstdint>

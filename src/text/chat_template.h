@@ -6,11 +6,11 @@
 // reverse), because templates do so; a list never holds itself or a namespace.
 //
 // No template is guessed: a checkpoint without one gives kNotFound. A template is a program from
-// outside, so it runs on a thread of its own with a budget of instructions (5 million), memory (64
-// MiB and 32 times the input) and the processor's time (10 s). A rendering that passes a limit,
-// raises an exception or contradicts itself gives kInvalidArgument with the template's name, the
-// line and the reason. It concerns its own input alone: what it took is given back, and the next
-// one is rendered.
+// outside, so it runs on its own thread and within a budget. The budget is 5 million instructions,
+// memory of 64 MiB and 32 times the input, and 10 s of the processor's time. A rendering that
+// passes a limit, raises an exception or contradicts itself gives kInvalidArgument with the
+// template's name, the line and the reason. It concerns its own input alone: what it took is given
+// back, and the next one is rendered.
 //
 // Messages are prepared as in vLLM:
 // - of a message and its calls only the keys that templates read are there, and none of them holds

@@ -1,6 +1,6 @@
-// A tokenizer as a GGUF file holds it, under the keys tokenizer.ggml.*. Whoever reads the file
-// fills this; nothing here knows the format. No length or id needs to be right:
-// Tokenizer::from_gguf checks them all.
+// A tokenizer as a GGUF file holds it, under the keys tokenizer.ggml.*. The file's reader fills
+// this; nothing here knows the format. No length or id needs to be right: Tokenizer::from_gguf
+// checks them all.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ struct GgufVocabulary {
   std::optional<int> eos_token_id;
   std::optional<int> unknown_token_id;
 
-  // Absent keys take the format's defaults: llama texts start with BOS and a space, gpt2 texts with
-  // neither, except that the pre-tokenizers of Llama 3, Tekken and Chameleon start with BOS, and
+  // Absent keys take the format's defaults. Texts of llama start with BOS and a space, those of
+  // gpt2 with neither. But the pre-tokenizers of Llama 3, Tekken and Chameleon start with BOS, and
   // those of Gemma 4 whatever the key says. No text ends with EOS.
   std::optional<bool> add_bos_token;
   std::optional<bool> add_eos_token;

@@ -1,12 +1,12 @@
-// Grammars that an answer is held to, token by token, through llguidance (an Earley parser over a
-// lexer of regular expressions, walked along a trie of the vocabulary).
+// Grammars that an answer is held to, token by token. They go through llguidance: an Earley parser
+// over a lexer of regular expressions, walked along a trie of the vocabulary.
 //
-// A grammar comes from a client, and is held to wholly or refused: keywords of JSON Schema that are
-// not supported or not known, and what would be passed over in a context-free grammar, are errors
-// that say where they stand. Objects that list properties have no others unless the schema says so.
-// Compilation is bounded in the processor's time (5 s) and memory (256 MiB), and so are all
-// grammars together (1 GiB) and each step of one. A compilation that passes a limit concerns its
-// own grammar alone: what it took is given back, and the next one is compiled.
+// A grammar comes from a client, and is held to wholly or refused. Keywords of JSON Schema that are
+// not supported or not known are errors that say where they stand. What would be passed over in a
+// context-free grammar is such an error too. Objects that list properties have no others unless the
+// schema says so. Compilation is bounded in the processor's time (5 s) and memory (256 MiB). So are
+// all grammars together (1 GiB) and each step of one. A compilation that passes a limit concerns
+// its own grammar alone: what it took is given back, and the next one is compiled.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ struct GrammarSpec {
   std::string asked_by;
 };
 
-// Makes grammars for one tokenizer. What they share of the vocabulary is made at the first one;
-// threads that compute masks ahead start when there is something for them. Thread-safe.
+// Makes grammars for one tokenizer. The parts that they share of the vocabulary are made at the
+// first one; threads that compute masks ahead start when there is something for them. Thread-safe.
 class GrammarCompiler {
  public:
   static constexpr SandboxLimits kCompileLimits = {.num_bytes = 256 << 20,

@@ -180,8 +180,8 @@ TEST_F(GrammarTest, CompilationsThatAreStoppedTakeNothingFromOthers) {
   EXPECT_LT(peak_resident_bytes() - resident, (std::int64_t{200} << 20) + kMaxKeptBytes);
 }
 
-// A job that is stopped while an error takes its trace of the stack would leave everybody else
-// waiting for the lock over all traces: seen once, where RUST_BACKTRACE was set.
+// A job that is stopped while an error takes its trace of the stack would keep the lock over all
+// traces. All other threads would wait for it: seen once, where RUST_BACKTRACE was set.
 TEST(GrammarStops, ErrorsTakeNoTracesOfTheStack) {
   const char* setting = std::getenv("RUST_LIB_BACKTRACE");
   ASSERT_NE(setting, nullptr);

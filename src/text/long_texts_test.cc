@@ -1,4 +1,4 @@
-// Texts of many pieces: where Tokenizer cuts them, and that nobody can tell from the tokens.
+// Texts of many pieces: where Tokenizer cuts them, and that the tokens do not show it.
 #include <gtest/gtest.h>
 
 #include <fstream>

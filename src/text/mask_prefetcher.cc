@@ -16,18 +16,18 @@
 namespace pagoda {
 namespace {
 
-// Waking a thread and going back to sleep takes 15 us of the machine's time, and on one without an
-// idle core as much of the forward's.
+// Waking a thread and going back to sleep takes 15 us of the machine's time. On one without an idle
+// core it takes as much of the forward's.
 constexpr std::chrono::microseconds kLong(30);
-// Whoever waits for such a mask must not delay those behind it.
+// Such a mask must not delay those queued behind it.
 constexpr std::chrono::milliseconds kVeryLong(3);
 constexpr unsigned kMaxQuickThreads = 4;
 constexpr unsigned kMaxSlowThreads = 8;
 
 }  // namespace
 
-// One source's mask. Whoever has made it kRunning has the source and the mask for itself; in the
-// other phases they are the source's caller's.
+// One source's mask. The thread that has made it kRunning has the source and the mask for itself.
+// In the other phases they are the source's caller's.
 struct MaskPrefetcher::Job {
   enum class Phase : std::uint8_t { kIdle, kQueued, kRunning, kReady };
 
@@ -87,7 +87,7 @@ struct MaskPrefetcher::Queue {
     return done.wait_until(lock, deadline, is_ready);
   }
 
-  // Nobody asks for its mask any more.
+  // Leaves a job undone: its source has ended.
   void drop(Job& job) {
     const std::lock_guard lock(mutex);
     if (job.phase == Job::Phase::kQueued) job.phase = Job::Phase::kIdle;
@@ -188,7 +188,7 @@ class PrefetchingMaskSource final : public TokenMaskSource {
   bool is_mask_near() const override { return queue_->is_near(*job_); }
 
   bool wait_for_mask(Clock::TimePoint deadline) override {
-    // Nobody else knows the size before the first call of fill_mask().
+    // Before the first call of fill_mask() only its caller knows the size.
     return job_->mask.empty() || queue_->wait_for(job_, deadline);
   }
 

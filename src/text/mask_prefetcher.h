@@ -1,10 +1,10 @@
 // MaskPrefetcher: threads that compute masks ahead, from the moment that a source has accepted a
 // token, where the source's mask before took long. The engine's thread goes on with the next
-// forward meanwhile; what is not begun when it asks for a mask, it computes itself, and so it does
-// where a mask is quicker than waking a thread is.
+// forward meanwhile. It computes a mask itself that is not begun when it asks for it, or that is
+// quicker than waking a thread is.
 //
 // Masks of sources whose last one took longer than 3 ms have threads of their own, one a core and
-// eight at most, which give way to the engine's: whoever wants such masks waits, nobody else.
+// eight at most. These give way to the engine's: only samples with such masks wait.
 #pragma once
 
 #include <memory>

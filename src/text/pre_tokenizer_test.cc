@@ -201,7 +201,7 @@ TEST(PreTokenizerTest, ModelsOfOtherKindsAreRefusedByName) {
   }
 }
 
-// The threes of a number that nobody writes are found in time that grows with its length alone.
+// The threes of a number that no text has are found in time that grows with its length alone.
 TEST(PreTokenizerTest, LongNumbersAreCutInThreesFromTheRight) {
   GgufVocabulary vocabulary = shared_vocabulary();
   vocabulary.merges = {"7 7", "77 7"};

@@ -17,9 +17,9 @@
 namespace pagoda {
 
 // Errors of the crates take no traces of the stack, whatever RUST_BACKTRACE says. A job of the
-// sandbox that is stopped while it takes one would take the lock over all traces with it, and every
-// later error of the process would wait for it. Set before main() begins, while no thread reads the
-// environment.
+// sandbox that is stopped while it takes one would take the lock over all traces with it. Every
+// later error of the process would wait for that lock. Set before main() begins, while no thread
+// reads the environment.
 inline const bool kErrorsHaveNoTraces = ::setenv("RUST_LIB_BACKTRACE", "0", /*overwrite=*/1) == 0;
 
 struct Tokenizer::Rust {

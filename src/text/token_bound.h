@@ -13,8 +13,8 @@ namespace pagoda {
 // where its length or its beginning doesn't tell: then the text may fit or not.
 //
 // It tokenises pieces, cut where a word begins, until they have enough tokens: about `max_tokens`,
-// whatever the text's length, of ordinary text. A cut may add tokens (it may go through a special
-// token's spelling, or a piece may get the space that a tokenizer puts before a text): each piece
+// whatever the text's length, of ordinary text. A cut may add tokens: it may go through a special
+// token's spelling, or a piece may get the space that a tokenizer puts before a text. Each piece
 // counts for less by more than that. Errors are encode()'s.
 Result<bool> surely_exceeds(const Tokenizer& tokenizer, std::string_view utf8, int max_tokens);
 

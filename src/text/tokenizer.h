@@ -47,8 +47,8 @@ struct PairParts {
 class Tokenizer {
  public:
   // Reads tokenizer.json and, where it is there, tokenizer_config.json (bos_token, eos_token) of a
-  // folder as Hugging Face saves it. What is added around a text is the post-processor's matter, as
-  // in transformers 5. kNotFound: no tokenizer.json, and where to get one.
+  // folder as Hugging Face saves it. The post-processor adds the tokens around a text, as in
+  // transformers 5. kNotFound: no tokenizer.json, and where to get one.
   static Result<std::shared_ptr<const Tokenizer>> from_folder(const std::filesystem::path& folder);
   static Result<std::shared_ptr<const Tokenizer>> from_gguf(const GgufVocabulary& vocabulary);
 

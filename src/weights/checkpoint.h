@@ -1,10 +1,10 @@
 // Checkpoint: the tensors and metadata of a model on disk, whatever its format.
 //
-// Two formats are known: a folder as Hugging Face saves it (config.json, *.safetensors with or
-// without an index), in MLX's affine groups too, and a GGUF file, the first of a split set too.
-// Files are memory-mapped read-only; every length and offset in them is checked before use, so a
-// HostTensor's bytes are always inside its file. Names are those of the file; renamed() gives
-// the canonical ones of its family.
+// Two formats are known: a folder as Hugging Face saves it, and a GGUF file. The folder has
+// config.json and *.safetensors with or without an index, in MLX's affine groups too. The GGUF file
+// may be the first of a split set. Files are memory-mapped read-only; every length and offset in
+// them is checked before use, so a HostTensor's bytes are always inside its file. Names are those
+// of the file; renamed() gives the canonical ones of its family.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ struct TensorNames;
 // Immutable, so thread-safe; a copy is cheap and shares the mappings.
 class Checkpoint {
  public:
-  // Opens `path`: a folder, or a .gguf file. Errors: kNotFound (no such path, no weights in the
-  // folder), kInvalidArgument (no regular file, a later part of a split set, a wrong value in
-  // config.json's quantization), kDataLoss (truncated or contradictory), kUnsupported (a GGUF
-  // version or byte order, a quantization that is not MLX's; a tensor type that nothing here reads
-  // is found only when that tensor is asked for).
+  // Opens `path`: a folder, or a .gguf file. kNotFound: no such path, no weights in the folder.
+  // kInvalidArgument: no regular file, a later part of a split set, a wrong value in config.json's
+  // quantization. kDataLoss: truncated or contradictory. kUnsupported: a GGUF version or byte
+  // order, a quantization that is not MLX's. A tensor type that nothing here reads is found only
+  // when that tensor is asked for.
   static Result<Checkpoint> open(const std::string& path);
 
-  // Returns the same checkpoint with canonical names: a GGUF file's by the family's lists, a folder's
-  // as its text tower has them alone, where it has one, and without those of other towers, and those
-  // of a model that was saved without its head as they are beneath one. Two
-  // tensors under one name cannot come of it that were not there before: kDataLoss.
+  // Returns the same checkpoint with canonical names. A GGUF file's are those of the family's
+  // lists. A folder with a text tower keeps that tower's names, without those of other towers. A
+  // model that was saved without its head gets the names that it has beneath one. kDataLoss: two
+  // tensors would have one name.
   Result<Checkpoint> renamed(const TensorNames& names) const;
 
   // Returns the tensor of that name; kNotFound names it. A matrix of affine groups is one tensor

@@ -71,7 +71,7 @@ struct GgufTensor {
   std::shared_ptr<const HostStorage> storage;
 };
 
-// Returns "Q4_K", also of types that nothing here reads; "type 77" of those that nobody knows.
+// Returns "Q4_K", also of types that nothing here reads; "type 77" of unknown ones.
 std::string gguf_tensor_type_name(std::uint32_t type_id);
 
 // Immutable, so thread-safe.

@@ -25,7 +25,7 @@ constexpr std::uint64_t kMaxNameBytes = 256;   // ggml's is 64
 constexpr std::uint64_t kMinEntryBytes = 8 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 4 + 8 + 4 + 8;
 constexpr std::uint64_t kDefaultAlignment = 32;
-// Eight is the format's own; more than a megabyte is somebody's mistake.
+// Eight is the format's own; more than a megabyte is a mistake in the file.
 constexpr std::uint64_t kMinAlignment = 8;
 constexpr std::uint64_t kMaxAlignment = 1 << 20;
 

@@ -1,7 +1,7 @@
 // Writing GGUF files; gguf.h draws the format.
 //
-// A file comes into being under a name of its own beside the wanted one and is renamed when it is
-// whole, so that whoever looks sees the old file, or none, or all of the new one.
+// A file is written under another name beside the wanted one and is renamed when it is whole. So a
+// reader sees the old file, or none, or all of the new one.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,7 @@
 
 namespace pagoda {
 
-// Keys and values, encoded as they come. Whoever sets a key twice makes a file that no reader
-// takes.
+// Keys and values, encoded as they come. A key that is set twice makes a file that no reader takes.
 class GgufMetadata {
  public:
   // Sets a key to a bool, a number of 8 to 64 bits, text, or a std::vector of one of them.

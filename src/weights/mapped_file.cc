@@ -22,8 +22,8 @@
 namespace pagoda {
 namespace {
 
-// The mapped files, for on_bus_error(): a signal handler may neither allocate nor lock. Of more
-// files than there are places, some are not known there.
+// The mapped files, for on_bus_error(): a signal handler may neither allocate nor lock. Where there
+// are more files than places, some are not known there.
 struct KnownMapping {
   std::atomic<const std::byte*> start = nullptr;  // null: a free place
   std::size_t size = 0;                           // written before `start`, as is the path
@@ -126,7 +126,7 @@ void MappedFile::release_pages(std::span<const std::byte> bytes) const {
   const auto start = reinterpret_cast<std::uintptr_t>(bytes.data());
   const std::uintptr_t end = start + bytes.size();
   const std::uintptr_t first = (start + page - 1) / page * page;
-  // The mapping's last page belongs to nobody else, however short its part of the file.
+  // The mapping's last page belongs to no other mapping, however short its part of the file.
   const std::uintptr_t last =
       end == mapping_end ? (end + page - 1) / page * page : end / page * page;
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);

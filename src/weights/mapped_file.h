@@ -1,6 +1,6 @@
 // MappedFile: a file's bytes, mapped read-only.
 //
-// A file that somebody truncates while it is mapped ends the process, as with every memory-mapping
+// A file that is truncated while it is mapped ends the process, as with every memory-mapping
 // reader: its pages are gone (SIGBUS). One line on stderr then names the file, and the exit status
 // is 1. Replace a checkpoint by renaming, never by writing into it.
 #pragma once
@@ -18,8 +18,8 @@ namespace pagoda {
 // Thread-safe once opened.
 class MappedFile : public HostStorage {
  public:
-  // Errors: kNotFound (no such file, or not readable), kInvalidArgument (not a regular file),
-  // kResourceExhausted (no address space), kDataLoss (a pointer of git-lfs in place of the file).
+  // Maps a file. kNotFound: no such file, or not readable. kInvalidArgument: not a regular file.
+  // kResourceExhausted: no address space. kDataLoss: a pointer of git-lfs in place of the file.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
 
   MappedFile(const MappedFile&) = delete;

@@ -61,7 +61,7 @@ TEST(MappedFileTest, APointerOfGitLfsIsNotTheFile) {
   EXPECT_NE(status.message().find("git lfs pull"), std::string::npos) << status.message();
 }
 
-// As loading ends where somebody writes another checkpoint into the file meanwhile.
+// Loading ends so where another process writes another checkpoint into the file meanwhile.
 TEST(MappedFileDeathTest, AFileThatIsCutWhileItIsReadIsNamed) {
   const TemporaryFolder folder;
   testing::write_file(folder / "weights.gguf", pattern(40'000));

@@ -58,7 +58,8 @@ PartialFile::~PartialFile() {
   std::fclose(file_);
 }
 
-// Whoever removes left files may come between making one and locking it: then it is made again.
+// A process that removes left files may come between making one and locking it: then it is made
+// again.
 Status PartialFile::open() {
   remove_left_files(path_);
   struct stat info = {};

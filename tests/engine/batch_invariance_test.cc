@@ -1,7 +1,7 @@
 // Batch invariance: an answer never depends on what is computed beside it. Token ids,
-// log-probabilities and logits of each request are bit for bit those of the request alone, however
+// log-probabilities and logits of each request are bit for bit those of the request alone: however
 // requests arrive, whatever was preempted, found in the prefix cache or shared between samples,
-// with any chunks, blocks and threads. Blocks that no request holds are NaN: one read more shows.
+// with any chunks, blocks and threads. Blocks that no request holds are NaN: a read too many shows.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -109,8 +109,8 @@ TEST_P(EngineLife, MemoryIsMadeReadyBeforeItIsUsed) {
   engine_.reset();  // before what it calls
 }
 
-// A prompt and those beside it wait for what is needed soon and no more, also behind a step that
-// the decodes have alone so that its time is known.
+// A prompt and those beside it wait for what is needed soon and no more. They also do behind a step
+// that decodes have alone so that its time is known.
 TEST_P(EngineLife, APromptWaitsOnlyForMemoryThatIsNeededSoon) {
   int num_left = 0;                            // prompt tokens
   int num_decode_steps = 0;                    // without them while some are left

@@ -41,8 +41,8 @@ std::future<FinishReason> submit(Engine& engine, GenerationRequest request) {
   return end->get_future();
 }
 
-// Stops the engine's thread at the first event it delivers until `open` is called, so that what a
-// test does meanwhile is done between two steps however fast the machine is.
+// Stops the engine's thread at the first event it delivers until `open` is called. So what a test
+// does meanwhile is done between two steps, however fast the machine is.
 class Gate {
  public:
   void pass() {

@@ -1,6 +1,6 @@
-// Steps that start before the tokens of the step in front of them are read change nothing: tokens,
-// log-probabilities, ends and logits are bit for bit those without, whoever joins, leaves, stops,
-// is cancelled or preempted meanwhile.
+// Steps that start before the tokens of the step in front of them are read change nothing. Tokens,
+// log-probabilities, ends and logits are bit for bit those without, whichever requests join, leave,
+// stop, are cancelled or preempted meanwhile.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
-// Checkpoints in MLX's affine groups: one that mlx_lm wrote, against golden outputs that MLX
-// computed in float32, and the tiny ones rewritten in groups of every width, against themselves
-// with the groups' values in float32.
+// Checkpoints in MLX's affine groups:
+// - one that mlx_lm wrote, against golden outputs that MLX computed in float32;
+// - the tiny ones rewritten in groups of every width, against themselves with the groups' values in
+//   float32.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

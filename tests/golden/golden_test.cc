@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(All, TinyGolden,
                                               test_name(std::get<1>(info.param)));
                          });
 
-// The real checkpoint. The reference takes minutes a case and MLX's quantised products on a Linux
-// CPU about a second a token, so these run their two shortest cases here, cut to a few steps; `cpu`
+// The real checkpoint. The reference takes minutes a case, and MLX's quantised products on a Linux
+// CPU about a second a token. So these run their two shortest cases here, cut to a few steps; `cpu`
 // runs all of them.
 std::vector<GoldenCase> real_cases(Backend backend) {
   std::vector<GoldenCase> cases = read_golden_cases(kData + "smollm2.json").value();

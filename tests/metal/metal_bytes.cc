@@ -1,6 +1,9 @@
-// Bytes that kernels for Apple GPUs ask of memory, counted as the emulator runs them: those that
-// accesses ask for, those of the lines of 128 bytes that they touch, and those that come in through a
-// first-level cache of 8 KB, beside the least that could do. And counts of what a step asks of MLX.
+// Bytes that kernels for Apple GPUs ask of memory, counted as the emulator runs them, beside the
+// least that could do:
+// - those that accesses ask for;
+// - those of the lines of 128 bytes that accesses touch;
+// - those that come in through a first-level cache of 8 KB.
+// It also counts what a step asks of MLX.
 //
 //   pagoda_metal_bytes [--only weights|products|attention|step|cases]... [--op OP]...
 //

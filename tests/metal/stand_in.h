@@ -2,22 +2,22 @@
 //
 // It defines the members of mlx::core::metal that backend/mlx/metal_dispatch.cc calls, for an
 // executable whose MLX has no Metal. An op's dispatches are recorded where MLX evaluates it, on a
-// CPU stream, and run on the emulator (tests/metal/emulator) by that stream's thread, in an order
+// CPU stream. That stream's thread runs them on the emulator (tests/metal/emulator), in an order
 // drawn from what MLX's rules leave open (stand_in_rules.h).
 //
 // Windows. What was recorded since the last run waits, as one task of MLX's stream, until the window
 // is closed: then it runs as a whole. MLX's own operations on the stream keep their place before or
 // behind it. A window closes
 // - when it is full;
-// - by close_window(), which whoever waits for a result calls first;
+// - by close_window(), which a thread that waits for a result calls first;
 // - before a dispatch that names an array that MLX itself computes behind it;
 // - after each dispatch of a blocking evaluation (mlx::core::eval), which waits without a word;
 // - when MLX's evaluation stands still until tasks finish, or nothing was recorded for a while. The
 //   latter is counted, as the order of a run then hangs on the clock.
 //
 // Errors. A dispatch that Metal or a kernel's signature would not take is refused: the evaluation
-// throws a std::runtime_error of one line. A kernel's own error is thrown by the stream's task, from
-// where MLX hands it to whoever waits for the result, synchronizes, or evaluates next.
+// throws a std::runtime_error of one line. A kernel's own error is thrown by the stream's task. MLX
+// hands it to the thread that waits for the result, synchronizes, or evaluates next.
 //
 // Fresh memory of outputs and of scratch is filled with NaNs, or with 0xA5 in integers.
 #pragma once
@@ -61,7 +61,7 @@ struct Counts : EncoderCounts {
   std::uint64_t results = 0;   // arrays that they made
   std::uint64_t dispatches = 0;
   std::uint64_t windows = 0;
-  std::uint64_t idle_closes = 0;     // windows that nobody closed
+  std::uint64_t idle_closes = 0;     // windows closed by the clock
   std::uint64_t foreign_inputs = 0;  // arrays named that MLX's own operations compute
   std::uint64_t foreign_bytes = 0;   // of those: what MLX copies, if anything
   std::uint64_t bound_bytes = 0;     // of all buffers of all dispatches

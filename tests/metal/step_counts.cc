@@ -102,7 +102,7 @@ class TimedRunner final : public WrappedRunner {
   std::vector<double>& times_;
 };
 
-// Builds graphs of decodes that nobody evaluates.
+// Builds graphs of decodes that are not evaluated.
 double time_building(RunnerParts& parts, int num_seqs) {
   HostBatch host;
   host.max_blocks = 1;

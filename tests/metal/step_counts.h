@@ -3,8 +3,8 @@
 
 namespace pagoda {
 
-// Prints dispatches, barriers, command buffers and graph nodes of a step of a random model of
-// Qwen3-0.6B's layers, narrow ones, and the host's time for it. Needs traced kernels.
+// Prints dispatches, barriers, command buffers and graph nodes of a step, and the host's time for
+// it. The model is random, of Qwen3-0.6B's layers, narrow ones. Needs traced kernels.
 void print_step_counts();
 
 }  // namespace pagoda

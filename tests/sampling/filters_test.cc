@@ -125,8 +125,8 @@ TEST(Filters, TheHostKeepsTheSetsAndTheirProbabilities) {
     const double total = total_weight(kept);
     const float max = *std::max_element(kept.logits.begin(), kept.logits.end());
     for (std::size_t i = 0; i < kept.size(); ++i) {
-      // Logits, their difference and its product with 1 / temperature are rounded to float32, and
-      // weights to 2^-42 of the likeliest's, which a filter may have dropped.
+      // Logits, their difference and its product with 1 / temperature are rounded to float32.
+      // Weights are rounded to 2^-42 of the likeliest's, which a filter may have dropped.
       const double x = (double{max} - kept.logits[i]) / temperature;
       const double rounding = 0x1p-23 * (4 + x + std::abs(kept.logits[i]));
       EXPECT_NEAR(kept.weights[i] / total, c.probabilities[i],

@@ -1,5 +1,5 @@
 // A quantiser into MLX's affine groups for tests: scale = (max - min) / (2^bits - 1) and bias = min
-// of each group, both rounded to their type before the codes are chosen.
+// of each group. Both are rounded to their type before the codes are chosen.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // FakeEngine: an Engine without a model. It answers each request with tokens that a function
-// chooses, at a chosen pace, with log-probabilities that follow from the ids, and counts what was
+// chooses, at a chosen pace, with log-probabilities that follow from the ids. It counts what was
 // asked of it. For tests of everything above the engine.
 #pragma once
 

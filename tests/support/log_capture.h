@@ -24,7 +24,7 @@ class LogCapture {
   LogCapture(const LogCapture&) = delete;
   LogCapture& operator=(const LogCapture&) = delete;
 
-  // Returns all that was written, once nobody writes any more.
+  // Returns all that was written. REQUIRES: no thread writes any more.
   std::string text() const { return text_.str(); }
 
  private:

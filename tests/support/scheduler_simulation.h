@@ -1,26 +1,30 @@
 // SchedulerSimulation: a scheduler under traffic, over a runner that keeps a KV cache of hashes,
 // and a plain model of what the scheduler may do.
 //
-// An entry of the cache is the hash of its cache group and of all tokens up to its own, as a real one
-// is a function of them. A group's layers read what their window shows them. With lookahead a step is launched before the one in front of it is over, and runs as late
-// as it can: when its own results are asked for, on the tables that it was launched with. After
-// every plan and step it is checked that
-//  - the plan keeps to its budget, decodes first; no decode waits for two steps, and no chunk
-//    beside decodes costs more than it may;
-//  - whoever is preempted comes after everybody who runs; nobody overtakes the queue's head, and
-//    nobody waits in vain;
-//  - every context reads back as its own through its tables, behind a window a sequence holds
-//    nothing, every block has as many holders as it
-//    should, equal beginnings that run stand in the same blocks where there is a prefix cache, each
-//    owner's block is its own where there is none, a block that nobody holds is overwritten at
-//    once;
-//  - no step writes what one that may still run reads, nor does a block that comes from the tier;
-//  - whoever waits for blocks of the tier has the cache's alone, and gives them up before anybody is
-//    preempted; others may overtake him meanwhile, and where nobody runs blocks keep coming;
-//  - a sequence that is admitted starts behind all full blocks of it that are cached;
-//  - each row of a prompt is scored once;
-// and at the end that every sequence has ended once, with the tokens that it would have had alone,
-// and all blocks are free. A broken promise throws std::logic_error, which names its line.
+// An entry of the cache is the hash of its cache group and of all tokens up to its own: a real one
+// is a function of them too. A group's layers read what their window shows them. With lookahead a
+// step is launched before the one in front of it is over. It runs as late as it can: when its own
+// results are asked for, on the tables that it was launched with.
+//
+// After every plan and step it is checked that
+// - the plan keeps to its budget, decodes first; no decode waits for two steps, and no chunk beside
+//   decodes costs more than it may;
+// - a sequence that is preempted comes after all that run; no sequence overtakes the queue's head,
+//   and none waits in vain;
+// - every context reads back as its own through its tables, and behind a window a sequence holds
+//   nothing;
+// - every block has as many holders as it should; equal beginnings that run stand in the same
+//   blocks where there is a prefix cache; each owner's block is its own where there is none; a
+//   block without a holder is overwritten at once;
+// - no step writes what one that may still run reads, nor does a block that comes from the tier;
+// - a sequence that waits for blocks of the tier has the cache's alone, and gives them up before
+//   any sequence is preempted; others may overtake it meanwhile, and where none runs blocks keep
+//   coming;
+// - a sequence that is admitted starts behind all full blocks of it that are cached;
+// - each row of a prompt is scored once.
+//
+// In the end every sequence has ended once, with the tokens that it would have had alone, and all
+// blocks are free. A broken promise throws std::logic_error, which names its line.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +43,15 @@
 namespace pagoda::testing {
 
 // The time that the simulated machine takes for a step: seconds for decodes, whatever their number,
-// and for each prompt token. Zeros: nobody measures.
+// and for each prompt token. Zeros: time is not measured.
 struct SimulatedCost {
   double decode_step_s = 0;
   double prefill_token_s = 0;
 };
 
-// A tier below the prefix cache: of what it is asked to store it drops `dropped` in 16, a block that
-// it is asked for keeps others waiting `awaited` times in 16 and fails `failed` times in 16, and it
-// forgets one in `forgotten` of 16 steps.
+// A tier below the prefix cache. It drops `dropped` in 16 of the blocks that it is asked to store.
+// A block that it is asked for keeps others waiting `awaited` times in 16, and fails `failed` times
+// in 16. It forgets a block in `forgotten` of 16 steps.
 struct SimulatedTier {
   std::uint64_t seed = 0;
   int dropped = 0;
@@ -98,7 +102,7 @@ class SchedulerSimulation {
   int num_fetched_blocks() const { return tier_ ? tier_->num_loaded : 0; }
 
  private:
-  static constexpr std::uint64_t kUnowned = 0;  // what stands in slots that nobody owns
+  static constexpr std::uint64_t kUnowned = 0;  // what stands in slots without an owner
   static constexpr int kMostAwaited = 5;        // blocks in a row that have not come
   using Sample = std::pair<RequestId, int>;
   // The order: priority, request, sample.

@@ -73,8 +73,8 @@ void SchedulerSimulation::check_plan(const Plan& plan, bool is_ahead) {
   check_nobody_waits_in_vain(plan);
 }
 
-// A step is planned wherever anybody runs or could, and who waits for the tier's blocks waits for a
-// bounded time.
+// A step is planned wherever a sequence runs or could. Sequences that wait for the tier's blocks
+// wait for a bounded time.
 void SchedulerSimulation::check_progress(const Plan& plan) {
   num_steps_without_plan_ = plan.empty() && !scheduler_.idle() ? num_steps_without_plan_ + 1 : 0;
   if (!plan.empty()) return;
@@ -85,8 +85,8 @@ void SchedulerSimulation::check_progress(const Plan& plan) {
                                          (groups_.blocks_for(options.max_model_len) + 1));
 }
 
-// Before all others goes the request that came first of all that waited in the queue, where the
-// scheduler says that it was somebody's turn.
+// Where the scheduler says that it gave a turn, the request goes before all others that came first
+// of all that waited in the queue.
 void SchedulerSimulation::note_turn() {
   const std::uint64_t num_turns = scheduler_.counters().num_priority_turns;
   if (num_turns == num_turns_) return;
@@ -140,9 +140,9 @@ void SchedulerSimulation::check_preempted(const std::set<const Sequence*>& plann
   }
 }
 
-// A decode is left out of a step that prompts have for themselves, never twice in a row, or where
-// it is the last of all and finds no block. Behind a step in flight whoever has ended or is about
-// to be is left out, and who waits with its request's other samples.
+// A decode is left out of a step that prompts have for themselves, never twice in a row. It is also
+// left out where it is the last of all and finds no block. Behind a step in flight a sequence is
+// left out that has ended or is about to, or that waits with its request's other samples.
 void SchedulerSimulation::check_decodes(const Plan& plan, const std::set<const Sequence*>& planned,
                                         bool is_ahead) {
   const bool decodes_have_part = plan.num_decodes > 0;
@@ -179,7 +179,7 @@ void SchedulerSimulation::check_chunk(const PlannedSequence& planned, bool is_de
   }
   const SamplingParams& params = requests_[sequence.request_id()].sampling;
   require(planned.samples == (planned.context_len() == num_known && params.max_tokens > 0));
-  // Tokens that nobody would read are not computed.
+  // Tokens that no client would read are not computed.
   require(params.max_tokens == 0 || num_known < sequence.max_num_tokens());
   int num_read = 0;
   for (int p = planned.first_position; p < planned.context_len(); ++p) {
@@ -246,7 +246,7 @@ void SchedulerSimulation::check_nobody_waits_in_vain(const Plan& plan) const {
     return;
   }
   // The head knows its prompt at least, and what its request's samples need is a place and a block
-  // of each group each at most. Behind a window nobody needs more than its longest chunk sees.
+  // of each group each at most. Behind a window no sequence needs more than its longest chunk sees.
   const auto [priority, head, sample] = *first;
   const auto num_samples =
       static_cast<int>(std::count_if(waiting_.begin(), waiting_.end(), [&](const Rank& rank) {

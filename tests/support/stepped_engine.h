@@ -1,5 +1,5 @@
 // SteppedEngine: an EngineCore whose steps a test calls, so that it decides what is where in each
-// of them. Between steps every KV block that nobody holds is filled with NaN, scales too.
+// of them. Between steps every KV block without a holder is filled with NaN, scales too.
 #pragma once
 
 #include <memory>

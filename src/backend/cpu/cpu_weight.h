@@ -2,10 +2,10 @@
 // order (panel_format.h draws them).
 //
 // A vector register holds a pair of k of 16 outputs, so that no sum crosses lanes, and a thread
-// reads one ascending stream. Parts of different formats (a joined q, k and v) are segments one
-// after the other, each of whole pairs of panels, the most that a kernel takes at a time; rows that
-// are missing are zero. A gate and its other part, which are multiplied together, alternate: a
-// pair of the one, a pair of the other.
+// reads one ascending stream. Parts of different formats (a joined q, k and v) are segments, one
+// after the other. A segment is whole pairs of panels, because a kernel takes a pair at most at a
+// time; rows that are missing are zero. A gate and its other part, which are multiplied together,
+// alternate: a pair of the one, a pair of the other.
 #pragma once
 
 #include <span>

@@ -10,8 +10,8 @@
 //
 //   k = 32 / bits * i + 2 * j + p   lies at bit 16 * p + bits * j
 //
-// so that a shift by bits * j leaves the pair (k, k + 1) of all 16 columns at the bottom of 32
-// half-words, as the pairwise dot products of 16-bit numbers want it (vdpbf16ps, vpdpwssd,
+// So a shift by bits * j leaves the pair (k, k + 1) of all 16 columns at the bottom of 32
+// half-words. The pairwise dot products of 16-bit numbers want it there (vdpbf16ps, vpdpwssd,
 // vpmaddwd), and the same words serve 32-bit lanes. Five bits are four low ones and a high one, six
 // are four and two, three are two and one: the high plane follows the low one.
 //
@@ -33,19 +33,25 @@
 //   affine    32      none here: all headers stand before the panel's planes, one a
 //                     group of the checkpoint, scales [16] and biases [16] in 16 bits 2, 2 1, 4 ...
 //
-// F16 and BF16 become integers of 14 bits under a power of two for each 64 k, the largest value's
-// exponent less 12, but no less than a quarter of the largest power of its 256 k, so that a kernel
-// may multiply those by one, two or four and have one power for all. Integers multiply as fast as
-// bfloat16 and leave x four bits more. Exact is a value of BF16 down to 1/32 of the largest of its
-// 64, one of F16 down to a quarter, or a quarter of that of the largest of its 256; the others are
-// off by 2^-14 of the former at most, or 2^-16 of the latter. Before a panel's first group stands a
-// line of the least power that each column may have, 2^-48 of its largest one, so that kernels can
-// add exponents in place of multiplying; NaN in a column of which a weight is no number.
+// F16 and BF16 become integers of 14 bits under a power of two for each 64 k. Its exponent is the
+// largest value's less 12, but the power is no less than a quarter of the largest one of its 256 k.
+// So a kernel may multiply the integers by one, two or four and have one power for all 256.
+// Integers multiply as fast as bfloat16 and leave x four bits more.
 //
-// The six-bit words of a column: word 0 has the scales of blocks 0 to 4 at bit 6 b, word 1 their
-// minima, word 2 the scales of blocks 5 and 6 at bits 0 and 6, their minima at 12 and 18, and of
-// block 7 the low four bits of scale and minimum at 24 and 28; the high two stand at bit 30 of
-// words 0 and 1.
+// A value of BF16 is exact down to 1/32 of the largest of its 64, and one of F16 down to a quarter.
+// Where the power comes from the largest of the 256, they are exact down to 1/128 and 1/16 of that
+// one. Other values are off by 2^-14 of the largest of the 64 at most, or 2^-16 of that of the 256.
+//
+// Before a panel's first group stands a line of the least power that each column may have: 2^-48 of
+// its largest one, so that kernels can add exponents in place of multiplying. It is NaN in a column
+// of which a weight is no number.
+//
+// The six-bit words of a column:
+//
+//   word 0   scales of blocks b = 0 to 4 at bit 6 b; at bit 30 the high two of block 7's scale
+//   word 1   minima of blocks b = 0 to 4 at bit 6 b; at bit 30 the high two of block 7's minimum
+//   word 2   scales of blocks 5 and 6 at bits 0 and 6, their minima at bits 12 and 18; the low four
+//            bits of block 7's scale at bit 24, and those of its minimum at bit 28
 //
 // A group that begins inside the matrix and ends outside is filled up with zeros, scales too.
 #pragma once

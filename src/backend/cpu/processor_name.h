@@ -5,8 +5,8 @@
 
 namespace pagoda {
 
-// Returns what the processor calls itself and its signature (family, model and stepping), as in
-// "AMD EPYC 00a00f11"; "unknown" where nobody says. Thread-safe.
+// Returns the processor's own name and its signature (family, model and stepping), as in "AMD EPYC
+// 00a00f11"; "unknown" on a processor that is not x86. Thread-safe.
 std::string processor_name();
 
 }  // namespace pagoda

@@ -25,11 +25,12 @@ constexpr std::chrono::microseconds kUnitTime(5);
 constexpr std::int64_t kMostUnits = 16;
 // One in so many calls of a kind is timed.
 constexpr std::uint32_t kTimedEvery = 16;
-// Who waits spins: the gaps between a step's ops take microseconds, those between steps a few
-// hundred, and a sleeper is awake 6 to 40 microseconds after it is called.
+// A thread that waits spins for so long. The gaps between a step's ops take microseconds, those
+// between steps a few hundred. A sleeper is awake 6 to 40 microseconds after it is called.
 constexpr std::chrono::microseconds kSpinTime(400);
-// Where others want our cores, that long. A worker that spins on is stopped later, in the middle of
-// its work, for a slice of the scheduler's time, and everybody waits for it.
+// It spins for so long where other processes want our cores. The system stops a worker that spins
+// on later, in the middle of its work, for a slice of the scheduler's time. Then all other threads
+// wait for it.
 constexpr std::chrono::microseconds kCrowdedSpinTime(20);
 // Others want our cores if a worker is this late, and are taken to want them for the time below.
 constexpr std::chrono::milliseconds kLate(1);
@@ -208,7 +209,7 @@ Clock::duration ThreadPool::spin_time() const {
 void ThreadPool::finish(std::uint32_t number, std::uint32_t num_units) {
   const auto finished = [&] { return num_finished(number) == num_units; };
   if (spin_until(finished, spin_time())) return;
-  // A worker that is this late has lost its core to somebody else: it may have the caller's.
+  // A worker that is this late has lost its core to another process: it may have the caller's.
   const auto start = Clock::now();
   while (true) {
     const std::uint32_t wakes = caller_wakes_.load(std::memory_order_acquire);

@@ -1,17 +1,17 @@
 // ThreadPool: the cpu backend's workers, over which one step's ops are forked and joined many
 // times.
 //
-// Each thread has its own contiguous part of the work, always the same, and goes through it in
-// ascending order, so that it reads one stream of weights. Who is done with its own part takes
-// one that nobody has begun, and where work is long the end of another's part, so that a thread
-// which the system keeps from running holds up no more than what it was at. (Chase and Lev's
-// work-stealing deques, 2005, with a range for a deque.) No result may depend on who computes which
-// range (batch invariance).
+// Each thread has its own contiguous part of the work, always the same. It goes through the part in
+// ascending order, so that it reads one stream of weights. A thread that is done with its own part
+// takes one that no thread has begun. Where work is long, it also takes the end of another thread's
+// part. So a thread which the system keeps from running holds up no more than what it was at.
+// (Chase and Lev's work-stealing deques, 2005, with a range for a deque.) No result may depend on
+// which thread computes which range (batch invariance).
 //
-// A worker that has nothing to do spins, because the next op comes within microseconds, and sleeps
+// A worker that has nothing to do spins, because the next op comes within microseconds. It sleeps
 // once a request must have ended, so that an idle process uses no CPU. Where other processes want
-// our cores, workers sleep between steps: it is there that the scheduler should stop them. Nobody
-// yields, which Linux 6.18 takes for giving up a whole slice.
+// our cores, workers sleep between steps: it is there that the scheduler should stop them. No
+// thread yields, which Linux 6.18 takes for giving up a whole slice.
 #pragma once
 
 #include <array>
@@ -157,8 +157,8 @@ class ThreadPool {
   const int num_threads_;
   std::uint32_t number_ = 0;  // of the last job
   Ahead ahead_;               // of the next one
-  // A set for each hash, large enough that a step's kinds keep their times wherever the linker and
-  // the system have put their code, by which they are told apart.
+  // A set for each hash. Kinds are told apart by where the linker and the system have put their
+  // code. A set is large enough that a step's kinds keep their times wherever that is.
   std::array<std::array<Kind, 16>, 16> kinds_;
   std::chrono::steady_clock::time_point crowded_until_;
   std::unique_ptr<Lane[]> lanes_;

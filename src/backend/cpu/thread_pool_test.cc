@@ -202,7 +202,7 @@ TEST(ThreadPool, IdleWorkersUseNoCpu) {
   EXPECT_LT(process_cpu_seconds() - start, 0.1);
 }
 
-// Also of memory that nobody may read, which is asked for and no more.
+// Workers also fetch from memory that the process may not read: they ask for it and no more.
 TEST(ThreadPool, WorkIsDoneWhateverWorkersFetchMeanwhile) {
   ThreadPool pool(3);
   const std::vector<std::byte> memory(1 << 20);

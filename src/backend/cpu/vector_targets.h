@@ -30,8 +30,8 @@ class OnlyVectorTarget {
   ~OnlyVectorTarget();
 };
 
-// Fills Highway's table of the functions to call, which points to a chooser until somebody has
-// chosen: the best that `isa` allows.
+// Fills Highway's table of the functions to call with the best that `isa` allows. Until then the
+// table points to Highway's own chooser.
 void choose_vector_target(CpuIsa isa);
 
 // Returns the name of the target that runs, as its own code tells it.

@@ -16,8 +16,8 @@ struct GpuPeakWork {
   int fma_rounds = 64;                                // of 512 fma a thread
 };
 
-// Times reads of 16 bytes and chains of fma, the best of five runs by the host's clock, of 0.05 s
-// each, and checks what came of every run. kUnavailable where that is wrong. REQUIRES: an Exec of
+// Times reads of 16 bytes and chains of fma: the best of five runs of 0.05 s each, by the host's
+// clock. Checks the results of every run; kUnavailable where they are wrong. REQUIRES: an Exec of
 // the mlx backend that uses Metal. Takes half a second.
 Result<GpuPeaks> measure_gpu_peaks(Exec& exec, const GpuPeakWork& work = {});
 

@@ -22,9 +22,11 @@
 //
 //   word 0 .. 3 of column 0 | of column 1 | ... | of column 31 | word 4 .. 7 of column 0 | ...
 //
-// Word i of a block's low plane of b bits has codes k = 32 / b * i + j at bit b * j. Of its high
-// plane of h bits, that code's are in word i / (b / h) at bit b * j + h * (i % (b / h)): one shift
-// puts them above all low bits of a word.
+// One shift puts the high bits of codes above all low bits of a word. The bits of a block's code k
+// = 32 / b * i + j lie here:
+//
+//   low plane of b bits    word i            at bit b * j
+//   high plane of h bits   word i / (b / h)  at bit b * j + h * (i % (b / h))
 //
 //             unit  halves       words                                              planes
 //   F32       128                                                                   32
@@ -46,10 +48,10 @@
 //   affine    128                scale | bias << 16 a group; of float32 numbers,    2, 2 1, 4, 4 1,
 //                                scale, bias                                        4 2, 8
 //
-// Small integers stand one behind the other from the lowest bit up: group g's 4 bits at bit 4 g,
-// its 2 bits at bit 2 g, its byte at bit 8 (g % 4) of word g / 4. Integers with a sign are as in
-// the file: Q3_K's and IQ4_XS's scales plus 32, Q6_K's in two's complement. Columns that are
-// missing in the last panel are zeros, scales too.
+// Small integers stand one behind the other from the lowest bit up. Group g has its 4 bits at bit 4
+// g, or its 2 bits at bit 2 g. It has its byte at bit 8 (g % 4) of word g / 4. Integers with a sign
+// are as in the file: Q3_K's and IQ4_XS's scales plus 32, Q6_K's in two's complement. Columns that
+// are missing in the last panel are zeros, scales too.
 //
 // ops/linear/panels.metal.h reads them. Thread-safe.
 #pragma once

@@ -3,10 +3,10 @@
 // the CPU.
 //
 // Threads. MLX gives every thread its own default stream of a device, and only the thread that made
-// a stream may hand it work. So nothing here stores a stream: an op is recorded on the default
-// stream of the thread that builds it, and that thread has to evaluate it too (another one gets a
-// Status that says so). What has its values already may come from anywhere: weights, uploads and
-// persistent memory may be made by the main thread before the engine thread takes over.
+// a stream may hand it work. So nothing here stores a stream. An op is recorded on the default
+// stream of the thread that builds it. That thread has to evaluate it too; another one gets a
+// Status that says so. Arrays that have their values already may come from any thread: the main
+// thread may make weights, uploads and persistent memory before the engine thread takes over.
 //
 // Order. All work of a thread goes to one stream, which runs in order. A step's graph is therefore
 // finished before the next step's begins, and evaluate() may be called for a step while earlier
@@ -59,9 +59,9 @@ mx::array& whole_array(const Tensor& tensor);
 // Gives an output of an op its memory, which begins at a cache line.
 void set_aligned_data(mx::array& output);
 
-// The cpu backend's Exec that ops run on where there is no Metal. Used by one thread at a time: first
-// by the one that loads the weights, then by MLX's thread of the stream that the steps run on, or,
-// while that one waits, by the one that hands the ops over.
+// The cpu backend's Exec that ops run on where there is no Metal. One thread uses it at a time. The
+// first is the one that loads the weights. The next is MLX's thread of the stream that the steps
+// run on or, while that one waits, the one that hands the ops over.
 struct HostBodies {
   explicit HostBodies(std::unique_ptr<Exec> cpu) : exec(std::move(cpu)) {}
 

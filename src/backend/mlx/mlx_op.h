@@ -7,7 +7,7 @@
 //
 // Outputs that share an input's memory. MLX's arrays are values: an update is a copy, or at best a
 // donated buffer. An output may share an input's buffer instead, so that a cache stays where it is,
-// whatever the step, and costs its tokens alone. Why nobody sees the old array change:
+// whatever the step, and costs its tokens alone. No reader sees the old array change, because:
 // - A write comes before the reads of its step: attention reads the returned array, which is the
 //   graph's edge from the write. The store keeps only the returned array (rebind), so that the next
 //   write hangs on this one, too.

@@ -58,7 +58,7 @@ class BenchedModel {
 
   const ServedModel& model() const { return *model_; }
   const BenchFlags& flags() const { return flags_; }
-  OpProfile* profile() const { return profile_.get(); }  // null where nobody asked
+  OpProfile* profile() const { return profile_.get(); }  // null where none is asked for
 
  private:
   explicit BenchedModel(const BenchFlags& flags)

@@ -1,4 +1,4 @@
-// LineEditor: lines that somebody types, with the keys of libedit (https://thrysoee.dk/editline) to
+// LineEditor: lines that a user types, with the keys of libedit (https://thrysoee.dk/editline) to
 // edit them and to bring earlier ones back. ~/.editrc may bind other keys.
 #pragma once
 

@@ -67,7 +67,7 @@ class EndSignals {
     sigpending(&pending);
     if (sigismember(&pending, SIGINT) != 1 && sigismember(&pending, SIGTERM) != 1) return;
     release();
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);  // where whoever started it has it ignored
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);  // where the parent process has it ignored
   }
 
  private:

@@ -21,9 +21,12 @@ struct ApiKeySources {
 // name of visible ASCII and a key; empty lines and those that begin with # say nothing. Keys may
 // share a name, which is how one takes another's place.
 //
-// kInvalidArgument for anything else, where a key stands under two names, and where a source that
-// is given has no key or an empty one, even by its digest: a variable that was never set must not
-// open the server. Errors name the source, with the line of a file, and never show what is in it.
+// kInvalidArgument:
+// - anything else;
+// - a key that stands under two names;
+// - a source that is given and has no key, or an empty one, even by its digest: a variable that was
+//   never set must not open the server.
+// Errors name the source, with the line of a file, and never show what is in it.
 Result<std::vector<ApiKey>> read_api_keys(const ApiKeySources& sources);
 
 }  // namespace pagoda

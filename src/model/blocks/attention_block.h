@@ -35,9 +35,9 @@ struct AttentionBlock {
 
 BlockSpec block_spec(const ModelConfig& config, const AttentionConfig& attention, int layer);
 
-// Loads a layer's. Where its cache has codes of keys, norms, or projections that no norm follows, are
-// balanced first (model/key_smoothing.h), and a bias of keys gives the offset. Errors: the
-// checkpoint's.
+// Loads a layer's block. Where its cache has codes of keys, the norms are balanced first, or the
+// projections where no norm follows them (model/key_smoothing.h). A bias of keys gives the offset
+// then, unless scores are capped. Errors: the checkpoint's.
 Result<AttentionBlock> load_block(const BlockSource& source, const AttentionConfig& attention);
 
 }  // namespace pagoda

@@ -1,6 +1,6 @@
-// BlockSpec: what a block of a layer reads of a checkpoint, written down once. The loader packs it, a
-// checkpoint's tensors are checked against it, `pagoda quantize` asks it what a tensor is for, and
-// `pagoda bench` counts products by it.
+// BlockSpec: what a block of a layer reads of a checkpoint, written down once. The loader packs it,
+// and a checkpoint's tensors are checked against it. `pagoda quantize` asks it what a tensor is
+// for, and `pagoda bench` counts products by it.
 #pragma once
 
 #include <cstdint>

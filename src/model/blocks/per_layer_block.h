@@ -1,5 +1,6 @@
-// Per-layer embeddings (Gemma 3n, 2025; Gemma 4, 2026): beside the embedding of a token that all
-// layers work on, each layer has a short one of its own, which gates what it adds at its end.
+// Per-layer embeddings (Gemma 3n, 2025; Gemma 4, 2026): all layers work on one embedding of a
+// token. Beside it each layer has a short one for itself, which gates what the layer adds at its
+// end.
 #pragma once
 
 #include "model/blocks/projection.h"

@@ -1,5 +1,5 @@
 // The families, a page each: known to their pages and to family.cc alone, which check_layers holds to.
-// What differs between families is a value or a hook of Family, and no branch elsewhere.
+// A difference between families is a value or a hook of Family, and no branch elsewhere.
 #pragma once
 
 #include "model/family.h"

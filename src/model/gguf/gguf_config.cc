@@ -83,7 +83,7 @@ Status read_windows(const GgufFile& file, const ArchitectureKeys& keys, const Fa
 
 // Reads what multiplies or bends whole rows on their way.
 Status read_multipliers(const ArchitectureKeys& keys, const Family& family, ModelConfig& config) {
-  // Zero stands for what nobody has set.
+  // Zero means that the file sets no value.
   const auto read = [&](std::string_view key, double otherwise) -> Result<double> {
     if (!family.reads_gguf(key)) return otherwise;
     PAGODA_ASSIGN_OR_RETURN(const double value, keys.number_or(key, kScaleRange, 0));

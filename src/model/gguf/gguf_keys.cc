@@ -127,7 +127,7 @@ constexpr GgufKeyRule kKeys[] = {
     {"tokenizer.rwkv.*", GgufRule::kHarmless},
 };
 
-// Namespaces in which a key that no row names is refused. What else a file holds is its maker's
+// Namespaces in which a key that no row names is refused. Other namespaces are the file's maker's
 // bookkeeping ("quantize.imatrix.file"), which no reader of the format computes by.
 constexpr std::string_view kMeaningful[] = {"ARCH.", "tokenizer.", "adapter.",
                                             "clip.", "diffusion.", "xielu."};

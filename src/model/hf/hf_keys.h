@@ -1,5 +1,5 @@
-// The fate of each key of config.json: it is read, harmless, or refused by name. A key that nobody
-// has thought about may change what a model computes, so it is refused too.
+// The fate of each key of config.json: it is read, harmless, or refused by name. An unknown key may
+// change what a model computes, so it is refused too.
 #pragma once
 
 #include "core/status.h"
@@ -9,7 +9,7 @@
 namespace pagoda {
 
 // Checks the keys of a text model. kUnsupported names one that would change what the model computes,
-// or that nobody knows.
+// or an unknown one.
 Status check_config_keys(const JsonFields& config, const Family& family);
 
 // Checks the keys beside a tower's text_config.

@@ -29,8 +29,8 @@ struct AttentionArgs {
 //   out  [tokens, heads * head_dim], q's dtype
 // heads is a multiple of num_kv_heads; head h reads kv head h / (heads / num_kv_heads).
 // Keys and values are read only as stored, those of the query's own chunk too. Masking selects: it
-// never multiplies or adds, wholly masked tiles are skipped, and no epsilon sits in the
-// denominator, so whatever lies in slots that no sequence owns (NaN too) changes no bit. A query's
+// never multiplies or adds. Wholly masked tiles are skipped, and no epsilon sits in the
+// denominator. So whatever lies in slots that no sequence owns (NaN too) changes no bit. A query's
 // keys are read in tiles at fixed absolute positions and merged in order: the result is bitwise
 // the same whatever the chunks, the batch, the block ids and the thread count. A token whose
 // slot_mapping is -1 is padding: its output is undefined. Beside bfloat16 keys and values a backend

@@ -246,8 +246,8 @@ template <typename K, typename V, int kDim>
     row[d] = whole[d] * (1.0f / float(p.value_width));
 }
 
-// Attends the queries of up to tokens_at_once tokens of a prompt of each of heads_at_once heads
-// that share a kv head, to all of their keys. Between partitions a row's sums lie in out.
+// Attends queries of a prompt to all of their keys: those of up to tokens_at_once tokens, of each
+// of heads_at_once heads that share a kv head. Between partitions a row's sums lie in out.
 //   grid: kv_heads * the runs of heads_at_once, the runs of tokens_at_once of all prompts
 template <typename K, typename V, int kDim>
 [[kernel]] void attention_prompt(

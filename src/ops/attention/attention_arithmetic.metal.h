@@ -144,7 +144,7 @@ inline void clear_piece(thread uint& bits) {
 }
 
 // Reads a piece of an entry, by its number among those of all heads (entry_of); zeros where that is
-// -1, of a key that nobody sees.
+// -1, of a key that no row sees.
 template <typename T, int kDim>
 inline typename AttentionPiece<T>::Bits load_seen_piece(device const T* entries, int entry,
                                                         int piece) {
@@ -215,8 +215,8 @@ inline void widen_piece(uint bits, uint scales, thread float* to) {
 
 // Folds kCount values over the lanes that differ by less than kFar and by at least kNear, powers of
 // two, the farthest first. A step that has several values left shares them out: a lane keeps those
-// of its half. So values[0] and those behind it, kCount / (kFar / kNear) but at least one, become
-// the sums of value number first_folded() and those behind it.
+// of its half. So values[0] and those behind it become the sums of value number first_folded() and
+// those behind it. They are kCount / (kFar / kNear) values, but at least one.
 template <int kCount, int kFar, int kNear>
 inline void fold_lanes(thread float* values, int lane) {
   int count = kCount;

@@ -77,8 +77,8 @@ class AttentionCodes : public ::testing::TestWithParam<CpuIsa> {
   std::unique_ptr<Exec> execs_[3] = {make(1), make(2), make(3)};
 };
 
-// Shapes with several ranges of positions, groups of heads that decodes have a way for and not, and
-// head sizes that are whole vectors and not.
+// Returns shapes with several ranges of positions. Decodes have a way for some of their groups of
+// heads and none for others. Some head sizes are whole vectors and others are not.
 std::vector<AttentionShape> random_shapes(std::mt19937& random) {
   std::vector<AttentionShape> shapes;
   for (const int head_dim : {16, 24, 64, 80, 96, 128}) {

@@ -34,8 +34,9 @@ enum AttentionInput {
 constexpr double kMaxFlops = 2e11;
 
 constexpr int kMaxThreadgroupBytes = 32768;
-// SIMD groups of attention_decode: as many as a partition has tiles where few threadgroups have the
-// GPU for themselves, else fewer, so that while some threadgroups begin or end, others read.
+// SIMD groups of attention_decode. They are as many as a partition has tiles where few threadgroups
+// have the GPU for themselves. Else they are fewer, so that while some threadgroups begin or end,
+// others read.
 constexpr int kFewThreadgroups = 128;
 constexpr int kSimdGroupsOfFew = kAttentionDecodeThreads / 32;
 constexpr int kSimdGroupsOfMany = 8;

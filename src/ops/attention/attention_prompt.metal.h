@@ -1,5 +1,5 @@
-// attention_prompt: queries of a prompt, 16 to 64 rows (a row is a query of a head) of one kv head
-// a threadgroup, that share keys and values in threadgroup memory.
+// attention_prompt: the queries of a prompt. A row is a query of a head. A threadgroup takes 16 to
+// 64 rows of one kv head, which share keys and values in threadgroup memory.
 #ifndef PAGODA_ATTENTION_PROMPT_METAL_H
 #define PAGODA_ATTENTION_PROMPT_METAL_H
 
@@ -79,10 +79,11 @@ inline bool sees_all(AttentionQuery row, int first_key) {
 }
 
 // Copies pieces [first_piece, first_piece + kCount) of kKeys entries, widened, to `stage` [kKeys,
-// kCount pieces]: of an entry first every piece's first four values, then, where they have eight,
-// every piece's last four, so that pieces read together lie in different banks. is_split: else in
-// order. entries[key]: -1 for a key that nobody sees, which becomes zeros; scales[key]: of codes.
-// is_all_seen: no key is such a one.
+// kCount pieces].
+// - kIsSplit: an entry has every piece's first four values first. Where pieces have eight, every
+//   piece's last four follow. So pieces read together lie in different banks. Else: in order.
+// - entries[key]: -1 for a key that no row sees, which becomes zeros. is_all_seen: there is none.
+// - scales[key]: of codes.
 template <typename T, int kDim, int kKeys, int kCount, bool kIsSplit>
 inline void stage_entries(device const T* cache, threadgroup const int* entries,
                           threadgroup const uint* scales, int first_piece, bool is_all_seen,

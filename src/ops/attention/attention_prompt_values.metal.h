@@ -105,7 +105,7 @@ inline void add_tile(device const T* values, threadgroup const int* entries,
       if (begin + i >= Prompt::kFoursPerThread) continue;
       int fours[kAtOnce];
       for (int f = 0; f < kAtOnce; ++f) {
-        // A run past the end is the first once more, and nobody asks for its sums.
+        // A run past the end is the first once more, and its sums are not read.
         const int place = j + (i + f) * Prompt::kLanes;
         fours[f] = place + begin * Prompt::kLanes < Prompt::kFours ? place : 0;
       }

@@ -1,5 +1,5 @@
-// Counts are written in place, as a cache's entries are; backend/mlx/mlx_op.h says why nobody sees
-// the old ones change.
+// Counts are written in place, as a cache's entries are; backend/mlx/mlx_op.h says why no reader
+// sees the old ones change.
 #include "ops/count_tokens/count_tokens.h"
 
 #include "backend/mlx/mlx_op.h"

@@ -1,5 +1,6 @@
 // gated_linear on cpu: a thread multiplies a pair of gate's panels and the pair of up's that
-// belongs to it into memory of its own, which its cache keeps, and writes glu of both.
+// belongs to it. Both products go into the thread's memory, which its cache keeps. Then it writes
+// glu of both.
 #include "ops/gated_linear/gated_linear.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// glu of one row, for each target: x / (1 + e^-y), where y is x in silu and, because (1 + tanh(z)) / 2
-// is 1 / (1 + e^-2z), 2 sqrt(2 / pi) (x + 0.044715 x^3) in gelu.
+// glu of one row, for each target: x / (1 + e^-y). In silu y is x. In gelu y is 2 sqrt(2 / pi) (x +
+// 0.044715 x^3), because (1 + tanh(z)) / 2 is 1 / (1 + e^-2z).
 #if defined(PAGODA_GLU_ROW_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_GLU_ROW_INL_H
 #undef PAGODA_GLU_ROW_INL_H
@@ -20,9 +20,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// Returns e^x for x in [-87, 88], off by 1.2 in the last bit at most: 2^n e^r with n whole, where
-// adding 1.5 times 2^23 rounds to n and leaves it in the low bits, and e^r's polynomial of Cephes
-// (Moshier's expf). It is 1.7 times as fast as hn::Exp, which takes all x, and as close in silu
+// Returns e^x for x in [-87, 88], off by 1.2 in the last bit at most. It is 2^n e^r with n whole:
+// adding 1.5 times 2^23 rounds to n and leaves it in the low bits. e^r is the polynomial of Cephes
+// (Moshier's expf). This is 1.7 times as fast as hn::Exp, which takes all x, and as close in silu
 // (1.3e-7).
 HWY_INLINE V exponential(V x) {
   const D d;

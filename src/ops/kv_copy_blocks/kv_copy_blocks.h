@@ -1,6 +1,6 @@
-// kv_copy_blocks: the beginnings of blocks into other blocks, before a step's layers: a block that
-// several sequences share and one is about to write (copy on write), or a cached block's beginning
-// that a new sequence goes on from.
+// kv_copy_blocks: copies the beginnings of blocks into other blocks, before a step's layers. There
+// are two reasons: several sequences share a block that one is about to write (copy on write), or a
+// new sequence goes on from a cached block's beginning.
 #pragma once
 
 #include "batch/kv_view.h"

@@ -307,7 +307,7 @@ TEST(MlxCacheTest, StepsInFlightReadTheirOwnEntries) {
   std::vector<Tensor> outputs;
   std::vector<HostBatch> hosts;
   hosts.reserve(kNumBlocks * kBlockSize);
-  // Nobody waits for a step before the next is built and handed over.
+  // The host does not wait for a step before it builds the next and hands it over.
   while (sequence.length < kNumBlocks * kBlockSize) {
     const HostBatch& host = hosts.emplace_back(sequence.advance(1));
     view = write_step(exec, view, host);

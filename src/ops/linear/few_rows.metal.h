@@ -2,7 +2,7 @@
 // k.
 //
 // The SIMD groups of a threadgroup are the chunks of one panel, or of a gate's panel and its other
-// part's, whose totals meet in threadgroup memory, so that each weight is asked for once, by one
+// part's. Their totals meet in threadgroup memory, so that each weight is asked for once, by one
 // dispatch. x goes through threadgroup memory a step at a time, each SIMD group's own, and is read
 // from there by all lanes at once.
 //

@@ -1,4 +1,4 @@
-// Which kernels multiply a kind of panels on an Exec.
+// The choice of the kernels that multiply a kind of panels on an Exec.
 #pragma once
 
 #include "ops/linear/linear_kernels.h"

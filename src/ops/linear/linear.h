@@ -22,11 +22,11 @@ Tensor linear(Exec& exec, const Tensor& x, const Weight& weight, const LinearArg
 // Checks what a product takes; `op` names the op.
 void check_product(std::string_view op, const Tensor& x, const Weight& weight, const Tensor& bias);
 // Returns the height of the tiles that products divide many rows into on this backend: rows that do
-// not fill the last one cost as much as if they did. 1 where nobody knows.
+// not fill the last one cost as much as if they did. 1 on backends other than cpu.
 int row_tile(const Exec& exec);
-// Chooses how products of few rows fetch the weights that the Exec has by now, as it was measured on
-// this machine, once, for some ms a format; its user's cache folder keeps the choice. Does nothing
-// but on x86's processors. No step is running meanwhile.
+// Chooses how products of few rows fetch the weights that the Exec has by now. The choice is
+// measured on this machine, once, for some ms a format; its user's cache folder keeps it. Does
+// nothing but on x86's processors. REQUIRES: no step is running meanwhile.
 void choose_prefetch(Exec& exec);
 // Describes the product to a profile.
 OpCall product_call(std::string_view op, const Tensor& x, const Weight& weight);

@@ -50,11 +50,13 @@ std::vector<float> linear_bias(const LinearShape& shape) {
   return random_values(2, num_rows(shape));
 }
 
-// Weights meet x as integers by block, which are off by half of its largest magnitude / 32767, or,
-// of 16-bit weights, / 4095 (on AVX-512 / 2047 at worst), and where blocks have float minima, or
-// integers for scales and no minima, by half of the largest of 256 / 16383; on AMX scales are off by
-// 2^-13 of the largest of 256. Affine codes have no sign: much of their products cancels against the
-// biases', and the error does not.
+// Weights meet x as integers by block. These are off by half of:
+// - the block's largest magnitude / 32767;
+// - with 16-bit weights, that magnitude / 4095 (on AVX-512 / 2047 at worst);
+// - where blocks have float minima, or integers for scales and no minima, the largest of 256 /
+//   16383.
+// On AMX scales are off by 2^-13 of the largest of 256. Affine codes have no sign: much of their
+// products cancels against the biases', and the error does not.
 float cpu_tolerance(const LinearShape& shape) {
   float tolerance = 4e-5f;
   for (const LinearPart& part : shape.parts) {

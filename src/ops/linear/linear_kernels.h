@@ -7,11 +7,11 @@
 //   for each block of k under one scale:  s = sum of x[k] * code[k], pairs of k in order
 //                                         acc += scale * s  (+ minimum * sum of the block's x)
 //
-// with s exact, in 32-bit integers; float32 weights have one chain over all k. A kernel may have x
-// share a scale over several blocks and apply it to what they came to, or have powers of two for
-// scales (avx512/tile-inl.h), and take minima, or blocks' own integer scales, as integers too
-// (avx512/minima-inl.h, avx512/super-inl.h). On AMX blocks have integers for scales in every format
-// (amx/group_numbers-inl.h).
+// s is exact, in 32-bit integers; float32 weights have one chain over all k. A kernel may have x
+// share a scale over several blocks and apply it to what they came to. It may have powers of two
+// for scales (avx512/tile-inl.h). It may take minima, or blocks' own integer scales, as integers
+// too (avx512/minima-inl.h, avx512/super-inl.h). On AMX blocks have integers for scales in every
+// format (amx/group_numbers-inl.h).
 #pragma once
 
 #include <cstddef>

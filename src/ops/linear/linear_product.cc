@@ -23,7 +23,7 @@ constexpr std::int64_t kFirstBytes = 8192;
 // Each thread reads all weights where it has rows of its own: enough rows to hide that.
 constexpr std::int64_t kRowsOfItsOwn = 96;
 // Pieces of work that each thread should have where there are rows enough: threads that get on twice
-// as fast as others, because nobody shares their cores, take the others' last ones.
+// as fast as others, because no other process shares their cores, take the others' last ones.
 constexpr std::int64_t kPiecesPerThread = 8;
 // Each block decodes all weights: enough rows to hide that.
 constexpr std::int64_t kLeastBlockRows = 128;

@@ -22,8 +22,8 @@ struct RowBlock {
   std::int64_t count = 0;
 };
 
-// Which rows are multiplied, and where panels' columns go: the block's first row and the first
-// panel's first column at out[0].
+// The rows to multiply, and where panels' columns go: the block's first row and the first panel's
+// first column at out[0].
 struct PanelTarget {
   RowBlock rows;
   int thread = 0;        // that multiplies
@@ -60,9 +60,9 @@ class LinearProduct {
   // the same thread; thread-safe.
   void multiply(const WeightSegment& segment, std::int64_t begin, std::int64_t end,
                 const PanelTarget& target) const;
-  // Makes the workers fetch what they multiply next, behind all of a step's few rows, while the
-  // caller alone is busy with norms, the cache and short contexts, or others still multiply. Before
-  // the fork that multiplies.
+  // Makes the workers fetch what they multiply next, behind all of a step's few rows. Meanwhile the
+  // caller alone is busy with norms, the cache and short contexts, or other threads still multiply.
+  // REQUIRES: the fork that multiplies comes after.
   void fetch_next() const;
 
  private:

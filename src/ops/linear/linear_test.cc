@@ -51,8 +51,8 @@ TEST(Linear, BytesOfXAreNearFloat32AndBatchInvariant) {
   }
 }
 
-// Kernels of many rows go on from 256 k to the next and from some panels to the next, have only so
-// many rows' sums wait at a time, and take long rows a part at a time.
+// Kernels of many rows go on from 256 k to the next and from some panels to the next. Only so many
+// rows' sums wait at a time, and long rows are taken a part at a time.
 TEST(Linear, RowsAreTheSameAloneAndAmongHundreds) {
   constexpr int kRows = 75;
   for (const CpuIsa isa : supported_cpu_isas()) {

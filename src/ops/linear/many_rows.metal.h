@@ -11,9 +11,15 @@
 
 #include "ops/linear/product.metal.h"
 
-// Places of a tile's arrays in `shared`: [16] levels, [32][36] x, then codes, [64][36] for lanes
-// and [32][68] for matrix units, each group's scales and offsets [2][64] each, and its sums of x
-// [2][32]; matrix units leave parts in the last, [2][8][32].
+// Places of a tile's arrays in `shared`, one behind the other:
+//
+//   levels   [16]
+//   x        [32][36]
+//   codes    [64][36] for lanes, [32][68] for matrix units
+//   scales   [2][64], of each group
+//   offsets  [2][64], of each group
+//   sums     [2][32], each group's sums of x
+//   parts    [2][8][32], which matrix units leave
 struct Tile {
   static constexpr int x() { return 16; }
   static constexpr int x_stride() { return 36; }
@@ -217,10 +223,11 @@ inline void fold_by_units(threadgroup float* shared, int span, GroupNumbers numb
   }
 }
 
-// Adds up a tile: its rows from `first_row` on, times the thread's panel, which SIMD group 0 has of
-// the left 32 columns and SIMD group 1 of the right ones. sums [32]: by lanes [8][4], the tile's
-// rows 4 r + 2 simd_group + lane / 16 of columns 16 c + lane % 16; by units, all rows of column
-// `lane` of the panel.
+// Adds up a tile: its rows from `first_row` on, times the thread's panel. SIMD group 0 has the
+// panel of the left 32 columns, and SIMD group 1 that of the right ones. sums [32]:
+//
+//   by lanes  [8][4], the tile's rows 4 r + 2 simd_group + lane / 16 of columns 16 c + lane % 16
+//   by units  all rows of column `lane` of the panel
 template <typename P, int kMatrixUnits>
 inline void add_tile(device const float* x, device const uint* panel, constant LinearParameters& p,
                      uint first_row, threadgroup float* shared, uint simd_group, uint lane,

@@ -1,7 +1,7 @@
 // The arithmetic of products, of few rows and of many alike, and x on its way in.
 //
-// out[row, column] is a function of the row of x and the column's weights alone, whichever kernel
-// computes it, and of whatever else is computed with it:
+// out[row, column] is a function of the row of x and the column's weights alone. It is the same
+// whichever kernel computes it, and whatever else is computed with it:
 //
 //   part  = fma(x[k], code[k], part) from zero, over the group's k in ascending order
 //   total = fma(scale, part, fma(offset, sum of the group's x, total)), over ascending groups;
@@ -9,7 +9,7 @@
 //   sum   = sum + total from zero, over ascending chunks, each total from zero
 //
 // A chunk's length is a function of the width and the format. A group's x is summed by fours,
-// ((x[0] + x[1]) + x[2]) + x[3], these two by two, and runs of 32 k from left to right.
+// ((x[0] + x[1]) + x[2]) + x[3]. Fours are added two by two, and runs of 32 k from left to right.
 #ifndef PAGODA_PRODUCT_METAL_H
 #define PAGODA_PRODUCT_METAL_H
 

@@ -37,7 +37,7 @@ OpCase make_log_probs_case(const LogProbsShape& shape) {
       .bytes = static_cast<double>(dtype_size(shape.dtype)) * shape.rows * shape.vocab_size,
       .is_large = shape.is_large};
   result.prepare = [=](Exec& exec, std::span<const int> wanted) -> Result<CaseRun> {
-    // Rows that nobody asks for stand between the others.
+    // Rows that are not asked for stand between the others.
     std::vector<float> values;
     std::vector<std::int32_t> rows, token_ids;
     for (const int row : wanted) {

@@ -1,6 +1,5 @@
-// resolve_tokens: a step's token ids, some of which an earlier step has drawn and nobody has read.
-//
-// So a step can start before the host knows what it computes.
+// resolve_tokens: a step's token ids. An earlier step has drawn some of them, and the host has not
+// read those. So a step can start before the host knows what it computes.
 #pragma once
 
 #include "ops/dispatch.h"

@@ -33,8 +33,8 @@ struct JoinedShape {
 
 constexpr int kBlockSize = 8;  // of a cache that entries are scattered over
 
-// Either a slot a token, in no order but for padding, or the tokens' places in the list, so that
-// row i of the cache is tokens[i]'s.
+// Returns a slot a token. Where the shape is scattered, slots are in no order, and -1 is padding.
+// Else they are the tokens' places in the list, so that row i of the cache is tokens[i]'s.
 std::vector<std::int32_t> slots_of(const JoinedShape& shape, std::span<const int> tokens) {
   std::vector<std::int32_t> all(shape.is_scattered ? 2 * shape.tokens : tokens.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);

@@ -1,4 +1,4 @@
-// select_rows: the rows of an activation that somebody wants; only those go through the last
+// select_rows: the rows of an activation that the caller wants; only those go through the last
 // projection.
 #pragma once
 

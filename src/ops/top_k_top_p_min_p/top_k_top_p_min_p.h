@@ -1,7 +1,7 @@
 // top_k_top_p_min_p: the thresholds of the usual filters in each row.
 //
-// What they keep is always a prefix of the row's tokens in the order of their logits, the likeliest
-// first and the lower id first among equals. So a threshold is two numbers a row, and no array of the
+// They always keep a prefix of the row's tokens in the order of their logits: the likeliest first,
+// and the lower id first among equals. So a threshold is two numbers a row, and no array of the
 // vocabulary's size is written. Min-p: Nguyen et al., arXiv:2407.01082; top-p: Holtzman et al.,
 // arXiv:1904.09751.
 #pragma once
@@ -45,7 +45,7 @@ struct KeptTokens {
 // Logits of -inf are never kept. A row with a NaN, +inf, or -inf alone keeps nothing.
 //   logits               [rows, vocab] float32, contiguous
 //   inverse_temperature  [rows] float32, not negative; infinite: a greedy row (ops/sample), whose
-//                        threshold nobody looks at
+//                        threshold is not read
 KeptTokens top_k_top_p_min_p(Exec& exec, const Tensor& logits, const Tensor& inverse_temperature,
                              const RowFilters& filters);
 

@@ -1,9 +1,8 @@
-// RowDraws: the rows of a step that ops draw on the device, so that a row comes back as one integer
-// and the next step can start before anybody has read it.
+// RowDraws: the rows of a step that ops draw on the device. So a row comes back as one integer, and
+// the next step can start before the host has read it.
 //
-// What it draws is what Sampler draws of logits that nothing changes any more (row_changes.h): the
-// same weights, filters, uniforms and order.
-// Thread-compatible.
+// It draws what Sampler draws of logits that nothing changes any more (row_changes.h): the same
+// weights, filters, uniforms and order. Thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ class RowDraws {
   static bool cover(const SamplingParams& params);
 
   void clear();  // keeps the memory
-  // Adds the next row; one that is not covered is drawn greedily, and nobody looks at it.
+  // Adds the next row; one that is not covered is drawn greedily, and its token is not used.
   void add(const SamplingParams& params, const RandomKey& place);
   int num_rows() const { return static_cast<int>(inverse_temperatures_.size()); }
 

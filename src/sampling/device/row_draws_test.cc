@@ -30,8 +30,8 @@ struct Row {
   int position = 0;
 };
 
-// Greedy and random rows, each filter on and off beside the others, flat, peaked and tied rows,
-// rows with one token left, and rows that hold none.
+// Makes greedy and random rows: each filter on and off beside the others, flat, peaked and tied
+// rows, rows with one token left, and rows that hold none.
 Row random_row(std::mt19937& random, int vocab_size, int index) {
   const auto pick = [&random](auto... values) {
     const auto list = {values...};

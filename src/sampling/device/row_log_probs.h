@@ -1,9 +1,9 @@
-// RowLogProbs: the rows of a step whose log-probabilities somebody asks for, which an op gives
-// where the logits are (ops/log_probs): a row comes back as a few numbers, and nobody asking, no
-// log-sum-exp is taken.
+// RowLogProbs: the rows of a step whose log-probabilities a request asks for. An op gives them
+// where the logits are (ops/log_probs), so a row comes back as a few numbers. Where no request
+// asks, no log-sum-exp is taken.
 //
-// A row's answer is a function of its logits alone, whoever asks beside it, and for how many
-// tokens.
+// A row's answer is a function of its logits alone, whichever rows are asked for beside it, and for
+// however many tokens.
 #pragma once
 
 #include <array>

@@ -107,7 +107,7 @@ void expect_same(const TokenLogprobs& together, const TokenLogprobs& alone) {
     expect_same_entry(together.top[i], alone.top[i]);
 }
 
-// Rows that nobody asks for stand between, one is asked for twice, and one is of no numbers.
+// Rows that are not asked for stand between, one is asked for twice, and one is of no numbers.
 INSTANTIATE_TEST_SUITE_P(Sizes, LikeALongDouble,
                          testing::Values(1, 5, 127, 1000, -1000, 3001, -3001, 49152, -49152));
 

@@ -65,7 +65,7 @@ Status RowPenalties::make_room(Exec& exec) {
   return ok_status();
 }
 
-// Those that rows have already first, so that nobody takes them.
+// Finds first those that rows have already, so that no other row takes them.
 void RowPenalties::find_histograms() {
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const auto found = rows_[i].params == nullptr

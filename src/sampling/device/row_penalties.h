@@ -1,11 +1,14 @@
 // RowPenalties: repetition, frequency and presence penalties of a step's rows, over counts of what
-// their sequences have seen. The counts live on the device and a step bumps them by what it draws,
-// so that the next one need not wait until somebody has read its tokens.
+// their sequences have seen. The counts live on the device, and a step bumps them by what it draws.
+// So the next step need not wait until the host has read its tokens.
 //
-// Each sequence that is penalised has a histogram, a row of the counts. They are a cache: one that
-// is missing or out of step (a sequence's first draw, one that has not been drawn for so long that
-// others took its place, a table that had to grow) is filled again from the history, which the host
-// must know to its end then. Either way the bits are the same, those of the Sampler.
+// Each sequence that is penalised has a histogram, a row of the counts. Histograms are a cache. One
+// may be missing or out of step:
+// - at a sequence's first draw;
+// - where a sequence has not been drawn for so long that others took its place;
+// - where the table had to grow.
+// It is then filled again from the history, which the host must know to its end. Either way the
+// bits are the same, those of the Sampler.
 //
 // Of a step, in this order: clear(), add() each row, prepare(), apply(), count().
 // Thread-compatible.
@@ -53,15 +56,17 @@ class RowPenalties {
   // Returns [histograms, vocab] int32, an output of the step like its tokens; undefined while there
   // is none.
   const Tensor& counts() const { return counts_; }
-  // Calls every op that this may call for logits [rows, vocab] and drawn [rows] int32, so that a backend lists their kernels.
+  // Calls every op that this may call for logits [rows, vocab] and drawn [rows] int32, so that a
+  // backend lists their kernels.
   static void call_ops(Exec& exec, const Tensor& logits, const Tensor& drawn);
-  // Forgets all counts after a step that failed: nobody knows what it wrote.
+
+  // Forgets all counts after a step that failed: what it wrote is unknown.
   void forget();
 
  private:
   struct Histogram {
     std::uint64_t sequence = 0;
-    int num_tokens = -1;  // -1: nobody's
+    int num_tokens = -1;  // -1: no sequence's
     std::uint64_t last_step = 0;
   };
   struct Row {

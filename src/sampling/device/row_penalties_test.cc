@@ -149,7 +149,7 @@ TEST(RowPenalties, AFullTableKeepsWhatTheStepNeeds) {
       }
       return rows;
     };
-    // Whose turn it was not is the one that has to go, though it comes behind the newcomer.
+    // The sequence whose turn it was not has to go, though it comes behind the newcomer.
     for (int left_out = 0; left_out < 5; ++left_out)
       step(*exec, penalties, random, four_but(left_out));
     EXPECT_TRUE(penalties.has_room(4));

@@ -38,7 +38,7 @@ TEST(Mirostat, AHistoryCutShortFindsTheMuThatHeldThere) {
     EXPECT_EQ(state.mu(), mus[num_output_tokens]);
   }
   state.record(kParams, 5);
-  state.sync(4);  // three tokens that nobody drew
+  state.sync(4);  // three tokens that were not drawn
   EXPECT_EQ(state.mu(), 5.0f);
 }
 

@@ -57,7 +57,7 @@ struct HttpResponse {
   std::string content_type = "application/json";
   HttpHeaders headers;
   std::string body;             // counted by the connection, once it has it
-  SharedText shared_body = {};  // instead: one that counts already, whoever else has it
+  SharedText shared_body = {};  // instead: one that counts already, once for all holders
 
   std::string_view text() const { return shared_body ? shared_body->view() : body; }
 };
@@ -100,9 +100,9 @@ struct HttpReply {
 // but no call may be under way once the reply is destroyed.
 using Wake = std::function<void()>;
 
-// Called on the server's threads, many at a time, with a request of which only the header has come:
-// the answer where none of its body need be read, so that nobody sends much for a refusal. It says
-// in the request who the client is.
+// Called on the server's threads, many at a time, with a request of which only the header has come.
+// Returns the answer where none of the body need be read, so that no client sends a long body for a
+// refusal. It writes into the request who the client is.
 using HttpGate = std::function<std::optional<HttpResponse>(HttpRequest&)>;
 // Called on the server's threads, many at a time, with whole requests that the gate has let pass.
 using HttpHandler = std::function<HttpReply(HttpRequest, Wake)>;

@@ -15,8 +15,8 @@ namespace pagoda {
 // recurses.
 inline constexpr int kMaxJsonDepth = 64;
 
-// The memory that a body's values may take, besides the bytes of their strings: 32 a value, and 96
-// more where it is a string, a list or an object, which in a body are two or three bytes each. Two
+// The memory that a body's values may take, besides the bytes of their strings. A value takes 32
+// bytes, and a string, a list or an object, of two or three bytes in a body, takes 96 more. Two
 // million token ids have room.
 inline constexpr std::size_t kMaxJsonBytes = 64 << 20;
 

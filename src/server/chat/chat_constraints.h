@@ -11,9 +11,12 @@
 
 namespace pagoda {
 
-// Sets `parsing`, that marks which are special tokens are shown, and the grammar where an answer is
-// held to calls, or where calls or thoughts may stand beside the JSON that it is held to, of the job
-// that `request` has become. Errors: another grammar beside calls that must be made.
+// Sets in `job`, which `request` has become:
+// - `parsing`;
+// - that marks which are special tokens are shown;
+// - the grammar, where an answer is held to calls, or where calls or thoughts may stand beside the
+//   JSON that it is held to.
+// Errors: another grammar beside calls that must be made.
 std::optional<ApiError> settle_answer_format(const ServedModel& model, const ChatRequest& request,
                                              std::string_view prompt, ChatJob& job);
 

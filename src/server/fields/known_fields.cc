@@ -37,7 +37,7 @@ constexpr std::string_view kLlamaCpp = "llama.cpp";
 constexpr std::string_view kOllama = "Ollama";
 
 constexpr KnownField kKnownFields[] = {
-    // Whose request it is, where it is kept and billed.
+    // Fields that tell whose request it is, and where it is kept and billed.
     {kAll, kOpenAi, "user", kAnything},
     {kAll, kOpenAi, "metadata", kAnything},
     {kAll, kOpenAi, "store", kAnything},

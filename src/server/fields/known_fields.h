@@ -1,10 +1,10 @@
 // Names of request fields that other servers know and that have no part in an answer here:
-// OpenAI's, vLLM's, SGLang's, llama.cpp's and Ollama's. What would change an answer there is
-// refused by name, so that no client takes another answer for the one that it asked for; what never
-// would is accepted.
+// OpenAI's, vLLM's, SGLang's, llama.cpp's and Ollama's. A field that would change an answer there
+// is refused by name: no client shall take another answer for the one that it asked for. A field
+// that never would is accepted.
 //
 // Names that are done are declared where they are read (generation_fields.h, chat_request.h and so
-// on). A name in neither place is nobody's: it is logged once and passed over.
+// on). A name in neither place is unknown: it is logged once and passed over.
 #pragma once
 
 #include <vector>

@@ -68,7 +68,7 @@ class FamilyList {
     const auto count = static_cast<double>(value);
     families_.push_back(single(name, help, MetricType::Counter, count, labels_));
   }
-  // Adds a histogram that somebody else counts: `counts` by bound, one more behind the last.
+  // Adds a histogram that the engine counts: `counts` by bound, one more behind the last.
   void histogram(const char* name, const char* help, std::span<const int> bounds,
                  std::span<const std::uint64_t> counts, std::uint64_t sum) {
     prometheus::MetricFamily family = single(name, help, MetricType::Histogram, 0, labels_);

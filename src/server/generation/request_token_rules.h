@@ -15,8 +15,8 @@
 
 namespace pagoda {
 
-// Which tokens' text holds a string. The vocabulary's text is put together at the first question.
-// Thread-safe.
+// Finds the tokens whose text holds a string. The vocabulary's text is put together at the first
+// question. Thread-safe.
 class VocabularyText {
  public:
   explicit VocabularyText(std::shared_ptr<const Tokenizer> tokenizer)

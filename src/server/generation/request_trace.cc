@@ -23,7 +23,7 @@ bool is_id(std::string_view text) {
 // behind another dash.
 struct TraceParent {
   std::string_view trace_id, parent_id;
-  bool is_kept = false;  // by whoever asks
+  bool is_kept = false;  // by the client that asks
 };
 
 bool read_trace_parent(std::string_view text, TraceParent& parent) {

@@ -20,8 +20,9 @@ class RequestTrace {
     ServerMetrics::FinishedSample figures;
   };
 
-  // Begins the part of a request that came with such a header, or without: ""; a header that is no
-  // `traceparent` counts as none. Returns null where whoever asks keeps no trace of this one.
+  // Begins this server's part of a trace from a request's `traceparent` header; "": it has none. A
+  // header that can't be read counts as none. Returns null where the client that asks keeps no
+  // trace of this request.
   static std::shared_ptr<RequestTrace> begin(std::string_view traceparent);
 
   void add(const Sample& sample);

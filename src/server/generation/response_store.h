@@ -17,7 +17,7 @@ namespace pagoda {
 inline constexpr std::size_t kKeptBytesBesides = 64 << 10;
 inline constexpr std::size_t kKeptBytesPerToken = 64;  // of the context
 
-// Whoever uses one shares its texts, which count (HeldText) until the last of them is done.
+// All users of a stored response share its texts, which count (HeldText) until the last is done.
 struct StoredResponse {
   SharedText body;  // as it was answered
   // The conversation to its end, as a JSON list of a chat's messages, without instructions.
@@ -27,7 +27,7 @@ struct StoredResponse {
 };
 
 // Thread-safe. Takes 64 MB and 4,096 responses at most. The client who has the most of them loses
-// its oldest one first: nobody loses any to others before having more than an equal share.
+// its oldest one first: no client loses any to others before having more than an equal share.
 class ResponseStore {
  public:
   static constexpr std::size_t kMaxBytes = 64 << 20;

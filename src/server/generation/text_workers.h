@@ -2,12 +2,13 @@
 // whole text, compiling a grammar. The threads that deliver streams do none of it, so that no text
 // of one client holds up the answers of another.
 //
-// There are four lanes with threads of their own, so that a text waits neither for much longer ones
-// nor for grammars, which both may take seconds. The threads of medium and long texts give way to
-// the engine's. Those of short texts and grammars don't: most take some milliseconds, and their
-// clients wait for a first token. In a lane who has come first is first, but a large text is held
-// to have come later, a second for each 64 KiB: those of 4 MB let those of 1 MB pass, and still
-// have their turn.
+// There are four lanes, each with its threads. So a text waits neither for much longer texts nor
+// for grammars, which both may take seconds. The threads of medium and long texts give way to the
+// engine's. Those of short texts and grammars don't: most take some milliseconds, and their clients
+// wait for a first token.
+//
+// A lane serves texts in the order in which they came, but a text counts as having come a second
+// later for each 64 KiB. So texts of 4 MB let those of 1 MB pass, and still have their turn.
 #pragma once
 
 #include <condition_variable>
@@ -52,9 +53,9 @@ class TextWorkers {
     std::size_t num_bytes = 0;  // of text
   };
   // Returns a reply that becomes what `work()`, an HttpReply, returns on one of the lane's threads;
-  // 429 where the lane is full. `work` may itself return a reply that is run so. Who drops the
-  // reply before takes the work out of the lane; if it runs already, its result is destroyed on the
-  // thread that has run it. `wake` is called when the result is there.
+  // 429 where the lane is full. `work` may itself return a reply that is run so. A caller that
+  // drops the reply before takes the work out of the lane. If it runs already, its result is
+  // destroyed on the thread that has run it. `wake` is called when the result is there.
   template <typename Work>
   HttpReply run(Place place, Wake wake, Work work) {
     return enqueue(place, std::make_shared<TaskOf<Work>>(std::move(wake), std::move(work)));
@@ -96,7 +97,7 @@ class TextWorkers::Task {
   void run();
   // Returns the result, once.
   std::optional<HttpReply> take();
-  // Gives the result up: nobody waits any more, and `wake` is not called again.
+  // Gives the result up: the caller waits no more, and `wake` is not called again.
   void drop();
 
  protected:

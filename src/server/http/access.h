@@ -12,8 +12,8 @@
 //   That is for people at a shell, and costs nothing beside the first rule.
 // - The name by which the server was asked is its own (AllowedHosts). Else a page's own name could
 //   be made to lead here after the page has come, which makes it the same origin to its browser.
-//   What a proxy says of the name that it was asked by (X-Forwarded-Host) anybody can say, so it is
-//   not heard.
+//   A proxy's word of the name that it was asked by (X-Forwarded-Host) is not heard, because any
+//   client can send it.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,9 @@
 // AccessLog: one line for each request, at the level info: what was asked and how it ended, never a
-// query, a prompt, an answer or a key. In JSON its fields are `request_id`, `method`, `path` and
-// `status` (null where there was none), `duration_ms`, `bytes`, `client` where its API key has a
-// name, and `ended` where it did not end as it should.
+// query, a prompt, an answer or a key. In JSON its fields are:
+// - `request_id`, `method`, `path`, and `status` (null where there was none);
+// - `duration_ms` and `bytes`;
+// - `client`, where its API key has a name;
+// - `ended`, where the request did not end as it should.
 //
 // Lines go where the process' log goes, which delays no answer (core/log_thread.h).
 #pragma once

@@ -22,8 +22,8 @@ constexpr std::size_t kFramingOfBodyByte = 8;
 // see less of a chunk that it has seen the beginning of, and ends the process.
 constexpr std::size_t kLastChunkBytes = BOOST_BEAST_VERSION < 356 ? 5 : 1;
 
-// Returns whether an error behind the head is of one of Beast's own limits, which came with Boost 1.87
-// (the trailer's) and 1.91 (a line that starts a chunk, and has no end yet).
+// Returns whether an error behind the head is of one of Beast's own limits. They came with Boost
+// 1.87 (the trailer's) and 1.91 (a line that starts a chunk, and has no end yet).
 bool is_over_limit_behind_head(const boost::beast::error_code& error, std::string_view waiting) {
   return error == http::error::header_limit || (error == http::error::bad_chunk_extension &&
                                                 waiting.find("\r\n", 2) == std::string_view::npos);

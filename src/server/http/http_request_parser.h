@@ -1,15 +1,21 @@
 // HttpRequestParser: one request from the bytes of a connection. No socket here.
 //
-// All that a client can make long is bounded while it comes, whatever pieces it comes in: the
-// header's bytes and fields, the body, and what stands around a chunked body (chunk headers with
-// their extensions, and the trailer, which is read and forgotten). So what is received and not yet
-// parsed never needs more than max_header_bytes of room before more is read.
+// All that a client can make long is bounded while it comes, whatever pieces it comes in:
+// - the header's bytes and fields;
+// - the body;
+// - what stands around a chunked body: chunk headers with their extensions, and the trailer, which
+//   is read and forgotten.
+// So what is received and not yet parsed never needs more than max_header_bytes of room before more
+// is read.
 //
-// Where two readers of one request might not agree on where it ends, as a proxy and this server,
-// it is refused (RFC 9112, 6.3 and 11.2): a Content-Length that is not one number, a
-// Transfer-Encoding that is not "chunked" alone or comes in HTTP/1.0 or beside a Content-Length,
-// white space before a colon. So it is where they might not agree on whom it asks (RFC 9112, 3.2):
-// no Host in HTTP/1.1, two of them, one that is not the host that the target names.
+// A request is refused where a proxy and this server might not agree on where it ends (RFC 9112,
+// 6.3 and 11.2):
+// - a Content-Length that is not one number;
+// - a Transfer-Encoding that is not "chunked" alone, or comes in HTTP/1.0 or beside a
+//   Content-Length;
+// - white space before a colon.
+// It is also refused where they might not agree on the host that it asks (RFC 9112, 3.2): no Host
+// in HTTP/1.1, two of them, or one that is not the host that the target names.
 #pragma once
 
 #include <boost/beast/core/flat_buffer.hpp>

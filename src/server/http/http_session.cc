@@ -219,7 +219,7 @@ asio::awaitable<bool> HttpSession::answer(Incoming& incoming) {
   co_return goes_on && !peer_gone_;
 }
 
-// Until `reply` is known; false: nobody waits for it any more.
+// Waits until `reply` is known; false: the client has gone, or the session is closed.
 asio::awaitable<bool> HttpSession::await_reply(HttpReply& reply) {
   while (auto* pending = std::get_if<std::unique_ptr<PendingReply>>(&reply.content)) {
     start_watching_peer();

@@ -41,7 +41,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   // Returns whether a byte of its first request has come. Thread-safe.
   bool has_begun() const { return has_begun_; }
   // Ends after the request under way, or now if there is none. A session that has not begun ends
-  // after its first request: its client could not know that nobody read what it sent. Thread-safe.
+  // after its first request: else its client could not know that the server read nothing of it.
+  // Thread-safe.
   void drain();
   // Ends now. Thread-safe.
   void close();

@@ -20,7 +20,7 @@ using StreamAcceptor = boost::asio::basic_socket_acceptor<boost::asio::generic::
 Result<std::uint16_t> listen_on_address(StreamAcceptor& acceptor, const std::string& host,
                                         std::uint16_t port);
 
-// Listens on a path. A socket that nobody listens on, which a killed server leaves, is replaced.
+// Listens on a path. A socket that no process listens on, as a killed server leaves, is replaced.
 // kUnavailable: another server listens there, or the path can't be bound; kInvalidArgument: it is
 // longer than the system takes.
 Status listen_on_path(StreamAcceptor& acceptor, const std::string& path);

@@ -22,7 +22,7 @@ class SocketDeadline : public std::enable_shared_from_this<SocketDeadline> {
  public:
   using TimePoint = boost::asio::steady_timer::time_point;
 
-  // REQUIRES: `socket` outlives this: whoever owns both gives this one up first, on the strand.
+  // REQUIRES: `socket` outlives this: the owner of both gives this one up first, on the strand.
   explicit SocketDeadline(StreamSocket& socket);
 
   // Starts the watchdog. Where the system refuses an option, its own times hold: hours.

@@ -25,8 +25,8 @@ class TlsTunnel : public std::enable_shared_from_this<TlsTunnel> {
                                                  std::shared_ptr<boost::asio::ssl::context> context,
                                                  const HttpLimits& limits);
 
-  // Shakes hands with the client, and carries bytes until both sides have ended. Whoever speaks
-  // HTTP instead of TLS is told so.
+  // Shakes hands with the client, and carries bytes until both sides have ended. A client that
+  // speaks HTTP instead of TLS is told so.
   boost::asio::awaitable<void> run();
 
   // Says that the other end is closed: what was written there is still carried to the client, who

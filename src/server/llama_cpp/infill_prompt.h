@@ -14,9 +14,9 @@ struct InfillPrompt {
   bool is_cut = false;  // not all of the request's texts had room
 };
 
-// Makes the prompt. The text behind the cursor has up to a quarter of the room, the one before it the
-// rest, and other texts what these leave, the last one first. Errors: a model that knows of no gaps,
-// and the tokenizer's.
+// Makes the prompt. The text behind the cursor has up to a quarter of the room, the one before it
+// the rest. Other texts have what these leave, the last one first. Errors: a model that knows of no
+// gaps, and the tokenizer's.
 ApiResult<InfillPrompt> make_infill_prompt(const ServedModel& model, const InfillRequest& request);
 
 }  // namespace pagoda

@@ -17,8 +17,8 @@ namespace pagoda::metal_on_cuda {
 
 class CudaExec final : public Exec {
  public:
-  // Makes an Exec. poisons: whether memory that nobody has written is NaN; a sanitizer would take it
-  // as written.
+  // Makes an Exec. poisons: whether memory that has not been written is NaN; a sanitizer would take
+  // it as written.
   CudaExec(std::shared_ptr<Device> device, bool poisons)
       : Exec(Backend::kMlx), device_(std::move(device)), poisons_(poisons) {}
 

@@ -8,7 +8,7 @@
 //
 // A kernel may be there in two builds. The traced one reports every access, and a run fails at
 // - an access that is not aligned, or outside of what is bound, of the thread's stack and of constants,
-// - a read of threadgroup memory, or of a fresh buffer, that nobody has written,
+// - a read of threadgroup memory, or of a fresh buffer, that no thread has written,
 // - two threads that touch the same bytes, one of them writing, with nothing between that orders them,
 // - what C++ leaves undefined: an index outside of an array, an overflow, a division by zero.
 // Both fail where not all lanes of a SIMD group, or not all threads of a threadgroup, reach what they
@@ -100,8 +100,8 @@ struct Counts {
 
 // Runs a kernel over a grid. Returns what was counted.
 //
-// Throws std::runtime_error, which names the kernel, the threadgroup, the thread and what is wrong,
-// where the dispatch does not fit the signature, or the run fails.
+// Throws std::runtime_error where the dispatch does not fit the signature, or the run fails. It
+// names the kernel, the threadgroup, the thread and what is wrong.
 Counts run_kernel(const EmulatedKernel& kernel, const Dispatch& dispatch,
                   const Options& options = {});
 

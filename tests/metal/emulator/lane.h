@@ -1,8 +1,8 @@
 // Calls of a kernel's thread to the emulator: what its SIMD group or threadgroup does together, and
 // atomics. Only metal_stdlib makes them.
 //
-// A call's place in the code says whether all lanes have reached the same one, so what stands between
-// a kernel and these is always inlined.
+// A call's place in the code says whether all lanes have reached the same one. So what stands
+// between a kernel and these is always inlined.
 #pragma once
 
 #include <cstdint>

@@ -119,7 +119,7 @@ void Machine::start_threadgroup() {
   arguments_.group[0] = index % x;
   arguments_.group[1] = index / x % y;
   arguments_.group[2] = index / x / y;
-  // Nobody should rely on what an earlier threadgroup left: this is no number.
+  // A kernel must not rely on what an earlier threadgroup left: this is no number.
   std::memset(shared_.get(), 0xff, static_cast<std::size_t>(dispatch_->threadgroup_bytes));
   if (kernel_->is_traced) tracer_.begin_threadgroup();
   begin_epoch();

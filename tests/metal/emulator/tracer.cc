@@ -83,7 +83,8 @@ void Tracer::begin_run(const EmulatedKernel& kernel, const Dispatch& dispatch,
   add_shadow(shared, 2);
 }
 
-// Lets whoever may write come first, so that memory that is bound twice is one that is written.
+// Adds buffers that may be written first, so that memory that is bound twice is one that is
+// written.
 void Tracer::add_buffers(const EmulatedKernel& kernel, const Dispatch& dispatch) {
   for (const bool is_const : {false, true}) {
     for (std::size_t i = 0; i < dispatch.buffers.size(); ++i) {

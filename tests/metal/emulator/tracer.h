@@ -39,7 +39,7 @@ struct Region {
   std::size_t bytes = 0;
   // By the logarithm of an access's size: the offsets at which it fits end here.
   std::array<std::size_t, 5> ends = {};
-  Granule* granules = nullptr;  // null where nobody writes
+  Granule* granules = nullptr;  // null where no thread may write
   unsigned granule_shift = 2;   // the logarithm of its size
   int buffer = -1;
   bool is_fresh = false;  // not to be read before it is written

@@ -180,8 +180,8 @@ class AttentionQueue {
     const AttentionItem* item = parts_[thread % 2].claim();
     return item ? item : parts_[1 - thread % 2].claim();
   }
-  // Does the same for a thread that has not finished its last: the last few are for whoever is idle
-  // first.
+  // Does the same for a thread that has not finished its last item. Returns null for the last few,
+  // which are for threads that are idle.
   const AttentionItem* claim_ahead(int thread) {
     return parts_[0].num_left() + parts_[1].num_left() > num_threads_ ? claim(thread) : nullptr;
   }

@@ -208,9 +208,9 @@ struct Fetch {
   }
 };
 
-// Returns whether the i-th step of a loop over the products of kRows rows has a tile fetched. AVX2's
-// blocks of rows are over so soon that lines asked for at each step would be more than memory can
-// bring meanwhile, and loads would wait; their items have enough steps for every fourth.
+// Returns whether the i-th step of a loop over the products of kRows rows has a tile fetched.
+// AVX2's blocks of rows are over so soon that memory cannot bring a step's lines in a step's time,
+// and loads would wait. Every fourth step is enough there, as their items have many steps.
 template <int kRows>
 constexpr bool fetches_at(std::int64_t i) {
   return kLanes != 8 || kRows < kMaxRows || i % 4 == 0;

@@ -12,8 +12,8 @@ namespace pagoda::cpu {
 // 127 * 32767 * 512 < 2^31.
 inline constexpr std::int64_t kMostCodedDims = 512;
 
-// Computes attention() on a path, which takes any quantised or mixed cache where it is kDecoded, and
-// with AVX-VNNI or without it, which leaves the same bits; tests compare both with attention().
+// Computes attention() on a path, with AVX-VNNI or without it, which leaves the same bits. kDecoded
+// takes any quantised or mixed cache. Tests compare both paths with attention().
 Tensor attention_on(AttentionPath path, bool has_avx_vnni, Exec& exec, const Tensor& q,
                     const KvView& view, const StepBatch& batch, const AttentionArgs& args);
 

@@ -1,7 +1,8 @@
 // AttentionWorker: a thread of the cpu attention, for each target. attention_items.h says what an
-// item is. A worker takes its ranges one at a time: a range's keys are transposed a tile at a time
-// for all rows of the item, then each row has its softmax, then each few rows a tile's weighted
-// values, or a range's by tiles (tile_dots-inl.h). Meanwhile entries are fetched (fetch_ahead-inl.h).
+// item is. A worker takes its ranges one at a time. A range's keys are transposed a tile at a time
+// for all rows of the item. Then each row has its softmax. Then each few rows have a tile's
+// weighted values, or a range's by tiles (tile_dots-inl.h). Meanwhile entries are fetched
+// (fetch_ahead-inl.h).
 #if defined(PAGODA_ATTENTION_WORKER_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_ATTENTION_WORKER_INL_H
 #undef PAGODA_ATTENTION_WORKER_INL_H

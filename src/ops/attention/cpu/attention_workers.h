@@ -20,8 +20,8 @@ struct AttentionWorkers {
                 std::span<const AttentionItem> splits, float* scratch);
 };
 
-// Returns the functions, for the best target that Highway may choose, for keys and values that are
-// both of float32, both of float16, or decoded to floats.
+// Returns the functions for keys and values that are both of float32, both of float16, or decoded
+// to floats. They are those of the best target that Highway may choose.
 AttentionWorkers float_workers();
 // Returns those for keys and values of bfloat16.
 AttentionWorkers bf16_workers();

@@ -2,9 +2,10 @@
 // bfloat16: the products and the order of sums of bf16_dots-inl.h, or of tile_dots-inl.h, so the same
 // bits.
 //
-// Few rows wait for memory. Here keys and values are read once, from where they lie, in the order
-// of memory but for the heads of sixteen positions, and go from registers to products; meanwhile
-// the next sixteen positions, or those after them, are fetched in the order of memory.
+// Few rows wait for memory. Here keys and values are read once, from where they lie, and go from
+// registers to products. They are read in the order of memory but for the heads of sixteen
+// positions. Meanwhile the next sixteen positions, or those after them, are fetched in the order of
+// memory.
 #if defined(PAGODA_BF16_DECODE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_BF16_DECODE_INL_H
 #undef PAGODA_BF16_DECODE_INL_H
@@ -208,8 +209,8 @@ class FewRowsOfPairs {
            range.item->first_head * entry_bytes_;
   }
 
-  // Returns the lines to fetch of a group of entries while those of `head` of another are read from
-  // block `first` on, `count` blocks of an entry together.
+  // Returns the lines to fetch of a group of entries. Meanwhile the lines of `head` of another
+  // group are read, from block `first` on, `count` blocks of an entry together.
   HWY_INLINE LinesAhead lines_ahead(const std::byte* group, int head, std::int64_t first,
                                     int count) const {
     if (!reads_slots_) {

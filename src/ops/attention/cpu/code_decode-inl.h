@@ -1,8 +1,8 @@
 // The cpu attention's few rows on codes, as decodes bring them, where the machine multiplies pairs of
 // integers: the exact sums of code_dots-inl.h, so the same bits.
 //
-// As in bf16_decode-inl.h keys and values are read once, from where they lie, sixteen positions at a
-// time, while lines of later positions are fetched in the order of memory.
+// As in bf16_decode-inl.h keys and values are read once, from where they lie, sixteen positions at
+// a time. Meanwhile lines of later positions are fetched in the order of memory.
 #if defined(PAGODA_CODE_DECODE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_CODE_DECODE_INL_H
 #undef PAGODA_CODE_DECODE_INL_H
@@ -170,9 +170,9 @@ class FewRows<CodeDots<kKeys, kValues>> {
            range.item->first_head * entries.entry_bytes;
   }
 
-  // Returns the lines to fetch while the first head is read of a group that is the `index`-th in
-  // order, and sets how far on those are for the next head: of the entries that come groups_ahead_
-  // later each head fetches a part.
+  // Returns the lines to fetch while the first head of the `index`-th group in order is read. Sets
+  // `head_step` to how far on the next head's lines are: each head fetches a part of the entries
+  // that come groups_ahead_ later.
   HWY_INLINE CodeLines lines_ahead(int index, std::int64_t& head_step) const {
     const int ahead = index + groups_ahead_;
     const bool is_value = ahead >= num_groups_ && ahead < 2 * num_groups_;

@@ -171,9 +171,9 @@ class CodeCoding {
     return {scales, scales + kRangePositions, factors_ + state, query_sums_ + state};
   }
 
-  // Turns scores (in units of ln 2) of kRows rows into pairs of weights as integers, in their place,
-  // of all positions that the item sees. Step by step for all rows, so that none waits for another's
-  // largest or total.
+  // Turns scores (in units of ln 2) of kRows rows into pairs of weights as integers, in their
+  // place. It does so for all positions that the item sees. Each step is done for all rows, so that
+  // no row waits for another's largest or total.
   static constexpr bool kWeighs = true;
   template <int kRows>
   HWY_INLINE void weigh(const VisibleRange& range, const Visible* visible, int head,

@@ -1,9 +1,9 @@
 // The cpu attention's inner loops where the machine has AMX's tiles of bfloat16: operands as in
 // bf16_dots-inl.h, and the arithmetic of tile_products-inl.h.
 //
-// A block is 32 dimensions of a key or 32 positions of a value, from a multiple of 32 on. Of a block
-// that a row sees in part, or whose entry ends early, the rest is 0 in one of the operands and finite
-// in the other. A few rows compute the same chains in vectors.
+// A block is 32 dimensions of a key or 32 positions of a value, from a multiple of 32 on. A row may
+// see a block in part, or the block's entry may end early. Then the rest is 0 in one of the
+// operands and finite in the other. A few rows compute the same chains in vectors.
 #if defined(PAGODA_TILE_DOTS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef PAGODA_TILE_DOTS_INL_H
 #undef PAGODA_TILE_DOTS_INL_H

@@ -1,8 +1,8 @@
 // Products of pairs of bfloat16 by AMX's tiles: 16 or 32 rows times 16 or 32 columns, over blocks of 16
 // pairs.
 //
-// A block adds to a sum what two chains of fused multiply-adds from 0 come to together, one over the
-// first halves of its pairs and one over the second. Numbers below 2^-126 count as 0. (Intel's Software
+// A block adds to a sum the total of two chains of fused multiply-adds from 0: one over the first
+// halves of its pairs, and one over the second. Numbers below 2^-126 count as 0. (Intel's Software
 // Developer's Manual, volume 2, TDPBF16PS.)
 #pragma once
 

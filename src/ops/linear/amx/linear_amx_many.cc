@@ -2,9 +2,9 @@
 //
 // Some panels are taken 256 k at a time, a slice: all rows of x meet its planes of bytes while they
 // stay in the first-level cache. Meanwhile the next slice is unpacked, and the one behind it is
-// fetched. Turns follow one another from slice to slice and panels to panels, so that the beginning
-// and the end, where tiles wait for vectors or these for tiles, come once a call. Between slices the
-// sums of a tile of rows and a panel wait in memory.
+// fetched. Turns follow one another from slice to slice and panels to panels. So tiles wait for
+// vectors, or these for tiles, only at the beginning and the end of a call. Between slices the sums
+// of a tile of rows and a panel wait in memory.
 #include <immintrin.h>
 
 #include "ops/linear/amx/linear_amx.h"
@@ -58,8 +58,8 @@ class ManyRows {
   static constexpr int kTurnsOfPair = 3;  // multiplied, stored, added up
   static constexpr int kMostUnits = kPanelsOfSlice * kUnitsOfGroup;
 
-  // Returns the order of slices: where rows are so long that the cache does not keep them, as many
-  // panels as there is room for sums of take turns at a part of k.
+  // Returns the order of slices. Where rows are so long that the cache does not keep them, panels
+  // take turns at a part of k: as many panels as there is room for sums of.
   static SliceOrder order_of(const PanelProduct& product, std::int64_t num_tiles) {
     const std::int64_t num_slices = SliceUnpacker<kKind>::num_slices(product.cols);
     const std::int64_t bytes = num_slices * num_tiles * kSteps * kXBytes;
@@ -149,8 +149,8 @@ class ManyRows {
     if (units_of_step_ > 0) unpack(units_of_step_);
   }
 
-  // Computes Sums of pair `now`, while the rest of pair `before` is stored, and pair `done`, whose
-  // memory `now` gets in the end, is added up. Not inlined: it takes all registers.
+  // Computes Sums of pair `now`. Meanwhile the rest of pair `before` is stored, and pair `done` is
+  // added up, whose memory `now` gets in the end. Not inlined: it takes all registers.
   template <class Sums>
   __attribute__((noinline)) void full_turn(const Pair& now, const Pair& before, const Pair& done) {
     static_assert(Sums::kPanels == kPanelsOfTurn);

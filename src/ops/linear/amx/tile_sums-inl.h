@@ -1,12 +1,12 @@
 // Exact sums of 256 k by AMX's tiles: 16 rows of x times the 16 columns of a panel.
 //
 // A tile product takes bytes, four k of a column in a word, and adds up in 32 bits. So the 16-bit
-// integers of x are two planes, both with a sign, and weights two or three, the highest with a sign
-// and the others without. Products of planes that count alike have one sum.
+// integers of x are two planes, both with a sign. Weights are two or three planes, the highest with
+// a sign and the others without. Products of planes that count alike have one sum.
 //
-// Tile products, the rows that a tile is stored by and AVX-512 share an execution port. So what
-// some registers' sums have come to is stored, and then added up, while others get the next sums, a
-// part after each product of 64 k (docs/performance/log.md).
+// Tile products, the rows that a tile is stored by and AVX-512 share an execution port. So the sums
+// of some registers are stored, and then added up, while other registers get the next sums. A part
+// of that follows each product of 64 k (docs/performance/log.md).
 #pragma once
 
 #include <immintrin.h>
@@ -84,11 +84,11 @@ PAGODA_SUMS_OF_WORDS(ThirdWordSums, 1, 2, 3, 0)
 PAGODA_SUMS_OF_WORDS(FourthWordSums, 0, 1, 2, 3)
 #undef PAGODA_SUMS_OF_WORDS
 
-// Sums that fill all registers with what they are computed of, so that there are no others to take
-// turns with: the high ones are stored while the rest are still added to, and those while the next
+// Sums that, with their operands, fill all registers, so that there are no others to take turns
+// with. The high ones are stored while the rest are still added to, and the rest while the next
 // high ones are. That needs fewer loads a product: beside a busy other half of the core, loads and
 // products of tiles take turns. Each adds the products of 64 k of x, [2][16][64], and of a turn's
-// panels, the high sums first, and then the rest from the registers that those have loaded.
+// panels. The high sums come first, and then the rest from the registers that those have loaded.
 
 // The sums of short products, those of high bytes and the others, of two panels side by side,
 // [2][16][16][4] each.

@@ -24,7 +24,7 @@ constexpr int kPanels = 2;
 // waiting.
 template <PanelKind kKind>
 constexpr std::int64_t kSliceBytes = (panel_format(kKind).low_bits == 16 ? 24 : 96) << 10;
-// Whose sums wait in memory.
+// The most tiles whose sums wait in memory.
 constexpr int kMostTiles = 48;
 
 // The minima of 256 k of two panels.

@@ -1,10 +1,10 @@
 // The cpu product on AVX-512 of the formats that avx512/super-inl.h tells of.
 //
-// Few rows wait for memory: their kernel reads panels as they lie. For many a group of two panels
-// is unpacked, scales and all, into 16 KB of 16-bit integers, which all tiles of rows then meet in
-// the first-level cache; between groups a tile's sums wait in memory. Measured, 258 rows: Q4_K 83,
-// Q6_K 78 % of the bfloat16 dot products' peak by blocks of 32 k and 16, each under its float
-// scale.
+// Few rows wait for memory: their kernel reads panels as they lie. For many rows a group of two
+// panels is unpacked, scales and all, into 16 KB of 16-bit integers. All tiles of rows then meet
+// these in the first-level cache; between groups a tile's sums wait in memory. Measured, 258 rows:
+// Q4_K 83, Q6_K 78 % of the bfloat16 dot products' peak by blocks of 32 k and 16, each under its
+// float scale.
 #include <immintrin.h>
 
 #include "ops/linear/avx512/super-inl.h"

@@ -11,15 +11,15 @@ namespace pagoda::cpu {
 namespace {
 
 // A panel is a stream that the hardware foresees too late, most of all where a group begins with a
-// header (docs/performance/log.md has the figures). Few rows meet it once: on Zen 5 it is fetched
-// past the second and third level, which it would only fill, a tenth faster where the cores are on
-// two chiplets.
+// header (docs/performance/log.md has the figures). Few rows meet it once. So on Zen 5 it is
+// fetched past the second and third level, which it would only fill. That is a tenth faster where
+// the cores are on two chiplets.
 constexpr int kPastCachesAhead = 8192;  // bytes
 // On Intel's Xeons 4 to 8 KB ahead are alike, 2 KB and less are slower.
 constexpr int kSecondLevelAhead = 6144;
-// On Zen 3 and 4 every other line, 2 KB ahead, was best or as good as any for each format but those
-// of 256 k a group, whose long headers break the stream: they want every line, and past the caches
-// there too (Q6_K 56 instead of 19 GB/s, Q4_K 60 instead of 46).
+// On Zen 3 and 4 every other line, 2 KB ahead, was best or as good as any for most formats. Those
+// of 256 k a group have long headers, which break the stream: they want every line, and past the
+// caches there too (Q6_K 56 instead of 19 GB/s, Q4_K 60 instead of 46).
 constexpr int kHalfAhead = 2048;
 constexpr int kHalfEvery = 2;
 constexpr int kSuperAhead = 4096;

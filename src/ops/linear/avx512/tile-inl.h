@@ -22,18 +22,18 @@ namespace {
 // A tile's memory: for each unit of 32 k the integers [rows][32], then for each block
 // [blocks][rows]: the scale of its integers, and their sum times the scale; of bytes their sum too.
 //
-// 16-bit integers in blocks of up to 32 k share one scale over a span of 128, which a kernel
-// applies to what the span's blocks came to; their sums are without it. That costs a bit and a half
-// in the worst block, 3e-5 of the span's largest x, and makes products 3 to 5 % faster: multiplying
-// every block's sum takes the units that multiply x too.
+// 16-bit integers in blocks of up to 32 k share one scale over a span of 128. A kernel applies it
+// to what the span's blocks came to; their sums are without it. That costs a bit and a half in the
+// worst block, 3e-5 of the span's largest x, and makes products 3 to 5 % faster: multiplying every
+// block's sum takes the units that multiply x too.
 //
 // In tiles of some layouts, 16-bit integers lie as two bytes, both with a sign: 256 * high + low. For
 // each 64 k there are two planes, [2][rows][64], in the order of bytes.
 // In others each unit has the same two numbers as words, [2][32].
 //
-// Bytes lie as they meet the codes of a line, four k of a column in a word. Of eight bits that is
-// k, k + 2, k + 1, k + 3; of four bits the words of a line are k + {0, 4, 1, 5} and k + {2, 6, 3,
-// 7}.
+// Bytes lie as they meet the codes of a line, four k of a column in a word. With codes of eight
+// bits a word is k, k + 2, k + 1, k + 3. With four bits the words of a line are k + {0, 4, 1, 5}
+// and k + {2, 6, 3, 7}.
 constexpr int kPlaneDepth = 64;
 constexpr int kPlanesLargest = 32000;  // not above 127 * 256 + 127
 
@@ -57,17 +57,17 @@ constexpr bool has_spans(Rounding rounding, int block) {
 }
 
 // Formats with minima have x share a scale over 256 k, as have those whose blocks have integers for
-// scales, 256 k under one more. Behind a tile's integers lie the scales [groups][rows], then words
-// that say what the integers of blocks come to, [groups][words][rows], zero where the last group has
-// no more.
+// scales, 256 k under one more. Behind a tile's integers lie the scales [groups][rows]. Then come
+// words with the sums of blocks' integers, [groups][words][rows], zero where the last group has no
+// more.
 //
 // Integer minima meet exact sums, a block in a word: its lowest five bits, and the others in the
-// high half. A weight is small beside its minimum and its scale times its code, and a sum of x that
-// is rounded apart from x makes an error that is as large as theirs: 20 times as large in all. x has
+// high half. A weight is small beside its minimum and its scale times its code. A sum of x that is
+// rounded apart from x makes an error that is as large as theirs: 20 times as large in all. x has
 // 16 bits then, by which the largest products still fit (32 k x 63 x 31 x 32767).
 //
-// Other formats have two blocks in a word, their sums divided by half of a block's length and
-// rounded to 16 bits, and x has 15 bits (32 k x 4096 x 16383).
+// Other formats have two blocks in a word. Their sums are divided by half of a block's length and
+// rounded to 16 bits. x has 15 bits then (32 k x 4096 x 16383).
 constexpr int kSuperGroup = 256;
 constexpr int kSuperLargest = 16383;
 constexpr int kLowSumBits = 5;

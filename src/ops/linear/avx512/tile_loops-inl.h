@@ -110,8 +110,8 @@ PAGODA_INLINE void lower(const PanelProduct& product, const float* of_rows,
   });
 }
 
-// Adds block `at` of a group, whose exact sums are s, to the products, or to those of a span of
-// x, still without its scale.
+// Adds block `at` of a group, whose exact sums are s, to the products. Where x has spans, it adds
+// to the products of a span, still without its scale.
 template <class Loops, PanelKind kKind, int kRows, int kPanels>
 PAGODA_INLINE void add_block(const GroupNumbers<kKind> (&numbers)[kPanels], int at,
                              const __m512i (&s)[kRows][kPanels], const RowNumbers& rows,

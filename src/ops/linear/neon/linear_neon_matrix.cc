@@ -1,8 +1,9 @@
 // The cpu product's byte matrix products on AArch64 with the i8mm extension (Armv8.6-A).
 //
 // smmla multiplies two rows of eight bytes by two columns of eight. The rows here are the high and
-// the low bytes of one row of x, so that any number of rows takes the same layouts as sdot does: 16
-// products of a 16-bit x an instruction. Sums are exact, so the bits are those of sdot and smlal.
+// the low bytes of one row of x. So any number of rows takes the same layouts as sdot does. An
+// instruction does 16 products of a 16-bit x. Sums are exact, so the bits are those of sdot and
+// smlal.
 //
 // This file is compiled for its instruction set, so it keeps to its own functions: an inline
 // function of a shared header would be linked into code that runs everywhere.

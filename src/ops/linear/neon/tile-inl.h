@@ -1,9 +1,9 @@
 // Code that the NEON files of the cpu product share; each is compiled for an instruction set of its
 // own.
 //
-// x is 16-bit integers by block, to the block's largest magnitude / 32639 at most: such an integer
-// is 256 * h + l with both h and l signed bytes, so that byte dot products are as exact as 16-bit
-// ones, and both give the same bits.
+// x is 16-bit integers by block, to the block's largest magnitude / 32639 at most. Such an integer
+// is 256 * h + l with both h and l signed bytes. So byte dot products are as exact as 16-bit ones,
+// and both give the same bits.
 #pragma once
 
 #include <arm_neon.h>

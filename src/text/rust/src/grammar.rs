@@ -1,7 +1,7 @@
 //! Grammars behind text/grammar.h: llguidance over the vocabulary of one of our tokenizers.
 //!
 //! A grammar comes from a client. Its compilation runs apart (sandbox.rs), with limits of memory and time besides
-//! llguidance's own, and what it keeps is counted as long as anybody has it.
+//! llguidance's own. The memory that it keeps is counted as long as one of its states lives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::lexer_masks::{LexerMasks, SplitTrie};
 use crate::sandbox::{Limits, Sandbox};
 use crate::tokenizer::TextTokenizer;
 
-/// Of all grammars that somebody has; see `is_full`.
+/// The most memory that all living grammars keep; see `is_full`.
 const MAX_KEPT_BYTES: usize = 1 << 30;
 /// The vocabulary's trie holds no longer tokens, and no more bytes of them.
 const MAX_TOKEN_BYTES: usize = 1000;
@@ -38,7 +38,7 @@ struct Shared {
 
 pub struct GrammarCompiler(Arc<Shared>);
 
-/// What a compilation left takes this much; its grammar's states share it.
+/// The memory that a compilation has left; its grammar's states share it.
 struct Kept {
     shared: Arc<Shared>,
     num_bytes: usize,
@@ -54,10 +54,10 @@ impl Drop for Kept {
 #[derive(Clone)]
 pub struct GrammarState {
     matcher: Matcher,
-    /// Before the first token.
+    /// The mask before the first token.
     first_mask: Arc<Vec<u32>>,
     is_fresh: bool,
-    /// Of grammars in which we write the numbers: JSON's.
+    /// The run of digits at this place, in grammars in which we write the numbers: JSON's.
     digits: Option<DigitRun>,
     kept: Arc<Kept>,
 }
@@ -174,7 +174,7 @@ impl GrammarState {
     }
 }
 
-/// What the trie has no room for becomes empty, and then no grammar ever allows it.
+/// Empties the words that the trie has no room for: no grammar ever allows them then.
 fn leave_out_long_words(words: &mut [Vec<u8>]) {
     let mut max_bytes = MAX_TOKEN_BYTES;
     let mut num_bytes = usize::MAX;
@@ -185,8 +185,8 @@ fn leave_out_long_words(words: &mut [Vec<u8>]) {
     }
 }
 
-/// Of a text's step. A grammar that its author writes freely may be ambiguous, and then a row of n items takes n^3 to make: 20 ms
-/// for 1,000 of them. Those of other kinds have long rows of other sorts: a list of choices.
+/// Limits of a text's step. A grammar that its author writes freely may be ambiguous, and then a row of n items takes
+/// n^3 to make: 20 ms for 1,000 of them. Grammars of other kinds have long rows of other sorts: a list of choices.
 fn parser_limits(kind: GrammarKind) -> ParserLimits {
     let defaults = ParserLimits::default();
     let is_free = kind == GrammarKind::ContextFree;

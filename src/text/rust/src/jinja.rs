@@ -14,7 +14,7 @@ use crate::{
 
 /// Instructions that one rendering may take. A conversation of a thousand messages takes some hundred thousand.
 const FUEL: u64 = 5_000_000;
-/// What makes a list that may change.
+/// The function that makes a list that may change.
 const LIST: &str = "[]";
 
 fn raise_exception(message: String) -> Result<Value, Error> {
@@ -103,8 +103,8 @@ impl Program {
     }
 }
 
-/// What two literals that have no order are less or greater than is computed by the compiler, so that python_operators.rs never
-/// sees them: they are refused here.
+/// Refuses to compare two literals that have no order. The compiler computes such comparisons, so that
+/// python_operators.rs never sees them.
 fn check_literals(text: &str, syntax: SyntaxConfig) -> Result<(), Error> {
     let tokens: Vec<(Token, Span)> =
         machinery::tokenize(text, false, syntax).collect::<Result<_, Error>>()?;

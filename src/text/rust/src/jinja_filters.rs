@@ -139,7 +139,7 @@ fn list(value: &Value) -> Result<Value, Error> {
     Ok(list_of(value.try_iter()?.collect()))
 }
 
-/// What a loop goes through. minijinja takes none for something empty.
+/// Returns the value that a loop goes through, and refuses none: minijinja takes it for something empty.
 fn looped(value: &Value) -> Result<Value, Error> {
     if value.is_none() {
         return Err(invalid("expected something to loop over, got none".to_string()));
@@ -203,7 +203,7 @@ fn is_iterable(value: &Value) -> bool {
     !value.is_none() && value.try_iter().is_ok()
 }
 
-/// What has a length and takes an index: strings and dicts too, as in Python.
+/// Whether a value has a length and takes an index: strings and dicts too, as in Python.
 fn is_sequence(value: &Value) -> bool {
     match value.kind() {
         ValueKind::Undefined | ValueKind::String | ValueKind::Seq | ValueKind::Map => true,

@@ -1,4 +1,4 @@
-//! What minijinja reads in the place of a template's text, so that it means what Jinja2 takes the text for:
+//! The text that minijinja reads in the place of a template's, so that it means what Jinja2 takes the template for:
 //! - {% generation %} blocks of transformers, which mark a model's own text for training, print what is in them, and what they
 //!   set is set in them alone;
 //! - the newline behind {% raw %} is text, unlike that behind other tags;

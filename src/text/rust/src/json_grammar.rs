@@ -9,7 +9,7 @@ use crate::schema_document::Document;
 
 /// No \u: a name could be written in two ways, and pass as one that the schema doesn't list.
 const JSON_ESCAPES: &str = "nrbtf\\\"";
-/// Of these a pattern for white space is made, in which each character outside braces stands for white space.
+/// The characters of a pattern for white space, in which each one outside braces stands for white space.
 const WHITE_SPACE_PATTERN: &str = " \t\n\r[]()?*+|{},0123456789";
 
 pub struct JsonGrammar {
@@ -76,7 +76,7 @@ impl JsonGrammar {
 struct Finder<'a> {
     stubs: Value,
     limits: &'a ParserLimits,
-    /// What is looked for: a schema that allows nothing, or one that llguidance cannot hold to.
+    /// Looks for a schema that allows nothing; else for one that llguidance cannot hold to.
     is_empty: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Masks of a grammar by its lexer's state.
 //!
-//! As long as a token's bytes end no lexeme, the lexer's state alone says whether it may come, and a text comes to the
-//! same states again and again: behind the same number of characters of a string of limited length, for one. Where a mask
-//! has taken a long walk, its part for tokens of plain text is kept, and only the other tokens are walked from then on.
+//! As long as a token's bytes end no lexeme, the lexer's state alone says whether it may come. A text comes to the same
+//! states again and again: behind the same number of characters of a string of limited length, for one. Where a mask
+//! has taken a long walk, its part for tokens of plain text is kept. Only the other tokens are walked from then on.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use llguidance::toktrie::{Recognizer, SimpleVob, TokTrie};
 
 /// A walk is long that visits this part of the vocabulary's trie: 20 µs of a vocabulary of 50,000.
 const LONG_WALK: usize = 32;
-/// Of one grammar.
+/// Limits of one grammar.
 const MAX_STATES: usize = 1024;
 const MAX_MASK_BYTES: usize = 2 << 20;
 
@@ -37,7 +37,7 @@ impl SplitTrie {
     }
 }
 
-/// What rarely ends a lexeme.
+/// Whether a token rarely ends a lexeme.
 fn is_plain_text(token: &[u8]) -> bool {
     let ends = |c: char| c.is_control() || c == '"' || c == '\\';
     !token.is_empty() && std::str::from_utf8(token).is_ok_and(|text| !text.contains(ends))
@@ -48,7 +48,7 @@ enum Entry {
     Seen,
     /// A token of plain text ends a lexeme here: the parser has its say.
     NeedsParser,
-    /// Of the plain tokens.
+    /// The mask of the plain tokens.
     Mask(SimpleVob),
 }
 

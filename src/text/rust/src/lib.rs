@@ -1,7 +1,8 @@
 //! The field's own text parts behind a C++ bridge: tokenizers, chat templates through minijinja, grammars through llguidance.
 //!
-//! Every entry point but three questions that read a flag (is_full, is_stopped, is_busy) returns a Result, which arrives in C++ as an exception that the faces in src/text turn into a Status.
-//! No panic leaves this crate: it is a mistake of ours or of a crate below, and one more error to the caller.
+//! Every entry point returns a Result, but for three questions that read a flag (is_full, is_stopped, is_busy). An
+//! error arrives in C++ as an exception, and the faces in src/text turn it into a Status. No panic leaves this crate:
+//! it is a mistake of ours or of a crate below, and one more error to the caller.
 #![feature(alloc_error_hook)] // for sandbox.rs
 
 use std::time::Duration;
@@ -76,7 +77,7 @@ mod ffi {
         num_milliseconds: u64,
     }
 
-    /// What a name of tokenizer.ggml.pre means.
+    /// The meaning of a name of tokenizer.ggml.pre.
     struct PreTokenizerFacts {
         is_known: bool,
         adds_bos: bool,
@@ -117,7 +118,7 @@ mod ffi {
         fn finish(&mut self) -> Result<String>;
     }
 
-    /// What a grammar's text is; text/grammar.h says it.
+    /// The kind of a grammar's text; text/grammar.h tells them.
     enum GrammarKind {
         JsonSchema,
         Regex,

@@ -1,8 +1,8 @@
 //! Long texts are tokenised in pieces: the crate takes some 260 bytes for each byte that it is given at once.
 //!
-//! A piece ends in front of the single space between two ASCII letters, or behind a line's end that follows no white space
-//! and precedes a letter. There each of the expressions in `pre_tokenizer::cuts_words` ends a match, and none looks across:
-//! the tokens of the pieces, one behind the other, are those of the whole text.
+//! A piece ends in front of the single space between two ASCII letters. Or it ends behind a line's end that follows no
+//! white space and precedes a letter. There each of the expressions in `pre_tokenizer::cuts_words` ends a match, and
+//! none looks across: the tokens of the pieces, one behind the other, are those of the whole text.
 
 use serde_json::Value;
 use tokenizers::Tokenizer;

@@ -1,8 +1,8 @@
-//! What becomes of a request's messages before a template sees them. It follows vLLM, whose clients send the same.
+//! The changes to a request's messages before a template sees them. They follow vLLM, whose clients send the same.
 
 use serde_json::{Map, Value, json};
 
-/// What templates read. Everything else that clients send (`refusal`, `annotations`, `audio` ...) stays out.
+/// The keys that templates read. Everything else that clients send (`refusal`, `annotations`, `audio` ...) stays out.
 const MESSAGE_KEYS: [&str; 11] = [
     "role",
     "content",
@@ -19,7 +19,7 @@ const MESSAGE_KEYS: [&str; 11] = [
 const CALL_KEYS: [&str; 5] = ["id", "type", "function", "name", "arguments"];
 const FUNCTION_KEYS: [&str; 2] = ["name", "arguments"];
 
-/// What a template does with a message's content.
+/// The use that a template makes of a message's content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ContentUse {
     /// Prints it: parts are joined into one string.

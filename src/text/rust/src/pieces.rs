@@ -175,7 +175,8 @@ impl PieceStream {
         self.stripped(text)
     }
 
-    /// What an unfinished character leaves: U+FFFD, once a byte for byte tokens and once in all for byte-level ones.
+    /// The text that an unfinished character leaves: U+FFFD, once a byte for byte tokens and once in all for byte-level
+    /// ones.
     pub fn finish(&mut self, rule: &PieceRule) -> String {
         let pending = std::mem::take(&mut self.pending);
         let text = match rule {

@@ -168,7 +168,7 @@ const DIGITS_OF_A_WORD: &str = r"(?<!\d)\d++\b";
 /// The one or two digits ahead of the threes, of a piece that is all digits.
 const LEADING_DIGITS: &str = r"\A\d{1,2}(?=(?>(?:\d{3})*)\z)";
 const LEADING_NUMBERS: &str = r"\A\p{N}{1,2}(?=(?>(?:\p{N}{3})*)\z)";
-/// What lies from one three to the next: numbers that are no digits join what is before them.
+/// The text from one three to the next: numbers that are no digits join what is before them.
 const SUPERBPE_THREES: &str = concat!(
     r"(?:\A(?:\d{1,2}(?=(?>(?:\d{3})*)(?!\d))|(?=\D))|\d{3})",
     r"(?:\D+\d{0,2}(?=(?>(?:\d{3})*)(?!\d)))*"
@@ -316,8 +316,8 @@ pub fn cuts_words(expression: &str) -> bool {
     .contains(&expression)
 }
 
-/// Whether what an expression makes of one side of such a place depends on nothing on the other, but for a match that
-/// goes across and that the others cut there.
+/// Whether an expression's matches on one side of such a place depend on nothing on the other. A match that goes across
+/// is an exception: the other expressions cut it there.
 pub fn looks_at_one_side(expression: &str) -> bool {
     let punctuation = [PUNCTUATION, FALCON_PUNCTUATION, CHAMELEON_PUNCTUATION];
     let digits = [DIGIT, DIGITS, UP_TO_THREE_DIGITS, THREE_DIGITS, THREE_NUMBERS];

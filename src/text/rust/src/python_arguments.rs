@@ -12,7 +12,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Of a filter.
+    /// Binds the arguments of a filter.
     pub fn of(
         args: Rest<Value>,
         kwargs: Kwargs,
@@ -22,7 +22,7 @@ impl Arguments {
         Arguments::bind(&args, names)
     }
 
-    /// Of a method, where arguments by name come last.
+    /// Binds the arguments of a method, where those by name come last.
     pub fn bind(args: &[Value], names: &'static [&'static str]) -> Result<Arguments, Error> {
         let (by_name, by_place) = match args.split_last() {
             Some((last, rest)) if last.is_kwargs() => (Some(last), rest),

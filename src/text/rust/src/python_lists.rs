@@ -62,7 +62,7 @@ fn invalid(detail: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, detail)
 }
 
-/// What `list` may hold.
+/// Checks that `list` may hold a value.
 fn check(value: &Value, list: &Arc<List>, depth: usize) -> Result<(), Error> {
     if depth > MAX_DEPTH {
         return Err(invalid("a value is nested too deep".to_string()));

@@ -289,7 +289,8 @@ fn swapped(character: char) -> String {
     }
 }
 
-/// Some letters of two have a form of their own where a word begins, and one whose capitals are two has but the first of them.
+/// The form of a letter where a word begins. A letter of two, such as 'ǆ', has a special form there. Where the capital
+/// of a letter is two letters, only the first is one there: 'Ss' for 'ß'.
 fn titled(character: char) -> String {
     let alone = match character {
         'Ǆ'..='ǆ' => 'ǅ',

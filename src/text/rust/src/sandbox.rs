@@ -5,13 +5,13 @@
 //!   processor's, so that a job is no more likely to be stopped on a busy machine or at a low priority.
 //!
 //! A job that has passed a limit gets no more memory, and so unwinds: handle_alloc_error may panic, and everything on its way
-//! gives back what it holds. The job ends, its thread with it, and nothing of it stays taken. (Rust aborts instead unless its
-//! error hook says otherwise, which is why this crate asks for a feature that is not stable.) A job beyond its time that asks for
-//! no memory just then cannot be stopped. Its caller goes on without it, and as long as some of those are still at work, they
-//! are counted, and hold up others of their sandbox.
+//! gives back what it holds. The job ends, its thread with it, and nothing of it stays taken. Rust aborts instead
+//! unless its error hook says otherwise: so this crate asks for a feature that is not stable. A job beyond its time
+//! that asks for no memory just then cannot be stopped. Its caller goes on without it. As long as such jobs are still
+//! at work, they are counted, and hold up others of their sandbox.
 //!
-//! A system that has no memory or no thread left is nobody's fault: what lacks it unwinds in the same way (`caught`), and its
-//! error begins with LACK, so that the client is not told that the request was wrong.
+//! A system that has no memory or no thread left is not the request's fault. Code that lacks it unwinds in the same way
+//! (`caught`), and its error begins with LACK. So the client is not told that the request was wrong.
 
 use std::alloc::{GlobalAlloc, Layout, System, set_alloc_error_hook};
 use std::cell::Cell;
@@ -30,7 +30,7 @@ const ALLOCATIONS_PER_LOOK: u32 = 1024;
 const LARGE_ALLOCATION: usize = 1 << 16;
 /// Between two looks at the time of a job that has nearly used its own.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
-/// Of a processor, the reciprocal: a job that gets less hangs for other reasons.
+/// The reciprocal of a share of a processor: a job that gets less hangs for other reasons.
 const SMALLEST_SHARE: u32 = 30;
 /// For a job beyond its time to ask for memory, and to unwind.
 const TIME_TO_STOP: Duration = Duration::from_millis(200);
@@ -182,7 +182,7 @@ fn processor_time_of<T>(_: &JoinHandle<T>) -> Option<Duration> {
     None
 }
 
-/// What a sandboxed thread may still take; it lives on that thread's stack.
+/// The memory and time that a sandboxed thread may still take; it lives on that thread's stack.
 struct Budget<'a> {
     num_bytes: Cell<usize>,
     num_allocations: Cell<u32>,
@@ -227,10 +227,10 @@ thread_local! {
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What unwinds where the system has no memory left.
+/// The payload of an unwinding where the system has no memory left.
 struct NoMemory;
 
-/// Of an allocation that failed; a return aborts.
+/// Unwinds the job of an allocation that failed; a return aborts.
 fn unwind_job(layout: Layout) {
     let budget = BUDGET.get();
     if !budget.is_null() {

@@ -154,8 +154,8 @@ fn add_ways(count: usize, num_places: usize, begun: &mut Vec<bool>, ways: &mut V
     }
 }
 
-/// What holds an array to items that differ: nothing more for arrays of one item, or of a few that never are the same; the
-/// lists themselves where the items have few values.
+/// The schema that holds an array to items that differ: nothing more for arrays of one item, or of a few that never are
+/// the same. It is the lists themselves where the items have few values.
 fn lists_of_different(
     document: &Document,
     at: &str,

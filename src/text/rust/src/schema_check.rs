@@ -1,10 +1,11 @@
-//! From a client's JSON Schema to one that llguidance holds to wholly, in fewer words: references lead to `$defs` by number, what a
-//! keyword asks for is put by `properties`, `items`, `anyOf`, `allOf` and bounds, annotations are gone. What cannot be put so
-//! is refused with the place and the reason: llguidance alone would pass over keywords that its draft doesn't know, and over
-//! what a duplicate key or a rounded number breaks.
+//! The translation of a client's JSON Schema to one that llguidance holds to wholly, in fewer words. References lead to
+//! `$defs` by number. The demands of other keywords are put by `properties`, `items`, `anyOf`, `allOf` and bounds, and
+//! annotations are gone. A schema that cannot be put so is refused with the place and the reason: llguidance alone
+//! would pass over keywords that its draft doesn't know, and over what a duplicate key or a rounded number breaks.
 //!
 //! Every answer that the new schema allows is valid by the old one. It allows fewer where the old one leaves open what
-//! nobody means: names of objects that list some (schema_names), an array's `contains` behind its first items.
+//! its author hardly means: names of objects that list some (schema_names), an array's `contains` behind its first
+//! items.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -43,7 +44,7 @@ pub fn check_schema(document: &Document, is_marked: bool) -> Result<Value, Strin
 pub struct Translator<'a> {
     pub document: &'a Document,
     pub is_marked: bool,
-    /// Of definitions: by place, and whether their objects are closed.
+    /// The numbers of definitions: by place, and whether their objects are closed.
     indices: HashMap<(String, bool), usize>,
     pending: VecDeque<(String, bool)>,
 }
@@ -67,7 +68,7 @@ const APPLICATORS: [&str; 10] = [
 pub struct Output {
     /// Keywords that llguidance has to see together, such as `properties` and `additionalProperties`.
     pub plain: Keywords,
-    /// What has to hold besides: an `anyOf`, a reference, ...
+    /// Schemas that have to hold besides: an `anyOf`, a reference, ...
     pub besides: Vec<Value>,
     /// The names of `plain` come behind those of `besides`.
     is_plain_last: bool,
@@ -267,7 +268,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// What has to hold besides the schema's plain keywords.
+    /// Returns the schemas that have to hold besides the schema's plain keywords.
     fn visit_applicator(
         &mut self,
         at: &str,

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::schema_keywords::{Keywords, LISTS, MAPS, REFERENCES, SCHEMAS, schemas_below};
 
-/// Looks at a schema by whoever asks what it means (`step`): what is written in a page may mean more than memory holds.
+/// The most looks at a schema (`step`) by all functions that ask what it means. A page of text may mean more than
+/// memory holds.
 const MAX_STEPS: usize = 300_000;
 
 pub struct Document {
@@ -45,7 +46,7 @@ impl Document {
         Ok((place, schema))
     }
 
-    /// What stands at a place that `resolve` has given.
+    /// The schema at a place that `resolve` has given.
     pub fn resolve_place(&self, place: &str) -> Result<&Value, String> {
         self.at_place(place).ok_or_else(|| format!("{place}: expected a schema"))
     }

@@ -131,7 +131,7 @@ pub fn as_count(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().filter(is_whole).map(|x| x as u64))
 }
 
-/// Of `type`: "string" and ["string"] alike; none where any type will do.
+/// The names in `type`: "string" and ["string"] alike; none where any type will do.
 pub fn types_of(keywords: &Keywords) -> Option<Vec<&str>> {
     match keywords.get("type")? {
         Value::String(name) => Some(vec![name]),
@@ -204,7 +204,8 @@ fn check_character(at: &str, c: char) -> Result<(), String> {
     Err(format!("{at}: the control character U+{:04X} is not supported", c as u32))
 }
 
-/// What stands for itself; in brackets such a character is one of several, and may be left out.
+/// Checks the characters that stand for themselves. Those in brackets are passed over: each is one of several, and may
+/// be left out.
 fn check_pattern(at: &str, pattern: &str) -> Result<(), String> {
     let mut rest = pattern.chars();
     let mut depth = 0;

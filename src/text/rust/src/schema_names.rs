@@ -1,5 +1,5 @@
-//! Which names the objects of a schema list. One that lists any is closed to others unless it says otherwise, as xgrammar and
-//! llama.cpp have it; and `unevaluatedProperties` is about the same names.
+//! The names that the objects of a schema list. A schema that lists any is closed to others unless it says otherwise,
+//! as xgrammar and llama.cpp have it. `unevaluatedProperties` is about the same names.
 
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// Of the objects that `keywords` alone allows; options of its own `anyOf` and `oneOf` speak for themselves.
+    /// The names of the objects that `keywords` alone allows; options of its own `anyOf` and `oneOf` speak for
+    /// themselves.
     pub fn of(document: &Document, keywords: &Keywords) -> Result<Names, String> {
         let mut names = Names::default();
         names.add_own(keywords);
@@ -35,7 +36,7 @@ impl Names {
         Ok(names)
     }
 
-    /// Of `schema` and all its options.
+    /// The names of `schema` and all its options.
     pub fn of_option(document: &Document, schema: &Value) -> Result<Names, String> {
         let mut names = Names::default();
         names.add(document, schema, 0)?;
@@ -133,7 +134,7 @@ impl Names {
         Ok(())
     }
 
-    /// What an object need not be of closes nothing and opens nothing.
+    /// Adds the names of a schema that an object need not fit: it closes nothing and opens nothing.
     fn add_some(
         &mut self,
         document: &Document,

@@ -2,7 +2,7 @@
 //!
 //! A value fails a schema where it fails one of its keywords, so an opposite is an `anyOf` with an option a keyword. Two opposites
 //! are narrower than they could be: of "integer" (no number at all), and of a list or an object (no list or no object).
-//! What has no opposite here (of `pattern`, for one) is refused with its place.
+//! A keyword that has no opposite here (`pattern`, for one) is refused with its place.
 
 use serde_json::{Value, json};
 
@@ -12,10 +12,11 @@ use crate::schema_keywords::{Keywords, as_count, check, is_annotation, strings_o
 const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
 /// References within references.
 const MAX_DEPTH: usize = 24;
-/// Of the texts of one `enum`: every other text is told by an expression of some times their length.
+/// The most characters of the texts of one `enum`: every other text is told by an expression of some times their
+/// length.
 const MAX_CHARS: usize = 2000;
 
-/// What `schema`, at `at`, does not allow.
+/// The schema of what `schema`, at `at`, does not allow.
 pub fn opposite(
     document: &Document,
     at: &str,

@@ -20,7 +20,7 @@ const MAX_CHOICES: usize = 64;
 /// References within references.
 const MAX_DEPTH: usize = 24;
 
-/// What names may be.
+/// The names that are allowed.
 enum NameSet {
     Any,
     Listed(Vec<String>),
@@ -212,7 +212,7 @@ pub fn bound_properties(at: &str, output: &mut Output) -> Result<(), String> {
     Ok(())
 }
 
-/// Of objects that have no names but those listed; none for others.
+/// The optional names of objects that have no names but those listed; none for others.
 fn optional_names(plain: &Keywords, required: &[String]) -> Option<Vec<String>> {
     let has_patterns = plain
         .get("patternProperties")

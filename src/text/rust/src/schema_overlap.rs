@@ -6,7 +6,7 @@ use crate::schema_document::{Document, reference_of};
 use crate::schema_keywords::{Keywords, strings_of, type_of, types_of, values_of};
 
 const MAX_DEPTH: usize = 8;
-/// Of one schema, by `allOf` and references.
+/// The most parts of one schema, by `allOf` and references.
 const MAX_PARTS: usize = 1000;
 const ALL_TYPES: u8 = 0b11_1111;
 const OBJECT: u8 = 0b10_0000;

@@ -6,7 +6,8 @@ use crate::schema_check::Output;
 
 const FORMATS: [&str; 10] =
     ["date-time", "date", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
-/// What llguidance's dates lack: 29 February is in years that 4 divides, of full centuries in those that 400 does.
+/// The rule that llguidance's dates lack: 29 February is in years that 4 divides, of full centuries in those that 400
+/// does.
 const CALENDAR: &str = "^([0-9]{4}-(0[13-9]|1|02-([01]|2[0-8]))|\
                         ([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)";
 /// pydantic's decimal numbers, whose look-ahead asks for a digit, and the same texts without one.
@@ -25,7 +26,7 @@ pub fn add_format(format: &str, output: &mut Output) {
     }
 }
 
-/// Of a format that is one regular expression: pydantic's uuid1 to uuid8.
+/// The expression of a format that is a single one: pydantic's uuid1 to uuid8.
 pub fn pattern_of(format: &str) -> Option<String> {
     const HEX: &str = "[0-9a-fA-F]";
     let version = match format.strip_prefix("uuid")? {

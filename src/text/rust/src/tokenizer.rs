@@ -16,7 +16,7 @@ struct Shared {
     literal: OnceLock<Tokenizer>,
     rule: PieceRule,
     can_be_cut: bool,
-    /// What a GGUF file asks for around a text; a tokenizer.json has a post-processor instead.
+    /// The tokens that a GGUF file asks for around a text; a tokenizer.json has a post-processor instead.
     bos: Option<u32>,
     eos: Option<u32>,
     vocab_size: u32,
@@ -67,8 +67,8 @@ fn checked_utf8(text: &[u8]) -> Result<&str, String> {
         .map_err(|e| format!("expected UTF-8, got other bytes at offset {}", e.valid_up_to()))
 }
 
-/// What a piece adds to a text's tokens: of those that the post-processor puts around, only what goes before the first
-/// piece and behind the last.
+/// The tokens that a piece adds to a text's: of those that the post-processor puts around, only what goes before the
+/// first piece and behind the last.
 fn wanted_ids(encoding: &Encoding, is_first: bool, is_last: bool) -> Range<usize> {
     let is_around = encoding.get_special_tokens_mask();
     let is_inner = |&is_around: &u32| is_around == 0;
