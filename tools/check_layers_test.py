@@ -114,6 +114,22 @@ class IncludeRules(unittest.TestCase):
         self.assertEqual(list(check_layers.check_folder_sizes(paths)), [])
         self.assertEqual(len(list(check_layers.check_folder_sizes([*paths, "src/kv/more.h"]))), 1)
 
+    def test_comments_say_who_and_end_their_sentences(self):
+        long_sentence = " ".join(["word"] * 26) + "."
+        table = "//   " + " ".join(["cell"] * 30)
+        for path, source, refused in (
+            ("src/kv/a.cc", f"// {long_sentence}\n", True),
+            ("src/text/rust/src/a.rs", f"/// {long_sentence}\n", True),
+            ("src/kv/a.cc", f"int a = 0;  // {long_sentence}\n", True),
+            ("src/kv/a.cc", "// Nobody reads it.\n", True),
+            ("src/kv/a.cc", "int a = 0;  // whose block it is\n", False),
+            ("src/kv/a.cc", "int a = 0;  // Whose block it is\n", True),
+            ("src/kv/a.cc", f"// A table:\n{table}\n", False),
+            ("src/kv/a.cc", "// Two " + "words " * 20 + "here.\n// And " + "more " * 20 + "there.\n", False),
+        ):
+            found = [message for message in messages(path, source) if message.startswith(("a sentence", "a comment"))]
+            self.assertEqual(bool(found), refused, source)
+
     def test_families_are_known_to_their_pages(self):
         source = '#include "model/families/family_pages.h"\n'
         self.assertTrue(any("known to its page" in message for message in messages("src/model/gguf/gguf_config.cc", source)))
